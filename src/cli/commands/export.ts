@@ -19,6 +19,7 @@ import {
   isInterrupted,
   isMissingFileError,
   type LakeReader,
+  toUnreadable,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
 import { type Command, EXIT, UsageError, type Values, wordValue } from '../command.ts'
@@ -203,7 +204,8 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   const stop = new Stop(terminal)
   const task = { selection, format, stop, terminal, isBegun: false }
   return stop.during(async () => {
-    const rows = await (out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out, overwrites))
+    const written = out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out, overwrites)
+    const rows = await written.catch((error) => Promise.reject(toUnreadable(error)))
     const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
     terminal.stderr.write(`mintlake: ${counted(rows, 'row')} of ${selection.table}${where}\n`)
     return EXIT.done

@@ -4,11 +4,11 @@ import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DuckDBConnection, StatementType } from '@duckdb/node-api'
-import { errorMessage } from '../../lib/error-text.ts'
+import { errorFirstLine, errorMessage, systemCode } from '../../lib/error-text.ts'
 import { duckdb, NO_EXTENSIONS } from '../duckdb/duckdb.ts'
 import { ResultStream, type ResultStreamOptions } from '../duckdb/result-stream.ts'
 import { literal } from '../duckdb/sql.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError, unavailable } from '../errors.ts'
 import { CATALOG_FILE, createCatalog } from '../lake/catalog.ts'
 import { locateCatalogFiles } from '../lake/locate-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
@@ -56,6 +56,16 @@ export const isInterrupted = (error: unknown): boolean => /^INTERRUPT Error/i.te
 /** True when a file of the catalog was deleted: the grace period is over. A reader opened now gets a newer catalog. */
 export const isMissingFileError = (error: unknown): boolean =>
   /No files found that match|Cannot open file|No such file/i.test(cleanMessage(error))
+
+/** What a person is told where DuckDB cannot read the lake; other errors, and that of an interruption, stay as they are. */
+export const toUnreadable = (error: unknown): unknown =>
+  isDuckDBError(error) && !isInterrupted(error)
+    ? unavailable(`the lake cannot be read: ${errorFirstLine(error)}; see mintlake lake verify`)
+    : error
+
+/** DuckDB's package throws plain errors. */
+const isDuckDBError = (error: unknown): boolean =>
+  error instanceof Error && error.constructor === Error && systemCode(error) === ''
 
 const cleanMessage = (error: unknown): string =>
   errorMessage(error).replace(/^Failed to extract statements: /, '')
