@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { EXIT } from '../../src/cli/command.ts'
 import type { ResultStream } from '../../src/store/duckdb/result-stream.ts'
-import { openLakeReader } from '../../src/store/query/lake-reader.ts'
+import { isMissingFileError, openLakeReader } from '../../src/store/query/lake-reader.ts'
 import { readRecordedEvents } from '../../src/store/query/recorded-events.ts'
 import { makeSampleFolder } from '../../src/store/query/sample-lake.ts'
 import { runCommand } from '../support/terminal.ts'
@@ -208,4 +208,14 @@ it('wherever files are damaged, an export or a query is whole or fails', { tags:
     { numRuns: 10 },
   )
   expect(failures).toBeGreaterThan(0)
+})
+
+it('a file that is deleted after the lake was opened is a missing one, not a query that is wrong', async () => {
+  const reader = await openLakeReader({ dataDir: sample.dataDir })
+  const [first] = partsOf('events')
+  intact.set(first, readFileSync(first))
+  rmSync(first)
+  const error = await reader.query('FROM events').catch((thrown: unknown) => thrown)
+  expect(isMissingFileError(error)).toBe(true)
+  reader.close()
 })

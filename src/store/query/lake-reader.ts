@@ -53,9 +53,14 @@ export interface LakeReader {
 /** True when a query was ended by `interrupt`. */
 export const isInterrupted = (error: unknown): boolean => /^INTERRUPT Error/i.test(cleanMessage(error))
 
-/** True when a file of the catalog was deleted: the grace period is over. A reader opened now gets a newer catalog. */
+/**
+ * True when a file of the catalog was deleted: the grace period is over. A reader opened now gets a newer catalog. Where access is closed
+ * DuckDB looks for a folder of the file's name, and complains of that.
+ */
 export const isMissingFileError = (error: unknown): boolean =>
-  /No files found that match|Cannot open file|No such file/i.test(cleanMessage(error))
+  /No files found that match|Cannot open file|No such file|\.parquet\/\*\*\/\*\.parquet" - file system operations/i.test(
+    cleanMessage(error),
+  )
 
 /** What a person is told where DuckDB cannot read the lake; other errors, and that of an interruption, stay as they are. */
 export const toUnreadable = (error: unknown): unknown =>

@@ -6,11 +6,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { NOON_MS, submission as rowsOf } from '../../store/support.ts'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
-const FILES = 4
+const FILES = 6
 const FILE_ROWS = 400
 /** So much that DuckDB reads a part of the files ahead, not all. */
 const textOf = (n: number): string =>
-  Array.from({ length: 250 }, (_, at) => (((n * 251 + at) * 2_654_435_761) >>> 0).toString(36)).join('')
+  Array.from({ length: 40 }, (_, at) => (((n * 41 + at) * 2_654_435_761) >>> 0).toString(36)).join('')
 
 let server: TestServer
 beforeAll(async () => {
