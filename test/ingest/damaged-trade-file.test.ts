@@ -94,7 +94,12 @@ describe('a whole file is played to its end', () => {
 describe('a file with damage beyond the rows that DuckDB looks at first', () => {
   test.each([
     ['a line that is none', 'csv', HEADER + withRow(CSV, 'what\n'), /CSV Error on Line: 50002/],
-    ['a line with too few values', 'csv', HEADER + withRow(CSV, `${NOON_MS},T1\n`), /Expected Number of Columns: 4/],
+    [
+      'a line with too few values',
+      'csv',
+      HEADER + withRow(CSV, `${NOON_MS},T1\n`),
+      /Expected Number of Columns: 4/,
+    ],
     ['an object that is cut', 'ndjson', withRow(NDJSON, '{"ts":1,"symbol":"a",\n'), /Malformed JSON/],
     ['no end', 'csv', csv.slice(0, csv.lastIndexOf(',')), /Expected Number of Columns: 4/],
     ['no end', 'ndjson', ndjson.slice(0, -20), /unexpected end of data/],
@@ -129,7 +134,10 @@ describe('a compressed file that was cut fails, wherever that was', () => {
     ['csv.zst', 'a frame', Buffer.concat([zstd, zstd.subarray(0, 5)])] as const,
   ])('%s, %s', async (name, _, bytes) => {
     const { state, error } = await play(`cut.${name}`, bytes)
-    expect({ state, error }).toEqual({ state: 'failed', error: expect.stringMatching(/end of file|cannot be read/) })
+    expect({ state, error }).toEqual({
+      state: 'failed',
+      error: expect.stringMatching(/end of file|cannot be read/),
+    })
   })
 
   test('a gzip file whose rows differ from its checksum fails', async () => {

@@ -80,7 +80,10 @@ const queried = (sql: string, format = 'jsonl') =>
 describe('the end of a streamed result', () => {
   const LATE = `SELECT CASE WHEN i = 190000 THEN error('late ' || i)::BIGINT ELSE i END AS i FROM range(200000) r(i)`
 
-  async function withStream(sql: string, work: (stream: ResultStream, interrupt: () => void) => Promise<void>) {
+  async function withStream(
+    sql: string,
+    work: (stream: ResultStream, interrupt: () => void) => Promise<void>,
+  ) {
     const reader = await openLakeReader({ dataDir: sample.dataDir })
     try {
       await work(await reader.stream(sql), () => reader.interrupt())
@@ -174,7 +177,10 @@ it('recorded events are read up to the damage, and then there is an error that s
   expect(String(error)).toContain(`stopped before the event ${last + 1}: `)
 })
 
-it('wherever files are damaged, an export or a query is whole or fails', { tags: 'drill', timeout: 60_000 }, async () => {
+it('wherever files are damaged, an export or a query is whole or fails', {
+  tags: 'drill',
+  timeout: 60_000,
+}, async () => {
   const anywhere = fc.record({
     table: fc.constantFrom(...TABLES),
     format: fc.constantFrom(...FORMATS),

@@ -8,12 +8,7 @@ import { assert } from '../../lib/assert.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import {
-  readProgress as copied,
-  streamArrow,
-  streamText,
-  writeParquet,
-} from '../../store/export/formats.ts'
+import { readProgress as copied, streamArrow, streamText, writeParquet } from '../../store/export/formats.ts'
 import { countRows, LAKE_TABLE_NAMES, type Selection } from '../../store/export/selection.ts'
 import {
   isInterrupted,
@@ -162,7 +157,9 @@ async function toStdout(dataDir: string, task: Task): Promise<number> {
   const { stdout } = task.terminal
   return withLakeReader({ dataDir }, async (reader) => {
     try {
-      return await withProgress(reader, task, (total, progress) => stream(reader, task, total, stdout, progress))
+      return await withProgress(reader, task, (total, progress) =>
+        stream(reader, task, total, stdout, progress),
+      )
     } catch (error) {
       throw task.isBegun && isMissingFileError(error) ? replaced() : error
     }

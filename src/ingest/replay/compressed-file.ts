@@ -50,7 +50,8 @@ async function walkFrames(file: FileHandle, signal: AbortSignal): Promise<void> 
     signal.throwIfAborted()
     const magic = (await readAt(file, at, 4)).readUInt32LE()
     at += 4
-    if ((magic & SKIPPABLE_MASK) >>> 0 === SKIPPABLE_MAGIC) at += 4 + (await readAt(file, at, 4)).readUInt32LE()
+    if ((magic & SKIPPABLE_MASK) >>> 0 === SKIPPABLE_MAGIC)
+      at += 4 + (await readAt(file, at, 4)).readUInt32LE()
     else if (magic === ZSTD_MAGIC) at = await walkFrame(file, at, signal)
     else throw new Error(`there is no frame at byte ${at - 4}`)
     if (at > size) throw unexpectedEnd()

@@ -1,6 +1,11 @@
 // Reads the rows of a query as DuckDB makes them, in chunks. DuckDB's package ends a result in the same way at its last row and
 // where the query fails on the way, so nothing else may read one: `test/structure.test.ts` holds it.
-import type { DuckDBConnection, DuckDBDataChunk, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api'
+import type {
+  DuckDBConnection,
+  DuckDBDataChunk,
+  DuckDBPreparedStatement,
+  DuckDBResult,
+} from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
 import { duckdb } from './duckdb.ts'
 

@@ -12,9 +12,13 @@ export interface CatalogEntry extends ListedFile {
 }
 
 async function hasHashes(connection: DuckDBConnection, catalog: string): Promise<boolean> {
-  const columns = await queryRows(connection, `SELECT name FROM pragma_table_info('${catalog}.main.lake_files')`, {
-    name: 'string',
-  })
+  const columns = await queryRows(
+    connection,
+    `SELECT name FROM pragma_table_info('${catalog}.main.lake_files')`,
+    {
+      name: 'string',
+    },
+  )
   return columns.some(({ name }) => name === 'sha256')
 }
 

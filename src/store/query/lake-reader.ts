@@ -117,8 +117,7 @@ async function attachCatalog(
     if (located.catalogMatches) return { missing, paths }
     await connection.run('DETACH lake')
     // The server has written a new catalog in the meantime and deleted files of this one.
-    if (missing.length > 0 && readIdentity(path) !== identity && attempt < LAKE_REOPENINGS_MAX)
-      continue
+    if (missing.length > 0 && readIdentity(path) !== identity && attempt < LAKE_REOPENINGS_MAX) continue
     const own = join(spillDir, CATALOG_FILE)
     await createCatalog(located.content, Date.now(), own, located)
     await connection.run(`ATTACH ${literal(own)} AS lake (READ_ONLY)`)

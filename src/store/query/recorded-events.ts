@@ -2,8 +2,8 @@
 // batches, with bounded memory. A server may write to the lake meanwhile.
 import type { DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api'
 import type { RecordedEvent } from '../../journal/event-batch.ts'
-import { errorMessage } from '../../lib/error-text.ts'
 import type { EventRange } from '../../journal/types.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import type { MarketEvent, RunEvent, TradeEvent } from '../../schema/event.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'

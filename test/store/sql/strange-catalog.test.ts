@@ -63,17 +63,20 @@ async function expectClosed(commands = COMMANDS): Promise<void> {
   }
 }
 
-it.each(['secret', 'absent'])('views of tables that read another file (%s) are bound with access closed', async (which) => {
-  const path = which === 'secret' ? secret : absent
-  await change([
-    `CREATE OR REPLACE VIEW training AS FROM read_csv('${path}')`,
-    `CREATE OR REPLACE VIEW bars AS SELECT content AS mint FROM read_text('${path}')`,
-    `CREATE VIEW other AS FROM read_csv('${path}')`,
-  ])
-  const asked = await runCommand(['sql', 'FROM training', '--data-dir', dataDir])
-  expect(asked).toMatchObject({ code: 1, out: '', err: expect.stringContaining('Permission Error') })
-  await expectClosed()
-})
+it.each(['secret', 'absent'])(
+  'views of tables that read another file (%s) are bound with access closed',
+  async (which) => {
+    const path = which === 'secret' ? secret : absent
+    await change([
+      `CREATE OR REPLACE VIEW training AS FROM read_csv('${path}')`,
+      `CREATE OR REPLACE VIEW bars AS SELECT content AS mint FROM read_text('${path}')`,
+      `CREATE VIEW other AS FROM read_csv('${path}')`,
+    ])
+    const asked = await runCommand(['sql', 'FROM training', '--data-dir', dataDir])
+    expect(asked).toMatchObject({ code: 1, out: '', err: expect.stringContaining('Permission Error') })
+    await expectClosed()
+  },
+)
 
 it.each(TABLES)('%s is no longer a table but a view that reads another file', async (table) => {
   await change([`DROP TABLE ${table}`, `CREATE VIEW ${table} AS FROM read_csv('${absent}')`])
@@ -87,7 +90,10 @@ it.each(TABLES)('%s is no longer a table but a view that reads another file', as
 it('nor does lake verify open another file', { tags: 'drill', timeout: 60_000 }, async () => {
   await change([
     `CREATE OR REPLACE VIEW training AS FROM read_csv('${absent}')`,
-    ...TABLES.slice(1).flatMap((table) => [`DROP TABLE ${table}`, `CREATE VIEW ${table} AS FROM read_csv('${absent}')`]),
+    ...TABLES.slice(1).flatMap((table) => [
+      `DROP TABLE ${table}`,
+      `CREATE VIEW ${table} AS FROM read_csv('${absent}')`,
+    ]),
   ])
   await expectClosed([VERIFY])
 })
