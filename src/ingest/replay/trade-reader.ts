@@ -170,7 +170,7 @@ export class TradeReader {
 const firstLines = (error: unknown): string =>
   errorMessage(error)
     .split(/\n\s*(?:\n|Possible |Column |Try )/, 1)[0]
-    .replace(/ Try (?:increasing|setting) [^]*$/, '')
+    .replace(/ Try (?:increasing|setting) .*$/s, '')
     .split('\n')
     .map((line) => line.trim())
     .join('; ')
