@@ -112,6 +112,12 @@ const IMPORTED_BY: Readonly<Record<string, readonly string[]>> = {
   '@modelcontextprotocol/server/stdio': ['mcp'],
 }
 
+/** What DuckDB's package reads results with. A result that is streamed ends alike at its last row and where its query failed. */
+const READS_RESULTS =
+  /\.(?:fetch\w*Chunks?|yield\w*Rows?\w*|(?:get|convert)(?:Rows|Columns|RowObjects|ColumnsObject)\w*|(?:run|stream)And\w+|start\w*Stream\w*)\(|connection\.stream\(|prepared\.stream\(|\bDuckDBResult(?:Reader)?\b/
+/** Who asks such a result whether it has failed. */
+const RESULT_READERS = ['store/duckdb/result-stream.ts', 'store/duckdb/query.ts']
+
 const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map((name) => ({ name, text: readFileSync(join(SOURCE, name), 'utf8') }))
@@ -170,6 +176,10 @@ describe.each(files)('src/$name', ({ name, text }) => {
     if (name !== 'lib/safe-parse.ts') expect(text).not.toContain('.safeParse(')
   })
 
+  it.runIf(!RESULT_READERS.includes(name))('reads results of DuckDB with ResultStream or queryRows', () => {
+    expect(text).not.toMatch(READS_RESULTS)
+  })
+
   it('has a name in kebab case and at most 400 lines', () => {
     expect(basename(name)).toMatch(/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/)
     expect(text.split('\n').length).toBeLessThanOrEqual(LINES_MAX)
@@ -199,6 +209,16 @@ it('a process that is alone loads nothing of a cluster but its bounds', () => {
   load('app.ts')
   expect(loaded.size).toBeGreaterThan(200)
   expect([...loaded].filter((name) => name.startsWith('cluster/'))).toEqual(['cluster/limits.ts'])
+})
+
+it('programs of scripts read results of DuckDB as src does', () => {
+  const names = readdirSync(join(ROOT, 'scripts'), { recursive: true, encoding: 'utf8' })
+  const programs = names.filter((name) => /\.(?:ts|mjs|js)$/.test(name))
+  expect(programs.length).toBeGreaterThan(0)
+  const reading = programs.filter((name) =>
+    READS_RESULTS.test(readFileSync(join(ROOT, 'scripts', name), 'utf8')),
+  )
+  expect(reading).toEqual([])
 })
 
 it('the root of src holds the program and its wiring only', () => {

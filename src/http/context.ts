@@ -67,9 +67,9 @@ export interface AgentContext extends Context {
   caller: Caller
 }
 
-/** What a route with the access `personal` sees. */
+/** What a route with the access `personal` or `researcher` sees. */
 export interface ReaderContext extends Context {
-  /** The agent whose key was sent; null without a key. */
+  /** The agent whose key was sent; null without a key, and for the operator's. */
   caller: Caller | null
 }
 

@@ -46,17 +46,23 @@ export interface PersonalRoute extends RouteBase {
   handle(context: ReaderContext): HttpAnswer | Promise<HttpAnswer>
 }
 
+/** For researchers and the operator: the handler is told which researcher calls, by the key; null for the operator. */
+export interface ResearcherRoute extends RouteBase {
+  access: 'researcher'
+  handle(context: ReaderContext): HttpAnswer | Promise<HttpAnswer>
+}
+
 /**
  * Any other route: its handler is not told who calls. `open`: no key is needed. `read`: no key is needed, but reads are
- * counted, and a key raises the limit. `researcher`: the key of a researcher or the operator. `feed`, `admin`: the feed key or
- * the operator's key. `forwarded`: another process carries the request out, and checks its key there.
+ * counted, and a key raises the limit. `feed`, `admin`: the feed key or the operator's key. `forwarded`: another process carries
+ * the request out, and checks its key there.
  */
 export interface PlainRoute extends RouteBase {
-  access: 'open' | 'read' | 'researcher' | 'feed' | 'admin' | 'forwarded'
+  access: 'open' | 'read' | 'feed' | 'admin' | 'forwarded'
   handle(context: Context): HttpAnswer | Promise<HttpAnswer>
 }
 
-export type Route = AgentRoute | PersonalRoute | PlainRoute
+export type Route = AgentRoute | PersonalRoute | ResearcherRoute | PlainRoute
 
 /** Whether a request counts against the limit of reads. */
 export const isRead = ({ access }: Route): boolean => access === 'read' || access === 'personal'

@@ -183,7 +183,8 @@ export class UncachedRequest {
 
   #handle(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
     const caller = this.#caller
-    if (route.access === 'personal') return route.handle(Object.assign(context, { caller }))
+    if (route.access === 'personal' || route.access === 'researcher')
+      return route.handle(Object.assign(context, { caller }))
     if (route.access !== 'agent') return route.handle(context)
     assert(caller !== null, 'a route for agents runs only with the key of one')
     return route.handle(Object.assign(context, { caller }))

@@ -22,7 +22,7 @@ const input = z.object({
 })
 
 interface Rows {
-  columns: { name: string; type: string }[]
+  columns: readonly { name: string; type: string }[]
   rows: Plain[][]
   /** Whether the result has more rows. */
   truncated: boolean

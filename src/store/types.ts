@@ -324,7 +324,7 @@ export interface QueryRequest {
 
 /** The rows of a query, as far as rows and bytes are within bounds. */
 export interface QueryAnswer {
-  columns: { name: string; type: string }[]
+  columns: readonly { name: string; type: string }[]
   rows: number
   /** Whether the result has more rows. */
   isTruncated: boolean

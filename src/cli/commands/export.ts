@@ -14,6 +14,7 @@ import {
   isInterrupted,
   isMissingFileError,
   type LakeReader,
+  toUnreadable,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
 import { type Command, EXIT, UsageError, type Values, wordValue } from '../command.ts'
@@ -39,8 +40,15 @@ interface Task {
 }
 
 /** Writes the rows to a stream in chunks, as fast as it takes them. */
-async function stream(reader: LakeReader, task: Task, out: Writable, progress: Progress): Promise<void> {
-  const { selection, format, stop } = task
+async function stream(
+  reader: LakeReader,
+  task: Task,
+  total: number,
+  out: Writable,
+  progress: Progress,
+): Promise<void> {
+  const { format, stop } = task
+  const selection = { ...task.selection, rows: total }
   assert(format !== 'parquet', 'Parquet is no stream')
   const pieces = format === 'arrow' ? streamArrow(reader, selection) : streamText(reader, selection, format)
   let done = 0
@@ -63,7 +71,7 @@ async function copy(
 ) {
   const timer = setInterval(() => progress.set((copied(reader) ?? 0) * total), PROGRESS_MS)
   try {
-    await writeParquet(reader, selection, path)
+    await writeParquet(reader, { ...selection, rows: total }, path)
   } finally {
     clearInterval(timer)
   }
@@ -81,7 +89,7 @@ async function fill(
   // A failed write rejects for its caller. After the file was abandoned, errors of pending writes do not matter.
   file.on('error', () => {})
   try {
-    await stream(reader, task, file, progress)
+    await stream(reader, task, total, file, progress)
     file.end()
     await finished(file)
   } catch (error) {
@@ -149,7 +157,9 @@ async function toStdout(dataDir: string, task: Task): Promise<number> {
   const { stdout } = task.terminal
   return withLakeReader({ dataDir }, async (reader) => {
     try {
-      return await withProgress(reader, task, (_, progress) => stream(reader, task, stdout, progress))
+      return await withProgress(reader, task, (total, progress) =>
+        stream(reader, task, total, stdout, progress),
+      )
     } catch (error) {
       throw task.isBegun && isMissingFileError(error) ? replaced() : error
     }
@@ -191,7 +201,8 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   const stop = new Stop(terminal)
   const task = { selection, format, stop, terminal, isBegun: false }
   return stop.during(async () => {
-    const rows = await (out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out, overwrites))
+    const written = out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out, overwrites)
+    const rows = await written.catch((error) => Promise.reject(toUnreadable(error)))
     const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
     terminal.stderr.write(`mintlake: ${counted(rows, 'row')} of ${selection.table}${where}\n`)
     return EXIT.done

@@ -5,6 +5,7 @@ import {
   isMissingFileError,
   type LakeReader,
   type QueryResult,
+  toUnreadable,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
 import { makeSampleFolder } from '../../store/query/sample-lake.ts'
@@ -83,7 +84,10 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     const why = rows === 0 ? await explainNoRows(reader, sql) : null
     if (why !== null) await write(terminal.stderr, `mintlake: ${why}\n`)
   }
-  const query = () => withDataDir(values, terminal, (dataDir) => withLakeReader({ dataDir }, ask))
+  const query = () =>
+    withDataDir(values, terminal, (dataDir) =>
+      withLakeReader({ dataDir }, ask).catch((error) => Promise.reject(toUnreadable(error))),
+    )
   await stop.during(query, isInterrupted)
   return EXIT.done
 }

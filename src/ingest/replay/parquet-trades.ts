@@ -1,6 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { duckdb, NO_EXTENSIONS } from '../../store/duckdb/duckdb.ts'
 import { query } from '../../store/duckdb/query.ts'
+import { ResultStream } from '../../store/duckdb/result-stream.ts'
 import { literal } from '../../store/duckdb/sql.ts'
 import { TRADE_FILE_MEMORY_LIMIT, TRADE_FILE_THREADS, TRADE_SYMBOLS_MAX } from '../limits.ts'
 import { isTimestamp, isWhole, numberSql, type ParquetColumn, textSql, timeSql } from './parquet-columns.ts'
@@ -66,7 +67,7 @@ async function openTable(
     priceUnit: columns.isPriceFixed && isWhole(columnOf(columns.price)) ? 1e9 : 1,
   })
   const sql = `SELECT ${selected.map(([, expression]) => expression).join(', ')} FROM ${table}`
-  const batches = reader.read(() => connection.stream(sql), close)
+  const batches = reader.read(() => ResultStream.open(connection, sql), close)
   return { rowsTotal: await countRows(connection, path), columns: names, batches }
 }
 

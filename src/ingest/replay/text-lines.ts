@@ -9,6 +9,8 @@ import { invalid } from './trade-columns.ts'
 
 const GZIP = [0x1f, 0x8b]
 const ZSTD = [0x28, 0xb5, 0x2f, 0xfd]
+/** Of a frame that is to be skipped, which may come first: behind a byte from 0x50 to 0x5f. */
+const ZSTD_SKIPPABLE = [0x2a, 0x4d, 0x18]
 const beginsWith = (bytes: Uint8Array, start: readonly number[]): boolean =>
   start.every((byte, at) => bytes[at] === byte)
 
@@ -20,7 +22,7 @@ async function openBytes(path: string): Promise<Readable> {
   const bytes = createReadStream(path, { highWaterMark: TRADE_TEXT_CHUNK_BYTES })
   const unpack = beginsWith(head, GZIP)
     ? createGunzip({ chunkSize: TRADE_TEXT_CHUNK_BYTES })
-    : beginsWith(head, ZSTD)
+    : beginsWith(head, ZSTD) || (head[0] >> 4 === 5 && beginsWith(head.subarray(1), ZSTD_SKIPPABLE))
       ? createZstdDecompress({ chunkSize: TRADE_TEXT_CHUNK_BYTES })
       : null
   // An error of one stream ends the other; whoever iterates gets it.

@@ -10,6 +10,7 @@ import { inTimeOrder } from './time-order.ts'
 import { checkBatchRows } from './trade-batch-builder.ts'
 import { invalid, type TradeMapping } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
+import { untilWholeEnd } from './whole-file.ts'
 
 export type { TradeBatch } from './trade-batch.ts'
 export type { TradeMapping } from './trade-columns.ts'
@@ -56,7 +57,8 @@ export async function openTradeFile(options: TradeFileOptions): Promise<TradeFil
     error instanceof StoreError ? error : invalid(`${path} cannot be read ${what}: ${errorMessage(error)}`)
   try {
     const file = await OPEN[format]({ path, mapping, symbol, batchRows })
-    const batches = inTimeOrder(file, path, (error) => describe(error, 'to its end'))
+    const whole = { ...file, batches: untilWholeEnd(file, path) }
+    const batches = inTimeOrder(whole, path, (error) => describe(error, 'to its end'))
     return { ...file, batches }
   } catch (error) {
     throw describe(error, `as ${format}`)

@@ -1,9 +1,7 @@
-import type { DuckDBDataChunk, DuckDBResult } from '@duckdb/node-api'
-import { errorMessage } from '../../lib/error-text.ts'
-import { StoreError } from '../../store/errors.ts'
+import type { DuckDBDataChunk } from '@duckdb/node-api'
+import type { ResultStream } from '../../store/duckdb/result-stream.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import type { RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
-import { invalid } from './trade-columns.ts'
 import { type RawValue, readTime } from './trade-values.ts'
 
 /** The columns that a query may have. */
@@ -36,14 +34,11 @@ export class TradeReader {
     this.#meaning = meaning
   }
 
-  async *read(start: () => Promise<DuckDBResult>, close: () => Promise<void>): AsyncGenerator<TradeBatch> {
+  /** Rejects with DuckDB's error where the file cannot be read further. */
+  async *read(start: () => Promise<ResultStream>, close: () => Promise<void>): AsyncGenerator<TradeBatch> {
     try {
-      const result = await start()
-      for await (const chunk of result) yield* this.#take(chunk)
+      for await (const chunk of await start()) yield* this.#take(chunk)
       if (!this.#builder.isEmpty) yield this.#builder.finish()
-    } catch (error) {
-      if (error instanceof StoreError) throw error
-      throw invalid(`the file cannot be read to its end: ${errorMessage(error)}`)
     } finally {
       await close()
     }

@@ -1,5 +1,7 @@
-// Runs SQL and returns its rows as objects. Only types are imported from DuckDB: the caller has a connection already.
+// Runs SQL and returns its rows as objects.
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { hasFailed } from './result-stream.ts'
+import { literal } from './sql.ts'
 
 /** Types that a cell of a result may have. With `?` it may also be null. */
 interface CellTypes {
@@ -37,17 +39,6 @@ export async function queryRows<const Columns extends ResultColumns>(
   return rows
 }
 
-/** @param database SQL of its name */
-export async function hasTable(
-  connection: DuckDBConnection,
-  database: string,
-  table: string,
-): Promise<boolean> {
-  const sql = `SELECT count(*)::DOUBLE AS count FROM duckdb_tables()
-    WHERE database_name = ${database} AND table_name = $table`
-  return (await queryOne(connection, sql, { count: 'number' }, { table })).count > 0
-}
-
 /** The same for a query that returns exactly one row, such as a sum without GROUP BY. */
 export async function queryOne<const Columns extends ResultColumns>(
   connection: DuckDBConnection,
@@ -61,6 +52,20 @@ export async function queryOne<const Columns extends ResultColumns>(
 }
 
 /**
+ * Whether a database has a table of this name. A view is no table: its rows come from wherever its author wants.
+ * @param database SQL of the database's name
+ */
+export async function hasTable(
+  connection: DuckDBConnection,
+  database: string,
+  table: string,
+): Promise<boolean> {
+  const sql = `SELECT count(*)::DOUBLE AS count FROM duckdb_tables()
+    WHERE database_name = ${database} AND schema_name = 'main' AND table_name = ${literal(table)}`
+  return (await queryOne(connection, sql, { count: 'number' })).count > 0
+}
+
+/**
  * Runs `sql` and returns its rows unchecked: the caller states their type. Meant for the columns of a table in
  * schema/tables.ts, whose types the table itself guarantees. Everything else uses `queryRows`.
  */
@@ -70,5 +75,9 @@ export async function query<T>(
   parameters: Parameters = {},
 ): Promise<T[]> {
   const result = await connection.run(sql, parameters)
-  return (await result.getRowObjectsJS()) as T[]
+  const rows = (await result.getRowObjectsJS()) as T[]
+  // The rows are all there before the first is read, but what was spilled to the disk may not come back.
+  if (hasFailed(result) || rows.length !== result.rowCount)
+    throw new Error(`only ${rows.length} of ${result.rowCount} rows of a result could be read: ${sql}`)
+  return rows
 }

@@ -51,21 +51,22 @@ export async function readEventMetadata(
   connection: DuckDBConnection,
   catalog: string,
 ): Promise<EventMetadata> {
-  if (!(await hasTable(connection, literal(catalog), 'lake_events'))) return NO_EVENT_METADATA
+  for (const table of ['lake_events', 'lake_events_lost', 'lake_incomplete_bars'])
+    if (!(await hasTable(connection, literal(catalog), table))) return NO_EVENT_METADATA
   const { eventsFrom } = await queryOne(
     connection,
-    `SELECT retained_from::DOUBLE AS "eventsFrom" FROM ${catalog}.lake_events`,
+    `SELECT retained_from::DOUBLE AS "eventsFrom" FROM ${catalog}.main.lake_events`,
     { eventsFrom: 'number' },
   )
   const lost = await queryRows(
     connection,
     `SELECT first::DOUBLE AS "from", last::DOUBLE AS "to", reason, epoch_ms(found_at)::DOUBLE AS "foundAtMs",
-       epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs" FROM ${catalog}.lake_events_lost ORDER BY first`,
+       epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs" FROM ${catalog}.main.lake_events_lost ORDER BY first`,
     { from: 'number', to: 'number', reason: 'string', foundAtMs: 'number', acknowledgedAtMs: 'number?' },
   )
   const incompleteBars = await queryRows(
     connection,
-    `SELECT tf, epoch_ms(t)::DOUBLE AS "tMs" FROM ${catalog}.lake_incomplete_bars ORDER BY t, tf`,
+    `SELECT tf, epoch_ms(t)::DOUBLE AS "tMs" FROM ${catalog}.main.lake_incomplete_bars ORDER BY t, tf`,
     { tf: 'string', tMs: 'number' },
   )
   return { eventsFrom, lost, incompleteBars }

@@ -21,9 +21,9 @@ import {
   EXPORT_THREADS,
 } from '../limits.ts'
 import { isInterrupted, isMissingFileError, type LakeReader, withLakeReader } from '../query/lake-reader.ts'
-import { streamArrow, writeParquet } from './formats.ts'
+import { type CountedSelection, streamArrow, writeParquet } from './formats.ts'
 import type { ExportEnd, ExportTask, FromExport, ToExport } from './messages.ts'
-import { type ExportPage, formatCursor, planPage, type Selection } from './selection.ts'
+import { type ExportPage, formatCursor, planPage } from './selection.ts'
 
 /** Thrown where the export was canceled. */
 class Canceled extends Error {}
@@ -91,7 +91,7 @@ const postHead = ({ rows, more, next }: ExportPage): void =>
 function overLake<T>(
   running: RunningExport,
   target: string | undefined,
-  work: (reader: LakeReader, selection: Selection, page: ExportPage) => Promise<T>,
+  work: (reader: LakeReader, selection: CountedSelection, page: ExportPage) => Promise<T>,
 ): Promise<T> {
   const { dataDir, folder, selection, rowsMax } = running.task
   const options = {
@@ -107,7 +107,7 @@ function overLake<T>(
     running.throwIfCanceled()
     const page = await planPage(reader.connection, selection, rowsMax)
     running.throwIfCanceled()
-    return work(reader, { ...selection, upTo: page.next }, page)
+    return work(reader, { ...selection, upTo: page.next, rows: page.rows }, page)
   })
 }
 

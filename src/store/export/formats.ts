@@ -1,6 +1,7 @@
 // Encodes selected rows of the lake: Arrow IPC and text chunk by chunk, Parquet as a file that DuckDB writes.
 import { type Column, TABLES } from '../../schema/tables.ts'
 import { identifier } from '../duckdb/sql.ts'
+import { unavailable } from '../errors.ts'
 import { copyToParquet } from '../lake/parquet-sql.ts'
 import { EXPORT_ROW_GROUP_ROWS } from '../limits.ts'
 import type { LakeReader } from '../query/lake-reader.ts'
@@ -13,19 +14,32 @@ export interface EncodedRows {
   rows: number
 }
 
-/** Yields the rows as an Arrow IPC stream. DuckDB reads about a megabyte ahead, then waits until more is fetched. */
+/** The rows that were counted before, and are promised to whoever reads them. */
+export interface CountedSelection extends Selection {
+  rows: number
+}
+
+/** @throws StoreError `unavailable` where a count that was promised is not kept. */
+function requireRows(promised: number, rows: number): void {
+  if (rows === promised) return
+  throw unavailable(`the lake gave ${rows} of ${promised} rows: see mintlake lake verify`)
+}
+
+/**
+ * Yields the rows as an Arrow IPC stream. DuckDB reads about a megabyte ahead, then waits until more is fetched. The end marker is there
+ * only after as many rows as were counted.
+ */
 export async function* streamArrow(
-  { connection }: LakeReader,
-  selection: Selection,
+  reader: LakeReader,
+  selection: CountedSelection,
 ): AsyncGenerator<EncodedRows> {
   const arrow = new ArrowEncoder(TABLES[selection.table].columns)
-  const result = await connection.stream(selectSql(selection))
-  let chunk = await result.fetchChunk()
+  const result = await reader.stream(selectSql(selection))
+  let chunk = await result.next()
   yield { bytes: arrow.head, rows: 0 }
-  while (chunk !== null && chunk.rowCount > 0) {
+  for (; chunk !== null; chunk = await result.next())
     yield { bytes: arrow.encodeBatch(chunk), rows: chunk.rowCount }
-    chunk = await result.fetchChunk()
-  }
+  requireRows(selection.rows, result.rows)
   yield { bytes: arrow.end, rows: 0 }
 }
 
@@ -43,28 +57,32 @@ const LINE_SQL: Readonly<Record<'csv' | 'jsonl', (columns: readonly Column[]) =>
   jsonl: () => 'to_json(one)::VARCHAR',
 }
 
-/** Yields the rows as lines of text; CSV begins with a line of column names. */
+/** Yields the rows as lines of text; CSV begins with a line of column names. Rejects at the end where rows are missing. */
 export async function* streamText(
-  { connection }: LakeReader,
-  selection: Selection,
+  reader: LakeReader,
+  selection: CountedSelection,
   format: 'csv' | 'jsonl',
 ): AsyncGenerator<EncodedRows> {
   const { columns } = TABLES[selection.table]
   const sql = `SELECT ${LINE_SQL[format](columns)} AS line FROM (${selectSql(selection)}) AS one`
-  const result = await connection.stream(sql)
-  let chunk = await result.fetchChunk()
+  const result = await reader.stream(sql)
+  let chunk = await result.next()
   if (format === 'csv')
     yield { bytes: Buffer.from(`${columns.map(({ name }) => name).join(',')}\n`), rows: 0 }
-  while (chunk !== null && chunk.rowCount > 0) {
+  for (; chunk !== null; chunk = await result.next())
     yield { bytes: Buffer.from(`${chunk.getColumnValues(0).join('\n')}\n`), rows: chunk.rowCount }
-    chunk = await result.fetchChunk()
-  }
+  requireRows(selection.rows, result.rows)
 }
 
 /** Writes the rows to a Parquet file. `path` must be the reader's `target`. */
-export async function writeParquet(reader: LakeReader, selection: Selection, path: string): Promise<void> {
+export async function writeParquet(
+  reader: LakeReader,
+  selection: CountedSelection,
+  path: string,
+): Promise<void> {
   const shape = { rowGroupRows: EXPORT_ROW_GROUP_ROWS }
-  await reader.connection.run(copyToParquet(selectSql(selection), path, shape))
+  const { rowsChanged } = await reader.connection.run(copyToParquet(selectSql(selection), path, shape))
+  requireRows(selection.rows, rowsChanged)
 }
 
 /** The share of the running statement that is done, 0 to 1; null while it is unknown. */

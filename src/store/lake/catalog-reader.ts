@@ -1,7 +1,8 @@
 // Reads what an attached catalog, of this version or an older one, says of the lake's files.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { queryRows } from '../duckdb/query.ts'
+import { hasTable, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
+import { unavailable } from '../errors.ts'
 import { LISTED_COLUMNS, type ListedFile, type QuarantinedFile } from './manifest.ts'
 
 /** A file as a catalog lists it. */
@@ -10,34 +11,35 @@ export interface CatalogEntry extends ListedFile {
   path: string
 }
 
-async function readColumnNames(
-  connection: DuckDBConnection,
-  catalog: string,
-  table: string,
-): Promise<ReadonlySet<string>> {
-  const rows = await queryRows(
+async function hasHashes(connection: DuckDBConnection, catalog: string): Promise<boolean> {
+  const columns = await queryRows(
     connection,
-    `SELECT column_name AS name FROM duckdb_columns() WHERE database_name = ${literal(catalog)} AND table_name = ${literal(table)}`,
-    { name: 'string' },
+    `SELECT name FROM pragma_table_info('${catalog}.main.lake_files')`,
+    {
+      name: 'string',
+    },
   )
-  return new Set(rows.map(({ name }) => name))
+  return columns.some(({ name }) => name === 'sha256')
 }
 
-/** Every file that a catalog lists, table by table, oldest rows first. */
+/**
+ * Every file that a catalog lists, table by table, oldest rows first. The catalog may be a stranger's: only its tables are read, since a
+ * view reads whatever file it names. @throws StoreError `unavailable` where it has no such table
+ */
 export async function readCatalogFiles(
   connection: DuckDBConnection,
   catalog: string,
 ): Promise<CatalogEntry[]> {
+  if (!(await hasTable(connection, literal(catalog), 'lake_files')))
+    throw unavailable('the catalog has no table lake_files: it is not one that Mintlake has written')
   // Catalogs of older versions have no hashes.
-  const sha256 = (await readColumnNames(connection, catalog, 'lake_files')).has('sha256')
-    ? 'sha256'
-    : 'NULL::VARCHAR AS sha256'
+  const sha256 = (await hasHashes(connection, catalog)) ? 'sha256' : 'NULL::VARCHAR AS sha256'
   return queryRows(
     connection,
     `SELECT table_name AS "table", path, strftime(dt, '%Y-%m-%d') AS date, row_seq_first::DOUBLE AS first,
        row_seq_last::DOUBLE AS last, rows::DOUBLE AS rows, bytes::DOUBLE AS bytes, ${sha256},
        schema_version AS "schemaVersion", epoch_ms(written_at)::DOUBLE AS "writtenAtMs"
-     FROM ${catalog}.lake_files ORDER BY table_name, dt, row_seq_first, row_seq_last`,
+     FROM ${catalog}.main.lake_files ORDER BY table_name, dt, row_seq_first, row_seq_last`,
     { ...LISTED_COLUMNS, path: 'string' },
   )
 }
@@ -57,12 +59,12 @@ export async function readCatalogLosses(
   connection: DuckDBConnection,
   catalog: string,
 ): Promise<CatalogLoss[]> {
-  if ((await readColumnNames(connection, catalog, 'lake_set_aside')).size === 0) return []
+  if (!(await hasTable(connection, literal(catalog), 'lake_set_aside'))) return []
   return queryRows(
     connection,
     `SELECT table_name AS "table", path, strftime(dt, '%Y-%m-%d') AS date, reason, rows_lost::DOUBLE AS "rowsLost",
        epoch_ms(set_aside_at)::DOUBLE AS "quarantinedAtMs", epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs"
-     FROM ${catalog}.lake_set_aside ORDER BY table_name, path`,
+     FROM ${catalog}.main.lake_set_aside ORDER BY table_name, path`,
     {
       table: 'string',
       path: 'string',

@@ -3,12 +3,12 @@
 import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DuckDBConnection, DuckDBResult, StatementType } from '@duckdb/node-api'
-import { errorMessage } from '../../lib/error-text.ts'
+import type { DuckDBConnection, StatementType } from '@duckdb/node-api'
+import { errorFirstLine, errorMessage, systemCode } from '../../lib/error-text.ts'
 import { duckdb, NO_EXTENSIONS } from '../duckdb/duckdb.ts'
-import { queryRows } from '../duckdb/query.ts'
+import { ResultStream, type ResultStreamOptions } from '../duckdb/result-stream.ts'
 import { literal } from '../duckdb/sql.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError, unavailable } from '../errors.ts'
 import { CATALOG_FILE, createCatalog } from '../lake/catalog.ts'
 import { locateCatalogFiles } from '../lake/locate-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
@@ -31,7 +31,7 @@ export interface LakeReaderOptions {
 
 /** The result of a query, in batches of a few thousand rows. */
 export interface QueryResult {
-  columns: { name: string; type: string }[]
+  columns: readonly { name: string; type: string }[]
   batches: AsyncGenerator<Plain[][]>
 }
 
@@ -41,9 +41,11 @@ export interface LakeReader {
   connect(): Promise<DuckDBConnection>
   /** Files that the catalog lists and that are missing. Their rows are left out. */
   readonly missing: readonly ListedFile[]
+  /** Runs a query of this program. */
+  stream(sql: string): Promise<ResultStream>
   /** Runs SQL from a user. Rejects with `invalid` when it is wrong or could write. */
   query(sql: string): Promise<QueryResult>
-  /** Ends the running query, which rejects. */
+  /** Ends the running query, which rejects, and so do all later ones that end early. */
   interrupt(): void
   close(): void
 }
@@ -51,9 +53,24 @@ export interface LakeReader {
 /** True when a query was ended by `interrupt`. */
 export const isInterrupted = (error: unknown): boolean => /^INTERRUPT Error/i.test(cleanMessage(error))
 
-/** True when a file of the catalog was deleted: the grace period is over. A reader opened now gets a newer catalog. */
+/**
+ * True when a file of the catalog was deleted: the grace period is over. A reader opened now gets a newer catalog. Where access is closed
+ * DuckDB looks for a folder of the file's name, and complains of that.
+ */
 export const isMissingFileError = (error: unknown): boolean =>
-  /No files found that match|Cannot open file|No such file/i.test(cleanMessage(error))
+  /No files found that match|Cannot open file|No such file|\.parquet\/\*\*\/\*\.parquet" - file system operations/i.test(
+    cleanMessage(error),
+  )
+
+/** What a person is told where DuckDB cannot read the lake; other errors, and that of an interruption, stay as they are. */
+export const toUnreadable = (error: unknown): unknown =>
+  isDuckDBError(error) && !isInterrupted(error)
+    ? unavailable(`the lake cannot be read: ${errorFirstLine(error)}; see mintlake lake verify`)
+    : error
+
+/** DuckDB's package throws plain errors. */
+const isDuckDBError = (error: unknown): boolean =>
+  error instanceof Error && error.constructor === Error && systemCode(error) === ''
 
 const cleanMessage = (error: unknown): string =>
   errorMessage(error).replace(/^Failed to extract statements: /, '')
@@ -74,42 +91,45 @@ const readIdentity = (path: string): string => {
   return `${ino} ${mtimeMs}`
 }
 
+/** What was found of the files that the catalog lists. */
+interface AttachedFiles {
+  missing: readonly ListedFile[]
+  /** Where the others are, all of them within the lake's folder. */
+  paths: readonly string[]
+}
+
 /**
  * Attaches the catalog. Where its paths are not those of this folder, as in a copied folder, a corrected catalog is made and
- * attached instead. @returns the missing files
+ * attached instead. None of its views is bound.
  */
 async function attachCatalog(
   connection: DuckDBConnection,
   dataDir: string,
   spillDir: string,
-): Promise<readonly ListedFile[]> {
+): Promise<AttachedFiles> {
   for (let attempt = 0; ; attempt++) {
     const path = findCatalogPath(dataDir)
     const identity = readIdentity(path)
     await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
     const located = await locateCatalogFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
-    if (located.catalogMatches) return []
+    const { missing } = located
+    const paths = located.content.tables.flatMap(({ files }) => files.map((file) => located.pathOf(file)))
+    if (located.catalogMatches) return { missing, paths }
     await connection.run('DETACH lake')
     // The server has written a new catalog in the meantime and deleted files of this one.
-    if (located.missing.length > 0 && readIdentity(path) !== identity && attempt < LAKE_REOPENINGS_MAX)
-      continue
+    if (missing.length > 0 && readIdentity(path) !== identity && attempt < LAKE_REOPENINGS_MAX) continue
     const own = join(spillDir, CATALOG_FILE)
     await createCatalog(located.content, Date.now(), own, located)
     await connection.run(`ATTACH ${literal(own)} AS lake (READ_ONLY)`)
-    return located.missing
+    return { missing, paths }
   }
 }
 
 /**
- * The files that the reader may open: those of the catalog, by name. A folder among them could be written to: `EXPORT DATABASE`
- * makes a folder before its kind of statement is known.
+ * The catalog may come from a stranger, and a view of it may name any file of this machine. So access is closed before any of them is
+ * bound. What stays open are the catalog's files, by name: in a folder `EXPORT DATABASE` could write, since it makes its files
+ * before its kind of statement is known.
  */
-async function listReadablePaths(connection: DuckDBConnection, target: string | undefined): Promise<string> {
-  const listed = await queryRows(connection, 'SELECT path FROM lake.lake_files', { path: 'string' })
-  const paths = listed.map(({ path }) => path)
-  return [...paths, ...(target === undefined ? [] : [target])].map(literal).join(', ')
-}
-
 async function attach(
   connection: DuckDBConnection,
   { dataDir, target, spillMax }: LakeReaderOptions,
@@ -118,14 +138,15 @@ async function attach(
   await connection.run(`SET temp_directory = ${literal(spillDir)}`)
   await connection.run(`SET max_temp_directory_size = '${spillMax ?? READER_SPILL_MAX}'`)
   await connection.run(`SET TimeZone = 'UTC'`)
-  const missing = await attachCatalog(connection, dataDir, spillDir)
-  await connection.run(`SET allowed_paths = [${await listReadablePaths(connection, target)}]`)
+  const { missing, paths } = await attachCatalog(connection, dataDir, spillDir)
+  const allowed = [...paths, ...(target === undefined ? [] : [target])].map(literal).join(', ')
+  await connection.run(`SET allowed_paths = [${allowed}]`)
+  await connection.run('SET enable_external_access = false')
   await connection.run('USE lake')
   if (target !== undefined) {
     await connection.run('SET enable_progress_bar = true')
     await connection.run('SET enable_progress_bar_print = false')
   }
-  await connection.run('SET enable_external_access = false')
   await connection.run('SET lock_configuration = true')
   return missing
 }
@@ -155,6 +176,8 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
       close()
       throw error
     }
+    let isInterrupted = false
+    const interruption = { wasInterrupted: () => isInterrupted }
     return {
       connection,
       connect: async () => {
@@ -163,8 +186,12 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
         return other
       },
       missing,
-      query: (sql) => runQuery(connection, sql, options.rowsAtOnce),
-      interrupt: () => connection.interrupt(),
+      stream: (sql) => ResultStream.open(connection, sql, interruption),
+      query: (sql) => runQuery(connection, sql, interruption, options.rowsAtOnce),
+      interrupt: () => {
+        isInterrupted = true
+        connection.interrupt()
+      },
       close,
     }
   } catch (error) {
@@ -218,22 +245,37 @@ async function checkExplained(connection: DuckDBConnection, sql: string): Promis
 async function runQuery(
   connection: DuckDBConnection,
   sql: string,
+  options: ResultStreamOptions,
   rowsAtOnce?: number,
 ): Promise<QueryResult> {
   try {
-    const result = await runStatements(connection, sql)
-    const columns = result
-      .deduplicatedColumnNames()
-      .map((name, index) => ({ name, type: String(result.columnType(index)) }))
-    return { columns, batches: plainRows(result, rowsAtOnce) }
+    const result = await runStatements(connection, sql, options)
+    return { columns: result.columns, batches: readBatches(result, rowsAtOnce) }
   } catch (error) {
-    if (error instanceof StoreError || isMissingFileError(error) || isInterrupted(error)) throw error
-    throw invalid(cleanMessage(error))
+    throw toQueryError(error)
   }
 }
 
+/** A query may fail at any row. */
+async function* readBatches(result: ResultStream, rowsAtOnce?: number): AsyncGenerator<Plain[][]> {
+  try {
+    yield* plainRows(result, rowsAtOnce)
+  } catch (error) {
+    throw toQueryError(error)
+  }
+}
+
+const toQueryError = (error: unknown): unknown =>
+  error instanceof StoreError || isMissingFileError(error) || isInterrupted(error)
+    ? error
+    : invalid(cleanMessage(error))
+
 /** Runs all statements. @returns the result of the last one */
-async function runStatements(connection: DuckDBConnection, sql: string): Promise<DuckDBResult> {
+async function runStatements(
+  connection: DuckDBConnection,
+  sql: string,
+  options: ResultStreamOptions,
+): Promise<ResultStream> {
   if (IS_BLANK.test(sql)) throw invalid('there is no query')
   const statements = await connection.extractStatements(sql)
   for (let index = 0; ; index++) {
@@ -243,7 +285,10 @@ async function runStatements(connection: DuckDBConnection, sql: string): Promise
       throw invalid(
         `${duckdb.StatementType[prepared.statementType] ?? 'this'} statements are refused: the lake is read-only`,
       )
-    if (index === statements.count - 1) return prepared.stream()
+    if (index === statements.count - 1) {
+      const text = statements.count === 1 ? sql : null
+      return ResultStream.ofPrepared(connection, prepared, text, options)
+    }
     await prepared.run()
   }
 }

@@ -1,6 +1,7 @@
 // Converts rows of DuckDB to JSON values: wide numbers become text where a double would not be exact.
-import type { DuckDBResult, DuckDBType, DuckDBValue, DuckDBValueConverter, Json } from '@duckdb/node-api'
+import type { DuckDBType, DuckDBValue, DuckDBValueConverter, Json } from '@duckdb/node-api'
 import { duckdb } from '../duckdb/duckdb.ts'
+import type { ResultStream } from '../duckdb/result-stream.ts'
 
 export type Plain = Json
 
@@ -33,7 +34,7 @@ const toPlain: DuckDBValueConverter<Plain> = (value: DuckDBValue, type: DuckDBTy
  *   By default those of one DuckDB chunk.
  */
 export async function* plainRows(
-  result: DuckDBResult,
+  result: ResultStream,
   rowsAtOnce = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<Plain[][]> {
   for await (const chunk of result) {

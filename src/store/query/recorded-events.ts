@@ -1,11 +1,13 @@
 // Reads recorded market events back from a lake, exactly as the engine took them: trades and other events merged by number, in
 // batches, with bounded memory. A server may write to the lake meanwhile.
-import type { DuckDBConnection, DuckDBDataChunk, DuckDBResult } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api'
 import type { RecordedEvent } from '../../journal/event-batch.ts'
 import type { EventRange } from '../../journal/types.ts'
+import { errorMessage } from '../../lib/error-text.ts'
 import type { MarketEvent, RunEvent, TradeEvent } from '../../schema/event.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
+import { ResultStream } from '../duckdb/result-stream.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { readEventMetadata } from '../events/event-metadata.ts'
@@ -85,7 +87,7 @@ function parseEvent(text: string, eventNo: number): MarketEvent {
 
 /** Rows of one table in order of their numbers, one at a time. */
 class EventCursor {
-  readonly #result: DuckDBResult
+  readonly #rows: ResultStream
   readonly #toEvent: (chunk: DuckDBDataChunk, row: number, eventNo: number) => MarketEvent
   #chunk: DuckDBDataChunk | null = null
   #row = 0
@@ -93,10 +95,10 @@ class EventCursor {
   eventNo = 0
 
   constructor(
-    result: DuckDBResult,
+    rows: ResultStream,
     toEvent: (chunk: DuckDBDataChunk, row: number, eventNo: number) => MarketEvent,
   ) {
-    this.#result = result
+    this.#rows = rows
     this.#toEvent = toEvent
   }
 
@@ -113,10 +115,10 @@ class EventCursor {
 
   /** Reads the next chunk and moves to its first row. */
   async read(): Promise<void> {
-    const chunk = await this.#result.fetchChunk()
+    const chunk = await this.#rows.next()
     this.#chunk = chunk
     this.#row = 0
-    this.eventNo = chunk === null || chunk.rowCount === 0 ? Number.POSITIVE_INFINITY : this.#number(0)
+    this.eventNo = chunk === null ? Number.POSITIVE_INFINITY : this.#number(0)
   }
 
   /** The event under the cursor. */
@@ -146,7 +148,8 @@ async function* readOpened(
 ): AsyncGenerator<RecordedEvent[], void> {
   const connections = [reader.connection, await reader.connect()] as const
   const open = (table: LakeTable, columns: string, connection: DuckDBConnection) =>
-    connection.stream(
+    ResultStream.open(
+      connection,
       `SELECT ${columns} FROM (${selectAllRows(table, filesOf(files, table, from, to))}) WHERE event_no BETWEEN ${from} AND ${to}`,
     )
   const trades = new EventCursor(await open(TABLES.trades, TRADE_COLUMNS, connections[0]), toTrade)
@@ -222,7 +225,10 @@ export async function* readRecordedEvents(
       if (fromEventNo <= toEventNo) reportMissing({ from: fromEventNo, to: toEventNo }, options)
       return
     } catch (error) {
-      if (!isMissingFileError(error) || ++failures > LAKE_REOPENINGS_MAX) throw error
+      if (isMissingFileError(error) && ++failures <= LAKE_REOPENINGS_MAX) continue
+      if (error instanceof StoreError) throw error
+      const before = fromEventNo === undefined ? '' : ` before the event ${fromEventNo}`
+      throw unavailable(`the lake could not be read to its end, it stopped${before}: ${errorMessage(error)}`)
     } finally {
       reader.close()
     }

@@ -6,7 +6,7 @@ import type { Plain } from '../query/plain-value.ts'
 import type { QueryFormat } from '../types.ts'
 
 export interface EncodedResult {
-  columns: { name: string; type: string }[]
+  columns: readonly { name: string; type: string }[]
   rows: number
   isTruncated: boolean
   text: Buffer

@@ -330,6 +330,32 @@ describe('a query that runs long', () => {
     expect(await valuesOf('SELECT 1')).toEqual([1])
   })
 
+  it('takes a place of its key, however the key is written', async () => {
+    const spellings: Record<string, string>[] = [
+      { Authorization: `Bearer ${researcher}` },
+      { Authorization: `bearer ${researcher}` },
+      { Authorization: `BEARER   ${researcher}` },
+      { Authorization: `bEaReR\t${researcher}` },
+      { 'X-API-Key': researcher },
+    ]
+    const abort = new AbortController()
+    const post = (sql: string, headers: Record<string, string>) =>
+      fetch(`${server.url}${PATH}`, {
+        method: 'POST',
+        headers: { ...headers, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ sql }),
+        signal: abort.signal,
+      })
+    const begun = Array.from({ length: QUERIES_PER_KEY_MAX }, (_, at) =>
+      post(ENDLESS, spellings[at % spellings.length]).catch(() => null),
+    )
+    await until(() => server.queries.running + server.queries.waiting === QUERIES_PER_KEY_MAX)
+    for (const headers of spellings) expect((await post('SELECT 1', headers)).status).toBe(503)
+    abort.abort()
+    await Promise.all(begun)
+    await expectTidy()
+  })
+
   it('that waits too long for its place is refused', async () => {
     const busy = await openTestServer({}, { queries: { waitMsMax: 50, drainMs: 50 } })
     const key = await makeResearcher(busy, 'other')
