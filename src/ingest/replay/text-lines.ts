@@ -1,11 +1,12 @@
 // Reads a file of text in lines: plain, gzip or zstd, in UTF-8 or UTF-16, with bounded memory.
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { pipeline, type Readable } from 'node:stream'
+import { pipeline, type Readable, type Transform } from 'node:stream'
 import { TextDecoder } from 'node:util'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { TRADE_LINE_CHARS_MAX, TRADE_TEXT_CHUNK_BYTES } from '../limits.ts'
 import { invalid } from './trade-columns.ts'
+import { zstdFrames } from './zstd-frames.ts'
 
 const GZIP = [0x1f, 0x8b]
 const ZSTD = [0x28, 0xb5, 0x2f, 0xfd]
@@ -15,19 +16,25 @@ const beginsWith = (bytes: Uint8Array, start: readonly number[]): boolean =>
   start.every((byte, at) => bytes[at] === byte)
 
 /** The bytes of the file, unpacked: what it is says its content, not its name. */
-async function openBytes(path: string): Promise<Readable> {
+async function* readBytes(path: string): AsyncGenerator<Uint8Array> {
   const file = await open(path)
   const head = new Uint8Array(ZSTD.length)
   await file.read(head, 0, head.length, 0).finally(() => file.close())
-  const bytes = createReadStream(path, { highWaterMark: TRADE_TEXT_CHUNK_BYTES })
-  const unpack = beginsWith(head, GZIP)
-    ? createGunzip({ chunkSize: TRADE_TEXT_CHUNK_BYTES })
-    : beginsWith(head, ZSTD) || (head[0] >> 4 === 5 && beginsWith(head.subarray(1), ZSTD_SKIPPABLE))
-      ? createZstdDecompress({ chunkSize: TRADE_TEXT_CHUNK_BYTES })
-      : null
-  // An error of one stream ends the other; whoever iterates gets it.
-  return unpack === null ? bytes : pipeline(bytes, unpack, () => {})
+  const options = { chunkSize: TRADE_TEXT_CHUNK_BYTES }
+  const isZstd =
+    beginsWith(head, ZSTD) || (head[0] >> 4 === 5 && beginsWith(head.subarray(1), ZSTD_SKIPPABLE))
+  if (isZstd)
+    for await (const { from, to } of zstdFrames(path))
+      yield* unpacked(readPart(path, from, to), createZstdDecompress(options))
+  else if (beginsWith(head, GZIP)) yield* unpacked(readPart(path), createGunzip(options))
+  else yield* readPart(path)
 }
+
+const readPart = (path: string, start = 0, end = Number.POSITIVE_INFINITY): Readable =>
+  createReadStream(path, { start, end: end - 1, highWaterMark: TRADE_TEXT_CHUNK_BYTES })
+
+/** An error of one stream ends the other; whoever iterates gets it. */
+const unpacked = (bytes: Readable, unpack: Transform): Readable => pipeline(bytes, unpack, () => {})
 
 function decoderOf(start: Uint8Array): TextDecoder {
   if (beginsWith(start, [0xff, 0xfe])) return new TextDecoder('utf-16le')
@@ -37,13 +44,12 @@ function decoderOf(start: Uint8Array): TextDecoder {
 
 /** The lines of a file, some at a time, without their line feeds. Bytes that are no text become U+FFFD. */
 export async function* readLines(path: string): AsyncGenerator<string[]> {
-  const bytes: AsyncIterable<Uint8Array> = await openBytes(path)
   let decoder: TextDecoder | null = null
   let lineEnd: string | null = null
   /** The line that has begun, in parts. */
   let parts: string[] = []
   let chars = 0
-  for await (const chunk of bytes) {
+  for await (const chunk of readBytes(path)) {
     decoder ??= decoderOf(chunk)
     const text = decoder.decode(chunk, { stream: true })
     // Files without any line feed are of old spreadsheets, which end lines with a carriage return.

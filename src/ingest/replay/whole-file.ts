@@ -2,7 +2,6 @@
 import { open } from 'node:fs/promises'
 import { errorMessage } from '../../lib/error-text.ts'
 import { StoreError } from '../../store/errors.ts'
-import { findCut } from './compressed-file.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import { invalid } from './trade-columns.ts'
 import type { TradeFile } from './trade-source.ts'
@@ -16,22 +15,17 @@ export async function* untilWholeEnd(
 ): AsyncGenerator<TradeBatch> {
   let rows = 0
   let endsWithFault = false
-  const leaving = new AbortController()
   try {
     for await (const batch of batches) {
       rows += batch.rows
       endsWithFault = batch.faults.get(batch.rows - 1)?.reason === 'row_malformed'
       yield batch
     }
-    const cut = await findCut(path, leaving.signal)
-    if (cut !== null) throw new Error(`it is damaged, or was cut: ${cut}`)
     if (endsWithFault && !(await endsWithLine(path))) throw new Error('it ends within a row')
     if (rowsTotal !== null && rows !== rowsTotal) throw new Error(`it has ${rowsTotal} rows by its own count`)
   } catch (error) {
     if (error instanceof StoreError) throw error
     throw invalid(`the file cannot be read beyond row ${rows}: ${firstLines(error)}`)
-  } finally {
-    leaving.abort()
   }
 }
 

@@ -1,25 +1,9 @@
-// Whether a Zstandard file is whole: Node's decompressor takes a cut one for a shorter one.
+// The frames of a Zstandard file. Node's decompressor reads the first frame alone, and takes a cut one for a shorter one.
 import { type FileHandle, open } from 'node:fs/promises'
-import { errorMessage } from '../../lib/error-text.ts'
-
-/** What is wrong with the end of a Zstandard file; null: nothing, or it is another file. The end of a gzip file is told by reading it. */
-export async function findCut(path: string, signal: AbortSignal): Promise<string | null> {
-  if (!/\.zst$/i.test(path)) return null
-  try {
-    const file = await open(path, 'r')
-    try {
-      await walkFrames(file, signal)
-      return null
-    } finally {
-      await file.close()
-    }
-  } catch (error) {
-    return errorMessage(error)
-  }
-}
 
 /** Parts of a Zstandard frame (RFC 8878, 3.1) */
 const ZSTD_MAGIC = 0xfd2fb528
+const MAGIC_BYTES = 4
 const SKIPPABLE_MAGIC = 0x184d2a50
 const SKIPPABLE_MASK = 0xfffffff0
 const DICTIONARY_ID_BYTES = [0, 1, 2, 4] as const
@@ -30,30 +14,43 @@ const CHECKSUM_BYTES = 4
 const RUN = 1
 const RESERVED = 3
 
-/** Follows the lengths of frames and blocks, and decompresses nothing. */
-async function walkFrames(file: FileHandle, signal: AbortSignal): Promise<void> {
-  const { size } = await file.stat()
-  if (size === 0) throw new Error('it is empty')
-  for (let at = 0; at < size; ) {
-    signal.throwIfAborted()
-    const magic = (await readAt(file, at, 4)).readUInt32LE()
-    at += 4
-    if ((magic & SKIPPABLE_MASK) >>> 0 === SKIPPABLE_MAGIC)
-      at += 4 + (await readAt(file, at, 4)).readUInt32LE()
-    else if (magic === ZSTD_MAGIC) at = await walkFrame(file, at, signal)
-    else throw new Error(`there is no frame at byte ${at - 4}`)
-    if (at > size) throw unexpectedEnd()
+/** Where a frame with content lies in its file: from its first byte to before `to`. */
+export interface FrameRange {
+  from: number
+  to: number
+}
+
+/**
+ * The frames of a Zstandard file, in order. It follows the lengths of frames and blocks, and decompresses nothing.
+ * @throws an error where the file was cut, or a frame is none
+ */
+export async function* zstdFrames(path: string): AsyncGenerator<FrameRange> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    for (let at = 0; at < size; ) {
+      const magic = (await readAt(file, at, MAGIC_BYTES)).readUInt32LE()
+      const isSkipped = (magic & SKIPPABLE_MASK) >>> 0 === SKIPPABLE_MAGIC
+      if (!isSkipped && magic !== ZSTD_MAGIC) throw new Error(`there is no frame at byte ${at}`)
+      const from = at
+      at = isSkipped
+        ? at + 2 * MAGIC_BYTES + (await readAt(file, at + MAGIC_BYTES, 4)).readUInt32LE()
+        : await walkFrame(file, at + MAGIC_BYTES)
+      if (at > size) throw unexpectedEnd()
+      if (!isSkipped) yield { from, to: at }
+    }
+  } finally {
+    await file.close()
   }
 }
 
 /** @returns where the frame ends */
-async function walkFrame(file: FileHandle, from: number, signal: AbortSignal): Promise<number> {
+async function walkFrame(file: FileHandle, from: number): Promise<number> {
   const [descriptor] = await readAt(file, from, 1)
   const isSingleSegment = (descriptor & 0b10_0000) !== 0
   const sizeBytes = descriptor >> 6 === 0 && isSingleSegment ? 1 : CONTENT_SIZE_BYTES[descriptor >> 6]
   let at = from + 1 + (isSingleSegment ? 0 : 1) + DICTIONARY_ID_BYTES[descriptor & 0b11] + sizeBytes
   for (let isLast = false; !isLast; ) {
-    signal.throwIfAborted()
     const header = (await readAt(file, at, BLOCK_HEADER_BYTES)).readUIntLE(0, BLOCK_HEADER_BYTES)
     const type = (header >> 1) & 0b11
     if (type === RESERVED) throw new Error(`there is no block at byte ${at}`)
