@@ -194,7 +194,8 @@ async function startParts(base: Base): Promise<App> {
   const { agents, submissions } = createSubmissions(base, running, confirmed, onAccount, onEvaluated)
   const submissionLog = createSubmissionLog(agents, market)
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
-  const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, openReplay)
+  const room = () => running.room()
+  const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, room, openReplay)
   const { feeds, push } = sources
   const recording = () => running.status()
   const pushIngest = config.feedKey !== ''
@@ -361,8 +362,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     node,
     routes,
     streams: { market, broadcaster, submissionLog },
-    ingestFrame:
-      config.feedKey === '' ? null : (frame, isBinary) => ({ ...push.ingestFrame(frame, isBinary) }),
+    ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),

@@ -13,7 +13,7 @@ import { PUSH_FEED } from './push/record.ts'
 import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts'
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
-import type { Feed, TimedSink } from './types.ts'
+import type { Feed, Room, TimedSink } from './types.ts'
 
 const REPLAY_FEED = 'replay'
 /** Who reports the price of SOL that the configuration has. */
@@ -32,18 +32,22 @@ export interface Feeds {
   start(): Promise<void>
 }
 
-/** @param openReplay what a replay of a lake plays; null: there is none */
+/**
+ * @param room feeds that can wait do so until there is room for their events
+ * @param openReplay what a replay of a lake plays; null: there is none
+ */
 export function prepareFeeds(
   config: Config,
   sinkOf: SinkOf,
   clock: Clock,
   log: Log,
+  room: Room,
   openReplay: (() => Promise<LakeReplayOptions>) | null = null,
 ): Feeds {
   const feeds: Feed[] = []
   let pushed: EventSink = sinkOf(PUSH_FEED)
   const sink: EventSink = { apply: (event, receivedAtMs) => pushed.apply(event, receivedAtMs) }
-  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock)
+  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock, room)
   if (config.feedKey !== '') feeds.push(push)
   /** Before `push`, which is the last one. */
   const add = (feed: Feed): void => void feeds.splice(feeds.length - (config.feedKey === '' ? 0 : 1), 0, feed)
@@ -63,10 +67,10 @@ export function prepareFeeds(
         add(security)
         add(startSolPriceFeed({ birdeye }, sinkOf(SOL_PRICE_FEED), clock, log))
       }
-      if (openReplay !== null) add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log))
+      if (openReplay !== null) add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log, room))
       else
         for (const feed of config.feeds)
-          add(await startFeed(feed, config, sinkOf(feed), security, clock, log))
+          add(await startFeed(feed, config, { sink: sinkOf(feed), room }, security, clock, log))
       if (security !== null) pushed = security.watch(sinkOf(PUSH_FEED))
       push.begin()
     },
@@ -107,7 +111,7 @@ export function whyNotWarm(feeds: readonly Feed[]): string | null {
 async function startFeed(
   feed: Config['feeds'][number],
   config: Config,
-  sink: EventSink,
+  { sink, room }: { sink: EventSink; room: Room },
   security: SecurityFeed | null,
   clock: Clock,
   log: Log,
@@ -115,7 +119,7 @@ async function startFeed(
   switch (feed) {
     case 'simulator': {
       const { simulatorSeed: seed, simulatorTokens: tokens, simulatorRate: tradesPerSecond } = config
-      return startSimulator({ seed, tokens, tradesPerSecond }, markSimulated(sink), clock, log)
+      return startSimulator({ seed, tokens, tradesPerSecond }, markSimulated(sink), clock, log, room)
     }
     case 'pumpportal': {
       const { pumpportalKey, pumpportalUrl: url } = config
@@ -125,7 +129,7 @@ async function startFeed(
       return startPumpPortal({ url, apiKey, random: Math.random }, security?.watch(sink) ?? sink, clock, log)
     }
     case 'replay':
-      return startConfiguredReplay(config, sink, clock, log)
+      return startConfiguredReplay(config, sink, clock, log, room)
     default:
       throw new Error(`assertion failed: no feed is called ${feed}`)
   }
@@ -152,11 +156,17 @@ const markSimulated = (sink: EventSink): EventSink => ({
     sink.apply(event.type === 'solPrice' ? { ...event, source: 'simulator' } : event, receivedAtMs),
 })
 
-async function startConfiguredReplay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {
+async function startConfiguredReplay(
+  config: Config,
+  sink: EventSink,
+  clock: Clock,
+  log: Log,
+  room: Room,
+): Promise<Feed> {
   // Imported here because it loads DuckDB, which only a replay needs in this process.
   const { openTradeFile } = await import('./replay/trade-file.ts')
   const { batches, rowsTotal } = await openTradeFile({ path: config.replayFile, mapping: config.replayMap })
   const { replaySpeed: speed, replayTime: time, replayFile: label } = config
   const onProgress = (progress: object) => log.info({ ...progress }, 'replay')
-  return startReplay({ trades: batches, rowsTotal, speed, time, label, onProgress }, sink, clock, log)
+  return startReplay({ trades: batches, rowsTotal, speed, time, label, onProgress }, sink, clock, log, room)
 }

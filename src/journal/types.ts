@@ -102,6 +102,8 @@ export interface JournalStats {
   bytes: number
   /** Bytes in memory that wait for the disk. */
   waitingBytes: number
+  /** Age of the oldest event that a kill of the process would lose, ms; 0: there is none. */
+  unwrittenMs: number
   /** Number of the newest event that a crash of the process would not lose, and of the newest that a power cut would not. */
   writtenEventNo: number
   syncedEventNo: number
@@ -117,6 +119,11 @@ export interface EventJournal {
    * @param solPriceUsd the engine's price of SOL for an event of this time (`MarketEngine.solPriceUsdAt`); NaN: none, or too old
    */
   append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void
+  /**
+   * To be asked before more is appended, by whoever can wait: null where there is room; otherwise resolves when to ask again. Nobody
+   * waits for a disk that refuses, or that has taken nothing for STALLED_MS.
+   */
+  room(): Promise<void> | null
   /** Whether an event that is appended now would be lost. */
   readonly isLosing: boolean
   /** Number of the last event appended, in this run or an earlier one; 0: none ever was. */

@@ -108,6 +108,11 @@ export class RunningMarket {
     return this.#events.sinkOf(feed)
   }
 
+  /** As `EventJournal.room`; where nothing is recorded there always is. */
+  room(): Promise<void> | null {
+    return this.#parts.journal?.room() ?? null
+  }
+
   /** Brings the market to where the run before left it, and begins this one: feeds may start then. @returns false where it was halted */
   async begin(): Promise<boolean> {
     const { deps, recorded, restored, restoreOptions } = this.#parts
@@ -197,6 +202,8 @@ export class RunningMarket {
     const reasons = trouble === null ? [] : [trouble]
     if (stats !== null && stats.trouble !== null)
       reasons.push(`market events are not recorded: ${stats.trouble}`)
+    if (stats !== null && stats.lost > 0)
+      reasons.push(`market events of this run that could not be recorded: ${stats.lost}; see gaps`)
     if (checkpoints !== null && checkpoints.trouble !== null)
       reasons.push(`no checkpoint of the market can be made: ${checkpoints.trouble}`)
     return { isOn: recording.isOn, reasons, journal: stats, checkpoints, restored: this.#redone }

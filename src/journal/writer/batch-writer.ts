@@ -17,7 +17,12 @@ import type { JournalLog, JournalOptions, WrittenBatch } from '../types.ts'
 import { ClosedSegments } from './closed-segments.ts'
 import { createSegment, type SegmentFile } from './segment-file.ts'
 
-type QueuedItem = WrittenBatch | { ended: Promise<void>; onEnded(): void }
+interface QueuedBatch {
+  batch: WrittenBatch
+  /** When its first event was appended, on the monotonic clock. */
+  beganMs: number
+}
+type QueuedItem = QueuedBatch | { ended: Promise<void>; onEnded(): void }
 
 export class BatchWriter {
   /** Bytes of batches that wait. */
@@ -31,8 +36,6 @@ export class BatchWriter {
   readonly #log: JournalLog
   readonly #closed: ClosedSegments
   readonly #originEventNo: number
-  /** The last event that earlier processes have written. */
-  readonly #foundEventNo: number
   readonly #onWritten: () => void
   readonly #queue: QueuedItem[] = []
   #open: SegmentFile | null = null
@@ -63,7 +66,6 @@ export class BatchWriter {
         log.error({ error: errorMessage(error) }, 'a part of the journal can neither be synced nor read'),
     })
     this.writtenEventNo = Math.max(end.lastEventNo, options.afterEventNo)
-    this.#foundEventNo = this.writtenEventNo
     this.syncedEventNo = end.lastEventNo <= end.syncedEventNo ? this.writtenEventNo : end.syncedEventNo
     this.#syncTimer = setInterval(() => this.#syncIfNeeded(), SYNC_EVERY_MS)
     this.#syncTimer.unref()
@@ -82,9 +84,21 @@ export class BatchWriter {
     return this.#closed.count + (this.#open === null ? 0 : 1)
   }
 
-  add(batch: WrittenBatch): void {
+  /** Whether the disk, or its lack of room, keeps batches from being written at present. */
+  get isRefused(): boolean {
+    return this.#trouble !== null
+  }
+
+  /** When the oldest event that waits was appended, on the monotonic clock; null: none waits. */
+  get oldestBeganMs(): number | null {
+    for (const item of this.#queue) if ('batch' in item) return item.beganMs
+    return null
+  }
+
+  /** @param beganMs when its first event was appended, on the monotonic clock */
+  add(batch: WrittenBatch, beganMs: number): void {
     this.waitingBytes += batch.frame.length
-    this.#queue.push(batch)
+    this.#queue.push({ batch, beganMs })
     void this.#pump()
   }
 
@@ -145,7 +159,7 @@ export class BatchWriter {
         this.#queue.shift()
         return
       }
-      await this.#writeBatch(item)
+      await this.#writeBatch(item.batch)
     } catch (error) {
       this.#setOpenAside()
       this.#noteTrouble(`the disk refuses to write: ${errorMessage(error)}`)
@@ -154,10 +168,10 @@ export class BatchWriter {
       return
     }
     this.#queue.shift()
-    this.waitingBytes -= item.frame.length
+    this.waitingBytes -= item.batch.frame.length
     this.#noteTrouble(null)
     this.#retryMs = RETRY_MS
-    this.#options.onBatch?.(item)
+    this.#options.onBatch?.(item.batch)
     this.#onWritten()
   }
 
@@ -169,7 +183,7 @@ export class BatchWriter {
       const { folder, folderId, runId, simulated, settings } = this.#options
       const originEventNo = this.#originEventNo
       await this.#disk.makeFolder(folder)
-      await this.#settleFound()
+      await this.#closed.removeVoid()
       const { syncedEventNo } = this
       const header = { folderId, runId, originEventNo, simulated, settings, syncedEventNo }
       this.#open = await createSegment(this.#disk, folder, header, batch, nowMs)
@@ -178,13 +192,6 @@ export class BatchWriter {
     const { bytes = 0, openedMs = nowMs } = this.#open ?? {}
     if (bytes >= (this.#options.segmentBytes ?? SEGMENT_BYTES) || nowMs - openedMs >= SEGMENT_MS)
       this.#setOpenAside()
-  }
-
-  /** What earlier processes left is durable before anything is built on it, and what lies behind its end is gone. */
-  async #settleFound(): Promise<void> {
-    await this.#closed.removeVoid()
-    if (this.syncedEventNo >= this.#foundEventNo || (await this.sync())) return
-    throw new Error('what was recorded before cannot be synced')
   }
 
   /** To be called while nothing is being written to it. */
