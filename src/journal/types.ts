@@ -25,6 +25,8 @@ export interface JournalDamage {
 export interface ReadJournalOptions {
   /** The last event wanted; the caller knows that it was recorded. Batches are never divided: later events may come with it. */
   throughEventNo?: number
+  /** Events up to this one are known to have been durable, whatever the segments say. */
+  knownEventNo?: number
   /** Identity of the data folder (store.json), so that segments of another one are not read; null: any. */
   folderId?: string | null
   /** Called for each damaged part, in the order in which they are found. */
@@ -72,6 +74,8 @@ export interface JournalOptions {
   log: JournalLog
   /** The last event that the lake has. */
   lakeEventNo(): number
+  /** Where it is noted how far the journal went; see lib/disk/high-water-mark.ts. Default: nowhere. */
+  markPath?: string | undefined
   /** Whether the disk has room to record more, with so many bytes that the lake does not have. Nothing is written otherwise. */
   mayRecord(unflushedBytes: number): boolean
   /** Called for each batch, in order, as soon as a kill of the process would not lose it. Its bytes must not be changed. */

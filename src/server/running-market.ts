@@ -19,7 +19,7 @@ import type { Config } from '../config/settings.ts'
 import { followsRecordedTime } from '../ingest/start-feeds.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
-import type { EventJournal, JournalStats, LostInterval } from '../journal/types.ts'
+import type { EventJournal, EventRange, JournalStats, LostInterval } from '../journal/types.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Log } from '../lib/log.ts'
@@ -31,7 +31,7 @@ import { EventRecorder, type FeedSink, SERVER_FEED } from '../recording/event-re
 import { type MarketRecorder, prepareRecorder } from '../recording/market-recorder.ts'
 import type { EngineSettings, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
-import { checkpointFolder, journalFolder } from '../store/paths.ts'
+import { checkpointFolder, journalFolder, journalMarkPath } from '../store/paths.ts'
 import type { Provenance, Store } from '../store/types.ts'
 import type { MarketPublisher } from './market-publisher.ts'
 import { explainRecording, type Recording, recordingOf } from './recording-mode.ts'
@@ -196,10 +196,15 @@ export class RunningMarket {
   }
 
   status(): RecordingStatus {
-    const { journal, recording, trouble } = this.#parts
+    const { deps, journal, lostEnd, recording, trouble } = this.#parts
     const stats = journal?.stats() ?? null
     const checkpoints = this.#checkpoints?.status() ?? null
     const reasons = trouble === null ? [] : [trouble]
+    // Once the lake is past them it tells of them itself, until `lake repair` acknowledges that.
+    if (lostEnd !== null && deps.store.events.progress.eventNo < lostEnd.to)
+      reasons.push(
+        `the recorded events ${lostEnd.from} to ${lostEnd.to} are lost: the end of the journal is missing`,
+      )
     if (stats !== null && stats.trouble !== null)
       reasons.push(`market events are not recorded: ${stats.trouble}`)
     if (stats !== null && stats.lost > 0)
@@ -267,6 +272,8 @@ interface RunningMarketParts {
   restored: Restored | null
   restoreOptions: RestoreOptions
   header: RunHeader
+  /** The newest events of the runs before, where they were deleted or cut off; null: they are there. */
+  lostEnd: EventRange | null
 }
 
 /** Restores the market of the run before, where this configuration goes on with it, and opens the journal. */
@@ -282,6 +289,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
   })
   const restoreOptions: RestoreOptions = {
     journalFolder: journalFolder(config.dataDir),
+    journalMarkPath: journalMarkPath(config.dataDir),
     checkpointFolder: checkpointFolder(config.dataDir),
     folderId: store.folderId,
     marketOptions: { ...settings, ...callbacks, ...(changeLogEntriesMax && { changeLogEntriesMax }) },
@@ -300,6 +308,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
     openJournal({
       ...{ folder: restoreOptions.journalFolder, folderId: store.folderId, clock, log, settings },
       ...{ runId: header.runId, simulated: header.simulated },
+      markPath: restoreOptions.journalMarkPath,
       originEventNo: restored?.base.originEventNo ?? null,
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
@@ -312,6 +321,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
   running = new RunningMarket({
     ...{ deps, recording, market, recorder: recorderOf(market), ...opened },
     ...{ recorded: found.recorded, restored, restoreOptions, header },
+    lostEnd: found.recorded && lostEndOf(found.recorded, log),
   })
   return running
 }
@@ -319,6 +329,14 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
 interface Found {
   recorded: Recorded | null
   trouble: string | null
+}
+
+/** Tells of events that were recorded and are neither in the lake nor in the journal, at whose end they were. */
+function lostEndOf({ end, knownEventNo }: Recorded, log: Log): EventRange | null {
+  const lost = { from: Math.max(end.heldEventNo, knownEventNo) + 1, to: end.lastEventNo }
+  if (lost.from > lost.to) return null
+  log.error(lost, 'the end of the journal is missing: these recorded events are lost')
+  return lost
 }
 
 const notRecorded = (error: unknown): string => `market events are not recorded: ${errorMessage(error)}`

@@ -145,9 +145,9 @@ async function* recorded() {
   }))
 }
 const OF_A_LAKE = {
-  ...{ eventsTotal: rows, playFromNo: 1, speed: 'max', simulated: true, approximate: null, endsEarly: null },
-  ...{ label: 'lake', seq: () => 1 },
-} as const
+  ...{ eventsTotal: rows, playFromNo: 1, simulated: true, approximate: null, endsEarly: null },
+  ...{ speed: 'max' as const, label: 'lake', seq: () => 1 },
+}
 
 describe.each<[string, (sink: Bucket) => Feed, number]>([
   [

@@ -35,6 +35,7 @@ class World {
   async open(over: Partial<JournalOptions> = {}): Promise<void> {
     this.journal = await openTestJournal(FOLDER, {
       ...{ disk: this.disk, clock: clockOf(() => performance.now()), segmentBytes: 1_500 },
+      markPath: '/journal.mark',
       afterEventNo: this.consumed,
       onLost: (interval) => void this.lost.push(interval),
       ...over,

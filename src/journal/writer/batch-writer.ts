@@ -2,6 +2,7 @@
 // again; meanwhile batches wait, up to a bound that the journal watches.
 import type { Clock } from '../../lib/clock.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
+import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import {
   JOURNAL_BYTES_MAX,
@@ -35,6 +36,7 @@ export class BatchWriter {
   readonly #clock: Clock
   readonly #log: JournalLog
   readonly #closed: ClosedSegments
+  readonly #mark: HighWaterMark | null
   readonly #originEventNo: number
   readonly #onWritten: () => void
   readonly #queue: QueuedItem[] = []
@@ -53,8 +55,9 @@ export class BatchWriter {
 
   /** @param onWritten called after each batch */
   constructor(options: JournalOptions, end: JournalEnd, originEventNo: number, onWritten: () => void) {
-    const { disk = nodeDisk, clock, folder, log } = options
+    const { disk = nodeDisk, clock, folder, folderId, log, markPath } = options
     this.#options = options
+    this.#mark = markPath === undefined ? null : new HighWaterMark(disk, markPath, folderId)
     this.#disk = disk
     this.#clock = clock
     this.#log = log
@@ -131,6 +134,7 @@ export class BatchWriter {
     clearInterval(this.#syncTimer)
     this.#wake()
     await this.#syncing
+    await this.#mark?.close()
     await this.#closed.close()
     await this.#open?.file.close().catch(() => undefined)
   }
@@ -233,6 +237,7 @@ export class BatchWriter {
       await this.#disk.syncFolder(this.#options.folder)
       await this.#closed.becomeDurable()
       this.syncedEventNo = Math.max(this.syncedEventNo, writtenEventNo)
+      this.#mark?.note(this.syncedEventNo)
       if (this.#syncTrouble !== null) this.#log.info({}, 'the journal is synced again')
       this.#syncTrouble = null
     } catch (error) {
