@@ -1,4 +1,5 @@
 // A burst of market events at a start, while the journal of a killed run is taken over: all that is accepted is in the lake.
+// @module-tag drill
 import { rmSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'

@@ -1,11 +1,18 @@
 // The newest files of log and journal are deleted or cut after a kill: what was acknowledged and is gone is told by `lake verify`, in the
 // log and in /health, and the server starts. What a kill leaves is not taken for it.
+// @module-tag drill
 import { cpSync, readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
-import { launchServer, type ServerProcess, spawnServer, temporaryFolder, untilReady } from '../support/test-server.ts'
+import {
+  launchServer,
+  type ServerProcess,
+  spawnServer,
+  temporaryFolder,
+  untilReady,
+} from '../support/test-server.ts'
 
 const SETTINGS = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'lake-tidy-ms': '0', quiet: 'false' }
 const SUBMISSIONS = 12
@@ -47,12 +54,23 @@ beforeAll(async () => {
 const copyOfKilled = (): string => {
   const folder = temporaryFolder()
   folders.push(folder)
-  cpSync(killed, folder, { recursive: true, verbatimSymlinks: true, filter: (path) => !path.endsWith('.lock') })
+  cpSync(killed, folder, {
+    recursive: true,
+    verbatimSymlinks: true,
+    filter: (path) => !path.endsWith('.lock'),
+  })
   return folder
 }
 
 const newest = (folder: string, of: 'log' | 'journal'): string =>
-  join(folder, of, readdirSync(join(folder, of)).filter((name) => /^\d+\./.test(name)).sort().at(-1)!)
+  join(
+    folder,
+    of,
+    readdirSync(join(folder, of))
+      .filter((name) => /^\d+\./.test(name))
+      .sort()
+      .at(-1)!,
+  )
 
 const verify = (folder: string) => runCommand(['lake', 'verify', '--data-dir', folder])
 
