@@ -86,6 +86,9 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   running.halt()
   await Promise.allSettled([parts.feeding])
   await Promise.all(sources.feeds.map((feed) => feed.stop()))
+  // Nearly all that the lake lacks is brought there meanwhile: what is left for later delays the next start.
+  recorder.emitAllBars()
+  store.flushLake().catch(() => undefined)
   // Clients learn from an answer that the server is draining, before connections are refused.
   if (wasReady && parts.publisher === null) await sleep(parts.drainNoticeMs)
   await parts.publisher?.stopServing()
