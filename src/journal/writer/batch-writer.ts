@@ -193,6 +193,8 @@ export class BatchWriter {
       this.#open = await createSegment(this.#disk, folder, header, batch, nowMs)
     }
     this.writtenEventNo = batch.lastEventNo
+    // What an earlier process left becomes durable beside what is written, and soon: what follows is of use only with it.
+    if (open === null && this.syncedEventNo < batch.firstEventNo - 1) this.#syncIfNeeded()
     const { bytes = 0, openedMs = nowMs } = this.#open ?? {}
     if (bytes >= (this.#options.segmentBytes ?? SEGMENT_BYTES) || nowMs - openedMs >= SEGMENT_MS)
       this.#setOpenAside()
