@@ -194,9 +194,9 @@ async function startParts(base: Base): Promise<App> {
   const { agents, submissions } = createSubmissions(base, running, confirmed, onAccount, onEvaluated)
   const submissionLog = createSubmissionLog(agents, market)
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
-  const holds = (mint: string) => market.has(mint)
+  const marketSide = { holds: (mint: string) => market.has(mint), room: () => running.room() }
   const sinkOf = (feed: string) => running.sinkOf(feed)
-  const sources = prepareFeeds(config, sinkOf, marketClock, log, openReplay, holds)
+  const sources = prepareFeeds(config, sinkOf, marketClock, log, marketSide, openReplay)
   const { feeds, push } = sources
   const recording = () => running.status()
   const pushIngest = config.feedKey !== ''
@@ -363,8 +363,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     node,
     routes,
     streams: { market, broadcaster, submissionLog },
-    ingestFrame:
-      config.feedKey === '' ? null : (frame, isBinary) => ({ ...push.ingestFrame(frame, isBinary) }),
+    ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
     authenticate: (key) => agents.authenticate(key),
     countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),

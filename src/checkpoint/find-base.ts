@@ -18,6 +18,12 @@ export interface RecordFolders {
   folderId: string
 }
 
+/** Folders as a start looks at them. */
+export interface StartFolders extends RecordFolders {
+  /** Where it was noted how far the journal went. Default: nowhere. */
+  journalMarkPath?: string
+}
+
 /** What was recorded in a data folder, as a start finds it. */
 export interface Recorded extends RecordFolders {
   /** An event that is known to have been recorded, whatever the journal has: the last one of the lake. */
@@ -37,10 +43,11 @@ export interface LatestRun {
 
 export async function findRecorded(
   disk: Disk,
-  folders: RecordFolders,
+  folders: StartFolders,
   knownEventNo: number,
 ): Promise<Recorded> {
-  const end = await findEnd(disk, folders.journalFolder, folders.folderId)
+  const { journalFolder: folder, folderId, journalMarkPath: markPath } = folders
+  const end = await findEnd({ disk, folder, folderId, markPath })
   const checkpoints = await listCheckpoints(folders.checkpointFolder)
   const latest = end.segments.findLast(({ header }) => header !== null)?.header ?? null
   return { ...folders, end, checkpoints, latest, knownEventNo }
@@ -82,7 +89,7 @@ export interface RestoredBase {
  * not, although it has no hole.
  */
 export function isConnected({ end, knownEventNo }: Recorded, afterEventNo: number): boolean {
-  if (Math.max(end.lastEventNo, knownEventNo) <= afterEventNo) return true
+  if (Math.max(end.heldEventNo, knownEventNo) <= afterEventNo) return true
   if (end.lastEventNo < knownEventNo) return false
   const first = end.segments.find(({ cutoffEventNo }) => cutoffEventNo > afterEventNo)
   return first !== undefined && first.firstEventNo <= afterEventNo + 1

@@ -11,9 +11,9 @@ import type { Market, MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
 import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
-import { type Base, findBase, findRecorded, type Recorded, type RecordFolders } from './find-base.ts'
+import { type Base, findBase, findRecorded, type Recorded, type StartFolders } from './find-base.ts'
 
-export interface RestoreOptions extends RecordFolders {
+export interface RestoreOptions extends StartFolders {
   /** Of this run: the settings of the engine, and what it calls. */
   marketOptions: EngineSettings & MarketOptions
   settings: EngineSettings
@@ -114,10 +114,12 @@ export async function redo(
       if (isCancelled()) break reading
     }
   }
-  const { count: events, lost } = replayer
+  const { count: events, lastEventNo } = replayer
+  // Those of a lost end are within the gap of the downtime.
+  const lost = replayer.lost + Math.max(0, end.lastEventNo - lastEventNo)
   return { market: replayer.market, events, lost, tookMs: performance.now() - beganMs }
 }
 
 /** @param knownEventNo the last event that the lake has */
-export const findRecordedOnDisk = (folders: RecordFolders, knownEventNo: number): Promise<Recorded> =>
+export const findRecordedOnDisk = (folders: StartFolders, knownEventNo: number): Promise<Recorded> =>
   findRecorded(nodeDisk, folders, knownEventNo)

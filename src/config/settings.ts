@@ -138,7 +138,7 @@ export const SETTINGS = {
     'drain-notice-ms',
     500,
     wholeNumber(0, 10_000),
-    'How long a server that is shutting down says so, by /readyz and 503 draining, before it refuses connections, ms',
+    'How long a server that is shutting down says so by /readyz, and still answers, before it refuses requests, ms',
   ),
   lakeFlushMs: setting(
     'lake-flush-ms',

@@ -19,7 +19,7 @@ import { registerStreamSockets } from './stream/stream-socket.ts'
 export interface ServerDeps extends PipelineDeps {
   streams: StreamSources
   /** Applies a message of a feed's WebSocket; null if the server takes no pushes. */
-  ingestFrame: ((frame: Uint8Array, isBinary: boolean) => Record<string, unknown>) | null
+  ingestFrame: ((frame: Uint8Array, isBinary: boolean) => object | Promise<object>) | null
   /** Whether further processes may listen on the same port; false unless told. */
   isPortShared?: boolean
 }

@@ -3,6 +3,8 @@ import { assert } from '../lib/assert.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../schema/media-types.ts'
 
 export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX }
+/** Frames of all WebSockets that wait for the disk. Beyond it they are refused with `overloaded`: whoever sent one sends it again. */
+export const INGEST_FRAMES_WAITING_BYTES_MAX = 32 * 1024 * 1024
 /** A larger record is rejected unparsed. The largest valid one, a patch with fifty holders, has about 10 KiB. */
 export const INGEST_RECORD_BYTES_MAX = 256 * 1024
 /** Errors listed in an answer; further ones are only counted. */

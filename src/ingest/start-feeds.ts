@@ -14,7 +14,7 @@ import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
 import type { ChainSource } from './solana/source.ts'
-import type { Feed, TimedSink } from './types.ts'
+import type { Feed, Room, TimedSink } from './types.ts'
 
 const REPLAY_FEED = 'replay'
 /** Who reports the price of SOL that the configuration has. */
@@ -22,6 +22,15 @@ const SETTING = 'setting'
 
 /** Where a feed of this name delivers its events. */
 export type SinkOf = (feed: string) => TimedSink
+
+/** What feeds need of the market besides their sinks. */
+export interface MarketSide {
+  /** Feeds that can wait do so until there is room for their events. */
+  room: Room
+  /** Whether the market holds a token. */
+  holds: (mint: string) => boolean
+}
+type FeedMarket = MarketSide & { sink: EventSink }
 
 export interface Feeds {
   /** Those that run, for /health. */
@@ -33,22 +42,19 @@ export interface Feeds {
   start(): Promise<void>
 }
 
-/**
- * @param openReplay what a replay of a lake plays; null: there is none
- * @param holds whether the market holds a token
- */
+/** @param openReplay what a replay of a lake plays; null: there is none */
 export function prepareFeeds(
   config: Config,
   sinkOf: SinkOf,
   clock: Clock,
   log: Log,
+  marketSide: MarketSide,
   openReplay: (() => Promise<LakeReplayOptions>) | null = null,
-  holds: (mint: string) => boolean = () => false,
 ): Feeds {
   const feeds: Feed[] = []
   let pushed: EventSink = sinkOf(PUSH_FEED)
   const sink: EventSink = { apply: (event, receivedAtMs) => pushed.apply(event, receivedAtMs) }
-  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock, log)
+  const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock, log, marketSide.room)
   if (config.feedKey !== '') feeds.push(push)
   /** Before `push`, which is the last one. */
   const add = (feed: Feed): void => void feeds.splice(feeds.length - (config.feedKey === '' ? 0 : 1), 0, feed)
@@ -68,10 +74,11 @@ export function prepareFeeds(
         add(security)
         add(startSolPriceFeed({ birdeye }, sinkOf(SOL_PRICE_FEED), clock, log))
       }
-      if (openReplay !== null) add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log))
+      if (openReplay !== null)
+        add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log, marketSide.room))
       else
         for (const feed of config.feeds)
-          add(await startFeed(feed, config, sinkOf(feed), security, holds, clock, log))
+          add(await startFeed(feed, config, { ...marketSide, sink: sinkOf(feed) }, security, clock, log))
       if (security !== null) pushed = security.watch(sinkOf(PUSH_FEED))
       push.begin()
     },
@@ -113,16 +120,16 @@ export function whyNotWarm(feeds: readonly Feed[]): string | null {
 async function startFeed(
   feed: Config['feeds'][number],
   config: Config,
-  sink: EventSink,
+  market: FeedMarket,
   security: SecurityFeed | null,
-  holds: (mint: string) => boolean,
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
+  const { sink, room } = market
   switch (feed) {
     case 'simulator': {
       const { simulatorSeed: seed, simulatorTokens: tokens, simulatorRate: tradesPerSecond } = config
-      return startSimulator({ seed, tokens, tradesPerSecond }, markSimulated(sink), clock, log)
+      return startSimulator({ seed, tokens, tradesPerSecond }, markSimulated(sink), clock, log, room)
     }
     case 'pumpportal': {
       const { pumpportalKey, pumpportalUrl: url } = config
@@ -132,9 +139,9 @@ async function startFeed(
       return startPumpPortal({ url, apiKey, random: Math.random }, security?.watch(sink) ?? sink, clock, log)
     }
     case 'solana':
-      return startConfiguredSolana(config, security?.watch(sink) ?? sink, holds, clock, log)
+      return startConfiguredSolana(config, { ...market, sink: security?.watch(sink) ?? sink }, clock, log)
     case 'replay':
-      return startConfiguredReplay(config, sink, clock, log)
+      return startConfiguredReplay(config, market, clock, log)
     default:
       throw new Error(`assertion failed: no feed is called ${feed}`)
   }
@@ -163,8 +170,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 
 async function startConfiguredSolana(
   config: Config,
-  sink: EventSink,
-  holds: (mint: string) => boolean,
+  { sink, holds }: FeedMarket,
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
@@ -185,7 +191,12 @@ async function openChainSource(config: Config, clock: Clock): Promise<ChainSourc
   return new LiveSource({ rpcUrls, socketUrls, commitment, requestsPerSecond: config.solanaRps }, clock)
 }
 
-async function startConfiguredReplay(config: Config, sink: EventSink, clock: Clock, log: Log): Promise<Feed> {
+async function startConfiguredReplay(
+  config: Config,
+  { sink, room }: FeedMarket,
+  clock: Clock,
+  log: Log,
+): Promise<Feed> {
   // Imported here because it loads DuckDB, which only a replay needs in this process.
   const { openTradeFile } = await import('./replay/trade-file.ts')
   const { batches, rowsTotal } = await openTradeFile({
@@ -195,5 +206,5 @@ async function startConfiguredReplay(config: Config, sink: EventSink, clock: Clo
   })
   const { replaySpeed: speed, replayTime: time, replayFile: label } = config
   const onProgress = (progress: object) => log.info({ ...progress }, 'replay')
-  return startReplay({ trades: batches, rowsTotal, speed, time, label, onProgress }, sink, clock, log)
+  return startReplay({ trades: batches, rowsTotal, speed, time, label, onProgress }, sink, clock, log, room)
 }

@@ -8,6 +8,13 @@ export interface TimedSink extends EventSink {
   readonly timeMs: number
 }
 
+/**
+ * What a feed that can wait asks before it delivers more: null where there is room for more events; otherwise resolves when to ask again.
+ */
+export type Room = () => Promise<void> | null
+
+export const ALWAYS_ROOM: Room = () => null
+
 export interface FeedStatus {
   feed: string
   /** `reconnecting`: its source does not answer, and it tries again; `failed`: it will deliver nothing more. */

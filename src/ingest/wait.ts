@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Room } from './types.ts'
 
 /** Waits `ms` milliseconds, or less when the signal aborts. Does not keep the process alive. */
 export async function wait(ms: number, signal: AbortSignal): Promise<void> {
@@ -7,6 +8,12 @@ export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   } catch (error) {
     if (!signal.aborted) throw error
   }
+}
+
+/** Resolves when there is room for more events, or when the signal aborts. */
+export async function untilRoom(room: Room, signal: AbortSignal): Promise<void> {
+  for (let waiting = room(); waiting !== null && !signal.aborted; waiting = room())
+    await unlessAborted(waiting, signal)
 }
 
 /** What `waiting` resolves to; null as soon as the signal aborts. */

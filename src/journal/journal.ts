@@ -1,18 +1,20 @@
-// The writing end of the journal: collects events in batches and hands them to the writer. What cannot be written in time is lost
-// and counted, since the market must never wait for the disk.
+// The writing end of the journal: collects events in batches and hands them to the writer. Feeds that can wait do so while the disk is
+// behind; what cannot be written in time all the same is lost, counted and told, since the market must never wait for the disk.
 import { nodeDisk } from '../lib/disk/disk.ts'
 import type { MarketEvent } from '../schema/event.ts'
 import { BatchEncoder } from './batch/batch-encoder.ts'
-import { BATCH_MS_MAX, CLOSE_MS_MAX, SEAL_MS_MAX, WAITING_BYTES_MAX } from './limits.ts'
+import { BATCH_MS_MAX, CLOSE_MS_MAX, SEAL_MS_MAX, STALLED_MS, WAITING_BYTES_MAX } from './limits.ts'
 import { findEnd, type JournalEnd } from './reader.ts'
 import type { EventJournal, JournalOptions, JournalStats, LostInterval } from './types.ts'
 import { BatchWriter } from './writer/batch-writer.ts'
 
 /** Opens the journal for writing. Rejects where its newest segment has a newer format, or the folder cannot be read. */
 export async function openJournal(options: JournalOptions): Promise<EventJournal> {
-  const { disk = nodeDisk, folder, folderId } = options
-  return new Journal(options, await findEnd(disk, folder, folderId))
+  const { disk = nodeDisk, folder, folderId, markPath } = options
+  return new Journal(options, await findEnd({ disk, folder, folderId, markPath }))
 }
+
+const TOO_SLOW = 'the disk is too slow'
 
 class Journal implements EventJournal {
   lastEventNo: number
@@ -25,7 +27,16 @@ class Journal implements EventJournal {
   /** Too much waits for the disk: events are lost until half of it is written. */
   #isFull = false
   #lostInterval: LostInterval | null = null
+  /** How many were lost before that interval. */
+  #lostBefore = 0
   #batchTimer: NodeJS.Timeout | null = null
+  /** When the first event of the batch in memory was appended, on the monotonic clock. */
+  #batchBeganMs = 0
+  /** Resolves when the disk has caught up, or stalls; null: nobody waits for room. */
+  #room: PromiseWithResolvers<void> | null = null
+  #stallTimer: NodeJS.Timeout | null = null
+  /** The disk has taken nothing for STALLED_MS: nobody waits for it until it does. */
+  #isStalled = false
   #isClosed = false
   /** Resolve when everything that was appended before is written. */
   readonly #waiting: { eventNo: number; resolve(): void }[] = []
@@ -46,11 +57,19 @@ class Journal implements EventJournal {
       this.#lose(event, atMs)
       return
     }
+    if (this.#encoder.count === 0) this.#batchBeganMs = this.#options.clock.monotonicMs()
     this.#encoder.add(event, atMs, receivedAtMs, feed, solPriceUsd)
     this.lastEventNo++
     this.#recorded++
     if (this.#encoder.isFull) this.#endBatch()
     else this.#batchTimer ??= setTimeout(() => this.#endBatch(), BATCH_MS_MAX)
+  }
+
+  room(): Promise<void> | null {
+    if (!this.#isBehind || this.#isStalled || this.#isClosed || this.#writer.isRefused) return null
+    this.#stallTimer ??= setTimeout(() => this.#stall(), STALLED_MS)
+    this.#room ??= Promise.withResolvers()
+    return this.#room.promise
   }
 
   async written(timeoutMs: number): Promise<boolean> {
@@ -79,14 +98,21 @@ class Journal implements EventJournal {
     const { bytes, segmentCount, syncedEventNo, trouble, waitingBytes, writtenEventNo } = this.#writer
     return {
       ...{ recorded: this.#recorded, lost: this.#lost, segments: segmentCount },
-      trouble: trouble ?? (this.#isFull ? 'the disk is too slow' : null),
-      ...{ bytes, waitingBytes, writtenEventNo, syncedEventNo },
+      trouble: trouble ?? (this.#isFull ? TOO_SLOW : null),
+      ...{ bytes, waitingBytes, unwrittenMs: this.#unwrittenMs, writtenEventNo, syncedEventNo },
     }
+  }
+
+  /** How old the oldest event is that a kill of the process would lose, ms; 0: there is none. */
+  get #unwrittenMs(): number {
+    const beganMs = this.#writer.oldestBeganMs ?? (this.#encoder.count > 0 ? this.#batchBeganMs : null)
+    return beganMs === null ? 0 : Math.max(0, Math.floor(this.#options.clock.monotonicMs() - beganMs))
   }
 
   async close(): Promise<void> {
     await within(CLOSE_MS_MAX, this.#sealNow())
     this.#isClosed = true
+    this.#endWaiting()
     await within(CLOSE_MS_MAX, this.#writer.close())
     const { lastEventNo } = this
     const notWritten = lastEventNo - this.#writer.writtenEventNo
@@ -108,8 +134,12 @@ class Journal implements EventJournal {
     const { lastEventNo } = this
     const firstEventNo = lastEventNo - count + 1
     const frame = this.#encoder.encode(firstEventNo, this.#writer.syncedEventNo)
-    this.#writer.add({ firstEventNo, lastEventNo, frame })
+    this.#writer.add({ firstEventNo, lastEventNo, frame }, this.#batchBeganMs)
     this.#isFull = this.#writer.waitingBytes > this.#waitingBytesMax
+  }
+
+  get #isBehind(): boolean {
+    return this.#writer.waitingBytes > this.#waitingBytesMax / 2
   }
 
   get #waitingBytesMax(): number {
@@ -118,6 +148,11 @@ class Journal implements EventJournal {
 
   #lose(event: MarketEvent, atMs: number): void {
     this.#lost++
+    if (this.#lostInterval === null) {
+      this.#lostBefore = this.#lost - 1
+      const reason = this.#isClosed ? 'the journal is closed' : (this.#writer.trouble ?? TOO_SLOW)
+      this.#options.log.error({ reason }, 'market events are being lost')
+    }
     const { fromMs, toMs } = this.#lostInterval ?? { fromMs: Infinity, toMs: 0 }
     // A trade belongs to the bar of its own time, which may lie before market time.
     const belongsToMs = event.type === 'trade' ? Math.min(atMs, event.ts) : atMs
@@ -125,13 +160,34 @@ class Journal implements EventJournal {
   }
 
   #onWritten(): void {
-    const { writtenEventNo, waitingBytes } = this.#writer
+    const { writtenEventNo } = this.#writer
     while ((this.#waiting[0]?.eventNo ?? Infinity) <= writtenEventNo) this.#waiting.shift()?.resolve()
-    if (!this.#isFull || waitingBytes > this.#waitingBytesMax / 2) return
+    this.#isStalled = false
+    if (!this.#isBehind) this.#endWaiting()
+    else this.#stallTimer?.refresh()
+    if (!this.#isFull || this.#isBehind) return
     this.#isFull = false
     const interval = this.#lostInterval
     this.#lostInterval = null
-    if (interval !== null && !this.#isClosed) this.#options.onLost(interval)
+    if (interval === null || this.#isClosed) return
+    this.#options.log.error({ lost: this.#lost - this.#lostBefore, ...interval }, 'market events were lost')
+    this.#options.onLost(interval)
+  }
+
+  #stall(): void {
+    this.#isStalled = true
+    this.#options.log.warn(
+      { waitingBytes: this.#writer.waitingBytes },
+      'the disk takes no market events: feeds go on',
+    )
+    this.#endWaiting()
+  }
+
+  #endWaiting(): void {
+    if (this.#stallTimer !== null) clearTimeout(this.#stallTimer)
+    this.#stallTimer = null
+    this.#room?.resolve()
+    this.#room = null
   }
 }
 

@@ -12,8 +12,10 @@ export const BATCH_FEEDS_MAX = 255
 export const TEXT_CHARACTERS_MAX = 65_534
 /** Of a frame. Part of the format, because it bounds the memory of a reader. */
 export const FRAME_BYTES_MAX = 32 * 1024 * 1024
-/** Batches that wait for the disk. Events beyond it are lost, until half of it is free again. */
+/** Batches that wait for the disk. Feeds that can wait do so beyond half of it. Events beyond it are lost, until half of it is free. */
 export const WAITING_BYTES_MAX = 32 * 1024 * 1024
+/** A disk that has taken nothing for this long is not waited for. */
+export const STALLED_MS = 5_000
 /** A segment that is this large, or this old, is sealed. */
 export const SEGMENT_BYTES = 64 * 1024 * 1024
 export const SEGMENT_MS = 60_000

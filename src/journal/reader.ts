@@ -1,11 +1,12 @@
 // Reads the journal: whole batches in order, over all segments, with every checksum checked. Any process may read while the server
 // writes. Holds one batch in memory at a time.
 import { type Disk, nodeDisk } from '../lib/disk/disk.ts'
+import { readHighWaterMark } from '../lib/disk/high-water-mark.ts'
 import { decodeBatch } from './batch/batch-decoder.ts'
 import type { EventBatch } from './event-batch.ts'
 import { type JournalPlan, type PlannedSegment, planJournal } from './segments/plan.ts'
 import { type FoundBatch, findProven, readSegment, type SegmentEnding } from './segments/segment-reader.ts'
-import type { JournalDamage, ReadJournalOptions, WrittenBatch } from './types.ts'
+import type { EventRange, JournalDamage, ReadJournalOptions, WrittenBatch } from './types.ts'
 
 export interface DiskReadOptions extends ReadJournalOptions {
   disk?: Disk
@@ -39,10 +40,11 @@ async function* findBatches(
   options: DiskReadOptions,
 ): AsyncGenerator<FoundBatch, void> {
   const { disk = nodeDisk, folderId = null, throughEventNo = Infinity, onDamage = () => {} } = options
+  const { knownEventNo = 0 } = options
   const plan = await planJournal(disk, folder, folderId)
   for (const file of plan.foreign)
     onDamage({ kind: 'foreign_file', file, fromByte: 0, toByte: 0, missing: null })
-  yield* readPlanned(disk, plan, { afterEventNo, throughEventNo, onDamage })
+  yield* readPlanned(disk, plan, { afterEventNo, throughEventNo, knownEventNo, onDamage })
 }
 
 /** The run that recorded an event; null where the journal does not have it any more, or its segment is damaged. */
@@ -55,6 +57,8 @@ export async function findRunOf(folder: string, folderId: string, eventNo: numbe
 interface PlannedRead {
   afterEventNo: number
   throughEventNo: number
+  /** Events up to this one were durable, whatever the segments say. */
+  knownEventNo: number
   onDamage(damage: JournalDamage): void
 }
 
@@ -66,13 +70,13 @@ interface Ending extends SegmentEnding {
 async function* readPlanned(
   disk: Disk,
   { segments }: JournalPlan,
-  { afterEventNo, throughEventNo, onDamage }: PlannedRead,
+  { afterEventNo, throughEventNo, knownEventNo, onDamage }: PlannedRead,
 ): AsyncGenerator<FoundBatch, Ending> {
   const wanted = segments.filter(
     ({ firstEventNo, cutoffEventNo }) => cutoffEventNo > afterEventNo && firstEventNo <= throughEventNo,
   )
   const provenEventNo = Math.max(
-    Number.isFinite(throughEventNo) ? throughEventNo : 0,
+    Number.isFinite(throughEventNo) ? throughEventNo : knownEventNo,
     await findProvenIn(disk, segments),
   )
   const ending: Ending = { nextEventNo: afterEventNo + 1, isCutOff: false, segment: null }
@@ -134,16 +138,32 @@ export interface JournalEnd {
   voidSegments: PlannedSegment[]
   /** Number of the last event that can be read or is known to be lost; 0 where there is none. */
   lastEventNo: number
+  /** Number of the last event that is there, or before one that is. The events behind it were deleted or cut off. */
+  heldEventNo: number
   /** The last event that is known to have been durable. */
   syncedEventNo: number
 }
 
+export interface FindEndOptions {
+  disk: Disk
+  folder: string
+  folderId: string
+  /** Where it was noted how far the journal went; undefined: nowhere. */
+  markPath: string | undefined
+}
+
 /** Finds where the journal ends; reads the newest segments only. */
-export async function findEnd(disk: Disk, folder: string, folderId: string): Promise<JournalEnd> {
+export async function findEnd({ disk, folder, folderId, markPath }: FindEndOptions): Promise<JournalEnd> {
   const plan = await planJournal(disk, folder, folderId)
   const { segments } = plan
-  const syncedEventNo = await findProvenIn(disk, segments)
-  const read = { afterEventNo: syncedEventNo, throughEventNo: Infinity, onDamage: () => {} }
+  const knownEventNo = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, folderId)
+  const shownEventNo = await findProvenIn(disk, segments)
+  const syncedEventNo = Math.max(shownEventNo, knownEventNo)
+  let missing: EventRange | null = null
+  const onDamage = (damage: JournalDamage): void => {
+    missing = damage.missing
+  }
+  const read = { afterEventNo: shownEventNo, throughEventNo: Infinity, knownEventNo, onDamage }
   const batches = readPlanned(disk, plan, read)
   for (;;) {
     const next = await batches.next()
@@ -153,7 +173,12 @@ export async function findEnd(disk: Disk, folder: string, folderId: string): Pro
     return {
       segments: segments.filter((segment) => !isVoid(segment)),
       voidSegments: segments.filter(isVoid),
+      heldEventNo: heldBefore(missing, lastEventNo),
       ...{ lastEventNo, syncedEventNo: Math.min(syncedEventNo, lastEventNo) },
     }
   }
 }
+
+/** The last event that is held, where this part is missing as the last one of the journal's damage. */
+const heldBefore = (missing: EventRange | null, lastEventNo: number): number =>
+  missing !== null && missing.to === lastEventNo ? missing.from - 1 : lastEventNo

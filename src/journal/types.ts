@@ -25,6 +25,8 @@ export interface JournalDamage {
 export interface ReadJournalOptions {
   /** The last event wanted; the caller knows that it was recorded. Batches are never divided: later events may come with it. */
   throughEventNo?: number
+  /** Events up to this one are known to have been durable, whatever the segments say. */
+  knownEventNo?: number
   /** Identity of the data folder (store.json), so that segments of another one are not read; null: any. */
   folderId?: string | null
   /** Called for each damaged part, in the order in which they are found. */
@@ -72,6 +74,8 @@ export interface JournalOptions {
   log: JournalLog
   /** The last event that the lake has. */
   lakeEventNo(): number
+  /** Where it is noted how far the journal went; see lib/disk/high-water-mark.ts. Default: nowhere. */
+  markPath?: string | undefined
   /** Whether the disk has room to record more, with so many bytes that the lake does not have. Nothing is written otherwise. */
   mayRecord(unflushedBytes: number): boolean
   /** Called for each batch, in order, as soon as a kill of the process would not lose it. Its bytes must not be changed. */
@@ -102,6 +106,8 @@ export interface JournalStats {
   bytes: number
   /** Bytes in memory that wait for the disk. */
   waitingBytes: number
+  /** Age of the oldest event that a kill of the process would lose, ms; 0: there is none. */
+  unwrittenMs: number
   /** Number of the newest event that a crash of the process would not lose, and of the newest that a power cut would not. */
   writtenEventNo: number
   syncedEventNo: number
@@ -117,6 +123,11 @@ export interface EventJournal {
    * @param solPriceUsd the engine's price of SOL for an event of this time (`MarketEngine.solPriceUsdAt`); NaN: none, or too old
    */
   append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void
+  /**
+   * To be asked before more is appended, by whoever can wait: null where there is room; otherwise resolves when to ask again. Nobody
+   * waits for a disk that refuses, or that has taken nothing for STALLED_MS.
+   */
+  room(): Promise<void> | null
   /** Whether an event that is appended now would be lost. */
   readonly isLosing: boolean
   /** Number of the last event appended, in this run or an earlier one; 0: none ever was. */

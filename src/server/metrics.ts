@@ -86,6 +86,11 @@ export function addRecordingMetrics(metrics: Metrics, status: () => RecordingSta
     'Recorded events that wait for the disk',
     ({ waitingBytes }) => waitingBytes,
   )
+  journal(
+    'mintlake_journal_unwritten_seconds',
+    'Age of the oldest market event that a kill of the server would lose',
+    ({ unwrittenMs }) => unwrittenMs / MS_PER_SECOND,
+  )
   checkpoint('mintlake_checkpoints_total', 'Checkpoints made', ({ made }) => made)
   checkpoint(
     'mintlake_checkpoint_failures_total',

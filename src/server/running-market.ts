@@ -18,7 +18,7 @@ import type { Config } from '../config/settings.ts'
 import { followsRecordedTime } from '../ingest/start-feeds.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
-import type { EventJournal, JournalStats, LostInterval } from '../journal/types.ts'
+import type { EventJournal, EventRange, JournalStats, LostInterval } from '../journal/types.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Log } from '../lib/log.ts'
@@ -30,7 +30,7 @@ import { EventRecorder, type FeedSink, SERVER_FEED } from '../recording/event-re
 import { type MarketRecorder, prepareRecorder } from '../recording/market-recorder.ts'
 import type { EngineSettings, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
-import { checkpointFolder, journalFolder } from '../store/paths.ts'
+import { checkpointFolder, journalFolder, journalMarkPath } from '../store/paths.ts'
 import type { Provenance, Store } from '../store/types.ts'
 import type { MarketPublisher } from './market-publisher.ts'
 import { explainRecording, type Recording, recordingOf } from './recording-mode.ts'
@@ -105,6 +105,11 @@ export class RunningMarket {
   /** Where a feed of this name delivers its events. */
   sinkOf(feed: string): FeedSink {
     return this.#events.sinkOf(feed)
+  }
+
+  /** As `EventJournal.room`; where nothing is recorded there always is. */
+  room(): Promise<void> | null {
+    return this.#parts.journal?.room() ?? null
   }
 
   /** Brings the market to where the run before left it, and begins this one: feeds may start then. @returns false where it was halted */
@@ -190,12 +195,19 @@ export class RunningMarket {
   }
 
   status(): RecordingStatus {
-    const { journal, recording, trouble } = this.#parts
+    const { deps, journal, lostEnd, recording, trouble } = this.#parts
     const stats = journal?.stats() ?? null
     const checkpoints = this.#checkpoints?.status() ?? null
     const reasons = trouble === null ? [] : [trouble]
+    // Once the lake is past them it tells of them itself, until `lake repair` acknowledges that.
+    if (lostEnd !== null && deps.store.events.progress.eventNo < lostEnd.to)
+      reasons.push(
+        `the recorded events ${lostEnd.from} to ${lostEnd.to} are lost: the end of the journal is missing`,
+      )
     if (stats !== null && stats.trouble !== null)
       reasons.push(`market events are not recorded: ${stats.trouble}`)
+    if (stats !== null && stats.lost > 0)
+      reasons.push(`market events of this run that could not be recorded: ${stats.lost}; see gaps`)
     if (checkpoints !== null && checkpoints.trouble !== null)
       reasons.push(`no checkpoint of the market can be made: ${checkpoints.trouble}`)
     return { isOn: recording.isOn, reasons, journal: stats, checkpoints, restored: this.#redone }
@@ -259,6 +271,8 @@ interface RunningMarketParts {
   restored: Restored | null
   restoreOptions: RestoreOptions
   header: RunHeader
+  /** The newest events of the runs before, where they were deleted or cut off; null: they are there. */
+  lostEnd: EventRange | null
 }
 
 /** Restores the market of the run before, where this configuration goes on with it, and opens the journal. */
@@ -274,6 +288,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
   })
   const restoreOptions: RestoreOptions = {
     journalFolder: journalFolder(config.dataDir),
+    journalMarkPath: journalMarkPath(config.dataDir),
     checkpointFolder: checkpointFolder(config.dataDir),
     folderId: store.folderId,
     marketOptions: { ...settings, ...callbacks, ...(changeLogEntriesMax && { changeLogEntriesMax }) },
@@ -292,6 +307,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
     openJournal({
       ...{ folder: restoreOptions.journalFolder, folderId: store.folderId, clock, log, settings },
       ...{ runId: header.runId, simulated: header.simulated },
+      markPath: restoreOptions.journalMarkPath,
       originEventNo: restored?.base.originEventNo ?? null,
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
@@ -304,6 +320,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
   running = new RunningMarket({
     ...{ deps, recording, market, recorder: recorderOf(market), ...opened },
     ...{ recorded: found.recorded, restored, restoreOptions, header },
+    lostEnd: found.recorded && lostEndOf(found.recorded, log),
   })
   return running
 }
@@ -311,6 +328,14 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
 interface Found {
   recorded: Recorded | null
   trouble: string | null
+}
+
+/** Tells of events that were recorded and are neither in the lake nor in the journal, at whose end they were. */
+function lostEndOf({ end, knownEventNo }: Recorded, log: Log): EventRange | null {
+  const lost = { from: Math.max(end.heldEventNo, knownEventNo) + 1, to: end.lastEventNo }
+  if (lost.from > lost.to) return null
+  log.error(lost, 'the end of the journal is missing: these recorded events are lost')
+  return lost
 }
 
 const notRecorded = (error: unknown): string => `market events are not recorded: ${errorMessage(error)}`

@@ -15,7 +15,7 @@ const DRAIN_MS_MAX = 10_000
 /** Open connections are closed when no request has come for this long, or after the maximum. */
 const QUIET_MS = 100
 const LINGER_MS_MAX = 1_000
-/** How long a writer that stops brings rows to the lake before it stops taking requests. */
+/** How long a server that stops brings rows to the lake before it stops taking requests. */
 const FLUSH_MS_MAX = 5_000
 /** How long the recorder may take to write the last market data; a disk that hangs must not hold up the end. */
 const RECORDER_STOP_MS_MAX = 4_000
@@ -34,7 +34,7 @@ export interface RunningParts {
   queries: QueryService
   positions: Positions
   store: Store
-  /** How long clients are told that the server is draining before it stops accepting connections. */
+  /** How long /readyz says that the server is draining, and requests are answered, before they are refused. */
   drainNoticeMs: number
 }
 
@@ -55,21 +55,29 @@ export async function closeHttp(
 }
 
 /**
- * What a writer does before it stops taking requests, which is a pause for all nodes: clients of its own are told to go elsewhere, and
- * what would take long otherwise ends or is done before.
+ * What is done while requests are still answered, since what follows is a pause for all: clients are told to go elsewhere or to come back,
+ * and what would take long ends or is done before. A server that is alone does not wait for exports and queries.
  */
-async function leaveCluster(
-  { health, server, exporter, queries, store, drainNoticeMs }: RunningParts,
-  publisher: Pick<MarketPublisher, 'stopServing'>,
-): Promise<void> {
+async function leave({
+  health,
+  server,
+  running,
+  publisher,
+  exporter,
+  queries,
+  store,
+  drainNoticeMs,
+}: RunningParts): Promise<void> {
   health.markLeaving()
   server.drain()
+  running.recorder.emitAllBars()
   const flushed = Promise.race([
     store.flushLake().catch(() => undefined),
     sleep(FLUSH_MS_MAX, undefined, { ref: false }),
   ])
-  await Promise.all([sleep(drainNoticeMs), exporter.close(), queries.close(), flushed])
-  await publisher.stopServing()
+  const others = publisher === null ? [] : [exporter.close(), queries.close()]
+  await Promise.all([sleep(drainNoticeMs), flushed, ...others])
+  await publisher?.stopServing()
 }
 
 /**
@@ -79,15 +87,12 @@ async function leaveCluster(
 export async function shutDown(parts: RunningParts): Promise<void> {
   const { health, server, sources, running, exporter, queries, positions, store } = parts
   const { recorder } = running
-  const wasReady = health.isReady
-  if (parts.publisher !== null && wasReady) await leaveCluster(parts, parts.publisher)
+  if (health.isReady) await leave(parts)
   health.markDraining()
   server.drain()
   running.halt()
   await Promise.allSettled([parts.feeding])
   await Promise.all(sources.feeds.map((feed) => feed.stop()))
-  // Clients learn from an answer that the server is draining, before connections are refused.
-  if (wasReady && parts.publisher === null) await sleep(parts.drainNoticeMs)
   await parts.publisher?.stopServing()
   await closeHttp(parts, () => [exporter.close(), queries.close()])
   await Promise.race([

@@ -6,6 +6,9 @@ export const storePathV1 = (dataDir: string): string => join(dataDir, 'mintlake.
 export const logPathV1 = (dataDir: string): string => join(dataDir, 'journal.duckdb')
 /** Commits that the lake does not hold yet. */
 export const logFolder = (dataDir: string): string => join(dataDir, 'log')
+/** How far the log went, so that a lost end of it is noticed; see lib/disk/high-water-mark.ts. The same for the journal. */
+export const logMarkPath = (dataDir: string): string => join(dataDir, 'log.mark')
+export const journalMarkPath = (dataDir: string): string => join(dataDir, 'journal.mark')
 /** Recorded market events that the lake or a restart still needs. */
 export const journalFolder = (dataDir: string): string => join(dataDir, 'journal')
 /** The market as it was after recorded events; see src/checkpoint. */

@@ -26,7 +26,7 @@ import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
 import type { CommitLog, SegmentInfo } from './log/types.ts'
-import { logFolder, stagedCopyFolder } from './paths.ts'
+import { logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
 import { EventFlushes } from './recorded-events.ts'
@@ -139,7 +139,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     await space.refresh()
     const commits = await openLog(
       {
-        ...{ folder: logFolder(dataDir), logId, clock, log, flushed },
+        ...{ folder: logFolder(dataDir), markPath: logMarkPath(dataDir), logId, clock, log, flushed },
         timeoutMs: options.commitTimeoutMs ?? limits.COMMIT_TIMEOUT_MS,
         mayWrite: (unflushedBytes) => mayCommit(unflushedBytes, space),
       },

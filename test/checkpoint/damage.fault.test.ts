@@ -131,6 +131,11 @@ describe('a server with two checkpoints crashes', () => {
     // Half of the newest segment, whose events were durable: a later run has gone on behind it.
     const { other: first } = await startOn(image)
     await pushSome(first, clock, 2)
+    const isSynced = async (): Promise<boolean> => {
+      const { journal } = await recordingOf(first)
+      return journal.syncedEventNo === journal.writtenEventNo
+    }
+    await expect.poll(isSynced).toBe(true)
     const later = await crashImage(first)
     truncateSync(
       join(journalOf(later), newest.slice(newest.lastIndexOf('/') + 1)),
@@ -148,6 +153,8 @@ describe('a server with two checkpoints crashes', () => {
   test('a torn end of the journal loses what was being written', async () => {
     const newest = filesOf(journalOf(image)).at(-1)!
     truncateSync(newest, readFileSync(newest).length - 30)
+    // It may have been synced meanwhile: as if it had not.
+    rmSync(join(image, 'journal.mark'), { force: true })
     const { other, sentences } = await startOn(image)
     expect(sentences.filter((sentence) => sentence.includes('damaged'))).toEqual([])
     expect((await recordingOf(other)).restored.lost).toBe(0)

@@ -35,6 +35,7 @@ class World {
   async open(over: Partial<JournalOptions> = {}): Promise<void> {
     this.journal = await openTestJournal(FOLDER, {
       ...{ disk: this.disk, clock: clockOf(() => performance.now()), segmentBytes: 1_500 },
+      markPath: '/journal.mark',
       afterEventNo: this.consumed,
       onLost: (interval) => void this.lost.push(interval),
       ...over,
@@ -163,7 +164,33 @@ async function failureScript(world: World): Promise<void> {
   await world.consume()
 }
 
-const SCRIPTS = { work: workScript, failures: failureScript }
+/** A journal whose last events were not synced when its process was killed is taken over, and written at once. */
+async function takeoverScript(world: World): Promise<void> {
+  await world.open()
+  await world.append(20)
+  await world.append(20)
+  await world.timePasses(1_100)
+  await world.append(5)
+  await world.consume()
+  await world.append(5)
+}
+
+const emptyDisk = async (): Promise<World> => new World(new SimulatedDisk())
+
+async function killedRun(): Promise<World> {
+  const world = new World(new SimulatedDisk())
+  await world.open()
+  await world.append(40)
+  await world.timePasses(1_100)
+  await world.append(40)
+  return world
+}
+
+const SCRIPTS = {
+  work: { before: emptyDisk, script: workScript },
+  failures: { before: emptyDisk, script: failureScript },
+  takeover: { before: killedRun, script: takeoverScript },
+}
 type Cut = 'killed' | Loss
 const CUTS: readonly Cut[] = ['killed', ...LOSSES]
 
@@ -191,9 +218,15 @@ async function checkRestarts(before: World, cut: Cut, random: () => number): Pro
 /** How many kinds of loss are tried at each operation. */
 const CUTS_EACH = Number(process.env.MINTLAKE_TEST_JOURNAL_CUTS ?? 1)
 
-describe.each(Object.entries(SCRIPTS))('a journal cut off during its %s', (name, script) => {
+describe.each(Object.entries(SCRIPTS))('a journal cut off during its %s', (name, { before, script }) => {
+  /** On the disk as the run before left it when it was killed. */
+  const begin = async (): Promise<World> => {
+    const earlier = await before()
+    return new World(earlier.disk.afterKill(), earlier)
+  }
+
   test('keeps what was durable, wherever it is cut', { tags: 'drill' }, async () => {
-    const whole = new World(new SimulatedDisk())
+    const whole = await begin()
     await script(whole)
     expect(whole.lost).toEqual([])
     const { operations } = whole.disk
@@ -202,7 +235,8 @@ describe.each(Object.entries(SCRIPTS))('a journal cut off during its %s', (name,
         const seed = operation * CUTS_EACH + each
         const random = seededRandom(seed)
         const cut = CUTS[(operation + each) % CUTS.length]
-        const world = new World(new SimulatedDisk().cutAt(operation, random() < 0.5))
+        const world = await begin()
+        world.disk.cutAt(operation, random() < 0.5)
         try {
           await Promise.race([script(world), world.disk.whenCut])
           await quiet()

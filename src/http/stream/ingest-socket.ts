@@ -1,5 +1,6 @@
-// A feed's WebSocket. Each message is applied before the next is read, so TCP slows down a feed that is too fast. The reply
-// has the format of the message: JSON for text, msgpack for binary. A feed that does not read its replies is disconnected.
+// A feed's WebSocket. Each message is applied before the next is read, so TCP slows down a feed that is too fast; one that waits for
+// the disk is answered later, in order. The reply has the format of the message: JSON for text, msgpack for binary. A feed that does not
+// read its replies is disconnected.
 import type { WebSocket } from 'uWebSockets.js'
 import { toMsgpack } from '../encode/items.ts'
 import { INGEST_FRAME_BYTES_MAX } from '../limits.ts'
@@ -16,8 +17,8 @@ export interface IngestSocketDeps {
   checkKey(key: string): void
   /** Throws 503 while the server takes no events. */
   admit(): void
-  /** Applies one message. @returns what the reply tells of it. */
-  ingestFrame(frame: Uint8Array, isBinary: boolean): Record<string, unknown>
+  /** Applies one message, of which it may keep nothing. Each waits for those before it. @returns what the reply tells of it. */
+  ingestFrame(frame: Uint8Array, isBinary: boolean): object | Promise<object>
   onFault(error: unknown): void
 }
 
@@ -45,24 +46,32 @@ export function registerIngestSockets(app: ReleasableApp, deps: IngestSocketDeps
     close: (ws) => {
       sockets.delete(ws)
     },
-    message: (ws, message, isBinary) => reply(ws, new Uint8Array(message), isBinary, deps),
+    message: (ws, message, isBinary) => {
+      const result = apply(new Uint8Array(message), isBinary, deps)
+      if (!(result instanceof Promise)) reply(ws, result, isBinary)
+      else void result.then((late) => sockets.has(ws) && reply(ws, late, isBinary))
+    },
   })
   return () => {
     for (const ws of [...sockets]) ws.end(CLOSE_GOING_AWAY, 'draining')
   }
 }
 
-function reply(ws: WebSocket<unknown>, frame: Uint8Array, isBinary: boolean, deps: IngestSocketDeps): void {
-  const result = apply(frame, isBinary, deps)
+function reply(ws: WebSocket<unknown>, result: object, isBinary: boolean): void {
   ws.send(isBinary ? toMsgpack(result) : JSON.stringify(result), isBinary)
 }
 
-function apply(frame: Uint8Array, isBinary: boolean, deps: IngestSocketDeps): Record<string, unknown> {
-  try {
-    deps.admit()
-    return { ok: true, ...deps.ingestFrame(frame, isBinary) }
-  } catch (error) {
+function apply(frame: Uint8Array, isBinary: boolean, deps: IngestSocketDeps): object | Promise<object> {
+  const refuse = (error: unknown): object => {
     if (toServiceError(error) === null) deps.onFault(error)
     return problemAnswer(error, INGEST_PATH, 'frame').body
+  }
+  const accept = (result: object): object => ({ ok: true, ...result })
+  try {
+    deps.admit()
+    const result = deps.ingestFrame(frame, isBinary)
+    return result instanceof Promise ? result.then(accept, refuse) : accept(result)
+  } catch (error) {
+    return refuse(error)
   }
 }

@@ -1,9 +1,11 @@
+import pLimit from 'p-limit'
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
-import type { Feed, FeedLog, FeedStatus, TimedSink } from '../types.ts'
+import { INGEST_FRAMES_WAITING_BYTES_MAX } from '../limits.ts'
+import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room, type TimedSink } from '../types.ts'
 import type { IngestResult } from './ingest-batch.ts'
 import { ingestFrame, ingestInSlices } from './push.ts'
 import { PUSH_FEED } from './record.ts'
@@ -16,18 +18,33 @@ import { PUSH_FEED } from './record.ts'
 export class PushFeed implements Feed {
   readonly ready = Promise.resolve()
   #latestAtMs: number | null = null
-  readonly #bodies = new Set<Promise<IngestResult>>()
+  /** Bodies and frames that are not applied to their end yet. */
+  readonly #applying = new Set<Promise<IngestResult>>()
   readonly #state: FeedState
   readonly #counters: EventCounters
   readonly #market: Pick<TimedSink, 'timeMs'>
   readonly #clock: Clock
+  readonly #room: Room
+  /** Frames that wait for room, in the order in which they came. */
+  readonly #frames = pLimit(1)
+  #framesBytes = 0
 
-  /** @param market whose time the records of a body must not lag behind. */
-  constructor(sink: EventSink, market: Pick<TimedSink, 'timeMs'>, clock: Clock, log: FeedLog) {
+  /**
+   * @param market whose time the records of a body must not lag behind
+   * @param room bodies and frames wait for it
+   */
+  constructor(
+    sink: EventSink,
+    market: Pick<TimedSink, 'timeMs'>,
+    clock: Clock,
+    log: FeedLog,
+    room: Room = ALWAYS_ROOM,
+  ) {
     this.#state = new FeedState(clock)
     this.#counters = new EventCounters(PUSH_FEED, sink, clock, log)
     this.#market = market
     this.#clock = clock
+    this.#room = room
   }
 
   /** Records are taken from now on: the market is where they are to be added. */
@@ -41,25 +58,55 @@ export class PushFeed implements Feed {
    */
   async ingest(body: Uint8Array, contentType: string | null): Promise<IngestResult> {
     this.#admit()
-    const applied = ingestInSlices(body, contentType, this.#counters, this.#market, this.#clock)
-    this.#bodies.add(applied)
     try {
-      return await applied
+      return await this.#untilApplied(
+        ingestInSlices(body, contentType, this.#counters, this.#market, this.#clock, this.#room),
+      )
     } catch (error) {
       throw this.#noteFault(error)
-    } finally {
-      this.#bodies.delete(applied)
     }
   }
 
-  /** Applies the records of a WebSocket frame, see `ingestFrame`.
-   *  @throws ServiceError `payload_too_large`, `warming_up`, `draining`. */
-  ingestFrame(frame: Uint8Array, isBinary: boolean): IngestResult {
+  /**
+   * Applies the records of a WebSocket frame, see `ingestFrame`: at once where there is room, else when those before it are applied.
+   * @throws ServiceError `payload_too_large`, `warming_up`, `draining`; `overloaded` where too many frames wait.
+   */
+  ingestFrame(frame: Uint8Array, isBinary: boolean): IngestResult | Promise<IngestResult> {
     this.#admit()
+    if (this.#framesBytes === 0 && this.#room() === null) return this.#applyFrame(frame, isBinary)
+    const bytes = frame.byteLength
+    if (this.#framesBytes + bytes > INGEST_FRAMES_WAITING_BYTES_MAX)
+      throw new ServiceError(
+        'overloaded',
+        'As many frames wait for the disk as there is memory for; send it again later.',
+        { retryAfterMs: 1_000 },
+      )
+    this.#framesBytes += bytes
+    // The buffer of a frame is valid only now.
+    const copy = Uint8Array.from(frame)
+    return this.#untilApplied(
+      this.#frames(async () => {
+        for (let waiting = this.#room(); waiting !== null; waiting = this.#room()) await waiting
+        this.#framesBytes -= bytes
+        return this.#applyFrame(copy, isBinary)
+      }),
+    )
+  }
+
+  #applyFrame(frame: Uint8Array, isBinary: boolean): IngestResult {
     try {
       return ingestFrame(frame, isBinary, this.#counters, this.#clock.now())
     } catch (error) {
       throw this.#noteFault(error)
+    }
+  }
+
+  async #untilApplied(applied: Promise<IngestResult>): Promise<IngestResult> {
+    this.#applying.add(applied)
+    try {
+      return await applied
+    } finally {
+      this.#applying.delete(applied)
     }
   }
 
@@ -77,10 +124,10 @@ export class PushFeed implements Feed {
     this.#latestAtMs = this.#clock.now()
   }
 
-  /** Bodies that are being applied are applied to their end. */
+  /** What has been taken is applied to its end. */
   async stop(): Promise<void> {
     this.#state.set('stopped')
-    await Promise.allSettled(this.#bodies)
+    await Promise.allSettled(this.#applying)
   }
 
   describe(): FeedStatus {

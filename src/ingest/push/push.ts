@@ -5,6 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX, INGEST_SLICE_RECORDS } from '../limits.ts'
+import { ALWAYS_ROOM, type Room } from '../types.ts'
 import { type BodyReader, IngestBatch, type IngestResult, type RecordSink } from './ingest-batch.ts'
 import { MsgpackBody } from './msgpack-body.ts'
 import { NdjsonBody, parseJson } from './ndjson-body.ts'
@@ -42,7 +43,7 @@ export function ingest(
 
 /**
  * As `ingest`, but lets the event loop run after every `INGEST_SLICE_RECORDS` records, so that a body of 16 MiB does not delay
- * readers. Each slice is received later than any market time that readers saw before it: what they read for a time stays true
+ * readers, and waits for room before each slice. Each slice is received later than any market time that readers saw before it: what they read for a time stays true
  * for that time.
  */
 export async function ingestInSlices(
@@ -51,14 +52,19 @@ export async function ingestInSlices(
   sink: RecordSink,
   market: { readonly timeMs: number },
   clock: Pick<Clock, 'now'>,
+  room: Room = ALWAYS_ROOM,
 ): Promise<IngestResult> {
   const batch = new IngestBatch(sink, clock.now())
   const reader = openBody(body, contentType, batch)
-  while (reader.read(INGEST_SLICE_RECORDS)) {
-    await nextTurn()
-    batch.receivedAtMs = Math.max(clock.now(), market.timeMs + 1)
+  for (let waiting = room(); ; waiting = nextTurn()) {
+    // Asked right before each slice: many bodies may have waited for the same room.
+    while (waiting !== null) {
+      await waiting
+      batch.receivedAtMs = Math.max(clock.now(), market.timeMs + 1)
+      waiting = room()
+    }
+    if (!reader.read(INGEST_SLICE_RECORDS)) return batch.result()
   }
-  return batch.result()
 }
 
 /**

@@ -9,8 +9,8 @@ import { FeedState } from '../feed-state.ts'
 import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
-import type { Feed, FeedLog, FeedStatus } from '../types.ts'
-import { unlessAborted, wait } from '../wait.ts'
+import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
+import { unlessAborted, untilRoom, wait } from '../wait.ts'
 import { Pace, type ReplaySpeed } from './pace.ts'
 
 /** An event that a server recorded. */
@@ -56,8 +56,9 @@ export function startLakeReplay(
   sink: EventSink,
   clock: Clock,
   log: FeedLog,
+  room: Room = ALWAYS_ROOM,
 ): LakeReplay {
-  return new LakeReplay(options, sink, clock, log)
+  return new LakeReplay(options, sink, clock, log, room)
 }
 
 export class LakeReplay implements Feed {
@@ -78,10 +79,11 @@ export class LakeReplay implements Feed {
   readonly #counters: EventCounters
   readonly #clock: Clock
   readonly #log: FeedLog
+  readonly #room: Room
   readonly #stopping = new AbortController()
   readonly #readiness = Promise.withResolvers<void>()
 
-  constructor(options: LakeReplayOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+  constructor(options: LakeReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
     this.#options = options
     this.#pace = new Pace(options.speed, () => clock.monotonicMs())
     this.#state = new FeedState(clock)
@@ -90,6 +92,7 @@ export class LakeReplay implements Feed {
     this.#link = new SourceLink('replay', sink, this.#faults)
     this.#clock = clock
     this.#log = log
+    this.#room = room
     this.#startedAtMs = this.#reportedAtMs = clock.monotonicMs()
     this.ready = this.#readiness.promise
     this.done = this.#run()
@@ -139,6 +142,7 @@ export class LakeReplay implements Feed {
       this.#report()
       const waitMs = next < batch.length ? this.#waitMs(batch[next]) : 0
       await (waitMs > 0 ? wait(waitMs, this.#stopping.signal) : nextTurn())
+      await untilRoom(this.#room, this.#stopping.signal)
     }
   }
 

@@ -9,8 +9,8 @@ import { FeedState } from '../feed-state.ts'
 import { REPLAY_DEFAULTS, REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
-import type { Feed, FeedLog, FeedStatus } from '../types.ts'
-import { unlessAborted, wait } from '../wait.ts'
+import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
+import { unlessAborted, untilRoom, wait } from '../wait.ts'
 import { Pace, type ReplaySpeed } from './pace.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import { TradeTranslator } from './trade-translator.ts'
@@ -52,8 +52,14 @@ export interface ReplayFeed extends Feed {
 }
 
 /** Starts a replay. It is ready when its first trades are applied; `ready` rejects when the source fails before that. */
-export function startReplay(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog): ReplayFeed {
-  return new Replay(options, sink, clock, log)
+export function startReplay(
+  options: ReplayOptions,
+  sink: EventSink,
+  clock: Clock,
+  log: FeedLog,
+  room: Room = ALWAYS_ROOM,
+): ReplayFeed {
+  return new Replay(options, sink, clock, log, room)
 }
 
 /**
@@ -88,10 +94,11 @@ class Replay implements ReplayFeed {
   readonly #translator = new TradeTranslator()
   readonly #clock: Clock
   readonly #log: FeedLog
+  readonly #room: Room
   readonly #stopping = new AbortController()
   readonly #readiness = Promise.withResolvers<void>()
 
-  constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+  constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
     this.#options = options
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
     this.#state = new FeedState(clock)
@@ -101,6 +108,7 @@ class Replay implements ReplayFeed {
     this.#link = new SourceLink('replay', sink, this.#faults)
     this.#clock = clock
     this.#log = log
+    this.#room = room
     this.#startedAtMs = this.#reportedAtMs = clock.now()
     this.ready = this.#readiness.promise
     this.done = this.#run()
@@ -160,6 +168,7 @@ class Replay implements ReplayFeed {
       this.#report()
       const waitMs = row < end ? this.#pace.waitMs(batch.tsMs[row]) : 0
       await (waitMs > 0 ? wait(waitMs, this.#stopping.signal) : nextTurn())
+      await untilRoom(this.#room, this.#stopping.signal)
     }
   }
 

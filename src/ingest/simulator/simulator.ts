@@ -14,8 +14,8 @@ import {
 } from '../limits.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
-import type { Feed, FeedLog, FeedStatus } from '../types.ts'
-import { wait } from '../wait.ts'
+import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
+import { untilRoom, wait } from '../wait.ts'
 import { Simulation } from './simulation.ts'
 
 export type { SimulatedEvent } from './simulation.ts'
@@ -44,8 +44,14 @@ export function createSimulator(options: SimulatorOptions & { startMs: number })
 }
 
 /** Starts a feed of simulated events: the history at once, then live by the clock. It is ready after the history. */
-export function startSimulator(options: SimulatorOptions, sink: EventSink, clock: Clock, log: FeedLog): Feed {
-  return new SimulatorFeed({ ...SIMULATOR_DEFAULTS, ...options }, sink, clock, log)
+export function startSimulator(
+  options: SimulatorOptions,
+  sink: EventSink,
+  clock: Clock,
+  log: FeedLog,
+  room: Room = ALWAYS_ROOM,
+): Feed {
+  return new SimulatorFeed({ ...SIMULATOR_DEFAULTS, ...options }, sink, clock, log, room)
 }
 
 class SimulatorFeed implements Feed {
@@ -59,10 +65,11 @@ class SimulatorFeed implements Feed {
   readonly #faults: SinkFaults
   readonly #clock: Clock
   readonly #log: FeedLog
+  readonly #room: Room
   readonly #stopping = new AbortController()
   readonly #running: Promise<void>
 
-  constructor(options: Required<SimulatorOptions>, sink: EventSink, clock: Clock, log: FeedLog) {
+  constructor(options: Required<SimulatorOptions>, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
     const startMs = clock.now()
     this.#options = options
     this.#simulation = createSimulator({ ...options, startMs })
@@ -72,6 +79,7 @@ class SimulatorFeed implements Feed {
     this.#link = new SourceLink('simulator', sink, this.#faults)
     this.#clock = clock
     this.#log = log
+    this.#room = room
     this.ready = this.#deliverHistory(startMs)
     this.#running = this.ready.then(() => this.#runLive(startMs))
   }
@@ -81,6 +89,7 @@ class SimulatorFeed implements Feed {
     while (!this.#stopping.signal.aborted) {
       if (this.#advance(startMs)) break
       await nextTurn()
+      await untilRoom(this.#room, this.#stopping.signal)
     }
     this.#state.set('running')
     this.#log.info(this.describe(), 'the simulated market is running: all of its data is made up')
@@ -94,6 +103,7 @@ class SimulatorFeed implements Feed {
       const isCaughtUp = this.#advance(nowMs)
       if (isCaughtUp) caughtUpMs = Math.max(caughtUpMs, nowMs)
       await (isCaughtUp ? wait(SIMULATOR_TICK_MS, signal) : nextTurn())
+      await untilRoom(this.#room, signal)
     }
     this.#state.set('stopped')
   }

@@ -2,6 +2,7 @@
 // again; meanwhile batches wait, up to a bound that the journal watches.
 import type { Clock } from '../../lib/clock.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
+import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import {
   JOURNAL_BYTES_MAX,
@@ -17,7 +18,12 @@ import type { JournalLog, JournalOptions, WrittenBatch } from '../types.ts'
 import { ClosedSegments } from './closed-segments.ts'
 import { createSegment, type SegmentFile } from './segment-file.ts'
 
-type QueuedItem = WrittenBatch | { ended: Promise<void>; onEnded(): void }
+interface QueuedBatch {
+  batch: WrittenBatch
+  /** When its first event was appended, on the monotonic clock. */
+  beganMs: number
+}
+type QueuedItem = QueuedBatch | { ended: Promise<void>; onEnded(): void }
 
 export class BatchWriter {
   /** Bytes of batches that wait. */
@@ -30,9 +36,8 @@ export class BatchWriter {
   readonly #clock: Clock
   readonly #log: JournalLog
   readonly #closed: ClosedSegments
+  readonly #mark: HighWaterMark | null
   readonly #originEventNo: number
-  /** The last event that earlier processes have written. */
-  readonly #foundEventNo: number
   readonly #onWritten: () => void
   readonly #queue: QueuedItem[] = []
   #open: SegmentFile | null = null
@@ -50,8 +55,9 @@ export class BatchWriter {
 
   /** @param onWritten called after each batch */
   constructor(options: JournalOptions, end: JournalEnd, originEventNo: number, onWritten: () => void) {
-    const { disk = nodeDisk, clock, folder, log } = options
+    const { disk = nodeDisk, clock, folder, folderId, log, markPath } = options
     this.#options = options
+    this.#mark = markPath === undefined ? null : new HighWaterMark(disk, markPath, folderId)
     this.#disk = disk
     this.#clock = clock
     this.#log = log
@@ -63,7 +69,6 @@ export class BatchWriter {
         log.error({ error: errorMessage(error) }, 'a part of the journal can neither be synced nor read'),
     })
     this.writtenEventNo = Math.max(end.lastEventNo, options.afterEventNo)
-    this.#foundEventNo = this.writtenEventNo
     this.syncedEventNo = end.lastEventNo <= end.syncedEventNo ? this.writtenEventNo : end.syncedEventNo
     this.#syncTimer = setInterval(() => this.#syncIfNeeded(), SYNC_EVERY_MS)
     this.#syncTimer.unref()
@@ -82,9 +87,21 @@ export class BatchWriter {
     return this.#closed.count + (this.#open === null ? 0 : 1)
   }
 
-  add(batch: WrittenBatch): void {
+  /** Whether the disk, or its lack of room, keeps batches from being written at present. */
+  get isRefused(): boolean {
+    return this.#trouble !== null
+  }
+
+  /** When the oldest event that waits was appended, on the monotonic clock; null: none waits. */
+  get oldestBeganMs(): number | null {
+    for (const item of this.#queue) if ('batch' in item) return item.beganMs
+    return null
+  }
+
+  /** @param beganMs when its first event was appended, on the monotonic clock */
+  add(batch: WrittenBatch, beganMs: number): void {
     this.waitingBytes += batch.frame.length
-    this.#queue.push(batch)
+    this.#queue.push({ batch, beganMs })
     void this.#pump()
   }
 
@@ -117,6 +134,7 @@ export class BatchWriter {
     clearInterval(this.#syncTimer)
     this.#wake()
     await this.#syncing
+    await this.#mark?.close()
     await this.#closed.close()
     await this.#open?.file.close().catch(() => undefined)
   }
@@ -145,7 +163,7 @@ export class BatchWriter {
         this.#queue.shift()
         return
       }
-      await this.#writeBatch(item)
+      await this.#writeBatch(item.batch)
     } catch (error) {
       this.#setOpenAside()
       this.#noteTrouble(`the disk refuses to write: ${errorMessage(error)}`)
@@ -154,10 +172,10 @@ export class BatchWriter {
       return
     }
     this.#queue.shift()
-    this.waitingBytes -= item.frame.length
+    this.waitingBytes -= item.batch.frame.length
     this.#noteTrouble(null)
     this.#retryMs = RETRY_MS
-    this.#options.onBatch?.(item)
+    this.#options.onBatch?.(item.batch)
     this.#onWritten()
   }
 
@@ -169,22 +187,17 @@ export class BatchWriter {
       const { folder, folderId, runId, simulated, settings } = this.#options
       const originEventNo = this.#originEventNo
       await this.#disk.makeFolder(folder)
-      await this.#settleFound()
+      await this.#closed.removeVoid()
       const { syncedEventNo } = this
       const header = { folderId, runId, originEventNo, simulated, settings, syncedEventNo }
       this.#open = await createSegment(this.#disk, folder, header, batch, nowMs)
     }
     this.writtenEventNo = batch.lastEventNo
+    // What an earlier process left becomes durable beside what is written, and soon: what follows is of use only with it.
+    if (open === null && this.syncedEventNo < batch.firstEventNo - 1) this.#syncIfNeeded()
     const { bytes = 0, openedMs = nowMs } = this.#open ?? {}
     if (bytes >= (this.#options.segmentBytes ?? SEGMENT_BYTES) || nowMs - openedMs >= SEGMENT_MS)
       this.#setOpenAside()
-  }
-
-  /** What earlier processes left is durable before anything is built on it, and what lies behind its end is gone. */
-  async #settleFound(): Promise<void> {
-    await this.#closed.removeVoid()
-    if (this.syncedEventNo >= this.#foundEventNo || (await this.sync())) return
-    throw new Error('what was recorded before cannot be synced')
   }
 
   /** To be called while nothing is being written to it. */
@@ -226,6 +239,7 @@ export class BatchWriter {
       await this.#disk.syncFolder(this.#options.folder)
       await this.#closed.becomeDurable()
       this.syncedEventNo = Math.max(this.syncedEventNo, writtenEventNo)
+      this.#mark?.note(this.syncedEventNo)
       if (this.#syncTrouble !== null) this.#log.info({}, 'the journal is synced again')
       this.#syncTrouble = null
     } catch (error) {

@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { DiskOperations, type OverdueCheck } from '../../lib/disk/disk-operations.ts'
+import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
 import type { QueuedCommit } from './commit-queue.ts'
@@ -26,6 +27,7 @@ export class LogWriter {
   lastKnownAtMs: number
   readonly #options: LogOptions
   readonly #disk: Disk
+  readonly #mark: HighWaterMark | null
   readonly #timeoutMs: number
   readonly #operations: DiskOperations
   readonly #onOverdue: () => void
@@ -47,15 +49,16 @@ export class LogWriter {
   #nextFailureLineMs = 0
 
   /** @param onOverdue called while an operation hangs, after its own callers were answered */
-  constructor(options: LogOptions, { report, last }: LogRead, onOverdue: () => void) {
-    const { disk = nodeDisk, folder, flushed, timeoutMs = OPERATION_TIMEOUT_MS } = options
+  constructor(options: LogOptions, { report, last, provenLsn }: LogRead, onOverdue: () => void) {
+    const { disk = nodeDisk, folder, flushed, logId, markPath, timeoutMs = OPERATION_TIMEOUT_MS } = options
     this.#options = options
     this.#disk = disk
+    this.#mark = markPath === undefined ? null : new HighWaterMark(disk, markPath, logId)
     this.#timeoutMs = timeoutMs
     this.#operations = new DiskOperations(timeoutMs, options.clock)
     this.#onOverdue = onOverdue
     this.#sealed = [...report.segments]
-    this.lastLsn = Math.max(flushed.lsn, report.lastLsn, last?.provenLsn ?? 0)
+    this.lastLsn = Math.max(flushed.lsn, report.lastLsn, provenLsn)
     this.#nextLsn = Math.max(this.lastLsn, report.highestLsn) + 1
     this.lastKnownAtMs = Math.max(flushed.knownAtMs, report.lastKnownAtMs)
     const segment = report.segments.at(-1)
@@ -201,6 +204,7 @@ export class LogWriter {
     const segment = this.#current
     this.#current = null
     if (segment !== null) await this.#closeFile(segment)
+    await this.#mark?.close()
   }
 
   #groupStart(segment: SegmentFile | null): CommitGroupStart {
@@ -237,6 +241,7 @@ export class LogWriter {
     this.lastLsn = group.lastLsn
     this.lastKnownAtMs = group.knownAtMs
     this.#nextLsn = group.lastLsn + 1
+    this.#mark?.note(group.lastLsn)
     group.acknowledge()
   }
 

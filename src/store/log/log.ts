@@ -2,6 +2,7 @@
 // the format, the invariants and what happens on failures.
 import { assert } from '../../lib/assert.ts'
 import { nodeDisk } from '../../lib/disk/disk.ts'
+import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { LogError } from './errors.ts'
 import * as limits from './limits.ts'
@@ -257,10 +258,11 @@ const closedError = (): LogError => new LogError('closed', 'the log is closed; t
  * is reported and does not prevent opening. The caller must own the folder: the log has no lock of its own.
  */
 export async function openLog(options: types.LogOptions, visit: Visit): Promise<types.CommitLog> {
-  const { disk = nodeDisk, folder, logId, flushed } = options
+  const { disk = nodeDisk, folder, logId, flushed, markPath } = options
   assert(LOG_ID.test(logId), 'logId has 1 to 64 letters, digits, _ or -')
   await disk.makeFolder(folder)
-  const read = await readSegments({ disk, folder, logId, afterLsn: flushed.lsn }, visit)
+  const knownLsn = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, logId)
+  const read = await readSegments({ disk, folder, logId, afterLsn: flushed.lsn, knownLsn }, visit)
   const { damage, damageCount } = read.report
   if (damageCount > 0)
     options.log.error(

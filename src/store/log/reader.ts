@@ -72,8 +72,6 @@ export interface LastSegment {
   firstLsn: number
   /** Where its last valid record ends. */
   validBytes: number
-  /** Commits up to this one were durable, even those that can no longer be read. */
-  provenLsn: number
   /** It ends with an end record. */
   isSealed: boolean
   isDamaged: boolean
@@ -83,39 +81,44 @@ export interface LogRead {
   report: ReadReport
   /** Null where the log has no segment. */
   last: LastSegment | null
+  /** Commits up to this one were durable, even those that can no longer be read. */
+  provenLsn: number
 }
 
 /** Like `readLog`, and also returns what the writer needs to continue after the newest segment. */
 export async function readSegments(options: ReadOptions, visit: Visit): Promise<LogRead> {
-  const { disk = nodeDisk, folder, logId, afterLsn, throughLsn = Infinity } = options
+  const { disk = nodeDisk, folder, logId, afterLsn, throughLsn = Infinity, knownLsn = 0 } = options
   const plan = await planRead(disk, folder, logId)
   const report = newReadReport(afterLsn)
   report.highestLsn = Math.max(afterLsn, plan.highestNamedLsn)
   for (const name of plan.foreign)
     addDamage(report, { kind: 'foreign_file', file: name, fromByte: 0, toByte: 0, missing: null })
   const segments = plan.segments.filter(({ firstLsn }) => firstLsn <= throughLsn)
-  const lost = lsnRange(afterLsn + 1, segments[0]?.afterLsn ?? 0)
+  const lost = lsnRange(afterLsn + 1, segments[0]?.afterLsn ?? Math.min(knownLsn, throughLsn))
   if (lost !== null) addDamage(report, { kind: 'missing', file: null, fromByte: 0, toByte: 0, missing: lost })
   let last: LastSegment | null = null
+  let provenLsn = knownLsn
   for (const segment of segments) {
     const voided = lsnRange(segment.afterLsn + 1, segment.firstLsn - 1)
     if (voided !== null) addEntry(report.voids, voided)
     report.lastKnownAtMs = Math.max(report.lastKnownAtMs, segment.knownAtMs)
-    last = await readSegment(disk, segment, options, report, visit)
+    const read = await readSegment(disk, segment, options, report, visit)
+    last = read.segment
+    provenLsn = Math.max(provenLsn, read.provenLsn)
   }
-  return { report, last }
+  return { report, last, provenLsn }
 }
 
 async function readSegment(
   disk: Disk,
   segment: PlannedSegment,
-  { afterLsn, throughLsn = 0 }: ReadOptions,
+  { afterLsn, throughLsn = 0, knownLsn = 0 }: ReadOptions,
   report: ReadReport,
   visit: Visit,
-): Promise<LastSegment> {
+): Promise<{ segment: LastSegment; provenLsn: number }> {
   const { firstLsn, cutoffLsn } = segment
   const isLast = cutoffLsn === Infinity
-  const provenLsn = isLast ? Math.max(throughLsn, await findProvenLsn(disk, segment)) : cutoffLsn
+  const provenLsn = isLast ? Math.max(throughLsn, knownLsn, await findProvenLsn(disk, segment)) : cutoffLsn
   const damageBefore = report.damageCount
   const validator = new SegmentValidator(segment, provenLsn, report)
   for await (const item of scanSegment(disk, segment)) {
@@ -131,7 +134,8 @@ async function readSegment(
   validator.finish()
   report.segments.push(validator.info)
   const isDamaged = report.damageCount > damageBefore
-  return { firstLsn, validBytes: validator.validBytes, provenLsn, isSealed: validator.isSealed, isDamaged }
+  const { validBytes, isSealed } = validator
+  return { segment: { firstLsn, validBytes, isSealed, isDamaged }, provenLsn }
 }
 
 /**

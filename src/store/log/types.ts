@@ -116,6 +116,8 @@ export interface ReadOptions {
   afterLsn: number
   /** Segments that begin after this LSN are not read. Commits up to it are known to be durable. */
   throughLsn?: number
+  /** Commits up to this LSN are known to have been durable, whatever the segments say. */
+  knownLsn?: number
 }
 
 export interface LogOptions {
@@ -127,6 +129,8 @@ export interface LogOptions {
   log: StoreLog
   /** The last commit that is stored elsewhere. New LSNs and times are higher, even where the log is empty. */
   flushed: { lsn: number; knownAtMs: number }
+  /** Where it is noted how far the log went; see lib/disk/high-water-mark.ts. Default: nowhere. */
+  markPath?: string
   /** Whether appends are permitted, given the bytes in the log. Called at each append, so it must be fast. */
   mayWrite?: (unflushedBytes: number) => boolean
   timeoutMs?: number

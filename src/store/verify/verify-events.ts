@@ -1,9 +1,10 @@
 // Verifies the recorded events: each number of the sequence is in one of the two tables, once, and the rows of each file are in
 // order. Only numbers are read, without sorting or grouping them.
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { readJournal } from '../../journal/reader.ts'
 import type { EventRange, JournalDamage } from '../../journal/types.ts'
+import { nodeDisk } from '../../lib/disk/disk.ts'
+import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { readFolderInfo } from '../data-folder/folder-info.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
@@ -13,7 +14,7 @@ import { isEventTable } from '../events/event-retention.ts'
 import { relativePath } from '../lake/lake-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
 import { FINDING_EXAMPLES_MAX } from '../limits.ts'
-import { journalFolder } from '../paths.ts'
+import { journalFolder, journalMarkPath } from '../paths.ts'
 import { pluralize } from './findings.ts'
 import { CATALOG } from './verify-catalog.ts'
 import type { VerifyContext } from './verify-files.ts'
@@ -163,13 +164,13 @@ async function expectedEvents(
 /** Reads what the journal has beyond the lake, and reports its damage. No server may be running. */
 async function checkJournal({ connection, findings }: VerifyContext, dataDir: string): Promise<void> {
   const folder = journalFolder(dataDir)
-  if (!existsSync(folder)) return
   const { eventNo } = await loadEventPosition(connection)
   const folderId = readFolderInfo(dataDir)?.logId ?? null
+  const knownEventNo = await readHighWaterMark(nodeDisk, journalMarkPath(dataDir), folderId ?? '')
   const onDamage = (damage: JournalDamage): void =>
     findings.add(null, damage.file && join('journal', damage.file), describeDamage(damage))
   let waiting = 0
-  for await (const batch of readJournal(folder, eventNo, { folderId, onDamage }))
+  for await (const batch of readJournal(folder, eventNo, { folderId, knownEventNo, onDamage }))
     waiting += batch.lastEventNo - Math.max(batch.firstEventNo - 1, eventNo)
   if (waiting > 0)
     findings.notes.push(

@@ -1,6 +1,8 @@
 // Reads what the log has beyond the lake, as a state and as rows. No server may be running.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { nodeDisk } from '../../lib/disk/disk.ts'
+import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { readFolderInfo } from '../data-folder/folder-info.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { splitCommits } from '../flush/log-rows.ts'
@@ -8,7 +10,7 @@ import { RowSplitter, type StagedRows } from '../flush/row-splitter.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
 import { DAMAGED_SUFFIX } from '../log/segments/format.ts'
 import type { LogDamage } from '../log/types.ts'
-import { deadLetterFolder, logFolder } from '../paths.ts'
+import { deadLetterFolder, logFolder, logMarkPath } from '../paths.ts'
 import type { StoreState } from '../state/state.ts'
 import { loadState, restoreState } from '../state/state-database.ts'
 import type { VerifyContext } from './verify-files.ts'
@@ -57,8 +59,12 @@ export async function readLogTail(
   const splitter = new RowSplitter(join(spillDir, 'tail'))
   const info = readFolderInfo(dataDir)
   const folder = logFolder(dataDir)
+  const logId = info?.logId ?? ''
+  const knownLsn = await readHighWaterMark(nodeDisk, logMarkPath(dataDir), logId)
+  if (info !== null && !existsSync(folder) && knownLsn > state.lsn)
+    context.findings.add(null, 'log', `is missing; the commits ${state.lsn + 1} to ${knownLsn} are lost`)
   if (info !== null && existsSync(folder)) {
-    const report = await splitCommits({ folder, logId: info.logId }, state, splitter)
+    const report = await splitCommits({ folder, logId, knownLsn }, state, splitter)
     for (const damage of report.damage) context.findings.add(null, damage.file, describeDamage(damage))
     for (const name of readdirSync(folder).filter((each) => each.endsWith(DAMAGED_SUFFIX)))
       context.findings.add(

@@ -220,7 +220,7 @@ describe('damage is reported with its bytes and the lost commits, and all other 
     disk.put('00000000000000000004.log', null)
     expect(await read()).toMatchObject({
       lsns: without(4, 5, 6),
-      report: { damage: [{ kind: 'missing', file: FIRST, missing: lost(4, 6) }] },
+      report: { damage: [{ kind: 'missing', file: null, missing: lost(4, 6) }] },
     })
     disk.put(FIRST, null)
     expect(await read()).toMatchObject({

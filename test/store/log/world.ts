@@ -60,6 +60,7 @@ export class World {
     return {
       disk: this.disk,
       folder: '/log',
+      markPath: '/log.mark',
       logId: 'test',
       clock: clockAt(() => this.nowMs),
       log: quietLog,

@@ -65,6 +65,9 @@ export function seededRandom(seed: number): () => number {
   }
 }
 
+/** See src/lib/disk/high-water-mark.ts. */
+const isMark = (name: string): boolean => /\.mark(\.tmp)?$/.test(name)
+
 const never = new Promise<never>(() => undefined)
 const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -156,8 +159,9 @@ export class SimulatedDisk implements Disk {
 
   async makeFolder(): Promise<void> {}
 
+  /** All files are in one folder, but for marks, which lie beside it. */
   list(): Promise<string[]> {
-    return this.step('list', () => this.fileNames)
+    return this.step('list', () => this.fileNames.filter((name) => !isMark(name)))
   }
 
   create(path: string): Promise<DiskFile> {
@@ -169,21 +173,22 @@ export class SimulatedDisk implements Disk {
   }
 
   #create(path: string, File: typeof SimulatedFile): Promise<DiskFile> {
-    return this.step('create', () => {
-      const name = basename(path)
+    const name = basename(path)
+    return this.stepOf(name, 'create', () => {
       if (this.#contents.names.has(name)) throw systemError('EEXIST')
       const inode = { live: Buffer.alloc(0), durable: Buffer.alloc(0), isPoisoned: false }
       this.#change({ from: null, to: name, inode })
-      return new File(this, inode)
+      return new File(this, inode, name)
     })
   }
 
   open(path: string): Promise<DiskFile> {
-    return this.step('open', () => new SimulatedFile(this, this.#inode(basename(path))))
+    const name = basename(path)
+    return this.stepOf(name, 'open', () => new SimulatedFile(this, this.#inode(name), name))
   }
 
   rename(from: string, to: string): Promise<void> {
-    return this.step('rename', () => {
+    return this.stepOf(basename(to), 'rename', () => {
       const inode = this.#inode(basename(from))
       this.#change({ from: basename(from), to: basename(to), inode })
     })
@@ -199,6 +204,13 @@ export class SimulatedDisk implements Disk {
     return this.step('syncFolder', () => {
       for (const change of this.#contents.changes.splice(0)) apply(this.#contents.durableNames, change)
     })
+  }
+
+  /** Runs an operation on a file. Marks are written beside all else: their operations are not counted, and have no faults. */
+  async stepOf<T>(name: string, ...operation: Parameters<typeof this.step<T>>): Promise<T> {
+    if (!isMark(name)) return this.step(...operation)
+    if (!this.isCut) await turnOfTheLoop()
+    return this.isCut ? never : operation[1]()
   }
 
   /** Runs one operation: calls `effect`, unless the disk is cut or the operation has a fault; then calls `atFault`. */
@@ -281,12 +293,14 @@ const kept = (live: Buffer, durable: Buffer): Buffer => (live.length < durable.l
 class SimulatedFile implements DiskFile {
   readonly #disk: SimulatedDisk
   readonly #inode: Inode
+  readonly #name: string
   /** Where the next write begins. */
   #position = 0
 
-  constructor(disk: SimulatedDisk, inode: Inode) {
+  constructor(disk: SimulatedDisk, inode: Inode, name: string) {
     this.#disk = disk
     this.#inode = inode
+    this.#name = name
   }
 
   write(bytes: Uint8Array, offset?: number): Promise<number> {
@@ -296,7 +310,8 @@ class SimulatedFile implements DiskFile {
       if (offset === undefined) this.#position += part.length
       return part.length
     }
-    return this.#disk.step(
+    return this.#disk.stepOf(
+      this.#name,
       offset === undefined ? 'write' : 'writeZeros',
       () => add(copy),
       (fault) => add(copy.subarray(0, fault.bytes ?? 0)),
@@ -312,7 +327,8 @@ class SimulatedFile implements DiskFile {
   }
 
   sync(): Promise<void> {
-    return this.#disk.step(
+    return this.#disk.stepOf(
+      this.#name,
       'sync',
       () => {
         if (!this.#inode.isPoisoned) this.#inode.durable = this.#inode.live
@@ -324,13 +340,13 @@ class SimulatedFile implements DiskFile {
   }
 
   truncate(bytes: number): Promise<void> {
-    return this.#disk.step('truncate', () => {
+    return this.#disk.stepOf(this.#name, 'truncate', () => {
       this.#inode.live = this.#inode.live.subarray(0, bytes)
     })
   }
 
   read(into: Uint8Array, offset: number): Promise<number> {
-    return this.#disk.step('read', () => this.#inode.live.copy(into, 0, offset))
+    return this.#disk.stepOf(this.#name, 'read', () => this.#inode.live.copy(into, 0, offset))
   }
 
   size(): Promise<number> {
@@ -338,7 +354,7 @@ class SimulatedFile implements DiskFile {
   }
 
   close(): Promise<void> {
-    return this.#disk.step('close', () => undefined)
+    return this.#disk.stepOf(this.#name, 'close', () => undefined)
   }
 }
 

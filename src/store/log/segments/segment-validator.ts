@@ -53,7 +53,10 @@ export class SegmentValidator {
   finish(): void {
     const missing = lsnRange(this.#expectedLsn, this.#provenLsn)
     const report = this.#report
-    if (missing !== null || this.#isUnreadable || this.#isHeaderMissing) {
+    if (missing !== null && this.isSealed) {
+      // It is whole: what is missing was in files behind it, which are gone.
+      addDamage(report, { kind: 'missing', file: null, fromByte: 0, toByte: 0, missing })
+    } else if (missing !== null || this.#isUnreadable || this.#isHeaderMissing) {
       const { bytes } = this.#segment
       const { from, to } = this.#skipped ?? { from: bytes, to: bytes }
       this.#reportDamage(this.#isUnreadable ? 'unreadable' : 'missing', from, to)

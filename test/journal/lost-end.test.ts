@@ -1,0 +1,71 @@
+// The end of the journal is deleted or cut off: the mark beside it tells which durable events are gone.
+import { beforeEach, expect, test } from 'vitest'
+import { findEnd } from '../../src/journal/reader.ts'
+import type { EventJournal } from '../../src/journal/types.ts'
+import { readHighWaterMark } from '../../src/lib/disk/high-water-mark.ts'
+import { SimulatedDisk } from '../support/disk/simulated-disk.ts'
+import { appendNumbered, FOLDER_ID, numbersFrom, openTestJournal, readNumbered } from './support.ts'
+
+const FOLDER = '/journal'
+const MARK = '/journal.mark'
+const NAMES = [1, 31].map((eventNo) => `${String(eventNo).padStart(20, '0')}.events`)
+
+let disk: SimulatedDisk
+const open = (afterEventNo = 0): Promise<EventJournal> =>
+  openTestJournal(FOLDER, { disk, markPath: MARK, afterEventNo })
+
+/** Events 1 to 30 in a sealed segment, 31 to 60 in an open one of three batches, all synced; 61 to 70 are written only. */
+beforeEach(async () => {
+  disk = new SimulatedDisk()
+  const journal = await open()
+  for (let batch = 1; batch <= 6; batch++) {
+    appendNumbered(journal, 10)
+    await journal.written(1_000)
+    if (batch === 3) await journal.seal()
+  }
+  await expect.poll(() => readHighWaterMark(disk, MARK, FOLDER_ID)).toBe(60)
+  appendNumbered(journal, 10)
+  await journal.written(1_000)
+  disk = disk.afterKill()
+})
+
+const read = async (): ReturnType<typeof readNumbered> =>
+  readNumbered(FOLDER, 0, { disk, knownEventNo: await readHighWaterMark(disk, MARK, FOLDER_ID) })
+
+const end = () => findEnd({ disk, folder: FOLDER, folderId: FOLDER_ID, markPath: MARK })
+
+test('a kill alone is no loss', async () => {
+  expect(await read()).toMatchObject({ numbers: numbersFrom(1, 70), damage: [] })
+  expect(await end()).toMatchObject({ lastEventNo: 70, heldEventNo: 70 })
+})
+
+test('the newest segment cut at any byte: each event that was durable is read or told to be missing', async () => {
+  const whole = disk.file(NAMES[1])
+  for (let bytes = 0; bytes < whole.length; bytes += 37) {
+    disk.put(NAMES[1], whole.subarray(0, bytes))
+    const { numbers, missing } = await read()
+    expect(numbers.concat(missing), `${bytes} bytes`).toEqual(numbersFrom(1, 60))
+    expect(await end()).toMatchObject({ lastEventNo: 60, heldEventNo: numbers.length })
+  }
+})
+
+test.each([
+  ['the newest segment', [NAMES[1]], 30],
+  ['every segment', NAMES, 0],
+])('%s deleted: what is missing is told, and its numbers are not used again', async (_, names, held) => {
+  for (const name of names) disk.put(name, null)
+  expect(await read()).toMatchObject({
+    ...{ numbers: numbersFrom(1, held), missing: numbersFrom(held + 1, 60) },
+  })
+  expect(await end()).toMatchObject({ lastEventNo: 60, heldEventNo: held, syncedEventNo: 60 })
+  const journal = await open()
+  appendNumbered(journal, 5)
+  expect(journal.lastEventNo).toBe(65)
+  await journal.seal()
+  // The journal itself tells it from now on.
+  disk.put('journal.mark', null)
+  expect(await read()).toMatchObject({
+    ...{ numbers: [...numbersFrom(1, held), ...numbersFrom(61, 65)], missing: numbersFrom(held + 1, 60) },
+  })
+  await journal.close()
+})
