@@ -147,6 +147,7 @@ function openConfiguredStore(
     lakeGraceMs,
     diskReserveMb,
     retainDays: retainedDays(config),
+    retainUnaskedPct: config.retainUnaskedPct,
     retainEvents: {
       days: config.retainTradesDays,
       bytesMax: config.retainTradesGb * GIGABYTE,

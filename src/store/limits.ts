@@ -192,6 +192,12 @@ export const SET_ASIDE_TOLD_MAX = 20
 export const FAULT_LOG_EVERY_MS = 60_000
 /** When the wall clock is further ahead of the known time than this, no date expires. */
 export const CLOCK_JUMP_MAX_MS = DAY_MS
+/** Percent of a table's rows that may leave the lake for their age without an operator's word. */
+export const RETAIN_UNASKED_PCT_DEFAULT = 10
+/** What is at most this much older than the newest row of its table leaves on an operator's word only. */
+export const YOUNG_MS = DAY_MS
+/** Rows may come this much after their date: a bar of a day when it has closed. */
+export const LATE_ROWS_MS = DAY_MS
 
 /** A label is available this long after its horizon, when its last bars have closed. */
 export const LABEL_DELAY_MS = 60_000

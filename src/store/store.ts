@@ -63,6 +63,8 @@ export interface StoreOptions {
   lakeGraceMs?: number
   /** For how many full days before today rows stay in the lake, by table. Tables not named are kept for ever. */
   retainDays?: RetainedDays
+  /** The most of a table's rows, in percent, that leave for their age without an operator's word. */
+  retainUnaskedPct?: number
   /** How long recorded events stay, and how much of the disk they may take. Default: no limit. */
   retainEvents?: EventRetention
   /** A date without a new file for this long is merged into one file. */
@@ -124,6 +126,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     ...{ dataDir, logId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
     lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
     retainDays: options.retainDays ?? {},
+    retainUnaskedPct: options.retainUnaskedPct,
     retainEvents: options.retainEvents ?? { days: 0, bytesMax: 0, diskPct: 0 },
     crash: options.crash ?? null,
     forked: options.lakeProcess ?? null,
