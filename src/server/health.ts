@@ -29,6 +29,8 @@ export interface HealthDeps {
   store: { status(): Promise<StoreHealth> }
   feeds: readonly Feed[]
   recording(): RecordingStatus
+  /** A sentence where the clock and market time do not agree. */
+  clockReasons?(): string[]
   /** Whether feeds may push. */
   pushIngest: boolean
   /** Whether the market is made up, where no feed of this process says so. */
@@ -132,7 +134,8 @@ export class Health {
     const feeds = this.#deps.feeds.map((feed) => feed.describe())
     const store = await this.#storeHealth.get()
     const recording = this.#deps.recording()
-    const reasons = [...store.reasons, ...recording.reasons, ...(cluster?.reasons ?? [])]
+    const clockReasons = this.#deps.clockReasons?.() ?? []
+    const reasons = [...clockReasons, ...store.reasons, ...recording.reasons, ...(cluster?.reasons ?? [])]
     return {
       status: this.isReady && reasons.length > 0 ? 'degraded' : this.#phase,
       reasons,

@@ -20,10 +20,9 @@ import { followsRecordedTime } from '../ingest/start-feeds.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
 import type { EventJournal, JournalStats, LostInterval } from '../journal/types.ts'
-import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Log } from '../lib/log.ts'
-import { SteadyClock } from '../lib/steady-clock.ts'
+import type { SteadyClock } from '../lib/steady-clock.ts'
 import { HOUR_MS } from '../lib/time.ts'
 import { Market } from '../market/market.ts'
 import { settingsOf } from '../market/market-parts.ts'
@@ -33,6 +32,7 @@ import type { EngineSettings, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import { checkpointFolder, journalFolder } from '../store/paths.ts'
 import type { Provenance, Store } from '../store/types.ts'
+import { clockReasons } from './clock-reasons.ts'
 import type { MarketPublisher } from './market-publisher.ts'
 import { explainRecording, type Recording, recordingOf } from './recording-mode.ts'
 import type { ReplayedLake } from './replayed-lake.ts'
@@ -42,7 +42,7 @@ const TICK_MS = 100
 
 export interface RunningMarketDeps {
   config: Config
-  clock: Clock
+  clock: SteadyClock
   log: Log
   store: Store
   positions: Positions
@@ -72,8 +72,6 @@ export interface RecordingStatus {
 
 export class RunningMarket {
   readonly market: Market
-  /** The clock of everything that is stamped with market time. */
-  readonly marketClock: Clock
   readonly recorder: MarketRecorder
   readonly runId: string
   readonly #parts: RunningMarketParts
@@ -92,7 +90,6 @@ export class RunningMarket {
     this.market = market
     this.recorder = recorder
     this.runId = parts.header.runId
-    this.marketClock = createMarketClock(deps)
     this.#events = new EventRecorder(market, journal, deps.publisher === null)
     this.#checkpoints = journal === null ? null : this.#createCheckpoints(journal)
     if (journal !== null) deps.store.events.follow(journal, () => void this.#checkpoints?.removeSegments())
@@ -127,6 +124,7 @@ export class RunningMarket {
       )
     }
     const isRecordedTime = followsRecordedTime(config)
+    if (!isRecordedTime) deps.clock.notBefore(market.timeMs)
     // What is replayed has all that was recorded of then, runs and counts of analyses too.
     const runEventNo = (this.#parts.journal?.lastEventNo ?? 0) + 1
     if (deps.replayed === null) await this.#beginRun(isRecordedTime)
@@ -135,7 +133,7 @@ export class RunningMarket {
     market.rank()
     this.recorder.start()
     positions.keepAhead(() => market.seq)
-    if (!isRecordedTime) this.#ticker = setInterval(() => market.advanceTo(this.marketClock.now()), TICK_MS)
+    if (!isRecordedTime) this.#ticker = setInterval(() => market.advanceTo(deps.clock.now()), TICK_MS)
     await this.#checkpoints?.start()
     this.#publish(runEventNo)
     this.#hasBegun = true
@@ -148,7 +146,7 @@ export class RunningMarket {
     return beginRun({
       ...{ market, journal, header, isRestored: restored !== null },
       apply: this.sinkOf(SERVER_FEED).apply,
-      nowMs: isRecordedTime ? 0 : this.marketClock.now(),
+      nowMs: isRecordedTime ? 0 : deps.clock.now(),
       firstSeq: deps.positions.first,
       coverage: deps.store.recovered.coverage,
     })
@@ -200,6 +198,12 @@ export class RunningMarket {
     if (checkpoints !== null && checkpoints.trouble !== null)
       reasons.push(`no checkpoint of the market can be made: ${checkpoints.trouble}`)
     return { isOn: recording.isOn, reasons, journal: stats, checkpoints, restored: this.#redone }
+  }
+
+  /** What is wrong with the clock, as sentences. */
+  clockReasons(): string[] {
+    const { clock, config } = this.#parts.deps
+    return clockReasons(clock, followsRecordedTime(config) ? null : this.market.timeMs)
   }
 
   /** Makes a checkpoint now. For tests and benchmarks. */
@@ -370,15 +374,4 @@ function headerOf(
     checkpointEventNo: restored?.base.afterEventNo ?? null,
     startedAtMs: clock.now(),
   }
-}
-
-function createMarketClock({ clock, log }: RunningMarketDeps): Clock {
-  return new SteadyClock(clock, (jumpMs, isFollowed) =>
-    log.warn(
-      { jumpMs },
-      isFollowed
-        ? 'the wall clock has jumped and stayed there: the market follows it'
-        : 'the wall clock has jumped: the market follows it if it stays there',
-    ),
-  )
 }

@@ -196,6 +196,8 @@ export const CLOCK_JUMP_MAX_MS = DAY_MS
 export const RETAIN_UNASKED_PCT_DEFAULT = 10
 /** What is at most this much older than the newest row of its table leaves on an operator's word only. */
 export const YOUNG_MS = DAY_MS
+/** How often the time is saved for the next run. */
+export const CLOCK_SAVE_MS = 60_000
 /** Rows may come this much after their date: a bar of a day when it has closed. */
 export const LATE_ROWS_MS = DAY_MS
 

@@ -5,7 +5,7 @@ import { mkdirSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
-import type { Clock } from '../lib/clock.ts'
+import { type Clock, readCautiously } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
@@ -146,7 +146,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
       },
       applyTo(state, unflushed),
     )
-    const recovered = recoverFrom(state, now())
+    const recovered = recoverFrom(state, readCautiously(clock).wallMs)
     const { eventNo } = saved
     return new DurableStore({ options, logId, client, commits, lock, space, unflushed, recovered, eventNo })
   } catch (error) {
@@ -259,6 +259,10 @@ class DurableStore implements Store {
 
   mayRecord(unflushedBytes: number): boolean {
     return this.#parts.space.mayRecord(unflushedBytes)
+  }
+
+  get lastKnownAtMs(): number {
+    return this.#parts.commits.status().lastKnownAtMs
   }
 
   get barsInLakeToMs(): number {

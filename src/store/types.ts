@@ -218,6 +218,8 @@ export interface Store {
   /** Identity of the data folder. */
   readonly folderId: string
   readonly recovered: Recovered
+  /** When the newest commit became durable, Unix ms; 0: there is none. */
+  readonly lastKnownAtMs: number
   readonly bars: BarSink
   /** The lake has every closed bar that ended by this market time, Unix ms, as far as this run knows. */
   readonly barsInLakeToMs: number
