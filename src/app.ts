@@ -49,6 +49,7 @@ import type { RetainedDays } from './store/lake/retention.ts'
 import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
 import { openStore } from './store/store.ts'
 import type { Provenance, Store } from './store/types.ts'
+import { ServiceError } from './schema/errors.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService } from './submissions/submission-service.ts'
@@ -227,7 +228,8 @@ async function startParts(base: Base): Promise<App> {
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null })
   const { downloadMsMax } = options
   const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
-  const writerParts = () => ({ ...ofLake, agents, submissions, push })
+  const trustClock = () => trustClockDurably(running, clockFile)
+  const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
   const ownRoutes = createRoutes({ ...routeDeps, writerParts })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
@@ -263,6 +265,17 @@ async function startParts(base: Base): Promise<App> {
       return stopping
     },
   }
+}
+
+/** What an operator has confirmed holds for the next run too. */
+async function trustClockDurably(
+  running: RunningMarket,
+  clockFile: ClockFile,
+): Promise<{ movedMs: number; marketTimeMs: number }> {
+  const movedMs = running.trustClock()
+  if (!(await clockFile.save()))
+    throw new ServiceError('store_unavailable', 'The clock is believed, but this could not be stored: ask again.')
+  return { movedMs, marketTimeMs: running.market.timeMs }
 }
 
 /** Brings the market to readers, where this process is the writer of a cluster; else nothing of a cluster is loaded. */

@@ -23,6 +23,7 @@ import { exportCommand } from './commands/export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
 import { mcpCommand } from './commands/mcp.ts'
 import { OPERATOR_COMMANDS } from './commands/operator.ts'
+import { clockTrustCommand } from './commands/clock.ts'
 import { lakeRepairCommand, lakeRetireCommand } from './commands/repair.ts'
 import { lakeSnapshotCommand } from './commands/snapshot.ts'
 import { sqlCommand } from './commands/sql.ts'
@@ -59,6 +60,7 @@ export const COMMANDS: readonly Command[] = [
   lakeSnapshotCommand,
   lakeRepairCommand,
   lakeRetireCommand,
+  clockTrustCommand,
   backupCommand,
   restoreCommand,
   doctorCommand,

@@ -24,6 +24,7 @@ import { errorMessage } from '../lib/error-text.ts'
 import type { Log } from '../lib/log.ts'
 import type { SteadyClock } from '../lib/steady-clock.ts'
 import { HOUR_MS } from '../lib/time.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../market/limits.ts'
 import { Market } from '../market/market.ts'
 import { settingsOf } from '../market/market-parts.ts'
 import { EventRecorder, type FeedSink, SERVER_FEED } from '../recording/event-recorder.ts'
@@ -83,6 +84,8 @@ export class RunningMarket {
   /** Counts of analyses that could not be recorded, by token: one for each token of the market at most. */
   readonly #lostCounts = new Map<string, number>()
   #redone: RecordingStatus['restored'] = null
+  /** Where market time went back to: bars that end later may not be in the lake, whatever it was told before. */
+  #rewoundToMs = Number.POSITIVE_INFINITY
 
   constructor(parts: RunningMarketParts) {
     const { deps, journal, market, recorder } = parts
@@ -200,6 +203,26 @@ export class RunningMarket {
     return { isOn: recording.isOn, reasons, journal: stats, checkpoints, restored: this.#redone }
   }
 
+  /**
+   * Believes the machine's clock: an operator has confirmed it. Market time that is ahead of it goes back, and the market stays.
+   * @returns how far market time has moved, ms
+   */
+  trustClock(): number {
+    const { clock, config, log, publisher } = this.#parts.deps
+    const beforeMs = this.market.timeMs
+    clock.trust()
+    if (followsRecordedTime(config)) return 0
+    const nowMs = clock.now()
+    if (nowMs < beforeMs) {
+      this.sinkOf(SERVER_FEED).apply({ type: 'rewind', ts: nowMs }, nowMs)
+      publisher?.noteTime()
+      this.#rewoundToMs = Math.min(this.#rewoundToMs, nowMs)
+    } else this.market.advanceTo(nowMs)
+    const movedMs = this.market.timeMs - beforeMs
+    log.warn({ movedMs }, 'the operator has confirmed the clock: market time follows it')
+    return movedMs
+  }
+
   /** What is wrong with the clock, as sentences. */
   clockReasons(): string[] {
     const { clock, config } = this.#parts.deps
@@ -241,7 +264,11 @@ export class RunningMarket {
       ...{ journal, market: this.market, journalFolder, checkpointFolder, folderId, clock, log },
       intervalMs: recording.hasCheckpoints ? config.checkpointIntervalMs : 0,
       lakeProgress: () => store.events.progress,
-      barsInLakeToMs: () => Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
+      barsInLakeToMs: () =>
+        Math.min(
+          Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
+          this.#rewoundToMs - SILENCE_MS - LATE_GRACE_MS,
+        ),
       // A writer has done so before it stopped taking requests, and its successor waits: what has come since is emitted again there.
       flushBars: () => (deps.publisher === null ? store.flushLake() : Promise.resolve()),
       mayWrite: (bytes) => store.mayRecord(bytes),

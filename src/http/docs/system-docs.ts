@@ -9,6 +9,7 @@ import {
   banSchema,
   keysRevokedSchema,
   lakeRepairSchema,
+  clockTrustedSchema,
   lakeRetiredSchema,
   repairLakeSchema,
   revokeKeysSchema,
@@ -64,6 +65,7 @@ export const ADMIN_DOCS = {
     repairLakeSchema,
   ),
   retireLake: admin('retireLake', 'What left the lake', lakeRetiredSchema),
+  trustClock: admin('trustClock', 'How far market time has moved', clockTrustedSchema),
   awardXp: admin('awardXp', 'The award', awardAnswerSchema, awardXpSchema),
 } as const satisfies Record<string, OperationDocs>
 

@@ -1,5 +1,5 @@
-// Finds duplicates among closed bars, which arrive in order of time for each token and timeframe. Remembers the last bar of up
-// to SEEN_BARS_TOKENS_MAX tokens; bars of a forgotten token are uncertain up to its last one.
+// Finds duplicates among closed bars, which arrive in order of time for each token and timeframe until market time goes back.
+// Remembers the last bar of up to SEEN_BARS_TOKENS_MAX tokens; bars up to the last one of a token are uncertain.
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { SEEN_BARS_TOKENS_MAX } from '../limits.ts'
 
@@ -29,7 +29,8 @@ export class SeenBars {
   note(mint: string, timeframe: number, tMs: number): BarStatus {
     const at = this.#findSlot(mint) * STRIDE + timeframe
     const lastMs = this.#lastMs[at]
-    if (lastMs !== 0 && tMs <= lastMs) return 'duplicate'
+    if (tMs === lastMs) return 'duplicate'
+    if (tMs < lastMs) return 'uncertain'
     this.#lastMs[at] = tMs
     const uncertainToMs = lastMs === 0 ? Math.max(this.#earlierToMs, this.#forgottenToMs) : this.#earlierToMs
     return tMs > uncertainToMs ? 'new' : 'uncertain'
