@@ -20,6 +20,7 @@ import { machineRandom } from './lib/random.ts'
 import { SteadyClock } from './lib/steady-clock.ts'
 import type { Market } from './market/market.ts'
 import { readRecorderMetrics } from './recording/market-recorder.ts'
+import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { Health } from './server/health.ts'
@@ -49,7 +50,6 @@ import type { RetainedDays } from './store/lake/retention.ts'
 import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
 import { openStore } from './store/store.ts'
 import type { Provenance, Store } from './store/types.ts'
-import { ServiceError } from './schema/errors.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService } from './submissions/submission-service.ts'
@@ -143,7 +143,10 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
 
 function createClock(machine: Clock, log: Log): SteadyClock {
   return new SteadyClock(machine, (jumpMs, isFollowed) =>
-    log.warn({ jumpMs }, isFollowed ? 'the clock that has jumped is believed' : 'the clock has jumped: it is not believed yet'),
+    log.warn(
+      { jumpMs },
+      isFollowed ? 'the clock that has jumped is believed' : 'the clock has jumped: it is not believed yet',
+    ),
   )
 }
 
@@ -274,7 +277,10 @@ async function trustClockDurably(
 ): Promise<{ movedMs: number; marketTimeMs: number }> {
   const movedMs = running.trustClock()
   if (!(await clockFile.save()))
-    throw new ServiceError('store_unavailable', 'The clock is believed, but this could not be stored: ask again.')
+    throw new ServiceError(
+      'store_unavailable',
+      'The clock is believed, but this could not be stored: ask again.',
+    )
   return { movedMs, marketTimeMs: running.market.timeMs }
 }
 

@@ -99,7 +99,8 @@ export class Gaps implements Saved {
     this.#ended = this.#ended.filter(({ toMs }) => toMs <= timeMs)
     for (const gap of reaching)
       this.#ended.push({ ...gap, fromMs: Math.min(gap.fromMs, timeMs), toMs: timeMs })
-    for (const [feed, gap] of this.#open) this.#open.set(feed, { ...gap, fromMs: Math.min(gap.fromMs, timeMs) })
+    for (const [feed, gap] of this.#open)
+      this.#open.set(feed, { ...gap, fromMs: Math.min(gap.fromMs, timeMs) })
   }
 
   /** Every feed that is away is back, as far as that can be known: another process delivers events from now on. */

@@ -13,7 +13,9 @@ export function clockReasons(clock: SteadyClock, marketMs: number | null): strin
   const { jumpMs } = clock
   const what = marketMs === null ? 'the time of this server' : 'market time'
   if (jumpMs > 0)
-    return [`the clock has leapt, and is ${seconds(jumpMs)} ahead of ${what}, which follows it if it stays: ${REMEDY}`]
+    return [
+      `the clock has leapt, and is ${seconds(jumpMs)} ahead of ${what}, which follows it if it stays: ${REMEDY}`,
+    ]
   const aheadMs = Math.max(-jumpMs, (marketMs ?? 0) - clock.machineMs())
   return aheadMs < CLOCK_JUMP_MS_MIN ? [] : [`${what} is ${seconds(aheadMs)} ahead of the clock: ${REMEDY}`]
 }

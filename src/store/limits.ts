@@ -231,6 +231,8 @@ export const STRIKES_RECOVERED_MS = 30 * DAY_MS
 /** Remembered responses that are recovered: the latest ones. */
 export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 
+/** Of the time that entries of the state are kept, one commit lets at most one part in so many pass: the clock may have been wrong. */
+export const AGING_COMMITS_MIN = 4
 /** Submit attempts and rejections in the state; beyond it the oldest are deleted. */
 export const SUBMIT_ATTEMPTS_MAX = 1_000_000
 export const STRIKES_MAX = 1_000_000

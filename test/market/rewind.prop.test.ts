@@ -57,32 +57,34 @@ function restored(market: Market): Market {
 }
 
 for (const { runs, tags } of fewAndMany(25, 300))
- it(`takes every later trade, and has the bars of a market whose clock was right all the time, ${runs} cases`, { tags }, () => {
-  const ahead = fc.constantFrom(13_000, HOUR_MS, DAY_MS, 40 * DAY_MS)
-  fc.assert(
-    fc.property(steps, ahead, steps, steps, (before, aheadMs, wrong, after) => {
-      const [leapt, right] = [newMarket(), newMarket()]
-      const atMs = Math.ceil(trade([leapt, right], before, START_MS) / 1_000) * 1_000
-      // Tokens that the wrong clock alone has seen are no part of the comparison.
-      const known = wrong.filter(({ mint }) => right.has(MINTS[mint]))
-      trade([leapt], known, atMs + aheadMs)
-      leapt.advanceTo(atMs + aheadMs)
-      expect(leapt.apply({ type: 'rewind', ts: atMs }, atMs)).toBe(null)
-      expect(leapt.timeMs).toBe(atMs)
-      const copy = restored(leapt)
-      right.advanceTo(atMs)
-      trade([leapt, right, copy], after, atMs)
-      expect(barsOf(leapt)).toEqual(barsOf(right))
-      expect(barsOf(copy)).toEqual(barsOf(right))
-      for (const { mint } of after) {
-        const [one, other] = [leapt, right].map((market) => market.datapoint(MINTS[mint] as string))
-        for (const name of ['priceUsd', 'volume1h', 'volume24h', 'buys24h'] as const)
-          expect(one?.[name]).toEqual(other?.[name])
-      }
-    }),
-    { numRuns: runs },
-  )
-})
+  it(`takes every later trade, and has the bars of a market whose clock was right all the time, ${runs} cases`, {
+    tags,
+  }, () => {
+    const ahead = fc.constantFrom(13_000, HOUR_MS, DAY_MS, 40 * DAY_MS)
+    fc.assert(
+      fc.property(steps, ahead, steps, steps, (before, aheadMs, wrong, after) => {
+        const [leapt, right] = [newMarket(), newMarket()]
+        const atMs = Math.ceil(trade([leapt, right], before, START_MS) / 1_000) * 1_000
+        // Tokens that the wrong clock alone has seen are no part of the comparison.
+        const known = wrong.filter(({ mint }) => right.has(MINTS[mint]))
+        trade([leapt], known, atMs + aheadMs)
+        leapt.advanceTo(atMs + aheadMs)
+        expect(leapt.apply({ type: 'rewind', ts: atMs }, atMs)).toBe(null)
+        expect(leapt.timeMs).toBe(atMs)
+        const copy = restored(leapt)
+        right.advanceTo(atMs)
+        trade([leapt, right, copy], after, atMs)
+        expect(barsOf(leapt)).toEqual(barsOf(right))
+        expect(barsOf(copy)).toEqual(barsOf(right))
+        for (const { mint } of after) {
+          const [one, other] = [leapt, right].map((market) => market.datapoint(MINTS[mint] as string))
+          for (const name of ['priceUsd', 'volume1h', 'volume24h', 'buys24h'] as const)
+            expect(one?.[name]).toEqual(other?.[name])
+        }
+      }),
+      { numRuns: runs },
+    )
+  })
 
 it('keeps tokens, prices and tabs, and nothing of them is of a later time', () => {
   const market = newMarket()
@@ -100,9 +102,7 @@ it('keeps tokens, prices and tabs, and nothing of them is of a later time', () =
   expect(market.item(young)).toMatchObject({
     ...{ name: 'Young', priceUsd: 5, created_timestamp: nowMs, last_trade_timestamp: nowMs },
   })
-  expect(market.gaps(10).ended).toEqual([
-    { fromMs: START_MS, toMs: nowMs, reason: 'downtime', feed: null },
-  ])
+  expect(market.gaps(10).ended).toEqual([{ fromMs: START_MS, toMs: nowMs, reason: 'downtime', feed: null }])
   const page = market.page({ tab: 'new', sort: 'created_timestamp', order: 'desc', offset: 0, limit: 9 })
   expect(page.total).toBe(2)
   expect(market.snapshot(known)?.volume24h).toBe(3)

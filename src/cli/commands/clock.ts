@@ -21,7 +21,9 @@ export const clockTrustCommand: Command = {
     const { movedMs, marketTimeMs } = await askAsOperator(values, terminal, trustedSchema, question)
     const seconds = Math.round(Math.abs(movedMs) / 1_000)
     const moved =
-      seconds === 0 ? 'market time was right' : `market time went ${seconds} s ${movedMs < 0 ? 'back' : 'ahead'}`
+      seconds === 0
+        ? 'market time was right'
+        : `market time went ${seconds} s ${movedMs < 0 ? 'back' : 'ahead'}`
     await write(terminal.stdout, `${moved}: it is ${new Date(marketTimeMs).toISOString()}\n`)
     return EXIT.done
   },

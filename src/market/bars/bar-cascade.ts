@@ -261,8 +261,7 @@ export class BarCascade implements Saved {
    * @returns whether there was anything to forget; then the token's watermark must be `cutMs`
    */
   rewind(slot: number, cutMs: number): boolean {
-    if (this.#emittedToMs.length > 0)
-      this.#emittedToMs[slot] = Math.min(this.#emittedToMs[slot], cutMs)
+    if (this.#emittedToMs.length > 0) this.#emittedToMs[slot] = Math.min(this.#emittedToMs[slot], cutMs)
     const block = slot * TOKEN_BLOCK
     if (this.#head[block] < cutMs) return false
     this.#close(slot, cutMs)

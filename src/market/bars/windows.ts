@@ -213,7 +213,8 @@ export class Windows implements Saved {
     for (const fields of this.#patched.values())
       for (const field of WINDOW_FIELDS) {
         const [patched, carried] = [fields[field], CARRIED[field]]
-        if (patched === undefined || carried === undefined || patched.untilMs === Number.POSITIVE_INFINITY) continue
+        if (patched === undefined || carried === undefined || patched.untilMs === Number.POSITIVE_INFINITY)
+          continue
         patched.untilMs = Math.min(patched.untilMs, windowPassesMs(windowByName[carried.window], timeMs))
       }
   }

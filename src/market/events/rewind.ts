@@ -39,7 +39,8 @@ export function rewindMarket(parts: RewoundParts, timeMs: number): void {
   if (timeMs >= time.nowMs) return
   time.rewindTo(timeMs)
   for (const part of [windows, evictedMints, sweep, solPrice, gaps]) part.rewindTo(timeMs)
-  for (let slot = 0; slot < tokens.slotsUsed; slot++) if (tokens.isHeld(slot)) rewindToken(parts, slot, timeMs)
+  for (let slot = 0; slot < tokens.slotsUsed; slot++)
+    if (tokens.isHeld(slot)) rewindToken(parts, slot, timeMs)
   figures.reviewAges()
   changes.notify()
 }

@@ -19,12 +19,12 @@ import {
 } from '../lake/manifest.ts'
 import {
   checkpointFolder,
+  clockPath,
   deadLetterFolder,
   folderInfoPath,
   journalFolder,
   lakeFolder,
   logFolder,
-  clockPath,
   positionsPath,
   stateLogPath,
   statePath,

@@ -24,7 +24,10 @@ export async function readKnownTime(dataDir: string, log: StoreLog): Promise<Kno
     log.warn({ path }, 'the file of the clock is damaged: the clock is judged by what was recorded')
   } catch (error) {
     if (systemCode(error) !== 'ENOENT')
-      log.warn({ path, err: error }, 'the file of the clock cannot be read: it is judged by what was recorded')
+      log.warn(
+        { path, err: error },
+        'the file of the clock cannot be read: it is judged by what was recorded',
+      )
   }
   return null
 }
@@ -68,7 +71,10 @@ export class ClockFile {
       this.#isRefused = false
     } catch (error) {
       if (!this.#isRefused)
-        this.#log.warn({ path: this.#path, err: error }, 'the file of the clock cannot be written; trying again')
+        this.#log.warn(
+          { path: this.#path, err: error },
+          'the file of the clock cannot be written; trying again',
+        )
       this.#isRefused = true
     }
   }

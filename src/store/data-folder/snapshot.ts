@@ -10,11 +10,11 @@ import { segmentName } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
 import {
   checkpointFolder,
+  clockPath,
   deadLetterFolder,
   folderInfoPath,
   journalFolder,
   logFolder,
-  clockPath,
   positionsPath,
 } from '../paths.ts'
 
