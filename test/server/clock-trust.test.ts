@@ -72,24 +72,28 @@ test.each(WRONG)('a clock that is %s for 13 seconds of a run', { tags: 'drill' }
   expect(server.market.stats().lateDropped).toBe(0)
 })
 
-test.each(WRONG.filter(([, wrongMs]) => wrongMs < 0))('a clock that is %s at a start', { tags: 'drill' }, async (_, wrongMs) => {
-  await open()
-  await trade(KNOWN, clock.wallMs)
-  pass(20 * SECOND_MS)
-  clock.step(wrongMs)
-  server = await server.restart()
-  expect(await health()).toMatchObject({
-    status: 'degraded',
-    reasons: [expect.stringMatching(/^market time is [\d ]+ s ahead of the clock: .*mintlake clock trust/)],
-  })
-  pass(20 * SECOND_MS)
-  // By the time that it is.
-  await trade(KNOWN, clock.wallMs - wrongMs)
-  clock.step(-wrongMs)
-  pass(20 * SECOND_MS)
-  await expectMarketGoesOn(clock.wallMs, 3)
-  expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
-})
+test.each(WRONG.filter(([, wrongMs]) => wrongMs < 0))(
+  'a clock that is %s at a start',
+  { tags: 'drill' },
+  async (_, wrongMs) => {
+    await open()
+    await trade(KNOWN, clock.wallMs)
+    pass(20 * SECOND_MS)
+    clock.step(wrongMs)
+    server = await server.restart()
+    expect(await health()).toMatchObject({
+      status: 'degraded',
+      reasons: [expect.stringMatching(/^market time is [\d ]+ s ahead of the clock: .*mintlake clock trust/)],
+    })
+    pass(20 * SECOND_MS)
+    // By the time that it is.
+    await trade(KNOWN, clock.wallMs - wrongMs)
+    clock.step(-wrongMs)
+    pass(20 * SECOND_MS)
+    await expectMarketGoesOn(clock.wallMs, 3)
+    expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
+  },
+)
 
 test('a clock that is a day ahead at a start: market time goes back on an operator’s word, and stays there', async () => {
   await open()
@@ -122,6 +126,38 @@ test('a clock that is a day ahead at a start: market time goes back on an operat
   expect(server.market.datapoint(KNOWN)).toMatchObject({ buys24h: 3, volume1h: 6 })
   expect(server.market.datapoint(OTHER)).toMatchObject({ volume1h: 4 })
 })
+
+/** How many recorded trades the lake has. */
+async function tradesInLake(): Promise<number> {
+  await server.store.flushLake()
+  await server.store.compactLake()
+  const { lake } = await server.store.status()
+  return lake.find(({ table }) => table === 'trades')?.rows ?? 0
+}
+
+test.each(WRONG.filter(([, wrongMs]) => wrongMs < -HOUR_MS))(
+  'a clock that is %s during a run deletes no recorded trade',
+  { tags: 'drill' },
+  async (_, wrongMs) => {
+    await open()
+    for (let day = 0; day < 3; day++) {
+      await trade(KNOWN, clock.wallMs)
+      expect(await tradesInLake()).toBe(day + 1)
+      pass(DAY_MS)
+    }
+    clock.step(wrongMs)
+    server = await server.restart()
+    await trade(NEW, server.market.timeMs)
+    expect(await tradesInLake()).toBe(4)
+    clock.step(-wrongMs)
+    server = await server.restart()
+    pass(HOUR_MS)
+    await trade(OTHER, server.market.timeMs)
+    expect(await tradesInLake()).toBe(5)
+    pass(DAY_MS)
+    expect(await tradesInLake()).toBe(5)
+  },
+)
 
 /** Everything that a start could forget. */
 async function beginLimits() {
@@ -157,30 +193,38 @@ async function expectRemembered({ key, striker, other, mint, send, analysisId }:
   expect(shown.body.data).toMatchObject({ sentiment: null })
 }
 
-test.each(WRONG)('a clock that is %s during one commit forgets nothing', { tags: 'drill' }, async (_, wrongMs) => {
-  await open({ 'submit-cooldown-ms': '600000', 'labels-delay-ms': '600000' })
-  const begun = await beginLimits()
-  pass(SECOND_MS)
-  clock.step(wrongMs)
-  await server.client.register('in between')
-  clock.step(-wrongMs)
-  server = await server.restart()
-  await expectRemembered(begun)
-})
+test.each(WRONG)(
+  'a clock that is %s during one commit forgets nothing',
+  { tags: 'drill' },
+  async (_, wrongMs) => {
+    await open({ 'submit-cooldown-ms': '600000', 'labels-delay-ms': '600000' })
+    const begun = await beginLimits()
+    pass(SECOND_MS)
+    clock.step(wrongMs)
+    await server.client.register('in between')
+    clock.step(-wrongMs)
+    server = await server.restart()
+    await expectRemembered(begun)
+  },
+)
 
-test.each(WRONG)('a clock that is %s during a whole run forgets nothing for the next', { tags: 'drill' }, async (_, wrongMs) => {
-  await open({ 'submit-cooldown-ms': '600000', 'labels-delay-ms': '600000' })
-  const begun = await beginLimits()
-  pass(SECOND_MS)
-  clock.step(wrongMs)
-  server = await server.restart()
-  await server.client.register('in between')
-  await server.store.flushLake()
-  pass(SECOND_MS)
-  clock.step(-wrongMs)
-  server = await server.restart()
-  await expectRemembered(begun)
-  if (wrongMs < 0) return
-  expect((await trust()).body.data.movedMs).toBe(-wrongMs)
-  await expectRemembered(begun)
-})
+test.each(WRONG)(
+  'a clock that is %s during a whole run forgets nothing for the next',
+  { tags: 'drill' },
+  async (_, wrongMs) => {
+    await open({ 'submit-cooldown-ms': '600000', 'labels-delay-ms': '600000' })
+    const begun = await beginLimits()
+    pass(SECOND_MS)
+    clock.step(wrongMs)
+    server = await server.restart()
+    await server.client.register('in between')
+    await server.store.flushLake()
+    pass(SECOND_MS)
+    clock.step(-wrongMs)
+    server = await server.restart()
+    await expectRemembered(begun)
+    if (wrongMs < 0) return
+    expect((await trust()).body.data.movedMs).toBe(-wrongMs)
+    await expectRemembered(begun)
+  },
+)
