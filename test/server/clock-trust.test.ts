@@ -1,9 +1,12 @@
 // A clock that is wrong before, during or after a run, over the real server: nothing is refused wrongly, nothing is forgotten, and where
 // the truth cannot be told, /health says so and one command gets out of it with the market kept.
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { expectProblem, seedToken, submission, submit, VALUES } from '../support/submission.ts'
+import { runCommand } from '../support/terminal.ts'
 import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../support/test-server.ts'
 
 const START_MS = 1_900_000_000_000
@@ -36,6 +39,8 @@ const pass = (ms: number): void => {
   server.market.advanceTo(0)
 }
 const trust = () => server.client.post('/api/v1/admin/clock/trust', {}, ADMIN_KEY)
+const mintlake = (...args: string[]) =>
+  runCommand([...args, '--url', server.url], { MINTLAKE_ADMIN_KEY: ADMIN_KEY })
 
 /** Trades of a token that was silent, of an active one and of a new one are taken, and counted in their windows. */
 async function expectMarketGoesOn(nowMs: number, known: number): Promise<void> {
@@ -111,8 +116,10 @@ test('a clock that is a day ahead at a start: market time goes back on an operat
     status: 'degraded',
     reasons: [expect.stringMatching(/^market time is 86 400 s ahead of the clock: /)],
   })
-  const { data } = (await trust()).body
-  expect(data).toEqual({ movedMs: -DAY_MS, marketTimeMs: clock.wallMs })
+  expect(await mintlake('clock', 'trust')).toMatchObject({
+    code: 0,
+    out: `market time went 86400 s back: it is ${new Date(clock.wallMs).toISOString()}\n`,
+  })
   expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
   expect(server.market.has(OTHER)).toBe(true)
   pass(20 * SECOND_MS)
@@ -125,6 +132,28 @@ test('a clock that is a day ahead at a start: market time goes back on an operat
   for (const mint of [KNOWN, OTHER, NEW]) await trade(mint, clock.wallMs)
   expect(server.market.datapoint(KNOWN)).toMatchObject({ buys24h: 3, volume1h: 6 })
   expect(server.market.datapoint(OTHER)).toMatchObject({ volume1h: 4 })
+})
+
+test('what an earlier version recorded with a clock that was ahead is told, and settled by the same word', async () => {
+  await open()
+  clock.step(DAY_MS)
+  server = await server.restart()
+  await trade(KNOWN, clock.wallMs)
+  clock.step(-DAY_MS)
+  await server.stop()
+  // Earlier versions have no such file.
+  rmSync(join(server.dataDir, 'clock.json'))
+  server = await openTestServer({}, { clock }, server.dataDir)
+  expect((await health()).reasons).toEqual([
+    expect.stringMatching(/^market time is 86 400 s ahead of the clock: /),
+  ])
+  await trust()
+  for (let run = 0; run < 2; run++) {
+    pass(20 * SECOND_MS)
+    await trade(KNOWN, clock.wallMs)
+    expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
+    if (run === 0) server = await server.restart()
+  }
 })
 
 /** How many recorded trades the lake has. */
