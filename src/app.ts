@@ -17,8 +17,10 @@ import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { Metrics } from './lib/metrics/metrics.ts'
 import { machineRandom } from './lib/random.ts'
+import { SteadyClock } from './lib/steady-clock.ts'
 import type { Market } from './market/market.ts'
 import { readRecorderMetrics } from './recording/market-recorder.ts'
+import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { Health } from './server/health.ts'
@@ -40,6 +42,7 @@ import { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
 import { shutDown } from './server/shutdown.ts'
+import { ClockFile, readKnownTime } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
 import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
@@ -100,7 +103,7 @@ export interface AppOptions {
 interface Base {
   config: Config
   options: AppOptions
-  clock: Clock
+  clock: SteadyClock
   log: Log
   replayed: ReplayedLake | null
   provenance: Provenance | null
@@ -108,15 +111,20 @@ interface Base {
   exporter: ExportService
   queries: QueryService
   positions: Positions
+  clockFile: ClockFile
 }
 
 /** Starts a server. It listens when this resolves; see `ready` for its data. */
 export async function startApp(config: Config, options: AppOptions = {}): Promise<App> {
-  const clock = options.clock ?? systemClock
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
+  const clock = createClock(options.clock ?? systemClock, log)
+  const known = await readKnownTime(config.dataDir, log)
+  if (known !== null) clock.goOnFrom(known)
   const replayed = await ReplayedLake.open(config, log)
   const provenance = provenanceOf(config, replayed?.simulated ?? false)
   const store = await openConfiguredStore(config, provenance, clock, log, options.lakeProcess)
+  if (known === null) clock.notBefore(store.lastKnownAtMs)
+  const clockFile = new ClockFile(config.dataDir, clock, log)
   try {
     const { dataDir, diskReserveMb } = config
     const onUnreadable = store.checkLake
@@ -124,12 +132,22 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
-    const services = { store, exporter, queries, positions }
+    const services = { store, exporter, queries, positions, clockFile }
     return await startParts({ config, options, clock, log, replayed, provenance, ...services })
   } catch (error) {
+    await clockFile.close()
     await store.close()
     throw error
   }
+}
+
+function createClock(machine: Clock, log: Log): SteadyClock {
+  return new SteadyClock(machine, (jumpMs, isFollowed) =>
+    log.warn(
+      { jumpMs },
+      isFollowed ? 'the clock that has jumped is believed' : 'the clock has jumped: it is not believed yet',
+    ),
+  )
 }
 
 function openConfiguredStore(
@@ -147,6 +165,7 @@ function openConfiguredStore(
     lakeGraceMs,
     diskReserveMb,
     retainDays: retainedDays(config),
+    retainUnaskedPct: config.retainUnaskedPct,
     retainEvents: {
       days: config.retainTradesDays,
       bytesMax: config.retainTradesGb * GIGABYTE,
@@ -175,11 +194,11 @@ function retainedDays(config: Config): RetainedDays {
 }
 
 async function startParts(base: Base): Promise<App> {
-  const { config, options, log, replayed, store, exporter, queries, positions } = base
+  const { config, options, log, store, exporter, queries, positions, clockFile } = base
   const publisher = await createPublisher(base)
   const { checkpointCrash = null } = options
   const running = await openRunningMarket({ ...options, ...base, publisher, checkpointCrash })
-  const { market, marketClock, recorder } = running
+  const { market, recorder } = running
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const countSubmission = countSubmissions(metrics)
@@ -193,15 +212,13 @@ async function startParts(base: Base): Promise<App> {
   const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
   const { agents, submissions } = createSubmissions(base, running, confirmed, onAccount, onEvaluated)
   const submissionLog = createSubmissionLog(agents, market)
-  const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
-  const marketSide = { holds: (mint: string) => market.has(mint), room: () => running.room() }
-  const sinkOf = (feed: string) => running.sinkOf(feed)
-  const sources = prepareFeeds(config, sinkOf, marketClock, log, marketSide, openReplay)
+  const sources = feedsInto(running, base)
   const { feeds, push } = sources
   const recording = () => running.status()
   const pushIngest = config.feedKey !== ''
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
-  const health = new Health({ ...{ market, store, feeds, recording, pushIngest }, ...cluster })
+  const clockReasons = () => running.clockReasons()
+  const health = new Health({ ...{ market, store, feeds, recording, clockReasons, pushIngest }, ...cluster })
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
@@ -213,7 +230,8 @@ async function startParts(base: Base): Promise<App> {
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null })
   const { downloadMsMax } = options
   const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
-  const writerParts = () => ({ ...ofLake, agents, submissions, push })
+  const trustClock = () => trustClockDurably(running, clockFile)
+  const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
   const ownRoutes = createRoutes({ ...routeDeps, writerParts })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
@@ -229,7 +247,7 @@ async function startParts(base: Base): Promise<App> {
   const { drainNoticeMs } = config
   const parts = {
     ...{ health, server, sources, running, publisher, feeding },
-    ...{ broadcaster, exporter, queries, positions, store },
+    ...{ broadcaster, exporter, queries, positions, clockFile, store },
   }
   let stopping: Promise<void> | null = null
   return {
@@ -249,6 +267,28 @@ async function startParts(base: Base): Promise<App> {
       return stopping
     },
   }
+}
+
+/** The feeds of the configuration, or a lake that is replayed, on their way into the market. */
+function feedsInto(running: RunningMarket, { config, clock, log, replayed }: Base): Feeds {
+  const { market } = running
+  const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
+  const marketSide = { holds: (mint: string) => market.has(mint), room: () => running.room() }
+  return prepareFeeds(config, (feed) => running.sinkOf(feed), clock, log, marketSide, openReplay)
+}
+
+/** What an operator has confirmed holds for the next run too. */
+async function trustClockDurably(
+  running: RunningMarket,
+  clockFile: ClockFile,
+): Promise<{ movedMs: number; marketTimeMs: number }> {
+  const movedMs = running.trustClock()
+  if (!(await clockFile.save()))
+    throw new ServiceError(
+      'store_unavailable',
+      'The clock is believed, but this could not be stored: ask again.',
+    )
+  return { movedMs, marketTimeMs: running.market.timeMs }
 }
 
 /** Brings the market to readers, where this process is the writer of a cluster; else nothing of a cluster is loaded. */

@@ -19,6 +19,7 @@ import {
 import { backupCommand, restoreCommand } from './commands/backup.ts'
 import { captureCommand } from './commands/capture.ts'
 import { lakeCatalogCommand } from './commands/catalog.ts'
+import { clockTrustCommand } from './commands/clock.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { exportCommand } from './commands/export.ts'
 import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
@@ -60,6 +61,7 @@ export const COMMANDS: readonly Command[] = [
   lakeSnapshotCommand,
   lakeRepairCommand,
   lakeRetireCommand,
+  clockTrustCommand,
   backupCommand,
   restoreCommand,
   captureCommand,

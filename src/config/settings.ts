@@ -19,6 +19,7 @@ import {
   RETAIN_TRADES_DAYS_DEFAULT,
   RETAIN_TRADES_DISK_PCT_DEFAULT,
   RETAIN_TRADES_GB_DEFAULT,
+  RETAIN_UNASKED_PCT_DEFAULT,
 } from '../store/limits.ts'
 import {
   LABELS_DELAY_MS,
@@ -180,6 +181,12 @@ export const SETTINGS = {
     RETAIN_TRADES_DISK_PCT_DEFAULT,
     wholeNumber(0, 100),
     'Percent of the disk that recorded market events may take in the lake: beyond it the oldest leave; 0: no limit',
+  ),
+  retainUnaskedPct: setting(
+    'retain-unasked-pct',
+    RETAIN_UNASKED_PCT_DEFAULT,
+    wholeNumber(0, 100),
+    'Percent of a table’s rows that may leave the lake at once for their age without `mintlake lake retire`: where few dates are kept, one is more than the default. 100: all, the newest day too',
   ),
   diskReserveMb: setting(
     'disk-reserve-mb',

@@ -1,13 +1,44 @@
 // The two clocks of the server. They are passed in wherever time is needed, so that tests can set them.
+import { readFileSync } from 'node:fs'
+import { uptime } from 'node:os'
 
 export interface Clock {
   /** Wall time, Unix ms. May jump when the machine's clock is set. For what is shown, stored or compared with outside times. */
   now(): number
   /** Milliseconds since some moment of this process. Never jumps. For every limit, age and time-out. */
   monotonicMs(): number
+  /** What the machine's clock says, where `now` may not believe it. Default: `now`. */
+  machineMs?(): number
+  /** Null, or not there: it is not known. */
+  boot?(): Boot | null
 }
 
-export const systemClock: Clock = { now: () => Date.now(), monotonicMs: () => performance.now() }
+/** How long the machine is up, which nobody sets. */
+export interface Boot {
+  /** Differs from that of every other boot. */
+  id: string
+  /** Time asleep included. */
+  uptimeMs: number
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  boot: readBoot,
+}
+
+/** Linux alone tells both apart from a clock that can be set. */
+function readBoot(): Boot | null {
+  if (process.platform !== 'linux') return null
+  try {
+    const id = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    return { id, uptimeMs: uptime() * 1_000 }
+  } catch {
+    return null
+  }
+}
+
+export const machineMs = (clock: Clock): number => clock.machineMs?.() ?? clock.now()
 
 /** One moment on both clocks. */
 export interface Instant {
@@ -17,6 +48,15 @@ export interface Instant {
 
 export const readClock = (clock: Clock): Instant => ({
   wallMs: clock.now(),
+  monotonicMs: clock.monotonicMs(),
+})
+
+/**
+ * The moment by which stored times are no older than they certainly are: where the machine's clock is not believed, the earlier of the
+ * two. What is limited by age then ends too late rather than too early.
+ */
+export const readCautiously = (clock: Clock): Instant => ({
+  wallMs: Math.min(clock.now(), machineMs(clock)),
   monotonicMs: clock.monotonicMs(),
 })
 

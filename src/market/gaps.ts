@@ -92,6 +92,17 @@ export class Gaps implements Saved {
     this.#end({ fromMs: Math.min(fromMs, toMs), toMs: Math.max(fromMs, toMs), reason, feed: null })
   }
 
+  /** Market time has gone back: no gap reaches beyond it. */
+  rewindTo(timeMs: number): void {
+    const reaching = this.#ended.filter(({ toMs }) => toMs > timeMs)
+    if (reaching.length > 0) this.changeCount++
+    this.#ended = this.#ended.filter(({ toMs }) => toMs <= timeMs)
+    for (const gap of reaching)
+      this.#ended.push({ ...gap, fromMs: Math.min(gap.fromMs, timeMs), toMs: timeMs })
+    for (const [feed, gap] of this.#open)
+      this.#open.set(feed, { ...gap, fromMs: Math.min(gap.fromMs, timeMs) })
+  }
+
   /** Every feed that is away is back, as far as that can be known: another process delivers events from now on. */
   endAll(atMs: number): void {
     for (const feed of [...this.#open.keys()]) this.reconnect({ type: 'reconnect', ts: atMs, feed })

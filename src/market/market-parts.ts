@@ -6,6 +6,7 @@ import { BarTextCache } from './bars/bar-text.ts'
 import { ClosedBarSweep, copyClosedBar } from './bars/closed-bar.ts'
 import { Windows } from './bars/windows.ts'
 import { EventWriter } from './events/event-writer.ts'
+import { rewindMarket } from './events/rewind.ts'
 import { TradeWriter } from './events/trade-writer.ts'
 import { Gaps } from './gaps.ts'
 import {
@@ -103,14 +104,16 @@ export function createParts(options: MarketOptions) {
   const figures = new TokenFigures({ ...parts, newWindowMs, onProfileChanged })
   const lifecycle = new TokenLifecycle(parts)
   const trades = new TradeWriter({ ...parts, figures, lifecycle })
+  const sweep = new ClosedBarSweep(tokens, parts.bars, time)
+  const rewindTo = (timeMs: number) => rewindMarket({ ...parts, figures, sweep }, timeMs)
   return {
     ...parts,
     barTexts: new BarTextCache(parts.bars),
-    sweep: new ClosedBarSweep(tokens, parts.bars, time),
+    sweep,
     figures,
     lifecycle,
     trades,
-    events: new EventWriter({ ...parts, figures, lifecycle, trades, onProfileChanged }),
+    events: new EventWriter({ ...parts, figures, lifecycle, trades, onProfileChanged, rewindTo }),
   }
 }
 

@@ -1,4 +1,4 @@
-/** The market's own time, Unix ms: the highest time that an event or `advanceTo` has carried. It never goes back. */
+/** The market's own time, Unix ms: the highest time that an event or `advanceTo` has carried. It goes back by a `rewind` only. */
 export class MarketTime {
   nowMs = 0
   /** The first time that was carried: bars that start before it may lack trades. */
@@ -10,5 +10,10 @@ export class MarketTime {
     if (this.nowMs === 0) this.sinceMs = timeMs
     this.nowMs = timeMs
     return true
+  }
+
+  rewindTo(timeMs: number): void {
+    this.nowMs = timeMs
+    this.sinceMs = Math.min(this.sinceMs, timeMs)
   }
 }

@@ -178,6 +178,11 @@ export interface RunEvent {
   firstSeq: number
   header: RunHeader
 }
+/** Market time goes back to `ts`: it was that of a wrong clock. Made by the server itself, on the operator's word. */
+export interface RewindEvent {
+  type: 'rewind'
+  ts: number
+}
 /** The number of accepted analyses of a token has changed. Made by the server itself. */
 export interface AnalysisCountEvent {
   type: 'analysisCount'
@@ -199,6 +204,7 @@ export type MarketEvent =
   | ReconnectEvent
   | GapEvent
   | RunEvent
+  | RewindEvent
   | AnalysisCountEvent
 
 /** Why the engine rejected an event, which then changed nothing; `not_recorded`: it was not even asked. */

@@ -30,6 +30,8 @@ export interface HealthDeps {
   store: { status(): Promise<StoreHealth> }
   feeds: readonly Feed[]
   recording(): RecordingStatus
+  /** A sentence where the clock and market time do not agree. */
+  clockReasons?(): string[]
   /** Whether feeds may push. */
   pushIngest: boolean
   /** Whether the market is made up, where no feed of this process says so. */
@@ -136,6 +138,7 @@ export class Health {
     const problems = feeds.flatMap(({ problem }) => (typeof problem === 'string' ? [problem] : []))
     const refusals = feeds.flatMap(({ feed, refusals }) => tellRefusals(feed, refusals) ?? [])
     const reasons = [
+      ...(this.#deps.clockReasons?.() ?? []),
       ...store.reasons,
       ...recording.reasons,
       ...(cluster?.reasons ?? []),

@@ -39,6 +39,8 @@ export interface MarketPublisher {
   /** A batch of events was written: a kill of this process does not lose it. */
   onBatch(batch: WrittenBatch): void
   begin(run: RunToPublish): void
+  /** Market time has gone back with the last event. */
+  noteTime(): void
   /** @param seq the market's position at which followers are told of it */
   tell(submission: EvaluatedSubmission, seq: number): void
   /** A checkpoint was made. */

@@ -39,6 +39,8 @@ export interface WriterParts {
   downloads: LakeDownloads
   queries: LakeQueries
   downloadMsMax?: number | undefined
+  /** Believes the machine's clock. */
+  trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
   store: Pick<Store, 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
   push: PushFeed
 }
@@ -86,6 +88,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
       return writerParts().store.stageBackup()
     },
     retireLake: () => writerParts().store.retireLake(),
+    trustClock: () => writerParts().trustClock(),
     ingest: async (body, contentType) => ({ ...(await writerParts().push.ingest(body, contentType)) }),
   })
 }

@@ -19,11 +19,11 @@ import { followsRecordedTime } from '../ingest/start-feeds.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
 import type { EventJournal, EventRange, JournalStats, LostInterval } from '../journal/types.ts'
-import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Log } from '../lib/log.ts'
-import { SteadyClock } from '../lib/steady-clock.ts'
+import type { SteadyClock } from '../lib/steady-clock.ts'
 import { HOUR_MS } from '../lib/time.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../market/limits.ts'
 import { Market } from '../market/market.ts'
 import { settingsOf } from '../market/market-parts.ts'
 import { EventRecorder, type FeedSink, SERVER_FEED } from '../recording/event-recorder.ts'
@@ -32,6 +32,7 @@ import type { EngineSettings, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import { checkpointFolder, journalFolder, journalMarkPath } from '../store/paths.ts'
 import type { Provenance, Store } from '../store/types.ts'
+import { clockReasons } from './clock-reasons.ts'
 import type { MarketPublisher } from './market-publisher.ts'
 import { explainRecording, type Recording, recordingOf } from './recording-mode.ts'
 import type { ReplayedLake } from './replayed-lake.ts'
@@ -41,7 +42,7 @@ const TICK_MS = 100
 
 export interface RunningMarketDeps {
   config: Config
-  clock: Clock
+  clock: SteadyClock
   log: Log
   store: Store
   positions: Positions
@@ -71,8 +72,6 @@ export interface RecordingStatus {
 
 export class RunningMarket {
   readonly market: Market
-  /** The clock of everything that is stamped with market time. */
-  readonly marketClock: Clock
   readonly recorder: MarketRecorder
   readonly runId: string
   readonly #parts: RunningMarketParts
@@ -84,6 +83,8 @@ export class RunningMarket {
   /** Counts of analyses that could not be recorded, by token: one for each token of the market at most. */
   readonly #lostCounts = new Map<string, number>()
   #redone: RecordingStatus['restored'] = null
+  /** Where market time went back to: bars that end later may not be in the lake, whatever it was told before. */
+  #rewoundToMs = Number.POSITIVE_INFINITY
 
   constructor(parts: RunningMarketParts) {
     const { deps, journal, market, recorder } = parts
@@ -91,7 +92,6 @@ export class RunningMarket {
     this.market = market
     this.recorder = recorder
     this.runId = parts.header.runId
-    this.marketClock = createMarketClock(deps)
     this.#events = new EventRecorder(market, journal, deps.publisher === null)
     this.#checkpoints = journal === null ? null : this.#createCheckpoints(journal)
     if (journal !== null) deps.store.events.follow(journal, () => void this.#checkpoints?.removeSegments())
@@ -131,6 +131,7 @@ export class RunningMarket {
       )
     }
     const isRecordedTime = followsRecordedTime(config)
+    if (!isRecordedTime) deps.clock.notBefore(market.timeMs)
     // What is replayed has all that was recorded of then, runs and counts of analyses too.
     const runEventNo = (this.#parts.journal?.lastEventNo ?? 0) + 1
     if (deps.replayed === null) await this.#beginRun(isRecordedTime)
@@ -139,7 +140,7 @@ export class RunningMarket {
     market.rank()
     this.recorder.start()
     positions.keepAhead(() => market.seq)
-    if (!isRecordedTime) this.#ticker = setInterval(() => market.advanceTo(this.marketClock.now()), TICK_MS)
+    if (!isRecordedTime) this.#ticker = setInterval(() => market.advanceTo(deps.clock.now()), TICK_MS)
     await this.#checkpoints?.start()
     this.#publish(runEventNo)
     this.#hasBegun = true
@@ -152,7 +153,7 @@ export class RunningMarket {
     return beginRun({
       ...{ market, journal, header, isRestored: restored !== null },
       apply: this.sinkOf(SERVER_FEED).apply,
-      nowMs: isRecordedTime ? 0 : this.marketClock.now(),
+      nowMs: isRecordedTime ? 0 : deps.clock.now(),
       firstSeq: deps.positions.first,
       coverage: deps.store.recovered.coverage,
     })
@@ -213,6 +214,32 @@ export class RunningMarket {
     return { isOn: recording.isOn, reasons, journal: stats, checkpoints, restored: this.#redone }
   }
 
+  /**
+   * Believes the machine's clock: an operator has confirmed it. Market time that is ahead of it goes back, and the market stays.
+   * @returns how far market time has moved, ms
+   */
+  trustClock(): number {
+    const { clock, config, log, publisher } = this.#parts.deps
+    const beforeMs = this.market.timeMs
+    clock.trust()
+    if (followsRecordedTime(config)) return 0
+    const nowMs = clock.now()
+    if (nowMs < beforeMs) {
+      this.sinkOf(SERVER_FEED).apply({ type: 'rewind', ts: nowMs }, nowMs)
+      publisher?.noteTime()
+      this.#rewoundToMs = Math.min(this.#rewoundToMs, nowMs)
+    } else this.market.advanceTo(nowMs)
+    const movedMs = this.market.timeMs - beforeMs
+    log.warn({ movedMs }, 'the operator has confirmed the clock: market time follows it')
+    return movedMs
+  }
+
+  /** What is wrong with the clock, as sentences. */
+  clockReasons(): string[] {
+    const { clock, config } = this.#parts.deps
+    return clockReasons(clock, followsRecordedTime(config) ? null : this.market.timeMs)
+  }
+
   /** Makes a checkpoint now. For tests and benchmarks. */
   async makeCheckpoint(): Promise<void> {
     await this.#checkpoints?.make()
@@ -248,7 +275,11 @@ export class RunningMarket {
       ...{ journal, market: this.market, journalFolder, checkpointFolder, folderId, clock, log },
       intervalMs: recording.hasCheckpoints ? config.checkpointIntervalMs : 0,
       lakeProgress: () => store.events.progress,
-      barsInLakeToMs: () => Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
+      barsInLakeToMs: () =>
+        Math.min(
+          Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
+          this.#rewoundToMs - SILENCE_MS - LATE_GRACE_MS,
+        ),
       // A writer has done so before it stopped taking requests, and its successor waits: what has come since is emitted again there.
       flushBars: () => (deps.publisher === null ? store.flushLake() : Promise.resolve()),
       mayWrite: (bytes) => store.mayRecord(bytes),
@@ -394,15 +425,4 @@ function headerOf(
     checkpointEventNo: restored?.base.afterEventNo ?? null,
     startedAtMs: clock.now(),
   }
-}
-
-function createMarketClock({ clock, log }: RunningMarketDeps): Clock {
-  return new SteadyClock(clock, (jumpMs, isFollowed) =>
-    log.warn(
-      { jumpMs },
-      isFollowed
-        ? 'the wall clock has jumped and stayed there: the market follows it'
-        : 'the wall clock has jumped: the market follows it if it stays there',
-    ),
-  )
 }

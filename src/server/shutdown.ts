@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import type { Feeds } from '../ingest/start-feeds.ts'
+import type { ClockFile } from '../store/data-folder/clock-file.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import type { ExportService } from '../store/export/exporter.ts'
 import type { QueryService } from '../store/sql/query-service.ts'
@@ -33,6 +34,7 @@ export interface RunningParts {
   exporter: ExportService
   queries: QueryService
   positions: Positions
+  clockFile: ClockFile
   store: Store
   /** How long /readyz says that the server is draining, and requests are answered, before they are refused. */
   drainNoticeMs: number
@@ -100,6 +102,7 @@ export async function shutDown(parts: RunningParts): Promise<void> {
     sleep(RECORDER_STOP_MS_MAX, undefined, { ref: false }),
   ])
   await running.stop()
+  await parts.clockFile.close()
   await store.close()
   await running.leaveBus()
 }

@@ -199,6 +199,14 @@ export const SET_ASIDE_TOLD_MAX = 20
 export const FAULT_LOG_EVERY_MS = 60_000
 /** When the wall clock is further ahead of the known time than this, no date expires. */
 export const CLOCK_JUMP_MAX_MS = DAY_MS
+/** Percent of a table's rows that may leave the lake for their age without an operator's word. */
+export const RETAIN_UNASKED_PCT_DEFAULT = 10
+/** What is at most this much older than the newest row of its table leaves on an operator's word only. */
+export const YOUNG_MS = DAY_MS
+/** How often the time is saved for the next run. */
+export const CLOCK_SAVE_MS = 60_000
+/** Rows may come this much after their date: a bar of a day when it has closed. */
+export const LATE_ROWS_MS = DAY_MS
 
 /** A label is available this long after its horizon, when its last bars have closed. */
 export const LABEL_DELAY_MS = 60_000
@@ -230,6 +238,8 @@ export const STRIKES_RECOVERED_MS = 30 * DAY_MS
 /** Remembered responses that are recovered: the latest ones. */
 export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 
+/** Of the time that entries of the state are kept, one commit lets at most one part in so many pass: the clock may have been wrong. */
+export const AGING_COMMITS_MIN = 4
 /** Submit attempts and rejections in the state; beyond it the oldest are deleted. */
 export const SUBMIT_ATTEMPTS_MAX = 1_000_000
 export const STRIKES_MAX = 1_000_000

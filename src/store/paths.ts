@@ -36,5 +36,7 @@ export const stagedCopyFolder = (dataDir: string): string => join(stagingFolder(
 /** A pinned version of the lake; see query/lake-pin.ts. */
 export const pinnedFolder = (dataDir: string, name: string): string => join(dataDir, 'snapshots', name)
 export const lakeFolder = (dataDir: string): string => join(dataDir, 'lake')
+/** What the next run is to know of the time; see data-folder/clock-file.ts. */
+export const clockPath = (dataDir: string): string => join(dataDir, 'clock.json')
 /** Reserved stream positions; see data-folder/positions.ts. */
 export const positionsPath = (dataDir: string): string => join(dataDir, 'positions.json')

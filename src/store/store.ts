@@ -6,7 +6,7 @@ import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ulid } from 'ulid'
 import { assert } from '../lib/assert.ts'
-import type { Clock } from '../lib/clock.ts'
+import { type Clock, readCautiously } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
@@ -64,6 +64,8 @@ export interface StoreOptions {
   lakeGraceMs?: number
   /** For how many full days before today rows stay in the lake, by table. Tables not named are kept for ever. */
   retainDays?: RetainedDays
+  /** The most of a table's rows, in percent, that leave for their age without an operator's word. */
+  retainUnaskedPct?: number
   /** How long recorded events stay, and how much of the disk they may take. Default: no limit. */
   retainEvents?: EventRetention
   /** A date without a new file for this long is merged into one file. */
@@ -126,6 +128,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     ...{ dataDir, logId, runId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
     lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
     retainDays: options.retainDays ?? {},
+    retainUnaskedPct: options.retainUnaskedPct,
     retainEvents: options.retainEvents ?? { days: 0, bytesMax: 0, diskPct: 0 },
     crash: options.crash ?? null,
     forked: options.lakeProcess ?? null,
@@ -145,7 +148,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
       },
       applyTo(state, unflushed),
     )
-    const recovered = recoverFrom(state, now())
+    const recovered = recoverFrom(state, readCautiously(clock).wallMs)
     const { eventNo } = saved
     const ids = { logId, runId }
     return new DurableStore({ options, ...ids, client, commits, lock, space, unflushed, recovered, eventNo })
@@ -263,6 +266,10 @@ class DurableStore implements Store {
 
   mayRecord(unflushedBytes: number): boolean {
     return this.#parts.space.mayRecord(unflushedBytes)
+  }
+
+  get lastKnownAtMs(): number {
+    return this.#parts.commits.status().lastKnownAtMs
   }
 
   get barsInLakeToMs(): number {

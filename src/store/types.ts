@@ -227,6 +227,8 @@ export interface Store {
   /** Identity of this life of a server on the folder. */
   readonly runId: string
   readonly recovered: Recovered
+  /** When the newest commit became durable, Unix ms; 0: there is none. */
+  readonly lastKnownAtMs: number
   readonly bars: BarSink
   /** The lake has every closed bar that ended by this market time, Unix ms, as far as this run knows. */
   readonly barsInLakeToMs: number

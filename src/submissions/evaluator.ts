@@ -20,6 +20,8 @@ export interface EvaluatorOptions {
   random: () => number
   /** The market's time, Unix ms. */
   marketMs(): number
+  /** What the machine's clock says, which the server may not believe, Unix ms. */
+  machineMs(): number
   /** The market replays old data in its own time, which the wall clock tells nothing about. */
   recordedTime: boolean
 }
@@ -48,7 +50,7 @@ export class Evaluator {
     const waitMs = cooldowns.waitMs(agentId, mint, now.monotonicMs)
     if (waitMs > 0) throw inCooldown(waitMs)
     const times = this.#currentTimes(now)
-    if (snapshot) checkSnapshotAge(snapshot.snapshotAt, times)
+    if (snapshot) checkSnapshotAge(snapshot.snapshotAt, [...times, ...this.#machineTimes()])
     const enriched = market.enriched(mint)
     if (enriched === null || isEmptySnapshot(current)) throw emptyDataPoint(mint)
     const deviation = this.#compare(submission, current)
@@ -70,13 +72,19 @@ export class Evaluator {
     }
   }
 
-  /**
-   * The market's time, which never goes back, and the wall clock's. They differ where the wall clock was set back: then a
-   * client may have copied the DataPoint's time or read a correct clock, and both are right.
-   */
+  /** The market's time and the server's. */
   #currentTimes({ wallMs }: Instant): number[] {
     const { marketMs, recordedTime } = this.#options
     return recordedTime ? [marketMs()] : [marketMs(), wallMs]
+  }
+
+  /**
+   * The machine's clock may be right where the server does not believe it: a client may have copied the DataPoint's time or read a
+   * correct clock, and both are right.
+   */
+  #machineTimes(): number[] {
+    const { machineMs, recordedTime } = this.#options
+    return recordedTime ? [] : [machineMs()]
   }
 
   /** The comparison with the smallest deviation of those that the client may have read. */

@@ -2,7 +2,14 @@
 // wait; when the store refuses, exactly that is released. What depends on submissions that the store has not acknowledged (a
 // bonus, a strike) waits for them. Limits run on the monotonic clock; what is shown and stored is wall time.
 import { hash } from 'node:crypto'
-import { type Clock, type Instant, readClock, toMonotonicMs } from '../lib/clock.ts'
+import {
+  type Clock,
+  type Instant,
+  machineMs,
+  readCautiously,
+  readClock,
+  toMonotonicMs,
+} from '../lib/clock.ts'
 import type { SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import { Acceptance, acceptedReceipt } from './acceptance.ts'
@@ -127,6 +134,7 @@ export class SubmissionService implements Submissions {
       recordedTime,
       cooldowns: this.#cooldowns,
       marketMs: () => options.marketMs(),
+      machineMs: () => machineMs(options.clock),
     })
     const limits = {
       rate: this.#rate,
@@ -134,7 +142,7 @@ export class SubmissionService implements Submissions {
       idempotency: this.#idempotency,
       strikes: this.#strikes.window,
     }
-    const now = readClock(options.clock)
+    const now = readCautiously(options.clock)
     restoreLimits(recovered, limits, now)
     for (const { analysisId, atMs, ...labels } of recovered.recentLabels)
       this.#labels.add(analysisId, labels, toMonotonicMs(atMs, now))

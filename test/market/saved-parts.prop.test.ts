@@ -30,6 +30,7 @@ it('a ring of bars keeps its bars and the order in which their chunks are taken 
   const act = fc.oneof(
     { weight: 12, arbitrary: fc.record({ push: slot, times: fc.integer({ min: 1, max: 6 }) }) },
     { weight: 1, arbitrary: fc.record({ clear: slot }) },
+    { weight: 4, arbitrary: fc.record({ pop: slot }) },
     { weight: 2, arbitrary: fc.constant({ save: true }) },
   )
   const newRing = () =>
@@ -42,6 +43,14 @@ it('a ring of bars keeps its bars and the order in which their chunks are taken 
       for (const each of acts) {
         if ('save' in each) other = restored(other, newRing())
         else if ('clear' in each) for (const ring of [lived, other]) ring.clear(each.clear)
+        else if ('pop' in each)
+          for (const ring of [lived, other]) {
+            const [held, [, ...bars]] = [ring.held, contentOf(ring).bars[each.pop] ?? []]
+            if (bars.length === 0) continue
+            ring.pop(each.pop)
+            expect(ring.held).toBe(held - 1)
+            expect(contentOf(ring).bars[each.pop]?.slice(1)).toEqual(bars.slice(2))
+          }
         else
           for (let time = 0; time < each.times; time++) {
             bar++

@@ -97,8 +97,9 @@ export class AppliedMarket {
     const batch = decodeBatch(frame)
     if (batch === null) throw new DamagedMessageError('the stream has a batch that cannot be read')
     if (batch.lastEventNo <= this.eventNo) return null
-    // A writer with another clock has taken over: this market has seen more time pass than that one.
-    if (batch.firstEventNo === this.eventNo + 1 && firstAtMs(batch) < this.market.timeMs)
+    // A writer with another clock has taken over: this market has seen more time pass than that one. A rewind says so itself.
+    const isNext = batch.firstEventNo === this.eventNo + 1
+    if (isNext && !beginsWithRewind(batch) && firstAtMs(batch) < this.market.timeMs)
       return 'the market of the writer is at an earlier time than the one here'
     for (const _ of this.#replayer.apply(batch)) await nextTurn()
     return null
@@ -120,6 +121,9 @@ export class AppliedMarket {
 
 const missing = (eventNo: number, firstEventNo: number): string =>
   `the stream has no events ${eventNo + 1} to ${firstEventNo - 1}`
+
+const beginsWithRewind = ({ events: [event], firstEventNo }: EventBatch): boolean =>
+  event?.eventNo === firstEventNo && event.event.type === 'rewind'
 
 function firstAtMs({ trades, events, firstEventNo }: EventBatch): number {
   const [event] = events

@@ -75,6 +75,10 @@ export class BusWriter implements MarketPublisher {
     this.#publisher.begin({ run: { folderId, simulated, runId, runEventNo }, now: run.now })
   }
 
+  noteTime(): void {
+    this.#publisher.noteTime()
+  }
+
   tell(submission: EvaluatedSubmission, seq: number): void {
     const { analysisId, agentId, mint, outcome, deviationPct, xpEarned, createdAt } = submission
     this.#publisher.tell({ analysisId, agentId, mint, outcome, deviationPct, xpEarned, createdAt, seq })

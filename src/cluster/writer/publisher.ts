@@ -192,9 +192,14 @@ export class Publisher {
     await this.#working
   }
 
-  #tick(): void {
+  /** The market time of now is told with the last event of now, and none of before. */
+  noteTime(): void {
     const { eventNo, timeMs } = this.#now()
     this.#times.note(eventNo, timeMs)
+  }
+
+  #tick(): void {
+    this.noteTime()
     this.#isTickDue = true
     this.#wake()
   }

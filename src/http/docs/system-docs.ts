@@ -7,6 +7,7 @@ import {
   awardXpSchema,
   bannedSchema,
   banSchema,
+  clockTrustedSchema,
   keysRevokedSchema,
   lakeRepairSchema,
   lakeRetiredSchema,
@@ -64,6 +65,7 @@ export const ADMIN_DOCS = {
     repairLakeSchema,
   ),
   retireLake: admin('retireLake', 'What left the lake', lakeRetiredSchema),
+  trustClock: admin('trustClock', 'How far market time has moved', clockTrustedSchema),
   awardXp: admin('awardXp', 'The award', awardAnswerSchema, awardXpSchema),
 } as const satisfies Record<string, OperationDocs>
 

@@ -18,6 +18,8 @@ export interface AdminDeps {
   stageBackup(dataDir: string | null): Promise<StagedBackup>
   /** Confirms that the clock is right, so that dates past their retention are removed. */
   retireLake(): Promise<{ files: number }>
+  /** Believes the machine's clock, and brings market time to it. */
+  trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
 }
 
 /** What the operator may do, with the operator's key. */
@@ -70,6 +72,13 @@ export function adminRoutes(deps: AdminDeps): Route[] {
       'The clock is right: dates that are over their time leave the lake',
       ADMIN_DOCS.retireLake,
       async () => ok(await deps.retireLake()),
+    ),
+    admin(
+      'POST',
+      '/api/v1/admin/clock/trust',
+      'The clock is right: market time is brought to it, and the market stays',
+      ADMIN_DOCS.trustClock,
+      async () => ok(await deps.trustClock()),
     ),
     admin(
       'POST',

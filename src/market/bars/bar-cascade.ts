@@ -255,6 +255,60 @@ export class BarCascade implements Saved {
     return this.#rings[timeframe]
   }
 
+  /**
+   * Forgets the seconds from `cutMs` on, a whole second, and opens the bars again that had not ended by then, with what they had of
+   * seconds before.
+   * @returns whether there was anything to forget; then the token's watermark must be `cutMs`
+   */
+  rewind(slot: number, cutMs: number): boolean {
+    if (this.#emittedToMs.length > 0) this.#emittedToMs[slot] = Math.min(this.#emittedToMs[slot], cutMs)
+    const block = slot * TOKEN_BLOCK
+    if (this.#head[block] < cutMs) return false
+    this.#close(slot, cutMs)
+    this.#unsettled.fill(EMPTY, block + PENDING_AT, block + TOKEN_BLOCK)
+    for (let timeframe = 0; timeframe < TIMEFRAME_COUNT; timeframe++) {
+      this.#dropUnended(slot, timeframe, cutMs)
+      if (timeframe > 0) this.#reopen(slot, timeframe, cutMs)
+    }
+    const [seconds] = this.#rings
+    const newest = seconds.newest(slot)
+    this.#head[block] = newest === -1 ? EMPTY : seconds.values[newest + T]
+    this.#tail[block] = this.#head[block] + (newest === -1 ? 0 : SECOND_MS)
+    this.#generations[slot]++
+    return true
+  }
+
+  /** Drops the closed bars of a timeframe that had not ended by `cutMs`. */
+  #dropUnended(slot: number, timeframe: number, cutMs: number): void {
+    const ring = this.#rings[timeframe]
+    for (let at = ring.newest(slot); at !== -1; at = ring.newest(slot)) {
+      if (ring.values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] <= cutMs) return
+      ring.pop(slot)
+    }
+  }
+
+  /** Makes the open bar of a timeframe anew of the closed bars of the shorter one, where it had not ended by `cutMs`. */
+  #reopen(slot: number, timeframe: number, cutMs: number): void {
+    const open = slot * TOKEN_BLOCK + (timeframe - 1) * BAR_STRIDE
+    const length = TIMEFRAME_LENGTHS_MS[timeframe]
+    const startMs = this.#open[open + T]
+    if (startMs !== EMPTY && startMs + length <= cutMs) return
+    this.#open.fill(EMPTY, open, open + BAR_STRIDE)
+    const bucket = intervalStart(cutMs, length)
+    const { values } = this.#rings[timeframe - 1]
+    const parts: number[] = []
+    this.#rings[timeframe - 1].backwards(slot, (address) => {
+      if (values[address + T] < bucket) return false
+      parts.push(address)
+      return true
+    })
+    for (const address of parts.reverse()) {
+      if (this.#open[open + T] === EMPTY) copyBar(this.#open, open, values, address)
+      else merge(this.#open, open, values, address)
+      this.#open[open + T] = bucket
+    }
+  }
+
   /** Changes with every `clear` of the token. */
   generation(slot: number): number {
     return this.#generations[slot]

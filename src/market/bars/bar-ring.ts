@@ -148,6 +148,20 @@ export class BarRing implements Saved {
     return chunk === NONE ? -1 : (chunk << this.#chunkBits) * BAR_STRIDE
   }
 
+  /** Drops the newest bar. */
+  pop(slot: number): void {
+    const end = this.#end[slot] - 1
+    this.#end[slot] = end
+    this.#held--
+    if ((end & this.#chunkMask) !== 0) return
+    const chunk = end >>> this.#chunkBits
+    const older = this.#older[chunk]
+    this.#end[slot] = this.#chunkEnd(older)
+    if (older === NONE) this.#oldest[slot] = NONE
+    else this.#newer[older] = NONE
+    this.#giveBack(chunk)
+  }
+
   /** Gives back all chunks of a token. */
   clear(slot: number): void {
     while (this.#oldest[slot] !== NONE) this.#release(this.#oldest[slot])
@@ -249,7 +263,12 @@ export class BarRing implements Saved {
     this.#oldest[slot] = next
     if (next === NONE) this.#end[slot] = 0
     else this.#older[next] = NONE
-    this.#chunkCounts[slot]--
+    this.#giveBack(chunk)
+  }
+
+  /** Puts a chunk that its owner has no more among the free ones. */
+  #giveBack(chunk: number): void {
+    this.#chunkCounts[this.#owner[chunk]]--
     const before = this.#takenBefore[chunk]
     const after = this.#takenAfter[chunk]
     if (before === NONE) this.#takenHead = after

@@ -79,6 +79,12 @@ export class ClosedBarSweep implements Saved {
     this.#roundStartMs = roundStartMs
   }
 
+  /** Market time has gone back. */
+  rewindTo(timeMs: number): void {
+    this.emittedToMs = Math.min(this.emittedToMs, timeMs - SILENCE_MS - LATE_GRACE_MS)
+    this.#roundStartMs = Math.min(this.#roundStartMs, timeMs)
+  }
+
   /** Emits, once more or for the first time, every bar of all tokens that ended after `endedAfterMs` and is closed by now. */
   emitEndedSince(endedAfterMs: number): void {
     const tokens = this.#tokens

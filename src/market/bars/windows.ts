@@ -208,6 +208,17 @@ export class Windows implements Saved {
     }
   }
 
+  /** Market time has gone back: what was patched later was patched now. */
+  rewindTo(timeMs: number): void {
+    for (const fields of this.#patched.values())
+      for (const field of WINDOW_FIELDS) {
+        const [patched, carried] = [fields[field], CARRIED[field]]
+        if (patched === undefined || carried === undefined || patched.untilMs === Number.POSITIVE_INFINITY)
+          continue
+        patched.untilMs = Math.min(patched.untilMs, windowPassesMs(windowByName[carried.window], timeMs))
+      }
+  }
+
   /** Forgets a token's patched figures. Its stored sums are columns, which begin at zero with the next token. */
   clear(slot: number): void {
     this.#patched.delete(slot)

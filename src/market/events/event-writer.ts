@@ -38,6 +38,8 @@ export interface EventWriterParts {
   lifecycle: TokenLifecycle
   trades: TradeWriter
   onProfileChanged: (mint: string) => void
+  /** Market time goes back. */
+  rewindTo: (timeMs: number) => void
 }
 
 /** Applies market events, one after another: the only writer of the engine. */
@@ -74,6 +76,9 @@ export class EventWriter {
         return null
       case 'analysisCount':
         this.#setAnalysisCount(event.mint, event.count)
+        return null
+      case 'rewind':
+        this.#parts.rewindTo(event.ts)
         return null
       default:
         this.#applyToSources(event)

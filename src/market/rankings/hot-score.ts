@@ -6,6 +6,10 @@ import { HOT_HALF_LIFE_MS } from '../limits.ts'
 /** The score of a token without trades. */
 export const HOT_SCORE_NONE = 0
 
+/** The score where its newest trades were of an earlier time. */
+export const rewindHotScore = (score: number, byMs: number): number =>
+  Math.max(HOT_SCORE_NONE, score - byMs / HOT_HALF_LIFE_MS)
+
 /** The score after a trade: log2 of the sum of weights. */
 export function addToHotScore(score: number, volumeUsd: number, tsMs: number): number {
   if (!(volumeUsd > 0)) return score

@@ -33,6 +33,13 @@ export class EvictedMints implements Saved {
     return evictedAtMs ?? this.#forgottenToMs
   }
 
+  /** Market time has gone back. */
+  rewindTo(timeMs: number): void {
+    this.#forgottenToMs = Math.min(this.#forgottenToMs, timeMs)
+    for (const { key, value } of [...this.#evictedAtMs.entries()])
+      if (value > timeMs) this.#evictedAtMs.set(key, timeMs)
+  }
+
   *save(): Iterable<Section> {
     yield jsonSection('evicted', { forgottenToMs: this.#forgottenToMs })
     yield* saveMintNumbers('evicted', this.#evictedAtMs.entries())

@@ -48,6 +48,12 @@ export class SolPrice implements Saved {
     this.changeCount++
   }
 
+  /** Market time has gone back. */
+  rewindTo(timeMs: number): void {
+    this.reportedAtMs = Math.min(this.reportedAtMs, timeMs)
+    this.changedAtMs = Math.min(this.changedAtMs, timeMs)
+  }
+
   /** What an event of this time is priced with: NaN where no price is known, or the one known was too old by then. */
   usdAt(timeMs: number): number {
     return this.isStaleAt(timeMs) ? Number.NaN : this.usd

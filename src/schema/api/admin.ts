@@ -136,6 +136,16 @@ export const lakeRetiredSchema = withExample(
   { ok: true, data: { files: 3 } },
 )
 
+export const clockTrustedSchema = withExample(
+  okData(
+    z.object({
+      movedMs: z.number().meta({ unit: 'ms', description: 'How far market time has moved; negative: back' }),
+      marketTimeMs: unixMs('Market time now'),
+    }),
+  ),
+  { ok: true, data: { movedMs: -86_400_000, marketTimeMs: 1_772_000_000_000 } },
+)
+
 export const stagedBackupSchema = withExample(
   okData(
     z.object({

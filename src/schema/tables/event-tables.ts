@@ -9,7 +9,7 @@ const eventNo = column(
 const at = column(
   'at',
   'TIMESTAMP',
-  'Market time at which the engine took it, UTC. Within a run it never decreases. DuckDB reads a bare at as a keyword: write "at" or t.at',
+  'Market time at which the engine took it, UTC. Within a run it decreases with an event of kind rewind only. DuckDB reads a bare at as a keyword: write "at" or t.at',
 )
 const receivedAt = column('received_at', 'TIMESTAMP', 'When the server received it, by its own clock, UTC')
 const knownAt = column('known_at', 'TIMESTAMP', 'When the row reached the lake, UTC')
@@ -98,7 +98,7 @@ export const EVENT_TABLES = {
       column(
         'kind',
         'VARCHAR',
-        'token, patch, graduated, live, solPrice, analysisCount, disconnect, reconnect, gap or run; others may be added',
+        'token, patch, graduated, live, solPrice, analysisCount, disconnect, reconnect, gap, run or rewind; others may be added',
       ),
       optional('mint', 'VARCHAR', 'Token, base58; NULL: it concerns no single one'),
       feed,

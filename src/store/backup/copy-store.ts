@@ -19,6 +19,7 @@ import {
 } from '../lake/manifest.ts'
 import {
   checkpointFolder,
+  clockPath,
   deadLetterFolder,
   folderInfoPath,
   journalFolder,
@@ -74,7 +75,7 @@ const listMarketFiles = async (dataDir: string): Promise<string[]> => [
 
 /** The other files of a data folder besides the lake, as absolute paths. */
 export async function listServerFiles(dataDir: string): Promise<string[]> {
-  const known = [statePath(dataDir), stateLogPath(dataDir), folderInfoPath(dataDir), positionsPath(dataDir)]
+  const known = [statePath, stateLogPath, folderInfoPath, positionsPath, clockPath].map((of) => of(dataDir))
   return [
     ...(await pathsIn(dataDir)).filter((path) => known.includes(path)),
     ...(await pathsIn(logFolder(dataDir))),

@@ -1,6 +1,7 @@
 // Housekeeping of the lake: merges small files into larger ones, expires dates, deletes replaced files after the readers' grace
 // period, and repairs. One round runs at a time.
 import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import pLimit from 'p-limit'
 import type { Instant } from '../../lib/clock.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
@@ -14,6 +15,7 @@ import { relativePath, removeFile } from '../lake/lake-files.ts'
 import {
   acknowledgeLosses,
   deleteReplaced,
+  groupByTable,
   type ListedFile,
   listLiveFiles,
   listQuarantinedFiles,
@@ -22,7 +24,7 @@ import {
 } from '../lake/manifest.ts'
 import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
 import { expireFiles, listExpiredFiles, type RetainedDays } from '../lake/retention.ts'
-import { MERGE_DISK_FACTOR } from '../limits.ts'
+import { MERGE_DISK_FACTOR, RETAIN_UNASKED_PCT_DEFAULT } from '../limits.ts'
 import { settleMissingBars } from '../market-data/bar-account.ts'
 import { spillFolder } from '../paths.ts'
 import type { CrashPoint, LogLine } from '../process/protocol.ts'
@@ -37,6 +39,8 @@ export interface CompactorOptions {
   /** How long a replaced file is kept for readers who started before, ms. */
   lakeGraceMs: number
   retainDays: RetainedDays
+  /** The most of a table's rows, in percent, that leave for their age without an operator's word; 100: any number. */
+  retainUnaskedPct?: number | undefined
   retainEvents: EventRetention
   /** No merge starts while less than this is free on the lake's disk, MB. */
   diskReserveMb: number
@@ -164,38 +168,63 @@ export class Compactor {
   }
 
   /**
-   * Removes expired dates and events from the catalog and the folders; their files are deleted after the grace period. Where the
-   * clock may be wrong nothing expires for its age, unless an operator has confirmed it. @returns how many files expired
+   * Removes expired dates and events from the catalog and the folders; their files are deleted after the grace period. What is in
+   * doubt does not leave for its age, unless an operator has given word. @returns how many files expired
    */
-  #expireDates(now: Instant, isClockConfirmed: boolean): Promise<number> {
+  #expireDates(now: Instant, isConfirmed: boolean): Promise<number> {
     const nowMs = now.wallMs
-    const { retainDays, retainEvents, failpoint, log } = this.#options
-    const { database, lakeDir } = this.#lake
-    return database.maintenance.run(async (connection) => {
-      if (isClockConfirmed) await this.#clock.trust(connection, now)
-      const doubt = await this.#clock.check(connection, now)
-      const dated = await listExpiredFiles(connection, retainDays, nowMs)
-      const listEvents = (isClockTrusted: boolean) =>
-        listExpiredEvents(connection, retainEvents, lakeDir, { nowMs, isClockTrusted })
-      const events = await listEvents(true)
-      const trusted = doubt === null ? [...dated, ...events] : await listEvents(false)
-      this.#reportHold(trusted.length < dated.length + events.length ? doubt : null)
-      const files = trusted
-      if (files.length === 0) return 0
-      await expireFiles(connection, files, nowMs)
+    const { failpoint, log } = this.#options
+    return this.#lake.database.maintenance.run(async (connection) => {
+      if (isConfirmed) await this.#clock.trust(connection, now)
+      const { files, doubts } = await this.#listExpired(connection, now)
+      this.#reportHold(isConfirmed ? [] : doubts.map(({ doubt }) => doubt))
+      if (isConfirmed) for (const held of doubts) files.push(...held.files)
+      const leaving = [...new Map(files.map((file) => [relativePath(file), file])).values()]
+      if (leaving.length === 0) return 0
+      await expireFiles(connection, leaving, nowMs)
       this.#lake.markCatalogStale()
       failpoint('retain:listed')
-      await this.#lake.applyListChange(connection, [], files)
+      await this.#lake.applyListChange(connection, [], leaving)
       failpoint('retain:unlinked')
       await this.#lake.refreshCatalog(connection, nowMs)
-      log({ level: 'info', message: 'old rows left the lake', fields: { files: files.length } })
-      return files.length
+      for (const { table, files: ofTable } of groupByTable(leaving)) {
+        if (ofTable.length === 0) continue
+        const dates = ofTable.map(({ date }) => date).sort()
+        const rows = ofTable.reduce((sum, file) => sum + file.rows, 0)
+        const fields = { table: table.name, files: ofTable.length, rows, from: dates[0], to: dates.at(-1) }
+        log({ level: 'info', message: 'old rows left the lake', fields })
+      }
+      return leaving.length
     })
   }
 
-  #reportHold(doubt: string | null): void {
+  /** The files that leave, and those that would but for a doubt. */
+  async #listExpired(
+    connection: DuckDBConnection,
+    now: Instant,
+  ): Promise<{ files: ListedFile[]; doubts: { files: ListedFile[]; doubt: string }[] }> {
+    const { retainDays: days, retainEvents: events } = this.#options
+    const { retainUnaskedPct: unaskedPct = RETAIN_UNASKED_PCT_DEFAULT } = this.#options
+    const { lakeDir } = this.#lake
+    const clockDoubt = await this.#clock.check(connection, now)
+    const { aged, evicted } = await listExpiredEvents(connection, { events, unaskedPct }, lakeDir, now.wallMs)
+    const dated = await listExpiredFiles(connection, { days, unaskedPct }, now.wallMs)
+    const files = [...evicted]
+    const doubts: { files: ListedFile[]; doubt: string }[] = []
+    for (const expiry of [...dated, aged]) {
+      const doubt = clockDoubt ?? expiry.doubt
+      if (doubt === null) files.push(...expiry.files)
+      else if (expiry.files.length > 0) doubts.push({ files: expiry.files, doubt })
+    }
+    return { files, doubts }
+  }
+
+  #reportHold(doubts: readonly string[]): void {
+    const reasons = [...new Set(doubts)].join('; ')
     const held =
-      doubt === null ? null : `no date leaves the lake for its age: ${doubt}; see mintlake lake retire`
+      reasons === ''
+        ? null
+        : `no row leaves the lake for its age: ${reasons}; if they are to be deleted: mintlake lake retire`
     const { retentionHeld } = this.#lake.trouble
     if (held !== null && retentionHeld === null)
       this.#options.log({ level: 'warn', message: held, fields: {} })

@@ -10,6 +10,7 @@ import { segmentName } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
 import {
   checkpointFolder,
+  clockPath,
   deadLetterFolder,
   folderInfoPath,
   journalFolder,
@@ -57,7 +58,7 @@ export async function syncFolders(folders: Iterable<string>): Promise<void> {
 /** Copies what the server writes: the description of the folder, and the segments that the lake does not hold. */
 async function copyServerFiles(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
   await copyDurably(folderInfoPath(dataDir), folderInfoPath(to))
-  await ifPresent(copyDurably(positionsPath(dataDir), positionsPath(to)))
+  for (const pathIn of [positionsPath, clockPath]) await ifPresent(copyDurably(pathIn(dataDir), pathIn(to)))
   const dead = deadLetterFolder(dataDir)
   for (const name of existsSync(dead) ? await readdir(dead) : [])
     await copyDurably(join(dead, name), join(deadLetterFolder(to), name))

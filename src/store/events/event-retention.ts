@@ -7,11 +7,11 @@ import { queryOne } from '../duckdb/query.ts'
 import { literal, REMOVALS } from '../duckdb/sql.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import { type ListedFile, listLiveFiles, listQuarantinedFiles } from '../lake/manifest.ts'
-import { firstRetainedDate } from '../lake/retention.ts'
+import { agingDates, type Expiry, firstRetainedDate, judgeExpiry, later } from '../lake/retention.ts'
 
 /** How long recorded events stay, and how much of the disk they may take: what is reached first counts. 0: no limit. */
 export interface EventRetention {
-  /** Full days before today on which they were written; their own times may be older, in a replay. */
+  /** Full days before today on which they were recorded; their own times may be older, in a replay. */
   days: number
   bytesMax: number
   /** Percent of the disk that the lake is on. */
@@ -32,48 +32,71 @@ export async function eventBytesMax({ bytesMax, diskPct }: EventRetention, lakeD
   return Math.min(...limits)
 }
 
-/**
- * Chooses the files that leave.
- * @param files live ones of both tables
- * @param firstDate files that were written before this UTC date leave; null: none does for its age
- */
-export function planEventExpiry<File extends ListedFile>(
-  files: readonly File[],
-  firstDate: string | null,
-  bytesMax: number,
-): File[] {
+/** The files beyond the bytes, oldest first. @param files live ones of both tables */
+export function planEventEviction<File extends ListedFile>(files: readonly File[], bytesMax: number): File[] {
   const ordered = [...files].sort((a, b) => a.last - b.last)
-  let lastExpired = 0
+  let lastEvicted = 0
   let bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   // The newest file stays, however large it is.
   for (const file of ordered.slice(0, -1)) {
-    const isOld = firstDate !== null && utcDate(file.writtenAtMs) < firstDate
-    if (isOld || bytes > bytesMax) lastExpired = file.last
+    if (bytes > bytesMax) lastEvicted = file.last
     bytes -= file.bytes
   }
-  return ordered.filter((file) => file.last <= lastExpired)
+  return ordered.filter((file) => file.last <= lastEvicted)
 }
 
 /**
- * The files of recorded events that are to leave now, damaged ones of the same time included.
- * @param isClockTrusted false: none leaves for its age
+ * The files beyond their days, and why they stay without an operator's word. Their age is judged by event numbers together with
+ * times: a file is no older than any before it, and none leaves before those that are older.
+ * @param files live ones of both tables
+ * @param firstDate files of before this UTC date leave
  */
+export function judgeEventExpiry(
+  files: readonly ListedFile[],
+  firstDate: string,
+  unaskedPct: number,
+): Expiry {
+  const dateOf = ({ date, writtenAtMs }: ListedFile): string => later(date, utcDate(writtenAtMs))
+  const dated = agingDates(files, dateOf, 0)
+  // The newest file stays.
+  const last = dated.slice(0, -1).findLast(({ date }) => date < firstDate)?.file.last ?? 0
+  const doubts = EVENT_TABLE_NAMES.map((name) => {
+    const ofTable = dated.filter(({ file }) => file.table === name)
+    return judgeExpiry(name, ofTable, firstDate, unaskedPct).doubt
+  })
+  return {
+    files: dated.map(({ file }) => file).filter((file) => file.last <= last),
+    doubt: doubts.find((doubt) => doubt !== null) ?? null,
+  }
+}
+
+export interface EventExpiry {
+  /** Beyond their days. */
+  aged: Expiry
+  /** Beyond their share of the disk, which no clock decides. */
+  evicted: ListedFile[]
+}
+
+/** The files of recorded events that are over their limits, damaged ones of the same time included. */
 export async function listExpiredEvents(
   connection: DuckDBConnection,
-  retention: EventRetention,
+  { events, unaskedPct }: { events: EventRetention; unaskedPct: number },
   lakeDir: string,
-  { nowMs, isClockTrusted }: { nowMs: number; isClockTrusted: boolean },
-): Promise<ListedFile[]> {
+  nowMs: number,
+): Promise<EventExpiry> {
   const live: ListedFile[] = []
   for (const name of EVENT_TABLE_NAMES) live.push(...(await listLiveFiles(connection, name)))
-  const { days } = retention
-  const firstDate = days > 0 && isClockTrusted ? firstRetainedDate(days, nowMs) : null
-  const expired = planEventExpiry(live, firstDate, await eventBytesMax(retention, lakeDir))
-  const last = expired.at(-1)?.last ?? 0
-  const quarantined = (await listQuarantinedFiles(connection)).filter(
-    (file) => isEventTable(file.table) && file.last <= last,
-  )
-  return [...expired, ...quarantined]
+  const quarantined = (await listQuarantinedFiles(connection)).filter(({ table }) => isEventTable(table))
+  const withDamaged = (files: ListedFile[]): ListedFile[] => {
+    const last = files.at(-1)?.last ?? 0
+    return [...files, ...quarantined.filter((file) => file.last <= last)]
+  }
+  const { files, doubt } =
+    events.days > 0
+      ? judgeEventExpiry(live, firstRetainedDate(events.days, nowMs), unaskedPct)
+      : { files: [], doubt: null }
+  const evicted = planEventEviction(live, await eventBytesMax(events, lakeDir))
+  return { aged: { files: withDamaged(files), doubt }, evicted: withDamaged(evicted) }
 }
 
 /**

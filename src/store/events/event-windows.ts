@@ -1,5 +1,5 @@
-// Which dates of the lake recorded events belong to. Market time never goes back within a run of the server, so the events of a date
-// are runs of consecutive numbers: windows.
+// Which dates of the lake recorded events belong to. Market time hardly ever goes back, so the events of a date are few runs of
+// consecutive numbers: windows.
 import type { EventBatch } from '../../journal/event-batch.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { type SeqRange, utcDate } from '../lake/lake-files.ts'

@@ -1,5 +1,6 @@
 // Expires whole UTC dates of a table. What left is recorded, so that row numbers are not used again and `lake verify` knows why
-// rows are missing. The files are deleted after the readers' grace period, like merged ones.
+// rows are missing. The files are deleted after the readers' grace period, like merged ones. The age of a file is that of its date
+// and of the dates recorded before it: a clock that was behind while it was written makes it no older.
 
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { DAY_MS } from '../../lib/time.ts'
@@ -7,6 +8,7 @@ import type { TableName } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
 import { queryOne } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
+import { LATE_ROWS_MS, YOUNG_MS } from '../limits.ts'
 import { utcDate } from './lake-files.ts'
 import {
   type ListedFile,
@@ -22,25 +24,82 @@ export type RetainedDays = Partial<Record<TableName, number>>
 /** The oldest UTC date that is kept. */
 export const firstRetainedDate = (days: number, nowMs: number): string => utcDate(nowMs - days * DAY_MS)
 
-/** The live and quarantined files whose date has expired. */
+/**
+ * The date by which each file of one table ages, in the order of their row numbers: its own, or where that is later, that of the
+ * rows numbered before it, since a row is recorded after those.
+ * @param dateOf of a file by itself
+ * @param slackMs how much later than their date rows may come
+ */
+export function agingDates<File extends ListedFile>(
+  files: readonly File[],
+  dateOf: (file: File) => string,
+  slackMs: number,
+): { file: File; date: string }[] {
+  const ordered = [...files].sort((a, b) => a.last - b.last)
+  let latest = ''
+  return Array.from(Map.groupBy(ordered, ({ last }) => last).values()).flatMap((group) => {
+    const recorded = latest === '' ? '' : utcDate(Date.parse(latest) - slackMs)
+    const dated = group.map((file) => ({ file, date: later(dateOf(file), recorded) }))
+    for (const { date } of dated) latest = later(latest, date)
+    return dated
+  })
+}
+
+export const later = (a: string, b: string): string => (a > b ? a : b)
+
+/** Files of one table that are over their time, and why they leave only on an operator's word; null: they leave. */
+export interface Expiry {
+  files: ListedFile[]
+  doubt: string | null
+}
+
+/**
+ * What has expired of a table.
+ * @param dated its files, live and quarantined, with the dates by which they age
+ * @param firstDate the oldest date that is kept
+ * @param unaskedPct the most of its rows, in percent, that leave without an operator's word
+ */
+export function judgeExpiry(
+  table: string,
+  dated: readonly { file: ListedFile; date: string }[],
+  firstDate: string,
+  unaskedPct: number,
+): Expiry {
+  const expired = dated.filter(({ date }) => date < firstDate)
+  const newest = dated.reduce((latest, { date }) => later(latest, date), '')
+  const rowsOf = (of: typeof dated): number => of.reduce((sum, { file }) => sum + file.rows, 0)
+  const [gone, all] = [rowsOf(expired), rowsOf(dated)]
+  const files = expired.map(({ file }) => file)
+  const isYoung = ({ date }: { date: string }): boolean => Date.parse(newest) - Date.parse(date) <= YOUNG_MS
+  if (unaskedPct < 100 && expired.some(isYoung))
+    return { files, doubt: `rows of ${table} are among its newest, of ${newest}, and over their time` }
+  if (gone * 100 > all * unaskedPct)
+    return {
+      files,
+      doubt: `${gone} of ${all} rows of ${table} are over their time, more than ${unaskedPct} %`,
+    }
+  return { files, doubt: null }
+}
+
+/** What has expired of each table that is not kept for ever, damaged files included. */
 export async function listExpiredFiles(
   connection: DuckDBConnection,
-  days: RetainedDays,
+  { days, unaskedPct }: { days: RetainedDays; unaskedPct: number },
   nowMs: number,
-): Promise<ListedFile[]> {
-  const files: ListedFile[] = []
+): Promise<Expiry[]> {
+  const found: Expiry[] = []
   const quarantined = await listQuarantinedFiles(connection)
   for (const { name } of LAKE_TABLES) {
     const retained = days[name]
     if (retained === undefined) continue
-    const first = firstRetainedDate(retained, nowMs)
     const all = [
       ...(await listLiveFiles(connection, name)),
       ...quarantined.filter(({ table }) => table === name),
     ]
-    files.push(...all.filter(({ date }) => date < first))
+    const dated = agingDates(all, ({ date }) => date, LATE_ROWS_MS)
+    found.push(judgeExpiry(name, dated, firstRetainedDate(retained, nowMs), unaskedPct))
   }
-  return files
+  return found
 }
 
 const recordRemovals = (connection: DuckDBConnection, files: readonly ListedFile[], nowMs: number) =>

@@ -1,5 +1,6 @@
 // Finds duplicates among closed bars, which arrive in order of time for each token and timeframe, but for those of a token that came
-// back after its eviction. Remembers the last bar of up to SEEN_BARS_TOKENS_MAX tokens; bars of a forgotten one are uncertain.
+// back after its eviction, and until market time goes back. Remembers the last bar of up to SEEN_BARS_TOKENS_MAX tokens; bars up to the last
+// one of a token, and those of a forgotten one, are uncertain.
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { SEEN_BARS_TOKENS_MAX } from '../limits.ts'
 

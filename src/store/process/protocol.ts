@@ -64,6 +64,8 @@ export interface LakeProcessOptions extends StateOptions {
   /** How long a replaced file is kept for readers that opened it before. */
   lakeGraceMs: number
   retainDays: RetainedDays
+  /** Default: RETAIN_UNASKED_PCT_DEFAULT. */
+  retainUnaskedPct?: number | undefined
   retainEvents: EventRetention
   /** Files are merged only while more than this is free on the disk; 0: until it is full. */
   diskReserveMb: number

@@ -26,10 +26,10 @@ const completeRows = <Name extends TableName>(table: Name, placed: Iterable<Plac
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** The values that became durable after `sinceMs`. In one pass, because there may be a million. */
-function valuesSince<Value>(queue: AgingQueue<Value>, sinceMs: number): Value[] {
+/** The values of a time after `sinceMs`. In one pass, because there may be a million. */
+function valuesSince<Value extends { atMs: number }>(queue: AgingQueue<Value>, sinceMs: number): Value[] {
   const found: Value[] = []
-  for (const [knownAtMs, value] of queue.entries()) if (knownAtMs > sinceMs) found.push(value)
+  for (const [, value] of queue.entries()) if (value.atMs > sinceMs) found.push(value)
   return found
 }
 
@@ -45,7 +45,7 @@ export function recoverFrom(state: StoreState, nowMs: number): Recovered {
     ),
     idempotency: completeRows(
       'idempotency',
-      [...state.idempotency.values()].filter(({ knownAtMs }) => knownAtMs > nowMs - IDEMPOTENCY_KEPT_MS),
+      [...state.idempotency.values()].filter(({ row }) => row.at > nowMs - IDEMPOTENCY_KEPT_MS),
     ),
     xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
       (a, b) => byText(a.agentId, b.agentId),

@@ -10,6 +10,7 @@ import type { KeyedTable } from './keyed-table.ts'
 import {
   AGING_TABLES,
   type AgingTable,
+  agedToMs,
   dropEnded,
   LASTING_TABLES,
   QUEUES,
@@ -31,6 +32,8 @@ export interface SavedPosition {
   knownAtMs: number
   /** The last recorded event that is in the lake; 0: none. */
   eventNo: number
+  /** By table, the time by which its entries age; null: an earlier version saved it. */
+  agedToMs: StoreState['agedToMs']
 }
 
 /** Whether a first state was saved. A start that was interrupted before that begins again. */
@@ -53,8 +56,12 @@ export const noteStateRebuilt = async (connection: DuckDBConnection, nowMs: numb
 
 /** The last commit of the saved state. */
 export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {
-  const sql = `SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs", event_no::DOUBLE AS "eventNo" FROM state_position`
-  return queryOne(connection, sql, { lsn: 'number', knownAtMs: 'number', eventNo: 'number' })
+  const sql = `SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs", event_no::DOUBLE AS "eventNo",
+    to_json(state_position) ->> 'aged_to_ms' AS "agedTo" FROM state_position`
+  const types = { lsn: 'number', knownAtMs: 'number', eventNo: 'number', agedTo: 'string?' } as const
+  // As a member of the row: a copy of an earlier version does not have the column.
+  const { agedTo, ...position } = await queryOne(connection, sql, types)
+  return { ...position, agedToMs: agedTo === null ? null : JSON.parse(agedTo) }
 }
 
 /** SQL of an entry of `state_entries` in the form in which its table is loaded: a queue has times where others have keys. */
@@ -77,10 +84,14 @@ export async function loadState(connection: DuckDBConnection): Promise<SavedStat
   return { ...(await loadPosition(connection)), tables: Object.fromEntries(tables) }
 }
 
-export function restoreState({ lsn, knownAtMs, tables }: SavedState, options: StateOptions): StoreState {
+export function restoreState(
+  { lsn, knownAtMs, agedToMs, tables }: SavedState,
+  options: StateOptions,
+): StoreState {
   const state = new StoreState(options)
   state.lsn = lsn
   state.knownAtMs = knownAtMs
+  state.agedToMs = agedToMs
   for (const name of STATE_TABLES) state[name].load(JSON.parse(tables[name]))
   dropEnded(state)
   return state
@@ -101,7 +112,10 @@ export async function saveState(
   state: StoreState,
   spillDir: string,
 ): Promise<void> {
-  await connection.run(`UPDATE state_position SET lsn = ${state.lsn}, known_at_ms = ${state.knownAtMs}`)
+  const agedTo = state.agedToMs === null ? 'NULL' : literal(JSON.stringify(state.agedToMs))
+  await connection.run(
+    `UPDATE state_position SET lsn = ${state.lsn}, known_at_ms = ${state.knownAtMs}, aged_to_ms = ${agedTo}`,
+  )
   await saveLasting(connection, state, spillDir)
   await saveAging(connection, state)
 }
@@ -144,7 +158,7 @@ async function saveAging(connection: DuckDBConnection, state: StoreState): Promi
     for (let from = 0; from < written.length; from += STATE_CHUNK_ENTRIES) {
       const chunk = written.slice(from, from + STATE_CHUNK_ENTRIES)
       const place = state.lsn * PLACES_PER_LSN + from / STATE_CHUNK_ENTRIES
-      const sql = `INSERT INTO state_chunks VALUES ('${name}', ${place}, ${state.knownAtMs}, ${chunk.length}, $entries)`
+      const sql = `INSERT INTO state_chunks VALUES ('${name}', ${place}, ${Math.ceil(agedToMs(state, name))}, ${chunk.length}, $entries)`
       await connection.run(sql, { entries: JSON.stringify(chunk).slice(1, -1) })
     }
     await connection.run(
@@ -159,7 +173,7 @@ const takeWritten = <Value>(table: KeyedTable<Value>): [string, Value | undefine
 /** SQL of whether every entry of a chunk has ended. */
 function endedSql(state: StoreState, name: AgingTable): string {
   const { keptMs, entriesMax } = state.ageLimits[name]
-  const isOld = `known_at_ms <= ${state.knownAtMs - keptMs}`
+  const isOld = `known_at_ms <= ${agedToMs(state, name) - keptMs}`
   if (state[name].size < entriesMax) return isOld
   return `${isOld} OR place IN (SELECT place FROM (
     SELECT place, sum(entry_count) OVER (ORDER BY place DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newer

@@ -14,6 +14,8 @@ export const CREATE_STATE = [
   // The last recorded event that is in the lake (0: none), and whether its run was simulated (NULL: not known).
   'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS event_no BIGINT DEFAULT 0',
   'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS event_simulated BOOLEAN',
+  // By table, the time by which its entries age, as JSON; NULL: known_at_ms for all.
+  'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS aged_to_ms VARCHAR',
   // Numbers of recorded events that neither the journal nor the lake has, why, and when an operator acknowledged it.
   `CREATE TABLE IF NOT EXISTS events_lost (first BIGINT NOT NULL, last BIGINT NOT NULL, reason VARCHAR NOT NULL,
     found_at TIMESTAMP NOT NULL, settled_at TIMESTAMP)`,

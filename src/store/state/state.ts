@@ -3,6 +3,7 @@
 import type { NewRow, Row, TableName } from '../../schema/tables.ts'
 import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 import {
+  AGING_COMMITS_MIN,
   IDEMPOTENCY_KEPT_MS,
   IDEMPOTENCY_RECOVERED_MAX,
   RECENT_LABELS_MAX,
@@ -85,6 +86,8 @@ export class StoreState {
   /** The last commit applied; 0: none. */
   lsn = 0
   knownAtMs = 0
+  /** By table, the time by which its entries age; null: `knownAtMs` for all. */
+  agedToMs: Record<AgingTable, number> | null = null
   readonly agents: KeyedTable<PlacedRow<NewRow<'agents'>>>
   readonly agentKeys: KeyedTable<PlacedRow<NewRow<'agent_keys'>>>
   /** Those that still have an effect; see `applyAgentEvent`. */
@@ -146,7 +149,20 @@ export type AgingTable = (typeof AGING_TABLES)[number]
 export const STATE_TABLES = [...LASTING_TABLES, ...AGING_TABLES] as const
 export type StateTable = (typeof STATE_TABLES)[number]
 
-/** How old entries of a table may be, counted by the times of the commits, and how many there may be. */
+/** The time by which the entries of a table age, and which they have from their commit: from commit to commit it rises as `knownAtMs`
+ *  does, but by a part of what they are kept at most. So one that was committed by a wrong clock ends none. */
+export const agedToMs = (state: StoreState, name: AgingTable): number =>
+  state.agedToMs?.[name] ?? state.knownAtMs
+
+function age(state: StoreState, elapsedMs: number): void {
+  const aged = AGING_TABLES.map((name) => {
+    const mostMs = state.ageLimits[name].keptMs / AGING_COMMITS_MIN
+    return [name, agedToMs(state, name) + Math.min(elapsedMs, mostMs)]
+  })
+  state.agedToMs = Object.fromEntries(aged)
+}
+
+/** How old entries of a table may be, counted by `agedToMs`, and how many there may be. */
 export interface AgeLimit {
   keptMs: number
   entriesMax: number
@@ -165,6 +181,7 @@ const addOne = (count: number): number => count + 1
 /** Applies a commit. One that was applied before changes nothing. */
 export function applyCommit(state: StoreState, record: CommitRecord): void {
   if (record.lsn <= state.lsn) return
+  age(state, Math.max(0, record.knownAtMs - state.knownAtMs))
   state.lsn = record.lsn
   state.knownAtMs = record.knownAtMs
   const { lsn, knownAtMs } = record
@@ -211,7 +228,7 @@ const makePositionKey = ({ lsn, index }: { lsn: number; index: number }): string
 
 function startCooldown(state: StoreState, placed: Submission): void {
   const { agent_id: agentId, mint } = placed.row
-  state.cooldowns.push(placed.knownAtMs, { agentId, mint, atMs: getReceivedAtMs(placed) })
+  state.cooldowns.push(agedToMs(state, 'cooldowns'), { agentId, mint, atMs: getReceivedAtMs(placed) })
 }
 
 const NO_SUBMISSIONS: OutcomeCounts = { validated: 0, unvalidated: 0, rejected: 0 }
@@ -230,13 +247,13 @@ const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
     const { analysis_id: analysisId, agent_id: agentId, mint, outcome, sentiment, score } = placed.row
     state.mintTotals.update(mint, NO_ANALYSES, (total) => ({ ...total, count: total.count + 1 }))
     const atMs = getReceivedAtMs(placed)
-    state.recentLabels.push(placed.knownAtMs, { analysisId, mint, sentiment, score, atMs })
+    state.recentLabels.push(agedToMs(state, 'recentLabels'), { analysisId, mint, sentiment, score, atMs })
     countOutcome(state, agentId, outcome === 'validated' ? 'validated' : 'unvalidated')
     startCooldown(state, placed)
   },
   rejections(state, placed) {
     const agentId = placed.row.agent_id
-    state.strikes.push(placed.knownAtMs, { agentId, atMs: getReceivedAtMs(placed) })
+    state.strikes.push(agedToMs(state, 'strikes'), { agentId, atMs: getReceivedAtMs(placed) })
     countOutcome(state, agentId, 'rejected')
     startCooldown(state, placed)
   },
@@ -250,11 +267,12 @@ const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
   agents: (state, placed) => state.agents.set(placed.row.agent_id, placed),
   agent_keys: (state, placed) => state.agentKeys.set(placed.row.key_hash, placed),
   agent_events: applyAgentEvent,
-  submit_attempts(state, { row, knownAtMs }) {
-    state.submitAttempts.push(knownAtMs, { agentId: row.agent_id, atMs: row.at })
+  submit_attempts(state, { row }) {
+    state.submitAttempts.push(agedToMs(state, 'submitAttempts'), { agentId: row.agent_id, atMs: row.at })
   },
   idempotency(state, placed) {
-    state.idempotency.set(`${placed.row.agent_id} ${placed.row.idempotency_key}`, placed)
+    const knownAtMs = agedToMs(state, 'idempotency')
+    state.idempotency.set(`${placed.row.agent_id} ${placed.row.idempotency_key}`, { ...placed, knownAtMs })
   },
 }
 
@@ -290,10 +308,10 @@ function expireKey(state: StoreState, placed: AgentEvent, key: string): void {
 
 /** Deletes entries that no limit needs any more. */
 function forgetOld(state: StoreState): void {
-  const shownToMs = state.knownAtMs - state.ageLimits.recentLabels.keptMs
-  deleteEnded(state, (knownAtMs, labels) => {
+  const shownToMs = agedToMs(state, 'recentLabels') - state.ageLimits.recentLabels.keptMs
+  deleteEnded(state, (atMs, labels) => {
     // Labels that gave way to too many others must not be shown too early, so they never are.
-    if (knownAtMs <= shownToMs) showLabels(state, labels)
+    if (atMs <= shownToMs) showLabels(state, labels)
   })
 }
 
@@ -302,18 +320,18 @@ export const dropEnded = (state: StoreState): void => deleteEnded(state, null)
 
 function deleteEnded(
   state: StoreState,
-  onLabels: ((knownAtMs: number, labels: RecentLabels) => void) | null,
+  onLabels: ((atMs: number, labels: RecentLabels) => void) | null,
 ): void {
-  const { knownAtMs, ageLimits } = state
+  const { ageLimits } = state
   for (const name of QUEUES) {
     const { keptMs, entriesMax } = ageLimits[name]
-    if (name === 'recentLabels') state[name].deleteEnded(knownAtMs - keptMs, entriesMax, onLabels)
-    else state[name].deleteEnded(knownAtMs - keptMs, entriesMax)
+    const endedAtMs = agedToMs(state, name) - keptMs
+    if (name === 'recentLabels') state[name].deleteEnded(endedAtMs, entriesMax, onLabels)
+    else state[name].deleteEnded(endedAtMs, entriesMax)
   }
   const { keptMs, entriesMax } = ageLimits.idempotency
-  state.idempotency.deleteOldest(
-    (placed, size) => size > entriesMax || placed.knownAtMs <= knownAtMs - keptMs,
-  )
+  const endedAtMs = agedToMs(state, 'idempotency') - keptMs
+  state.idempotency.deleteOldest(({ knownAtMs }, size) => size > entriesMax || knownAtMs <= endedAtMs)
 }
 
 /** The labels of an analysis become the latest of its mint. */

@@ -3,7 +3,7 @@
 // the monotonic clock.
 
 import { ulid } from 'ulid'
-import { type Clock, type Instant, readClock, toMonotonicMs } from '../../lib/clock.ts'
+import { type Clock, type Instant, readCautiously, readClock, toMonotonicMs } from '../../lib/clock.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import {
   operatorRegistrationSchema,
@@ -65,7 +65,7 @@ export class AgentRegistry implements Agents {
 
   constructor(options: AgentRegistryOptions) {
     this.#options = options
-    this.#recover(options.recovered, readClock(options.clock))
+    this.#recover(options.recovered, readCautiously(options.clock))
   }
 
   authenticate(text: string): Caller {

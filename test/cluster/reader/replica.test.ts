@@ -92,6 +92,26 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect([market.generation, replica.restored, asked]).toEqual([1, 0, 0])
   })
 
+  it('follows market time that goes back on an operator’s word, first in a batch or within one', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    await startReplica()
+    for (const before of [0, 1]) {
+      await writer.tick(86_400_000)
+      writer.some(2)
+      await writer.publish()
+      await expectSame()
+      writer.some(before)
+      writer.nowMs -= 86_000_000
+      writer.apply({ type: 'rewind', ts: writer.nowMs })
+      writer.some(2)
+      await writer.publish()
+      await expectSame()
+    }
+    expect(asked).toBe(0)
+  })
+
   it('begins in the middle with a checkpoint, and with another size of batches', {
     tags: 'drill',
   }, async () => {

@@ -126,16 +126,17 @@ describe('the standing of an agent', () => {
     expect((await standing(key)).limits.cooldowns).toEqual(expected)
   })
 
-  it('is not moved by a wall clock that is set: times ahead follow it', async () => {
+  it('is not moved by a wall clock that is set, nor are times ahead', async () => {
     await open()
     const key = await server.client.register()
     const mint = await seed()
     await send(key, mint)
     clock.pass(10_000)
+    const atMs = clock.now() + 50_000
     clock.step(-3_600_000)
     const { limits } = await standing(key)
-    expect(limits.cooldowns).toEqual([{ mint, nextAllowedAt: clock.now() + 50_000 }])
-    expect(limits.submit.resetAt).toBe(clock.now() + 50_000)
+    expect(limits.cooldowns).toEqual([{ mint, nextAllowedAt: atMs }])
+    expect(limits.submit.resetAt).toBe(atMs)
   })
 
   it('tells a ban for good from one that ends', async () => {

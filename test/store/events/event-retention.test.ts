@@ -2,7 +2,11 @@
 import { statfsSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import type { MarketEvent } from '../../../src/schema/event.ts'
-import { eventBytesMax, planEventExpiry } from '../../../src/store/events/event-retention.ts'
+import {
+  eventBytesMax,
+  judgeEventExpiry,
+  planEventEviction,
+} from '../../../src/store/events/event-retention.ts'
 import type { ListedFile } from '../../../src/store/lake/manifest.ts'
 import { readEventRange, readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
@@ -19,11 +23,12 @@ afterEach(async () => {
 })
 
 let seq = 0
-const file = (table: string, count: number, bytes: number, writtenAtMs = NOON_MS): ListedFile => {
+const utcDate = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+const file = (table: string, count: number, bytes: number, atMs = NOON_MS): ListedFile => {
   const first = table === 'trades' ? seq + 1 : Math.max(1, seq - count + 1)
   if (table === 'trades') seq += count
-  const figures = { rows: count, bytes, sha256: null, schemaVersion: 3, writtenAtMs }
-  return { table, date: '2025-06-01', first, last: seq, ...figures }
+  const figures = { rows: count, bytes, sha256: null, schemaVersion: 3, writtenAtMs: atMs }
+  return { table, date: utcDate(atMs), first, last: seq, ...figures }
 }
 
 test('the oldest files leave until the rest is small enough, and what is older in the other table leaves too', () => {
@@ -35,19 +40,59 @@ test('the oldest files leave until the rest is small enough, and what is older i
     file('trades', 10, 300),
   ]
   const files = [c, aEvents, b, a]
-  expect(planEventExpiry(files, null, 1_201)).toEqual([])
-  expect(planEventExpiry(files, null, 1_200)).toEqual([aEvents, a])
-  expect(planEventExpiry(files, null, 700)).toEqual([aEvents, a])
-  expect(planEventExpiry(files, null, 699)).toEqual([aEvents, a, b])
+  expect(planEventEviction(files, 1_201)).toEqual([])
+  expect(planEventEviction(files, 1_200)).toEqual([aEvents, a])
+  expect(planEventEviction(files, 700)).toEqual([aEvents, a])
+  expect(planEventEviction(files, 699)).toEqual([aEvents, a, b])
   // The newest stays.
-  expect(planEventExpiry(files, null, 0)).toEqual([aEvents, a, b])
+  expect(planEventEviction(files, 0)).toEqual([aEvents, a, b])
 })
 
-test('files of earlier days leave, by when they were written', () => {
+/** Files of consecutive days, the last of which is that of `NOON_MS`. */
+const ofDays = (days: number): ListedFile[] =>
+  Array.from({ length: days }, (_, day) => file('trades', 10, 1, NOON_MS - (days - 1 - day) * DAY_MS))
+
+test('files of earlier days leave, by when they were recorded', () => {
   seq = 0
-  const old = file('trades', 10, 1, NOON_MS - 2 * DAY_MS)
-  const files = [old, file('trades', 10, 1, NOON_MS - DAY_MS), file('events', 5, 1)]
-  expect(planEventExpiry(files, '2025-05-31', 100)).toEqual([old])
+  const files = ofDays(20)
+  expect(judgeEventExpiry(files, utcDate(NOON_MS - 18 * DAY_MS), 10)).toEqual({
+    files: files.slice(0, 1),
+    doubt: null,
+  })
+})
+
+test('a replay of old events is as old as its recording', () => {
+  seq = 0
+  const files = ofDays(20).map((each) => ({ ...each, date: '2012-01-01' }))
+  expect(judgeEventExpiry(files, utcDate(NOON_MS - 18 * DAY_MS), 10).files).toEqual(files.slice(0, 1))
+})
+
+test.each([
+  ['40 days behind', NOON_MS - 40 * DAY_MS],
+  ['in 1970', 86_400_000],
+])(
+  'a file of a clock that was %s is no older than those before it, and takes none with it',
+  (_, behindMs) => {
+    seq = 0
+    const files = [...ofDays(20), file('trades', 10, 1, behindMs), file('trades', 10, 1, NOON_MS)]
+    const firstDate = utcDate(NOON_MS - 18 * DAY_MS)
+    expect(judgeEventExpiry(files, firstDate, 10)).toEqual({ files: files.slice(0, 1), doubt: null })
+    expect(judgeEventExpiry(files.slice(19), firstDate, 10).files).toEqual([])
+  },
+)
+
+test('more than a tenth, or what is within a day of the newest, needs a word', () => {
+  seq = 0
+  const files = ofDays(20)
+  const at = (date: number, pct = 10) => judgeEventExpiry(files, utcDate(NOON_MS + date * DAY_MS), pct)
+  expect(at(-17)).toMatchObject({ files: files.slice(0, 2), doubt: null })
+  expect(at(-16)).toMatchObject({
+    files: files.slice(0, 3),
+    doubt: '30 of 200 rows of trades are over their time, more than 10 %',
+  })
+  expect(at(-1, 95)).toMatchObject({ files: files.slice(0, 18), doubt: null })
+  expect(at(0, 95)).toMatchObject({ doubt: expect.stringMatching(/rows of trades are among its newest/) })
+  expect(at(1, 100)).toMatchObject({ files: files.slice(0, 19), doubt: null })
 })
 
 test('the smaller of a number of bytes and a share of the disk counts', async () => {

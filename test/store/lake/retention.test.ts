@@ -24,11 +24,12 @@ let folder: string
 let store: Store
 let clock: SteppedClock
 
-const open = (): Promise<Store> =>
+const open = (retainUnaskedPct = 100): Promise<Store> =>
   openTestStore(folder, {
     clock,
     lakeGraceMs: GRACE_MS,
     retainDays: { training: 2 },
+    retainUnaskedPct,
   })
 
 beforeEach(async () => {
@@ -112,7 +113,7 @@ test('when the clock jumps ahead nothing expires until an operator confirms it, 
   await store.flushLake()
   await store.compactLake()
   expect(await catalogued('training')).toEqual([...ids, 'an_later'])
-  const held = /^no date leaves the lake for its age: the clock says 2025-07-11.* it is 2025-06-01/
+  const held = /^no row leaves the lake for its age: the clock says 2025-07-11.* it is 2025-06-01/
   expect((await store.status()).reasons).toEqual([expect.stringMatching(held)])
 
   // Rows written with the wrong time do not confirm the clock.
@@ -155,6 +156,58 @@ test('after a month without a server dates are kept until an operator confirms t
   expect(await catalogued('training')).toEqual(['an_0'])
   await store.retireLake()
   expect(await catalogued('training')).toEqual([])
+})
+
+const DOUBT = /^no row leaves the lake for its age: (.+); if they are to be deleted: mintlake lake retire$/
+const doubts = async () => (await store.status()).reasons.map((reason) => DOUBT.exec(reason)?.[1])
+
+/** One submission on each of so many days, the last of which is today. */
+async function submitDaily(days: number): Promise<string[]> {
+  for (let day = days - 1; day >= 0; day--) await submitDaysAgo(day)
+  return Array.from({ length: days }, (_, day) => `an_${day}`).sort()
+}
+
+test('more than a tenth of a table leaves on an operator’s word only', async () => {
+  await store.close()
+  store = await open(10)
+  await submitDaily(4)
+  await store.compactLake()
+  expect(await catalogued('training')).toHaveLength(4)
+  expect(await doubts()).toEqual(['1 of 4 rows of training are over their time, more than 10 %'])
+  expect(await store.retireLake()).toEqual({ files: 1 })
+  expect(await catalogued('training')).toEqual(['an_0', 'an_1', 'an_2'])
+  expect(await doubts()).toEqual([])
+})
+
+test('the newest day of a table leaves on an operator’s word only', async () => {
+  await store.close()
+  store = await open(99)
+  await submitDaysAgo(0)
+  await store.compactLake()
+  clock.pass(5 * DAY_MS)
+  await store.compactLake()
+  expect(await catalogued('training')).toEqual(['an_0'])
+  expect(await doubts()).toEqual([
+    'rows of training are among its newest, of 2025-06-01, and over their time',
+  ])
+  await store.retireLake()
+  expect(await catalogued('training')).toEqual([])
+})
+
+test.each([
+  ['40 days behind', -40 * DAY_MS],
+  ['in 1970', -NOON_MS + DAY_MS],
+])('what was submitted while the clock was %s is as young as what came before it', async (_, stepMs) => {
+  await store.close()
+  store = await open(60)
+  await submitDaysAgo(0)
+  await store.commit(submission('an_behind', { submitted_at: clock.now() + stepMs }))
+  await store.flushLake()
+  clock.pass(DAY_MS)
+  await submitDaysAgo(0)
+  await store.compactLake()
+  expect(await catalogued('training')).toContain('an_behind')
+  expect(await doubts()).toEqual([])
 })
 
 test('the oldest date kept is the given number of full UTC days before today', () => {

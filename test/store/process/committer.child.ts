@@ -22,6 +22,7 @@ const store = await openTestStore(folder, {
   lakeTidyMs: mode === 'storm' ? 70 : 0,
   lakeGraceMs: 0,
   retainDays: mode === 'retain' ? { training: 0 } : {},
+  retainUnaskedPct: 100,
   ...(mode === 'unseen' && { commitTimeoutMs: UNSEEN_TIMEOUT_MS }),
 })
 

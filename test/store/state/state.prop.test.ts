@@ -116,11 +116,20 @@ describe('a state', () => {
         const state = new StoreState(OPTIONS)
         for (const record of records) applyCommit(state, record)
         const { coverage, outcomeCounts, recentLabels } = recoverFrom(state, START_MS)
-        const rows = records.flatMap(({ rows, knownAtMs }) =>
-          rows.map(([table, row]) => ({
+        // One commit lets a quarter of the delay pass at most.
+        let agedMs = 0
+        const aged = records.map((record, index) => {
+          agedMs += Math.min(
+            record.knownAtMs - (records[index - 1]?.knownAtMs ?? 0),
+            OPTIONS.labelsDelayMs / 4,
+          )
+          return { ...record, agedMs }
+        })
+        const rows = aged.flatMap((record) =>
+          record.rows.map(([table, row]) => ({
             ...row,
             table,
-            isOld: knownAtMs <= state.knownAtMs - OPTIONS.labelsDelayMs,
+            isOld: record.agedMs <= agedMs - OPTIONS.labelsDelayMs,
           })),
         )
         const examples = rows.filter(({ table }) => table === 'training')
@@ -310,17 +319,47 @@ describe('what a state keeps', () => {
       state.idempotency.size,
       state.strikes.size,
     ]
-    const at = (lsn: number, knownAtMs: number) => applyCommit(state, commit(lsn, knownAtMs))
-    at(2, 60_999)
+    let lsn = 1
+    /** Commits until then, each `stepMs` after the one before at most. */
+    const at = (untilMs: number, stepMs: number) => {
+      for (let ms = state.knownAtMs; ms < untilMs; ) {
+        ms = Math.min(ms + stepMs, untilMs)
+        applyCommit(state, commit(++lsn, ms))
+      }
+    }
+    at(60_999, 5_000)
     expect(left()).toEqual([1, 1, 1, 1])
-    at(3, 61_000)
+    at(61_000, 5_000)
     expect(left()).toEqual([0, 1, 1, 1])
-    at(4, 601_000)
+    at(601_000, 60_000)
     expect(left()).toEqual([0, 0, 1, 1])
-    at(5, 1_000 + DAY_MS)
+    at(1_000 + DAY_MS, DAY_MS / 10)
     expect(left()).toEqual([0, 0, 0, 1])
-    at(6, 1_000 + 30 * DAY_MS)
+    at(1_000 + 30 * DAY_MS, DAY_MS)
     expect(left()).toEqual([0, 0, 0, 0])
+  })
+
+  test('does not end by one commit of a clock that was ahead', () => {
+    const state = new StoreState(OPTIONS)
+    const answer = {
+      agent_id: 'ag_1',
+      idempotency_key: 'k',
+      body_hash: 'h',
+      status: 201,
+      body: '{}',
+      at: 990,
+    }
+    const rows: [TableName, Row][] = [
+      ['training', submission({ received_at: 990 })],
+      ['rejections', submission({ received_at: 990 })],
+      ['submit_attempts', { agent_id: 'ag_1', at: 990 }],
+      ['idempotency', answer],
+    ]
+    applyCommit(state, commit(1, 1_000, ...rows))
+    const before = recoverFrom(state, 1_000)
+    applyCommit(state, commit(2, 40 * DAY_MS))
+    applyCommit(state, commit(3, 40 * DAY_MS + 1))
+    expect(recoverFrom(state, 1_000)).toEqual(before)
   })
 
   test('of sanctions is their order by commit, not by the clock, from the last time that they were lifted', () => {

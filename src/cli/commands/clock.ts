@@ -1,0 +1,30 @@
+// `clock trust`: the operator's word that the machine's clock is right.
+import { z } from 'zod'
+import { type Command, EXIT } from '../command.ts'
+import { askAsOperator, URL_OPTION } from '../server-client.ts'
+import { write } from '../terminal.ts'
+
+const trustedSchema = z.object({ movedMs: z.number(), marketTimeMs: z.number() })
+
+export const clockTrustCommand: Command = {
+  name: 'clock trust',
+  summary: 'Confirm that the server’s clock is right: market time is brought to it, and the market stays',
+  operands: [],
+  options: { url: URL_OPTION },
+  notes: [
+    'A server does not believe a clock that is behind what was recorded, or that has leapt: /health says how far market',
+    'time and the clock are apart. Set the clock first (timedatectl set-ntp true). Needs MINTLAKE_ADMIN_KEY, as the',
+    'server was started with it.',
+  ],
+  async run(values, terminal) {
+    const question = { method: 'POST', path: '/api/v1/admin/clock/trust', body: {} } as const
+    const { movedMs, marketTimeMs } = await askAsOperator(values, terminal, trustedSchema, question)
+    const seconds = Math.round(Math.abs(movedMs) / 1_000)
+    const moved =
+      seconds === 0
+        ? 'market time was right'
+        : `market time went ${seconds} s ${movedMs < 0 ? 'back' : 'ahead'}`
+    await write(terminal.stdout, `${moved}: it is ${new Date(marketTimeMs).toISOString()}\n`)
+    return EXIT.done
+  },
+}

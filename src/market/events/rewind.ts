@@ -1,0 +1,68 @@
+// Takes market time back, which a wrong clock had moved ahead. The market stays: what was stamped later than now counts as of now,
+// and bars of later seconds, which would be in the way of the trades to come, are forgotten.
+import type { BarCascade } from '../bars/bar-cascade.ts'
+import type { ClosedBarSweep } from '../bars/closed-bar.ts'
+import type { Windows } from '../bars/windows.ts'
+import type { Gaps } from '../gaps.ts'
+import type { MarketTime } from '../market-time.ts'
+import type { RowChanges } from '../output/row-changes.ts'
+import { rewindHotScore } from '../rankings/hot-score.ts'
+import type { Rankings } from '../rankings/rankings.ts'
+import type { EvictedMints } from '../tokens/evicted-mints.ts'
+import type { SolPrice } from '../tokens/sol-price.ts'
+import type { TokenFigures } from '../tokens/token-figures.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import type { VersionHistory } from '../tokens/version-history.ts'
+
+export interface RewoundParts {
+  time: MarketTime
+  tokens: TokenTable
+  bars: BarCascade
+  windows: Windows
+  versions: VersionHistory
+  rankings: Rankings
+  figures: TokenFigures
+  evictedMints: EvictedMints
+  sweep: ClosedBarSweep
+  solPrice: SolPrice
+  gaps: Gaps
+  changes: RowChanges
+}
+
+const SECOND_MS = 1_000
+/** Market times of a token. */
+const TIMES = ['tradedAtMs', 'versionAtMs', 'firstSeenAtMs', 'barsWholeFromMs'] as const
+
+/** A time that is not before that of the market changes nothing. */
+export function rewindMarket(parts: RewoundParts, timeMs: number): void {
+  const { time, tokens, windows, figures, evictedMints, sweep, solPrice, gaps, changes } = parts
+  if (timeMs >= time.nowMs) return
+  time.rewindTo(timeMs)
+  for (const part of [windows, evictedMints, sweep, solPrice, gaps]) part.rewindTo(timeMs)
+  for (let slot = 0; slot < tokens.slotsUsed; slot++)
+    if (tokens.isHeld(slot)) rewindToken(parts, slot, timeMs)
+  figures.reviewAges()
+  changes.notify()
+}
+
+function rewindToken(parts: RewoundParts, slot: number, timeMs: number): void {
+  const { tokens, bars, versions, rankings, figures, changes } = parts
+  const { columns } = tokens
+  const row = rowIndex(slot)
+  if (columns.versionAtMs[row] > timeMs) versions.clear(slot)
+  for (const name of TIMES) columns[name][row] = Math.min(columns[name][row], timeMs)
+  // The second that is not over stays whole.
+  const cutMs = Math.ceil(timeMs / SECOND_MS) * SECOND_MS
+  if (bars.rewind(slot, cutMs)) {
+    columns.watermark[row] = cutMs
+    // The sums of the day are to be made anew.
+    columns.dayFromMs[row] = 0
+  }
+  const aheadMs = columns.lastTradeAtMs[row] - timeMs
+  if (aheadMs > 0) {
+    columns.lastTradeAtMs[row] = timeMs
+    rankings.setKey(slot, 'hot', rewindHotScore(rankings.key(slot, 'hot'), aheadMs))
+  }
+  if (columns.createdAtMs[row] > timeMs) figures.setCreatedAt(slot, timeMs)
+  changes.record(slot)
+}

@@ -1,0 +1,81 @@
+// What the next run is to know of the time, in a file that is replaced every minute. It has the last word on what was recorded: what an
+// operator has declared wrong may stand in rows for good.
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { systemCode } from '../../lib/error-text.ts'
+import { replaceFile } from '../../lib/files.ts'
+import { safeParse } from '../../lib/safe-parse.ts'
+import type { KnownTime, SteadyClock } from '../../lib/steady-clock.ts'
+import { CLOCK_SAVE_MS } from '../limits.ts'
+import { clockPath } from '../paths.ts'
+import type { StoreLog } from '../types.ts'
+
+const savedSchema = z.object({
+  atMs: z.number(),
+  boot: z.object({ id: z.string(), atMs: z.number() }).nullable(),
+}) satisfies z.ZodType<KnownTime>
+
+/** Null where there is no valid file: then rows tell. */
+export async function readKnownTime(dataDir: string, log: StoreLog): Promise<KnownTime | null> {
+  const path = clockPath(dataDir)
+  try {
+    const saved = safeParse(savedSchema, JSON.parse(await readFile(path, 'utf8')))
+    if (saved.success) return saved.data
+    log.warn({ path }, 'the file of the clock is damaged: the clock is judged by what was recorded')
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT')
+      log.warn(
+        { path, err: error },
+        'the file of the clock cannot be read: it is judged by what was recorded',
+      )
+  }
+  return null
+}
+
+export class ClockFile {
+  readonly #path: string
+  readonly #clock: SteadyClock
+  readonly #log: StoreLog
+  readonly #timer: NodeJS.Timeout
+  #saving: Promise<void> | null = null
+  #isRefused = false
+
+  /** Saves from now on, until `close`. */
+  constructor(dataDir: string, clock: SteadyClock, log: StoreLog) {
+    this.#path = clockPath(dataDir)
+    this.#clock = clock
+    this.#log = log
+    this.#timer = setInterval(() => void this.save(), CLOCK_SAVE_MS)
+    this.#timer.unref()
+    void this.save()
+  }
+
+  /** Never rejects: a refusal is logged. @returns whether the file tells the time of now, or a later one */
+  async save(): Promise<boolean> {
+    await this.#saving
+    this.#saving ??= this.#saveNow().finally(() => {
+      this.#saving = null
+    })
+    await this.#saving
+    return !this.#isRefused
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.save()
+  }
+
+  async #saveNow(): Promise<void> {
+    try {
+      await replaceFile(this.#path, `${JSON.stringify(this.#clock.known())}\n`)
+      this.#isRefused = false
+    } catch (error) {
+      if (!this.#isRefused)
+        this.#log.warn(
+          { path: this.#path, err: error },
+          'the file of the clock cannot be written; trying again',
+        )
+      this.#isRefused = true
+    }
+  }
+}

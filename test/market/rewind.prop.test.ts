@@ -1,0 +1,111 @@
+// Market time that a wrong clock moved ahead goes back, and the market goes on as one whose clock was right.
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Market } from '../../src/market/market.ts'
+import type { MarketEvent } from '../../src/schema/event.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { TIMEFRAMES } from '../../src/schema/timeframe.ts'
+import { fewAndMany } from '../support/cases.ts'
+
+const START_MS = 1_900_000_000_000
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+const MINTS = ['A', 'B', 'C'].map(mintOfSymbol)
+
+interface Step {
+  mint: number
+  afterMs: number
+  price: number
+}
+const steps = fc.array(
+  fc.record({
+    mint: fc.nat(MINTS.length - 1),
+    afterMs: fc.oneof(fc.nat(3_000), fc.nat(20 * MINUTE_MS)),
+    price: fc.integer({ min: 1, max: 9 }),
+  }),
+  { maxLength: 30, size: 'max' },
+)
+
+const newMarket = (): Market => new Market({ tokensMax: 10, changeLogEntriesMax: 1_024 })
+
+/** Applies trades one after the other from a time on. @returns the time of the last */
+function trade(markets: readonly Market[], trades: readonly Step[], fromMs: number): number {
+  let ts = fromMs
+  for (const { mint, afterMs, price } of trades) {
+    ts += afterMs
+    for (const market of markets) {
+      const event = { type: 'trade', mint: MINTS[mint], ts, side: 'buy', tokenAmount: 1, priceUsd: price }
+      expect(market.apply(event as MarketEvent, ts)).toBe(null)
+    }
+  }
+  return ts
+}
+
+const barsOf = (market: Market) =>
+  MINTS.map((mint) =>
+    TIMEFRAMES.map((tf) => {
+      const found = market.bars({ mint, tf, limit: 1_000, fromMs: null, toMs: null, fill: 'none' })
+      return found?.bars.map(({ t, o, h, l, c, v, n }) => [t, o, h, l, c, v, n])
+    }),
+  )
+
+function restored(market: Market): Market {
+  const sections = new Map<string, Buffer>()
+  for (const { name, bytes } of market.save()) sections.set(name, Buffer.from(bytes))
+  return Market.restore({ tokensMax: 10, changeLogEntriesMax: 1_024 }, (name) => sections.get(name) ?? null)
+}
+
+for (const { runs, tags } of fewAndMany(25, 300))
+  it(`takes every later trade, and has the bars of a market whose clock was right all the time, ${runs} cases`, {
+    tags,
+  }, () => {
+    const ahead = fc.constantFrom(13_000, HOUR_MS, DAY_MS, 40 * DAY_MS)
+    fc.assert(
+      fc.property(steps, ahead, steps, steps, (before, aheadMs, wrong, after) => {
+        const [leapt, right] = [newMarket(), newMarket()]
+        const atMs = Math.ceil(trade([leapt, right], before, START_MS) / 1_000) * 1_000
+        // Tokens that the wrong clock alone has seen are no part of the comparison.
+        const known = wrong.filter(({ mint }) => right.has(MINTS[mint]))
+        trade([leapt], known, atMs + aheadMs)
+        leapt.advanceTo(atMs + aheadMs)
+        expect(leapt.apply({ type: 'rewind', ts: atMs }, atMs)).toBe(null)
+        expect(leapt.timeMs).toBe(atMs)
+        const copy = restored(leapt)
+        right.advanceTo(atMs)
+        trade([leapt, right, copy], after, atMs)
+        expect(barsOf(leapt)).toEqual(barsOf(right))
+        expect(barsOf(copy)).toEqual(barsOf(right))
+        for (const { mint } of after) {
+          const [one, other] = [leapt, right].map((market) => market.datapoint(MINTS[mint] as string))
+          for (const name of ['priceUsd', 'volume1h', 'volume24h', 'buys24h'] as const)
+            expect(one?.[name]).toEqual(other?.[name])
+        }
+      }),
+      { numRuns: runs },
+    )
+  })
+
+it('keeps tokens, prices and tabs, and nothing of them is of a later time', () => {
+  const market = newMarket()
+  const [known, young] = MINTS as [string, string]
+  const token = { type: 'token', mint: known, ts: START_MS, name: 'Known', symbol: 'K' } as const
+  market.apply(token, START_MS)
+  trade([market], [{ mint: 0, afterMs: 0, price: 3 }], START_MS)
+  const laterMs = START_MS + 2 * DAY_MS
+  market.apply({ type: 'gap', ts: laterMs, fromMs: START_MS, toMs: laterMs, reason: 'downtime' }, laterMs)
+  market.apply({ ...token, mint: young, ts: laterMs, name: 'Young' }, laterMs)
+  trade([market], [{ mint: 1, afterMs: 0, price: 5 }], laterMs)
+  const nowMs = START_MS + MINUTE_MS
+  market.apply({ type: 'rewind', ts: nowMs }, nowMs)
+  expect(market.item(known)).toMatchObject({ name: 'Known', priceUsd: 3, created_timestamp: START_MS })
+  expect(market.item(young)).toMatchObject({
+    ...{ name: 'Young', priceUsd: 5, created_timestamp: nowMs, last_trade_timestamp: nowMs },
+  })
+  expect(market.gaps(10).ended).toEqual([{ fromMs: START_MS, toMs: nowMs, reason: 'downtime', feed: null }])
+  const page = market.page({ tab: 'new', sort: 'created_timestamp', order: 'desc', offset: 0, limit: 9 })
+  expect(page.total).toBe(2)
+  expect(market.snapshot(known)?.volume24h).toBe(3)
+  trade([market], [{ mint: 0, afterMs: 0, price: 4 }], nowMs)
+  expect(market.datapoint(known)).toMatchObject({ priceUsd: 4, volume24h: 7 })
+})

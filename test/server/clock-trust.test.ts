@@ -1,0 +1,259 @@
+// A clock that is wrong before, during or after a run, over the real server: nothing is refused wrongly, nothing is forgotten, and where
+// the truth cannot be told, /health says so and one command gets out of it with the market kept.
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { SteppedClock } from '../support/clock.ts'
+import { expectProblem, seedToken, submission, submit, VALUES } from '../support/submission.ts'
+import { runCommand } from '../support/terminal.ts'
+import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../support/test-server.ts'
+
+const START_MS = 1_900_000_000_000
+const SECOND_MS = 1_000
+const HOUR_MS = 3_600 * SECOND_MS
+const DAY_MS = 24 * HOUR_MS
+const WRONG = [
+  ['an hour ahead', HOUR_MS],
+  ['40 days ahead', 40 * DAY_MS],
+  ['an hour behind', -HOUR_MS],
+  ['40 days behind', -40 * DAY_MS],
+  ['in 1970', 5_000 - START_MS],
+] as const
+const [KNOWN, OTHER, NEW] = ['known', 'other', 'new'].map(mintOfSymbol) as [string, string, string]
+
+let clock: SteppedClock
+let server: TestServer
+async function open(settings: Settings = {}): Promise<void> {
+  clock = new SteppedClock(START_MS)
+  server = await openTestServer(settings, { clock })
+}
+afterEach(() => server.remove())
+
+const trade = (mint: string, ts: number) =>
+  server.client.push({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 2 })
+const health = async () => (await server.client.get('/health')).body
+const pass = (ms: number): void => {
+  clock.pass(ms)
+  // Time is looked at, as the server does ten times a second.
+  server.market.advanceTo(0)
+}
+const trust = () => server.client.post('/api/v1/admin/clock/trust', {}, ADMIN_KEY)
+const mintlake = (...args: string[]) =>
+  runCommand([...args, '--url', server.url], { MINTLAKE_ADMIN_KEY: ADMIN_KEY })
+
+/** Trades of a token that was silent, of an active one and of a new one are taken, and counted in their windows. */
+async function expectMarketGoesOn(nowMs: number, known: number): Promise<void> {
+  for (const mint of [KNOWN, NEW]) await trade(mint, nowMs)
+  expect((await server.client.get(`/api/v1/datapoint?mint=${NEW}`)).body.data).toMatchObject({ volume1m: 2 })
+  const { data } = (await server.client.get(`/api/v1/datapoint?mint=${KNOWN}`)).body
+  expect(data).toMatchObject({ buys24h: known })
+}
+
+test.each(WRONG)('a clock that is %s for 13 seconds of a run', { tags: 'drill' }, async (_, wrongMs) => {
+  await open()
+  await trade(KNOWN, clock.wallMs)
+  pass(20 * SECOND_MS)
+  await health()
+  clock.step(wrongMs)
+  expect((await health()).reasons).toEqual([
+    expect.stringMatching(/clock.*: if the clock is right, mintlake clock trust/),
+  ])
+  for (let second = 0; second < 13; second++) {
+    pass(SECOND_MS)
+    await trade(OTHER, clock.wallMs - wrongMs)
+  }
+  clock.step(-wrongMs)
+  pass(10 * SECOND_MS)
+  await health()
+  expect(server.market.stats().lateDropped).toBe(0)
+  await expectMarketGoesOn(clock.wallMs, 2)
+  expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
+  pass(SECOND_MS)
+  server = await server.restart()
+  expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
+  pass(20 * SECOND_MS)
+  await trade(KNOWN, clock.wallMs)
+  expect(server.market.stats().lateDropped).toBe(0)
+})
+
+test.each(WRONG.filter(([, wrongMs]) => wrongMs < 0))(
+  'a clock that is %s at a start',
+  { tags: 'drill' },
+  async (_, wrongMs) => {
+    await open()
+    await trade(KNOWN, clock.wallMs)
+    pass(20 * SECOND_MS)
+    clock.step(wrongMs)
+    server = await server.restart()
+    expect(await health()).toMatchObject({
+      status: 'degraded',
+      reasons: [expect.stringMatching(/^market time is [\d ]+ s ahead of the clock: .*mintlake clock trust/)],
+    })
+    pass(20 * SECOND_MS)
+    // By the time that it is.
+    await trade(KNOWN, clock.wallMs - wrongMs)
+    clock.step(-wrongMs)
+    pass(20 * SECOND_MS)
+    await expectMarketGoesOn(clock.wallMs, 3)
+    expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
+  },
+)
+
+test('a clock that is a day ahead at a start: market time goes back on an operator’s word, and stays there', async () => {
+  await open()
+  await trade(KNOWN, clock.wallMs)
+  pass(20 * SECOND_MS)
+  clock.step(DAY_MS)
+  server = await server.restart()
+  expect(server.market.timeMs).toBe(clock.wallMs)
+  // Some trades have the wrong time too.
+  await trade(OTHER, clock.wallMs)
+  pass(SECOND_MS)
+  clock.step(-DAY_MS)
+  server = await server.restart()
+  expect(await health()).toMatchObject({
+    status: 'degraded',
+    reasons: [expect.stringMatching(/^market time is 86 400 s ahead of the clock: /)],
+  })
+  expect(await mintlake('clock', 'trust')).toMatchObject({
+    code: 0,
+    out: `market time went 86400 s back: it is ${new Date(clock.wallMs).toISOString()}\n`,
+  })
+  expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
+  expect(server.market.has(OTHER)).toBe(true)
+  pass(20 * SECOND_MS)
+  await trade(OTHER, clock.wallMs)
+  await expectMarketGoesOn(clock.wallMs, 2)
+  server = await server.restart()
+  expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
+  expect(server.market.timeMs).toBe(clock.wallMs)
+  pass(20 * SECOND_MS)
+  for (const mint of [KNOWN, OTHER, NEW]) await trade(mint, clock.wallMs)
+  expect(server.market.datapoint(KNOWN)).toMatchObject({ buys24h: 3, volume1h: 6 })
+  expect(server.market.datapoint(OTHER)).toMatchObject({ volume1h: 4 })
+})
+
+test('what an earlier version recorded with a clock that was ahead is told, and settled by the same word', async () => {
+  await open()
+  clock.step(DAY_MS)
+  server = await server.restart()
+  await trade(KNOWN, clock.wallMs)
+  clock.step(-DAY_MS)
+  await server.stop()
+  // Earlier versions have no such file.
+  rmSync(join(server.dataDir, 'clock.json'))
+  server = await openTestServer({}, { clock }, server.dataDir)
+  expect((await health()).reasons).toEqual([
+    expect.stringMatching(/^market time is 86 400 s ahead of the clock: /),
+  ])
+  await trust()
+  for (let run = 0; run < 2; run++) {
+    pass(20 * SECOND_MS)
+    await trade(KNOWN, clock.wallMs)
+    expect(await health()).toMatchObject({ status: 'ready', reasons: [] })
+    if (run === 0) server = await server.restart()
+  }
+})
+
+/** How many recorded trades the lake has. */
+async function tradesInLake(): Promise<number> {
+  await server.store.flushLake()
+  await server.store.compactLake()
+  const { lake } = await server.store.status()
+  return lake.find(({ table }) => table === 'trades')?.rows ?? 0
+}
+
+test.each(WRONG.filter(([, wrongMs]) => wrongMs < -HOUR_MS))(
+  'a clock that is %s during a run deletes no recorded trade',
+  { tags: 'drill' },
+  async (_, wrongMs) => {
+    await open()
+    for (let day = 0; day < 3; day++) {
+      await trade(KNOWN, clock.wallMs)
+      expect(await tradesInLake()).toBe(day + 1)
+      pass(DAY_MS)
+    }
+    clock.step(wrongMs)
+    server = await server.restart()
+    await trade(NEW, server.market.timeMs)
+    expect(await tradesInLake()).toBe(4)
+    clock.step(-wrongMs)
+    server = await server.restart()
+    pass(HOUR_MS)
+    await trade(OTHER, server.market.timeMs)
+    expect(await tradesInLake()).toBe(5)
+    pass(DAY_MS)
+    expect(await tradesInLake()).toBe(5)
+  },
+)
+
+/** Everything that a start could forget. */
+async function beginLimits() {
+  const [key, striker, other] = [
+    await server.client.register('one'),
+    await server.client.register('striker'),
+    await server.client.register('other'),
+  ]
+  const [mint, second] = [
+    await seedToken(server.client, clock.wallMs),
+    await seedToken(server.client, clock.wallMs),
+  ]
+  const snapshot = { ...VALUES, liquidity: 1, snapshotAt: clock.wallMs }
+  expectProblem(await submit(server.client, striker, submission(second, { snapshot })), 'snapshot_rejected')
+  const body = submission(mint)
+  const send = () => server.client.post('/api/v1/analysis/submit', body, key, { 'Idempotency-Key': 'once' })
+  const first = await send()
+  expect(first.status).toBe(201)
+  return { key, striker, other, mint, send, analysisId: first.body.analysisId as string }
+}
+type Begun = Awaited<ReturnType<typeof beginLimits>>
+
+async function expectRemembered({ key, striker, other, mint, send, analysisId }: Begun): Promise<void> {
+  const again = await send()
+  expect(again.headers.get('Idempotency-Replayed'), again.text).toBe('true')
+  expect(again.body.analysisId).toBe(analysisId)
+  expectProblem(await submit(server.client, key, submission(mint)), 'mint_cooldown')
+  const profile = await server.client.get('/api/v1/agent/profile', { Authorization: `Bearer ${striker}` })
+  expect(profile.body.standing.strikes).toBe(1)
+  const shown = await server.client.get(`/api/v1/analysis/${analysisId}`, {
+    Authorization: `Bearer ${other}`,
+  })
+  expect(shown.body.data).toMatchObject({ sentiment: null })
+}
+
+test.each(WRONG)(
+  'a clock that is %s during one commit forgets nothing',
+  { tags: 'drill' },
+  async (_, wrongMs) => {
+    await open({ 'submit-cooldown-ms': '600000', 'labels-delay-ms': '600000' })
+    const begun = await beginLimits()
+    pass(SECOND_MS)
+    clock.step(wrongMs)
+    await server.client.register('in between')
+    clock.step(-wrongMs)
+    server = await server.restart()
+    await expectRemembered(begun)
+  },
+)
+
+test.each(WRONG)(
+  'a clock that is %s during a whole run forgets nothing for the next',
+  { tags: 'drill' },
+  async (_, wrongMs) => {
+    await open({ 'submit-cooldown-ms': '600000', 'labels-delay-ms': '600000' })
+    const begun = await beginLimits()
+    pass(SECOND_MS)
+    clock.step(wrongMs)
+    server = await server.restart()
+    await server.client.register('in between')
+    await server.store.flushLake()
+    pass(SECOND_MS)
+    clock.step(-wrongMs)
+    server = await server.restart()
+    await expectRemembered(begun)
+    if (wrongMs < 0) return
+    expect((await trust()).body.data.movedMs).toBe(-wrongMs)
+    await expectRemembered(begun)
+  },
+)
