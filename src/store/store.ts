@@ -13,6 +13,7 @@ import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { DiskSpace, requireSpace } from './data-folder/disk-space.ts'
 import { claimFolder } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
+import { Losses } from './data-folder/losses.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
 import { StoreError, unavailable } from './errors.ts'
 import type { EventRetention } from './events/event-retention.ts'
@@ -24,7 +25,8 @@ import * as limits from './limits.ts'
 import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
-import type { CommitLog, SegmentInfo } from './log/types.ts'
+import type { CommitLog, LogDamage, SegmentInfo } from './log/types.ts'
+import { recordKept, toLoss } from './log-losses.ts'
 import { logFolder, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
@@ -145,13 +147,29 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     )
     const recovered = recoverFrom(state, now())
     const { eventNo } = saved
-    return new DurableStore({ options, logId, client, commits, lock, space, unflushed, recovered, eventNo })
+    const losses = await openLosses(dataDir, now(), log)
+    const parts = { options, logId, client, commits, lock, space, unflushed, recovered, eventNo, losses }
+    return new DurableStore(parts)
   } catch (error) {
     space.close()
     await client.close()
     throw error instanceof LogError ? unavailable(`the log cannot be opened: ${error.message}`) : error
   }
 }
+
+/** What was lost before, the lake process's start included. A list that cannot be read or written does not keep a server from starting. */
+async function openLosses(dataDir: string, nowMs: number, log: StoreLog): Promise<Losses> {
+  const losses = new Losses(dataDir)
+  try {
+    await losses.load(nowMs)
+    await recordKept(losses, dataDir, nowMs)
+  } catch (error) {
+    log.error({ error: errorMessage(error) }, NOT_NOTED)
+  }
+  return losses
+}
+
+const NOT_NOTED = 'what was lost could not be read or noted (losses.json); a restart may forget it'
 
 /** What the start does with each commit of the log. A function of its own, so that no closure of the store keeps the state. */
 function applyTo(state: StoreState, unflushed: UnflushedRows): Visit {
@@ -177,6 +195,7 @@ interface StoreParts {
   recovered: Recovered
   /** The last recorded event that the lake has. */
   eventNo: number
+  losses: Losses
 }
 
 class DurableStore implements Store {
@@ -196,7 +215,7 @@ class DurableStore implements Store {
   #closed: Promise<void> | null = null
 
   constructor(parts: StoreParts) {
-    const { client, commits, eventNo, options, recovered, space, unflushed } = parts
+    const { client, commits, eventNo, losses, options, recovered, space, unflushed } = parts
     const {
       clock,
       dataDir,
@@ -215,14 +234,21 @@ class DurableStore implements Store {
       readLake: (query) =>
         client.askPatiently('list', { query, nowMs: Math.floor(clock.now()) }, limits.LOOKUP_TIMEOUT_MS),
     })
-    this.#flushes = new FlushScheduler({ client, commits, unflushed, faults, clock, log }, lakeFlushMs)
+    const nowMs = () => Math.floor(clock.now())
+    const note = (noting: Promise<void>): void =>
+      void noting.catch((error: unknown) => log.error({ error: errorMessage(error) }, NOT_NOTED))
+    const onDamage = (damage: LogDamage) => note(losses.record(toLoss(damage), nowMs()))
+    const onDeadRows = () => note(recordKept(losses, dataDir, nowMs()))
+    const flushing = { client, commits, unflushed, faults, clock, log, onDamage, onDeadRows }
+    this.#flushes = new FlushScheduler(flushing, lakeFlushMs)
     this.events = new EventFlushes({ client, faults, clock, log, everyMs: lakeFlushMs }, eventNo)
-    this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
+    const upkeep = { client, faults, clock, losses, quietMs, compactEveryMs: lakeTidyMs }
+    this.#maintenance = new LakeMaintenance(upkeep)
     const { bars, caughtUp, damage, profiles } = this.#flushes
     const lagMs = () => this.#flushes.lagMs
     const eventsWaiting = () => this.events.waiting
     this.#status = new StatusReporter({
-      ...{ dataDir, client, commits, space, unflushed, faults, damage, lagMs, eventsWaiting },
+      ...{ dataDir, client, commits, space, unflushed, faults, damage, losses, lagMs, eventsWaiting },
     })
     this.folderId = parts.logId
     this.recovered = recovered

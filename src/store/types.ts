@@ -1,7 +1,7 @@
 // The interfaces of the store, as the rest of the server uses them.
 
 import type { z } from 'zod'
-import type { setAsideFileSchema } from '../schema/api/admin.ts'
+import type { lossSchema, setAsideFileSchema } from '../schema/api/admin.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ClosedBar } from '../schema/bar.ts'
@@ -51,6 +51,9 @@ export interface LakeTableStatus {
 /** A missing or damaged file of the lake that was quarantined. */
 export type SetAsideFile = z.infer<typeof setAsideFileSchema>
 
+/** What a data folder has lost; see data-folder/losses.ts. */
+export type Loss = z.infer<typeof lossSchema>
+
 /** What is wrong with the lake. */
 export interface LakeTrouble {
   setAside: readonly SetAsideFile[]
@@ -58,8 +61,6 @@ export interface LakeTrouble {
   retentionHeld: string | null
   /** Recorded events that are lost, without a repair having acknowledged it. */
   eventsLost: number
-  /** When the lost state was rebuilt from the lake's files, Unix ms; null: it was not, or a repair has acknowledged it. */
-  stateRebuiltAtMs: number | null
 }
 
 /** What is missing of the lake. */
@@ -77,6 +78,10 @@ export interface LakeRepair {
   restored: readonly string[]
   /** Files whose loss this repair has acknowledged. */
   lost: readonly SetAsideFile[]
+  /** Recorded events whose loss this repair has acknowledged. */
+  eventsLost: number
+  /** What else was lost, and is acknowledged by this repair. */
+  losses: readonly Loss[]
 }
 
 /** A file of the lake, for readers that fetch it from the server. */

@@ -1,6 +1,7 @@
 // `lake repair`, on the folder itself or through the server that has it open. `lake retire`.
 import { existsSync, realpathSync } from 'node:fs'
 import { z } from 'zod'
+import { lossSchema } from '../../schema/api/admin.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { lakeFolder } from '../../store/paths.ts'
 import { openStore } from '../../store/store.ts'
@@ -26,6 +27,8 @@ const repairSchema = z.object({
       sinceMs: z.number(),
     }),
   ),
+  eventsLost: z.number(),
+  losses: z.array(lossSchema),
 }) satisfies z.ZodType<LakeRepair>
 
 const retiredSchema = z.object({ files: z.number() })
@@ -54,15 +57,20 @@ async function repair(values: Values, terminal: Terminal, dataDir: string): Prom
   }
 }
 
-function repairText({ filesChecked, restored, lost }: LakeRepair, dataDir: string): string {
+function repairText(repaired: LakeRepair, dataDir: string): string {
+  const { filesChecked, restored, lost, eventsLost, losses } = repaired
   const rows = lost.reduce((sum, file) => sum + file.rowsLost, 0)
+  const sums = [
+    ...(lost.length > 0 ? [`${counted(rows, 'row')} of ${counted(lost.length, 'file')}`] : []),
+    ...(eventsLost > 0 ? [counted(eventsLost, 'recorded event')] : []),
+    ...(losses.length > 0 ? [`${counted(losses.length, 'thing')} told above`] : []),
+  ]
   return [
     `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
     ...restored.map((path) => `${path}: whole again`),
     ...lost.map(({ path, reason, rowsLost }) => `${path}: ${reason}; ${counted(rowsLost, 'row')} lost`),
-    lost.length === 0
-      ? 'nothing is lost'
-      : `lost: ${counted(rows, 'row')} of ${counted(lost.length, 'file')}`,
+    ...losses.map(({ sentence }) => sentence),
+    sums.length === 0 ? 'nothing is lost' : `lost: ${sums.join(', ')}`,
     '',
   ].join('\n')
 }

@@ -34,7 +34,7 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
     if (systemCode(error) === 'ENOENT') return null
     throw new StoreError('unavailable', `${path} cannot be read: ${errorMessage(error)}`)
   }
-  const info = tryParse(text)
+  const info = parseFolderInfo(text)
   if (info === null)
     throw new StoreError(
       'invalid',
@@ -49,7 +49,8 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
   return info
 }
 
-function tryParse(text: string): FolderInfo | null {
+/** Null where the text is no description of a folder. */
+export function parseFolderInfo(text: string): FolderInfo | null {
   try {
     return schema.parse(JSON.parse(text))
   } catch {

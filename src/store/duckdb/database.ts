@@ -17,6 +17,7 @@ import {
 } from '../limits.ts'
 import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
+import { explainDamage, isDamage } from './damaged-state.ts'
 import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from './duckdb.ts'
 import { queryRows, type ResultRow } from './query.ts'
 import {
@@ -206,6 +207,7 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
     if (isReadOnlyError(error)) return create('READ_ONLY')()
     const message = errorMessage(error)
     const by = describeLockHolder(message)
+    if (isDamage(error)) throw explainDamage(dataDir, error)
     if (by === null) throw unavailable(`the store ${path} cannot be opened: ${message}`)
     throw unavailable(`the data folder ${dataDir} is in use by another process${by}`)
   }

@@ -15,6 +15,7 @@ import type { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { openOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { flushFolder, logFolder } from '../paths.ts'
 import type { CrashPoint, FlushAnswer, LogLine, Requests } from '../process/protocol.ts'
+import { AccountsCopy } from '../state/accounts-copy.ts'
 import type { StateOptions, StoreState } from '../state/state.ts'
 import { loadState, restoreState, saveState } from '../state/state-database.ts'
 import { moveDeadRows } from './dead-letters.ts'
@@ -38,11 +39,13 @@ type FlushAsk = Requests['flush']['ask']
 
 export class Flusher {
   readonly #options: FlushOptions
+  readonly #accounts: AccountsCopy
   /** As of the last flush; null where it must be loaded, because a failed flush may have changed it without saving it. */
   #state: StoreState | null = null
 
   constructor(options: FlushOptions) {
     this.#options = options
+    this.#accounts = new AccountsCopy(options.dataDir)
   }
 
   /** Can be called again after it has rejected, even where the rows were listed before a later step failed. */
@@ -128,6 +131,7 @@ export class Flusher {
   ): Promise<void> {
     for (const rows of staged.filter(({ table }) => table.name === TABLES.training.name))
       await connection.run(openOutcomesSql(selectStaged(TABLES.training, rows)))
+    await this.#accounts.write(state)
     await saveState(connection, state, join(flushFolder(this.#options.dataDir), 'state'))
     this.#options.failpoint('flush:recorded')
   }

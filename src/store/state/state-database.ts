@@ -42,14 +42,14 @@ export async function isStateBegun(connection: DuckDBConnection): Promise<boolea
 export const beginState = async (connection: DuckDBConnection): Promise<void> =>
   void (await connection.run('UPDATE state_position SET is_begun = true'))
 
-/** When the state was rebuilt from the lake's files, Unix ms; null: it was not, or an operator has acknowledged it. */
+/** When an earlier version rebuilt the state, Unix ms; null: it did not, or the list of losses has it. */
 export async function stateRebuiltAt(connection: DuckDBConnection): Promise<number | null> {
   const sql = 'SELECT rebuilt_at_ms::DOUBLE AS ms FROM state_position'
   return (await queryOne(connection, sql, { ms: 'number?' })).ms
 }
 
-export const noteStateRebuilt = async (connection: DuckDBConnection, nowMs: number | null): Promise<void> =>
-  void (await connection.run(`UPDATE state_position SET rebuilt_at_ms = ${nowMs ?? 'NULL'}`))
+export const forgetStateRebuilt = async (connection: DuckDBConnection): Promise<void> =>
+  void (await connection.run('UPDATE state_position SET rebuilt_at_ms = NULL'))
 
 /** The last commit of the saved state. */
 export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {

@@ -20,6 +20,12 @@ export class Findings {
     if (this.list.length < FINDINGS_MAX) this.list.push({ table, file, message })
     else this.omitted++
   }
+
+  /** A fault whose loss an operator has acknowledged is a remark. */
+  addUnless(isAcknowledged: boolean, table: string | null, file: string | null, message: string): void {
+    if (isAcknowledged) this.notes.push(`${file ?? table}: ${message}, settled`)
+    else this.add(table, file, message)
+  }
 }
 
 /** `1 row`, `2 rows`. A noun ending in y has no plural form here. */

@@ -27,6 +27,8 @@ export interface VerifyContext {
   findings: Findings
   /** The store is attached, so no server runs: files on no list are leftovers, not files being written. */
   hasStore: boolean
+  /** Files below the data folder that show a loss which an operator has acknowledged. */
+  acknowledged: ReadonlySet<string>
   /** Modification time of the catalog. While a server runs, younger files may not be in it yet. */
   catalogWrittenMs: number
   /** Reports what is checked next. Throws when the verification was aborted. */
