@@ -24,6 +24,7 @@ import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
 import { mcpCommand } from './commands/mcp.ts'
 import { OPERATOR_COMMANDS } from './commands/operator.ts'
 import { lakeRepairCommand, lakeRetireCommand } from './commands/repair.ts'
+import { repairCommand } from './commands/repair-folder.ts'
 import { lakeSnapshotCommand } from './commands/snapshot.ts'
 import { sqlCommand } from './commands/sql.ts'
 import { Stopped } from './stop.ts'
@@ -59,6 +60,7 @@ export const COMMANDS: readonly Command[] = [
   lakeSnapshotCommand,
   lakeRepairCommand,
   lakeRetireCommand,
+  repairCommand,
   backupCommand,
   restoreCommand,
   doctorCommand,

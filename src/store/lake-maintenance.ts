@@ -41,11 +41,14 @@ export class LakeMaintenance {
     )
   }
 
-  /** Checks every file and acknowledges losses. */
-  async repair(): Promise<LakeRepair> {
+  /** Checks every file. @param acknowledges whether the losses count as told from then on */
+  async repair(acknowledges: boolean): Promise<LakeRepair> {
     const { clock, losses } = this.#options
-    const repaired = await this.#checkFiles(true)
-    return { ...repaired, losses: await losses.acknowledge(Math.floor(clock.now())) }
+    const repaired = await this.#checkFiles(acknowledges)
+    const nowMs = Math.floor(clock.now())
+    if (acknowledges) return { ...repaired, losses: await losses.acknowledge(nowMs) }
+    await losses.load(nowMs)
+    return { ...repaired, losses: losses.unacknowledged }
   }
 
   /** Checks every file in the background, unless such a check is running. */

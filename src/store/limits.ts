@@ -293,3 +293,5 @@ export const COOLDOWNS_REBUILT_MAX = 1_000_000
 export const LOSSES_MAX = 1_000
 /** Of them, those that /health tells. */
 export const LOSSES_TOLD_MAX = 10
+/** The header of a segment of the log is shorter. */
+export const LOG_HEADER_BYTES_MAX = 4_096

@@ -1,7 +1,7 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
 import type { ChildProcess } from 'node:child_process'
-import { mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
@@ -11,9 +11,12 @@ import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { DiskSpace, requireSpace } from './data-folder/disk-space.ts'
-import { claimFolder } from './data-folder/folder-info.ts'
+import { claimFolder, writeFolderInfo } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
 import { Losses } from './data-folder/losses.ts'
+import { findLostInfo } from './data-folder/lost-info.ts'
+import { checkPaths } from './data-folder/odd-paths.ts'
+import { isV1 } from './data-folder/older-versions.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
 import { StoreError, unavailable } from './errors.ts'
 import type { EventRetention } from './events/event-retention.ts'
@@ -27,7 +30,7 @@ import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
 import type { CommitLog, LogDamage, SegmentInfo } from './log/types.ts'
 import { recordKept, toLoss } from './log-losses.ts'
-import { logFolder, stagedCopyFolder } from './paths.ts'
+import { folderInfoPath, logFolder, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
 import { EventFlushes } from './recorded-events.ts'
@@ -121,6 +124,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const cooldownKeptMs = Math.max(options.cooldownMs ?? 0, limits.COOLDOWNS_RECOVERED_MS_MIN)
   const { labelsDelayMs = 0 } = options
   const now = (): number => Math.floor(clock.now())
+  checkPaths(dataDir)
+  await restoreFolderInfo(dataDir, now(), log)
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
     ...{ dataDir, logId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
@@ -155,6 +160,15 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     await client.close()
     throw error instanceof LogError ? unavailable(`the log cannot be opened: ${error.message}`) : error
   }
+}
+
+/** Where store.json is missing from a folder that is not new, it is made anew: without its identity the log is one of strangers. */
+async function restoreFolderInfo(dataDir: string, nowMs: number, log: StoreLog): Promise<void> {
+  if (existsSync(folderInfoPath(dataDir)) || isV1(dataDir)) return
+  const info = await findLostInfo(dataDir, nowMs)
+  if (info === null) return
+  writeFolderInfo(dataDir, info)
+  log.warn({ logId: info.logId }, 'store.json was gone; it was made anew from what else the folder has')
 }
 
 /** What was lost before, the lake process's start included. A list that cannot be read or written does not keep a server from starting. */
@@ -299,8 +313,8 @@ class DurableStore implements Store {
   /** Bound, because it is passed on to readers that meet damaged files. */
   readonly checkLake = (): void => this.#maintenance.check()
 
-  repairLake(): Promise<LakeRepair> {
-    return this.#maintenance.repair()
+  repairLake({ acknowledges = true } = {}): Promise<LakeRepair> {
+    return this.#maintenance.repair(acknowledges)
   }
 
   retireLake(): Promise<{ files: number }> {

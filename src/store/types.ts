@@ -76,11 +76,11 @@ export interface LakeRepair {
   filesChecked: number
   /** Quarantined files that are valid again. */
   restored: readonly string[]
-  /** Files whose loss this repair has acknowledged. */
+  /** Files whose loss nobody had acknowledged before. */
   lost: readonly SetAsideFile[]
-  /** Recorded events whose loss this repair has acknowledged. */
+  /** Recorded events whose loss nobody had acknowledged before. */
   eventsLost: number
-  /** What else was lost, and is acknowledged by this repair. */
+  /** What else was lost, and that nobody had acknowledged before. */
   losses: readonly Loss[]
 }
 
@@ -249,8 +249,8 @@ export interface Store {
   compactLake(): Promise<{ merged: number; removed: number }>
   /** Checks the files in the background and quarantines damaged ones. Only one check runs at a time. */
   checkLake(): void
-  /** Reads every file of the lake, quarantines damaged ones, restores valid ones, and acknowledges losses. */
-  repairLake(): Promise<LakeRepair>
+  /** Reads every file of the lake, quarantines damaged ones, restores valid ones, and acknowledges losses unless told otherwise. */
+  repairLake(options?: { acknowledges?: boolean }): Promise<LakeRepair>
   /** Expires dates although the clock has jumped: the operator has confirmed the clock. */
   retireLake(): Promise<{ files: number }>
   /**

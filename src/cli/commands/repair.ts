@@ -57,23 +57,33 @@ async function repair(values: Values, terminal: Terminal, dataDir: string): Prom
   }
 }
 
-function repairText(repaired: LakeRepair, dataDir: string): string {
-  const { filesChecked, restored, lost, eventsLost, losses } = repaired
+/** A line for each thing that is lost, and their sum. */
+export function lossLines({
+  restored,
+  lost,
+  eventsLost,
+  losses,
+}: Omit<LakeRepair, 'filesChecked'>): string[] {
   const rows = lost.reduce((sum, file) => sum + file.rowsLost, 0)
   const sums = [
     ...(lost.length > 0 ? [`${counted(rows, 'row')} of ${counted(lost.length, 'file')}`] : []),
     ...(eventsLost > 0 ? [counted(eventsLost, 'recorded event')] : []),
-    ...(losses.length > 0 ? [`${counted(losses.length, 'thing')} told above`] : []),
+    ...(losses.length > 0 ? ['what is told above'] : []),
   ]
   return [
-    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
     ...restored.map((path) => `${path}: whole again`),
     ...lost.map(({ path, reason, rowsLost }) => `${path}: ${reason}; ${counted(rowsLost, 'row')} lost`),
     ...losses.map(({ sentence }) => sentence),
     sums.length === 0 ? 'nothing is lost' : `lost: ${sums.join(', ')}`,
+  ]
+}
+
+const repairText = ({ filesChecked, ...repaired }: LakeRepair, dataDir: string): string =>
+  [
+    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
+    ...lossLines(repaired),
     '',
   ].join('\n')
-}
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
   const asked = dataDirOf(values, terminal)
@@ -96,8 +106,9 @@ export const lakeRepairCommand: Command = {
   options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
   notes: [
     'A file that is gone or damaged was set aside: put it back from a copy (to its place below lake/.files) before this, and',
-    'it is taken back. What stays lost is settled: `mintlake lake verify` names it as a note from then on. Where a server',
-    'has the folder it is asked at --url, with MINTLAKE_ADMIN_KEY.',
+    'it is taken back. What stays lost is told, and settled: this is how an operator acknowledges every loss that /health tells of,',
+    'and `mintlake lake verify` names it as a note from then on. Where a server has the folder it is asked at --url, with',
+    'MINTLAKE_ADMIN_KEY.',
   ],
   run,
 }

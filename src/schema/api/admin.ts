@@ -127,7 +127,10 @@ export const lossSchema = z.object({
   from: z.number().nullable().meta({ description: 'First number or time of what is lost; null: not known' }),
   to: z.number().nullable().meta({ description: 'The last one, included; null: not known' }),
   count: z.number().nullable().meta({ description: 'How many; null: not known' }),
-  file: z.string().nullable().meta({ description: 'Below the data folder, where what is left of it is kept' }),
+  file: z
+    .string()
+    .nullable()
+    .meta({ description: 'Below the data folder, where what is left of it is kept' }),
   foundAtMs: unixMs('When it was found'),
 })
 export const lakeRepairSchema = withExample(
@@ -139,7 +142,9 @@ export const lakeRepairSchema = withExample(
         .array(setAsideFileSchema)
         .meta({ description: 'Files whose loss this repair has acknowledged' }),
       eventsLost: wholeCount('Recorded events whose loss this repair has acknowledged'),
-      losses: z.array(lossSchema).meta({ description: 'What else was lost, and is acknowledged by this repair' }),
+      losses: z
+        .array(lossSchema)
+        .meta({ description: 'What else was lost, and is acknowledged by this repair' }),
     }),
   ),
   { ok: true, data: { filesChecked: 120, restored: [], lost: [], eventsLost: 0, losses: [] } },

@@ -209,7 +209,7 @@ export class Compactor {
       const open = (await listQuarantinedFiles(connection)).filter(
         ({ acknowledgedAtMs }) => acknowledgedAtMs === null,
       )
-      const eventsLost = acknowledges ? await countLostEvents(connection) : 0
+      const eventsLost = await countLostEvents(connection)
       if (acknowledges) {
         await acknowledgeLosses(connection, open, nowMs)
         await acknowledgeLostEvents(connection, nowMs)

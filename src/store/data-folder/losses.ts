@@ -66,7 +66,9 @@ export class Losses {
     const losses = this.unacknowledged
     const more = losses.length + this.#omitted - LOSSES_TOLD_MAX
     return [
-      ...losses.slice(0, LOSSES_TOLD_MAX).map(({ sentence }) => `${sentence}; mintlake lake repair acknowledges it`),
+      ...losses
+        .slice(0, LOSSES_TOLD_MAX)
+        .map(({ sentence }) => `${sentence}; mintlake lake repair acknowledges it`),
       ...(more > 0 ? [`further losses: ${more}; see mintlake lake repair`] : []),
     ]
   }
@@ -101,7 +103,10 @@ export class Losses {
       const losses = this.unacknowledged
       if (losses.length === 0 && this.#omitted === 0) return losses
       const before = { losses: this.#losses, omitted: this.#omitted }
-      this.#losses = this.#losses.map((loss) => ({ ...loss, acknowledgedAtMs: loss.acknowledgedAtMs ?? nowMs }))
+      this.#losses = this.#losses.map((loss) => ({
+        ...loss,
+        acknowledgedAtMs: loss.acknowledgedAtMs ?? nowMs,
+      }))
       this.#omitted = 0
       try {
         await this.#save()

@@ -101,7 +101,10 @@ export async function noteGaps(connection: DuckDBConnection, nowMs: number): Pro
   ]
   const isNumbered = ({ origin }: LakeTable): boolean => origin === 'market' || origin === 'store'
   for (const { name } of LAKE_TABLES.filter(isNumbered)) {
-    const gaps = findGaps(files.filter(({ table }) => table === name), 1)
+    const gaps = findGaps(
+      files.filter(({ table }) => table === name),
+      1,
+    )
     await noteRemoved(connection, name, gaps.at(-1)?.last ?? 0)
   }
   const ofEvents = files.filter(({ table }) => EVENT_TABLE_NAMES.some((name) => name === table))

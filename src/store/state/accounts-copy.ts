@@ -67,7 +67,8 @@ export class AccountsCopy {
       await file.close()
     }
     // Renaming cannot replace a folder.
-    if ((await lstat(path).catch(() => null))?.isDirectory()) await rename(path, `${path}.${Date.now()}.set-aside`)
+    if ((await lstat(path).catch(() => null))?.isDirectory())
+      await rename(path, `${path}.${Date.now()}.set-aside`)
     await rename(temporary, path)
     await syncPath(dirname(path))
     return bytes

@@ -3,7 +3,14 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
-import { createdAtColumn, findLakeTable, identifier, LAKE_TABLES, type LakeTable, REMOVALS } from '../duckdb/sql.ts'
+import {
+  createdAtColumn,
+  findLakeTable,
+  identifier,
+  LAKE_TABLES,
+  type LakeTable,
+  REMOVALS,
+} from '../duckdb/sql.ts'
 import { countDeadLetters } from '../flush/dead-letters.ts'
 import type { Lake } from '../lake/lake.ts'
 import { listAllLiveFiles, listLiveFiles, listQuarantinedFiles } from '../lake/manifest.ts'
@@ -106,7 +113,9 @@ function describeLoss(accounts: ReadAccounts | null): string {
  * not to be numbered again.
  */
 async function skipAccountCommits(state: StoreState, { dataDir, logId }: RebuildOptions): Promise<void> {
-  const tail = await readLog({ folder: logFolder(dataDir), logId, afterLsn: state.lsn }, () => {}).catch(() => null)
+  const tail = await readLog({ folder: logFolder(dataDir), logId, afterLsn: state.lsn }, () => {}).catch(
+    () => null,
+  )
   const isWaiting = tail !== null && tail.commits > 0
   for (const table of [state.agents, state.agentKeys, state.agentEvents]) {
     for (const { lsn, knownAtMs } of table.values()) {
@@ -127,7 +136,10 @@ async function addTotals(
   const quarantined = await listQuarantinedFiles(connection)
   const rows = (await listLiveFiles(connection, table.name)).reduce((sum, file) => sum + file.rows, 0)
   const lost = quarantined.filter((file) => file.table === table.name)
-  const dead = countDeadLetters(dataDir).reduce((sum, each) => sum + (each.table === table.name ? each.rows : 0), 0)
+  const dead = countDeadLetters(dataDir).reduce(
+    (sum, each) => sum + (each.table === table.name ? each.rows : 0),
+    0,
+  )
   state.rowTotals.replace(
     table.name,
     lost.reduce((sum, { rowsLost }) => sum + rowsLost, rows + dead),

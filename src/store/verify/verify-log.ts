@@ -79,7 +79,10 @@ export async function readLogTail(
 }
 
 /** Counts dead letters by table, and reports them: a server wrote rows that do not fit their table. */
-function countDeadRows({ acknowledged, findings }: VerifyContext, dataDir: string): ReadonlyMap<string, number> {
+function countDeadRows(
+  { acknowledged, findings }: VerifyContext,
+  dataDir: string,
+): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   for (const { name, table, rows } of countDeadLetters(dataDir)) {
     counts.set(table, (counts.get(table) ?? 0) + rows)
