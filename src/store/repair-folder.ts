@@ -78,7 +78,7 @@ async function repairFolderInfo(dataDir: string, nowMs: number, done: string[]):
     if (readFolderInfo(dataDir) !== null) return
   } catch (error) {
     if (!isDamagedInfo(dataDir, error)) throw error
-    await setAside(path, nowMs, 'was damaged', done)
+    await setAside(path, nowMs, 'is damaged', done)
   }
   // A folder of format 1 has none yet.
   if (isV1(dataDir)) return
@@ -107,7 +107,7 @@ async function openRepaired(options: StoreOptions, nowMs: number, done: string[]
     return await openStore(options)
   } catch (error) {
     if (!isDamagedState(options.dataDir, error)) throw error
-    await setStateAside(options.dataDir, nowMs, 'did not fit the lake', done)
+    await setStateAside(options.dataDir, nowMs, 'is older than the lake', done)
     return openStore(options)
   }
 }

@@ -164,6 +164,7 @@ async function addAwards(connection: DuckDBConnection, state: StoreState, ledger
   for (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
 }
 
+/** Commits of one millisecond are in the order of their identities, which rise with time. */
 const KNOWN = `epoch_ms(known_at)::DOUBLE AS "knownAtMs", epoch_ms(coalesce(received_at, known_at))::DOUBLE AS "atMs"`
 
 /** Adds the strikes and cooldowns that follow from the submissions. */
@@ -175,7 +176,7 @@ async function addLimits(connection: DuckDBConnection, state: StoreState, lake: 
   const strikes = await queryRows(
     connection,
     `SELECT agent_id AS "agentId", ${KNOWN} FROM (${rejections})
-     WHERE known_at > epoch_ms(${state.knownAtMs - STRIKES_RECOVERED_MS}) ORDER BY known_at DESC LIMIT ${STRIKES_MAX}`,
+     WHERE known_at > epoch_ms(${state.knownAtMs - STRIKES_RECOVERED_MS}) ORDER BY known_at DESC, analysis_id DESC LIMIT ${STRIKES_MAX}`,
     { agentId: 'string', knownAtMs: 'number', atMs: 'number' },
   )
   for (const { knownAtMs, ...strike } of strikes.reverse()) state.strikes.push(knownAtMs, strike)
@@ -183,9 +184,9 @@ async function addLimits(connection: DuckDBConnection, state: StoreState, lake: 
   const starts = await queryRows(
     connection,
     `SELECT agent_id AS "agentId", mint, ${KNOWN}
-     FROM (SELECT agent_id, mint, known_at, received_at FROM (${examples})
-           UNION ALL SELECT agent_id, mint, known_at, received_at FROM (${rejections}))
-     WHERE known_at > epoch_ms(${sinceMs}) ORDER BY known_at DESC LIMIT ${COOLDOWNS_REBUILT_MAX}`,
+     FROM (SELECT analysis_id, agent_id, mint, known_at, received_at FROM (${examples})
+           UNION ALL SELECT analysis_id, agent_id, mint, known_at, received_at FROM (${rejections}))
+     WHERE known_at > epoch_ms(${sinceMs}) ORDER BY known_at DESC, analysis_id DESC LIMIT ${COOLDOWNS_REBUILT_MAX}`,
     { agentId: 'string', mint: 'string', knownAtMs: 'number', atMs: 'number' },
   )
   for (const { knownAtMs, ...start } of starts.reverse()) state.cooldowns.push(knownAtMs, start)
@@ -197,8 +198,8 @@ async function addCoverage(connection: DuckDBConnection, state: StoreState, exam
   const mints = await queryRows(
     connection,
     `SELECT mint, count(*)::DOUBLE AS count,
-       coalesce(arg_max(sentiment, known_at) FILTER (${isShown}), '') AS "lastSentiment",
-       coalesce(arg_max(score, known_at) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples}) GROUP BY 1`,
+       coalesce(arg_max(sentiment, (known_at, analysis_id)) FILTER (${isShown}), '') AS "lastSentiment",
+       coalesce(arg_max(score, (known_at, analysis_id)) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples}) GROUP BY 1`,
     { mint: 'string', count: 'number', lastSentiment: 'string', lastScore: 'number' },
   )
   for (const { mint, ...total } of mints) state.mintTotals.replace(mint, total)
@@ -206,7 +207,7 @@ async function addCoverage(connection: DuckDBConnection, state: StoreState, exam
     connection,
     `SELECT analysis_id AS "analysisId", mint, sentiment, score, epoch_ms(known_at)::DOUBLE AS "knownAtMs",
        epoch_ms(coalesce(received_at, known_at))::DOUBLE AS "atMs"
-     FROM (${examples}) WHERE NOT ${isShown} ORDER BY known_at DESC LIMIT ${RECENT_LABELS_MAX}`,
+     FROM (${examples}) WHERE NOT ${isShown} ORDER BY known_at DESC, analysis_id DESC LIMIT ${RECENT_LABELS_MAX}`,
     {
       analysisId: 'string',
       mint: 'string',
