@@ -1,8 +1,9 @@
 // The `mintlake` command line: finds the command, runs it and returns its exit code. `serve` is run by scripts/mintlake.mjs.
 import { ConfigError } from '../config/config.ts'
 import { SETTINGS } from '../config/settings.ts'
-import { errorMessage } from '../lib/error-text.ts'
+import { errorFirstLine, errorMessage, systemCode } from '../lib/error-text.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { isReadOnlyError } from '../store/duckdb/database.ts'
 import { StoreError } from '../store/errors.ts'
 import {
   type Command,
@@ -74,8 +75,11 @@ function failure(error: unknown): { message: string; code: number } {
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }
+  if (isReadOnlyError(error))
+    return { message: `the disk is read-only: nothing can be written (${errorFirstLine(error)})`, code: EXIT.failed }
   if (error instanceof ServiceError || error instanceof StoreError || error instanceof Failure)
     return { message, code: EXIT.failed }
+  if (systemCode(error) !== '') return { message, code: EXIT.failed }
   return { message: error instanceof Error ? (error.stack ?? message) : message, code: EXIT.failed }
 }
 

@@ -1,12 +1,13 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { makeFolderNow } from '../lib/files.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
@@ -110,7 +111,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 function makeFolder(dataDir: string): string {
   try {
-    mkdirSync(dataDir, { recursive: true })
+    makeFolderNow(resolve(dataDir))
     return realpathSync(dataDir)
   } catch (error) {
     throw unavailable(`the data folder ${dataDir} cannot be used: ${errorMessage(error)}`)

@@ -1,10 +1,10 @@
 // Opens the state database and the lake when a lake process starts: completes what a crash interrupted, imports a folder of
 // format 1, and rebuilds the state from the lake's files where the state database is gone.
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { readJournal } from '../../journal/reader.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { makeFolderNow } from '../../lib/files.ts'
 import { Compactor } from '../compaction/compactor.ts'
 import { Losses } from '../data-folder/losses.ts'
 import { isV1, keepOlderVersionsOut } from '../data-folder/older-versions.ts'
@@ -79,7 +79,7 @@ export async function openLakeStore(context: OpenContext, nowMs: number): Promis
 async function open(context: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
   const { options, failpoint, log, onTrouble } = context
   const { dataDir, provenance } = options
-  mkdirSync(lakeFolder(dataDir), { recursive: true })
+  makeFolderNow(lakeFolder(dataDir))
   const database = await openDatabase(dataDir)
   const isNew = !(await hasState(database, options))
   const lake = await openLake(database, { dataDir, failpoint, log, onTrouble })

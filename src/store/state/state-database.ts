@@ -1,8 +1,9 @@
 // Loads the state from `state.duckdb` and saves its changes in the transaction of a flush. Entries are JSON in a narrow table, or many
 // together in a chunk: they are only read as a whole, at a start.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { makeFolderNow } from '../../lib/files.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { STATE_CHUNK_ENTRIES } from '../limits.ts'
@@ -121,7 +122,7 @@ async function saveLasting(connection: DuckDBConnection, state: StoreState, spil
       )
   }
   if (lines.length === 0) return
-  mkdirSync(spillDir, { recursive: true })
+  makeFolderNow(spillDir)
   const path = changesPath(spillDir)
   writeFileSync(path, `${lines.join('\n')}\n`)
   try {

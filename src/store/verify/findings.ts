@@ -21,6 +21,12 @@ export class Findings {
     else this.omitted++
   }
 
+  /** What a killed server has left undone is a remark: its next start completes it. */
+  addUnlessKilled({ wasKilled }: { wasKilled: boolean }, table: string, file: string, message: string): void {
+    if (wasKilled) this.notes.push(`${file}: ${message}; the server was killed, and its next start completes this`)
+    else this.add(table, file, message)
+  }
+
   /** A fault whose loss an operator has acknowledged is a remark. */
   addUnless(isAcknowledged: boolean, table: string | null, file: string | null, message: string): void {
     if (isAcknowledged) this.notes.push(`${file ?? table}: ${message}, settled`)

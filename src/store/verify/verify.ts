@@ -27,7 +27,7 @@ import {
   type QuarantinedFile,
 } from '../lake/manifest.ts'
 import { FINDING_CONFIRM_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from '../limits.ts'
-import { lakeFolder, statePath } from '../paths.ts'
+import { lakeFolder, stateLogPath, statePath } from '../paths.ts'
 import { isMissingFileError } from '../query/lake-reader.ts'
 import { type Finding, Findings, pluralize } from './findings.ts'
 import { CATALOG, listCatalogTables, verifyCatalog } from './verify-catalog.ts'
@@ -285,6 +285,8 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
       links,
       findings,
       hasStore,
+      // A server that ends in order leaves no log of its state database.
+      wasKilled: hasStore && existsSync(stateLogPath(options.dataDir)),
       acknowledged: await reportKnownLosses(options, findings),
       catalogWrittenMs,
       startStage,
