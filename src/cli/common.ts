@@ -49,7 +49,9 @@ export const counted = (count: number, noun: string): string => `${count} ${noun
 export function storeLogTo({ stderr }: Terminal): StoreLog {
   const say = (fields: Record<string, unknown>, message: string): void => {
     const textOf = (value: unknown): string =>
-      typeof value === 'object' && value !== null && !(value instanceof Error) ? JSON.stringify(value) : String(value)
+      typeof value === 'object' && value !== null && !(value instanceof Error)
+        ? JSON.stringify(value)
+        : String(value)
     const details = Object.entries(fields).map(([name, value]) => ` ${name}=${textOf(value)}`)
     stderr.write(`mintlake: ${message}${details.join('')}\n`)
   }

@@ -76,7 +76,10 @@ function failure(error: unknown): { message: string; code: number } {
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }
   if (isReadOnlyError(error))
-    return { message: `the disk is read-only: nothing can be written (${errorFirstLine(error)})`, code: EXIT.failed }
+    return {
+      message: `the disk is read-only: nothing can be written (${errorFirstLine(error)})`,
+      code: EXIT.failed,
+    }
   if (error instanceof ServiceError || error instanceof StoreError || error instanceof Failure)
     return { message, code: EXIT.failed }
   if (systemCode(error) !== '') return { message, code: EXIT.failed }

@@ -136,13 +136,13 @@ export function address(...schemes: readonly string[]) {
 /** The origin of a URL with one of these schemes, without a slash at the end; '' for none. */
 export const publicUrl = z.union(
   [
-  z.literal(''),
-  address('http', 'https').transform((text, context) => {
-    const { origin, href } = new URL(text)
-    if (href === `${origin}/`) return origin
-    context.addIssue({ code: 'custom', message: 'must be scheme, host and port alone' })
-    return z.NEVER
-  }),
+    z.literal(''),
+    address('http', 'https').transform((text, context) => {
+      const { origin, href } = new URL(text)
+      if (href === `${origin}/`) return origin
+      context.addIssue({ code: 'custom', message: 'must be scheme, host and port alone' })
+      return z.NEVER
+    }),
   ],
   'must be an address of scheme, host and port alone, such as https://mintlake.example',
 )

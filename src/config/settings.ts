@@ -51,7 +51,12 @@ const RETAIN_DAYS_MAX = 36_500
 export const SETTINGS = {
   port: setting('port', 8080, wholeNumber(0, 65_535), 'Port to listen on; 0 picks a free one'),
   host: setting('host', '127.0.0.1', host, 'Address to listen on'),
-  dataDir: setting('data-dir', './data', z.string().min(1, 'must be a folder'), 'Folder of the database and the lake'),
+  dataDir: setting(
+    'data-dir',
+    './data',
+    z.string().min(1, 'must be a folder'),
+    'Folder of the database and the lake',
+  ),
   feeds: setting(
     'feed',
     'simulator',

@@ -7,8 +7,8 @@ import {
   us_socket_local_port,
 } from 'uWebSockets.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { whyNotListening } from '../lib/why-not-listening.ts'
 import { assert } from '../lib/assert.ts'
+import { whyNotListening } from '../lib/why-not-listening.ts'
 import { Pipeline, type PipelineDeps } from './pipeline.ts'
 import { ReleasableApp } from './releasable-app.ts'
 import { engineRequestOf, type RelayedRequest } from './request/relayed-request.ts'
@@ -167,8 +167,11 @@ function listen(app: TemplatedApp, host: string, port: number, options: number):
     app.listen(host, port, options, (socket) => {
       if (socket) return resolve(socket)
       // The engine does not say why.
-      const fail = (reason: string): void => reject(new Error(`port ${port} on ${host} cannot be used: ${reason}`))
-      whyNotListening(host, port).then((code) => fail(LISTEN_FAULTS[code ?? ''] ?? code ?? 'the engine refused it'))
+      const fail = (reason: string): void =>
+        reject(new Error(`port ${port} on ${host} cannot be used: ${reason}`))
+      whyNotListening(host, port).then((code) =>
+        fail(LISTEN_FAULTS[code ?? ''] ?? code ?? 'the engine refused it'),
+      )
     })
   })
 }

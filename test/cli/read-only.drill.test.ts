@@ -38,7 +38,9 @@ describe.skipIf(!mayMount)('a read-only disk (needs the right to mount one)', ()
     const store = await openTestStore(folder)
     expect(store.recovered.coverage).toMatchObject([{ count: 1 }])
     await store.close()
-    expect(await runCommand(['sql', 'SELECT 1 FROM training', '--data-dir', folder])).toMatchObject({ code: 0 })
+    expect(await runCommand(['sql', 'SELECT 1 FROM training', '--data-dir', folder])).toMatchObject({
+      code: 0,
+    })
   })
 
   it.for([['repair'], ['lake', 'repair'], ['lake', 'catalog'], ['backup', '--out', '/tmp/none']])(

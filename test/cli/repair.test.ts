@@ -1,18 +1,28 @@
 // A data folder of which one file is damaged, in each way, and what is documented to do about it, run as it is written. What comes out
 // is compared with the folder before the damage.
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Row } from '../../src/schema/tables.ts'
 import type { Store } from '../../src/store/types.ts'
 import {
+  submission as accepted,
   closedBar,
   lakeGlob,
   NOON_MS,
   openTestStore,
   readSql,
   removeFolder,
-  submission as accepted,
   temporaryFolder,
   writeOf,
 } from '../store/support.ts'
@@ -40,7 +50,9 @@ beforeAll(async () => {
     ])
   await store.commit(submission('an_1', { agent_id: 'ag_1', mint: 'mint-1' }))
   await store.commit(submission('an_2', { agent_id: 'ag_2', mint: 'mint-1' }))
-  await store.commit([writeOf('rejections', { analysis_id: 'an_3', agent_id: 'ag_3', mint: 'mint-2', outcome: 'rejected' })])
+  await store.commit([
+    writeOf('rejections', { analysis_id: 'an_3', agent_id: 'ag_3', mint: 'mint-2', outcome: 'rejected' }),
+  ])
   store.bars.add(closedBar())
   await store.flushLake()
   // Three files of `training`, of which a merge makes one; the replaced ones stay for readers.
@@ -57,7 +69,11 @@ beforeAll(async () => {
   await store.commit(submission('an_6', { agent_id: 'ag_2', mint: 'mint-1' }))
   whole = temporaryFolder()
   rmSync(whole, { recursive: true })
-  cpSync(folder, whole, { recursive: true, verbatimSymlinks: true, filter: (path) => !path.endsWith('.lock') })
+  cpSync(folder, whole, {
+    recursive: true,
+    verbatimSymlinks: true,
+    filter: (path) => !path.endsWith('.lock'),
+  })
   await store.close()
   removeFolder(folder)
   copyWhole()
@@ -76,10 +92,22 @@ function copyWhole(): void {
 async function readFolder() {
   const store = await openFolder()
   const { reasons } = await store.status()
-  const { agents, agentKeys, agentEvents, xpTotals, coverage, outcomeCounts, strikes, cooldowns, recentLabels } = store.recovered
+  const {
+    agents,
+    agentKeys,
+    agentEvents,
+    xpTotals,
+    coverage,
+    outcomeCounts,
+    strikes,
+    cooldowns,
+    recentLabels,
+  } = store.recovered
   await store.close()
   const rows = async (table: string, columns: string) =>
-    (await readSql(`SELECT ${columns} AS name FROM ${lakeGlob(folder, table)} ORDER BY ALL`)).map(({ name }) => name)
+    (await readSql(`SELECT ${columns} AS name FROM ${lakeGlob(folder, table)} ORDER BY ALL`)).map(
+      ({ name }) => name,
+    )
   return {
     accounts: { agents, agentKeys, agentEvents },
     sums: { xpTotals, coverage, outcomeCounts },
@@ -148,7 +176,8 @@ async function expectAcknowledged(lost: RegExp): Promise<void> {
   expect(verified.code).toBe(0)
 }
 
-const STATE_LOST = /the state database was lost and made anew from the lake and the log; lost: answers that were remembered/
+const STATE_LOST =
+  /the state database was lost and made anew from the lake and the log; lost: answers that were remembered/
 
 describe('a state database that is', () => {
   it.for(['flipped', 'cut', 'emptied', 'a folder'] as const)(
@@ -212,51 +241,63 @@ describe('a state database that is', () => {
 })
 
 describe('a copy of the accounts that is', () => {
-  it.for(['flipped', 'deleted'] as const)('%s costs accounts only where the state is lost too, which is told', {
-    tags: 'drill',
-    timeout: 60_000,
-  }, async (how) => {
-    copyWhole()
-    damage(how, 'accounts.log')
-    expect((await readFolder()).accounts).toEqual(before.accounts)
-    damage('cut', 'state.duckdb')
-    damage(how, 'accounts.log')
-    expect((await repair()).out).toMatch(/lost: (agents, keys|\d+ entr(y|ies) of agents)/)
-    expect((await readFolder()).sums).toEqual(before.sums)
-    removeFolder(folder)
-  })
+  it.for(['flipped', 'deleted'] as const)(
+    '%s costs accounts only where the state is lost too, which is told',
+    {
+      tags: 'drill',
+      timeout: 60_000,
+    },
+    async (how) => {
+      copyWhole()
+      damage(how, 'accounts.log')
+      expect((await readFolder()).accounts).toEqual(before.accounts)
+      damage('cut', 'state.duckdb')
+      damage(how, 'accounts.log')
+      expect((await repair()).out).toMatch(/lost: (agents, keys|\d+ entr(y|ies) of agents)/)
+      expect((await readFolder()).sums).toEqual(before.sums)
+      removeFolder(folder)
+    },
+  )
 })
 
 describe('a description of the folder (store.json) that is', () => {
-  it.for(['flipped', 'cut', 'emptied', 'a folder', 'deleted'] as const)('%s is found again, and nothing is lost', {
-    tags: 'drill',
-    timeout: 60_000,
-  }, async (how) => {
-    copyWhole()
-    const content = readFileSync(join(folder, 'store.json'), 'utf8')
-    if (how === 'flipped') writeFileSync(join(folder, 'store.json'), content.replace('"logId"', '"logIe"'))
-    else damage(how, 'store.json')
-    if (how !== 'deleted') {
-      expect(await startError()).toContain(`\`mintlake repair --data-dir ${folder}\``)
-      const repaired = await repair()
-      expect(repaired.code, repaired.err).toBe(0)
-      expect(repaired.out).toMatch(/store\.json is (damaged|a folder); it is kept as .*\n.*store\.json was made anew/)
-      expect(repaired.out).toContain('nothing is lost')
-    }
-    expect(await readFolder()).toEqual(before)
-    expect(readFileSync(join(folder, 'store.json'), 'utf8')).toBe(content)
-    // Without the copy, segments of the log name the folder.
-    removeFolder(folder)
-    copyWhole()
-    damage('deleted', 'accounts.log')
-    damage('deleted', 'store.json')
-    expect(await readFolder()).toEqual(before)
-    removeFolder(folder)
-  })
+  it.for(['flipped', 'cut', 'emptied', 'a folder', 'deleted'] as const)(
+    '%s is found again, and nothing is lost',
+    {
+      tags: 'drill',
+      timeout: 60_000,
+    },
+    async (how) => {
+      copyWhole()
+      const content = readFileSync(join(folder, 'store.json'), 'utf8')
+      if (how === 'flipped') writeFileSync(join(folder, 'store.json'), content.replace('"logId"', '"logIe"'))
+      else damage(how, 'store.json')
+      if (how !== 'deleted') {
+        expect(await startError()).toContain(`\`mintlake repair --data-dir ${folder}\``)
+        const repaired = await repair()
+        expect(repaired.code, repaired.err).toBe(0)
+        expect(repaired.out).toMatch(
+          /store\.json is (damaged|a folder); it is kept as .*\n.*store\.json was made anew/,
+        )
+        expect(repaired.out).toContain('nothing is lost')
+      }
+      expect(await readFolder()).toEqual(before)
+      expect(readFileSync(join(folder, 'store.json'), 'utf8')).toBe(content)
+      // Without the copy, segments of the log name the folder.
+      removeFolder(folder)
+      copyWhole()
+      damage('deleted', 'accounts.log')
+      damage('deleted', 'store.json')
+      expect(await readFolder()).toEqual(before)
+      removeFolder(folder)
+    },
+  )
 })
 
 describe('the log', () => {
-  it('that is a file is refused, and the repair tells that commits are lost', { timeout: 60_000 }, async () => {
+  it('that is a file is refused, and the repair tells that commits are lost', {
+    timeout: 60_000,
+  }, async () => {
     copyWhole()
     rmSync(join(folder, 'log'), { recursive: true })
     writeFileSync(join(folder, 'log'), 'not a folder')
@@ -302,7 +343,8 @@ describe('what a start mends by itself:', () => {
       const { reasons, ...after } = await readFolder()
       const { reasons: _, ...expected } = before
       expect(after).toEqual(expected)
-      if (path[0] === 'losses.json') await expectAcknowledged(/the list of losses \(losses\.json\) was damaged/)
+      if (path[0] === 'losses.json')
+        await expectAcknowledged(/the list of losses \(losses\.json\) was damaged/)
       else expect(reasons).toEqual([])
       removeFolder(folder)
     }
@@ -312,7 +354,11 @@ describe('what a start mends by itself:', () => {
 it('a folder that nothing is wrong with is left as it is', async () => {
   copyWhole()
   const repaired = await repair()
-  expect(repaired).toMatchObject({ code: 0, err: '', out: expect.stringMatching(/^the lake in .*\nnothing is lost\na server can start\n$/) })
+  expect(repaired).toMatchObject({
+    code: 0,
+    err: '',
+    out: expect.stringMatching(/^the lake in .*\nnothing is lost\na server can start\n$/),
+  })
   expect(await readFolder()).toEqual(before)
   removeFolder(folder)
 })

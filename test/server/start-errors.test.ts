@@ -3,8 +3,8 @@ import { symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { makeFolder, makeFolderNow } from '../../src/lib/files.ts'
 import { startServer } from '../../src/http/server.ts'
+import { makeFolder, makeFolderNow } from '../../src/lib/files.ts'
 import { openTestStore, removeFolder, temporaryFolder } from '../store/support.ts'
 
 const error = async (work: () => Promise<unknown> | unknown): Promise<string> => {
@@ -20,7 +20,14 @@ it('a data folder in a place that cannot be made is refused, whatever keeps it f
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'file'), '')
   symlinkSync(join(folder, 'nowhere', 'at', 'all'), join(folder, 'link'))
-  const places = ['/proc/none/of/this', '/proc/1/none', '/dev/null/data', join(folder, 'file'), join(folder, 'file', 'data'), join(folder, 'link')]
+  const places = [
+    '/proc/none/of/this',
+    '/proc/1/none',
+    '/dev/null/data',
+    join(folder, 'file'),
+    join(folder, 'file', 'data'),
+    join(folder, 'link'),
+  ]
   for (const place of places) {
     expect(await error(() => openTestStore(place))).toContain(`the data folder ${place} cannot be used: `)
     expect(await error(() => makeFolder(place))).not.toBe('')

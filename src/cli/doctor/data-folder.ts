@@ -61,7 +61,10 @@ export async function checkFolder(dataDir: string, serverUrl: string | null): Pr
       'make a copy: the next start imports it, and 0.1 cannot use it then',
     )
   } catch (error) {
-    return fail(errorMessage(error), 'do as it says, restore a whole backup, or name another folder with --data-dir')
+    return fail(
+      errorMessage(error),
+      'do as it says, restore a whole backup, or name another folder with --data-dir',
+    )
   }
 }
 

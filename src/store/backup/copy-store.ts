@@ -24,6 +24,7 @@ import {
   journalFolder,
   lakeFolder,
   logFolder,
+  lossesPath,
   positionsPath,
   stateLogPath,
   statePath,
@@ -74,7 +75,9 @@ const listMarketFiles = async (dataDir: string): Promise<string[]> => [
 
 /** The other files of a data folder besides the lake, as absolute paths. */
 export async function listServerFiles(dataDir: string): Promise<string[]> {
-  const known = [statePath(dataDir), stateLogPath(dataDir), folderInfoPath(dataDir), positionsPath(dataDir)]
+  const known = [statePath, stateLogPath, folderInfoPath, positionsPath, lossesPath].map((pathOf) =>
+    pathOf(dataDir),
+  )
   return [
     ...(await pathsIn(dataDir)).filter((path) => known.includes(path)),
     ...(await pathsIn(logFolder(dataDir))),

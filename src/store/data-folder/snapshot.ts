@@ -14,6 +14,7 @@ import {
   folderInfoPath,
   journalFolder,
   logFolder,
+  lossesPath,
   positionsPath,
 } from '../paths.ts'
 
@@ -58,6 +59,7 @@ export async function syncFolders(folders: Iterable<string>): Promise<void> {
 async function copyServerFiles(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
   await copyDurably(folderInfoPath(dataDir), folderInfoPath(to))
   await ifPresent(copyDurably(positionsPath(dataDir), positionsPath(to)))
+  await ifPresent(copyDurably(lossesPath(dataDir), lossesPath(to)))
   const dead = deadLetterFolder(dataDir)
   for (const name of existsSync(dead) ? await readdir(dead) : [])
     await copyDurably(join(dead, name), join(deadLetterFolder(to), name))

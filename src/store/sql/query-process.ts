@@ -2,9 +2,9 @@
 // spills into a folder of its own.
 import { writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
-import { makeFolderNow } from '../../lib/files.ts'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { makeFolderNow } from '../../lib/files.ts'
 import { sendToParent } from '../../lib/process/send-to-parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError } from '../errors.ts'

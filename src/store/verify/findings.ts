@@ -23,7 +23,8 @@ export class Findings {
 
   /** What a killed server has left undone is a remark: its next start completes it. */
   addUnlessKilled({ wasKilled }: { wasKilled: boolean }, table: string, file: string, message: string): void {
-    if (wasKilled) this.notes.push(`${file}: ${message}; the server was killed, and its next start completes this`)
+    if (wasKilled)
+      this.notes.push(`${file}: ${message}; the server was killed, and its next start completes this`)
     else this.add(table, file, message)
   }
 
