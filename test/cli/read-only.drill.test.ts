@@ -1,3 +1,4 @@
+// @module-tag drill
 // Commands on a data folder whose disk is mounted read-only: those that read work, the others say why they do not.
 import { execFileSync } from 'node:child_process'
 import { cpSync } from 'node:fs'
