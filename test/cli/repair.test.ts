@@ -329,6 +329,50 @@ describe('the log', () => {
   })
 })
 
+describe('what should be a folder and is a file is moved out of the way, and what it had is told:', () => {
+  it.for([
+    ['journal', 'journal was no folder: recorded events that the lake did not have yet are lost'],
+    ['checkpoints', 'nothing is lost'],
+    ['lake', 'lake was no folder: all of its files are lost'],
+  ])('%s', { tags: 'drill', timeout: 60_000 }, async ([name, told]) => {
+    copyWhole()
+    rmSync(join(folder, name), { recursive: true, force: true })
+    writeFileSync(join(folder, name), 'not a folder')
+    expect(await startError()).toContain(`/${name} is no folder. Stop the server, and \`mintlake repair`)
+    const repaired = await repair()
+    expect(repaired.code, repaired.err).toBe(0)
+    expect(repaired.out).toContain(told)
+    const store = await openFolder()
+    const { agents, xpTotals } = store.recovered
+    await store.close()
+    expect({ agents, xpTotals }).toEqual({ agents: before.accounts.agents, xpTotals: before.sums.xpTotals })
+    removeFolder(folder)
+  })
+})
+
+it('a state and a file of the lake that are damaged at once: the file is set aside, and what it had is told', {
+  tags: 'drill',
+  timeout: 60_000,
+}, async () => {
+  copyWhole()
+  await readFolder()
+  // Live files have a link in the folder of their date.
+  const live = readdirSync(join(folder, 'lake', 'training'), { recursive: true, encoding: 'utf8' })
+  const [name] = live.filter((file) => file.endsWith('.parquet'))
+  const path = join(folder, 'lake', '.files', 'training', name)
+  const bytes = readFileSync(path)
+  bytes[bytes.length >> 1] ^= 0x41
+  writeFileSync(path, bytes)
+  damage('cut', 'state.duckdb')
+  const repaired = await repair()
+  expect(repaired.code, repaired.err).toBe(0)
+  expect(repaired.out).toMatch(/training\/.*: has other content than was written; \d rows? lost/)
+  expect((await readFolder()).accounts).toEqual(before.accounts)
+  expect((await acknowledge()).code).toBe(0)
+  expect(await verify()).toMatchObject({ code: 0 })
+  removeFolder(folder)
+})
+
 describe('what a start mends by itself:', () => {
   it.for([
     ['lake', 'catalog.duckdb'],

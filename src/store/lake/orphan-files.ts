@@ -56,7 +56,6 @@ async function findRowsElsewhere(
   recovered: readonly NewFile[],
   { connection, table, links, listFrom, flushedSeq }: OrphanOptions,
 ): Promise<RowsElsewhere> {
-  // Where the manifest was lost, nothing is deleted because of what it should have said.
   if (listFrom === 'manifest' && orphan.first > flushedSeq) return 'all'
   const rows = (await countRows(links.pathOf(orphan))) ?? 0
   const others = [...(await listLiveFiles(connection, table.name)), ...recovered].filter((other) =>
@@ -95,15 +94,28 @@ async function deleteOrphan(orphan: DataFile, { links, log }: OrphanOptions): Pr
   await removeFile(links.pathOf(orphan))
 }
 
-async function quarantineOrphan(orphan: DataFile, options: OrphanOptions): Promise<void> {
-  const { lakeDir, links, log, listFrom, flushedSeq } = options
+const MOVED = 'moved out of the readers’ sight'
+const NO_OTHER = `a lake file that no list names has rows that no other file has; ${MOVED}`
+
+/** What an orphan is that is neither deleted nor listed. */
+function describeOrphan(orphan: DataFile, elsewhere: RowsElsewhere, options: OrphanOptions): string {
+  if (elsewhere === 'all') return `a lake file that was merged, by all that is known, is on no list; ${MOVED}`
+  const isOfFlush = options.listFrom === 'catalog' && orphan.first > options.flushedSeq
+  return isOfFlush
+    ? `a lake file of a flush that had not ended is written anew from the log; ${MOVED}`
+    : NO_OTHER
+}
+
+async function quarantineOrphan(
+  orphan: DataFile,
+  elsewhere: RowsElsewhere,
+  options: OrphanOptions,
+): Promise<void> {
+  const { lakeDir, links, log } = options
   const path = relativePath(orphan)
   const to = join(SET_ASIDE_FOLDER, path)
-  const isOfFlush = listFrom === 'catalog' && orphan.first > flushedSeq
-  const message = isOfFlush
-    ? 'a lake file of a flush that had not ended is written anew from the log; moved out of the readers’ sight'
-    : 'a lake file that no list names has rows that no other file has; moved out of the readers’ sight'
-  log({ level: 'error', message, fields: { path, to } })
+  const level = elsewhere === 'all' ? 'warn' : 'error'
+  log({ level, message: describeOrphan(orphan, elsewhere, options), fields: { path, to } })
   await moveFile(links.pathOf(orphan), join(lakeDir, to))
 }
 
@@ -119,8 +131,9 @@ export async function recoverOrphans(
     const elsewhere = await findRowsElsewhere(orphan, recovered, options)
     const isToList = isWanted(orphan) && elsewhere === 'none'
     const file = isToList ? await measureOrphan(orphan, options.links) : null
-    if (elsewhere === 'all') await deleteOrphan(orphan, options)
-    else if (file === null) await quarantineOrphan(orphan, options)
+    // The file that has its rows may turn out to be damaged: where the manifest was lost, nothing is deleted.
+    if (elsewhere === 'all' && options.listFrom === 'manifest') await deleteOrphan(orphan, options)
+    else if (file === null) await quarantineOrphan(orphan, elsewhere, options)
     else {
       recovered.push(file)
       const fields = { path: relativePath(file), rows: file.rows }
