@@ -48,7 +48,11 @@ export const counted = (count: number, noun: string): string => `${count} ${noun
 /** Log of a store that a command opens: to standard error, since it is not part of the result. */
 export function storeLogTo({ stderr }: Terminal): StoreLog {
   const say = (fields: Record<string, unknown>, message: string): void => {
-    const details = Object.entries(fields).map(([name, value]) => ` ${name}=${String(value)}`)
+    const textOf = (value: unknown): string =>
+      typeof value === 'object' && value !== null && !(value instanceof Error)
+        ? JSON.stringify(value)
+        : String(value)
+    const details = Object.entries(fields).map(([name, value]) => ` ${name}=${textOf(value)}`)
     stderr.write(`mintlake: ${message}${details.join('')}\n`)
   }
   return { info: () => {}, warn: say, error: say }

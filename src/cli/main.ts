@@ -1,8 +1,9 @@
 // The `mintlake` command line: finds the command, runs it and returns its exit code. `serve` is run by scripts/mintlake.mjs.
 import { ConfigError } from '../config/config.ts'
 import { SETTINGS } from '../config/settings.ts'
-import { errorMessage } from '../lib/error-text.ts'
+import { errorFirstLine, errorMessage, systemCode } from '../lib/error-text.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { isReadOnlyError } from '../store/duckdb/database.ts'
 import { StoreError } from '../store/errors.ts'
 import {
   type Command,
@@ -26,6 +27,7 @@ import { lakeStatusCommand, lakeVerifyCommand } from './commands/lake.ts'
 import { mcpCommand } from './commands/mcp.ts'
 import { OPERATOR_COMMANDS } from './commands/operator.ts'
 import { lakeRepairCommand, lakeRetireCommand } from './commands/repair.ts'
+import { repairCommand } from './commands/repair-folder.ts'
 import { lakeSnapshotCommand } from './commands/snapshot.ts'
 import { sqlCommand } from './commands/sql.ts'
 import { Stopped } from './stop.ts'
@@ -62,6 +64,7 @@ export const COMMANDS: readonly Command[] = [
   lakeRepairCommand,
   lakeRetireCommand,
   clockTrustCommand,
+  repairCommand,
   backupCommand,
   restoreCommand,
   captureCommand,
@@ -76,8 +79,14 @@ function failure(error: unknown): { message: string; code: number } {
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
     return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }
+  if (isReadOnlyError(error))
+    return {
+      message: `the disk is read-only: nothing can be written (${errorFirstLine(error)})`,
+      code: EXIT.failed,
+    }
   if (error instanceof ServiceError || error instanceof StoreError || error instanceof Failure)
     return { message, code: EXIT.failed }
+  if (systemCode(error) !== '') return { message, code: EXIT.failed }
   return { message: error instanceof Error ? (error.stack ?? message) : message, code: EXIT.failed }
 }
 

@@ -37,18 +37,27 @@ export function secret(env: string, description: string): Setting<z.ZodString> {
 /** A number. An empty text is not one, although JavaScript reads it as 0. */
 const number = z.string().trim().min(1, 'must be a number').transform(Number)
 
-export const wholeNumber = (min: number, max: number) => number.pipe(z.number().int().min(min).max(max))
+export const wholeNumber = (min: number, max: number) => {
+  const error = `must be a whole number from ${min} to ${max}`
+  return number.pipe(z.number({ error }).int({ error }).min(min, { error }).max(max, { error }))
+}
 
-const positiveNumber = number.pipe(z.number().positive().max(1e6))
+const POSITIVE_MAX = 1e6
+const positive = { error: `must be a number above 0, and at most ${POSITIVE_MAX}` }
+const positiveNumber = number.pipe(z.number(positive).positive(positive).max(POSITIVE_MAX, positive))
+
+/** One of some words. */
+export const oneOf = <const Words extends readonly string[]>(words: Words) =>
+  z.enum(words, { error: `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}` })
 
 export const flag = z
-  .enum(['true', 'false', '1', '0', ''])
+  .enum(['true', 'false', '1', '0', ''], { error: 'must be true or false' })
   .transform((word) => word !== 'false' && word !== '0')
 
 /** A host name or address. An IPv6 address may stand in brackets, as in a URL. */
 export const host = z
   .string()
-  .min(1)
+  .min(1, 'must be a host name or an address')
   .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
 
 const wordList = z.string().transform((words) =>
@@ -84,7 +93,7 @@ export const hostList = wordList
 export const FEEDS = ['simulator', 'none', 'replay', 'pumpportal', 'solana'] as const
 
 export const feedList = wordList
-  .pipe(z.array(z.enum(FEEDS)).min(1))
+  .pipe(z.array(oneOf(FEEDS)).min(1, `must name one of ${FEEDS.join(', ')}`))
   .refine((feeds) => new Set(feeds).size === feeds.length, 'names a feed twice')
   .refine((feeds) => feeds.length === 1 || !feeds.includes('none'), 'none stands alone')
   .transform((feeds) => feeds.filter((feed) => feed !== 'none'))
@@ -108,7 +117,7 @@ export const columnMapping = wordList.transform((pairs, context) => {
   return columns
 })
 
-export const replaySpeed = z.union([z.literal('max'), positiveNumber], 'must be a number above 0, or max')
+export const replaySpeed = z.union([z.literal('max'), positiveNumber], `${positive.error}, or max`)
 
 /** A moment as Unix ms, or null for ''. An ISO 8601 time without a zone is in UTC. */
 export const moment = z.string().transform((text, context) => {
@@ -124,7 +133,7 @@ export const moment = z.string().transform((text, context) => {
 })
 
 /** A number, or null for ''. */
-export const solPrice = z.union([z.literal('').transform(() => null), positiveNumber])
+export const solPrice = z.union([z.literal('').transform(() => null), positiveNumber], positive)
 
 /** A complete URL with one of the schemes. */
 export function address(...schemes: readonly string[]) {
@@ -134,15 +143,18 @@ export function address(...schemes: readonly string[]) {
 }
 
 /** The origin of a URL with one of these schemes, without a slash at the end; '' for none. */
-export const publicUrl = z.union([
-  z.literal(''),
-  address('http', 'https').transform((text, context) => {
-    const { origin, href } = new URL(text)
-    if (href === `${origin}/`) return origin
-    context.addIssue({ code: 'custom', message: 'must be scheme, host and port alone' })
-    return z.NEVER
-  }),
-])
+export const publicUrl = z.union(
+  [
+    z.literal(''),
+    address('http', 'https').transform((text, context) => {
+      const { origin, href } = new URL(text)
+      if (href === `${origin}/`) return origin
+      context.addIssue({ code: 'custom', message: 'must be scheme, host and port alone' })
+      return z.NEVER
+    }),
+  ],
+  'must be an address of scheme, host and port alone, such as https://mintlake.example',
+)
 
 /** Addresses of endpoints, which may hold keys; empty: none. */
 export const endpointList = (...schemes: readonly string[]) =>

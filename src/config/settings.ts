@@ -40,6 +40,7 @@ import {
   hostList,
   moment,
   networkList,
+  oneOf,
   publicUrl,
   replaySpeed,
   secret,
@@ -54,7 +55,12 @@ const RETAIN_DAYS_MAX = 36_500
 export const SETTINGS = {
   port: setting('port', 8080, wholeNumber(0, 65_535), 'Port to listen on; 0 picks a free one'),
   host: setting('host', '127.0.0.1', host, 'Address to listen on'),
-  dataDir: setting('data-dir', './data', z.string().min(1), 'Folder of the database and the lake'),
+  dataDir: setting(
+    'data-dir',
+    './data',
+    z.string().min(1, 'must be a folder'),
+    'Folder of the database and the lake',
+  ),
   feeds: setting(
     'feed',
     'simulator',
@@ -90,7 +96,7 @@ export const SETTINGS = {
   registration: setting(
     'registration',
     'open',
-    z.enum(['open', 'closed']),
+    oneOf(['open', 'closed']),
     'Whether agents may register themselves: open or closed',
   ),
   submitRate: setting(
@@ -203,7 +209,7 @@ export const SETTINGS = {
   record: setting(
     'record',
     'auto',
-    z.enum(['auto', 'true', 'false']),
+    oneOf(['auto', 'true', 'false']),
     'Whether market events are recorded, for the lake and so that a start goes on with the market; auto: those of real feeds are, simulated ones are not',
   ),
   checkpointIntervalMs: setting(
@@ -245,7 +251,7 @@ export const SETTINGS = {
   role: setting(
     'role',
     'all',
-    z.enum(['all', 'writer', 'reader']),
+    oneOf(['all', 'writer', 'reader']),
     'all: one process; writer: the one that takes events and submissions, for readers on a bus; reader: a replica that answers reads',
   ),
   standby: setting(
@@ -321,7 +327,7 @@ export const SETTINGS = {
   replayTime: setting(
     'replay-time',
     REPLAY_DEFAULTS.time,
-    z.enum(['recorded', 'now']),
+    oneOf(['recorded', 'now']),
     'recorded keeps the trades’ times; now moves them so that the first one happens at the start',
   ),
   pumpportalKey: secret(
@@ -401,7 +407,7 @@ export const SETTINGS = {
   logFormat: setting(
     'log-format',
     'auto',
-    z.enum(['auto', 'text', 'json']),
+    oneOf(['auto', 'text', 'json']),
     'auto: text on a terminal, JSON otherwise',
   ),
   quiet: setting('quiet', 'false', flag, 'true: warnings and errors only'),

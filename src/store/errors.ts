@@ -44,5 +44,9 @@ export class StoreError extends Error {
   }
 }
 
+/** How a message begins to say what to do about a damaged data folder. */
+export const howToRepair = (dataDir: string): string =>
+  `Stop the server, and \`mintlake repair --data-dir ${dataDir}\``
+
 export const unavailable = (message: string, options: StoreErrorOptions = {}): StoreError =>
   new StoreError('unavailable', message, options)

@@ -29,6 +29,10 @@ export interface FlushSchedulerDeps {
   faults: FaultLog
   clock: Clock
   log: StoreLog
+  /** Called with each damaged part of the log that was found. */
+  onDamage(damage: LogDamage): void
+  /** Called when rows were moved to the dead letters. */
+  onDeadRows(): void
 }
 
 export class FlushScheduler {
@@ -54,6 +58,7 @@ export class FlushScheduler {
     this.#deps = deps
     this.#flushedToMs = clock.monotonicMs()
     this.damage = [...commits.recovered.damage]
+    this.damage.forEach(deps.onDamage)
     this.profiles = new ProfileOutbox(client)
     this.barAudit = new BarAudit(log)
     this.bars = new BarOutbox({
@@ -142,7 +147,10 @@ export class FlushScheduler {
     const ask = { nowMs: Math.floor(clock.now()), throughLsn: round.at(-1)?.lastLsn ?? 0 }
     const { bars, damage, deadRows } = await client.ask('flush', ask, FLUSH_TIMEOUT_MS)
     this.#reportDamage(damage)
-    if (deadRows > 0) log.error({ rows: deadRows }, 'rows fit no table of the lake and were set aside')
+    if (deadRows > 0) {
+      log.error({ rows: deadRows }, 'rows fit no table of the lake and were set aside')
+      this.#deps.onDeadRows()
+    }
     const damagedFiles = new Set(damage.map(({ file }) => file))
     for (const { firstLsn } of round) {
       if (damagedFiles.has(segmentName(firstLsn))) await commits.setAside(firstLsn)
@@ -159,6 +167,7 @@ export class FlushScheduler {
         continue
       this.damage.push(found)
       this.#deps.log.error({ ...found }, 'a part of the log is damaged')
+      this.#deps.onDamage(found)
     }
   }
 

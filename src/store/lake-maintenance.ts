@@ -1,5 +1,6 @@
 // Upkeep of the lake, done by the lake process: merges of small files, checks and repairs, expiry of old dates.
 import { type Clock, readClock } from '../lib/clock.ts'
+import type { Losses } from './data-folder/losses.ts'
 import type { FaultLog } from './fault-log.ts'
 import { HOUSEKEEPING_TIMEOUT_MS } from './limits.ts'
 import { PeriodicJob } from './periodic.ts'
@@ -10,6 +11,7 @@ export interface LakeMaintenanceOptions {
   client: LakeClient
   faults: FaultLog
   clock: Clock
+  losses: Losses
   /** How often small files are merged; 0: only on demand. */
   compactEveryMs: number
   /** A date without a new file for this long is merged into one file. */
@@ -39,9 +41,14 @@ export class LakeMaintenance {
     )
   }
 
-  /** Checks every file and acknowledges losses. */
-  repair(): Promise<LakeRepair> {
-    return this.#checkFiles(true)
+  /** Checks every file. @param acknowledges whether the losses count as told from then on */
+  async repair(acknowledges: boolean): Promise<LakeRepair> {
+    const { clock, losses } = this.#options
+    const repaired = await this.#checkFiles(acknowledges)
+    const nowMs = Math.floor(clock.now())
+    if (acknowledges) return { ...repaired, losses: await losses.acknowledge(nowMs) }
+    await losses.load(nowMs)
+    return { ...repaired, losses: losses.unacknowledged }
   }
 
   /** Checks every file in the background, unless such a check is running. */
@@ -66,7 +73,7 @@ export class LakeMaintenance {
     this.#job.stop()
   }
 
-  #checkFiles(settles: boolean): Promise<LakeRepair> {
+  #checkFiles(settles: boolean): Promise<Omit<LakeRepair, 'losses'>> {
     const { client, clock } = this.#options
     const ask = { nowMs: Math.floor(clock.now()), settles }
     return client.ask('repair', ask, HOUSEKEEPING_TIMEOUT_MS)

@@ -298,3 +298,17 @@ export const PROFILES_TIMEOUT_MS = 30_000
 export const SPLIT_BYTES = 1024 * 1024
 
 assert(BARS_FLUSH_ROWS + BARS_BATCH_ROWS <= BARS_HELD_MAX, 'a flush must come before bars are refused')
+
+/** The copy of agents, keys and bans is written anew once more was added to it than it had, and than this. */
+export const ACCOUNTS_GROWTH_BYTES_MIN = 1_048_576
+/** What is collected of it for one write. */
+export const ACCOUNTS_WRITE_BYTES = 262_144
+/** Cooldowns that a state which is made anew takes from the lake: those of the latest submissions. */
+export const COOLDOWNS_REBUILT_MAX = 1_000_000
+
+/** Losses that are told one by one; of further ones the number. Acknowledged ones give way first. */
+export const LOSSES_MAX = 1_000
+/** Of them, those that /health tells. */
+export const LOSSES_TOLD_MAX = 10
+/** The header of a segment of the log is shorter. */
+export const LOG_HEADER_BYTES_MAX = 4_096

@@ -16,6 +16,10 @@ export const checkpointFolder = (dataDir: string): string => join(dataDir, 'chec
 /** The list of the lake's files, and the state as of the last flush. */
 export const statePath = (dataDir: string): string => join(dataDir, 'state.duckdb')
 export const stateLogPath = (dataDir: string): string => `${statePath(dataDir)}.wal`
+/** Agents, keys and bans once more, for a rebuilt state; see state/accounts-copy.ts. */
+export const accountsPath = (dataDir: string): string => join(dataDir, 'accounts.log')
+/** What was lost and that nobody has acknowledged; see data-folder/losses.ts. */
+export const lossesPath = (dataDir: string): string => join(dataDir, 'losses.json')
 /** Format, identity of the log, kinds of data; see data-folder/folder-info.ts. */
 export const folderInfoPath = (dataDir: string): string => join(dataDir, 'store.json')
 /** Rows that fit no table of the lake, as they were committed. */

@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs'
 import type { TableName } from '../schema/tables.ts'
 import type { DiskSpace } from './data-folder/disk-space.ts'
+import type { Losses } from './data-folder/losses.ts'
 import type { FaultLog } from './fault-log.ts'
 import { SET_ASIDE_TOLD_MAX, STATUS_TIMEOUT_MS, UNFLUSHED_BYTES_MAX } from './limits.ts'
 import type { CommitLog, LogDamage } from './log/types.ts'
@@ -24,6 +25,7 @@ export interface StatusSources {
   faults: FaultLog
   bars: BarAudit
   damage: readonly LogDamage[]
+  losses: Losses
   lagMs(): number
   /** Recorded events that the lake does not have. */
   eventsWaiting(): number
@@ -96,17 +98,13 @@ export class StatusReporter {
   }
 
   #reasons(): string[] {
-    const { bars, client, damage, faults } = this.#sources
+    const { bars, client, faults, losses } = this.#sources
     const reasons = this.#reasonsNotWritable()
     if (!client.isRunning) reasons.push(`the lake process does not run: ${client.lastFailure}`)
-    if (damage.length > 0) reasons.push('damage was found in the log; see mintlake lake verify')
-    const { eventsLost, retentionHeld, setAside, stateRebuiltAtMs } = client.trouble
+    const { eventsLost, retentionHeld, setAside } = client.trouble
     reasons.push(...faults.current, ...bars.reasons)
     if (retentionHeld !== null) reasons.push(retentionHeld)
-    if (stateRebuiltAtMs !== null)
-      reasons.push(
-        `the state database was lost and rebuilt from the lake (${new Date(stateRebuiltAtMs).toISOString()}): earlier agents, keys and bans are gone unless state.duckdb is restored from a backup; mintlake lake repair acknowledges this`,
-      )
+    reasons.push(...losses.sentences)
     if (setAside.length > 0)
       reasons.push(`files of the lake that are lost or damaged: ${setAside.length}; see mintlake lake repair`)
     if (eventsLost > 0) reasons.push(`recorded events that are lost: ${eventsLost}; see mintlake lake repair`)

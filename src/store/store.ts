@@ -1,19 +1,24 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
 import type { ChildProcess } from 'node:child_process'
-import { mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ulid } from 'ulid'
 import { assert } from '../lib/assert.ts'
 import { type Clock, readCautiously } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { makeFolderNow } from '../lib/files.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { DiskSpace, requireSpace } from './data-folder/disk-space.ts'
-import { claimFolder } from './data-folder/folder-info.ts'
+import { claimFolder, writeFolderInfo } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
+import { Losses } from './data-folder/losses.ts'
+import { findLostInfo } from './data-folder/lost-info.ts'
+import { checkPaths } from './data-folder/odd-paths.ts'
+import { isV1 } from './data-folder/older-versions.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
 import { StoreError, unavailable } from './errors.ts'
 import type { EventRetention } from './events/event-retention.ts'
@@ -25,8 +30,9 @@ import * as limits from './limits.ts'
 import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
-import type { CommitLog, SegmentInfo } from './log/types.ts'
-import { logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
+import type { CommitLog, LogDamage, SegmentInfo } from './log/types.ts'
+import { recordKept, toLoss } from './log-losses.ts'
+import { folderInfoPath, logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/protocol.ts'
 import { EventFlushes } from './recorded-events.ts'
@@ -108,7 +114,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 function makeFolder(dataDir: string): string {
   try {
-    mkdirSync(dataDir, { recursive: true })
+    makeFolderNow(resolve(dataDir))
     return realpathSync(dataDir)
   } catch (error) {
     throw unavailable(`the data folder ${dataDir} cannot be used: ${errorMessage(error)}`)
@@ -123,6 +129,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const { labelsDelayMs = 0 } = options
   const now = (): number => Math.floor(clock.now())
   const runId = ulid(now())
+  checkPaths(dataDir)
+  await restoreFolderInfo(dataDir, now(), log)
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
     ...{ dataDir, logId, runId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
@@ -150,14 +158,39 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     )
     const recovered = recoverFrom(state, readCautiously(clock).wallMs)
     const { eventNo } = saved
+    const losses = await openLosses(dataDir, now(), log)
     const ids = { logId, runId }
-    return new DurableStore({ options, ...ids, client, commits, lock, space, unflushed, recovered, eventNo })
+    const parts = { options, ...ids, client, commits, lock, space, unflushed, recovered, eventNo, losses }
+    return new DurableStore(parts)
   } catch (error) {
     space.close()
     await client.close()
     throw error instanceof LogError ? unavailable(`the log cannot be opened: ${error.message}`) : error
   }
 }
+
+/** Where store.json is missing from a folder that is not new, it is made anew: without its identity the log is one of strangers. */
+async function restoreFolderInfo(dataDir: string, nowMs: number, log: StoreLog): Promise<void> {
+  if (existsSync(folderInfoPath(dataDir)) || isV1(dataDir)) return
+  const info = await findLostInfo(dataDir, nowMs)
+  if (info === null) return
+  writeFolderInfo(dataDir, info)
+  log.warn({ logId: info.logId }, 'store.json was gone; it was made anew from what else the folder has')
+}
+
+/** What was lost before, the lake process's start included. A list that cannot be read or written does not keep a server from starting. */
+async function openLosses(dataDir: string, nowMs: number, log: StoreLog): Promise<Losses> {
+  const losses = new Losses(dataDir)
+  try {
+    await losses.load(nowMs)
+    await recordKept(losses, dataDir, nowMs)
+  } catch (error) {
+    log.error({ error: errorMessage(error) }, NOT_NOTED)
+  }
+  return losses
+}
+
+const NOT_NOTED = 'what was lost could not be read or noted (losses.json); a restart may forget it'
 
 /** What the start does with each commit of the log. A function of its own, so that no closure of the store keeps the state. */
 function applyTo(state: StoreState, unflushed: UnflushedRows): Visit {
@@ -184,6 +217,7 @@ interface StoreParts {
   recovered: Recovered
   /** The last recorded event that the lake has. */
   eventNo: number
+  losses: Losses
 }
 
 class DurableStore implements Store {
@@ -204,7 +238,7 @@ class DurableStore implements Store {
   #closed: Promise<void> | null = null
 
   constructor(parts: StoreParts) {
-    const { client, commits, eventNo, options, recovered, space, unflushed } = parts
+    const { client, commits, eventNo, losses, options, recovered, space, unflushed } = parts
     const {
       clock,
       dataDir,
@@ -223,14 +257,21 @@ class DurableStore implements Store {
       readLake: (query) =>
         client.askPatiently('list', { query, nowMs: Math.floor(clock.now()) }, limits.LOOKUP_TIMEOUT_MS),
     })
-    this.#flushes = new FlushScheduler({ client, commits, unflushed, faults, clock, log }, lakeFlushMs)
+    const nowMs = () => Math.floor(clock.now())
+    const note = (noting: Promise<void>): void =>
+      void noting.catch((error: unknown) => log.error({ error: errorMessage(error) }, NOT_NOTED))
+    const onDamage = (damage: LogDamage) => note(losses.record(toLoss(damage), nowMs()))
+    const onDeadRows = () => note(recordKept(losses, dataDir, nowMs()))
+    const flushing = { client, commits, unflushed, faults, clock, log, onDamage, onDeadRows }
+    this.#flushes = new FlushScheduler(flushing, lakeFlushMs)
     this.events = new EventFlushes({ client, faults, clock, log, everyMs: lakeFlushMs }, eventNo)
-    this.#maintenance = new LakeMaintenance({ client, faults, clock, quietMs, compactEveryMs: lakeTidyMs })
+    const upkeep = { client, faults, clock, losses, quietMs, compactEveryMs: lakeTidyMs }
+    this.#maintenance = new LakeMaintenance(upkeep)
     const { barAudit, bars, caughtUp, damage, profiles } = this.#flushes
     const lagMs = () => this.#flushes.lagMs
     const eventsWaiting = () => this.events.waiting
     this.#status = new StatusReporter({
-      ...{ dataDir, client, commits, space, unflushed, faults, damage, lagMs, eventsWaiting },
+      ...{ dataDir, client, commits, space, unflushed, faults, damage, losses, lagMs, eventsWaiting },
       bars: barAudit,
     })
     this.folderId = parts.logId
@@ -287,8 +328,8 @@ class DurableStore implements Store {
   /** Bound, because it is passed on to readers that meet damaged files. */
   readonly checkLake = (): void => this.#maintenance.check()
 
-  repairLake(): Promise<LakeRepair> {
-    return this.#maintenance.repair()
+  repairLake({ acknowledges = true } = {}): Promise<LakeRepair> {
+    return this.#maintenance.repair(acknowledges)
   }
 
   retireLake(): Promise<{ files: number }> {

@@ -1,7 +1,7 @@
 // The interfaces of the store, as the rest of the server uses them.
 
 import type { z } from 'zod'
-import type { setAsideFileSchema } from '../schema/api/admin.ts'
+import type { lossSchema, setAsideFileSchema } from '../schema/api/admin.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ClosedBar } from '../schema/bar.ts'
@@ -51,6 +51,9 @@ export interface LakeTableStatus {
 /** A missing or damaged file of the lake that was quarantined. */
 export type SetAsideFile = z.infer<typeof setAsideFileSchema>
 
+/** What a data folder has lost; see data-folder/losses.ts. */
+export type Loss = z.infer<typeof lossSchema>
+
 /** What is wrong with the lake. */
 export interface LakeTrouble {
   setAside: readonly SetAsideFile[]
@@ -58,8 +61,6 @@ export interface LakeTrouble {
   retentionHeld: string | null
   /** Recorded events that are lost, without a repair having acknowledged it. */
   eventsLost: number
-  /** When the lost state was rebuilt from the lake's files, Unix ms; null: it was not, or a repair has acknowledged it. */
-  stateRebuiltAtMs: number | null
 }
 
 /** What is missing of the lake. */
@@ -75,8 +76,12 @@ export interface LakeRepair {
   filesChecked: number
   /** Quarantined files that are valid again. */
   restored: readonly string[]
-  /** Files whose loss this repair has acknowledged. */
+  /** Files whose loss nobody had acknowledged before. */
   lost: readonly SetAsideFile[]
+  /** Recorded events whose loss nobody had acknowledged before. */
+  eventsLost: number
+  /** What else was lost, and that nobody had acknowledged before. */
+  losses: readonly Loss[]
 }
 
 /** A file of the lake, for readers that fetch it from the server. */
@@ -255,8 +260,8 @@ export interface Store {
   compactLake(): Promise<{ merged: number; removed: number }>
   /** Checks the files in the background and quarantines damaged ones. Only one check runs at a time. */
   checkLake(): void
-  /** Reads every file of the lake, quarantines damaged ones, restores valid ones, and acknowledges losses. */
-  repairLake(): Promise<LakeRepair>
+  /** Reads every file of the lake, quarantines damaged ones, restores valid ones, and acknowledges losses unless told otherwise. */
+  repairLake(options?: { acknowledges?: boolean }): Promise<LakeRepair>
   /** Expires dates although the clock has jumped: the operator has confirmed the clock. */
   retireLake(): Promise<{ files: number }>
   /**

@@ -184,8 +184,8 @@ describe('the value of a setting', () => {
     ['--role writer --bus nats://a --bus-user a --bus-credentials f', 'a process is one user'],
     ['--role writer --bus nats://a --record false', 'readers have no market'],
     ['--role writer --bus nats://a --bus-name a.b', 'must have 1 to 32 letters'],
-    ['--birdeye-rate 101', 'Too big: expected number to be <=100'],
-    ['--birdeye-rate 0', 'Too small: expected number to be >=1'],
+    ['--birdeye-rate 101', 'must be a whole number from 1 to 100'],
+    ['--birdeye-rate 0', 'must be a whole number from 1 to 100'],
   ])('is refused with the reason: %s', (line, reason) => {
     expect(errorOf(words(line))).toContain(reason)
   })
@@ -200,5 +200,30 @@ describe('the value of a setting', () => {
     expect(shown).toMatchObject({ busPassword: 'set', adminKey: 'set', feedKey: 'not set', busKey: '' })
     expect(JSON.stringify(shown)).not.toContain('secret')
     expect(errorOf(words('--pumpportal-url https://user:pass@a/b?api-key=secret'))).not.toMatch(/secret|pass/)
+  })
+})
+
+describe('a value that a setting does not take', () => {
+  const BAD = ['', ' ', 'x', '-1', '1.5', '1e99', 'NaN', '99999999999999999', 'http://', '%', ',', 'a=b,c']
+  const settings = Object.entries(SETTINGS).filter(([, { flag }]) => flag !== null)
+
+  test.each(settings)('%s is refused in our words', (_, { flag }) => {
+    for (const value of BAD) {
+      const message = errorOf([`--${flag}=${value}`]) ?? ''
+      expect(message).not.toMatch(/invalid input|invalid option|too (big|small)|expected|received/i)
+      if (message.includes('is not valid'))
+        expect(message).toMatch(/ is not valid: (must|every|names|none|there|"|may)/)
+    }
+  })
+
+  test.each([
+    ['--port=70000', '--port: "70000" is not valid: must be a whole number from 0 to 65535'],
+    ['--port=x', '--port: "x" is not valid: must be a whole number from 0 to 65535'],
+    ['--feed=solana', '--feed: "solana" is not valid: must be simulator, none, replay or pumpportal'],
+    ['--mixed=maybe', '--mixed: "maybe" is not valid: must be true or false'],
+    ['--registration=shut', '--registration: "shut" is not valid: must be open or closed'],
+    ['--host=', '--host: "" is not valid: must be a host name or an address'],
+  ])('%s', (args, message) => {
+    expect(errorOf([args])).toBe(message)
   })
 })

@@ -63,7 +63,7 @@ it('damage within the log and the commits lost there are reported in /health, an
     writeFileSync(killed.segment, bytes)
     expect(await startAgain(killed)).toMatchObject({
       found: [404, 200, 200],
-      reasons: [expect.stringContaining('damage was found in the log')],
+      reasons: [expect.stringContaining('the log is damaged: ')],
       store: { log: { damage: 1 } },
     })
     expect(readdirSync(join(killed.folder, 'log')).some((name) => name.endsWith('.damaged'))).toBe(true)

@@ -1,9 +1,10 @@
 // `backup`: a copy of the whole store, of a running server or of a stopped one. `restore`: a data folder from such a copy.
-import { existsSync, mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { z } from 'zod'
 import { errorMessage } from '../../lib/error-text.ts'
+import { makeFolderNow } from '../../lib/files.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import {
@@ -66,7 +67,7 @@ async function stage(values: Values, terminal: Terminal, dataDir: string): Promi
 /** One backup of a data folder at a time. Returns what ends its turn. */
 function takeTurn(dataDir: string): () => void {
   const folder = stagingFolder(dataDir)
-  mkdirSync(folder, { recursive: true })
+  makeFolderNow(folder)
   try {
     return lockFolder(folder).release
   } catch (error) {

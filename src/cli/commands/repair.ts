@@ -1,6 +1,7 @@
 // `lake repair`, on the folder itself or through the server that has it open. `lake retire`.
 import { existsSync, realpathSync } from 'node:fs'
 import { z } from 'zod'
+import { lossSchema } from '../../schema/api/admin.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { lakeFolder } from '../../store/paths.ts'
 import { openStore } from '../../store/store.ts'
@@ -26,6 +27,8 @@ const repairSchema = z.object({
       sinceMs: z.number(),
     }),
   ),
+  eventsLost: z.number(),
+  losses: z.array(lossSchema),
 }) satisfies z.ZodType<LakeRepair>
 
 const retiredSchema = z.object({ files: z.number() })
@@ -54,18 +57,33 @@ async function repair(values: Values, terminal: Terminal, dataDir: string): Prom
   }
 }
 
-function repairText({ filesChecked, restored, lost }: LakeRepair, dataDir: string): string {
+/** A line for each thing that is lost, and their sum. */
+export function lossLines({
+  restored,
+  lost,
+  eventsLost,
+  losses,
+}: Omit<LakeRepair, 'filesChecked'>): string[] {
   const rows = lost.reduce((sum, file) => sum + file.rowsLost, 0)
+  const sums = [
+    ...(lost.length > 0 ? [`${counted(rows, 'row')} of ${counted(lost.length, 'file')}`] : []),
+    ...(eventsLost > 0 ? [counted(eventsLost, 'recorded event')] : []),
+    ...(losses.length > 0 ? ['what is told above'] : []),
+  ]
   return [
-    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
     ...restored.map((path) => `${path}: whole again`),
     ...lost.map(({ path, reason, rowsLost }) => `${path}: ${reason}; ${counted(rowsLost, 'row')} lost`),
-    lost.length === 0
-      ? 'nothing is lost'
-      : `lost: ${counted(rows, 'row')} of ${counted(lost.length, 'file')}`,
+    ...losses.map(({ sentence }) => sentence),
+    sums.length === 0 ? 'nothing is lost' : `lost: ${sums.join(', ')}`,
+  ]
+}
+
+const repairText = ({ filesChecked, ...repaired }: LakeRepair, dataDir: string): string =>
+  [
+    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
+    ...lossLines(repaired),
     '',
   ].join('\n')
-}
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
   const asked = dataDirOf(values, terminal)
@@ -88,8 +106,9 @@ export const lakeRepairCommand: Command = {
   options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
   notes: [
     'A file that is gone or damaged was set aside: put it back from a copy (to its place below lake/.files) before this, and',
-    'it is taken back. What stays lost is settled: `mintlake lake verify` names it as a note from then on. Where a server',
-    'has the folder it is asked at --url, with MINTLAKE_ADMIN_KEY.',
+    'it is taken back. What stays lost is told, and settled: this is how an operator acknowledges every loss that /health tells of,',
+    'and `mintlake lake verify` names it as a note from then on. Where a server has the folder it is asked at --url, with',
+    'MINTLAKE_ADMIN_KEY.',
   ],
   run,
 }

@@ -8,7 +8,10 @@ import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { checkFinished } from '../../store/backup/note.ts'
 import { readFolderInfo } from '../../store/data-folder/folder-info.ts'
 import { findLockHolder } from '../../store/data-folder/folder-lock.ts'
+import { Losses } from '../../store/data-folder/losses.ts'
+import { checkPaths } from '../../store/data-folder/odd-paths.ts'
 import { isV1 } from '../../store/data-folder/older-versions.ts'
+import { damagedState, readWholeState } from '../../store/duckdb/damaged-state.ts'
 import { stagedCopyFolder, stagingFolder } from '../../store/paths.ts'
 import { DISK_FREE_MB_USUAL, SYNC_MS_USUAL, SYNCS_MEASURED } from '../limits.ts'
 import { type CheckResult, fail, ok, warn } from './check.ts'
@@ -23,7 +26,7 @@ function existingFolder(path: string): string {
 }
 
 /** @param serverUrl of a server that answers on this machine, or null. */
-export function checkFolder(dataDir: string, serverUrl: string | null): CheckResult {
+export async function checkFolder(dataDir: string, serverUrl: string | null): Promise<CheckResult> {
   if (serverUrl !== null && (!existsSync(dataDir) || findLockHolder(dataDir) === null))
     return warn(
       `${serverUrl} answers, but no server uses ${dataDir}: these checks are about another folder than the server's`,
@@ -32,6 +35,7 @@ export function checkFolder(dataDir: string, serverUrl: string | null): CheckRes
   if (!existsSync(dataDir)) return ok(`${dataDir} is made at the first start`)
   try {
     checkFinished(dataDir)
+    checkPaths(dataDir)
     const info = readFolderInfo(dataDir)
     const holder = findLockHolder(dataDir)
     if (
@@ -44,6 +48,12 @@ export function checkFolder(dataDir: string, serverUrl: string | null): CheckRes
         'remove it, or make a backup',
       )
     if (holder !== null) return ok(`${dataDir} is in use by process ${holder}`)
+    const fault = await readWholeState(dataDir)
+    if (fault !== null) throw damagedState(dataDir, fault)
+    const losses = new Losses(dataDir)
+    await losses.load(Date.now())
+    const [loss] = losses.sentences
+    if (loss !== undefined) return warn(loss, 'see src/store/README.md, what happens when')
     if (info !== null) return ok(`${dataDir} has a store of format ${info.format}, which nobody uses now`)
     if (!isV1(dataDir)) return ok(`${dataDir} has no store yet`)
     return warn(
@@ -51,7 +61,10 @@ export function checkFolder(dataDir: string, serverUrl: string | null): CheckRes
       'make a copy: the next start imports it, and 0.1 cannot use it then',
     )
   } catch (error) {
-    return fail(errorMessage(error), 'restore it from a backup, or name another folder with --data-dir')
+    return fail(
+      errorMessage(error),
+      'do as it says, restore a whole backup, or name another folder with --data-dir',
+    )
   }
 }
 

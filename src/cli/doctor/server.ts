@@ -1,8 +1,7 @@
 // The port, and the server that answers there.
-import { createServer } from 'node:net'
 import { z } from 'zod'
-import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { whyNotListening } from '../../lib/why-not-listening.ts'
 import { Failure } from '../command.ts'
 import { HEALTH_TIMEOUT_MS } from '../limits.ts'
 import { askServer } from '../server-client.ts'
@@ -28,21 +27,13 @@ export async function askHealth(url: string): Promise<ServerHealth | string> {
   }
 }
 
-/** The code of the error with which listening fails; null: the port is free. */
-const tryListen = (host: string, port: number): Promise<string | null> =>
-  new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', (error) => resolve(systemCode(error) || errorMessage(error)))
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)))
-  })
-
 export async function checkPort(
   host: string,
   port: number,
   health: ServerHealth | string,
 ): Promise<CheckResult> {
   const place = `port ${port} on ${host}`
-  const code = await tryListen(host, port)
+  const code = await whyNotListening(host, port)
   if (code === null) return ok(`${place} is free`)
   if (code === 'EADDRINUSE' && typeof health !== 'string') return ok(`${place}: a Mintlake server answers`)
   if (code === 'EADDRINUSE')

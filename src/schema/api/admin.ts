@@ -119,6 +119,20 @@ export const setAsideFileSchema = z.object({
   rowsLost: wholeCount('Its rows that no other file has'),
   sinceMs: unixMs('When it was found'),
 })
+/** What a data folder has lost. */
+export const lossSchema = z.object({
+  kind: z.string().meta({ description: 'What lost it: log, state, journal, bars, folder …' }),
+  sentence: z.string().meta({ description: 'What is lost, in words' }),
+  table: z.string().nullable().meta({ description: 'Of the lake; null: of none, or of several' }),
+  from: z.number().nullable().meta({ description: 'First number or time of what is lost; null: not known' }),
+  to: z.number().nullable().meta({ description: 'The last one, included; null: not known' }),
+  count: z.number().nullable().meta({ description: 'How many; null: not known' }),
+  file: z
+    .string()
+    .nullable()
+    .meta({ description: 'Below the data folder, where what is left of it is kept' }),
+  foundAtMs: unixMs('When it was found'),
+})
 export const lakeRepairSchema = withExample(
   okData(
     z.object({
@@ -127,9 +141,13 @@ export const lakeRepairSchema = withExample(
       lost: z
         .array(setAsideFileSchema)
         .meta({ description: 'Files whose loss this repair has acknowledged' }),
+      eventsLost: wholeCount('Recorded events whose loss this repair has acknowledged'),
+      losses: z
+        .array(lossSchema)
+        .meta({ description: 'What else was lost, and is acknowledged by this repair' }),
     }),
   ),
-  { ok: true, data: { filesChecked: 120, restored: [], lost: [] } },
+  { ok: true, data: { filesChecked: 120, restored: [], lost: [], eventsLost: 0, losses: [] } },
 )
 export const lakeRetiredSchema = withExample(
   okData(z.object({ files: wholeCount('Files that left the lake') })),

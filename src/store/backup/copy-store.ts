@@ -25,6 +25,7 @@ import {
   journalFolder,
   lakeFolder,
   logFolder,
+  lossesPath,
   positionsPath,
   stateLogPath,
   statePath,
@@ -75,7 +76,9 @@ const listMarketFiles = async (dataDir: string): Promise<string[]> => [
 
 /** The other files of a data folder besides the lake, as absolute paths. */
 export async function listServerFiles(dataDir: string): Promise<string[]> {
-  const known = [statePath, stateLogPath, folderInfoPath, positionsPath, clockPath].map((of) => of(dataDir))
+  const known = [statePath, stateLogPath, folderInfoPath, positionsPath, clockPath, lossesPath].map(
+    (pathOf) => pathOf(dataDir),
+  )
   return [
     ...(await pathsIn(dataDir)).filter((path) => known.includes(path)),
     ...(await pathsIn(logFolder(dataDir))),

@@ -7,7 +7,7 @@ import type { Instant } from '../../lib/clock.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
-import { acknowledgeLostEvents } from '../events/event-position.ts'
+import { acknowledgeLostEvents, countLostEvents } from '../events/event-position.ts'
 import { type EventRetention, listExpiredEvents } from '../events/event-retention.ts'
 import { ClockGuard } from '../lake/clock-guard.ts'
 import { forEachTable, type Lake, toSetAsideFile } from '../lake/lake.ts'
@@ -28,7 +28,6 @@ import { MERGE_DISK_FACTOR, RETAIN_UNASKED_PCT_DEFAULT } from '../limits.ts'
 import { settleMissingBars } from '../market-data/bar-account.ts'
 import { spillFolder } from '../paths.ts'
 import type { CrashPoint, LogLine } from '../process/protocol.ts'
-import { noteStateRebuilt } from '../state/state-database.ts'
 import type { LakeRepair } from '../types.ts'
 import { mergeFiles } from './merge-files.ts'
 import { planMerges } from './merge-plan.ts'
@@ -70,7 +69,7 @@ export class Compactor {
    * Checks the content of every file, quarantines damaged ones and restores those that are whole again.
    * @param acknowledges records the remaining losses as acknowledged
    */
-  repair(nowMs: number, acknowledges: boolean): Promise<LakeRepair> {
+  repair(nowMs: number, acknowledges: boolean): Promise<Omit<LakeRepair, 'losses'>> {
     return this.#rounds(() => this.#repair(nowMs, acknowledges))
   }
 
@@ -231,7 +230,7 @@ export class Compactor {
     if (held !== retentionHeld) this.#lake.publishTrouble({ retentionHeld: held })
   }
 
-  async #repair(nowMs: number, acknowledges: boolean): Promise<LakeRepair> {
+  async #repair(nowMs: number, acknowledges: boolean): Promise<Omit<LakeRepair, 'losses'>> {
     const lake = this.#lake
     const checked = await lake.listLiveFiles()
     await lake.checkFiles(checked, 'content', nowMs)
@@ -240,16 +239,16 @@ export class Compactor {
       const open = (await listQuarantinedFiles(connection)).filter(
         ({ acknowledgedAtMs }) => acknowledgedAtMs === null,
       )
+      const eventsLost = await countLostEvents(connection)
       if (acknowledges) {
         await acknowledgeLosses(connection, open, nowMs)
         await acknowledgeLostEvents(connection, nowMs)
         await settleMissingBars(connection)
-        await noteStateRebuilt(connection, null)
-        lake.publishTrouble({ eventsLost: 0, stateRebuiltAtMs: null })
+        lake.publishTrouble({ eventsLost: 0 })
       }
       lake.markCatalogStale()
       await lake.refreshCatalog(connection, nowMs)
-      return { filesChecked: checked.length, restored, lost: open.map(toSetAsideFile) }
+      return { filesChecked: checked.length, restored, lost: open.map(toSetAsideFile), eventsLost }
     })
   }
 }

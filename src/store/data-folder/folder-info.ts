@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPathNow } from '../../lib/files.ts'
 import { checkFinished } from '../backup/note.ts'
-import { StoreError } from '../errors.ts'
+import { howToRepair, StoreError } from '../errors.ts'
 import { folderInfoPath } from '../paths.ts'
 import type { Provenance } from '../types.ts'
 
@@ -32,24 +32,33 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
+    if (systemCode(error) === 'EISDIR') throw damagedInfo(dataDir)
     throw new StoreError('unavailable', `${path} cannot be read: ${errorMessage(error)}`)
   }
-  const info = tryParse(text)
-  if (info === null)
+  const format = Number(/^\s*\{\s*"format":\s*(\d{1,6})\b/.exec(text)?.[1])
+  if (format > STORE_FORMAT) {
     throw new StoreError(
       'invalid',
-      `${path} is damaged: restore it from a backup of the folder; it is small and never changes`,
-    )
-  if (info.format > STORE_FORMAT) {
-    throw new StoreError(
-      'invalid',
-      `the data folder ${dataDir} has format ${info.format}, which a newer version of Mintlake wrote; this one reads up to ${STORE_FORMAT}`,
+      `the data folder ${dataDir} has format ${format}, which a newer version of Mintlake wrote; this one reads up to ${STORE_FORMAT}`,
     )
   }
+  const info = parseFolderInfo(text)
+  if (info === null) throw damagedInfo(dataDir)
   return info
 }
 
-function tryParse(text: string): FolderInfo | null {
+const damagedInfo = (dataDir: string): StoreError =>
+  new StoreError(
+    'invalid',
+    `${folderInfoPath(dataDir)} is damaged. ${howToRepair(dataDir)} makes it anew from what else the folder has`,
+  )
+
+/** Whether reading `store.json` failed because it is damaged. */
+export const isDamagedInfo = (dataDir: string, error: unknown): boolean =>
+  error instanceof StoreError && error.message === damagedInfo(dataDir).message
+
+/** Null where the text is no description of a folder. */
+export function parseFolderInfo(text: string): FolderInfo | null {
   try {
     return schema.parse(JSON.parse(text))
   } catch {
@@ -58,7 +67,7 @@ function tryParse(text: string): FolderInfo | null {
 }
 
 /** Writes the file durably and atomically. */
-function writeFolderInfo(dataDir: string, info: FolderInfo): void {
+export function writeFolderInfo(dataDir: string, info: FolderInfo): void {
   const path = folderInfoPath(dataDir)
   const temporary = `${path}.tmp`
   writeFileSync(temporary, `${JSON.stringify(info, null, 2)}\n`)

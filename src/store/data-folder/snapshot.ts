@@ -15,6 +15,7 @@ import {
   folderInfoPath,
   journalFolder,
   logFolder,
+  lossesPath,
   positionsPath,
 } from '../paths.ts'
 
@@ -58,7 +59,8 @@ export async function syncFolders(folders: Iterable<string>): Promise<void> {
 /** Copies what the server writes: the description of the folder, and the segments that the lake does not hold. */
 async function copyServerFiles(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
   await copyDurably(folderInfoPath(dataDir), folderInfoPath(to))
-  for (const pathIn of [positionsPath, clockPath]) await ifPresent(copyDurably(pathIn(dataDir), pathIn(to)))
+  for (const pathIn of [positionsPath, clockPath, lossesPath])
+    await ifPresent(copyDurably(pathIn(dataDir), pathIn(to)))
   const dead = deadLetterFolder(dataDir)
   for (const name of existsSync(dead) ? await readdir(dead) : [])
     await copyDurably(join(dead, name), join(deadLetterFolder(to), name))

@@ -1,9 +1,9 @@
 // The state database: the list of the lake's files, the state, and open outcomes. Each kind of work has a connection of
 // its own, so that none waits for another.
-import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs'
+import { rmSync, statfsSync, statSync } from 'node:fs'
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
-import { syncPath } from '../../lib/files.ts'
+import { makeFolderNow, syncPath } from '../../lib/files.ts'
 import { TABLES, type Table } from '../../schema/tables.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
@@ -17,6 +17,7 @@ import {
 } from '../limits.ts'
 import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
+import { explainDamage, isDamage } from './damaged-state.ts'
 import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from './duckdb.ts'
 import { queryRows, type ResultRow } from './query.ts'
 import {
@@ -177,7 +178,7 @@ export async function withAppender(
 /** Creates the folder for spilled data. A file of that name is removed: nothing there outlives a run. */
 function makeSpillFolder(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) rmSync(path)
-  mkdirSync(path, { recursive: true })
+  makeFolderNow(path)
 }
 
 async function createInstance(dataDir: string): Promise<DuckDBInstance> {
@@ -206,6 +207,7 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
     if (isReadOnlyError(error)) return create('READ_ONLY')()
     const message = errorMessage(error)
     const by = describeLockHolder(message)
+    if (isDamage(error)) throw explainDamage(dataDir, error)
     if (by === null) throw unavailable(`the store ${path} cannot be opened: ${message}`)
     throw unavailable(`the data folder ${dataDir} is in use by another process${by}`)
   }

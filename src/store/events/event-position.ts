@@ -76,9 +76,21 @@ export async function insertLostEvents(
   lost: readonly LostEvents[],
   nowMs: number,
 ): Promise<void> {
+  const known = lost.map((each) => ({ ...each, foundAtMs: nowMs, acknowledgedAtMs: null }))
+  await insertKnownLosses(connection, known)
+}
+
+/** Adds lost events with what is known of when they were found and acknowledged. */
+export async function insertKnownLosses(
+  connection: DuckDBConnection,
+  lost: readonly KnownLoss[],
+): Promise<void> {
   if (lost.length === 0) return
   const rows = lost.map(
-    ({ from, to, reason }) => `(${from}, ${to}, ${literal(reason)}, epoch_ms(${nowMs}), NULL)`,
+    ({ from, to, reason, foundAtMs, acknowledgedAtMs }) =>
+      `(${from}, ${to}, ${literal(reason)}, epoch_ms(${foundAtMs}), ${
+        acknowledgedAtMs === null ? 'NULL' : `epoch_ms(${acknowledgedAtMs})`
+      })`,
   )
   await connection.run(`INSERT INTO events_lost VALUES ${rows.join(', ')}`)
 }

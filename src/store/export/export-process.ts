@@ -1,10 +1,10 @@
 // A child process that runs exports, one after another, over the lake's files. Of low priority; it writes only to the folder of
 // the export, and sends chunks only as the server takes them.
 
-import { mkdirSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
+import { makeFolderNow } from '../../lib/files.ts'
 import { sendToParent } from '../../lib/process/send-to-parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError, unavailable } from '../errors.ts'
@@ -184,7 +184,7 @@ async function run(task: ExportTask): Promise<void> {
   current = running
   let end: ExportEnd = 'complete'
   try {
-    mkdirSync(task.folder, { recursive: true })
+    makeFolderNow(task.folder)
     if (task.format === 'arrow') await sendArrow(running)
     else await sendParquet(running)
   } catch (error) {

@@ -1,9 +1,9 @@
 // Moves rows that DuckDB cannot read out of a staged file into the dead-letters folder, so that they do not keep the other rows from
 // the lake. Such a row is a bug of this program, because rows are validated before they are committed.
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { syncPathNow } from '../../lib/files.ts'
+import { makeFolderNow, syncPathNow } from '../../lib/files.ts'
 import { isSystemError } from '../duckdb/database.ts'
 import { deadLetterFolder } from '../paths.ts'
 import type { StagedRows } from './row-splitter.ts'
@@ -50,7 +50,7 @@ export function appendDeadLetters(
   lines: readonly string[],
 ): void {
   const folder = deadLetterFolder(dataDir)
-  mkdirSync(folder, { recursive: true })
+  makeFolderNow(folder)
   const path = join(folder, `${table.name}.${date}.ndjson`)
   const existing = new Set(existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [])
   const added = lines.filter((line) => !existing.has(line))
@@ -72,4 +72,14 @@ export async function moveDeadRows(
   const kept = lines.filter((line) => !dead.has(line))
   writeFileSync(staged.path, kept.length === 0 ? '' : `${kept.join('\n')}\n`)
   return { staged: { ...staged, rows: kept.length }, deadRows: deadLines.length }
+}
+
+/** The files of dead letters, each with its table and rows. */
+export function countDeadLetters(dataDir: string): { name: string; table: string; rows: number }[] {
+  const folder = deadLetterFolder(dataDir)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).map((name) => {
+    const lines = readFileSync(join(folder, name), 'utf8').split('\n')
+    return { name, table: name.split('.', 1)[0], rows: lines.filter((line) => line !== '').length }
+  })
 }

@@ -16,6 +16,7 @@ import type { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { openOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { flushFolder, logFolder } from '../paths.ts'
 import type { CrashPoint, FlushAnswer, LogLine, Requests } from '../process/protocol.ts'
+import { AccountsCopy } from '../state/accounts-copy.ts'
 import type { StateOptions, StoreState } from '../state/state.ts'
 import { loadState, restoreState, saveState } from '../state/state-database.ts'
 import { moveDeadRows } from './dead-letters.ts'
@@ -39,6 +40,7 @@ type FlushAsk = Requests['flush']['ask']
 
 export class Flusher {
   readonly #options: FlushOptions
+  readonly #accounts: AccountsCopy
   /** As of the last flush; null where it must be loaded, because a failed flush may have changed it without saving it. */
   #state: StoreState | null = null
   /** A flush that its caller gave up may still be running: it has the state and the folder of staged rows to itself. */
@@ -46,6 +48,7 @@ export class Flusher {
 
   constructor(options: FlushOptions) {
     this.#options = options
+    this.#accounts = new AccountsCopy(options.dataDir)
   }
 
   /** Can be called again after it has rejected, even where the rows were listed before a later step failed. */
@@ -143,6 +146,7 @@ export class Flusher {
   ): Promise<void> {
     for (const rows of staged.filter(({ table }) => table.name === TABLES.training.name))
       await connection.run(openOutcomesSql(selectStaged(TABLES.training, rows)))
+    await this.#accounts.write(state)
     await saveState(connection, state, join(flushFolder(this.#options.dataDir), 'state'))
     this.#options.failpoint('flush:recorded')
   }

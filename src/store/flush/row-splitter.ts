@@ -1,6 +1,7 @@
 // Splits rows by table and UTC date into files of JSON lines, which DuckDB reads. Holds a bounded number of bytes per file in memory.
-import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
+import { appendFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeFolderNow } from '../../lib/files.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import type { Row } from '../../schema/tables.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
@@ -38,7 +39,7 @@ export class RowSplitter {
   constructor(folder: string) {
     this.#folder = folder
     rmSync(folder, { recursive: true, force: true })
-    mkdirSync(folder, { recursive: true })
+    makeFolderNow(folder)
   }
 
   add(table: LakeTable, row: Row, knownAtMs: number): void {

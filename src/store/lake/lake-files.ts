@@ -1,11 +1,11 @@
 // Names and paths of the lake's files, and operations on whole files. A file is written under a name that no reader's
 // `*.parquet` matches, synced, renamed, and its folder synced: readers see it whole or not at all.
 import { createHash } from 'node:crypto'
-import { createReadStream, mkdirSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { link, lstat, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { systemCode } from '../../lib/error-text.ts'
-import { makeFolder, syncPath } from '../../lib/files.ts'
+import { makeFolder, makeFolderNow, syncPath } from '../../lib/files.ts'
 
 /** Row numbers from `first` to `last`, both inclusive. For tables of the log they are LSNs. */
 export interface SeqRange {
@@ -119,7 +119,7 @@ export interface FolderListing {
 
 /** Lists the files of a table on the disk; creates the table's folder where it is missing. */
 export async function createAndListTableFolder(lakeDir: string, table: string): Promise<FolderListing> {
-  mkdirSync(join(lakeDir, table), { recursive: true })
+  makeFolderNow(join(lakeDir, table))
   return listTableFolder(lakeDir, table)
 }
 

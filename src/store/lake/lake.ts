@@ -3,7 +3,9 @@
 // deleted: their rows are still in the log.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { assert } from '../../lib/assert.ts'
 import type { TableName } from '../../schema/tables.ts'
+import { damagedState } from '../duckdb/damaged-state.ts'
 import { type Database, isFullError, transaction } from '../duckdb/database.ts'
 import { queryRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, type LakeTable, MANIFEST } from '../duckdb/sql.ts'
@@ -16,9 +18,17 @@ import type { LakeFile, LakeTableStatus, LakeTrouble, SetAsideFile } from '../ty
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type CheckDepth, findFaultyFiles } from './file-check.ts'
 import { listPendingTableFiles, toPendingFile, type WriteStep, writePendingFiles } from './file-writer.ts'
-import { type DataFile, fileName, relativePath, removeFile, type SeqRange } from './lake-files.ts'
+import {
+  type DataFile,
+  type FolderListing,
+  fileName,
+  relativePath,
+  removeFile,
+  type SeqRange,
+} from './lake-files.ts'
 import { type Links, openLinks } from './links.ts'
 import { LiveFileReader } from './live-file-reader.ts'
+import { readCatalog } from './lost-list.ts'
 import {
   groupByTable,
   IS_LIVE_SQL,
@@ -34,7 +44,7 @@ import {
   nextSeq,
   type QuarantinedFile,
 } from './manifest.ts'
-import { recoverOrphans } from './orphan-files.ts'
+import { type ListSource, recoverOrphans } from './orphan-files.ts'
 import { Quarantine } from './quarantine.ts'
 
 export interface Flushed {
@@ -102,16 +112,19 @@ async function lastListedSeq(
 }
 
 interface Recovery {
+  /** The last commit whose rows are in listed files. */
   flushedLsn: number
-  isListLost: boolean
+  listFrom: ListSource
 }
 
-/** What the manifest has when a recovery begins. */
-interface Listed {
-  /** The live files of one table. */
+/** A table when a recovery begins. */
+interface FoundTable {
   live: readonly ListedFile[]
-  /** The paths of all files. */
-  known: ReadonlySet<string>
+  listing: FolderListing
+  /** Files that no list names. */
+  orphans: readonly DataFile[]
+  /** The highest row number that was listed. */
+  flushedSeq: number
 }
 
 /** Opens the lake of a data folder. `recover` must be called before it is used. */
@@ -137,7 +150,6 @@ export class Lake {
     setAside: [],
     retentionHeld: null,
     eventsLost: 0,
-    stateRebuiltAtMs: null,
   }
 
   constructor(database: Database, lakeDir: string, links: Links, options: LakeOptions) {
@@ -190,11 +202,10 @@ export class Lake {
 
   /**
    * Completes or removes what a crash left. Where it fails, the next flush tries again first.
-   * @param flushedLsn the last commit whose rows are in listed files
-   * @param isListLost the manifest is new: undamaged files that lie in the lake's folders are listed again
+   * Rejects with `invalid`, and changes nothing, where the manifest is older than the catalog.
    */
-  async recover(flushedLsn: number, isListLost: boolean, nowMs: number): Promise<void> {
-    this.#recovery = { flushedLsn, isListLost }
+  async recover(recovery: Recovery, nowMs: number): Promise<void> {
+    this.#recovery = recovery
     await this.database.maintenance.run((connection) => this.#recover(connection, nowMs))
   }
 
@@ -325,11 +336,10 @@ export class Lake {
     const recovery = this.#recovery
     if (recovery === null) return
     await this.quarantine.restore(connection, nowMs)
-    const live = Map.groupBy(await listAllLiveFiles(connection), ({ table }) => table)
-    const known = await listKnownPaths(connection)
-    const listed = (table: LakeTable): Listed => ({ live: live.get(table.name) ?? [], known })
+    const tables = await this.#findTables(connection, recovery)
+    if (recovery.listFrom === 'manifest') await this.#checkNotBehind(tables)
     await forEachTable((table) =>
-      this.#recoverTable(connection, table, recovery, listed(table), nowMs),
+      this.#recoverTable(connection, table, recovery.listFrom, tables.get(table.name), nowMs),
     ).finally(async () => {
       await removeFile(`${join(this.lakeDir, CATALOG_FILE)}.tmp`)
       // At every start, since the folder may have been moved. Tests do not kill the process here: no failpoint.
@@ -339,21 +349,49 @@ export class Lake {
     this.#recovery = null
   }
 
+  /** Lists the folders of all tables. Creates those that are missing. */
+  async #findTables(
+    connection: DuckDBConnection,
+    { flushedLsn }: Recovery,
+  ): Promise<ReadonlyMap<string, FoundTable>> {
+    const live = Map.groupBy(await listAllLiveFiles(connection), ({ table }) => table)
+    const known = await listKnownPaths(connection)
+    const found = new Map<string, FoundTable>()
+    await forEachTable(async (table) => {
+      const listing = await this.links.listFiles(table.name)
+      const orphans = listing.files.filter((file) => !known.has(relativePath(file)))
+      const flushedSeq = await lastListedSeq(connection, table, flushedLsn)
+      found.set(table.name, { live: live.get(table.name) ?? [], listing, orphans, flushedSeq })
+    })
+    return found
+  }
+
+  /** The catalog follows the manifest: a file of it that the manifest does not know shows that the manifest is an old one. */
+  async #checkNotBehind(tables: ReadonlyMap<string, FoundTable>): Promise<void> {
+    const orphans = [...tables.values()].flatMap((table) => table.orphans.map(relativePath))
+    if (orphans.length === 0) return
+    const catalog = await readCatalog(this.lakeDir)
+    const listed = new Set(catalog?.tables.flatMap(({ files }) => files.map(relativePath)))
+    const [first, ...others] = orphans.filter((path) => listed.has(path))
+    if (first === undefined) return
+    const files = others.length === 0 ? first : `${others.length + 1} files, such as ${first}`
+    throw damagedState(this.#options.dataDir, `is older than the lake: it does not know of ${files}`)
+  }
+
   async #recoverTable(
     connection: DuckDBConnection,
     table: LakeTable,
-    { flushedLsn, isListLost }: Recovery,
-    { live, known }: Listed,
+    listFrom: ListSource,
+    found: FoundTable | undefined,
     nowMs: number,
   ): Promise<void> {
+    assert(found !== undefined, 'every table was looked for')
     const { links, lakeDir } = this
     const { log } = this.#options
-    const listing = await links.listFiles(table.name)
+    const { live, listing, orphans, flushedSeq } = found
     const quarantined = await this.quarantine.check(connection, live, 'end', nowMs)
-    const orphans = listing.files.filter((file) => !known.has(relativePath(file)))
     const recovered = await recoverOrphans(orphans, {
-      ...{ connection, table, lakeDir, links, log, isListLost },
-      flushedSeq: await lastListedSeq(connection, table, flushedLsn),
+      ...{ connection, table, lakeDir, links, log, listFrom, flushedSeq },
     })
     if (recovered.length > 0) {
       await insertFilesAtomically(connection, recovered, nowMs)

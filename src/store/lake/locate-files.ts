@@ -48,7 +48,10 @@ const toQuarantined = (file: ListedFile): QuarantinedFile => ({
 })
 
 /** The losses that a catalog lists, in the form of the manifest. Row numbers come from the file's name. */
-async function readKnownLosses(connection: DuckDBConnection, catalog: string): Promise<QuarantinedFile[]> {
+export async function readKnownLosses(
+  connection: DuckDBConnection,
+  catalog: string,
+): Promise<QuarantinedFile[]> {
   const losses = await readCatalogLosses(connection, catalog)
   return losses.map((loss) => {
     const [, first, last] = /part-(\d+)-(\d+)/.exec(loss.path) ?? ['', '0', '0']
@@ -109,7 +112,7 @@ async function inspectFile(
 }
 
 /** As far as files tell: where both tables of recorded events have begun. */
-function eventsFromFiles(files: readonly ListedFile[]): number {
+export function eventsFromFiles(files: readonly ListedFile[]): number {
   const firsts = [TABLES.trades, TABLES.events].map(({ name }) =>
     Math.min(...files.filter(({ table }) => table === name).map(({ first }) => first)),
   )

@@ -133,8 +133,11 @@ export async function nextSeq(connection: DuckDBConnection, table: string): Prom
   return (await queryOne(connection, sql, { last: 'number' }, { table })).last + 1
 }
 
-/** A file to be listed. Without a schema version it has the current one. */
-export type NewFile = Omit<ListedFile, 'schemaVersion' | 'writtenAtMs'> & { schemaVersion?: number }
+/** A file to be listed. Without a schema version it has the current one, without a time it is written now. */
+export type NewFile = Omit<ListedFile, 'schemaVersion' | 'writtenAtMs'> & {
+  schemaVersion?: number
+  writtenAtMs?: number
+}
 
 const COLUMN_NAMES = `table_name, path, dt, seq_first, seq_last, row_count, byte_count, written_at, schema_version,
   replaced_at, sha256`
@@ -142,7 +145,7 @@ const literalOrNull = (text: string | null): string => (text === null ? 'NULL' :
 
 const toSqlRow = (file: NewFile, nowMs: number): string =>
   `(${literal(file.table)}, ${literal(relativePath(file))}, DATE '${file.date}', ${file.first}, ${file.last}, ${file.rows},
-    ${file.bytes}, epoch_ms(${nowMs}), ${file.schemaVersion ?? LAKE_SCHEMA_VERSION}, NULL, ${literalOrNull(file.sha256)})`
+    ${file.bytes}, epoch_ms(${file.writtenAtMs ?? nowMs}), ${file.schemaVersion ?? LAKE_SCHEMA_VERSION}, NULL, ${literalOrNull(file.sha256)})`
 
 /** Adds live files to the list. The caller has begun a transaction. */
 export async function insertFiles(
@@ -153,6 +156,23 @@ export async function insertFiles(
   if (files.length === 0) return
   const rows = files.map((file) => toSqlRow(file, nowMs)).join(', ')
   await connection.run(`INSERT INTO ${MANIFEST} (${COLUMN_NAMES}) VALUES ${rows}`)
+}
+
+/** Adds quarantined files to the list. The caller has begun a transaction. */
+export async function insertQuarantined(
+  connection: DuckDBConnection,
+  files: readonly QuarantinedFile[],
+): Promise<void> {
+  await insertFiles(connection, files, 0)
+  for (const file of files) {
+    const { quarantinedAtMs, reason, rowsLost, acknowledgedAtMs } = file
+    const settledAt = acknowledgedAtMs === null ? 'NULL' : `epoch_ms(${acknowledgedAtMs})`
+    await connection.run(
+      `UPDATE ${MANIFEST} SET set_aside_at = epoch_ms(${quarantinedAtMs}), set_aside_reason = ${literal(reason)},
+         rows_lost = ${rowsLost}, settled_at = ${settledAt}
+       WHERE path = ${literal(relativePath(file))}`,
+    )
+  }
 }
 
 /** SQL literals of the paths of files, comma-separated. */

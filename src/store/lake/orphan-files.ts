@@ -1,5 +1,6 @@
 // Files in the lake's folders that are not on the manifest, as a crash or a lost manifest leaves them. A file is deleted only
 // where its rows are elsewhere; otherwise it is listed again, or kept in the folder of quarantined files.
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
@@ -8,10 +9,24 @@ import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
 import type { LogLine } from '../process/protocol.ts'
 import { findFaultyFiles, readRowCount, readSchemaVersion } from './file-check.ts'
 import { measureFile } from './file-writer.ts'
-import { contains, type DataFile, moveFile, overlaps, relativePath, removeFile } from './lake-files.ts'
+import {
+  contains,
+  type DataFile,
+  listTableFolder,
+  moveFile,
+  overlaps,
+  relativePath,
+  removeFile,
+} from './lake-files.ts'
 import type { Links } from './links.ts'
 import { type ListedFile, listLiveFiles, type NewFile } from './manifest.ts'
 import { SET_ASIDE_FOLDER } from './quarantine.ts'
+
+/**
+ * Where the list of files is from. `catalog`: the manifest was lost, and is again what the catalog has. `folders`: the catalog was
+ * lost too, and undamaged files that lie in the lake's folders are listed again.
+ */
+export type ListSource = 'manifest' | 'catalog' | 'folders'
 
 export interface OrphanOptions {
   connection: DuckDBConnection
@@ -19,8 +34,7 @@ export interface OrphanOptions {
   lakeDir: string
   links: Links
   log(line: LogLine): void
-  /** The whole manifest was lost: undamaged files are listed again. */
-  isListLost: boolean
+  listFrom: ListSource
   /** Rows beyond this number belong to an interrupted flush; the log or the market still has them, or lost them. */
   flushedSeq: number
 }
@@ -40,9 +54,9 @@ const countRows = (path: string): Promise<number | null> =>
 async function findRowsElsewhere(
   orphan: DataFile,
   recovered: readonly NewFile[],
-  { connection, table, links, isListLost, flushedSeq }: OrphanOptions,
+  { connection, table, links, listFrom, flushedSeq }: OrphanOptions,
 ): Promise<RowsElsewhere> {
-  if (!isListLost && orphan.first > flushedSeq) return 'all'
+  if (listFrom === 'manifest' && orphan.first > flushedSeq) return 'all'
   const rows = (await countRows(links.pathOf(orphan))) ?? 0
   const others = [...(await listLiveFiles(connection, table.name)), ...recovered].filter((other) =>
     overlaps(orphan, other),
@@ -62,7 +76,8 @@ async function measureOrphan(orphan: DataFile, links: Links): Promise<NewFile | 
   const rows = await countRows(path)
   if (rows === null) return null
   const file = await measureFile(orphan, rows, path)
-  const listed: ListedFile = { ...file, sha256: null, schemaVersion: 1, writtenAtMs: 0 }
+  const writtenAtMs = Math.floor((await stat(path)).mtimeMs)
+  const listed: ListedFile = { ...file, sha256: null, schemaVersion: 1, writtenAtMs }
   if ((await findFaultyFiles([listed], links.pathOf, 'content')).length > 0) return null
   const schemaVersion =
     (await withScratchDatabase(':memory:', FILE_CHECK, (connection) =>
@@ -70,7 +85,7 @@ async function measureOrphan(orphan: DataFile, links: Links): Promise<NewFile | 
     )) ?? 1
   // A file written before its version was released may lack columns of it; it is then read as one of version 1.
   const faults = await findFaultyFiles([{ ...listed, schemaVersion }], links.pathOf, 'end')
-  return { ...file, schemaVersion: faults.length === 0 ? schemaVersion : 1 }
+  return { ...file, writtenAtMs, schemaVersion: faults.length === 0 ? schemaVersion : 1 }
 }
 
 async function deleteOrphan(orphan: DataFile, { links, log }: OrphanOptions): Promise<void> {
@@ -79,12 +94,28 @@ async function deleteOrphan(orphan: DataFile, { links, log }: OrphanOptions): Pr
   await removeFile(links.pathOf(orphan))
 }
 
-async function quarantineOrphan(orphan: DataFile, { lakeDir, links, log }: OrphanOptions): Promise<void> {
+const MOVED = 'moved out of the readers’ sight'
+const NO_OTHER = `a lake file that no list names has rows that no other file has; ${MOVED}`
+
+/** What an orphan is that is neither deleted nor listed. */
+function describeOrphan(orphan: DataFile, elsewhere: RowsElsewhere, options: OrphanOptions): string {
+  if (elsewhere === 'all') return `a lake file that was merged, by all that is known, is on no list; ${MOVED}`
+  const isOfFlush = options.listFrom === 'catalog' && orphan.first > options.flushedSeq
+  return isOfFlush
+    ? `a lake file of a flush that had not ended is written anew from the log; ${MOVED}`
+    : NO_OTHER
+}
+
+async function quarantineOrphan(
+  orphan: DataFile,
+  elsewhere: RowsElsewhere,
+  options: OrphanOptions,
+): Promise<void> {
+  const { lakeDir, links, log } = options
   const path = relativePath(orphan)
   const to = join(SET_ASIDE_FOLDER, path)
-  const message =
-    'a lake file that no list names has rows that no other file has; moved out of the readers’ sight'
-  log({ level: 'error', message, fields: { path, to } })
+  const level = elsewhere === 'all' ? 'warn' : 'error'
+  log({ level, message: describeOrphan(orphan, elsewhere, options), fields: { path, to } })
   await moveFile(links.pathOf(orphan), join(lakeDir, to))
 }
 
@@ -94,18 +125,30 @@ export async function recoverOrphans(
   options: OrphanOptions,
 ): Promise<NewFile[]> {
   const recovered: NewFile[] = []
+  const isWanted = options.listFrom === 'folders' ? await findWanted(options) : () => false
   // Widest range first: a merged file comes before those that it was merged from.
   for (const orphan of [...orphans].sort((a, b) => b.last - b.first - (a.last - a.first))) {
     const elsewhere = await findRowsElsewhere(orphan, recovered, options)
-    const isWanted = options.isListLost && elsewhere === 'none'
-    const file = isWanted ? await measureOrphan(orphan, options.links) : null
-    if (elsewhere === 'all') await deleteOrphan(orphan, options)
-    else if (file === null) await quarantineOrphan(orphan, options)
+    const isToList = isWanted(orphan) && elsewhere === 'none'
+    const file = isToList ? await measureOrphan(orphan, options.links) : null
+    // The file that has its rows may turn out to be damaged: where the manifest was lost, nothing is deleted.
+    if (elsewhere === 'all' && options.listFrom === 'manifest') await deleteOrphan(orphan, options)
+    else if (file === null) await quarantineOrphan(orphan, elsewhere, options)
     else {
       recovered.push(file)
-      const fields = { path: relativePath(orphan), rows: file.rows }
+      const fields = { path: relativePath(file), rows: file.rows }
       options.log({ level: 'warn', message: 'a lake file that no list named is listed again', fields })
     }
   }
   return recovered
+}
+
+/**
+ * Whether a file was live, as far as the folders tell: live ones have a link in the folder of their date, those that were merged or
+ * have expired have none. Where no file has a link, as in some copies of a lake, any may have been.
+ */
+async function findWanted({ lakeDir, links, table }: OrphanOptions): Promise<(orphan: DataFile) => boolean> {
+  if (!links.hasLinks) return () => true
+  const linked = new Set((await listTableFolder(lakeDir, table.name)).files.map(relativePath))
+  return (orphan) => linked.size === 0 || linked.has(relativePath(orphan))
 }

@@ -40,7 +40,6 @@ export class LakeClient {
     setAside: [],
     retentionHeld: null,
     eventsLost: 0,
-    stateRebuiltAtMs: null,
   }
 
   constructor(options: LakeClientOptions) {

@@ -1,17 +1,21 @@
 // Opens the state database and the lake when a lake process starts: completes what a crash interrupted, imports a folder of
 // format 1, and rebuilds the state from the lake's files where the state database is gone.
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { readJournal } from '../../journal/reader.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { makeFolderNow } from '../../lib/files.ts'
 import { Compactor } from '../compaction/compactor.ts'
+import { Losses } from '../data-folder/losses.ts'
 import { isV1, keepOlderVersionsOut } from '../data-folder/older-versions.ts'
+import { explainDamage } from '../duckdb/damaged-state.ts'
 import { type Database, isFullError, isReadOnlyError, openDatabase, transaction } from '../duckdb/database.ts'
 import { EventFlusher } from '../events/event-flusher.ts'
 import { countLostEvents, findEventPosition, saveEventPosition } from '../events/event-position.ts'
 import { Flusher } from '../flush/flusher.ts'
 import { type Lake, openLake } from '../lake/lake.ts'
-import { listAllLiveFiles } from '../lake/manifest.ts'
+import { importList, noteGaps, readCatalog } from '../lake/lost-list.ts'
+import type { ListSource } from '../lake/orphan-files.ts'
 import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
@@ -21,13 +25,13 @@ import { LakeLookup } from '../query/lake-lookup.ts'
 import { importV1 } from '../state/import-v1.ts'
 import { moveToChunks } from '../state/move-to-chunks.ts'
 import { countOutcomes, noteOutcomesCounted } from '../state/outcome-counts.ts'
-import { rebuildState, reopenOutcomes } from '../state/rebuild.ts'
+import { findLastLsn, noteExpiredDates, rebuildState, reopenOutcomes } from '../state/rebuild.ts'
 import {
   beginState,
+  forgetStateRebuilt,
   isStateBegun,
   loadPosition,
   loadState,
-  noteStateRebuilt,
   type SavedState,
   saveState,
   stateRebuiltAt,
@@ -48,6 +52,11 @@ export interface LakeStore {
   tokens: ProfileBuffer
 }
 
+export interface OpenedLakeStore {
+  store: LakeStore
+  saved: SavedState
+}
+
 export interface OpenContext {
   options: LakeProcessOptions
   failpoint(point: CrashPoint): void
@@ -55,28 +64,34 @@ export interface OpenContext {
   onTrouble(trouble: LakeTrouble): void
 }
 
-/** @returns the open parts, and the state as of the last flush */
-export async function openLakeStore(
-  context: OpenContext,
-  nowMs: number,
-): Promise<{ store: LakeStore; saved: SavedState }> {
+/**
+ * Rejects with `invalid`, and a sentence on what to do, where the state database is damaged.
+ * @returns the open parts, and the state as of the last flush
+ */
+export async function openLakeStore(context: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
+  try {
+    return await open(context, nowMs)
+  } catch (error) {
+    throw explainDamage(context.options.dataDir, error)
+  }
+}
+
+async function open(context: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
   const { options, failpoint, log, onTrouble } = context
   const { dataDir, provenance, runId } = options
-  mkdirSync(lakeFolder(dataDir), { recursive: true })
+  makeFolderNow(lakeFolder(dataDir))
   const database = await openDatabase(dataDir)
   const isNew = !(await hasState(database, options))
   const lake = await openLake(database, { dataDir, failpoint, log, onTrouble })
-  await recoverLake(context, database, lake, { isNew, nowMs })
+  const listFrom = isNew ? await findList(database, lake) : 'manifest'
+  await recoverLake(context, database, lake, { listFrom, nowMs })
   if (isNew) {
     await rebuild(context, database, lake, nowMs)
     await database.syncFolder()
   }
   await upgradeState(context, database, lake, nowMs)
   blockOlderVersions(context)
-  lake.publishTrouble({
-    stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt),
-    eventsLost: await database.maintenance.run(countLostEvents),
-  })
+  lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
   const saved = await database.maintenance.run(loadState)
   const bars = await openBarStore({ database, reader: lake.reader, provenance, runId }, nowMs)
   const tokens = new ProfileBuffer()
@@ -108,18 +123,27 @@ async function hasState(database: Database, options: LakeProcessOptions): Promis
   })
 }
 
-/** A lake without a manifest is listed again from its files. */
+/** The list of files of a new state database: that of the catalog, where it can be read. @returns where the list is from */
+async function findList(database: Database, lake: Lake): Promise<ListSource> {
+  const catalog = await readCatalog(lake.lakeDir)
+  if (catalog === null) return 'folders'
+  await database.maintenance.run((connection) => importList(connection, catalog))
+  return 'catalog'
+}
+
 async function recoverLake(
   { log }: OpenContext,
   database: Database,
   lake: Lake,
-  { isNew, nowMs }: { isNew: boolean; nowMs: number },
+  { listFrom, nowMs }: { listFrom: ListSource; nowMs: number },
 ): Promise<void> {
-  const { lsn } = await database.maintenance.run(loadPosition)
+  const flushedLsn = await database.maintenance.run(async (connection) =>
+    listFrom === 'catalog' ? findLastLsn(connection) : (await loadPosition(connection)).lsn,
+  )
   try {
-    await lake.recover(lsn, isNew, nowMs)
+    await lake.recover({ flushedLsn, listFrom }, nowMs)
   } catch (error) {
-    if (isNew || !(isFullError(error) || isReadOnlyError(error))) throw error
+    if (listFrom !== 'manifest' || !(isFullError(error) || isReadOnlyError(error))) throw error
     // The lake can still be read; what waits in the log is flushed when the disk has room again.
     log({
       level: 'error',
@@ -140,6 +164,7 @@ async function upgradeState(
   try {
     await database.maintenance.run(async (connection) => {
       await moveToChunks(connection)
+      await moveRebuiltNote(connection, options.dataDir, nowMs)
       await countOutcomes(connection, lake.reader, { options, spillDir, nowMs })
     })
   } catch (error) {
@@ -149,10 +174,16 @@ async function upgradeState(
   }
 }
 
-const STATE_REBUILT =
-  'the state database is gone: XP and coverage were computed from the lake; agents, keys and bans are only in a backup'
+/** Earlier versions noted in the state that it had been made anew. */
+async function moveRebuiltNote(connection: DuckDBConnection, dataDir: string, nowMs: number): Promise<void> {
+  const rebuiltAtMs = await stateRebuiltAt(connection)
+  if (rebuiltAtMs === null) return
+  const sentence = `the state database was lost and made anew from the lake (${new Date(rebuiltAtMs).toISOString()}); lost: earlier agents, keys and bans`
+  await new Losses(dataDir).record({ kind: 'state', sentence }, nowMs)
+  await forgetStateRebuilt(connection)
+}
 
-/** Makes a new state. Where the lake has files, its sums come from them, and the loss of the old state is recorded. */
+/** Makes a new state. Where the folder has a lake or accounts, it comes from them, and the loss of the old state is recorded. */
 async function rebuild(
   { options, log }: OpenContext,
   database: Database,
@@ -160,20 +191,24 @@ async function rebuild(
   nowMs: number,
 ): Promise<void> {
   await database.maintenance.run(async (connection) => {
-    const state = await rebuildState(connection, lake, options)
-    const isLost = (await listAllLiveFiles(connection)).length > 0
+    const rebuilt = await rebuildState(connection, lake, options, nowMs)
+    // Before the new state counts: a start that is cut off in between tells it again.
+    if (rebuilt.loss !== null)
+      await new Losses(options.dataDir).record({ kind: 'state', sentence: rebuilt.loss }, nowMs)
     await transaction(connection, async () => {
       await saveEventPosition(connection, await findEventPosition(connection))
-      await saveState(connection, state, flushFolder(options.dataDir))
-      if (isLost) {
+      await saveState(connection, rebuilt.state, flushFolder(options.dataDir))
+      if (rebuilt.hasLake) {
         await reopenOutcomes(connection, lake)
-        await noteStateRebuilt(connection, nowMs)
+        await noteExpiredDates(connection, lake)
+        await noteGaps(connection, nowMs)
       } else {
         await noteOutcomesCounted(connection)
       }
       await beginState(connection)
     })
-    if (isLost) log({ level: 'error', message: STATE_REBUILT, fields: { lsn: state.lsn } })
+    if (rebuilt.loss !== null)
+      log({ level: 'error', message: rebuilt.loss, fields: { lsn: rebuilt.state.lsn } })
   })
 }
 

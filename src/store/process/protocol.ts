@@ -115,7 +115,7 @@ export interface Requests {
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
   status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }
   /** Checks every file; see `Store`. `settles`: acknowledges what is lost. */
-  repair: { ask: { nowMs: number; settles: boolean }; answer: LakeRepair }
+  repair: { ask: { nowMs: number; settles: boolean }; answer: Omit<LakeRepair, 'losses'> }
   /** Expires dates, since the operator has confirmed the clock. */
   retire: { ask: { now: Instant }; answer: { files: number } }
   /** The files that readers may fetch. */

@@ -1,9 +1,10 @@
 // A child process that runs one query and ends. Of low priority; its database is in memory, reads no file but the lake's, and
 // spills into a folder of its own.
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { makeFolderNow } from '../../lib/files.ts'
 import { sendToParent } from '../../lib/process/send-to-parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError } from '../errors.ts'
@@ -22,7 +23,7 @@ import type { FromQuery, QueryFailure, QueryTask, SentAnswer } from './messages.
 async function answer(task: QueryTask): Promise<SentAnswer> {
   const { dataDir, folder, sql, format, rowsMax, diskReserveMb } = task
   requireSpace(dataDir, diskReserveMb, QUERY_SPILL_BYTES_MAX)
-  mkdirSync(folder, { recursive: true })
+  makeFolderNow(folder)
   const options = {
     dataDir,
     memoryLimit: QUERY_MEMORY_LIMIT,

@@ -109,12 +109,17 @@ export class KeyedTable<Value> {
     }
   }
 
-  /** Entries that changed since the last call, in the order of the last write; undefined: the entry was deleted. */
+  /** Entries that changed since `takeChanges`, in the order of the last write; undefined: the entry was deleted. */
+  changes(): [key: string, value: Value | undefined][] {
+    assert(this.#changed !== null, 'this state is not saved')
+    return Array.from(this.#changed, (key) => [key, this.get(key)])
+  }
+
+  /** The same; from then on they do not count as changed. */
   takeChanges(): [key: string, value: Value | undefined][] {
-    const changed = this.#changed
-    assert(changed !== null, 'this state is not saved')
+    const changes = this.changes()
     this.#changed = new Set()
-    return Array.from(changed, (key) => [key, this.get(key)])
+    return changes
   }
 
   #append(key: string, value: Value): void {

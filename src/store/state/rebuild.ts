@@ -1,15 +1,39 @@
-// Rebuilds the state from the lake's files where the state database is gone: the sums, and the last commit in the files.
-// Agents, keys, bans and remembered responses are in no file: only a backup has them.
+// Makes the state anew where the state database is gone: sums, limits and the last commit from the lake's files, agents, keys and
+// bans from their copy. What follows is in the log. Remembered responses are nowhere else.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
-import { createdAtColumn, identifier, LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
+import {
+  createdAtColumn,
+  findLakeTable,
+  identifier,
+  LAKE_TABLES,
+  type LakeTable,
+  REMOVALS,
+} from '../duckdb/sql.ts'
+import { countDeadLetters } from '../flush/dead-letters.ts'
 import type { Lake } from '../lake/lake.ts'
-import { listAllLiveFiles, listLiveFiles } from '../lake/manifest.ts'
+import { listAllLiveFiles, listLiveFiles, listQuarantinedFiles } from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
-import { RECENT_LABELS_MAX } from '../limits.ts'
+import { COOLDOWNS_REBUILT_MAX, RECENT_LABELS_MAX, STRIKES_MAX, STRIKES_RECOVERED_MS } from '../limits.ts'
+import { readLog } from '../log/reader.ts'
 import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
+import { logFolder } from '../paths.ts'
+import { type ReadAccounts, readAccounts } from './accounts-copy.ts'
 import { type StateOptions, StoreState } from './state.ts'
+
+export interface RebuildOptions extends StateOptions {
+  dataDir: string
+  logId: string
+}
+
+export interface RebuiltState {
+  state: StoreState
+  /** The lake has files. */
+  hasLake: boolean
+  /** That there was another state, and what is lost of it, as a sentence; null: the folder is new. */
+  loss: string | null
+}
 
 /** SQL that selects the rows of a table in the lake. */
 async function selectRows(connection: DuckDBConnection, lake: Lake, table: LakeTable): Promise<string> {
@@ -25,38 +49,147 @@ export async function reopenOutcomes(connection: DuckDBConnection, lake: Lake): 
   for (const statement of reopenOutcomesSql(examples, outcomes)) await connection.run(statement)
 }
 
-/** The state as of the last commit whose rows are in the lake. */
+/** Notes the dates that have expired from `training`: those with awards before the first submission. Called in a transaction. */
+export async function noteExpiredDates(connection: DuckDBConnection, lake: Lake): Promise<void> {
+  const dates = (await listLiveFiles(connection, TABLES.training.name)).map(({ date }) => date)
+  const before = dates.length === 0 ? 'true' : `awarded_at::DATE < DATE '${dates.toSorted()[0]}'`
+  await connection.run(
+    `INSERT INTO ${REMOVALS} SELECT DISTINCT 'training', awarded_at::DATE, 0, 0, epoch_ms(0)
+     FROM (${await selectRows(connection, lake, TABLES.xp_ledger)}) WHERE kind = 'analysis' AND ${before}`,
+  )
+}
+
+const isOfLog = ({ origin }: LakeTable): boolean => origin === undefined
+
+/** The last commit whose rows are in files that are or were listed. */
+export async function findLastLsn(connection: DuckDBConnection): Promise<number> {
+  const files = [...(await listAllLiveFiles(connection)), ...(await listQuarantinedFiles(connection))]
+  return files.reduce((lsn, { table, last }) => {
+    const found = findLakeTable(table)
+    return found !== undefined && isOfLog(found) ? Math.max(lsn, last) : lsn
+  }, 0)
+}
+
+/** The state as of the last commit whose rows are in the lake. Damaged files are set aside first. */
 export async function rebuildState(
   connection: DuckDBConnection,
   lake: Lake,
-  options: StateOptions,
-): Promise<StoreState> {
+  options: RebuildOptions,
+  nowMs: number,
+): Promise<RebuiltState> {
   const state = new StoreState(options)
-  if ((await listAllLiveFiles(connection)).length === 0) return state
-  for (const table of LAKE_TABLES.filter(({ origin }) => origin === undefined)) {
-    const files = await listLiveFiles(connection, table.name)
-    state.lsn = Math.max(state.lsn, ...files.map(({ last }) => last))
-    state.rowTotals.replace(
-      table.name,
-      files.reduce((sum, { rows }) => sum + rows, 0),
-    )
-    const { ms } = await queryOne(
-      connection,
-      `SELECT coalesce(epoch_ms(max(${identifier(createdAtColumn(table))})), 0)::DOUBLE AS ms
-       FROM (${await selectRows(connection, lake, table)})`,
-      { ms: 'number' },
-    )
-    state.knownAtMs = Math.max(state.knownAtMs, ms)
+  const accounts = await readAccounts(options.dataDir, state)
+  const listed = await listAllLiveFiles(connection)
+  const needed = listed.filter(({ table }) => findLakeTable(table)?.origin !== 'journal' && table !== 'bars')
+  await lake.quarantine.check(connection, needed, 'content', nowMs)
+  const hasLake = listed.length > 0
+  if (hasLake) {
+    state.lsn = await findLastLsn(connection)
+    for (const table of LAKE_TABLES.filter(isOfLog)) await addTotals(connection, state, lake, table, options)
+    await addAwards(connection, state, await selectRows(connection, lake, TABLES.xp_ledger))
+    await addCoverage(connection, state, await selectRows(connection, lake, TABLES.training))
+    await addLimits(connection, state, lake)
   }
+  await skipAccountCommits(state, options)
+  const loss = hasLake || accounts !== null ? describeLoss(accounts) : null
+  return { state, hasLake, loss }
+}
+
+const GONE = 'answers that were remembered for an Idempotency-Key'
+
+/** What a rebuilt state lacks, as a sentence. */
+function describeLoss(accounts: ReadAccounts | null): string {
+  const made = 'the state database was lost and made anew from the lake and the log'
+  if (accounts === null)
+    return `${made}; lost: agents, keys, profiles and bans, of which there was no copy (accounts.log), and ${GONE}`
+  const { damagedLines } = accounts
+  if (damagedLines === 0) return `${made}; lost: ${GONE}. Agents, keys, profiles and bans are as they were`
+  const some = damagedLines === 1 ? '1 entry' : `${damagedLines} entries`
+  return `${made}; lost: ${some} of agents, keys, profiles and bans, whose copy (accounts.log) is damaged, and ${GONE}`
+}
+
+/**
+ * The last commits may have had accounts only, of which no file of the lake tells. Where the log has none beyond the lake, they are
+ * not to be numbered again.
+ */
+async function skipAccountCommits(state: StoreState, { dataDir, logId }: RebuildOptions): Promise<void> {
+  const tail = await readLog({ folder: logFolder(dataDir), logId, afterLsn: state.lsn }, () => {}).catch(
+    () => null,
+  )
+  const isWaiting = tail !== null && tail.commits > 0
+  for (const table of [state.agents, state.agentKeys, state.agentEvents]) {
+    for (const { lsn, knownAtMs } of table.values()) {
+      if (!isWaiting) state.lsn = Math.max(state.lsn, lsn)
+      state.knownAtMs = Math.max(state.knownAtMs, knownAtMs)
+    }
+  }
+}
+
+/** Adds how many rows of a table were committed, and when the last one was. */
+async function addTotals(
+  connection: DuckDBConnection,
+  state: StoreState,
+  lake: Lake,
+  table: LakeTable,
+  { dataDir }: RebuildOptions,
+): Promise<void> {
+  const quarantined = await listQuarantinedFiles(connection)
+  const rows = (await listLiveFiles(connection, table.name)).reduce((sum, file) => sum + file.rows, 0)
+  const lost = quarantined.filter((file) => file.table === table.name)
+  const dead = countDeadLetters(dataDir).reduce(
+    (sum, each) => sum + (each.table === table.name ? each.rows : 0),
+    0,
+  )
+  state.rowTotals.replace(
+    table.name,
+    lost.reduce((sum, { rowsLost }) => sum + rowsLost, rows + dead),
+  )
+  const { ms } = await queryOne(
+    connection,
+    `SELECT coalesce(epoch_ms(max(${identifier(createdAtColumn(table))})), 0)::DOUBLE AS ms
+     FROM (${await selectRows(connection, lake, table)})`,
+    { ms: 'number' },
+  )
+  state.knownAtMs = Math.max(state.knownAtMs, ms)
+}
+
+/** @param ledger SQL that selects the awards */
+async function addAwards(connection: DuckDBConnection, state: StoreState, ledger: string): Promise<void> {
   const agents = await queryRows(
     connection,
     `SELECT agent_id AS "agentId", sum(xp)::DOUBLE AS xp, count(*) FILTER (kind = 'analysis')::DOUBLE AS analyses
-     FROM (${await selectRows(connection, lake, TABLES.xp_ledger)}) GROUP BY 1`,
+     FROM (${ledger}) GROUP BY 1`,
     { agentId: 'string', xp: 'number', analyses: 'number' },
   )
   for (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
-  await addCoverage(connection, state, await selectRows(connection, lake, TABLES.training))
-  return state
+}
+
+/** Commits of one millisecond are in the order of their identities, which rise with time. */
+const KNOWN = `epoch_ms(known_at)::DOUBLE AS "knownAtMs", epoch_ms(coalesce(received_at, known_at))::DOUBLE AS "atMs"`
+
+/** Adds the strikes and cooldowns that follow from the submissions. */
+async function addLimits(connection: DuckDBConnection, state: StoreState, lake: Lake): Promise<void> {
+  const [examples, rejections] = [
+    await selectRows(connection, lake, TABLES.training),
+    await selectRows(connection, lake, TABLES.rejections),
+  ]
+  const strikes = await queryRows(
+    connection,
+    `SELECT agent_id AS "agentId", ${KNOWN} FROM (${rejections})
+     WHERE known_at > epoch_ms(${state.knownAtMs - STRIKES_RECOVERED_MS}) ORDER BY known_at DESC, analysis_id DESC LIMIT ${STRIKES_MAX}`,
+    { agentId: 'string', knownAtMs: 'number', atMs: 'number' },
+  )
+  for (const { knownAtMs, ...strike } of strikes.reverse()) state.strikes.push(knownAtMs, strike)
+  const sinceMs = state.knownAtMs - state.ageLimits.cooldowns.keptMs
+  const starts = await queryRows(
+    connection,
+    `SELECT agent_id AS "agentId", mint, ${KNOWN}
+     FROM (SELECT analysis_id, agent_id, mint, known_at, received_at FROM (${examples})
+           UNION ALL SELECT analysis_id, agent_id, mint, known_at, received_at FROM (${rejections}))
+     WHERE known_at > epoch_ms(${sinceMs}) ORDER BY known_at DESC, analysis_id DESC LIMIT ${COOLDOWNS_REBUILT_MAX}`,
+    { agentId: 'string', mint: 'string', knownAtMs: 'number', atMs: 'number' },
+  )
+  for (const { knownAtMs, ...start } of starts.reverse()) state.cooldowns.push(knownAtMs, start)
 }
 
 /** Adds what the training rows say of each mint. @param examples SQL that selects them */
@@ -65,8 +198,8 @@ async function addCoverage(connection: DuckDBConnection, state: StoreState, exam
   const mints = await queryRows(
     connection,
     `SELECT mint, count(*)::DOUBLE AS count,
-       coalesce(arg_max(sentiment, known_at) FILTER (${isShown}), '') AS "lastSentiment",
-       coalesce(arg_max(score, known_at) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples}) GROUP BY 1`,
+       coalesce(arg_max(sentiment, (known_at, analysis_id)) FILTER (${isShown}), '') AS "lastSentiment",
+       coalesce(arg_max(score, (known_at, analysis_id)) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples}) GROUP BY 1`,
     { mint: 'string', count: 'number', lastSentiment: 'string', lastScore: 'number' },
   )
   for (const { mint, ...total } of mints) state.mintTotals.replace(mint, total)
@@ -74,7 +207,7 @@ async function addCoverage(connection: DuckDBConnection, state: StoreState, exam
     connection,
     `SELECT analysis_id AS "analysisId", mint, sentiment, score, epoch_ms(known_at)::DOUBLE AS "knownAtMs",
        epoch_ms(coalesce(received_at, known_at))::DOUBLE AS "atMs"
-     FROM (${examples}) WHERE NOT ${isShown} ORDER BY known_at DESC LIMIT ${RECENT_LABELS_MAX}`,
+     FROM (${examples}) WHERE NOT ${isShown} ORDER BY known_at DESC, analysis_id DESC LIMIT ${RECENT_LABELS_MAX}`,
     {
       analysisId: 'string',
       mint: 'string',

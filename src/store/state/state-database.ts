@@ -1,8 +1,9 @@
 // Loads the state from `state.duckdb` and saves its changes in the transaction of a flush. Entries are JSON in a narrow table, or many
 // together in a chunk: they are only read as a whole, at a start.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { makeFolderNow } from '../../lib/files.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { STATE_CHUNK_ENTRIES } from '../limits.ts'
@@ -45,14 +46,14 @@ export async function isStateBegun(connection: DuckDBConnection): Promise<boolea
 export const beginState = async (connection: DuckDBConnection): Promise<void> =>
   void (await connection.run('UPDATE state_position SET is_begun = true'))
 
-/** When the state was rebuilt from the lake's files, Unix ms; null: it was not, or an operator has acknowledged it. */
+/** When an earlier version rebuilt the state, Unix ms; null: it did not, or the list of losses has it. */
 export async function stateRebuiltAt(connection: DuckDBConnection): Promise<number | null> {
   const sql = 'SELECT rebuilt_at_ms::DOUBLE AS ms FROM state_position'
   return (await queryOne(connection, sql, { ms: 'number?' })).ms
 }
 
-export const noteStateRebuilt = async (connection: DuckDBConnection, nowMs: number | null): Promise<void> =>
-  void (await connection.run(`UPDATE state_position SET rebuilt_at_ms = ${nowMs ?? 'NULL'}`))
+export const forgetStateRebuilt = async (connection: DuckDBConnection): Promise<void> =>
+  void (await connection.run('UPDATE state_position SET rebuilt_at_ms = NULL'))
 
 /** The last commit of the saved state. */
 export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {
@@ -135,7 +136,7 @@ async function saveLasting(connection: DuckDBConnection, state: StoreState, spil
       )
   }
   if (lines.length === 0) return
-  mkdirSync(spillDir, { recursive: true })
+  makeFolderNow(spillDir)
   const path = changesPath(spillDir)
   writeFileSync(path, `${lines.join('\n')}\n`)
   try {

@@ -7,8 +7,7 @@ export const CREATE_STATE = [
   `CREATE TABLE IF NOT EXISTS state_chunks (table_name VARCHAR NOT NULL, place BIGINT NOT NULL, known_at_ms BIGINT NOT NULL,
     entry_count BIGINT NOT NULL, entries VARCHAR NOT NULL)`,
   // `lsn`, `known_at_ms`: the last commit whose rows are in the lake. `is_begun`: the first state was saved; until then a start
-  // begins anew. `rebuilt_at_ms`: when the state was rebuilt from the lake, which has no agents, keys and bans; NULL once an
-  // operator has acknowledged that.
+  // begins anew. `rebuilt_at_ms`: when an earlier version rebuilt the state; such losses are in losses.json now.
   `CREATE TABLE IF NOT EXISTS state_position (lsn BIGINT NOT NULL, known_at_ms BIGINT NOT NULL, is_begun BOOLEAN NOT NULL,
     rebuilt_at_ms BIGINT)`,
   // The last recorded event that is in the lake (0: none), and whether its run was simulated (NULL: not known).

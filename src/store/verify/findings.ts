@@ -30,6 +30,19 @@ export class Findings {
     if (this.list.length < FINDINGS_MAX) this.list.push(finding)
     else this.omitted++
   }
+
+  /** What a killed server has left undone is a remark: its next start completes it. */
+  addUnlessKilled({ wasKilled }: { wasKilled: boolean }, table: string, file: string, message: string): void {
+    if (wasKilled)
+      this.notes.push(`${file}: ${message}; the server was killed, and its next start completes this`)
+    else this.add(table, file, message)
+  }
+
+  /** A fault whose loss an operator has acknowledged is a remark. */
+  addUnless(isAcknowledged: boolean, table: string | null, file: string | null, message: string): void {
+    if (isAcknowledged) this.notes.push(`${file ?? table}: ${message}, settled`)
+    else this.add(table, file, message)
+  }
 }
 
 /** `1 row`, `2 rows`. A noun ending in y has no plural form here. */

@@ -73,11 +73,17 @@ export async function verifyCatalog(context: VerifyContext, live: readonly Liste
     const listed = new Map(entries.map((file) => [relativePath(file), file]))
     for (const file of files) {
       const found = listed.get(relativePath(file))
-      if (found === undefined) findings.add(table.name, relativePath(file), 'is live and not in the catalog')
+      if (found === undefined)
+        findings.addUnlessKilled(context, table.name, relativePath(file), 'is live and not in the catalog')
       else compareFile(context, file, found)
       listed.delete(relativePath(file))
     }
     for (const path of listed.keys())
-      findings.add(table.name, path, 'is in the catalog and no longer live: it was replaced')
+      findings.addUnlessKilled(
+        context,
+        table.name,
+        path,
+        'is in the catalog and no longer live: it was replaced',
+      )
   }
 }

@@ -27,6 +27,10 @@ export interface VerifyContext {
   findings: Findings
   /** The store is attached, so no server runs: files on no list are leftovers, not files being written. */
   hasStore: boolean
+  /** The server was killed: what its last flush or merge left undone, the next start completes. */
+  wasKilled: boolean
+  /** Files below the data folder that show a loss which an operator has acknowledged. */
+  acknowledged: ReadonlySet<string>
   /** Modification time of the catalog. While a server runs, younger files may not be in it yet. */
   catalogWrittenMs: number
   /** Reports what is checked next. Throws when the verification was aborted. */
@@ -81,10 +85,12 @@ async function findFault(
   }
 }
 
+const NO_LINK = 'is missing from its table’s folder: readers who list it miss its rows'
+
 /** Checks the hard link of a file. Returns what is wrong, or null. */
 async function findLinkFault(links: LakePaths, file: DataFile): Promise<string | null> {
   const [stored, linked] = [await statOrNull(links.pathOf(file)), await statOrNull(links.linkPathOf(file))]
-  if (linked === null) return 'is missing from its table’s folder: readers who list it miss its rows'
+  if (linked === null) return NO_LINK
   if (stored === null || (stored.ino === linked.ino && stored.dev === linked.dev)) return null
   const isSame =
     stored.size === linked.size &&
@@ -122,7 +128,8 @@ async function checkUnlisted(context: VerifyContext, { table, files, replaced }:
   for (const file of linked.files) {
     const path = relativePath(file)
     if (isKnown(path) || (!hasStore && (await isInProgress(context, file)))) continue
-    findings.add(table.name, path, 'is in its table’s folder and not on the list of live files')
+    const fault = 'is in its table’s folder and not on the list of live files'
+    findings.addUnlessKilled(context, table.name, path, fault)
   }
   for (const path of linked.foreign)
     findings.add(
@@ -149,7 +156,8 @@ export async function verifyFiles(context: VerifyContext, listed: ListedTable): 
     if (fault === null) whole.push(file)
     else findings.add(table.name, relativePath(file), fault)
     const linkFault = links.hasLinks ? await findLinkFault(links, file) : null
-    if (linkFault !== null) findings.add(table.name, relativePath(file), linkFault)
+    if (linkFault === NO_LINK) findings.addUnlessKilled(context, table.name, relativePath(file), linkFault)
+    else if (linkFault !== null) findings.add(table.name, relativePath(file), linkFault)
   }
   checkOverlaps(listed, findings)
   await checkUnlisted(context, listed)

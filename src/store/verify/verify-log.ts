@@ -1,16 +1,17 @@
 // Reads what the log has beyond the lake, as a state and as rows. No server may be running.
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeDisk } from '../../lib/disk/disk.ts'
 import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { readFolderInfo } from '../data-folder/folder-info.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
+import { countDeadLetters } from '../flush/dead-letters.ts'
 import { splitCommits } from '../flush/log-rows.ts'
 import { RowSplitter, type StagedRows } from '../flush/row-splitter.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
 import { DAMAGED_SUFFIX } from '../log/segments/format.ts'
-import type { LogDamage } from '../log/types.ts'
-import { deadLetterFolder, logFolder, logMarkPath } from '../paths.ts'
+import { describeDamage, keptFile } from '../log-losses.ts'
+import { logFolder, logMarkPath } from '../paths.ts'
 import type { StoreState } from '../state/state.ts'
 import { loadState, restoreState } from '../state/state-database.ts'
 import type { VerifyContext } from './verify-files.ts'
@@ -65,9 +66,16 @@ export async function readLogTail(
     context.findings.add(null, 'log', `is missing; the commits ${state.lsn + 1} to ${knownLsn} are lost`)
   if (info !== null && existsSync(folder)) {
     const report = await splitCommits({ folder, logId, knownLsn }, state, splitter)
-    for (const damage of report.damage) context.findings.add(null, damage.file, describeDamage(damage))
+    for (const damage of report.damage)
+      context.findings.addUnless(
+        context.acknowledged.has(keptFile(damage) ?? ''),
+        null,
+        damage.file,
+        describeDamage(damage),
+      )
     for (const name of readdirSync(folder).filter((each) => each.endsWith(DAMAGED_SUFFIX)))
-      context.findings.add(
+      context.findings.addUnless(
+        context.acknowledged.has(join('log', name)),
         null,
         join('log', name),
         'is a damaged part of the log; its undamaged records are in the lake',
@@ -76,24 +84,16 @@ export async function readLogTail(
   return new LogTail(state, splitter.finish(), countDeadRows(context, dataDir))
 }
 
-function describeDamage({ kind, fromByte, toByte, missing }: LogDamage): string {
-  const where = toByte > fromByte ? ` (bytes ${fromByte} to ${toByte})` : ''
-  const lost = missing === null ? '' : `; the commits ${missing.from} to ${missing.to} are lost`
-  return `the log is damaged: ${kind.replaceAll('_', ' ')}${where}${lost}`
-}
-
 /** Counts dead letters by table, and reports them: a server wrote rows that do not fit their table. */
-function countDeadRows({ findings }: VerifyContext, dataDir: string): ReadonlyMap<string, number> {
+function countDeadRows(
+  { acknowledged, findings }: VerifyContext,
+  dataDir: string,
+): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
-  const folder = deadLetterFolder(dataDir)
-  if (!existsSync(folder)) return counts
-  for (const name of readdirSync(folder)) {
-    const [table] = name.split('.')
-    const rows = readFileSync(join(folder, name), 'utf8')
-      .split('\n')
-      .filter((line) => line !== '').length
+  for (const { name, table, rows } of countDeadLetters(dataDir)) {
     counts.set(table, (counts.get(table) ?? 0) + rows)
-    findings.add(table, join('dead-letters', name), `holds ${rows} rows that did not fit the table`)
+    const file = join('dead-letters', name)
+    findings.addUnless(acknowledged.has(file), table, file, `holds ${rows} rows that did not fit the table`)
   }
   return counts
 }

@@ -9,6 +9,8 @@ import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { findLockHolder } from '../data-folder/folder-lock.ts'
+import { Losses } from '../data-folder/losses.ts'
+import { explainDamage, isDamage } from '../duckdb/damaged-state.ts'
 import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from '../duckdb/duckdb.ts'
 import { literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
@@ -25,7 +27,7 @@ import {
   type QuarantinedFile,
 } from '../lake/manifest.ts'
 import { FINDING_CONFIRM_MS, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from '../limits.ts'
-import { lakeFolder, statePath } from '../paths.ts'
+import { lakeFolder, stateLogPath, statePath } from '../paths.ts'
 import { isMissingFileError } from '../query/lake-reader.ts'
 import { type Finding, Findings, pluralize } from './findings.ts'
 import { verifyBarAccounts } from './verify-bars.ts'
@@ -130,6 +132,7 @@ async function attachStore(connection: DuckDBConnection, dataDir: string): Promi
     const pid = findLockHolder(dataDir)
     const by = pid === null ? describeLockHolder(message) : ` (process ${pid})`
     if (describeLockHolder(message) !== null) return `the server runs${by} and has locked the store`
+    if (isDamage(error)) throw explainDamage(dataDir, error)
     throw new StoreError('unavailable', `the store ${path} cannot be opened: ${message}`)
   }
 }
@@ -153,6 +156,18 @@ function reportLosses({ findings }: VerifyContext, losses: readonly CatalogLoss[
     if (acknowledgedAtMs === null) findings.add(table, path, `${what}: see mintlake lake repair`)
     else findings.notes.push(`${path}: ${what}, settled`)
   }
+}
+
+/** Remarks on other losses that nobody has acknowledged. @returns the files of those that somebody has */
+async function reportKnownLosses(
+  { dataDir, nowMs }: VerifyOptions,
+  findings: Findings,
+): Promise<ReadonlySet<string>> {
+  const losses = new Losses(dataDir)
+  await losses.load(nowMs)
+  for (const { file, sentence } of losses.unacknowledged)
+    if (file === null) findings.notes.push(`${sentence}; mintlake lake repair acknowledges it`)
+  return losses.acknowledgedFiles
 }
 
 const listStoreLosses = async (connection: DuckDBConnection): Promise<CatalogLoss[]> =>
@@ -289,6 +304,9 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
       links,
       findings,
       hasStore,
+      // A server that ends in order leaves no log of its state database.
+      wasKilled: hasStore && existsSync(stateLogPath(options.dataDir)),
+      acknowledged: await reportKnownLosses(options, findings),
       catalogWrittenMs,
       startStage,
     }
@@ -322,6 +340,14 @@ const identify = ({ table, file, message }: Finding): string => `${table} ${file
  * broken.
  */
 export async function verifyLake(options: VerifyOptions): Promise<Verified> {
+  try {
+    return await verify(options)
+  } catch (error) {
+    throw explainDamage(options.dataDir, error)
+  }
+}
+
+async function verify(options: VerifyOptions): Promise<Verified> {
   const folder = lakeFolder(options.dataDir)
   if (!existsSync(folder))
     throw new StoreError('not_found', `there is no lake in ${options.dataDir}: ${folder} is missing`)

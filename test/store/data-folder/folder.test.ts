@@ -217,8 +217,8 @@ describe('a state database that is gone', () => {
     const told: string[] = []
     const log = { ...quietLog, error: (_: unknown, message: string) => void told.push(message) }
     store = await openIn(folder, { log })
-    expect(told.join()).toContain('the state database is gone')
-    expect(store.recovered.agents).toEqual([])
+    expect(told.join()).toContain('the state database was lost')
+    expect(store.recovered.agents).toMatchObject([{ agent_id: 'agent-1' }])
     expect(store.recovered.xpTotals).toEqual([{ agentId: 'agent-1', xp: 52.5, analyses: 3 }])
     expect(store.recovered.coverage).toMatchObject([{ mint: 'mint-1', count: 3 }])
     expect((await store.status()).reasons.join()).toContain('the state database was lost')

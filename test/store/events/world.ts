@@ -147,7 +147,7 @@ export async function openWorld(
       await database.close()
     },
   }
-  await lake.recover(0, false, NOON_MS)
+  await lake.recover({ flushedLsn: 0, listFrom: 'manifest' }, NOON_MS)
   await database.maintenance.run(beginState)
   return world
 }

@@ -340,7 +340,7 @@ describe('verify without the state database', () => {
 
   test('it rejects a broken state database and a folder without a lake', async () => {
     writeFileSync(statePath(folder), 'no database')
-    await expect(verify()).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(verify()).rejects.toMatchObject({ code: 'invalid' })
     removeFolder(folder)
     await expect(verify()).rejects.toMatchObject({ code: 'not_found' })
   })

@@ -1,0 +1,76 @@
+// `repair`: makes a data folder that no server can start on one that it can start on, and says what is lost.
+import { realpathSync } from 'node:fs'
+import { readConfig } from '../../config/config.ts'
+import type { Config } from '../../config/settings.ts'
+import { errorMessage } from '../../lib/error-text.ts'
+import { type FolderRepair, repairFolder } from '../../store/repair-folder.ts'
+import { type Command, EXIT, Failure, type Values } from '../command.ts'
+import { counted, DATA_DIR, dataDirOf, isFolderInUse, storeLogTo } from '../common.ts'
+import { type Terminal, write } from '../terminal.ts'
+import { FORMAT } from './lake.ts'
+import { lossLines } from './repair.ts'
+
+/** What of the server's settings the state depends on, as far as the environment tells. */
+function stateSettings({ env }: Terminal): Pick<Config, 'labelsDelayMs' | 'submitCooldownMs'> {
+  try {
+    return readConfig([], env)
+  } catch {
+    return readConfig([], {})
+  }
+}
+
+function folderOf(values: Values, terminal: Terminal): string {
+  const asked = dataDirOf(values, terminal)
+  try {
+    return realpathSync(asked)
+  } catch (error) {
+    throw new Failure(`${asked} cannot be read: ${errorMessage(error)}`)
+  }
+}
+
+function repairedText({ done, filesChecked, ...repaired }: FolderRepair, dataDir: string): string {
+  const lost = lossLines(repaired)
+  return [
+    ...done,
+    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
+    ...lost,
+    ...(lost.length > 1
+      ? [
+          'a server can start; it tells of the losses in /health until `mintlake lake repair` acknowledges them',
+        ]
+      : ['a server can start']),
+    '',
+  ].join('\n')
+}
+
+async function run(values: Values, terminal: Terminal): Promise<number> {
+  const dataDir = folderOf(values, terminal)
+  const { labelsDelayMs, submitCooldownMs: cooldownMs } = stateSettings(terminal)
+  const { clock } = terminal
+  const options = { dataDir, lakeFlushMs: 0, labelsDelayMs, cooldownMs, clock, log: storeLogTo(terminal) }
+  const repaired = await repairFolder(options).catch((error: unknown) => {
+    if (!isFolderInUse(error)) throw error
+    throw new Failure(
+      `${errorMessage(error)}: stop it first; \`mintlake lake repair\` asks a running server for what it can do`,
+    )
+  })
+  const isJson = values.format === 'json'
+  const text = isJson
+    ? `${JSON.stringify({ dataDir, ...repaired }, null, 2)}\n`
+    : repairedText(repaired, dataDir)
+  await write(terminal.stdout, text)
+  return EXIT.done
+}
+
+export const repairCommand: Command = {
+  name: 'repair',
+  summary: 'Make a damaged data folder one that a server can start on, and say what is lost',
+  operands: [],
+  options: { format: FORMAT, 'data-dir': DATA_DIR },
+  notes: [
+    'No server may use the folder. What is damaged is kept beside its place (NAME.TIME.set-aside) and made anew: state.duckdb from',
+    'the lake, the log and the copy of the accounts, store.json from what names the folder. Every file of the lake is read, and',
+    'damaged ones are set aside. What is lost stays told in /health until `mintlake lake repair` acknowledges it. Nothing is deleted.',
+  ],
+  run,
+}

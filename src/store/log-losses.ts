@@ -1,0 +1,59 @@
+// What the log and the dead letters show to be lost, as entries of the list of losses.
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { FoundLoss, Losses } from './data-folder/losses.ts'
+import { countDeadLetters } from './flush/dead-letters.ts'
+import { DAMAGED_SUFFIX } from './log/segments/format.ts'
+import type { LogDamage } from './log/types.ts'
+import { logFolder } from './paths.ts'
+
+/** Where the damaged part of the log is kept, below the data folder, once the lake has the rest of its segment. */
+export const keptFile = ({ file, kind }: LogDamage): string | null =>
+  file === null ? null : join('log', kind === 'foreign_file' ? file : `${file}${DAMAGED_SUFFIX}`)
+
+/** What a damaged part of the log is, as a sentence. */
+export function describeDamage({ kind, fromByte, toByte, missing }: LogDamage): string {
+  const where = toByte > fromByte ? ` (bytes ${fromByte} to ${toByte})` : ''
+  const lost = missing === null ? '' : `; the commits ${missing.from} to ${missing.to} are lost`
+  return `the log is damaged: ${kind.replaceAll('_', ' ')}${where}${lost}`
+}
+
+export function toLoss(damage: LogDamage): FoundLoss {
+  const { file, missing } = damage
+  const sentence = `${file === null ? '' : `${file}: `}${describeDamage(damage)}`
+  const range = missing === null ? {} : { from: missing.from, to: missing.to }
+  return { kind: 'log', sentence, ...range, file: keptFile(damage) }
+}
+
+/** Notes what a folder keeps of earlier losses, where it is not noted yet: earlier versions forgot it. */
+export async function recordKept(losses: Losses, dataDir: string, nowMs: number): Promise<void> {
+  for (const loss of [...findDamagedSegments(dataDir), ...findDeadLetters(dataDir)])
+    if (!losses.names(loss)) await losses.record(loss, nowMs)
+}
+
+function findDamagedSegments(dataDir: string): FoundLoss[] {
+  const names = readNames(logFolder(dataDir)).filter((name) => name.endsWith(DAMAGED_SUFFIX))
+  return names.map((name) => ({
+    kind: 'log',
+    sentence: `${name} is a damaged part of the log; its undamaged records are in the lake`,
+    file: join('log', name),
+  }))
+}
+
+/** The rows that fit no table, as losses. */
+export const findDeadLetters = (dataDir: string): FoundLoss[] =>
+  countDeadLetters(dataDir).map(({ name, table, rows }) => ({
+    kind: 'dead_letters',
+    sentence: `${rows} rows did not fit the table ${table} and are kept in dead-letters/${name}`,
+    table,
+    count: rows,
+    file: join('dead-letters', name),
+  }))
+
+function readNames(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}

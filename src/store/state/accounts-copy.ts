@@ -1,0 +1,173 @@
+// `accounts.log`: agents, keys, profiles and bans once more, beside state.duckdb, since no table of the lake has them. Each flush adds
+// what it changes before it commits, so the copy is never behind the state. A state that is rebuilt takes them from here.
+//
+// Lines are framed as in the log: length, CRC-32, JSON. The first is the header with the description of the folder, the others
+// are `[table, key, value]`, of which the last one of a key counts; null: the entry was deleted.
+import { createReadStream } from 'node:fs'
+import { type FileHandle, lstat, open, rename } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { systemCode } from '../../lib/error-text.ts'
+import { syncPath } from '../../lib/files.ts'
+import { type FolderInfo, parseFolderInfo, readFolderInfo } from '../data-folder/folder-info.ts'
+import { ACCOUNTS_GROWTH_BYTES_MIN, ACCOUNTS_WRITE_BYTES } from '../limits.ts'
+import { LineBuffer, NEWLINE, PREFIX_BYTES, parsePayloadLength } from '../log/segments/format.ts'
+import { accountsPath } from '../paths.ts'
+import type { StoreState } from './state.ts'
+
+const FORMAT = 1
+/** Hashes of keys are for nobody but the server's user. */
+const FILE_MODE = 0o600
+
+/** The tables of the state that are in the copy. */
+const ACCOUNT_TABLES = ['agents', 'agentKeys', 'agentEvents'] as const
+type AccountTable = (typeof ACCOUNT_TABLES)[number]
+
+const entryText = (table: AccountTable, [key, value]: readonly [string, unknown]): string =>
+  JSON.stringify([table, key, value ?? null])
+
+/** Writes the copy. One for each lake process. */
+export class AccountsCopy {
+  readonly #dataDir: string
+  /** Its size when it was last written as a whole; null: not by this process, or a write to it has failed. */
+  #wholeBytes: number | null = null
+  /** What was added since. */
+  #addedBytes = 0
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir
+  }
+
+  /**
+   * Brings the copy to this state, durably: adds what has changed since it was saved, or writes all of it where this process has not
+   * done so, or where more was added than there was. To be called before the changes are saved.
+   */
+  async write(state: StoreState): Promise<void> {
+    const whole = this.#wholeBytes
+    this.#wholeBytes = null
+    if (whole === null || this.#addedBytes > Math.max(whole, ACCOUNTS_GROWTH_BYTES_MIN)) {
+      this.#wholeBytes = await this.#writeWhole(state)
+      this.#addedBytes = 0
+      return
+    }
+    this.#addedBytes += await this.#add(state)
+    this.#wholeBytes = whole
+  }
+
+  /** @returns the bytes of the copy */
+  async #writeWhole(state: StoreState): Promise<number> {
+    const path = accountsPath(this.#dataDir)
+    const temporary = `${path}.tmp`
+    const file = await open(temporary, 'w', FILE_MODE)
+    let bytes: number
+    try {
+      bytes = await writeLines(file, wholeLines(state, readFolderInfo(this.#dataDir)))
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    // Renaming cannot replace a folder.
+    if ((await lstat(path).catch(() => null))?.isDirectory())
+      await rename(path, `${path}.${Date.now()}.set-aside`)
+    await rename(temporary, path)
+    await syncPath(dirname(path))
+    return bytes
+  }
+
+  /** @returns the bytes that were added */
+  async #add(state: StoreState): Promise<number> {
+    const lines = ACCOUNT_TABLES.flatMap((table) =>
+      state[table].changes().map((entry) => entryText(table, entry)),
+    )
+    if (lines.length === 0) return 0
+    const file = await open(accountsPath(this.#dataDir), 'a', FILE_MODE)
+    try {
+      const bytes = await writeLines(file, lines)
+      await file.datasync()
+      return bytes
+    } finally {
+      await file.close()
+    }
+  }
+}
+
+function* wholeLines(state: StoreState, folder: FolderInfo | null): Iterable<string> {
+  yield JSON.stringify({ format: FORMAT, folder })
+  for (const table of ACCOUNT_TABLES)
+    for (const entry of state[table].entries()) yield entryText(table, entry)
+}
+
+async function writeLines(file: FileHandle, lines: Iterable<string>): Promise<number> {
+  const buffer = new LineBuffer()
+  let bytes = 0
+  const writeOut = async (): Promise<void> => {
+    bytes += buffer.length
+    await file.writeFile(buffer.bytes)
+    buffer.clear()
+  }
+  for (const line of lines) {
+    buffer.add(line)
+    if (buffer.length >= ACCOUNTS_WRITE_BYTES) await writeOut()
+  }
+  await writeOut()
+  return bytes
+}
+
+/** What a copy has. */
+export interface ReadAccounts {
+  /** Description of the folder; null: not known. */
+  folder: FolderInfo | null
+  /** Entries added to the state. */
+  entries: number
+  /** Lines that are damaged, and whose entries are therefore missing or old. */
+  damagedLines: number
+}
+
+/** Adds the entries of the copy to a state. Null: there is no copy. Rejects where it cannot be read. */
+export async function readAccounts(dataDir: string, state: StoreState): Promise<ReadAccounts | null> {
+  const found: ReadAccounts = { folder: null, entries: 0, damagedLines: 0 }
+  try {
+    for await (const line of linesOf(accountsPath(dataDir))) addLine(line, state, found)
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    if (systemCode(error) !== 'EISDIR') throw error
+    found.damagedLines++
+  }
+  found.entries = ACCOUNT_TABLES.reduce((sum, table) => sum + state[table].size, 0)
+  return found
+}
+
+/** The lines of a file without their newlines. What follows the last newline was never complete. */
+async function* linesOf(path: string): AsyncIterable<Buffer> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of createReadStream(path)) {
+    rest = Buffer.concat([rest, chunk as Buffer])
+    for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
+      yield rest.subarray(0, end)
+      rest = rest.subarray(end + 1)
+    }
+  }
+}
+
+function addLine(line: Buffer, state: StoreState, found: ReadAccounts): void {
+  const length = line.length < PREFIX_BYTES ? -1 : parsePayloadLength(line, 0)
+  const payload = line.subarray(PREFIX_BYTES, PREFIX_BYTES + length)
+  const isWhole =
+    length === payload.length && crc32(payload) === Number.parseInt(line.toString('latin1', 9, 17), 16)
+  if (isWhole) addEntry(JSON.parse(payload.toString()), state, found)
+  const rest = isWhole ? line.subarray(PREFIX_BYTES + length) : line
+  if (rest.length === 0) return
+  found.damagedLines++
+  // The newline is damaged, and the next line has become a part of this one.
+  if (isWhole) addLine(rest.subarray(1), state, found)
+}
+
+function addEntry(parsed: unknown, state: StoreState, found: ReadAccounts): void {
+  if (Array.isArray(parsed)) {
+    const [table, key, value] = parsed as [AccountTable, string, never]
+    if (value === null) state[table].delete(key)
+    else state[table].set(key, value)
+  } else {
+    found.folder = parseFolderInfo(JSON.stringify((parsed as { folder: unknown }).folder))
+  }
+}
