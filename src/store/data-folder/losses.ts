@@ -73,10 +73,15 @@ export class Losses {
     ]
   }
 
-  /** The files below the data folder whose loss was acknowledged: they stay, and are not told again. */
-  get acknowledgedFiles(): ReadonlySet<string> {
-    const acknowledged = this.#losses.filter(({ acknowledgedAtMs }) => acknowledgedAtMs !== null)
-    return new Set(acknowledged.flatMap(({ file }) => file ?? []))
+  /** Whether a loss was acknowledged: that of this file, which stays, or of these numbers, which are never used again. */
+  isAcknowledged({ kind, file = null, from = null, to = null }: Omit<FoundLoss, 'sentence'>): boolean {
+    return this.#losses.some(
+      (loss) =>
+        loss.acknowledgedAtMs !== null &&
+        (file !== null
+          ? loss.file === file
+          : from !== null && loss.kind === kind && loss.from === from && loss.to === to),
+    )
   }
 
   /** Whether a loss of this file, of as many rows, was noted, acknowledged or not. */
@@ -86,7 +91,7 @@ export class Losses {
 
   /**
    * Notes a loss, durably. One that is noted already is not noted again: until it is acknowledged, or, where it names a file that
-   * stays, for good. Where the file cannot be written it is told nevertheless, by this process.
+   * stays or numbers that are never used again, for good. Where the file cannot be written it is told nevertheless, by this process.
    */
   record(found: FoundLoss, nowMs: number): Promise<void> {
     const loss = toNoted(found, nowMs)
@@ -146,7 +151,8 @@ export class Losses {
   /** @returns whether anything has changed */
   #add(loss: NotedLoss): boolean {
     const isSame = (other: NotedLoss): boolean =>
-      identify(other) === identify(loss) && (other.acknowledgedAtMs === null || loss.file !== null)
+      identify(other) === identify(loss) &&
+      (other.acknowledgedAtMs === null || loss.file !== null || loss.from !== null)
     if (this.#losses.some(isSame)) return false
     if (this.#losses.length >= LOSSES_MAX) {
       const oldest = this.#losses.findIndex(({ acknowledgedAtMs }) => acknowledgedAtMs !== null)

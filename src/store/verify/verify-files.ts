@@ -1,8 +1,10 @@
 // Checks every byte of the files that the store or the catalog lists, their hard links, and files that are on no list.
+
 import { stat } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorFirstLine } from '../../lib/error-text.ts'
+import type { Losses } from '../data-folder/losses.ts'
 import { queryOne } from '../duckdb/query.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import {
@@ -29,8 +31,8 @@ export interface VerifyContext {
   hasStore: boolean
   /** The server was killed: what its last flush or merge left undone, the next start completes. */
   wasKilled: boolean
-  /** Files below the data folder that show a loss which an operator has acknowledged. */
-  acknowledged: ReadonlySet<string>
+  /** Says which losses an operator has acknowledged. */
+  losses: Pick<Losses, 'isAcknowledged'>
   /** Modification time of the catalog. While a server runs, younger files may not be in it yet. */
   catalogWrittenMs: number
   /** Reports what is checked next. Throws when the verification was aborted. */

@@ -10,7 +10,7 @@ import { splitCommits } from '../flush/log-rows.ts'
 import { RowSplitter, type StagedRows } from '../flush/row-splitter.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
 import { DAMAGED_SUFFIX } from '../log/segments/format.ts'
-import { describeDamage, keptFile } from '../log-losses.ts'
+import { describeDamage, toLoss } from '../log-losses.ts'
 import { logFolder, logMarkPath } from '../paths.ts'
 import type { StoreState } from '../state/state.ts'
 import { loadState, restoreState } from '../state/state-database.ts'
@@ -68,14 +68,14 @@ export async function readLogTail(
     const report = await splitCommits({ folder, logId, knownLsn }, state, splitter)
     for (const damage of report.damage)
       context.findings.addUnless(
-        context.acknowledged.has(keptFile(damage) ?? ''),
+        context.losses.isAcknowledged(toLoss(damage)),
         null,
         damage.file,
         describeDamage(damage),
       )
     for (const name of readdirSync(folder).filter((each) => each.endsWith(DAMAGED_SUFFIX)))
       context.findings.addUnless(
-        context.acknowledged.has(join('log', name)),
+        context.losses.isAcknowledged({ kind: 'log', file: join('log', name) }),
         null,
         join('log', name),
         'is a damaged part of the log; its undamaged records are in the lake',
@@ -85,15 +85,17 @@ export async function readLogTail(
 }
 
 /** Counts dead letters by table, and reports them: a server wrote rows that do not fit their table. */
-function countDeadRows(
-  { acknowledged, findings }: VerifyContext,
-  dataDir: string,
-): ReadonlyMap<string, number> {
+function countDeadRows({ losses, findings }: VerifyContext, dataDir: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   for (const { name, table, rows } of countDeadLetters(dataDir)) {
     counts.set(table, (counts.get(table) ?? 0) + rows)
     const file = join('dead-letters', name)
-    findings.addUnless(acknowledged.has(file), table, file, `holds ${rows} rows that did not fit the table`)
+    findings.addUnless(
+      losses.isAcknowledged({ kind: 'dead_letters', file }),
+      table,
+      file,
+      `holds ${rows} rows that did not fit the table`,
+    )
   }
   return counts
 }

@@ -158,16 +158,13 @@ function reportLosses({ findings }: VerifyContext, losses: readonly CatalogLoss[
   }
 }
 
-/** Remarks on other losses that nobody has acknowledged. @returns the files of those that somebody has */
-async function reportKnownLosses(
-  { dataDir, nowMs }: VerifyOptions,
-  findings: Findings,
-): Promise<ReadonlySet<string>> {
+/** Remarks on other losses that nobody has acknowledged. @returns all of them */
+async function reportKnownLosses({ dataDir, nowMs }: VerifyOptions, findings: Findings): Promise<Losses> {
   const losses = new Losses(dataDir)
   await losses.load(nowMs)
   for (const { file, sentence } of losses.unacknowledged)
     if (file === null) findings.notes.push(`${sentence}; mintlake lake repair acknowledges it`)
-  return losses.acknowledgedFiles
+  return losses
 }
 
 const listStoreLosses = async (connection: DuckDBConnection): Promise<CatalogLoss[]> =>
@@ -306,7 +303,7 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
       hasStore,
       // A server that ends in order leaves no log of its state database.
       wasKilled: hasStore && existsSync(stateLogPath(options.dataDir)),
-      acknowledged: await reportKnownLosses(options, findings),
+      losses: await reportKnownLosses(options, findings),
       catalogWrittenMs,
       startStage,
     }
