@@ -41,7 +41,19 @@ it('one that leaves a file behind is not told again once it is acknowledged', as
   await losses.acknowledge(NOON_MS)
   await losses.record(loss, NOON_MS)
   expect(losses.unacknowledged).toEqual([])
-  expect((await reopened()).acknowledgedFiles).toEqual(new Set(['log/1.log.damaged']))
+  expect((await reopened()).isAcknowledged({ kind: 'log', file: 'log/1.log.damaged' })).toBe(true)
+  expect((await reopened()).isAcknowledged({ kind: 'log', file: 'log/2.log.damaged' })).toBe(false)
+})
+
+it('one of numbers that are never used again is not told again once it is acknowledged', async () => {
+  const losses = await reopened()
+  const loss = { kind: 'log', sentence: 'commits are lost', from: 10, to: 11 }
+  await losses.record(loss, NOON_MS)
+  await losses.acknowledge(NOON_MS)
+  await losses.record(loss, NOON_MS)
+  expect(losses.unacknowledged).toEqual([])
+  expect(losses.isAcknowledged(loss)).toBe(true)
+  expect(losses.isAcknowledged({ ...loss, to: 12 })).toBe(false)
 })
 
 it('the list is bounded: further losses are counted, and acknowledged ones give way', async () => {
