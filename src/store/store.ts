@@ -31,9 +31,9 @@ import type { Crash } from './process/protocol.ts'
 import { EventFlushes } from './recorded-events.ts'
 import { identifyRow, UnflushedRows } from './rows/recent-rows.ts'
 import { encodeWrite } from './rows/row-encoder.ts'
+import { restoreState } from './state/read-state.ts'
 import { recoverFrom } from './state/recovered.ts'
-import { applyCommit, type StoreState } from './state/state.ts'
-import { restoreState } from './state/state-database.ts'
+import { applyCommit, type StateAges, type StoreState } from './state/state.ts'
 import { StateRowParser } from './state/state-rows.ts'
 import { mayCommit, StatusReporter } from './store-status.ts'
 import { SubmissionLists } from './submission-lists.ts'
@@ -69,9 +69,10 @@ export interface StoreOptions {
   lakeQuietMs?: number
   /** Commits are refused while less than this is free on the disk; 0: until it is full. A flush may use the rest. */
   diskReserveMb?: number
-  /** The longest cooldown in use: how long the start of one is remembered. */
+  /** The longest cooldown in use: how long the start of one is remembered. Default 0, and as the folder was used last where
+   *  `labelsDelayMs` is not given either. */
   cooldownMs?: number
-  /** How long labels are withheld from others: labels younger than this are recovered apart. Default 0. */
+  /** How long labels are withheld from others: labels younger than this are recovered apart. The same defaults. */
   labelsDelayMs?: number
   /** Where the market data of this run comes from. Written into rows, and checked against what the folder holds. */
   provenance?: Provenance | null
@@ -116,12 +117,10 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const { dataDir, clock, log } = options
   const provenance = options.provenance ?? null
   const diskReserveMb = options.diskReserveMb ?? limits.DISK_RESERVE_MB_DEFAULT
-  const cooldownKeptMs = Math.max(options.cooldownMs ?? 0, limits.COOLDOWNS_RECOVERED_MS_MIN)
-  const { labelsDelayMs = 0 } = options
   const now = (): number => Math.floor(clock.now())
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
-    ...{ dataDir, logId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
+    ...{ dataDir, logId, provenance, ages: agesOf(options), diskReserveMb, now, log },
     lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
     retainDays: options.retainDays ?? {},
     retainEvents: options.retainEvents ?? { days: 0, bytesMax: 0, diskPct: 0 },
@@ -130,8 +129,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   })
   const space = new DiskSpace(dataDir, diskReserveMb)
   try {
-    const saved = await client.open()
-    const state = restoreState(saved, { cooldownKeptMs, labelsDelayMs, isSaved: false })
+    const { position, ages } = await client.open()
+    const state = await restoreState(position, client.savedState(), { ...ages, isSaved: false })
     const unflushed = new UnflushedRows()
     const flushed = { lsn: state.lsn, knownAtMs: state.knownAtMs }
     await space.refresh()
@@ -144,13 +143,20 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
       applyTo(state, unflushed),
     )
     const recovered = recoverFrom(state, now())
-    const { eventNo } = saved
+    const { eventNo } = position
     return new DurableStore({ options, logId, client, commits, lock, space, unflushed, recovered, eventNo })
   } catch (error) {
     space.close()
     await client.close()
     throw error instanceof LogError ? unavailable(`the log cannot be opened: ${error.message}`) : error
   }
+}
+
+/** Null: those with which the folder was used last. */
+function agesOf({ cooldownMs, labelsDelayMs }: StoreOptions): StateAges | null {
+  if (cooldownMs === undefined && labelsDelayMs === undefined) return null
+  const cooldownKeptMs = Math.max(cooldownMs ?? 0, limits.COOLDOWNS_RECOVERED_MS_MIN)
+  return { cooldownKeptMs, labelsDelayMs: labelsDelayMs ?? 0 }
 }
 
 /** What the start does with each commit of the log. A function of its own, so that no closure of the store keeps the state. */

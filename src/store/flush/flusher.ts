@@ -15,8 +15,9 @@ import type { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { openOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { flushFolder, logFolder } from '../paths.ts'
 import type { CrashPoint, FlushAnswer, LogLine, Requests } from '../process/protocol.ts'
+import { loadState } from '../state/read-state.ts'
 import type { StateOptions, StoreState } from '../state/state.ts'
-import { loadState, restoreState, saveState } from '../state/state-database.ts'
+import { saveState } from '../state/state-database.ts'
 import { moveDeadRows } from './dead-letters.ts'
 import { splitCommits } from './log-rows.ts'
 import { RowSplitter, type StagedRows } from './row-splitter.ts'
@@ -99,7 +100,7 @@ export class Flusher {
 
   async #loadState(): Promise<StoreState> {
     const { database } = this.#options
-    this.#state ??= restoreState(await database.maintenance.run(loadState), this.#options)
+    this.#state ??= await database.maintenance.run((connection) => loadState(connection, this.#options))
     return this.#state
   }
 

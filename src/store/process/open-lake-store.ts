@@ -2,6 +2,7 @@
 // format 1, and rebuilds the state from the lake's files where the state database is gone.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { readJournal } from '../../journal/reader.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { Compactor } from '../compaction/compactor.ts'
@@ -12,6 +13,7 @@ import { countLostEvents, findEventPosition, saveEventPosition } from '../events
 import { Flusher } from '../flush/flusher.ts'
 import { type Lake, openLake } from '../lake/lake.ts'
 import { listAllLiveFiles } from '../lake/manifest.ts'
+import { COOLDOWNS_RECOVERED_MS_MIN, STATE_AGE_MS_MAX } from '../limits.ts'
 import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
@@ -20,15 +22,17 @@ import { LakeLists } from '../query/lake-lists.ts'
 import { LakeLookup } from '../query/lake-lookup.ts'
 import { importV1 } from '../state/import-v1.ts'
 import { moveToChunks } from '../state/move-to-chunks.ts'
-import { countOutcomes, noteOutcomesCounted } from '../state/outcome-counts.ts'
+import { countOutcomes } from '../state/outcome-counts.ts'
+import { loadState, readState, type StatePiece } from '../state/read-state.ts'
 import { rebuildState, reopenOutcomes } from '../state/rebuild.ts'
+import type { StateAges } from '../state/state.ts'
 import {
   beginState,
   isStateBegun,
   loadPosition,
-  loadState,
+  noteMark,
   noteStateRebuilt,
-  type SavedState,
+  type SavedPosition,
   saveState,
   stateRebuiltAt,
 } from '../state/state-database.ts'
@@ -45,6 +49,8 @@ export interface LakeStore {
   lake: Lake
   lookup: LakeLookup
   lists: LakeLists
+  /** The state as of the last flush, to be read before the next one. On the maintenance connection. */
+  savedState: AsyncGenerator<StatePiece, void, void>
   tokens: ProfileBuffer
 }
 
@@ -55,15 +61,22 @@ export interface OpenContext {
   onTrouble(trouble: LakeTrouble): void
 }
 
-/** @returns the open parts, and the state as of the last flush */
-export async function openLakeStore(
-  context: OpenContext,
-  nowMs: number,
-): Promise<{ store: LakeStore; saved: SavedState }> {
-  const { options, failpoint, log, onTrouble } = context
-  const { dataDir, provenance } = options
+export interface OpenedLakeStore {
+  store: LakeStore
+  /** Of the saved state. */
+  position: SavedPosition
+  /** By which its entries end. */
+  ages: StateAges
+}
+
+export async function openLakeStore(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
+  const { failpoint, log, onTrouble } = asked
+  const { dataDir, provenance } = asked.options
   mkdirSync(lakeFolder(dataDir), { recursive: true })
   const database = await openDatabase(dataDir)
+  const ages = asked.options.ages ?? (await agesOfFolder(database))
+  const options: OpenOptions = { ...asked.options, ...ages }
+  const context = { ...asked, options }
   const isNew = !(await hasState(database, options))
   const lake = await openLake(database, { dataDir, failpoint, log, onTrouble })
   await recoverLake(context, database, lake, { isNew, nowMs })
@@ -77,13 +90,14 @@ export async function openLakeStore(
     stateRebuiltAtMs: await database.maintenance.run(stateRebuiltAt),
     eventsLost: await database.maintenance.run(countLostEvents),
   })
-  const saved = await database.maintenance.run(loadState)
+  const position = await database.maintenance.run(loadPosition)
   const bars = await openBarStore(database, lake.reader, provenance, nowMs)
   const tokens = new ProfileBuffer()
   const spillDir = join(spillFolder(dataDir), 'outcomes')
   const outcomes = new OutcomeLabeler({ database, reader: lake.reader, spillDir, failpoint })
   const store = {
     ...{ bars, database, lake, tokens },
+    savedState: await database.maintenance.run(async (connection) => readState(connection)),
     lookup: new LakeLookup(database.lookups, lake.reader),
     lists: new LakeLists(database.lists, lake.reader),
     compactor: new Compactor(lake, { ...options, failpoint, log }),
@@ -94,11 +108,25 @@ export async function openLakeStore(
     }),
     flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, failpoint, log }),
   }
-  return { store, saved }
+  return { store, position, ages }
+}
+
+type OpenOptions = LakeProcessOptions & StateAges
+
+/** The ages with which a folder was used last. Where it does not say so the longest, so that nothing ends too early. */
+async function agesOfFolder(database: Database): Promise<StateAges> {
+  const { ages, isNew } = await database.maintenance.run(async (connection) => ({
+    ...(await loadPosition(connection)),
+    isNew: !(await isStateBegun(connection)) && !isV1(database.dataDir),
+  }))
+  if (ages !== null) return ages
+  return isNew
+    ? { cooldownKeptMs: COOLDOWNS_RECOVERED_MS_MIN, labelsDelayMs: 0 }
+    : { cooldownKeptMs: STATE_AGE_MS_MAX, labelsDelayMs: STATE_AGE_MS_MAX }
 }
 
 /** Whether the database has a state to continue from. A store of format 1 is imported first. */
-async function hasState(database: Database, options: LakeProcessOptions): Promise<boolean> {
+async function hasState(database: Database, options: OpenOptions): Promise<boolean> {
   const { dataDir } = options
   return database.maintenance.run(async (connection) => {
     if (await isStateBegun(connection)) return true
@@ -129,9 +157,9 @@ async function recoverLake(
   }
 }
 
-/** Completes a state that an earlier version saved. Where the disk takes no writes, the next start does. */
+/** Completes a state that an earlier version saved, or one that was saved with other settings. Where the disk takes no writes, the next start does. */
 async function upgradeState(
-  { options, log }: OpenContext,
+  { options, log }: OpenContext & { options: OpenOptions },
   database: Database,
   lake: Lake,
   nowMs: number,
@@ -141,6 +169,7 @@ async function upgradeState(
     await database.maintenance.run(async (connection) => {
       await moveToChunks(connection)
       await countOutcomes(connection, lake.reader, { options, spillDir, nowMs })
+      await changeAges(connection, options, spillDir)
     })
   } catch (error) {
     if (!(isFullError(error) || isReadOnlyError(error))) throw error
@@ -149,12 +178,21 @@ async function upgradeState(
   }
 }
 
+/** Where the folder was used with other ages, what has ended by these ends now, and is saved so. */
+async function changeAges(connection: DuckDBConnection, options: OpenOptions, spillDir: string): Promise<void> {
+  const { ages } = await loadPosition(connection)
+  const { cooldownKeptMs, labelsDelayMs = 0 } = options
+  if (ages?.cooldownKeptMs === cooldownKeptMs && ages.labelsDelayMs === labelsDelayMs) return
+  const state = await loadState(connection, options)
+  await transaction(connection, () => saveState(connection, state, spillDir))
+}
+
 const STATE_REBUILT =
   'the state database is gone: XP and coverage were computed from the lake; agents, keys and bans are only in a backup'
 
 /** Makes a new state. Where the lake has files, its sums come from them, and the loss of the old state is recorded. */
 async function rebuild(
-  { options, log }: OpenContext,
+  { options, log }: OpenContext & { options: OpenOptions },
   database: Database,
   lake: Lake,
   nowMs: number,
@@ -169,7 +207,7 @@ async function rebuild(
         await reopenOutcomes(connection, lake)
         await noteStateRebuilt(connection, nowMs)
       } else {
-        await noteOutcomesCounted(connection)
+        await noteMark(connection, 'outcomes_counted')
       }
       await beginState(connection)
     })

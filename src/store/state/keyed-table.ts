@@ -109,12 +109,25 @@ export class KeyedTable<Value> {
     }
   }
 
-  /** Entries that changed since the last call, in the order of the last write; undefined: the entry was deleted. */
-  takeChanges(): [key: string, value: Value | undefined][] {
+  /** Entries that changed since the last call, in the order of the last write; undefined: the entry was deleted. Read them before the
+   *  table changes again. */
+  takeChanges(): Iterable<[key: string, value: Value | undefined]> {
     const changed = this.#changed
     assert(changed !== null, 'this state is not saved')
     this.#changed = new Set()
-    return Array.from(changed, (key) => [key, this.get(key)])
+    return this.#valuesOf(changed)
+  }
+
+  /** Drops all entries, as if they had never been set: not a change. */
+  clear(): void {
+    this.#indexes.clear()
+    this.#keys = []
+    this.#values.keep([])
+    this.#first = 0
+  }
+
+  *#valuesOf(keys: Iterable<string>): IterableIterator<[key: string, value: Value | undefined]> {
+    for (const key of keys) yield [key, this.get(key)]
   }
 
   #append(key: string, value: Value): void {

@@ -14,6 +14,9 @@ export const CREATE_STATE = [
   // The last recorded event that is in the lake (0: none), and whether its run was simulated (NULL: not known).
   'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS event_no BIGINT DEFAULT 0',
   'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS event_simulated BOOLEAN',
+  // By which ages entries of the state have ended (NULL: not known): those of the settings of the process that saved it.
+  'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS cooldown_kept_ms BIGINT',
+  'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS labels_delay_ms BIGINT',
   // Numbers of recorded events that neither the journal nor the lake has, why, and when an operator acknowledged it.
   `CREATE TABLE IF NOT EXISTS events_lost (first BIGINT NOT NULL, last BIGINT NOT NULL, reason VARCHAR NOT NULL,
     found_at TIMESTAMP NOT NULL, settled_at TIMESTAMP)`,

@@ -3,8 +3,10 @@
 import type { NewRow, Row, TableName } from '../../schema/tables.ts'
 import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 import {
+  COOLDOWNS_MAX,
   IDEMPOTENCY_KEPT_MS,
   IDEMPOTENCY_RECOVERED_MAX,
+  MINTS_COUNTED_MAX,
   RECENT_LABELS_MAX,
   STRIKES_MAX,
   STRIKES_RECOVERED_MS,
@@ -69,11 +71,15 @@ export interface CooldownStart extends Moment {
 
 type AgentEvent = PlacedRow<NewRow<'agent_events'>>
 
-export interface StateOptions {
+/** How old a state lets its entries become, where a setting of the server says it. */
+export interface StateAges {
   /** How long the start of a cooldown is remembered: the longest cooldown in use. */
   cooldownKeptMs: number
   /** How long labels are withheld from others. Default 0: not at all. */
   labelsDelayMs?: number
+}
+
+export interface StateOptions extends StateAges {
   /** False where the state is not saved again, so that changes need not be tracked. Default true. */
   isSaved?: boolean
 }
@@ -145,6 +151,18 @@ export const AGING_TABLES = [...QUEUES, 'idempotency'] as const
 export type AgingTable = (typeof AGING_TABLES)[number]
 export const STATE_TABLES = [...LASTING_TABLES, ...AGING_TABLES] as const
 export type StateTable = (typeof STATE_TABLES)[number]
+/**
+ * What the commits to come change or add to. Of the other tables a process that saves the state holds only what is new: a million
+ * agents and their remembered answers would be twice in memory.
+ */
+export const SUMMED_TABLES = [
+  'agentEvents',
+  'agentTotals',
+  'agentOutcomes',
+  'mintTotals',
+  'rowTotals',
+  'recentLabels',
+] as const satisfies readonly StateTable[]
 
 /** How old entries of a table may be, counted by the times of the commits, and how many there may be. */
 export interface AgeLimit {
@@ -152,9 +170,9 @@ export interface AgeLimit {
   entriesMax: number
 }
 
-const ageLimits = ({ cooldownKeptMs, labelsDelayMs = 0 }: StateOptions): Record<AgingTable, AgeLimit> => ({
+const ageLimits = ({ cooldownKeptMs, labelsDelayMs = 0 }: StateAges): Record<AgingTable, AgeLimit> => ({
   submitAttempts: { keptMs: SUBMIT_ATTEMPTS_RECOVERED_MS, entriesMax: SUBMIT_ATTEMPTS_MAX },
-  cooldowns: { keptMs: cooldownKeptMs, entriesMax: Number.POSITIVE_INFINITY },
+  cooldowns: { keptMs: cooldownKeptMs, entriesMax: COOLDOWNS_MAX },
   strikes: { keptMs: STRIKES_RECOVERED_MS, entriesMax: STRIKES_MAX },
   idempotency: { keptMs: IDEMPOTENCY_KEPT_MS, entriesMax: IDEMPOTENCY_RECOVERED_MAX },
   recentLabels: { keptMs: labelsDelayMs, entriesMax: RECENT_LABELS_MAX },
@@ -228,7 +246,8 @@ function countOutcome(state: StoreState, agentId: string, outcome: Outcome): voi
 const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
   training(state, placed) {
     const { analysis_id: analysisId, agent_id: agentId, mint, outcome, sentiment, score } = placed.row
-    state.mintTotals.update(mint, NO_ANALYSES, (total) => ({ ...total, count: total.count + 1 }))
+    if (state.mintTotals.size < MINTS_COUNTED_MAX || state.mintTotals.has(mint))
+      state.mintTotals.update(mint, NO_ANALYSES, (total) => ({ ...total, count: total.count + 1 }))
     const atMs = getReceivedAtMs(placed)
     state.recentLabels.push(placed.knownAtMs, { analysisId, mint, sentiment, score, atMs })
     countOutcome(state, agentId, outcome === 'validated' ? 'validated' : 'unvalidated')
@@ -289,7 +308,7 @@ function expireKey(state: StoreState, placed: AgentEvent, key: string): void {
 }
 
 /** Deletes entries that no limit needs any more. */
-function forgetOld(state: StoreState): void {
+export function forgetOld(state: StoreState): void {
   const shownToMs = state.knownAtMs - state.ageLimits.recentLabels.keptMs
   deleteEnded(state, (knownAtMs, labels) => {
     // Labels that gave way to too many others must not be shown too early, so they never are.
@@ -297,20 +316,28 @@ function forgetOld(state: StoreState): void {
   })
 }
 
-/** Deletes the entries of a loaded state that had ended when it was saved: a chunk stays until its last entry has ended. */
-export const dropEnded = (state: StoreState): void => deleteEnded(state, null)
+/**
+ * Deletes the entries of a loaded state that had ended when it was saved: a chunk stays until its last entry has ended. What has
+ * ended only by the ages of this run ends as it does after a commit: labels that were withheld for longer are shown.
+ * @param saved the ages of the process that saved it
+ */
+export function dropEnded(state: StoreState, saved: StateAges): void {
+  deleteEnded(state, null, ageLimits(saved))
+  forgetOld(state)
+}
 
 function deleteEnded(
   state: StoreState,
   onLabels: ((knownAtMs: number, labels: RecentLabels) => void) | null,
+  limits = state.ageLimits,
 ): void {
-  const { knownAtMs, ageLimits } = state
+  const { knownAtMs } = state
   for (const name of QUEUES) {
-    const { keptMs, entriesMax } = ageLimits[name]
+    const { keptMs, entriesMax } = limits[name]
     if (name === 'recentLabels') state[name].deleteEnded(knownAtMs - keptMs, entriesMax, onLabels)
     else state[name].deleteEnded(knownAtMs - keptMs, entriesMax)
   }
-  const { keptMs, entriesMax } = ageLimits.idempotency
+  const { keptMs, entriesMax } = limits.idempotency
   state.idempotency.deleteOldest(
     (placed, size) => size > entriesMax || placed.knownAtMs <= knownAtMs - keptMs,
   )
