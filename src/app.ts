@@ -34,6 +34,7 @@ import {
   addStateMetrics,
   addStoreMetrics,
   addStreamMetrics,
+  countForgotten,
   countSubmissions,
 } from './server/metrics.ts'
 import { ReplayedLake } from './server/replayed-lake.ts'
@@ -49,7 +50,7 @@ import { openStore } from './store/store.ts'
 import type { Provenance, Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
-import { SubmissionService } from './submissions/submission-service.ts'
+import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission, SubmissionStore } from './submissions/types.ts'
 
 const GIGABYTE = 1e9
@@ -191,7 +192,9 @@ async function startParts(base: Base): Promise<App> {
     broadcaster.wake()
   }
   const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
-  const { agents, submissions } = createSubmissions(base, running, confirmed, onAccount, onEvaluated)
+  const onForgotten = countForgotten(metrics, log, base.clock)
+  const told = { onAccount, onEvaluated, onForgotten }
+  const { agents, submissions } = createSubmissions(base, running, confirmed, told)
   const submissionLog = createSubmissionLog(agents, market)
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
   const sources = prepareFeeds(config, (feed) => running.sinkOf(feed), marketClock, log, openReplay)
@@ -223,6 +226,8 @@ async function startParts(base: Base): Promise<App> {
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, log)
+  // All parts have taken from it what they keep.
+  feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, relay: server.relay, ready })
   const { drainNoticeMs } = config
   const parts = {
@@ -295,12 +300,16 @@ async function beginFeeding(running: RunningMarket, sources: Feeds): Promise<voi
   }
 }
 
+/** Who is told of what happens to agents and submissions. */
+interface Told extends Pick<SubmissionServiceOptions, 'onEvaluated' | 'onForgotten'> {
+  onAccount(agentId: string): void
+}
+
 function createSubmissions(
   { config, clock, store: { recovered } }: Base,
   running: RunningMarket,
   store: SubmissionStore,
-  onAccount: (agentId: string) => void,
-  onEvaluated: (submission: EvaluatedSubmission) => void,
+  { onAccount, ...told }: Told,
 ) {
   const { market } = running
   const random = machineRandom()
@@ -328,7 +337,7 @@ function createSubmissions(
     labelsDelayMs: config.labelsDelayMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
     onAccepted: (mint, count) => running.setAnalysisCount(mint, count),
-    onEvaluated,
+    ...told,
   })
   return { agents, submissions }
 }

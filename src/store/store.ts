@@ -142,7 +142,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
       },
       applyTo(state, unflushed),
     )
-    const recovered = recoverFrom(state, now())
+    const recovered = recoverFrom(state, now(), { empties: true })
     const { eventNo } = position
     return new DurableStore({ options, logId, client, commits, lock, space, unflushed, recovered, eventNo })
   } catch (error) {
@@ -187,12 +187,12 @@ interface StoreParts {
 
 class DurableStore implements Store {
   readonly folderId: string
-  readonly recovered: Recovered
   readonly bars: BarSink
   readonly profiles: ProfileSink
   readonly events: EventFlushes
   readonly caughtUp: Promise<void>
-  readonly #parts: StoreParts
+  readonly #parts: Omit<StoreParts, 'recovered'>
+  #recovered: Recovered | null
   readonly #provenance: Provenance | null
   readonly #lookup: SubmissionLookup
   readonly #lists: SubmissionLists
@@ -201,8 +201,8 @@ class DurableStore implements Store {
   readonly #status: StatusReporter
   #closed: Promise<void> | null = null
 
-  constructor(parts: StoreParts) {
-    const { client, commits, eventNo, options, recovered, space, unflushed } = parts
+  constructor({ recovered, ...parts }: StoreParts) {
+    const { client, commits, eventNo, options, space, unflushed } = parts
     const {
       clock,
       dataDir,
@@ -231,10 +231,20 @@ class DurableStore implements Store {
       ...{ dataDir, client, commits, space, unflushed, faults, damage, lagMs, eventsWaiting },
     })
     this.folderId = parts.logId
-    this.recovered = recovered
+    this.#recovered = recovered
     this.bars = bars
     this.profiles = profiles
     this.caughtUp = caughtUp
+  }
+
+  get recovered(): Recovered {
+    assert(this.#recovered !== null, 'what was recovered is read at the start')
+    return this.#recovered
+  }
+
+  /** Bound, because it is passed on. */
+  readonly forgetRecovered = (): void => {
+    this.#recovered = null
   }
 
   async commit(writes: readonly Write[]): Promise<void> {

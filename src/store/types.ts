@@ -217,7 +217,10 @@ export interface StoreFigures {
 export interface Store {
   /** Identity of the data folder. */
   readonly folderId: string
+  /** What the state was at the start. Throws once it is forgotten. */
   readonly recovered: Recovered
+  /** Frees `recovered`, which may be a gigabyte. */
+  forgetRecovered(): void
   readonly bars: BarSink
   /** The lake has every closed bar that ended by this market time, Unix ms, as far as this run knows. */
   readonly barsInLakeToMs: number
