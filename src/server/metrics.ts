@@ -238,7 +238,10 @@ export function countForgotten(metrics: Metrics, log: Log, clock: Clock): (kind:
     counts.set(kind, count)
     const suppressed = throttle.due(clock.monotonicMs())
     if (suppressed !== null)
-      log.warn({ kind, count, suppressed }, 'more is to be remembered of submissions than its limit: the oldest is forgotten')
+      log.warn(
+        { kind, count, suppressed },
+        'more is to be remembered of submissions than its limit: the oldest is forgotten',
+      )
   }
 }
 

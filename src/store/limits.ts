@@ -245,8 +245,8 @@ export const STATE_UPGRADE_MEMORY_LIMIT = '2GB'
 export const RECENT_CHUNKS_MAX = 16
 export const RECENT_CHUNK_ROWS = 1_024
 export const RECENT_CHUNK_BYTES = 2 * 1024 * 1024
-/** JavaScript's heap in the lake process. */
-export const LAKE_PROCESS_HEAP_MB = 512
+/** JavaScript's heap in the lake process: enough for the sums of a million agents and mints, and a million labels that wait. */
+export const LAKE_PROCESS_HEAP_MB = 768
 /** Its priority: 0 is normal, 19 the lowest, which would starve flushes on a machine that is always busy. */
 export const LAKE_PROCESS_NICENESS = 10
 /** A lake process that has closed its database and does not end within this time is killed. */

@@ -179,7 +179,11 @@ async function upgradeState(
 }
 
 /** Where the folder was used with other ages, what has ended by these ends now, and is saved so. */
-async function changeAges(connection: DuckDBConnection, options: OpenOptions, spillDir: string): Promise<void> {
+async function changeAges(
+  connection: DuckDBConnection,
+  options: OpenOptions,
+  spillDir: string,
+): Promise<void> {
   const { ages } = await loadPosition(connection)
   const { cooldownKeptMs, labelsDelayMs = 0 } = options
   if (ages?.cooldownKeptMs === cooldownKeptMs && ages.labelsDelayMs === labelsDelayMs) return

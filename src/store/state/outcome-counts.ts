@@ -8,8 +8,8 @@ import { queryRows } from '../duckdb/query.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
-import type { StateOptions, StoreState } from './state.ts'
 import { loadState } from './read-state.ts'
+import type { StateOptions, StoreState } from './state.ts'
 import { isMarked, noteMark, saveState } from './state-database.ts'
 
 export interface CountOptions {

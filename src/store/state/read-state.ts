@@ -125,16 +125,29 @@ export async function restoreState(
   const state = new StoreState(options)
   state.lsn = lsn
   state.knownAtMs = knownAtMs
+  const texts = new Map<string, string>()
   for await (const { table, entryCount, json } of pieces) {
-    const entries: [never, never][] = JSON.parse(json)
+    const entries: [never, Partial<Record<string, unknown>> & never][] = JSON.parse(json)
     if (entries.length !== entryCount)
       throw unavailable(
         `the state database is damaged: of ${entryCount} entries of ${table}, ${entries.length} were read`,
       )
+    for (const [, value] of entries) shareTexts(value, texts)
     state[table].load(entries)
   }
   dropEnded(state, ages ?? options)
   return state
+}
+
+/** Equal names of agents and tokens become one string in memory: a million entries may name few. */
+function shareTexts(value: Record<string, unknown>, texts: Map<string, string>): void {
+  for (const name of ['agentId', 'mint']) {
+    const text = value[name]
+    if (typeof text !== 'string') continue
+    const shared = texts.get(text)
+    if (shared === undefined) texts.set(text, text)
+    else value[name] = shared
+  }
 }
 
 /** The part of the saved state that commits are applied to and that is saved again. */

@@ -2,18 +2,35 @@
 // Agents, keys, bans and remembered responses are in no file: only a backup has them.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryOne, queryRows, type ResultColumns, type ResultRow } from '../duckdb/query.ts'
 import { createdAtColumn, identifier, LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
 import { listAllLiveFiles, listLiveFiles } from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
-import { RECENT_LABELS_MAX } from '../limits.ts'
+import { RECENT_LABELS_MAX, STATE_PIECE_ENTRIES } from '../limits.ts'
 import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { type StateOptions, StoreState } from './state.ts'
 
 /** SQL that selects the rows of a table in the lake. */
 async function selectRows(connection: DuckDBConnection, lake: Lake, table: LakeTable): Promise<string> {
   return selectAllRows(table, toReadableFiles(await listLiveFiles(connection, table.name), lake.pathOf))
+}
+
+/** The rows of a query in its order, of which there may be a million: DuckDB keeps them, and spills them, while they are read. */
+async function* readInPieces<const Columns extends ResultColumns>(
+  connection: DuckDBConnection,
+  sql: string,
+  columns: Columns,
+): AsyncGenerator<ResultRow<Columns>, void, void> {
+  await connection.run(`CREATE OR REPLACE TEMP TABLE rebuilt AS ${sql}`)
+  const { count } = await queryOne(connection, 'SELECT count(*)::DOUBLE AS count FROM rebuilt', {
+    count: 'number',
+  })
+  for (let from = 0; from < count; from += STATE_PIECE_ENTRIES) {
+    const isOfPiece = `rowid BETWEEN ${from} AND ${from + STATE_PIECE_ENTRIES - 1}`
+    yield* await queryRows(connection, `SELECT * FROM rebuilt WHERE ${isOfPiece}`, columns)
+  }
+  await connection.run('DROP TABLE rebuilt')
 }
 
 /** Opens the outcomes whose last horizon is not labelled yet. Called in a transaction. */
@@ -48,13 +65,13 @@ export async function rebuildState(
     )
     state.knownAtMs = Math.max(state.knownAtMs, ms)
   }
-  const agents = await queryRows(
+  const agents = readInPieces(
     connection,
     `SELECT agent_id AS "agentId", sum(xp)::DOUBLE AS xp, count(*) FILTER (kind = 'analysis')::DOUBLE AS analyses
      FROM (${await selectRows(connection, lake, TABLES.xp_ledger)}) GROUP BY 1`,
     { agentId: 'string', xp: 'number', analyses: 'number' },
   )
-  for (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
+  for await (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
   await addCoverage(connection, state, await selectRows(connection, lake, TABLES.training))
   return state
 }
@@ -62,19 +79,19 @@ export async function rebuildState(
 /** Adds what the training rows say of each mint. @param examples SQL that selects them */
 async function addCoverage(connection: DuckDBConnection, state: StoreState, examples: string): Promise<void> {
   const isShown = `known_at <= epoch_ms(${state.knownAtMs - (state.options.labelsDelayMs ?? 0)})`
-  const mints = await queryRows(
+  const mints = readInPieces(
     connection,
     `SELECT mint, count(*)::DOUBLE AS count,
        coalesce(arg_max(sentiment, known_at) FILTER (${isShown}), '') AS "lastSentiment",
        coalesce(arg_max(score, known_at) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples}) GROUP BY 1`,
     { mint: 'string', count: 'number', lastSentiment: 'string', lastScore: 'number' },
   )
-  for (const { mint, ...total } of mints) state.mintTotals.replace(mint, total)
-  const recent = await queryRows(
+  for await (const { mint, ...total } of mints) state.mintTotals.replace(mint, total)
+  const recent = readInPieces(
     connection,
-    `SELECT analysis_id AS "analysisId", mint, sentiment, score, epoch_ms(known_at)::DOUBLE AS "knownAtMs",
+    `FROM (SELECT analysis_id AS "analysisId", mint, sentiment, score, epoch_ms(known_at)::DOUBLE AS "knownAtMs",
        epoch_ms(coalesce(received_at, known_at))::DOUBLE AS "atMs"
-     FROM (${examples}) WHERE NOT ${isShown} ORDER BY known_at DESC LIMIT ${RECENT_LABELS_MAX}`,
+     FROM (${examples}) WHERE NOT ${isShown} ORDER BY known_at DESC LIMIT ${RECENT_LABELS_MAX}) ORDER BY "knownAtMs"`,
     {
       analysisId: 'string',
       mint: 'string',
@@ -84,5 +101,5 @@ async function addCoverage(connection: DuckDBConnection, state: StoreState, exam
       atMs: 'number',
     },
   )
-  for (const { knownAtMs, ...labels } of recent.reverse()) state.recentLabels.push(knownAtMs, labels)
+  for await (const { knownAtMs, ...labels } of recent) state.recentLabels.push(knownAtMs, labels)
 }

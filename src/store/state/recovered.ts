@@ -41,7 +41,10 @@ function valuesSince<Value>(queue: AgingQueue<Value>, sinceMs: number): Value[] 
  */
 export function recoverFrom(state: StoreState, nowMs: number, { empties = false } = {}): Recovered {
   /** What `read` makes of a table. */
-  const take = <Name extends StateTable, Taken>(name: Name, read: (table: StoreState[Name]) => Taken): Taken => {
+  const take = <Name extends StateTable, Taken>(
+    name: Name,
+    read: (table: StoreState[Name]) => Taken,
+  ): Taken => {
     const taken = read(state[name])
     if (empties) state[name].clear()
     return taken

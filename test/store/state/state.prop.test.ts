@@ -12,7 +12,12 @@ import { STATE_CHUNK_BYTES, STATE_PIECE_ENTRIES } from '../../../src/store/limit
 import { moveToChunks } from '../../../src/store/state/move-to-chunks.ts'
 import { readState, restoreState } from '../../../src/store/state/read-state.ts'
 import { recoverFrom } from '../../../src/store/state/recovered.ts'
-import { applyCommit, type CommitRecord, type StateOptions, StoreState } from '../../../src/store/state/state.ts'
+import {
+  applyCommit,
+  type CommitRecord,
+  type StateOptions,
+  StoreState,
+} from '../../../src/store/state/state.ts'
 import { loadPosition, saveState } from '../../../src/store/state/state-database.ts'
 import { CREATE_STATE } from '../../../src/store/state/state-sql.ts'
 
@@ -112,8 +117,10 @@ async function withDatabase<T>(work: (connection: DuckDBConnection) => Promise<T
 }
 
 /** As a start of the server does. */
-const loadWhole = async (connection: DuckDBConnection, options: StateOptions = OPTIONS): Promise<StoreState> =>
-  restoreState(await loadPosition(connection), readState(connection), options)
+const loadWhole = async (
+  connection: DuckDBConnection,
+  options: StateOptions = OPTIONS,
+): Promise<StoreState> => restoreState(await loadPosition(connection), readState(connection), options)
 
 describe('a state', () => {
   test('counts outcomes, and shows of each mint the latest labels that are old enough', () => {
