@@ -192,8 +192,7 @@ async function startParts(base: Base): Promise<App> {
     broadcaster.wake()
   }
   const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
-  const onForgotten = countForgotten(metrics, log, base.clock)
-  const told = { onAccount, onEvaluated, onForgotten }
+  const told = { onAccount, onEvaluated, onForgotten: countForgotten(metrics, log, base.clock) }
   const { agents, submissions } = createSubmissions(base, running, confirmed, told)
   const submissionLog = createSubmissionLog(agents, market)
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
@@ -226,7 +225,6 @@ async function startParts(base: Base): Promise<App> {
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, log)
-  // All parts have taken from it what they keep.
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, relay: server.relay, ready })
   const { drainNoticeMs } = config

@@ -179,7 +179,7 @@ export async function addChunks(
     const text = JSON.stringify(entry)
     if (length + text.length > STATE_CHUNK_BYTES && texts.length > 0) await add()
     texts.push(text)
-    length += text.length
+    length += text.length + 1
   }
   if (texts.length > 0) await add()
   return place
