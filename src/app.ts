@@ -36,6 +36,7 @@ import {
   addStateMetrics,
   addStoreMetrics,
   addStreamMetrics,
+  countForgotten,
   countSubmissions,
 } from './server/metrics.ts'
 import { ReplayedLake } from './server/replayed-lake.ts'
@@ -52,7 +53,7 @@ import { openStore } from './store/store.ts'
 import type { Provenance, Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
-import { SubmissionService } from './submissions/submission-service.ts'
+import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission, SubmissionStore } from './submissions/types.ts'
 
 const GIGABYTE = 1e9
@@ -210,15 +211,18 @@ async function startParts(base: Base): Promise<App> {
     broadcaster.wake()
   }
   const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
-  const { agents, submissions } = createSubmissions(base, running, confirmed, onAccount, onEvaluated)
+  const told = { onAccount, onEvaluated, onForgotten: countForgotten(metrics, log, base.clock) }
+  const { agents, submissions } = createSubmissions(base, running, confirmed, told)
   const submissionLog = createSubmissionLog(agents, market)
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
   const recording = () => running.status()
-  const pushIngest = config.feedKey !== ''
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
   const clockReasons = () => running.clockReasons()
-  const health = new Health({ ...{ market, store, feeds, recording, clockReasons, pushIngest }, ...cluster })
+  const health = new Health({
+    ...{ market, store, feeds, recording, clockReasons, pushIngest: config.feedKey !== '' },
+    ...cluster,
+  })
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
@@ -243,6 +247,7 @@ async function startParts(base: Base): Promise<App> {
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, log)
+  feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, relay: server.relay, ready })
   const { drainNoticeMs } = config
   const parts = {
@@ -337,12 +342,16 @@ async function beginFeeding(running: RunningMarket, sources: Feeds): Promise<voi
   }
 }
 
+/** Who is told of what happens to agents and submissions. */
+interface Told extends Pick<SubmissionServiceOptions, 'onEvaluated' | 'onForgotten'> {
+  onAccount(agentId: string): void
+}
+
 function createSubmissions(
   { config, clock, store: { recovered } }: Base,
   running: RunningMarket,
   store: SubmissionStore,
-  onAccount: (agentId: string) => void,
-  onEvaluated: (submission: EvaluatedSubmission) => void,
+  { onAccount, ...told }: Told,
 ) {
   const { market } = running
   const random = machineRandom()
@@ -370,7 +379,7 @@ function createSubmissions(
     labelsDelayMs: config.labelsDelayMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
     onAccepted: (mint, count) => running.setAnalysisCount(mint, count),
-    onEvaluated,
+    ...told,
   })
   return { agents, submissions }
 }

@@ -1,18 +1,24 @@
 import type { CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
+import { LogThrottle } from '../ingest/log-throttle.ts'
 import type { Feed, FeedStatus } from '../ingest/types.ts'
 import type { JournalStats } from '../journal/types.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Market } from '../market/market.ts'
 import type { LakeFileServer } from '../store/download/downloads.ts'
 import type { ExportService } from '../store/export/exporter.ts'
 import type { QueryService } from '../store/sql/query-service.ts'
 import type { LakeTableStatus, Store, StoreFigures } from '../store/types.ts'
+import type { Forgotten } from '../submissions/types.ts'
 import type { Health } from './health.ts'
 import type { RecordingStatus } from './running-market.ts'
 
 const MS_PER_SECOND = 1_000
+/** How often it is logged that something was forgotten before its time. */
+const FORGOTTEN_LOG_EVERY_MS = 60_000
 
 export function addMarketMetrics(metrics: Metrics, market: Market): void {
   metrics.read('mintlake_market_tokens', 'Tokens held', () => market.stats().tokens)
@@ -229,6 +235,32 @@ export function countSubmissions(metrics: Metrics): (outcome: string) => void {
   const counts = new Map(['validated', 'unvalidated', 'rejected'].map((outcome) => [outcome, 0]))
   metrics.readEach('mintlake_submissions_total', 'Evaluated submissions', 'outcome', () => counts)
   return (outcome) => void counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
+}
+
+/** @returns what to call with the kind of each thing that was forgotten before its time, since there were too many */
+export function countForgotten(metrics: Metrics, log: Log, clock: Clock): (kind: Forgotten) => void {
+  const counts = new Map<Forgotten, number>([
+    ['cooldown', 0],
+    ['idempotency_key', 0],
+    ['withheld_labels', 0],
+  ])
+  const throttle = new LogThrottle(FORGOTTEN_LOG_EVERY_MS)
+  metrics.readEach(
+    'mintlake_submissions_forgotten_total',
+    'Cooldowns, remembered responses and withheld labels that gave way to newer ones before their time',
+    'kind',
+    () => counts,
+  )
+  return (kind) => {
+    const count = (counts.get(kind) ?? 0) + 1
+    counts.set(kind, count)
+    const suppressed = throttle.due(clock.monotonicMs())
+    if (suppressed !== null)
+      log.warn(
+        { kind, count, suppressed },
+        'more is to be remembered of submissions than its limit: the oldest is forgotten',
+      )
+  }
 }
 
 export function addDownloadMetrics(metrics: Metrics, downloads: LakeFileServer): void {

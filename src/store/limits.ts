@@ -235,24 +235,35 @@ export const SUBMIT_ATTEMPTS_RECOVERED_MS = 60_000
 /** For cooldowns at least this, or as long as the longest cooldown. */
 export const COOLDOWNS_RECOVERED_MS_MIN = 10 * 60_000
 export const STRIKES_RECOVERED_MS = 30 * DAY_MS
+/** The longest cooldown and the longest delay of labels that the settings allow: assumed where a folder does not say with which it was
+ *  used. */
+export const STATE_AGE_MS_MAX = DAY_MS
 /** Remembered responses that are recovered: the latest ones. */
 export const IDEMPOTENCY_RECOVERED_MAX = 50_000
 
 /** Of the time that entries of the state are kept, one commit lets at most one part in so many pass: the clock may have been wrong. */
 export const AGING_COMMITS_MIN = 4
-/** Submit attempts and rejections in the state; beyond it the oldest are deleted. */
+/** Submit attempts, rejections and starts of cooldowns in the state; beyond it the oldest are deleted, and no longer count. */
 export const SUBMIT_ATTEMPTS_MAX = 1_000_000
 export const STRIKES_MAX = 1_000_000
-/** Entries of one chunk of the saved state. */
-export const STATE_CHUNK_ENTRIES = 16_384
+export const COOLDOWNS_MAX = 1_000_000
 /** Labels that may still be withheld; beyond it the oldest are deleted and never shown in the coverage. */
-export const RECENT_LABELS_MAX = 100_000
+export const RECENT_LABELS_MAX = 1_000_000
+/** Mints whose analyses the state counts; those of further mints are not counted, and earn no bonus. */
+export const MINTS_COUNTED_MAX = 1_000_000
+/** Characters of one chunk of the saved state, unless a single entry is longer. DuckDB has 2048 chunks in memory at once: 64 MB. */
+export const STATE_CHUNK_BYTES = 32 * 1024
+/** Entries of the state that are read, sent and parsed at once, and those that are written at once: some MB. */
+export const STATE_PIECE_ENTRIES = 8_192
+export const STATE_BATCH_ENTRIES = 65_536
+/** DuckDB's memory to cut the larger chunks of earlier versions, once for each data folder: it reads all of them at once. */
+export const STATE_UPGRADE_MEMORY_LIMIT = '2GB'
 /** Submissions kept in memory as text for look-ups: chunks, and the rows and bytes of each. At most 16 384 rows in 32 MiB. */
 export const RECENT_CHUNKS_MAX = 16
 export const RECENT_CHUNK_ROWS = 1_024
 export const RECENT_CHUNK_BYTES = 2 * 1024 * 1024
-/** JavaScript's heap in the lake process. */
-export const LAKE_PROCESS_HEAP_MB = 512
+/** JavaScript's heap in the lake process: enough for the sums of a million agents and mints, and a million labels that wait. */
+export const LAKE_PROCESS_HEAP_MB = 768
 /** Its priority: 0 is normal, 19 the lowest, which would starve flushes on a machine that is always busy. */
 export const LAKE_PROCESS_NICENESS = 10
 /** A lake process that has closed its database and does not end within this time is killed. */
@@ -303,8 +314,6 @@ assert(BARS_FLUSH_ROWS + BARS_BATCH_ROWS <= BARS_HELD_MAX, 'a flush must come be
 export const ACCOUNTS_GROWTH_BYTES_MIN = 1_048_576
 /** What is collected of it for one write. */
 export const ACCOUNTS_WRITE_BYTES = 262_144
-/** Cooldowns that a state which is made anew takes from the lake: those of the latest submissions. */
-export const COOLDOWNS_REBUILT_MAX = 1_000_000
 
 /** Losses that are told one by one; of further ones the number. Acknowledged ones give way first. */
 export const LOSSES_MAX = 1_000

@@ -38,9 +38,9 @@ import type { Crash } from './process/protocol.ts'
 import { EventFlushes } from './recorded-events.ts'
 import { identifyRow, UnflushedRows } from './rows/recent-rows.ts'
 import { encodeWrite } from './rows/row-encoder.ts'
+import { restoreState } from './state/read-state.ts'
 import { recoverFrom } from './state/recovered.ts'
-import { applyCommit, type StoreState } from './state/state.ts'
-import { restoreState } from './state/state-database.ts'
+import { applyCommit, type StateAges, type StoreState } from './state/state.ts'
 import { StateRowParser } from './state/state-rows.ts'
 import { mayCommit, StatusReporter } from './store-status.ts'
 import { SubmissionLists } from './submission-lists.ts'
@@ -78,9 +78,10 @@ export interface StoreOptions {
   lakeQuietMs?: number
   /** Commits are refused while less than this is free on the disk; 0: until it is full. A flush may use the rest. */
   diskReserveMb?: number
-  /** The longest cooldown in use: how long the start of one is remembered. */
+  /** The longest cooldown in use: how long the start of one is remembered. Default 0, and as the folder was used last where
+   *  `labelsDelayMs` is not given either. */
   cooldownMs?: number
-  /** How long labels are withheld from others: labels younger than this are recovered apart. Default 0. */
+  /** How long labels are withheld from others: labels younger than this are recovered apart. The same defaults. */
   labelsDelayMs?: number
   /** Where the market data of this run comes from. Written into rows, and checked against what the folder holds. */
   provenance?: Provenance | null
@@ -125,15 +126,13 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const { dataDir, clock, log } = options
   const provenance = options.provenance ?? null
   const diskReserveMb = options.diskReserveMb ?? limits.DISK_RESERVE_MB_DEFAULT
-  const cooldownKeptMs = Math.max(options.cooldownMs ?? 0, limits.COOLDOWNS_RECOVERED_MS_MIN)
-  const { labelsDelayMs = 0 } = options
   const now = (): number => Math.floor(clock.now())
   const runId = ulid(now())
   checkPaths(dataDir)
   await restoreFolderInfo(dataDir, now(), log)
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
-    ...{ dataDir, logId, runId, provenance, cooldownKeptMs, labelsDelayMs, diskReserveMb, now, log },
+    ...{ dataDir, logId, runId, provenance, ages: agesOf(options), diskReserveMb, now, log },
     lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
     retainDays: options.retainDays ?? {},
     retainUnaskedPct: options.retainUnaskedPct,
@@ -143,8 +142,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   })
   const space = new DiskSpace(dataDir, diskReserveMb)
   try {
-    const saved = await client.open()
-    const state = restoreState(saved, { cooldownKeptMs, labelsDelayMs, isSaved: false })
+    const { position, ages } = await client.open()
+    const state = await restoreState(position, client.savedState(), { ...ages, isSaved: false })
     const unflushed = new UnflushedRows()
     const flushed = { lsn: state.lsn, knownAtMs: state.knownAtMs }
     await space.refresh()
@@ -156,8 +155,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
       },
       applyTo(state, unflushed),
     )
-    const recovered = recoverFrom(state, readCautiously(clock).wallMs)
-    const { eventNo } = saved
+    const recovered = recoverFrom(state, readCautiously(clock).wallMs, { empties: true })
+    const { eventNo } = position
     const losses = await openLosses(dataDir, now(), log)
     const ids = { logId, runId }
     const parts = { options, ...ids, client, commits, lock, space, unflushed, recovered, eventNo, losses }
@@ -192,6 +191,13 @@ async function openLosses(dataDir: string, nowMs: number, log: StoreLog): Promis
 
 const NOT_NOTED = 'what was lost could not be read or noted (losses.json); a restart may forget it'
 
+/** Null: those with which the folder was used last. */
+function agesOf({ cooldownMs, labelsDelayMs }: StoreOptions): StateAges | null {
+  if (cooldownMs === undefined && labelsDelayMs === undefined) return null
+  const cooldownKeptMs = Math.max(cooldownMs ?? 0, limits.COOLDOWNS_RECOVERED_MS_MIN)
+  return { cooldownKeptMs, labelsDelayMs: labelsDelayMs ?? 0 }
+}
+
 /** What the start does with each commit of the log. A function of its own, so that no closure of the store keeps the state. */
 function applyTo(state: StoreState, unflushed: UnflushedRows): Visit {
   const parser = new StateRowParser()
@@ -223,12 +229,12 @@ interface StoreParts {
 class DurableStore implements Store {
   readonly folderId: string
   readonly runId: string
-  readonly recovered: Recovered
   readonly bars: BarSink
   readonly profiles: ProfileSink
   readonly events: EventFlushes
   readonly caughtUp: Promise<void>
-  readonly #parts: StoreParts
+  readonly #parts: Omit<StoreParts, 'recovered'>
+  #recovered: Recovered | null
   readonly #provenance: Provenance | null
   readonly #lookup: SubmissionLookup
   readonly #lists: SubmissionLists
@@ -237,8 +243,8 @@ class DurableStore implements Store {
   readonly #status: StatusReporter
   #closed: Promise<void> | null = null
 
-  constructor(parts: StoreParts) {
-    const { client, commits, eventNo, losses, options, recovered, space, unflushed } = parts
+  constructor({ recovered, ...parts }: StoreParts) {
+    const { client, commits, eventNo, losses, options, space, unflushed } = parts
     const {
       clock,
       dataDir,
@@ -276,10 +282,20 @@ class DurableStore implements Store {
     })
     this.folderId = parts.logId
     this.runId = parts.runId
-    this.recovered = recovered
+    this.#recovered = recovered
     this.bars = bars
     this.profiles = profiles
     this.caughtUp = caughtUp
+  }
+
+  get recovered(): Recovered {
+    assert(this.#recovered !== null, 'what was recovered is read at the start')
+    return this.#recovered
+  }
+
+  /** Bound, because it is passed on. */
+  readonly forgetRecovered = (): void => {
+    this.#recovered = null
   }
 
   async commit(writes: readonly Write[]): Promise<void> {

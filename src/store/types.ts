@@ -231,7 +231,10 @@ export interface Store {
   readonly folderId: string
   /** Identity of this life of a server on the folder. */
   readonly runId: string
+  /** What the state was at the start. Throws once it is forgotten. */
   readonly recovered: Recovered
+  /** Frees `recovered`, which may be a gigabyte. */
+  forgetRecovered(): void
   /** When the newest commit became durable, Unix ms; 0: there is none. */
   readonly lastKnownAtMs: number
   readonly bars: BarSink

@@ -7,6 +7,8 @@ export { AWARD_TIMES_MAX } from '../schema/api/admin.ts'
 export const SUBMIT_RATE_MAX = 10
 export const SUBMIT_RATE_WINDOW_MS = 60_000
 export const MINT_COOLDOWN_MS = 60_000
+/** Cooldowns that run. Beyond it the one that began first ends, and its agent may submit on that mint again. */
+export const COOLDOWNS_MAX = 1_000_000
 
 /** A snapshot may be this old, inclusive. */
 export const SNAPSHOT_AGE_MS_MAX = 300_000
@@ -39,7 +41,7 @@ export const SUBMISSIONS_IN_FLIGHT_MAX = 10_000
 /** How long others do not see the labels of a submission. */
 export const LABELS_DELAY_MS = 600_000
 /** Submissions whose labels are withheld. Beyond it the coverage never shows those of the oldest. */
-export const LABELS_WITHHELD_MAX = 100_000
+export const LABELS_WITHHELD_MAX = 1_000_000
 /** Cooldowns listed in an agent's standing: those that end first. */
 export const COOLDOWNS_LISTED_MAX = 100
 /** Mints whose analyses are counted. Beyond it further mints earn no bonus, so that no bonus is paid twice. */

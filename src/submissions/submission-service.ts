@@ -40,6 +40,7 @@ import type {
   AwardReceipt,
   Caller,
   EvaluatedSubmission,
+  Forgotten,
   MarketReader,
   Receipt,
   RecoveredLimits,
@@ -82,6 +83,8 @@ export interface SubmissionServiceOptions {
   strikeRules?: StrikeRules
   /** How long others do not see the labels of a submission; 0: they see them at once. */
   labelsDelayMs?: number
+  /** Called for each thing that is forgotten before its time, since there are more than its limit allows. */
+  onForgotten?(kind: Forgotten): void
 }
 
 /** A submission that counts against the rate. */
@@ -102,7 +105,7 @@ interface Started {
 const sha256 = (bytes: Uint8Array): string => hash('sha256', bytes, 'hex')
 
 export class SubmissionService implements Submissions {
-  readonly #options: SubmissionServiceOptions
+  readonly #options: Omit<SubmissionServiceOptions, 'recovered'>
   readonly #rate: RateLimiter
   readonly #cooldowns: Cooldowns
   readonly #strikes: Strikes
@@ -112,19 +115,23 @@ export class SubmissionService implements Submissions {
   readonly #reader: AnalysisReader
   readonly #ledger: XpLedger
   readonly #evaluator: Evaluator
-  readonly #idempotency = new IdempotencyCache()
+  readonly #idempotency: IdempotencyCache
   #inFlight = 0
 
-  constructor(options: SubmissionServiceOptions) {
-    const { market, recovered, random, recordedTime = false } = options
+  constructor({ recovered, ...options }: SubmissionServiceOptions) {
+    const { market, random, recordedTime = false } = options
+    const onForgotten = (kind: Forgotten) => () => options.onForgotten?.(kind)
     this.#options = options
     this.#rate = new RateLimiter(options.submitRateMax ?? SUBMIT_RATE_MAX, SUBMIT_RATE_WINDOW_MS)
-    this.#cooldowns = new Cooldowns(options.cooldownMs ?? MINT_COOLDOWN_MS)
+    this.#cooldowns = new Cooldowns(options.cooldownMs ?? MINT_COOLDOWN_MS, onForgotten('cooldown'))
+    this.#idempotency = new IdempotencyCache(onForgotten('idempotency_key'))
     this.#strikes = new Strikes(options.strikeRules ?? STRIKE_RULES)
     this.#scoreboard = new Scoreboard(recovered)
     this.#outcomes = new OutcomeTable(recovered.outcomeCounts)
-    this.#labels = new WithheldLabels(options.labelsDelayMs ?? LABELS_DELAY_MS, (labels) =>
-      this.#scoreboard.showLabels(labels),
+    this.#labels = new WithheldLabels(
+      options.labelsDelayMs ?? LABELS_DELAY_MS,
+      (labels) => this.#scoreboard.showLabels(labels),
+      onForgotten('withheld_labels'),
     )
     this.#reader = new AnalysisReader(options.store, this.#labels, options.clock)
     this.#ledger = new XpLedger(random)

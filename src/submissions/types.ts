@@ -51,6 +51,9 @@ export interface RecoveredXp {
   outcomeCounts: readonly ({ agentId: string } & OutcomeCounts)[]
 }
 
+/** What is forgotten before its time where there is too much: see COOLDOWNS_MAX, IDEMPOTENCY_RESPONSES_MAX and LABELS_WITHHELD_MAX. */
+export type Forgotten = 'cooldown' | 'idempotency_key' | 'withheld_labels'
+
 /** Labels of an analysis that the coverage of its token shows. */
 export interface TokenLabels {
   mint: string

@@ -236,7 +236,8 @@ it.each(['a folder', 'flipped'])(
     const isSettled = how === 'flipped'
     if (isSettled) expect((await running.store.repairLake()).lost).toHaveLength(2)
     expect(await training()).toEqual(analyses.slice(1))
-    expect(running.store.recovered.xpTotals).toMatchObject([{ analyses: 2 }])
+    const ranks = await running.client.get('/api/v1/agents/leaderboard')
+    expect(ranks.body.data).toMatchObject([{ analyses: 2 }])
     const { body } = await running.client.get('/health')
     expect(body).toMatchObject({
       status: isSettled ? 'ready' : 'degraded',

@@ -5,7 +5,6 @@ import { resolve, sep } from 'node:path'
 import { z } from 'zod'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolderNow } from '../../lib/files.ts'
-import { DAY_MS } from '../../lib/time.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import {
   type BackupOptions,
@@ -35,14 +34,8 @@ const stagedSchema = z.object({
 /** Opens the store of a stopped server, which completes what a crash left. */
 async function stageHere(dataDir: string, terminal: Terminal): Promise<StagedBackup> {
   const { clock } = terminal
-  // The longest cooldown that a server may be set to: what is older than this is forgotten.
-  const store = await openStore({
-    dataDir,
-    lakeFlushMs: 0,
-    cooldownMs: DAY_MS,
-    clock,
-    log: storeLogTo(terminal),
-  })
+  // Without a cooldown and a delay of labels: those that the server ran with are kept in the folder.
+  const store = await openStore({ dataDir, lakeFlushMs: 0, clock, log: storeLogTo(terminal) })
   try {
     return await store.stageBackup()
   } finally {

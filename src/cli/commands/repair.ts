@@ -35,6 +35,7 @@ const retiredSchema = z.object({ files: z.number() })
 
 async function repairHere(dataDir: string, terminal: Terminal): Promise<LakeRepair> {
   const { clock } = terminal
+  // Without a cooldown and a delay of labels: those that the server ran with are kept in the folder.
   const store = await openStore({ dataDir, lakeFlushMs: 0, clock, log: storeLogTo(terminal) })
   try {
     return await store.repairLake()

@@ -17,8 +17,9 @@ import { openOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { flushFolder, logFolder } from '../paths.ts'
 import type { CrashPoint, FlushAnswer, LogLine, Requests } from '../process/protocol.ts'
 import { AccountsCopy } from '../state/accounts-copy.ts'
+import { loadState } from '../state/read-state.ts'
 import type { StateOptions, StoreState } from '../state/state.ts'
-import { loadState, restoreState, saveState } from '../state/state-database.ts'
+import { saveState } from '../state/state-database.ts'
 import { moveDeadRows } from './dead-letters.ts'
 import { splitCommits } from './log-rows.ts'
 import { RowSplitter, type StagedRows } from './row-splitter.ts'
@@ -117,7 +118,7 @@ export class Flusher {
 
   async #loadState(): Promise<StoreState> {
     const { database } = this.#options
-    this.#state ??= restoreState(await database.maintenance.run(loadState), this.#options)
+    this.#state ??= await database.maintenance.run((connection) => loadState(connection, this.#options))
     return this.#state
   }
 
@@ -146,7 +147,7 @@ export class Flusher {
   ): Promise<void> {
     for (const rows of staged.filter(({ table }) => table.name === TABLES.training.name))
       await connection.run(openOutcomesSql(selectStaged(TABLES.training, rows)))
-    await this.#accounts.write(state)
+    await this.#accounts.write(connection, state)
     await saveState(connection, state, join(flushFolder(this.#options.dataDir), 'state'))
     this.#options.failpoint('flush:recorded')
   }

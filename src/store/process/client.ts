@@ -9,7 +9,7 @@ import {
   RESTART_DELAY_MS,
   RESTART_DELAY_MS_MAX,
 } from '../limits.ts'
-import type { SavedState } from '../state/state-database.ts'
+import type { StatePiece } from '../state/read-state.ts'
 import type { LakeTrouble, StoreLog } from '../types.ts'
 import type { LakeProcessOptions, LogLine, RequestKind, Requests } from './protocol.ts'
 import { LakeProcess } from './rpc.ts'
@@ -21,6 +21,8 @@ export interface LakeClientOptions extends LakeProcessOptions {
   now(): number
   log: StoreLog
 }
+
+export type OpenedLake = Requests['open']['answer']
 
 export class LakeClient {
   readonly #options: LakeClientOptions
@@ -72,23 +74,39 @@ export class LakeClient {
   }
 
   /** Starts the first process. Rejects where that fails. When it ends later, another is started in the background. */
-  async open(): Promise<SavedState> {
+  async open(): Promise<OpenedLake> {
     let started: LakeProcess | null = null
     try {
       started = this.#startProcess(() => started)
       this.#starting = started
-      const { saved } = await started.request('open', { nowMs: this.#options.now() }, OPEN_TIMEOUT_MS)
+      const opened = await started.request('open', { nowMs: this.#options.now() }, OPEN_TIMEOUT_MS)
       this.#process = started
       this.#starts++
       this.#failedStarts = 0
       for (const wake of this.#waiting) wake()
-      return saved
+      return opened
     } catch (error) {
       this.#lastFailure = errorMessage(error)
       await started?.end(0)
       throw error
     } finally {
       this.#starting = null
+    }
+  }
+
+  /** The state as of the last flush, once, and before the first flush. One piece is read while the one before it is used. */
+  async *savedState(): AsyncGenerator<StatePiece, void, void> {
+    const ask = (): Promise<Requests['state']['answer']> => {
+      const asked = this.ask('state', {}, OPEN_TIMEOUT_MS)
+      // Where the reader gives up meanwhile, nobody waits for it.
+      asked.catch(() => {})
+      return asked
+    }
+    for (let asked = ask(); ; ) {
+      const { piece } = await asked
+      if (piece === null) return
+      asked = ask()
+      yield piece
     }
   }
 

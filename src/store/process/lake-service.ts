@@ -71,10 +71,14 @@ export class LakeService {
   readonly #handlers: Handlers = {
     open: async ({ nowMs }) => {
       assert(this.#store === null, 'the lake is opened once')
-      const { store, saved } = await openLakeStore(this.#context, nowMs)
+      const { store, ...opened } = await openLakeStore(this.#context, nowMs)
       this.#store = store
       this.#context.onOpened()
-      return { saved }
+      return opened
+    },
+    state: async () => {
+      const { database, savedState } = this.#opened()
+      return { piece: (await database.maintenance.run(() => savedState.next())).value ?? null }
     },
     flush: (ask) => this.#opened().flusher.flush(ask),
     events: (ask) => this.#opened().events.flush(ask),

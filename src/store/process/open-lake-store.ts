@@ -16,6 +16,7 @@ import { Flusher } from '../flush/flusher.ts'
 import { type Lake, openLake } from '../lake/lake.ts'
 import { importList, noteGaps, readCatalog } from '../lake/lost-list.ts'
 import type { ListSource } from '../lake/orphan-files.ts'
+import { COOLDOWNS_RECOVERED_MS_MIN, STATE_AGE_MS_MAX } from '../limits.ts'
 import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
@@ -24,15 +25,17 @@ import { LakeLists } from '../query/lake-lists.ts'
 import { LakeLookup } from '../query/lake-lookup.ts'
 import { importV1 } from '../state/import-v1.ts'
 import { moveToChunks } from '../state/move-to-chunks.ts'
-import { countOutcomes, noteOutcomesCounted } from '../state/outcome-counts.ts'
+import { countOutcomes } from '../state/outcome-counts.ts'
+import { loadState, readState, type StatePiece } from '../state/read-state.ts'
 import { findLastLsn, noteExpiredDates, rebuildState, reopenOutcomes } from '../state/rebuild.ts'
+import type { StateAges } from '../state/state.ts'
 import {
   beginState,
   forgetStateRebuilt,
   isStateBegun,
   loadPosition,
-  loadState,
-  type SavedState,
+  noteMark,
+  type SavedPosition,
   saveState,
   stateRebuiltAt,
 } from '../state/state-database.ts'
@@ -49,12 +52,17 @@ export interface LakeStore {
   lake: Lake
   lookup: LakeLookup
   lists: LakeLists
+  /** The state as of the last flush, to be read before the next one. On the maintenance connection. */
+  savedState: AsyncGenerator<StatePiece, void, void>
   tokens: ProfileBuffer
 }
 
 export interface OpenedLakeStore {
   store: LakeStore
-  saved: SavedState
+  /** Of the saved state. */
+  position: SavedPosition
+  /** By which its entries end. */
+  ages: StateAges
 }
 
 export interface OpenContext {
@@ -76,11 +84,14 @@ export async function openLakeStore(context: OpenContext, nowMs: number): Promis
   }
 }
 
-async function open(context: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
-  const { options, failpoint, log, onTrouble } = context
-  const { dataDir, provenance, runId } = options
+async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
+  const { failpoint, log, onTrouble } = asked
+  const { dataDir, provenance, runId } = asked.options
   makeFolderNow(lakeFolder(dataDir))
   const database = await openDatabase(dataDir)
+  const ages = asked.options.ages ?? (await agesOfFolder(database))
+  const options: OpenOptions = { ...asked.options, ...ages }
+  const context = { ...asked, options }
   const isNew = !(await hasState(database, options))
   const lake = await openLake(database, { dataDir, failpoint, log, onTrouble })
   const listFrom = isNew ? await findList(database, lake) : 'manifest'
@@ -92,13 +103,14 @@ async function open(context: OpenContext, nowMs: number): Promise<OpenedLakeStor
   await upgradeState(context, database, lake, nowMs)
   blockOlderVersions(context)
   lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
-  const saved = await database.maintenance.run(loadState)
+  const position = await database.maintenance.run(loadPosition)
   const bars = await openBarStore({ database, reader: lake.reader, provenance, runId }, nowMs)
   const tokens = new ProfileBuffer()
   const spillDir = join(spillFolder(dataDir), 'outcomes')
   const outcomes = new OutcomeLabeler({ database, reader: lake.reader, spillDir, failpoint })
   const store = {
     ...{ bars, database, lake, tokens },
+    savedState: await database.maintenance.run(async (connection) => readSaved(connection, dataDir)),
     lookup: new LakeLookup(database.lookups, lake.reader),
     lists: new LakeLists(database.lists, lake.reader),
     compactor: new Compactor(lake, { ...options, failpoint, log }),
@@ -109,11 +121,37 @@ async function open(context: OpenContext, nowMs: number): Promise<OpenedLakeStor
     }),
     flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, failpoint, log }),
   }
-  return { store, saved }
+  return { store, position, ages }
+}
+
+/** @throws like `openLakeStore` */
+async function* readSaved(
+  connection: DuckDBConnection,
+  dataDir: string,
+): AsyncGenerator<StatePiece, void, void> {
+  try {
+    yield* readState(connection)
+  } catch (error) {
+    throw explainDamage(dataDir, error)
+  }
+}
+
+type OpenOptions = LakeProcessOptions & StateAges
+
+/** The ages with which a folder was used last. Where it does not say so the longest, so that nothing ends too early. */
+async function agesOfFolder(database: Database): Promise<StateAges> {
+  const { ages, isNew } = await database.maintenance.run(async (connection) => ({
+    ...(await loadPosition(connection)),
+    isNew: !(await isStateBegun(connection)) && !isV1(database.dataDir),
+  }))
+  if (ages !== null) return ages
+  return isNew
+    ? { cooldownKeptMs: COOLDOWNS_RECOVERED_MS_MIN, labelsDelayMs: 0 }
+    : { cooldownKeptMs: STATE_AGE_MS_MAX, labelsDelayMs: STATE_AGE_MS_MAX }
 }
 
 /** Whether the database has a state to continue from. A store of format 1 is imported first. */
-async function hasState(database: Database, options: LakeProcessOptions): Promise<boolean> {
+async function hasState(database: Database, options: OpenOptions): Promise<boolean> {
   const { dataDir } = options
   return database.maintenance.run(async (connection) => {
     if (await isStateBegun(connection)) return true
@@ -153,9 +191,9 @@ async function recoverLake(
   }
 }
 
-/** Completes a state that an earlier version saved. Where the disk takes no writes, the next start does. */
+/** Completes a state that an earlier version saved, or one that was saved with other settings. Where the disk takes no writes, the next start does. */
 async function upgradeState(
-  { options, log }: OpenContext,
+  { options, log }: OpenContext & { options: OpenOptions },
   database: Database,
   lake: Lake,
   nowMs: number,
@@ -166,6 +204,7 @@ async function upgradeState(
       await moveToChunks(connection)
       await moveRebuiltNote(connection, options.dataDir, nowMs)
       await countOutcomes(connection, lake.reader, { options, spillDir, nowMs })
+      await changeAges(connection, options, spillDir)
     })
   } catch (error) {
     if (!(isFullError(error) || isReadOnlyError(error))) throw error
@@ -182,10 +221,22 @@ async function moveRebuiltNote(connection: DuckDBConnection, dataDir: string, no
   await new Losses(dataDir).record({ kind: 'state', sentence }, nowMs)
   await forgetStateRebuilt(connection)
 }
+/** Where the folder was used with other ages, what has ended by these ends now, and is saved so. */
+async function changeAges(
+  connection: DuckDBConnection,
+  options: OpenOptions,
+  spillDir: string,
+): Promise<void> {
+  const { ages } = await loadPosition(connection)
+  const { cooldownKeptMs, labelsDelayMs = 0 } = options
+  if (ages?.cooldownKeptMs === cooldownKeptMs && ages.labelsDelayMs === labelsDelayMs) return
+  const state = await loadState(connection, options)
+  await transaction(connection, () => saveState(connection, state, spillDir))
+}
 
 /** Makes a new state. Where the folder has a lake or accounts, it comes from them, and the loss of the old state is recorded. */
 async function rebuild(
-  { options, log }: OpenContext,
+  { options, log }: OpenContext & { options: OpenOptions },
   database: Database,
   lake: Lake,
   nowMs: number,
@@ -203,7 +254,7 @@ async function rebuild(
         await noteExpiredDates(connection, lake)
         await noteGaps(connection, nowMs)
       } else {
-        await noteOutcomesCounted(connection)
+        await noteMark(connection, 'outcomes_counted')
       }
       await beginState(connection)
     })

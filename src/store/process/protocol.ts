@@ -12,8 +12,9 @@ import type { LogDamage } from '../log/types.ts'
 import type { BarAccount } from '../market-data/bar-counts.ts'
 import type { BarDelivery, BarReceipt } from '../market-data/bar-store.ts'
 import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
-import type { StateOptions } from '../state/state.ts'
-import type { SavedState } from '../state/state-database.ts'
+import type { StatePiece } from '../state/read-state.ts'
+import type { StateAges } from '../state/state.ts'
+import type { SavedPosition } from '../state/state-database.ts'
 import type { LakeFile, LakeRepair, LakeTableStatus, LakeTrouble, Provenance } from '../types.ts'
 
 /** Points in the work of the lake process at which a test may kill it. */
@@ -55,8 +56,10 @@ export interface Crash {
   withServer: boolean
 }
 
-export interface LakeProcessOptions extends StateOptions {
+export interface LakeProcessOptions {
   dataDir: string
+  /** Null: those with which the folder was used last. */
+  ages: StateAges | null
   /** Identity of the log; see log/types.ts. */
   logId: string
   /** Of the server: its bars are counted apart from those of earlier ones. */
@@ -100,7 +103,9 @@ export interface EventsAnswer {
 }
 
 export interface Requests {
-  open: { ask: { nowMs: number }; answer: { saved: SavedState } }
+  open: { ask: { nowMs: number }; answer: { position: SavedPosition; ages: StateAges } }
+  /** The next piece of the saved state; null: there is no more. To be asked before the first flush. */
+  state: { ask: Record<string, never>; answer: { piece: StatePiece | null } }
   /** Writes the commits up to `throughLsn`, and all delivered bars and profiles, to the lake. */
   flush: { ask: { nowMs: number; throughLsn: number }; answer: FlushAnswer }
   /** Writes recorded events up to `throughEventNo` to the lake, as many as in about EVENTS_ROUND_MS. */

@@ -7,12 +7,14 @@ import { createReadStream } from 'node:fs'
 import { type FileHandle, lstat, open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { type FolderInfo, parseFolderInfo, readFolderInfo } from '../data-folder/folder-info.ts'
 import { ACCOUNTS_GROWTH_BYTES_MIN, ACCOUNTS_WRITE_BYTES } from '../limits.ts'
 import { LineBuffer, NEWLINE, PREFIX_BYTES, parsePayloadLength } from '../log/segments/format.ts'
 import { accountsPath } from '../paths.ts'
+import { readState } from './read-state.ts'
 import type { StoreState } from './state.ts'
 
 const FORMAT = 1
@@ -41,12 +43,13 @@ export class AccountsCopy {
   /**
    * Brings the copy to this state, durably: adds what has changed since it was saved, or writes all of it where this process has not
    * done so, or where more was added than there was. To be called before the changes are saved.
+   * @param connection of the saved state, on which nothing else runs
    */
-  async write(state: StoreState): Promise<void> {
+  async write(connection: DuckDBConnection, state: StoreState): Promise<void> {
     const whole = this.#wholeBytes
     this.#wholeBytes = null
     if (whole === null || this.#addedBytes > Math.max(whole, ACCOUNTS_GROWTH_BYTES_MIN)) {
-      this.#wholeBytes = await this.#writeWhole(state)
+      this.#wholeBytes = await this.#writeWhole(connection, state)
       this.#addedBytes = 0
       return
     }
@@ -55,13 +58,13 @@ export class AccountsCopy {
   }
 
   /** @returns the bytes of the copy */
-  async #writeWhole(state: StoreState): Promise<number> {
+  async #writeWhole(connection: DuckDBConnection, state: StoreState): Promise<number> {
     const path = accountsPath(this.#dataDir)
     const temporary = `${path}.tmp`
     const file = await open(temporary, 'w', FILE_MODE)
     let bytes: number
     try {
-      bytes = await writeLines(file, wholeLines(state, readFolderInfo(this.#dataDir)))
+      bytes = await writeLines(file, wholeLines(connection, state, readFolderInfo(this.#dataDir)))
       await file.sync()
     } finally {
       await file.close()
@@ -76,13 +79,10 @@ export class AccountsCopy {
 
   /** @returns the bytes that were added */
   async #add(state: StoreState): Promise<number> {
-    const lines = ACCOUNT_TABLES.flatMap((table) =>
-      state[table].changes().map((entry) => entryText(table, entry)),
-    )
-    if (lines.length === 0) return 0
+    if (!ACCOUNT_TABLES.some((table) => state[table].hasChanges)) return 0
     const file = await open(accountsPath(this.#dataDir), 'a', FILE_MODE)
     try {
-      const bytes = await writeLines(file, lines)
+      const bytes = await writeLines(file, changedLines(state))
       await file.datasync()
       return bytes
     } finally {
@@ -91,13 +91,28 @@ export class AccountsCopy {
   }
 }
 
-function* wholeLines(state: StoreState, folder: FolderInfo | null): Iterable<string> {
+/** The saved entries are read piece by piece: a state that is saved again does not hold them all. What has changed since follows. */
+async function* wholeLines(
+  connection: DuckDBConnection,
+  state: StoreState,
+  folder: FolderInfo | null,
+): AsyncIterable<string> {
   yield JSON.stringify({ format: FORMAT, folder })
   for (const table of ACCOUNT_TABLES)
-    for (const entry of state[table].entries()) yield entryText(table, entry)
+    for await (const { json } of readState(connection, [table]))
+      for (const entry of JSON.parse(json)) yield entryText(table, entry)
+  yield* changedLines(state)
 }
 
-async function writeLines(file: FileHandle, lines: Iterable<string>): Promise<number> {
+function* changedLines(state: StoreState): Iterable<string> {
+  for (const table of ACCOUNT_TABLES)
+    for (const entry of state[table].changes()) yield entryText(table, entry)
+}
+
+async function writeLines(
+  file: FileHandle,
+  lines: Iterable<string> | AsyncIterable<string>,
+): Promise<number> {
   const buffer = new LineBuffer()
   let bytes = 0
   const writeOut = async (): Promise<void> => {
@@ -105,7 +120,7 @@ async function writeLines(file: FileHandle, lines: Iterable<string>): Promise<nu
     await file.writeFile(buffer.bytes)
     buffer.clear()
   }
-  for (const line of lines) {
+  for await (const line of lines) {
     buffer.add(line)
     if (buffer.length >= ACCOUNTS_WRITE_BYTES) await writeOut()
   }

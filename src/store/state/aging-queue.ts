@@ -56,12 +56,21 @@ export class AgingQueue<Value> {
     if (this.#savedTo !== null) this.#savedTo = this.#length
   }
 
-  /** The entries that are new since the last call and have not ended. */
-  takeNew(): [knownAtMs: number, value: Value][] {
+  /** The entries that are new since the last call and have not ended. Read them before the queue changes again. */
+  takeNew(): Iterable<[knownAtMs: number, value: Value]> {
     assert(this.#savedTo !== null, 'this state is not saved')
     const from = Math.max(this.#savedTo, this.#first)
     this.#savedTo = this.#length
-    return [...this.#entriesFrom(from)]
+    return this.#entriesFrom(from)
+  }
+
+  /** Drops all entries. */
+  clear(): void {
+    this.#values.keep([])
+    this.#knownAtMs.keep([])
+    this.#first = 0
+    this.#length = 0
+    if (this.#savedTo !== null) this.#savedTo = 0
   }
 
   *#entriesFrom(from: number): IterableIterator<[knownAtMs: number, value: Value]> {

@@ -109,17 +109,35 @@ export class KeyedTable<Value> {
     }
   }
 
-  /** Entries that changed since `takeChanges`, in the order of the last write; undefined: the entry was deleted. */
-  changes(): [key: string, value: Value | undefined][] {
+  /** Whether entries changed since `takeChanges`. */
+  get hasChanges(): boolean {
+    return this.#changed !== null && this.#changed.size > 0
+  }
+
+  /** Entries that changed since `takeChanges`, in the order of the last write; undefined: the entry was deleted. Read them before the
+   *  table changes again. */
+  changes(): Iterable<[key: string, value: Value | undefined]> {
     assert(this.#changed !== null, 'this state is not saved')
-    return Array.from(this.#changed, (key) => [key, this.get(key)])
+    return this.#valuesOf(this.#changed)
   }
 
   /** The same; from then on they do not count as changed. */
-  takeChanges(): [key: string, value: Value | undefined][] {
+  takeChanges(): Iterable<[key: string, value: Value | undefined]> {
     const changes = this.changes()
     this.#changed = new Set()
     return changes
+  }
+
+  /** Drops all entries, as if they had never been set: not a change. */
+  clear(): void {
+    this.#indexes.clear()
+    this.#keys = []
+    this.#values.keep([])
+    this.#first = 0
+  }
+
+  *#valuesOf(keys: Iterable<string>): IterableIterator<[key: string, value: Value | undefined]> {
+    for (const key of keys) yield [key, this.get(key)]
   }
 
   #append(key: string, value: Value): void {

@@ -4,19 +4,47 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { transaction } from '../duckdb/database.ts'
 import { queryOne } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
+import { DUCKDB_MEMORY_LIMIT, STATE_UPGRADE_MEMORY_LIMIT } from '../limits.ts'
+import { readState } from './read-state.ts'
 import { AGING_TABLES } from './state.ts'
-import { SAVED_ENTRY } from './state-database.ts'
+import { addChunks, type Entry, isMarked, loadPosition, noteMark } from './state-database.ts'
 
-/** Earlier versions saved the entries of all tables one by one: those that end by their age become chunks. */
+/**
+ * Earlier versions saved the entries that end by their age one by one, or in chunks of megabytes, of which DuckDB needs all in memory
+ * to read one. Done once for each data folder.
+ */
 export async function moveToChunks(connection: DuckDBConnection): Promise<void> {
-  const moved = `FROM state_entries WHERE table_name IN (${AGING_TABLES.map(literal).join(', ')})`
-  const { count } = await queryOne(connection, `SELECT count(*)::DOUBLE AS count ${moved}`, {
-    count: 'number',
-  })
-  if (count === 0) return
-  await transaction(connection, async () => {
-    await connection.run(`INSERT INTO state_chunks SELECT table_name, min(place), (SELECT known_at_ms FROM state_position),
-      count(*), string_agg(${SAVED_ENTRY}, ',' ORDER BY place) ${moved} GROUP BY table_name`)
-    await connection.run(`DELETE ${moved}`)
-  })
+  if (await isMarked(connection, 'chunks_cut')) return
+  await connection.run(`SET memory_limit = ${literal(STATE_UPGRADE_MEMORY_LIMIT)}`)
+  try {
+    await transaction(connection, async () => {
+      await cutChunks(connection)
+      await noteMark(connection, 'chunks_cut')
+    })
+    // DuckDB forgets the large chunks only when it has written the small ones.
+    await connection.run('CHECKPOINT')
+  } finally {
+    await connection.run(`SET memory_limit = ${literal(DUCKDB_MEMORY_LIMIT)}`)
+  }
+}
+
+async function cutChunks(connection: DuckDBConnection): Promise<void> {
+  const position = await loadPosition(connection)
+  const knownAtMs = Math.ceil(Math.max(position.knownAtMs, ...Object.values(position.agedToMs ?? {})))
+  // Rows that a transaction adds have higher numbers.
+  const { last } = await queryOne(
+    connection,
+    'SELECT coalesce(max(rowid), -1)::DOUBLE AS last FROM state_chunks',
+    { last: 'number' },
+  )
+  // From 0: before the places of any flush to come, since no commit has more rows than an LSN has places.
+  let firstPlace = 0
+  for await (const { table, json } of readState(connection, AGING_TABLES)) {
+    const entries: Entry[] = JSON.parse(json)
+    firstPlace = await addChunks(connection, table, entries, { firstPlace, knownAtMs })
+  }
+  await connection.run(`DELETE FROM state_chunks WHERE rowid <= ${last}`)
+  await connection.run(
+    `DELETE FROM state_entries WHERE table_name IN (${AGING_TABLES.map(literal).join(', ')})`,
+  )
 }

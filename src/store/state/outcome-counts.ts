@@ -4,19 +4,13 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
 import type { OutcomeCounts } from '../../schema/vocabulary.ts'
 import { transaction } from '../duckdb/database.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryRows } from '../duckdb/query.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
+import { loadState } from './read-state.ts'
 import type { StateOptions, StoreState } from './state.ts'
-import { loadState, restoreState, saveState } from './state-database.ts'
-
-/** An entry of the state that tells that its counts are complete. */
-const COUNTED = `SELECT 'marks' AS table_name, 'outcomes_counted' AS key, 0 AS place, 'true' AS value`
-
-/** Notes that the counts are complete. */
-export const noteOutcomesCounted = async (connection: DuckDBConnection): Promise<void> =>
-  void (await connection.run(`INSERT INTO state_entries ${COUNTED}`))
+import { isMarked, noteMark, saveState } from './state-database.ts'
 
 export interface CountOptions {
   options: StateOptions
@@ -30,19 +24,14 @@ export async function countOutcomes(
   reader: LiveFileReader,
   { options, spillDir, nowMs }: CountOptions,
 ): Promise<void> {
-  const { isCounted } = await queryOne(
-    connection,
-    `SELECT count(*) > 0 AS "isCounted" FROM state_entries SEMI JOIN (${COUNTED}) USING (table_name, key)`,
-    { isCounted: 'boolean' },
-  )
-  if (isCounted) return
-  const state = restoreState(await loadState(connection), { ...options, isSaved: true })
+  if (await isMarked(connection, 'outcomes_counted')) return
+  const state = await loadState(connection, options)
   for (const [agentId] of state.agentOutcomes.entries()) state.agentOutcomes.delete(agentId)
   for (const table of [TABLES.training, TABLES.rejections])
     await addCounts(connection, reader, state, table, nowMs)
   await transaction(connection, async () => {
     await saveState(connection, state, spillDir)
-    await noteOutcomesCounted(connection)
+    await noteMark(connection, 'outcomes_counted')
   })
 }
 

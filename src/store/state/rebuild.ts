@@ -2,7 +2,7 @@
 // bans from their copy. What follows is in the log. Remembered responses are nowhere else.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryOne, queryRows, type ResultColumns, type ResultRow } from '../duckdb/query.ts'
 import {
   createdAtColumn,
   findLakeTable,
@@ -15,7 +15,14 @@ import { countDeadLetters } from '../flush/dead-letters.ts'
 import type { Lake } from '../lake/lake.ts'
 import { listAllLiveFiles, listLiveFiles, listQuarantinedFiles } from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
-import { COOLDOWNS_REBUILT_MAX, RECENT_LABELS_MAX, STRIKES_MAX, STRIKES_RECOVERED_MS } from '../limits.ts'
+import {
+  COOLDOWNS_MAX,
+  MINTS_COUNTED_MAX,
+  RECENT_LABELS_MAX,
+  STATE_PIECE_ENTRIES,
+  STRIKES_MAX,
+  STRIKES_RECOVERED_MS,
+} from '../limits.ts'
 import { readLog } from '../log/reader.ts'
 import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { logFolder } from '../paths.ts'
@@ -38,6 +45,23 @@ export interface RebuiltState {
 /** SQL that selects the rows of a table in the lake. */
 async function selectRows(connection: DuckDBConnection, lake: Lake, table: LakeTable): Promise<string> {
   return selectAllRows(table, toReadableFiles(await listLiveFiles(connection, table.name), lake.pathOf))
+}
+
+/** The rows of a query in its order, of which there may be a million: DuckDB keeps them, and spills them, while they are read. */
+async function* readInPieces<const Columns extends ResultColumns>(
+  connection: DuckDBConnection,
+  sql: string,
+  columns: Columns,
+): AsyncGenerator<ResultRow<Columns>, void, void> {
+  await connection.run(`CREATE OR REPLACE TEMP TABLE rebuilt AS ${sql}`)
+  const { count } = await queryOne(connection, 'SELECT count(*)::DOUBLE AS count FROM rebuilt', {
+    count: 'number',
+  })
+  for (let from = 0; from < count; from += STATE_PIECE_ENTRIES) {
+    const isOfPiece = `rowid BETWEEN ${from} AND ${from + STATE_PIECE_ENTRIES - 1}`
+    yield* await queryRows(connection, `SELECT * FROM rebuilt WHERE ${isOfPiece}`, columns)
+  }
+  await connection.run('DROP TABLE rebuilt')
 }
 
 /** Opens the outcomes whose last horizon is not labelled yet. Called in a transaction. */
@@ -155,17 +179,21 @@ async function addTotals(
 
 /** @param ledger SQL that selects the awards */
 async function addAwards(connection: DuckDBConnection, state: StoreState, ledger: string): Promise<void> {
-  const agents = await queryRows(
+  const agents = readInPieces(
     connection,
     `SELECT agent_id AS "agentId", sum(xp)::DOUBLE AS xp, count(*) FILTER (kind = 'analysis')::DOUBLE AS analyses
      FROM (${ledger}) GROUP BY 1`,
     { agentId: 'string', xp: 'number', analyses: 'number' },
   )
-  for (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
+  for await (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
 }
 
 /** Commits of one millisecond are in the order of their identities, which rise with time. */
 const KNOWN = `epoch_ms(known_at)::DOUBLE AS "knownAtMs", epoch_ms(coalesce(received_at, known_at))::DOUBLE AS "atMs"`
+
+/** SQL of the latest rows of a query, in the order of their commits. @param rows SQL that selects `knownAtMs` and `analysisId` too */
+const latest = (rows: string, rowsMax: number): string =>
+  `FROM (${rows} ORDER BY "knownAtMs" DESC, "analysisId" DESC LIMIT ${rowsMax}) ORDER BY "knownAtMs", "analysisId"`
 
 /** Adds the strikes and cooldowns that follow from the submissions. */
 async function addLimits(connection: DuckDBConnection, state: StoreState, lake: Lake): Promise<void> {
@@ -173,41 +201,51 @@ async function addLimits(connection: DuckDBConnection, state: StoreState, lake: 
     await selectRows(connection, lake, TABLES.training),
     await selectRows(connection, lake, TABLES.rejections),
   ]
-  const strikes = await queryRows(
+  const columns = { agentId: 'string', knownAtMs: 'number', atMs: 'number' } as const
+  const strikes = readInPieces(
     connection,
-    `SELECT agent_id AS "agentId", ${KNOWN} FROM (${rejections})
-     WHERE known_at > epoch_ms(${state.knownAtMs - STRIKES_RECOVERED_MS}) ORDER BY known_at DESC, analysis_id DESC LIMIT ${STRIKES_MAX}`,
-    { agentId: 'string', knownAtMs: 'number', atMs: 'number' },
+    latest(
+      `SELECT analysis_id AS "analysisId", agent_id AS "agentId", ${KNOWN} FROM (${rejections})
+       WHERE known_at > epoch_ms(${state.knownAtMs - STRIKES_RECOVERED_MS})`,
+      STRIKES_MAX,
+    ),
+    columns,
   )
-  for (const { knownAtMs, ...strike } of strikes.reverse()) state.strikes.push(knownAtMs, strike)
+  for await (const { agentId, knownAtMs, atMs } of strikes) state.strikes.push(knownAtMs, { agentId, atMs })
   const sinceMs = state.knownAtMs - state.ageLimits.cooldowns.keptMs
-  const starts = await queryRows(
+  const starts = readInPieces(
     connection,
-    `SELECT agent_id AS "agentId", mint, ${KNOWN}
-     FROM (SELECT analysis_id, agent_id, mint, known_at, received_at FROM (${examples})
-           UNION ALL SELECT analysis_id, agent_id, mint, known_at, received_at FROM (${rejections}))
-     WHERE known_at > epoch_ms(${sinceMs}) ORDER BY known_at DESC, analysis_id DESC LIMIT ${COOLDOWNS_REBUILT_MAX}`,
-    { agentId: 'string', mint: 'string', knownAtMs: 'number', atMs: 'number' },
+    latest(
+      `SELECT analysis_id AS "analysisId", agent_id AS "agentId", mint, ${KNOWN}
+       FROM (SELECT analysis_id, agent_id, mint, known_at, received_at FROM (${examples})
+             UNION ALL SELECT analysis_id, agent_id, mint, known_at, received_at FROM (${rejections}))
+       WHERE known_at > epoch_ms(${sinceMs})`,
+      COOLDOWNS_MAX,
+    ),
+    { ...columns, mint: 'string' },
   )
-  for (const { knownAtMs, ...start } of starts.reverse()) state.cooldowns.push(knownAtMs, start)
+  for await (const { agentId, mint, knownAtMs, atMs } of starts)
+    state.cooldowns.push(knownAtMs, { agentId, mint, atMs })
 }
 
 /** Adds what the training rows say of each mint. @param examples SQL that selects them */
 async function addCoverage(connection: DuckDBConnection, state: StoreState, examples: string): Promise<void> {
   const isShown = `known_at <= epoch_ms(${state.knownAtMs - (state.options.labelsDelayMs ?? 0)})`
-  const mints = await queryRows(
+  const mints = readInPieces(
     connection,
     `SELECT mint, count(*)::DOUBLE AS count,
        coalesce(arg_max(sentiment, (known_at, analysis_id)) FILTER (${isShown}), '') AS "lastSentiment",
-       coalesce(arg_max(score, (known_at, analysis_id)) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples}) GROUP BY 1`,
+       coalesce(arg_max(score, (known_at, analysis_id)) FILTER (${isShown}), 0) AS "lastScore" FROM (${examples})
+     GROUP BY 1 ORDER BY min((known_at, analysis_id)) LIMIT ${MINTS_COUNTED_MAX}`,
     { mint: 'string', count: 'number', lastSentiment: 'string', lastScore: 'number' },
   )
-  for (const { mint, ...total } of mints) state.mintTotals.replace(mint, total)
-  const recent = await queryRows(
+  for await (const { mint, ...total } of mints) state.mintTotals.replace(mint, total)
+  const recent = readInPieces(
     connection,
-    `SELECT analysis_id AS "analysisId", mint, sentiment, score, epoch_ms(known_at)::DOUBLE AS "knownAtMs",
-       epoch_ms(coalesce(received_at, known_at))::DOUBLE AS "atMs"
-     FROM (${examples}) WHERE NOT ${isShown} ORDER BY known_at DESC, analysis_id DESC LIMIT ${RECENT_LABELS_MAX}`,
+    latest(
+      `SELECT analysis_id AS "analysisId", mint, sentiment, score, ${KNOWN} FROM (${examples}) WHERE NOT ${isShown}`,
+      RECENT_LABELS_MAX,
+    ),
     {
       analysisId: 'string',
       mint: 'string',
@@ -217,5 +255,5 @@ async function addCoverage(connection: DuckDBConnection, state: StoreState, exam
       atMs: 'number',
     },
   )
-  for (const { knownAtMs, ...labels } of recent.reverse()) state.recentLabels.push(knownAtMs, labels)
+  for await (const { knownAtMs, ...labels } of recent) state.recentLabels.push(knownAtMs, labels)
 }

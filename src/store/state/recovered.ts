@@ -3,7 +3,7 @@ import { type Column, type Row, TABLES, type TableName, type TableRow } from '..
 import { IDEMPOTENCY_KEPT_MS, STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
 import type { Recovered } from '../types.ts'
 import type { AgingQueue } from './aging-queue.ts'
-import type { PlacedRow, StoreState } from './state.ts'
+import type { PlacedRow, StateTable, StoreState } from './state.ts'
 
 /**
  * Adds the columns that the row lacks, as null, and `known_at`. The row was checked against its table when it was written, so
@@ -26,6 +26,8 @@ const completeRows = <Name extends TableName>(table: Name, placed: Iterable<Plac
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
+const byAgent = (a: { agentId: string }, b: { agentId: string }): number => byText(a.agentId, b.agentId)
+
 /** The values of a time after `sinceMs`. In one pass, because there may be a million. */
 function valuesSince<Value extends { atMs: number }>(queue: AgingQueue<Value>, sinceMs: number): Value[] {
   const found: Value[] = []
@@ -33,35 +35,51 @@ function valuesSince<Value extends { atMs: number }>(queue: AgingQueue<Value>, s
   return found
 }
 
-/** Rows are in the order of their commits, sums in the order of their keys. Entries too old at `nowMs` are left out. */
-export function recoverFrom(state: StoreState, nowMs: number): Recovered {
+/**
+ * Rows are in the order of their commits, sums in the order of their keys. Entries too old at `nowMs` are left out.
+ * @param empties whether each table of the state is emptied once it is read, so that a million agents are not twice in memory
+ */
+export function recoverFrom(state: StoreState, nowMs: number, { empties = false } = {}): Recovered {
+  /** What `read` makes of a table. */
+  const take = <Name extends StateTable, Taken>(
+    name: Name,
+    read: (table: StoreState[Name]) => Taken,
+  ): Taken => {
+    const taken = read(state[name])
+    if (empties) state[name].clear()
+    return taken
+  }
   const { cooldownKeptMs } = state.options
   return {
-    agents: completeRows('agents', state.agents.values()),
-    agentKeys: completeRows('agent_keys', state.agentKeys.values()),
-    agentEvents: completeRows('agent_events', state.agentEvents.values()),
-    submitAttempts: valuesSince(state.submitAttempts, nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS).map(
-      ({ agentId, atMs }) => ({ agent_id: agentId, at: atMs }),
+    agents: take('agents', (table) => completeRows('agents', table.values())),
+    agentKeys: take('agentKeys', (table) => completeRows('agent_keys', table.values())),
+    agentEvents: take('agentEvents', (table) => completeRows('agent_events', table.values())),
+    submitAttempts: take('submitAttempts', (queue) =>
+      valuesSince(queue, nowMs - SUBMIT_ATTEMPTS_RECOVERED_MS).map(({ agentId, atMs }) => ({
+        agent_id: agentId,
+        at: atMs,
+      })),
     ),
-    idempotency: completeRows(
-      'idempotency',
-      [...state.idempotency.values()].filter(({ row }) => row.at > nowMs - IDEMPOTENCY_KEPT_MS),
+    idempotency: take('idempotency', (table) => {
+      const recent = [...table.values()].filter(({ row }) => row.at > nowMs - IDEMPOTENCY_KEPT_MS)
+      return completeRows('idempotency', recent)
+    }),
+    xpTotals: take('agentTotals', (table) =>
+      Array.from(table.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(byAgent),
     ),
-    xpTotals: Array.from(state.agentTotals.entries(), ([agentId, total]) => ({ agentId, ...total })).sort(
-      (a, b) => byText(a.agentId, b.agentId),
+    outcomeCounts: take('agentOutcomes', (table) =>
+      Array.from(table.entries(), ([agentId, counts]) => ({ agentId, ...counts })).sort(byAgent),
     ),
-    outcomeCounts: Array.from(state.agentOutcomes.entries(), ([agentId, counts]) => ({
-      agentId,
-      ...counts,
-    })).sort((a, b) => byText(a.agentId, b.agentId)),
-    coverage: Array.from(state.mintTotals.entries(), ([mint, total]) => ({
-      mint,
-      count: total.count,
-      lastSentiment: total.lastSentiment === '' ? null : total.lastSentiment,
-      lastScore: total.lastSentiment === '' ? null : total.lastScore,
-    })).sort((a, b) => byText(a.mint, b.mint)),
-    recentLabels: valuesSince(state.recentLabels, Number.NEGATIVE_INFINITY),
-    cooldowns: valuesSince(state.cooldowns, nowMs - cooldownKeptMs),
-    strikes: valuesSince(state.strikes, nowMs - STRIKES_RECOVERED_MS),
+    coverage: take('mintTotals', (table) =>
+      Array.from(table.entries(), ([mint, { count, lastSentiment, lastScore }]) => ({
+        mint,
+        count,
+        lastSentiment: lastSentiment === '' ? null : lastSentiment,
+        lastScore: lastSentiment === '' ? null : lastScore,
+      })).sort((a, b) => byText(a.mint, b.mint)),
+    ),
+    recentLabels: take('recentLabels', (queue) => valuesSince(queue, Number.NEGATIVE_INFINITY)),
+    cooldowns: take('cooldowns', (queue) => valuesSince(queue, nowMs - cooldownKeptMs)),
+    strikes: take('strikes', (queue) => valuesSince(queue, nowMs - STRIKES_RECOVERED_MS)),
   }
 }

@@ -1,32 +1,26 @@
-// Loads the state from `state.duckdb` and saves its changes in the transaction of a flush. Entries are JSON in a narrow table, or many
-// together in a chunk: they are only read as a whole, at a start.
+// Saves the changes of a state in the transaction of a flush, with its position and the ages by which its entries end. Entries are
+// JSON in a narrow table, or many together in a chunk: they are only read as a whole, at a start (read-state.ts).
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { makeFolderNow } from '../../lib/files.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryOne } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
-import { STATE_CHUNK_ENTRIES } from '../limits.ts'
+import { STATE_BATCH_ENTRIES, STATE_CHUNK_BYTES } from '../limits.ts'
 import type { KeyedTable } from './keyed-table.ts'
 import {
   AGING_TABLES,
   type AgingTable,
   agedToMs,
-  dropEnded,
   LASTING_TABLES,
-  QUEUES,
   STATE_TABLES,
-  type StateOptions,
+  type StateAges,
   type StateTable,
-  StoreState,
+  type StoreState,
+  SUMMED_TABLES,
 } from './state.ts'
 
-/** A state as it is saved and sent between processes. */
-export interface SavedState extends SavedPosition {
-  /** The entries of each table as JSON, `[[key, value], …]`. Parsed only where the state is used. */
-  tables: Record<StateTable, string>
-}
-
+/** What the saved state is, beside its entries. */
 export interface SavedPosition {
   /** The last commit that the state has; 0: none. */
   lsn: number
@@ -35,6 +29,8 @@ export interface SavedPosition {
   eventNo: number
   /** By table, the time by which its entries age; null: an earlier version saved it. */
   agedToMs: StoreState['agedToMs']
+  /** The ages by which its entries have ended; null: an earlier version saved it, which did not keep them. */
+  ages: Required<StateAges> | null
 }
 
 /** Whether a first state was saved. A start that was interrupted before that begins again. */
@@ -55,47 +51,43 @@ export async function stateRebuiltAt(connection: DuckDBConnection): Promise<numb
 export const forgetStateRebuilt = async (connection: DuckDBConnection): Promise<void> =>
   void (await connection.run('UPDATE state_position SET rebuilt_at_ms = NULL'))
 
-/** The last commit of the saved state. */
+/** What has been done once to the state of a data folder. */
+export type StateMark = 'outcomes_counted' | 'chunks_cut'
+
+const markSql = (mark: StateMark): string =>
+  `SELECT 'marks' AS table_name, ${literal(mark)} AS key, 0 AS place, 'true' AS value`
+
+export async function isMarked(connection: DuckDBConnection, mark: StateMark): Promise<boolean> {
+  const sql = `SELECT count(*) > 0 AS "isMarked" FROM state_entries SEMI JOIN (${markSql(mark)}) USING (table_name, key)`
+  return (await queryOne(connection, sql, { isMarked: 'boolean' })).isMarked
+}
+
+export const noteMark = async (connection: DuckDBConnection, mark: StateMark): Promise<void> =>
+  void (await connection.run(`INSERT INTO state_entries ${markSql(mark)}`))
+
+/** The position of the saved state. */
 export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {
-  const sql = `SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs", event_no::DOUBLE AS "eventNo",
-    to_json(state_position) ->> 'aged_to_ms' AS "agedTo" FROM state_position`
-  const types = { lsn: 'number', knownAtMs: 'number', eventNo: 'number', agedTo: 'string?' } as const
-  // As a member of the row: a copy of an earlier version does not have the column.
-  const { agedTo, ...position } = await queryOne(connection, sql, types)
-  return { ...position, agedToMs: agedTo === null ? null : JSON.parse(agedTo) }
-}
-
-/** SQL of an entry of `state_entries` in the form in which its table is loaded: a queue has times where others have keys. */
-export const SAVED_ENTRY = `CASE WHEN table_name IN (${QUEUES.map(literal).join(', ')})
-  THEN '[' || (value ->> 'knownAtMs') || ',' || CASE WHEN table_name = 'recentLabels'
-    THEN '{"analysisId":' || to_json(key) || ',' || value[2:] ELSE value END || ']'
-  ELSE '[' || to_json(key) || ',' || value || ']' END`
-
-/** Loads one text for each table: a DuckDB value for each entry would take most of a start. */
-export async function loadState(connection: DuckDBConnection): Promise<SavedState> {
-  const entries = await queryRows(
+  // As members of the row: a copy of an earlier version does not have the columns.
+  const { agedTo, cooldownKeptMs, labelsDelayMs, ...position } = await queryOne(
     connection,
-    `SELECT name, '[' || string_agg(entries, ',' ORDER BY is_chunk, place) || ']' AS json FROM (
-       SELECT table_name AS name, false AS is_chunk, place, ${SAVED_ENTRY} AS entries FROM state_entries
-       UNION ALL SELECT table_name, true, place, entries FROM state_chunks) GROUP BY name`,
-    { name: 'string', json: 'string' },
+    `SELECT lsn::DOUBLE AS lsn, known_at_ms::DOUBLE AS "knownAtMs", event_no::DOUBLE AS "eventNo", json ->> 'aged_to_ms' AS "agedTo",
+       (json ->> 'cooldown_kept_ms')::DOUBLE AS "cooldownKeptMs", (json ->> 'labels_delay_ms')::DOUBLE AS "labelsDelayMs"
+     FROM (SELECT *, to_json(state_position) AS json FROM state_position)`,
+    {
+      lsn: 'number',
+      knownAtMs: 'number',
+      eventNo: 'number',
+      agedTo: 'string?',
+      cooldownKeptMs: 'number?',
+      labelsDelayMs: 'number?',
+    },
   )
-  const byName = new Map(entries.map(({ name, json }) => [name, json]))
-  const tables = STATE_TABLES.map((name) => [name, byName.get(name) ?? '[]'])
-  return { ...(await loadPosition(connection)), tables: Object.fromEntries(tables) }
-}
-
-export function restoreState(
-  { lsn, knownAtMs, agedToMs, tables }: SavedState,
-  options: StateOptions,
-): StoreState {
-  const state = new StoreState(options)
-  state.lsn = lsn
-  state.knownAtMs = knownAtMs
-  state.agedToMs = agedToMs
-  for (const name of STATE_TABLES) state[name].load(JSON.parse(tables[name]))
-  dropEnded(state)
-  return state
+  const areKnown = cooldownKeptMs !== null && labelsDelayMs !== null
+  return {
+    ...position,
+    agedToMs: agedTo === null ? null : JSON.parse(agedTo),
+    ages: areKnown ? { cooldownKeptMs, labelsDelayMs } : null,
+  }
 }
 
 /** The changes of a flush are written to a file, so that DuckDB reads any number of them in one statement. */
@@ -106,36 +98,51 @@ const PLACES_PER_LSN = 2 ** 13
 
 /**
  * Saves what changed since the last call. Must be called inside the transaction of the flush. Where that transaction fails,
- * the state in memory is ahead of the saved one and must be loaded again.
+ * the state in memory is ahead of the saved one and must be loaded again. What no later commit reads is then only in the database.
  */
 export async function saveState(
   connection: DuckDBConnection,
   state: StoreState,
   spillDir: string,
 ): Promise<void> {
+  const { cooldownKeptMs, labelsDelayMs = 0 } = state.options
   const agedTo = state.agedToMs === null ? 'NULL' : literal(JSON.stringify(state.agedToMs))
-  await connection.run(
-    `UPDATE state_position SET lsn = ${state.lsn}, known_at_ms = ${state.knownAtMs}, aged_to_ms = ${agedTo}`,
-  )
+  await connection.run(`UPDATE state_position SET lsn = ${state.lsn}, known_at_ms = ${state.knownAtMs}, aged_to_ms = ${agedTo},
+    cooldown_kept_ms = ${cooldownKeptMs}, labels_delay_ms = ${labelsDelayMs}`)
   await saveLasting(connection, state, spillDir)
-  await saveAging(connection, state)
+  for (const name of AGING_TABLES) {
+    await addChunks(connection, name, newEntries(state, name), {
+      firstPlace: state.lsn * PLACES_PER_LSN,
+      knownAtMs: Math.ceil(agedToMs(state, name)),
+    })
+    await connection.run(
+      `DELETE FROM state_chunks WHERE table_name = '${name}' AND (${endedSql(state, name)})`,
+    )
+  }
+  const summed: readonly string[] = SUMMED_TABLES
+  for (const name of STATE_TABLES) if (!summed.includes(name)) state[name].clear()
 }
 
 async function saveLasting(connection: DuckDBConnection, state: StoreState, spillDir: string): Promise<void> {
   let place = state.lsn * PLACES_PER_LSN
-  const lines: string[] = []
+  let lines: string[] = []
   for (const name of LASTING_TABLES) {
-    for (const [key, value] of state[name].takeChanges())
-      lines.push(
-        JSON.stringify({
-          t: name,
-          k: key,
-          p: place++,
-          v: value === undefined ? null : JSON.stringify(value),
-        }),
-      )
+    for (const [key, value] of state[name].takeChanges()) {
+      const json = value === undefined ? null : JSON.stringify(value)
+      lines.push(JSON.stringify({ t: name, k: key, p: place++, v: json }))
+      if (lines.length < STATE_BATCH_ENTRIES) continue
+      await writeChanges(connection, lines, spillDir)
+      lines = []
+    }
   }
-  if (lines.length === 0) return
+  if (lines.length > 0) await writeChanges(connection, lines, spillDir)
+}
+
+async function writeChanges(
+  connection: DuckDBConnection,
+  lines: readonly string[],
+  spillDir: string,
+): Promise<void> {
   makeFolderNow(spillDir)
   const path = changesPath(spillDir)
   writeFileSync(path, `${lines.join('\n')}\n`)
@@ -151,32 +158,49 @@ async function saveLasting(connection: DuckDBConnection, state: StoreState, spil
   }
 }
 
-/** Adds a chunk of the entries that are new, and deletes the chunks of which every entry has ended. A row for each entry, written
- *  once and deleted once, would cost a flush several times as much. */
-async function saveAging(connection: DuckDBConnection, state: StoreState): Promise<void> {
-  for (const name of AGING_TABLES) {
-    const written = name === 'idempotency' ? takeWritten(state.idempotency) : state[name].takeNew()
-    for (let from = 0; from < written.length; from += STATE_CHUNK_ENTRIES) {
-      const chunk = written.slice(from, from + STATE_CHUNK_ENTRIES)
-      const place = state.lsn * PLACES_PER_LSN + from / STATE_CHUNK_ENTRIES
-      const sql = `INSERT INTO state_chunks VALUES ('${name}', ${place}, ${Math.ceil(agedToMs(state, name))}, ${chunk.length}, $entries)`
-      await connection.run(sql, { entries: JSON.stringify(chunk).slice(1, -1) })
-    }
-    await connection.run(
-      `DELETE FROM state_chunks WHERE table_name = '${name}' AND (${endedSql(state, name)})`,
-    )
-  }
+export type Entry = readonly [key: string | number, value: unknown]
+
+const newEntries = (state: StoreState, name: AgingTable): Iterable<Entry> =>
+  name === 'idempotency' ? writtenEntries(state.idempotency) : state[name].takeNew()
+
+function* writtenEntries<Value>(table: KeyedTable<Value>): IterableIterator<Entry> {
+  for (const [key, value] of table.takeChanges()) if (value !== undefined) yield [key, value]
 }
 
-const takeWritten = <Value>(table: KeyedTable<Value>): [string, Value | undefined][] =>
-  table.takeChanges().filter(([, value]) => value !== undefined)
+/**
+ * Adds entries of a table in chunks; those that have ended are deleted by the chunk. A row for each entry, written once and deleted
+ * once, would cost a flush several times as much. But DuckDB reads and rewrites 2048 rows at once, whole, whichever are asked for.
+ * @param knownAtMs whole; no entry is younger, by the time that its table ages by
+ * @returns the place behind them
+ */
+export async function addChunks(
+  connection: DuckDBConnection,
+  name: StateTable,
+  entries: Iterable<Entry>,
+  { firstPlace, knownAtMs }: { firstPlace: number; knownAtMs: number },
+): Promise<number> {
+  let place = firstPlace
+  let [texts, length]: [string[], number] = [[], 0]
+  const add = async (): Promise<void> => {
+    const sql = `INSERT INTO state_chunks VALUES ('${name}', ${place++}, ${knownAtMs}, ${texts.length}, $entries)`
+    await connection.run(sql, { entries: texts.join(',') })
+    texts = []
+    length = 0
+  }
+  for (const entry of entries) {
+    const text = JSON.stringify(entry)
+    if (length + text.length > STATE_CHUNK_BYTES && texts.length > 0) await add()
+    texts.push(text)
+    length += text.length + 1
+  }
+  if (texts.length > 0) await add()
+  return place
+}
 
 /** SQL of whether every entry of a chunk has ended. */
 function endedSql(state: StoreState, name: AgingTable): string {
   const { keptMs, entriesMax } = state.ageLimits[name]
-  const isOld = `known_at_ms <= ${agedToMs(state, name) - keptMs}`
-  if (state[name].size < entriesMax) return isOld
-  return `${isOld} OR place IN (SELECT place FROM (
+  return `known_at_ms <= ${agedToMs(state, name) - keptMs} OR place IN (SELECT place FROM (
     SELECT place, sum(entry_count) OVER (ORDER BY place DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newer
     FROM state_chunks WHERE table_name = '${name}') WHERE newer >= ${entriesMax})`
 }

@@ -15,6 +15,9 @@ export const CREATE_STATE = [
   'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS event_simulated BOOLEAN',
   // By table, the time by which its entries age, as JSON; NULL: known_at_ms for all.
   'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS aged_to_ms VARCHAR',
+  // By which ages entries of the state have ended (NULL: not known): those of the settings of the process that saved it.
+  'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS cooldown_kept_ms BIGINT',
+  'ALTER TABLE state_position ADD COLUMN IF NOT EXISTS labels_delay_ms BIGINT',
   // Numbers of recorded events that neither the journal nor the lake has, why, and when an operator acknowledged it.
   `CREATE TABLE IF NOT EXISTS events_lost (first BIGINT NOT NULL, last BIGINT NOT NULL, reason VARCHAR NOT NULL,
     found_at TIMESTAMP NOT NULL, settled_at TIMESTAMP)`,

@@ -4,8 +4,10 @@ import type { NewRow, Row, TableName } from '../../schema/tables.ts'
 import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 import {
   AGING_COMMITS_MIN,
+  COOLDOWNS_MAX,
   IDEMPOTENCY_KEPT_MS,
   IDEMPOTENCY_RECOVERED_MAX,
+  MINTS_COUNTED_MAX,
   RECENT_LABELS_MAX,
   STRIKES_MAX,
   STRIKES_RECOVERED_MS,
@@ -70,11 +72,15 @@ export interface CooldownStart extends Moment {
 
 type AgentEvent = PlacedRow<NewRow<'agent_events'>>
 
-export interface StateOptions {
+/** How old a state lets its entries become, where a setting of the server says it. */
+export interface StateAges {
   /** How long the start of a cooldown is remembered: the longest cooldown in use. */
   cooldownKeptMs: number
   /** How long labels are withheld from others. Default 0: not at all. */
   labelsDelayMs?: number
+}
+
+export interface StateOptions extends StateAges {
   /** False where the state is not saved again, so that changes need not be tracked. Default true. */
   isSaved?: boolean
 }
@@ -148,6 +154,18 @@ export const AGING_TABLES = [...QUEUES, 'idempotency'] as const
 export type AgingTable = (typeof AGING_TABLES)[number]
 export const STATE_TABLES = [...LASTING_TABLES, ...AGING_TABLES] as const
 export type StateTable = (typeof STATE_TABLES)[number]
+/**
+ * What the commits to come change or add to. Of the other tables a process that saves the state holds only what is new: a million
+ * agents and their remembered answers would be twice in memory.
+ */
+export const SUMMED_TABLES = [
+  'agentEvents',
+  'agentTotals',
+  'agentOutcomes',
+  'mintTotals',
+  'rowTotals',
+  'recentLabels',
+] as const satisfies readonly StateTable[]
 
 /** The time by which the entries of a table age, and which they have from their commit: from commit to commit it rises as `knownAtMs`
  *  does, but by a part of what they are kept at most. So one that was committed by a wrong clock ends none. */
@@ -168,9 +186,9 @@ export interface AgeLimit {
   entriesMax: number
 }
 
-const ageLimits = ({ cooldownKeptMs, labelsDelayMs = 0 }: StateOptions): Record<AgingTable, AgeLimit> => ({
+const ageLimits = ({ cooldownKeptMs, labelsDelayMs = 0 }: StateAges): Record<AgingTable, AgeLimit> => ({
   submitAttempts: { keptMs: SUBMIT_ATTEMPTS_RECOVERED_MS, entriesMax: SUBMIT_ATTEMPTS_MAX },
-  cooldowns: { keptMs: cooldownKeptMs, entriesMax: Number.POSITIVE_INFINITY },
+  cooldowns: { keptMs: cooldownKeptMs, entriesMax: COOLDOWNS_MAX },
   strikes: { keptMs: STRIKES_RECOVERED_MS, entriesMax: STRIKES_MAX },
   idempotency: { keptMs: IDEMPOTENCY_KEPT_MS, entriesMax: IDEMPOTENCY_RECOVERED_MAX },
   recentLabels: { keptMs: labelsDelayMs, entriesMax: RECENT_LABELS_MAX },
@@ -245,7 +263,8 @@ function countOutcome(state: StoreState, agentId: string, outcome: Outcome): voi
 const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
   training(state, placed) {
     const { analysis_id: analysisId, agent_id: agentId, mint, outcome, sentiment, score } = placed.row
-    state.mintTotals.update(mint, NO_ANALYSES, (total) => ({ ...total, count: total.count + 1 }))
+    if (state.mintTotals.size < MINTS_COUNTED_MAX || state.mintTotals.has(mint))
+      state.mintTotals.update(mint, NO_ANALYSES, (total) => ({ ...total, count: total.count + 1 }))
     const atMs = getReceivedAtMs(placed)
     state.recentLabels.push(agedToMs(state, 'recentLabels'), { analysisId, mint, sentiment, score, atMs })
     countOutcome(state, agentId, outcome === 'validated' ? 'validated' : 'unvalidated')
@@ -315,21 +334,28 @@ function forgetOld(state: StoreState): void {
   })
 }
 
-/** Deletes the entries of a loaded state that had ended when it was saved: a chunk stays until its last entry has ended. */
-export const dropEnded = (state: StoreState): void => deleteEnded(state, null)
+/**
+ * Deletes the entries of a loaded state that had ended when it was saved: a chunk stays until its last entry has ended. What has
+ * ended only by the ages of this run ends as it does after a commit: labels that were withheld for longer are shown.
+ * @param saved the ages of the process that saved it
+ */
+export function dropEnded(state: StoreState, saved: StateAges): void {
+  deleteEnded(state, null, ageLimits(saved))
+  forgetOld(state)
+}
 
 function deleteEnded(
   state: StoreState,
   onLabels: ((atMs: number, labels: RecentLabels) => void) | null,
+  limits = state.ageLimits,
 ): void {
-  const { ageLimits } = state
   for (const name of QUEUES) {
-    const { keptMs, entriesMax } = ageLimits[name]
+    const { keptMs, entriesMax } = limits[name]
     const endedAtMs = agedToMs(state, name) - keptMs
     if (name === 'recentLabels') state[name].deleteEnded(endedAtMs, entriesMax, onLabels)
     else state[name].deleteEnded(endedAtMs, entriesMax)
   }
-  const { keptMs, entriesMax } = ageLimits.idempotency
+  const { keptMs, entriesMax } = limits.idempotency
   const endedAtMs = agedToMs(state, 'idempotency') - keptMs
   state.idempotency.deleteOldest(({ knownAtMs }, size) => size > entriesMax || knownAtMs <= endedAtMs)
 }

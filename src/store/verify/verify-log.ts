@@ -12,13 +12,13 @@ import { selectStaged } from '../flush/staged-sql.ts'
 import { DAMAGED_SUFFIX } from '../log/segments/format.ts'
 import { describeDamage, toLoss } from '../log-losses.ts'
 import { logFolder, logMarkPath } from '../paths.ts'
+import { loadState } from '../state/read-state.ts'
 import type { StoreState } from '../state/state.ts'
-import { loadState, restoreState } from '../state/state-database.ts'
 import type { VerifyContext } from './verify-files.ts'
 
 /** The commits of the log that the lake does not have. */
 export class LogTail {
-  /** The state that a restart would have. */
+  /** The sums that a restart would have. */
   readonly state: StoreState
   readonly #stagedRows: readonly StagedRows[]
   readonly #dead: ReadonlyMap<string, number>
@@ -54,9 +54,7 @@ export async function readLogTail(
   dataDir: string,
   spillDir: string,
 ): Promise<LogTail> {
-  const state = restoreState(await loadState(context.connection), {
-    cooldownKeptMs: Number.POSITIVE_INFINITY,
-  })
+  const state = await loadState(context.connection, { cooldownKeptMs: 0 })
   const splitter = new RowSplitter(join(spillDir, 'tail'))
   const info = readFolderInfo(dataDir)
   const folder = logFolder(dataDir)

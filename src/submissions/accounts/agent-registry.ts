@@ -56,16 +56,16 @@ interface AgentRecord {
 }
 
 export class AgentRegistry implements Agents {
-  readonly #options: AgentRegistryOptions
+  readonly #options: Omit<AgentRegistryOptions, 'recovered'>
   readonly #records = new Map<string, AgentRecord>()
   readonly #keys = new KeyTable()
   readonly #rotations = new RateLimiter(ROTATIONS_PER_DAY_MAX, DAY_MS)
   /** Registrations that the store has not acknowledged. */
   #registering = 0
 
-  constructor(options: AgentRegistryOptions) {
+  constructor({ recovered, ...options }: AgentRegistryOptions) {
     this.#options = options
-    this.#recover(options.recovered, readCautiously(options.clock))
+    this.#recover(recovered, readCautiously(options.clock))
   }
 
   authenticate(text: string): Caller {

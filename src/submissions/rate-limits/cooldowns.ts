@@ -1,16 +1,11 @@
+import { COOLDOWNS_MAX } from '../limits.ts'
+
 /** One cooldown that was started, to cancel it. */
 export interface CooldownStart {
   readonly agentId: string
   readonly mint: string
   /** On the monotonic clock. */
   readonly atMs: number
-}
-
-/** The starts of one agent. */
-interface AgentStarts {
-  /** The earliest first. */
-  byMint: Map<string, CooldownStart>
-  lastAtMs: number
 }
 
 /** A cooldown that has not passed. */
@@ -20,29 +15,39 @@ export interface RunningCooldown {
   waitMs: number
 }
 
+/** Fewer starts that have ended are not removed from the list. */
+const COMPACT_MIN = 1_024
+
 /**
  * How long an agent must wait before it submits on the same mint again. Times are on the monotonic clock. A submission is
- * allowed at exactly `cooldownMs` after the start; 0 switches cooldowns off. Expired starts are dropped.
+ * allowed at exactly `cooldownMs` after the start; 0 switches cooldowns off. Expired starts are dropped; beyond COOLDOWNS_MAX the
+ * earliest is too, and its agent need not wait.
  */
 export class Cooldowns {
   readonly cooldownMs: number
-  /** By agent, the one with the earliest last start first: so expired ones come first. */
-  readonly #startsByAgent = new Map<string, AgentStarts>()
+  readonly #onForgotten: () => void
+  /** By agent and mint, the earliest of an agent first. */
+  readonly #byAgent = new Map<string, Map<string, CooldownStart>>()
+  /** Of all agents, the earliest first, from `#first` on. Cancelled ones stay until they would have ended. */
+  #starts: CooldownStart[] = []
+  #first = 0
 
-  constructor(cooldownMs: number) {
+  /** @param onForgotten called for each cooldown that ends too early, since there are too many */
+  constructor(cooldownMs: number, onForgotten: () => void = () => {}) {
     this.cooldownMs = cooldownMs
+    this.#onForgotten = onForgotten
   }
 
   /** Whole milliseconds until the pair may submit; 0: now. */
   waitMs(agentId: string, mint: string, nowMs: number): number {
-    const start = this.#startsByAgent.get(agentId)?.byMint.get(mint)
+    const start = this.#byAgent.get(agentId)?.get(mint)
     return start === undefined ? 0 : this.#remainingMs(start, nowMs)
   }
 
   /** Cooldowns of an agent that have not passed, those that end first, `max` at most. */
   running(agentId: string, nowMs: number, max: number): RunningCooldown[] {
     const running: RunningCooldown[] = []
-    for (const start of this.#startsByAgent.get(agentId)?.byMint.values() ?? []) {
+    for (const start of this.#byAgent.get(agentId)?.values() ?? []) {
       if (running.length === max) break
       const waitMs = this.#remainingMs(start, nowMs)
       if (waitMs > 0) running.push({ mint: start.mint, waitMs })
@@ -53,34 +58,43 @@ export class Cooldowns {
   start(agentId: string, mint: string, nowMs: number): CooldownStart {
     const start = { agentId, mint, atMs: nowMs }
     if (this.cooldownMs === 0) return start
-    const { byMint } = this.#startsByAgent.get(agentId) ?? { byMint: new Map<string, CooldownStart>() }
+    const byMint = this.#byAgent.get(agentId) ?? new Map<string, CooldownStart>()
     byMint.delete(mint)
     byMint.set(mint, start)
-    this.#startsByAgent.delete(agentId)
-    this.#startsByAgent.set(agentId, { byMint, lastAtMs: nowMs })
-    this.#dropExpired(byMint, nowMs)
+    this.#byAgent.set(agentId, byMint)
+    this.#starts.push(start)
+    this.#dropEarliest(nowMs)
     return start
   }
 
   /** Ends this cooldown. One that the same pair started later goes on. */
   cancel(start: CooldownStart): void {
-    const byMint = this.#startsByAgent.get(start.agentId)?.byMint
-    if (byMint?.get(start.mint) === start) byMint.delete(start.mint)
+    this.#end(start)
   }
 
   #remainingMs({ atMs }: Pick<CooldownStart, 'atMs'>, nowMs: number): number {
     return Math.max(0, Math.ceil(atMs + this.cooldownMs - nowMs))
   }
 
-  /** Drops the expired starts of one agent, then the agents whose starts have all expired. */
-  #dropExpired(byMint: Map<string, CooldownStart>, nowMs: number): void {
-    for (const start of byMint.values()) {
-      if (this.#remainingMs(start, nowMs) > 0) break
-      byMint.delete(start.mint)
+  /** Drops the starts that have expired, and those that are too many. */
+  #dropEarliest(nowMs: number): void {
+    for (; this.#first < this.#starts.length; this.#first++) {
+      const start = this.#starts[this.#first]
+      const isRunning = this.#remainingMs(start, nowMs) > 0
+      if (isRunning && this.#starts.length - this.#first <= COOLDOWNS_MAX) break
+      if (this.#end(start) && isRunning) this.#onForgotten()
     }
-    for (const [agentId, { lastAtMs }] of this.#startsByAgent) {
-      if (this.#remainingMs({ atMs: lastAtMs }, nowMs) > 0) return
-      this.#startsByAgent.delete(agentId)
-    }
+    if (this.#first < COMPACT_MIN || 2 * this.#first < this.#starts.length) return
+    this.#starts = this.#starts.slice(this.#first)
+    this.#first = 0
+  }
+
+  /** @returns false where it was cancelled, or started again since */
+  #end(start: CooldownStart): boolean {
+    const byMint = this.#byAgent.get(start.agentId)
+    if (byMint?.get(start.mint) !== start) return false
+    byMint.delete(start.mint)
+    if (byMint.size === 0) this.#byAgent.delete(start.agentId)
+    return true
   }
 }

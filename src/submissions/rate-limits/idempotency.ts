@@ -25,9 +25,14 @@ const cacheKey = (agentId: string, key: string): string => `${agentId} ${key}`
 
 /** Bounded: at its maximum the oldest responses are dropped. */
 export class IdempotencyCache {
-  readonly #responses = new BoundedMap<string, RememberedResponse>({ entriesMax: IDEMPOTENCY_RESPONSES_MAX })
+  readonly #responses: BoundedMap<string, RememberedResponse>
   /** Body hashes of requests that are being processed. */
   readonly #inFlight = new Map<string, string>()
+
+  /** @param onForgotten called for each response that is dropped before its time, since there are too many */
+  constructor(onForgotten: () => void = () => {}) {
+    this.#responses = new BoundedMap({ entriesMax: IDEMPOTENCY_RESPONSES_MAX, onEvict: onForgotten })
+  }
 
   /** The first response, or null. Throws when the key is too long, in flight, or was used with another body. */
   find(agentId: string, { key, bodyHash }: IdempotentRequest, nowMs: number): RememberedResponse | null {
@@ -64,10 +69,10 @@ export class IdempotencyCache {
   }
 
   remember(agentId: string, key: string, response: RememberedResponse): void {
-    this.#responses.set(cacheKey(agentId, key), response)
     for (let { oldest } = this.#responses; oldest !== null; { oldest } = this.#responses) {
-      if (response.atMs - oldest.value.atMs < IDEMPOTENCY_TTL_MS) return
+      if (response.atMs - oldest.value.atMs < IDEMPOTENCY_TTL_MS) break
       this.#responses.delete(oldest.key)
     }
+    this.#responses.set(cacheKey(agentId, key), response)
   }
 }

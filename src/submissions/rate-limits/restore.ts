@@ -30,13 +30,12 @@ export function restoreLimits(recovered: RecoveredLimits, limits: SubmissionLimi
   }
 }
 
-/** Each item with its time on the monotonic clock, earliest first. */
-function inOrder<Item>(
+/** Each item with its time on the monotonic clock, earliest first. One after another, since there may be a million. */
+function* inOrder<Item>(
   items: readonly Item[],
   wallMs: (item: Item) => number,
   now: Instant,
-): [item: Item, atMs: number][] {
-  return items
-    .map((item): [Item, number] => [item, toMonotonicMs(wallMs(item), now)])
-    .sort(([, atMs], [, otherMs]) => atMs - otherMs)
+): IterableIterator<[item: Item, atMs: number]> {
+  for (const item of items.toSorted((a, b) => wallMs(a) - wallMs(b)))
+    yield [item, toMonotonicMs(wallMs(item), now)]
 }

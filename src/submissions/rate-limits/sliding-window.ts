@@ -18,7 +18,11 @@ export class SlidingWindow {
   }
 
   add(key: string, atMs: number): void {
-    const times = [...this.times(key, atMs), atMs].slice(-this.#eventsMax)
+    const held = this.#timesByKey.get(key)
+    // Copied only where the first has left the window: a start adds a million times.
+    const times = held !== undefined && held[0] > atMs - this.windowMs ? held : this.times(key, atMs)
+    times.push(atMs)
+    if (times.length > this.#eventsMax) times.shift()
     this.#timesByKey.delete(key)
     this.#timesByKey.set(key, times)
     this.#dropIdle(atMs)

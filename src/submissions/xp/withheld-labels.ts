@@ -19,12 +19,16 @@ export class WithheldLabels {
   readonly #delayMs: number
   readonly #show: (labels: TokenLabels) => void
   /** By analysis, the oldest first. At the maximum the oldest is dropped: the coverage of its token never shows its labels. */
-  readonly #withheld = new BoundedMap<string, Withheld>({ entriesMax: LABELS_WITHHELD_MAX })
+  readonly #withheld: BoundedMap<string, Withheld>
 
-  /** @param show called with labels when their delay has passed, in the order in which they were added. */
-  constructor(delayMs: number, show: (labels: TokenLabels) => void) {
+  /**
+   * @param show called with labels when their delay has passed, in the order in which they were added
+   * @param onForgotten called for each submission whose labels are never shown, since too many wait
+   */
+  constructor(delayMs: number, show: (labels: TokenLabels) => void, onForgotten: () => void = () => {}) {
     this.#delayMs = delayMs
     this.#show = show
+    this.#withheld = new BoundedMap({ entriesMax: LABELS_WITHHELD_MAX, onEvict: onForgotten })
   }
 
   add(analysisId: string, labels: TokenLabels | null, atMs: number): void {

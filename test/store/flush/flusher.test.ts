@@ -40,7 +40,7 @@ test('a flush that is asked for while another runs waits for it: each commit is 
       provenance: null,
       crash: null,
     },
-    ...{ retainEvents: { days: 0, bytesMax: 0, diskPct: 0 }, cooldownKeptMs: 0, labelsDelayMs: 0 },
+    ...{ retainEvents: { days: 0, bytesMax: 0, diskPct: 0 }, ages: { cooldownKeptMs: 0, labelsDelayMs: 0 } },
   }
   const nothing = () => {}
   const { store } = await openLakeStore(

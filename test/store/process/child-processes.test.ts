@@ -85,7 +85,7 @@ test('a lake process that does not end after it was killed is not waited for; it
   fork.mockReturnValueOnce(asChild(child))
   const lines: string[] = []
   const onExit = vi.fn()
-  const settings = { dataDir, logId: 'test', runId: 'run', provenance: null, crash: null, cooldownKeptMs: 0 }
+  const settings = { dataDir, logId: 'test', runId: 'run', provenance: null, crash: null, ages: null }
   const lake = new LakeProcess(
     {
       ...settings,

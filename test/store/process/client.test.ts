@@ -11,7 +11,7 @@ const clientOn = (dataDir: string, log: StoreLog = quietLog): LakeClient =>
   new LakeClient({
     ...{ dataDir, logId: 'test', runId: 'run', provenance: null, crash: null, now: () => NOON_MS },
     ...{
-      cooldownKeptMs: 0,
+      ages: null,
       lakeGraceMs: 0,
       retainDays: {},
       retainEvents: { days: 0, bytesMax: 0, diskPct: 0 },

@@ -34,7 +34,7 @@ test('a queue is a list whose oldest values end first', () => {
           list.push(entry)
           fresh.push(entry)
         } else if (action === 'save') {
-          expect(queue.takeNew()).toEqual(fresh.filter((entry) => list.includes(entry)))
+          expect([...queue.takeNew()]).toEqual(fresh.filter((entry) => list.includes(entry)))
           fresh = []
         } else if (action === 'reload') {
           const loaded = newQueue()

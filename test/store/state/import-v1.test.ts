@@ -36,7 +36,7 @@ function unpack(name: string): Fixture {
 }
 
 async function open({ dataDir, nowMs }: Fixture, options: Partial<StoreOptions> = {}): Promise<Store> {
-  const store = await openTestStore(dataDir, { clock: clockOf(() => nowMs), ...options })
+  const store = await openTestStore(dataDir, { clock: clockOf(() => nowMs), cooldownMs: 0, ...options })
   stores.push(store)
   return store
 }

@@ -50,7 +50,7 @@ test.each([
         const value = { name: `${name} ${index}`, at: index + 0.5 }
         if (action === 'save') {
           const changes = Array.from(model.changed, (each) => [each, model.map.get(each)])
-          expect(table.takeChanges()).toEqual(changes)
+          expect([...table.takeChanges()]).toEqual(changes)
           model.changed = new Set()
         } else if (action === 'deleteOldest') {
           table.deleteOldest(({ at }) => at < index - 40)

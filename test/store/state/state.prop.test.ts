@@ -8,10 +8,17 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Row, TableName } from '../../../src/schema/tables.ts'
 import { transaction } from '../../../src/store/duckdb/database.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
+import { AGING_COMMITS_MIN, STATE_CHUNK_BYTES, STATE_PIECE_ENTRIES } from '../../../src/store/limits.ts'
 import { moveToChunks } from '../../../src/store/state/move-to-chunks.ts'
+import { readState, restoreState } from '../../../src/store/state/read-state.ts'
 import { recoverFrom } from '../../../src/store/state/recovered.ts'
-import { applyCommit, type CommitRecord, StoreState } from '../../../src/store/state/state.ts'
-import { loadState, restoreState, saveState } from '../../../src/store/state/state-database.ts'
+import {
+  applyCommit,
+  type CommitRecord,
+  type StateOptions,
+  StoreState,
+} from '../../../src/store/state/state.ts'
+import { loadPosition, saveState } from '../../../src/store/state/state-database.ts'
 import { CREATE_STATE } from '../../../src/store/state/state-sql.ts'
 
 const OPTIONS = { cooldownKeptMs: 600_000, labelsDelayMs: 600_000 }
@@ -109,6 +116,12 @@ async function withDatabase<T>(work: (connection: DuckDBConnection) => Promise<T
   }
 }
 
+/** As a start of the server does. */
+const loadWhole = async (
+  connection: DuckDBConnection,
+  options: StateOptions = OPTIONS,
+): Promise<StoreState> => restoreState(await loadPosition(connection), readState(connection), options)
+
 describe('a state', () => {
   test('counts outcomes, and shows of each mint the latest labels that are old enough', () => {
     fc.assert(
@@ -170,7 +183,7 @@ describe('a state', () => {
               applyCommit(state, record)
               if (!savedAfter[index]) continue
               await transaction(connection, () => saveState(connection, state, folder))
-              state = restoreState(await loadState(connection), OPTIONS)
+              state = await loadWhole(connection)
             }
             return state
           })
@@ -233,7 +246,7 @@ describe('a state', () => {
           value: JSON.stringify(value),
         })
       await connection.run('UPDATE state_position SET lsn = 5, known_at_ms = 1000')
-      const read = async () => recoverFrom(restoreState(await loadState(connection), OPTIONS), 1_000)
+      const read = async () => recoverFrom(await loadWhole(connection), 1_000)
       const before = await read()
       expect(before).toMatchObject({
         submitAttempts: [{ agent_id: 'ag_1', at: 990 }],
@@ -244,11 +257,83 @@ describe('a state', () => {
       })
       await moveToChunks(connection)
       expect(await read()).toEqual(before)
-      const left = await connection.runAndReadAll('SELECT DISTINCT table_name FROM state_entries')
-      expect(left.getRowsJson()).toEqual([['mintTotals']])
+      const left = await connection.runAndReadAll('SELECT DISTINCT table_name FROM state_entries ORDER BY 1')
+      expect(left.getRowsJson()).toEqual([['marks'], ['mintTotals']])
       await moveToChunks(connection)
       expect(await read()).toEqual(before)
     })
+  })
+
+  test('that was saved in chunks of megabytes is the same once they are cut, and is then read in small pieces', async () => {
+    await withDatabase(async (connection) => {
+      const labels = (index: number) =>
+        `[${START_MS + index},{"analysisId":"an_${index}","mint":"A","sentiment":"bullish","score":7,"atMs":${index}}]`
+      for (let from = 0; from < 30_000; from += 10_000) {
+        const entries = Array.from({ length: 10_000 }, (_, index) => labels(from + index)).join(',')
+        const sql = `INSERT INTO state_chunks VALUES ('recentLabels', ${from}, ${START_MS + from + 10_000}, 10000, $entries)`
+        await connection.run(sql, { entries })
+      }
+      await connection.run(`UPDATE state_position SET lsn = 30000, known_at_ms = ${START_MS + 30_000}`)
+      const before = recoverFrom(await loadWhole(connection), START_MS)
+      expect(before.recentLabels).toHaveLength(30_000)
+      await moveToChunks(connection)
+      expect(recoverFrom(await loadWhole(connection), START_MS)).toEqual(before)
+      let entryCount = 0
+      for await (const piece of readState(connection)) {
+        expect(piece.entryCount).toBeLessThanOrEqual(STATE_PIECE_ENTRIES)
+        entryCount += piece.entryCount
+      }
+      expect(entryCount).toBe(30_000)
+      const longest = await connection.runAndReadAll('SELECT max(length(entries)) FROM state_chunks')
+      expect(Number(longest.getRowsJson()[0][0])).toBeLessThanOrEqual(STATE_CHUNK_BYTES + 200)
+    })
+  })
+
+  test('that was saved with other ages shows labels once, when the ages of the run say so, and forgets none', async () => {
+    const [short, long] = [
+      { ...OPTIONS, labelsDelayMs: 60_000 },
+      { ...OPTIONS, labelsDelayMs: DAY_MS },
+    ]
+    const submission = (mint: string) => ({
+      ...{ analysis_id: `an_${mint}`, agent_id: 'ag_1', mint, submitted_at: START_MS },
+      ...{ sentiment: 'bullish', score: 5, outcome: 'validated' },
+    })
+    /** Of the time that entries are kept, one commit lets a part pass: a single one may have been made by a wrong clock. */
+    const pass = (state: StoreState, ms: number): void => {
+      const [{ lsn, knownAtMs: fromMs }, commits] = [state, 4 * AGING_COMMITS_MIN]
+      const stepMs = (START_MS + ms - fromMs) / commits
+      for (let commit = 1; commit <= commits; commit++)
+        applyCommit(state, { lsn: lsn + commit, knownAtMs: fromMs + commit * stepMs, rows: [] })
+    }
+    const shown = (state: StoreState) =>
+      recoverFrom(state, START_MS).coverage.map(({ mint, lastScore }) => [mint, lastScore])
+    for (const [savedWith, expected] of [
+      [long, [null, null]],
+      [short, [5, null]],
+    ] as const) {
+      await withDatabase(async (connection) => {
+        const state = new StoreState(savedWith)
+        applyCommit(state, { lsn: 1, knownAtMs: START_MS, rows: [['training', submission('A')]] })
+        applyCommit(state, { lsn: 2, knownAtMs: START_MS + 90_000, rows: [['training', submission('B')]] })
+        await transaction(connection, () => saveState(connection, state, folder))
+        const asSaved = await loadWhole(connection, savedWith)
+        expect(shown(asSaved).map(([, score]) => score)).toEqual(expected)
+        const loaded = await loadWhole(connection, short)
+        expect(shown(loaded)).toEqual([
+          ['A', 5],
+          ['B', null],
+        ])
+        pass(loaded, 150_000)
+        expect(shown(loaded)).toEqual([
+          ['A', 5],
+          ['B', 5],
+        ])
+        // What was shown stays so under a longer delay; what was not is shown later.
+        const later = await loadWhole(connection, long)
+        pass(later, 2 * DAY_MS)
+        expect(shown(later)).toEqual(shown(loaded))
+      })
+    }
   })
 
   test('is not changed by a commit that was applied before', () => {
