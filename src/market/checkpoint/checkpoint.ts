@@ -20,6 +20,7 @@ import {
 import type { MarketParts } from '../market-parts.ts'
 import { TOKEN_LAYOUT } from '../tokens/token-table.ts'
 import { CheckpointError } from './checkpoint-error.ts'
+import { restoreVersions } from './format-1.ts'
 import {
   jsonSection,
   parseJson,
@@ -30,8 +31,9 @@ import {
   sectionIndexSchema,
 } from './sections.ts'
 
-/** Raised with every change of what sections hold or mean that LAYOUT does not show. */
-const FORMAT = 1
+/** Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. */
+const FORMAT = 2
+const FORMATS_READ = [1, FORMAT]
 /** What the saved numbers mean: another layout cannot be read. */
 const LAYOUT = JSON.stringify([
   [TIMEFRAMES, CHUNK_BARS, BAR_STRIDE, TOKEN_BLOCK, WINDOWS, WINDOW_FIELDS, SNAPSHOT_FIELDS, SORTS, TABS],
@@ -116,7 +118,7 @@ export function* restoreMarket(
   parts: MarketParts,
   read: (name: string) => Uint8Array | null,
 ): Generator<void, void> {
-  const { settings, sections: index } = readHead(read)
+  const { format, settings, sections: index } = readHead(read)
   const { barsPerTokenMax, versionsMax, newWindowMs } = parts.settings
   if (settings.barsPerTokenMax !== barsPerTokenMax || settings.versionsMax !== versionsMax)
     throw new CheckpointError('The checkpoint was written under other bounds on bars or versions.')
@@ -128,7 +130,8 @@ export function* restoreMarket(
   parts.searchIndex.restore(slotsUsed)
   yield
   for (const part of savedParts(parts)) {
-    const slices = part.restore(sections, slotsUsed)
+    const isOld = part === parts.versions && format === 1
+    const slices = isOld ? restoreVersions(parts, sections) : part.restore(sections, slotsUsed)
     if (slices !== undefined) yield* slices
     yield
   }
@@ -143,7 +146,7 @@ function readHead(read: (name: string) => Uint8Array | null): z.infer<typeof hea
   const json = text.slice(text.indexOf(' ') + 1)
   if (text !== `${crc32(json)} ${json}`) throw new CheckpointError('The head of the checkpoint is damaged.')
   const head = parseJson(HEAD, json, headSchema)
-  if (head.format === FORMAT && head.layout === LAYOUT) return head
+  if (FORMATS_READ.includes(head.format) && head.layout === LAYOUT) return head
   throw new CheckpointError('The checkpoint was written by a version of Mintlake with another format.')
 }
 

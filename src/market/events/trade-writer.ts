@@ -73,7 +73,7 @@ export class TradeWriter {
       return 'late'
     }
     if (slot === -1) slot = this.#lifecycle.create(trade.mint)
-    this.#lifecycle.recordVersion(slot)
+    else this.#lifecycle.recordVersion(slot)
     this.tradeCount++
     this.#addToBars(slot, ts, priceUsd, volumeUsd, trade.side === 'buy')
     // A trade that comes late is counted, but the price stays that of the newest one.
