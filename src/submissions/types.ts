@@ -189,6 +189,8 @@ export interface Submissions {
   analysis(analysisId: string, reader: Caller | null): Promise<Record<string, unknown> | null>
   /** Rejects with the store's error where the lake cannot be read. */
   analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage>
+  /** Anybody may see the labels of the submissions that were received by this time, Unix ms; null: of all. */
+  labelsShownToMs(): number | null
   leaderboard(limit: number): TokenLeaderboard
   agentLeaderboard(limit: number): AgentRank[]
   /** Awards XP for `times` units of an activity other than analysis. Throws validation_failed, not_found. */
