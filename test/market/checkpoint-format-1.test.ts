@@ -13,13 +13,14 @@ const { served, sections }: { served: Served[]; sections: Record<string, string>
 )
 
 it('a checkpoint of format 1 is restored, and each DataPoint that was served from it is still known', () => {
-  const market = Market.restore(
-    { tokensMax: 3, barsPerTokenMax: 128, versionsMax: 32_768 },
-    (name) => (name in sections ? Buffer.from(sections[name] ?? '', 'base64') : null),
+  const market = Market.restore({ tokensMax: 3, barsPerTokenMax: 128, versionsMax: 32_768 }, (name) =>
+    name in sections ? Buffer.from(sections[name] ?? '', 'base64') : null,
   )
   expect(served).toHaveLength(12)
   for (const { mint, snapshotAt, ...values } of served) {
-    const known = market.versionsAt(mint, snapshotAt).map((version) => SNAPSHOT_FIELDS.map((of) => version[of]))
+    const known = market
+      .versionsAt(mint, snapshotAt)
+      .map((version) => SNAPSHOT_FIELDS.map((of) => version[of]))
     expect(known).toContainEqual(SNAPSHOT_FIELDS.map((of) => values[of]))
   }
 })

@@ -92,7 +92,11 @@ it('versions are found, expire and are dropped early as before, those of evicted
   const beganAtMs = new Array<number>(SLOTS).fill(atMs)
   const found = (history: VersionHistory, of: number, ms: number) => {
     const versions: number[][] = []
-    history.visit(of, ms, (of, at) => versions.push(...[of.subarray(at, at + 9)].map((each) => [...each])) < 3)
+    history.visit(
+      of,
+      ms,
+      (of, at) => versions.push(...[of.subarray(at, at + 9)].map((each) => [...each])) < 3,
+    )
     return versions
   }
   for (let count = 0; count < 150_000; count++) {
@@ -111,8 +115,7 @@ it('versions are found, expire and are dropped early as before, those of evicted
     other = restored(other, historyOf())
     expect([other.held, other.droppedEarly]).toEqual([lived.held, lived.droppedEarly])
     for (let ms = atMs - 900; ms <= atMs; ms += 7)
-      for (let slot = 0; slot < SLOTS; slot++)
-        expect(found(other, slot, ms)).toEqual(found(lived, slot, ms))
+      for (let slot = 0; slot < SLOTS; slot++) expect(found(other, slot, ms)).toEqual(found(lived, slot, ms))
   }
   expect(lived.droppedEarly).toBeGreaterThan(0)
 })

@@ -37,7 +37,10 @@ class HonestAgent {
       if (text === null) continue
       const datapoint = JSON.parse(text.json.toString())
       const values = SNAPSHOT_FIELDS.map((field) => [field, datapoint[field]])
-      this.#served.push({ mint, snapshot: { ...Object.fromEntries(values), snapshotAt: datapoint.snapshotAt } })
+      this.#served.push({
+        mint,
+        snapshot: { ...Object.fromEntries(values), snapshotAt: datapoint.snapshotAt },
+      })
     }
   }
 
@@ -83,7 +86,10 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.constant({ byMs: 0 }) },
   { weight: 4, arbitrary: fc.record({ byMs: fc.integer({ min: 1, max: 200_000 }) }) },
   { weight: 4, arbitrary: fc.record({ toQuarterMs: fc.constantFrom(-60_000, -1, 0, 1, 7_000) }) },
-  { weight: 2, arbitrary: fc.record({ byMs: fc.constantFrom(DAY_MS - QUARTER_MS, DAY_MS - 300_000, DAY_MS) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ byMs: fc.constantFrom(DAY_MS - QUARTER_MS, DAY_MS - 300_000, DAY_MS) }),
+  },
 )
 const amount = fc.constantFrom(0.001, 1, 1_000, 1e9)
 const maybe = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { freq: 4 })

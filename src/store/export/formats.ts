@@ -1,4 +1,5 @@
 // Encodes selected rows of the lake: Arrow IPC and text chunk by chunk, Parquet as a file that DuckDB writes.
+import { escapeLineBreaks } from '../../lib/text/json-text.ts'
 import { type Column, TABLES } from '../../schema/tables.ts'
 import { identifier } from '../duckdb/sql.ts'
 import { copyToParquet } from '../lake/parquet-sql.ts'
@@ -56,7 +57,8 @@ export async function* streamText(
   if (format === 'csv')
     yield { bytes: Buffer.from(`${columns.map(({ name }) => name).join(',')}\n`), rows: 0 }
   while (chunk !== null && chunk.rowCount > 0) {
-    yield { bytes: Buffer.from(`${chunk.getColumnValues(0).join('\n')}\n`), rows: chunk.rowCount }
+    const text = `${chunk.getColumnValues(0).join('\n')}\n`
+    yield { bytes: Buffer.from(format === 'jsonl' ? escapeLineBreaks(text) : text), rows: chunk.rowCount }
     chunk = await result.fetchChunk()
   }
 }

@@ -51,7 +51,8 @@ export async function readCalibration(
         table: TABLES.outcomes,
         nowMs,
         isNeeded,
-        work: (outcomes) => queryRows(connection, groupsSql(training, outcomes, sinceMs, labelsToMs), GROUP_COLUMNS),
+        work: (outcomes) =>
+          queryRows(connection, groupsSql(training, outcomes, sinceMs, labelsToMs), GROUP_COLUMNS),
       }),
   })
   const groupsOf = (kind: string): CalibrationGroup[] =>

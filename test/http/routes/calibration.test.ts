@@ -32,7 +32,12 @@ async function trade(mints: readonly string[], minutes: number): Promise<void> {
 async function groups(): Promise<[string, string, number, number][]> {
   const { body } = await server.client.get('/api/v1/calibration')
   const { sentiments, scores } = calibrationAnswerSchema.parse(body).data
-  return [...sentiments, ...scores].map(({ label, horizon, count, tokens }) => [label, horizon, count, tokens])
+  return [...sentiments, ...scores].map(({ label, horizon, count, tokens }) => [
+    label,
+    horizon,
+    count,
+    tokens,
+  ])
 }
 
 it('tells labels when their delay has passed, of groups of five submissions and three agents at least', async () => {
