@@ -30,7 +30,7 @@ const MS = ({ small }: RunOptions) => (small ? 20 : 500)
 async function ours(options: RunOptions): Promise<Measured> {
   const evaluate = () => {
     const { submission } = validateSubmission(BODY)
-    const comparison = compareSnapshot(submission.snapshot!, values, values)
+    const comparison = compareSnapshot(submission.snapshot!, [values], values)
     return xpEarned(xpBreakdown(outcomeOf(comparison.deviationPct), 3))
   }
   const wholeUs = await microsecondsOf(evaluate, MS(options))

@@ -1,7 +1,9 @@
 // Writes rows as a table for people, or as CSV, JSON or NDJSON for programs. Holds one batch at a time, except for tables.
+
 import type { Writable } from 'node:stream'
 import Table from 'cli-table3'
 import { csvLine } from '../lib/text/csv.ts'
+import { jsonLine } from '../lib/text/json-text.ts'
 import type { QueryResult } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
 import { counted } from './common.ts'
@@ -16,7 +18,7 @@ const textOf = (value: Plain, nothing: string): string =>
   value === null ? nothing : typeof value === 'object' ? JSON.stringify(value) : String(value)
 
 function jsonObject(names: readonly string[], row: readonly Plain[]): string {
-  return `{${names.map((name, index) => `${JSON.stringify(name)}:${JSON.stringify(row[index])}`).join(',')}}`
+  return `{${names.map((name, index) => `${jsonLine(name)}:${jsonLine(row[index])}`).join(',')}}`
 }
 
 /** Escapes control characters, which a terminal would take for commands. */

@@ -371,7 +371,7 @@ export const SETTINGS = {
   solanaCommitment: setting(
     'solana-commitment',
     'confirmed',
-    z.enum(['confirmed', 'processed']),
+    oneOf(['confirmed', 'processed']),
     'confirmed: what practically never is undone; processed: some 0.5 s earlier, and a little of it may be dropped by the chain',
   ),
   solanaRps: setting(
@@ -383,7 +383,7 @@ export const SETTINGS = {
   solanaPools: setting(
     'solana-pools',
     'migrated',
-    z.enum(['migrated', 'all']),
+    oneOf(['migrated', 'all']),
     'Whose swaps count: migrated: of tokens that the market holds; all: of every pool',
   ),
   solanaTape: setting(

@@ -1,3 +1,4 @@
+import { jsonLine } from '../lib/text/json-text.ts'
 import type { Caller } from '../submissions/types.ts'
 import { ChunkedBody } from './response/chunked-body.ts'
 import type { StreamWriter } from './stream/follower.ts'
@@ -113,5 +114,5 @@ export const NO_BYTES = Buffer.alloc(0)
 /** The whole body in one buffer. */
 export function bodyBytes(body: HttpAnswer['body']): Buffer {
   if (Buffer.isBuffer(body)) return body
-  return body instanceof ChunkedBody ? body.joined() : Buffer.from(JSON.stringify(body))
+  return body instanceof ChunkedBody ? body.joined() : Buffer.from(jsonLine(body))
 }

@@ -13,7 +13,7 @@ import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
 import { requestOrigin } from './request/origin.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
-import { checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
+import { checkBodyEncoding, checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
 import { preferredCoding } from './response/compress.ts'
 import { conditional } from './response/etag.ts'
 import { tellNotes } from './response/notes.ts'
@@ -138,6 +138,7 @@ export class UncachedRequest {
   #readBody(route: Route, context: Context): void {
     const { deps, head, bodies } = this.#parts
     checkBodyType(route, context.headers.contentType)
+    checkBodyEncoding(head.contentEncoding)
     const { bodyBytesMax: bytesMax = BODY_BYTES_MAX, bodyMsMax: msMax = deps.bodyMsMax, access } = route
     const { announcedBytes } = head
     if (announcedBytes > bytesMax) throw tooLarge(bytesMax)

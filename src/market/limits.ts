@@ -22,8 +22,11 @@ export const SILENCE_MS = 10_000
 /** How long versions are kept after they were superseded: the contract's five minutes, and the clock skew that is allowed. */
 export const VERSION_RETENTION_MS = 330_000
 
-/** Versions held at once (84 bytes each); at the maximum the oldest are dropped early and counted. */
+/** Versions held at once (96 bytes each); at the maximum the oldest are dropped early and counted. */
 export const VERSIONS_MAX_DEFAULT = 8_388_608
+
+/** Versions of one token in one millisecond that a submission is compared with; of more the newest are. */
+export const VERSIONS_ANSWERED_MAX = 1_024
 
 /** Closed bars held per token and timeframe; at the maximum the oldest are dropped. Above the API's limit of 1000. */
 export const BARS_PER_TOKEN_MAX_DEFAULT = 1_024

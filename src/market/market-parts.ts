@@ -4,7 +4,7 @@ import type { EngineSettings } from '../schema/event.ts'
 import { BarCascade, type BarCascadeOptions } from './bars/bar-cascade.ts'
 import { BarTextCache } from './bars/bar-text.ts'
 import { ClosedBarSweep, copyClosedBar } from './bars/closed-bar.ts'
-import { Windows } from './bars/windows.ts'
+import { DAY_TIMEFRAME, Windows } from './bars/windows.ts'
 import { EventWriter } from './events/event-writer.ts'
 import { rewindMarket } from './events/rewind.ts'
 import { TradeWriter } from './events/trade-writer.ts'
@@ -99,10 +99,12 @@ export function createParts(options: MarketOptions) {
       tokensMax,
       retentionMs: VERSION_RETENTION_MS,
       versionsMax: settings.versionsMax,
+      evictedMax: mintsKnownMax,
     }),
   }
   const figures = new TokenFigures({ ...parts, newWindowMs, onProfileChanged })
   const lifecycle = new TokenLifecycle(parts)
+  sources.bars.onReclaim(DAY_TIMEFRAME, (slot) => lifecycle.settleWindow(slot))
   const trades = new TradeWriter({ ...parts, figures, lifecycle })
   const sweep = new ClosedBarSweep(tokens, parts.bars, time)
   const rewindTo = (timeMs: number) => rewindMarket({ ...parts, figures, sweep }, timeMs)

@@ -11,7 +11,7 @@ import { restoreMarket, saveMarket } from './checkpoint/checkpoint.ts'
 import type { Section } from './checkpoint/sections.ts'
 import type { EventWriter } from './events/event-writer.ts'
 import type { GapChanges } from './gaps.ts'
-import { BAR_COLUMNS_KEPT } from './limits.ts'
+import { BAR_COLUMNS_KEPT, VERSIONS_ANSWERED_MAX } from './limits.ts'
 import { createParts, type MarketOptions, type MarketParts } from './market-parts.ts'
 import type { MarketTime } from './market-time.ts'
 import { FrozenRanking } from './output/frozen-ranking.ts'
@@ -249,26 +249,20 @@ export class Market implements MarketEngine {
     return slot === -1 ? null : this.#parts.projections.enriched(slot)
   }
 
-  asOf(mint: string, timeMs: number): SnapshotValues | null {
-    const slot = this.#parts.tokens.slotOf(mint)
-    if (slot === -1) return null
-    const { firstSeenAtMs, versionAtMs } = this.#parts.tokens.columns
-    if (timeMs < firstSeenAtMs[rowIndex(slot)]) return null
-    const nowMs = this.timeMs
-    const atMs = Math.min(timeMs, nowMs)
-    if (atMs >= versionAtMs[rowIndex(slot)]) {
-      const windowFromMs = this.#parts.windows.windowFromMs(slot, nowMs)
-      return this.#parts.projections.asOfWindow(
-        slot,
-        this.#parts.projections.compare(slot, nowMs),
-        0,
-        windowFromMs,
-        atMs,
-      )
-    }
-    const version = this.#parts.versions.find(slot, atMs)
-    if (version === null) return null
-    return this.#parts.projections.asOfWindow(slot, version.values, version.at, version.windowFromMs, atMs)
+  versionsAt(mint: string, timeMs: number): SnapshotValues[] {
+    const { tokens, projections, versions } = this.#parts
+    const slot = tokens.slotOf(mint)
+    if (slot === -1) return []
+    const found: SnapshotValues[] = []
+    const atMs = Math.min(timeMs, this.timeMs)
+    // The present one, which shows other sums of its windows at other times.
+    if (atMs >= tokens.columns.versionAtMs[rowIndex(slot)])
+      found.push(toSnapshot(projections.compare(slot, atMs), 0))
+    versions.visit(slot, atMs, (values, at) => {
+      found.push(toSnapshot(values, at))
+      return found.length < VERSIONS_ANSWERED_MAX
+    })
+    return found
   }
 
   bars(query: BarsQuery): WithGaps<Bars> | null {

@@ -208,9 +208,10 @@ export interface MarketEngine {
   snapshot(mint: string): SnapshotValues | null
   /** The fields that the server adds to a submission. */
   enriched(mint: string): Enriched | null
-  /** The nine values that were in effect at `timeMs`; null for a time before the token was first seen, or before the versions
-   *  that are held, which reach back five minutes at least. */
-  asOf(mint: string, timeMs: number): SnapshotValues | null
+  /** The nine values of each version that was in effect in the millisecond `timeMs`, newest first: of many the newest
+   *  VERSIONS_ANSWERED_MAX. None at a time at which the token was not held, or before the versions that are kept, which reach back five
+   *  minutes at least. */
+  versionsAt(mint: string, timeMs: number): SnapshotValues[]
   bars(query: BarsQuery): WithGaps<Bars> | null
   barColumns(query: BarsQuery): WithGaps<BarColumns> | null
   barsText(query: BarsQuery, form: TextForm): WithGaps<BarsText> | null

@@ -9,7 +9,7 @@ import {
   SQL_ROWS_DEFAULT,
   SQL_ROWS_MAX,
 } from './limits.ts'
-import { type AddTool, READ_ONLY, ToolError, tool, UNTRUSTED } from './tool.ts'
+import { type AddTool, checkedHere, READ_ONLY, ToolError, tool, UNTRUSTED } from './tool.ts'
 
 const input = z.object({
   query: z.string().min(1).max(SQL_CHARACTERS_MAX).meta({ description: 'SQL as DuckDB understands it' }),
@@ -77,7 +77,7 @@ export function sqlTool(dataDir: string): AddTool {
       'Runs one read-only SQL query (DuckDB) on the lake: training (accepted submissions with their features), outcomes (what the ' +
       'price did afterwards, by analysis_id), bars, tokens, rejections, xp_ledger. SHOW TABLES and DESCRIBE training tell more. ' +
       `Answers columns and rows. ${UNTRUSTED}`,
-    input,
+    input: checkedHere(input),
     annotations: READ_ONLY,
     // One after another: each may take the whole memory that a reader of the lake is allowed.
     run: ({ query, limit }, signal) => {

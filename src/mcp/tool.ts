@@ -11,11 +11,17 @@ import { errorMessage } from '../lib/error-text.ts'
 import { StoreError } from '../store/errors.ts'
 import { CALLS_MAX } from './limits.ts'
 
+/** What a tool takes. */
+export type ToolInput<Arguments> = StandardSchemaWithJSON<unknown, Arguments> & {
+  /** Names of the arguments. */
+  names: readonly string[]
+}
+
 export interface Tool<Arguments> {
   name: string
   title: string
   description: string
-  input: StandardSchemaWithJSON<unknown, Arguments>
+  input: ToolInput<Arguments>
   annotations: ToolAnnotations
   /** Returns what the tool answers. Ends early when the signal is aborted. */
   run(args: Arguments, signal: AbortSignal): Promise<object>
@@ -31,13 +37,17 @@ export const UNTRUSTED =
  * Tells clients the schema and leaves checking to the server, whose errors have codes and suggestions. So the arguments may be of
  * other types than the schema says; they go into requests only.
  */
-export function checkedByServer<Schema extends z.ZodObject>(
-  schema: Schema,
-): StandardSchemaWithJSON<unknown, z.input<Schema>> {
+export function checkedByServer<Schema extends z.ZodObject>(schema: Schema): ToolInput<z.input<Schema>> {
   const { vendor, version, jsonSchema } = schema['~standard']
   const validate = (value: unknown) => ({ value: value as z.input<Schema> })
-  return { '~standard': { vendor, version, jsonSchema, validate } }
+  return { '~standard': { vendor, version, jsonSchema, validate }, names: Object.keys(schema.shape) }
 }
+
+/** Checks arguments here, for a tool that asks no server. */
+export const checkedHere = <Schema extends z.ZodObject>(schema: Schema): ToolInput<z.output<Schema>> => ({
+  '~standard': schema['~standard'],
+  names: Object.keys(schema.shape),
+})
 
 /** A refusal, in the form in which the API tells of its own. */
 interface Refusal {
@@ -98,6 +108,16 @@ const resultOf = (content: object, isError = false): CallToolResult => ({
   ...(isError && { isError }),
 })
 
+/**
+ * The arguments that a tool has, and the names of others, which are told and not passed on: a request may know what the tool does
+ * not, such as a stream that never ends.
+ */
+function splitArguments<Arguments>({ names }: ToolInput<Arguments>, args: Arguments) {
+  const entries = Object.entries(args ?? {})
+  const known = Object.fromEntries(entries.filter(([name]) => names.includes(name))) as Arguments
+  return { known, ignored: entries.map(([name]) => name).filter((name) => !names.includes(name)) }
+}
+
 /** Adds a tool to a server. `calls` counts those that run, of all its tools. */
 export type AddTool = (server: McpServer, calls: { running: number }) => void
 
@@ -111,7 +131,9 @@ export const tool =
       try {
         if (calls.running > CALLS_MAX)
           throw new ToolError('overloaded', `${CALLS_MAX} calls are running`, 'Wait for one of them.')
-        return resultOf(await run(args, ctx.mcpReq.signal))
+        const { known, ignored } = splitArguments(input, args)
+        const answer = await run(known, ctx.mcpReq.signal)
+        return resultOf(ignored.length > 0 ? { ...answer, ignored } : answer)
       } catch (error) {
         return resultOf(refusalOf(error), true)
       } finally {

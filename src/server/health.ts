@@ -1,7 +1,7 @@
 import type { Route } from '../http/route.ts'
 import { tellRefusals } from '../ingest/refusals.ts'
 import { feedStates, whyNotWarm } from '../ingest/start-feeds.ts'
-import type { Feed } from '../ingest/types.ts'
+import type { Feed, FeedStatus } from '../ingest/types.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
@@ -49,6 +49,14 @@ export interface ClusterHealth {
   notReachable: string | null
   /** For /health. */
   report: Record<string, unknown>
+}
+
+/** What is wrong with a feed, as a sentence; a list of none or one. */
+function tellProblem({ feed, state, problem, error, latestError }: FeedStatus): string[] {
+  if (typeof problem === 'string') return [problem]
+  if (state !== 'failed') return []
+  const why = typeof error === 'string' ? error : (latestError?.message ?? 'see the log')
+  return [`The feed ${feed} has failed: ${why}`]
 }
 
 /** Knows which phase of its life the server is in, admits requests accordingly, and reports for /health and /readyz. */
@@ -135,7 +143,7 @@ export class Health {
     const feeds = this.#deps.feeds.map((feed) => feed.describe())
     const store = await this.#storeHealth.get()
     const recording = this.#deps.recording()
-    const problems = feeds.flatMap(({ problem }) => (typeof problem === 'string' ? [problem] : []))
+    const problems = feeds.flatMap(tellProblem)
     const refusals = feeds.flatMap(({ feed, refusals }) => tellRefusals(feed, refusals) ?? [])
     const reasons = [
       ...(this.#deps.clockReasons?.() ?? []),

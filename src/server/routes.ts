@@ -78,7 +78,10 @@ export function createRoutes(deps: RouteDeps): Route[] {
     get queries() {
       return writerParts().queries
     },
-    calibration: () => writerParts().store.calibration(),
+    calibration: () => {
+      const { store, submissions } = writerParts()
+      return store.calibration(submissions.labelsShownToMs())
+    },
     repairLake: async (dataDir) => {
       checkDataDir(writerParts().dataDir, dataDir)
       return writerParts().store.repairLake()

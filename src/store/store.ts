@@ -315,10 +315,10 @@ class DurableStore implements Store {
     return this.#lists.page(query)
   }
 
-  calibration(): Promise<Calibration> {
+  calibration(labelsToMs: number | null): Promise<Calibration> {
     const { client, options } = this.#parts
     const nowMs = Math.floor(options.clock.now())
-    return client.askPatiently('calibration', { nowMs }, limits.CALIBRATION_TIMEOUT_MS)
+    return client.askPatiently('calibration', { nowMs, labelsToMs }, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   mayRecord(unflushedBytes: number): boolean {

@@ -255,8 +255,9 @@ export interface Store {
    * cannot be read in time.
    */
   submissions(query: SubmissionQuery): Promise<SubmissionPage>
-  /** Compares labels with outcomes. Costly: see `SingleFlight`. Rejects with `unavailable` as `submissions` does. */
-  calibration(): Promise<Calibration>
+  /** Compares labels with outcomes, of submissions that were received by `labelsToMs`; null: of all. Costly: see `SingleFlight`. Rejects
+   *  with `unavailable` as `submissions` does. */
+  calibration(labelsToMs: number | null): Promise<Calibration>
   /** Resolves when everything committed, delivered and recorded before this call is in the lake. */
   flushLake(): Promise<void>
   /** Merges small files of the lake, and deletes replaced files after the grace period. */

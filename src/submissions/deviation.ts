@@ -66,8 +66,8 @@ const newDistance = (): Distance => ({
   worstPct: NOT_COMPARED,
 })
 /** Reused by each comparison, so that none allocates. */
-const fromCurrent = newDistance()
-const fromAsOf = newDistance()
+let candidate = newDistance()
+let nearest = newDistance()
 
 function measure(distance: Distance, sent: Partial<SubmittedSnapshot>, cached: SnapshotValues): void {
   const { percents } = distance
@@ -109,21 +109,33 @@ function makeComparison(
 }
 
 /**
- * Compares with the version in effect at `snapshotAt` (null when it is no longer kept) and with the current one. The version
- * with the smaller deviation counts as a whole; on a tie, `asOf`. A version that shares no field with what was sent counts
- * only when the other shares none either: otherwise the empty first version of a token would accept anything.
+ * Compares with the versions in effect at `snapshotAt`, newest first (none when they are no longer kept), and with the current
+ * one. The version with the smallest deviation counts as a whole; on a tie the first of these, `asOf` before the current one. A
+ * version that shares no field with what was sent counts only when all others share none either: otherwise the empty first
+ * version of a token would accept anything.
  */
 export function compareSnapshot(
   sent: Partial<SubmittedSnapshot>,
-  asOf: SnapshotValues | null,
+  asOf: readonly SnapshotValues[],
   current: SnapshotValues,
 ): Comparison {
-  measure(fromCurrent, sent, current)
-  if (asOf === null) return makeComparison(fromCurrent, current, 'current')
-  measure(fromAsOf, sent, asOf)
-  return isNearer(fromCurrent, fromAsOf)
-    ? makeComparison(fromCurrent, current, 'current')
-    : makeComparison(fromAsOf, asOf, 'asOf')
+  let best: SnapshotValues | null = null
+  for (const version of asOf) {
+    measure(candidate, sent, version)
+    if (best !== null && !isNearer(candidate, nearest)) continue
+    best = version
+    swap()
+    if (nearest.worstPct === 0) break
+  }
+  measure(candidate, sent, current)
+  if (best !== null && !isNearer(candidate, nearest)) return makeComparison(nearest, best, 'asOf')
+  return makeComparison(candidate, current, 'current')
+}
+
+function swap(): void {
+  const measured = candidate
+  candidate = nearest
+  nearest = measured
 }
 
 function isNearer(one: Distance, other: Distance): boolean {

@@ -91,12 +91,9 @@ export class Evaluator {
   #compare({ mint, snapshot }: Submission, current: SnapshotValues): Comparison {
     if (!snapshot)
       return { deviationPct: 0, worstField: null, deviations: {}, compared: current, version: 'current' }
-    const { market } = this.#options
-    const after = compareSnapshot(snapshot, market.asOf(mint, snapshot.snapshotAt), current)
-    if (after.deviationPct === 0) return after
-    // In the millisecond of a change two versions were in effect, and the client may have read either.
-    const before = compareSnapshot(snapshot, market.asOf(mint, snapshot.snapshotAt - 1), current)
-    return before.deviationPct < after.deviationPct ? before : after
+    // In the millisecond of a change several versions were in effect, and the client may have read any of them.
+    const versions = this.#options.market.versionsAt(mint, snapshot.snapshotAt)
+    return compareSnapshot(snapshot, versions, current)
   }
 }
 

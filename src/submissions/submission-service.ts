@@ -152,7 +152,7 @@ export class SubmissionService implements Submissions {
     const now = readCautiously(options.clock)
     restoreLimits(recovered, limits, now)
     for (const { analysisId, atMs, ...labels } of recovered.recentLabels)
-      this.#labels.add(analysisId, labels, toMonotonicMs(atMs, now))
+      this.#labels.add(analysisId, labels, { wallMs: atMs, monotonicMs: toMonotonicMs(atMs, now) })
   }
 
   /** Checks bans, Idempotency-Key, load and rate, in this order; the evaluation checks the rest. */
@@ -216,6 +216,10 @@ export class SubmissionService implements Submissions {
 
   analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage> {
     return this.#reader.analyses(query, reader)
+  }
+
+  labelsShownToMs(): number | null {
+    return this.#labels.shownToMs(readClock(this.#options.clock))
   }
 
   leaderboard(limit: number): TokenLeaderboard {
@@ -383,7 +387,7 @@ export class SubmissionService implements Submissions {
     decision.confirm()
     this.#outcomes.add(agentId, outcome)
     const isCovered = outcome !== 'rejected'
-    this.#labels.add(analysisId, isCovered ? { mint, sentiment, score } : null, now.monotonicMs)
+    this.#labels.add(analysisId, isCovered ? { mint, sentiment, score } : null, now)
   }
 
   /** Records that a refused submission or a dry run counted against the rate. */

@@ -14,8 +14,9 @@ export interface MarketReader {
   has(mint: string): boolean
   /** The compared values of now; null: no DataPoint is known. */
   snapshot(mint: string): SnapshotValues | null
-  /** The compared values that were in effect at `timeMs`; null: they are not kept that long. */
-  asOf(mint: string, timeMs: number): SnapshotValues | null
+  /** The compared values of each version that was in effect in the millisecond `timeMs`, newest first; none: they are not kept that
+   *  long. */
+  versionsAt(mint: string, timeMs: number): readonly SnapshotValues[]
   /** Not null for a mint that has a snapshot. */
   enriched(mint: string): Enriched | null
   datapoint(mint: string): DataPoint | null
@@ -191,6 +192,8 @@ export interface Submissions {
   analysis(analysisId: string, reader: Caller | null): Promise<Record<string, unknown> | null>
   /** Rejects with the store's error where the lake cannot be read. */
   analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage>
+  /** Anybody may see the labels of the submissions that were received by this time, Unix ms; null: of all. */
+  labelsShownToMs(): number | null
   leaderboard(limit: number): TokenLeaderboard
   agentLeaderboard(limit: number): AgentRank[]
   /** Awards XP for `times` units of an activity other than analysis. Throws validation_failed, not_found. */

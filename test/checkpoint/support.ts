@@ -25,7 +25,9 @@ export function answersOf(market: Market) {
     datapoint: market.datapoint(mint),
     profile: market.profile(mint),
     enriched: market.enriched(mint),
-    versions: [0, 1_000, 30_000, 90_000, 200_000].map((ageMs) => market.asOf(mint, market.timeMs - ageMs)),
+    versions: [0, 1_000, 30_000, 90_000, 200_000].map((ageMs) =>
+      market.versionsAt(mint, market.timeMs - ageMs),
+    ),
     bars: TIMEFRAMES.map(
       (tf) => market.bars({ mint, tf, limit: 1_000, fromMs: null, toMs: null, fill: 'none' })?.bars,
     ),

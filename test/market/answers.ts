@@ -31,7 +31,7 @@ export const READS = {
   profiles: (market: Market) => MINTS.map((of) => [market.profile(of), market.enriched(of)]),
   snapshots: (market: Market) => MINTS.map((of) => market.snapshot(of)),
   moments: (market: Market) =>
-    MINTS.map((of) => [0, 1, 900, 60_000, 290_000].map((age) => market.asOf(of, market.timeMs - age))),
+    MINTS.map((of) => [0, 1, 900, 60_000, 290_000].map((age) => market.versionsAt(of, market.timeMs - age))),
   datapoints: (market: Market) => MINTS.map((of) => market.datapoint(of)),
   datapointTexts: (market: Market) =>
     MINTS.map((of) => {

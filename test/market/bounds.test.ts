@@ -35,7 +35,7 @@ describe('a market at its maximum of tokens', () => {
     expect(market.has(mint('b'))).toBe(false)
     expect(mints(market).sort()).toEqual(['a', 'c', 'd'].map(mint).sort())
     expect(market.stats()).toMatchObject({ tokens: 3, tokensMax: 3, evicted: 1 })
-    expect(market.asOf(mint('b'), START_MS)).toBeNull()
+    expect(market.versionsAt(mint('b'), START_MS)).toEqual([])
   })
 
   it('starts a token that comes back anew, except for its count of analyses', () => {

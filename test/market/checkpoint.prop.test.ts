@@ -298,7 +298,7 @@ it('a simulated market that is saved in the middle goes on as one that is not', 
     for (const line of lived.page({ tab: 'all', sort: 'hot', order: 'desc', offset: 0, limit: 20 }).lines) {
       const { mint } = JSON.parse(line.toString())
       expect(restored.datapointJson(mint)).toEqual(lived.datapointJson(mint))
-      expect(restored.asOf(mint, atMs - 60_000)).toEqual(lived.asOf(mint, atMs - 60_000))
+      expect(restored.versionsAt(mint, atMs - 60_000)).toEqual(lived.versionsAt(mint, atMs - 60_000))
     }
     expect(differing(saved(restored), saved(lived))).toEqual([])
   }

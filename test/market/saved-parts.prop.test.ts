@@ -91,27 +91,40 @@ it('a ring with a smaller pool takes the newest chunks', () => {
   expect(small.held).toBe(5)
 })
 
-it('versions are found, expire and are dropped early as before', () => {
-  const historyOf = () => new VersionHistory({ tokensMax: SLOTS, retentionMs: 400, versionsMax: 3 * 16_384 })
+it('versions are found, expire and are dropped early as before, those of evicted tokens too', () => {
+  const historyOf = () =>
+    new VersionHistory({ tokensMax: SLOTS, retentionMs: 400, versionsMax: 3 * 16_384, evictedMax: 3 })
   const lived = historyOf()
   let other = historyOf()
   const values = new Float64Array(9)
   let atMs = 1_000
-  const record = (history: VersionHistory, of: number, ms: number) => {
-    const found = history.find(of, ms)
-    return found && [found.windowFromMs, ...found.values.subarray(found.at, found.at + 9)]
+  const beganAtMs = new Array<number>(SLOTS).fill(atMs)
+  const found = (history: VersionHistory, of: number, ms: number) => {
+    const versions: number[][] = []
+    history.visit(
+      of,
+      ms,
+      (of, at) => versions.push(...[of.subarray(at, at + 9)].map((each) => [...each])) < 3,
+    )
+    return versions
   }
   for (let count = 0; count < 150_000; count++) {
     // At first time passes and records expire; later there are too many of one moment.
     if (count % 30 === 0 && count < 90_000) atMs++
+    const of = count % SLOTS
     values.fill(count)
-    for (const history of [lived, other]) history.push(count % SLOTS, values, atMs, count)
-    if (count % 997 === 0) for (const history of [lived, other]) history.clear(count % SLOTS)
+    for (const history of [lived, other]) history.push(of, values, beganAtMs[of] ?? 0, atMs)
+    beganAtMs[of] = atMs
+    if (count % 997 === 0)
+      for (const history of [lived, other]) {
+        history.evict(of, `${count % 7}`)
+        history.admit(of, `${count % 5}`)
+      }
     if (count % 23_456 !== 0) continue
     other = restored(other, historyOf())
     expect([other.held, other.droppedEarly]).toEqual([lived.held, lived.droppedEarly])
     for (let ms = atMs - 900; ms <= atMs; ms += 7)
-      for (let of = 0; of < SLOTS; of++) expect(record(other, of, ms)).toEqual(record(lived, of, ms))
+      for (let slot = 0; slot < SLOTS; slot++) expect(found(other, slot, ms)).toEqual(found(lived, slot, ms))
   }
   expect(lived.droppedEarly).toBeGreaterThan(0)
 })

@@ -89,6 +89,21 @@ describe('with a key', () => {
     expect(JSON.stringify(submit?.inputSchema)).toContain('high_unique_wallet_growth')
   })
 
+  test('tells arguments that a tool does not have, and passes none of them on', async () => {
+    const mint = await seed()
+    const more = { follow: 1, format: 'ndjson', fields: 'x' }
+    for (const [name, args] of [
+      ['list_market', { limit: 1 }],
+      ['get_datapoint', { mint }],
+      ['get_bars', { mint }],
+      ['leaderboard', {}],
+    ] as const) {
+      const { answer, isError } = await call(keyed, name, { ...args, ...more })
+      expect(isError, name).toBe(false)
+      expect(answer.ignored).toEqual(['follow', 'format', 'fields'])
+    }
+  })
+
   test('reads the market, submits and stands on the leaderboard', async () => {
     const mint = await seed()
     const client = keyed

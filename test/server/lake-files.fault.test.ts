@@ -30,8 +30,8 @@ import {
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
-/** Noon, so that the next hours have the same date. */
-const YESTERDAY_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS / 2
+/** Noon two days ago, so that the next hours have the same date, and a day later is over too. */
+const FIRST_DAY_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - 1.5 * DAY_MS
 
 let root: string
 let whole: string
@@ -81,12 +81,12 @@ beforeAll(async () => {
   root = temporaryFolder()
   whole = join(root, 'whole')
   folder = whole
-  nowMs = YESTERDAY_MS
+  nowMs = FIRST_DAY_MS
   const first = await open()
   key = await first.client.register()
   await fillDay(first, 'a')
   await close()
-  nowMs = YESTERDAY_MS + DAY_MS
+  nowMs = FIRST_DAY_MS + DAY_MS
   await fillDay(await open(), 'b')
   await close()
 })
@@ -100,7 +100,7 @@ afterEach(async () => {
 function freshFolder(): void {
   folder = join(root, `copy-${process.hrtime.bigint()}`)
   cpSync(whole, folder, { recursive: true })
-  nowMs = YESTERDAY_MS + DAY_MS + HOUR_MS
+  nowMs = FIRST_DAY_MS + DAY_MS + HOUR_MS
 }
 
 /** Both paths of a table's file of a day, by its index. */
@@ -264,7 +264,7 @@ it('a flipped byte is found by verify, and a repair sets the file aside while th
   try {
     const verified = await verify()
     expect(verified.code).toBe(1)
-    expect(verified.out).toMatch(new RegExp(`the server runs .*\n${name}: `))
+    expect(verified.out).toMatch(new RegExp(`the server runs .*\n(note: .*\n)?${name}: `))
     const words = ['lake', 'repair', '--data-dir', folder, '--url', spawned.client.url]
     expect((await runCommand(words)).err).toContain('MINTLAKE_ADMIN_KEY is not set')
     const admin = { MINTLAKE_ADMIN_KEY: ADMIN_KEY }
@@ -272,7 +272,8 @@ it('a flipped byte is found by verify, and a repair sets the file aside while th
     expect(repaired.code, repaired.err).toBe(0)
     expect(repaired.out).toContain(`${name}: has other content than was written; `)
     expect(await bars()).toBeLessThan(all)
-    expect((await spawned.client.get('/health')).body.status).toBe('ready')
+    const health = (await spawned.client.get('/health')).body
+    expect(health.status, JSON.stringify(health.reasons)).toBe('ready')
     expect((await verify()).code).toBe(0)
   } finally {
     await spawned.kill()

@@ -56,7 +56,7 @@ beforeEach(async () => {
     market: {
       has: (mint) => values.has(mint),
       snapshot,
-      asOf: snapshot,
+      versionsAt: (mint) => [values.get(mint) ?? []].flat(),
       enriched: () => NOTHING_ENRICHED,
       datapoint: () => null,
     },

@@ -149,7 +149,7 @@ export function openMemorySubmissions(
     market: {
       has: (mint) => values(mint) !== null,
       snapshot: values,
-      asOf: values,
+      versionsAt: (mint) => [values(mint) ?? []].flat(),
       enriched: () => NOTHING_ENRICHED,
       datapoint: () => null,
     },

@@ -118,7 +118,10 @@ export const ACCOUNT_DOCS = {
     operationId: 'rotateKey',
     tag: 'agents',
     answers: { 201: { description: 'The new key', content: { 'application/json': rotatedSchema } } },
-    errors: ['register_rate_limited', 'store_unavailable'],
+    description:
+      'The old key submits and reads for 24 hours more; it can neither be rotated again nor change the profile, so that a leaked one ' +
+      'does not outlive its rotation. `DELETE /api/v1/keys/current` with it ends it at once.',
+    errors: ['key_not_allowed', 'register_rate_limited', 'store_unavailable'],
   },
   revoke: {
     operationId: 'revokeKey',
@@ -144,6 +147,6 @@ export const ACCOUNT_DOCS = {
     answers: {
       200: { description: 'The profile as it is now', content: { 'application/json': profileChangedSchema } },
     },
-    errors: ['store_unavailable'],
+    errors: ['key_not_allowed', 'store_unavailable'],
   },
 } as const satisfies Record<string, OperationDocs>

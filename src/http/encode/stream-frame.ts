@@ -1,5 +1,6 @@
 // Encodes what a stream sends: lines of NDJSON over HTTP; JSON or msgpack messages over a WebSocket. Rows arrive as NDJSON and
 // are never stringified again.
+import { jsonLine } from '../../lib/text/json-text.ts'
 import { toMsgpack } from './items.ts'
 import { parseRows, wrapRows } from './ndjson-rows.ts'
 
@@ -10,7 +11,7 @@ export function controlFrame(format: StreamFormat, fields: object): Buffer {
   // JSON leaves out fields that are undefined; msgpack has no value for them, so they are left out here too.
   if (format === 'msgpack')
     return toMsgpack(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)))
-  return Buffer.from(format === 'json' ? JSON.stringify(fields) : `${JSON.stringify(fields)}\n`)
+  return Buffer.from(format === 'json' ? jsonLine(fields) : `${jsonLine(fields)}\n`)
 }
 
 /** Rows, together with the fields of `head`. NDJSON has no message around the rows, so there the head is left out. */

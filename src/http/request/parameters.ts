@@ -1,5 +1,6 @@
 // Reads typed parameters from a query. Each throws a ServiceError that names the parameter and what it must be.
 import { closest } from 'fastest-levenshtein'
+import { TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isMint } from '../../schema/mint.ts'
 import type { Query } from '../context.ts'
@@ -26,28 +27,37 @@ export function invalidParameter(
   })
 }
 
-/** One of the allowed words, whatever its case; `otherwise` if the parameter is missing or empty. */
+/**
+ * One of the allowed words, whatever its case; `otherwise` if the parameter is missing or empty. Where words differ by case alone, the
+ * case counts.
+ * @param isOther whether a word in this case means something else, that is not allowed.
+ */
 export function oneOf<Word extends string>(
   query: Query,
   name: string,
   allowed: readonly Word[],
   otherwise: Word,
+  isOther: (sent: string) => boolean = () => false,
 ): Word {
   const sent = query.get(name)
   if (sent === null || sent === '') return otherwise
   const exact = allowed.find((word) => word === sent)
   if (exact !== undefined) return exact
   const lower = sent.toLowerCase()
-  const found = allowed.find((word) => word.toLowerCase() === lower)
-  if (found !== undefined) return found
+  const [found, ...others] = isOther(sent) ? [] : allowed.filter((word) => word.toLowerCase() === lower)
+  if (found !== undefined && others.length === 0) return found
   const quoted = sent.slice(0, QUOTED_CHARACTERS_MAX)
   throw invalidParameter(
     name,
     `"${quoted}" is not one of ${allowed.join(', ')}`,
     allowed,
-    closest(quoted.toLowerCase(), [...allowed]),
+    isOther(sent) ? undefined : closest(quoted.toLowerCase(), [...allowed]),
   )
 }
+
+/** The parameter `tf`. A capital M means months where bars are traded in: it is no minute. */
+export const timeframe = (query: Query): Timeframe =>
+  oneOf(query, 'tf', TIMEFRAMES, '1m', (sent) => sent.endsWith('M'))
 
 /** True for 1 or true, false for 0, false, or nothing. */
 export const flag = (query: Query, name: string): boolean =>
@@ -67,12 +77,21 @@ export function wholeNumber(
   return value > max ? { value: max, clamped: true } : { value, clamped: false }
 }
 
+/** Times of 2001 to 2100 in other units; as milliseconds they would lie in early 1970, or tens of thousands of years ahead. */
+const OTHER_UNITS = [
+  { unit: 'seconds', from: 1e9, to: 4.1e9, remedy: '1000 times this number' },
+  { unit: 'microseconds', from: 1e15, to: 4.1e15, remedy: 'a thousandth of this number' },
+]
+
 /** A time in Unix ms, or null if the parameter is missing or empty. */
 export function timeMs(query: Query, name: string): number | null {
   const sent = query.get(name)
   if (sent === null || sent === '') return null
   if (!/^\d{1,16}$/.test(sent)) throw invalidParameter(name, 'must be a time in Unix milliseconds')
-  return Number(sent)
+  const time = Number(sent)
+  const other = OTHER_UNITS.find(({ from, to }) => time >= from && time < to)
+  if (other === undefined) return time
+  throw invalidParameter(name, `looks like ${other.unit}: send Unix milliseconds, ${other.remedy}`)
 }
 
 /** The required parameter `mint`. */

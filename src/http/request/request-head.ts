@@ -21,6 +21,7 @@ export class RequestHead {
   authorization = ''
   cacheControl = ''
   connection = ''
+  contentEncoding = ''
   contentLength = ''
   contentType = ''
   forwardedFor = ''
@@ -46,6 +47,7 @@ export class RequestHead {
     this.authorization = ''
     this.cacheControl = ''
     this.connection = ''
+    this.contentEncoding = ''
     this.contentLength = ''
     this.contentType = ''
     this.forwardedFor = ''
@@ -120,6 +122,9 @@ export class RequestHead {
         break
       case 'connection':
         this.connection ||= value
+        break
+      case 'content-encoding':
+        this.contentEncoding = this.contentEncoding === '' ? value : `${this.contentEncoding},${value}`
         break
       case 'content-length':
         // The engine uses the first; a proxy in front of it may use another.
@@ -265,4 +270,16 @@ export function checkBodyType({ bodyTypes = ['application/json'] }: Route, conte
   throw new ServiceError('unsupported_media_type', `Content-Type must be ${bodyTypes.join(' or ')}.`, {
     allowed: bodyTypes,
   })
+}
+
+/** Bodies are taken as they are. @throws ServiceError `unsupported_media_type`. */
+export function checkBodyEncoding(contentEncoding: string): void {
+  if (contentEncoding.split(',').every((coding) => ['', 'identity'].includes(coding.trim().toLowerCase())))
+    return
+  throw new ServiceError(
+    'unsupported_media_type',
+    'Content-Encoding must be identity: send the body uncompressed.',
+    { allowed: ['identity'] },
+    { 'Accept-Encoding': 'identity' },
+  )
 }

@@ -1,6 +1,6 @@
 // Reads of a token's bars, encoded from the market's text (JSON, NDJSON) or its columns (Arrow, msgpack).
 import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm, WithGaps } from '../../market/types.ts'
-import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
+import { BAR_FILLS, BAR_SHAPES, type BarShape } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Notes } from '../context.ts'
 import { MARKET_DOCS } from '../docs/market-docs.ts'
@@ -10,7 +10,7 @@ import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../limits.ts'
 import type { HttpNode } from '../node.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
-import { oneOf, requiredMint, timeMs, wholeNumber } from '../request/parameters.ts'
+import { oneOf, requiredMint, timeframe, timeMs, wholeNumber } from '../request/parameters.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
 import { unknownToken } from './market.ts'
@@ -47,7 +47,7 @@ function parseRequest(node: HttpNode, context: Context): BarsRequest {
   const { query } = context
   const format = negotiateFormat(context, BAR_FORMATS)
   const mint = requiredMint(query)
-  const tf = oneOf(query, 'tf', TIMEFRAMES, '1m')
+  const tf = timeframe(query)
   const limit = wholeNumber(query, 'limit', { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT })
   const fill = oneOf(query, 'fill', BAR_FILLS, 'none')
   const shape = oneOf(query, 'shape', BAR_SHAPES, 'short')

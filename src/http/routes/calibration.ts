@@ -1,5 +1,10 @@
 import { SingleFlight } from '../../lib/single-flight.ts'
-import { type Calibration, calibrationAnswerSchema } from '../../schema/api/calibration.ts'
+import {
+  CALIBRATION_AGENTS_MIN,
+  CALIBRATION_SUBMISSIONS_MIN,
+  type Calibration,
+  calibrationAnswerSchema,
+} from '../../schema/api/calibration.ts'
 import { CALIBRATION_TTL_MS } from '../limits.ts'
 import type { PlainRoute } from '../route.ts'
 
@@ -19,7 +24,8 @@ export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
       operationId: 'getCalibration',
       tag: 'analysis',
       description:
-        'Mean returns after accepted submissions, with 95 % intervals. A token counts once in each group. Computed once a minute.',
+        'Mean returns after accepted submissions whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
+        `Groups of fewer than ${CALIBRATION_SUBMISSIONS_MIN} submissions or ${CALIBRATION_AGENTS_MIN} agents are left out. Computed once a minute.`,
       answers: {
         200: {
           description: 'Groups by sentiment and by score',

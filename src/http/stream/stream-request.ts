@@ -1,12 +1,19 @@
 // Parses what a client asks to follow, from a query over HTTP or a message on a WebSocket, with the same rules for both.
 import { unpack } from 'msgpackr'
 import { STREAM_TOPICS } from '../../schema/api/stream.ts'
-import { TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
+import type { Timeframe } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT } from '../limits.ts'
-import { invalidParameter, oneOf, requiredMint, timeMs, wholeNumber } from '../request/parameters.ts'
+import {
+  invalidParameter,
+  oneOf,
+  requiredMint,
+  timeframe,
+  timeMs,
+  wholeNumber,
+} from '../request/parameters.ts'
 import type { MarketRequest } from './market-channel.ts'
 
 /** `since`: the position of the market to resume from, or null. */
@@ -43,7 +50,7 @@ export function parseTopic(message: Query, tokensMax: number): Topic {
   return {
     topic,
     mint,
-    tf: oneOf(message, 'tf', TIMEFRAMES, '1m'),
+    tf: timeframe(message),
     limit: wholeNumber(message, 'limit', limits).value,
     fromMs: timeMs(message, 'from'),
   }

@@ -1,3 +1,4 @@
+import { jsonLine } from '../../lib/text/json-text.ts'
 import type { StreamedSubmission } from '../../schema/api/stream.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'
 import { SUBMISSIONS_STREAMED_MAX } from '../limits.ts'
@@ -48,8 +49,6 @@ export class SubmissionLog {
   }
 
   #join(entries: readonly Entry[]): Buffer {
-    return Buffer.from(
-      entries.map(({ submission }) => `${JSON.stringify(this.#describe(submission))}\n`).join(''),
-    )
+    return Buffer.from(entries.map(({ submission }) => `${jsonLine(this.#describe(submission))}\n`).join(''))
   }
 }

@@ -74,10 +74,12 @@ export class ClosedSegments {
 
   /** Syncs the contents of all segments. Rejects where the disk refuses: then it has to be called again. */
   async syncFiles(): Promise<void> {
-    // A copy: a segment that is deleted meanwhile must not make the loop pass over the next one.
-    for (const segment of [...this.#segments]) {
-      if (segment.state === 'sync_failed') await this.#rewrite(segment)
-      else if (segment.state === 'unsynced') await this.#syncFile(segment)
+    // Looked for anew each time: meanwhile segments are deleted, which must not hide the next one, and closed, which need it too.
+    const isUnsynced = ({ state }: ClosedSegment): boolean => state === 'unsynced' || state === 'sync_failed'
+    for (;;) {
+      const segment = this.#segments.find(isUnsynced)
+      if (segment === undefined) return
+      await (segment.state === 'sync_failed' ? this.#rewrite(segment) : this.#syncFile(segment))
     }
   }
 

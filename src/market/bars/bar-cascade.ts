@@ -99,6 +99,11 @@ export class BarCascade implements Saved {
     this.barsPerTokenMax = barsPerTokenMax
   }
 
+  /** Calls `act` before a token loses bars of a timeframe because the pool is empty. */
+  onReclaim(timeframe: number, act: (slot: number) => void): void {
+    this.#rings[timeframe].onReclaim = act
+  }
+
   get held(): number {
     return this.#rings.reduce((sum, ring) => sum + ring.held, 0)
   }

@@ -51,6 +51,8 @@ export class BarRing implements Saved {
   readonly values: Float64Array
   /** Bars that were lost because the pool was empty. */
   reclaimedBars = 0
+  /** Called before a token loses its oldest bars to another because the pool is empty. It may read the bars. */
+  onReclaim: (slot: number) => void = () => {}
   /** log2 of the bars in a chunk. */
   readonly #chunkBits: number
   readonly #chunkMask: number
@@ -241,6 +243,7 @@ export class BarRing implements Saved {
 
   #take(): number {
     if (this.#free === NONE && this.#firstUnused === this.#chunkCount) {
+      this.onReclaim(this.#owner[this.#takenHead])
       this.reclaimedBars += this.#barsIn(this.#takenHead)
       this.#release(this.#takenHead)
     }

@@ -85,6 +85,12 @@ const windowPassesMs = ({ lengthMs, resolutionMs }: Window, atMs: number): numbe
 /** Start of the 24-hour window's oldest bar at `nowMs`: until this moves, its sums change by trades alone. */
 export const dayFromMs = (nowMs: number): number => windowStartMs(DAY, nowMs)
 
+/** When the 24-hour window moved last. Patches of its sums end then, too. */
+export const dayMovedAtMs = (nowMs: number): number => intervalStart(nowMs, DAY.resolutionMs)
+
+/** Timeframe of the bars that the 24-hour window consists of, by its index. */
+export const DAY_TIMEFRAME = DAY.timeframe
+
 /** Numbers of a saved patched figure: slot, index in WINDOW_FIELDS, value (NaN for unknown), end, lifetime sum. */
 const SAVED_STRIDE = 5
 
@@ -115,20 +121,30 @@ export class Windows implements Saved {
     const row = rowIndex(slot)
     this.#lifetimeVolume[row] += volume
     this.#lifetimeCounts[row] += counts
-    if (this.#dayFromMs[row] !== dayFromMs(nowMs)) {
-      this.#refreshDay(slot, nowMs)
+    if (!this.isDayOf(slot, nowMs)) {
+      this.moveTo(slot, nowMs)
     } else if (tsMs >= this.#dayFromMs[row]) {
       this.#dayVolume[row] += volume
       this.#dayCounts[row] += counts
     }
   }
 
-  /** Moves the stored sums to the 24-hour window of `nowMs`. Only writes may call this. */
-  moveTo(slot: number, nowMs: number): void {
-    if (this.#dayFromMs[rowIndex(slot)] !== dayFromMs(nowMs)) this.#refreshDay(slot, nowMs)
+  /** Whether the stored sums are those of the 24-hour window of `nowMs`. */
+  isDayOf(slot: number, nowMs: number): boolean {
+    return this.#dayFromMs[rowIndex(slot)] === dayFromMs(nowMs)
   }
 
-  /** The sums of the 24-hour window as of `nowMs`. The object is reused. */
+  /** Moves the stored sums to the 24-hour window of `nowMs`. Only writes may call this. */
+  moveTo(slot: number, nowMs: number): void {
+    const from = dayFromMs(nowMs)
+    const { volume, counts } = this.#bars.sum(slot, DAY.timeframe, from)
+    const row = rowIndex(slot)
+    this.#dayFromMs[row] = from
+    this.#dayVolume[row] = volume
+    this.#dayCounts[row] = counts
+  }
+
+  /** The sums of the 24-hour window as of `nowMs`, which is no earlier than the token's last change. The object is reused. */
   day(slot: number, nowMs: number): DayFigures {
     const row = rowIndex(slot)
     const from = dayFromMs(nowMs)
@@ -147,24 +163,6 @@ export class Windows implements Saved {
       }
     }
     return figures
-  }
-
-  /** Start of the 24-hour window that the sums cover; NaN when a patch has set any of them. */
-  windowFromMs(slot: number, nowMs: number): number {
-    const patched = this.#patched.get(slot)
-    if (patched !== undefined) {
-      for (const field of DAY_FIELDS) {
-        if (this.#patchedValue(slot, field, nowMs) !== undefined) return Number.NaN
-      }
-    }
-    return dayFromMs(nowMs)
-  }
-
-  /** Sums of the bars between the starts of two 24-hour windows: added to those of the later one, they give those of the
-   *  earlier. */
-  between(slot: number, fromMs: number, beforeMs: number): { volume: number; buys: number; sells: number } {
-    const { volume, counts } = this.#bars.sum(slot, DAY.timeframe, fromMs, beforeMs)
-    return { volume, buys: buyCount(counts), sells: tradeCount(counts) - buyCount(counts) }
   }
 
   /** Every windowed figure of a DataPoint. `priceUsd` is the token's price, NaN when unknown. */
@@ -245,15 +243,6 @@ export class Windows implements Saved {
       fields[field] = { value: Number.isNaN(value) ? null : value, untilMs, lifetimeAt }
       this.#patched.set(slot, fields)
     }
-  }
-
-  #refreshDay(slot: number, nowMs: number): void {
-    const from = dayFromMs(nowMs)
-    const { volume, counts } = this.#bars.sum(slot, DAY.timeframe, from)
-    const row = rowIndex(slot)
-    this.#dayFromMs[row] = from
-    this.#dayVolume[row] = volume
-    this.#dayCounts[row] = counts
   }
 
   #volume(slot: number, name: WindowName, nowMs: number): number {

@@ -20,6 +20,7 @@ import {
 import type { MarketParts } from '../market-parts.ts'
 import { TOKEN_LAYOUT, TOKEN_LAYOUT_BEFORE_QUOTES } from '../tokens/token-table.ts'
 import { CheckpointError } from './checkpoint-error.ts'
+import { restoreVersions } from './format-1.ts'
 import {
   jsonSection,
   parseJson,
@@ -30,8 +31,9 @@ import {
   sectionIndexSchema,
 } from './sections.ts'
 
-/** Raised with every change of what sections hold or mean that LAYOUT does not show. */
-const FORMAT = 1
+/** Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. */
+const FORMAT = 2
+const FORMATS_READ = [1, FORMAT]
 /** What the saved numbers mean: a layout that is neither of these cannot be read. */
 const layoutWith = (tokenLayout: string): string =>
   JSON.stringify([
@@ -39,7 +41,7 @@ const layoutWith = (tokenLayout: string): string =>
     [tokenLayout, RECENT_TRADES_MAX, HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS],
   ])
 const LAYOUT = layoutWith(TOKEN_LAYOUT)
-const LAYOUT_BEFORE_QUOTES = layoutWith(TOKEN_LAYOUT_BEFORE_QUOTES)
+const LAYOUTS_READ = [LAYOUT, layoutWith(TOKEN_LAYOUT_BEFORE_QUOTES)]
 
 const HEAD = 'head'
 const headSchema = z.object({
@@ -119,7 +121,7 @@ export function* restoreMarket(
   parts: MarketParts,
   read: (name: string) => Uint8Array | null,
 ): Generator<void, void> {
-  const { settings, layout, sections: index } = readHead(read)
+  const { format, layout, settings, sections: index } = readHead(read)
   const { barsPerTokenMax, versionsMax, newWindowMs } = parts.settings
   if (settings.barsPerTokenMax !== barsPerTokenMax || settings.versionsMax !== versionsMax)
     throw new CheckpointError('The checkpoint was written under other bounds on bars or versions.')
@@ -131,7 +133,8 @@ export function* restoreMarket(
   parts.searchIndex.restore(slotsUsed)
   yield
   for (const part of savedParts(parts)) {
-    const slices = part.restore(sections, slotsUsed)
+    const isOld = part === parts.versions && format === 1
+    const slices = isOld ? restoreVersions(parts, sections) : part.restore(sections, slotsUsed)
     if (slices !== undefined) yield* slices
     yield
   }
@@ -146,7 +149,7 @@ function readHead(read: (name: string) => Uint8Array | null): z.infer<typeof hea
   const json = text.slice(text.indexOf(' ') + 1)
   if (text !== `${crc32(json)} ${json}`) throw new CheckpointError('The head of the checkpoint is damaged.')
   const head = parseJson(HEAD, json, headSchema)
-  if (head.format === FORMAT && [LAYOUT, LAYOUT_BEFORE_QUOTES].includes(head.layout)) return head
+  if (FORMATS_READ.includes(head.format) && LAYOUTS_READ.includes(head.layout)) return head
   throw new CheckpointError('The checkpoint was written by a version of Mintlake with another format.')
 }
 

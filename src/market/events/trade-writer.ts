@@ -82,7 +82,7 @@ export class TradeWriter {
       return 'late'
     }
     if (slot === -1) slot = this.#lifecycle.create(trade.mint)
-    this.#lifecycle.recordVersion(slot)
+    else this.#lifecycle.recordVersion(slot)
     this.tradeCount++
     columns.tradeCount[rowIndex(slot)]++
     if (isPriced) this.#addToBars(slot, ts, worth, trade.side === 'buy')

@@ -1,6 +1,8 @@
 // Caches DataPoints as JSON until the next whole second, when windows move and all are forgotten. A text is as of the moment when it
 // became true, not when it was first read, so that what is served does not depend on who has read before.
+
 import { ownBytes } from '../../lib/bytes.ts'
+import { jsonLine } from '../../lib/text/json-text.ts'
 import type { Projections } from './projections.ts'
 
 const SECOND_MS = 1_000
@@ -43,7 +45,7 @@ export class DataPointCache {
     if (cached?.seq === seq && cached.solPriceChangeCount === solPriceChangeCount) return cached
     const asOfMs = Math.max(secondMs, change.atMs, change.solPriceChangedAtMs)
     const made: CachedText = {
-      json: ownBytes(JSON.stringify(this.#projections.datapoint(slot, asOfMs))),
+      json: ownBytes(jsonLine(this.#projections.datapoint(slot, asOfMs))),
       version: [seq, asOfMs, solPriceChangeCount].map((part) => part.toString(36)).join('-'),
       seq,
       solPriceChangeCount,

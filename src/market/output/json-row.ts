@@ -1,9 +1,10 @@
 // Renders a row of the market list as JSON. Written by hand, because a row is rendered for every change that somebody reads; a test
 // compares it with JSON.stringify.
+import { jsonLine } from '../../lib/text/json-text.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import type { TokenMetadata } from '../tokens/token-table.ts'
 
-const jsonText = (value: string | null): string => (value === null ? 'null' : JSON.stringify(value))
+const jsonText = (value: string | null): string => (value === null ? 'null' : jsonLine(value))
 const jsonNumber = (value: number | null): string => (value === null ? 'null' : `${value}`)
 
 /** The parts of a row that change only with the token's texts. */

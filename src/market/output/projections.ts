@@ -9,7 +9,7 @@ import {
 import type { MarketItem } from '../../schema/market-item.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import { C, T } from '../bars/bar-ring.ts'
-import { dayFromMs, type Windows } from '../bars/windows.ts'
+import type { Windows } from '../bars/windows.ts'
 import { SPARKLINE_BARS } from '../limits.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import { numberOrNull } from '../tokens/figure.ts'
@@ -47,8 +47,8 @@ export class Projections {
     this.#sources = sources
   }
 
-  /** The nine values that submissions are compared by, as of `nowMs`, in the order of SNAPSHOT_FIELDS; NaN for unknown. The array
-   *  is reused. */
+  /** The nine values that submissions are compared by, as of `nowMs`, which is no earlier than the token's last change, in the order
+   *  of SNAPSHOT_FIELDS; NaN for unknown. The array is reused. */
   compare(slot: number, nowMs: number): Float64Array {
     const { priceUsd, marketCap, liquidity, holderCount, top10HolderPct, bondingProgress } =
       this.#sources.tokens.columns
@@ -65,32 +65,6 @@ export class Projections {
     values[7] = day.sells24h
     values[8] = bondingProgress[row]
     return values
-  }
-
-  /**
-   * A version's values as of `atMs`: its 24-hour sums are corrected for the bars between the window that they cover and the window
-   * of that time. `windowFromMs` is NaN where a patch has set the sums, which are then taken as they are.
-   */
-  asOfWindow(
-    slot: number,
-    values: Float64Array,
-    at: number,
-    windowFromMs: number,
-    atMs: number,
-  ): SnapshotValues {
-    const snapshot = toSnapshot(values, at)
-    const fromMs = dayFromMs(atMs)
-    if (Number.isNaN(windowFromMs) || fromMs === windowFromMs) return snapshot
-    const { volume, buys, sells } = this.#sources.windows.between(
-      slot,
-      Math.min(fromMs, windowFromMs),
-      Math.max(fromMs, windowFromMs),
-    )
-    const sign = fromMs < windowFromMs ? 1 : -1
-    if (snapshot.volume24h !== null) snapshot.volume24h += sign * volume
-    if (snapshot.buys24h !== null) snapshot.buys24h += sign * buys
-    if (snapshot.sells24h !== null) snapshot.sells24h += sign * sells
-    return snapshot
   }
 
   item(slot: number, nowMs: number): MarketItem {

@@ -2,7 +2,8 @@
 // version that ends now.
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import { watermarkMs } from '../bars/watermark.ts'
-import type { Windows } from '../bars/windows.ts'
+import { dayMovedAtMs, type Windows } from '../bars/windows.ts'
+import { VERSION_RETENTION_MS } from '../limits.ts'
 import type { MarketTime } from '../market-time.ts'
 import type { DataPointCache } from '../output/datapoint-cache.ts'
 import type { Projections } from '../output/projections.ts'
@@ -86,6 +87,7 @@ export class TokenLifecycle {
     columns.versionAtMs[row] = nowMs
     columns.firstSeenSeq[row] = this.#changes.seq + 1
     // A trade after its eviction would have brought it back, so only bars of the time when it was held may lack trades.
+    this.#versions.admit(slot, mint)
     const heldToMs = evictedMints.take(mint)
     columns.barsWholeFromMs[row] = heldToMs === 0 ? 0 : heldToMs + 1
     this.#changes.clear(slot)
@@ -98,11 +100,12 @@ export class TokenLifecycle {
     const tokens = this.#tokens
     const { mint } = tokens.metadata[slot]
     const { nowMs } = this.#time
+    this.recordVersion(slot)
     this.#changes.recordEviction(slot)
     bars.emitEnded(slot, watermarkMs(tokens.columns, slot, nowMs))
     bars.clear(slot)
     this.#windows.clear(slot)
-    this.#versions.clear(slot)
+    this.#versions.evict(slot, mint)
     recentTrades.clear(slot)
     datapoints.forget(slot)
     evictedMints.add(mint, nowMs)
@@ -110,19 +113,31 @@ export class TokenLifecycle {
     this.evictedCount++
   }
 
-  /** Records the token's present values as the version that ends now, once in each millisecond. */
+  /** Records the token's present values as the version that ends now. Several may end in one millisecond: each may have been read. */
   recordVersion(slot: number): void {
+    this.settleWindow(slot)
+    this.#endVersion(slot, this.#time.nowMs, this.#time.nowMs)
+  }
+
+  /**
+   * Moves the token's 24-hour sums to the window of now. What was shown before the window moved is a version of its own, which is
+   * recorded here: at the next change, or before bars are lost from which its sums could be made again.
+   */
+  settleWindow(slot: number): void {
+    const { nowMs } = this.#time
+    if (this.#windows.isDayOf(slot, nowMs)) return
+    const movedAtMs = dayMovedAtMs(nowMs)
+    if (this.#tokens.columns.versionAtMs[rowIndex(slot)] < movedAtMs)
+      this.#endVersion(slot, movedAtMs - 1, movedAtMs)
+    this.#windows.moveTo(slot, nowMs)
+  }
+
+  /** Records the values as of `atMs` as the version that ends at `endMs`. */
+  #endVersion(slot: number, atMs: number, endMs: number): void {
     const { versionAtMs } = this.#tokens.columns
     const row = rowIndex(slot)
-    const { nowMs } = this.#time
-    if (versionAtMs[row] === nowMs) return
-    this.#windows.moveTo(slot, nowMs)
-    this.#versions.push(
-      slot,
-      this.#projections.compare(slot, nowMs),
-      nowMs,
-      this.#windows.windowFromMs(slot, nowMs),
-    )
-    versionAtMs[row] = nowMs
+    const isKept = endMs > this.#time.nowMs - VERSION_RETENTION_MS
+    if (isKept) this.#versions.push(slot, this.#projections.compare(slot, atMs), versionAtMs[row], endMs)
+    versionAtMs[row] = endMs
   }
 }

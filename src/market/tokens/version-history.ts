@@ -1,9 +1,11 @@
 // Earlier versions of tokens' compared values, to answer what was in effect at a time. A version is logged when it is superseded,
-// with the time at which it ended. So the log is in the order in which records expire, and a token that was silent for an hour
-// before its last change still has the version of that hour. The present version is not here; it is in the columns.
+// with the times at which it began and ended. So the log is in the order in which records expire, and a token that was silent for an
+// hour before its last change still has the version of that hour. The present version is not here; it is in the columns.
 
 import { z } from 'zod'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
+import { readMintNumbers, saveMintNumbers } from '../checkpoint/mint-numbers.ts'
 import {
   jsonSection,
   numbersSection,
@@ -14,9 +16,9 @@ import {
 
 /** Numbers of one version: the compared values, in the order of SNAPSHOT_FIELDS. */
 export const VERSION_VALUES = 9
-/** A record is these values, the time at which the version ended, and the start of the window that its 24-hour sums cover. */
-const ENDED_AT = VERSION_VALUES
-const WINDOW_FROM = VERSION_VALUES + 1
+/** A record is these values, and the times at which the version began and ended. */
+const BEGAN_AT = VERSION_VALUES
+const ENDED_AT = VERSION_VALUES + 1
 const STRIDE = VERSION_VALUES + 2
 const SEGMENT_BITS = 14
 const SEGMENT_RECORDS = 1 << SEGMENT_BITS
@@ -33,13 +35,8 @@ export interface VersionHistoryOptions {
   tokensMax: number
   retentionMs: number
   versionsMax: number
-}
-
-/** A logged version: VERSION_VALUES numbers of `values` from `at` on, valid until the next write to the log. */
-export interface VersionRecord {
-  values: Float64Array
-  at: number
-  windowFromMs: number
+  /** Evicted mints whose versions are known; at the maximum those of the one evicted longest ago are forgotten. */
+  evictedMax: number
 }
 
 const savedSchema = z.object({ firstNumber: z.number(), nextNumber: z.number(), droppedEarly: z.number() })
@@ -62,9 +59,12 @@ export class VersionHistory implements Saved {
   #nextNumber = 0
   /** By slot: the number of the token's latest record, or NONE. */
   readonly #latest: Float64Array
+  /** By mint of a token that was evicted: the number of its latest record. */
+  readonly #evicted: BoundedMap<string, number>
 
-  constructor({ tokensMax, retentionMs, versionsMax }: VersionHistoryOptions) {
+  constructor({ tokensMax, retentionMs, versionsMax, evictedMax }: VersionHistoryOptions) {
     this.#retentionMs = retentionMs
+    this.#evicted = new BoundedMap({ entriesMax: evictedMax })
     this.#segmentsMax = Math.max(2, Math.ceil(versionsMax / SEGMENT_RECORDS))
     this.#latest = new Float64Array(tokensMax).fill(NONE)
   }
@@ -73,8 +73,8 @@ export class VersionHistory implements Saved {
     return this.#nextNumber - this.#firstNumber
   }
 
-  /** Logs a version that ends at `endedAtMs`. */
-  push(slot: number, values: ArrayLike<number>, endedAtMs: number, windowFromMs: number): void {
+  /** Logs a version that was in effect from `beganAtMs` to `endedAtMs`; of one token they come in order. */
+  push(slot: number, values: ArrayLike<number>, beganAtMs: number, endedAtMs: number): void {
     const index = this.#nextNumber - this.#firstNumber
     if (index === this.#segments.length * SEGMENT_RECORDS) this.#grow(endedAtMs)
     const number = this.#nextNumber++
@@ -82,31 +82,43 @@ export class VersionHistory implements Saved {
     const segment = this.#segments[record >>> SEGMENT_BITS]
     const at = (record & SEGMENT_MASK) * STRIDE
     for (let field = 0; field < VERSION_VALUES; field++) segment.values[at + field] = values[field]
+    segment.values[at + BEGAN_AT] = beganAtMs
     segment.values[at + ENDED_AT] = endedAtMs
-    segment.values[at + WINDOW_FROM] = windowFromMs
     segment.previous[record & SEGMENT_MASK] = this.#latest[slot]
     this.#latest[slot] = number
   }
 
-  /** The version that was in effect at `timeMs` and has been superseded since; null when it is no longer held. */
-  find(slot: number, timeMs: number): VersionRecord | null {
-    let found: VersionRecord | null = null
+  /**
+   * Visits the logged versions that were in effect at some moment of the millisecond `timeMs`, newest first, until `visit` returns
+   * false: VERSION_VALUES numbers of `values` from `at` on, valid during the call.
+   */
+  visit(slot: number, timeMs: number, visit: (values: Float64Array, at: number) => boolean): void {
     let number = this.#latest[slot]
     while (number >= this.#firstNumber) {
       const record = number - this.#firstNumber
-      const segment = this.#segments[record >>> SEGMENT_BITS]
+      const { values, previous } = this.#segments[record >>> SEGMENT_BITS]
       const at = (record & SEGMENT_MASK) * STRIDE
-      if (segment.values[at + ENDED_AT] <= timeMs) return found
-      found = { values: segment.values, at, windowFromMs: segment.values[at + WINDOW_FROM] }
-      number = segment.previous[record & SEGMENT_MASK]
+      if (values[at + ENDED_AT] < timeMs) return
+      if (values[at + BEGAN_AT] <= timeMs && !visit(values, at)) return
+      number = previous[record & SEGMENT_MASK]
     }
-    // The token's first version, or all earlier ones ended before the retention.
-    return found
+  }
+
+  /** The token of a slot is evicted: its versions are kept for the time that it may come back in. */
+  evict(slot: number, mint: string): void {
+    if (this.#latest[slot] >= this.#firstNumber) this.#evicted.set(mint, this.#latest[slot])
+    this.#latest[slot] = NONE
   }
 
   /** Forgets a token's versions; the records stay until they expire. */
   clear(slot: number): void {
     this.#latest[slot] = NONE
+  }
+
+  /** A token takes a slot, with the versions that it had before it was evicted. */
+  admit(slot: number, mint: string): void {
+    this.#latest[slot] = this.#evicted.get(mint) ?? NONE
+    this.#evicted.delete(mint)
   }
 
   *save(slotsUsed: number): Iterable<Section> {
@@ -118,6 +130,7 @@ export class VersionHistory implements Saved {
       yield numbersSection(`versions.values.${index}`, values.subarray(0, records * STRIDE))
       yield numbersSection(`versions.previous.${index}`, previous.subarray(0, records))
     }
+    yield* saveMintNumbers('versions.evicted', this.#evicted.entries())
   }
 
   restore(sections: SectionReader, slotsUsed: number): void {
@@ -136,6 +149,7 @@ export class VersionHistory implements Saved {
       sections.fill(`versions.previous.${index}`, segment.previous.subarray(0, records))
       this.#segments.push(segment)
     }
+    for (const { key, value } of readMintNumbers('versions.evicted', sections)) this.#evicted.set(key, value)
   }
 
   #grow(nowMs: number): void {
@@ -152,10 +166,18 @@ export class VersionHistory implements Saved {
   #drop(): void {
     this.#spare = this.#segments.shift() ?? null
     this.#firstNumber += SEGMENT_RECORDS
+    for (let { oldest } = this.#evicted; oldest !== null; { oldest } = this.#evicted) {
+      if (oldest.value >= this.#firstNumber) return
+      this.#evicted.delete(oldest.key)
+    }
   }
 
-  /** When the last record of a full segment ended. All segments are full when the log grows. */
-  #lastEndedAtMs(segment: Segment): number {
-    return segment.values[(SEGMENT_RECORDS - 1) * STRIDE + ENDED_AT]
+  /**
+   * When the last version of a full segment ended. All segments are full when the log grows. One that ended as a window moved is
+   * logged later, just before another one of its token, so that of two neighbours one ended when it was logged.
+   */
+  #lastEndedAtMs({ values }: Segment): number {
+    const at = (SEGMENT_RECORDS - 1) * STRIDE + ENDED_AT
+    return Math.max(values[at], values[at - STRIDE])
   }
 }

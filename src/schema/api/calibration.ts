@@ -3,6 +3,10 @@ import { z } from 'zod'
 import { HORIZON_NAMES, SENTIMENTS } from '../vocabulary.ts'
 import { okData, percent, unixMs, wholeCount, withExample } from './parts.ts'
 
+/** Submissions and agents of a group that is shown, at least: a smaller one would tell who said what. */
+export const CALIBRATION_SUBMISSIONS_MIN = 5
+export const CALIBRATION_AGENTS_MIN = 3
+
 const groupShape = {
   label: z.string(),
   horizon: z.enum(HORIZON_NAMES).meta({ description: 'Time after the submission' }),

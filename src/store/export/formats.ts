@@ -1,4 +1,5 @@
 // Encodes selected rows of the lake: Arrow IPC and text chunk by chunk, Parquet as a file that DuckDB writes.
+import { escapeLineBreaks } from '../../lib/text/json-text.ts'
 import { type Column, TABLES } from '../../schema/tables.ts'
 import { identifier } from '../duckdb/sql.ts'
 import { unavailable } from '../errors.ts'
@@ -69,8 +70,10 @@ export async function* streamText(
   let chunk = await result.next()
   if (format === 'csv')
     yield { bytes: Buffer.from(`${columns.map(({ name }) => name).join(',')}\n`), rows: 0 }
-  for (; chunk !== null; chunk = await result.next())
-    yield { bytes: Buffer.from(`${chunk.getColumnValues(0).join('\n')}\n`), rows: chunk.rowCount }
+  for (; chunk !== null; chunk = await result.next()) {
+    const text = `${chunk.getColumnValues(0).join('\n')}\n`
+    yield { bytes: Buffer.from(format === 'jsonl' ? escapeLineBreaks(text) : text), rows: chunk.rowCount }
+  }
   requireRows(selection.rows, result.rows)
 }
 

@@ -91,9 +91,9 @@ export class LakeService {
       return { taken: tokens.take(delivery), inLake: tokens.inLake }
     },
     find: ({ analysisId, nowMs }) => this.#opened().lookup.find(analysisId, nowMs),
-    calibration: ({ nowMs }) => {
+    calibration: (ask) => {
       const { database, lake } = this.#opened()
-      return database.lists.run((connection) => readCalibration(connection, lake.reader, nowMs))
+      return database.lists.run((connection) => readCalibration(connection, lake.reader, ask))
     },
     list: ({ query, nowMs }) => this.#opened().lists.page(query, nowMs),
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),

@@ -115,7 +115,7 @@ export interface Requests {
   tokens: { ask: ProfileDelivery; answer: { taken: boolean; inLake: number } }
   find: { ask: { analysisId: string; nowMs: number }; answer: SubmissionRow | null }
   list: { ask: { query: SubmissionQuery; nowMs: number }; answer: SubmissionPage }
-  calibration: { ask: { nowMs: number }; answer: Calibration }
+  calibration: { ask: { nowMs: number; labelsToMs: number | null }; answer: Calibration }
   /** Merges small files, and deletes replaced files after the grace period. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
   status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }

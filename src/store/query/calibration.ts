@@ -1,7 +1,12 @@
 // Compares the labels of accepted submissions with what the price did afterwards. Submissions on one token share its price, so
 // each token counts once in a group, with the mean of its submissions: intervals would be too narrow otherwise.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import type { Calibration, CalibrationGroup } from '../../schema/api/calibration.ts'
+import {
+  CALIBRATION_AGENTS_MIN,
+  CALIBRATION_SUBMISSIONS_MIN,
+  type Calibration,
+  type CalibrationGroup,
+} from '../../schema/api/calibration.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
 import { queryRows } from '../duckdb/query.ts'
@@ -23,11 +28,17 @@ const GROUP_COLUMNS = {
   halfWidthPct: 'number?',
 } as const
 
-/** The groups of the submissions of the last CALIBRATION_MS. */
+export interface CalibrationQuery {
+  nowMs: number
+  /** Only submissions that were received by this time count, since anybody may see their labels; null: all. */
+  labelsToMs: number | null
+}
+
+/** The groups of the submissions of the last CALIBRATION_MS that are large enough. */
 export async function readCalibration(
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  nowMs: number,
+  { nowMs, labelsToMs }: CalibrationQuery,
 ): Promise<Calibration> {
   const sinceMs = nowMs - CALIBRATION_MS
   const isNeeded = ({ date }: { date: string }): boolean => date >= utcDate(sinceMs)
@@ -40,7 +51,8 @@ export async function readCalibration(
         table: TABLES.outcomes,
         nowMs,
         isNeeded,
-        work: (outcomes) => queryRows(connection, groupsSql(training, outcomes, sinceMs), GROUP_COLUMNS),
+        work: (outcomes) =>
+          queryRows(connection, groupsSql(training, outcomes, sinceMs, labelsToMs), GROUP_COLUMNS),
       }),
   })
   const groupsOf = (kind: string): CalibrationGroup[] =>
@@ -65,7 +77,10 @@ function groupsSql(
   training: readonly ReadableFile[],
   outcomes: readonly ReadableFile[],
   sinceMs: number,
+  labelsToMs: number | null,
 ): string {
+  const isShown =
+    labelsToMs === null ? '' : `AND coalesce(received_at, known_at) <= epoch_ms(${Math.floor(labelsToMs)})`
   const returns = HORIZON_NAMES.map(
     (horizon) => `SELECT analysis_id, '${horizon}' AS horizon, fwd_ret_${horizon} AS ret FROM labelled`,
   ).join(' UNION ALL ')
@@ -73,16 +88,21 @@ function groupsSql(
     WITH labelled AS (${selectNewestRows(TABLES.outcomes, outcomes)}),
     returns AS (${returns}),
     evaluated AS (
-      SELECT mint, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
+      SELECT mint, agent_id, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
       FROM (${selectAllRows(TABLES.training, training)}) JOIN returns USING (analysis_id)
-      WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs})
+      WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs}) ${isShown}
     ),
     labels AS (
-      SELECT 'sentiment' AS kind, sentiment AS label, mint, horizon, pct FROM evaluated UNION ALL
-      SELECT 'score', low || '–' || CASE low WHEN 80 THEN 100 ELSE low + 19 END, mint, horizon, pct FROM evaluated
+      SELECT 'sentiment' AS kind, sentiment AS label, mint, agent_id, horizon, pct FROM evaluated UNION ALL
+      SELECT 'score', low || '–' || CASE low WHEN 80 THEN 100 ELSE low + 19 END, mint, agent_id, horizon, pct FROM evaluated
+    ),
+    large AS (
+      SELECT kind, label, horizon FROM labels GROUP BY ALL
+      HAVING count(*) >= ${CALIBRATION_SUBMISSIONS_MIN} AND count(DISTINCT agent_id) >= ${CALIBRATION_AGENTS_MIN}
     ),
     by_token AS (
-      SELECT kind, label, horizon, mint, count(*) AS n, avg(pct) AS pct FROM labels GROUP BY ALL
+      SELECT kind, label, horizon, mint, count(*) AS n, avg(pct) AS pct
+      FROM labels SEMI JOIN large USING (kind, label, horizon) GROUP BY ALL
     )
     SELECT kind, label, horizon, sum(n)::DOUBLE AS count, count(*)::DOUBLE AS tokens, avg(pct) AS "meanPct",
       ${Z_95} * stddev_samp(pct) / sqrt(count(*)) AS "halfWidthPct"

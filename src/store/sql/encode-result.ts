@@ -1,5 +1,7 @@
 // Encodes the first rows of a result as JSON or CSV, as many as are wanted and fit into the bytes that an answer may have.
+
 import { csvLine } from '../../lib/text/csv.ts'
+import { jsonLine } from '../../lib/text/json-text.ts'
 import { StoreError } from '../errors.ts'
 import type { QueryResult } from '../query/lake-reader.ts'
 import type { Plain } from '../query/plain-value.ts'
@@ -16,7 +18,7 @@ export interface EncodedResult {
 const FORMATS: Readonly<
   Record<QueryFormat, { row: (row: Plain[]) => string; between: string; start: string; end: string }>
 > = {
-  json: { row: (row) => JSON.stringify(row), between: ',', start: '[', end: ']' },
+  json: { row: jsonLine, between: ',', start: '[', end: ']' },
   csv: { row: csvLine, between: '', start: '', end: '' },
 }
 

@@ -29,7 +29,7 @@ import type {
 import { type AgentEvent, readEvent, writeEvent } from './agent-events.ts'
 import type { RandomBytes } from './api-keys.ts'
 import { Bans, bannedError } from './bans.ts'
-import { type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
+import { checkCurrent, type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
 import { changedProfile, type ProfileChange, parseBody, type Registration } from './profiles.ts'
 
 export interface AgentRegistryOptions {
@@ -94,14 +94,18 @@ export class AgentRegistry implements Agents {
   async rotate({ agent, keyHash }: Caller): Promise<IssuedKey & { oldKeyExpiresAt: number }> {
     const { agentId } = agent
     const now = readClock(this.#options.clock)
+    const old = this.#currentKey(keyHash)
     const quota = this.#rotations.quota(agentId, now)
     if (quota?.remaining === 0) throw rotatedTooOften(quota.resetMs)
     this.#rotations.take(agentId, now.monotonicMs)
+    old.isRotating = true
     try {
       return await this.#rotate(this.#record(agentId), keyHash, now)
     } catch (error) {
       this.#rotations.release(agentId, now.monotonicMs)
       throw error
+    } finally {
+      old.isRotating = false
     }
   }
 
@@ -114,7 +118,8 @@ export class AgentRegistry implements Agents {
     return this.#record(agent.agentId).profile
   }
 
-  async setProfile({ agent }: Caller, body: Record<string, unknown>): Promise<Profile> {
+  async setProfile({ agent, keyHash }: Caller, body: Record<string, unknown>): Promise<Profile> {
+    this.#currentKey(keyHash)
     const record = this.#record(agent.agentId)
     const sent = parseBody(profileChangeSchema, body)
     const change = record.profileChange.then(() => this.#changeProfile(record, sent))
@@ -191,6 +196,14 @@ export class AgentRegistry implements Agents {
         endsInMs: Number.isFinite(deadlineMs) ? Math.round(deadlineMs - nowMs) : null,
       }))
     return { agent: record.agent, name: this.name(agentId), keys }
+  }
+
+  /** A key that has not been rotated. Throws key_not_allowed, revoked_key. */
+  #currentKey(keyHash: string): Key {
+    const key = this.#keys.get(keyHash)
+    if (key === undefined) throw new SubmissionError('revoked_key', 'The API key was revoked.')
+    checkCurrent(key)
+    return key
   }
 
   #tellChange(agentId: string): void {

@@ -14,6 +14,8 @@ export interface Key {
   expiresAtMs: number
   /** The same on the monotonic clock. */
   deadlineMs: number
+  /** A rotation of it is not durable yet. */
+  isRotating: boolean
 }
 
 export const newKey = (agent: Agent, hash: string, prefix: string, createdAtMs: number): Key => ({
@@ -23,7 +25,22 @@ export const newKey = (agent: Agent, hash: string, prefix: string, createdAtMs: 
   createdAtMs,
   expiresAtMs: Number.POSITIVE_INFINITY,
   deadlineMs: Number.POSITIVE_INFINITY,
+  isRotating: false,
 })
+
+/**
+ * Throws key_not_allowed for a key that was rotated, or is being. It goes on submitting and reading until it ends, so that a program
+ * that has it misses nothing, but the account is its successor's: whoever found the old one must not take it over.
+ */
+export function checkCurrent({ expiresAtMs, isRotating }: Key): void {
+  if (isRotating) throw new SubmissionError('key_not_allowed', 'This API key is being rotated.')
+  if (Number.isFinite(expiresAtMs))
+    throw new SubmissionError(
+      'key_not_allowed',
+      `This API key was rotated and ends at ${new Date(expiresAtMs).toISOString()}: use the key that replaced it. ` +
+        'DELETE /api/v1/keys/current with the old one ends it at once.',
+    )
+}
 
 /** A key that was just made: its text, which only the agent keeps, and the row that holds its hash. */
 export interface MadeKey {
@@ -67,6 +84,11 @@ export class KeyTable {
     }
     if (nowMs >= key.deadlineMs) throw new SubmissionError('revoked_key', 'The API key was revoked.')
     return key
+  }
+
+  /** Undefined: it is not known any more. */
+  get(hash: string): Key | undefined {
+    return this.#byHash.get(hash)
   }
 
   add(key: Key): void {

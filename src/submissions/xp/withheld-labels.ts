@@ -11,6 +11,8 @@ const WALL_CLOCK_STEP_MS = 1_000
 interface Withheld {
   /** When it was submitted, on the monotonic clock. */
   atMs: number
+  /** The same by the wall clock of then. */
+  receivedAtMs: number
   /** What the coverage of its token shows after the delay; null for a rejected submission. */
   labels: TokenLabels | null
 }
@@ -31,9 +33,10 @@ export class WithheldLabels {
     this.#withheld = new BoundedMap({ entriesMax: LABELS_WITHHELD_MAX, onEvict: onForgotten })
   }
 
-  add(analysisId: string, labels: TokenLabels | null, atMs: number): void {
+  /** @param at when it was submitted. */
+  add(analysisId: string, labels: TokenLabels | null, { wallMs, monotonicMs: atMs }: Instant): void {
     this.release(atMs)
-    if (this.#delayMs > 0) this.#withheld.set(analysisId, { atMs, labels })
+    if (this.#delayMs > 0) this.#withheld.set(analysisId, { atMs, receivedAtMs: wallMs, labels })
     else if (labels !== null) this.#show(labels)
   }
 
@@ -45,6 +48,15 @@ export class WithheldLabels {
       this.#withheld.delete(oldest.key)
       if (labels !== null) this.#show(labels)
     }
+  }
+
+  /** Others may see the labels of all submissions that were received by this time, Unix ms; null: of all. */
+  shownToMs(now: Instant): number | null {
+    if (this.#delayMs === 0) return null
+    this.release(now.monotonicMs)
+    let shownToMs = now.wallMs - this.#delayMs
+    for (const { value } of this.#withheld.entries()) shownToMs = Math.min(shownToMs, value.receivedAtMs - 1)
+    return shownToMs
   }
 
   /** When others may see the labels of a submission, Unix ms; null: they may now. @param submittedAtMs by the wall clock. */

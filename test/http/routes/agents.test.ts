@@ -77,15 +77,42 @@ describe('a key', () => {
     },
   )
 
-  it('can be rotated ten times a day, however many requests race', async () => {
-    const key = await server.client.register()
+  it('can be rotated ten times a day, each key once', async () => {
+    let key = await server.client.register()
     nowMs += 2 * DAY_MS
-    const answers = await Promise.all(Array.from({ length: 40 }, () => post('/api/v1/keys/rotate', {}, key)))
-    expect(answers.filter(({ status }) => status === 201)).toHaveLength(10)
-    const refused = answers.filter(({ status }) => status !== 201)
-    for (const answer of refused) expectProblem(answer, 'register_rate_limited')
-    expect(refused[0].headers.get('retry-after')).toBe('86400')
-    expect(refused[0].body).toMatchObject({ limit: 10, retryAfterMs: DAY_MS })
+    const keys = [key]
+    for (let count = 0; count < 10; count++) {
+      const answers = await Promise.all(Array.from({ length: 5 }, () => post('/api/v1/keys/rotate', {}, key)))
+      const [rotated, ...others] = answers.filter(({ status }) => status === 201)
+      expect(others).toEqual([])
+      for (const answer of answers) if (answer !== rotated) expectProblem(answer, 'key_not_allowed')
+      key = rotated?.body.data.key
+      keys.push(key)
+    }
+    const refused = await post('/api/v1/keys/rotate', {}, key)
+    expectProblem(refused, 'register_rate_limited')
+    expect(refused.headers.get('retry-after')).toBe('86400')
+    expect(refused.body).toMatchObject({ limit: 10, retryAfterMs: DAY_MS })
+    expect(new Set(keys).size).toBe(11)
+  })
+
+  it('that was rotated does not outlive it: it is not rotated again, uses no rotation, changes no profile', async () => {
+    const leaked = await server.client.register('Ada')
+    const { key } = (await post('/api/v1/keys/rotate', {}, leaked)).body.data
+    for (let run = 0; run < 2; run++) {
+      for (let count = 0; count < 11; count++) {
+        const refused = await post('/api/v1/keys/rotate', {}, leaked)
+        expectProblem(refused, 'key_not_allowed')
+        expect(refused.body.error).toMatch(/was rotated and ends at 20.*: use the key that replaced it/)
+      }
+      expectProblem(await post('/api/v1/agent/profile', { name: 'Mallory' }, leaked), 'key_not_allowed')
+      if (run === 0) server = await server.restart()
+    }
+    expect((await post('/api/v1/agent/profile', { website: 'https://example.org' }, key)).status).toBe(200)
+    expect((await get('/api/v1/agent/profile', leaked)).body.profile.name).toBe('Ada')
+    expect((await post('/api/v1/keys/rotate', {}, key)).status).toBe(201)
+    expect((await revoke(leaked)).status).toBe(200)
+    expectProblem(await get('/api/v1/xp', leaked), 'revoked_key')
   })
 
   it('needs a name of 1 to 64 characters', async () => {
