@@ -13,6 +13,7 @@ import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
 import { type Feeds, followsRecordedTime, prepareFeeds, provenanceOf } from './ingest/start-feeds.ts'
+import type { Feed } from './ingest/types.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { Metrics } from './lib/metrics/metrics.ts'
@@ -216,24 +217,22 @@ async function startParts(base: Base): Promise<App> {
   const submissionLog = createSubmissionLog(agents, market)
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
-  const recording = () => running.status()
-  const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
-  const clockReasons = () => running.clockReasons()
-  const health = new Health({
-    ...{ market, store, feeds, recording, clockReasons, pushIngest: config.feedKey !== '' },
-    ...cluster,
-  })
+  const health = healthOf(base, running, feeds, publisher)
   const limits = new ClientLimits(config, base.clock)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
-  addStateMetrics(metrics, health, feeds)
-  addStreamMetrics(metrics, broadcaster)
-  addLakeMetrics(metrics, base, downloads)
+  addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
   const node = config.role === 'writer' ? writerNode(running.runId) : singleNode()
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null })
-  const { downloadMsMax } = options
-  const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
+  const ofLake = {
+    dataDir: config.dataDir,
+    exporter,
+    downloads,
+    downloadMsMax: options.downloadMsMax,
+    queries,
+    store,
+  }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
@@ -272,6 +271,31 @@ async function startParts(base: Base): Promise<App> {
       return stopping
     },
   }
+}
+
+/** Of what is served: the state of the parts, streams, and the lake. */
+function addServedMetrics(
+  metrics: Metrics,
+  base: Base,
+  parts: { health: Health; feeds: readonly Feed[]; broadcaster: Broadcaster; downloads: LakeFileServer },
+): void {
+  addStateMetrics(metrics, parts.health, parts.feeds)
+  addStreamMetrics(metrics, parts.broadcaster)
+  addLakeMetrics(metrics, base, parts.downloads)
+}
+
+function healthOf(
+  { config, store }: Base,
+  running: RunningMarket,
+  feeds: readonly Feed[],
+  publisher: MarketPublisher | null,
+): Health {
+  const { market } = running
+  const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
+  const recording = () => running.status()
+  const clockReasons = () => running.clockReasons()
+  const pushIngest = config.feedKey !== ''
+  return new Health({ ...{ market, store, feeds, recording, clockReasons, pushIngest }, ...cluster })
 }
 
 /** The feeds of the configuration, or a lake that is replayed, on their way into the market. */

@@ -78,8 +78,9 @@ export class Cooldowns {
 
   /** Drops the starts that have expired, and those that are too many. */
   #dropEarliest(nowMs: number): void {
-    for (; this.#first < this.#starts.length; this.#first++) {
+    for (; ; this.#first++) {
       const start = this.#starts[this.#first]
+      if (start === undefined) break
       const isRunning = this.#remainingMs(start, nowMs) > 0
       if (isRunning && this.#starts.length - this.#first <= COOLDOWNS_MAX) break
       if (this.#end(start) && isRunning) this.#onForgotten()

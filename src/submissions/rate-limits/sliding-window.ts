@@ -20,7 +20,8 @@ export class SlidingWindow {
   add(key: string, atMs: number): void {
     const held = this.#timesByKey.get(key)
     // Copied only where the first has left the window: a start adds a million times.
-    const times = held !== undefined && held[0] > atMs - this.windowMs ? held : this.times(key, atMs)
+    const isWhole = held?.[0] !== undefined && held[0] > atMs - this.windowMs
+    const times = isWhole ? held : this.times(key, atMs)
     times.push(atMs)
     if (times.length > this.#eventsMax) times.shift()
     this.#timesByKey.delete(key)
