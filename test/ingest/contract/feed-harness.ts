@@ -405,8 +405,8 @@ const solana: Harness = {
   told: { events: true, states: true },
   isLight: true,
   keyOf: txOf,
-  async start({ sink, clock, log }) {
-    const node = await SolanaNode.start()
+  async start({ sink, clock, log, port = 0 }) {
+    const node = await SolanaNode.start(port)
     const source = new LiveSource(
       {
         ...{ rpcUrls: [`${node.url}/?api-key=${SECRET}`], socketUrls: [], pulseMsMax: 60_000 },
@@ -452,6 +452,7 @@ const solana: Harness = {
           node.handshake = null
         },
       },
+      port: node.port,
       connections: () => node.openConnections,
       close: () => node.close(),
     }
