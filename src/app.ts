@@ -194,9 +194,12 @@ async function startParts(base: Base): Promise<App> {
   const { agents, submissions } = createSubmissions(base, running, confirmed, onAccount, onEvaluated)
   const submissionLog = createSubmissionLog(agents, market)
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
-  const holds = (mint: string) => market.has(mint)
+  const fed = {
+    holds: (mint: string) => market.has(mint),
+    recordedPlaces: (feed: string) => running.recordedPlaces(feed),
+  }
   const sinkOf = (feed: string) => running.sinkOf(feed)
-  const sources = prepareFeeds(config, sinkOf, marketClock, log, openReplay, holds)
+  const sources = prepareFeeds(config, sinkOf, fed, marketClock, log, openReplay)
   const { feeds, push } = sources
   const recording = () => running.status()
   const pushIngest = config.feedKey !== ''

@@ -14,7 +14,7 @@ import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
 import type { ChainSource } from './solana/source.ts'
-import type { Feed, TimedSink } from './types.ts'
+import type { Feed, RecordedPlace, TimedSink } from './types.ts'
 
 const REPLAY_FEED = 'replay'
 /** Who reports the price of SOL that the configuration has. */
@@ -33,17 +33,21 @@ export interface Feeds {
   start(): Promise<void>
 }
 
-/**
- * @param openReplay what a replay of a lake plays; null: there is none
- * @param holds whether the market holds a token
- */
+/** What feeds ask of the market that they deliver to. */
+export interface FedMarket {
+  holds(mint: string): boolean
+  /** The latest trades that a feed of this name brought in the runs before, oldest first. */
+  recordedPlaces(feed: string): Promise<RecordedPlace[]>
+}
+
+/** @param openReplay what a replay of a lake plays; null: there is none */
 export function prepareFeeds(
   config: Config,
   sinkOf: SinkOf,
+  market: FedMarket,
   clock: Clock,
   log: Log,
   openReplay: (() => Promise<LakeReplayOptions>) | null = null,
-  holds: (mint: string) => boolean = () => false,
 ): Feeds {
   const feeds: Feed[] = []
   let pushed: EventSink = sinkOf(PUSH_FEED)
@@ -71,7 +75,7 @@ export function prepareFeeds(
       if (openReplay !== null) add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log))
       else
         for (const feed of config.feeds)
-          add(await startFeed(feed, config, sinkOf(feed), security, holds, clock, log))
+          add(await startFeed(feed, config, sinkOf(feed), security, market, clock, log))
       if (security !== null) pushed = security.watch(sinkOf(PUSH_FEED))
       push.begin()
     },
@@ -115,7 +119,7 @@ async function startFeed(
   config: Config,
   sink: EventSink,
   security: SecurityFeed | null,
-  holds: (mint: string) => boolean,
+  market: FedMarket,
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
@@ -132,7 +136,7 @@ async function startFeed(
       return startPumpPortal({ url, apiKey, random: Math.random }, security?.watch(sink) ?? sink, clock, log)
     }
     case 'solana':
-      return startConfiguredSolana(config, security?.watch(sink) ?? sink, holds, clock, log)
+      return startConfiguredSolana(config, security?.watch(sink) ?? sink, market, clock, log)
     case 'replay':
       return startConfiguredReplay(config, sink, clock, log)
     default:
@@ -164,7 +168,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 async function startConfiguredSolana(
   config: Config,
   sink: EventSink,
-  holds: (mint: string) => boolean,
+  market: FedMarket,
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
@@ -172,7 +176,10 @@ async function startConfiguredSolana(
   const { startSolana } = await import('./solana/solana.ts')
   const { solanaCommitment: commitment, solanaPools: pools } = config
   const source = await openChainSource(config, clock)
-  return startSolana({ source, commitment, pools, holds, random: Math.random }, sink, log)
+  // A tape begins with an empty market, whatever was recorded.
+  const recorded = source.hasEnd ? [] : await market.recordedPlaces('solana')
+  const holds = (mint: string) => market.holds(mint)
+  return startSolana({ source, commitment, pools, recorded, holds, random: Math.random }, sink, log)
 }
 
 async function openChainSource(config: Config, clock: Clock): Promise<ChainSource> {
