@@ -302,7 +302,11 @@ function healthOf(
 function feedsInto(running: RunningMarket, { config, clock, log, replayed }: Base): Feeds {
   const { market } = running
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
-  const marketSide = { holds: (mint: string) => market.has(mint), room: () => running.room() }
+  const marketSide = {
+    holds: (mint: string) => market.has(mint),
+    room: () => running.room(),
+    recordedPlaces: (feed: string) => running.recordedPlaces(feed),
+  }
   return prepareFeeds(config, (feed) => running.sinkOf(feed), clock, log, marketSide, openReplay)
 }
 

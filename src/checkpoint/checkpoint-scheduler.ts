@@ -27,6 +27,8 @@ export interface CheckpointSchedulerOptions extends RecordFolders {
   market: Pick<Market, 'save' | 'timeMs' | 'settings'>
   /** 0: no checkpoints while the server runs. */
   intervalMs: number
+  /** So many of the latest events stay in the journal, whoever has them. */
+  eventsKeptMin: number
   /** How far the lake has recorded events: all up to `eventNo`, and still those from `retainedFrom` on. */
   lakeProgress(): { eventNo: number; retainedFrom: number }
   /** The lake has every closed bar that ended by this market time, Unix ms. A restart emits later ones again. */
@@ -262,10 +264,11 @@ export class CheckpointScheduler {
   }
 
   async #removeSegments(): Promise<void> {
-    const { intervalMs, journal, lakeProgress, log } = this.#options
+    const { eventsKeptMin, intervalMs, journal, lakeProgress, log } = this.#options
     const { eventNo } = lakeProgress()
     // Without checkpoints a restart begins with an empty market, and the journal is only needed for the lake.
-    const through = intervalMs === 0 ? eventNo : Math.min(eventNo, this.#neededAfterEventNo)
+    const neededAfter = intervalMs === 0 ? eventNo : Math.min(eventNo, this.#neededAfterEventNo)
+    const through = Math.min(neededAfter, journal.lastEventNo - eventsKeptMin)
     try {
       await journal.removeThrough(through)
     } catch (error) {

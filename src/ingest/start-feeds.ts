@@ -14,7 +14,7 @@ import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
 import type { ChainSource } from './solana/source.ts'
-import type { Feed, Room, TimedSink } from './types.ts'
+import type { Feed, RecordedPlace, Room, TimedSink } from './types.ts'
 
 const REPLAY_FEED = 'replay'
 /** Who reports the price of SOL that the configuration has. */
@@ -29,6 +29,8 @@ export interface MarketSide {
   room: Room
   /** Whether the market holds a token. */
   holds: (mint: string) => boolean
+  /** The latest trades that a feed of this name brought in the runs before, oldest first. */
+  recordedPlaces: (feed: string) => Promise<RecordedPlace[]>
 }
 type FeedMarket = MarketSide & { sink: EventSink }
 
@@ -170,7 +172,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 
 async function startConfiguredSolana(
   config: Config,
-  { sink, holds }: FeedMarket,
+  { sink, holds, recordedPlaces }: FeedMarket,
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
@@ -178,7 +180,9 @@ async function startConfiguredSolana(
   const { startSolana } = await import('./solana/solana.ts')
   const { solanaCommitment: commitment, solanaPools: pools } = config
   const source = await openChainSource(config, clock)
-  return startSolana({ source, commitment, pools, holds, random: Math.random }, sink, log)
+  // A tape begins with an empty market, whatever was recorded.
+  const recorded = source.hasEnd ? [] : await recordedPlaces('solana')
+  return startSolana({ source, commitment, pools, recorded, holds, random: Math.random }, sink, log)
 }
 
 async function openChainSource(config: Config, clock: Clock): Promise<ChainSource> {

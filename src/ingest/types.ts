@@ -56,3 +56,9 @@ export interface FeedLog {
   warn(details: object, message: string): void
   error(details: object, message: string): void
 }
+
+/** What says which trade of the chain a recorded one is: its transaction, and its place among the events there. */
+export interface RecordedPlace {
+  tx: string
+  eventIndex: number
+}

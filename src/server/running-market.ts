@@ -15,7 +15,9 @@ import {
 } from '../checkpoint/restoration.ts'
 import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
 import type { Config } from '../config/settings.ts'
+import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
 import { followsRecordedTime } from '../ingest/start-feeds.ts'
+import type { RecordedPlace } from '../ingest/types.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
 import type { EventJournal, EventRange, JournalStats, LostInterval } from '../journal/types.ts'
@@ -34,6 +36,7 @@ import { checkpointFolder, journalFolder, journalMarkPath } from '../store/paths
 import type { Provenance, Store } from '../store/types.ts'
 import { clockReasons } from './clock-reasons.ts'
 import type { MarketPublisher } from './market-publisher.ts'
+import { readRecordedPlaces } from './recorded-places.ts'
 import { explainRecording, type Recording, recordingOf } from './recording-mode.ts'
 import type { ReplayedLake } from './replayed-lake.ts'
 
@@ -100,6 +103,26 @@ export class RunningMarket {
   /** Whether `begin` first has to apply recorded events again, which may take a while. */
   get hasRedo(): boolean {
     return this.#parts.restored !== null && this.#parts.restored.redone === null
+  }
+
+  /**
+   * The places on the chain of trades that a feed of this name has brought, oldest first, as far as the journal keeps them. Where it
+   * cannot be read there are none: what is told again may count twice then, which the log says.
+   */
+  async recordedPlaces(feed: string): Promise<RecordedPlace[]> {
+    const { deps, journal, restoreOptions } = this.#parts
+    if (journal === null) return []
+    const { journalFolder: folder, folderId } = restoreOptions
+    const afterEventNo = Math.max(0, journal.lastEventNo - TRANSACTIONS_SEEN_MAX)
+    try {
+      return await readRecordedPlaces(feed, { folder, folderId, afterEventNo })
+    } catch (error) {
+      deps.log.error(
+        { error: errorMessage(error) },
+        'recorded trades cannot be read: those that are told again may count twice',
+      )
+      return []
+    }
   }
 
   /** Where a feed of this name delivers its events. */
@@ -273,6 +296,8 @@ export class RunningMarket {
     const { journalFolder, checkpointFolder, folderId } = restoreOptions
     return new CheckpointScheduler({
       ...{ journal, market: this.market, journalFolder, checkpointFolder, folderId, clock, log },
+      // What a feed from the chain may be told again after a restart.
+      eventsKeptMin: config.feeds.includes('solana') ? TRANSACTIONS_SEEN_MAX : 0,
       intervalMs: recording.hasCheckpoints ? config.checkpointIntervalMs : 0,
       lakeProgress: () => store.events.progress,
       barsInLakeToMs: () =>

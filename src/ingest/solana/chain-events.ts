@@ -96,7 +96,7 @@ export class ChainEvents {
     switch (event.name) {
       case 'CreateEvent':
         this.#mints.setDecimals(event.text('mint') ?? '', CURVE_TOKEN_DECIMALS)
-        addStep(translateCreate(event, ts))
+        addStep(this.#createStep(translateCreate(event, ts)))
         break
       case 'TradeEvent':
         addStep(translateTrade(event, place, ts, this.#quoteDecimals(event)))
@@ -117,6 +117,12 @@ export class ChainEvents {
       default:
         this.#takeSwap(event, place, ts, monotonicMs)
     }
+  }
+
+  /** A token of a run before that is told again: its curve is no longer as it began. */
+  #createStep(step: CurveStep): CurveStep {
+    const isRestored = !this.order.knows(step.mint) && this.#options.holds(step.mint)
+    return isRestored ? { ...step, after: null } : step
   }
 
   /** Of a quote that is no known one, its mint's account says it; until then amounts are not known. */

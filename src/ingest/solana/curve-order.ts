@@ -82,8 +82,15 @@ export class CurveOrder {
     return before === null || state === undefined || state === stateKey(before)
   }
 
+  /** Whether the present reserves of a curve are known. */
+  knows(mint: string): boolean {
+    return this.#states.has(mint)
+  }
+
   #take(step: CurveStep): void {
-    if (step.after !== null) this.#states.set(step.mint, stateKey(step.after))
+    // What trades nothing may be told again after a restart, when the curve has long gone on: it begins no order.
+    const isTold = step.events.length > 0 || this.#states.has(step.mint)
+    if (step.after !== null && isTold) this.#states.set(step.mint, stateKey(step.after))
     this.#deliver(step)
   }
 

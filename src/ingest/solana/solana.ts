@@ -17,7 +17,7 @@ import { LogThrottle } from '../log-throttle.ts'
 import { backoffMs } from '../pumpportal/pumpportal.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
-import type { Feed, FeedLog, FeedStatus } from '../types.ts'
+import type { Feed, FeedLog, FeedStatus, RecordedPlace } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
@@ -36,6 +36,8 @@ export const SOLANA_FEED = 'solana'
 export interface SolanaOptions extends ChainEventsOptions {
   source: ChainSource
   commitment: Commitment
+  /** Trades that the runs before have recorded, oldest first: told again they do not count. */
+  recorded?: Iterable<RecordedPlace>
   reconnectMsMin?: number
   reconnectMsMax?: number
   /** Uniform in [0, 1), for the jitter. */
@@ -83,7 +85,7 @@ class Solana implements Feed {
   readonly #faults: SinkFaults
   readonly #link: SourceLink
   readonly #priced: UnpricedTrades
-  readonly #seen = new SeenTransactions()
+  readonly #seen: SeenTransactions
   readonly #prices = new SolPrices()
   readonly #accounts: Accounts
   readonly #fetcher: TransactionFetcher
@@ -100,6 +102,7 @@ class Solana implements Feed {
     this.#clock = source.clock
     this.#log = log
     this.#state = new FeedState(this.#clock)
+    this.#seen = new SeenTransactions(options.recorded)
     this.#counters = new EventCounters(SOLANA_FEED, sink, this.#clock, log)
     this.#faults = new SinkFaults(SOLANA_FEED, this.#counters, this.#clock, log)
     this.#link = new SourceLink(SOLANA_FEED, sink, this.#faults)

@@ -1,22 +1,37 @@
 // Which events of a transaction are new: notifications may be repeated, come from both subscriptions, or end early.
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import type { RecordedPlace } from '../types.ts'
 import { wait } from '../wait.ts'
 import { FETCH_ATTEMPTS_MAX, FETCH_RETRY_MS, FETCHES_WAITING_MAX, TRANSACTIONS_SEEN_MAX } from './limits.ts'
 import type { Rpc } from './rpc.ts'
 import { eventsInInstructions, type RawEvent, readTransaction } from './transaction-events.ts'
 
-/** How many events of a transaction were taken: they are taken in their order, so the number says which. */
+/** Which events of a transaction were taken. */
 export class SeenTransactions {
   duplicates = 0
+  /** Of the runs before: the trades that are recorded. Others may have waited for their predecessor, and are new. */
+  readonly #recorded = new BoundedMap<string, number[]>({ entriesMax: TRANSACTIONS_SEEN_MAX })
   readonly #fetched = new BoundedMap<string, true>({ entriesMax: TRANSACTIONS_SEEN_MAX })
+  /** Of this run how many: they are taken in their order, so the number says which. */
   readonly #taken = new BoundedMap<string, number>({ entriesMax: TRANSACTIONS_SEEN_MAX })
+
+  /** @param recorded what the runs before have recorded, oldest first */
+  constructor(recorded: Iterable<RecordedPlace> = []) {
+    for (const { tx, eventIndex } of recorded) {
+      const indexes = this.#recorded.get(tx)
+      if (indexes === undefined) this.#recorded.set(tx, [eventIndex])
+      else indexes.push(eventIndex)
+    }
+  }
 
   /** The events that were not taken before. They count as taken. */
   take(signature: string, events: readonly RawEvent[]): readonly RawEvent[] {
-    const taken = this.#taken.renew(signature)
-    if (taken !== undefined) this.duplicates += Math.min(taken, events.length)
-    this.#taken.set(signature, Math.max(taken ?? 0, events.length))
-    return events.slice(taken ?? 0)
+    const taken = this.#taken.renew(signature) ?? 0
+    const recorded = this.#recorded.get(signature)
+    const fresh = events.slice(taken).filter(({ index }) => !recorded?.includes(index))
+    this.duplicates += events.length - fresh.length
+    this.#taken.set(signature, Math.max(taken, events.length))
+    return fresh
   }
 
   /** Whether the rest of a transaction with a truncated log has been asked for. */

@@ -1,0 +1,28 @@
+// Which trades of the chain are recorded already, so that a feed does not bring one again after a restart.
+import type { RecordedPlace } from '../ingest/types.ts'
+import { readJournal } from '../journal/reader.ts'
+
+export interface RecordedPlacesOptions {
+  folder: string
+  folderId: string
+  afterEventNo: number
+}
+
+/** The trades of a feed in the journal that say where they stand on the chain, oldest first. */
+export async function readRecordedPlaces(
+  feed: string,
+  { folder, folderId, afterEventNo }: RecordedPlacesOptions,
+): Promise<RecordedPlace[]> {
+  const places: RecordedPlace[] = []
+  // What is damaged was told when the market was restored.
+  for await (const { trades } of readJournal(folder, afterEventNo, { folderId })) {
+    const { quotes } = trades
+    if (quotes === null) continue
+    for (let at = 0; at < trades.count; at++) {
+      const [tx, eventIndex] = [trades.tx[at], quotes.eventIndex[at]]
+      if (trades.feed[at] === feed && tx != null && eventIndex !== undefined && !Number.isNaN(eventIndex))
+        places.push({ tx, eventIndex })
+    }
+  }
+  return places
+}

@@ -1,0 +1,114 @@
+// Notifications that are repeated after a restart: a trade that was applied before is not applied again.
+import { rmSync } from 'node:fs'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { SeenTransactions } from '../../../src/ingest/solana/transactions.ts'
+import { lakeGlob, readSql } from '../../store/support.ts'
+import type { TestTransaction } from '../../support/chain/transaction.ts'
+import { ChainWorld, SOL, USDC } from '../../support/chain/world.ts'
+import { type Client, openTestServer, spawnServer } from '../../support/test-server.ts'
+import { SolanaNode } from '../../support/upstreams/solana-node.ts'
+
+const soon = { interval: 10, timeout: 20_000 }
+let node: SolanaNode
+let world: ChainWorld
+let told: TestTransaction[]
+
+beforeEach(async () => {
+  node = await SolanaNode.start()
+  node.setSolPrice(150, Date.now())
+  world = new ChainWorld(11, { startMs: Date.now() })
+  told = [world.launch(SOL, false), world.launch(USDC, true)]
+})
+afterEach(() => node.close())
+
+const settings = () => ({ feed: 'solana', 'solana-rpc': node.url, 'solana-rps': '1000' })
+const health = async (client: Client) => (await client.get('/health')).body
+const connected = (client: Client) =>
+  expect.poll(async () => (await health(client)).feeds[0].isConnected, soon).toBe(true)
+const expectTrades = (client: Client) =>
+  expect.poll(async () => (await health(client)).market.trades, soon).toBe(world.ledger.length)
+
+/** Tells all that was told before once more, and so many new transactions. */
+function tell(count: number): void {
+  for (let step = 0; step < count; step++) told.push(world.step())
+  for (const [address, account] of world.accounts) node.accounts.set(address, account)
+  for (const transaction of told) node.confirm(transaction)
+}
+
+async function expectLake(dataDir: string): Promise<void> {
+  const rows = await readSql(`SELECT tx, event_index FROM ${lakeGlob(dataDir, 'trades')}`)
+  const places = rows.map(({ tx, event_index }) => `${tx}:${event_index}`).sort()
+  expect(places).toEqual(world.ledger.map(({ signature, eventIndex }) => `${signature}:${eventIndex}`).sort())
+}
+
+/** Trades of tokens, and what the feed has skipped, in the present run. */
+const counted = async (client: Client, mint: string) =>
+  (await client.get(`/api/v1/datapoint?mint=${mint}`)).body.data.tradeCount
+
+it('after stops, with checkpoints, each trade counts once in the market and in the lake', async () => {
+  let server = await openTestServer(settings())
+  try {
+    await connected(server.client)
+    tell(60)
+    await expectTrades(server.client)
+    // The checkpoints of three runs leave nothing that a restart needs of the first run's journal.
+    for (let run = 0; run < 3; run++) {
+      await server.store.events.flush()
+      await server.checkpoint()
+      server = await server.restart()
+      await connected(server.client)
+      tell(10)
+      await expectTrades(server.client)
+      const [feed] = (await health(server.client)).feeds
+      expect(feed).toMatchObject({ curves: { waiting: 0, unproven: 0 } })
+      expect(feed.duplicates).toBeGreaterThan(60)
+    }
+    for (const { mint } of world.tokens)
+      expect(await counted(server.client, mint)).toBe(
+        world.ledger.filter((trade) => trade.mint === mint).length,
+      )
+    await server.store.events.flush()
+    await expectLake(server.dataDir)
+  } finally {
+    await server.remove()
+  }
+})
+
+it('after a kill -9 too', async () => {
+  const killed = await spawnServer(settings())
+  const { dataDir } = killed
+  try {
+    await connected(killed.client)
+    tell(40)
+    await expectTrades(killed.client)
+    await killed.kill()
+    const server = await openTestServer(settings(), {}, dataDir)
+    try {
+      await connected(server.client)
+      tell(20)
+      await expectTrades(server.client)
+      await server.store.events.flush()
+      await expectLake(dataDir)
+    } finally {
+      await server.stop()
+    }
+  } finally {
+    await killed.kill()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
+
+it('a recorded trade is known by its place: others of its transaction are new', () => {
+  const seen = new SeenTransactions([
+    { tx: 'a', eventIndex: 1 },
+    { tx: 'a', eventIndex: 3 },
+  ])
+  const events = [0, 1, 2, 3].map((index) => ({ program: '', index, bytes: new Uint8Array() }))
+  const indexes = (signature: string, count: number) =>
+    seen.take(signature, events.slice(0, count)).map(({ index }) => index)
+  expect(indexes('a', 2)).toEqual([0])
+  expect(indexes('a', 4)).toEqual([2])
+  expect(indexes('a', 4)).toEqual([])
+  expect(indexes('b', 2)).toEqual([0, 1])
+  expect(seen.duplicates).toBe(1 + 3 + 4)
+})
