@@ -226,14 +226,17 @@ it('the root of src holds the program and its wiring only', () => {
   expect(found.map(({ name }) => name).toSorted()).toEqual(ROOT_FILES)
 })
 
-it.each(['src', 'test', 'bench'])('no folder of %s holds more than twenty-four files and its README', (top) => {
-  const counts = new Map<string, number>()
-  for (const entry of readdirSync(join(ROOT, top), { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || entry.name === 'README.md') continue
-    counts.set(entry.parentPath, (counts.get(entry.parentPath) ?? 0) + 1)
-  }
-  expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([])
-})
+it.each(['src', 'test', 'bench'])(
+  'no folder of %s holds more than twenty-four files and its README',
+  (top) => {
+    const counts = new Map<string, number>()
+    for (const entry of readdirSync(join(ROOT, top), { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile() || entry.name === 'README.md') continue
+      counts.set(entry.parentPath, (counts.get(entry.parentPath) ?? 0) + 1)
+    }
+    expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([])
+  },
+)
 
 it('a file of drills is named so, and tagged so', () => {
   const names = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })

@@ -44,8 +44,9 @@ const FIGURES = [
   'mintlake_state_database_bytes',
   'mintlake_streams',
   'mintlake_streams_stalled',
+  'mintlake_submissions_forgotten_total',
 ]
-const LABELS = ['code', 'feed', 'le', 'outcome', 'route', 'status', 'table']
+const LABELS = ['code', 'feed', 'kind', 'le', 'outcome', 'route', 'status', 'table']
 
 let server: TestServer
 let text: string

@@ -331,16 +331,18 @@ describe('a query that runs long', () => {
   })
 
   it('takes a place of its key, however the key is written', async () => {
+    const own = await openTestServer()
+    const key = await makeResearcher(own, 'other')
     const spellings: Record<string, string>[] = [
-      { Authorization: `Bearer ${researcher}` },
-      { Authorization: `bearer ${researcher}` },
-      { Authorization: `BEARER   ${researcher}` },
-      { Authorization: `bEaReR\t${researcher}` },
-      { 'X-API-Key': researcher },
+      { Authorization: `Bearer ${key}` },
+      { Authorization: `bearer ${key}` },
+      { Authorization: `BEARER   ${key}` },
+      { Authorization: `bEaReR\t${key}` },
+      { 'X-API-Key': key },
     ]
     const abort = new AbortController()
     const post = (sql: string, headers: Record<string, string>) =>
-      fetch(`${server.url}${PATH}`, {
+      fetch(`${own.url}${PATH}`, {
         method: 'POST',
         headers: { ...headers, 'Content-Type': 'application/json' },
         body: JSON.stringify({ sql }),
@@ -349,11 +351,12 @@ describe('a query that runs long', () => {
     const begun = Array.from({ length: QUERIES_PER_KEY_MAX }, (_, at) =>
       post(ENDLESS, spellings[at % spellings.length]).catch(() => null),
     )
-    await until(() => server.queries.running + server.queries.waiting === QUERIES_PER_KEY_MAX)
+    await until(() => own.queries.running + own.queries.waiting === QUERIES_PER_KEY_MAX)
     for (const headers of spellings) expect((await post('SELECT 1', headers)).status).toBe(503)
     abort.abort()
     await Promise.all(begun)
-    await expectTidy()
+    await expectTidy(own)
+    await own.remove()
   })
 
   it('that waits too long for its place is refused', async () => {
