@@ -18,8 +18,8 @@ const QUIET_MS = 100
 const LINGER_MS_MAX = 1_000
 /** How long a server that stops brings rows to the lake before it stops taking requests. */
 const FLUSH_MS_MAX = 5_000
-/** How long the recorder may take to write the last market data; a disk that hangs must not hold up the end. */
-const RECORDER_STOP_MS_MAX = 4_000
+/** How long the last market data and the time may take to be written; a disk that hangs must not hold up the end. */
+const LAST_WRITES_MS_MAX = 4_000
 
 export interface RunningParts {
   health: Health
@@ -98,11 +98,10 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   await parts.publisher?.stopServing()
   await closeHttp(parts, () => [exporter.close(), queries.close()])
   await Promise.race([
-    recorder.stop().then(() => positions.close()),
-    sleep(RECORDER_STOP_MS_MAX, undefined, { ref: false }),
+    Promise.all([recorder.stop().then(() => positions.close()), parts.clockFile.close()]),
+    sleep(LAST_WRITES_MS_MAX, undefined, { ref: false }),
   ])
   await running.stop()
-  await parts.clockFile.close()
   await store.close()
   await running.leaveBus()
 }

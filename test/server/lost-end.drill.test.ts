@@ -108,7 +108,7 @@ describe('of the log', () => {
     expect(verified.out + verified.err).toMatch(/the commits \d+ to \d+ are lost/)
     const started = await startAgain(folder)
     expect(started).toMatchObject({ status: 'degraded', found: 404 })
-    expect(started.reasons).toMatch(/damage was found in the log/)
+    expect(started.reasons).toMatch(/the log is damaged: .*the commits \d+ to \d+ are lost/)
     expect(started.lines).toMatch(/the log is damaged/)
   })
 })

@@ -74,12 +74,13 @@ test('a server with its state at every bound starts, is killed, starts again, an
   const dataDir = join(folder, 'data')
   server = await spawnServer(SETTINGS, dataDir)
   const key = await server.client.register()
+  await server.terminate()
+  await fill(dataDir, Date.now() - 60_000)
+  server = await spawnServer(SETTINGS, dataDir)
   const mint = await seedToken(server.client, Date.now())
   const first = await submit(server.client, key, submission(mint), { 'Idempotency-Key': 'first' })
   expect(first.status, first.text).toBe(201)
   await server.terminate()
-  const filledAtMs = Date.now() - 60_000
-  await fill(dataDir, filledAtMs)
 
   const expectRemembered = async (running: ServerProcess) => {
     const again = await submit(running.client, key, submission(mint), { 'Idempotency-Key': 'first' })
@@ -113,7 +114,7 @@ test('a server with its state at every bound starts, is killed, starts again, an
   const backup = await runCommand(['backup', '--data-dir', dataDir, '--out', join(folder, 'backup')])
   expect(backup, backup.err).toMatchObject({ code: 0, out: expect.stringMatching(/every file verified\n$/) })
 
-  // Everything is still there, but for the oldest entry of the tables that the second submission has added to.
+  // Everything is still there, but for the oldest entries of the tables that the two submissions have added to.
   const store = await openTestStore(dataDir, { clock: clockOf(() => Date.now()) })
   const { cooldowns, idempotency, recentLabels, strikes } = store.recovered
   expect([cooldowns, idempotency, recentLabels, strikes].map(({ length }) => length)).toEqual([

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { DAY_MS, HOUR_MS } from '../../../src/lib/time.ts'
-import { STATE_AGE_MS_MAX } from '../../../src/store/limits.ts'
+import { AGING_COMMITS_MIN, STATE_AGE_MS_MAX } from '../../../src/store/limits.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { clockOf } from '../../support/clock.ts'
 import { runCommand } from '../../support/terminal.ts'
@@ -47,11 +47,16 @@ test('backup and lake repair of a stopped folder neither show withheld labels no
     expect(store.recovered).toMatchObject(WITHHELD)
     await store.close()
   }
-  const later = await open(HOUR_MS, nowMs + 2 * HOUR_MS)
-  await later.commit(submission('an_2', { mint: 'mint-2', submitted_at: nowMs + 2 * HOUR_MS }))
-  await later.flushLake()
-  await later.close()
-  const store = await open(HOUR_MS, nowMs + 2 * HOUR_MS)
+  // One commit lets a part of the delay pass at most.
+  let laterMs = nowMs
+  for (let commits = 0; commits <= AGING_COMMITS_MIN; commits++) {
+    laterMs += HOUR_MS / AGING_COMMITS_MIN
+    const later = await open(HOUR_MS, laterMs)
+    await later.commit(submission(`an_later_${commits}`, { mint: 'mint-2', submitted_at: laterMs }))
+    await later.flushLake()
+    await later.close()
+  }
+  const store = await open(HOUR_MS, laterMs)
   expect(store.recovered.coverage).toContainEqual(expect.objectContaining(SHOWN.coverage[0]))
   await store.close()
 })
