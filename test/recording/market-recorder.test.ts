@@ -122,12 +122,13 @@ test('a server whose lake lacks bars that the engine has closed says so in /heal
   expect((await client.get('/health')).body.reasons).toEqual([])
   // As the count of an engine of whose bars five were lost on their way.
   store.bars.compareWith(() => [0, 0, 0, 5, 0, 0, 0, 0, 0])
-  await store.flushLake()
-  await expect
-    .poll(async () => (await client.get('/health')).body, { timeout: 10_000 })
-    .toMatchObject({
-      status: 'degraded',
-      reasons: ['closed bars of this run are missing in the lake: 5 of 1m'],
-    })
+  const healthAfterFlush = async () => {
+    await store.flushLake()
+    return (await client.get('/health')).body
+  }
+  await expect.poll(healthAfterFlush, { timeout: 10_000 }).toMatchObject({
+    status: 'degraded',
+    reasons: ['closed bars of this run are missing in the lake: 5 of 1m'],
+  })
   expect((await client.get('/metrics')).text).toContain('\nmintlake_lake_bars_missing 5\n')
 })
