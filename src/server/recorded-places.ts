@@ -20,7 +20,7 @@ export async function readRecordedPlaces(
     if (quotes === null) continue
     for (let at = 0; at < trades.count; at++) {
       const [tx, eventIndex] = [trades.tx[at], quotes.eventIndex[at]]
-      if (trades.feed[at] === feed && tx !== null && !Number.isNaN(eventIndex))
+      if (trades.feed[at] === feed && tx != null && eventIndex !== undefined && !Number.isNaN(eventIndex))
         places.push({ tx, eventIndex })
     }
   }
