@@ -1,3 +1,4 @@
+// @module-tag drill
 // Notifications that are repeated after a restart: a trade that was applied before is not applied again.
 import { rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it } from 'vitest'
