@@ -42,9 +42,11 @@ function tradesByToken({ world, solUsd }: MarketTape): Map<string, { trade: Ledg
   return byToken
 }
 
+type LedgerBar = Omit<Bar, 'closed'>
+
 /** Bars as the definition has them. */
-function barsOf(trades: readonly { trade: LedgerTrade; usd: number }[], lengthMs: number): Bar[] {
-  const bars = new Map<number, Bar>()
+function barsOf(trades: readonly { trade: LedgerTrade; usd: number }[], lengthMs: number): LedgerBar[] {
+  const bars = new Map<number, LedgerBar>()
   for (const { trade, usd } of trades) {
     if (Number.isNaN(usd)) continue
     const t = Math.floor(trade.ts / lengthMs) * lengthMs
@@ -62,7 +64,7 @@ function barsOf(trades: readonly { trade: LedgerTrade; usd: number }[], lengthMs
   return [...bars.values()].sort((a, b) => a.t - b.t)
 }
 
-const isSameBar = (bar: Bar | undefined, told: Bar): boolean =>
+const isSameBar = (bar: Bar | undefined, told: LedgerBar): boolean =>
   bar !== undefined &&
   bar.t === told.t &&
   bar.n === told.n &&
@@ -182,7 +184,7 @@ describe('the market of a tape', () => {
 
   it('knows of each token what its launch said, and whether it has graduated', () => {
     for (const { mint, isMayhem, supply, pool, quoteMint } of tape.world.tokens) {
-      const shown = JSON.parse(market.datapointJson(mint)!.json)
+      const shown = JSON.parse(`${market.datapointJson(mint)!.json}`)
       expect(shown).toMatchObject({ isMayhem, quoteMint, totalSupply: Number(supply) / 1e6 })
       expect(shown.bondingComplete).toBe(pool !== null)
       if (quoteMint === OTHER_QUOTE) expect(shown).toMatchObject({ priceUsd: null, marketCap: null })
