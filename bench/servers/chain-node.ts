@@ -1,5 +1,5 @@
 // node bench/servers/chain-node.ts RATE SECONDS FILE: an RPC node that tells a seeded market to whom subscribes to both programs, at a
-// steady rate. Prints its port; at the end it writes to the file when each transaction was told, and prints how many events they had.
+// steady rate. Prints its port, `warm` when half is told, and at the end how many events it had; FILE says when each transaction was told.
 import { writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ChainWorld } from '../../test/support/chain/world.ts'
@@ -25,8 +25,13 @@ await sleep(200)
 const toldAtMs: Record<string, number> = {}
 const beganMs = wallMs()
 let slotMs = beganMs
+let isWarm = false
 for (let told = 0; told < transactions.length; await sleep(TICK_MS)) {
   const nowMs = wallMs()
+  if (!isWarm && told >= transactions.length / 2) {
+    isWarm = true
+    console.log('warm')
+  }
   for (; told < Math.min(transactions.length, ((nowMs - beganMs) * rate) / 1_000); told++) {
     toldAtMs[transactions[told].signature] = wallMs()
     node.confirm(transactions[told])

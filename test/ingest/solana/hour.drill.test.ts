@@ -1,7 +1,7 @@
 // @module-tag drill
 // A market of the chain on a tape, with all that endpoints do to their readers, played through the real feed into the real engine:
 // every trade and every bar is compared with the ledger of the world that made it. MINTLAKE_TEST_CHAIN_MINUTES=60 plays the hour of
-// 10 000 tokens and 500 transactions a second (NODE_OPTIONS=--max-old-space-size=12000).
+// 10 000 tokens and 500 transactions a second.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
