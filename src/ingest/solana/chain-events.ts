@@ -66,7 +66,7 @@ export class ChainEvents {
     this.#options = options
     this.#handlers = handlers
     this.pools = new Pools(accounts, mints, (mint) => options.pools === 'all' || options.holds(mint))
-    this.order = new CurveOrder((step) => this.#applyStep(step))
+    this.order = new CurveOrder((step) => this.#applyStep(step), { isKnown: options.holds })
   }
 
   /** @param nowMs of the wall clock @param monotonicMs of the other */

@@ -13,6 +13,8 @@ interface WaitingStep {
 export interface CurveOrderOptions {
   waitMsMax?: number
   waitingMax?: number
+  /** Whether a token is older than what is seen here. The first trade of another one waits for its launch. */
+  isKnown?: (mint: string) => boolean
 }
 
 const comesAfterCurve = ({ before, after }: CurveStep): boolean => before === null && after === null
@@ -24,7 +26,7 @@ const stateKey = ({ quote, tokens }: CurveState): string => `${quote}:${tokens}`
  * then goes on: the predecessor may be lost.
  */
 export class CurveOrder {
-  /** Steps that went on without their predecessor. */
+  /** Steps that went on without their predecessor, on curves that were known. */
   unproven = 0
   #waitingCount = 0
   /** The reserves after the latest delivered step, by mint. */
@@ -34,11 +36,13 @@ export class CurveOrder {
   readonly #deliver: (step: CurveStep) => void
   readonly #waitMsMax: number
   readonly #waitingMax: number
+  readonly #isKnown: (mint: string) => boolean
 
   constructor(deliver: (step: CurveStep) => void, options: CurveOrderOptions = {}) {
     this.#deliver = deliver
     this.#waitMsMax = options.waitMsMax ?? PREDECESSOR_MS_MAX
     this.#waitingMax = options.waitingMax ?? PREDECESSORS_WAITING_MAX
+    this.#isKnown = options.isKnown ?? (() => true)
   }
 
   get waiting(): number {
@@ -78,8 +82,9 @@ export class CurveOrder {
 
   /** Whether the step is the next of its curve, as far as that is known. */
   #follows({ mint, before }: CurveStep): boolean {
+    if (before === null) return true
     const state = this.#states.get(mint)
-    return before === null || state === undefined || state === stateKey(before)
+    return state === undefined ? this.#isKnown(mint) : state === stateKey(before)
   }
 
   /** Whether the present reserves of a curve are known. */
@@ -121,7 +126,8 @@ export class CurveOrder {
     const chosen = earliest.find(isFirst) ?? earliest[0] ?? steps[0]
     const [{ step }] = steps.splice(steps.indexOf(chosen), 1)
     this.#waitingCount--
-    this.unproven++
+    // Of a curve that nothing was known of, nothing is missing.
+    if (this.#states.has(mint)) this.unproven++
     if (steps.length === 0) this.#waiting.delete(mint)
     this.#take(step)
     this.#takeFollowers(mint)

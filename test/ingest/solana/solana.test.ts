@@ -322,6 +322,17 @@ describe('events', () => {
     expect(trades().at(-1)?.tx).toBe(after.signature)
   })
 
+  it('that overtake their launch come after it', async () => {
+    const feed = await connected()
+    const launch = world.launch(SOL)
+    const [token] = world.tokens
+    const [first, second] = [world.trade(token), world.trade(token)]
+    tell(second, first, launch)
+    await expectLedger()
+    expect(sink.data.filter((event) => 'mint' in event)[0]).toMatchObject({ type: 'token', mint: token.mint })
+    expect(feed.describe().curves).toEqual({ waiting: 0, unproven: 0 })
+  })
+
   it('of a mayhem token whose reserves are set anew stay in order', async () => {
     const feed = await connected()
     tell(world.launch(SOL, true))

@@ -20,6 +20,14 @@ function text(value: string): Buffer {
   return Buffer.concat([integer(bytes.length, 4), bytes])
 }
 
+/** Addresses are few, and base58 is slow. */
+const KEYS = new Map<string, Buffer>()
+function keyBytes(address: string): Buffer {
+  const known = KEYS.get(address) ?? Buffer.from(base58.decode(address))
+  KEYS.set(address, known)
+  return known
+}
+
 const WRITERS: Readonly<Record<FieldType, (value: FieldValue) => Buffer>> = {
   u8: (value) => integer(value, 1),
   u16: (value) => integer(value, 2),
@@ -27,7 +35,7 @@ const WRITERS: Readonly<Record<FieldType, (value: FieldValue) => Buffer>> = {
   i64: (value) => integer(value, 8),
   i128: (value) => integer(value, 16),
   bool: (value) => integer(Number(value), 1),
-  pubkey: (value) => Buffer.from(base58.decode(`${value}`)),
+  pubkey: (value) => keyBytes(`${value}`),
   string: (value) => text(`${value}`),
   shares: () => integer(0, 4),
 }
@@ -78,11 +86,16 @@ export function orcaAccount(usd: number): Buffer {
 }
 
 export function poolAccount(baseMint: string, quoteMint: string): Buffer {
-  const key = (address: string) => Buffer.from(base58.decode(address))
   return Buffer.concat([
     Buffer.from('f19a6d0411b16dbc', 'hex'),
-    ...[integer(255, 1), integer(0, 2), key(ZERO_ADDRESS), key(baseMint), key(quoteMint)],
-    ...[key(ZERO_ADDRESS), key(ZERO_ADDRESS), key(ZERO_ADDRESS), integer(1, 8), key(ZERO_ADDRESS)],
+    ...[integer(255, 1), integer(0, 2), keyBytes(ZERO_ADDRESS), keyBytes(baseMint), keyBytes(quoteMint)],
+    ...[
+      keyBytes(ZERO_ADDRESS),
+      keyBytes(ZERO_ADDRESS),
+      keyBytes(ZERO_ADDRESS),
+      integer(1, 8),
+      keyBytes(ZERO_ADDRESS),
+    ],
   ])
 }
 

@@ -3,6 +3,7 @@
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { encodeEvent, type FieldValue, mintAccount, poolAccount, ZERO_ADDRESS } from './encode.ts'
 import {
+  signatureOf,
   type TestEvent,
   type TestTransaction,
   type TransactionOptions,
@@ -33,7 +34,7 @@ export interface LedgerTrade {
   wallet: string
 }
 
-interface Token {
+export interface Token {
   mint: string
   quoteMint: string
   quoteDecimals: number
@@ -43,7 +44,7 @@ interface Token {
   vTokens: bigint
   realQuote: bigint
   realTokens: bigint
-  pool: { address: string; base: bigint; quote: bigint; isInverted: boolean } | null
+  pool: Pool | null
 }
 
 /** Uniform in [0, 1), the same for the same seed (mulberry32). */
@@ -62,9 +63,22 @@ export interface WorldOptions {
   slot?: number
   /** How likely a step is of each kind, in parts of all: the rest are trades. */
   launches?: number
+  /** How likely a transaction's log is truncated. */
+  truncated?: number
+}
+
+export interface Pool {
+  address: string
+  base: bigint
+  quote: bigint
 }
 
 const INITIAL = { vTokens: 1_073_000_000_000_000n, realTokens: 793_100_000_000_000n }
+
+/** With fewer tokens left a curve counts as sold out. */
+const LAST_TOKENS = 20_000_000_000_000n
+/** Events of the newest programs are longer than any layout that is known. */
+const UNKNOWN_BYTES = Buffer.alloc(8, 7)
 
 export class ChainWorld {
   readonly tokens: Token[] = []
@@ -74,13 +88,18 @@ export class ChainWorld {
   slot: number
   #count = 0
   readonly #launches: number
+  readonly #truncated: number
   readonly random: () => number
 
-  constructor(seed: number, { startMs, slot = 300_000_000, launches = 0.02 }: WorldOptions) {
+  constructor(
+    seed: number,
+    { startMs, slot = 300_000_000, launches = 0.02, truncated = 0.02 }: WorldOptions,
+  ) {
     this.random = randomOf(seed)
     this.nowMs = startMs
     this.slot = slot
     this.#launches = launches
+    this.#truncated = truncated
     this.accounts.set(OTHER_QUOTE, { owner: TOKEN_PROGRAM, data: mintAccount(10n ** 18n, 9) })
   }
 
@@ -92,8 +111,12 @@ export class ChainWorld {
   /** What happens next: a launch, or a trade of a token. Popular tokens are traded more. */
   step(): TestTransaction {
     if (this.tokens.length === 0 || this.random() < this.#launches) return this.launch()
-    const at = Math.floor(this.tokens.length * this.random() ** 2)
-    return this.trade(this.tokens[at])
+    return this.trade(this.pick())
+  }
+
+  /** A token; the older ones are the popular ones. */
+  pick(): Token {
+    return this.tokens[Math.floor(this.tokens.length * this.random() ** 2)]
   }
 
   launch(quoteMint = this.#pickQuote(), isMayhem = this.random() < 0.1): TestTransaction {
@@ -137,10 +160,34 @@ export class ChainWorld {
   trade(token: Token): TestTransaction {
     if (token.pool !== null) return this.#swap(token, token.pool)
     const name = this.#name('trade')
-    const canSell = token.realQuote > 10n ** 6n
-    const event = this.#curveTrade(token, !canSell || this.random() < 0.6, name, 0)
-    const isSoldOut = token.realTokens < 20_000_000_000_000n
+    const event = this.#curveTrade(token, this.random() < 0.6, name, 0)
+    const isSoldOut = token.realTokens < LAST_TOKENS
     return isSoldOut ? this.#graduate(token, name, event) : this.#transaction(name, [event])
+  }
+
+  /** Trades on several curves in one transaction, as routers and bots make them. */
+  bundle(tokens: readonly Token[]): TestTransaction {
+    const name = this.#name('bundle')
+    const onCurve = [...new Set(tokens)].filter(
+      ({ pool, realTokens }) => pool === null && realTokens > LAST_TOKENS * 2n,
+    )
+    const events = onCurve.map((token, index) => this.#curveTrade(token, this.random() < 0.6, name, index))
+    return this.#transaction(name, events)
+  }
+
+  /** A swap in a pool of tokens that were never on a curve. */
+  stranger(): TestTransaction {
+    const number = Math.floor(this.random() * 50)
+    const [address, mint] = [`pool ${number}`, `stranger ${number}`].map(mintOfSymbol)
+    this.accounts.set(address, { owner: AMM, data: poolAccount(mint, SOL) })
+    const reserves = { pool_base_token_reserves: 10n ** 15n, pool_quote_token_reserves: 10n ** 12n }
+    const swap = { timestamp: this.#seconds, pool: address, user: this.#wallet(), ...reserves }
+    const event = encodeEvent('SellEvent', {
+      ...swap,
+      base_amount_in: 10n ** 9n,
+      quote_amount_out: 10n ** 6n,
+    })
+    return this.#transaction(this.#name('stranger'), [event])
   }
 
   /** A mayhem token's virtual reserves are set anew. */
@@ -175,15 +222,15 @@ export class ChainWorld {
     ])
   }
 
-  #curveTrade(token: Token, isBuy: boolean, name: string, eventIndex: number): TestEvent {
+  #curveTrade(token: Token, wantsBuy: boolean, name: string, eventIndex: number): TestEvent {
     const share = BigInt(1 + Math.floor(this.random() * 2_000))
-    let [quote, tokens] = [0n, 0n]
+    let tokens = (token.vTokens * share) / 200_000n
+    let quote = (token.vQuote * tokens) / (token.vTokens + tokens)
+    // A curve cannot pay more than was paid into it.
+    const isBuy = wantsBuy || quote > token.realQuote
     if (isBuy) {
       quote = (token.vQuote * share) / 100_000n
       tokens = (token.vTokens * quote) / (token.vQuote + quote)
-    } else {
-      tokens = (token.vTokens * share) / 200_000n
-      quote = (token.vQuote * tokens) / (token.vTokens + tokens)
     }
     const sign = isBuy ? 1n : -1n
     token.vQuote += sign * quote
@@ -205,7 +252,7 @@ export class ChainWorld {
       ...{ quote_mint: this.#told(token.quoteMint), quote_amount: quote },
       ...{ virtual_quote_reserves: token.vQuote, real_quote_reserves: token.realQuote },
     }
-    this.#note(token, transactionOf(name, 0, []).signature, eventIndex, isBuy, tokens, quote, user, {
+    this.#note(token, signatureOf(name), eventIndex, isBuy, tokens, quote, user, {
       quote: token.vQuote,
       tokens: token.vTokens,
     })
@@ -214,7 +261,7 @@ export class ChainWorld {
 
   #graduate(token: Token, name: string, trade: TestEvent): TestTransaction {
     const address = mintOfSymbol(`pool of ${token.mint}`)
-    token.pool = { address, base: 206_900_000_000_000n, quote: token.realQuote, isInverted: false }
+    token.pool = { address, base: 206_900_000_000_000n, quote: token.realQuote }
     const [mint, quote] = [token.mint, token.quoteMint]
     this.accounts.set(address, { owner: AMM, data: poolAccount(mint, quote) })
     const complete = encodeEvent('CompleteEvent', { mint, user: this.#wallet(), timestamp: this.#seconds })
@@ -224,7 +271,7 @@ export class ChainWorld {
     return this.#transaction(name, [trade, complete, migration])
   }
 
-  #swap(token: Token, pool: NonNullable<Token['pool']>): TestTransaction {
+  #swap(token: Token, pool: Pool): TestTransaction {
     const isBuy = this.random() < 0.5
     const [baseBefore, quoteBefore] = [pool.base, pool.quote]
     const base = (pool.base * BigInt(1 + Math.floor(this.random() * 500))) / 100_000n
@@ -252,7 +299,7 @@ export class ChainWorld {
         : { base_amount_in: base, quote_amount_out: quote, user_quote_amount_out: quote - fee }),
     }
     const paid = isBuy && isExact ? quote + 1n : quote
-    this.#note(token, transactionOf(name, 0, []).signature, 0, isBuy, base, paid, user, null)
+    this.#note(token, signatureOf(name), 0, isBuy, base, paid, user, null)
     return this.#transaction(name, [encodeEvent(isBuy ? 'BuyEvent' : 'SellEvent', values)])
   }
 
@@ -279,8 +326,13 @@ export class ChainWorld {
 
   #transaction(name: string, events: readonly TestEvent[]): TestTransaction {
     const options: TransactionOptions = { isRouted: this.random() < 0.2 }
-    if (this.random() < 0.02) options.noiseBytes = 12_000
-    return transactionOf(name, this.slot, events, options)
+    if (this.random() < this.#truncated) options.noiseBytes = 12_000
+    const isLonger = this.random() < 0.3
+    const told = events.map(({ program, bytes }) => ({
+      program,
+      bytes: isLonger ? Buffer.concat([bytes, UNKNOWN_BYTES]) : bytes,
+    }))
+    return transactionOf(name, this.slot, told, options)
   }
 
   #name(kind: string): string {
