@@ -5,7 +5,13 @@ import { safeParse } from '../../lib/safe-parse.ts'
 import { wait } from '../wait.ts'
 import { decodeFields } from './decode-event.ts'
 import { POOL_ACCOUNT, POOL_DISCRIMINATOR } from './layouts.ts'
-import { ACCOUNT_ATTEMPTS_MAX, ACCOUNTS_COLLECT_MS, ACCOUNTS_PER_CALL, MINTS_MAX } from './limits.ts'
+import {
+  ACCOUNT_ATTEMPTS_MAX,
+  ACCOUNTS_COLLECT_MS,
+  ACCOUNTS_PER_CALL,
+  ACCOUNTS_WAITING_MAX,
+  MINTS_MAX,
+} from './limits.ts'
 import { AMM_PROGRAM, TOKEN_PROGRAMS } from './programs.ts'
 import { quoteDecimals } from './quotes.ts'
 import type { Rpc } from './rpc.ts'
@@ -47,12 +53,15 @@ export function readMintAccount({ owner, data }: Account): Mint | null {
 interface Wanted {
   address: string
   attempts: number
-  read: (account: Account | null) => void
+  read: Read
 }
 
+/** Told of an account once: null where it does not exist, undefined where it could not be had. */
+type Read = (account: Account | null | undefined) => void
+
 /**
- * Asks for accounts, `ACCOUNTS_PER_CALL` a call. Each caller is answered once, with null where the account does not exist or could
- * not be had after some attempts.
+ * Asks for accounts, `ACCOUNTS_PER_CALL` a call. Each caller is answered once, with null where the account does not exist, and
+ * with undefined where it could not be had after some attempts, or where too many wait: then it may be asked for again.
  */
 export class Accounts {
   #queue: Wanted[] = []
@@ -82,7 +91,12 @@ export class Accounts {
   }
 
   /** @param read is called once. */
-  want(address: string, read: (account: Account | null) => void): void {
+  want(address: string, read: Read): void {
+    if (this.#queue.length >= ACCOUNTS_WAITING_MAX) {
+      this.missing++
+      queueMicrotask(() => read(undefined))
+      return
+    }
     this.#queue.push({ address, attempts: 0, read })
     this.#running ??= this.#run().finally(() => {
       this.#running = null
@@ -109,7 +123,7 @@ export class Accounts {
       wanted.attempts++
       if (account !== undefined || wanted.attempts >= ACCOUNT_ATTEMPTS_MAX) {
         if (account == null) this.missing++
-        wanted.read(account ?? null)
+        wanted.read(account)
       } else this.#queue.push(wanted)
     }
   }
@@ -119,7 +133,7 @@ export class Accounts {
 export class Mints {
   readonly #known = new BoundedMap<string, Mint | null>({ entriesMax: MINTS_MAX })
   readonly #decimals = new BoundedMap<string, number>({ entriesMax: MINTS_MAX })
-  readonly #waiting = new Map<string, ((mint: Mint | null) => void)[]>()
+  readonly #waiting = new Map<string, ((mint: Mint | null | undefined) => void)[]>()
   readonly #accounts: Accounts
 
   constructor(accounts: Accounts) {
@@ -135,8 +149,8 @@ export class Mints {
     this.#decimals.set(mint, decimals)
   }
 
-  /** Calls back with what the account of a mint says, now or once it is had; null: it is no mint, or could not be had. */
-  want(address: string, then: (mint: Mint | null) => void): void {
+  /** Calls back with what the account of a mint says, now or once it is had; null: it is no mint; undefined: it could not be had. */
+  want(address: string, then: (mint: Mint | null | undefined) => void): void {
     const known = this.#known.renew(address)
     if (known !== undefined) {
       then(known)
@@ -149,8 +163,8 @@ export class Mints {
     }
     this.#waiting.set(address, [then])
     this.#accounts.want(address, (account) => {
-      const mint = account === null ? null : readMintAccount(account)
-      this.#known.set(address, mint)
+      const mint = account ? readMintAccount(account) : account
+      if (mint !== undefined) this.#known.set(address, mint)
       const callers = this.#waiting.get(address) ?? []
       this.#waiting.delete(address)
       for (const call of callers) call(mint)

@@ -13,6 +13,7 @@ import {
   type CurveStep,
   curveQuoteDecimals,
   eventTimeMs,
+  saysWhatWasPaid,
   translateCreate,
   translateGraduated,
   translateReserves,
@@ -73,14 +74,17 @@ export class ChainEvents {
   take(raw: RawEvent, slot: number, signature: string, nowMs: number, monotonicMs: number): void {
     const place: ChainPlace = { slot, signature, index: raw.index }
     const reading = readEvent(raw.program, raw.bytes)
+    const isCut =
+      reading.kind === 'event' && reading.event.name === 'TradeEvent' && !saysWhatWasPaid(reading.event)
     if (reading.kind === 'unknown') {
       this.unknown++
       return
     }
-    if (reading.kind === 'unreadable') {
-      countIn(this.unreadable, reading.name)
+    if (reading.kind === 'unreadable' || isCut) {
+      const name = reading.kind === 'event' ? reading.event.name : reading.name
+      countIn(this.unreadable, name)
       const sample = Buffer.from(raw.bytes.subarray(0, SAMPLE_BYTES_MAX)).toString('base64')
-      this.#handlers.onUnreadable(reading.name, place, sample)
+      this.#handlers.onUnreadable(name, place, sample)
       return
     }
     const { event } = reading
@@ -165,7 +169,7 @@ export class ChainEvents {
     this.#handlers.apply(trade)
     if (!isNew) return
     this.#mints.want(mint, (account) => {
-      if (account === null) return
+      if (account == null) return
       const totalSupply = toUnits(account.supply, account.decimals)
       if (!(totalSupply > 0)) return
       const fields = isMayhem === null ? { totalSupply } : { totalSupply, isMayhem }

@@ -111,5 +111,7 @@ export function readEvent(program: string, bytes: Uint8Array): EventReading {
   const layout = layoutOf(program, discriminator)
   if (layout === undefined) return { kind: 'unknown' }
   const event = decodeFields(layout, bytes, DISCRIMINATOR_BYTES)
-  return event === null ? { kind: 'unreadable', name: layout.name } : { kind: 'event', event }
+  // Fields are added as wholes: bytes that are left where a field of ours should be are another layout.
+  const isOther = event === null || (event.leftOverBytes > 0 && event.fields.length < layout.fields.length)
+  return isOther ? { kind: 'unreadable', name: layout.name } : { kind: 'event', event }
 }

@@ -17,6 +17,8 @@ export const ENDPOINTS_MAX = 16
 export const FRAME_BYTES_MAX = 1024 * 1024
 /** Without a slot for this long a connection counts as dead, however open its socket. */
 export const PULSE_MS_MAX = 5_000
+/** Without a log of one program for this long, while slots come, its subscription counts as dead. */
+export const LOGS_SILENCE_MS_MAX = 60_000
 /** Subscriptions that are unanswered after this long end the connection. */
 export const SUBSCRIBE_MS_MAX = 10_000
 /** Lines of one log, and inner instructions of one transaction, that are looked at. */
@@ -32,6 +34,8 @@ export const PREDECESSORS_WAITING_MAX = 20_000
 /** Pools and mints that are known. At the maximum the one used longest ago is asked for again. */
 export const POOLS_MAX = 100_000
 export const MINTS_MAX = 200_000
+/** Accounts that wait to be asked for; one more is not had, and asked for again when it is next needed. */
+export const ACCOUNTS_WAITING_MAX = 50_000
 /** Accounts of one call. */
 export const ACCOUNTS_PER_CALL = 100
 /** Swaps that wait until their pool is known; one more drops the oldest, which is counted. */

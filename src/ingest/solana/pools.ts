@@ -13,7 +13,7 @@ interface PoolMints {
 type Then = (pool: Pool | null) => void
 
 interface Entry {
-  /** null: the account is no pool, or could not be had; undefined: it is asked for. */
+  /** null: the account is no pool; undefined: it is asked for. */
   mints: PoolMints | null | undefined
   /** null: its token is none that is wanted, or its decimals could not be had; undefined: not known yet. */
   pool: Pool | null | undefined
@@ -21,7 +21,7 @@ interface Entry {
 }
 
 export class Pools {
-  /** Swaps that were dropped because too many waited. */
+  /** Swaps that were dropped because too many waited, or because their pool's account could not be had. */
   dropped = 0
   #waiting = 0
   readonly #entries = new BoundedMap<string, Entry>({ entriesMax: POOLS_MAX })
@@ -73,8 +73,14 @@ export class Pools {
     const entry: Entry = { mints: undefined, pool: undefined, waiting: [] }
     this.#entries.set(address, entry)
     this.#accounts.want(address, (account) => {
+      // What could not be had is asked for again at the next swap.
+      if (account === undefined && entry.mints === undefined) {
+        this.#entries.delete(address)
+        this.#drop(entry)
+        return
+      }
       // An event may have said it meanwhile.
-      entry.mints ??= account === null ? null : readPoolAccount(account)
+      entry.mints ??= account == null ? null : readPoolAccount(account)
       this.#resolve(entry)
     })
     return entry
@@ -102,13 +108,26 @@ export class Pools {
       return
     }
     let left = missing.length
+    let isHad = true
     for (const mint of missing)
-      this.#mints.want(mint, () => {
+      this.#mints.want(mint, (account) => {
         left--
+        isHad &&= account !== undefined
         if (left > 0) return
+        if (!isHad && entry.pool === undefined) {
+          this.#drop(entry)
+          return
+        }
         entry.pool ??= poolOf(mints.baseMint, mints.quoteMint, (each) => this.#mints.decimals(each))
         this.#letGo(entry)
       })
+  }
+
+  /** What waits is lost: what its pool is could not be had. */
+  #drop(entry: Entry): void {
+    const { length } = entry.waiting.splice(0)
+    this.#waiting -= length
+    this.dropped += length
   }
 
   #letGo(entry: Entry): void {

@@ -19,6 +19,8 @@ export interface RpcOptions {
   endpoints: readonly Endpoint[]
   /** Of all calls together. */
   requestsPerSecond: number
+  /** The chain that every endpoint must be of; an endpoint is asked before its first call. Without it any chain will do. */
+  genesis?: string | undefined
   timeoutMs?: number | undefined
   /** Told of each answer, for a tape. */
   onAnswer?: ((method: string, params: readonly unknown[], result: unknown) => void) | undefined
@@ -32,6 +34,7 @@ export type RpcFault =
   | 'rate_limited'
   | 'refused'
   | 'malformed'
+  | 'other_chain'
 /** A result, or why there is none. `refused`: the endpoint does not do this; another try gives the same. */
 export type RpcAnswer = { ok: true; result: unknown } | { ok: false; fault: RpcFault; message: string }
 
@@ -47,7 +50,8 @@ export interface Rpc {
 const envelopeSchema = z.union([
   z.object({
     jsonrpc: z.literal('2.0'),
-    id: z.number(),
+    // Null where the node did not read so far, as of a key that it does not know.
+    id: z.number().nullable(),
     error: z.object({ code: z.number(), message: z.string() }),
   }),
   z.object({ jsonrpc: z.literal('2.0'), id: z.number(), result: z.unknown() }),
@@ -63,6 +67,8 @@ export class RpcClient implements Rpc {
   #turns = Promise.resolve()
   #id = 0
   #current = 0
+  /** Addresses that are of the wanted chain. */
+  readonly #checked = new Set<string>()
   #calls = 0
   readonly #faults: Partial<Record<RpcFault, number>> = {}
 
@@ -82,14 +88,44 @@ export class RpcClient implements Rpc {
   async call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {
     if (this.#limit.pendingCount >= RPC_WAITING_MAX) return this.#failed('busy', 'too many calls wait')
     const answer = await this.#limit(async () => {
-      await this.#waitForTurn(signal)
-      if (signal.aborted) return this.#failed('stopped', 'the feed stops')
-      return this.#request(this.#endpoint, method, params, signal)
+      const current = this.#current
+      const answer = await this.#callEndpoint(this.#endpoint, method, params, signal)
+      // Another endpoint may be reached, or may have requests left; calls that fail together move on once.
+      if (!answer.ok && answer.fault !== 'stopped' && this.#current === current) this.#current++
+      return answer
     })
     if (answer.ok) this.#options.onAnswer?.(method, params, answer.result)
-    // Another endpoint may be reached, or may have requests left.
-    else if (answer.fault !== 'stopped' && answer.fault !== 'busy') this.#current++
     return answer
+  }
+
+  /** Whether an endpoint is of the wanted chain; null where it does not say. Does not reject. */
+  async isOfChain(endpoint: Endpoint, signal: AbortSignal): Promise<boolean | null> {
+    const fault = await this.#limit(() => this.#whyNotOfChain(endpoint, signal))
+    return fault === null ? true : fault.ok || fault.fault !== 'other_chain' ? null : false
+  }
+
+  async #callEndpoint(
+    endpoint: Endpoint,
+    method: string,
+    params: readonly unknown[],
+    signal: AbortSignal,
+  ): Promise<RpcAnswer> {
+    const why = await this.#whyNotOfChain(endpoint, signal)
+    return why ?? this.#request(endpoint, method, params, signal)
+  }
+
+  async #whyNotOfChain(endpoint: Endpoint, signal: AbortSignal): Promise<RpcAnswer | null> {
+    const { genesis } = this.#options
+    if (genesis === undefined || this.#checked.has(endpoint.url)) return null
+    const answer = await this.#request(endpoint, 'getGenesisHash', [], signal)
+    if (!answer.ok) return answer
+    if (answer.result !== genesis)
+      return this.#failed(
+        'other_chain',
+        `${endpoint.host} is an endpoint of another chain than Solana's mainnet`,
+      )
+    this.#checked.add(endpoint.url)
+    return null
   }
 
   describe(): Record<string, unknown> {
@@ -120,6 +156,8 @@ export class RpcClient implements Rpc {
     params: readonly unknown[],
     signal: AbortSignal,
   ): Promise<RpcAnswer> {
+    await this.#waitForTurn(signal)
+    if (signal.aborted) return this.#failed('stopped', 'the feed stops')
     const id = ++this.#id
     this.#calls++
     const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? RPC_TIMEOUT_MS)
@@ -146,7 +184,7 @@ export class RpcClient implements Rpc {
 
   #readEnvelope(text: string | null, id: number, host: string): RpcAnswer {
     const envelope = text === null ? undefined : safeParse(envelopeSchema, parseJson(text)).data
-    if (envelope === undefined || envelope.id !== id)
+    if (envelope === undefined || (envelope.id !== null && envelope.id !== id))
       return this.#failed('malformed', `${host} answers no JSON-RPC`)
     if (!('error' in envelope)) return { ok: true, result: envelope.result }
     const { code, message } = envelope.error

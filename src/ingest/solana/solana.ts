@@ -27,7 +27,7 @@ import { PREDECESSOR_MS_MAX } from './limits.ts'
 import { MAINNET_GENESIS, ORCA_SOL_USDC, PYTH_SOL_USD } from './programs.ts'
 import { type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
 import type { ChainSource, Commitment } from './source.ts'
-import type { LogsNotification, SubscriptionHandlers, Topic } from './subscription.ts'
+import type { LogsNotification, Silence, SubscriptionHandlers, Topic } from './subscription.ts'
 import { eventsInLog, type RawEvent } from './transaction-events.ts'
 import { SeenTransactions, TransactionFetcher } from './transactions.ts'
 
@@ -156,7 +156,7 @@ class Solana implements Feed {
     return Math.max(ownMs, Math.min(retryAfterMs ?? 0, UPSTREAM_RETRY_AFTER_MS_MAX))
   }
 
-  async #connectOnce(): Promise<UpstreamEnd> {
+  async #connectOnce(): Promise<UpstreamEnd & Silence> {
     const { signal } = this.#stopping
     const refusal = await this.#checkChain()
     if (refusal !== null) return { reason: refusal, retryAfterMs: null }
@@ -177,16 +177,14 @@ class Solana implements Feed {
 
   /** @returns why the endpoint cannot be used: it is of another chain, or does not answer; null: it can */
   async #checkChain(): Promise<string | null> {
-    const { rpc } = this.#source
-    const { host } = rpc
-    const answer = await rpc.call('getGenesisHash', [], this.#stopping.signal)
-    if (!answer.ok) return answer.message
-    if (answer.result === MAINNET_GENESIS) {
+    const answer = await this.#source.rpc.call('getGenesisHash', [], this.#stopping.signal)
+    if (answer.ok && answer.result === MAINNET_GENESIS) {
       this.#refusal = null
       return null
     }
-    this.#refusal = `${host} is an endpoint of another chain than Solana's mainnet`
-    return this.#refusal
+    if (answer.ok) this.#refusal = "the tape is of another chain than Solana's mainnet"
+    else if (answer.fault === 'other_chain') this.#refusal = answer.message
+    return answer.ok ? this.#refusal : answer.message
   }
 
   /** Subscriptions tell changes alone: the present prices are asked for. */
@@ -194,7 +192,7 @@ class Solana implements Feed {
     const read = (topic: 'pyth' | 'orca', address: string) =>
       new Promise<void>((resolve) => {
         this.#accounts.want(address, (account) => {
-          if (account !== null) this.#guarded(() => this.#onPriceAccount(topic, account))
+          if (account != null) this.#guarded(() => this.#onPriceAccount(topic, account))
           resolve()
         })
       })
@@ -310,7 +308,7 @@ class Solana implements Feed {
       )
   }
 
-  #onClose({ reason }: UpstreamEnd): void {
+  #onClose({ reason, silentMs = 0 }: UpstreamEnd & Silence): void {
     const nowMs = this.#clock.now()
     const wasConnected = this.#isConnected
     this.#isConnected = false
@@ -318,7 +316,7 @@ class Solana implements Feed {
     this.#latestError = { message: this.#source.masked(reason), atMs: nowMs }
     if (wasConnected) {
       this.#disconnects++
-      this.#link.lose(this.#wholeUntilMs, nowMs)
+      this.#link.lose(Math.min(this.#wholeUntilMs, nowMs - silentMs), nowMs)
       this.#events.order.forget()
     }
     const suppressed = this.#throttles.lost.due(this.#clock.monotonicMs())

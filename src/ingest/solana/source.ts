@@ -1,9 +1,15 @@
 // Where the feed has the chain from: endpoints of today, or a tape of them.
 import type { Clock } from '../../lib/clock.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
-import { type Endpoint, endpointsOf, socketEndpointsOf, withoutAddresses } from './endpoints.ts'
+import { type Endpoint, endpointsOf, socketEndpointsOf, socketsOf, withoutAddresses } from './endpoints.ts'
+import { MAINNET_GENESIS } from './programs.ts'
 import { type Rpc, RpcClient } from './rpc.ts'
-import { type SubscriptionHandlers, type SubscriptionTiming, subscribe } from './subscription.ts'
+import {
+  type Silence,
+  type SubscriptionHandlers,
+  type SubscriptionTiming,
+  subscribe,
+} from './subscription.ts'
 
 /** Resolves when all questions that what came has raised are answered. */
 export type Settled = () => Promise<void>
@@ -19,7 +25,11 @@ export interface ChainSource {
   /** The host of the present connection, or of the next. */
   readonly host: string
   /** Connects once; resolves when the connection is over. @param settled a source that can wait goes on after it */
-  connect(handlers: SubscriptionHandlers, signal: AbortSignal, settled: Settled): Promise<UpstreamEnd>
+  connect(
+    handlers: SubscriptionHandlers,
+    signal: AbortSignal,
+    settled: Settled,
+  ): Promise<UpstreamEnd & Silence>
   /** A message without addresses, which hold keys. */
   masked(text: string): string
 }
@@ -56,10 +66,13 @@ export class LiveSource implements ChainSource {
     const { rpcUrls, socketUrls, requestsPerSecond, rpcTimeoutMs: timeoutMs, tape } = options
     const endpoints = endpointsOf(rpcUrls)
     this.#options = options
-    this.#sockets = socketUrls.length > 0 ? endpointsOf(socketUrls) : socketEndpointsOf(rpcUrls)
+    this.#sockets = socketUrls.length > 0 ? socketsOf(socketUrls) : socketEndpointsOf(rpcUrls)
     this.#all = [...endpoints, ...this.#sockets]
     const onAnswer = tape && ((...answer: Parameters<ChainTape['answer']>) => tape.answer(...answer))
-    this.rpc = new RpcClient({ endpoints, requestsPerSecond, timeoutMs, onAnswer })
+    this.rpc = new RpcClient({
+      ...{ endpoints, requestsPerSecond, timeoutMs, onAnswer },
+      genesis: MAINNET_GENESIS,
+    })
     this.clock = clock
   }
 
@@ -71,7 +84,7 @@ export class LiveSource implements ChainSource {
     return this.#sockets[this.#current % this.#sockets.length]
   }
 
-  async connect(handlers: SubscriptionHandlers, signal: AbortSignal): Promise<UpstreamEnd> {
+  async connect(handlers: SubscriptionHandlers, signal: AbortSignal): Promise<UpstreamEnd & Silence> {
     const { commitment, tape } = this.#options
     let wasSubscribed = false
     const onSubscribed = () => {
@@ -79,8 +92,14 @@ export class LiveSource implements ChainSource {
       handlers.onSubscribed()
     }
     const onFrame = tape && ((text: string) => tape.frame(text))
-    const { url } = this.#socket
+    const { url, host, callsUrl = url } = this.#socket
     try {
+      // Calls and subscriptions may be at other endpoints. One that answers no calls is believed.
+      if ((await this.rpc.isOfChain({ url: callsUrl, host }, signal)) === false)
+        return {
+          reason: `${host} is an endpoint of another chain than Solana's mainnet`,
+          retryAfterMs: null,
+        }
       return await subscribe(url, commitment, { ...handlers, onSubscribed }, signal, this.#options, onFrame)
     } finally {
       // One that has served is tried first again; one that has not gives way to the next.

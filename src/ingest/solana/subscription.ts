@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { UPSTREAM_CONNECT_MS_MAX, UPSTREAM_PING_MS } from '../limits.ts'
 import { type UpstreamEnd, UpstreamSocket } from '../upstream-socket.ts'
-import { FRAME_BYTES_MAX, PULSE_MS_MAX, SUBSCRIBE_MS_MAX } from './limits.ts'
+import { FRAME_BYTES_MAX, LOGS_SILENCE_MS_MAX, PULSE_MS_MAX, SUBSCRIBE_MS_MAX } from './limits.ts'
 import { AMM_PROGRAM, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
 import { parseJson } from './rpc.ts'
 
@@ -19,6 +19,7 @@ export type Topic = keyof typeof TOPICS
 const TOPIC_NAMES = Object.keys(TOPICS).filter((name): name is Topic => name in TOPICS)
 /** Without these the market would be missing, and the connection is no good. */
 const NEEDED: readonly Topic[] = ['pump', 'amm', 'slot']
+const LOGS: readonly Topic[] = ['pump', 'amm']
 
 /** A transaction that named one of the programs. */
 export interface LogsNotification {
@@ -32,7 +33,7 @@ export interface SubscriptionHandlers {
   /** All that is needed is subscribed to. */
   onSubscribed(): void
   onSlot(slot: number): void
-  onLogs(notification: LogsNotification): void
+  onLogs(notification: LogsNotification, topic: Topic | undefined): void
   onAccount(topic: 'pyth' | 'orca', value: unknown): void
   /** A frame that is nothing known. */
   onUnknown(): void
@@ -44,7 +45,14 @@ export interface SubscriptionHandlers {
 export interface SubscriptionTiming {
   pulseMsMax?: number
   subscribeMsMax?: number
+  /** For how long one program may be silent while slots come. */
+  logsSilenceMsMax?: number
   connectMsMax?: number
+}
+
+/** For how long before its end a connection may have left out what it was to tell, ms. */
+export interface Silence {
+  silentMs?: number
 }
 
 const slotNumber = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
@@ -55,6 +63,7 @@ const frameSchema = z.union([
   z.object({
     method: z.literal('logsNotification'),
     params: z.object({
+      subscription: z.number().optional(),
       result: z.object({
         context,
         value: z.object({
@@ -105,9 +114,13 @@ export class FrameReader {
         this.#handlers.onSlot(frame.params.result.slot)
         break
       case 'logsNotification': {
-        const { context: at, value } = frame.params.result
+        const { subscription = -1, result } = frame.params
+        const { context: at, value } = result
         const { signature, err, logs: lines } = value
-        this.#handlers.onLogs({ slot: at.slot, signature, failed: err != null, lines })
+        this.#handlers.onLogs(
+          { slot: at.slot, signature, failed: err != null, lines },
+          this.#topics.get(subscription),
+        )
         break
       }
       case 'accountNotification': {
@@ -148,7 +161,8 @@ function requestOf(topic: Topic, id: number, commitment: string): string {
 }
 
 /**
- * Connects once, and resolves when the connection is over: also when no slot came for `PULSE_MS_MAX`, however open its socket.
+ * Connects once, and resolves when the connection is over: also when no slot came for `PULSE_MS_MAX`, or no log of one of the programs
+ * for `LOGS_SILENCE_MS_MAX`, however open its socket: both are traded many times a second.
  * @param onFrame told of each frame, for a tape
  */
 export async function subscribe(
@@ -159,18 +173,30 @@ export async function subscribe(
   {
     pulseMsMax = PULSE_MS_MAX,
     subscribeMsMax = SUBSCRIBE_MS_MAX,
+    logsSilenceMsMax = LOGS_SILENCE_MS_MAX,
     connectMsMax = UPSTREAM_CONNECT_MS_MAX,
   }: SubscriptionTiming = {},
   onFrame: (text: string) => void = () => {},
-): Promise<UpstreamEnd> {
+): Promise<UpstreamEnd & Silence> {
   const end = (reason: string) => socket.end(reason)
   let pulse: NodeJS.Timeout | undefined
   let isSubscribed = false
+  let silentMs = 0
+  const logsAtMs = new Map<Topic, number>()
+  const endIfSilent = () => {
+    for (const [topic, atMs] of logsAtMs) {
+      const ms = performance.now() - atMs
+      if (ms <= logsSilenceMsMax) continue
+      silentMs = Math.max(silentMs, ms)
+      end(`no log of ${topic} for ${logsSilenceMsMax} ms, while slots come`)
+    }
+  }
   const frames = new FrameReader(
     {
       ...handlers,
       onSubscribed: () => {
         isSubscribed = true
+        for (const topic of LOGS) logsAtMs.set(topic, performance.now())
         clearTimeout(pulse)
         pulse = setTimeout(() => end(`no slot for ${pulseMsMax} ms`), pulseMsMax)
         handlers.onSubscribed()
@@ -178,6 +204,11 @@ export async function subscribe(
       onSlot: (slot) => {
         if (isSubscribed) pulse?.refresh()
         handlers.onSlot(slot)
+        endIfSilent()
+      },
+      onLogs: (notification, topic) => {
+        if (topic !== undefined) logsAtMs.set(topic, performance.now())
+        handlers.onLogs(notification, topic)
       },
     },
     end,
@@ -208,5 +239,5 @@ export async function subscribe(
   const ended = await socket.ended
   clearTimeout(pulse)
   signal.removeEventListener('abort', stop)
-  return ended
+  return { ...ended, silentMs }
 }

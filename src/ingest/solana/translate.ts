@@ -83,6 +83,10 @@ export function translateCreate(event: DecodedEvent, ts: number): CurveStep {
   return { mint, before: null, after, events: [token] }
 }
 
+/** Whether a trade says what was paid: in another quote than SOL by fields of its own. */
+export const saysWhatWasPaid = (event: DecodedEvent): boolean =>
+  quoteMintOf(event.text('quote_mint')) === MARKET_QUOTES.sol || event.has('virtual_quote_reserves')
+
 /** A trade on a curve, with the reserves before and after it. @param decimals of its quote; null: not known */
 export function translateTrade(
   event: DecodedEvent,
@@ -211,6 +215,8 @@ export function poolOf(
   quoteMint: string,
   decimals: (mint: string) => number | undefined,
 ): Pool | null {
+  // SOL for dollars: neither is a token.
+  if (quoteDecimals(baseMint) !== undefined && quoteDecimals(quoteMint) !== undefined) return null
   const isInverted = quoteDecimals(baseMint) !== undefined && quoteDecimals(quoteMint) === undefined
   const [mint, quote] = isInverted ? [quoteMint, baseMint] : [baseMint, quoteMint]
   const tokenDecimals = decimals(mint)

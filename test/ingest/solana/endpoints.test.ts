@@ -1,0 +1,160 @@
+// Endpoints of other chains, that fail for a while, or repeat keys in what they say.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { endpointsOf, withoutAddresses } from '../../../src/ingest/solana/endpoints.ts'
+import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
+import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { LiveSource, type LiveSourceOptions } from '../../../src/ingest/solana/source.ts'
+import type { Feed } from '../../../src/ingest/types.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { ChainWorld, SOL } from '../../support/chain/world.ts'
+import { SolanaNode } from '../../support/upstreams/solana-node.ts'
+import { MemoryLog, MemorySink } from '../memory-sink.ts'
+
+const soon = { interval: 5, timeout: 10_000 }
+const DEVNET = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG'
+const { signal } = new AbortController()
+
+let nodes: SolanaNode[]
+let feed: Feed | null
+let sink: MemorySink
+beforeEach(async () => {
+  nodes = [await SolanaNode.start(), await SolanaNode.start()]
+  for (const node of nodes) node.setSolPrice(150, Date.now())
+  sink = new MemorySink()
+  feed = null
+})
+afterEach(async () => {
+  await feed?.stop()
+  for (const node of nodes) await node.close()
+})
+
+const socketOf = ({ url }: SolanaNode) => url.replace('http', 'ws')
+function start(options: Partial<LiveSourceOptions>, pools: 'all' | 'migrated' = 'all'): Feed {
+  const source = new LiveSource(
+    {
+      ...{ rpcUrls: nodes.map(({ url }) => url), socketUrls: nodes.map(socketOf) },
+      ...{ commitment: 'confirmed', requestsPerSecond: 1_000, ...options },
+    },
+    systemClock,
+  )
+  feed = startSolana(
+    {
+      ...{ source, commitment: 'confirmed', pools, random: () => 0, holds: () => true },
+      ...{ reconnectMsMin: 1, reconnectMsMax: 5 },
+    },
+    sink,
+    new MemoryLog(),
+  )
+  return feed
+}
+
+describe('an endpoint of another chain', () => {
+  it('gives way to the next, and is asked for nothing of the market', async () => {
+    nodes[0].genesis = DEVNET
+    const started = start({})
+    await expect.poll(() => started.describe().isConnected, soon).toBe(true)
+    expect(started.describe()).toMatchObject({ host: `127.0.0.1:${nodes[1].port}`, problem: null })
+    expect(nodes[0].peers.size).toBe(0)
+    expect(new Set(nodes[0].requests.map(({ method }) => method))).toEqual(new Set(['getGenesisHash']))
+  })
+
+  it('is not asked when the first fails for a while', async () => {
+    nodes[1].genesis = DEVNET
+    const rpc = new RpcClient({
+      endpoints: endpointsOf(nodes.map(({ url }) => url)),
+      ...{ requestsPerSecond: 1_000, genesis: nodes[0].genesis },
+    })
+    nodes[0].refusals.getSlot = { status: 500 }
+    expect(await rpc.call('getSlot', [], signal)).toMatchObject({ ok: false, fault: 'unreachable' })
+    nodes[0].refusals = {}
+    expect(await rpc.call('getSlot', [], signal)).toMatchObject({ ok: false, fault: 'other_chain' })
+    expect(await rpc.call('getSlot', [], signal)).toMatchObject({ ok: true })
+    expect(nodes[1].asked('getSlot')).toEqual([])
+  })
+
+  it('is not subscribed to, also when calls go elsewhere', async () => {
+    nodes[1].genesis = DEVNET
+    nodes[0].handshake = 403
+    const started = start({ rpcUrls: [nodes[0].url] })
+    const reason = `127.0.0.1:${nodes[1].port} is an endpoint of another chain`
+    await expect
+      .poll(() => (started.describe().latestError as { message: string } | null)?.message, soon)
+      .toContain(reason)
+    expect(nodes[1].peers.size).toBe(0)
+    nodes[0].handshake = null
+    await expect.poll(() => started.describe().isConnected, soon).toBe(true)
+    expect(started.describe().host).toBe(`127.0.0.1:${nodes[0].port}`)
+  })
+})
+
+describe('calls', () => {
+  it('that fail together move to the next endpoint once', async () => {
+    const rpc = new RpcClient({
+      endpoints: endpointsOf(nodes.map(({ url }) => url)),
+      requestsPerSecond: 1_000,
+    })
+    nodes[0].refusals.getSlot = { status: 500 }
+    const answers = await Promise.all([rpc.call('getSlot', [], signal), rpc.call('getSlot', [], signal)])
+    expect(answers).toMatchObject([{ ok: false }, { ok: false }])
+    expect(rpc.host).toBe(`127.0.0.1:${nodes[1].port}`)
+  })
+
+  it('of a key that is refused say so, though the answer has no number', async () => {
+    const rpc = new RpcClient({ endpoints: endpointsOf([nodes[0].url]), requestsPerSecond: 1_000 })
+    // Behind `id`, so it counts.
+    nodes[0].refusals.getSlot = { error: { code: -32_000, message: 'bad key' }, id: null } as never
+    const answer = await rpc.call('getSlot', [], signal)
+    expect(answer).toMatchObject({ fault: 'refused', message: expect.stringContaining('bad key') })
+  })
+
+  it('that fail for a while lose no pool for good: the swaps that waited are counted', async () => {
+    const world = new ChainWorld(3, { startMs: Date.now() })
+    world.launch(SOL)
+    const [token] = world.tokens
+    while (token.pool === null) world.trade(token)
+    const [node] = nodes
+    node.refusals.getMultipleAccounts = { status: 500 }
+    const started = start({ rpcUrls: [node.url], socketUrls: [socketOf(node)] })
+    await expect.poll(() => started.describe().isConnected, soon).toBe(true)
+    const pools = () => started.describe().pools as { swapsDropped: number }
+    node.confirm(world.trade(token))
+    await expect.poll(() => pools().swapsDropped, soon).toBe(1)
+    for (const [address, account] of world.accounts) node.accounts.set(address, account)
+    node.refusals = {}
+    const swap = world.trade(token)
+    node.confirm(swap)
+    const trades = () => sink.data.flatMap((event) => (event.type === 'trade' ? [event.tx] : []))
+    await expect.poll(trades, soon).toEqual([swap.signature])
+  })
+})
+
+it('a subscription that says nothing any more while slots come ends its connection, with a gap of that time', async () => {
+  const [node] = nodes
+  const started = start({ rpcUrls: [node.url], socketUrls: [socketOf(node)], logsSilenceMsMax: 200 })
+  await expect.poll(() => started.describe().isConnected, soon).toBe(true)
+  const slots = setInterval(() => node.nextSlot(), 20)
+  try {
+    await expect.poll(() => started.describe().connects, soon).toBeGreaterThan(1)
+  } finally {
+    clearInterval(slots)
+  }
+  expect(started.describe().latestError).toMatchObject({
+    message: expect.stringMatching(/^no log of (pump|amm) for 200 ms/),
+  })
+  const [, connected, lost] = sink.links
+  expect(lost).toMatchObject({ type: 'disconnect', sinceMs: expect.any(Number) })
+  // Nothing had come since it was subscribed to: the gap begins there, give or take the tick of the clocks.
+  expect(Math.abs((lost as { sinceMs: number }).sinceMs - connected.ts)).toBeLessThan(10)
+})
+
+it.each([
+  ['https://node.example/SECRETKEY/x', 'no such path: /SECRETKEY/x'],
+  ['https://node.example/?SECRETKEY', 'unknown key SECRETKEY'],
+  ['https://node.example/?k=SECRET%20KEY', 'unknown key SECRET KEY'],
+  ['https://user:SECRET%2FKEY@node.example', 'not allowed: SECRET/KEY'],
+  ['https://node.example/SECRET%2FKEY', 'unknown: SECRET/KEY'],
+])('of %s nothing is told but the host', (url, message) => {
+  const told = withoutAddresses(`${url} says ${message}`, endpointsOf([url]))
+  expect(told).not.toMatch(/SECRET|KEY/)
+  expect(told).toContain('node.example')
+})
