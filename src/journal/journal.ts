@@ -109,15 +109,17 @@ class Journal implements EventJournal {
     return beganMs === null ? 0 : Math.max(0, Math.floor(this.#options.clock.monotonicMs() - beganMs))
   }
 
-  async close(): Promise<void> {
-    await within(CLOSE_MS_MAX, this.#sealNow())
+  async close(): Promise<boolean> {
+    const isSealed = await within(CLOSE_MS_MAX, this.#sealNow())
     this.#isClosed = true
     this.#endWaiting()
-    await within(CLOSE_MS_MAX, this.#writer.close())
+    // A disk that hangs is not waited for twice.
+    await within(isSealed ? CLOSE_MS_MAX : 0, this.#writer.close())
     const { lastEventNo } = this
     const notWritten = lastEventNo - this.#writer.writtenEventNo
     if (this.#lost + notWritten > 0)
       this.#options.log.warn({ lost: this.#lost, notWritten }, 'market events of this run are not recorded')
+    return isSealed
   }
 
   async #sealNow(): Promise<void> {
@@ -191,10 +193,11 @@ class Journal implements EventJournal {
   }
 }
 
-/** Resolves when the work is done, or after the time. */
-async function within(timeoutMs: number, work: Promise<unknown>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, timeoutMs)
-  await Promise.race([work, promise])
+/** Waits until the work is done, or the time has passed. @returns whether it is done */
+async function within(timeoutMs: number, work: Promise<unknown>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(resolve, timeoutMs, false)
+  const isDone = await Promise.race([work.then(() => true), promise])
   clearTimeout(timer)
+  return isDone
 }

@@ -144,6 +144,6 @@ export interface EventJournal {
   /** Deletes the segments whose events all have numbers up to this one. */
   removeThrough(eventNo: number): Promise<void>
   stats(): JournalStats
-  /** Writes what waits, for at most CLOSE_MS_MAX, seals, and closes. */
-  close(): Promise<void>
+  /** Writes what waits, for at most CLOSE_MS_MAX, seals, and closes. @returns whether that ended in time */
+  close(): Promise<boolean>
 }

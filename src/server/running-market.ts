@@ -278,8 +278,9 @@ export class RunningMarket {
   async stop(): Promise<void> {
     const { journal, recording } = this.#parts
     await this.#checkpoints?.stop()
-    await journal?.close()
-    if (this.#hasBegun && recording.isRestorable) await this.#checkpoints?.writeLast()
+    const isRecorded = await journal?.close()
+    // Where the disk hangs, a checkpoint would not be written either.
+    if (isRecorded && this.#hasBegun && recording.isRestorable) await this.#checkpoints?.writeLast()
   }
 
   /**
