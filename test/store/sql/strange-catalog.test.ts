@@ -78,14 +78,20 @@ it.each(['secret', 'absent'])(
   },
 )
 
-it.each(TABLES)('%s is no longer a table but a view that reads another file', async (table) => {
+async function expectTableNeeded(table: string): Promise<void> {
   await change([`DROP TABLE ${table}`, `CREATE VIEW ${table} AS FROM read_csv('${absent}')`])
   const asked = await runCommand(['sql', 'SELECT 1 AS one', '--format', 'csv', '--data-dir', dataDir])
   if (table === 'lake_files')
     expect(asked).toMatchObject({ code: 1, err: expect.stringContaining('has no table lake_files') })
   else expect(asked).toMatchObject({ code: 0, out: 'one\n1\n' })
   await expectClosed()
-})
+}
+
+it('lake_files is no longer a table but a view that reads another file', () =>
+  expectTableNeeded('lake_files'))
+
+// A command that copies the lake waits some seconds until it believes what it finds.
+it.each(TABLES.slice(1))('%s is a view that reads another file', { tags: 'drill' }, expectTableNeeded)
 
 it('nor does lake verify open another file', { tags: 'drill', timeout: 60_000 }, async () => {
   await change([
@@ -98,7 +104,7 @@ it('nor does lake verify open another file', { tags: 'drill', timeout: 60_000 },
   await expectClosed([VERIFY])
 })
 
-it('a file that the catalog lists outside of the lake cannot be read', async () => {
+it('a file that the catalog lists outside of the lake cannot be read', { tags: 'drill' }, async () => {
   await change([`UPDATE lake_files SET path = '${secret}' WHERE path = (SELECT min(path) FROM lake_files)`])
   const asked = await runCommand(['sql', `FROM read_csv('${secret}')`, '--data-dir', dataDir])
   expect(asked).toMatchObject({ code: 1, out: '' })
