@@ -56,4 +56,13 @@ function load(url, context, next) {
   return { format: 'module', source: kept, shortCircuit: true }
 }
 
-if (folder) registerHooks({ load })
+/** Modules of this project name each other by relative paths with their suffix: Node's own resolution of some 400 of them, which
+ *  looks for a package.json above each, takes a fifth of a second of a start. */
+function resolve(specifier, context, next) {
+  const isOwn =
+    specifier.startsWith('.') && specifier.endsWith('.ts') && context.parentURL?.startsWith('file:')
+  if (!isOwn) return next(specifier, context)
+  return { url: new URL(specifier, context.parentURL).href, format: 'module', shortCircuit: true }
+}
+
+if (folder) registerHooks({ load, resolve })

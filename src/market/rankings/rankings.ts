@@ -93,7 +93,9 @@ export class Rankings implements Saved {
 
   #rank(tab: Tab, sort: Sort): void {
     const keys = this.#keys[sort]
-    const slots = Uint32Array.from(this.#tabs.keys()).filter((slot) => this.has(slot, tab))
+    const members: number[] = []
+    for (let slot = 0; slot < this.#tabs.length; slot++) if (this.has(slot, tab)) members.push(slot)
+    const slots = Uint32Array.from(members)
     slots.sort((a, b) => (keys[a] === keys[b] ? (a !== b && this.#before(a, b) ? -1 : 1) : keys[b] - keys[a]))
     this.#rankings[tab][sort].insertSorted(slots)
     this.#rankedTabs[sort] |= tabBit(tab)
