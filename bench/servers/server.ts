@@ -10,6 +10,7 @@ import { readConfig } from '../../src/config/config.ts'
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'
+import { tellPauses } from './pauses.ts'
 
 export interface ServerOptions {
   tokens: number
@@ -24,6 +25,8 @@ export interface ServerOptions {
   market?: 'default' | 'empty'
   /** Whether pushed events are recorded; by default as the server does. */
   record?: boolean
+  /** Whether SIGUSR2 prints the pauses of the collector. */
+  tellsPauses?: boolean
 }
 
 /** Stops the server. */
@@ -164,5 +167,6 @@ const KINDS: Record<string, () => Promise<number>> = {
   'fastify-stringify': () => fastifyWith(true),
 }
 
+if (options.tellsPauses) tellPauses()
 process.once('SIGTERM', () => void stop().then(() => process.exit(0)))
 console.log(await KINDS[kind]())

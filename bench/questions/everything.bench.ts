@@ -1,0 +1,269 @@
+// Everything at once, the server and all of its processes on one core: pushed trades, pages, snapshots, submissions and followers, on a
+// fixed schedule. Then the same load times a factor, until an answer's p99 passes 100 ms or what is due cannot be sent any more. Beside
+// it a server such as one puts together in a week from well-known parts.
+import { once } from 'node:events'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { registerAgent, submitRequest } from '../clients/http-connection.ts'
+import { random } from '../datasets/random.ts'
+import { RecordedTrades } from '../datasets/recorded-trades.ts'
+import {
+  compiled,
+  cpuSeconds,
+  inFolder,
+  jsonOf,
+  lessIsBetter,
+  type Measured,
+  onCore,
+  type Question,
+  type RunOptions,
+} from '../harness.ts'
+import { endProgram, type Running, startProgram, startServer } from '../load.ts'
+import type { Pauses } from '../servers/pauses.ts'
+import { installPeerStores } from '../servers/peer-stores.ts'
+
+const ROADS = new URL('../limits/roads.c', import.meta.url)
+const WEEK_STACK = fileURLToPath(new URL('../servers/week-stack.ts', import.meta.url))
+const STACK = 'fastify, Map, sorted-btree, better-sqlite3, ws'
+const PER_POST = 200
+const POSTS = 200
+const AGENTS = 1_000
+const PAGE = '/api/v1/market?format=ndjson&limit=100'
+/** Submissions are for tokens that are not traded, so that they agree with the server. */
+const UNTRADED_SHARE = 0.1
+const P99_MS_MAX = 100
+/** What is due and unsent at the end of a step is a backlog that grows. */
+const BACKLOG_MS_MAX = 250
+const FACTORS = [1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 10]
+/** The sizes of the issue that this question was made for. */
+const LOAD = { trades: 20_000, pages: 300, snapshots: 300, submissions: 100, followers: 100 }
+
+const sizesOf = ({ small, full }: RunOptions) =>
+  small
+    ? { tokens: 1_000, scale: 0.02, warmMs: 200, ms: 500, stepMs: 300, factors: [1] }
+    : {
+        tokens: 100_000,
+        scale: 1,
+        warmMs: 20_000,
+        ms: full ? 600_000 : 60_000,
+        stepMs: 10_000,
+        factors: FACTORS,
+      }
+
+const NAMES = ['pages', 'snapshots', 'submissions', 'pushes'] as const
+type Name = (typeof NAMES)[number]
+interface Latencies {
+  count: number
+  p50: number
+  p99: number
+  p999: number
+  max: number
+  refused: number
+  backlogMs: number
+}
+type Answered = Record<Name, Latencies> & {
+  seconds: number
+  follow: { p50: number; p99: number; bytes: number }
+}
+
+/** How many connections each road has, its requests a second, and the status it expects. */
+const ROADS_OF: Record<Name, { connections: number; perSecond: number; status: number }> = {
+  pages: { connections: 16, perSecond: LOAD.pages, status: 200 },
+  snapshots: { connections: 16, perSecond: LOAD.snapshots, status: 200 },
+  submissions: { connections: 50, perSecond: LOAD.submissions, status: 201 },
+  pushes: { connections: 4, perSecond: LOAD.trades / PER_POST, status: 200 },
+}
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: bench\r\n\r\n`
+
+function pushRequest(trades: RecordedTrades): string {
+  let lines = ''
+  for (let count = 0; count < PER_POST; count++) {
+    const { mint, side, tokenAmount, wallet, tx } = trades.next(0) as Record<string, unknown>
+    const priceUsd = 1e-5 * (1 + (count % 7) / 100)
+    const text = JSON.stringify({ type: 'trade', mint, ts: 0, side, tokenAmount, priceUsd, wallet, tx })
+    lines += `${text.replace('"ts":0', '"ts":@@@@@@@@@@@@@')}\n`
+  }
+  return (
+    `POST /api/v1/ingest HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer bench\r\n` +
+    `Content-Type: application/x-ndjson\r\nContent-Length: ${lines.length}\r\n\r\n${lines}`
+  )
+}
+
+/** Writes the requests of every road. @returns the files */
+async function writeRequests(folder: string, port: number, tokens: number): Promise<Record<Name, string>> {
+  const next = random(3)
+  const traded = Math.round(tokens * (1 - UNTRADED_SHARE))
+  const trades = new RecordedTrades(traded)
+  const keys: string[] = []
+  for (let index = 0; index < Math.min(AGENTS, tokens); index++)
+    keys.push(await registerAgent(port, `agent ${index}`))
+  const mintAt = (index: number): string => mintOfSymbol(`token ${index}`)
+  const requests: Record<Name, string[]> = {
+    pages: [get(PAGE)],
+    snapshots: Array.from({ length: 1_000 }, () =>
+      get(`/api/v1/datapoint?mint=${mintAt(Math.floor(next() ** 3 * tokens))}`),
+    ),
+    submissions: keys.map((key, index) => submitRequest(key, mintAt(traded + (index % (tokens - traded))))),
+    pushes: Array.from({ length: POSTS }, () => pushRequest(trades)),
+  }
+  const files = {} as Record<Name, string>
+  for (const name of NAMES) {
+    files[name] = join(folder, name)
+    writeFileSync(files[name], requests[name].map((request) => `${request}\0`).join(''))
+  }
+  return files
+}
+
+interface Subject {
+  start(options: RunOptions, folder: string): Promise<Running>
+  follow: string
+}
+
+const ours: Subject = {
+  start: ({ small }) =>
+    startServer('mintlake', {
+      ...{
+        tokens: sizesOf({ small, full: false }).tokens,
+        ticksPerSecond: 0,
+        body: 'page',
+        record: true,
+        tellsPauses: true,
+      },
+    }),
+  follow: get('/api/v1/market?follow=1&format=ndjson&limit=1'),
+}
+
+const weekStack: Subject = {
+  start: (options, folder) =>
+    startProgram(process.execPath, ['--no-warnings', WEEK_STACK, `${sizesOf(options).tokens}`, folder]),
+  follow:
+    'GET / HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+    'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
+}
+
+/** CPU seconds of the processes that a server has started. */
+const childrenCpuSeconds = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`)
+    .flatMap((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').trim().split(' ').filter(Boolean),
+    )
+    .reduce((sum, child) => sum + cpuSeconds(Number(child)) + childrenCpuSeconds(Number(child)), 0)
+
+/** The pauses of a server's collector since it was asked last. */
+async function pausesOf({ child }: Running): Promise<Pauses> {
+  const told = once(child.stdout!, 'data')
+  child.kill('SIGUSR2')
+  const [line] = await told
+  return JSON.parse(String(line)) as Pauses
+}
+
+function pauseMetrics({ young, old }: Pauses, seconds: number): Record<string, number> {
+  const youngMs = young.reduce((total, ms) => total + ms, 0)
+  return {
+    youngMs: youngMs / Math.max(1, young.length),
+    youngPercent: youngMs / 10 / seconds,
+    oldPer5Min: (old.length * 300) / seconds,
+    oldMsMax: Math.max(0, ...old),
+  }
+}
+
+const measure = (subject: Subject) => (options: RunOptions) =>
+  inFolder(async (folder): Promise<Measured> => {
+    const { tokens, scale, warmMs, ms, stepMs, factors } = sizesOf(options)
+    const server = await subject.start(options, folder)
+    try {
+      const files = await writeRequests(folder, server.port, tokens)
+      writeFileSync(join(folder, 'follow'), `${subject.follow}\0`)
+      const load = (factor: number, warm: number, measured: number): Promise<Answered> => {
+        const roads = NAMES.flatMap((name) => {
+          const { connections, perSecond, status } = ROADS_OF[name]
+          return [name, connections, perSecond * scale * factor, status, files[name]]
+        })
+        const followers = Math.ceil(LOAD.followers * scale)
+        const args = [server.port, warm, measured, followers, join(folder, 'follow'), ...roads]
+        return jsonOf(...onCore(1, compiled(ROADS), args.map(String)), warm + measured + 60_000)
+      }
+      await load(1, 0, warmMs)
+      await pausesOf(server)
+      const [before, childrenBefore] = [cpuSeconds(server.pid), childrenCpuSeconds(server.pid)]
+      const answered = await load(1, 0, ms)
+      const { seconds, follow } = answered
+      const metrics: Record<string, number> = {
+        ...pauseMetrics(await pausesOf(server), seconds),
+        serverCores: (cpuSeconds(server.pid) - before) / seconds,
+        otherCores: (childrenCpuSeconds(server.pid) - childrenBefore) / seconds,
+        followP50Ms: follow.p50,
+        followP99Ms: follow.p99,
+      }
+      for (const name of NAMES) {
+        if (answered[name].refused > 0) throw new Error(`${answered[name].refused} ${name} were refused`)
+        Object.assign(metrics, {
+          [`${name}P50Ms`]: answered[name].p50,
+          [`${name}P99Ms`]: answered[name].p99,
+          [`${name}P999Ms`]: answered[name].p999,
+        })
+      }
+      metrics.sustained = LOAD.trades * scale * (await sustainedFactor(load, stepMs, factors))
+      return { metrics, checksum: `${NAMES.map((name) => answered[name].count > 0)}` }
+    } finally {
+      await endProgram(server)
+    }
+  })
+
+/** @returns the largest factor at which every road keeps up, 0 if none */
+async function sustainedFactor(
+  load: (factor: number, warmMs: number, ms: number) => Promise<Answered>,
+  stepMs: number,
+  factors: readonly number[],
+): Promise<number> {
+  let sustained = 0
+  for (const factor of factors) {
+    const answered = await load(factor, stepMs / 2, stepMs)
+    const keepsUp = NAMES.every((name) => {
+      const { p99, backlogMs, refused } = answered[name]
+      return p99 <= P99_MS_MAX && backlogMs <= BACKLOG_MS_MAX && refused === 0
+    })
+    if (!keepsUp) break
+    sustained = factor
+  }
+  return sustained
+}
+
+const beside = (title: string, metric: string, unit: string): Question['comparisons'][number] => ({
+  ...{ title: `everything at once: ${title}`, metric, unit, against: STACK, better: 'lower' },
+})
+
+export const question: Question = {
+  name: 'everything',
+  title:
+    'everything at once on one core: 20 000 trades/s, 300 pages/s, 300 snapshots/s, 100 submissions/s, 100 followers',
+  rounds: 1,
+  onDemand: [STACK],
+  candidates: { ours: measure(ours), [STACK]: measure(weekStack) },
+  comparisons: [
+    {
+      title: 'everything at once: trades/s at which it still keeps up, everything else in proportion',
+      ...{ metric: 'sustained', unit: '/s', against: STACK, better: 'higher' },
+    },
+    ...NAMES.flatMap((name) => [
+      beside(`${name} p50`, `${name}P50Ms`, 'ms'),
+      beside(`${name} p99`, `${name}P99Ms`, 'ms'),
+      beside(`${name} p99.9`, `${name}P999Ms`, 'ms'),
+    ]),
+    beside('age of a follower’s newest row, p50', 'followP50Ms', 'ms'),
+    beside('age of a follower’s newest row, p99', 'followP99Ms', 'ms'),
+    beside('CPU of the server', 'serverCores', 'cores'),
+    beside('CPU of its other processes', 'otherCores', 'cores'),
+    beside('a young collection, mean', 'youngMs', 'ms'),
+    beside('time in young collections', 'youngPercent', '%'),
+    lessIsBetter('everything at once: old collections in five minutes', 'oldPer5Min', ''),
+    lessIsBetter('everything at once: longest old collection', 'oldMsMax', 'ms'),
+  ],
+  prepare({ small }) {
+    if (!small) installPeerStores()
+    compiled(ROADS)
+  },
+}
