@@ -10,10 +10,10 @@ export interface Pauses {
 export function tellPauses(): void {
   let pauses: Pauses = { young: [], old: [] }
   new PerformanceObserver((list) => {
-    for (const { duration, detail } of list.getEntries()) {
-      const { kind } = detail as { kind: number }
-      if (kind === constants.NODE_PERFORMANCE_GC_MINOR) pauses.young.push(duration)
-      if (kind === constants.NODE_PERFORMANCE_GC_MAJOR) pauses.old.push(duration)
+    for (const entry of list.getEntries()) {
+      const { duration, detail } = entry as PerformanceEntry & { detail: { kind: number } }
+      if (detail.kind === constants.NODE_PERFORMANCE_GC_MINOR) pauses.young.push(duration)
+      if (detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) pauses.old.push(duration)
     }
   }).observe({ entryTypes: ['gc'] })
   process.on('SIGUSR2', () => {
