@@ -249,7 +249,7 @@ export const question: Question = {
       ...{ metric: 'sustained', unit: '/s', against: STACK, better: 'higher' },
     },
     ...NAMES.flatMap((name) => [
-      beside(`${name} p50`, `${name}P50Ms`, 'ms'),
+      lessIsBetter(`everything at once: ${name} p50`, `${name}P50Ms`, 'ms'),
       beside(`${name} p99`, `${name}P99Ms`, 'ms'),
       beside(`${name} p99.9`, `${name}P999Ms`, 'ms'),
     ]),
@@ -259,8 +259,8 @@ export const question: Question = {
     beside('CPU of its other processes', 'otherCores', 'cores'),
     beside('a young collection, mean', 'youngMs', 'ms'),
     beside('time in young collections', 'youngPercent', '%'),
-    lessIsBetter('everything at once: old collections in five minutes', 'oldPer5Min', ''),
-    lessIsBetter('everything at once: longest old collection', 'oldMsMax', 'ms'),
+    beside('old collections in five minutes', 'oldPer5Min', ''),
+    beside('longest old collection', 'oldMsMax', 'ms'),
   ],
   prepare({ small }) {
     if (!small) installPeerStores()

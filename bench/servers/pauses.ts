@@ -1,5 +1,5 @@
 // The pauses of a server's collector, from Node's own observer: SIGUSR2 prints one line of JSON about those since the last one.
-import { constants, PerformanceObserver } from 'node:perf_hooks'
+import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
 
 export interface Pauses {
   young: number[]
