@@ -17,16 +17,27 @@ export interface BeginRunOptions {
   header: RunHeader
   /** The market goes on from an earlier run: what was received since is missing. */
   isRestored: boolean
+  /** A feed that will make up for what it has missed since, if it was no longer than this, ms; null: none does. */
+  healing: { feed: string; healMs: number } | null
+  /** No other feed has missed anything. Programs that push tell of losses themselves. */
+  isHealedAlone: boolean
   /** Accepted analyses as the store has them, which is what counts. */
   coverage: readonly { mint: string; count: number }[]
 }
 
 export async function beginRun(options: BeginRunOptions): Promise<void> {
-  const { market, apply, nowMs, firstSeq, header, isRestored } = options
+  const { market, apply, nowMs, firstSeq, header, isRestored, healing, isHealedAlone } = options
   const { timeMs: fromMs } = market
   const ts = Math.max(nowMs, fromMs)
+  const heals = isRestored && healing !== null && ts - fromMs <= healing.healMs
+  // Before time passes, by which bars would close.
+  if (heals) {
+    const healUntilMs = ts + healing.healMs
+    apply({ type: 'disconnect', ts: fromMs, feed: healing.feed, sinceMs: fromMs, healUntilMs }, fromMs)
+  }
   apply({ type: 'run', ts, firstSeq, header }, nowMs)
-  if (isRestored) apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)
+  if (isRestored && !(heals && isHealedAlone))
+    apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)
   await applyCoverage(options)
 }
 
