@@ -85,14 +85,20 @@ function sentBy(each: readonly Act[], { delayMsMax, isShared, amounts, hasSolPri
       }
       case 'token':
         // Of texts that two feeds send the one that comes last counts.
-        return [{ feed: isShared ? 'a' : feed, event: { type: 'token', mint, ts, name: `${ts}`, symbol: 'S' }, atMs }]
+        return [
+          {
+            feed: isShared ? 'a' : feed,
+            event: { type: 'token', mint, ts, name: `${ts}`, symbol: 'S' },
+            atMs,
+          },
+        ]
       case 'graduated':
         return isShared ? [] : [{ feed, event: { type: 'graduated', mint, ts }, atMs }]
       case 'patch':
         return isShared
           ? []
           : [{ feed, event: { type: 'patch', mint, ts, fields: { holderCount: of.amount } }, atMs }]
-      case 'solPrice':
+      default:
         return hasSolPrices
           ? [{ feed: PRICES, event: { type: 'solPrice', ts, usd: 2 ** of.price }, atMs: ts }]
           : []

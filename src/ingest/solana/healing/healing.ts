@@ -238,7 +238,10 @@ export class Healing {
     const tookMs = Math.round(source.clock.monotonicMs() - work.startedMs)
     const { parts } = work.missing
     log.info(
-      { ...{ feed: 'solana', by: work.by, fromSlot: work.fromSlot, toSlot: work.atSlot, tookMs }, missing: parts },
+      {
+        ...{ feed: 'solana', by: work.by, fromSlot: work.fromSlot, toSlot: work.atSlot, tookMs },
+        missing: parts,
+      },
       parts.length === 0 ? 'healed: nothing is missing' : 'healed in part: the rest stays missing',
     )
     this.#tell(this.#nowMs, parts)
@@ -387,7 +390,9 @@ export class Healing {
     return {
       ...{ by, sinceMs, untilMs, fromSlot, toSlot, atSlot },
       percent:
-        toSlot === null ? null : Math.floor((100 * (atSlot - fromSlot + 1)) / Math.max(1, toSlot - fromSlot + 1)),
+        toSlot === null
+          ? null
+          : Math.floor((100 * (atSlot - fromSlot + 1)) / Math.max(1, toSlot - fromSlot + 1)),
       ...{ requests: history.requests, requestsLeft },
       secondsLeft: requestsLeft === null ? null : Math.ceil(requestsLeft / perSecond),
     }
