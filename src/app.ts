@@ -306,6 +306,7 @@ function feedsInto(running: RunningMarket, { config, clock, log, replayed }: Bas
     holds: (mint: string) => market.has(mint),
     room: () => running.room(),
     recordedPlaces: (feed: string) => running.recordedPlaces(feed),
+    recordedToMs: () => running.recordedToMs,
   }
   return prepareFeeds(config, (feed) => running.sinkOf(feed), clock, log, marketSide, openReplay)
 }

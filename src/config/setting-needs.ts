@@ -83,12 +83,20 @@ const NEEDS: readonly Need[] = [
     missing: '--feed replay or --solana-tape',
   },
   {
-    settings: ['solanaRpc', 'solanaWs', 'solanaCommitment', 'solanaRps', 'solanaPools', 'solanaTape'],
+    settings: [
+      'solanaRpc',
+      'solanaWs',
+      'solanaCommitment',
+      'solanaRps',
+      'solanaHealMs',
+      'solanaPools',
+      'solanaTape',
+    ],
     isMet: ({ feeds }) => feeds.includes('solana'),
     missing: '--feed solana',
   },
   {
-    settings: ['solanaRpc', 'solanaWs', 'solanaRps'],
+    settings: ['solanaRpc', 'solanaWs', 'solanaRps', 'solanaHealMs'],
     isMet: ({ solanaTape }) => solanaTape === '',
     missing: 'leaving --solana-tape out: what is on a tape needs no endpoint',
   },

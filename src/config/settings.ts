@@ -9,7 +9,12 @@ import {
   SIMULATOR_RATE_MAX,
   SIMULATOR_TOKENS_MAX,
 } from '../ingest/limits.ts'
-import { RPC_PER_SECOND_DEFAULT, RPC_PER_SECOND_MAX } from '../ingest/solana/limits.ts'
+import {
+  HEAL_MS_DEFAULT,
+  HEAL_MS_MAX,
+  RPC_PER_SECOND_DEFAULT,
+  RPC_PER_SECOND_MAX,
+} from '../ingest/solana/limits.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
 import { WORD_CHARS_MAX } from '../schema/bounds.ts'
@@ -379,6 +384,12 @@ export const SETTINGS = {
     RPC_PER_SECOND_DEFAULT,
     wholeNumber(1, RPC_PER_SECOND_MAX),
     'Requests per second that the endpoints allow, all uses together',
+  ),
+  solanaHealMs: setting(
+    'solana-heal-ms',
+    HEAL_MS_DEFAULT,
+    wholeNumber(0, HEAL_MS_MAX),
+    'How long an outage or a restart of the feed solana may have been to be made up for from the chain, and how long that may take, ms; 0: never',
   ),
   solanaPools: setting(
     'solana-pools',

@@ -1,9 +1,15 @@
-import type { EventSink, MarketEvent } from '../schema/event.ts'
+import {
+  type EventSink,
+  type MarketEvent,
+  MISSING_PARTS_MAX,
+  type MissingPart,
+  type ReconnectEvent,
+} from '../schema/event.ts'
 import type { SinkFaults } from './sink-faults.ts'
 
 /**
  * Tells the market when a feed loses its source and when it has it again: a `disconnect` and a `reconnect` in turn, however often
- * the feed says so. Data of that time may be missing.
+ * the feed says so. Data of that time may be missing, unless the feed heals: README.md says how.
  */
 export class SourceLink {
   #isUp = true
@@ -21,17 +27,35 @@ export class SourceLink {
     return this.#isUp
   }
 
-  /** @param sinceMs when the feed last had data, Unix ms. */
-  lose(sinceMs: number, nowMs: number): void {
-    if (!this.#isUp) return
+  /**
+   * @param sinceMs when the feed last had data, Unix ms.
+   * @param healUntilMs the feed brings what it has missed, and says so with `heal` by this time, Unix ms; null: it does not. While it
+   * is away already this gives it more time.
+   */
+  lose(sinceMs: number, nowMs: number, healUntilMs: number | null = null): void {
+    if (!this.#isUp && healUntilMs === null) return
     this.#isUp = false
-    this.#apply({ type: 'disconnect', ts: nowMs, feed: this.#feed, sinceMs: Math.min(sinceMs, nowMs) })
+    this.#apply({
+      ...{ type: 'disconnect', ts: nowMs, feed: this.#feed, sinceMs: Math.min(sinceMs, nowMs) },
+      ...(healUntilMs !== null && { healUntilMs }),
+    })
   }
 
+  /** What was missed stays missing. */
   restore(nowMs: number): void {
+    this.#restore({ type: 'reconnect', ts: nowMs, feed: this.#feed })
+  }
+
+  /** What was missed has been delivered since `lose`, with the times of then and in their order, but for these parts. */
+  heal(nowMs: number, missing: readonly MissingPart[] = []): void {
+    const told = { healed: true, ...(missing.length > 0 && { missing: toldParts(missing) }) }
+    this.#restore({ type: 'reconnect', ts: nowMs, feed: this.#feed, ...told })
+  }
+
+  #restore(event: ReconnectEvent): void {
     if (this.#isUp) return
     this.#isUp = true
-    this.#apply({ type: 'reconnect', ts: nowMs, feed: this.#feed })
+    this.#apply(event)
   }
 
   #apply(event: MarketEvent): void {
@@ -41,4 +65,16 @@ export class SourceLink {
       this.#faults.note(error)
     }
   }
+}
+
+/** At most MISSING_PARTS_MAX: the last one then covers all others. */
+function toldParts(missing: readonly MissingPart[]): MissingPart[] {
+  const parts = missing.slice(0, MISSING_PARTS_MAX).map((part) => ({ ...part }))
+  const last = parts[MISSING_PARTS_MAX - 1]
+  if (last !== undefined)
+    for (const { fromMs, toMs } of missing.slice(MISSING_PARTS_MAX)) {
+      last.fromMs = Math.min(last.fromMs, fromMs)
+      last.toMs = Math.max(last.toMs, toMs)
+    }
+  return parts
 }

@@ -31,6 +31,8 @@ export interface MarketSide {
   holds: (mint: string) => boolean
   /** The latest trades that a feed of this name brought in the runs before, oldest first. */
   recordedPlaces: (feed: string) => Promise<RecordedPlace[]>
+  /** Until when the market has what the runs before brought, Unix ms; null: there were none. */
+  recordedToMs: () => number | null
 }
 type FeedMarket = MarketSide & { sink: EventSink }
 
@@ -105,6 +107,16 @@ export function followsRecordedTime(config: Config): boolean {
   return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
 }
 
+/** The feed that makes up for what it missed while the server did not run, and for how long it may have been; null: none does. */
+export function healingFeedOf({
+  feeds,
+  solanaHealMs,
+  solanaTape,
+}: Config): { feed: string; healMs: number } | null {
+  const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
+  return heals ? { feed: 'solana', healMs: solanaHealMs } : null
+}
+
 /** The state of each feed, for `/readyz`; `/health` has more details. */
 export function feedStates(feeds: readonly Feed[]): Record<string, unknown>[] {
   return feeds.map((feed) => {
@@ -172,7 +184,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 
 async function startConfiguredSolana(
   config: Config,
-  { sink, holds, recordedPlaces }: FeedMarket,
+  { sink, holds, room, recordedPlaces, recordedToMs }: FeedMarket,
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
@@ -181,8 +193,10 @@ async function startConfiguredSolana(
   const { solanaCommitment: commitment, solanaPools: pools } = config
   const source = await openChainSource(config, clock)
   // A tape begins with an empty market, whatever was recorded.
-  const recorded = source.hasEnd ? [] : await recordedPlaces('solana')
-  return startSolana({ source, commitment, pools, recorded, holds, random: Math.random }, sink, log)
+  const past = source.hasEnd
+    ? {}
+    : { recorded: await recordedPlaces('solana'), recordedToMs: recordedToMs(), healMs: config.solanaHealMs }
+  return startSolana({ source, commitment, pools, holds, room, random: Math.random, ...past }, sink, log)
 }
 
 async function openChainSource(config: Config, clock: Clock): Promise<ChainSource> {

@@ -61,4 +61,6 @@ export interface FeedLog {
 export interface RecordedPlace {
   tx: string
   eventIndex: number
+  /** Number of the block; null: it was not recorded. */
+  slot: number | null
 }

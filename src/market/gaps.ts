@@ -1,15 +1,16 @@
 // Intervals in which events may be missing: a feed was away, the server did not run, or events were lost. Bars that such an interval
-// touches are incomplete.
+// touches are incomplete. A feed may bring what is missing: then its gap ends as none, or as the parts that stay missing.
 import { z } from 'zod'
 import {
   type DisconnectEvent,
   GAP_REASONS,
   type Gap,
   type GapEvent,
+  type MissingPart,
   type ReconnectEvent,
 } from '../schema/event.ts'
 import { jsonSection, type Saved, type Section, type SectionReader } from './checkpoint/sections.ts'
-import { FEEDS_AWAY_MAX, GAP_CHANGES_MAX, GAPS_ANSWERED_MAX, GAPS_MAX } from './limits.ts'
+import { FEEDS_AWAY_MAX, GAP_CHANGES_MAX, GAPS_ANSWERED_MAX, GAPS_MAX, HEAL_MS_MAX } from './limits.ts'
 
 /** A gap that has ended. */
 interface EndedGap extends Gap {
@@ -19,9 +20,20 @@ interface EndedGap extends Gap {
 const reason = z.enum(GAP_REASONS)
 const savedSchema = z.object({
   ended: z.array(z.object({ fromMs: z.number(), toMs: z.number(), reason, feed: z.string().nullable() })),
-  open: z.array(z.object({ fromMs: z.number(), toMs: z.null(), reason, feed: z.string() })),
+  open: z.array(
+    z.object({
+      fromMs: z.number(),
+      toMs: z.null(),
+      reason,
+      feed: z.string(),
+      healUntilMs: z.number().optional(),
+    }),
+  ),
   count: z.number(),
   changeCount: z.number(),
+  /** Of checkpoints of format 3. */
+  healed: z.number().optional(),
+  refused: z.object({ fromMs: z.number(), toMs: z.number() }).nullish(),
 })
 
 /** Gaps that began or ended since a caller asked last, and the number with which to ask next. */
@@ -40,15 +52,25 @@ const joined = (a: EndedGap, b: EndedGap): EndedGap => ({
   feed: a.feed === b.feed ? a.feed : null,
 })
 
+/** Until when a feed heals: as it said last. One that is away without healing cannot begin to: bars have closed since. */
+function healUntilOf(known: Gap | undefined, told: number | undefined, nowMs: number): number | undefined {
+  if (known !== undefined && known.healUntilMs === undefined) return undefined
+  const untilMs = told ?? known?.healUntilMs
+  return untilMs !== undefined && untilMs > nowMs ? Math.min(untilMs, nowMs + HEAL_MS_MAX) : undefined
+}
+
 export class Gaps implements Saved {
-  /** Gaps that have begun so far. */
+  /** Gaps that have begun so far, and those of them that were healed, wholly or in part. */
   count = 0
+  healedCount = 0
   /** Changes with every gap that begins or ends. */
   changeCount = 0
   /** By ascending end. */
   #ended: EndedGap[] = []
   /** By feed: since when it has been away. */
   readonly #open = new Map<string, Gap>()
+  /** Times of trades that were refused as too late while a feed healed. */
+  #refused: { fromMs: number; toMs: number } | null = null
   /** The latest gaps that began or ended, in order, and the number of the first one. Only for those who follow: not saved. */
   readonly #changes: Gap[] = []
   #firstChange = 0
@@ -67,24 +89,83 @@ export class Gaps implements Saved {
     return this.#ended.slice(-limit).reverse()
   }
 
-  disconnect({ feed, ts, sinceMs = ts }: DisconnectEvent): void {
+  /** Start of the earliest gap whose feed heals; Infinity: none does. Bars that it touches stay open. */
+  get heldFromMs(): number {
+    return this.#leastOfHealing((gap) => gap.fromMs)
+  }
+
+  /** The earliest market time by which a feed said that it will have healed; Infinity: none heals. */
+  get healDeadlineMs(): number {
+    return this.#leastOfHealing((gap) => gap.healUntilMs)
+  }
+
+  #leastOfHealing(timeOf: (gap: Gap) => number | undefined): number {
+    let least = Number.POSITIVE_INFINITY
+    for (const gap of this.#open.values())
+      if (gap.healUntilMs !== undefined) least = Math.min(least, timeOf(gap) ?? least)
+    return least
+  }
+
+  /** @param nowMs market time: a feed may heal until HEAL_MS_MAX from now at most. */
+  disconnect({ feed, ts, sinceMs = ts, healUntilMs }: DisconnectEvent, nowMs: number): void {
     const known = this.#open.get(feed)
     const fromMs = Math.min(sinceMs, ts, known?.fromMs ?? ts)
-    if (known?.fromMs === fromMs) return
+    const untilMs = healUntilOf(known, healUntilMs, nowMs)
+    if (known?.fromMs === fromMs && known.healUntilMs === untilMs) return
     if (known === undefined) this.count++
     const gap: Gap = { fromMs, toMs: null, reason: 'disconnect', feed }
-    if (known === undefined && this.#open.size === FEEDS_AWAY_MAX) this.#end({ ...gap, toMs: ts })
+    if (untilMs !== undefined) gap.healUntilMs = untilMs
+    if (known === undefined && this.#open.size === FEEDS_AWAY_MAX)
+      this.#end({ fromMs, toMs: ts, reason: 'disconnect', feed })
     else {
       this.#open.set(feed, gap)
       this.#changed(gap)
     }
   }
 
-  reconnect({ feed, ts }: ReconnectEvent): void {
+  /** The feed is back. What it has healed is no gap; of what it has not, each part that it tells is one. */
+  reconnect({ feed, ts, healed = false, missing = [] }: ReconnectEvent): void {
     const gap = this.#open.get(feed)
     if (gap === undefined) return
     this.#open.delete(feed)
-    this.#end({ ...gap, toMs: Math.max(gap.fromMs, ts) })
+    const { healUntilMs, ...away } = gap
+    const whole: EndedGap = { ...away, toMs: Math.max(gap.fromMs, ts) }
+    if (!healed || healUntilMs === undefined) {
+      this.#end(whole)
+      return
+    }
+    this.healedCount++
+    this.#changed({ ...whole, isHealed: true })
+    for (const part of [...missing, ...this.#takeRefused()])
+      if (part.toMs >= whole.fromMs && part.fromMs <= whole.toMs)
+        this.#end({
+          fromMs: Math.max(part.fromMs, whole.fromMs),
+          toMs: Math.min(part.toMs, whole.toMs),
+          reason: part.reason,
+          feed,
+        })
+  }
+
+  /** A trade of this time was refused as too late while a feed healed: what it told is missing, whatever the feed says. */
+  noteRefused(timeMs: number): void {
+    const { fromMs, toMs } = this.#refused ?? { fromMs: timeMs, toMs: timeMs }
+    this.#refused = { fromMs: Math.min(fromMs, timeMs), toMs: Math.max(toMs, timeMs) }
+  }
+
+  /** What was refused is told once, by the first feed that says that it has healed: whose it was is not known. */
+  #takeRefused(): MissingPart[] {
+    const refused = this.#refused
+    this.#refused = null
+    return refused === null ? [] : [{ ...refused, reason: 'refused' }]
+  }
+
+  /** Feeds that should have healed by now have not: their gaps go on like those of feeds that do not heal. */
+  expire(nowMs: number): void {
+    for (const [feed, { healUntilMs = Number.POSITIVE_INFINITY, ...gap }] of [...this.#open])
+      if (healUntilMs <= nowMs) {
+        this.#open.set(feed, gap)
+        this.#changed(gap)
+      }
   }
 
   add({ fromMs, toMs, reason }: GapEvent): void {
@@ -99,13 +180,20 @@ export class Gaps implements Saved {
     this.#ended = this.#ended.filter(({ toMs }) => toMs <= timeMs)
     for (const gap of reaching)
       this.#ended.push({ ...gap, fromMs: Math.min(gap.fromMs, timeMs), toMs: timeMs })
-    for (const [feed, gap] of this.#open)
-      this.#open.set(feed, { ...gap, fromMs: Math.min(gap.fromMs, timeMs) })
+    for (const [feed, gap] of this.#open) {
+      const moved = { ...gap, fromMs: Math.min(gap.fromMs, timeMs) }
+      if (gap.healUntilMs !== undefined) moved.healUntilMs = Math.min(gap.healUntilMs, timeMs + HEAL_MS_MAX)
+      this.#open.set(feed, moved)
+    }
   }
 
-  /** Every feed that is away is back, as far as that can be known: another process delivers events from now on. */
+  /**
+   * Every feed that is away is back, as far as that can be known: another process delivers events from now on. One that heals goes on
+   * with it, until its deadline.
+   */
   endAll(atMs: number): void {
-    for (const feed of [...this.#open.keys()]) this.reconnect({ type: 'reconnect', ts: atMs, feed })
+    for (const [feed, { healUntilMs }] of [...this.#open])
+      if (healUntilMs === undefined) this.reconnect({ type: 'reconnect', ts: atMs, feed })
   }
 
   /** Whether a gap has a moment from `fromMs` to before `beforeMs`. */
@@ -143,14 +231,24 @@ export class Gaps implements Saved {
   }
 
   *save(): Iterable<Section> {
-    const { open, count, changeCount } = this
-    yield jsonSection('gaps', { ended: this.#ended, open, count, changeCount })
+    const { open, count, changeCount, healedCount: healed } = this
+    yield jsonSection('gaps', {
+      ended: this.#ended,
+      open,
+      count,
+      changeCount,
+      healed,
+      refused: this.#refused,
+    })
   }
 
   restore(sections: SectionReader): void {
-    const { ended, open, count, changeCount } = sections.json('gaps', savedSchema)
+    const { ended, open, count, changeCount, healed = 0, refused = null } = sections.json('gaps', savedSchema)
     this.#ended = ended
-    for (const gap of open) this.#open.set(gap.feed, gap)
+    for (const { healUntilMs, ...gap } of open)
+      this.#open.set(gap.feed, { ...gap, ...(healUntilMs !== undefined && { healUntilMs }) })
+    this.healedCount = healed
+    this.#refused = refused
     this.count = count
     this.changeCount = changeCount
   }

@@ -126,6 +126,18 @@ export const GAPS_ANSWERED_MAX = 32
 /** Feeds that may be away at once. A further one counts as back at the time of its event. */
 export const FEEDS_AWAY_MAX = 64
 
+/** How long a feed may say that it heals; one that says longer counts as having said this. */
+export const HEAL_MS_MAX = DAY_MS
+
+/**
+ * Seconds with trades of all tokens that stay open because a feed heals, besides the last PENDING_SECONDS of each (80 bytes each). At
+ * the maximum nothing heals any more: gaps that are open stay, as if their deadlines had passed.
+ */
+export const HELD_SECONDS_MAX = 1_048_576
+
+/** Prices of SOL that are remembered while a feed heals. At the maximum the oldest but the first is forgotten. */
+export const SOL_PRICES_HELD_MAX = 4_096
+
 /** Beginnings and ends of gaps that streams can still tell; at the maximum the oldest is forgotten. */
 export const GAP_CHANGES_MAX = 64
 

@@ -6,6 +6,7 @@ import { BarTextCache } from './bars/bar-text.ts'
 import { ClosedBarSweep, copyClosedBar } from './bars/closed-bar.ts'
 import { DAY_TIMEFRAME, Windows } from './bars/windows.ts'
 import { EventWriter } from './events/event-writer.ts'
+import { Healing } from './events/healing.ts'
 import { rewindMarket } from './events/rewind.ts'
 import { TradeWriter } from './events/trade-writer.ts'
 import { Gaps } from './gaps.ts'
@@ -105,9 +106,10 @@ export function createParts(options: MarketOptions) {
   const figures = new TokenFigures({ ...parts, newWindowMs, onProfileChanged })
   const lifecycle = new TokenLifecycle(parts)
   sources.bars.onReclaim(DAY_TIMEFRAME, (slot) => lifecycle.settleWindow(slot))
-  const trades = new TradeWriter({ ...parts, figures, lifecycle })
+  const healing = new Healing(parts)
+  const trades = new TradeWriter({ ...parts, figures, lifecycle, healing })
   const sweep = new ClosedBarSweep(tokens, parts.bars, time)
-  const rewindTo = (timeMs: number) => rewindMarket({ ...parts, figures, sweep }, timeMs)
+  const rewindTo = (timeMs: number) => rewindMarket({ ...parts, figures, sweep, healing }, timeMs)
   return {
     ...parts,
     barTexts: new BarTextCache(parts.bars),
@@ -115,7 +117,8 @@ export function createParts(options: MarketOptions) {
     figures,
     lifecycle,
     trades,
-    events: new EventWriter({ ...parts, figures, lifecycle, trades, onProfileChanged, rewindTo }),
+    healing,
+    events: new EventWriter({ ...parts, figures, lifecycle, trades, healing, onProfileChanged, rewindTo }),
   }
 }
 

@@ -3,6 +3,13 @@ export class MarketTime {
   nowMs = 0
   /** The first time that was carried: bars that start before it may lack trades. */
   sinceMs = 0
+  /** Since when bars are held open because a feed heals; Infinity: none are. */
+  heldFromMs = Number.POSITIVE_INFINITY
+  /**
+   * The time of which the event that is being applied counts in bars and windows: now. While a feed heals it is the event's own,
+   * so that what comes later than it happened leaves the same as if it had come then.
+   */
+  eventMs = 0
 
   /** @returns whether the time moved. */
   advanceTo(timeMs: number): boolean {
@@ -10,6 +17,12 @@ export class MarketTime {
     if (this.nowMs === 0) this.sinceMs = timeMs
     this.nowMs = timeMs
     return true
+  }
+
+  /** An event of this time is about to be applied. */
+  beginEvent(tsMs: number): void {
+    const { nowMs, heldFromMs } = this
+    this.eventMs = heldFromMs > nowMs ? nowMs : Math.min(nowMs, Math.max(tsMs, heldFromMs))
   }
 
   rewindTo(timeMs: number): void {

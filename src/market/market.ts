@@ -10,6 +10,7 @@ import { watermarkMs } from './bars/watermark.ts'
 import { restoreMarket, saveMarket } from './checkpoint/checkpoint.ts'
 import type { Section } from './checkpoint/sections.ts'
 import type { EventWriter } from './events/event-writer.ts'
+import type { Healing } from './events/healing.ts'
 import type { GapChanges } from './gaps.ts'
 import { BAR_COLUMNS_KEPT, VERSIONS_ANSWERED_MAX } from './limits.ts'
 import { createParts, type MarketOptions, type MarketParts } from './market-parts.ts'
@@ -48,6 +49,7 @@ export class Market implements MarketEngine {
   #pages: PageCache
   #figures: TokenFigures
   #events: EventWriter
+  #healing: Healing
   #onChanged: (() => void) | null = null
   #generation = 0
 
@@ -58,6 +60,7 @@ export class Market implements MarketEngine {
     this.#pages = parts.pages
     this.#figures = parts.figures
     this.#events = parts.events
+    this.#healing = parts.healing
   }
 
   /**
@@ -98,6 +101,7 @@ export class Market implements MarketEngine {
     this.#pages = parts.pages
     this.#figures = parts.figures
     this.#events = parts.events
+    this.#healing = parts.healing
     parts.changes.watch(this.#onChanged)
     this.#onChanged?.()
   }
@@ -148,6 +152,7 @@ export class Market implements MarketEngine {
 
   advanceTo(timeMs: number): void {
     if (!this.#time.advanceTo(timeMs)) return
+    this.#healing.passTime()
     this.#pages.tidy(this.seq)
     this.#figures.removeAged()
   }
@@ -354,6 +359,6 @@ export class Market implements MarketEngine {
   }
 
   #watermarkMs(slot: number): number {
-    return watermarkMs(this.#parts.tokens.columns, slot, this.timeMs)
+    return watermarkMs(this.#parts.tokens.columns, slot, this.#time)
   }
 }

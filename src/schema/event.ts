@@ -88,19 +88,57 @@ export const liveEventSchema = z.object({
   viewerCount: count.nullish(),
 })
 export const solPriceEventSchema = z.object({ type: z.literal('solPrice'), ts, usd: price })
+/**
+ * Why a part of a gap was not healed: more requests would have been needed than the feed may make; it was longer ago than the feed
+ * goes back; its source does not keep it any more; its source refuses it, or the market did, as too late.
+ */
+export const MISSING_REASONS = ['budget', 'too_long', 'pruned', 'refused'] as const
+/** Parts of one gap that a `reconnect` tells: of more a feed tells one that covers them. */
+export const MISSING_PARTS_MAX = 256
+
+const missingPartSchema = z
+  .object({
+    fromMs: ts.meta({ description: 'Its first moment, Unix ms' }),
+    toMs: ts.meta({ description: 'Its last moment, Unix ms' }),
+    reason: z.enum(MISSING_REASONS).meta({ description: 'Why it was not brought' }),
+  })
+  .refine(({ fromMs, toMs }) => fromMs <= toMs, {
+    path: ['fromMs'],
+    error: 'later than toMs',
+    params: { code: 'from_after_to' },
+  })
+/** A part of a gap that stays missing. */
+export type MissingPart = z.infer<typeof missingPartSchema>
+
 /** A feed that pushes tells that it has lost its own source, or that it has it again. */
 export const disconnectRecordSchema = z
   .object({
     type: z.literal('disconnect'),
     ts,
     sinceMs: ts.nullish().meta({ description: 'When it last had data, Unix ms; without it: `ts`' }),
+    healUntilMs: ts.nullish().meta({
+      description:
+        'It will send what it has missed and then `reconnect` with `healed`, by this time, Unix ms: until then bars that the gap touches stay open',
+    }),
   })
   .refine(({ ts, sinceMs }) => sinceMs == null || sinceMs <= ts, {
     path: ['sinceMs'],
     error: 'later than ts',
     params: { code: 'since_after_ts' },
   })
-export const reconnectRecordSchema = z.object({ type: z.literal('reconnect'), ts })
+export const reconnectRecordSchema = z.object({
+  type: z.literal('reconnect'),
+  ts,
+  healed: z
+    .boolean()
+    .nullish()
+    .meta({ description: 'What was missed has been sent since, but for `missing`; without it: nothing' }),
+  missing: z
+    .array(missingPartSchema)
+    .max(MISSING_PARTS_MAX)
+    .nullish()
+    .meta({ description: 'Parts of the gap that stay missing. Counts with `healed` only' }),
+})
 
 /** The records that a feed may push. */
 export const ingestRecordSchema = z.discriminatedUnion('type', [
@@ -130,12 +168,21 @@ export interface DisconnectEvent {
   feed: string
   /** When the feed last had data, Unix ms; data may be missing from then on. Without it: from `ts`. */
   sinceMs?: number
+  /**
+   * The feed heals: it will deliver what is missing, with the times of then and in their order, and tell so by a `reconnect`. Until
+   * this market time no bar closes that the gap touches. Without it: what is missing stays missing.
+   */
+  healUntilMs?: number
 }
 /** A feed has its source again. */
 export interface ReconnectEvent {
   type: 'reconnect'
   ts: number
   feed: string
+  /** What was missing has been delivered since the `disconnect`, but for `missing`. Without it nothing has. */
+  healed?: boolean
+  /** Parts of the gap that stay missing. */
+  missing?: MissingPart[]
 }
 /** Nothing was received (`downtime`), or what was received could not be recorded (`lost`), between two market times, Unix ms. */
 export interface GapEvent {
@@ -223,9 +270,9 @@ export interface EventSink {
 
 /**
  * Why events may be missing: a feed had lost its source; the server did not run; events were received that could not be recorded;
- * several gaps are told as one, which covers all of them and what lies between.
+ * several gaps are told as one, which covers all of them and what lies between. Of a gap that was healed in part: MISSING_REASONS.
  */
-export const GAP_REASONS = ['disconnect', 'downtime', 'lost', 'several'] as const
+export const GAP_REASONS = ['disconnect', 'downtime', 'lost', 'several', ...MISSING_REASONS] as const
 export type GapReason = (typeof GAP_REASONS)[number]
 
 /** An interval of market time in which events may be missing. */
@@ -237,6 +284,10 @@ export interface Gap {
   reason: GapReason
   /** The feed whose events may be missing; null: any. */
   feed: string | null
+  /** The feed brings what is missing, and says so by this market time, Unix ms. Only of one that goes on. */
+  healUntilMs?: number
+  /** Nothing is missing any more. Only where the end of a gap is told: then it is none. */
+  isHealed?: true
 }
 
 /** A gap as answers and streams tell it. */
@@ -246,15 +297,22 @@ export const gapSchema = z.object({
   reason: z.enum(GAP_REASONS).meta({
     description:
       '`disconnect`: a feed had lost its source; `downtime`: the server did not run; `lost`: events could not be recorded; ' +
-      '`several`: more than one gap, told as one that covers them all',
+      '`several`: more than one gap, told as one that covers them all. Of a gap that its feed could not heal: `budget`: it would have ' +
+      'taken too many requests; `too_long`: longer ago than the feed goes back; `pruned`: its source does not keep it; `refused`: refused',
   }),
   feed: z.string().nullable().meta({ description: 'The feed whose events may be missing; null: any' }),
+  healUntil: z
+    .number()
+    .int()
+    .optional()
+    .meta({ description: 'The feed brings what is missing, and says so by then', unit: 'Unix ms' }),
 })
 export type ToldGap = z.infer<typeof gapSchema>
 
-export const tellGap = ({ fromMs, toMs, reason, feed }: Gap): ToldGap => ({
+export const tellGap = ({ fromMs, toMs, reason, feed, healUntilMs }: Gap): ToldGap => ({
   from: fromMs,
   to: toMs,
   reason,
   feed,
+  ...(healUntilMs !== undefined && { healUntil: healUntilMs }),
 })

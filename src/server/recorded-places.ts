@@ -21,7 +21,7 @@ export async function readRecordedPlaces(
     for (let at = 0; at < trades.count; at++) {
       const [tx, eventIndex] = [trades.tx[at], quotes.eventIndex[at]]
       if (trades.feed[at] === feed && tx != null && eventIndex !== undefined && !Number.isNaN(eventIndex))
-        places.push({ tx, eventIndex })
+        places.push({ tx, eventIndex, slot: Number.isNaN(quotes.slot[at]) ? null : quotes.slot[at] })
     }
   }
   return places

@@ -16,7 +16,7 @@ import {
 import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
 import type { Config } from '../config/settings.ts'
 import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
-import { followsRecordedTime } from '../ingest/start-feeds.ts'
+import { followsRecordedTime, healingFeedOf } from '../ingest/start-feeds.ts'
 import type { RecordedPlace } from '../ingest/types.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
@@ -77,6 +77,8 @@ export class RunningMarket {
   readonly market: Market
   readonly recorder: MarketRecorder
   readonly runId: string
+  /** Until when the market has what the runs before brought, Unix ms; null: there were none. */
+  recordedToMs: number | null = null
   readonly #parts: RunningMarketParts
   readonly #events: EventRecorder
   readonly #checkpoints: CheckpointScheduler | null
@@ -153,6 +155,7 @@ export class RunningMarket {
         'the market goes on where the last run ended',
       )
     }
+    if (restored !== null) this.recordedToMs = market.timeMs
     const isRecordedTime = followsRecordedTime(config)
     if (!isRecordedTime) deps.clock.notBefore(market.timeMs)
     // What is replayed has all that was recorded of then, runs and counts of analyses too.
@@ -174,7 +177,7 @@ export class RunningMarket {
     const { deps, header, journal, restored } = this.#parts
     const { market } = this
     return beginRun({
-      ...{ market, journal, header, isRestored: restored !== null },
+      ...{ market, journal, header, isRestored: restored !== null, healing: healingFeedOf(deps.config) },
       apply: this.sinkOf(SERVER_FEED).apply,
       nowMs: isRecordedTime ? 0 : deps.clock.now(),
       firstSeq: deps.positions.first,

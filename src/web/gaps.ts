@@ -2,6 +2,9 @@
 import type { ToldGap } from '../schema/event.ts'
 import { formatSpan, formatTime } from './format.ts'
 
+/** A gap as a stream tells it. */
+type GapLine = ToldGap & { healed?: true | undefined }
+
 /** Gaps that have ended are remembered up to this number. */
 const ENDED_MAX = 100
 
@@ -22,9 +25,10 @@ export class KnownGaps {
   }
 
   /** Takes a gap that has begun, or ended: of one feed, only one goes on at a time. */
-  take(gap: ToldGap): void {
+  take(gap: GapLine): void {
     const others = this.open.filter(({ feed }) => feed !== gap.feed)
     if (gap.to === null) this.open = [...others, gap]
+    else if (gap.healed === true) this.open = others
     else {
       this.ended = [gap, ...this.ended].slice(0, ENDED_MAX)
       if (gap.feed !== null) this.open = others
@@ -34,12 +38,21 @@ export class KnownGaps {
 }
 
 /** Why events are missing, as the beginning of a sentence. */
-export function gapReason({ reason, feed, to }: ToldGap): string {
+export function gapReason({ reason, feed, to, healUntil }: ToldGap): string {
   switch (reason) {
     case 'disconnect':
+      if (healUntil !== undefined) return `The feed ${feed ?? ''} is bringing what it has missed`
       return to === null
         ? `The feed ${feed ?? ''} has been without its source`
         : `The feed ${feed ?? ''} was without its source`
+    case 'budget':
+      return `The feed ${feed ?? ''} had not enough requests to bring what it had missed`
+    case 'too_long':
+      return `The feed ${feed ?? ''} does not go back as far as it was away`
+    case 'pruned':
+      return `The source of the feed ${feed ?? ''} no longer has what was missed`
+    case 'refused':
+      return `What the feed ${feed ?? ''} had missed was refused`
     case 'downtime':
       return 'The server did not run'
     case 'lost':

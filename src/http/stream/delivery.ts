@@ -81,7 +81,9 @@ export class Delivery {
     const ts = this.#market.timeMs
     return this.#market
       .gapChanges(next)
-      .gaps.map((gap) => controlFrame(format, { event: 'gap', ...tellGap(gap), ts }))
+      .gaps.map((gap) =>
+        controlFrame(format, { event: 'gap', ...tellGap(gap), ...(gap.isHealed && { healed: true }), ts }),
+      )
   }
 
   /** Sends the next chunk, if there is one. */

@@ -118,10 +118,21 @@ export function readRecord(record: unknown, receivedAtMs: number): MarketEvent |
 /** All that push are one feed to the market. */
 function toEvent(record: IngestRecord): MarketEvent {
   switch (record.type) {
-    case 'disconnect':
-      return { ...record, feed: PUSH_FEED, sinceMs: record.sinceMs ?? record.ts }
-    case 'reconnect':
-      return { ...record, feed: PUSH_FEED }
+    case 'disconnect': {
+      const { type, ts, sinceMs, healUntilMs } = record
+      return {
+        type,
+        ts,
+        feed: PUSH_FEED,
+        sinceMs: sinceMs ?? ts,
+        ...(healUntilMs != null && { healUntilMs }),
+      }
+    }
+    case 'reconnect': {
+      const { type, ts, healed, missing } = record
+      if (healed !== true) return { type, ts, feed: PUSH_FEED }
+      return { type, ts, feed: PUSH_FEED, healed, ...(missing != null && missing.length > 0 && { missing }) }
+    }
     default:
       return record
   }

@@ -4,7 +4,7 @@ import type { Accounts, Mints } from './accounts.ts'
 import { CurveOrder } from './curve-order.ts'
 import { type DecodedEvent, readEvent } from './decode-event.ts'
 import { discriminatorOf, EVENT_LAYOUTS } from './layouts.ts'
-import { SAMPLE_BYTES_MAX } from './limits.ts'
+import { SAMPLE_BYTES_MAX, SWAPS_WAITING_MAX } from './limits.ts'
 import { Pools } from './pools.ts'
 import { CURVE_TOKEN_DECIMALS, quoteMintOf, toUnits } from './quotes.ts'
 import type { RawEvent } from './transaction-events.ts'
@@ -56,8 +56,12 @@ export class ChainEvents {
   /** Discriminators of these programs that are none of ours. */
   unknown = 0
   readonly faults: Counts = {}
+  /** Time of the newest event that was taken, Unix ms; 0: none was. */
+  newestMs = 0
   readonly pools: Pools
   readonly order: CurveOrder
+  /** Trades on curves whose quote is asked for. */
+  #tradesWaiting = 0
   readonly #mints: Mints
   readonly #options: ChainEventsOptions
   readonly #handlers: ChainEventsHandlers
@@ -92,7 +96,18 @@ export class ChainEvents {
     if (event.leftOverBytes > 0) countIn(this.longer, event.name)
     const ts = eventTimeMs(event, nowMs)
     if (ts === null) countIn(this.faults, 'time_invalid')
-    else this.#translate(event, place, ts, monotonicMs)
+    else {
+      this.newestMs = Math.max(this.newestMs, ts)
+      this.#translate(event, place, ts, monotonicMs)
+    }
+  }
+
+  /** The time of an event, Unix ms; null where it has none, or is none of ours. */
+  timeOf({ program, bytes }: RawEvent, nowMs: number): number | null {
+    const reading = readEvent(program, bytes)
+    return reading.kind === 'event' && reading.event.has('timestamp')
+      ? eventTimeMs(reading.event, nowMs)
+      : null
   }
 
   #translate(event: DecodedEvent, place: ChainPlace, ts: number, monotonicMs: number): void {
@@ -103,7 +118,7 @@ export class ChainEvents {
         addStep(this.#createStep(translateCreate(event, ts)))
         break
       case 'TradeEvent':
-        addStep(translateTrade(event, place, ts, this.#quoteDecimals(event)))
+        this.#withQuoteDecimals(event, (decimals) => addStep(translateTrade(event, place, ts, decimals)))
         break
       case 'UpdateMayhemVirtualParamsEvent':
         addStep(translateReserves(event))
@@ -129,12 +144,22 @@ export class ChainEvents {
     return isRestored ? { ...step, after: null } : step
   }
 
-  /** Of a quote that is no known one, its mint's account says it; until then amounts are not known. */
-  #quoteDecimals(event: DecodedEvent): number | null {
+  /**
+   * Of a quote that is no known one, its mint's account says the decimals: its trades wait for the answer, in their order. Where it could
+   * not be had, or too many wait, the amounts are not known.
+   */
+  #withQuoteDecimals(event: DecodedEvent, then: (decimals: number | null) => void): void {
     const quoteMint = quoteMintOf(event.text('quote_mint'))
     const decimals = curveQuoteDecimals(event) ?? this.#mints.decimals(quoteMint)
-    if (decimals === undefined) this.#mints.want(quoteMint, () => {})
-    return decimals ?? null
+    if (decimals !== undefined || this.#tradesWaiting >= SWAPS_WAITING_MAX) {
+      then(decimals ?? null)
+      return
+    }
+    this.#tradesWaiting++
+    this.#mints.want(quoteMint, (mint) => {
+      this.#tradesWaiting--
+      then(mint?.decimals ?? null)
+    })
   }
 
   #takeMigration(event: DecodedEvent): void {
@@ -186,7 +211,7 @@ export class ChainEvents {
       unknownDiscriminators: unknown,
       ignored: { ...faults },
       pools: { known: pools.size, swapsWaiting: pools.waiting, swapsDropped: pools.dropped },
-      curves: { waiting: order.waiting, unproven: order.unproven },
+      curves: { waiting: order.waiting + this.#tradesWaiting, unproven: order.unproven },
     }
   }
 

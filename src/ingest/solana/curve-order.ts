@@ -74,6 +74,12 @@ export class CurveOrder {
         this.#goOn(mint)
   }
 
+  /** Lets go on what is of an earlier slot: all of it that there is has come. */
+  expireSlots(beforeSlot: number): void {
+    for (const [mint, steps] of this.#waiting)
+      while (steps.length > 0 && steps.some(({ slot }) => slot < beforeSlot)) this.#goOn(mint)
+  }
+
   /** Nothing is known of any curve any more: events may have been missed. What waits goes on. */
   forget(): void {
     for (const mint of [...this.#waiting.keys()]) while (this.#waiting.has(mint)) this.#goOn(mint)

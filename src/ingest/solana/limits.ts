@@ -38,7 +38,8 @@ export const MINTS_MAX = 200_000
 export const ACCOUNTS_WAITING_MAX = 50_000
 /** Accounts of one call. */
 export const ACCOUNTS_PER_CALL = 100
-/** Swaps that wait until their pool is known; one more drops the oldest, which is counted. */
+/** Swaps that wait until their pool is known; one more is dropped, which is counted. So many trades on curves wait for the decimals of
+ *  their quote; one more goes on without its amounts. */
 export const SWAPS_WAITING_MAX = 20_000
 /** How long accounts are collected before they are asked for, and how often an account is asked for that could not be had. */
 export const ACCOUNTS_COLLECT_MS = 200
@@ -63,3 +64,32 @@ export const TAPE_ANSWERS_BYTES_MAX = 512 * 1024 * 1024
 /** A tape ends at this size, or after this long. */
 export const TAPE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 export const TAPE_MS_MAX_DEFAULT = 3_600_000
+/** How long an outage may be that is made up for, and how long that may take at most. */
+export const HEAL_MS_DEFAULT = 600_000
+export const HEAL_MS_MAX = 3_600_000
+/** A block takes this long on average. */
+export const SLOT_MS = 400
+/** How far before the newest slot that was taken a feed begins to make up for what it missed: what was still on its way when the connection
+ *  ended, or waited for its predecessor, its pool or the rest of its log when the process did. What was taken does not count twice. */
+export const HEAL_BACK_SLOTS = 25
+/** So much later than the newest event a missed one may have happened when a connection ends. */
+export const IN_FLIGHT_MS = 3_000
+/** Slots of one request for the list of blocks, and signatures of one request. More takes several. */
+export const BLOCK_RANGE_SLOTS = 10_000
+export const SIGNATURES_PER_CALL = 1_000
+/** Blocks and transactions that are asked for ahead of the one whose turn it is. */
+export const HEAL_AHEAD = 4
+/** The longest pause between attempts to reach an endpoint while what was missed is fetched. */
+export const HEAL_RETRY_MS_MAX = 5_000
+/** How long a connection's first slots are waited for; and what is left of the time for taking what was held back meanwhile. */
+export const HEAL_TAKE_MS = 30_000
+/** What comes meanwhile is held back up to this size; beyond it the oldest is fetched too. */
+export const HELD_BYTES_MAX = 64 * 1024 * 1024
+/** Held notifications that are taken before other work has its turn. */
+export const HELD_SLICE = 256
+/** How often the progress is logged. */
+export const HEAL_PROGRESS_MS = 5_000
+/** Without a slot for this long events may be missing, though the connection may still go on: until a slot comes no bar closes. */
+export const PAUSE_MS = 2_000
+/** Intervals that could not be had, which the status of the feed shows: the newest. */
+export const STAYS_SHOWN_MAX = 16

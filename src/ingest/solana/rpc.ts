@@ -36,7 +36,10 @@ export type RpcFault =
   | 'malformed'
   | 'other_chain'
 /** A result, or why there is none. `refused`: the endpoint does not do this; another try gives the same. */
-export type RpcAnswer = { ok: true; result: unknown } | { ok: false; fault: RpcFault; message: string }
+export type RpcAnswer =
+  | { ok: true; result: unknown }
+  /** `code` is that of JSON-RPC, where the endpoint has said one. */
+  | { ok: false; fault: RpcFault; message: string; code?: number }
 
 /** What the feed asks endpoints: a node, or a tape of one. */
 export interface Rpc {
@@ -44,6 +47,8 @@ export interface Rpc {
   call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer>
   /** The host that is asked at present. */
   readonly host: string
+  /** How many there are to ask: one that has not may be followed by one that has. */
+  readonly endpointCount: number
   describe(): Record<string, unknown>
 }
 
@@ -79,6 +84,10 @@ export class RpcClient implements Rpc {
 
   get host(): string {
     return this.#endpoint.host
+  }
+
+  get endpointCount(): number {
+    return this.#options.endpoints.length
   }
 
   get #endpoint(): Endpoint {
@@ -134,7 +143,7 @@ export class RpcClient implements Rpc {
     return { host: this.host, requestsPerSecond, calls: this.#calls, waiting, faults: { ...this.#faults } }
   }
 
-  #failed(fault: RpcFault, message: string): RpcAnswer {
+  #failed(fault: RpcFault, message: string): RpcAnswer & { ok: false } {
     this.#faults[fault] = (this.#faults[fault] ?? 0) + 1
     const text = withoutAddresses(message, this.#options.endpoints).slice(0, MESSAGE_CHARS_MAX)
     return { ok: false, fault, message: text }
@@ -190,7 +199,7 @@ export class RpcClient implements Rpc {
     const { code, message } = envelope.error
     // -32005, -32429 and 429: too many requests, as several providers say it with status 200.
     const isBusy = code === -32_005 || code === -32_429 || code === 429
-    return this.#failed(isBusy ? 'rate_limited' : 'refused', `${host}: ${message}`)
+    return { ...this.#failed(isBusy ? 'rate_limited' : 'refused', `${host}: ${message}`), code }
   }
 
   #pause({ headers }: Response): void {

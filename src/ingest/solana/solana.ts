@@ -17,18 +17,19 @@ import { LogThrottle } from '../log-throttle.ts'
 import { backoffMs } from '../pumpportal/pumpportal.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
-import type { Feed, FeedLog, FeedStatus, RecordedPlace } from '../types.ts'
+import type { Feed, FeedLog, FeedStatus, RecordedPlace, Room } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
-import { wait } from '../wait.ts'
 import { Accounts, Mints, readAccount } from './accounts.ts'
 import { ChainEvents, type ChainEventsOptions } from './chain-events.ts'
-import { PREDECESSOR_MS_MAX } from './limits.ts'
+import { Healing } from './healing/healing.ts'
+import type { ToldTransaction } from './healing/held-notifications.ts'
+import { IN_FLIGHT_MS, PREDECESSOR_MS_MAX } from './limits.ts'
 import { MAINNET_GENESIS, ORCA_SOL_USDC, PYTH_SOL_USD } from './programs.ts'
 import { type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
 import type { ChainSource, Commitment } from './source.ts'
 import type { LogsNotification, Silence, SubscriptionHandlers, Topic } from './subscription.ts'
-import { eventsInLog, type RawEvent } from './transaction-events.ts'
+import { eventsInLog } from './transaction-events.ts'
 import { SeenTransactions, TransactionFetcher } from './transactions.ts'
 
 export const SOLANA_FEED = 'solana'
@@ -37,7 +38,13 @@ export interface SolanaOptions extends ChainEventsOptions {
   source: ChainSource
   commitment: Commitment
   /** Trades that the runs before have recorded, oldest first: told again they do not count. */
-  recorded?: Iterable<RecordedPlace>
+  recorded?: readonly RecordedPlace[]
+  /** Until when the market has what the runs before brought, Unix ms; null or not there: there were none. */
+  recordedToMs?: number | null
+  /** How long an outage may be that is made up for, ms; 0 or not there: none is. */
+  healMs?: number
+  /** What was missed comes in a burst, which waits for the disk. */
+  room?: Room
   reconnectMsMin?: number
   reconnectMsMax?: number
   /** Uniform in [0, 1), for the jitter. */
@@ -55,6 +62,13 @@ export const startSolana = (options: SolanaOptions, sink: EventSink, log: FeedLo
 const EXPIRE_EVERY_MS = PREDECESSOR_MS_MAX / 4
 const PRICE_EVERY_MS = 60_000
 
+/** The newest slot of recorded trades; null: none is known. */
+function newestSlot(places: readonly RecordedPlace[] = []): number | null {
+  let newest: number | null = null
+  for (const { slot } of places) if (slot !== null && slot > (newest ?? -1)) newest = slot
+  return newest
+}
+
 class Solana implements Feed {
   readonly ready: Promise<void>
   #connects = 0
@@ -63,6 +77,8 @@ class Solana implements Feed {
   #failedTransactions = 0
   #truncated = 0
   #slot: number | null = null
+  /** The newest slot of which something was taken. */
+  #takenSlot: number | null = null
   #attempt = 0
   /** Until when nothing is missing: the time of the latest slot, at first that of the start. */
   #wholeUntilMs: number
@@ -83,7 +99,7 @@ class Solana implements Feed {
   readonly #state: FeedState
   readonly #counters: EventCounters
   readonly #faults: SinkFaults
-  readonly #link: SourceLink
+  readonly #healing: Healing
   readonly #priced: UnpricedTrades
   readonly #seen: SeenTransactions
   readonly #prices = new SolPrices()
@@ -104,31 +120,44 @@ class Solana implements Feed {
     this.#state = new FeedState(this.#clock)
     this.#seen = new SeenTransactions(options.recorded)
     this.#counters = new EventCounters(SOLANA_FEED, sink, this.#clock, log)
+    this.#takenSlot = newestSlot(options.recorded)
     this.#faults = new SinkFaults(SOLANA_FEED, this.#counters, this.#clock, log)
-    this.#link = new SourceLink(SOLANA_FEED, sink, this.#faults)
+    this.#healing = this.#createHealing(new SourceLink(SOLANA_FEED, sink, this.#faults))
     this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
     this.#accounts = new Accounts(source.rpc, commitment, signal, source.collectMs)
     this.#fetcher = new TransactionFetcher(source.rpc, commitment, signal, {
-      onEvents: (signature, slot, events) => this.#takeEvents(signature, slot, events),
+      onEvents: (signature, slot, events) => this.#takeEvents({ signature, slot, events }),
       onLost: (signature, reason) => this.#onTransactionLost(signature, reason),
     })
     this.#events = new ChainEvents(this.#accounts, new Mints(this.#accounts), options, {
       apply: (event) => this.#guarded(() => this.#priced.apply(event, this.#clock.now())),
       onUnreadable: (name, place, sample) => this.#onUnreadable(name, place.signature, sample),
     })
-    this.#wholeUntilMs = this.#clock.now()
+    this.#wholeUntilMs = options.recordedToMs ?? this.#clock.now()
     this.ready = this.#firstAttempt.promise
     this.#running = this.#run()
   }
 
+  #createHealing(link: SourceLink): Healing {
+    const { source, healMs = 0, room } = this.#options
+    return new Healing({ source, link, log: this.#log, healMs, room }, this.#stopping.signal, {
+      take: (told) => this.#take(told),
+      isTaken: (signature) => this.#seen.isTaken(signature),
+      forgetOrder: () => this.#events.order.forget(),
+      expireSlots: (beforeSlot) => this.#events.order.expireSlots(beforeSlot),
+      timeOf: (event) => this.#events.timeOf(event, this.#clock.now()),
+      settled: () => this.#settled(),
+    })
+  }
+
   async #run(): Promise<void> {
     const { signal } = this.#stopping
-    this.#link.lose(this.#wholeUntilMs, this.#clock.now())
-    // A tape has a time of its own.
-    const timers = this.#source.hasEnd
+    const { recordedToMs = null } = this.#options
+    this.#healing.lost(this.#wholeUntilMs - (recordedToMs === null ? 0 : IN_FLIGHT_MS), this.#takenSlot)
+    const timers = this.#source.hasOwnTime
       ? []
       : [
-          setInterval(() => this.#events.order.expire(this.#clock.monotonicMs()), EXPIRE_EVERY_MS),
+          setInterval(() => this.#expire(), EXPIRE_EVERY_MS),
           setInterval(() => this.#askPrices(), PRICE_EVERY_MS),
         ]
     try {
@@ -140,11 +169,12 @@ class Solana implements Feed {
         if (!signal.aborted) this.#onClose(end)
         this.#firstAttempt.resolve()
         if (this.#source.hasEnd) break
-        await wait(this.#waitMs(end), signal)
+        await this.#source.wait(this.#waitMs(end), signal)
       }
     } finally {
       for (const timer of timers) clearInterval(timer)
     }
+    await this.#healing.working
     this.#events.order.forget()
     this.#firstAttempt.resolve()
     this.#state.set(signal.aborted ? 'stopped' : 'finished')
@@ -203,6 +233,8 @@ class Solana implements Feed {
     return {
       onSubscribed: () => this.#onSubscribed(),
       onSlot: (slot) => this.#onSlot(slot),
+      onPause: () => this.#healing.paused(this.#wholeSinceMs),
+      onResume: () => this.#healing.resumed(),
       onLogs: (notification) => this.#onLogs(notification),
       onAccount: (topic, value) => {
         const account = readAccount(value)
@@ -222,13 +254,25 @@ class Solana implements Feed {
     this.#state.set('running')
     this.#firstAttempt.resolve()
     this.#log.info({ feed: SOLANA_FEED, host: this.#source.host, connects: this.#connects }, 'connected')
-    this.#link.restore(nowMs)
+    this.#healing.connected()
+  }
+
+  /** Until when nothing is missing if the connection has ended: an event may have been on its way. */
+  get #wholeSinceMs(): number {
+    const { newestMs } = this.#events
+    return newestMs === 0 ? this.#wholeUntilMs : Math.min(newestMs, this.#wholeUntilMs) - IN_FLIGHT_MS
+  }
+
+  /** What waits for its predecessor goes on without it, unless that may be among what is missing. */
+  #expire(): void {
+    if (!this.#healing.isHolding) this.#events.order.expire(this.#clock.monotonicMs())
   }
 
   #onSlot(slot: number): void {
     this.#slot = Math.max(slot, this.#slot ?? 0)
     if (this.#isConnected) this.#wholeUntilMs = this.#clock.now()
-    if (this.#source.hasEnd) this.#events.order.expire(this.#clock.monotonicMs())
+    this.#healing.onSlot(slot)
+    if (this.#source.hasOwnTime) this.#expire()
   }
 
   #onLogs({ slot, signature, failed, lines }: LogsNotification): void {
@@ -238,17 +282,23 @@ class Solana implements Feed {
       this.#failedTransactions++
       return
     }
-    const { events, isTruncated } = eventsInLog(lines)
-    this.#takeEvents(signature, slot, events)
-    if (!isTruncated) return
-    if (!this.#seen.isFetched(signature)) {
-      this.#truncated++
-      this.#seen.markFetched(signature)
-      this.#fetcher.fetch(signature, slot)
-    }
+    const told = { slot, signature, ...eventsInLog(lines) }
+    if (this.#healing.isHolding) this.#healing.held.add(told)
+    else this.#take(told)
   }
 
-  #takeEvents(signature: string, slot: number, events: readonly RawEvent[]): void {
+  /** The road of everything that is told, now or later, once or again. */
+  #take(told: ToldTransaction): void {
+    const { slot, signature, isTruncated } = told
+    this.#takenSlot = Math.max(slot, this.#takenSlot ?? 0)
+    this.#takeEvents(told)
+    if (!isTruncated || this.#seen.isFetched(signature)) return
+    this.#truncated++
+    this.#seen.markFetched(signature)
+    this.#fetcher.fetch(signature, slot)
+  }
+
+  #takeEvents({ signature, slot, events }: Omit<ToldTransaction, 'isTruncated'>): void {
     const nowMs = this.#clock.now()
     const monotonicMs = this.#clock.monotonicMs()
     for (const event of this.#seen.take(signature, events))
@@ -316,8 +366,7 @@ class Solana implements Feed {
     this.#latestError = { message: this.#source.masked(reason), atMs: nowMs }
     if (wasConnected) {
       this.#disconnects++
-      this.#link.lose(Math.min(this.#wholeUntilMs, nowMs - silentMs), nowMs)
-      this.#events.order.forget()
+      this.#healing.lost(Math.min(this.#wholeSinceMs, nowMs - silentMs), this.#takenSlot)
     }
     const suppressed = this.#throttles.lost.due(this.#clock.monotonicMs())
     if (suppressed !== null && !this.#source.hasEnd)
@@ -350,6 +399,7 @@ class Solana implements Feed {
       duplicates: this.#seen.duplicates,
       truncated: { transactions: this.#truncated, fetched: this.#fetcher.fetched, lost: this.#fetcher.lost },
       ...this.#events.describe(),
+      healing: this.#healing.describe(),
       prices: this.#prices.describe(),
       refused: Object.fromEntries([...this.#refused.entries()].map(({ key, value }) => [key, value])),
       rpc: rpc.describe(),

@@ -1,6 +1,7 @@
 // Where the feed has the chain from: endpoints of today, or a tape of them.
 import type { Clock } from '../../lib/clock.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
+import { wait } from '../wait.ts'
 import { type Endpoint, endpointsOf, socketEndpointsOf, socketsOf, withoutAddresses } from './endpoints.ts'
 import { MAINNET_GENESIS } from './programs.ts'
 import { type Rpc, RpcClient } from './rpc.ts'
@@ -20,6 +21,8 @@ export interface ChainSource {
   readonly clock: Clock
   /** A source that ends is not connected to again. */
   readonly hasEnd: boolean
+  /** Its time is not that of the machine: what is due is looked at with each slot. */
+  readonly hasOwnTime: boolean
   /** How long accounts are collected before they are asked for, ms. */
   readonly collectMs?: number
   /** The host of the present connection, or of the next. */
@@ -30,6 +33,8 @@ export interface ChainSource {
     signal: AbortSignal,
     settled: Settled,
   ): Promise<UpstreamEnd & Silence>
+  /** Waits in the time of its clock, or less when the signal aborts. */
+  wait(ms: number, signal: AbortSignal): Promise<void>
   /** A message without addresses, which hold keys. */
   masked(text: string): string
 }
@@ -57,6 +62,7 @@ export class LiveSource implements ChainSource {
   readonly rpc: RpcClient
   readonly clock: Clock
   readonly hasEnd = false
+  readonly hasOwnTime = false
   readonly #options: LiveSourceOptions
   readonly #sockets: readonly Endpoint[]
   readonly #all: readonly Endpoint[]
@@ -105,6 +111,10 @@ export class LiveSource implements ChainSource {
       // One that has served is tried first again; one that has not gives way to the next.
       if (!wasSubscribed) this.#current++
     }
+  }
+
+  wait(ms: number, signal: AbortSignal): Promise<void> {
+    return wait(ms, signal)
   }
 
   masked(text: string): string {

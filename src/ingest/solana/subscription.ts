@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { UPSTREAM_CONNECT_MS_MAX, UPSTREAM_PING_MS } from '../limits.ts'
 import { type UpstreamEnd, UpstreamSocket } from '../upstream-socket.ts'
-import { FRAME_BYTES_MAX, LOGS_SILENCE_MS_MAX, PULSE_MS_MAX, SUBSCRIBE_MS_MAX } from './limits.ts'
+import { FRAME_BYTES_MAX, LOGS_SILENCE_MS_MAX, PAUSE_MS, PULSE_MS_MAX, SUBSCRIBE_MS_MAX } from './limits.ts'
 import { AMM_PROGRAM, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
 import { parseJson } from './rpc.ts'
 
@@ -33,6 +33,9 @@ export interface SubscriptionHandlers {
   /** All that is needed is subscribed to. */
   onSubscribed(): void
   onSlot(slot: number): void
+  /** No slot has come for `PAUSE_MS`: the connection may be dead. A slot then tells that it is not. */
+  onPause?(): void
+  onResume?(): void
   onLogs(notification: LogsNotification, topic: Topic | undefined): void
   onAccount(topic: 'pyth' | 'orca', value: unknown): void
   /** A frame that is nothing known. */
@@ -43,6 +46,7 @@ export interface SubscriptionHandlers {
 }
 
 export interface SubscriptionTiming {
+  pauseMs?: number
   pulseMsMax?: number
   subscribeMsMax?: number
   /** For how long one program may be silent while slots come. */
@@ -171,6 +175,7 @@ export async function subscribe(
   handlers: SubscriptionHandlers,
   signal: AbortSignal,
   {
+    pauseMs = PAUSE_MS,
     pulseMsMax = PULSE_MS_MAX,
     subscribeMsMax = SUBSCRIBE_MS_MAX,
     logsSilenceMsMax = LOGS_SILENCE_MS_MAX,
@@ -180,6 +185,8 @@ export async function subscribe(
 ): Promise<UpstreamEnd & Silence> {
   const end = (reason: string) => socket.end(reason)
   let pulse: NodeJS.Timeout | undefined
+  let pause: NodeJS.Timeout | undefined
+  let isPaused = false
   let isSubscribed = false
   let silentMs = 0
   const logsAtMs = new Map<Topic, number>()
@@ -199,10 +206,16 @@ export async function subscribe(
         for (const topic of LOGS) logsAtMs.set(topic, performance.now())
         clearTimeout(pulse)
         pulse = setTimeout(() => end(`no slot for ${pulseMsMax} ms`), pulseMsMax)
+        pause = setTimeout(() => {
+          isPaused = true
+          handlers.onPause?.()
+        }, pauseMs)
         handlers.onSubscribed()
       },
       onSlot: (slot) => {
-        if (isSubscribed) pulse?.refresh()
+        if (isSubscribed) for (const timer of [pulse, pause]) timer?.refresh()
+        if (isPaused) handlers.onResume?.()
+        isPaused = false
         handlers.onSlot(slot)
         endIfSilent()
       },
@@ -237,7 +250,7 @@ export async function subscribe(
   const stop = () => end('stopped')
   signal.addEventListener('abort', stop)
   const ended = await socket.ended
-  clearTimeout(pulse)
+  for (const timer of [pulse, pause]) clearTimeout(timer)
   signal.removeEventListener('abort', stop)
   return { ...ended, silentMs }
 }

@@ -143,6 +143,7 @@ const answerKey = (method: string, params: readonly unknown[]): string =>
 /** Gives the answers of a tape, the first that it has of each question. */
 class TapeRpc implements Rpc {
   readonly host = 'tape'
+  readonly endpointCount = 1
   readonly #answers = new Map<string, unknown>()
   /** Accounts are asked for in other batches than then. */
   readonly #accounts = new Map<string, unknown>()
@@ -202,6 +203,7 @@ export class TapeSource implements ChainSource {
   readonly rpc: TapeRpc
   readonly clock: TapeClock
   readonly hasEnd = true
+  readonly hasOwnTime = true
   readonly collectMs = 0
   readonly host = 'tape'
   readonly #path: string
@@ -233,6 +235,10 @@ export class TapeSource implements ChainSource {
     while (!signal.aborted && at > this.#pace.dueMs()) await wait(this.#pace.waitMs(at), signal)
     this.clock.atMs = Math.max(this.clock.atMs, at)
     frames.read(frame)
+  }
+
+  wait(): Promise<void> {
+    return Promise.resolve()
   }
 
   masked(text: string): string {

@@ -106,6 +106,36 @@ export function eventsInInstructions({ transaction, meta }: TransactionAnswer): 
   return events
 }
 
+/**
+ * The events of a transaction as endpoints keep it: from its inner instructions, which no length ends; from its log where the endpoint
+ * keeps none. None where it failed.
+ */
+export function eventsInTransaction(transaction: TransactionAnswer): LogEvents {
+  const { err, innerInstructions, logMessages } = transaction.meta
+  if (innerInstructions != null || err != null)
+    return { events: eventsInInstructions(transaction), isTruncated: false }
+  return logMessages == null ? { events: [], isTruncated: true } : eventsInLog(logMessages)
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null
+
+/**
+ * Whether a transaction of a block may have events of ours: it has not failed, and names one of the programs. A block has some thousand
+ * transactions, of which few do: the others are not looked at further.
+ */
+export function mayHaveEvents(answer: unknown): boolean {
+  if (!isRecord(answer) || !isRecord(answer.meta) || answer.meta.err != null) return false
+  const { transaction, meta } = answer
+  const message = isRecord(transaction) ? transaction.message : null
+  const loaded = isRecord(meta.loadedAddresses) ? meta.loadedAddresses : {}
+  return [isRecord(message) ? message.accountKeys : null, loaded.writable, loaded.readonly].some(
+    (keys) =>
+      Array.isArray(keys) &&
+      keys.some((each) => OURS.includes(isRecord(each) ? String(each.pubkey) : String(each))),
+  )
+}
+
 function decodeBase58(text: string): Uint8Array | null {
   // Base58 takes time that grows with the square of the length.
   if (text.length > DATA_CHARACTERS_MAX) return null

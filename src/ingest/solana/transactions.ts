@@ -4,7 +4,7 @@ import type { RecordedPlace } from '../types.ts'
 import { wait } from '../wait.ts'
 import { FETCH_ATTEMPTS_MAX, FETCH_RETRY_MS, FETCHES_WAITING_MAX, TRANSACTIONS_SEEN_MAX } from './limits.ts'
 import type { Rpc } from './rpc.ts'
-import { eventsInInstructions, type RawEvent, readTransaction } from './transaction-events.ts'
+import { eventsInTransaction, type RawEvent, readTransaction } from './transaction-events.ts'
 
 /** Which events of a transaction were taken. */
 export class SeenTransactions {
@@ -32,6 +32,11 @@ export class SeenTransactions {
     this.duplicates += events.length - fresh.length
     this.#taken.set(signature, Math.max(taken, events.length))
     return fresh
+  }
+
+  /** Whether a transaction was taken in this run. */
+  isTaken(signature: string): boolean {
+    return this.#taken.has(signature)
   }
 
   /** Whether the rest of a transaction with a truncated log has been asked for. */
@@ -114,7 +119,7 @@ export class TransactionFetcher {
           continue
         }
         this.fetched++
-        this.#handlers.onEvents(signature, slot, eventsInInstructions(transaction))
+        this.#handlers.onEvents(signature, slot, eventsInTransaction(transaction).events)
         return
       }
     }

@@ -5,8 +5,8 @@ import { safeParse } from '../../lib/safe-parse.ts'
 import { engineSettingsSchema } from '../../schema/event.ts'
 import { FRAME_BYTES_MAX } from '../limits.ts'
 
-/** 2: batches with the columns of quotes. */
-export const FORMAT = 2
+/** 2: batches with the columns of quotes. 3: feeds that heal, which tell so in `disconnect` and `reconnect`. */
+export const FORMAT = 3
 /** Kind, payload length, CRC of both and the payload, and four bytes that are zero. */
 export const FRAME_HEAD_BYTES = 16
 /** A segment while its first bytes are written; it is renamed then. */

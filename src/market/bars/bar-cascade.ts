@@ -24,14 +24,16 @@ import {
 } from '../limits.ts'
 import * as layout from './bar-ring.ts'
 import { BarRing } from './bar-ring.ts'
+import { HeldSeconds } from './held-seconds.ts'
+import * as pendingSecond from './pending-second.ts'
 import * as blockLayout from './token-block.ts'
 import { packBlocks, unpackBlocks } from './token-block.ts'
 
 /** Copied into this module: looking up imported bindings takes a sixth of the time of sparse ticks. */
 const { BAR_STRIDE, BV, C, COUNT_UNIT, H, L, N, O, T, V } = layout
 
-const { EMPTY, FIRST_AT, LAST_AT, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } =
-  blockLayout
+const { EMPTY, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } = blockLayout
+const { startSecond, updateSecond } = pendingSecond
 
 const SECOND_MS = 1_000
 const PENDING_MASK = PENDING_SECONDS - 1
@@ -68,6 +70,8 @@ export class BarCascade implements Saved {
   readonly #closedFrom: number
   /** By slot: bars that ended by this time were emitted, folded or not. Empty where there is no `onClosed`. */
   readonly #emittedToMs: Float64Array
+  /** Seconds that stay open beyond those that are pending, because a feed heals. */
+  readonly #held = new HeldSeconds()
   /** By slot: how often its bars were forgotten. Caches of something made from the bars compare it. */
   readonly #generations: Uint32Array
   /** The result of `foldOpen`: one bar for each shorter timeframe at most, and the pending seconds. */
@@ -112,6 +116,16 @@ export class BarCascade implements Saved {
     return this.#rings.reduce((sum, ring) => sum + ring.reclaimedBars, 0)
   }
 
+  /** Seconds of all tokens that are held open beyond those that are pending. */
+  get heldSeconds(): number {
+    return this.#held.total
+  }
+
+  /** The tokens that have such seconds. */
+  heldSlots(): number[] {
+    return this.#held.slots()
+  }
+
   /** Start of the newest second with a trade, or 0. */
   newestSecond(slot: number): number {
     return this.#head[slot * TOKEN_BLOCK]
@@ -125,60 +139,51 @@ export class BarCascade implements Saved {
     const second = intervalStart(tsMs, SECOND_MS)
     const block = slot * TOKEN_BLOCK
     if (second > this.#head[block]) {
-      if (this.#head[block] !== EMPTY) this.#close(slot, watermarkMs)
+      if (this.#head[block] !== EMPTY) this.close(slot, watermarkMs)
       else this.#tail[block] = second
       this.#head[block] = second
+      if (second - this.#tail[block] > PENDING_MASK * SECOND_MS) this.#holdPending(slot)
     } else if (second < this.#tail[block]) {
+      if (second < this.#head[block] - PENDING_MASK * SECOND_MS) {
+        this.#addHeld(slot, second, tsMs, price, volume, isBuy)
+        return
+      }
       this.#tail[block] = second
     }
     const at = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
     const counts = isBuy ? COUNT_UNIT + 1 : COUNT_UNIT
-    if (this.#pending[at + T] === second) this.#update(at, tsMs, price, volume, isBuy ? volume : 0, counts)
-    else this.#start(at, second, tsMs, price, volume, isBuy ? volume : 0, counts)
-  }
-
-  #start(
-    at: number,
-    second: number,
-    tsMs: number,
-    price: number,
-    volume: number,
-    buyVolume: number,
-    counts: number,
-  ): void {
     const bars = this.#pending
-    bars[at + T] = second
-    bars[at + O] = price
-    bars[at + H] = price
-    bars[at + L] = price
-    bars[at + C] = price
-    bars[at + V] = volume
-    bars[at + N] = counts
-    bars[at + BV] = buyVolume
-    bars[at + FIRST_AT] = tsMs
-    bars[at + LAST_AT] = tsMs
+    if (bars[at + T] === second) updateSecond(bars, at, tsMs, price, volume, isBuy ? volume : 0, counts)
+    else startSecond(bars, at, second, tsMs, price, volume, isBuy ? volume : 0, counts)
   }
 
-  #update(at: number, tsMs: number, price: number, volume: number, buyVolume: number, counts: number): void {
-    const bars = this.#pending
-    if (price > bars[at + H]) bars[at + H] = price
-    if (price < bars[at + L]) bars[at + L] = price
-    // Of trades with equal times the one that arrives first opens the bar, and the last one closes it.
-    if (tsMs >= bars[at + LAST_AT]) {
-      bars[at + C] = price
-      bars[at + LAST_AT] = tsMs
-    } else if (tsMs < bars[at + FIRST_AT]) {
-      bars[at + O] = price
-      bars[at + FIRST_AT] = tsMs
-    }
-    bars[at + V] += volume
-    bars[at + N] += counts
-    bars[at + BV] += buyVolume
+  /** Adds a trade of a second that is older than the pending ones and held open. */
+  #addHeld(slot: number, second: number, tsMs: number, price: number, volume: number, isBuy: boolean): void {
+    const { numbers, at } = this.#held.place(slot, second)
+    const counts = isBuy ? COUNT_UNIT + 1 : COUNT_UNIT
+    if (numbers[at + T] === second) updateSecond(numbers, at, tsMs, price, volume, isBuy ? volume : 0, counts)
+    else startSecond(numbers, at, second, tsMs, price, volume, isBuy ? volume : 0, counts)
   }
 
-  /** Folds every pending second that ended at or before the watermark, oldest first. */
-  #close(slot: number, watermarkMs: number): void {
+  /** Moves the pending seconds that are held open to where newer ones do not take their place. */
+  #holdPending(slot: number): void {
     const block = slot * TOKEN_BLOCK
+    const fromMs = this.#head[block] - PENDING_MASK * SECOND_MS
+    const reachMs = Math.min(fromMs, this.#tail[block] + PENDING_SECONDS * SECOND_MS)
+    for (let second = this.#tail[block]; second < reachMs; second += SECOND_MS) {
+      const from = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
+      if (this.#pending[from + T] !== second) continue
+      const { numbers, at } = this.#held.place(slot, second)
+      numbers.set(this.#pending.subarray(from, from + PENDING_STRIDE), at)
+      this.#pending[from + T] = EMPTY
+    }
+    this.#tail[block] = fromMs
+  }
+
+  /** Folds every second that ended at or before the watermark, oldest first. */
+  close(slot: number, watermarkMs: number): void {
+    const block = slot * TOKEN_BLOCK
+    if (this.#held.total > 0) this.#closeHeld(slot, watermarkMs)
     const head = this.#head[block]
     let second = this.#tail[block]
     for (; second <= head && second + SECOND_MS <= watermarkMs; second += SECOND_MS) {
@@ -190,6 +195,16 @@ export class BarCascade implements Saved {
     }
     // No second between the head and the new trade is pending. A late trade may move the tail back within the grace.
     this.#tail[block] = second > head ? Math.max(second, intervalStart(watermarkMs, SECOND_MS)) : second
+  }
+
+  #closeHeld(slot: number, watermarkMs: number): void {
+    const held = this.#held.of(slot)
+    if (held === undefined) return
+    const { numbers, count } = held
+    let folded = 0
+    for (; folded < count && numbers[folded * PENDING_STRIDE + T] + SECOND_MS <= watermarkMs; folded++)
+      this.#fold(slot, 0, numbers, folded * PENDING_STRIDE)
+    this.#held.remove(slot, folded)
   }
 
   #emit(slot: number, timeframe: number, values: Float64Array, at: number): void {
@@ -269,7 +284,8 @@ export class BarCascade implements Saved {
     if (this.#emittedToMs.length > 0) this.#emittedToMs[slot] = Math.min(this.#emittedToMs[slot], cutMs)
     const block = slot * TOKEN_BLOCK
     if (this.#head[block] < cutMs) return false
-    this.#close(slot, cutMs)
+    this.close(slot, cutMs)
+    this.#held.clear(slot)
     this.#unsettled.fill(EMPTY, block + PENDING_AT, block + TOKEN_BLOCK)
     for (let timeframe = 0; timeframe < TIMEFRAME_COUNT; timeframe++) {
       this.#dropUnended(slot, timeframe, cutMs)
@@ -326,16 +342,27 @@ export class BarCascade implements Saved {
    */
   foldOpen(slot: number, timeframe: number): number {
     const block = slot * TOKEN_BLOCK
-    let made = this.#copyPending(block)
+    let made = this.#copyPending(block, this.#held.total > 0 ? this.#copyHeld(slot) : 0)
     for (let level = 0; level < timeframe; level++) made = this.#foldLevel(block, level, made)
     return made
   }
 
-  /** Copies a token's pending seconds to `scratch`. @returns how many there are */
-  #copyPending(block: number): number {
+  /** Copies the seconds of a token that are held to `scratch`, and makes room for all others. @returns how many there are */
+  #copyHeld(slot: number): number {
+    const { numbers, count } = this.#held.of(slot) ?? { numbers: this.#spare, count: 0 }
+    const length = (count + TIMEFRAME_COUNT + PENDING_SECONDS) * BAR_STRIDE
+    if (this.scratch.length < length) this.scratch = new Float64Array(2 * length)
+    if (this.#spare.length < length) this.#spare = new Float64Array(2 * length)
+    for (let index = 0; index < count; index++)
+      copyBar(this.scratch, index * BAR_STRIDE, numbers, index * PENDING_STRIDE)
+    return count
+  }
+
+  /** Copies a token's pending seconds to `scratch`, behind those that are held. @returns how many there are with them */
+  #copyPending(block: number, held: number): number {
     const head = this.#head[block]
     if (head === EMPTY) return 0
-    let made = 0
+    let made = held
     let second = Math.max(this.#tail[block], head - PENDING_MASK * SECOND_MS)
     for (; second <= head; second += SECOND_MS) {
       const at = block + ((second / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
@@ -412,6 +439,7 @@ export class BarCascade implements Saved {
       yield numbersSection(`bars.unsettled.${part}`, packBlocks(this.#unsettled, first, end))
     yield numbersSection('bars.generations', this.#generations.subarray(0, slotsUsed))
     yield numbersSection('bars.emitted', this.#emittedToMs.subarray(0, slotsUsed))
+    yield* this.#held.save()
   }
 
   *restore(sections: SectionReader, slotsUsed: number): Iterable<void> {
@@ -421,6 +449,7 @@ export class BarCascade implements Saved {
       if (!unpackBlocks(this.#unsettled, first, end, sections.float64(name))) throw wrongLength(name)
     }
     sections.fill('bars.generations', this.#generations.subarray(0, slotsUsed))
+    this.#held.restore(sections)
     // A market without `onClosed` does not know what was emitted: then every bar that is not folded yet is emitted again.
     const emitted = sections.float64('bars.emitted')
     if (emitted.length > 0 && this.#emittedToMs.length > 0) this.#emittedToMs.set(emitted)
@@ -429,6 +458,7 @@ export class BarCascade implements Saved {
   /** Forgets a token's bars. */
   clear(slot: number): void {
     for (const ring of this.#rings) ring.clear(slot)
+    this.#held.clear(slot)
     this.#unsettled.fill(EMPTY, slot * TOKEN_BLOCK, (slot + 1) * TOKEN_BLOCK)
     if (this.#emittedToMs.length > 0) this.#emittedToMs[slot] = 0
     this.#generations[slot]++

@@ -88,19 +88,19 @@ export class ClosedBarSweep implements Saved {
   /** Emits, once more or for the first time, every bar of all tokens that ended after `endedAfterMs` and is closed by now. */
   emitEndedSince(endedAfterMs: number): void {
     const tokens = this.#tokens
-    const { nowMs } = this.#time
     for (let slot = 0; slot < tokens.slotsUsed; slot++)
-      this.#bars.emitEndedSince(slot, endedAfterMs, watermarkMs(tokens.columns, slot, nowMs))
+      this.#bars.emitEndedSince(slot, endedAfterMs, watermarkMs(tokens.columns, slot, this.#time))
   }
 
   /** Looks at the next `tokensMax` tokens. */
   run(tokensMax: number): void {
     const tokens = this.#tokens
-    const { nowMs } = this.#time
-    if (this.#nextSlot === 0) this.#roundStartMs = nowMs
+    // What a feed may still heal is not closed.
+    const { nowMs, heldFromMs } = this.#time
+    if (this.#nextSlot === 0) this.#roundStartMs = Math.min(nowMs, heldFromMs)
     const end = Math.min(tokens.slotsUsed, this.#nextSlot + tokensMax)
     for (let slot = this.#nextSlot; slot < end; slot++) {
-      if (tokens.isHeld(slot)) this.#bars.emitEnded(slot, watermarkMs(tokens.columns, slot, nowMs))
+      if (tokens.isHeld(slot)) this.#bars.emitEnded(slot, watermarkMs(tokens.columns, slot, this.#time))
     }
     this.#nextSlot = end === tokens.slotsUsed ? 0 : end
     if (this.#nextSlot === 0) this.emittedToMs = this.#roundStartMs - SILENCE_MS - LATE_GRACE_MS

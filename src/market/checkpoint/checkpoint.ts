@@ -31,9 +31,12 @@ import {
   sectionIndexSchema,
 } from './sections.ts'
 
-/** Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. */
-const FORMAT = 2
-const FORMATS_READ = [1, FORMAT]
+/**
+ * Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. 2 knew no feed
+ * that heals.
+ */
+const FORMAT = 3
+const FORMATS_READ = [1, 2, FORMAT]
 /** What the saved numbers mean: a layout that is neither of these cannot be read. */
 const layoutWith = (tokenLayout: string): string =>
   JSON.stringify([
@@ -60,6 +63,8 @@ const figuresSchema = z.object({
   trades: z.number(),
   late: z.number(),
   evicted: z.number(),
+  /** Of format 3. */
+  earlierPriced: z.number().optional(),
 })
 
 /** All but the tokens, which come first: the others refer to their slots. */
@@ -109,6 +114,7 @@ function figuresOf({ time, changes, events, trades, lifecycle }: MarketParts) {
     trades: trades.tradeCount,
     late: trades.lateCount,
     evicted: lifecycle.evictedCount,
+    earlierPriced: trades.earlierPricedCount,
   }
 }
 
@@ -139,6 +145,7 @@ export function* restoreMarket(
     yield
   }
   restoreFigures(parts, sections)
+  parts.healing.update()
   if (settings.newWindowMs !== newWindowMs) parts.figures.reviewAges()
 }
 
@@ -164,5 +171,6 @@ function restoreFigures(parts: MarketParts, sections: SectionReader): void {
   events.disconnectCount = saved.disconnects
   trades.tradeCount = saved.trades
   trades.lateCount = saved.late
+  trades.earlierPricedCount = saved.earlierPriced ?? 0
   lifecycle.evictedCount = saved.evicted
 }

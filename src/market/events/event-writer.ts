@@ -22,6 +22,7 @@ import type { SolPrice } from '../tokens/sol-price.ts'
 import type { TokenFigures } from '../tokens/token-figures.ts'
 import type { TokenLifecycle } from '../tokens/token-lifecycle.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import type { Healing } from './healing.ts'
 import type { TradeWriter } from './trade-writer.ts'
 
 export interface EventWriterParts {
@@ -37,6 +38,7 @@ export interface EventWriterParts {
   figures: TokenFigures
   lifecycle: TokenLifecycle
   trades: TradeWriter
+  healing: Healing
   onProfileChanged: (mint: string) => void
   /** Market time goes back. */
   rewindTo: (timeMs: number) => void
@@ -56,6 +58,7 @@ export class EventWriter {
 
   apply(event: MarketEvent): EventRejection | null {
     this.eventCount++
+    this.#parts.time.beginEvent(event.ts)
     switch (event.type) {
       case 'trade':
         return this.#trades.apply(event)
@@ -88,11 +91,11 @@ export class EventWriter {
 
   /** What feeds and the server say of themselves. */
   #applyToSources(event: DisconnectEvent | ReconnectEvent | GapEvent | RunEvent): void {
-    const { gaps, changes } = this.#parts
+    const { gaps, changes, time, healing } = this.#parts
     switch (event.type) {
       case 'disconnect':
         this.disconnectCount++
-        gaps.disconnect(event)
+        gaps.disconnect(event, time.nowMs)
         break
       case 'reconnect':
         gaps.reconnect(event)
@@ -105,6 +108,7 @@ export class EventWriter {
         changes.beginAnew(event.firstSeq)
         break
     }
+    healing.update()
     changes.notify()
   }
 
@@ -137,7 +141,7 @@ export class EventWriter {
     applyPatch(tokens, slot, fields)
     for (const field of WINDOW_FIELDS) {
       const value = fields[field]
-      if (value !== undefined) windows.patch(slot, field, value, time.nowMs)
+      if (value !== undefined) windows.patch(slot, field, value, time.eventMs)
     }
     const { solPriceUsd, bondingComplete, isMayhem, isLive, isCurrentlyLive, createdAt } = fields
     if (solPriceUsd !== undefined) this.#setSolPrice(solPriceUsd ?? Number.NaN, 'patch', ts)
@@ -179,7 +183,8 @@ export class EventWriter {
   }
 
   #setSolPrice(usd: number, source: string, reportedAtMs: number): void {
-    this.#parts.solPrice.set(usd, source, reportedAtMs, this.#parts.time.nowMs)
+    const { solPrice, time } = this.#parts
+    solPrice.set(usd, source, reportedAtMs, time.nowMs, time.eventMs)
   }
 
   /** Counts are known of mints that are not held, too: a token that comes back shows its analyses. */

@@ -13,6 +13,7 @@ import type { SolPrice } from '../tokens/sol-price.ts'
 import type { TokenFigures } from '../tokens/token-figures.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { VersionHistory } from '../tokens/version-history.ts'
+import type { Healing } from './healing.ts'
 
 export interface RewoundParts {
   time: MarketTime
@@ -27,6 +28,7 @@ export interface RewoundParts {
   solPrice: SolPrice
   gaps: Gaps
   changes: RowChanges
+  healing: Healing
 }
 
 const SECOND_MS = 1_000
@@ -35,13 +37,14 @@ const TIMES = ['tradedAtMs', 'versionAtMs', 'firstSeenAtMs', 'barsWholeFromMs'] 
 
 /** A time that is not before that of the market changes nothing. */
 export function rewindMarket(parts: RewoundParts, timeMs: number): void {
-  const { time, tokens, windows, figures, evictedMints, sweep, solPrice, gaps, changes } = parts
+  const { time, tokens, windows, figures, evictedMints, sweep, solPrice, gaps, changes, healing } = parts
   if (timeMs >= time.nowMs) return
   time.rewindTo(timeMs)
   for (const part of [windows, evictedMints, sweep, solPrice, gaps]) part.rewindTo(timeMs)
   for (let slot = 0; slot < tokens.slotsUsed; slot++)
     if (tokens.isHeld(slot)) rewindToken(parts, slot, timeMs)
   figures.reviewAges()
+  healing.update()
   changes.notify()
 }
 

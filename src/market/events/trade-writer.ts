@@ -4,6 +4,7 @@ import { MARKET_QUOTES, quotePriceUsd } from '../../schema/quote.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import { watermarkMs } from '../bars/watermark.ts'
 import type { Windows } from '../bars/windows.ts'
+import type { Gaps } from '../gaps.ts'
 import { LATE_GRACE_MS } from '../limits.ts'
 import type { MarketTime } from '../market-time.ts'
 import { addToHotScore } from '../rankings/hot-score.ts'
@@ -14,6 +15,7 @@ import type { SolPrice } from '../tokens/sol-price.ts'
 import type { TokenFigures } from '../tokens/token-figures.ts'
 import type { TokenLifecycle } from '../tokens/token-lifecycle.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import type { Healing } from './healing.ts'
 import { quotedWorth, soldWorth, type TradeWorth } from './trade-price.ts'
 
 export interface TradeWriterParts {
@@ -26,6 +28,8 @@ export interface TradeWriterParts {
   solPrice: SolPrice
   figures: TokenFigures
   lifecycle: TokenLifecycle
+  gaps: Gaps
+  healing: Healing
 }
 
 const worthOf = (trade: TradeEvent, solPriceUsd: number): TradeWorth => {
@@ -39,6 +43,8 @@ const worthOf = (trade: TradeEvent, solPriceUsd: number): TradeWorth => {
 export class TradeWriter {
   tradeCount = 0
   lateCount = 0
+  /** Trades within gaps that feeds heal that were worth what SOL was before the gap. */
+  earlierPricedCount = 0
   readonly #tokens: TokenTable
   readonly #time: MarketTime
   readonly #bars: BarCascade
@@ -48,6 +54,8 @@ export class TradeWriter {
   readonly #solPrice: SolPrice
   readonly #figures: TokenFigures
   readonly #lifecycle: TokenLifecycle
+  readonly #gaps: Gaps
+  readonly #healing: Healing
 
   constructor(parts: TradeWriterParts) {
     this.#tokens = parts.tokens
@@ -59,6 +67,8 @@ export class TradeWriter {
     this.#solPrice = parts.solPrice
     this.#figures = parts.figures
     this.#lifecycle = parts.lifecycle
+    this.#gaps = parts.gaps
+    this.#healing = parts.healing
   }
 
   /** @returns why the trade was not taken; then nothing has changed. */
@@ -75,10 +85,12 @@ export class TradeWriter {
     if (isPriced && !(worth.volumeUsd <= AMOUNT_MAX)) return 'volume_too_large'
 
     const { columns } = this.#tokens
-    const { nowMs } = this.#time
+    this.#healing.makeRoom()
+    const { heldFromMs } = this.#time
     let slot = this.#tokens.slotOf(trade.mint)
-    if (slot !== -1 && ts < watermarkMs(columns, slot, nowMs)) {
+    if (slot !== -1 && ts < watermarkMs(columns, slot, this.#time)) {
       this.lateCount++
+      if (ts >= heldFromMs) this.#gaps.noteRefused(ts)
       return 'late'
     }
     if (slot === -1) slot = this.#lifecycle.create(trade.mint)
@@ -86,15 +98,24 @@ export class TradeWriter {
     this.tradeCount++
     columns.tradeCount[rowIndex(slot)]++
     if (isPriced) this.#addToBars(slot, ts, worth, trade.side === 'buy')
+    if (ts >= heldFromMs) this.#noteHealed(trade)
     // A trade that comes late is counted, but the price stays that of the newest one.
-    if (!(ts < columns.lastTradeAtMs[rowIndex(slot)])) {
+    const isNewest = !(ts < columns.lastTradeAtMs[rowIndex(slot)])
+    if (isNewest) {
       columns.lastTradeAtMs[rowIndex(slot)] = ts
       this.#setFigures(slot, trade, solPriceUsd)
       if (isPriced) this.#figures.setPrice(slot, worth.priceUsd, worth.priceSol)
     }
-    this.#recentTrades.add(slot, trade)
+    if (isNewest || ts < heldFromMs) this.#recentTrades.add(slot, trade)
+    else this.#recentTrades.insert(slot, trade)
     this.#lifecycle.endChange(slot)
     return null
+  }
+
+  /** Counts a trade within what a feed heals that is worth what SOL was before: no price of then is known. */
+  #noteHealed({ ts, priceUsd, quoteMint }: TradeEvent): void {
+    const isInSol = priceUsd == null && (quoteMint ?? MARKET_QUOTES.sol) === MARKET_QUOTES.sol
+    if (isInSol && this.#solPrice.reportedAtMsOf(ts) < this.#time.heldFromMs) this.earlierPricedCount++
   }
 
   /** What the newest trade says of its curve or pool. */
@@ -109,13 +130,16 @@ export class TradeWriter {
 
   #addToBars(slot: number, tsMs: number, { priceUsd, volumeUsd }: TradeWorth, isBuy: boolean): void {
     const { columns } = this.#tokens
-    const { nowMs } = this.#time
+    const { eventMs, heldFromMs } = this.#time
     const row = rowIndex(slot)
-    const watermark = Math.max(watermarkMs(columns, slot, nowMs), tsMs - LATE_GRACE_MS)
+    const watermark = Math.max(
+      watermarkMs(columns, slot, this.#time),
+      Math.min(tsMs, heldFromMs) - LATE_GRACE_MS,
+    )
     this.#bars.add(slot, tsMs, priceUsd, volumeUsd, isBuy, watermark)
     columns.watermark[row] = watermark
-    columns.tradedAtMs[row] = nowMs
-    this.#windows.add(slot, tsMs, volumeUsd, isBuy, nowMs)
+    columns.tradedAtMs[row] = eventMs
+    this.#windows.add(slot, tsMs, volumeUsd, isBuy, eventMs)
     const hotScore = this.#rankings.key(slot, 'hot')
     this.#rankings.setKey(slot, 'hot', addToHotScore(hotScore, volumeUsd, tsMs))
   }

@@ -54,6 +54,21 @@ export class RecentTrades implements Saved {
     block.texts[at + 1] = trade.wallet ?? null
   }
 
+  /** Adds a trade that happened before others that came earlier: it goes to its place by time. */
+  insert(slot: number, trade: TradeEvent): void {
+    const block = this.#blockOf(slot)
+    const token = slot & TOKEN_MASK
+    const count = block.counts[token]
+    const kept = Math.min(count, RECENT_TRADES_MAX)
+    let later = 0
+    while (later < kept && Math.abs(block.numbers[tradeIndex(token, count - 1 - later)]) > trade.ts) later++
+    // Older than all that are shown.
+    if (later === RECENT_TRADES_MAX) return
+    this.add(slot, trade)
+    for (let age = 0; age < later; age++)
+      swapPlaces(block, tradeIndex(token, count - age), tradeIndex(token, count - age - 1))
+  }
+
   /** The trades in order of arrival, newest first. */
   read(slot: number): RecentTrade[] {
     const block = this.#blockOf(slot)
@@ -157,4 +172,14 @@ function letGo(block: Block, at: number): void {
   for (const [index, text] of block.texts.entries())
     if (typeof text === 'number') block.texts[index] = textAt(block, index)
   block.saved = null
+}
+
+function swapPlaces({ numbers, texts }: Block, a: number, b: number): void {
+  for (let index = 0; index < 2; index++) {
+    const [number, text] = [numbers[a + index], texts[a + index]]
+    numbers[a + index] = numbers[b + index]
+    texts[a + index] = texts[b + index]
+    numbers[b + index] = number
+    texts[b + index] = text
+  }
 }

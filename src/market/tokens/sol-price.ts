@@ -1,9 +1,18 @@
 // Every DataPoint shows the price of SOL, so its changes are counted: they are part of a DataPoint's version.
 import { z } from 'zod'
 import { jsonSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
+import { SOL_PRICES_HELD_MAX } from '../limits.ts'
 
 /** Who reports a price that an operator has set: it holds until a feed sends another, however long that takes. */
 const CONSTANT_SOURCE = 'setting'
+
+/** A price, and from when on it was in force, Unix ms. */
+interface Report {
+  fromMs: number
+  usd: number
+  source: string
+  reportedAtMs: number
+}
 
 const savedSchema = z.object({
   usd: z.number().nullable(),
@@ -11,6 +20,17 @@ const savedSchema = z.object({
   reportedAtMs: z.number(),
   changeCount: z.number(),
   changedAtMs: z.number(),
+  /** Of checkpoints of format 3. */
+  held: z
+    .array(
+      z.object({
+        fromMs: z.number(),
+        usd: z.number().nullable(),
+        source: z.string(),
+        reportedAtMs: z.number(),
+      }),
+    )
+    .optional(),
 })
 
 export class SolPrice implements Saved {
@@ -23,6 +43,8 @@ export class SolPrice implements Saved {
   /** How often the price has changed, and the market time at which it last did. */
   changeCount = 0
   changedAtMs = 0
+  /** While a feed heals: the prices since before its gap, in order of time. What it brings is worth what SOL was then. */
+  #held: Report[] = []
   /** Infinity: a price is never too old. */
   readonly #maxAgeMs: number
 
@@ -38,39 +60,87 @@ export class SolPrice implements Saved {
       : this.#maxAgeMs
   }
 
-  /** @param reportedAtMs the source's time; one ahead of the market's counts as now. */
-  set(usd: number, source: string, reportedAtMs: number, nowMs: number): void {
+  /**
+   * @param reportedAtMs the source's time; one ahead of the market's counts as now.
+   * @param fromMs from when on it is in force; earlier than now only while prices are held.
+   */
+  set(usd: number, source: string, reportedAtMs: number, nowMs: number, fromMs = nowMs): void {
+    const report = { fromMs, usd, source, reportedAtMs: Math.min(reportedAtMs, nowMs) }
+    if (this.#held.length > 0 && !this.#hold(report)) return
     this.source = source
-    this.reportedAtMs = Math.min(reportedAtMs, nowMs)
+    this.reportedAtMs = report.reportedAtMs
     if (Object.is(usd, this.usd)) return
     this.usd = usd
     this.changedAtMs = nowMs
     this.changeCount++
   }
 
+  /** Prices are remembered from now on, beginning with the present one, or forgotten. */
+  hold(isHeld: boolean): void {
+    if (!isHeld) this.#held = []
+    else if (this.#held.length === 0)
+      this.#held.push({ fromMs: 0, usd: this.usd, source: this.source, reportedAtMs: this.reportedAtMs })
+  }
+
+  /** @returns whether it is the newest. */
+  #hold(report: Report): boolean {
+    const held = this.#held
+    const before = held.findLastIndex(({ fromMs }) => fromMs <= report.fromMs)
+    held.splice(before + 1, 0, report)
+    if (held.length > SOL_PRICES_HELD_MAX) held.splice(1, 1)
+    return held.at(-1) === report
+  }
+
   /** Market time has gone back. */
   rewindTo(timeMs: number): void {
     this.reportedAtMs = Math.min(this.reportedAtMs, timeMs)
     this.changedAtMs = Math.min(this.changedAtMs, timeMs)
+    for (const report of this.#held) {
+      report.fromMs = Math.min(report.fromMs, timeMs)
+      report.reportedAtMs = Math.min(report.reportedAtMs, timeMs)
+    }
   }
 
   /** What an event of this time is priced with: NaN where no price is known, or the one known was too old by then. */
   usdAt(timeMs: number): number {
-    return this.isStaleAt(timeMs) ? Number.NaN : this.usd
+    const report = this.#reportOf(timeMs)
+    return this.#isStale(report, timeMs) ? Number.NaN : report.usd
   }
 
   isStaleAt(timeMs: number): boolean {
-    return timeMs - this.reportedAtMs > this.#maxAgeMs && this.source !== CONSTANT_SOURCE
+    return this.#isStale(this, timeMs)
+  }
+
+  /** When the price of an event of this time was reported. */
+  reportedAtMsOf(timeMs: number): number {
+    return this.#reportOf(timeMs).reportedAtMs
+  }
+
+  #reportOf(timeMs: number): Omit<Report, 'fromMs'> {
+    const held = this.#held
+    if (held.length === 0) return this
+    let index = held.length - 1
+    while (index > 0 && held[index].fromMs > timeMs) index--
+    return held[index]
+  }
+
+  #isStale({ reportedAtMs, source }: Pick<Report, 'reportedAtMs' | 'source'>, timeMs: number): boolean {
+    return timeMs - reportedAtMs > this.#maxAgeMs && source !== CONSTANT_SOURCE
   }
 
   *save(): Iterable<Section> {
     const { source, reportedAtMs, changeCount, changedAtMs } = this
     const usd = Number.isNaN(this.usd) ? null : this.usd
-    yield jsonSection('solPrice', { usd, source, reportedAtMs, changeCount, changedAtMs })
+    const held = this.#held.map((report) => ({
+      ...report,
+      usd: Number.isNaN(report.usd) ? null : report.usd,
+    }))
+    yield jsonSection('solPrice', { usd, source, reportedAtMs, changeCount, changedAtMs, held })
   }
 
   restore(sections: SectionReader): void {
-    const { usd, ...saved } = sections.json('solPrice', savedSchema)
+    const { usd, held = [], ...saved } = sections.json('solPrice', savedSchema)
+    this.#held = held.map((report) => ({ ...report, usd: report.usd ?? Number.NaN }))
     this.usd = usd ?? Number.NaN
     this.source = saved.source
     this.reportedAtMs = saved.reportedAtMs

@@ -99,16 +99,15 @@ export class TokenLifecycle {
     const { bars, recentTrades, datapoints, evictedMints } = this.#parts
     const tokens = this.#tokens
     const { mint } = tokens.metadata[slot]
-    const { nowMs } = this.#time
     this.recordVersion(slot)
     this.#changes.recordEviction(slot)
-    bars.emitEnded(slot, watermarkMs(tokens.columns, slot, nowMs))
+    bars.emitEnded(slot, watermarkMs(tokens.columns, slot, this.#time))
     bars.clear(slot)
     this.#windows.clear(slot)
     this.#versions.evict(slot, mint)
     recentTrades.clear(slot)
     datapoints.forget(slot)
-    evictedMints.add(mint, nowMs)
+    evictedMints.add(mint, this.#time.eventMs)
     tokens.remove(slot)
     this.evictedCount++
   }
@@ -120,16 +119,16 @@ export class TokenLifecycle {
   }
 
   /**
-   * Moves the token's 24-hour sums to the window of now. What was shown before the window moved is a version of its own, which is
-   * recorded here: at the next change, or before bars are lost from which its sums could be made again.
+   * Moves the token's 24-hour sums to the window of the event. What was shown before the window of now moved is a version of its own,
+   * which is recorded here: at the next change, or before bars are lost from which its sums could be made again.
    */
   settleWindow(slot: number): void {
-    const { nowMs } = this.#time
+    const { nowMs, eventMs } = this.#time
     if (this.#windows.isDayOf(slot, nowMs)) return
     const movedAtMs = dayMovedAtMs(nowMs)
     if (this.#tokens.columns.versionAtMs[rowIndex(slot)] < movedAtMs)
       this.#endVersion(slot, movedAtMs - 1, movedAtMs)
-    this.#windows.moveTo(slot, nowMs)
+    if (!this.#windows.isDayOf(slot, eventMs)) this.#windows.moveTo(slot, eventMs)
   }
 
   /** Records the values as of `atMs` as the version that ends at `endMs`. */

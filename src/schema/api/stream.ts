@@ -49,8 +49,14 @@ export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.op
 export type StreamRow = z.infer<typeof streamRowSchema>
 
 const heartbeat = { event: z.literal('heartbeat'), seq: seq.optional(), ts }
-const gap = { event: z.literal('gap'), ...gapSchema.shape, ts }
-const GAP_TOLD = 'A gap began (`to` is null) or ended: events of that interval may be missing'
+const healed = z
+  .literal(true)
+  .optional()
+  .meta({ description: 'The feed has brought what was missing: this interval is no gap' })
+const gap = { event: z.literal('gap'), ...gapSchema.shape, healed, ts }
+const GAP_TOLD =
+  'A gap began (`to` is null) or ended: events of that interval may be missing. With `healUntil` its feed brings them; with ' +
+  '`healed` it has, and what stays missing is told next'
 const bye = { event: z.literal('bye'), reason: z.enum(BYE_REASONS), seq: seq.optional() }
 
 /** One line of `follow=1`: a row, or an object with `event` about the stream itself. */

@@ -80,7 +80,7 @@ ${example(
 | \`heartbeat\`, \`seq\`?, \`ts\` | every ${FOLLOW_HEARTBEAT_MS / 1_000} s, and after first rows. \`ts\` is market time; \`seq\` is absent while rows are still to come |
 | \`left\`, \`mint\`, \`seq\` | the market no longer holds this token |
 | \`resync\` | changes were missed: all rows follow, then a \`heartbeat\` |
-| \`gap\`, \`from\`, \`to\`, \`reason\`, \`feed\`, \`ts\` | a gap began (\`to\` is null) or ended: events of that interval may be missing. \`reason\` is \`disconnect\` (a feed had lost its source), \`downtime\` or \`lost\`; a null \`feed\` is any |
+| \`gap\`, \`from\`, \`to\`, \`reason\`, \`feed\`, \`ts\` | a gap began (\`to\` is null) or ended: events of that interval may be missing. \`reason\` is \`disconnect\` (a feed had lost its source), \`downtime\` or \`lost\`; a null \`feed\` is any. With \`healUntil\` the feed brings what is missing by that time: rows change as it does, and bars of the gap stay open. Then a line with \`healed: true\` says that the interval is no gap; parts that stay missing follow as gaps with \`reason\` \`budget\`, \`too_long\`, \`pruned\` or \`refused\`. A gap told again with a null \`to\` goes on as told last |
 | \`bye\`, \`reason\`, \`seq\`? | the last line: \`${DRAINING}\` (the server stops), \`${SLOW_CONSUMER}\`, \`${MAX_AGE}\`, \`${BEHIND}\` (this node of a cluster does not keep up). Connect again with \`since\` |
 
 A response that ends without \`bye\` was cut: connect again with the last \`seq\`. Ignore lines with an \`event\` that you do not know.
@@ -91,6 +91,10 @@ ${example(
   '< {"event":"gap","from":1772000000000,"to":null,"reason":"disconnect","feed":"pumpportal","ts":1772000001000}',
   '# the feed has it again',
   '< {"event":"gap","from":1772000000000,"to":1772000060000,"reason":"disconnect","feed":"pumpportal","ts":1772000060000}',
+  '# a feed that heals loses its source, brings what it has missed, and cannot bring the last ten seconds',
+  '< {"event":"gap","from":1772000100000,"to":null,"reason":"disconnect","feed":"solana","healUntil":1772000700000,"ts":1772000104000}',
+  '< {"event":"gap","from":1772000100000,"to":1772000160000,"reason":"disconnect","feed":"solana","healed":true,"ts":1772000160000}',
+  '< {"event":"gap","from":1772000150000,"to":1772000160000,"reason":"budget","feed":"solana","ts":1772000160000}',
 )}
 
 ${example(

@@ -1,0 +1,71 @@
+// What was missed, transaction by transaction: cheaper than blocks where few of them have any.
+import { SIGNATURES_PER_CALL } from '../limits.ts'
+import { AMM_PROGRAM, PUMP_PROGRAM } from '../programs.ts'
+import type { History, PastFault, PastSignature } from './history.ts'
+
+export interface SignatureQuestion {
+  fromSlot: number
+  beforeSlot: number
+  /** More requests than this are not made: blocks would be cheaper. */
+  requestsMax: number
+  /** Whether a transaction was taken already. */
+  isTaken(signature: string): boolean
+}
+
+export type SignatureList =
+  | { kind: 'list'; signatures: PastSignature[] }
+  /** It would take more requests than it may. */
+  | { kind: 'too_many' }
+  | { kind: 'fault'; fault: PastFault }
+
+/**
+ * The transactions of both programs in these slots that have to be fetched, oldest first. Swaps of every pool name the program of the
+ * pools, so that no pool is asked for by itself. That the list is whole is known where it goes back to before its first slot, or to a
+ * transaction that was taken.
+ */
+export async function listSignatures(history: History, question: SignatureQuestion): Promise<SignatureList> {
+  const { fromSlot, beforeSlot, requestsMax, isTaken } = question
+  const lists: PastSignature[][] = []
+  let pages = 0
+  let isWhole = false
+  for (const program of [PUMP_PROGRAM, AMM_PROGRAM]) {
+    const list: PastSignature[] = []
+    lists.push(list)
+    for (let before: string | null = null, isOpen = true; isOpen; ) {
+      const count = lists.reduce((sum, each) => sum + each.length, 0)
+      if (++pages + count > requestsMax) return { kind: 'too_many' }
+      const page = await history.signatures(program, before)
+      if (!page.ok) return { kind: 'fault', fault: page.fault }
+      for (const each of page.value) {
+        const isKnown = each.slot < fromSlot || isTaken(each.signature)
+        isWhole ||= isKnown
+        if (!isKnown && !each.failed && each.slot < beforeSlot) list.push(each)
+      }
+      const oldest = page.value.at(-1)
+      isOpen = oldest !== undefined && oldest.slot >= fromSlot && page.value.length >= SIGNATURES_PER_CALL
+      before = oldest?.signature ?? null
+    }
+  }
+  if (!isWhole) return { kind: 'fault', fault: 'pruned' }
+  const [curves, pools] = lists.map((list) => list.reverse())
+  const signatures = merged(curves, pools)
+  return pages + signatures.length > requestsMax ? { kind: 'too_many' } : { kind: 'list', signatures }
+}
+
+/** Two lists as one, each in its order; what both have stands once. Of one slot the first list comes first. */
+export function merged(first: readonly PastSignature[], second: readonly PastSignature[]): PastSignature[] {
+  const places = new Map(second.map(({ signature }, place) => [signature, place]))
+  const both: PastSignature[] = []
+  let next = 0
+  for (const each of first) {
+    const place = places.get(each.signature)
+    if (place === undefined)
+      while (next < second.length && second[next].slot < each.slot) both.push(second[next++])
+    else {
+      while (next < place) both.push(second[next++])
+      next = Math.max(next, place + 1)
+    }
+    both.push(each)
+  }
+  return [...both, ...second.slice(next)]
+}

@@ -1,0 +1,411 @@
+// Makes up for what the feed has missed while it had no connection, or no process: fetches it, oldest first, while what comes is held
+// back; then takes that, and tells the market that nothing is missing, or what is.
+import type { MissingPart } from '../../../schema/event.ts'
+import type { SourceLink } from '../../source-link.ts'
+import { ALWAYS_ROOM, type FeedLog, type Room } from '../../types.ts'
+import { untilRoom } from '../../wait.ts'
+import {
+  BLOCK_RANGE_SLOTS,
+  HEAL_BACK_SLOTS,
+  HEAL_PROGRESS_MS,
+  HEAL_TAKE_MS,
+  HELD_SLICE,
+  PREDECESSOR_MS_MAX,
+  SLOT_MS,
+  STAYS_SHOWN_MAX,
+} from '../limits.ts'
+import type { ChainSource } from '../source.ts'
+import type { RawEvent } from '../transaction-events.ts'
+import { inOrder, takeBlocks } from './by-blocks.ts'
+import { listSignatures } from './by-signatures.ts'
+import { HeldNotifications, type ToldTransaction } from './held-notifications.ts'
+import { History, type PastFault } from './history.ts'
+import { MissingParts } from './missing-parts.ts'
+
+/** The road that notifications take too. */
+export interface HealingHandlers {
+  take(told: ToldTransaction): void
+  isTaken(signature: string): boolean
+  /** Events may be missing: the curves say nothing of what comes next. */
+  forgetOrder(): void
+  /** Everything of earlier slots has come: what waits for more goes on. */
+  expireSlots(beforeSlot: number): void
+  timeOf(event: RawEvent): number | null
+  /** Resolves when all questions that what came has raised are answered. */
+  settled(): Promise<void>
+}
+
+export interface HealingOptions {
+  source: ChainSource
+  link: SourceLink
+  log: FeedLog
+  /** How long an outage may be, and how long fetching may take, ms; 0: nothing is fetched. */
+  healMs: number
+  room?: Room | undefined
+}
+
+/** A gap that is open. */
+interface OpenGap {
+  sinceMs: number
+  /** All before this slot was taken; null: it is not known, or nothing is fetched. */
+  fromSlot: number | null
+}
+
+/** One healing. */
+interface Work {
+  by: 'blocks' | 'signatures' | null
+  fromSlot: number
+  /** The last slot that was taken or is told as missing. */
+  atSlot: number
+  sinceMs: number
+  untilMs: number
+  missing: MissingParts
+  history: History
+  /** Requests that are known to be needed yet; null: it is not known. */
+  requestsLeft: number | null
+  /** Connections that were lost when all was had. */
+  losses: number
+  startedMs: number
+  loggedMs: number
+}
+
+/** Slots that are asked for beyond the first that was held back: that one of them has a block proves which before it have none. */
+const SLOTS_BEYOND = 64
+/** A connection tells the next slots whole, not the one in which it begins. */
+const FIRST_SLOTS = 2
+const POLL_MS = 2 * SLOT_MS
+const PREDECESSOR_SLOTS = Math.ceil(PREDECESSOR_MS_MAX / SLOT_MS)
+
+export class Healing {
+  /** Gaps that were healed, those of them of which a part stays, and events that were fetched. */
+  healed = 0
+  inPart = 0
+  events = 0
+  readonly held = new HeldNotifications()
+  #gap: OpenGap | null = null
+  #work: Work | null = null
+  #working: Promise<void> | null = null
+  #isConnected = false
+  /** A connection brings nothing at present, and may be dead. */
+  #isPaused = false
+  /** Connections that were lost so far. */
+  #losses = 0
+  readonly #stays: MissingPart[] = []
+  readonly #options: HealingOptions
+  readonly #handlers: HealingHandlers
+  readonly #signal: AbortSignal
+
+  constructor(options: HealingOptions, signal: AbortSignal, handlers: HealingHandlers) {
+    this.#options = options
+    this.#signal = signal
+    this.#handlers = handlers
+  }
+
+  /** Whether what comes is held back: something before it may be missing, and is fetched. */
+  get isHolding(): boolean {
+    return this.#gap !== null && this.#gap.fromSlot !== null
+  }
+
+  /** Whether what is taken at present was fetched. */
+  get isFetching(): boolean {
+    return this.#work !== null
+  }
+
+  /** Resolves when nothing is fetched any more; null: nothing is. */
+  get working(): Promise<void> | null {
+    return this.#working
+  }
+
+  get #nowMs(): number {
+    return this.#options.source.clock.now()
+  }
+
+  /**
+   * There is no connection. @param sinceMs until then nothing is missing, Unix ms
+   * @param lastSlot the newest slot of which something was taken; null: it is not known
+   */
+  lost(sinceMs: number, lastSlot: number | null): void {
+    const { link, healMs } = this.#options
+    const nowMs = this.#nowMs
+    this.#isConnected = false
+    this.#isPaused = false
+    this.#losses++
+    this.held.clear()
+    // What is missing since an earlier connection is still being fetched: this is more of it.
+    if (this.#gap !== null) return
+    const heals = lastSlot !== null && healMs > 0
+    this.#gap = { sinceMs, fromSlot: heals ? Math.max(0, lastSlot - HEAL_BACK_SLOTS) : null }
+    link.lose(sinceMs, nowMs, heals ? Math.max(nowMs, sinceMs + healMs) + HEAL_TAKE_MS : null)
+    if (!heals) this.#handlers.forgetOrder()
+  }
+
+  /** The connection may be dead: nothing closes until it has proved to be or not. @param sinceMs until then nothing is missing, Unix ms */
+  paused(sinceMs: number): void {
+    const { link, healMs } = this.#options
+    if (this.#gap !== null || this.#isPaused || healMs === 0) return
+    this.#isPaused = true
+    link.lose(sinceMs, this.#nowMs, this.#nowMs + healMs)
+  }
+
+  /** It was not: all has come. */
+  resumed(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#options.link.heal(this.#nowMs)
+  }
+
+  /** There is a connection. */
+  connected(): void {
+    const { link, healMs } = this.#options
+    const [gap, nowMs] = [this.#gap, this.#nowMs]
+    this.#isConnected = true
+    if (gap === null || this.#work !== null) return
+    const { sinceMs, fromSlot } = gap
+    if (fromSlot === null) {
+      this.#gap = null
+      link.restore(nowMs)
+    } else if (nowMs - sinceMs > healMs) this.#endTooLong(sinceMs, nowMs)
+    else {
+      link.lose(sinceMs, nowMs, nowMs + healMs + HEAL_TAKE_MS)
+      this.#work = this.#begin(sinceMs, fromSlot, nowMs + healMs)
+      this.#working = this.#run(this.#work).finally(() => {
+        this.#working = null
+      })
+    }
+  }
+
+  /** The newest slot of the connection. */
+  onSlot(slot: number): void {
+    if (!this.#isConnected || !this.isHolding || this.held.firstSlot !== null) return
+    this.held.firstSlot = slot + FIRST_SLOTS
+    this.held.firstMs = this.#nowMs + FIRST_SLOTS * SLOT_MS
+  }
+
+  #begin(sinceMs: number, fromSlot: number, untilMs: number): Work {
+    const { source } = this.#options
+    const history = new History(source, this.#signal, () => this.#nowMs >= untilMs)
+    const startedMs = source.clock.monotonicMs()
+    return {
+      ...{ by: null, fromSlot, atSlot: fromSlot - 1, sinceMs, untilMs, history, requestsLeft: null },
+      ...{ missing: new MissingParts(sinceMs), losses: 0, startedMs, loggedMs: startedMs },
+    }
+  }
+
+  #endTooLong(sinceMs: number, nowMs: number): void {
+    this.#handlers.forgetOrder()
+    this.#gap = null
+    this.#tell(nowMs, [{ fromMs: sinceMs, toMs: nowMs, reason: 'too_long' }])
+  }
+
+  async #run(work: Work): Promise<void> {
+    for (;;) {
+      const isThere = await this.#fetch(work)
+      if (this.#signal.aborted) return
+      if (isThere && this.#losses !== work.losses) continue
+      if (!isThere) work.missing.begin('budget')
+      const nowMs = this.#nowMs
+      const { firstSlot, firstMs } = this.held
+      const parts = work.missing.close(firstSlot === null ? nowMs : Math.min(nowMs, firstMs))
+      if (parts.length > 0) this.#handlers.forgetOrder()
+      const losses = this.#losses
+      await this.#takeHeld(losses)
+      if (this.#signal.aborted) return
+      // The connection may have ended meanwhile: then there is more to fetch.
+      if (this.#losses === losses || !isThere) break
+    }
+    this.#finish(work)
+  }
+
+  /** Takes what was held back. Ends with nothing held, in the turn in which the caller goes on. */
+  async #takeHeld(losses: number): Promise<void> {
+    for (let taken = 0; this.#losses === losses && !this.#signal.aborted; ) {
+      const told = this.held.take()
+      if (told === undefined) return
+      this.#handlers.take(told)
+      // The rest of a log comes before what follows it.
+      if (told.isTruncated) await this.#handlers.settled()
+      if (++taken % HELD_SLICE > 0) continue
+      await new Promise(setImmediate)
+      await this.#room()
+    }
+  }
+
+  #finish(work: Work): void {
+    const { source, log } = this.#options
+    this.#work = null
+    this.#gap = null
+    this.held.clear()
+    const tookMs = Math.round(source.clock.monotonicMs() - work.startedMs)
+    const { parts } = work.missing
+    log.info(
+      {
+        ...{ feed: 'solana', by: work.by, fromSlot: work.fromSlot, toSlot: work.atSlot, tookMs },
+        missing: parts,
+      },
+      parts.length === 0 ? 'healed: nothing is missing' : 'healed in part: the rest stays missing',
+    )
+    this.#tell(this.#nowMs, parts)
+    // Without a connection the rest is no longer made up for.
+    if (this.#isConnected) return
+    const sinceMs = this.#nowMs
+    this.#gap = { sinceMs, fromSlot: null }
+    this.#options.link.lose(sinceMs, sinceMs)
+  }
+
+  #tell(nowMs: number, parts: readonly MissingPart[]): void {
+    this.healed++
+    if (parts.length > 0) this.inPart++
+    this.#stays.push(...parts)
+    this.#stays.splice(0, this.#stays.length - STAYS_SHOWN_MAX)
+    this.#options.link.heal(nowMs, parts)
+  }
+
+  /** @returns whether all before what is held back was had or is told as missing; false: there was no time for all */
+  async #fetch(work: Work): Promise<boolean> {
+    for (let isFirst = true; !this.#signal.aborted; ) {
+      const { firstSlot } = this.held
+      if (firstSlot !== null && work.atSlot >= firstSlot - 1) break
+      const to = firstSlot === null ? work.atSlot + BLOCK_RANGE_SLOTS : firstSlot + SLOTS_BEYOND
+      const listed = await work.history.slots(work.atSlot + 1, to)
+      if (!listed.ok) {
+        if (listed.fault === 'over') return false
+        if (firstSlot === null) await this.#wait(POLL_MS)
+        else if (!(await this.#bySignatures(work, firstSlot, null))) return false
+        continue
+      }
+      const isProven = firstSlot !== null && listed.value.some((slot) => slot >= firstSlot)
+      const slots = listed.value.filter((slot) => firstSlot === null || slot < firstSlot)
+      if (isFirst && this.#isConnected && !isProven) {
+        await this.#wait(POLL_MS)
+        continue
+      }
+      const isChoice = isFirst && isProven
+      isFirst = false
+      if (isChoice && (await this.#bySignatures(work, firstSlot, slots.length))) continue
+      if (!(await this.#byBlocks(work, slots, firstSlot))) return false
+      if (isProven) work.atSlot = Math.max(work.atSlot, firstSlot - 1)
+      else if (slots.length === 0) await this.#wait(POLL_MS)
+    }
+    work.losses = this.#losses
+    await this.#handlers.settled()
+    return true
+  }
+
+  /** @returns false: there was no time for all */
+  #byBlocks(work: Work, slots: readonly number[], beforeSlot: number | null): Promise<boolean> {
+    const { history, atSlot } = work
+    work.by ??= 'blocks'
+    let left = slots.length
+    work.requestsLeft = left
+    return takeBlocks(history, slots, atSlot, {
+      onBlock: async ({ slot, transactions }) => {
+        for (const told of transactions) this.#take(work, { ...told, slot })
+        this.#advance(work, slot, --left)
+        this.#logProgress(work, beforeSlot)
+        await this.#room()
+      },
+      onMissing: (slot, fault) => {
+        this.#miss(work, fault)
+        this.#advance(work, slot, --left)
+      },
+    })
+  }
+
+  /**
+   * Where few blocks have something of ours, one request for each transaction is cheaper.
+   * @param blockCount requests that whole blocks would take; null: they cannot be had
+   * @returns whether everything was taken, or told as missing
+   */
+  async #bySignatures(work: Work, beforeSlot: number, blockCount: number | null): Promise<boolean> {
+    const { history, atSlot } = work
+    const list = await listSignatures(history, {
+      ...{ fromSlot: atSlot + 1, beforeSlot, requestsMax: blockCount ?? Number.POSITIVE_INFINITY },
+      isTaken: (signature) => this.#handlers.isTaken(signature),
+    })
+    if (list.kind !== 'list') {
+      if (blockCount !== null || (list.kind === 'fault' && list.fault === 'over')) return false
+      this.#miss(work, list.kind === 'fault' ? list.fault : 'refused')
+      this.#advance(work, beforeSlot - 1, 0)
+      return true
+    }
+    work.by = 'signatures'
+    let left = list.signatures.length
+    work.requestsLeft = left
+    const isThere = await inOrder(
+      list.signatures,
+      ({ signature }) => history.transaction(signature),
+      async ({ slot }, past) => {
+        if (past.ok) this.#take(work, { ...past.value, slot })
+        else if (past.fault === 'over') return false
+        else this.#miss(work, past.fault)
+        this.#advance(work, slot - 1, --left)
+        this.#logProgress(work, beforeSlot)
+        await this.#room()
+        return true
+      },
+    )
+    if (isThere) this.#advance(work, beforeSlot - 1, 0)
+    return isThere
+  }
+
+  #take(work: Work, told: ToldTransaction): void {
+    if (told.isTruncated) this.#miss(work, 'refused')
+    const timeMs = told.events.length === 0 ? null : this.#handlers.timeOf(told.events[0])
+    if (timeMs !== null) work.missing.had(timeMs)
+    this.events += told.events.length
+    this.#handlers.take({ ...told, isTruncated: false })
+  }
+
+  #miss(work: Work, fault: PastFault): void {
+    if (fault !== 'over' && work.missing.begin(fault)) this.#handlers.forgetOrder()
+  }
+
+  #advance(work: Work, slot: number, requestsLeft: number): void {
+    work.atSlot = Math.max(work.atSlot, slot)
+    work.requestsLeft = Math.max(0, requestsLeft)
+    this.#handlers.expireSlots(work.atSlot - PREDECESSOR_SLOTS)
+  }
+
+  #wait(ms: number): Promise<void> {
+    return this.#options.source.wait(ms, this.#signal)
+  }
+
+  #room(): Promise<void> {
+    return untilRoom(this.#options.room ?? ALWAYS_ROOM, this.#signal)
+  }
+
+  #logProgress(work: Work, beforeSlot: number | null): void {
+    const { source, log } = this.#options
+    const nowMs = source.clock.monotonicMs()
+    if (nowMs - work.loggedMs < HEAL_PROGRESS_MS) return
+    work.loggedMs = nowMs
+    log.info({ feed: 'solana', ...this.#progress(work, beforeSlot) }, 'healing')
+  }
+
+  #progress(work: Work, beforeSlot: number | null): Record<string, unknown> {
+    const { by, fromSlot, atSlot, sinceMs, untilMs, history, requestsLeft, startedMs } = work
+    const toSlot = beforeSlot === null ? null : beforeSlot - 1
+    const elapsedS = (this.#options.source.clock.monotonicMs() - startedMs) / 1_000
+    const perSecond = history.requests / Math.max(elapsedS, 0.001)
+    return {
+      ...{ by, sinceMs, untilMs, fromSlot, toSlot, atSlot },
+      percent:
+        toSlot === null
+          ? null
+          : Math.floor((100 * (atSlot - fromSlot + 1)) / Math.max(1, toSlot - fromSlot + 1)),
+      ...{ requests: history.requests, requestsLeft },
+      secondsLeft: requestsLeft === null ? null : Math.ceil(requestsLeft / perSecond),
+    }
+  }
+
+  /** For the status of the feed. */
+  describe(): Record<string, unknown> {
+    const { healed, inPart, events, held } = this
+    const work = this.#work
+    return {
+      ...{ healed, inPart, events, missing: this.#stays.map((part) => ({ ...part })) },
+      held: { notifications: held.size, bytes: held.bytes, dropped: held.dropped },
+      now: work === null ? null : this.#progress(work, held.firstSlot),
+    }
+  }
+}

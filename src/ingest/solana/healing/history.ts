@@ -1,0 +1,167 @@
+// What endpoints keep of the chain's past: which blocks there are, whole blocks, signatures by program, single transactions.
+import { z } from 'zod'
+import { safeParse } from '../../../lib/safe-parse.ts'
+import {
+  BLOCK_RANGE_SLOTS,
+  FETCH_ATTEMPTS_MAX,
+  FETCH_RETRY_MS,
+  HEAL_RETRY_MS_MAX,
+  SIGNATURES_PER_CALL,
+} from '../limits.ts'
+import type { RpcAnswer } from '../rpc.ts'
+import type { ChainSource } from '../source.ts'
+import {
+  eventsInTransaction,
+  mayHaveEvents,
+  type RawEvent,
+  readTransaction,
+  type TransactionAnswer,
+} from '../transaction-events.ts'
+
+/** Why something of the past cannot be had. `over`: there was no time left to ask for it. */
+export type PastFault = 'pruned' | 'refused' | 'over'
+export type Past<Value> = { ok: true; value: Value } | { ok: false; fault: PastFault; message: string }
+
+export interface PastTransaction {
+  signature: string
+  events: readonly RawEvent[]
+  /** The endpoint keeps neither its whole log nor its inner instructions. */
+  isTruncated: boolean
+}
+
+export interface PastBlock {
+  slot: number
+  /** The block before it: what lies between was never made. */
+  parentSlot: number
+  /** Those that may have events, in their order. */
+  transactions: readonly PastTransaction[]
+}
+
+export interface PastSignature {
+  signature: string
+  slot: number
+  failed: boolean
+}
+
+/** Errors of Solana's nodes (`rpc_custom_error.rs`). A block that is listed and then counts as skipped is one that is missing. */
+const PRUNED_CODES = [
+  -32_001, // cleaned up
+  -32_007, // skipped, or missing since the node began from a snapshot
+  -32_009, // skipped, or missing in the long-term storage
+  -32_011, // the node keeps no history
+]
+const NOT_YET_CODES = [
+  -32_004, // not available
+  -32_014, // its status is not available yet
+  -32_016, // the node is behind
+]
+
+const slotNumber = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
+const blocksSchema = z.array(slotNumber)
+const blockSchema = z.object({ parentSlot: slotNumber, transactions: z.array(z.unknown()) })
+const signaturesSchema = z.array(
+  z.object({ signature: z.string().min(1).max(128), slot: slotNumber, err: z.unknown() }),
+)
+
+type Verdict = 'again' | 'not_yet' | 'pruned' | 'refused' | 'over'
+function verdictOf({ fault, code = 0 }: RpcAnswer & { ok: false }): Verdict {
+  if (fault === 'stopped') return 'over'
+  if (fault === 'timeout' || fault === 'unreachable' || fault === 'rate_limited' || fault === 'busy')
+    return 'again'
+  if (PRUNED_CODES.includes(code)) return 'pruned'
+  return NOT_YET_CODES.includes(code) ? 'not_yet' : 'refused'
+}
+
+const readPast = ({ transaction, ...rest }: TransactionAnswer): PastTransaction => ({
+  signature: transaction.signatures[0],
+  ...eventsInTransaction({ transaction, ...rest }),
+})
+
+/** Asks again where another try may help, each endpoint in turn, for as long as there is time. Nothing rejects. */
+export class History {
+  requests = 0
+  readonly #source: ChainSource
+  readonly #signal: AbortSignal
+  readonly #isOver: () => boolean
+  readonly #commitment = 'confirmed'
+
+  /** @param isOver whether there is no time left */
+  constructor(source: ChainSource, signal: AbortSignal, isOver: () => boolean) {
+    this.#source = source
+    this.#signal = signal
+    this.#isOver = isOver
+  }
+
+  /** The slots from one to another that have a block which is confirmed by now, ascending. */
+  async slots(from: number, to: number): Promise<Past<number[]>> {
+    const last = Math.min(to, from + BLOCK_RANGE_SLOTS - 1)
+    const params = [from, last, { commitment: this.#commitment }]
+    const past = await this.#ask('getBlocks', params, (answer) => safeParse(blocksSchema, answer).data)
+    if (!past.ok) return past
+    const within = past.value.filter((slot) => slot >= from && slot <= last)
+    return { ok: true, value: within.sort((a, b) => a - b) }
+  }
+
+  block(slot: number): Promise<Past<PastBlock>> {
+    const options = {
+      ...{ encoding: 'json', transactionDetails: 'full', maxSupportedTransactionVersion: 0 },
+      ...{ rewards: false, commitment: this.#commitment },
+    }
+    return this.#ask('getBlock', [slot, options], (answer) => {
+      const block = safeParse(blockSchema, answer).data
+      if (block === undefined) return undefined
+      const read = block.transactions.filter(mayHaveEvents).map(readTransaction)
+      const transactions = read.flatMap((each) => (each === null ? [] : readPast(each)))
+      // One that names our programs and cannot be read may be a trade.
+      if (transactions.length < read.length) return undefined
+      return { slot, parentSlot: block.parentSlot, transactions }
+    })
+  }
+
+  /** A page of transactions that named a program, newest first. @param before null: from the newest on */
+  signatures(program: string, before: string | null): Promise<Past<PastSignature[]>> {
+    const page = { limit: SIGNATURES_PER_CALL, commitment: this.#commitment }
+    const params = [program, before === null ? page : { ...page, before }]
+    return this.#ask('getSignaturesForAddress', params, (answer) =>
+      safeParse(signaturesSchema, answer).data?.map(({ signature, slot, err }) => ({
+        ...{ signature, slot, failed: err != null },
+      })),
+    )
+  }
+
+  transaction(signature: string): Promise<Past<PastTransaction>> {
+    const options = { encoding: 'json', maxSupportedTransactionVersion: 0, commitment: this.#commitment }
+    return this.#ask('getTransaction', [signature, options], (answer) => {
+      const transaction = readTransaction(answer)
+      const isIt = transaction?.transaction.signatures[0] === signature
+      return transaction === null || !isIt ? undefined : readPast(transaction)
+    })
+  }
+
+  /** @param read undefined: the answer is none */
+  async #ask<Value>(
+    method: string,
+    params: readonly unknown[],
+    read: (answer: unknown) => Value | undefined,
+  ): Promise<Past<Value>> {
+    const { rpc } = this.#source
+    let refusals = 0
+    for (let attempt = 0; !this.#isOver() && !this.#signal.aborted; attempt++) {
+      this.requests++
+      const answer = await rpc.call(method, params, this.#signal)
+      const value = answer.ok && answer.result !== null ? read(answer.result) : undefined
+      if (value !== undefined) return { ok: true, value }
+      const verdict = answer.ok ? (answer.result === null ? 'not_yet' : 'refused') : verdictOf(answer)
+      if (verdict === 'over') break
+      const message = answer.ok ? `${rpc.host} has no ${method}` : answer.message
+      if (verdict !== 'again') refusals++
+      const isFinal = verdict !== 'not_yet' && refusals >= rpc.endpointCount
+      if (isFinal && verdict !== 'again') return { ok: false, fault: verdict, message }
+      if (verdict === 'not_yet' && refusals >= FETCH_ATTEMPTS_MAX * rpc.endpointCount)
+        return { ok: false, fault: 'pruned', message }
+      const retryMs = verdict === 'again' ? Math.min(FETCH_RETRY_MS * 2 ** attempt, HEAL_RETRY_MS_MAX) : 0
+      await this.#source.wait(verdict === 'not_yet' ? FETCH_RETRY_MS : retryMs, this.#signal)
+    }
+    return { ok: false, fault: 'over', message: 'there is no time left' }
+  }
+}

@@ -1,0 +1,42 @@
+// What of a gap could not be had: from the last event that was, to the next one.
+import type { MissingPart } from '../../../schema/event.ts'
+
+export type MissingReason = MissingPart['reason']
+
+export class MissingParts {
+  readonly parts: MissingPart[] = []
+  /** Nothing is missing until this time but for the parts, Unix ms. */
+  wholeToMs: number
+  #open: MissingReason | null = null
+
+  /** @param sinceMs when the gap began */
+  constructor(sinceMs: number) {
+    this.wholeToMs = sinceMs
+  }
+
+  /** Something could not be had that comes next. @returns whether something was had before it */
+  begin(reason: MissingReason): boolean {
+    const isNew = this.#open === null
+    this.#open ??= reason
+    return isNew
+  }
+
+  /** What is of this time was had. */
+  had(timeMs: number): void {
+    this.#end(timeMs)
+    this.wholeToMs = Math.max(this.wholeToMs, timeMs)
+  }
+
+  /** Nothing more is fetched: what is still missing is so until this time. */
+  close(toMs: number): readonly MissingPart[] {
+    this.#end(toMs)
+    return this.parts
+  }
+
+  #end(toMs: number): void {
+    if (this.#open === null) return
+    const fromMs = this.wholeToMs
+    this.parts.push({ fromMs, toMs: Math.max(fromMs, toMs), reason: this.#open })
+    this.#open = null
+  }
+}
