@@ -246,7 +246,7 @@ export class Market implements MarketEngine {
 
   enriched(mint: string): Enriched | null {
     const slot = this.#parts.tokens.slotOf(mint)
-    return slot === -1 ? null : this.#parts.projections.enriched(slot)
+    return slot === -1 ? null : this.#parts.projections.enriched(slot, this.timeMs)
   }
 
   versionsAt(mint: string, timeMs: number): SnapshotValues[] {
@@ -342,6 +342,7 @@ export class Market implements MarketEngine {
       lateDropped: this.#parts.trades.lateCount,
       evicted: this.#parts.lifecycle.evictedCount,
       disconnects: this.#events.disconnectCount,
+      enrichmentContradictions: { ...this.#events.contradictions },
       gaps: this.#parts.gaps.count,
       gapsOpen: this.#parts.gaps.openCount,
       tokens: this.#parts.tokens.size,

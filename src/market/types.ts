@@ -2,6 +2,7 @@
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
+import type { EnrichedField } from '../schema/features.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
 import type { Section } from './checkpoint/sections.ts'
@@ -111,6 +112,8 @@ export interface MarketStats {
   lateDropped: number
   evicted: number
   disconnects: number
+  /** By enriched field: answers that contradict a fresh one of another source, since the start. */
+  enrichmentContradictions: Partial<Record<EnrichedField, number>>
   /** Gaps that have begun so far, and those that go on. */
   gaps: number
   gapsOpen: number
@@ -206,7 +209,7 @@ export interface MarketEngine {
   datapointJson(mint: string): { json: Buffer; version: string } | null
   /** The nine values that submissions are compared by, as of now. */
   snapshot(mint: string): SnapshotValues | null
-  /** The fields that the server adds to a submission. */
+  /** The fields that the server adds to a submission, as of now, and whose they are. */
   enriched(mint: string): Enriched | null
   /** The nine values of each version that was in effect in the millisecond `timeMs`, newest first: of many the newest
    *  VERSIONS_ANSWERED_MAX. None at a time at which the token was not held, or before the versions that are kept, which reach back five

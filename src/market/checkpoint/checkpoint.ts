@@ -31,9 +31,10 @@ import {
   sectionIndexSchema,
 } from './sections.ts'
 
-/** Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. */
-const FORMAT = 2
-const FORMATS_READ = [1, FORMAT]
+/** Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts; until 2
+ *  enriched fields had one source for all: tokens/sparse-fields.ts. */
+const FORMAT = 3
+const FORMATS_READ = [1, 2, FORMAT]
 /** What the saved numbers mean: a layout that is neither of these cannot be read. */
 const layoutWith = (tokenLayout: string): string =>
   JSON.stringify([
