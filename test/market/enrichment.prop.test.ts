@@ -13,12 +13,12 @@ const START_MS = 1_772_000_000_000
 const MINUTE_MS = 60_000
 const OPTIONS = { tokensMax: 4, barsPerTokenMax: 8, versionsMax: 1_024, changeLogEntriesMax: 64 }
 
-const valueOf = (field: EnrichedField) =>
+const valueFor = (field: EnrichedField): fc.Arbitrary<boolean | number> =>
   field.startsWith('has_') || field.startsWith('is_') || field === 'transfer_fee_enabled'
     ? fc.boolean()
     : fc.integer({ min: 0, max: 100 })
 const fields = fc.record(
-  Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, fc.option(valueOf(field), { freq: 4 })])),
+  Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, fc.option(valueFor(field), { freq: 4 })])),
   { requiredKeys: [] },
 )
 const step = fc.record({

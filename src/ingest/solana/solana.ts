@@ -3,7 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import type { EventSink } from '../../schema/event.ts'
+import type { EventSink, MarketEvent } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
 import {
@@ -23,7 +23,9 @@ import type { UpstreamEnd } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
 import { Accounts, Mints, readAccount } from './accounts.ts'
 import { ChainEvents, type ChainEventsOptions } from './chain-events.ts'
-import { PREDECESSOR_MS_MAX } from './limits.ts'
+import { ChainEnrichment } from './enrichment/chain-enrichment.ts'
+import type { Urgency } from './enrichment/enrichment-queue.ts'
+import { ENRICH_TICK_MS, PREDECESSOR_MS_MAX } from './limits.ts'
 import { MAINNET_GENESIS, ORCA_SOL_USDC, PYTH_SOL_USD } from './programs.ts'
 import { type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
 import type { ChainSource, Commitment } from './source.ts'
@@ -36,6 +38,8 @@ export const SOLANA_FEED = 'solana'
 export interface SolanaOptions extends ChainEventsOptions {
   source: ChainSource
   commitment: Commitment
+  /** Told where a token's texts and picture are. */
+  onUri?: (mint: string, uri: string) => void
   /** Trades that the runs before have recorded, oldest first: told again they do not count. */
   recorded?: Iterable<RecordedPlace>
   reconnectMsMin?: number
@@ -48,14 +52,19 @@ export interface SolanaOptions extends ChainEventsOptions {
  * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs, the
  * next endpoint each time. What the chain said while it was not connected may be missing: that is told to the market.
  */
-export const startSolana = (options: SolanaOptions, sink: EventSink, log: FeedLog): Feed =>
+export const startSolana = (options: SolanaOptions, sink: EventSink, log: FeedLog): SolanaFeed =>
   new Solana(options, sink, log)
+
+export interface SolanaFeed extends Feed {
+  /** Asks the chain what it says of a token beside its trades, unless that is known and fresh. Returns at once. */
+  want(mint: string, urgency: Urgency): void
+}
 
 /** How often trades that wait for the one before them are looked at. */
 const EXPIRE_EVERY_MS = PREDECESSOR_MS_MAX / 4
 const PRICE_EVERY_MS = 60_000
 
-class Solana implements Feed {
+class Solana implements SolanaFeed {
   readonly ready: Promise<void>
   #connects = 0
   #disconnects = 0
@@ -90,6 +99,7 @@ class Solana implements Feed {
   readonly #accounts: Accounts
   readonly #fetcher: TransactionFetcher
   readonly #events: ChainEvents
+  readonly #enrichment: ChainEnrichment
   readonly #stopping = new AbortController()
   readonly #firstAttempt = Promise.withResolvers<void>()
   readonly #running: Promise<void>
@@ -113,9 +123,15 @@ class Solana implements Feed {
       onLost: (signature, reason) => this.#onTransactionLost(signature, reason),
     })
     this.#events = new ChainEvents(this.#accounts, new Mints(this.#accounts), options, {
-      apply: (event) => this.#guarded(() => this.#priced.apply(event, this.#clock.now())),
+      apply: (event) => this.#guarded(() => this.#apply(event)),
       onUnreadable: (name, place, sample) => this.#onUnreadable(name, place.signature, sample),
     })
+    this.#enrichment = new ChainEnrichment({
+      ...{ rpc: source.rpc.spare, commitment, clock: this.#clock, signal, collectMs: source.collectMs },
+      ...{ holds: options.holds, onUri: options.onUri },
+      apply: (patch) => this.#guarded(() => this.#counters.apply(patch, this.#clock.now())),
+    })
+    source.rpc.onMethodRefused = (...refusal) => this.#onMethodRefused(...refusal)
     this.#wholeUntilMs = this.#clock.now()
     this.ready = this.#firstAttempt.promise
     this.#running = this.#run()
@@ -130,6 +146,7 @@ class Solana implements Feed {
       : [
           setInterval(() => this.#events.order.expire(this.#clock.monotonicMs()), EXPIRE_EVERY_MS),
           setInterval(() => this.#askPrices(), PRICE_EVERY_MS),
+          setInterval(() => this.#enrichment.tick(), ENRICH_TICK_MS),
         ]
     try {
       while (!signal.aborted) {
@@ -169,7 +186,7 @@ class Solana implements Feed {
 
   async #settled(): Promise<void> {
     for (;;) {
-      const pending = this.#accounts.pending ?? this.#fetcher.pending
+      const pending = this.#accounts.pending ?? this.#fetcher.pending ?? this.#enrichment.pending
       if (pending === null) return
       await pending
     }
@@ -255,6 +272,17 @@ class Solana implements Feed {
       this.#guarded(() => this.#events.take(event, slot, signature, nowMs, monotonicMs))
   }
 
+  /** What is launched or traded is asked about ahead of need. */
+  #apply(event: MarketEvent): void {
+    const rejection = this.#priced.apply(event, this.#clock.now())
+    const isActive = event.type === 'token' || event.type === 'trade'
+    if (rejection === null && isActive) this.#enrichment.want(event.mint, 'traded')
+  }
+
+  want(mint: string, urgency: Urgency): void {
+    this.#enrichment.want(mint, urgency)
+  }
+
   /** One event that cannot be handled, which is a fault of the program, does not take others with it. */
   #guarded(handle: () => void): void {
     try {
@@ -286,6 +314,13 @@ class Solana implements Feed {
     this.#log.warn(
       { feed: SOLANA_FEED, topic, message: text },
       'the endpoint refuses a subscription: the feed goes on without it',
+    )
+  }
+
+  #onMethodRefused(method: string, host: string, message: string): void {
+    this.#log.warn(
+      { feed: SOLANA_FEED, method, host, message: this.#source.masked(message) },
+      'the endpoint does not serve this method: what it would say of tokens is unknown, unless another endpoint does',
     )
   }
 
@@ -350,6 +385,7 @@ class Solana implements Feed {
       duplicates: this.#seen.duplicates,
       truncated: { transactions: this.#truncated, fetched: this.#fetcher.fetched, lost: this.#fetcher.lost },
       ...this.#events.describe(),
+      enrichment: this.#enrichment.describe(),
       prices: this.#prices.describe(),
       refused: Object.fromEntries([...this.#refused.entries()].map(({ key, value }) => [key, value])),
       rpc: rpc.describe(),

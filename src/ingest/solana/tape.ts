@@ -143,6 +143,8 @@ const answerKey = (method: string, params: readonly unknown[]): string =>
 /** Gives the answers of a tape, the first that it has of each question. */
 class TapeRpc implements Rpc {
   readonly host = 'tape'
+  readonly spare = this
+  onMethodRefused = null
   readonly #answers = new Map<string, unknown>()
   /** Accounts are asked for in other batches than then. */
   readonly #accounts = new Map<string, unknown>()
