@@ -15,6 +15,7 @@ import type { Rankings } from '../rankings/rankings.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import type { RecentTrades } from '../tokens/recent-trades.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
+import type { SparseFields } from '../tokens/sparse-fields.ts'
 import {
   FLAG_COMPLETE,
   FLAG_LIVE,
@@ -25,6 +26,7 @@ import {
 } from '../tokens/token-table.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
+import { type OwnTrades, withOwnTrades } from './own-trades.ts'
 
 /** How long after its reading a submission may refer to a DataPoint: the contract's five minutes. */
 const DATAPOINT_TTL_SECONDS = 300
@@ -37,6 +39,7 @@ export interface ProjectionSources {
   rankings: Rankings
   recentTrades: RecentTrades
   solPrice: SolPrice
+  ownTrades: OwnTrades
 }
 
 export class Projections {
@@ -115,19 +118,24 @@ export class Projections {
   }
 
   /** The fields that the server adds to a submission. */
-  enriched(slot: number): Enriched {
-    const sparse = this.#sources.tokens.sparse.get(slot)
+  enriched(slot: number, nowMs: number): Enriched {
+    const fields = this.#withOwnTrades(slot, nowMs)
     return {
-      has_freeze_authority: sparse.has_freeze_authority,
-      has_mint_authority: sparse.has_mint_authority,
-      transfer_fee_enabled: sparse.transfer_fee_enabled,
-      is_mutable_metadata: sparse.is_mutable_metadata,
-      top10_holder_pct_onchain: sparse.top10_holder_pct_onchain,
-      unique_wallet_24h: sparse.unique_wallet_24h,
-      unique_wallet_1h: sparse.unique_wallet_1h,
-      buy_volume_24h_usd: sparse.buy_volume_24h_usd,
-      sell_volume_24h_usd: sparse.sell_volume_24h_usd,
+      has_freeze_authority: fields.has_freeze_authority,
+      has_mint_authority: fields.has_mint_authority,
+      transfer_fee_enabled: fields.transfer_fee_enabled,
+      is_mutable_metadata: fields.is_mutable_metadata,
+      top10_holder_pct_onchain: fields.top10_holder_pct_onchain,
+      unique_wallet_24h: fields.unique_wallet_24h,
+      unique_wallet_1h: fields.unique_wallet_1h,
+      buy_volume_24h_usd: fields.buy_volume_24h_usd,
+      sell_volume_24h_usd: fields.sell_volume_24h_usd,
     }
+  }
+
+  #withOwnTrades(slot: number, nowMs: number): SparseFields {
+    const { tokens, ownTrades } = this.#sources
+    return withOwnTrades(tokens.sparse.get(slot), () => ownTrades.figures(slot, nowMs))
   }
 
   datapoint(slot: number, nowMs: number): DataPoint {
@@ -135,7 +143,7 @@ export class Projections {
     const row = rowIndex(slot)
     const metadata = this.#sources.tokens.metadata[slot]
     const flags = this.#sources.tokens.flags[slot]
-    const sparse = this.#sources.tokens.sparse.get(slot)
+    const sparse = this.#withOwnTrades(slot, nowMs)
     const price = columns.priceUsd[row]
     const top10 = numberOrNull(columns.top10HolderPct[row])
     const isLive = (flags & FLAG_LIVE) !== 0
