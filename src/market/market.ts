@@ -30,6 +30,7 @@ import type {
   ListFilter,
   MarketEngine,
   MarketStats,
+  OwnTradeFigures,
   Page,
   PageQuery,
   SolPriceReport,
@@ -231,11 +232,12 @@ export class Market implements MarketEngine {
   datapointJson(mint: string): { json: Buffer; version: string } | null {
     const slot = this.#parts.tokens.slotOf(mint)
     if (slot === -1) return null
-    return this.#parts.datapoints.read(slot, this.timeMs, {
-      seq: this.#parts.changes.changedSeq(slot),
-      atMs: this.#parts.tokens.columns.versionAtMs[rowIndex(slot)],
-      solPriceChangeCount: this.#parts.solPrice.changeCount,
-      solPriceChangedAtMs: this.#parts.solPrice.changedAtMs,
+    const { datapoints, changes, tokens, solPrice, gaps } = this.#parts
+    return datapoints.read(slot, this.timeMs, {
+      seq: changes.changedSeq(slot),
+      atMs: tokens.columns.versionAtMs[rowIndex(slot)],
+      marketChangeCount: solPrice.changeCount + gaps.changeCount,
+      marketChangedAtMs: Math.max(solPrice.changedAtMs, gaps.changedAtMs),
     })
   }
 
@@ -247,6 +249,11 @@ export class Market implements MarketEngine {
   enriched(mint: string): Enriched | null {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? null : this.#parts.projections.enriched(slot, this.timeMs)
+  }
+
+  ownTradeFigures(mint: string): OwnTradeFigures | null {
+    const slot = this.#parts.tokens.slotOf(mint)
+    return slot === -1 ? null : this.#parts.ownTrades.figures(slot, this.timeMs)
   }
 
   versionsAt(mint: string, timeMs: number): SnapshotValues[] {

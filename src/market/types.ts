@@ -142,6 +142,19 @@ export interface TokenProfile extends TokenTexts {
   graduated: boolean
 }
 
+/**
+ * What follows from the trades that the market took. Each is null where it has not watched all of its window: since its beginning or
+ * the token's launch, without a gap, and with every trade's wallet or price.
+ */
+export interface OwnTradeFigures
+  extends Pick<
+    Enriched,
+    'unique_wallet_24h' | 'unique_wallet_1h' | 'buy_volume_24h_usd' | 'sell_volume_24h_usd'
+  > {
+  /** Market time, Unix ms. */
+  asOfMs: number
+}
+
 /** The latest price of SOL. */
 export interface SolPriceReport {
   usd: number
@@ -211,6 +224,8 @@ export interface MarketEngine {
   snapshot(mint: string): SnapshotValues | null
   /** The fields that the server adds to a submission, as of now, and whose they are. */
   enriched(mint: string): Enriched | null
+  /** What the market's own trades say of the token, as of now: a part of `enriched`. */
+  ownTradeFigures(mint: string): OwnTradeFigures | null
   /** The nine values of each version that was in effect in the millisecond `timeMs`, newest first: of many the newest
    *  VERSIONS_ANSWERED_MAX. None at a time at which the token was not held, or before the versions that are kept, which reach back five
    *  minutes at least. */

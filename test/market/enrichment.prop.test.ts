@@ -71,7 +71,10 @@ for (const { runs, tags } of fewAndMany(40, 300))
             market = Market.restore(OPTIONS, (name) => sections.get(name) ?? null)
           }
           const point = market.datapoint(MINT)
-          const counted = ENRICHED_FIELDS.map((field) => expected(said, field, nowMs))
+          const own = Object.entries(market.ownTradeFigures(MINT) ?? {}).map(([field, value]) => ({
+            ...{ kind: 'trades', source: 'trades', atMs: nowMs, field: field as EnrichedField, value },
+          }))
+          const counted = ENRICHED_FIELDS.map((field) => expected([...said, ...own], field, nowMs))
           for (const [index, field] of ENRICHED_FIELDS.entries()) {
             const best = counted[index]
             expect(point?.[field]).toBe(best?.value ?? null)
@@ -108,7 +111,7 @@ describe('answers that contradict one another', () => {
     patch(market, 'chain', { has_mint_authority: false, top10_holder_pct_onchain: 40 }, START_MS)
     patch(market, 'birdeye', { has_mint_authority: true, top10_holder_pct_onchain: 44 }, START_MS)
     expect(market.stats().enrichmentContradictions).toEqual({ has_mint_authority: 1 })
-    expect(market.datapoint(MINT)).toMatchObject({ has_mint_authority: false, enriched_source: 'chain' })
+    expect(market.datapoint(MINT)).toMatchObject({ has_mint_authority: false })
     patch(market, 'birdeye', { has_mint_authority: false, top10_holder_pct_onchain: 46 }, START_MS)
     expect(market.stats().enrichmentContradictions).toEqual({
       ...{ has_mint_authority: 1, top10_holder_pct_onchain: 1 },
@@ -116,6 +119,9 @@ describe('answers that contradict one another', () => {
     const laterMs = START_MS + 48 * 60 * MINUTE_MS
     patch(market, 'birdeye', { has_mint_authority: true, top10_holder_pct_onchain: 90 }, laterMs)
     expect(market.stats().enrichmentContradictions).toMatchObject({ has_mint_authority: 1 })
-    expect(market.datapoint(MINT)).toMatchObject({ has_mint_authority: true, enriched_source: 'birdeye' })
+    expect(market.datapoint(MINT)).toMatchObject({
+      has_mint_authority: true,
+      enriched_source: 'birdeye+trades',
+    })
   })
 })

@@ -31,10 +31,11 @@ import {
   sectionIndexSchema,
 } from './sections.ts'
 
-/** Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts; until 2
- *  enriched fields had one source for all: tokens/sparse-fields.ts. */
+/** Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts; 1 and 2 had no
+ *  wallets, and one source for all enriched fields: tokens/sparse-fields.ts. */
 const FORMAT = 3
 const FORMATS_READ = [1, 2, FORMAT]
+const WALLETS_SINCE_FORMAT = 3
 /** What the saved numbers mean: a layout that is neither of these cannot be read. */
 const layoutWith = (tokenLayout: string): string =>
   JSON.stringify([
@@ -67,6 +68,7 @@ const figuresSchema = z.object({
 const savedParts = (parts: MarketParts): Saved[] => [
   parts.bars,
   parts.windows,
+  parts.wallets,
   parts.rankings,
   parts.versions,
   parts.recentTrades,
@@ -140,6 +142,7 @@ export function* restoreMarket(
     yield
   }
   restoreFigures(parts, sections)
+  if (format < WALLETS_SINCE_FORMAT) parts.wallets.beginAt(slotsUsed, parts.time.nowMs)
   if (settings.newWindowMs !== newWindowMs) parts.figures.reviewAges()
 }
 

@@ -15,8 +15,8 @@ import type { EnrichedField } from '../../schema/features.ts'
 import { WINDOW_FIELDS, type Windows } from '../bars/windows.ts'
 import type { Gaps } from '../gaps.ts'
 import type { MarketTime } from '../market-time.ts'
+import type { OwnTrades } from '../output/own-trades.ts'
 import type { PageCache } from '../output/page-cache.ts'
-import type { Projections } from '../output/projections.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
 import { addReport, contradictedFields, isEnrichment } from '../tokens/enrichment.ts'
@@ -33,7 +33,7 @@ export interface EventWriterParts {
   time: MarketTime
   windows: Windows
   pages: PageCache
-  projections: Projections
+  ownTrades: OwnTrades
   changes: RowChanges
   gaps: Gaps
   analysisCounts: AnalysisCounts
@@ -162,9 +162,9 @@ export class EventWriter {
   }
 
   #addEnrichment(slot: number, fields: PatchFields): void {
-    const { tokens, time, projections } = this.#parts
+    const { tokens, time, ownTrades } = this.#parts
     const sparse = tokens.sparse.get(slot)
-    const trades = projections.tradeFigures(slot, time.nowMs)
+    const trades = () => ownTrades.figures(slot, time.nowMs)
     for (const field of contradictedFields(fields, sparse.reports, trades, time.nowMs))
       this.contradictions[field] = (this.contradictions[field] ?? 0) + 1
     tokens.sparse.set(slot, { ...sparse, reports: addReport(sparse.reports, fields, time.nowMs) })

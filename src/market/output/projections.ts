@@ -6,7 +6,6 @@ import {
   type Enriched,
   type SnapshotValues,
 } from '../../schema/datapoint.ts'
-import type { TradeFigures } from '../../schema/enrichment.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import { C, T } from '../bars/bar-ring.ts'
@@ -27,15 +26,10 @@ import {
 } from '../tokens/token-table.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
+import type { OwnTrades } from './own-trades.ts'
 
 /** How long after its reading a submission may refer to a DataPoint: the contract's five minutes. */
 const DATAPOINT_TTL_SECONDS = 300
-const NO_TRADE_FIGURES: TradeFigures = {
-  unique_wallet_24h: null,
-  unique_wallet_1h: null,
-  buy_volume_24h_usd: null,
-  sell_volume_24h_usd: null,
-}
 const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
 
 export interface ProjectionSources {
@@ -45,6 +39,7 @@ export interface ProjectionSources {
   rankings: Rankings
   recentTrades: RecentTrades
   solPrice: SolPrice
+  ownTrades: OwnTrades
 }
 
 export class Projections {
@@ -122,11 +117,6 @@ export class Projections {
     }
   }
 
-  /** What the server's own trades say of enriched fields. */
-  tradeFigures(_slot: number, _nowMs: number): TradeFigures {
-    return NO_TRADE_FIGURES
-  }
-
   /** The fields that the server adds to a submission, and whose they are. */
   enriched(slot: number, nowMs: number): Enriched {
     const { values, from } = this.#enrichment(slot, nowMs)
@@ -134,8 +124,9 @@ export class Projections {
   }
 
   #enrichment(slot: number, nowMs: number): Enrichment {
-    const { reports } = this.#sources.tokens.sparse.get(slot)
-    return enrichmentOf(reports, this.tradeFigures(slot, nowMs), nowMs)
+    const { tokens, ownTrades } = this.#sources
+    const { reports } = tokens.sparse.get(slot)
+    return enrichmentOf(reports, () => ownTrades.figures(slot, nowMs), nowMs)
   }
 
   datapoint(slot: number, nowMs: number): DataPoint {

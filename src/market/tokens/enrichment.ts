@@ -78,12 +78,12 @@ function answerOf(
   field: EnrichedField,
   kind: SourceKind,
   reports: EnrichmentReports,
-  trades: TradeFigures,
+  trades: () => TradeFigures,
   nowMs: number,
 ): Answer | undefined {
   if (kind === 'trades') {
-    const value = field in trades ? trades[field as keyof TradeFigures] : null
-    return value === null ? undefined : { kind, value, source: ENRICHED_SOURCES.trades, atMs: nowMs }
+    const value = trades()[field as keyof TradeFigures]
+    return value == null ? undefined : { kind, value, source: ENRICHED_SOURCES.trades, atMs: nowMs }
   }
   for (const { source, atMs, values } of reports) {
     const value = values[field]
@@ -92,14 +92,43 @@ function answerOf(
   return undefined
 }
 
-/** The values that count at a time. @param trades what the server's own trades say then */
-export function enrichmentOf(reports: EnrichmentReports, trades: TradeFigures, nowMs: number): Enrichment {
+/** The answer that counts: the first that is fresh, else the first; undefined: there is none. */
+function countingAnswer(
+  field: EnrichedField,
+  reports: EnrichmentReports,
+  trades: () => TradeFigures,
+  nowMs: number,
+): Answer | undefined {
+  const { kinds, freshMs } = ENRICHMENT_RULES[field]
+  let first: Answer | undefined
+  for (const kind of kinds) {
+    const answer = answerOf(field, kind, reports, trades, nowMs)
+    if (answer !== undefined && nowMs - answer.atMs <= freshMs) return answer
+    first ??= answer
+  }
+  return first
+}
+
+/** Asks once, and not at all where nobody wants the answer. */
+function asked<Value>(ask: () => Value): () => Value {
+  let answer: Value | undefined
+  return () => {
+    answer ??= ask()
+    return answer
+  }
+}
+
+/** The values that count at a time. @param trades what the server's own trades say then, asked where it matters */
+export function enrichmentOf(
+  reports: EnrichmentReports,
+  trades: () => TradeFigures,
+  nowMs: number,
+): Enrichment {
+  const ownTrades = asked(trades)
   const values: Partial<Record<EnrichedField, Value | null>> = {}
   const byKind: Record<SourceKind, EnrichedFrom> = { chain: [], provider: [], trades: [] }
   for (const field of ENRICHED_FIELDS) {
-    const { kinds, freshMs } = ENRICHMENT_RULES[field]
-    const answers = kinds.flatMap((kind) => answerOf(field, kind, reports, trades, nowMs) ?? [])
-    const counts = answers.find(({ atMs }) => nowMs - atMs <= freshMs) ?? answers[0]
+    const counts = countingAnswer(field, reports, ownTrades, nowMs)
     values[field] = counts?.value ?? null
     if (counts === undefined) continue
     const { kind, source } = counts
@@ -116,16 +145,17 @@ export function enrichmentOf(reports: EnrichmentReports, trades: TradeFigures, n
 export function contradictedFields(
   fields: PatchFields,
   reports: EnrichmentReports,
-  trades: TradeFigures,
+  trades: () => TradeFigures,
   nowMs: number,
 ): EnrichedField[] {
   const saysKind = kindOf(fields.enriched_source || UNNAMED_SOURCE)
+  const ownTrades = asked(trades)
   return ENRICHED_FIELDS.filter((field) => {
     const said = fields[field]
     if (said == null) return false
     const { kinds, freshMs } = ENRICHMENT_RULES[field]
     return kinds.some((kind) => {
-      const other = kind === saysKind ? undefined : answerOf(field, kind, reports, trades, nowMs)
+      const other = kind === saysKind ? undefined : answerOf(field, kind, reports, ownTrades, nowMs)
       return other !== undefined && nowMs - other.atMs <= freshMs && areApart(field, said, other.value)
     })
   })
