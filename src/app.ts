@@ -208,6 +208,7 @@ async function startParts(base: Base): Promise<App> {
   const onEvaluated = (evaluated: EvaluatedSubmission) => {
     countSubmission(evaluated.outcome)
     submissionLog.add(evaluated, market.seq)
+    sources.want(evaluated.mint)
     publisher?.tell(evaluated, market.seq)
     broadcaster.wake()
   }
@@ -225,18 +226,13 @@ async function startParts(base: Base): Promise<App> {
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
   const node = config.role === 'writer' ? writerNode(running.runId) : singleNode()
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null })
-  const ofLake = {
-    dataDir: config.dataDir,
-    exporter,
-    downloads,
-    downloadMsMax: options.downloadMsMax,
-    queries,
-    store,
-  }
+  const { downloadMsMax } = options
+  const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
-  const ownRoutes = createRoutes({ ...routeDeps, writerParts })
+  const onTokenRead = sources.want
+  const ownRoutes = createRoutes({ ...routeDeps, writerParts, onTokenRead })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
   const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again

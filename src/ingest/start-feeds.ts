@@ -13,6 +13,7 @@ import { PUSH_FEED } from './push/record.ts'
 import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts'
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
+import type { SolanaFeed } from './solana/solana.ts'
 import type { ChainSource } from './solana/source.ts'
 import type { Feed, RecordedPlace, Room, TimedSink } from './types.ts'
 
@@ -41,6 +42,8 @@ export interface Feeds {
   readonly feeds: readonly Feed[]
   /** What is pushed goes there. It is one of `feeds` where there is a key to push with. */
   readonly push: PushFeed
+  /** Somebody reads a token or has submitted an analysis of it: what its sources say beside trades is asked for first. */
+  want(mint: string): void
   /** Starts every feed of the configuration. With a key for Birdeye this includes the feeds of security fields and SOL price.
    *  Called once. Rejects where one cannot be started. */
   start(): Promise<void>
@@ -56,6 +59,7 @@ export function prepareFeeds(
   openReplay: (() => Promise<LakeReplayOptions>) | null = null,
 ): Feeds {
   const feeds: Feed[] = []
+  let solana: SolanaFeed | null = null
   let pushed: EventSink = sinkOf(PUSH_FEED)
   const sink: EventSink = { apply: (event, receivedAtMs) => pushed.apply(event, receivedAtMs) }
   const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock, log, marketSide.room)
@@ -65,6 +69,7 @@ export function prepareFeeds(
   return {
     feeds,
     push,
+    want: (mint) => solana?.want(mint, 'asked'),
     start: async () => {
       const { birdeyeKey: apiKey, birdeyeUrl: baseUrl, birdeyeRate: requestsPerSecond } = config
       // Valid until a feed sends another. In a replay the market's time is that of the recorded data, so the clock is not used.
@@ -81,8 +86,13 @@ export function prepareFeeds(
       if (openReplay !== null)
         add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log, marketSide.room))
       else
-        for (const feed of config.feeds)
-          add(await startFeed(feed, config, { ...marketSide, sink: sinkOf(feed) }, security, clock, log))
+        for (const feed of config.feeds) {
+          const market = { ...marketSide, sink: sinkOf(feed) }
+          if (feed === 'solana') {
+            solana = await startConfiguredSolana(config, market, security, clock, log)
+            add(solana)
+          } else add(await startFeed(feed, config, market, security, clock, log))
+        }
       if (security !== null) pushed = security.watch(sinkOf(PUSH_FEED))
       push.begin()
     },
@@ -132,7 +142,7 @@ export function whyNotWarm(feeds: readonly Feed[]): string | null {
 }
 
 async function startFeed(
-  feed: Config['feeds'][number],
+  feed: Exclude<Config['feeds'][number], 'solana'>,
   config: Config,
   market: FeedMarket,
   security: SecurityFeed | null,
@@ -152,8 +162,6 @@ async function startFeed(
       // Agents will ask for tokens that are launched or traded: their security fields are fetched in advance.
       return startPumpPortal({ url, apiKey, random: Math.random }, security?.watch(sink) ?? sink, clock, log)
     }
-    case 'solana':
-      return startConfiguredSolana(config, { ...market, sink: security?.watch(sink) ?? sink }, clock, log)
     case 'replay':
       return startConfiguredReplay(config, market, clock, log)
     default:
@@ -185,9 +193,10 @@ const markSimulated = (sink: EventSink): EventSink => ({
 async function startConfiguredSolana(
   config: Config,
   { sink, holds, room, recordedPlaces, recordedToMs }: FeedMarket,
+  security: SecurityFeed | null,
   clock: Clock,
   log: Log,
-): Promise<Feed> {
+): Promise<SolanaFeed> {
   // Imported here: only this feed needs what reads the chain.
   const { startSolana } = await import('./solana/solana.ts')
   const { solanaCommitment: commitment, solanaPools: pools } = config
@@ -196,7 +205,8 @@ async function startConfiguredSolana(
   const past = source.hasEnd
     ? {}
     : { recorded: await recordedPlaces('solana'), recordedToMs: recordedToMs(), healMs: config.solanaHealMs }
-  return startSolana({ source, commitment, pools, holds, room, random: Math.random, ...past }, sink, log)
+  const options = { source, commitment, pools, holds, room, random: Math.random, ...past }
+  return startSolana(options, security?.watch(sink) ?? sink, log)
 }
 
 async function openChainSource(config: Config, clock: Clock): Promise<ChainSource> {

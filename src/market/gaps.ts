@@ -11,6 +11,7 @@ import {
 } from '../schema/event.ts'
 import { jsonSection, type Saved, type Section, type SectionReader } from './checkpoint/sections.ts'
 import { FEEDS_AWAY_MAX, GAP_CHANGES_MAX, GAPS_ANSWERED_MAX, GAPS_MAX, HEAL_MS_MAX } from './limits.ts'
+import type { MarketTime } from './market-time.ts'
 
 /** A gap that has ended. */
 interface EndedGap extends Gap {
@@ -34,6 +35,7 @@ const savedSchema = z.object({
   /** Of checkpoints of format 3. */
   healed: z.number().optional(),
   refused: z.object({ fromMs: z.number(), toMs: z.number() }).nullish(),
+  changedAtMs: z.number().default(0),
 })
 
 /** Gaps that began or ended since a caller asked last, and the number with which to ask next. */
@@ -60,11 +62,14 @@ function healUntilOf(known: Gap | undefined, told: number | undefined, nowMs: nu
 }
 
 export class Gaps implements Saved {
+  readonly #time: MarketTime
   /** Gaps that have begun so far, and those of them that were healed, wholly or in part. */
   count = 0
   healedCount = 0
   /** Changes with every gap that begins or ends. */
   changeCount = 0
+  /** Market time of the latest change. */
+  changedAtMs = 0
   /** By ascending end. */
   #ended: EndedGap[] = []
   /** By feed: since when it has been away. */
@@ -74,6 +79,10 @@ export class Gaps implements Saved {
   /** The latest gaps that began or ended, in order, and the number of the first one. Only for those who follow: not saved. */
   readonly #changes: Gap[] = []
   #firstChange = 0
+
+  constructor(time: MarketTime) {
+    this.#time = time
+  }
 
   /** Gaps that go on, by the time of their event. */
   get open(): Gap[] {
@@ -175,8 +184,9 @@ export class Gaps implements Saved {
 
   /** Market time has gone back: no gap reaches beyond it. */
   rewindTo(timeMs: number): void {
+    this.changedAtMs = Math.min(this.changedAtMs, timeMs)
     const reaching = this.#ended.filter(({ toMs }) => toMs > timeMs)
-    if (reaching.length > 0) this.changeCount++
+    if (reaching.length > 0) this.#countChange()
     this.#ended = this.#ended.filter(({ toMs }) => toMs <= timeMs)
     for (const gap of reaching)
       this.#ended.push({ ...gap, fromMs: Math.min(gap.fromMs, timeMs), toMs: timeMs })
@@ -231,26 +241,29 @@ export class Gaps implements Saved {
   }
 
   *save(): Iterable<Section> {
-    const { open, count, changeCount, healedCount: healed } = this
+    const { open, count, changeCount, changedAtMs, healedCount: healed } = this
     yield jsonSection('gaps', {
       ended: this.#ended,
       open,
       count,
       changeCount,
+      changedAtMs,
       healed,
       refused: this.#refused,
     })
   }
 
   restore(sections: SectionReader): void {
-    const { ended, open, count, changeCount, healed = 0, refused = null } = sections.json('gaps', savedSchema)
-    this.#ended = ended
+    const saved = sections.json('gaps', savedSchema)
+    const { open, count, changeCount, changedAtMs, healed = 0, refused = null } = saved
+    this.#ended = saved.ended
     for (const { healUntilMs, ...gap } of open)
       this.#open.set(gap.feed, { ...gap, ...(healUntilMs !== undefined && { healUntilMs }) })
     this.healedCount = healed
     this.#refused = refused
     this.count = count
     this.changeCount = changeCount
+    this.changedAtMs = changedAtMs
   }
 
   #end(gap: EndedGap): void {
@@ -275,8 +288,13 @@ export class Gaps implements Saved {
     this.#ended.splice(nearest - 1, 2, joined(a, b))
   }
 
-  #changed(gap: Gap): void {
+  #countChange(): void {
     this.changeCount++
+    this.changedAtMs = this.#time.nowMs
+  }
+
+  #changed(gap: Gap): void {
+    this.#countChange()
     this.#changes.push(gap)
     if (this.#changes.length <= GAP_CHANGES_MAX) return
     this.#changes.shift()

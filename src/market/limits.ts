@@ -96,6 +96,16 @@ export const NEW_WINDOW_MS_DEFAULT = DAY_MS
  */
 export const SOL_PRICE_MAX_AGE_MS_DEFAULT = DAY_MS
 
+/** Wallets of a token that are counted exactly, in a window that has no more. Of more the number is an estimate. */
+export const WALLETS_EXACT_MAX = 64
+
+/**
+ * Words of 32 bits for the estimates of all tokens, per token of the maximum and at least. A token whose table would have to grow
+ * beyond has no number of wallets, but in windows that have few, until there is room and its window is covered again.
+ */
+export const COUPON_WORDS_PER_TOKEN = 220
+export const COUPON_WORDS_MIN = 4_194_304
+
 /** The sliding windows: their length, and the timeframe of the bars they consist of, which is their resolution. */
 export const WINDOWS = {
   '1m': { lengthMs: MINUTE_MS, timeframe: '1s' },

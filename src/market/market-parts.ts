@@ -25,6 +25,7 @@ import {
 import { MarketTime } from './market-time.ts'
 import { ChangeLog } from './output/change-log.ts'
 import { DataPointCache } from './output/datapoint-cache.ts'
+import { OwnTrades } from './output/own-trades.ts'
 import { PageCache } from './output/page-cache.ts'
 import { Projections } from './output/projections.ts'
 import { RowChanges } from './output/row-changes.ts'
@@ -37,8 +38,9 @@ import { SearchIndex } from './tokens/search-index.ts'
 import { SolPrice } from './tokens/sol-price.ts'
 import { TokenFigures } from './tokens/token-figures.ts'
 import { TokenLifecycle } from './tokens/token-lifecycle.ts'
-import { TokenTable } from './tokens/token-table.ts'
+import { TokenTable, watchedSinceMs } from './tokens/token-table.ts'
 import { VersionHistory } from './tokens/version-history.ts'
+import { WalletWindows } from './wallets/wallet-windows.ts'
 
 export interface MarketOptions {
   tokensMax?: number
@@ -79,7 +81,8 @@ export function createParts(options: MarketOptions) {
   const mintsKnownMax = Math.max(MINTS_KNOWN_MIN, MINTS_KNOWN_PER_TOKEN * tokensMax)
   const sources = createSources(settings, options)
   const { tokens, rankings, time } = sources
-  const projections = new Projections(sources)
+  const ownTrades = new OwnTrades(sources)
+  const projections = new Projections({ ...sources, ownTrades })
   const pages = new PageCache(tokens, rankings, projections, time)
   const log = new ChangeLog({
     entriesMax: options.changeLogEntriesMax ?? CHANGE_LOG_ENTRIES_MAX,
@@ -89,6 +92,7 @@ export function createParts(options: MarketOptions) {
   const parts = {
     ...sources,
     settings,
+    ownTrades,
     projections,
     pages,
     changes: new RowChanges(tokens, rankings, pages, log),
@@ -105,7 +109,10 @@ export function createParts(options: MarketOptions) {
   }
   const figures = new TokenFigures({ ...parts, newWindowMs, onProfileChanged })
   const lifecycle = new TokenLifecycle(parts)
-  sources.bars.onReclaim(DAY_TIMEFRAME, (slot) => lifecycle.settleWindow(slot))
+  sources.bars.onReclaim(DAY_TIMEFRAME, (slot) => {
+    lifecycle.settleWindow(slot)
+    sources.windows.loseOldest(slot)
+  })
   const healing = new Healing(parts)
   const trades = new TradeWriter({ ...parts, figures, lifecycle, healing })
   const sweep = new ClosedBarSweep(tokens, parts.bars, time)
@@ -128,7 +135,7 @@ function createSources(
   { onBarClosed }: MarketOptions,
 ) {
   const time = new MarketTime()
-  const gaps = new Gaps()
+  const gaps = new Gaps(time)
   const tokens = new TokenTable(tokensMax)
   const mintOrder = new MintOrder(tokens)
   const barsEmitted = TIMEFRAMES.map(() => 0)
@@ -147,6 +154,7 @@ function createSources(
     /** How many closed bars were given to `onBarClosed`, by timeframe. */
     barsEmitted,
     windows: new Windows(bars, tokens.columns),
+    wallets: new WalletWindows(tokensMax),
     rankings: new Rankings(tokensMax, mintOrder),
     recentTrades: new RecentTrades(),
     solPrice: new SolPrice(solPriceMaxAgeMs),
@@ -168,7 +176,7 @@ function emitterOf(
   return (slot, timeframe, values, address) => {
     const { mint } = tokens.metadata[slot]
     barsEmitted[timeframe]++
-    const watchedSinceMs = Math.max(time.sinceMs, tokens.barsWholeFromMs(slot))
-    onBarClosed(copyClosedBar(values, address, mint, timeframe, time.nowMs, watchedSinceMs, gaps))
+    const sinceMs = watchedSinceMs(tokens, time, slot)
+    onBarClosed(copyClosedBar(values, address, mint, timeframe, time.nowMs, sinceMs, gaps))
   }
 }

@@ -31,6 +31,7 @@ import type {
   ListFilter,
   MarketEngine,
   MarketStats,
+  OwnTradeFigures,
   Page,
   PageQuery,
   SolPriceReport,
@@ -236,11 +237,12 @@ export class Market implements MarketEngine {
   datapointJson(mint: string): { json: Buffer; version: string } | null {
     const slot = this.#parts.tokens.slotOf(mint)
     if (slot === -1) return null
-    return this.#parts.datapoints.read(slot, this.timeMs, {
-      seq: this.#parts.changes.changedSeq(slot),
-      atMs: this.#parts.tokens.columns.versionAtMs[rowIndex(slot)],
-      solPriceChangeCount: this.#parts.solPrice.changeCount,
-      solPriceChangedAtMs: this.#parts.solPrice.changedAtMs,
+    const { datapoints, changes, tokens, solPrice, gaps } = this.#parts
+    return datapoints.read(slot, this.timeMs, {
+      seq: changes.changedSeq(slot),
+      atMs: tokens.columns.versionAtMs[rowIndex(slot)],
+      marketChangeCount: solPrice.changeCount + gaps.changeCount,
+      marketChangedAtMs: Math.max(solPrice.changedAtMs, gaps.changedAtMs),
     })
   }
 
@@ -251,7 +253,12 @@ export class Market implements MarketEngine {
 
   enriched(mint: string): Enriched | null {
     const slot = this.#parts.tokens.slotOf(mint)
-    return slot === -1 ? null : this.#parts.projections.enriched(slot)
+    return slot === -1 ? null : this.#parts.projections.enriched(slot, this.timeMs)
+  }
+
+  ownTradeFigures(mint: string): OwnTradeFigures | null {
+    const slot = this.#parts.tokens.slotOf(mint)
+    return slot === -1 ? null : this.#parts.ownTrades.figures(slot, this.timeMs)
   }
 
   versionsAt(mint: string, timeMs: number): SnapshotValues[] {
@@ -347,6 +354,7 @@ export class Market implements MarketEngine {
       lateDropped: this.#parts.trades.lateCount,
       evicted: this.#parts.lifecycle.evictedCount,
       disconnects: this.#events.disconnectCount,
+      enrichmentContradictions: { ...this.#events.contradictions },
       gaps: this.#parts.gaps.count,
       gapsOpen: this.#parts.gaps.openCount,
       tokens: this.#parts.tokens.size,

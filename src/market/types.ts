@@ -2,6 +2,7 @@
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
+import type { EnrichedField } from '../schema/features.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
 import type { Section } from './checkpoint/sections.ts'
@@ -111,6 +112,8 @@ export interface MarketStats {
   lateDropped: number
   evicted: number
   disconnects: number
+  /** By enriched field: answers that contradict a fresh one of another source, since the start. */
+  enrichmentContradictions: Partial<Record<EnrichedField, number>>
   /** Gaps that have begun so far, and those that go on. */
   gaps: number
   gapsOpen: number
@@ -137,6 +140,19 @@ export interface TokenProfile extends TokenTexts {
   totalSupply: number | null
   createdAtMs: number | null
   graduated: boolean
+}
+
+/**
+ * What follows from the trades that the market took. Each is null where it has not watched all of its window: since its beginning or
+ * the token's launch, without a gap, and with every trade's wallet or price.
+ */
+export interface OwnTradeFigures
+  extends Pick<
+    Enriched,
+    'unique_wallet_24h' | 'unique_wallet_1h' | 'buy_volume_24h_usd' | 'sell_volume_24h_usd'
+  > {
+  /** Market time, Unix ms. */
+  asOfMs: number
 }
 
 /** The latest price of SOL. */
@@ -206,8 +222,10 @@ export interface MarketEngine {
   datapointJson(mint: string): { json: Buffer; version: string } | null
   /** The nine values that submissions are compared by, as of now. */
   snapshot(mint: string): SnapshotValues | null
-  /** The fields that the server adds to a submission. */
+  /** The fields that the server adds to a submission, as of now, and whose they are. */
   enriched(mint: string): Enriched | null
+  /** What the market's own trades say of the token, as of now: a part of `enriched`. */
+  ownTradeFigures(mint: string): OwnTradeFigures | null
   /** The nine values of each version that was in effect in the millisecond `timeMs`, newest first: of many the newest
    *  VERSIONS_ANSWERED_MAX. None at a time at which the token was not held, or before the versions that are kept, which reach back five
    *  minutes at least. */

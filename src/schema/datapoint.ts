@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { recordFrom } from '../lib/record.ts'
 import { truncateText } from '../lib/text/truncate-text.ts'
 import * as bounds from './bounds.ts'
-import { ENRICHED, type EnrichedField } from './features.ts'
+import { ENRICHED, ENRICHED_FIELDS, type EnrichedField } from './features.ts'
 import { STREAM_SOURCES } from './vocabulary.ts'
 
 export { ENRICHED_FIELDS, SNAPSHOT_FIELDS, type SnapshotField, type SnapshotValues } from './features.ts'
@@ -35,6 +35,18 @@ export const recentTradeSchema = z.object({
 })
 
 export const skillSchema = z.object({ id: z.string(), method: z.enum(['GET', 'POST']), path: z.string() })
+
+/** Whose the enriched fields are, each once. */
+export const enrichedFromSchema = z
+  .array(
+    z.object({
+      source: z.string().meta({ description: 'As in `enriched_source`' }),
+      at: bounds.time.meta({ description: 'When it said so', unit: 'Unix ms' }),
+      fields: z.array(z.enum(ENRICHED_FIELDS)),
+    }),
+  )
+  .meta({ description: 'Whose each enriched field is, and of when; fields that nobody knows are not there' })
+export type EnrichedFrom = z.infer<typeof enrichedFromSchema>
 
 const enrichedShape = {
   has_freeze_authority: z.boolean().nullable().meta(ENRICHED.has_freeze_authority),
@@ -120,8 +132,11 @@ export const dataPointSchema = z.object({
   ...enrichedShape,
   enriched_at: bounds.time
     .nullable()
-    .meta({ description: 'When the enriched fields were resolved', unit: 'Unix ms' }),
-  enriched_source: text('Who supplied the enriched fields'),
+    .meta({ description: 'When the oldest of the enriched fields was resolved', unit: 'Unix ms' }),
+  enriched_source: text(
+    'Whose the enriched fields are: `chain`, `birdeye`, `trades` (what this server saw), `simulated`, or who pushed them; several are joined by `+`',
+  ),
+  enrichedFrom: enrichedFromSchema,
   createdAt: bounds.time.nullable().meta({ description: 'When the token was created', unit: 'Unix ms' }),
   virtualSolReserves: bounds.amount.nullable().meta({ description: 'Virtual SOL on the curve', unit: 'SOL' }),
   virtualTokenReserves: bounds.amount
@@ -138,13 +153,25 @@ export const dataPointSchema = z.object({
 })
 
 export type DataPoint = z.infer<typeof dataPointSchema>
-export type Enriched = Pick<DataPoint, EnrichedField>
+/** The nine values. */
+export type EnrichedValues = Pick<DataPoint, EnrichedField>
+/** With whose they are. */
+export type Enriched = Pick<DataPoint, EnrichedField | 'enriched_at' | 'enriched_source'>
 
 /** The value of the `version` field. */
 export const DATAPOINT_VERSION = '1'
 
 /** Fields that are computed, from others or at each read. Patches cannot set them. */
-const NEVER_PATCHED = ['mint', 'snapshotAt', 'ttl', 'version', 'recentTrades', 'sparkline', 'skills'] as const
+const NEVER_PATCHED = [
+  'mint',
+  'snapshotAt',
+  'ttl',
+  'version',
+  'recentTrades',
+  'sparkline',
+  'skills',
+  'enrichedFrom',
+] as const
 
 /** The texts of a patch, truncated like those of a token event. */
 const patchedTexts = {

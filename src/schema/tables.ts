@@ -17,8 +17,9 @@ export type { Cell, Column, ColumnType, Row, Table } from './table-types.ts'
 /**
  * Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to.
  * 3: bars have `complete`; the tables trades and events. 4: trades have a quote, and where they stand on the chain.
+ * 5: enriched fields say whose they are.
  */
-export const LAKE_SCHEMA_VERSION = 4
+export const LAKE_SCHEMA_VERSION = 5
 
 /** The lake's name and unit of each compared snapshot field. */
 export const SNAPSHOT_COLUMNS = {
@@ -55,6 +56,12 @@ const enrichedColumns = [
   enriched('unique_wallet_1h', 'BIGINT'),
   enriched('buy_volume_24h_usd', 'DOUBLE'),
   enriched('sell_volume_24h_usd', 'DOUBLE'),
+  optional(
+    'enriched_source',
+    'VARCHAR',
+    'Whose the fields resolved by the server are: chain, birdeye, trades (what the server saw), simulated, or who pushed them; several are joined by +. NULL: none is known, or the row has a schema version below 5',
+  ),
+  optional('enriched_at', 'TIMESTAMP', 'When the oldest of them was resolved, UTC; NULL as enriched_source'),
 ]
 
 const labelColumns = [

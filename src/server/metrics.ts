@@ -39,6 +39,12 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
     'Feeds that lost their source',
     () => market.stats().disconnects,
   )
+  metrics.readEach(
+    'mintlake_enrichment_contradictions_total',
+    'Answers about enriched fields that contradict a fresh one of another source, by field',
+    'field',
+    () => Object.entries(market.stats().enrichmentContradictions),
+  )
   metrics.read(
     'mintlake_sol_price_age_seconds',
     'Age of the latest price of SOL; NaN: none is known',

@@ -26,6 +26,8 @@ export interface RouteDeps {
   health: Health
   metrics: Metrics
   limits: ClientLimits
+  /** Told of each token whose DataPoint is read. */
+  onTokenRead?: (mint: string) => void
   /** Asked for by requests alone: where another process carries them out it may throw. */
   writerParts(): WriterParts
 }
@@ -48,12 +50,13 @@ export interface WriterParts {
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
   const { settings, node, market, broadcaster, cursors, health, metrics, limits, writerParts } = deps
+  const { onTokenRead } = deps
   const metricsText = new SingleFlight(async () => {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors },
+    ...{ settings, node, market, broadcaster, cursors, onTokenRead },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),

@@ -55,6 +55,8 @@ function setValues(
 
 function setEnriched(row: CommonRow, enriched: Enriched): void {
   for (const field of ENRICHED_FIELDS) setKnown(row, field, enriched[field])
+  setKnown(row, 'enriched_source', enriched.enriched_source)
+  setKnown(row, 'enriched_at', enriched.enriched_at)
 }
 
 function setKnown<Name extends keyof CommonRow>(

@@ -68,7 +68,7 @@ test('simulated data is marked as simulated', () => {
       if (uri != null) expect(new URL(uri).hostname).toMatch(/\.example$/)
     }
   }
-  for (const { fields } of eventsOf('patch')) expect(fields.enriched_source).toBe('simulator')
+  for (const { fields } of eventsOf('patch')) expect(fields.enriched_source).toBe('simulated')
   for (const trade of eventsOf('trade')) expect(trade.tx).toMatch(/^simulated-/)
 })
 

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { Gaps } from '../../src/market/gaps.ts'
 import { GAPS_ANSWERED_MAX, GAPS_MAX } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
+import { MarketTime } from '../../src/market/market-time.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
 import type { MarketEvent, RunHeader } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
@@ -108,7 +109,7 @@ it('tells exactly the gaps that touch a time', () => {
 })
 
 it('at the maximum tells more than is missing, never less', () => {
-  const gaps = new Gaps()
+  const gaps = new Gaps(new MarketTime())
   const moments: number[] = []
   for (let index = 0; index < 2 * GAPS_MAX; index++) {
     const fromMs = START_MS + index * 1_000 + (index % 7) * 100

@@ -26,11 +26,13 @@ export interface MarketDeps {
   node: HttpNode
   broadcaster: Broadcaster
   cursors: Cursors
+  /** Told of each token whose DataPoint is read, before it is. */
+  onTokenRead?: ((mint: string) => void) | undefined
 }
 
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
 export function marketRoutes(deps: MarketDeps): PlainRoute[] {
-  const { market, node, broadcaster, cursors } = deps
+  const { market, node, broadcaster, cursors, onTokenRead = () => {} } = deps
   const listDeps = { market, node, broadcaster, cursors, largePages: new LargePages() }
   return [
     {
@@ -49,7 +51,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',
       docs: MARKET_DOCS.datapoint,
-      handle: (context) => answerDatapoint(market, node, context),
+      handle: (context) => answerDatapoint(market, node, context, onTokenRead),
     },
     {
       method: 'POST',
@@ -58,7 +60,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'Up to ten DataPoints',
       docs: MARKET_DOCS.batch,
-      handle: (context) => answerBatch(market, context),
+      handle: (context) => answerBatch(market, context, onTokenRead),
     },
     streamRoute,
   ]
@@ -67,11 +69,17 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
 export const unknownToken = (mint: string) =>
   new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
 
-function answerDatapoint(market: MarketEngine, node: HttpNode, context: Context): HttpAnswer {
+function answerDatapoint(
+  market: MarketEngine,
+  node: HttpNode,
+  context: Context,
+  onTokenRead: (mint: string) => void,
+): HttpAnswer {
   negotiateFormat(context, ['json'])
   const mint = requiredMint(context.query)
   const found = market.datapointJson(mint)
   if (found === null) throw unknownToken(mint)
+  onTokenRead(mint)
   const etag = versionEtag(node, found.version)
   const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND }
   if (hasCurrent(context, etag)) return notModified(headers)
@@ -84,9 +92,14 @@ function answerDatapoint(market: MarketEngine, node: HttpNode, context: Context)
   }
 }
 
-function answerBatch(market: MarketEngine, { body }: Context): HttpAnswer {
+function answerBatch(
+  market: MarketEngine,
+  { body }: Context,
+  onTokenRead: (mint: string) => void,
+): HttpAnswer {
   const mints = parseBatch(body)
   const unique = [...new Set(mints.map((mint, index) => checkMint(mint, `/mints/${index}`)))]
+  for (const mint of unique) if (market.has(mint)) onTokenRead(mint)
   const data = unique.flatMap((mint) => market.datapoint(mint) ?? [])
   return {
     status: 200,

@@ -1,6 +1,7 @@
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { ENRICHED_SOURCES } from '../../schema/enrichment.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
@@ -35,7 +36,7 @@ export interface SecurityFeed extends Feed {
 
 export const SECURITY_TTL_MS = 300_000
 export const SECURITY_FEED = 'security'
-const SOURCE = 'birdeye'
+const SOURCE = ENRICHED_SOURCES.birdeye
 
 /**
  * Starts the feed of security fields. It asks Birdeye once at a time for each mint, not again while its answer is fresh, and never

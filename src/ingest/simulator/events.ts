@@ -1,9 +1,9 @@
 import type { PatchFields } from '../../schema/datapoint.ts'
+import { ENRICHED_SOURCES } from '../../schema/enrichment.ts'
 import type { GraduatedEvent, PatchEvent, TokenEvent } from '../../schema/event.ts'
 import { TOTAL_SUPPLY } from './curve.ts'
 import type { SimulatedToken } from './token.ts'
 
-export const ENRICHED_SOURCE = 'simulator'
 export const POOL_NAME = 'pump-amm'
 const CURVE_DEX = 'pumpfun'
 /** After this many trades early holders keep 1/e of what they had. */
@@ -49,7 +49,7 @@ function enrichedFields(token: SimulatedToken, top10Pct: number, timeMs: number)
     buy_volume_24h_usd: toCent(recent.buyUsd24h),
     sell_volume_24h_usd: toCent(recent.sellUsd24h),
     enriched_at: timeMs,
-    enriched_source: ENRICHED_SOURCE,
+    enriched_source: ENRICHED_SOURCES.simulated,
   }
 }
 

@@ -4,6 +4,7 @@ import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { wait } from '../wait.ts'
 import { decodeFields } from './decode-event.ts'
+import { readMintFacts } from './enrichment/mint-facts.ts'
 import { POOL_ACCOUNT, POOL_DISCRIMINATOR } from './layouts.ts'
 import {
   ACCOUNT_ATTEMPTS_MAX,
@@ -12,7 +13,7 @@ import {
   ACCOUNTS_WAITING_MAX,
   MINTS_MAX,
 } from './limits.ts'
-import { AMM_PROGRAM, TOKEN_PROGRAMS } from './programs.ts'
+import { AMM_PROGRAM } from './programs.ts'
 import { quoteDecimals } from './quotes.ts'
 import type { Rpc } from './rpc.ts'
 import type { Account } from './sol-price.ts'
@@ -20,7 +21,10 @@ import type { Account } from './sol-price.ts'
 const accountSchema = z
   .object({ owner: z.string(), data: z.tuple([z.string(), z.literal('base64')]) })
   .transform(({ owner, data }): Account => ({ owner, data: Buffer.from(data[0], 'base64') }))
-const accountsSchema = z.object({ value: z.array(accountSchema.nullable()) })
+const accountsSchema = z.object({
+  context: z.object({ slot: z.number() }).optional(),
+  value: z.array(accountSchema.nullable()),
+})
 
 /** An account as a notification or an answer has it; undefined where it is none. */
 export const readAccount = (value: unknown): Account | undefined => safeParse(accountSchema, value).data
@@ -40,15 +44,6 @@ export interface Mint {
   supply: bigint
 }
 
-/** Of both token programs: authority, supply, decimals. */
-const [SUPPLY_AT, DECIMALS_AT, MINT_BYTES_MIN] = [36, 44, 82]
-
-export function readMintAccount({ owner, data }: Account): Mint | null {
-  if (!TOKEN_PROGRAMS.includes(owner) || data.length < MINT_BYTES_MIN) return null
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
-  return { decimals: data[DECIMALS_AT], supply: view.getBigUint64(SUPPLY_AT, true) }
-}
-
 /** What is known of an account: its value, or null where it is not what it was asked as. */
 interface Wanted {
   address: string
@@ -56,8 +51,8 @@ interface Wanted {
   read: Read
 }
 
-/** Told of an account once: null where it does not exist, undefined where it could not be had. */
-type Read = (account: Account | null | undefined) => void
+/** Told of an account once, as of a slot: null where it does not exist, undefined where it could not be had. */
+type Read = (account: Account | null | undefined, slot: number | null) => void
 
 /**
  * Asks for accounts, `ACCOUNTS_PER_CALL` a call. Each caller is answered once, with null where the account does not exist, and
@@ -68,13 +63,18 @@ export class Accounts {
   #running: Promise<void> | null = null
   asked = 0
   missing = 0
-  readonly #rpc: Rpc
+  readonly #rpc: Pick<Rpc, 'call'>
   readonly #signal: AbortSignal
   readonly #commitment: string
 
   readonly #collectMs: number
 
-  constructor(rpc: Rpc, commitment: string, signal: AbortSignal, collectMs = ACCOUNTS_COLLECT_MS) {
+  constructor(
+    rpc: Pick<Rpc, 'call'>,
+    commitment: string,
+    signal: AbortSignal,
+    collectMs = ACCOUNTS_COLLECT_MS,
+  ) {
     this.#collectMs = collectMs
     this.#rpc = rpc
     this.#commitment = commitment
@@ -94,7 +94,7 @@ export class Accounts {
   want(address: string, read: Read): void {
     if (this.#queue.length >= ACCOUNTS_WAITING_MAX) {
       this.missing++
-      queueMicrotask(() => read(undefined))
+      queueMicrotask(() => read(undefined, null))
       return
     }
     this.#queue.push({ address, attempts: 0, read })
@@ -117,13 +117,15 @@ export class Accounts {
       { encoding: 'base64', commitment: this.#commitment },
     ]
     const answer = await this.#rpc.call('getMultipleAccounts', parameters, this.#signal)
-    const accounts = answer.ok ? safeParse(accountsSchema, answer.result).data?.value : undefined
+    const read = answer.ok ? safeParse(accountsSchema, answer.result).data : undefined
+    const accounts = read?.value
+    const slot = read?.context?.slot ?? null
     for (const [index, wanted] of batch.entries()) {
       const account = accounts?.[index]
       wanted.attempts++
       if (account !== undefined || wanted.attempts >= ACCOUNT_ATTEMPTS_MAX) {
         if (account == null) this.missing++
-        wanted.read(account)
+        wanted.read(account, slot)
       } else this.#queue.push(wanted)
     }
   }
@@ -163,7 +165,7 @@ export class Mints {
     }
     this.#waiting.set(address, [then])
     this.#accounts.want(address, (account) => {
-      const mint = account ? readMintAccount(account) : account
+      const mint = account ? readMintFacts(account, null) : account
       if (mint !== undefined) this.#known.set(address, mint)
       const callers = this.#waiting.get(address) ?? []
       this.#waiting.delete(address)

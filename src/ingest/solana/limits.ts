@@ -49,6 +49,28 @@ export const FETCHES_WAITING_MAX = 2_000
 /** How often a transaction is asked for that the endpoint does not have yet, and the wait between. */
 export const FETCH_ATTEMPTS_MAX = 8
 export const FETCH_RETRY_MS = 500
+/** Calls in flight at once that give way to all others. */
+export const RPC_SPARE_CONCURRENCY = 4
+/** How long an endpoint is not asked for a method that it has refused, and after how many answers 429 in a row to such a call it counts
+ *  as refused. */
+export const METHOD_REFUSED_MS = 1_800_000
+export const METHOD_BUSY_MAX = 3
+/** How old may be what the chain says of a token before it is asked for again: where somebody reads the token or submits, and where it is
+ *  traded. */
+export const ENRICH_ACCOUNTS_FRESH_MS = { asked: 600_000, traded: 1_800_000 } as const
+export const ENRICH_HOLDERS_FRESH_MS = { asked: 300_000, traded: 1_800_000 } as const
+/** Tokens whose holders are asked for at once: with what a call takes it is as many as share its hundred accounts. */
+export const ENRICH_HOLDERS_CONCURRENCY = 4
+/** What could not be had is asked for again after this long, so many times. */
+export const ENRICH_RETRY_MS = 30_000
+export const ENRICH_ATTEMPTS_MAX = 4
+export const ENRICH_TICK_MS = 5_000
+/** Tokens that wait, of each urgency; one more displaces the one wanted longest ago. */
+export const ENRICH_WAITING_MAX = 4_096
+/** Tokens whose answers' ages are remembered. At the maximum the one wanted longest ago is asked for again. */
+export const ENRICH_KNOWN_MAX = 100_000
+/** Accounts of one answer of getTokenLargestAccounts. */
+export const LARGEST_ACCOUNTS_MAX = 20
 /** Apart by more than this share, the two prices of SOL are not believed. */
 export const SOL_PRICES_APART_MAX = 0.02
 /** A price of SOL that is older counts for nothing, in the comparison and for trades. */

@@ -7,10 +7,13 @@ import { readRetryAfterMs } from '../retry-after.ts'
 import { wait } from '../wait.ts'
 import { type Endpoint, withoutAddresses } from './endpoints.ts'
 import {
+  METHOD_BUSY_MAX,
+  METHOD_REFUSED_MS,
   RPC_ANSWER_BYTES_MAX,
   RPC_CONCURRENCY,
   RPC_PAUSE_MS,
   RPC_PAUSE_MS_MAX,
+  RPC_SPARE_CONCURRENCY,
   RPC_TIMEOUT_MS,
   RPC_WAITING_MAX,
 } from './limits.ts'
@@ -49,8 +52,26 @@ export interface Rpc {
   readonly host: string
   /** How many there are to ask: one that has not may be followed by one that has. */
   readonly endpointCount: number
+  /** The same for calls that come after all others, and that give way where an endpoint refuses them. */
+  readonly spare: Pick<Rpc, 'call'>
+  /** Told once of each method that an endpoint does not serve. */
+  onMethodRefused: ((method: string, host: string, message: string) => void) | null
   describe(): Record<string, unknown>
 }
+
+/** `spare` calls have their turn when no other waits. */
+type Lane = 'live' | 'spare'
+
+interface Turn {
+  signal: AbortSignal
+  begin(): void
+}
+
+const METHOD_NOT_FOUND = -32_601
+const REFUSING_STATUSES = [401, 402, 403, 404, 405, 410]
+/** As providers say that a plan does not have a method. */
+const REFUSES_METHOD =
+  /method[^.]*\b(not|disabled|blocked|unavailable|unsupported|forbidden)\b|\b(not|un)\s?(available|allowed|supported|enabled)\b|upgrade/i
 
 const envelopeSchema = z.union([
   z.object({
@@ -65,11 +86,21 @@ const MESSAGE_CHARS_MAX = 200
 
 export class RpcClient implements Rpc {
   readonly #options: RpcOptions
+  onMethodRefused: Rpc['onMethodRefused'] = null
+  /** For what can wait: its faults move no live call to another endpoint. */
+  readonly spare = {
+    call: (method: string, params: readonly unknown[], signal: AbortSignal) =>
+      this.#callSpare(method, params, signal),
+  }
   readonly #limit = pLimit(RPC_CONCURRENCY)
+  readonly #spareLimit = pLimit(RPC_SPARE_CONCURRENCY)
   readonly #intervalMs: number
   /** The earliest time of the next request, on the monotonic clock. */
   #nextAtMs = 0
-  #turns = Promise.resolve()
+  readonly #turns: Readonly<Record<Lane, Turn[]>> = { live: [], spare: [] }
+  #isGranting = false
+  readonly #refusals = new MethodRefusals()
+  #spareCurrent = 0
   #id = 0
   #current = 0
   /** Addresses that are of the wanted chain. */
@@ -107,6 +138,30 @@ export class RpcClient implements Rpc {
     return answer
   }
 
+  async #callSpare(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {
+    if (this.#spareLimit.pendingCount >= RPC_WAITING_MAX) return this.#failed('busy', 'too many calls wait')
+    const answer = await this.#spareLimit(async () => {
+      const { endpoints } = this.#options
+      let latest: RpcAnswer = { ok: false, fault: 'refused', message: `no endpoint serves ${method}` }
+      for (let attempt = 0; attempt < endpoints.length; attempt++) {
+        const endpoint = endpoints[(this.#spareCurrent + attempt) % endpoints.length]
+        if (this.#refusals.has(endpoint, method)) continue
+        latest = await this.#callEndpoint(endpoint, method, params, signal, 'spare')
+        if (this.#refusals.isNew(endpoint, method, latest))
+          this.onMethodRefused?.(method, endpoint.host, latest.ok ? '' : latest.message)
+        if (latest.ok || latest.fault === 'stopped') return latest
+        // What one endpoint refuses another may serve; one that fails gives way to the next at the next call.
+        if (!this.#refusals.has(endpoint, method)) {
+          this.#spareCurrent++
+          return latest
+        }
+      }
+      return latest
+    })
+    if (answer.ok) this.#options.onAnswer?.(method, params, answer.result)
+    return answer
+  }
+
   /** Whether an endpoint is of the wanted chain; null where it does not say. Does not reject. */
   async isOfChain(endpoint: Endpoint, signal: AbortSignal): Promise<boolean | null> {
     const fault = await this.#limit(() => this.#whyNotOfChain(endpoint, signal))
@@ -118,15 +173,20 @@ export class RpcClient implements Rpc {
     method: string,
     params: readonly unknown[],
     signal: AbortSignal,
+    lane: Lane = 'live',
   ): Promise<RpcAnswer> {
-    const why = await this.#whyNotOfChain(endpoint, signal)
-    return why ?? this.#request(endpoint, method, params, signal)
+    const why = await this.#whyNotOfChain(endpoint, signal, lane)
+    return why ?? this.#request(endpoint, method, params, signal, lane)
   }
 
-  async #whyNotOfChain(endpoint: Endpoint, signal: AbortSignal): Promise<RpcAnswer | null> {
+  async #whyNotOfChain(
+    endpoint: Endpoint,
+    signal: AbortSignal,
+    lane: Lane = 'live',
+  ): Promise<RpcAnswer | null> {
     const { genesis } = this.#options
     if (genesis === undefined || this.#checked.has(endpoint.url)) return null
-    const answer = await this.#request(endpoint, 'getGenesisHash', [], signal)
+    const answer = await this.#request(endpoint, 'getGenesisHash', [], signal, lane)
     if (!answer.ok) return answer
     if (answer.result !== genesis)
       return this.#failed(
@@ -140,7 +200,10 @@ export class RpcClient implements Rpc {
   describe(): Record<string, unknown> {
     const { requestsPerSecond } = this.#options
     const { pendingCount: waiting } = this.#limit
-    return { host: this.host, requestsPerSecond, calls: this.#calls, waiting, faults: { ...this.#faults } }
+    return {
+      ...{ host: this.host, requestsPerSecond, calls: this.#calls, waiting, faults: { ...this.#faults } },
+      refusedMethods: this.#refusals.describe(),
+    }
   }
 
   #failed(fault: RpcFault, message: string): RpcAnswer & { ok: false } {
@@ -149,14 +212,31 @@ export class RpcClient implements Rpc {
     return { ok: false, fault, message: text }
   }
 
-  /** Requests take turns in the order in which they were asked for, at the rate of the budget. */
-  #waitForTurn(signal: AbortSignal): Promise<void> {
-    this.#turns = this.#turns.then(async () => {
-      while (!signal.aborted && performance.now() < this.#nextAtMs)
-        await wait(this.#nextAtMs - performance.now(), signal)
-      this.#nextAtMs = Math.max(this.#nextAtMs, performance.now() - this.#intervalMs) + this.#intervalMs
+  /** Requests take turns in the order in which they were asked for, at the rate of the budget; spare ones when no other waits. */
+  #waitForTurn(signal: AbortSignal, lane: Lane): Promise<void> {
+    const turn = new Promise<void>((resolve) => {
+      this.#turns[lane].push({ signal, begin: resolve })
     })
-    return this.#turns
+    if (!this.#isGranting) void this.#grantTurns()
+    return turn
+  }
+
+  async #grantTurns(): Promise<void> {
+    const { live, spare } = this.#turns
+    this.#isGranting = true
+    for (let next = live[0] ?? spare[0]; next !== undefined; next = live[0] ?? spare[0]) {
+      const { signal } = next
+      const waitMs = this.#nextAtMs - performance.now()
+      if (waitMs > 0 && !signal.aborted) {
+        await wait(waitMs, signal)
+        continue
+      }
+      const turn = live.shift() ?? spare.shift()
+      if (!signal.aborted)
+        this.#nextAtMs = Math.max(this.#nextAtMs, performance.now() - this.#intervalMs) + this.#intervalMs
+      turn?.begin()
+    }
+    this.#isGranting = false
   }
 
   async #request(
@@ -164,8 +244,9 @@ export class RpcClient implements Rpc {
     method: string,
     params: readonly unknown[],
     signal: AbortSignal,
+    lane: Lane,
   ): Promise<RpcAnswer> {
-    await this.#waitForTurn(signal)
+    await this.#waitForTurn(signal, lane)
     if (signal.aborted) return this.#failed('stopped', 'the feed stops')
     const id = ++this.#id
     this.#calls++
@@ -183,7 +264,8 @@ export class RpcClient implements Rpc {
       if (response.status === 429) return this.#failed('rate_limited', `${host} answers 429`)
       if (!response.ok && response.status >= 500)
         return this.#failed('unreachable', `${host} answers ${response.status}`)
-      if (!response.ok) return this.#failed('refused', `${host} answers ${response.status}`)
+      if (!response.ok)
+        return { ...this.#failed('refused', `${host} answers ${response.status}`), code: response.status }
       return this.#readEnvelope(text, id, host)
     } catch (error) {
       if (signal.aborted) return this.#failed('stopped', 'the feed stops')
@@ -206,6 +288,47 @@ export class RpcClient implements Rpc {
     const askedMs = readRetryAfterMs(headers.get('retry-after'), headers.get('date')) ?? RPC_PAUSE_MS
     this.#nextAtMs = Math.max(this.#nextAtMs, performance.now() + Math.min(askedMs, RPC_PAUSE_MS_MAX))
   }
+}
+
+/** Which methods which endpoints have refused, for a while. */
+class MethodRefusals {
+  /** By address and method: until when, on the monotonic clock. */
+  readonly #until = new Map<string, { host: string; method: string; untilMs: number }>()
+  /** Answers 429 in a row. */
+  readonly #busy = new Map<string, number>()
+  readonly #told = new Set<string>()
+
+  has({ url }: Endpoint, method: string): boolean {
+    return performance.now() < (this.#until.get(`${method} ${url}`)?.untilMs ?? 0)
+  }
+
+  /** Learns from an answer. @returns whether it is the first that refuses the method as such */
+  isNew({ url, host }: Endpoint, method: string, answer: RpcAnswer): boolean {
+    const key = `${method} ${url}`
+    const busy = !answer.ok && answer.fault === 'rate_limited' ? (this.#busy.get(key) ?? 0) + 1 : 0
+    this.#busy.set(key, busy)
+    if (!refusesMethod(answer) && busy < METHOD_BUSY_MAX) return false
+    this.#busy.set(key, 0)
+    this.#until.set(key, { host, method, untilMs: performance.now() + METHOD_REFUSED_MS })
+    const isNew = !this.#told.has(key)
+    this.#told.add(key)
+    return isNew
+  }
+
+  /** Hosts by method. */
+  describe(): Record<string, string[]> {
+    const refused: Record<string, string[]> = {}
+    for (const { host, method, untilMs } of this.#until.values())
+      if (performance.now() < untilMs) refused[method] = [...(refused[method] ?? []), host]
+    return refused
+  }
+}
+
+/** Whether an endpoint says that it does not serve a method, not that it does not like what was asked. */
+function refusesMethod(answer: RpcAnswer): boolean {
+  if (answer.ok || answer.fault !== 'refused') return false
+  const { code = 0, message } = answer
+  return code === METHOD_NOT_FOUND || REFUSING_STATUSES.includes(code) || REFUSES_METHOD.test(message)
 }
 
 /** `fetch` refuses an address that names a user. */

@@ -3,7 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import type { EventSink } from '../../schema/event.ts'
+import type { EventSink, MarketEvent } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
 import {
@@ -22,9 +22,11 @@ import { UnpricedTrades } from '../unpriced-trades.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
 import { Accounts, Mints, readAccount } from './accounts.ts'
 import { ChainEvents, type ChainEventsOptions } from './chain-events.ts'
+import { ChainEnrichment } from './enrichment/chain-enrichment.ts'
+import type { Urgency } from './enrichment/enrichment-queue.ts'
 import { Healing } from './healing/healing.ts'
 import type { ToldTransaction } from './healing/held-notifications.ts'
-import { IN_FLIGHT_MS, PREDECESSOR_MS_MAX } from './limits.ts'
+import { ENRICH_TICK_MS, IN_FLIGHT_MS, PREDECESSOR_MS_MAX } from './limits.ts'
 import { MAINNET_GENESIS, ORCA_SOL_USDC, PYTH_SOL_USD } from './programs.ts'
 import { type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
 import type { ChainSource, Commitment } from './source.ts'
@@ -37,6 +39,8 @@ export const SOLANA_FEED = 'solana'
 export interface SolanaOptions extends ChainEventsOptions {
   source: ChainSource
   commitment: Commitment
+  /** Told where a token's texts and picture are. */
+  onUri?: (mint: string, uri: string) => void
   /** Trades that the runs before have recorded, oldest first: told again they do not count. */
   recorded?: readonly RecordedPlace[]
   /** Until when the market has what the runs before brought, Unix ms; null or not there: there were none. */
@@ -55,8 +59,13 @@ export interface SolanaOptions extends ChainEventsOptions {
  * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs, the
  * next endpoint each time. What the chain said while it was not connected may be missing: that is told to the market.
  */
-export const startSolana = (options: SolanaOptions, sink: EventSink, log: FeedLog): Feed =>
+export const startSolana = (options: SolanaOptions, sink: EventSink, log: FeedLog): SolanaFeed =>
   new Solana(options, sink, log)
+
+export interface SolanaFeed extends Feed {
+  /** Asks the chain what it says of a token beside its trades, unless that is known and fresh. Returns at once. */
+  want(mint: string, urgency: Urgency): void
+}
 
 /** How often trades that wait for the one before them are looked at. */
 const EXPIRE_EVERY_MS = PREDECESSOR_MS_MAX / 4
@@ -69,7 +78,7 @@ function newestSlot(places: readonly RecordedPlace[] = []): number | null {
   return newest
 }
 
-class Solana implements Feed {
+class Solana implements SolanaFeed {
   readonly ready: Promise<void>
   #connects = 0
   #disconnects = 0
@@ -106,6 +115,7 @@ class Solana implements Feed {
   readonly #accounts: Accounts
   readonly #fetcher: TransactionFetcher
   readonly #events: ChainEvents
+  readonly #enrichment: ChainEnrichment
   readonly #stopping = new AbortController()
   readonly #firstAttempt = Promise.withResolvers<void>()
   readonly #running: Promise<void>
@@ -130,9 +140,15 @@ class Solana implements Feed {
       onLost: (signature, reason) => this.#onTransactionLost(signature, reason),
     })
     this.#events = new ChainEvents(this.#accounts, new Mints(this.#accounts), options, {
-      apply: (event) => this.#guarded(() => this.#priced.apply(event, this.#clock.now())),
+      apply: (event) => this.#guarded(() => this.#apply(event)),
       onUnreadable: (name, place, sample) => this.#onUnreadable(name, place.signature, sample),
     })
+    this.#enrichment = new ChainEnrichment({
+      ...{ rpc: source.rpc.spare, commitment, clock: this.#clock, signal, collectMs: source.collectMs },
+      ...{ holds: options.holds, onUri: options.onUri },
+      apply: (patch) => this.#guarded(() => this.#counters.apply(patch, this.#clock.now())),
+    })
+    source.rpc.onMethodRefused = (...refusal) => this.#onMethodRefused(...refusal)
     this.#wholeUntilMs = options.recordedToMs ?? this.#clock.now()
     this.ready = this.#firstAttempt.promise
     this.#running = this.#run()
@@ -159,6 +175,7 @@ class Solana implements Feed {
       : [
           setInterval(() => this.#expire(), EXPIRE_EVERY_MS),
           setInterval(() => this.#askPrices(), PRICE_EVERY_MS),
+          setInterval(() => this.#enrichment.tick(), ENRICH_TICK_MS),
         ]
     try {
       while (!signal.aborted) {
@@ -199,7 +216,7 @@ class Solana implements Feed {
 
   async #settled(): Promise<void> {
     for (;;) {
-      const pending = this.#accounts.pending ?? this.#fetcher.pending
+      const pending = this.#accounts.pending ?? this.#fetcher.pending ?? this.#enrichment.pending
       if (pending === null) return
       await pending
     }
@@ -305,6 +322,17 @@ class Solana implements Feed {
       this.#guarded(() => this.#events.take(event, slot, signature, nowMs, monotonicMs))
   }
 
+  /** What is launched or traded is asked about ahead of need. */
+  #apply(event: MarketEvent): void {
+    const rejection = this.#priced.apply(event, this.#clock.now())
+    const isActive = event.type === 'token' || event.type === 'trade'
+    if (rejection === null && isActive) this.#enrichment.want(event.mint, 'traded')
+  }
+
+  want(mint: string, urgency: Urgency): void {
+    this.#enrichment.want(mint, urgency)
+  }
+
   /** One event that cannot be handled, which is a fault of the program, does not take others with it. */
   #guarded(handle: () => void): void {
     try {
@@ -336,6 +364,13 @@ class Solana implements Feed {
     this.#log.warn(
       { feed: SOLANA_FEED, topic, message: text },
       'the endpoint refuses a subscription: the feed goes on without it',
+    )
+  }
+
+  #onMethodRefused(method: string, host: string, message: string): void {
+    this.#log.warn(
+      { feed: SOLANA_FEED, method, host, message: this.#source.masked(message) },
+      'the endpoint does not serve this method: what it would say of tokens is unknown, unless another endpoint does',
     )
   }
 
@@ -400,6 +435,7 @@ class Solana implements Feed {
       truncated: { transactions: this.#truncated, fetched: this.#fetcher.fetched, lost: this.#fetcher.lost },
       ...this.#events.describe(),
       healing: this.#healing.describe(),
+      enrichment: this.#enrichment.describe(),
       prices: this.#prices.describe(),
       refused: Object.fromEntries([...this.#refused.entries()].map(({ key, value }) => [key, value])),
       rpc: rpc.describe(),

@@ -144,6 +144,8 @@ const answerKey = (method: string, params: readonly unknown[]): string =>
 class TapeRpc implements Rpc {
   readonly host = 'tape'
   readonly endpointCount = 1
+  readonly spare = this
+  onMethodRefused = null
   readonly #answers = new Map<string, unknown>()
   /** Accounts are asked for in other batches than then. */
   readonly #accounts = new Map<string, unknown>()

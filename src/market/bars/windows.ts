@@ -13,11 +13,18 @@ import {
   type SectionReader,
   wrongLength,
 } from '../checkpoint/sections.ts'
-import { intervalStart, TIMEFRAME_LENGTHS_MS, WINDOW_NAMES, WINDOWS, type WindowName } from '../limits.ts'
+import {
+  CHUNK_BARS,
+  intervalStart,
+  TIMEFRAME_LENGTHS_MS,
+  WINDOW_NAMES,
+  WINDOWS,
+  type WindowName,
+} from '../limits.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
-import { buyCount, COUNT_UNIT, tradeCount } from './bar-ring.ts'
+import { BAR_STRIDE, buyCount, COUNT_UNIT, T, tradeCount } from './bar-ring.ts'
 
 export const WINDOW_FIELDS = [
   'volume1m',
@@ -34,6 +41,12 @@ export const WINDOW_FIELDS = [
 ] as const satisfies readonly (keyof DataPoint)[]
 export type WindowField = (typeof WINDOW_FIELDS)[number]
 export type WindowFigures = Pick<DataPoint, WindowField>
+
+/** What was paid and received in the 24-hour window, USD. */
+export interface DayVolumes {
+  buy: number
+  sell: number
+}
 
 /** The sums of the 24-hour window, NaN for unknown. */
 export type DayFigures = Record<'volume24h' | 'buys24h' | 'sells24h', number>
@@ -82,6 +95,10 @@ const windowStartMs = ({ lengthMs, resolutionMs }: Window, nowMs: number): numbe
 const windowPassesMs = ({ lengthMs, resolutionMs }: Window, atMs: number): number =>
   intervalStart(atMs, resolutionMs) + lengthMs
 
+/** The same of a window by its name. */
+export const windowFromMs = (name: WindowName, nowMs: number): number =>
+  windowStartMs(windowByName[name], nowMs)
+
 /** Start of the 24-hour window's oldest bar at `nowMs`: until this moves, its sums change by trades alone. */
 export const dayFromMs = (nowMs: number): number => windowStartMs(DAY, nowMs)
 
@@ -104,6 +121,8 @@ export class Windows implements Saved {
   readonly #lifetimeCounts: Float64Array
   /** By slot. */
   readonly #patched = new Map<number, Partial<Record<WindowField, Patched>>>()
+  /** By slot: volume of trades before this time may be missing from the bars of the day. */
+  readonly #volumeFromMs = new Map<number, number>()
   readonly #day: DayFigures = { volume24h: Number.NaN, buys24h: Number.NaN, sells24h: Number.NaN }
 
   constructor(bars: BarCascade, columns: Columns) {
@@ -165,6 +184,31 @@ export class Windows implements Saved {
     return figures
   }
 
+  /** Volumes of the trades in the bars of the 24-hour window as of `nowMs`. Patches do not show in them. */
+  dayVolumes(slot: number, nowMs: number): DayVolumes {
+    const { volume, buyVolume } = this.#bars.sum(slot, DAY.timeframe, dayFromMs(nowMs))
+    return { buy: buyVolume, sell: Math.max(0, volume - buyVolume) }
+  }
+
+  /** Volume of trades before this time, Unix ms, may be missing from the bars of the day: one had no price, or bars were lost. */
+  dayVolumesFromMs(slot: number): number {
+    return this.#volumeFromMs.get(slot) ?? 0
+  }
+
+  /** Volume of trades before `beforeMs` is missing from the bars of the day. */
+  missVolume(slot: number, beforeMs: number): void {
+    this.#volumeFromMs.set(slot, Math.max(beforeMs, this.dayVolumesFromMs(slot)))
+  }
+
+  /** The token is about to lose its oldest bars of the 24-hour window. */
+  loseOldest(slot: number): void {
+    const ring = this.#bars.ring(DAY.timeframe)
+    const [first, newest] = [ring.oldest(slot), ring.newest(slot)]
+    const end = first + CHUNK_BARS[TIMEFRAMES[DAY.timeframe]] * BAR_STRIDE
+    const last = newest >= first && newest < end ? newest : end - BAR_STRIDE
+    this.missVolume(slot, ring.values[last + T] + DAY.resolutionMs)
+  }
+
   /** Every windowed figure of a DataPoint. `priceUsd` is the token's price, NaN when unknown. */
   figures(slot: number, priceUsd: number, nowMs: number): WindowFigures {
     const day = this.day(slot, nowMs)
@@ -208,6 +252,8 @@ export class Windows implements Saved {
 
   /** Market time has gone back: what was patched later was patched now. */
   rewindTo(timeMs: number): void {
+    for (const [slot, fromMs] of this.#volumeFromMs)
+      this.#volumeFromMs.set(slot, Math.min(fromMs, timeMs + 1))
     for (const fields of this.#patched.values())
       for (const field of WINDOW_FIELDS) {
         const [patched, carried] = [fields[field], CARRIED[field]]
@@ -217,9 +263,10 @@ export class Windows implements Saved {
       }
   }
 
-  /** Forgets a token's patched figures. Its stored sums are columns, which begin at zero with the next token. */
+  /** Forgets what is known of a token besides its bars. Its stored sums are columns, which begin at zero with the next token. */
   clear(slot: number): void {
     this.#patched.delete(slot)
+    this.#volumeFromMs.delete(slot)
   }
 
   *save(): Iterable<Section> {
@@ -231,6 +278,7 @@ export class Windows implements Saved {
           numbers.push(slot, index, patched.value ?? Number.NaN, patched.untilMs, patched.lifetimeAt)
       }
     yield numbersSection('windows.patched', Float64Array.from(numbers))
+    yield numbersSection('windows.volumeFrom', Float64Array.from([...this.#volumeFromMs].flat()))
   }
 
   restore(sections: SectionReader): void {
@@ -243,6 +291,9 @@ export class Windows implements Saved {
       fields[field] = { value: Number.isNaN(value) ? null : value, untilMs, lifetimeAt }
       this.#patched.set(slot, fields)
     }
+    if (!sections.has('windows.volumeFrom')) return
+    const volumes = sections.float64('windows.volumeFrom')
+    for (let at = 0; at < volumes.length; at += 2) this.#volumeFromMs.set(volumes[at], volumes[at + 1])
   }
 
   #volume(slot: number, name: WindowName, nowMs: number): number {

@@ -32,11 +32,12 @@ import {
 } from './sections.ts'
 
 /**
- * Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. 2 knew no feed
- * that heals.
+ * Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. 1 and 2 knew no feed
+ * that heals, had no wallets, and one source for all enriched fields: tokens/sparse-fields.ts.
  */
 const FORMAT = 3
 const FORMATS_READ = [1, 2, FORMAT]
+const WALLETS_SINCE_FORMAT = 3
 /** What the saved numbers mean: a layout that is neither of these cannot be read. */
 const layoutWith = (tokenLayout: string): string =>
   JSON.stringify([
@@ -71,6 +72,7 @@ const figuresSchema = z.object({
 const savedParts = (parts: MarketParts): Saved[] => [
   parts.bars,
   parts.windows,
+  parts.wallets,
   parts.rankings,
   parts.versions,
   parts.recentTrades,
@@ -145,6 +147,7 @@ export function* restoreMarket(
     yield
   }
   restoreFigures(parts, sections)
+  if (format < WALLETS_SINCE_FORMAT) parts.wallets.beginAt(slotsUsed, parts.time.nowMs)
   parts.healing.update()
   if (settings.newWindowMs !== newWindowMs) parts.figures.reviewAges()
 }

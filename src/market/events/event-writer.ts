@@ -1,3 +1,4 @@
+import type { PatchFields } from '../../schema/datapoint.ts'
 import type {
   DisconnectEvent,
   EventRejection,
@@ -10,12 +11,15 @@ import type {
   RunEvent,
   TokenEvent,
 } from '../../schema/event.ts'
+import type { EnrichedField } from '../../schema/features.ts'
 import { WINDOW_FIELDS, type Windows } from '../bars/windows.ts'
 import type { Gaps } from '../gaps.ts'
 import type { MarketTime } from '../market-time.ts'
+import type { OwnTrades } from '../output/own-trades.ts'
 import type { PageCache } from '../output/page-cache.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
+import { addReport, contradictedFields, isEnrichment } from '../tokens/enrichment.ts'
 import { applyPatch, changesProfile } from '../tokens/patch.ts'
 import type { SearchIndex } from '../tokens/search-index.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
@@ -30,6 +34,7 @@ export interface EventWriterParts {
   time: MarketTime
   windows: Windows
   pages: PageCache
+  ownTrades: OwnTrades
   changes: RowChanges
   gaps: Gaps
   analysisCounts: AnalysisCounts
@@ -48,6 +53,8 @@ export interface EventWriterParts {
 export class EventWriter {
   eventCount = 0
   disconnectCount = 0
+  /** By enriched field: patches that another source's fresh answer contradicts. Not part of the market's state. */
+  readonly contradictions: Partial<Record<EnrichedField, number>> = {}
   readonly #parts: EventWriterParts
   readonly #trades: TradeWriter
 
@@ -139,6 +146,7 @@ export class EventWriter {
     const { tokens, time, windows, lifecycle, figures, pages, searchIndex, onProfileChanged } = this.#parts
     const slot = lifecycle.beginChange(mint)
     applyPatch(tokens, slot, fields)
+    if (isEnrichment(fields)) this.#addEnrichment(slot, fields)
     for (const field of WINDOW_FIELDS) {
       const value = fields[field]
       if (value !== undefined) windows.patch(slot, field, value, time.eventMs)
@@ -155,6 +163,15 @@ export class EventWriter {
     figures.rankMarketCap(slot)
     if (changesProfile(fields)) onProfileChanged(mint)
     lifecycle.endChange(slot)
+  }
+
+  #addEnrichment(slot: number, fields: PatchFields): void {
+    const { tokens, time, ownTrades } = this.#parts
+    const sparse = tokens.sparse.get(slot)
+    const trades = () => ownTrades.figures(slot, time.nowMs)
+    for (const field of contradictedFields(fields, sparse.reports, trades, time.nowMs))
+      this.contradictions[field] = (this.contradictions[field] ?? 0) + 1
+    tokens.sparse.set(slot, { ...sparse, reports: addReport(sparse.reports, fields, time.nowMs) })
   }
 
   #applyGraduated({ mint, pool }: GraduatedEvent): void {

@@ -13,6 +13,7 @@ import type { SolPrice } from '../tokens/sol-price.ts'
 import type { TokenFigures } from '../tokens/token-figures.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { VersionHistory } from '../tokens/version-history.ts'
+import type { WalletWindows } from '../wallets/wallet-windows.ts'
 import type { Healing } from './healing.ts'
 
 export interface RewoundParts {
@@ -20,6 +21,7 @@ export interface RewoundParts {
   tokens: TokenTable
   bars: BarCascade
   windows: Windows
+  wallets: WalletWindows
   versions: VersionHistory
   rankings: Rankings
   figures: TokenFigures
@@ -49,7 +51,7 @@ export function rewindMarket(parts: RewoundParts, timeMs: number): void {
 }
 
 function rewindToken(parts: RewoundParts, slot: number, timeMs: number): void {
-  const { tokens, bars, versions, rankings, figures, changes } = parts
+  const { tokens, bars, wallets, versions, rankings, figures, changes } = parts
   const { columns } = tokens
   const row = rowIndex(slot)
   if (columns.versionAtMs[row] > timeMs) versions.clear(slot)
@@ -63,9 +65,10 @@ function rewindToken(parts: RewoundParts, slot: number, timeMs: number): void {
   }
   const aheadMs = columns.lastTradeAtMs[row] - timeMs
   if (aheadMs > 0) {
+    wallets.forgetBefore(slot, timeMs)
     columns.lastTradeAtMs[row] = timeMs
     rankings.setKey(slot, 'hot', rewindHotScore(rankings.key(slot, 'hot'), aheadMs))
-  }
+  } else wallets.rewindTo(slot, timeMs)
   if (columns.createdAtMs[row] > timeMs) figures.setCreatedAt(slot, timeMs)
   changes.record(slot)
 }

@@ -15,6 +15,7 @@ import type { SolPrice } from '../tokens/sol-price.ts'
 import type { TokenFigures } from '../tokens/token-figures.ts'
 import type { TokenLifecycle } from '../tokens/token-lifecycle.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import type { WalletWindows } from '../wallets/wallet-windows.ts'
 import type { Healing } from './healing.ts'
 import { quotedWorth, soldWorth, type TradeWorth } from './trade-price.ts'
 
@@ -23,6 +24,7 @@ export interface TradeWriterParts {
   time: MarketTime
   bars: BarCascade
   windows: Windows
+  wallets: WalletWindows
   rankings: Rankings
   recentTrades: RecentTrades
   solPrice: SolPrice
@@ -49,6 +51,7 @@ export class TradeWriter {
   readonly #time: MarketTime
   readonly #bars: BarCascade
   readonly #windows: Windows
+  readonly #wallets: WalletWindows
   readonly #rankings: Rankings
   readonly #recentTrades: RecentTrades
   readonly #solPrice: SolPrice
@@ -62,6 +65,7 @@ export class TradeWriter {
     this.#time = parts.time
     this.#bars = parts.bars
     this.#windows = parts.windows
+    this.#wallets = parts.wallets
     this.#rankings = parts.rankings
     this.#recentTrades = parts.recentTrades
     this.#solPrice = parts.solPrice
@@ -97,7 +101,9 @@ export class TradeWriter {
     else this.#lifecycle.recordVersion(slot)
     this.tradeCount++
     columns.tradeCount[rowIndex(slot)]++
+    this.#wallets.add(slot, trade.wallet ?? null, ts, this.#time.nowMs)
     if (isPriced) this.#addToBars(slot, ts, worth, trade.side === 'buy')
+    else this.#windows.missVolume(slot, ts + 1)
     if (ts >= heldFromMs) this.#noteHealed(trade)
     // A trade that comes late is counted, but the price stays that of the newest one.
     const isNewest = !(ts < columns.lastTradeAtMs[rowIndex(slot)])

@@ -12,16 +12,16 @@ export interface DataPointChange {
   /** Position and market time of the token's last change. */
   seq: number
   atMs: number
-  /** How often the price of SOL has changed, and when it last did. */
-  solPriceChangeCount: number
-  solPriceChangedAtMs: number
+  /** How often the price of SOL or a gap has changed, and when one last did. */
+  marketChangeCount: number
+  marketChangedAtMs: number
 }
 
 interface CachedText {
   readonly json: Buffer
   readonly version: string
   readonly seq: number
-  readonly solPriceChangeCount: number
+  readonly marketChangeCount: number
 }
 
 export class DataPointCache {
@@ -35,20 +35,20 @@ export class DataPointCache {
   }
 
   read(slot: number, nowMs: number, change: DataPointChange): { json: Buffer; version: string } {
-    const { seq, solPriceChangeCount } = change
+    const { seq, marketChangeCount } = change
     const secondMs = Math.floor(nowMs / SECOND_MS) * SECOND_MS
     if (secondMs !== this.#secondMs) {
       this.#secondMs = secondMs
       this.#texts = new Map()
     }
     const cached = this.#texts.get(slot)
-    if (cached?.seq === seq && cached.solPriceChangeCount === solPriceChangeCount) return cached
-    const asOfMs = Math.max(secondMs, change.atMs, change.solPriceChangedAtMs)
+    if (cached?.seq === seq && cached.marketChangeCount === marketChangeCount) return cached
+    const asOfMs = Math.max(secondMs, change.atMs, change.marketChangedAtMs)
     const made: CachedText = {
       json: ownBytes(jsonLine(this.#projections.datapoint(slot, asOfMs))),
-      version: [seq, asOfMs, solPriceChangeCount].map((part) => part.toString(36)).join('-'),
+      version: [seq, asOfMs, marketChangeCount].map((part) => part.toString(36)).join('-'),
       seq,
-      solPriceChangeCount,
+      marketChangeCount,
     }
     this.#texts.set(slot, made)
     return made

@@ -12,6 +12,7 @@ import { C, T } from '../bars/bar-ring.ts'
 import type { Windows } from '../bars/windows.ts'
 import { SPARKLINE_BARS } from '../limits.ts'
 import type { Rankings } from '../rankings/rankings.ts'
+import { type Enrichment, enrichmentOf, summaryOf } from '../tokens/enrichment.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import type { RecentTrades } from '../tokens/recent-trades.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
@@ -25,6 +26,7 @@ import {
 } from '../tokens/token-table.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
+import type { OwnTrades } from './own-trades.ts'
 
 /** How long after its reading a submission may refer to a DataPoint: the contract's five minutes. */
 const DATAPOINT_TTL_SECONDS = 300
@@ -37,6 +39,7 @@ export interface ProjectionSources {
   rankings: Rankings
   recentTrades: RecentTrades
   solPrice: SolPrice
+  ownTrades: OwnTrades
 }
 
 export class Projections {
@@ -114,20 +117,16 @@ export class Projections {
     }
   }
 
-  /** The fields that the server adds to a submission. */
-  enriched(slot: number): Enriched {
-    const sparse = this.#sources.tokens.sparse.get(slot)
-    return {
-      has_freeze_authority: sparse.has_freeze_authority,
-      has_mint_authority: sparse.has_mint_authority,
-      transfer_fee_enabled: sparse.transfer_fee_enabled,
-      is_mutable_metadata: sparse.is_mutable_metadata,
-      top10_holder_pct_onchain: sparse.top10_holder_pct_onchain,
-      unique_wallet_24h: sparse.unique_wallet_24h,
-      unique_wallet_1h: sparse.unique_wallet_1h,
-      buy_volume_24h_usd: sparse.buy_volume_24h_usd,
-      sell_volume_24h_usd: sparse.sell_volume_24h_usd,
-    }
+  /** The fields that the server adds to a submission, and whose they are. */
+  enriched(slot: number, nowMs: number): Enriched {
+    const { values, from } = this.#enrichment(slot, nowMs)
+    return { ...values, ...summaryOf(from) }
+  }
+
+  #enrichment(slot: number, nowMs: number): Enrichment {
+    const { tokens, ownTrades } = this.#sources
+    const { reports } = tokens.sparse.get(slot)
+    return enrichmentOf(reports, () => ownTrades.figures(slot, nowMs), nowMs)
   }
 
   datapoint(slot: number, nowMs: number): DataPoint {
@@ -135,7 +134,8 @@ export class Projections {
     const row = rowIndex(slot)
     const metadata = this.#sources.tokens.metadata[slot]
     const flags = this.#sources.tokens.flags[slot]
-    const sparse = this.#sources.tokens.sparse.get(slot)
+    const { reports: _, ...sparse } = this.#sources.tokens.sparse.get(slot)
+    const { values: enriched, from: enrichedFrom } = this.#enrichment(slot, nowMs)
     const price = columns.priceUsd[row]
     const top10 = numberOrNull(columns.top10HolderPct[row])
     const isLive = (flags & FLAG_LIVE) !== 0
@@ -171,6 +171,9 @@ export class Projections {
       snapshotAt: nowMs,
       ttl: DATAPOINT_TTL_SECONDS,
       version: DATAPOINT_VERSION,
+      ...enriched,
+      ...summaryOf(enrichedFrom),
+      enrichedFrom,
       createdAt: numberOrNull(columns.createdAtMs[row]),
       virtualSolReserves: numberOrNull(columns.virtualSolReserves[row]),
       virtualTokenReserves: numberOrNull(columns.virtualTokenReserves[row]),

@@ -1,6 +1,6 @@
 import { bounded } from '../../schema/bounds.ts'
 import type { PatchFields } from '../../schema/datapoint.ts'
-import { SPARSE_FIELDS_UNKNOWN } from './sparse-fields.ts'
+import { isSparseField } from './sparse-fields.ts'
 import {
   type FigureName,
   FLAG_LIQUIDITY_PATCHED,
@@ -58,7 +58,7 @@ export function applyPatch(tokens: TokenTable, slot: number, fields: PatchFields
   if (fields.marketCap !== undefined) setMarketCap(tokens, slot, fields.marketCap)
   if (fields.liquidity !== undefined) setLiquidity(tokens, slot, fields.liquidity)
   const sparse = Object.entries(fields).filter(
-    ([field, value]) => value !== undefined && field in SPARSE_FIELDS_UNKNOWN,
+    ([field, value]) => value !== undefined && isSparseField(field),
   )
   if (sparse.length > 0)
     tokens.sparse.set(slot, { ...tokens.sparse.get(slot), ...Object.fromEntries(sparse) })

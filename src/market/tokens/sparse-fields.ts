@@ -1,9 +1,10 @@
 // DataPoint fields that few tokens have, as only patches and a few events set them. Each token has one record of them; most share
 // that of a token that has none.
-import type { DataPoint } from '../../schema/datapoint.ts'
+import type { DataPoint, PatchFields } from '../../schema/datapoint.ts'
 import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
 import type { Saved, Section, SectionReader } from '../checkpoint/sections.ts'
 import { encodeTexts, type TextColumn } from '../checkpoint/text-column.ts'
+import { addReport, type EnrichmentReports } from './enrichment.ts'
 
 const SPARSE_DEFAULTS = {
   streamSource: 'none',
@@ -19,25 +20,21 @@ const SPARSE_DEFAULTS = {
   creatorHolding: null,
   pairAddress: null,
   fdv: null,
-  has_freeze_authority: null,
-  has_mint_authority: null,
-  transfer_fee_enabled: null,
-  is_mutable_metadata: null,
-  top10_holder_pct_onchain: null,
-  unique_wallet_24h: null,
-  unique_wallet_1h: null,
-  buy_volume_24h_usd: null,
-  sell_volume_24h_usd: null,
-  enriched_at: null,
-  enriched_source: null,
 } satisfies Partial<DataPoint>
 
-export type SparseFields = Pick<DataPoint, keyof typeof SPARSE_DEFAULTS>
+/** `reports`: what sources have said of the enriched fields. */
+export type SparseFields = Pick<DataPoint, keyof typeof SPARSE_DEFAULTS> & { reports: EnrichmentReports }
 
 /** The sparse fields of a token that has none. Most tokens share this record, so it is never written to. */
-export const SPARSE_FIELDS_UNKNOWN: SparseFields = Object.freeze<SparseFields>(SPARSE_DEFAULTS)
+export const SPARSE_FIELDS_UNKNOWN: SparseFields = Object.freeze<SparseFields>({
+  ...SPARSE_DEFAULTS,
+  reports: [],
+})
 
 const NAMES = Object.keys(SPARSE_DEFAULTS)
+
+/** Whether a field of a patch is one of these. */
+export const isSparseField = (name: string): boolean => NAMES.includes(name)
 
 /** Slots whose saved records are freed together. */
 const BLOCK_BITS = 8
@@ -106,7 +103,7 @@ export class SparseTable implements Saved {
 
   #parse(slot: number): SparseFields {
     const record: unknown = JSON.parse(this.#textAt(slot) ?? 'null')
-    if (isSparse(record)) return record
+    if (isSparse(record)) return 'reports' in record ? record : withReports(record)
     throw new CheckpointError('The checkpoint holds a token whose fields are not those of this version.')
   }
 
@@ -119,6 +116,13 @@ export class SparseTable implements Saved {
     for (let slot = first; slot < end; slot++) this.#records[slot] ??= this.#parse(slot)
     this.#saved[index] = null
   }
+}
+
+/** As formats 1 and 2 had it: the enriched fields of one source, among the others. */
+function withReports(record: SparseFields & PatchFields): SparseFields {
+  const sparse = Object.fromEntries(Object.entries(record).filter(([name]) => isSparseField(name)))
+  const reports = addReport([], record, record.enriched_at ?? Number.POSITIVE_INFINITY)
+  return { ...SPARSE_FIELDS_UNKNOWN, ...sparse, reports }
 }
 
 /** Checks names alone: what was saved is what comes back. */

@@ -11,6 +11,7 @@ import type { RowChanges } from '../output/row-changes.ts'
 import { HOT_SCORE_NONE } from '../rankings/hot-score.ts'
 import type { MintOrder } from '../rankings/mint-order.ts'
 import { KEY_UNKNOWN, type Rankings } from '../rankings/rankings.ts'
+import type { WalletWindows } from '../wallets/wallet-windows.ts'
 import type { AnalysisCounts } from './analysis-counts.ts'
 import type { EvictedMints } from './evicted-mints.ts'
 import type { RecentTrades } from './recent-trades.ts'
@@ -23,6 +24,7 @@ export interface TokenLifecycleParts {
   time: MarketTime
   bars: BarCascade
   windows: Windows
+  wallets: WalletWindows
   versions: VersionHistory
   recentTrades: RecentTrades
   rankings: Rankings
@@ -96,7 +98,7 @@ export class TokenLifecycle {
   }
 
   #evict(slot: number): void {
-    const { bars, recentTrades, datapoints, evictedMints } = this.#parts
+    const { bars, wallets, recentTrades, datapoints, evictedMints } = this.#parts
     const tokens = this.#tokens
     const { mint } = tokens.metadata[slot]
     this.recordVersion(slot)
@@ -104,6 +106,7 @@ export class TokenLifecycle {
     bars.emitEnded(slot, watermarkMs(tokens.columns, slot, this.#time))
     bars.clear(slot)
     this.#windows.clear(slot)
+    wallets.clear(slot)
     this.#versions.evict(slot, mint)
     recentTrades.clear(slot)
     datapoints.forget(slot)

@@ -53,6 +53,8 @@ const ENRICHED = {
   unique_wallet_1h: 40,
   buy_volume_24h_usd: 51_200.4,
   sell_volume_24h_usd: 47_828.3,
+  enriched_at: EXAMPLE_TIME_MS,
+  enriched_source: 'chain+trades',
 }
 
 export const EXAMPLE_RECEIPT = {
@@ -158,8 +160,23 @@ export const EXAMPLE_DATAPOINT = {
   snapshotAt: EXAMPLE_TIME_MS,
   ttl: 300,
   version: '1',
-  enriched_at: EXAMPLE_TIME_MS,
-  enriched_source: 'simulator',
+  enrichedFrom: [
+    {
+      source: 'chain',
+      at: EXAMPLE_TIME_MS,
+      fields: [
+        'has_freeze_authority',
+        'has_mint_authority',
+        'transfer_fee_enabled',
+        'top10_holder_pct_onchain',
+      ],
+    },
+    {
+      source: 'trades',
+      at: EXAMPLE_TIME_MS,
+      fields: ['unique_wallet_24h', 'unique_wallet_1h', 'buy_volume_24h_usd', 'sell_volume_24h_usd'],
+    },
+  ],
   createdAt: EXAMPLE_TIME_MS - 3_600_000,
   virtualSolReserves: 71.3,
   virtualTokenReserves: 587_600_000,

@@ -14,9 +14,9 @@ const DATAPOINT = `mint name symbol description imageUrl imageUri creator priceU
   snipersHolding insidersHolding bundleHolding freshWalletsHolding creatorHolding recentTrades snapshotAt ttl version
   has_freeze_authority has_mint_authority transfer_fee_enabled is_mutable_metadata top10_holder_pct_onchain
   unique_wallet_24h unique_wallet_1h buy_volume_24h_usd sell_volume_24h_usd enriched_at enriched_source createdAt
-  virtualSolReserves virtualTokenReserves pairAddress quoteMint isMayhem sparkline skills`
+  virtualSolReserves virtualTokenReserves pairAddress quoteMint isMayhem sparkline skills enrichedFrom`
 const NEVER_NULL = `mint name symbol bondingComplete isLive isCurrentlyLive streamSource dexPaid dexBoosted topHolders
-  recentTrades snapshotAt ttl version sparkline skills`
+  recentTrades snapshotAt ttl version sparkline skills enrichedFrom`
 const words = (text: string) => text.split(/\s+/).toSorted()
 
 let server: TestServer

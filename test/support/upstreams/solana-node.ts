@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { base58 } from '@scure/base'
 import { type WebSocket, WebSocketServer } from 'ws'
 import {
   MAINNET_GENESIS,
@@ -190,6 +191,20 @@ export class SolanaNode {
     response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
   }
 
+  /** The 20 largest accounts of a token. */
+  #largestAccounts(mint: string): object[] {
+    const accounts = [...this.accounts].flatMap(([address, { data }]) => {
+      const isOfMint =
+        data.length >= TOKEN_ACCOUNT_BYTES && base58.encode(data.subarray(0, MINT_BYTES)) === mint
+      return isOfMint ? { address, amount: data.readBigUInt64LE(AMOUNT_AT) } : []
+    })
+    accounts.sort((a, b) => (a.amount < b.amount ? 1 : -1))
+    return accounts.slice(0, 20).map(({ address, amount }) => ({
+      ...{ address, amount: `${amount}`, decimals: 6 },
+      ...{ uiAmount: Number(amount) / 1e6, uiAmountString: `${Number(amount) / 1e6}` },
+    }))
+  }
+
   #answer(method: string, params: unknown[]): unknown {
     switch (method) {
       case 'getGenesisHash':
@@ -204,6 +219,8 @@ export class SolanaNode {
         })
         return { context: { slot: this.slot }, value }
       }
+      case 'getTokenLargestAccounts':
+        return { context: { slot: this.slot }, value: this.#largestAccounts(String(params[0])) }
       case 'getTransaction': {
         const transaction = this.transactions.get(String(params[0]))
         return transaction === undefined ? null : transactionAnswer(transaction)
@@ -213,6 +230,9 @@ export class SolanaNode {
     }
   }
 }
+
+/** Of an account of a wallet: the mint, and behind it and the owner the amount. */
+const [MINT_BYTES, AMOUNT_AT, TOKEN_ACCOUNT_BYTES] = [32, 64, 165]
 
 const encodeAccount = ({ owner, data }: TestAccount) => ({
   ...{ owner, data: [data.toString('base64'), 'base64'] },

@@ -1,0 +1,133 @@
+// Tokens that wait to be asked about: those that somebody wants first, then those that are traded, the latest first.
+import { BoundedMap } from '../../../lib/collections/bounded-map.ts'
+import { RecencyQueue } from '../../recency-queue.ts'
+import { ENRICH_ATTEMPTS_MAX, ENRICH_KNOWN_MAX, ENRICH_RETRY_MS, ENRICH_WAITING_MAX } from '../limits.ts'
+
+/** `asked`: somebody reads the token or has submitted an analysis of it; `traded`: it was launched or traded. */
+export type Urgency = 'asked' | 'traded'
+
+export interface QueueOptions {
+  /** How old an answer may be before it is asked for again. */
+  freshMs: Readonly<Record<Urgency, number>>
+  /** How many are asked about at once. */
+  concurrency: number
+  /** Asks about a mint. Does not reject. @returns whether there was an answer */
+  ask(mint: string): Promise<boolean>
+  nowMs(): number
+}
+
+interface Known {
+  /** When it was last answered, on the monotonic clock; -Infinity: not yet. */
+  answeredAtMs: number
+  /** Attempts since that have failed, and when the latest did. */
+  failures: number
+  failedAtMs: number
+}
+const UNKNOWN: Known = {
+  answeredAtMs: Number.NEGATIVE_INFINITY,
+  failures: 0,
+  failedAtMs: Number.NEGATIVE_INFINITY,
+}
+
+/**
+ * Asks about each mint once at a time, and not again while the answer is fresh. What could not be had is asked for again after a
+ * while, some times, and then when it is next wanted.
+ */
+export class EnrichmentQueue {
+  answered = 0
+  failed = 0
+  /** Given up because too many waited. */
+  displaced = 0
+  #running: Promise<void> | null = null
+  #finish: () => void = () => {}
+  readonly #options: QueueOptions
+  readonly #queues: Readonly<Record<Urgency, RecencyQueue>> = {
+    asked: new RecencyQueue(ENRICH_WAITING_MAX),
+    traded: new RecencyQueue(ENRICH_WAITING_MAX),
+  }
+  readonly #asking = new Set<string>()
+  readonly #known = new BoundedMap<string, Known>({ entriesMax: ENRICH_KNOWN_MAX })
+  /** What could not be had, in the order in which it failed. */
+  readonly #failures = new BoundedMap<string, number>({ entriesMax: ENRICH_WAITING_MAX })
+
+  constructor(options: QueueOptions) {
+    this.#options = options
+  }
+
+  get waiting(): number {
+    return this.#queues.asked.size + this.#queues.traded.size
+  }
+
+  /** Resolves when nothing is asked for any more; null: nothing is. */
+  get pending(): Promise<void> | null {
+    return this.#running
+  }
+
+  want(mint: string, urgency: Urgency): void {
+    if (this.#asking.has(mint)) return
+    const { answeredAtMs, failures, failedAtMs } = this.#known.renew(mint) ?? UNKNOWN
+    const nowMs = this.#options.nowMs()
+    if (nowMs - answeredAtMs < this.#options.freshMs[urgency]) return
+    if (failures > 0 && nowMs - failedAtMs < ENRICH_RETRY_MS) return
+    this.#add(mint, urgency)
+  }
+
+  /** Asks again for what could not be had. */
+  tick(): void {
+    const dueMs = this.#options.nowMs() - ENRICH_RETRY_MS
+    for (let oldest = this.#failures.oldest; oldest !== null && oldest.value <= dueMs; ) {
+      this.#failures.delete(oldest.key)
+      this.#add(oldest.key, 'traded')
+      oldest = this.#failures.oldest
+    }
+  }
+
+  #add(mint: string, urgency: Urgency): void {
+    if (urgency === 'traded' && this.#queues.asked.has(mint)) return
+    if (this.#queues[urgency].add(mint) !== null) this.displaced++
+    this.#askNext()
+  }
+
+  #take(): string | null {
+    for (;;) {
+      const mint = this.#queues.asked.take() ?? this.#queues.traded.take()
+      if (mint === null || !this.#asking.has(mint)) return mint
+    }
+  }
+
+  #askNext(): void {
+    while (this.#asking.size < this.#options.concurrency) {
+      const mint = this.#take()
+      if (mint === null) break
+      this.#asking.add(mint)
+      this.#running ??= new Promise((resolve) => {
+        this.#finish = resolve
+      })
+      void this.#options.ask(mint).then((isAnswered) => this.#onAnswer(mint, isAnswered))
+    }
+    if (this.#asking.size > 0 || this.#running === null) return
+    this.#running = null
+    this.#finish()
+  }
+
+  #onAnswer(mint: string, isAnswered: boolean): void {
+    const nowMs = this.#options.nowMs()
+    const known = this.#known.get(mint) ?? UNKNOWN
+    this.#asking.delete(mint)
+    if (isAnswered) {
+      this.answered++
+      this.#known.set(mint, { ...UNKNOWN, answeredAtMs: nowMs })
+    } else {
+      this.failed++
+      const failures = known.failures + 1
+      this.#known.set(mint, { ...known, failures, failedAtMs: nowMs })
+      if (failures < ENRICH_ATTEMPTS_MAX) this.#failures.set(mint, nowMs)
+    }
+    this.#askNext()
+  }
+
+  describe(): Record<string, number> {
+    const { answered, failed, displaced, waiting } = this
+    return { answered, failed, displaced, waiting, asking: this.#asking.size }
+  }
+}

@@ -1,0 +1,60 @@
+// What the market's own trades say of a token, where it has watched all of a window: since the token's launch or the window's
+// beginning, without a gap.
+
+import { type Windows, windowFromMs } from '../bars/windows.ts'
+import type { Gaps } from '../gaps.ts'
+import type { WindowName } from '../limits.ts'
+import { LATE_GRACE_MS } from '../limits.ts'
+import type { MarketTime } from '../market-time.ts'
+import { rowIndex, type TokenTable, watchedSinceMs } from '../tokens/token-table.ts'
+import type { OwnTradeFigures } from '../types.ts'
+import type { WalletWindows } from '../wallets/wallet-windows.ts'
+
+export interface OwnTradesParts {
+  tokens: TokenTable
+  time: MarketTime
+  windows: Windows
+  wallets: WalletWindows
+  gaps: Gaps
+}
+
+export class OwnTrades {
+  readonly #parts: OwnTradesParts
+
+  constructor(parts: OwnTradesParts) {
+    this.#parts = parts
+  }
+
+  /** The figures as of `nowMs`, which is no earlier than the token's last change. */
+  figures(slot: number, nowMs: number): OwnTradeFigures {
+    const { wallets, windows } = this.#parts
+    const [hourFromMs, dayFromMs] = [
+      this.#watchedFrom(slot, '1h', nowMs),
+      this.#watchedFrom(slot, '24h', nowMs),
+    ]
+    const hasVolumes = dayFromMs !== null && dayFromMs >= windows.dayVolumesFromMs(slot)
+    const volumes = hasVolumes ? windows.dayVolumes(slot, nowMs) : null
+    return {
+      unique_wallet_24h: dayFromMs === null ? null : wallets.countSince(slot, dayFromMs),
+      unique_wallet_1h: hourFromMs === null ? null : wallets.countSince(slot, hourFromMs),
+      buy_volume_24h_usd: volumes?.buy ?? null,
+      sell_volume_24h_usd: volumes?.sell ?? null,
+      asOfMs: nowMs,
+    }
+  }
+
+  /** The time from which on a window has trades of the token; null: not all of them were seen. */
+  #watchedFrom(slot: number, window: WindowName, nowMs: number): number | null {
+    const { tokens, time, gaps } = this.#parts
+    const fromMs = Math.max(windowFromMs(window, nowMs), this.#launchedAtMs(slot))
+    const isWatched = fromMs >= watchedSinceMs(tokens, time, slot) && !gaps.touches(fromMs, nowMs + 1)
+    return isWatched ? fromMs : null
+  }
+
+  /** When the token was launched; 0 where that is not known. A token that was here before was not launched then, whatever is said. */
+  #launchedAtMs(slot: number): number {
+    const { createdAtMs, firstSeenAtMs } = this.#parts.tokens.columns
+    const row = rowIndex(slot)
+    return createdAtMs[row] <= firstSeenAtMs[row] + LATE_GRACE_MS ? createdAtMs[row] : 0
+  }
+}

@@ -1,0 +1,254 @@
+// What the feed asks the chain of tokens beside their trades: on a local node with accounts that the programs' own libraries wrote.
+import { type Address, getAddressEncoder, getProgramDerivedAddress } from '@solana/addresses'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { endpointsOf } from '../../../src/ingest/solana/endpoints.ts'
+import { METADATA_PROGRAM } from '../../../src/ingest/solana/enrichment/mint-facts.ts'
+import { AMM_PROGRAM, PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
+import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
+import { type SolanaFeed, startSolana } from '../../../src/ingest/solana/solana.ts'
+import { LiveSource } from '../../../src/ingest/solana/source.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import type { PatchFields } from '../../../src/schema/datapoint.ts'
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import {
+  extendedMint,
+  legacyMint,
+  metaplexMetadata,
+  tokenAccount,
+} from '../../support/chain/token-accounts.ts'
+import { ChainWorld, SOL } from '../../support/chain/world.ts'
+import { SolanaNode } from '../../support/upstreams/solana-node.ts'
+import { MemoryLog, MemorySink } from '../memory-sink.ts'
+
+const soon = { interval: 5, timeout: 10_000 }
+const SUPPLY = 1_000_000_000_000_000n
+const NO_AUTHORITIES = { supply: SUPPLY, decimals: 6, mintAuthority: null, freezeAuthority: null }
+const SYSTEM_PROGRAM = '11111111111111111111111111111111'
+const wallet = (index: number) => mintOfSymbol(`wallet ${index}`)
+const metaplexAddress = async (mint: string) => {
+  const bytes = getAddressEncoder()
+  const program = METADATA_PROGRAM as Address
+  const seeds = ['metadata', bytes.encode(program), bytes.encode(mint as Address)]
+  return (await getProgramDerivedAddress({ programAddress: program, seeds }))[0]
+}
+
+let nodes: SolanaNode[]
+let node: SolanaNode
+let sink: MemorySink
+let log: MemoryLog
+let feed: SolanaFeed | null
+let world: ChainWorld
+const uris: string[][] = []
+beforeEach(async () => {
+  nodes = [await SolanaNode.start(), await SolanaNode.start()]
+  for (const each of nodes) each.setSolPrice(150, Date.now())
+  node = nodes[0]
+  sink = new MemorySink()
+  log = new MemoryLog()
+  world = new ChainWorld(3, { startMs: Date.now() })
+  uris.length = 0
+})
+afterEach(async () => {
+  await feed?.stop()
+  for (const each of nodes) await each.close()
+})
+
+async function connected(
+  urls: readonly string[] = [node.url],
+  requestsPerSecond = 1_000,
+): Promise<SolanaFeed> {
+  const socketUrls = [node.url.replace('http', 'ws')]
+  const source = new LiveSource(
+    { rpcUrls: urls, socketUrls, commitment: 'confirmed', requestsPerSecond },
+    systemClock,
+  )
+  const held = () => new Set(sink.data.flatMap((event) => ('mint' in event ? [event.mint] : [])))
+  const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
+  const onUri = (...told: string[]) => uris.push(told)
+  const started = startSolana({ ...options, holds: (mint) => held().has(mint), onUri }, sink, log)
+  feed = started
+  await expect.poll(() => started.describe().isConnected, soon).toBe(true)
+  return started
+}
+
+/** All that the chain has said of a token, the latest last. */
+const told = (mint: string): PatchFields =>
+  Object.assign(
+    {},
+    ...sink.data.flatMap((event) => (event.type === 'patch' && event.mint === mint ? [event.fields] : [])),
+  )
+
+/** A token is launched; its accounts are these. */
+function launch(accountsOf: (mint: string) => Record<string, { owner: string; data: Buffer }>): string {
+  const transaction = world.launch(SOL, false)
+  const { mint } = world.tokens[world.tokens.length - 1]
+  for (const [address, account] of Object.entries(accountsOf(mint))) node.accounts.set(address, account)
+  node.confirm(transaction)
+  return mint
+}
+
+describe('the accounts of a token', () => {
+  it('say its authorities, fee, metadata and supply, ahead of need', async () => {
+    await connected()
+    const mint = launch((mint) => ({
+      [mint]: extendedMint({
+        ...{ ...NO_AUTHORITIES, freezeAuthority: wallet(1), supply: SUPPLY / 2n },
+        fees: {
+          authority: wallet(1),
+          older: { epoch: 0n, maximumFee: 0n, transferFeeBasisPoints: 0 },
+          newer: { epoch: 1n, maximumFee: 10n ** 9n, transferFeeBasisPoints: 50 },
+        },
+        pointer: { authority: null, address: mint },
+        metadata: { mint, updateAuthority: null, uri: 'https://x.example/1' },
+      }),
+    }))
+    await expect
+      .poll(() => told(mint), soon)
+      .toMatchObject({
+        ...{ has_mint_authority: false, has_freeze_authority: true, transfer_fee_enabled: true },
+        ...{ is_mutable_metadata: false, totalSupply: 500_000_000, enriched_source: 'chain' },
+      })
+    expect(uris).toContainEqual([mint, 'https://x.example/1'])
+  })
+
+  it('of the first program have their metadata with Metaplex, and so may those that point there', async () => {
+    await connected()
+    const addresses: Record<string, string> = {}
+    const mints: string[] = []
+    for (const index of [0, 1, 2, 3]) {
+      const transaction = world.launch(SOL, false)
+      const { mint } = world.tokens[index]
+      addresses[mint] = await metaplexAddress(mint)
+      mints.push(mint)
+      const pointer = { authority: index === 2 ? wallet(1) : null, address: addresses[mint] }
+      node.accounts.set(
+        mint,
+        index < 2 ? legacyMint(NO_AUTHORITIES) : extendedMint({ ...NO_AUTHORITIES, pointer }),
+      )
+      const metadata = { mint, uri: `https://x.example/${index}`, isMutable: index === 0, creators: index }
+      node.accounts.set(addresses[mint], metaplexMetadata(metadata))
+      node.confirm(transaction)
+    }
+    for (const [index, isMutable] of [true, false, true, false].entries())
+      await expect.poll(() => told(mints[index]).is_mutable_metadata, soon).toBe(isMutable)
+  })
+
+  it('that do not exist or are no mint say nothing; a token without metadata has none that may change or not', async () => {
+    await connected()
+    const bare = launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES) }))
+    const odd = launch((mint) => ({ [mint]: { owner: SYSTEM_PROGRAM, data: Buffer.alloc(0) } }))
+    await expect
+      .poll(() => told(bare), soon)
+      .toMatchObject({ has_mint_authority: false, is_mutable_metadata: null })
+    expect(told(odd)).toEqual({})
+  })
+})
+
+describe('the holders of a token', () => {
+  it('are the owners of its largest accounts, without the curve and pools', async () => {
+    await connected()
+    const [curve, pool] = [mintOfSymbol('a curve'), mintOfSymbol('a pool')]
+    const share = SUPPLY / 100n
+    const mint = launch((mint) => {
+      const accounts: Record<string, { owner: string; data: Buffer }> = {
+        [mint]: extendedMint(NO_AUTHORITIES),
+        [curve]: { owner: PUMP_PROGRAM, data: Buffer.alloc(150) },
+        [pool]: { owner: AMM_PROGRAM, data: Buffer.alloc(300) },
+        [wallet(1)]: { owner: SYSTEM_PROGRAM, data: Buffer.alloc(0) },
+      }
+      const hold = (owner: string, amount: bigint) => {
+        accounts[mintOfSymbol(`account ${Object.keys(accounts).length}`)] = tokenAccount(
+          { mint, owner, amount },
+          true,
+        )
+      }
+      hold(curve, 50n * share)
+      hold(pool, 20n * share)
+      // One owner with two accounts, and twelve others.
+      hold(wallet(1), 3n * share)
+      hold(wallet(1), 2n * share)
+      for (let index = 2; index < 14; index++) hold(wallet(index), share + BigInt(index))
+      return accounts
+    })
+    await expect.poll(() => told(mint).top10_holder_pct_onchain, soon).toBeCloseTo(14, 5)
+    const { topHolders } = told(mint)
+    expect(topHolders).toHaveLength(13)
+    expect(topHolders?.[0]).toEqual({ address: wallet(1), amount: 50_000_000, pct: 5 })
+    expect(topHolders?.[1].address).toBe(wallet(13))
+  })
+
+  it('are not asked for at an endpoint that refuses it: that is learned, told once, and another is asked', async () => {
+    const [, other] = nodes
+    node.refusals.getTokenLargestAccounts = { error: { code: -32_601, message: 'Method not found' } }
+    const started = await connected([node.url, other.url])
+    const mints = [1, 2, 3, 4].map(() => {
+      const mint = launch((mint) => ({ [mint]: extendedMint(NO_AUTHORITIES) }))
+      for (const [address, account] of node.accounts) other.accounts.set(address, account)
+      return mint
+    })
+    for (const mint of mints) await expect.poll(() => told(mint).top10_holder_pct_onchain, soon).toBe(0)
+    const more = launch((mint) => ({ [mint]: extendedMint(NO_AUTHORITIES) }))
+    for (const [address, account] of node.accounts) other.accounts.set(address, account)
+    await expect.poll(() => told(more).top10_holder_pct_onchain, soon).toBe(0)
+    expect(node.asked('getTokenLargestAccounts').length).toBeLessThanOrEqual(4)
+    expect(
+      log.lines.filter(({ message }) => `${message}`.includes('does not serve this method')),
+    ).toHaveLength(1)
+    expect(started.describe().rpc).toMatchObject({
+      refusedMethods: { getTokenLargestAccounts: [`127.0.0.1:${node.port}`] },
+    })
+    // What else there is to ask goes on.
+    expect(told(more).has_mint_authority).toBe(false)
+  })
+})
+
+describe('requests', () => {
+  it('for many tokens share calls of a hundred accounts; what is fresh is not asked for again', async () => {
+    const started = await connected()
+    const mints = Array.from({ length: 60 }, () => launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES) })))
+    for (const mint of mints)
+      await expect
+        .poll(() => told(mint), soon)
+        .toMatchObject({ has_mint_authority: false, top10_holder_pct_onchain: 0 })
+    const asked = node
+      .asked('getMultipleAccounts')
+      .flatMap(({ params }) => params[0] as string[])
+      .filter((address) => mints.includes(address))
+    const spare = () =>
+      ['getTokenLargestAccounts', 'getMultipleAccounts'].map((method) => node.asked(method).length)
+    const before = spare()
+    // Once with the accounts, and once with the holders.
+    expect(asked.length).toBe(2 * mints.length)
+    for (const mint of mints) started.want(mint, 'asked')
+    for (const { mint } of world.tokens)
+      node.confirm(world.trade(world.tokens.find((each) => each.mint === mint) ?? world.tokens[0]))
+    await expect.poll(() => sink.data.filter(({ type }) => type === 'trade').length, soon).toBe(120)
+    expect(spare()).toEqual(before)
+  })
+
+  it('that are spare have their turn when no live one waits, whenever they came', async () => {
+    const rpc = new RpcClient({ endpoints: endpointsOf([node.url]), requestsPerSecond: 50 })
+    const { signal } = new AbortController()
+    const done: string[] = []
+    const spare = Array.from({ length: 6 }, () =>
+      rpc.spare.call('getSlot', [], signal).then(() => done.push('spare')),
+    )
+    const live = Array.from({ length: 6 }, () =>
+      rpc.call('getSlot', [], signal).then(() => done.push('live')),
+    )
+    await Promise.all([...spare, ...live])
+    expect(done.slice(0, 7).filter((each) => each === 'live').length).toBeGreaterThanOrEqual(6 - 1)
+    expect(done.slice(-4)).toEqual(['spare', 'spare', 'spare', 'spare'])
+  })
+
+  it('about a token that somebody reads come before those of tokens that are traded', async () => {
+    const started = await connected([node.url], 20)
+    const mints = Array.from({ length: 30 }, () => launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES) })))
+    await expect.poll(() => sink.data.filter(({ type }) => type === 'token').length, soon).toBe(30)
+    const wanted = mints[3]
+    started.want(wanted, 'asked')
+    await expect.poll(() => told(wanted).top10_holder_pct_onchain, soon).toBe(0)
+    const had = mints.filter((mint) => told(mint).top10_holder_pct_onchain !== undefined)
+    expect(had.length).toBeLessThan(15)
+  })
+})

@@ -1,0 +1,127 @@
+// The rule of the enriched fields on the engine, against an oracle that keeps every answer and looks for the best at each question.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Market } from '../../src/market/market.ts'
+import type { PatchFields } from '../../src/schema/datapoint.ts'
+import { ENRICHMENT_RULES, type EnrichmentRule } from '../../src/schema/enrichment.ts'
+import { ENRICHED_FIELDS, type EnrichedField } from '../../src/schema/features.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { fewAndMany } from '../support/cases.ts'
+
+const MINT = mintOfSymbol('enriched')
+const START_MS = 1_772_000_000_000
+const MINUTE_MS = 60_000
+const OPTIONS = { tokensMax: 4, barsPerTokenMax: 8, versionsMax: 1_024, changeLogEntriesMax: 64 }
+
+const valueFor = (field: EnrichedField): fc.Arbitrary<boolean | number> =>
+  field.startsWith('has_') || field.startsWith('is_') || field === 'transfer_fee_enabled'
+    ? fc.boolean()
+    : fc.integer({ min: 0, max: 100 })
+const fields = fc.record(
+  Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, fc.option(valueFor(field), { freq: 4 })])),
+  { requiredKeys: [] },
+)
+const step = fc.record({
+  passMs: fc.constantFrom(0, 1_000, 10 * MINUTE_MS, 20 * MINUTE_MS, 120 * MINUTE_MS, 25 * 60 * MINUTE_MS),
+  source: fc.constantFrom('chain', 'birdeye', 'simulated', 'another', undefined),
+  agoMs: fc.constantFrom(0, 5_000, 30 * MINUTE_MS),
+  fields,
+})
+
+interface Said {
+  kind: string
+  source: string
+  atMs: number
+  field: EnrichedField
+  value: boolean | number | null
+}
+
+/** Of each kind the last word about a field; of these the first that is fresh, else the first. */
+function expected(said: readonly Said[], field: EnrichedField, nowMs: number): Said | null {
+  const { kinds, freshMs }: EnrichmentRule = ENRICHMENT_RULES[field]
+  const last = kinds
+    .map((kind) => said.findLast((each) => each.kind === kind && each.field === field))
+    .filter((each): each is Said => each != null && each.value !== null)
+  return last.find(({ atMs }) => nowMs - atMs <= freshMs) ?? last[0] ?? null
+}
+
+for (const { runs, tags } of fewAndMany(40, 300))
+  it(`each field is what the first source that has a fresh answer said last, across restarts too: ${runs} cases`, {
+    tags,
+  }, () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), fc.boolean(), (steps, isRestored) => {
+        let market = new Market(OPTIONS)
+        let nowMs = START_MS
+        const said: Said[] = []
+        market.apply({ type: 'token', mint: MINT, ts: nowMs, name: 'n', symbol: 's' }, nowMs)
+        for (const { passMs, source, agoMs, fields } of steps) {
+          nowMs += passMs
+          const atMs = nowMs - agoMs
+          const patch = { ...fields, enriched_source: source, enriched_at: atMs } as PatchFields
+          market.apply({ type: 'patch', mint: MINT, ts: nowMs, fields: patch }, nowMs)
+          for (const field of ENRICHED_FIELDS) {
+            const value = patch[field]
+            if (value === undefined) continue
+            const kind = source === 'chain' ? 'chain' : 'provider'
+            said.push({ kind, source: source ?? 'push', atMs, field, value })
+          }
+          if (isRestored) {
+            const sections = new Map([...market.save()].map(({ name, bytes }) => [name, bytes.slice()]))
+            market = Market.restore(OPTIONS, (name) => sections.get(name) ?? null)
+          }
+          const point = market.datapoint(MINT)
+          const own = Object.entries(market.ownTradeFigures(MINT) ?? {}).map(([field, value]) => ({
+            ...{ kind: 'trades', source: 'trades', atMs: nowMs, field: field as EnrichedField, value },
+          }))
+          const counted = ENRICHED_FIELDS.map((field) => expected([...said, ...own], field, nowMs))
+          for (const [index, field] of ENRICHED_FIELDS.entries()) {
+            const best = counted[index]
+            expect(point?.[field]).toBe(best?.value ?? null)
+            const told = point?.enrichedFrom.filter((part) => part.fields.includes(field))
+            expect(told?.map(({ source, at }) => [source, at])).toEqual(
+              best ? [[best.source, best.atMs]] : [],
+            )
+          }
+          const known = counted.filter((each) => each !== null)
+          expect(point?.enriched_at).toBe(
+            known.length === 0 ? null : Math.min(...known.map((each) => each.atMs)),
+          )
+          const sources = new Set(point?.enriched_source?.split('+') ?? [])
+          expect(sources).toEqual(new Set(known.map((each) => each.source)))
+          expect(market.enriched(MINT)).toEqual({
+            ...Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, point?.[field]])),
+            ...{ enriched_at: point?.enriched_at, enriched_source: point?.enriched_source },
+          })
+        }
+      }),
+      { numRuns: runs },
+    )
+  })
+
+describe('answers that contradict one another', () => {
+  const patch = (market: Market, source: string, fields: PatchFields, atMs: number) =>
+    market.apply(
+      { type: 'patch', mint: MINT, ts: atMs, fields: { ...fields, enriched_source: source } },
+      atMs,
+    )
+
+  it('are counted by field, beyond the bound, while both are fresh', () => {
+    const market = new Market(OPTIONS)
+    patch(market, 'chain', { has_mint_authority: false, top10_holder_pct_onchain: 40 }, START_MS)
+    patch(market, 'birdeye', { has_mint_authority: true, top10_holder_pct_onchain: 44 }, START_MS)
+    expect(market.stats().enrichmentContradictions).toEqual({ has_mint_authority: 1 })
+    expect(market.datapoint(MINT)).toMatchObject({ has_mint_authority: false })
+    patch(market, 'birdeye', { has_mint_authority: false, top10_holder_pct_onchain: 46 }, START_MS)
+    expect(market.stats().enrichmentContradictions).toEqual({
+      ...{ has_mint_authority: 1, top10_holder_pct_onchain: 1 },
+    })
+    const laterMs = START_MS + 48 * 60 * MINUTE_MS
+    patch(market, 'birdeye', { has_mint_authority: true, top10_holder_pct_onchain: 90 }, laterMs)
+    expect(market.stats().enrichmentContradictions).toMatchObject({ has_mint_authority: 1 })
+    expect(market.datapoint(MINT)).toMatchObject({
+      has_mint_authority: true,
+      enriched_source: 'birdeye+trades',
+    })
+  })
+})
