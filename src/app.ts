@@ -123,7 +123,7 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)
   const replayed = await ReplayedLake.open(config, log)
-  const provenance = provenanceOf(config, replayed?.simulated ?? false)
+  const provenance = provenanceOf(config, replayed?.simulated ?? config.replaySimulated)
   const store = await openConfiguredStore(config, provenance, clock, log, options.lakeProcess)
   if (known === null) clock.notBefore(store.lastKnownAtMs)
   const clockFile = new ClockFile(config.dataDir, clock, log)

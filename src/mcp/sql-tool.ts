@@ -74,8 +74,8 @@ export function sqlTool(dataDir: string): AddTool {
     name: 'sql',
     title: 'Query the lake',
     description:
-      'Runs one read-only SQL query (DuckDB) on the lake: training (accepted submissions with their features), outcomes (what the ' +
-      'price did afterwards, by analysis_id), bars, tokens, rejections, xp_ledger. SHOW TABLES and DESCRIBE training tell more. ' +
+      'Runs one read-only SQL query (DuckDB) on the lake: labelled (accepted submissions with their features, and what the price did ' +
+      'afterwards), bars, tokens, rejections, xp_ledger. SHOW TABLES and DESCRIBE labelled tell more. ' +
       `Answers columns and rows. ${UNTRUSTED}`,
     input: checkedHere(input),
     annotations: READ_ONLY,
