@@ -7,6 +7,7 @@ import type { Config } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
+import { keyHint } from './http/request/key-hint.ts'
 import { Cursors } from './http/response/cursors.ts'
 import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
@@ -442,6 +443,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     streams: { market, broadcaster, submissionLog },
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
     authenticate: (key) => agents.authenticate(key),
+    keyHint: keyHint(config),
     countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
     admitRows: (caller, ip) => limits.admitRows(caller, ip),
