@@ -44,13 +44,14 @@ export function readAll<Readers extends Record<string, () => unknown>>(
       refusals.push(error)
     }
   }
-  if (refusals.length > 0) throw joinFaults(refusals)
+  const [first] = refusals
+  if (first !== undefined) throw joinFaults(first, refusals)
   return values as { [Name in keyof Readers]: ReturnType<Readers[Name]> }
 }
 
-function joinFaults(refusals: readonly ServiceError[]): ServiceError {
+function joinFaults(refusal: ServiceError, refusals: readonly ServiceError[]): ServiceError {
   const faults = refusals.filter(({ extra }) => extra.errors !== undefined)
-  const [first = refusals[0], ...others] = faults
+  const [first = refusal, ...others] = faults
   if (others.length === 0) return first
   const code = others.every((other) => other.code === first.code) ? first.code : 'invalid_parameter'
   const sentence = faults.map(({ message }) => message).join('; ')
