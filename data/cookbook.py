@@ -4,6 +4,7 @@
     python data/cookbook.py                                # every recipe on the sample, without a server
     python data/cookbook.py data/lake/catalog.duckdb       # on a lake, while its server runs
     python data/cookbook.py data/lake/catalog.duckdb Freshness
+    python data/cookbook.py --horizon 5m data/lake/catalog.duckdb   # recipes that look ahead, over five minutes
 
 In a notebook, in this folder:
 
@@ -15,6 +16,7 @@ duckdb 1.5.6 when this was written. The tests hold that the queries are those of
 package duckdb is installed.
 """
 import pathlib
+import re
 import sys
 
 RECIPES = {
@@ -46,22 +48,23 @@ FROM training t LEFT JOIN tokens USING (mint)
 GROUP BY t.mint, symbol, graduated ORDER BY analyses DESC, mint LIMIT 8;
 """,
     "Calibration: does a higher score mean a higher return?": r"""
+SET VARIABLE horizon = '24h';
 SELECT 10 * least(floor(score / 10), 9)::INT AS score_from,
   count(*) AS n,
-  round(100 * avg(fwd_ret_1h), 2) AS mean_1h_pct,
-  round(100 * avg(fwd_ret_24h), 1) AS mean_24h_pct,
-  round(100 * median(fwd_ret_24h), 1) AS median_24h_pct,
-  round(100 * avg((fwd_ret_24h > 0)::INT), 1) AS rose_24h_pct
-FROM training JOIN outcomes USING (analysis_id)
-WHERE sentiment = 'bullish' AND fwd_ret_24h IS NOT NULL
+  round(100 * avg(ret), 1) AS mean_pct,
+  round(100 * median(ret), 1) AS median_pct,
+  round(100 * avg((ret > 0)::INT), 1) AS rose_pct
+FROM (SELECT sentiment, score, COLUMNS('^fwd_ret_' || getvariable('horizon') || '$') AS ret FROM labelled)
+WHERE sentiment = 'bullish' AND ret IS NOT NULL
 GROUP BY 1 ORDER BY 1;
 """,
     "Hit rate of each agent’s sentiment, with a confidence interval": r"""
+SET VARIABLE horizon = '6h';
 WITH calls AS (
   SELECT agent_id, count(*) AS n,
-    avg(((sentiment = 'bullish') = (fwd_ret_6h > 0))::INT) AS p
-  FROM training JOIN outcomes USING (analysis_id)
-  WHERE sentiment <> 'neutral' AND fwd_ret_6h <> 0
+    avg(((sentiment = 'bullish') = (ret > 0))::INT) AS p
+  FROM (SELECT agent_id, sentiment, COLUMNS('^fwd_ret_' || getvariable('horizon') || '$') AS ret FROM labelled)
+  WHERE sentiment <> 'neutral' AND ret <> 0
   GROUP BY agent_id
 )
 SELECT agent_id, n,
@@ -71,14 +74,13 @@ SELECT agent_id, n,
 FROM calls ORDER BY hit_pct DESC, agent_id;
 """,
     "Lift of each risk factor on death within a day": r"""
-WITH labelled AS (
-  SELECT risk_factors, dead_24h FROM training JOIN outcomes USING (analysis_id) WHERE dead_24h IS NOT NULL
-), base AS (SELECT avg(dead_24h::INT) AS rate FROM labelled)
+WITH ended AS (SELECT risk_factors, dead_24h FROM labelled WHERE dead_24h IS NOT NULL),
+base AS (SELECT avg(dead_24h::INT) AS rate FROM ended)
 SELECT factor, count(*) AS n,
   round(100 * avg(dead_24h::INT), 1) AS dead_pct,
   round(100 * any_value(rate), 1) AS base_pct,
   round(avg(dead_24h::INT) / any_value(rate), 2) AS lift
-FROM (SELECT unnest(risk_factors) AS factor, dead_24h FROM labelled), base
+FROM (SELECT unnest(risk_factors) AS factor, dead_24h FROM ended), base
 GROUP BY factor HAVING count(*) >= 20
 ORDER BY lift DESC, factor;
 """,
@@ -87,7 +89,7 @@ SELECT risk_level, count(*) AS n,
   round(100 * avg(fwd_max_drawdown_24h), 1) AS mean_drawdown_pct,
   round(100 * quantile_cont(fwd_max_drawdown_24h, 0.1), 1) AS worst_tenth_pct,
   round(100 * avg((fwd_max_drawdown_24h < -0.5)::INT), 1) AS halved_pct
-FROM training JOIN outcomes USING (analysis_id) WHERE fwd_max_drawdown_24h IS NOT NULL
+FROM labelled WHERE fwd_max_drawdown_24h IS NOT NULL
 GROUP BY risk_level ORDER BY list_position(['low', 'medium', 'high', 'critical'], risk_level);
 """,
     "Agreement between agents on a token": r"""
@@ -110,25 +112,27 @@ QUALIFY least(row_number() OVER (ORDER BY kappa DESC, one, other), row_number() 
 ORDER BY kappa DESC, one, other;
 """,
     "Forward return by size": r"""
+SET VARIABLE horizon = '24h';
 WITH once AS (
-  SELECT mint, date_trunc('hour', t.submitted_at) AS hour, arg_min(market_cap, t.submitted_at) AS market_cap,
-    arg_min(fwd_ret_24h, t.submitted_at) AS ret, arg_min(dead_24h, t.submitted_at) AS dead
-  FROM training t JOIN outcomes USING (analysis_id, mint) WHERE dead_24h IS NOT NULL GROUP BY ALL
+  SELECT mint, date_trunc('hour', submitted_at) AS hour, arg_min(market_cap, submitted_at) AS market_cap,
+    arg_min(ret, submitted_at) AS ret, arg_min(dead_24h, submitted_at) AS dead
+  FROM (SELECT *, COLUMNS('^fwd_ret_' || getvariable('horizon') || '$') AS ret FROM labelled) WHERE ret IS NOT NULL GROUP BY ALL
 ), sized AS (SELECT *, ntile(10) OVER (ORDER BY market_cap, mint, hour) AS decile FROM once)
 SELECT decile, count(*) AS n, round(min(market_cap)) AS from_usd, round(max(market_cap)) AS to_usd,
-  round(100 * avg(ret), 1) AS mean_24h_pct, round(100 * median(ret), 1) AS median_24h_pct, round(100 * avg(dead::INT), 1) AS dead_pct
+  round(100 * avg(ret), 1) AS mean_pct, round(100 * median(ret), 1) AS median_pct, round(100 * avg(dead::INT), 1) AS dead_24h_pct
 FROM sized GROUP BY decile ORDER BY decile;
 """,
     "What leaving out the dead would do": r"""
 SELECT sentiment, count(*) AS n, round(100 * avg(fwd_ret_24h), 1) AS mean_24h_pct,
   round(100 * avg(fwd_ret_24h) FILTER (NOT dead_24h), 1) AS without_the_dead_pct,
   round(100 * avg(dead_24h::INT), 1) AS dead_pct
-FROM training JOIN outcomes USING (analysis_id) WHERE dead_24h IS NOT NULL GROUP BY sentiment ORDER BY sentiment;
+FROM labelled WHERE dead_24h IS NOT NULL GROUP BY sentiment ORDER BY sentiment;
 """,
     "A split without leakage": r"""
+SET VARIABLE horizon = '6h';
 WITH cut AS (SELECT TIMESTAMP '2025-11-04 06:00' AS test_from), dealt AS (
-  SELECT t.*, fwd_ret_6h, t.submitted_at + INTERVAL '6 hours 60 seconds' AS label_known_at, md5(t.mint) < '33' AS is_test_token
-  FROM training t JOIN outcomes USING (analysis_id) WHERE fwd_ret_6h IS NOT NULL
+  SELECT *, submitted_at + getvariable('horizon')::INTERVAL + INTERVAL '60 seconds' AS label_known_at, md5(mint) < '33' AS is_test_token
+  FROM (SELECT *, COLUMNS('^fwd_ret_' || getvariable('horizon') || '$') AS ret FROM labelled) WHERE ret IS NOT NULL
 )
 SELECT CASE WHEN label_known_at < test_from AND NOT is_test_token THEN 'train'
     WHEN submitted_at >= test_from AND is_test_token THEN 'test' ELSE 'left out' END AS part,
@@ -139,8 +143,9 @@ SELECT CASE WHEN label_known_at < test_from AND NOT is_test_token THEN 'train'
 FROM dealt, cut GROUP BY part ORDER BY part = 'left out', last_submitted;
 """,
     "A matrix of features and labels": r"""
+SET VARIABLE horizon = '6h';
 CREATE OR REPLACE TEMP TABLE matrix AS
-SELECT t.analysis_id, t.mint, t.submitted_at,
+SELECT analysis_id, mint, submitted_at,
   ln(price_usd) AS log_price, ln(market_cap) AS log_market_cap, ln(1 + volume_24h) AS log_volume, ln(1 + liquidity) AS log_liquidity,
   holder_count, top10_holder_pct, bonding_progress,
   (buys_24h - sells_24h) / nullif(buys_24h + sells_24h, 0) AS flow,
@@ -150,11 +155,11 @@ SELECT t.analysis_id, t.mint, t.submitted_at,
   CASE sentiment WHEN 'bullish' THEN 1 WHEN 'bearish' THEN -1 ELSE 0 END * score / 100 AS conviction,
   list_contains(risk_factors, 'low_liquidity')::INT AS says_low_liquidity,
   validated::INT AS validated,
-  fwd_ret_6h, dead_24h::INT AS dead_24h
-FROM training t JOIN outcomes USING (analysis_id)
-WHERE fwd_ret_6h IS NOT NULL AND price_usd > 0 AND market_cap > 0;
+  ret, dead_24h::INT AS dead_24h
+FROM (SELECT *, COLUMNS('^fwd_ret_' || getvariable('horizon') || '$') AS ret FROM labelled)
+WHERE ret IS NOT NULL AND price_usd > 0 AND market_cap > 0;
 SELECT mint[:6] AS mint, submitted_at::TIMESTAMP_S AS submitted_at, round(log_market_cap, 2) AS log_market_cap, round(flow, 2) AS flow,
-  holder_count, conviction, round(fwd_ret_6h, 4) AS fwd_ret_6h, dead_24h
+  holder_count, conviction, round(ret, 4) AS ret, dead_24h
 FROM matrix ORDER BY submitted_at, analysis_id LIMIT 5;
 """,
     "The bar before each submission": r"""
@@ -329,7 +334,7 @@ FROM following GROUP BY sentiment ORDER BY sentiment;
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def open_sample(version=2):
+def open_sample(version=4):
     """A connection with the tables of the sample as views."""
     import duckdb
 
@@ -349,15 +354,23 @@ def open_lake(catalog):
     return connection
 
 
-def run(connection, title):
-    """The result of a recipe: .fetchall(), .df(), .pl() and .arrow() read it."""
-    return connection.execute(RECIPES[title])
+def run(connection, title, horizon=None):
+    """The result of a recipe: .fetchall(), .df(), .pl() and .arrow() read it. horizon: 5m, 15m, 1h, 6h or 24h, else the recipe's."""
+    if horizon not in (None, "5m", "15m", "1h", "6h", "24h"):
+        raise ValueError("horizon is 5m, 15m, 1h, 6h or 24h")
+    sql = RECIPES[title]
+    return connection.execute(sql if horizon is None else re.sub(r"(?<=SET VARIABLE horizon = ')\w+", horizon, sql))
 
 
 def main(arguments):
+    horizon = None
+    if "--horizon" in arguments:
+        at = arguments.index("--horizon")
+        _, horizon, *rest = arguments[at:]
+        arguments = arguments[:at] + rest
     connection = open_lake(arguments[0]) if arguments else open_sample()
     for title in arguments[1:] or RECIPES:
-        result = run(connection, title)
+        result = run(connection, title, horizon)
         print(f"\n{title}\n  " + " | ".join(column[0] for column in result.description))
         for row in result.fetchall():
             print("  " + " | ".join(str(value) for value in row))

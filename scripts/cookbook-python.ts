@@ -1,5 +1,6 @@
 // The cookbook of data/README.md as a Python program.
 import { assert } from '../src/lib/assert.ts'
+import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import type { Recipe } from './cookbook.ts'
 
 const HEAD = `"""The cookbook of data/README.md in Python: the same queries, run by DuckDB's package.
@@ -8,6 +9,7 @@ const HEAD = `"""The cookbook of data/README.md in Python: the same queries, run
     python data/cookbook.py                                # every recipe on the sample, without a server
     python data/cookbook.py data/lake/catalog.duckdb       # on a lake, while its server runs
     python data/cookbook.py data/lake/catalog.duckdb Freshness
+    python data/cookbook.py --horizon 5m data/lake/catalog.duckdb   # recipes that look ahead, over five minutes
 
 In a notebook, in this folder:
 
@@ -19,6 +21,7 @@ duckdb 1.5.6 when this was written. The tests hold that the queries are those of
 package duckdb is installed.
 """
 import pathlib
+import re
 import sys
 
 RECIPES = {
@@ -29,7 +32,7 @@ const TAIL = `}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def open_sample(version=2):
+def open_sample(version=${LAKE_SCHEMA_VERSION}):
     """A connection with the tables of the sample as views."""
     import duckdb
 
@@ -49,15 +52,23 @@ def open_lake(catalog):
     return connection
 
 
-def run(connection, title):
-    """The result of a recipe: .fetchall(), .df(), .pl() and .arrow() read it."""
-    return connection.execute(RECIPES[title])
+def run(connection, title, horizon=None):
+    """The result of a recipe: .fetchall(), .df(), .pl() and .arrow() read it. horizon: 5m, 15m, 1h, 6h or 24h, else the recipe's."""
+    if horizon not in (None, "5m", "15m", "1h", "6h", "24h"):
+        raise ValueError("horizon is 5m, 15m, 1h, 6h or 24h")
+    sql = RECIPES[title]
+    return connection.execute(sql if horizon is None else re.sub(r"(?<=SET VARIABLE horizon = ')\\w+", horizon, sql))
 
 
 def main(arguments):
+    horizon = None
+    if "--horizon" in arguments:
+        at = arguments.index("--horizon")
+        _, horizon, *rest = arguments[at:]
+        arguments = arguments[:at] + rest
     connection = open_lake(arguments[0]) if arguments else open_sample()
     for title in arguments[1:] or RECIPES:
-        result = run(connection, title)
+        result = run(connection, title, horizon)
         print(f"\\n{title}\\n  " + " | ".join(column[0] for column in result.description))
         for row in result.fetchall():
             print("  " + " | ".join(str(value) for value in row))

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { assert } from '../src/lib/assert.ts'
 import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
 import { identifier, LAKE_TABLES } from '../src/store/duckdb/sql.ts'
-import { selectNewestRows } from '../src/store/lake/parquet-sql.ts'
+import { selectLabelled, selectNewestRows } from '../src/store/lake/parquet-sql.ts'
 import { lakeFolder } from '../src/store/paths.ts'
 import { sampleFolder } from '../src/store/query/sample-lake.ts'
 import { verifyLake } from '../src/store/verify/verify.ts'
@@ -53,7 +53,8 @@ function views(): string {
     const path = `data/samples/v${LAKE_SCHEMA_VERSION}/${table.name}/*/*.parquet`
     return `CREATE OR REPLACE VIEW ${identifier(table.name)} AS ${selectNewestRows(table, [{ path, schemaVersion: LAKE_SCHEMA_VERSION }])};\n`
   })
-  return head + lines.join('')
+  const labelled = `CREATE OR REPLACE VIEW labelled AS ${selectLabelled('training', 'outcomes')};\n`
+  return head + lines.join('') + labelled
 }
 
 function readme({ agents }: RunReport): string {

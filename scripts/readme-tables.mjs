@@ -14,6 +14,7 @@ import * as ingest from '../src/ingest/limits.ts'
 import * as journal from '../src/journal/limits.ts'
 import * as market from '../src/market/limits.ts'
 import { ERRORS } from '../src/schema/errors.ts'
+import { LABELLED } from '../src/schema/tables/labelled.ts'
 import { TABLES } from '../src/schema/tables.ts'
 import * as store from '../src/store/limits.ts'
 import * as submissions from '../src/submissions/limits.ts'
@@ -37,20 +38,30 @@ const columnsOf = (columns) =>
     columns.map(({ name, type, nullable, comment }) => [code(name), type, nullable ? 'yes' : 'no', comment]),
   )
 
+/** The view `labelled`: columns that it has from the tables under their own names are listed there. */
+function labelledText() {
+  const { name, comment, columns } = LABELLED
+  const known = [TABLES.training, TABLES.outcomes].flatMap((of) => of.columns.map((column) => column.name))
+  const own = columns.filter((column) => !known.includes(column.name))
+  return (
+    `### ${name}\n\nA view. ${comment}. All columns of \`training\`, then those of \`outcomes\` that it lacks; ` +
+    `besides:\n\n${columnsOf(own)}`
+  )
+}
+
 /** The tables of the lake. Columns that a table shares with another are listed once. */
 function lakeTables() {
   const tables = Object.values(TABLES).filter(({ lakeDateColumn }) => lakeDateColumn !== null)
-  return tables
-    .map(({ name, comment, lakeDateColumn, columns }) => {
-      const base = tables.find(
-        (other) => other.name !== name && other.columns.every((column) => columns.includes(column)),
-      )
-      const own = columns.filter((column) => base === undefined || !base.columns.includes(column))
-      const shared =
-        base === undefined ? '' : ` All columns of \`${base.name}\`, and \`schema_version\` last; besides:`
-      return `### ${name}\n\n${comment}. By date of \`${lakeDateColumn}\`.${shared}\n\n${columnsOf(own)}`
-    })
-    .join('\n\n')
+  const texts = tables.map(({ name, comment, lakeDateColumn, columns }) => {
+    const base = tables.find(
+      (other) => other.name !== name && other.columns.every((column) => columns.includes(column)),
+    )
+    const own = columns.filter((column) => base === undefined || !base.columns.includes(column))
+    const shared =
+      base === undefined ? '' : ` All columns of \`${base.name}\`, and \`schema_version\` last; besides:`
+    return `### ${name}\n\n${comment}. By date of \`${lakeDateColumn}\`.${shared}\n\n${columnsOf(own)}`
+  })
+  return [...texts, labelledText()].join('\n\n')
 }
 
 const limitsTable = (constants) =>

@@ -7,6 +7,7 @@ import type { Config } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
+import { keyHint } from './http/request/key-hint.ts'
 import { Cursors } from './http/response/cursors.ts'
 import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
@@ -123,7 +124,7 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)
   const replayed = await ReplayedLake.open(config, log)
-  const provenance = provenanceOf(config, replayed?.simulated ?? false)
+  const provenance = provenanceOf(config, replayed?.simulated ?? config.replaySimulated)
   const store = await openConfiguredStore(config, provenance, clock, log, options.lakeProcess)
   if (known === null) clock.notBefore(store.lastKnownAtMs)
   const clockFile = new ClockFile(config.dataDir, clock, log)
@@ -439,6 +440,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     streams: { market, broadcaster, submissionLog },
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
     authenticate: (key) => agents.authenticate(key),
+    keyHint: keyHint(config),
     countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
     admitRows: (caller, ip) => limits.admitRows(caller, ip),

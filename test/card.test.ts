@@ -8,6 +8,7 @@ import { outputOf, recipesOf } from '../scripts/cookbook.ts'
 import { openSample } from '../scripts/sample/lake.ts'
 import { runSample } from '../scripts/sample/run.ts'
 import { LAKE_SCHEMA_VERSION } from '../src/schema/tables.ts'
+import { HORIZON_NAMES } from '../src/schema/vocabulary.ts'
 import { identifier, LAKE_TABLES, type LakeTable, literal } from '../src/store/duckdb/sql.ts'
 import { selectNewestRows } from '../src/store/lake/parquet-sql.ts'
 import { type LakeReader, withLakeReader } from '../src/store/query/lake-reader.ts'
@@ -64,6 +65,16 @@ describe('the cookbook', () => {
   it.each(recipes)('answers as the card shows: $title', async ({ sql, output }) => {
     expect(await outputOf(sample.reader, sql)).toBe(output)
   })
+
+  it.each(recipes.filter(({ sql }) => sql.startsWith('SET VARIABLE horizon')))(
+    'takes every horizon: $title',
+    async ({ sql }) => {
+      for (const name of HORIZON_NAMES) {
+        const asked = sql.replace(/(?<=horizon = ')\w+/, name)
+        expect(await outputOf(sample.reader, asked)).toMatch(/\n[1-9]\d* rows?\n$/)
+      }
+    },
+  )
 
   it('gives the same answers over the views of the sample', async () => {
     const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
@@ -165,6 +176,25 @@ describe('the samples', () => {
       await opened.close()
     }
   })
+
+  it.each(VERSIONS)(
+    'of schema version %i have every submission in labelled, with its own labels',
+    async (version) => {
+      const opened = await openSample(version)
+      try {
+        const counts = `count(*)::INT AS submissions, count(fwd_ret_1h)::INT AS hours, count(dead_24h)::INT AS days,
+        sum(hash(analysis_id, score, fwd_ret_5m, fwd_ret_1h, dead_24h, labelled_to, t.known_at))::VARCHAR AS content`
+        const read = async (from: string) =>
+          (await opened.reader.connection.run(`SELECT ${counts} FROM ${from}`)).getRowObjectsJson()
+        const [labelled] = await read('labelled t')
+        expect(labelled).toEqual((await read('training t LEFT JOIN outcomes USING (analysis_id)'))[0])
+        expect(Number(labelled.days)).toBeGreaterThan(0)
+        expect(Number(labelled.submissions)).toBeGreaterThan(Number(labelled.days))
+      } finally {
+        await opened.close()
+      }
+    },
+  )
 
   it('come from a run of the engine, the submission service and the store, which fills every table without findings', {
     tags: 'drill',

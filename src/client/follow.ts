@@ -3,7 +3,7 @@ import type { MarketItem } from '../schema/market-item.ts'
 import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
 import { readLines } from './body.ts'
 import { MintlakeError } from './errors.ts'
-import { RETRIES_MAX, RETRY_AFTER_MS_MAX } from './limits.ts'
+import { FOLLOW_PROMPT_BACKOFF_MS_MAX, FOLLOW_PROMPT_MS, RETRIES_MAX, RETRY_AFTER_MS_MAX } from './limits.ts'
 import { mayPass, parseObject, type Transport } from './transport.ts'
 import { backoffMs, Deadline, wait } from './waiting.ts'
 
@@ -77,6 +77,7 @@ export async function* follow(
 ): AsyncGenerator<FollowItem, void, undefined> {
   const { backoff } = transport.options
   const progress = new Progress(query.since ?? null)
+  let brokeOffAtMs = 0
   for (let failures = 0; ; ) {
     let error: MintlakeError | null = null
     try {
@@ -88,9 +89,12 @@ export async function* follow(
     // A connection that lived as long as the longest back-off was a good one.
     const livedMs = progress.openedAtMs === null ? 0 : performance.now() - progress.openedAtMs
     failures = livedMs < backoff.maxMs ? failures + 1 : 1
+    if (failures === 1) brokeOffAtMs = performance.now()
     if (error !== null && !mayResume(error, progress, failures, transport)) throw error
     const retryAfterMs = Math.min(error?.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)
-    const retryInMs = Math.max(retryAfterMs, backoffMs(failures, backoff))
+    const isPrompt = performance.now() - brokeOffAtMs < FOLLOW_PROMPT_MS
+    const maxMs = isPrompt ? Math.min(backoff.maxMs, FOLLOW_PROMPT_BACKOFF_MS_MAX) : backoff.maxMs
+    const retryInMs = Math.max(retryAfterMs, backoffMs(failures, { ...backoff, maxMs }))
     options.onDisconnect?.({ error, reason: progress.byeReason, retryInMs })
     await wait(retryInMs, options.signal)
   }

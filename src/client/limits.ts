@@ -8,6 +8,9 @@ export const RETRIES_MAX = 4
 /** The first back-off, and the longest. */
 export const BACKOFF_MS_MIN = 250
 export const BACKOFF_MS_MAX = 10_000
+/** How long a stream that broke off tries again with waits of at most the second number: a server that is started anew is soon back. */
+export const FOLLOW_PROMPT_MS = 30_000
+export const FOLLOW_PROMPT_BACKOFF_MS_MAX = 2_000
 /** How long one call waits for rate limits in all, if it was told to wait. */
 export const LIMIT_WAIT_MS_MAX = 150_000
 /** The longest `Retry-After` of a 503 that is obeyed: with a longer one the call fails, and a stream tries earlier. */

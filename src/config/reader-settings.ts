@@ -8,7 +8,7 @@ export const READER_SETTINGS = [
   ...(['port', 'host', 'sharePort', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
   ...(['readLimitAnonymous', 'readLimitKeyed', 'rowsPerRead', 'pageAgeMs', 'followFlushMs'] as const),
   // Which limits the writer holds to, for documents.
-  ...(['registerLimit', 'submitRate', 'submitCooldownMs', 'strikes'] as const),
+  ...(['registration', 'registerLimit', 'submitRate', 'submitCooldownMs', 'strikes'] as const),
   // Pushes are refused before they are passed on.
   'feedKey',
   ...(['logFormat', 'quiet'] as const),

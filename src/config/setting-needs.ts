@@ -72,6 +72,7 @@ const NEEDS: readonly Need[] = [
       'replayTo',
       'replayMap',
       'replaySymbol',
+      'replaySimulated',
       'replayTime',
     ],
     isMet: ({ feeds }) => feeds.includes('replay'),
@@ -106,7 +107,7 @@ const NEEDS: readonly Need[] = [
     missing: '--replay-lake',
   },
   {
-    settings: ['replayMap', 'replaySymbol', 'replayTime'],
+    settings: ['replayMap', 'replaySymbol', 'replaySimulated', 'replayTime'],
     isMet: ({ replayLake }) => replayLake === '',
     missing: '--replay-file',
   },

@@ -323,6 +323,12 @@ export const SETTINGS = {
     z.string().max(WORD_CHARS_MAX),
     'Symbol of all trades of that file, where it has no column for it',
   ),
+  replaySimulated: setting(
+    'replay-simulated',
+    'false',
+    flag,
+    'true: the trades of that file are made up, and so rows of the lake and /health say simulated',
+  ),
   replaySpeed: setting(
     'replay-speed',
     REPLAY_DEFAULTS.speed,

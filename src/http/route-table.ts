@@ -1,3 +1,4 @@
+import { nearestWord } from '../lib/text/nearest-word.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { HttpAnswer, Method } from './context.ts'
 import type { Route } from './route.ts'
@@ -11,6 +12,17 @@ const METHODS: Readonly<Record<string, Method | 'OPTIONS' | undefined>> = {
   options: 'OPTIONS',
 }
 const ID = '{id}'
+const API_PREFIX = '/api/v1/'
+const EXTENSION = /\.\w+$/
+
+/** A path as it is compared with others: letter case, repeated slashes, one at the end and the prefix of the API say nothing. */
+function shortPath(path: string): string {
+  const plain = path
+    .toLowerCase()
+    .replace(/\/{2,}/g, '/')
+    .replace(/(?<=.)\/$/, '')
+  return plain.startsWith(API_PREFIX) ? plain.slice(API_PREFIX.length - 1) : plain
+}
 
 /** The routes of one path, by method. */
 type RoutesByMethod = Map<Method, Route>
@@ -40,6 +52,24 @@ export class RouteTable {
     return [...this.#byPath].filter(([, methods]) => methods.has('GET')).map(([path]) => path)
   }
 
+  /** Says which path was probably meant, with the prefix of the API or without. */
+  #notFound(path: string): ServiceError {
+    const sent = shortPath(path)
+    const forms = [...this.#byPath.keys(), ...[...this.#byPrefix.keys()].map((prefix) => `${prefix}${ID}`)]
+    const meant = nearestWord(
+      sent,
+      forms.flatMap((form) =>
+        [shortPath(form), shortPath(form).replace(EXTENSION, '')].map((short) => [form, short] as const),
+      ),
+    )
+    const where = meant === null ? '/llms.txt lists what there is' : `did you mean ${meant}?`
+    return new ServiceError(
+      'not_found',
+      `There is nothing at ${path}: ${where}${meant === null ? '.' : ''}`,
+      meant === null ? {} : { suggestion: meant },
+    )
+  }
+
   /**
    * @param methodName in lower case.
    * @throws ServiceError `not_found`, `method_not_allowed`.
@@ -49,8 +79,7 @@ export class RouteTable {
     if (literal !== undefined) return matchMethod(literal, methodName, path, '')
     const idAt = path.lastIndexOf('/') + 1
     const methods = this.#byPrefix.get(path.slice(0, idAt))
-    if (methods === undefined || idAt === path.length)
-      throw new ServiceError('not_found', `There is nothing at ${path}.`)
+    if (methods === undefined || idAt === path.length) throw this.#notFound(path)
     return matchMethod(methods, methodName, path, path.slice(idAt))
   }
 }

@@ -11,6 +11,7 @@ import type { PipelineParts } from './pipeline.ts'
 import { clientAddress, type Sender } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
 import { Exchange } from './request/exchange.ts'
+import { withKeyHint } from './request/key-hint.ts'
 import { requestOrigin } from './request/origin.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { checkBodyEncoding, checkBodyType, createContext, type RequestHead } from './request/request-head.ts'
@@ -241,9 +242,11 @@ export class UncachedRequest {
     const known = toServiceError(error)
     if (known === null) deps.onFault(error, requestId)
     deps.observeError(known?.code ?? 'internal')
-    const answer = problemAnswer(error, this.#path, requestId)
+    const route = this.#route
+    const told = known && route && withKeyHint(known, route.access, this.#caller, deps.keyHint)
+    const answer = problemAnswer(told ?? error, this.#path, requestId)
     // An error that no code expected may have come after the data was stored.
-    if (answer.status === 500 && this.#route !== null && isWrite(this.#route)) answer.body.mayBeStored = true
+    if (answer.status === 500 && route !== null && isWrite(route)) answer.body.mayBeStored = true
     this.#answer(tellNotes(answer, this.#notes))
   }
 

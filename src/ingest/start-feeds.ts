@@ -232,7 +232,8 @@ async function startConfiguredReplay(
     mapping: config.replayMap,
     symbol: config.replaySymbol === '' ? null : config.replaySymbol,
   })
-  const { replaySpeed: speed, replayTime: time, replayFile: label } = config
+  const { replaySpeed: speed, replayTime: time, replaySimulated: simulated, replayFile: label } = config
   const onProgress = (progress: object) => log.info({ ...progress }, 'replay')
-  return startReplay({ trades: batches, rowsTotal, speed, time, label, onProgress }, sink, clock, log, room)
+  const options = { trades: batches, rowsTotal, speed, time, simulated, label, onProgress }
+  return startReplay(options, sink, clock, log, room)
 }

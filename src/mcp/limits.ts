@@ -1,7 +1,19 @@
 // Bounds of the MCP server. A language model reads every character of an answer, so these are far below those of HTTP.
-/** Rows of the market list in one answer, about 1 KB each. */
+/** Rows of the market list in one answer. */
 export const ROWS_DEFAULT = 20
 export const ROWS_MAX = 100
+/** Analyses of this agent in one answer. */
+export const ANALYSES_DEFAULT = 20
+export const ANALYSES_MAX = 100
+/** Agents of the leaderboard in one answer. */
+export const RANKS_DEFAULT = 20
+export const RANKS_MAX = 200
+/** Digits of a number that is no whole one, unless `detail` asks for all. */
+export const SIGNIFICANT_DIGITS = 5
+/** Characters of a text, holders and trades of a DataPoint, unless `detail` asks for all. */
+export const LONG_TEXT_CHARACTERS = 200
+export const HOLDERS_SHOWN = 5
+export const TRADES_SHOWN = 5
 /** Bars in one answer. */
 export const BARS_DEFAULT = 60
 export const BARS_MAX = 300

@@ -1,11 +1,27 @@
 // Tools that read the market.
 import { z } from 'zod'
 import type { MintlakeClient } from '../client/index.ts'
-import { BAR_FILLS, TIMEFRAMES } from '../schema/bar.ts'
+import { BAR_FILLS, type Bar, TIMEFRAMES } from '../schema/bar.ts'
+import type { DataPoint } from '../schema/datapoint.ts'
+import type { MarketItem } from '../schema/market-item.ts'
 import { MINT_SHAPE } from '../schema/mint.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
-import { BARS_DEFAULT, BARS_MAX, ROWS_DEFAULT, ROWS_MAX } from './limits.ts'
-import { type AddTool, checkedByServer, READ_ONLY, tool, UNTRUSTED } from './tool.ts'
+import { compactTableShape, detailInput, metaSchema, shortened, tableOf } from './compact.ts'
+import { BARS_DEFAULT, BARS_MAX, HOLDERS_SHOWN, ROWS_DEFAULT, ROWS_MAX, TRADES_SHOWN } from './limits.ts'
+import { type AddTool, checkedByServer, clampLimit, isOn, READ_ONLY, tool, UNTRUSTED } from './tool.ts'
+
+/** What of a row decides whether to look closer. */
+const LIST_COLUMNS = [
+  ...(['mint', 'symbol', 'name', 'priceUsd', 'usd_market_cap', 'volume_24h_usd', 'liquidity_usd'] as const),
+  ...(['holder_count', 'bonding_progress', 'complete', 'created_timestamp', 'last_trade_timestamp'] as const),
+  'analysis_count',
+] as const satisfies readonly (keyof MarketItem)[]
+const BAR_COLUMNS = ['t', 'o', 'h', 'l', 'c', 'v', 'n', 'closed'] as const satisfies readonly (keyof Bar)[]
+/** Of a DataPoint: what is there twice, and what no analysis needs. */
+const LEFT_OUT: ReadonlySet<string> = new Set<keyof DataPoint>([
+  ...(['imageUrl', 'imageUri', 'isCurrentlyLive', 'top10Holding', 'skills', 'version', 'ttl'] as const),
+])
+const ITEMS_SHOWN = { topHolders: HOLDERS_SHOWN, recentTrades: TRADES_SHOWN }
 
 const mint = z.string().meta({ description: 'Mint address of the token, base58', ...MINT_SHAPE })
 const count = (otherwise: number, max: number, what: string) =>
@@ -25,6 +41,7 @@ const listInput = z.object({
   sort: z.enum(SORTS).optional(),
   order: z.enum(ORDERS).optional(),
   limit: count(ROWS_DEFAULT, ROWS_MAX, 'Rows'),
+  detail: detailInput,
   cursor: z.string().optional().meta({ description: 'meta.nextCursor of the page before' }),
   search: z
     .string()
@@ -40,6 +57,7 @@ const barsInput = z.object({
   mint,
   tf: z.enum(TIMEFRAMES).optional().meta({ description: 'Length of a bar; 1m unless given' }),
   limit: count(BARS_DEFAULT, BARS_MAX, 'Bars, the most recent ones'),
+  detail: detailInput,
   from: unixMs('Bars that start at this time or later'),
   to: unixMs('Bars that start at this time or earlier'),
   fill: z
@@ -54,22 +72,36 @@ export function marketTools(client: MintlakeClient): AddTool[] {
     name: 'list_market',
     title: 'Market list',
     description:
-      'Lists tokens: price, market cap, volume, holders, and analysis_count, the number of accepted analyses. Prices are USD, ' +
-      `market_cap is SOL, times are Unix ms. ${UNTRUSTED}`,
+      'Lists tokens: price, market cap, volume, holders, and analysis_count, the number of accepted analyses. Amounts are USD, ' +
+      `times Unix ms; rows are lists in the order of columns. ${UNTRUSTED}`,
     input: checkedByServer(listInput),
+    output: z.looseObject({
+      ...compactTableShape,
+      data: z.array(z.looseObject({})).optional(),
+      meta: metaSchema,
+    }),
     annotations: READ_ONLY,
-    run: ({ max_analyses: maxAnalyses, limit = ROWS_DEFAULT, ...query }, signal) =>
-      client.market({ ...query, limit: Math.min(limit, ROWS_MAX), maxAnalyses }, { signal }),
+    run: async ({ max_analyses: maxAnalyses, limit, detail, ...query }, signal) => {
+      const bound = clampLimit(limit, ROWS_DEFAULT, ROWS_MAX)
+      const { data, meta } = await client.market({ ...query, limit: bound.limit, maxAnalyses }, { signal })
+      if (isOn('detail', detail)) return { data, meta: { ...meta, ...bound.told } }
+      const { count, total, nextCursor, ignored } = meta
+      return { ...tableOf(data, LIST_COLUMNS), meta: { count, total, nextCursor, ignored, ...bound.told } }
+    },
   })
-  const getDatapoint = tool<{ mint: string }>({
+  const getDatapoint = tool<{ mint: string; detail?: boolean | undefined }>({
     name: 'get_datapoint',
     title: 'DataPoint of a token',
     description:
-      'Everything that the market knows of one token now: prices, volumes, trades, holders, security, social links. null is ' +
-      `unknown. Analyses are checked against these values. ${UNTRUSTED}`,
-    input: checkedByServer(z.object({ mint })),
+      'What the market knows of one token now: prices, volumes, trades, holders, security, social links. What is not there is ' +
+      `unknown; cut names what is shown in part. Analyses are checked against these values. ${UNTRUSTED}`,
+    input: checkedByServer(z.object({ mint, detail: detailInput })),
+    output: z.looseObject({ mint: z.string(), cut: z.array(z.string()).optional() }),
     annotations: READ_ONLY,
-    run: ({ mint: wanted }, signal) => client.datapoint(wanted, { signal }),
+    run: async ({ mint: wanted, detail }, signal) => {
+      const datapoint = await client.datapoint(wanted, { signal })
+      return isOn('detail', detail) ? datapoint : shortened(datapoint, LEFT_OUT, ITEMS_SHOWN)
+    },
   })
   const getBars = tool<z.input<typeof barsInput>>({
     name: 'get_bars',
@@ -78,9 +110,18 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       'Price bars, oldest first: t start (Unix ms), o h l c prices (USD), v volume (USD), n trades. The last bar may be forming ' +
       '(closed false).',
     input: checkedByServer(barsInput),
+    output: z.looseObject({
+      ...compactTableShape,
+      data: z.array(z.looseObject({})).optional(),
+      meta: metaSchema,
+    }),
     annotations: READ_ONLY,
-    run: ({ limit = BARS_DEFAULT, ...query }, signal) =>
-      client.bars({ ...query, limit: Math.min(limit, BARS_MAX) }, { signal }),
+    run: async ({ limit, detail, ...query }, signal) => {
+      const bound = clampLimit(limit, BARS_DEFAULT, BARS_MAX)
+      const { data, meta } = await client.bars({ ...query, limit: bound.limit }, { signal })
+      const told = { ...meta, ...bound.told }
+      return isOn('detail', detail) ? { data, meta: told } : { ...tableOf(data, BAR_COLUMNS), meta: told }
+    },
   })
   return [listMarket, getDatapoint, getBars]
 }

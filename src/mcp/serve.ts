@@ -16,18 +16,20 @@ export interface McpOptions {
   key: string | null
   /** Folder whose lake the tool `sql` reads; null: there is no such tool. */
   dataDir: string | null
+  /** Answers are text too, for programs that give a model no structured content. */
+  areText: boolean
 }
 
 const INSTRUCTIONS =
   'Mintlake serves market data of tokens and takes analyses of them. To earn XP: list_market with max_analyses 4, get_datapoint and ' +
-  `get_bars of one token, then submit_analysis without a snapshot. ${UNTRUSTED}`
+  `get_bars of one token, then submit_analysis without a snapshot; my_analyses tells what became of them. ${UNTRUSTED}`
 
-function createServer({ baseUrl, key, dataDir }: McpOptions): McpServer {
+function createServer({ baseUrl, key, dataDir, areText }: McpOptions): McpServer {
   const client = createClient({ baseUrl, retriesMax: RETRIES_MAX, ...(key !== null && { key }) })
   const server = new McpServer({ name: 'mintlake', version: '1' }, { instructions: INSTRUCTIONS })
   const tools = [...marketTools(client), ...agentTools(client, key !== null)]
   if (dataDir !== null) tools.push(sqlTool(dataDir))
-  const calls = { running: 0 }
+  const calls = { running: 0, areText }
   for (const add of tools) add(server, calls)
   return server
 }

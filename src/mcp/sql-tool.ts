@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { isInterrupted, type QueryResult, withLakeReader } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
+import { rounded } from './compact.ts'
 import {
   SQL_CHARACTERS_MAX,
   SQL_MS_MAX,
@@ -9,23 +10,35 @@ import {
   SQL_ROWS_DEFAULT,
   SQL_ROWS_MAX,
 } from './limits.ts'
-import { type AddTool, checkedHere, READ_ONLY, ToolError, tool, UNTRUSTED } from './tool.ts'
+import {
+  type AddTool,
+  checkedByServer,
+  clampLimit,
+  parseHere,
+  READ_ONLY,
+  ToolError,
+  tool,
+  UNTRUSTED,
+} from './tool.ts'
 
 const input = z.object({
   query: z.string().min(1).max(SQL_CHARACTERS_MAX).meta({ description: 'SQL as DuckDB understands it' }),
   limit: z
     .int()
     .min(1)
-    .max(SQL_ROWS_MAX)
-    .default(SQL_ROWS_DEFAULT)
-    .meta({ description: 'Rows of the result that are answered' }),
+    .optional()
+    .meta({
+      description: `Rows that are answered; ${SQL_ROWS_DEFAULT} unless given, at most ${SQL_ROWS_MAX}`,
+    }),
+  detail: z.boolean().optional().meta({ description: 'true: all digits of numbers' }),
 })
 
 interface Rows {
   columns: readonly { name: string; type: string }[]
   rows: Plain[][]
-  /** Whether the result has more rows. */
+  /** Whether the result has more rows, and why they are not here. */
   truncated: boolean
+  limited?: string
 }
 
 /** The first rows of a result, within the bounds of an answer. */
@@ -35,8 +48,12 @@ async function firstRows({ columns, batches }: QueryResult, limit: number): Prom
   for await (const batch of batches) {
     for (const row of batch) {
       characters += JSON.stringify(row).length
+      const limited =
+        rows.length === limit
+          ? `There are more than ${limit} rows: aggregate, or add LIMIT and OFFSET.`
+          : `More than ${rows.length} rows are larger than ${SQL_RESULT_CHARACTERS_MAX} characters: select fewer columns.`
       if (rows.length === limit || characters > SQL_RESULT_CHARACTERS_MAX)
-        return { columns, rows, truncated: true }
+        return { columns, rows, truncated: true, limited }
       rows.push(row)
     }
   }
@@ -70,20 +87,29 @@ async function runQuery(dataDir: string, query: string, limit: number, signal: A
 /** `sql`. */
 export function sqlTool(dataDir: string): AddTool {
   let last: Promise<unknown> = Promise.resolve()
-  return tool<z.output<typeof input>>({
+  return tool<z.input<typeof input>>({
     name: 'sql',
     title: 'Query the lake',
     description:
-      'Runs one read-only SQL query (DuckDB) on the lake: training (accepted submissions with their features), outcomes (what the ' +
-      'price did afterwards, by analysis_id), bars, tokens, rejections, xp_ledger. SHOW TABLES and DESCRIBE training tell more. ' +
+      'Runs one read-only SQL query (DuckDB) on the lake: labelled (accepted submissions with their features, and what the price did ' +
+      'afterwards), bars, tokens, rejections, xp_ledger. SHOW TABLES and DESCRIBE labelled tell more. ' +
       `Answers columns and rows. ${UNTRUSTED}`,
-    input: checkedHere(input),
+    input: checkedByServer(input),
+    output: z.looseObject({
+      columns: z.array(z.looseObject({ name: z.string(), type: z.string() })),
+      rows: z.array(z.array(z.unknown())),
+      truncated: z.boolean(),
+      limited: z.string().optional(),
+    }),
     annotations: READ_ONLY,
     // One after another: each may take the whole memory that a reader of the lake is allowed.
-    run: ({ query, limit }, signal) => {
-      const result = last.then(() => runQuery(dataDir, query, limit, signal))
+    run: async (args, signal) => {
+      const { query, limit, detail } = parseHere(input, args)
+      const bound = clampLimit(limit, SQL_ROWS_DEFAULT, SQL_ROWS_MAX)
+      const result = last.then(() => runQuery(dataDir, query, bound.limit, signal))
       last = result.catch(() => {})
-      return result
+      const { rows, ...told } = await result
+      return { ...told, rows: detail === true ? rows : rounded(rows), ...bound.told }
     },
   })
 }

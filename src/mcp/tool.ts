@@ -8,6 +8,8 @@ import type {
 import type { z } from 'zod'
 import { type FieldError, MintlakeError } from '../client/index.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { safeParse } from '../lib/safe-parse.ts'
+import { jsonLine } from '../lib/text/json-text.ts'
 import { StoreError } from '../store/errors.ts'
 import { CALLS_MAX } from './limits.ts'
 
@@ -22,6 +24,8 @@ export interface Tool<Arguments> {
   title: string
   description: string
   input: ToolInput<Arguments>
+  /** What it answers, for programs that give it to a model by its members. */
+  output: z.ZodObject
   annotations: ToolAnnotations
   /** Returns what the tool answers. Ends early when the signal is aborted. */
   run(args: Arguments, signal: AbortSignal): Promise<object>
@@ -43,11 +47,34 @@ export function checkedByServer<Schema extends z.ZodObject>(schema: Schema): Too
   return { '~standard': { vendor, version, jsonSchema, validate }, names: Object.keys(schema.shape) }
 }
 
-/** Checks arguments here, for a tool that asks no server. */
-export const checkedHere = <Schema extends z.ZodObject>(schema: Schema): ToolInput<z.output<Schema>> => ({
-  '~standard': schema['~standard'],
-  names: Object.keys(schema.shape),
-})
+/** Parses the arguments of a tool that asks no server. @throws ToolError with every fault, as a server would tell them. */
+export function parseHere<Schema extends z.ZodObject>(schema: Schema, args: unknown): z.output<Schema> {
+  const result = safeParse(schema, args)
+  if (result.success) return result.data
+  const errors = result.error.issues.map(({ path, message }) => ({
+    pointer: `/${path.join('/')}`,
+    code: 'invalid_parameter',
+    message,
+  }))
+  const sentence = errors.map(({ pointer, message }) => `${pointer.slice(1)}: ${message}`).join('; ')
+  throw new ToolError('invalid_parameter', sentence, 'Correct what errors names.', errors)
+}
+
+/** Whether an argument is true. @throws ToolError where it is neither true nor false: nothing happens on a misunderstanding. */
+export function isOn(name: string, sent: unknown): boolean {
+  if (sent === undefined || sent === null || typeof sent === 'boolean') return sent === true
+  throw new ToolError('invalid_parameter', `${name} must be true or false`, `Send ${name} as true or false.`)
+}
+
+/** The limit of rows to ask for, and what the answer tells where it is less than what was asked for. */
+export function clampLimit(
+  sent: number | undefined,
+  otherwise: number,
+  max: number,
+): { limit: number; told: { clamped?: { limit: number } } } {
+  const limit = sent ?? otherwise
+  return limit > max ? { limit: max, told: { clamped: { limit: max } } } : { limit, told: {} }
+}
 
 /** A refusal, in the form in which the API tells of its own. */
 interface Refusal {
@@ -62,11 +89,13 @@ interface Refusal {
 export class ToolError extends Error {
   readonly code: string
   readonly suggestion: string
+  readonly errors: readonly FieldError[]
 
-  constructor(code: string, message: string, suggestion: string) {
+  constructor(code: string, message: string, suggestion: string, errors: readonly FieldError[] = []) {
     super(message)
     this.code = code
     this.suggestion = suggestion
+    this.errors = errors
   }
 }
 
@@ -85,8 +114,10 @@ const SUGGESTIONS: Readonly<Record<string, string>> = {
 }
 
 function refusalOf(error: unknown): Refusal {
-  if (error instanceof ToolError)
-    return { code: error.code, error: error.message, suggestion: error.suggestion }
+  if (error instanceof ToolError) {
+    const { code, message, suggestion, errors } = error
+    return { code, error: message, suggestion, ...(errors.length > 0 && { errors }) }
+  }
   if (error instanceof MintlakeError) {
     const { code, message, retryAfterMs, problem } = error
     return {
@@ -101,12 +132,19 @@ function refusalOf(error: unknown): Refusal {
   return { code: 'internal', error: errorMessage(error) }
 }
 
-/** As text for models and as an object for programs. */
-const resultOf = (content: object, isError = false): CallToolResult => ({
-  content: [{ type: 'text', text: JSON.stringify(content) }],
-  structuredContent: { ...content },
-  ...(isError && { isError }),
-})
+/** The first revision of the protocol whose clients read structured content. */
+const STRUCTURED_SINCE = '2025-06-18'
+const STRUCTURED_TEXT = 'The answer is the structured content.'
+
+const textOf = (content: object): CallToolResult['content'] => [{ type: 'text', text: jsonLine(content) }]
+
+/** Once: as an object, as the schema of the tool says, or as text for a client that reads no objects. */
+const resultOf = (content: object, isText: boolean): CallToolResult =>
+  isText
+    ? { content: textOf(content), structuredContent: { ...content } }
+    : { content: [{ type: 'text', text: STRUCTURED_TEXT }], structuredContent: { ...content } }
+
+const refusal = (error: unknown): CallToolResult => ({ content: textOf(refusalOf(error)), isError: true })
 
 /**
  * The arguments that a tool has, and the names of others, which are told and not passed on: a request may know what the tool does
@@ -118,14 +156,22 @@ function splitArguments<Arguments>({ names }: ToolInput<Arguments>, args: Argume
   return { known, ignored: entries.map(([name]) => name).filter((name) => !names.includes(name)) }
 }
 
-/** Adds a tool to a server. `calls` counts those that run, of all its tools. */
-export type AddTool = (server: McpServer, calls: { running: number }) => void
+/** What all tools of a server share. */
+export interface ToolCalls {
+  /** Of all tools. */
+  running: number
+  /** Answers are text as well, for programs that give a model the text alone. */
+  areText: boolean
+}
+
+/** Adds a tool to a server. */
+export type AddTool = (server: McpServer, calls: ToolCalls) => void
 
 /** Describes a tool. Whatever it throws becomes an answer. */
 export const tool =
-  <Arguments>({ name, title, description, input, annotations, run }: Tool<Arguments>): AddTool =>
+  <Arguments>({ name, title, description, input, output, annotations, run }: Tool<Arguments>): AddTool =>
   (server, calls) => {
-    const config = { title, description, inputSchema: input, annotations }
+    const config = { title, description, inputSchema: input, outputSchema: output, annotations }
     server.registerTool(name, config, async (args, ctx) => {
       calls.running++
       try {
@@ -133,9 +179,11 @@ export const tool =
           throw new ToolError('overloaded', `${CALLS_MAX} calls are running`, 'Wait for one of them.')
         const { known, ignored } = splitArguments(input, args)
         const answer = await run(known, ctx.mcpReq.signal)
-        return resultOf(ignored.length > 0 ? { ...answer, ignored } : answer)
+        const revision = server.server.getNegotiatedProtocolVersion() ?? STRUCTURED_SINCE
+        const isText = calls.areText || revision < STRUCTURED_SINCE
+        return resultOf(ignored.length > 0 ? { ...answer, ignored } : answer, isText)
       } catch (error) {
-        return resultOf(refusalOf(error), true)
+        return refusal(error)
       } finally {
         calls.running--
       }

@@ -203,6 +203,19 @@ describe('an output file', () => {
     expect(said).toContain('there is no folder')
   })
 
+  it.each(['parquet', 'csv', 'jsonl', 'arrow'])(
+    'of labelled as %s has every submission, labelled or not',
+    async (format) => {
+      const path = join(out, `labelled.${format}`)
+      const { code, said } = await mintlake(['--table', 'labelled', '--format', format, '--out', path])
+      expect({ code, said }).toMatchObject({
+        code: EXIT.done,
+        said: expect.stringContaining(`${ROWS} rows of labelled`),
+      })
+      expect(readFileSync(path).includes('labels_known_at')).toBe(true)
+    },
+  )
+
   it('of a table other than training has the newest row of each key', async () => {
     const path = join(out, 'xp.parquet')
     await mintlake(['--table', 'xp_ledger', '--out', path])

@@ -3,6 +3,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { withScratchDatabase } from '../../src/store/duckdb/scratch-database.ts'
 import { openTestStore, readSql, submission, writeOf } from '../store/support.ts'
 import { runCommand } from '../support/terminal.ts'
 import { spawnServer, temporaryFolder } from '../support/test-server.ts'
@@ -110,4 +111,15 @@ it('a query can begin with a comment, on the command line and before EXPLAIN', a
   }
   expect((await mintlake('sql', '-- nothing but this')).err).toContain('there is no query')
   expect((await mintlake('sql', '--formt', 'csv', 'SELECT 1')).err).toContain('did you mean --format?')
+})
+
+it('a catalog of an older version, which lacks a view of today, is read with it', async () => {
+  expect((await mintlake('lake', 'catalog')).code).toBe(0)
+  await withScratchDatabase(catalog(), {}, async (connection) => {
+    await connection.run('DROP VIEW main.labelled')
+  })
+  expect(await mintlake('sql', 'SELECT count(*) AS n FROM labelled', '--format', 'csv')).toMatchObject({
+    code: 0,
+    out: `n\n${ROWS}\n`,
+  })
 })

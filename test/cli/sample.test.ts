@@ -1,4 +1,4 @@
-// `mintlake sql --sample`, and what `mintlake sql` says of a query without a row on a young lake.
+// `mintlake sql --sample`, and what `mintlake sql` says of a query of labels on a young lake.
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -8,8 +8,7 @@ import { runCommand } from '../support/terminal.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 
 const NOON_MS = Date.UTC(2026, 5, 1, 12)
-const LABELLED =
-  'SELECT analysis_id FROM training JOIN outcomes USING (analysis_id) WHERE fwd_ret_24h IS NOT NULL'
+const LABELLED = 'SELECT analysis_id FROM labelled WHERE fwd_ret_24h IS NOT NULL'
 
 let server: TestServer
 beforeAll(async () => {
@@ -39,7 +38,7 @@ it('--sample and --data-dir together are refused', async () => {
   })
 })
 
-it('a query without a row says when the first outcome of its horizon is due, and only then', async () => {
+it('a query of labels says when the first outcome of its horizon will be there, and only then', async () => {
   expect((await here(LABELLED)).err).toContain('this lake has no accepted submission yet; --sample')
   const key = await server.client.register()
   const answer = await submit(server.client, key, submission(await seedToken(server.client, NOON_MS)))
@@ -48,11 +47,15 @@ it('a query without a row says when the first outcome of its horizon is due, and
   expect(await here(LABELLED)).toMatchObject({
     code: 0,
     err: expect.stringContaining(
-      'no outcome of this lake is 24h old yet, the first will be at 2026-06-02T12:00:00',
+      // A minute until the bars of the day are closed, and a flush.
+      'no outcome of this lake is 24h old yet, the first will be there at 2026-06-02T12:01:10',
     ),
   })
+  const recipe = `SET VARIABLE horizon = '6h'; SELECT COLUMNS('^fwd_ret_' || getvariable('horizon') || '$') FROM labelled`
+  expect((await here(recipe)).err).toContain('T18:01:10')
+  // A row whose label is NULL for want of time.
+  expect((await here('SELECT avg(fwd_ret_1h) AS mean FROM labelled')).err).toContain('T13:01:10')
   expect((await here("SELECT mint FROM training WHERE mint = 'none'")).err).toBe('')
-  expect((await here('SELECT count(fwd_ret_24h) AS n FROM outcomes')).err).toBe('')
   const sampled = await runCommand(['sql', '--sample', `${LABELLED} AND fwd_ret_24h > 1e9`])
   expect(sampled).toMatchObject({ code: 0, err: '' })
 })

@@ -63,7 +63,8 @@ const runAgent = (url: string, ...args: string[]): Program =>
 
 test('the agent of README submits, and takes at most 60 lines', async () => {
   const [, text = ''] =
-    /```js\n(import \{ createClient[\s\S]*?)```/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
+    /```js\n(import [^`]*?mintlake\/client[\s\S]*?)```/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ??
+    []
   expect(text.split('\n').length).toBeLessThanOrEqual(AGENT_LINES_MAX)
   // The package as an agent's own folder has it; its code is that of this clone.
   const installed = join(folder, 'node_modules/mintlake')
@@ -76,6 +77,37 @@ test('the agent of README submits, and takes at most 60 lines', async () => {
   expect(verdicts[0]).toMatch(/^\w{32,44} validated: \+50 XP, 50 in all$/)
   agent.process.kill()
   await agent.ended
+  const keyFile = join(folder, `agent-${new URL(server.url).host.replace(':', '-')}.key`)
+  expect(statSync(keyFile).mode & 0o777).toBe(0o600)
+  expect(agent.lines.join('\n')).not.toContain(readFileSync(keyFile, 'utf8'))
+  // The next run is the same agent: what it submits comes on top.
+  await seedToken(server.client, Date.now())
+  const again = run(['agent.mjs', server.url])
+  const [next = ''] = await again.until(/validated: \+\d+ XP/)
+  expect(Number(/(\d+) in all/.exec(next)?.[1])).toBeGreaterThan(150)
+  again.process.kill()
+  await again.ended
+})
+
+test('a program in a clone imports mintlake/client as it stands, and is told what to do by a Node that cannot read it', async () => {
+  // A program of the clone resolves the clone's own package.
+  const path = join(ROOT, `scripts/.${process.pid}-client-of-a-clone.mjs`)
+  const program = "import * as client from 'mintlake/client'\nconsole.log(Object.keys(client).sort().join())"
+  writeFileSync(path, program)
+  try {
+    const works = run([path])
+    expect(await works.ended, works.lines.join('\n')).toBe(0)
+    expect(works.lines).toEqual([
+      Object.keys(await import('../../src/client/index.ts'))
+        .sort()
+        .join(),
+    ])
+    const old = run(['--no-experimental-strip-types', path], { NODE_OPTIONS: '' })
+    expect(await old.ended).toBe(1)
+    expect(old.lines.join('\n')).toContain('run "npx node ')
+  } finally {
+    rmSync(path)
+  }
 })
 
 test('the fuller agent registers once, submits, prints verdicts and XP, and keeps its key to itself', async () => {

@@ -1,7 +1,7 @@
 // Following the market list through disconnects.
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { createClient, type Disconnect, type FollowItem, type MarketItem } from '../../src/client/index.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { whenRecorded } from '../checkpoint/support.ts'
@@ -264,6 +264,37 @@ test('a server that is away is noticed at the first connection, and waited for l
   const items = createClient({ baseUrl: later.url, backoff: QUICK, retriesMax: 2 }).follow()
   await keepTable(items, new Map(), (item) => item.type === 'row' && item.row.mint === 'b')
   expect(later.requests).toHaveLength(6)
+})
+
+test('tries again within two seconds during the first half minute, and later with growing waits', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  cleanups.push(async () => void vi.useRealTimers())
+  const controller = new AbortController()
+  const tries: { atMs: number; retryInMs: number }[] = []
+  let connections = 0
+  const request = (async () => {
+    if (connections++ > 0) throw new TypeError('fetch failed')
+    return new Response('{"mint":"a","seq":1}\n')
+  }) as typeof fetch
+  const items = createClient({ baseUrl: 'http://away.invalid', fetch: request }).follow(
+    {},
+    {
+      signal: controller.signal,
+      onDisconnect: ({ retryInMs }) => void tries.push({ atMs: performance.now(), retryInMs }),
+    },
+  )
+  await items.next()
+  const next = items.next().catch((error: unknown) => error)
+  await vi.advanceTimersByTimeAsync(120_000)
+  controller.abort('enough')
+  expect(await next).toBe('enough')
+  const [{ atMs: brokeOffAtMs }] = tries
+  const isFirstHalfMinute = ({ atMs }: { atMs: number }) => atMs - brokeOffAtMs < 30_000
+  const [prompt, later] = [tries.filter(isFirstHalfMinute), tries.filter((each) => !isFirstHalfMinute(each))]
+  expect(prompt.length).toBeGreaterThanOrEqual(15)
+  for (const { retryInMs } of prompt) expect(retryInMs).toBeLessThanOrEqual(2_000)
+  expect(later.length).toBeGreaterThan(5)
+  for (const { retryInMs } of later) expect(retryInMs).toBeGreaterThan(4_000)
 })
 
 test('a refusal that would be repeated ends the stream', async () => {

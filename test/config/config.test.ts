@@ -92,7 +92,7 @@ describe('a setting that has no effect', () => {
       '--role reader --bus tls://a --bus-name b --bus-user c --bus-ca c --bus-cert c --bus-key k',
       '--port 1 --host ::1 --share-port true --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
       '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --rows-per-read 1 --page-age-ms 1',
-      '--follow-flush-ms 1 --register-limit 1 --submit-rate 1 --submit-cooldown-ms 1 --strikes 1 --lag-max-ms 2000',
+      '--follow-flush-ms 1 --registration closed --register-limit 1 --submit-rate 1 --submit-cooldown-ms 1 --strikes 1 --lag-max-ms 2000',
       '--log-format json --quiet true',
     ].join(' ')
     const given = words(line).filter((word) => word.startsWith('--'))

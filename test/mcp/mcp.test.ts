@@ -1,10 +1,13 @@
 // `mintlake mcp` as the SDK's own client sees it, over the standard streams, on a real server.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { quant, SUMMARY, seedToken } from '../support/submission.ts'
+import { newMint, quant, SUMMARY, seedToken } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 
 const PROGRAM = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
@@ -14,6 +17,7 @@ const TOOLS = [
   'get_schema',
   'leaderboard',
   'list_market',
+  'my_analyses',
   'standing',
   'submit_analysis',
 ]
@@ -60,7 +64,7 @@ async function connect(args: readonly string[] = [], env: Record<string, string>
   return { client, transport, errors: () => text }
 }
 
-/** Calls a tool and checks that its text says what its structured content does. */
+/** Calls a tool. An answer is there once: a refusal as text, all else as structured content, which the SDK's client checks. */
 async function call(client: Client, name: string, args: object = {}) {
   const {
     content,
@@ -68,11 +72,17 @@ async function call(client: Client, name: string, args: object = {}) {
     isError = false,
   } = await client.callTool({ name, arguments: { ...args } })
   const [first] = content
-  if (first?.type !== 'text') throw new Error(`${name} answers no text`)
-  expect(JSON.parse(first.text)).toEqual(structuredContent)
+  if (first?.type !== 'text' || content.length > 1) throw new Error(`${name} answers no text`)
+  if (isError) expect(structuredContent).toBeUndefined()
+  else expect(first.text).toBe('The answer is the structured content.')
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
-  return { isError, answer: structuredContent as any }
+  return { isError, answer: (isError ? JSON.parse(first.text) : structuredContent) as any }
 }
+
+/** The rows of a compact answer as objects. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+const rowsOf = ({ columns, rows }: { columns: string[]; rows: unknown[][] }): any[] =>
+  rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))
 
 const seed = (): Promise<string> => seedToken(server.client, Date.now())
 
@@ -108,10 +118,10 @@ describe('with a key', () => {
     const mint = await seed()
     const client = keyed
     const list = await call(client, 'list_market', { limit: 3, sort: 'market_cap' })
-    expect(list.answer.data.map((row: { mint: string }) => row.mint)).toContain(mint)
+    expect(rowsOf(list.answer).map((row) => row.mint)).toContain(mint)
     expect((await call(client, 'get_datapoint', { mint })).answer).toMatchObject({ mint, holderCount: 200 })
     expect((await call(client, 'get_bars', { mint, tf: '5m' })).answer).toMatchObject({
-      data: [],
+      rows: [],
       meta: { tf: '5m' },
     })
     expect((await call(client, 'get_schema')).answer.schema).toMatchObject({ type: 'object' })
@@ -120,13 +130,123 @@ describe('with a key', () => {
     expect(isError).toBe(false)
     expect(answer).toMatchObject({ outcome: 'validated', xpEarned: 50 })
     const ranks = await call(client, 'leaderboard', { limit: 1 })
-    expect(ranks.answer.leaderboard).toMatchObject([{ name: 'model', xp: 50 }])
+    expect(rowsOf(ranks.answer)).toMatchObject([{ name: 'model', xp: 50 }])
     const again = await call(client, 'submit_analysis', body)
     expect(again).toMatchObject({
       isError: true,
       answer: { code: 'mint_cooldown', suggestion: expect.any(String) },
     })
     expect(again.answer.retryAfterMs).toBeGreaterThan(0)
+  })
+
+  test('has a schema of every answer, which each answer of these tests fits', async () => {
+    const { tools } = await keyed.listTools()
+    for (const { name, outputSchema } of tools) expect(outputSchema, name).toMatchObject({ type: 'object' })
+    // What a model reads of the tools before anything else.
+    expect(JSON.stringify(tools).length).toBeLessThan(20_000)
+  })
+
+  test('rows are compact, and detail gives the rest', async () => {
+    const ts = Date.now()
+    for (let count = 0; count < 30; count++) {
+      const mint = newMint()
+      const description = 'word '.repeat(100)
+      await server.client.push(
+        { type: 'token', mint, ts, name: `Token ${count}`, symbol: 'SYM', description },
+        { type: 'trade', mint, ts, side: 'buy', tokenAmount: 12_345.678_9, priceUsd: 0.000_123_456_789 },
+      )
+    }
+    const compact = await call(keyed, 'list_market', { search: 'token' })
+    expect(compact.answer.rows).toHaveLength(20)
+    const detailed = await call(keyed, 'list_market', { search: 'token', detail: true })
+    const size = (answer: object) => JSON.stringify(answer).length
+    expect(size(compact.answer)).toBeLessThan(size(detailed.answer) / 4)
+    expect(size(compact.answer)).toBeLessThan(4_500)
+    const [row] = rowsOf(compact.answer)
+    expect(row.priceUsd).toBe(0.000_123_46)
+    const [whole] = detailed.answer.data
+    expect(whole).toMatchObject({ mint: row.mint, priceUsd: 0.000_123_456_789 })
+    expect(whole.description).toHaveLength(500)
+    const point = await call(keyed, 'get_datapoint', { mint: row.mint })
+    expect(point.answer).toMatchObject({ priceUsd: 0.000_123_46, cut: ['description'] })
+    expect(Object.values(point.answer)).not.toContain(null)
+    const full = await call(keyed, 'get_datapoint', { mint: row.mint, detail: true })
+    expect(full.answer).toMatchObject({
+      priceUsd: 0.000_123_456_789,
+      holderCount: null,
+      description: whole.description,
+    })
+    const bars = await call(keyed, 'get_bars', { mint: row.mint })
+    expect(rowsOf(bars.answer)).toMatchObject([{ o: 0.000_123_46, n: 1, closed: false }])
+    expect((await call(keyed, 'get_bars', { mint: row.mint, detail: true })).answer.data[0].o).toBe(
+      0.000_123_456_789,
+    )
+  })
+
+  test('limits are told, and pages go on', async () => {
+    const { answer } = await call(keyed, 'list_market', { limit: 500 })
+    expect(answer.meta).toMatchObject({ clamped: { limit: 100 }, count: expect.any(Number) })
+    const page = await call(keyed, 'list_market', { limit: 2 })
+    const next = await call(keyed, 'list_market', { limit: 2, cursor: page.answer.meta.nextCursor })
+    expect(rowsOf(next.answer)[0].mint).not.toBe(rowsOf(page.answer)[0].mint)
+    const mint = rowsOf(page.answer)[0].mint
+    expect((await call(keyed, 'get_bars', { mint, limit: 1_000 })).answer.meta.clamped).toEqual({
+      limit: 300,
+    })
+    expect((await call(keyed, 'leaderboard', { limit: 1_000 })).answer.clamped).toEqual({ limit: 200 })
+    expect((await call(keyed, 'my_analyses', { limit: 1_000 })).answer.meta.clamped).toEqual({ limit: 100 })
+    expect((await call(keyed, 'sql', { query: 'SELECT 1', limit: 5_000 })).answer.clamped).toEqual({
+      limit: 1_000,
+    })
+  })
+
+  test('own analyses come with what became of them, without a lake on the machine', async () => {
+    const { client } = await connect([], { MINTLAKE_KEY: key })
+    const mint = await seed()
+    const body = { mint, sentiment: 'bearish', score: 31, summary: SUMMARY, quant }
+    const { answer: receipt } = await call(client, 'submit_analysis', body)
+    const { answer } = await call(client, 'my_analyses', { mint })
+    expect(rowsOf(answer)).toMatchObject([
+      {
+        analysisId: receipt.analysisId,
+        mint,
+        sentiment: 'bearish',
+        score: 31,
+        outcome: 'validated',
+        fwd_ret_1h: null,
+      },
+    ])
+    expect(rowsOf(answer)[0]).toMatchObject({ xpEarned: receipt.xpEarned, dead_24h: null })
+    const whole = await call(client, 'my_analyses', { mint, detail: true })
+    expect(whole.answer.data).toMatchObject([{ summary: SUMMARY, quant, outcomes: { fwd_ret_5m: null } }])
+    const first = await call(client, 'my_analyses', { limit: 1 })
+    const second = await call(client, 'my_analyses', { limit: 1, cursor: first.answer.meta.nextCursor })
+    expect(rowsOf(second.answer)[0].analysisId).not.toBe(receipt.analysisId)
+  })
+
+  test('a program that reads text alone gets the answer as text', async () => {
+    const { client } = await connect(['--text'])
+    const { content, structuredContent } = await client.callTool({ name: 'leaderboard', arguments: {} })
+    expect(JSON.parse((content[0] as { text: string }).text)).toEqual(structuredContent)
+  })
+
+  test('so does one whose revision of the protocol knows no structured content', async () => {
+    const child = spawn(process.execPath, ['--no-warnings', PROGRAM, 'mcp', '--url', server.url])
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    const say = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    const clientInfo = { name: 'old', version: '1' }
+    say({
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo },
+    })
+    expect(JSON.parse((await lines.next()).value).result.protocolVersion).toBe('2025-03-26')
+    say({ method: 'notifications/initialized' })
+    say({ id: 2, method: 'tools/call', params: { name: 'leaderboard', arguments: {} } })
+    const { result } = JSON.parse((await lines.next()).value)
+    expect(JSON.parse(result.content[0].text).columns).toContain('xp')
+    child.stdin.end()
+    await once(child, 'exit')
   })
 
   test('a dry run stores nothing, and the standing is told', async () => {
@@ -150,6 +270,9 @@ describe('with a key', () => {
       'rug_pattern',
     ],
     ['submit_analysis', { dryRun: 'certainly' }, 'invalid_parameter', undefined],
+    ['list_market', { detail: 'yes' }, 'invalid_parameter', undefined],
+    ['sql', { query: '', limit: 'all' }, 'invalid_parameter', undefined],
+    ['my_analyses', { cursor: 'x', limit: 0 }, 'invalid_parameter', undefined],
   ])('%s of %j is refused with %s', async (name, args, code, suggestion) => {
     const client = keyed
     const { isError, answer } = await call(client, name, args)
@@ -163,7 +286,7 @@ describe('with a key', () => {
 })
 
 describe('without a key', () => {
-  test.each(['submit_analysis', 'standing'])('%s says how to give one', async (name) => {
+  test.each(['submit_analysis', 'standing', 'my_analyses'])('%s says how to give one', async (name) => {
     const { isError, answer } = await call(plain, name)
     expect(isError).toBe(true)
     expect(answer).toMatchObject({ code: 'missing_key', suggestion: expect.stringContaining('MINTLAKE_KEY') })
@@ -195,10 +318,17 @@ describe('sql', () => {
       truncated: false,
     })
     const many = await call(client, 'sql', { query: 'FROM range(5000)', limit: 7 })
-    expect(many.answer).toMatchObject({ truncated: true })
+    expect(many.answer).toMatchObject({
+      truncated: true,
+      limited: expect.stringContaining('more than 7 rows'),
+    })
+    const digits = { query: 'SELECT 1/3 AS third, 123456789 AS whole' }
+    expect((await call(client, 'sql', digits)).answer.rows).toEqual([[0.333_33, 123_456_789]])
+    expect((await call(client, 'sql', { ...digits, detail: true })).answer.rows[0][0]).toBe(1 / 3)
     expect(many.answer.rows).toHaveLength(7)
     const wide = await call(client, 'sql', { query: "SELECT repeat('x', 100000) FROM range(100)" })
     expect(wide.answer.rows).toHaveLength(2)
+    expect(wide.answer.limited).toContain('select fewer columns')
     const tables = await call(client, 'sql', { query: 'SHOW TABLES' })
     expect(tables.answer.rows.flat()).toContain('training')
   })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { FeedStatus } from '../../src/ingest/types.ts'
 import { removeFolder, temporaryFolder } from '../store/support.ts'
+import { runCommand } from '../support/terminal.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 
 const FIRST_MS = Date.UTC(2025, 0, 1)
@@ -23,6 +24,7 @@ afterEach(async () => {
 
 interface Report {
   status: string
+  simulated: boolean
   reasons: string[]
   feeds: FeedStatus[]
 }
@@ -99,4 +101,21 @@ test('a file without a header and without symbols gets its symbol from --replay-
   expect(feeds[0]).toMatchObject({ accepted: ROWS + 1, rejected: {} })
   const page = await (await fetch(`${server?.url}/api/v1/market?format=ndjson`)).text()
   expect(page).toContain('XBTUSD')
+})
+
+test('a file may be declared simulated: /health and rows of the lake say so, and real data stays apart', async () => {
+  const lines = ROW_NUMBERS.map((at) => `${FIRST_MS + 60_000 * at},MADEUP,${100 + at},1`)
+  const text = ['ts,symbol,price,size', ...lines].join('\n')
+  const { feeds, simulated } = await replay(text, { 'replay-simulated': 'true' })
+  expect({ simulated, feed: feeds[0].simulated }).toEqual({ simulated: true, feed: true })
+  await server?.store.flushLake()
+  const { out } = await runCommand([
+    ...['sql', 'SELECT DISTINCT feed, simulated FROM bars', '--format', 'jsonl'],
+    ...['--data-dir', server?.dataDir ?? ''],
+  ])
+  expect(JSON.parse(out)).toEqual({ feed: 'replay', simulated: true })
+  await server?.stop()
+  const path = join(folder, 'trades.csv')
+  const real = { 'data-dir': server?.dataDir ?? '', feed: 'replay', 'replay-file': path }
+  await expect(openTestServer(real)).rejects.toThrow(/--mixed/)
 })

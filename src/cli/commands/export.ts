@@ -9,7 +9,7 @@ import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { readProgress as copied, streamArrow, streamText, writeParquet } from '../../store/export/formats.ts'
-import { countRows, LAKE_TABLE_NAMES, type Selection } from '../../store/export/selection.ts'
+import { countRows, RELATION_NAMES, type Selection } from '../../store/export/selection.ts'
 import {
   isInterrupted,
   isMissingFileError,
@@ -188,7 +188,7 @@ async function checkOut(out: string, format: Format, overwrites: boolean): Promi
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
   const format = wordValue(values, 'format', FORMATS)
-  const table = wordValue(values, 'table', LAKE_TABLE_NAMES)
+  const table = wordValue(values, 'table', RELATION_NAMES)
   const out = values.out || `${table}.${format}`
   const selection: Selection = {
     table,
@@ -217,8 +217,8 @@ export const exportCommand: Command = {
     table: {
       value: 'TABLE',
       otherwise: 'training',
-      allowed: LAKE_TABLE_NAMES,
-      description: 'Table to export',
+      allowed: RELATION_NAMES,
+      description: 'Table to export; labelled is training with its outcomes',
     },
     from: { value: 'TIME', description: 'Rows from this time on: 2026-01-31 or 2026-01-31T12:00:00Z' },
     to: { value: 'TIME', description: 'Rows before this time' },
@@ -228,7 +228,7 @@ export const exportCommand: Command = {
     'data-dir': DATA_DIR,
   },
   notes: [
-    'mintlake export --table training --from 2026-01-01 --out training.parquet',
+    'mintlake export --table labelled --from 2026-01-01 --out labelled.parquet',
     'mintlake export --format jsonl --out - | jq .score',
     'Times are those of the column that the table is filed by; the file appears once it is whole.',
   ],

@@ -29,6 +29,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     baseUrl: urlOf(values, terminal),
     key: keyOf(values, terminal),
     dataDir: values['data-dir'] || terminal.env[SETTINGS.dataDir.env] || null,
+    areText: values.text === 'true',
   }
   // Loaded here, so that other commands do not pay for it.
   const { serveMcp } = await import('../../mcp/serve.ts')
@@ -52,6 +53,7 @@ export const mcpCommand: Command = {
       value: 'FILE',
       description: `File with the API key of an agent; without it ${KEY_ENV}; without both, reads only`,
     },
+    text: { description: 'Answer as text too, for a program that gives its model no structured content' },
     'data-dir': {
       ...DATA_DIR,
       description: `${SETTINGS.dataDir.description}, for the tool sql, which is there only with it; ${SETTINGS.dataDir.env}`,

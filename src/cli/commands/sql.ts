@@ -11,8 +11,8 @@ import {
 import { makeSampleFolder } from '../../store/query/sample-lake.ts'
 import { type Command, EXIT, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
 import { DATA_DIR, dataDirOf, warnOfMissing, wholeNumber } from '../common.ts'
-import { explainNoRows } from '../empty-result.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
+import { explainMissingLabels } from '../missing-labels.ts'
 import { ROW_FORMATS, writeRows } from '../rows.ts'
 import { Stop } from '../stop.ts'
 import { readAll, type Terminal, write } from '../terminal.ts'
@@ -24,12 +24,8 @@ async function readSql(sent: string, terminal: Terminal): Promise<string> {
   return bytes.toString()
 }
 
-/** Calls `onRows` with the number of rows of each batch that was written: from then on the query cannot be retried. */
-function watched(
-  { columns, batches }: QueryResult,
-  stop: Stop,
-  onRows: (count: number) => void,
-): QueryResult {
+/** Ends the rows where the command is stopped. Once a batch was written the query cannot be retried. */
+function watched({ columns, batches }: QueryResult, stop: Stop): QueryResult {
   async function* pass() {
     let isWritten = false
     try {
@@ -37,7 +33,6 @@ function watched(
         stop.check()
         yield batch
         isWritten = true
-        onRows(batch.length)
       }
     } catch (error) {
       if (!isWritten || !isMissingFileError(error)) throw error
@@ -76,12 +71,8 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     stop.act = () => reader.interrupt()
     const answer = await reader.query(sql)
     const format = wordValue(values, 'format', ROW_FORMATS)
-    let rows = 0
-    const onRows = (count: number): void => {
-      rows += count
-    }
-    await writeRows(watched(answer, stop, onRows), format, terminal.stdout)
-    const why = rows === 0 ? await explainNoRows(reader, sql) : null
+    await writeRows(watched(answer, stop), format, terminal.stdout)
+    const why = await explainMissingLabels(reader, sql)
     if (why !== null) await write(terminal.stderr, `mintlake: ${why}\n`)
   }
   const query = () =>
@@ -113,7 +104,7 @@ export const sqlCommand: Command = {
   },
   notes: [
     'mintlake sql "SELECT mint, count(*) AS n FROM training GROUP BY mint ORDER BY n DESC LIMIT 10"',
-    'mintlake sql --sample "SELECT sentiment, avg(fwd_ret_24h) FROM training JOIN outcomes USING (analysis_id) GROUP BY 1"',
+    'mintlake sql --sample "SELECT sentiment, avg(fwd_ret_24h) FROM labelled GROUP BY 1"',
     'mintlake sql "SHOW TABLES"; mintlake sql "DESCRIBE training"',
     'Several statements may stand one after another; the last one’s rows are written. Temporary tables are allowed.',
   ],

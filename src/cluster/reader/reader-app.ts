@@ -4,6 +4,7 @@ import type { ReaderConfig } from '../../config/reader-settings.ts'
 import { BODY_MS_MAX } from '../../http/limits.ts'
 import type { HttpNode } from '../../http/node.ts'
 import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
+import { keyHint } from '../../http/request/key-hint.ts'
 import { Cursors } from '../../http/response/cursors.ts'
 import { type HttpServer, startServer } from '../../http/server.ts'
 import { Broadcaster, type FollowOptions } from '../../http/stream/broadcaster.ts'
@@ -198,6 +199,7 @@ function listen(shared: Shared): Promise<HttpServer> {
     ingestFrame: null,
     isPortShared: config.sharePort,
     authenticate,
+    keyHint: keyHint(config),
     countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
     countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
     admitRows: (caller, ip) => limits.admitRows(caller, ip),

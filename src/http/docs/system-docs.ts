@@ -152,11 +152,18 @@ const document = (operationId: string, description: string, content: BodyDocs, t
   ({ operationId, tag, answers: { 200: { description, content } } }) satisfies OperationDocs
 
 export const DOCUMENT_DOCS = {
-  openapi: document(
-    'getOpenApi',
-    'OpenAPI 3.1',
-    json(z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}) })),
-  ),
+  openapi: {
+    ...document(
+      'getOpenApi',
+      'OpenAPI 3.1',
+      json(z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}) })),
+    ),
+    query: z.object({
+      path: z.string().optional().meta({
+        description: 'One path as it stands here, `{id}` included: only it, and the schemas that it needs',
+      }),
+    }),
+  },
   llms: document('getLlmsTxt', 'What there is, with links', textType('text/plain')),
   skill: document('getSkill', 'All that an agent needs', textType('text/markdown')),
   streams: document('getStreams', 'Streams: lines, messages, resuming, bounds', textType('text/markdown')),

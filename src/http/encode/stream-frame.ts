@@ -18,5 +18,5 @@ export function controlFrame(format: StreamFormat, fields: object): Buffer {
 export function rowsFrame(format: StreamFormat, head: object, ndjson: Buffer): Buffer {
   if (format === 'ndjson') return ndjson
   if (format === 'msgpack') return toMsgpack({ ...head, rows: parseRows(ndjson) })
-  return wrapRows(`${JSON.stringify(head).slice(0, -1)},"rows":[`, ndjson, '}')
+  return wrapRows(`${jsonLine(head).slice(0, -1)},"rows":[`, ndjson, '}')
 }

@@ -28,6 +28,37 @@ export function invalidParameter(
 }
 
 /**
+ * Reads several parameters, so that a client is told of all that are wrong at once. Each reader may throw; the values are there where none
+ * has. @throws ServiceError the faults of parameters as one error, else the first other refusal
+ */
+export function readAll<Readers extends Record<string, () => unknown>>(
+  readers: Readers,
+): { [Name in keyof Readers]: ReturnType<Readers[Name]> } {
+  const values: Record<string, unknown> = {}
+  const refusals: ServiceError[] = []
+  for (const [name, read] of Object.entries(readers)) {
+    try {
+      values[name] = read()
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      refusals.push(error)
+    }
+  }
+  const [first] = refusals
+  if (first !== undefined) throw joinFaults(first, refusals)
+  return values as { [Name in keyof Readers]: ReturnType<Readers[Name]> }
+}
+
+function joinFaults(refusal: ServiceError, refusals: readonly ServiceError[]): ServiceError {
+  const faults = refusals.filter(({ extra }) => extra.errors !== undefined)
+  const [first = refusal, ...others] = faults
+  if (others.length === 0) return first
+  const code = others.every((other) => other.code === first.code) ? first.code : 'invalid_parameter'
+  const sentence = faults.map(({ message }) => message).join('; ')
+  return new ServiceError(code, sentence, { errors: faults.flatMap(({ extra }) => extra.errors ?? []) })
+}
+
+/**
  * One of the allowed words, whatever its case; `otherwise` if the parameter is missing or empty. Where words differ by case alone, the
  * case counts.
  * @param isOther whether a word in this case means something else, that is not allowed.

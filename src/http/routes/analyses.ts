@@ -6,7 +6,7 @@ import { isAnalysisId } from '../../schema/submission.ts'
 import type { Caller, Submissions } from '../../submissions/types.ts'
 import type { HttpAnswer, Query, ReaderContext } from '../context.ts'
 import { ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX } from '../limits.ts'
-import { checkMint, invalidParameter, wholeNumber } from '../request/parameters.ts'
+import { checkMint, invalidParameter, readAll, wholeNumber } from '../request/parameters.ts'
 
 const ME = 'me'
 const AGENT_ID = /^[\w-]{1,64}$/
@@ -31,15 +31,15 @@ export async function listAnalyses(
   { query, caller }: ReaderContext,
 ): Promise<HttpAnswer> {
   const bounds = { min: 1, max: ANALYSES_LIMIT_MAX, otherwise: ANALYSES_LIMIT_DEFAULT }
-  const { value: limit, clamped } = wholeNumber(query, 'limit', bounds)
   const mint = query.get('mint') || null
-  const wanted = {
-    agentId: parseAgentId(query.get('agentId') || null, caller),
-    mint: mint === null ? null : checkMint(mint),
-    before: parseCursor(query.get('cursor') || null),
-    limit,
-  }
-  const { analyses, next, searchedToMs } = await submissions.analyses(wanted, caller)
+  const { limit: limits, ...wanted } = readAll({
+    limit: () => wholeNumber(query, 'limit', bounds),
+    agentId: () => parseAgentId(query.get('agentId') || null, caller),
+    mint: () => (mint === null ? null : checkMint(mint)),
+    before: () => parseCursor(query.get('cursor') || null),
+  })
+  const { value: limit, clamped } = limits
+  const { analyses, next, searchedToMs } = await submissions.analyses({ ...wanted, limit }, caller)
   const meta = {
     limit,
     nextCursor: next === null ? null : formatCursor(next),

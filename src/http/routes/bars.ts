@@ -1,4 +1,5 @@
 // Reads of a token's bars, encoded from the market's text (JSON, NDJSON) or its columns (Arrow, msgpack).
+import { jsonLine } from '../../lib/text/json-text.ts'
 import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm, WithGaps } from '../../market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
@@ -10,7 +11,7 @@ import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../limits.ts'
 import type { HttpNode } from '../node.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
-import { oneOf, requiredMint, timeframe, timeMs, wholeNumber } from '../request/parameters.ts'
+import { oneOf, readAll, requiredMint, timeframe, timeMs, wholeNumber } from '../request/parameters.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
 import { unknownToken } from './market.ts'
@@ -45,16 +46,19 @@ interface BarsRequest {
 
 function parseRequest(node: HttpNode, context: Context): BarsRequest {
   const { query } = context
-  const format = negotiateFormat(context, BAR_FORMATS)
-  const mint = requiredMint(query)
-  const tf = timeframe(query)
-  const limit = wholeNumber(query, 'limit', { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT })
-  const fill = oneOf(query, 'fill', BAR_FILLS, 'none')
-  const shape = oneOf(query, 'shape', BAR_SHAPES, 'short')
-  const fromMs = timeMs(query, 'from')
-  const toMs = timeMs(query, 'to')
+  const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
+  const { format, shape, limit, ...wanted } = readAll({
+    format: () => negotiateFormat(context, BAR_FORMATS),
+    mint: () => requiredMint(query),
+    tf: () => timeframe(query),
+    limit: () => wholeNumber(query, 'limit', limits),
+    fill: () => oneOf(query, 'fill', BAR_FILLS, 'none'),
+    shape: () => oneOf(query, 'shape', BAR_SHAPES, 'short'),
+    fromMs: () => timeMs(query, 'from'),
+    toMs: () => timeMs(query, 'to'),
+  })
   return {
-    query: { mint, tf, limit: limit.value, fill, fromMs, toMs },
+    query: { ...wanted, limit: limit.value },
     shape,
     format,
     clamped: limit.clamped,
@@ -138,7 +142,7 @@ const createMeta = (
 
 /** `{ok,data,meta}` around the rows, without the comma after the last one. */
 function barsJson(text: BarsText, meta: object): Buffer {
-  return wrapRows('{"ok":true,"data":[', text, `],"meta":${JSON.stringify(meta)}}`, text.rowCount > 0 ? 1 : 0)
+  return wrapRows('{"ok":true,"data":[', text, `],"meta":${jsonLine(meta)}}`, text.rowCount > 0 ? 1 : 0)
 }
 
 /** Joins texts and rows, without the last `cut` bytes of the rows. All but `after` is ASCII. */

@@ -1,12 +1,14 @@
 // Documents that describe the service to people, programs and language models, generated from the routes and the schemas.
 import { submissionSchema } from '../../schema/submission.ts'
 import { type HttpAnswer, JSON_TYPE } from '../context.ts'
+import { type Description, describePath } from '../docs/one-path.ts'
 import { inputSchema, openApi } from '../docs/openapi.ts'
 import { DOCUMENT_DOCS } from '../docs/system-docs.ts'
 import type { DocumentSettings } from '../docs/texts/limits-text.ts'
 import { llmsText } from '../docs/texts/llms.ts'
 import { skillText } from '../docs/texts/skill.ts'
 import { streamsText } from '../docs/texts/streams.ts'
+import { oneOf } from '../request/parameters.ts'
 import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { pageRoutes } from './pages.ts'
@@ -22,7 +24,7 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       method: 'GET',
       path: '/openapi.json',
       access: 'open',
-      summary: 'This API as OpenAPI 3.1',
+      summary: 'This API as OpenAPI 3.1, or one path of it',
       docs: DOCUMENT_DOCS.openapi,
       handle: (context) => description()(context),
     },
@@ -64,10 +66,20 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
     ...pageRoutes(),
   ]
   const all = [...routes, ...documents]
-  const description = once(() =>
-    serveDocument(Buffer.from(JSON.stringify(openApi(all, API_VERSION))), JSON_TYPE),
-  )
+  const description = once(() => describer(openApi(all, API_VERSION) as Description))
   return documents
+}
+
+/** Serves the description, or what of it is about the path of the query. Each is made once. */
+function describer(description: Description): PlainRoute['handle'] {
+  const serve = (part: object) => serveDocument(Buffer.from(JSON.stringify(part)), JSON_TYPE)
+  const whole = serve(description)
+  const paths = Object.keys(description.paths)
+  const parts = new Map(paths.map((path) => [path, once(() => serve(describePath(description, path)))]))
+  return (context) => {
+    const part = parts.get(oneOf(context.query, 'path', ['', ...paths], ''))
+    return part === undefined ? whole(context) : part()(context)
+  }
 }
 
 /** Makes a value when it is first asked for: a start should not wait for what few ask for. */

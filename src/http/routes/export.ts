@@ -6,7 +6,7 @@ import { EXPORT_DOCS } from '../docs/system-docs.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
 import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
 import { negotiate } from '../request/negotiate.ts'
-import { timeMs, wholeNumber } from '../request/parameters.ts'
+import { readAll, timeMs, wholeNumber } from '../request/parameters.ts'
 import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
 
@@ -31,14 +31,14 @@ const MEDIA_TYPES: Readonly<Record<string, ExportFormat>> = {
 
 function parseRequest(context: Context): ExportRequest {
   const { query } = context
-  return {
-    format: negotiate(context, EXPORT_FORMATS, MEDIA_TYPES, EXPORT_FORMATS, 'parquet'),
-    fromMs: timeMs(query, 'from'),
-    toMs: timeMs(query, 'to'),
-    since: query.get('since') || null,
-    limit: wholeNumber(query, 'limit', { min: 1, max: EXPORT_LIMIT_MAX, otherwise: EXPORT_LIMIT_DEFAULT })
-      .value,
-  }
+  const limits = { min: 1, max: EXPORT_LIMIT_MAX, otherwise: EXPORT_LIMIT_DEFAULT }
+  return readAll({
+    format: () => negotiate(context, EXPORT_FORMATS, MEDIA_TYPES, EXPORT_FORMATS, 'parquet'),
+    fromMs: () => timeMs(query, 'from'),
+    toMs: () => timeMs(query, 'to'),
+    since: () => query.get('since') || null,
+    limit: () => wholeNumber(query, 'limit', limits).value,
+  })
 }
 
 export function exportRoutes(deps: ExportDeps): Route[] {

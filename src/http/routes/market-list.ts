@@ -1,8 +1,9 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
+import { jsonLine } from '../../lib/text/json-text.ts'
 import { searchWords } from '../../lib/text/search-words.ts'
 import type { ListFilter, MarketEngine, Page, PageQuery } from '../../market/types.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
-import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
+import { ORDERS, SORTS, type Sort, TABS } from '../../schema/vocabulary.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, NO_BYTES, type Query } from '../context.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import { parseRows, wrapRows } from '../encode/ndjson-rows.ts'
@@ -15,7 +16,7 @@ import {
 } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
-import { flag, invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
+import { flag, invalidParameter, oneOf, readAll, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
 import type { Cursors, ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
@@ -54,34 +55,73 @@ interface PageSource {
 }
 
 export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
+  const { market, node, cursors, largePages } = deps
   const { query } = context
-  const format = negotiateFormat(context, LIST_FORMATS)
-  // NDJSON is sent row by row. The other formats are made of a whole page, which blocks the event loop.
-  const limitMax = format === 'ndjson' ? deps.market.tokensMax : MARKET_LIMIT_MAX_JSON
-  const limit = wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT })
-  if (flag(query, 'follow')) {
+  if (asksToFollow(query)) {
+    const format = negotiateFormat(context, LIST_FORMATS)
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
     return answerFollowFrom(deps, context)
   }
-  const source = findSource(deps, query, format, limit.value)
-  const answer = () => answerPage(deps.node, context, format, source, limit.clamped)
-  if (limit.value <= MARKET_LIMIT_MAX_JSON || source.prepare(ROWS_PER_TURN)) return answer()
+  const request = parseList(context)
+  const { format } = request
+  // NDJSON is sent row by row. The other formats are made of a whole page, which blocks the event loop.
+  const limit = Math.min(request.limit, format === 'ndjson' ? market.tokensMax : MARKET_LIMIT_MAX_JSON)
+  const cursor = query.get('cursor')
+  const source = cursor
+    ? frozenSource(cursors.at(cursor), limit, true)
+    : // A frozen list costs later writes a copy: other formats than JSON pay for it only if `cursor=` was sent.
+      findSource(deps, { ...request, limit }, cursor !== null || format === 'json')
+  const answer = () => answerPage(node, context, format, source, limit < request.limit)
+  if (limit <= MARKET_LIMIT_MAX_JSON || source.prepare(ROWS_PER_TURN)) return answer()
   // The rows are counted after the wait; by then the address could not be read any more.
   context.ip()
-  return deps.largePages.make(() => context.admitRows(), source.prepare, limit.value, answer)
+  return largePages.make(() => context.admitRows(), source.prepare, limit, answer)
 }
 
-/** @throws ServiceError `cursor_expired`, `invalid_parameter`. */
-function findSource({ market, cursors }: ListDeps, query: Query, format: Format, limit: number): PageSource {
-  const cursor = query.get('cursor')
-  if (cursor) return frozenSource(cursors.at(cursor), limit, true)
-  const tab = oneOf(query, 'tab', TABS, 'all')
-  const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
-  const order = oneOf(query, 'order', ORDERS, 'desc')
-  const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
-  const filter = parseFilter(query)
-  // A frozen list costs later writes a copy: other formats than JSON pay for it only if `cursor=` was sent.
-  const withCursor = cursor !== null || format === 'json'
+/** Whether a stream is asked for. What is neither yes nor no is told with the other faults, by `parseList`. */
+const asksToFollow = (query: Query): boolean =>
+  ['1', 'true'].includes(query.get('follow')?.toLowerCase() ?? '')
+
+/** A list that is asked for. */
+interface ListRequest extends PageQuery {
+  format: Format
+  filter: ListFilter | null
+}
+
+/** With a cursor, which says what the list is, what else is asked for has no effect. @throws ServiceError `invalid_parameter`. */
+function parseList(context: Context): ListRequest {
+  const query: Query = context.query.get('cursor') ? { get: ofCursor(context.query) } : context.query
+  const whole = { min: 0, max: Number.MAX_SAFE_INTEGER }
+  const { search, analysesMax, sort, ...wanted } = readAll({
+    format: () => negotiateFormat(context, LIST_FORMATS),
+    follow: () => flag(query, 'follow'),
+    limit: () => wholeNumber(query, 'limit', { ...whole, min: 1, otherwise: MARKET_LIMIT_DEFAULT }).value,
+    offset: () => wholeNumber(query, 'offset', { ...whole, otherwise: 0 }).value,
+    tab: () => oneOf(query, 'tab', TABS, 'all'),
+    sort: () => oneOf<Sort | ''>(query, 'sort', SORTS, ''),
+    order: () => oneOf(query, 'order', ORDERS, 'desc'),
+    search: () => parseSearch(query),
+    analysesMax: () => wholeNumber(query, 'max_analyses', { ...whole, otherwise: -1 }).value,
+  })
+  return {
+    ...wanted,
+    sort: sort || (wanted.tab === 'new' ? 'created_timestamp' : 'hot'),
+    filter:
+      search === null && analysesMax === -1
+        ? null
+        : { search, analysesMax: analysesMax === -1 ? null : analysesMax },
+  }
+}
+
+/** Parameters that count beside a cursor. */
+const BESIDE_CURSOR: readonly string[] = ['limit', 'follow']
+const ofCursor =
+  (query: Query): Query['get'] =>
+  (name) =>
+    BESIDE_CURSOR.includes(name) ? query.get(name) : null
+
+function findSource({ market, cursors }: ListDeps, request: ListRequest, withCursor: boolean): PageSource {
+  const { tab, sort, order, limit, offset, filter } = request
   if (filter !== null)
     return frozenSource({ ...cursors.begin(tab, sort, filter), order, offset }, limit, withCursor)
   const wanted: PageQuery = { tab, sort, order, limit, offset }
@@ -102,17 +142,14 @@ function findSource({ market, cursors }: ListDeps, query: Query, format: Format,
   }
 }
 
-/** The filter that a query asks for, or null. @throws ServiceError `invalid_parameter`. */
-function parseFilter(query: Query): ListFilter | null {
+/** What is searched for; null: nothing. @throws ServiceError `invalid_parameter`. */
+function parseSearch(query: Query): string | null {
   const search = query.get('search') || null
   if (search !== null && search.length > SEARCH_CHARACTERS_MAX)
     throw invalidParameter('search', `must be at most ${SEARCH_CHARACTERS_MAX} characters long`)
   if (search !== null && searchWords(search) === '')
     throw invalidParameter('search', 'must have a letter, a digit or a pictograph')
-  const bounds = { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: -1 }
-  const { value } = wholeNumber(query, 'max_analyses', bounds)
-  const analysesMax = value === bounds.otherwise ? null : value
-  return search === null && analysesMax === null ? null : { search, analysesMax }
+  return search
 }
 
 /** A page of a list that stays as it is. */
@@ -199,7 +236,7 @@ function encodePage(
       return { body, contentType: MSGPACK_TYPE }
     }
     case 'json': {
-      const end = `,"meta":${JSON.stringify(makeMeta())}}`
+      const end = `,"meta":${jsonLine(makeMeta())}}`
       return { body: wrapRows(JSON_START, page.ndjson, end), contentType: JSON_TYPE }
     }
   }

@@ -1,3 +1,4 @@
+import { jsonLine } from '../../lib/text/json-text.ts'
 import type { MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, type Notes } from '../context.ts'
@@ -19,7 +20,7 @@ export const MARKET_PATH = '/api/v1/market'
 const DATA_START = Buffer.from('{"ok":true,"data":')
 const DATA_END = Buffer.from('}')
 const dataEnd = (notes: Notes): Buffer =>
-  hasNotes(notes) ? Buffer.from(`,"meta":${JSON.stringify(notes)}}`) : DATA_END
+  hasNotes(notes) ? Buffer.from(`,"meta":${jsonLine(notes)}}`) : DATA_END
 
 export interface MarketDeps {
   market: MarketEngine
@@ -67,7 +68,10 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
 }
 
 export const unknownToken = (mint: string) =>
-  new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
+  new ServiceError(
+    'token_not_found',
+    `No DataPoint is known for ${mint}: GET /api/v1/market?search= finds tokens by name, symbol or the beginning of their mint.`,
+  )
 
 function answerDatapoint(
   market: MarketEngine,

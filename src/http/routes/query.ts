@@ -1,5 +1,7 @@
 // SQL on the lake for the operator and for researchers. It runs in a process of its own (store/sql).
+
 import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
+import { jsonLine } from '../../lib/text/json-text.ts'
 import { QUERY_FORMATS, querySchema } from '../../schema/api/lake.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { LakeQueries, QueryAnswer, QueryFormat } from '../../store/types.ts'
@@ -39,9 +41,9 @@ function parseQuery(context: Context): { sql: string; limit: number } {
 function jsonBody({ columns, text, rows, isTruncated, ms, missingFiles }: QueryAnswer, notes: Notes): Buffer {
   const meta = { rows, truncated: isTruncated, ms, missingFiles, ...notes }
   return Buffer.concat([
-    Buffer.from(`{"ok":true,"data":{"columns":${JSON.stringify(columns)},"rows":`),
+    Buffer.from(`{"ok":true,"data":{"columns":${jsonLine(columns)},"rows":`),
     text,
-    Buffer.from(`},"meta":${JSON.stringify(meta)}}`),
+    Buffer.from(`},"meta":${jsonLine(meta)}}`),
   ])
 }
 

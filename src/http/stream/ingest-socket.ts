@@ -1,7 +1,9 @@
 // A feed's WebSocket. Each message is applied before the next is read, so TCP slows down a feed that is too fast; one that waits for
 // the disk is answered later, in order. The reply has the format of the message: JSON for text, msgpack for binary. A feed that does not
 // read its replies is disconnected.
+
 import type { WebSocket } from 'uWebSockets.js'
+import { jsonLine } from '../../lib/text/json-text.ts'
 import { toMsgpack } from '../encode/items.ts'
 import { INGEST_FRAME_BYTES_MAX } from '../limits.ts'
 import type { ReleasableApp } from '../releasable-app.ts'
@@ -58,7 +60,7 @@ export function registerIngestSockets(app: ReleasableApp, deps: IngestSocketDeps
 }
 
 function reply(ws: WebSocket<unknown>, result: object, isBinary: boolean): void {
-  ws.send(isBinary ? toMsgpack(result) : JSON.stringify(result), isBinary)
+  ws.send(isBinary ? toMsgpack(result) : jsonLine(result), isBinary)
 }
 
 function apply(frame: Uint8Array, isBinary: boolean, deps: IngestSocketDeps): object | Promise<object> {

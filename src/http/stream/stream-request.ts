@@ -3,12 +3,13 @@ import { unpack } from 'msgpackr'
 import { STREAM_TOPICS } from '../../schema/api/stream.ts'
 import type { Timeframe } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
+import { ORDERS, SORTS, type Sort, TABS } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT } from '../limits.ts'
 import {
   invalidParameter,
   oneOf,
+  readAll,
   requiredMint,
   timeframe,
   timeMs,
@@ -28,15 +29,16 @@ export type Topic =
 
 /** @throws ServiceError `invalid_parameter`. */
 export function parseMarketRequest(query: Query, limitMax: number): FollowedMarket {
-  const tab = oneOf(query, 'tab', TABS, 'all')
-  return {
-    tab,
-    sort: oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot'),
-    order: oneOf(query, 'order', ORDERS, 'desc'),
-    limit: wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT }).value,
-    offset: wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value,
-    since: parseSince(query),
-  }
+  const limits = { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT }
+  const { sort, ...wanted } = readAll({
+    tab: () => oneOf(query, 'tab', TABS, 'all'),
+    sort: () => oneOf<Sort | ''>(query, 'sort', SORTS, ''),
+    order: () => oneOf(query, 'order', ORDERS, 'desc'),
+    limit: () => wholeNumber(query, 'limit', limits).value,
+    offset: () => wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value,
+    since: () => parseSince(query),
+  })
+  return { ...wanted, sort: sort || (wanted.tab === 'new' ? 'created_timestamp' : 'hot') }
 }
 
 /** @throws ServiceError `invalid_parameter`, `invalid_mint`. */
@@ -44,15 +46,17 @@ export function parseTopic(message: Query, tokensMax: number): Topic {
   const topic = requiredWord(message, 'topic', STREAM_TOPICS)
   if (topic === 'submissions') return { topic, since: parseSince(message) }
   if (topic === 'market') return { topic, ...parseMarketRequest(message, tokensMax) }
-  const mint = requiredMint(message)
-  if (topic === 'token') return { topic, mint, since: parseSince(message) }
+  const mint = () => requiredMint(message)
+  if (topic === 'token') return { topic, ...readAll({ mint, since: () => parseSince(message) }) }
   const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
   return {
     topic,
-    mint,
-    tf: timeframe(message),
-    limit: wholeNumber(message, 'limit', limits).value,
-    fromMs: timeMs(message, 'from'),
+    ...readAll({
+      mint,
+      tf: () => timeframe(message),
+      limit: () => wholeNumber(message, 'limit', limits).value,
+      fromMs: () => timeMs(message, 'from'),
+    }),
   }
 }
 

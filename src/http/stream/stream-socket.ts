@@ -1,11 +1,13 @@
 // Accepts streaming WebSockets: the same channels as follow=1 over HTTP, after the same checks.
 import { ServiceError } from '../../schema/errors.ts'
+import type { Caller } from '../../submissions/types.ts'
 import { authorize } from '../access.ts'
 import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { STREAM_MESSAGE_BYTES_MAX } from '../limits.ts'
 import type { PipelineDeps } from '../pipeline.ts'
 import type { ReleasableApp } from '../releasable-app.ts'
 import { clientAddress } from '../request/addresses.ts'
+import { withKeyHint } from '../request/key-hint.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import { RequestHead } from '../request/request-head.ts'
 import { toServiceError } from '../response/to-service-error.ts'
@@ -100,9 +102,15 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
 /** A function that checks the client and counts a read, if it is not free, and rows. Called for each subscription. */
 function subscriptionCounter(deps: StreamSocketDeps, key: string, ip: string) {
   return (isFree: boolean, rows: number): void => {
-    const caller = authorize(deps, streamRoute, key)
-    if (isFree) deps.countRows(caller, () => ip, rows)
-    else deps.countRead(caller, () => ip, rows)
+    let caller: Caller | null = null
+    try {
+      caller = authorize(deps, streamRoute, key)
+      if (isFree) deps.countRows(caller, () => ip, rows)
+      else deps.countRead(caller, () => ip, rows)
+    } catch (error) {
+      const known = toServiceError(error)
+      throw known === null ? error : withKeyHint(known, streamRoute.access, caller, deps.keyHint)
+    }
   }
 }
 

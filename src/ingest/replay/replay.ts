@@ -39,6 +39,8 @@ export interface ReplayOptions {
   rowsTotal?: number | null
   speed?: ReplaySpeed
   time?: ReplayTime
+  /** Whether the trades are made up. */
+  simulated?: boolean
   /** A name of the source, for people. */
   label?: string
   /** Called about once a second and at the end. */
@@ -247,7 +249,7 @@ class Replay implements ReplayFeed {
     return {
       feed: 'replay',
       ...this.#state.describe(),
-      simulated: false,
+      simulated: this.#options.simulated ?? false,
       label: this.#options.label ?? null,
       speed: this.#speed,
       time: this.#options.time ?? REPLAY_DEFAULTS.time,

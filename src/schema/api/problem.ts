@@ -73,6 +73,7 @@ export const problemSchema = z
     snapshotAt: z.number().optional().meta({ description: 'As it was sent', unit: 'Unix ms' }),
     serverTime: unixMs('What snapshotAt was compared with').optional(),
     hint: z.string().optional(),
+    suggestion: z.string().optional().meta({ description: 'Of 404: the path that was probably meant' }),
     mayBeStored: z.literal(true).optional().meta({
       description: 'It is not known whether the submission was stored: retry with the same Idempotency-Key',
     }),

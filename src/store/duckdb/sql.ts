@@ -40,7 +40,7 @@ export const addColumn = (table: Table, column: Column): string =>
 export const commentOnTable = (table: Table): string =>
   `COMMENT ON TABLE ${identifier(table.name)} IS ${literal(table.comment)}`
 
-export const commentOnColumn = (table: Table, column: Column): string =>
+export const commentOnColumn = (table: Pick<Table, 'name'>, column: Column): string =>
   `COMMENT ON COLUMN ${identifier(table.name)}.${identifier(column.name)} IS ${literal(column.comment)}`
 
 /** The list of the lake's files. Paths are relative to the lake's folder, with forward slashes. */

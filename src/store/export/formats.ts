@@ -1,13 +1,13 @@
 // Encodes selected rows of the lake: Arrow IPC and text chunk by chunk, Parquet as a file that DuckDB writes.
 import { escapeLineBreaks } from '../../lib/text/json-text.ts'
-import { type Column, TABLES } from '../../schema/tables.ts'
+import type { Column } from '../../schema/tables.ts'
 import { identifier } from '../duckdb/sql.ts'
 import { unavailable } from '../errors.ts'
 import { copyToParquet } from '../lake/parquet-sql.ts'
 import { EXPORT_ROW_GROUP_ROWS } from '../limits.ts'
 import type { LakeReader } from '../query/lake-reader.ts'
 import { ArrowEncoder } from './arrow-rows.ts'
-import { type Selection, selectSql } from './selection.ts'
+import { relationOf, type Selection, selectSql } from './selection.ts'
 
 /** Encoded rows, and how many they are: 0 for headers. */
 export interface EncodedRows {
@@ -34,7 +34,7 @@ export async function* streamArrow(
   reader: LakeReader,
   selection: CountedSelection,
 ): AsyncGenerator<EncodedRows> {
-  const arrow = new ArrowEncoder(TABLES[selection.table].columns)
+  const arrow = new ArrowEncoder(relationOf(selection.table).columns)
   const result = await reader.stream(selectSql(selection))
   let chunk = await result.next()
   yield { bytes: arrow.head, rows: 0 }
@@ -64,7 +64,7 @@ export async function* streamText(
   selection: CountedSelection,
   format: 'csv' | 'jsonl',
 ): AsyncGenerator<EncodedRows> {
-  const { columns } = TABLES[selection.table]
+  const { columns } = relationOf(selection.table)
   const sql = `SELECT ${LINE_SQL[format](columns)} AS line FROM (${selectSql(selection)}) AS one`
   const result = await reader.stream(sql)
   let chunk = await result.next()

@@ -1,9 +1,10 @@
 // Which rows of a lake table an export has, as SQL. A page is all rows between two cursors in order of `known_at`: it can be
 // written in any order, and a client that continues from its end misses no row and gets none twice.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { TABLES, type TableName } from '../../schema/tables.ts'
+import { LABELLED } from '../../schema/tables/labelled.ts'
+import type { Column, TableName } from '../../schema/tables.ts'
 import { queryOne } from '../duckdb/query.ts'
-import { findLakeTable, identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
+import { findLakeTable, identifier, LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { StoreError } from '../errors.ts'
 import { EXPORT_CURSOR_CHARACTERS_MAX } from '../limits.ts'
 
@@ -14,8 +15,11 @@ export interface ExportCursor {
   id: string
 }
 
+/** A table of the lake, or the view `labelled`. */
+export type RelationName = TableName | typeof LABELLED.name
+
 export interface Selection {
-  table: TableName
+  table: RelationName
   /** Of the table's date column, Unix ms: inclusive and exclusive; null: open. */
   fromMs: number | null
   toMs: number | null
@@ -31,7 +35,7 @@ export interface ExportPage {
   next: ExportCursor
 }
 
-export const LAKE_TABLE_NAMES: readonly TableName[] = LAKE_TABLES.map(({ name }) => name)
+export const RELATION_NAMES: readonly RelationName[] = [...LAKE_TABLES.map(({ name }) => name), LABELLED.name]
 
 const CURSOR = /^(\d{1,15})(?:\.([\w-]{1,64}))?$/
 export const START: ExportCursor = { knownAtMs: 0, id: '' }
@@ -46,15 +50,16 @@ export function parseCursor(sent: string): ExportCursor | null {
   return match === null ? null : { knownAtMs: Number(match[1]), id: match[2] ?? '' }
 }
 
-const requireLakeTable = (name: TableName): LakeTable => {
-  const table = findLakeTable(name)
-  if (table !== undefined) return table
+/** What a selection reads. @throws StoreError `invalid` where the lake has nothing of that name */
+export function relationOf(name: RelationName): { lakeDateColumn: string; columns: readonly Column[] } {
+  const relation = name === LABELLED.name ? LABELLED : findLakeTable(name)
+  if (relation !== undefined) return relation
   throw new StoreError('invalid', `the lake has no table ${name}`)
 }
-const idColumn = (name: TableName): string => identifier(TABLES[name].columns[0].name)
+const idColumn = (name: RelationName): string => identifier(relationOf(name).columns[0].name)
 
 /** Conditions for rows after a cursor, or up to it. The bound on `known_at` alone lets DuckDB skip row groups. */
-function cursorConditions(table: TableName, { knownAtMs, id }: ExportCursor, isAfter: boolean): string[] {
+function cursorConditions(table: RelationName, { knownAtMs, id }: ExportCursor, isAfter: boolean): string[] {
   const moment = `epoch_ms(${knownAtMs})`
   const column = idColumn(table)
   return isAfter
@@ -63,7 +68,7 @@ function cursorConditions(table: TableName, { knownAtMs, id }: ExportCursor, isA
 }
 
 function whereClause({ table, fromMs, toMs, after, upTo }: Selection): string {
-  const date = identifier(requireLakeTable(table).lakeDateColumn)
+  const date = identifier(relationOf(table).lakeDateColumn)
   const all = [
     ...(fromMs === null ? [] : [`${date} >= epoch_ms(${fromMs})`]),
     ...(toMs === null ? [] : [`${date} < epoch_ms(${toMs})`]),

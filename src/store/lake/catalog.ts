@@ -3,13 +3,14 @@
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { syncPath } from '../../lib/files.ts'
-import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { LABELLED } from '../../schema/tables/labelled.ts'
+import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { commentOnColumn, identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
 import { createEventMetadataSql, type EventMetadata } from '../events/event-metadata.ts'
 import { moveFile, relativePath, writeOrRemove } from './lake-files.ts'
 import type { ListedFile, QuarantinedFile } from './manifest.ts'
-import { selectNewestRows, toReadableFiles } from './parquet-sql.ts'
+import { selectLabelled, selectNewestRows, toReadableFiles } from './parquet-sql.ts'
 
 export const CATALOG_FILE = 'catalog.duckdb'
 
@@ -54,15 +55,20 @@ const setAsideRow = (file: QuarantinedFile): string =>
   `(${literal(file.table)}, ${literal(relativePath(file))}, DATE '${file.date}', ${file.rowsLost}, ${literal(file.reason)},
     epoch_ms(${file.quarantinedAtMs}), ${file.acknowledgedAtMs === null ? 'NULL' : `epoch_ms(${file.acknowledgedAtMs})`})`
 
-function readerViewSql(table: LakeTable): string[] {
-  const view = identifier(table.name)
-  return [
-    `CREATE VIEW ${fileView(table)} AS ${selectNewestRows(table, [])}`,
-    `CREATE VIEW ${view} AS FROM ${fileView(table)}`,
-    `COMMENT ON VIEW ${view} IS ${literal(table.comment)}`,
-    ...table.columns.map((column) => commentOnColumn(table, column)),
-  ]
-}
+/** A view of readers, with its comments. */
+const readerViewSql = (view: Pick<Table, 'name' | 'comment' | 'columns'>, rows: string): string[] => [
+  `CREATE VIEW ${identifier(view.name)} AS ${rows}`,
+  `COMMENT ON VIEW ${identifier(view.name)} IS ${literal(view.comment)}`,
+  ...view.columns.map((column) => commentOnColumn(view, column)),
+]
+
+const tableViewsSql = (table: LakeTable): string[] => [
+  `CREATE VIEW ${fileView(table)} AS ${selectNewestRows(table, [])}`,
+  ...readerViewSql(table, `FROM ${fileView(table)}`),
+]
+
+/** The views that readers see. A catalog of an older version may lack some. */
+export const READER_VIEWS: readonly string[] = [...LAKE_TABLES.map(({ name }) => name), LABELLED.name]
 
 /**
  * Bars, with what became known of gaps after they were written. Costs a hash join where there is any, else nothing. DuckDB looks a name
@@ -127,7 +133,11 @@ let emptyCatalog: Buffer | null = null
 
 /** Makes the empty catalog once for all: its 250 comments take longer than all else, and are the same in every catalog. */
 async function createEmptyCatalog(path: string): Promise<Buffer> {
-  await runInFile(path, [`CREATE SCHEMA ${FILE_VIEWS}`, ...LAKE_TABLES.flatMap(readerViewSql)])
+  await runInFile(path, [
+    `CREATE SCHEMA ${FILE_VIEWS}`,
+    ...LAKE_TABLES.flatMap(tableViewsSql),
+    ...readerViewSql(LABELLED, selectLabelled('main.training', 'main.outcomes')),
+  ])
   return readFile(path)
 }
 

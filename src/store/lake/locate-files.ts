@@ -7,10 +7,11 @@ import { errorFirstLine } from '../../lib/error-text.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { findLockHolder } from '../data-folder/folder-lock.ts'
 import { describeLockHolder, retryWhileLocked } from '../duckdb/duckdb.ts'
+import { queryRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
 import { statePath } from '../paths.ts'
-import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
+import { CATALOG_FILE, type CatalogContent, READER_VIEWS } from './catalog.ts'
 import { type CatalogEntry, readCatalogFiles, readCatalogLosses } from './catalog-reader.ts'
 import { isResourceError, readRowCount, readSchemaVersion } from './file-check.ts'
 import { type DataFile, listTableFolder, relativePath } from './lake-files.ts'
@@ -23,7 +24,7 @@ export interface LocatedFiles {
   pathOf(file: DataFile): string
   /** Listed, but missing or of another size. */
   missing: readonly ListedFile[]
-  /** The catalog lists every file with its present path. */
+  /** The catalog lists every file with its present path, and has all views of today. */
   catalogMatches: boolean
 }
 
@@ -60,6 +61,18 @@ export async function readKnownLosses(
   })
 }
 
+/** Whether an attached catalog has every view of today: one that an older version has written may lack some. */
+async function hasAllViews(connection: DuckDBConnection, catalog: string): Promise<boolean> {
+  const views = await queryRows(
+    connection,
+    `SELECT view_name AS name FROM duckdb_views() WHERE database_name = $catalog AND schema_name = 'main'`,
+    { name: 'string' },
+    { catalog },
+  )
+  const names = new Set(views.map(({ name }) => name))
+  return READER_VIEWS.every((name) => names.has(name))
+}
+
 /** Finds the files that an attached catalog lists below `lakeDir`. Paths outside of that folder are ignored. */
 export async function locateCatalogFiles(
   connection: DuckDBConnection,
@@ -70,7 +83,7 @@ export async function locateCatalogFiles(
   const paths = new Map<string, string>()
   const found: CatalogEntry[] = []
   const missing: CatalogEntry[] = []
-  let catalogMatches = true
+  let catalogMatches = await hasAllViews(connection, catalog)
   for (const file of await readCatalogFiles(connection, catalog)) {
     const path = await findPath(links, file)
     if (path !== file.path) catalogMatches = false

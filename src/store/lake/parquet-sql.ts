@@ -1,5 +1,6 @@
 // SQL that reads a table's Parquet files, of this schema version or older ones, as one relation with the current columns (NULL
 // where a file is older than a column), and SQL that writes one.
+import { LABELLED_COLUMNS } from '../../schema/tables/labelled.ts'
 import { type Column, LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { identifier, type LakeTable, lakeColumns, literal } from '../duckdb/sql.ts'
 import { LAKE_ROW_GROUP_ROWS } from '../limits.ts'
@@ -47,6 +48,14 @@ export function selectAllRows(table: LakeTable, files: readonly ReadableFile[]):
   const scan = `read_parquet([${paths}], ${options})`
   const source = isOlder ? `(SELECT * FROM ${scan} UNION ALL BY NAME ${emptyRelation(table)})` : scan
   return `SELECT ${lakeColumns(table)} FROM ${source}`
+}
+
+/** A SELECT of the view `labelled` over relations that have the rows of training and outcomes. */
+export function selectLabelled(training: string, outcomes: string): string {
+  const cells = LABELLED_COLUMNS.map(
+    ({ table, source, column }) => `${table}.${identifier(source)} AS ${identifier(column.name)}`,
+  )
+  return `SELECT ${cells.join(', ')} FROM ${training} AS training LEFT JOIN ${outcomes} AS outcomes USING (analysis_id)`
 }
 
 export interface ParquetShape {

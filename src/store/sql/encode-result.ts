@@ -31,7 +31,7 @@ export async function encodeResult(
   const { row: encode, between, start, end } = FORMATS[format]
   const head = format === 'csv' ? csvLine(columns.map(({ name }) => name)) : ''
   const parts = [head + start]
-  let [rows, bytes, isTruncated] = [0, Buffer.byteLength(JSON.stringify(columns) + head), false]
+  let [rows, bytes, isTruncated] = [0, Buffer.byteLength(jsonLine(columns) + head), false]
   if (bytes > bytesMax) throw tooLarge('The list of columns', bytesMax)
   take: for await (const batch of batches) {
     for (const row of batch) {

@@ -68,6 +68,7 @@ export async function startForwarder(busUrl: string): Promise<Forwarder> {
     admitRows: () => {},
     trustedProxies: new TrustedProxies(['127.0.0.1']),
     approximate: null,
+    keyHint: '',
     reuseMs: 0,
     bodyMsMax: BODY_MS_MAX,
     observe: () => {},

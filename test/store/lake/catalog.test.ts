@@ -7,6 +7,7 @@ import { LAKE_SCHEMA_VERSION, TABLES } from '../../../src/schema/tables.ts'
 import { mergeFiles } from '../../../src/store/compaction/merge-files.ts'
 import { Merger } from '../../../src/store/compaction/merger.ts'
 import { LAKE_TABLES, literal } from '../../../src/store/duckdb/sql.ts'
+import { READER_VIEWS } from '../../../src/store/lake/catalog.ts'
 import { selectNewestRows } from '../../../src/store/lake/parquet-sql.ts'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
 import type { Store } from '../../../src/store/types.ts'
@@ -73,6 +74,20 @@ test('an empty lake has a typed, commented view of every table', async () => {
   )
 })
 
+test('labelled has the columns of training and outcomes once each, with comments, and rows without labels too', async () => {
+  await flushEach(1)
+  const columns = (await read('DESCRIBE lake.labelled')).map(({ column_name }) => String(column_name))
+  const expected = [...TABLES.training.columns, ...TABLES.outcomes.columns].map(({ name }) => name)
+  expect(columns.toSorted()).toEqual([...new Set([...expected, 'labels_known_at'])].toSorted())
+  expect(await read('SELECT analysis_id, labelled_to, labels_known_at FROM lake.labelled')).toEqual([
+    { analysis_id: 'an_0', labelled_to: null, labels_known_at: null },
+  ])
+  const [{ commented }] = await read(
+    `SELECT count(comment)::INT AS commented FROM duckdb_columns() WHERE table_name = 'labelled'`,
+  )
+  expect(commented).toBe(columns.length)
+})
+
 test('a lake with rows has the same views, under whatever name it is attached', async () => {
   const described = (name: string) =>
     readSql(`DESCRIBE ${name}.training`, attach().replace('lake (', `${name} (`))
@@ -80,7 +95,7 @@ test('a lake with rows has the same views, under whatever name it is attached', 
   await flushEach(2)
   expect(await described('research')).toEqual(empty)
   expect(await readSql('SHOW TABLES', `${attach()}; USE lake`)).toEqual(
-    [...INFORMATION, ...LAKE_TABLES.map(({ name }) => name)].toSorted().map((name) => ({ name })),
+    [...INFORMATION, ...READER_VIEWS].toSorted().map((name) => ({ name })),
   )
   const inMain = `FROM duckdb_columns() WHERE database_name = 'lake' AND schema_name = 'main' AND table_name NOT LIKE 'lake_%'`
   expect(await read(`SELECT column_name ${inMain} AND comment IS NULL`)).toEqual([])

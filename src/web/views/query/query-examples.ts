@@ -11,8 +11,7 @@ export const EXAMPLES: readonly [QueryExample, ...QueryExample[]] = [
     sql: `SELECT sentiment, count(*) AS analyses,
   round(100 * avg(fwd_ret_1h), 2) AS mean_1h_pct,
   round(100 * avg(dead_24h::INT), 1) AS dead_pct
-FROM training LEFT JOIN outcomes USING (analysis_id)
-GROUP BY sentiment ORDER BY analyses DESC`,
+FROM labelled GROUP BY sentiment ORDER BY analyses DESC`,
   },
   {
     title: 'Agents',
