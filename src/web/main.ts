@@ -9,6 +9,7 @@ import { gapReason, gapTimes, KnownGaps } from './gaps.ts'
 import { Live } from './live.ts'
 import { parseRoute, type Route, routeHref } from './router.ts'
 import { startTheme, switchTheme } from './theme.ts'
+import { onZoneChange, startTimeZone, switchTimeZone, zoneName } from './time-zone.ts'
 import { agentsView } from './views/agents.ts'
 import { calibrationView } from './views/calibration.ts'
 import { marketView } from './views/market/market.ts'
@@ -71,6 +72,7 @@ class Console implements App {
     addEventListener('hashchange', () => this.#navigate())
     document.addEventListener('keydown', (event) => this.#keyDown(event))
     document.addEventListener('visibilitychange', () => this.invalidate())
+    onZoneChange(() => this.invalidate())
     setInterval(() => this.changed(), CLOCK_MS)
     this.invalidate()
   }
@@ -206,6 +208,7 @@ class Console implements App {
           ${this.#feedsAway()}
         </span>
         ${this.#connection()}
+        <button type="button" class="zone" title="Times of this page are in ${zoneName(Date.now())}: switch between local time and UTC" aria-label="Time zone: ${zoneName(Date.now())}" @click=${switchTimeZone}>${zoneName(Date.now())}</button>
         <button type="button" class="theme" title="Light or dark" aria-label="Switch between light and dark" @click=${switchTheme}>◐</button>
       </header>
       <main id="main" tabindex="-1">${this.#view.render()}</main>`
@@ -255,6 +258,7 @@ const notFound = {
 }
 
 startTheme()
+startTimeZone()
 const root = document.getElementById('console')
 if (root !== null) {
   root.replaceChildren()

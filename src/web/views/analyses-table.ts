@@ -13,7 +13,7 @@ type ShownAnalysis = Pick<
   Partial<Pick<ListedAnalysis, 'sentiment' | 'score' | 'labelsAvailableAt' | 'outcomes' | 'xpEarned'>> &
   Partial<Pick<StreamedSubmission, 'agentName' | 'symbol'>>
 
-const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = { validated: '✓', unvalidated: '~', rejected: '✕' }
+export const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = { validated: '✓', unvalidated: '~', rejected: '✕' }
 
 export const outcomeBadge = (outcome: Outcome): TemplateResult =>
   html`<span class="outcome ${outcome}" title=${outcome}>${OUTCOME_SHAPES[outcome]}<span class="outcome-word"> ${outcome}</span></span>`
