@@ -23,8 +23,10 @@ import type { Market } from './market/market.ts'
 import { readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
+import { ConsoleSessions } from './server/console-sessions.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { Health } from './server/health.ts'
+import { historyOf } from './server/history.ts'
 import { KeyChecks } from './server/key-checks.ts'
 import type { MarketPublisher } from './server/market-publisher.ts'
 import {
@@ -219,6 +221,9 @@ async function startParts(base: Base): Promise<App> {
   const { feeds, push } = sources
   const health = healthOf(base, running, feeds, publisher)
   const limits = new ClientLimits(config, base.clock)
+  const sessions = new ConsoleSessions(base.clock)
+  const history = historyOf(metrics, base.clock, config)
+  const keys = new KeyChecks(config, agents)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
@@ -235,15 +240,22 @@ async function startParts(base: Base): Promise<App> {
   }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
-  const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
+  const routeDeps = {
+    ...{ settings: config, node, market, broadcaster, cursors, health, metrics, limits },
+    ...{ history, sessions, isQueryOpen: () => keys.isQueryOpen() },
+  }
   const ownRoutes = createRoutes({ ...routeDeps, writerParts })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
-  const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
+  const http = {
+    ...{ node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push },
+    ...{ keys, sessions },
+  }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
+  history.start()
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, log)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
@@ -267,6 +279,7 @@ async function startParts(base: Base): Promise<App> {
     recorded: () => recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
     stop: () => {
+      history.stop()
       stopping ??= shutDown({ ...parts, drainNoticeMs })
       return stopping
     },
@@ -428,6 +441,8 @@ interface HttpParts {
   agents: Agents
   health: Health
   limits: ClientLimits
+  keys: KeyChecks
+  sessions: ConsoleSessions
   metrics: Metrics
   push: Feeds['push']
 }
@@ -435,16 +450,18 @@ interface HttpParts {
 function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
   const { config, options, log, replayed } = base
   const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
-  const keys = new KeyChecks(config, agents)
+  const { keys, sessions } = parts
   return startServer(config.host, config.port, {
     node,
     routes,
     streams: { market, broadcaster, submissionLog },
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
     authenticate: (key) => agents.authenticate(key),
-    countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
-    countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
-    admitRows: (caller, ip) => limits.admitRows(caller, ip),
+    consoleSession: (key) => sessions.check(key),
+    isQueryOpen: () => keys.isQueryOpen(),
+    countRead: (reader, ip, rows) => limits.countRead(reader, ip, rows),
+    countRows: (reader, ip, rows) => limits.countRows(reader, ip, rows),
+    admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: replayed?.approximate ?? null,
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,

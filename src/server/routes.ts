@@ -12,7 +12,9 @@ import { ServiceError } from '../schema/errors.ts'
 import type { Exporter, LakeDownloads, LakeQueries, Store } from '../store/types.ts'
 import type { Agents, Submissions } from '../submissions/types.ts'
 import type { ClientLimits } from './client-limits.ts'
+import type { ConsoleSessions } from './console-sessions.ts'
 import type { Health } from './health.ts'
+import type { ServerHistory } from './history.ts'
 
 /** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
 const METRICS_TTL_MS = 1_000
@@ -26,6 +28,9 @@ export interface RouteDeps {
   health: Health
   metrics: Metrics
   limits: ClientLimits
+  history: ServerHistory
+  sessions: ConsoleSessions
+  isQueryOpen(): boolean
   /** Asked for by requests alone: where another process carries them out it may throw. */
   writerParts(): WriterParts
 }
@@ -48,15 +53,17 @@ export interface WriterParts {
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
   const { settings, node, market, broadcaster, cursors, health, metrics, limits, writerParts } = deps
+  const { history, sessions, isQueryOpen } = deps
   const metricsText = new SingleFlight(async () => {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors },
+    ...{ settings, node, market, broadcaster, cursors, sessions, isQueryOpen },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),
+    history: (sinceMs) => history.since(sinceMs),
     notReady: () => health.notReady(),
     feedStates: () => health.feedStates(),
     metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),

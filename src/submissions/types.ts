@@ -242,6 +242,8 @@ export interface Agents {
   profile(caller: Caller): Profile | null
   setProfile(caller: Caller, body: Record<string, unknown>): Promise<Profile>
   list(): AgentStatus[]
+  /** Whether there is a researcher, with a valid key or without. */
+  hasResearcher(): boolean
   /** Ends all keys of an agent, or the one with that prefix. Returns how many were valid. */
   revokeKeys(agentId: string, prefix: string | null): Promise<number>
   /** `untilMs` null: for good. */

@@ -29,7 +29,7 @@ export function zoneOffsetMs(atMs: number): number {
 export function switchTimeZone(): void {
   if (isUtc()) localStorage.removeItem(CHOICE_ITEM)
   else localStorage.setItem(CHOICE_ITEM, 'utc')
-  tell()
+  zoneChanged()
 }
 
 /** For what draws times by itself. @returns a function that ends it. */
@@ -38,15 +38,10 @@ export function onZoneChange(listener: () => void): () => void {
   return () => void listeners.delete(listener)
 }
 
-const tell = (): void => {
+/** Tells all listeners; another tab may have chosen. */
+export const zoneChanged = (): void => {
   for (const listener of listeners) listener()
 }
-
-/** Follows choices in other tabs. */
-export const startTimeZone = (): void =>
-  addEventListener('storage', ({ key }) => {
-    if (key === CHOICE_ITEM || key === null) tell()
-  })
 
 /** Formats are made once for each zone: to make one takes longer than to use it a hundred times. */
 const formats = new Map<string, Intl.DateTimeFormat>()

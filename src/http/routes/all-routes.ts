@@ -10,6 +10,7 @@ import { type LakeDeps, lakeRoutes } from './lake.ts'
 import { type MarketDeps, marketRoutes } from './market.ts'
 import { type OperationDeps, operationRoutes } from './operation.ts'
 import { type QueryDeps, queryRoute } from './query.ts'
+import { type SessionDeps, sessionRoutes } from './sessions.ts'
 
 export interface AllRouteDeps
   extends MarketDeps,
@@ -19,6 +20,7 @@ export interface AllRouteDeps
     ExportDeps,
     LakeDeps,
     QueryDeps,
+    SessionDeps,
     OperationDeps {
   settings: DocumentSettings & ConsoleSettings
 }
@@ -33,6 +35,7 @@ export function allRoutes(deps: AllRouteDeps): Route[] {
     ...exportRoutes(deps),
     ...lakeRoutes(deps),
     queryRoute(deps),
+    ...sessionRoutes(deps),
     ...operationRoutes(deps),
     ...consoleRoutes(deps),
   ]

@@ -86,6 +86,8 @@ export const barsQuery = z.object({
 })
 
 /** GET of either leaderboard. */
+export const historyQuery = z.object({ since: unixMs('Only samples after this time') })
+
 export const leaderboardQuery = z.object({
   limit: limit(LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX, ', which meta.clamped tells'),
 })

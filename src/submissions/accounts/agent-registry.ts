@@ -91,6 +91,11 @@ export class AgentRegistry implements Agents {
     }
   }
 
+  hasResearcher(): boolean {
+    for (const { agent } of this.#records.values()) if (agent.type === 'researcher') return true
+    return false
+  }
+
   async rotate({ agent, keyHash }: Caller): Promise<IssuedKey & { oldKeyExpiresAt: number }> {
     const { agentId } = agent
     const now = readClock(this.#options.clock)
