@@ -255,9 +255,10 @@ async function startParts(base: Base): Promise<App> {
   if (!running.hasRedo) await beginFeeding(running, sources)
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
-  history.start()
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, log)
+  // The history that a feed begins with is no load of this hour.
+  ready.then(() => history.start()).catch(() => undefined)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, relay: server.relay, ready })
   const { drainNoticeMs } = config

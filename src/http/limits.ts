@@ -105,6 +105,8 @@ export const FROZEN_LIST_SHARED_MS = 1_000
 export const ARROW_TEMPLATES_MAX = 2_048
 /** How long one calibration serves all who ask. */
 export const CALIBRATION_TTL_MS = 60_000
+/** Records of agents that are kept as long; the one that was not asked for longest gives way. */
+export const AGENT_RECORDS_CACHED_MAX = 500
 /** Submissions of this run that streams can still be sent, and those that a stream begins with. */
 export const SUBMISSIONS_STREAMED_MAX = 1_000
 export const SUBMISSIONS_SNAPSHOT_ROWS = 50

@@ -1,6 +1,7 @@
 // What a server did in the last hour: a few of its metrics, sampled, for the console's lines. Kept in memory and bounded; whoever
 // wants more has Prometheus read /metrics.
 import { totalmem } from 'node:os'
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { FOLLOWERS_MAX, HISTORY_EVERY_MS, HISTORY_SAMPLES_MAX } from '../http/limits.ts'
 import { MEGABYTE } from '../lib/bytes.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -8,6 +9,7 @@ import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { History, HistorySeries } from '../schema/api/status.ts'
 
 interface SeriesOptions extends Pick<HistorySeries, 'name' | 'unit'> {
+  /** Empty: the delay of the event loop. */
   metric: string
   /** A counter is shown as its growth a second. */
   isCounter?: true
@@ -29,6 +31,7 @@ const EVENT_LOOP_SECONDS_MAX = 0.25
 /** A kill of the server should lose less. */
 const UNWRITTEN_SECONDS_MAX = 2
 const SIGNIFICANT_DIGITS = 4
+const NS_PER_SECOND = 1e9
 
 const seriesOf = (limits: HistoryLimits): readonly SeriesOptions[] => [
   { name: 'trades', unit: 'per_second', metric: 'mintlake_market_trades_total', isCounter: true },
@@ -38,7 +41,8 @@ const seriesOf = (limits: HistoryLimits): readonly SeriesOptions[] => [
   atMost('tokens', 'count', 'mintlake_market_tokens', limits.tokensMax),
   atMost('followers', 'count', 'mintlake_streams', limits.followersMax),
   atMost('memory', 'bytes', 'process_resident_memory_bytes', limits.memoryBytesMax),
-  atMost('eventLoopDelay', 'seconds', 'nodejs_eventloop_lag_p99_seconds', EVENT_LOOP_SECONDS_MAX),
+  // Measured here: reading /metrics begins the measurement of its own metric anew.
+  atMost('eventLoopDelay', 'seconds', '', EVENT_LOOP_SECONDS_MAX),
   atMost('unwritten', 'seconds', 'mintlake_journal_unwritten_seconds', UNWRITTEN_SECONDS_MAX),
   { name: 'lakeLag', unit: 'seconds', metric: 'mintlake_lake_lag_seconds' },
   {
@@ -66,6 +70,8 @@ export class ServerHistory {
   readonly #series: readonly SeriesOptions[]
   readonly #samples: Sample[] = []
   #before: { monotonicMs: number; values: (number | null)[] } | null = null
+  readonly #delay: IntervalHistogram = monitorEventLoopDelay()
+  #isStopped = false
   #timer: ReturnType<typeof setInterval> | undefined
 
   constructor(metrics: Pick<Metrics, 'value'>, clock: Clock, limits: HistoryLimits) {
@@ -76,19 +82,27 @@ export class ServerHistory {
 
   /** Samples now and every HISTORY_EVERY_MS until `stop`. */
   start(): void {
+    if (this.#isStopped) return
     void this.sample()
+    this.#delay.enable()
     this.#timer = setInterval(() => void this.sample(), HISTORY_EVERY_MS)
     this.#timer.unref()
   }
 
   stop(): void {
+    this.#isStopped = true
     clearInterval(this.#timer)
+    this.#delay.disable()
   }
 
   /** Takes one sample; the oldest beyond HISTORY_SAMPLES_MAX is forgotten. */
   async sample(): Promise<void> {
     const monotonicMs = this.#clock.monotonicMs()
-    const raw = await Promise.all(this.#series.map(({ metric }) => this.#metrics.value(metric)))
+    const delaySeconds = this.#delay.percentile(99) / NS_PER_SECOND
+    this.#delay.reset()
+    const raw = await Promise.all(
+      this.#series.map(({ metric }) => (metric === '' ? delaySeconds : this.#metrics.value(metric))),
+    )
     const values = this.#series.map(({ isCounter }, at) => {
       const value = raw[at] ?? null
       return isCounter ? this.#rate(at, value, monotonicMs) : value

@@ -46,7 +46,7 @@ export interface WriterParts {
   downloadMsMax?: number | undefined
   /** Believes the machine's clock. */
   trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
-  store: Pick<Store, 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
+  store: Pick<Store, 'agentRecord' | 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
   push: PushFeed
 }
 
@@ -89,6 +89,14 @@ export function createRoutes(deps: RouteDeps): Route[] {
       const { store, submissions } = writerParts()
       return store.calibration(submissions.labelsShownToMs())
     },
+    hasAgent: (agentId) => writerParts().agents.has(agentId),
+    agentRecord: async (agentId) => {
+      const { store, submissions, agents } = writerParts()
+      const record = await store.agentRecord(agentId, submissions.labelsShownToMs())
+      return { ...record, name: agents.name(agentId) }
+    },
+    agentName: (agentId) => writerParts().agents.name(agentId),
+    symbolOf: (mint) => market.profile(mint)?.symbol ?? null,
     repairLake: async (dataDir) => {
       checkDataDir(writerParts().dataDir, dataDir)
       return writerParts().store.repairLake()

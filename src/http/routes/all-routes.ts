@@ -2,7 +2,7 @@ import type { DocumentSettings } from '../docs/texts/limits-text.ts'
 import type { Route } from '../route.ts'
 import { type AgentDeps, agentRoutes } from './agents.ts'
 import { barRoute } from './bars.ts'
-import { type CalibrationDeps, calibrationRoute } from './calibration.ts'
+import { agentRecordRoute, type CalibrationDeps, calibrationRoute } from './calibration.ts'
 import { type ConsoleDeps, type ConsoleSettings, consoleRoutes } from './console.ts'
 import { documentRoutes } from './documents.ts'
 import { type ExportDeps, exportRoutes } from './export.ts'
@@ -32,6 +32,7 @@ export function allRoutes(deps: AllRouteDeps): Route[] {
     barRoute(deps),
     ...agentRoutes(deps),
     calibrationRoute(deps),
+    agentRecordRoute(deps),
     ...exportRoutes(deps),
     ...lakeRoutes(deps),
     queryRoute(deps),

@@ -91,6 +91,10 @@ export class AgentRegistry implements Agents {
     }
   }
 
+  has(agentId: string): boolean {
+    return this.#records.has(agentId)
+  }
+
   hasResearcher(): boolean {
     for (const { agent } of this.#records.values()) if (agent.type === 'researcher') return true
     return false

@@ -6,6 +6,8 @@ import { formatAmount, formatBytes, formatCount, formatTime } from '../../format
 
 const HOUR_MS = 3_600_000
 const EVERY_MS = 10_000
+/** A young server's line is as wide as if it ran for so long. */
+const SPAN_MS_MIN = 10 * 60_000
 /** From this share of a limit on a series counts as near it; where the limit is the least, up to so many times of it. */
 const NEAR_SHARE = 0.8
 const NEAR_TIMES = 1.5
@@ -42,8 +44,14 @@ function isNear({ limit, limitIs }: HistorySeries, value: number | null): boolea
 const WIDTH = 240
 const HEIGHT = 48
 
-/** Points of a line over the last hour, in pieces where samples are missing. */
-function linePieces(timesMs: readonly number[], values: Values, top: number, endMs: number): string[] {
+/** What the lines show, Unix ms. */
+interface Span {
+  endMs: number
+  lengthMs: number
+}
+
+/** Points of a line, in pieces where samples are missing. */
+function linePieces(timesMs: readonly number[], values: Values, top: number, span: Span): string[] {
   const pieces: string[] = []
   let points: string[] = []
   const end = () => {
@@ -55,7 +63,7 @@ function linePieces(timesMs: readonly number[], values: Values, top: number, end
     const isAfterHole = at > 0 && timeMs - (timesMs[at - 1] ?? 0) > 3 * EVERY_MS
     if (value === null || isAfterHole) end()
     if (value === null) continue
-    const x = WIDTH * (1 - (endMs - timeMs) / HOUR_MS)
+    const x = WIDTH * (1 - (span.endMs - timeMs) / span.lengthMs)
     const y = HEIGHT - (value / top) * (HEIGHT - 2) - 1
     points.push(`${x.toFixed(1)},${y.toFixed(1)}`)
   }
@@ -83,17 +91,19 @@ export class ServerHistoryLines {
     const { value: history } = this.#fetched
     if (history === null) return html`<section class="card below lines-room"><h2>The last hour</h2></section>`
     const endMs = history.timesMs.at(-1) ?? nowMs
-    const pointedMs = this.#pointedShare === null ? null : endMs - HOUR_MS * (1 - this.#pointedShare)
+    const lengthMs = Math.min(HOUR_MS, Math.max(SPAN_MS_MIN, endMs - (history.timesMs[0] ?? endMs)))
+    const span = { endMs, lengthMs }
+    const pointedMs = this.#pointedShare === null ? null : endMs - lengthMs * (1 - this.#pointedShare)
     return html`<section class="card below lines-room" aria-label="The last hour">
       <h2>The last hour <small>${pointedMs === null ? `since ${formatTime(history.timesMs[0], nowMs)}` : `at ${formatTime(pointedMs, nowMs)}`}</small></h2>
-      <div class="lines">${history.series.map((series) => this.#line(history, series, endMs, pointedMs))}</div>
+      <div class="lines">${history.series.map((series) => this.#line(history, series, span, pointedMs))}</div>
     </section>`
   }
 
   #line(
     { timesMs }: History,
     series: HistorySeries,
-    endMs: number,
+    span: Span,
     pointedMs: number | null,
   ): TemplateResult {
     const { name, unit, values, limit } = series
@@ -105,14 +115,14 @@ export class ServerHistoryLines {
     // The limit is in sight where it is near; elsewhere it would flatten the line.
     const top = Math.max(...known, isMarked && limit !== null ? limit : 0) * 1.05 || 1
     const limitY = limit === null ? 0 : HEIGHT - (limit / top) * (HEIGHT - 2) - 1
-    const x = pointedMs === null ? 0 : WIDTH * (1 - (endMs - pointedMs) / HOUR_MS)
+    const x = pointedMs === null ? 0 : WIDTH * (1 - (span.endMs - pointedMs) / span.lengthMs)
     return html`<figure class="line ${isMarked ? 'near' : ''}">
       <figcaption><span>${isMarked ? '⚠ ' : nothing}${TITLES[name] ?? name}</span><b>${shown === null ? '–' : format(shown)}</b></figcaption>
       <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true"
         @pointermove=${(event: PointerEvent) => this.#point(event)} @pointerleave=${() => this.#leave()}>
         <line class="base" x1="0" x2=${WIDTH} y1=${HEIGHT - 0.5} y2=${HEIGHT - 0.5}></line>
         <line class="limit" x1="0" x2=${isMarked && limit !== null ? WIDTH : 0} y1=${limitY} y2=${limitY}></line>
-        <path d=${linePieces(timesMs, values, top, endMs)
+        <path d=${linePieces(timesMs, values, top, span)
           .map((points) => `M${points.replaceAll(' ', 'L')}`)
           .join('')}></path>
         <line class="pointed" x1=${x} x2=${x} y1="0" y2=${pointedMs === null ? 0 : HEIGHT}></line>

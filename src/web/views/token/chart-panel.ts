@@ -217,7 +217,7 @@ export class ChartPanel {
     const counts = new Map<string, number>()
     for (const analysis of said) {
       const { sentiment, score } = analysis
-      const says = sentiment === null ? 'said' : `${sentiment} ${score ?? ''}`
+      const says = sentiment === null ? 'withheld' : `${sentiment} ${score ?? ''}`
       const text = `${says} ${becameText(analysis)}`
       counts.set(text, (counts.get(text) ?? 0) + 1)
     }
