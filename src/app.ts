@@ -25,7 +25,9 @@ import { readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
+import { ConsoleSessions } from './server/console-sessions.ts'
 import { Health } from './server/health.ts'
+import { historyOf, type ServerHistory } from './server/history.ts'
 import { KeyChecks } from './server/key-checks.ts'
 import type { MarketPublisher } from './server/market-publisher.ts'
 import {
@@ -44,7 +46,7 @@ import {
 import { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
-import { shutDown } from './server/shutdown.ts'
+import { type RunningParts, shutDown } from './server/shutdown.ts'
 import { ClockFile, readKnownTime } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
@@ -201,7 +203,7 @@ async function startParts(base: Base): Promise<App> {
   const publisher = await createPublisher(base)
   const { checkpointCrash = null } = options
   const running = await openRunningMarket({ ...options, ...base, publisher, checkpointCrash })
-  const { market, recorder } = running
+  const { market } = running
   const metrics = new Metrics()
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
   const countSubmission = countSubmissions(metrics)
@@ -221,6 +223,9 @@ async function startParts(base: Base): Promise<App> {
   const { feeds, push } = sources
   const health = healthOf(base, running, feeds, publisher)
   const limits = new ClientLimits(config, base.clock)
+  const sessions = new ConsoleSessions(base.clock)
+  const history = historyOf(metrics, base.clock, config)
+  const keys = new KeyChecks(config, agents)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
@@ -231,11 +236,17 @@ async function startParts(base: Base): Promise<App> {
   const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
-  const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
+  const routeDeps = {
+    ...{ settings: config, node, market, broadcaster, cursors, health, metrics, limits },
+    ...{ history, sessions, isQueryOpen: () => keys.isQueryOpen() },
+  }
   const onTokenRead = sources.want
   const ownRoutes = createRoutes({ ...routeDeps, writerParts, onTokenRead })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
-  const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
+  const http = {
+    ...{ node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push },
+    ...{ keys, sessions },
+  }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
@@ -243,30 +254,38 @@ async function startParts(base: Base): Promise<App> {
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, log)
+  // The history that a feed begins with is no load of this hour.
+  ready.then(() => history.start()).catch(() => undefined)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, relay: server.relay, ready })
-  const { drainNoticeMs } = config
   const parts = {
-    ...{ health, server, sources, running, publisher, feeding },
+    ...{ health, server, sources, running, publisher, feeding, drainNoticeMs: config.drainNoticeMs },
     ...{ broadcaster, exporter, queries, positions, clockFile, store },
   }
-  let stopping: Promise<void> | null = null
+  return { ...shownOf(parts, config.host), downloads, ready, stop: stopOnce(parts, history) }
+}
+
+/** What callers see of a server that runs. */
+function shownOf({ server, running, store, exporter, queries }: RunningParts, host: string) {
   return {
     port: server.port,
-    url: `http://${authorityOf(config.host, server.port)}`,
-    market,
+    url: `http://${authorityOf(host, server.port)}`,
+    market: running.market,
     store,
     exports: exporter,
     queries,
-    downloads,
     http: server,
-    ready,
-    recorded: () => recorder.recorded(),
+    recorded: () => running.recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
-    stop: () => {
-      stopping ??= shutDown({ ...parts, drainNoticeMs })
-      return stopping
-    },
+  }
+}
+
+function stopOnce(parts: RunningParts, history: ServerHistory): () => Promise<void> {
+  let stopping: Promise<void> | null = null
+  return () => {
+    history.stop()
+    stopping ??= shutDown(parts)
+    return stopping
   }
 }
 
@@ -426,6 +445,8 @@ interface HttpParts {
   agents: Agents
   health: Health
   limits: ClientLimits
+  keys: KeyChecks
+  sessions: ConsoleSessions
   metrics: Metrics
   push: Feeds['push']
 }
@@ -433,7 +454,7 @@ interface HttpParts {
 function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
   const { config, options, log, replayed } = base
   const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
-  const keys = new KeyChecks(config, agents)
+  const { keys, sessions } = parts
   return startServer(config.host, config.port, {
     node,
     routes,
@@ -441,9 +462,11 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
     authenticate: (key) => agents.authenticate(key),
     keyHint: keyHint(config),
-    countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
-    countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
-    admitRows: (caller, ip) => limits.admitRows(caller, ip),
+    consoleSession: (key) => sessions.check(key),
+    isQueryOpen: () => keys.isQueryOpen(),
+    countRead: (reader, ip, rows) => limits.countRead(reader, ip, rows),
+    countRows: (reader, ip, rows) => limits.countRows(reader, ip, rows),
+    admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: replayed?.approximate ?? null,
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,

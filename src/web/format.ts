@@ -1,4 +1,5 @@
 // Numbers and times as people read them. Prices of new tokens lie between 1e-9 and 1: leading zeros are counted in a subscript.
+import { dayInZone, inZone } from './time-zone.ts'
 
 const DASH = '–'
 const SUBSCRIPT_DIGITS = '₀₁₂₃₄₅₆₇₈₉'
@@ -82,14 +83,12 @@ export function formatSpan(ms: number): string {
 export const formatAge = (atMs: number | null | undefined, nowMs: number): string =>
   atMs == null ? DASH : formatSpan(nowMs - atMs)
 
-/** A time of today as hours, minutes and seconds; another day with its date. */
+/** A time of today as hours, minutes and seconds; another day with its date. In the zone of the page. */
 export function formatTime(atMs: number | null | undefined, nowMs: number): string {
   if (atMs == null) return DASH
-  const at = new Date(atMs)
-  const time = at.toLocaleTimeString('en-GB')
-  return at.toDateString() === new Date(nowMs).toDateString()
-    ? time
-    : `${at.toISOString().slice(0, 10)} ${time}`
+  const time = inZone(atMs, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+  const day = dayInZone(atMs)
+  return day === dayInZone(nowMs) ? time : `${day} ${time}`
 }
 
 /** The start and the end of an address, enough to recognise it. */

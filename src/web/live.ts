@@ -5,6 +5,7 @@ import type { StreamedSubmission, StreamMessage, StreamRequest, StreamRow } from
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { ToldGap } from '../schema/event.ts'
+import type { PageSession } from './session.ts'
 
 type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
 type WithoutReply<Message> = Message extends Subscribe ? Omit<Message, 'op' | 'id' | 'since'> : never
@@ -76,27 +77,45 @@ export class Live {
   state: LiveState = 'connecting'
   /** When the next attempt to connect begins, Unix ms; null while connected. */
   retryAtMs: number | null = null
+  readonly #session: PageSession
   readonly #onState: () => void
   readonly #onGap: (gap: ToldGap) => void
   readonly #subscriptions = new Map<string, Subscription>()
   #socket: WebSocket | null = null
   #attempts = 0
+  #isConnecting = false
+  #wasLive = false
+  /** When the latest connection was begun, Unix ms. */
+  #openedMs = 0
+  /** When the last message came, Unix ms; 0: none has. */
   #lastMessageMs = 0
   #retry: ReturnType<typeof setTimeout> | undefined
 
   /**
+   * @param session whose reads these are.
    * @param onState called when `state` has changed.
    * @param onGap called when a gap of the market has begun or ended.
    */
-  constructor(onState: () => void, onGap: (gap: ToldGap) => void) {
+  constructor(session: PageSession, onState: () => void, onGap: (gap: ToldGap) => void) {
+    this.#session = session
     this.#onState = onState
     this.#onGap = onGap
     setInterval(() => this.#checkSilence(), SILENCE_CHECK_MS)
     addEventListener('online', () => this.#connectNow())
   }
 
+  /** When the server told something last, Unix ms. */
+  get lastMessageMs(): number {
+    return this.#lastMessageMs
+  }
+
+  /** Whether the connection is lost that there was: what the page shows is old. */
+  get isAway(): boolean {
+    return this.#wasLive && this.state !== 'live' && this.#socket?.readyState !== WebSocket.OPEN
+  }
+
   start(): void {
-    if (this.#socket === null) this.#connect()
+    void this.#connect()
   }
 
   /** Subscribes a channel. @returns a function that ends the subscription. */
@@ -115,15 +134,22 @@ export class Live {
     }
   }
 
-  #connect(): void {
+  async #connect(): Promise<void> {
+    if (this.#socket !== null || this.#isConnecting) return
+    this.#isConnecting = true
     this.retryAtMs = null
     this.#setState(this.#attempts === 0 ? 'connecting' : this.state)
+    // A server that was started anew knows no session of before.
+    if (this.#attempts > 0) await this.#session.open()
+    const protocols = await this.#session.protocols()
+    this.#isConnecting = false
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws'
-    const socket = new WebSocket(`${scheme}://${location.host}/api/v1/stream`, PROTOCOL)
+    const socket = new WebSocket(`${scheme}://${location.host}/api/v1/stream`, [PROTOCOL, ...protocols])
     this.#socket = socket
-    this.#lastMessageMs = Date.now()
+    this.#openedMs = Date.now()
     socket.onopen = () => {
       this.#attempts = 0
+      this.#wasLive = true
       this.#setState('live')
       for (const subscription of this.#subscriptions.values()) this.#sendSubscribe(subscription)
     }
@@ -148,7 +174,7 @@ export class Live {
   #connectNow(): void {
     if (this.#socket !== null) return
     clearTimeout(this.#retry)
-    this.#connect()
+    void this.#connect()
   }
 
   /** Waits longer after each failure, with jitter so that many consoles do not return at once. */
@@ -157,11 +183,12 @@ export class Live {
     const waitMs = Math.max(msMin, ceilingMs * (0.5 + Math.random() / 2))
     this.retryAtMs = Date.now() + waitMs
     clearTimeout(this.#retry)
-    this.#retry = setTimeout(() => this.#connect(), waitMs)
+    this.#retry = setTimeout(() => void this.#connect(), waitMs)
   }
 
   #checkSilence(): void {
-    if (this.#socket === null || Date.now() - this.#lastMessageMs < SILENCE_MS_MAX) return
+    if (this.#socket === null || Date.now() - Math.max(this.#openedMs, this.#lastMessageMs) < SILENCE_MS_MAX)
+      return
     this.#socket.close()
   }
 

@@ -54,64 +54,62 @@ async function lakeOf(server: TestServer) {
 }
 
 for (const ends of ['with a checkpoint in its midst', 'without one'] as const)
-  test(
-    `what is brought across a crash, ${ends}, leaves no mark`,
-    { tags: ends === 'without one' ? [] : ['drill'] },
-    async () => {
-      const clock = noonClock()
-      const whole = await open({}, { clock })
-      let healed = await open({}, { clock })
-      const push = (server: TestServer, ...records: object[]) => server.client.push(...records)
-      const passSecond = () => {
-        clock.pass(1_000)
-        for (const { market } of [whole, healed]) {
-          market.advanceTo(clock.wallMs)
-          market.emitClosedBars(100)
-        }
+  test(`what is brought across a crash, ${ends}, leaves no mark`, {
+    tags: ends === 'without one' ? [] : ['drill'],
+    timeout: 60_000,
+  }, async () => {
+    const clock = noonClock()
+    const whole = await open({}, { clock })
+    let healed = await open({}, { clock })
+    const push = (server: TestServer, ...records: object[]) => server.client.push(...records)
+    const passSecond = () => {
+      clock.pass(1_000)
+      for (const { market } of [whole, healed]) {
+        market.advanceTo(clock.wallMs)
+        market.emitClosedBars(100)
       }
-      for (const server of [whole, healed]) await push(server, solPrice)
-      const missed: object[] = []
-      const sinceMs = NOON_MS + 40_000
-      const stream = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
-      await stream.until(({ event }) => event === 'heartbeat')
-      for (let second = 1; second <= 150; second++) {
-        passSecond()
-        const trades = tradesOf(clock.wallMs - 50)
-        if (trades.length > 0) await push(whole, ...trades)
-        if (second < 40 && trades.length > 0) await push(healed, ...trades)
-        if (second === 43)
-          await push(healed, {
-            type: 'disconnect',
-            ts: clock.wallMs,
-            sinceMs,
-            healUntilMs: clock.wallMs + 600_000,
-          })
-        if (second >= 40) missed.push(...trades)
-        if (second === 110) {
-          await push(healed, ...missed.splice(0, missed.length / 3))
-          if (ends === 'with a checkpoint in its midst') await healed.checkpoint()
-          await push(healed, ...missed.splice(0, missed.length / 3))
-          const told = await stream.until(({ event }) => event === 'gap')
-          expect(told).toMatchObject({ from: sinceMs, to: null, feed: 'push', healUntil: sinceMs + 603_000 })
-          stream.close()
-        }
-        if (second === 120) healed = await open({}, { clock }, await crashImage(healed))
+    }
+    for (const server of [whole, healed]) await push(server, solPrice)
+    const missed: object[] = []
+    const sinceMs = NOON_MS + 40_000
+    const stream = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
+    await stream.until(({ event }) => event === 'heartbeat')
+    for (let second = 1; second <= 150; second++) {
+      passSecond()
+      const trades = tradesOf(clock.wallMs - 50)
+      if (trades.length > 0) await push(whole, ...trades)
+      if (second < 40 && trades.length > 0) await push(healed, ...trades)
+      if (second === 43)
+        await push(healed, {
+          type: 'disconnect',
+          ts: clock.wallMs,
+          sinceMs,
+          healUntilMs: clock.wallMs + 600_000,
+        })
+      if (second >= 40) missed.push(...trades)
+      if (second === 110) {
+        await push(healed, ...missed.splice(0, missed.length / 3))
+        if (ends === 'with a checkpoint in its midst') await healed.checkpoint()
+        await push(healed, ...missed.splice(0, missed.length / 3))
+        const told = await stream.until(({ event }) => event === 'gap')
+        expect(told).toMatchObject({ from: sinceMs, to: null, feed: 'push', healUntil: sinceMs + 603_000 })
+        stream.close()
       }
-      const { gaps } = (await healed.client.get('/health')).body
-      expect(gaps).toMatchObject({ open: [{ from: sinceMs, healUntil: sinceMs + 603_000 }], recent: [] })
-      const follower = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
-      await follower.until(({ event }) => event === 'heartbeat')
-      await push(healed, ...missed, { type: 'reconnect', ts: clock.wallMs, healed: true })
-      expect(await follower.until(({ event }) => event === 'gap')).toMatchObject({
-        ...{ from: sinceMs, to: clock.wallMs, feed: 'push', healed: true },
-      })
-      follower.close()
-      expect((await healed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
-      for (let second = 0; second < 130; second++) passSecond()
-      expect(shownOf(healed)).toEqual(shownOf(whole))
-      for (const server of [whole, healed]) await server.stop()
-      expect(await lakeOf(healed)).toEqual(await lakeOf(whole))
-      expect((await verifyLake({ dataDir: healed.dataDir, nowMs: clock.wallMs })).findings).toEqual([])
-    },
-    60_000,
-  )
+      if (second === 120) healed = await open({}, { clock }, await crashImage(healed))
+    }
+    const { gaps } = (await healed.client.get('/health')).body
+    expect(gaps).toMatchObject({ open: [{ from: sinceMs, healUntil: sinceMs + 603_000 }], recent: [] })
+    const follower = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
+    await follower.until(({ event }) => event === 'heartbeat')
+    await push(healed, ...missed, { type: 'reconnect', ts: clock.wallMs, healed: true })
+    expect(await follower.until(({ event }) => event === 'gap')).toMatchObject({
+      ...{ from: sinceMs, to: clock.wallMs, feed: 'push', healed: true },
+    })
+    follower.close()
+    expect((await healed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
+    for (let second = 0; second < 130; second++) passSecond()
+    expect(shownOf(healed)).toEqual(shownOf(whole))
+    for (const server of [whole, healed]) await server.stop()
+    expect(await lakeOf(healed)).toEqual(await lakeOf(whole))
+    expect((await verifyLake({ dataDir: healed.dataDir, nowMs: clock.wallMs })).findings).toEqual([])
+  })

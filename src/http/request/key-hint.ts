@@ -1,6 +1,6 @@
 // What a client without a key is told where one would help: how to get it, and what it allows.
 import { type ErrorCode, ServiceError } from '../../schema/errors.ts'
-import type { Caller } from '../../submissions/types.ts'
+import { callerOf, type Reader } from '../access.ts'
 import type { Route } from '../route.ts'
 
 export interface KeyHintSettings {
@@ -29,12 +29,13 @@ export function keyHint({ registration, readLimitAnonymous, readLimitKeyed }: Ke
 export function withKeyHint(
   error: ServiceError,
   access: Route['access'],
-  caller: Caller | null,
+  reader: Reader,
   hint: string,
 ): ServiceError {
   // Where all streams are in use, the code is that of reads too, and a key changes nothing.
   const isReadLimit = error.code === 'read_rate_limited' && 'RateLimit-Policy' in error.headers
-  const helps = OPEN_TO_AGENTS.has(access) && (KEY_CODES.has(error.code) || (isReadLimit && caller === null))
+  const helps =
+    OPEN_TO_AGENTS.has(access) && (KEY_CODES.has(error.code) || (isReadLimit && callerOf(reader) === null))
   return helps
     ? new ServiceError(error.code, `${error.message} ${hint}`, error.extra, { ...error.headers })
     : error

@@ -1,7 +1,7 @@
 // The query parameters of every route that reads any. Others are ignored, and the answer tells their names.
 import { z } from 'zod'
 import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../bar.ts'
-import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
+import { ORDERS, OUTCOMES, SENTIMENTS, SORTS, TABS } from '../vocabulary.ts'
 import { mintSchema as mint } from './parts.ts'
 
 export const MARKET_LIMIT_DEFAULT = 50
@@ -85,6 +85,9 @@ export const barsQuery = z.object({
   format: word(FORMATS, '`json` unless told here or by Accept'),
 })
 
+/** GET /health/history */
+export const historyQuery = z.object({ since: unixMs('Only samples after this time') })
+
 /** GET of either leaderboard. */
 export const leaderboardQuery = z.object({
   limit: limit(LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX, ', which meta.clamped tells'),
@@ -105,8 +108,16 @@ export const exportQuery = z.object({
 export const analysesQuery = z.object({
   agentId: text('List the submissions of this agent; `me`: of the agent whose key is sent'),
   mint: text('List the submissions on this token only'),
+  latest: word(['0', '1', 'false', 'true'], '1: list the submissions of all agents on all tokens'),
+  outcome: word(OUTCOMES, 'List those with this verdict only'),
+  sentiment: word(SENTIMENTS, 'List those that say this only; withheld labels are none'),
   cursor: text('meta.nextCursor of the page before'),
   limit: limit(ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX, ''),
+})
+
+/** GET /api/v1/agents/record */
+export const agentRecordQuery = z.object({
+  agentId: z.string().meta({ description: '`agentId` of an agent' }),
 })
 
 /** POST /api/v1/analysis/submit */
