@@ -12,17 +12,25 @@ import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
-import { type Feeds, followsRecordedTime, prepareFeeds, provenanceOf } from './ingest/start-feeds.ts'
+import { TimeWaits } from './http/time-waits.ts'
+import type { Pace } from './ingest/replay/pace.ts'
+import {
+  type Feeds,
+  followsRecordedTime,
+  isReplay,
+  prepareFeeds,
+  provenanceOf,
+} from './ingest/start-feeds.ts'
 import type { Feed } from './ingest/types.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { Metrics } from './lib/metrics/metrics.ts'
 import { machineRandom } from './lib/random.ts'
-import { SteadyClock } from './lib/steady-clock.ts'
 import type { Market } from './market/market.ts'
-import { readRecorderMetrics } from './recording/market-recorder.ts'
+import { type MarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
+import { type Clocks, clocksOf, judgeClock } from './server/clocks.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { Health } from './server/health.ts'
 import { KeyChecks } from './server/key-checks.ts'
@@ -67,7 +75,14 @@ export interface App {
   exports: ExportService
   queries: QueryService
   downloads: LakeFileServer
-  http: Pick<HttpServer, 'inFlight' | 'bodyBytes' | 'relay'>
+  http: Pick<HttpServer, 'inFlight' | 'requestCount' | 'bodyBytes' | 'relay'>
+  agents: AgentRegistry
+  submissions: SubmissionService
+  broadcaster: Broadcaster
+  timeWaits: TimeWaits
+  recorder: MarketRecorder
+  /** Market times from which a lake is replayed, and of its last event, Unix ms; null: none is. */
+  replaySpan: { fromMs: number; toMs: number } | null
   /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
   ready: Promise<void>
   /** Resolves when the token profiles that have changed so far are durable. */
@@ -99,13 +114,16 @@ export interface AppOptions {
   changeLogEntriesMax?: number
   /** Where the first process that makes a checkpoint is killed. */
   checkpointCrash?: CheckpointCrashPoint | null
+  /** Of a replayed lake: who says when its events are due. Every rule on time then follows market time, which waits with the events. */
+  steps?: Pace
+  /** For identities: uniform in [0, 1). */
+  random?: () => number
 }
 
 /** What every part of the server is built on. */
-interface Base {
+interface Base extends Clocks {
   config: Config
   options: AppOptions
-  clock: SteadyClock
   log: Log
   replayed: ReplayedLake | null
   provenance: Provenance | null
@@ -119,12 +137,13 @@ interface Base {
 /** Starts a server. It listens when this resolves; see `ready` for its data. */
 export async function startApp(config: Config, options: AppOptions = {}): Promise<App> {
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
-  const clock = createClock(options.clock ?? systemClock, log)
+  const clock = judgeClock(options.clock ?? systemClock, log)
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)
   const replayed = await ReplayedLake.open(config, log)
   const provenance = provenanceOf(config, replayed?.simulated ?? false)
-  const store = await openConfiguredStore(config, provenance, clock, log, options.lakeProcess)
+  const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
+  const store = await openConfiguredStore(config, provenance, clocks.storeClock, log, options.lakeProcess)
   if (known === null) clock.notBefore(store.lastKnownAtMs)
   const clockFile = new ClockFile(config.dataDir, clock, log)
   try {
@@ -135,21 +154,12 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
     const services = { store, exporter, queries, positions, clockFile }
-    return await startParts({ config, options, clock, log, replayed, provenance, ...services })
+    return await startParts({ config, options, ...clocks, log, replayed, provenance, ...services })
   } catch (error) {
     await clockFile.close()
     await store.close()
     throw error
   }
-}
-
-function createClock(machine: Clock, log: Log): SteadyClock {
-  return new SteadyClock(machine, (jumpMs, isFollowed) =>
-    log.warn(
-      { jumpMs },
-      isFollowed ? 'the clock that has jumped is believed' : 'the clock has jumped: it is not believed yet',
-    ),
-  )
 }
 
 function openConfiguredStore(
@@ -196,13 +206,16 @@ function retainedDays(config: Config): RetainedDays {
 }
 
 async function startParts(base: Base): Promise<App> {
-  const { config, options, log, store, exporter, queries, positions, clockFile } = base
+  const { config, options, log, rulesClock, store, exporter, queries, positions, clockFile } = base
   const publisher = await createPublisher(base)
   const { checkpointCrash = null } = options
   const running = await openRunningMarket({ ...options, ...base, publisher, checkpointCrash })
   const { market, recorder } = running
+  base.followMarket(market)
   const metrics = new Metrics()
-  const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
+  const nowMs = () => rulesClock.monotonicMs()
+  const following = { flushMs: config.followFlushMs, ageNow: nowMs }
+  const broadcaster = new Broadcaster(market, { ...following, ...options.follow })
   const countSubmission = countSubmissions(metrics)
   const confirmed = publisher === null ? store : confirmedStore(store, publisher)
   const onEvaluated = (evaluated: EvaluatedSubmission) => {
@@ -212,31 +225,26 @@ async function startParts(base: Base): Promise<App> {
     broadcaster.wake()
   }
   const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
-  const told = { onAccount, onEvaluated, onForgotten: countForgotten(metrics, log, base.clock) }
+  const told = { onAccount, onEvaluated, onForgotten: countForgotten(metrics, log, rulesClock) }
   const { agents, submissions } = createSubmissions(base, running, confirmed, told)
   const submissionLog = createSubmissionLog(agents, market)
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
   const health = healthOf(base, running, feeds, publisher)
-  const limits = new ClientLimits(config, base.clock)
+  const limits = new ClientLimits(config, rulesClock)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
-  const node = config.role === 'writer' ? writerNode(running.runId) : singleNode()
-  const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null })
-  const ofLake = {
-    dataDir: config.dataDir,
-    exporter,
-    downloads,
-    downloadMsMax: options.downloadMsMax,
-    queries,
-    store,
-  }
+  const node = nodeOf(config, running)
+  const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
+  const timeWaits = new TimeWaits(market)
+  const { downloadMsMax } = options
+  const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
-  const ownRoutes = createRoutes({ ...routeDeps, writerParts })
+  const ownRoutes = createRoutes({ ...routeDeps, timeWaits, nowMs, writerParts })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
   const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
@@ -248,9 +256,8 @@ async function startParts(base: Base): Promise<App> {
   const ready = becomeReady(feeding, sources, health, log)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, relay: server.relay, ready })
-  const { drainNoticeMs } = config
   const parts = {
-    ...{ health, server, sources, running, publisher, feeding },
+    ...{ health, server, sources, running, publisher, feeding, drainNoticeMs: config.drainNoticeMs },
     ...{ broadcaster, exporter, queries, positions, clockFile, store },
   }
   let stopping: Promise<void> | null = null
@@ -264,14 +271,19 @@ async function startParts(base: Base): Promise<App> {
     downloads,
     http: server,
     ready,
+    ...{ agents, submissions, broadcaster, timeWaits, recorder },
+    replaySpan: base.replayed?.span ?? null,
     recorded: () => recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
     stop: () => {
-      stopping ??= shutDown({ ...parts, drainNoticeMs })
+      stopping ??= shutDown(parts)
       return stopping
     },
   }
 }
+
+const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
+  config.role === 'writer' ? writerNode(runId) : singleNode(isReplay(config) ? () => market.timeMs : null)
 
 /** Of what is served: the state of the parts, streams, and the lake. */
 function addServedMetrics(
@@ -299,15 +311,15 @@ function healthOf(
 }
 
 /** The feeds of the configuration, or a lake that is replayed, on their way into the market. */
-function feedsInto(running: RunningMarket, { config, clock, log, replayed }: Base): Feeds {
+function feedsInto(running: RunningMarket, { config, options, rulesClock, log, replayed }: Base): Feeds {
   const { market } = running
-  const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
+  const openReplay = replayed && (() => replayed.replayOptions(() => market.seq, options.steps))
   const marketSide = {
     holds: (mint: string) => market.has(mint),
     room: () => running.room(),
     recordedPlaces: (feed: string) => running.recordedPlaces(feed),
   }
-  return prepareFeeds(config, (feed) => running.sinkOf(feed), clock, log, marketSide, openReplay)
+  return prepareFeeds(config, (feed) => running.sinkOf(feed), rulesClock, log, marketSide, openReplay)
 }
 
 /** What an operator has confirmed holds for the next run too. */
@@ -376,13 +388,13 @@ interface Told extends Pick<SubmissionServiceOptions, 'onEvaluated' | 'onForgott
 }
 
 function createSubmissions(
-  { config, clock, store: { recovered } }: Base,
+  { config, options, rulesClock: clock, store: { recovered } }: Base,
   running: RunningMarket,
   store: SubmissionStore,
   { onAccount, ...told }: Told,
 ) {
   const { market } = running
-  const random = machineRandom()
+  const random = options.random ?? machineRandom()
   const agents = new AgentRegistry({
     recovered,
     store,

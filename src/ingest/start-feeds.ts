@@ -105,6 +105,10 @@ export function followsRecordedTime(config: Config): boolean {
   return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
 }
 
+/** Whether what the market is told was recorded before, whatever time it is moved to. */
+export const isReplay = (config: Config): boolean =>
+  config.feeds.includes('replay') || config.solanaTape !== ''
+
 /** The state of each feed, for `/readyz`; `/health` has more details. */
 export function feedStates(feeds: readonly Feed[]): Record<string, unknown>[] {
   return feeds.map((feed) => {

@@ -4,6 +4,7 @@ import type { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
 import { type AllRouteDeps, allRoutes } from '../http/routes/all-routes.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
+import type { TimeWaits } from '../http/time-waits.ts'
 import type { PushFeed } from '../ingest/push/push-feed.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
@@ -26,6 +27,9 @@ export interface RouteDeps {
   health: Health
   metrics: Metrics
   limits: ClientLimits
+  timeWaits: TimeWaits
+  /** By which the age of shared answers is measured, ms. */
+  nowMs(): number
   /** Asked for by requests alone: where another process carries them out it may throw. */
   writerParts(): WriterParts
 }
@@ -47,13 +51,14 @@ export interface WriterParts {
 
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
-  const { settings, node, market, broadcaster, cursors, health, metrics, limits, writerParts } = deps
+  const { settings, node, market, broadcaster, cursors, health, metrics, limits, timeWaits, writerParts } =
+    deps
   const metricsText = new SingleFlight(async () => {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors },
+    ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs: deps.nowMs },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),

@@ -231,6 +231,11 @@ export class SubmissionService implements Submissions {
     return rankAgents(this.#scoreboard, (agentId) => this.#options.agents.name(agentId), limit)
   }
 
+  /** Analyses that were accepted elsewhere before this ledger began count for bonuses here too. For a ledger that is still empty. */
+  assumeCoverage(counts: Iterable<{ mint: string; count: number }>): void {
+    for (const { mint, count } of counts) this.#scoreboard.assume(mint, count)
+  }
+
   async award(agentId: string, kindName: string, times: number, note: string | null): Promise<AwardReceipt> {
     const kind = parseAwardedKind(kindName)
     checkAwardTimes(times)

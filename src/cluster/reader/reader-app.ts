@@ -8,6 +8,7 @@ import { Cursors } from '../../http/response/cursors.ts'
 import { type HttpServer, startServer } from '../../http/server.ts'
 import { Broadcaster, type FollowOptions } from '../../http/stream/broadcaster.ts'
 import { SubmissionLog } from '../../http/stream/submission-log.ts'
+import { TimeWaits } from '../../http/time-waits.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { createLog, type Log } from '../../lib/log.ts'
@@ -177,10 +178,13 @@ function listen(shared: Shared): Promise<HttpServer> {
   const node: HttpNode = {
     run: shared.run,
     lagMs: () => readerHealth.lagMs(),
+    marketTimeMs: null,
     reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
   }
   const routes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
+    timeWaits: new TimeWaits(market),
+    nowMs: () => clock.monotonicMs(),
     writerParts: () => {
       throw new Error('a reader passes this on to the writer')
     },

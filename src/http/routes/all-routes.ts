@@ -10,6 +10,7 @@ import { type LakeDeps, lakeRoutes } from './lake.ts'
 import { type MarketDeps, marketRoutes } from './market.ts'
 import { type OperationDeps, operationRoutes } from './operation.ts'
 import { type QueryDeps, queryRoute } from './query.ts'
+import { type TimeDeps, timeRoute } from './time.ts'
 
 export interface AllRouteDeps
   extends MarketDeps,
@@ -19,7 +20,8 @@ export interface AllRouteDeps
     ExportDeps,
     LakeDeps,
     QueryDeps,
-    OperationDeps {
+    OperationDeps,
+    TimeDeps {
   settings: DocumentSettings & ConsoleSettings
 }
 
@@ -28,6 +30,7 @@ export function allRoutes(deps: AllRouteDeps): Route[] {
   const routes = [
     ...marketRoutes(deps),
     barRoute(deps),
+    timeRoute(deps),
     ...agentRoutes(deps),
     calibrationRoute(deps),
     ...exportRoutes(deps),

@@ -11,10 +11,16 @@ import type { PlainRoute } from '../route.ts'
 export interface CalibrationDeps {
   /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
   calibration(): Promise<Calibration>
+  /** A monotonic clock, ms. */
+  nowMs(): number
 }
 
 export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
-  const calibration = new SingleFlight(() => deps.calibration(), CALIBRATION_TTL_MS)
+  const calibration = new SingleFlight(
+    () => deps.calibration(),
+    CALIBRATION_TTL_MS,
+    () => deps.nowMs(),
+  )
   return {
     method: 'GET',
     path: '/api/v1/calibration',
