@@ -63,7 +63,7 @@ import type { Provenance, Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
-import type { Agents, EvaluatedSubmission, SubmissionStore } from './submissions/types.ts'
+import type { Agents, EvaluatedSubmission, SnapshotStamps, SubmissionStore } from './submissions/types.ts'
 
 const GIGABYTE = 1e9
 
@@ -81,8 +81,8 @@ export interface App {
   broadcaster: Broadcaster
   timeWaits: TimeWaits
   recorder: MarketRecorder
-  /** Market times from which a lake is replayed, and of its last event, Unix ms; null: none is. */
-  replaySpan: { fromMs: number; toMs: number } | null
+  /** The lake that is replayed; null: none is. */
+  replayed: ReplayedLake | null
   /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
   ready: Promise<void>
   /** Resolves when the token profiles that have changed so far are durable. */
@@ -116,6 +116,8 @@ export interface AppOptions {
   checkpointCrash?: CheckpointCrashPoint | null
   /** Of a replayed lake: who says when its events are due. Every rule on time then follows market time, which waits with the events. */
   steps?: Pace
+  /** Told of the DataPoints that are served, and asked for the market time of a client's own clock. */
+  stamps?: SnapshotStamps & { noteServed(mint: string): void }
   /** For identities: uniform in [0, 1). */
   random?: () => number
 }
@@ -214,8 +216,7 @@ async function startParts(base: Base): Promise<App> {
   base.followMarket(market)
   const metrics = new Metrics()
   const nowMs = () => rulesClock.monotonicMs()
-  const following = { flushMs: config.followFlushMs, ageNow: nowMs }
-  const broadcaster = new Broadcaster(market, { ...following, ...options.follow })
+  const broadcaster = createBroadcaster(base, market)
   const countSubmission = countSubmissions(metrics)
   const confirmed = publisher === null ? store : confirmedStore(store, publisher)
   const onEvaluated = (evaluated: EvaluatedSubmission) => {
@@ -239,12 +240,13 @@ async function startParts(base: Base): Promise<App> {
   const node = nodeOf(config, running)
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
   const timeWaits = new TimeWaits(market)
-  const { downloadMsMax } = options
+  const { downloadMsMax, stamps } = options
   const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
-  const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
-  const ownRoutes = createRoutes({ ...routeDeps, timeWaits, nowMs, writerParts })
+  const onDataPoint = (mint: string) => stamps?.noteServed(mint)
+  const ofReads = { node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint }
+  const ownRoutes = createRoutes({ ...ofReads, settings: config, health, metrics, limits, writerParts })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
   const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
@@ -272,7 +274,7 @@ async function startParts(base: Base): Promise<App> {
     http: server,
     ready,
     ...{ agents, submissions, broadcaster, timeWaits, recorder },
-    replaySpan: base.replayed?.span ?? null,
+    replayed: base.replayed,
     recorded: () => recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
     stop: () => {
@@ -281,6 +283,13 @@ async function startParts(base: Base): Promise<App> {
     },
   }
 }
+
+const createBroadcaster = ({ config, options, rulesClock }: Base, market: Market): Broadcaster =>
+  new Broadcaster(market, {
+    flushMs: config.followFlushMs,
+    ageNow: () => rulesClock.monotonicMs(),
+    ...options.follow,
+  })
 
 const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
   config.role === 'writer' ? writerNode(runId) : singleNode(isReplay(config) ? () => market.timeMs : null)
@@ -413,6 +422,7 @@ function createSubmissions(
     random,
     marketMs: () => market.timeMs,
     recordedTime: followsRecordedTime(config),
+    stamps: options.stamps,
     recovered,
     submitRateMax: config.submitRate,
     cooldownMs: config.submitCooldownMs,

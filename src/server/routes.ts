@@ -30,6 +30,8 @@ export interface RouteDeps {
   timeWaits: TimeWaits
   /** By which the age of shared answers is measured, ms. */
   nowMs(): number
+  /** Told of each token whose DataPoint is answered; default: nobody is. */
+  onDataPoint?(mint: string): void
   /** Asked for by requests alone: where another process carries them out it may throw. */
   writerParts(): WriterParts
 }
@@ -58,7 +60,16 @@ export function createRoutes(deps: RouteDeps): Route[] {
     return metrics.text()
   }, METRICS_TTL_MS)
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs: deps.nowMs },
+    ...{
+      settings,
+      node,
+      market,
+      broadcaster,
+      cursors,
+      timeWaits,
+      nowMs: deps.nowMs,
+      onDataPoint: deps.onDataPoint,
+    },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),

@@ -26,6 +26,8 @@ export interface MarketDeps {
   node: HttpNode
   broadcaster: Broadcaster
   cursors: Cursors
+  /** Told of each token whose DataPoint is answered. */
+  onDataPoint?: ((mint: string) => void) | undefined
 }
 
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
@@ -49,7 +51,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',
       docs: MARKET_DOCS.datapoint,
-      handle: (context) => answerDatapoint(market, node, context),
+      handle: (context) => answerDatapoint(deps, context),
     },
     {
       method: 'POST',
@@ -58,7 +60,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'Up to ten DataPoints',
       docs: MARKET_DOCS.batch,
-      handle: (context) => answerBatch(market, context),
+      handle: (context) => answerBatch(deps, context),
     },
     streamRoute,
   ]
@@ -67,11 +69,12 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
 export const unknownToken = (mint: string) =>
   new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
 
-function answerDatapoint(market: MarketEngine, node: HttpNode, context: Context): HttpAnswer {
+function answerDatapoint({ market, node, onDataPoint }: MarketDeps, context: Context): HttpAnswer {
   negotiateFormat(context, ['json'])
   const mint = requiredMint(context.query)
   const found = market.datapointJson(mint)
   if (found === null) throw unknownToken(mint)
+  onDataPoint?.(mint)
   const etag = versionEtag(node, found.version)
   const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND }
   if (hasCurrent(context, etag)) return notModified(headers)
@@ -84,10 +87,11 @@ function answerDatapoint(market: MarketEngine, node: HttpNode, context: Context)
   }
 }
 
-function answerBatch(market: MarketEngine, { body }: Context): HttpAnswer {
+function answerBatch({ market, onDataPoint }: MarketDeps, { body }: Context): HttpAnswer {
   const mints = parseBatch(body)
   const unique = [...new Set(mints.map((mint, index) => checkMint(mint, `/mints/${index}`)))]
   const data = unique.flatMap((mint) => market.datapoint(mint) ?? [])
+  for (const { mint } of data) onDataPoint?.(mint)
   return {
     status: 200,
     body: { ok: true, data, meta: { notFound: unique.filter((mint) => !market.has(mint)) } },
