@@ -119,10 +119,13 @@ export class Driver {
     }
   }
 
-  /** Whether a program waits for an answer, or has not taken what was sent to it. Who waits for market time is idle. */
+  /**
+   * Whether a program waits for an answer, or has not taken what was sent to it. Who waits for market time is idle, and reads its
+   * streams later.
+   */
   #isPending(): boolean {
     const { http, timeWaits, broadcaster } = this.#options.app
-    return http.inFlight() > timeWaits.size || broadcaster.stalled > 0
+    return http.inFlight() > timeWaits.size || (timeWaits.size === 0 && broadcaster.stalled > 0)
   }
 
   /** Whether a request came in, or something was said on a stream, since this was last asked. */

@@ -30,3 +30,16 @@ export const STAMP_SLACK_MS = 2
 /** Market time between two analyses of a baseline, and the hottest tokens of which it takes one. */
 export const BASELINE_EVERY_MARKET_MS = 15_000
 export const BASELINE_TOKENS = 20
+/** Of an interval. */
+export const BOOTSTRAP_ROUNDS = 1_000
+/** Calls and tokens below which a group is too small to say a number of it. */
+export const CALLS_MIN = 20
+export const TOKENS_MIN = 10
+/** Calls that the lists of the best and of the worst have. */
+export const CALLS_LISTED = 20
+/** What a paper portfolio begins with, what it puts on each bullish call, USD, and what each purchase and each sale costs, a share. */
+export const PORTFOLIO_USD = 10_000
+export const STAKE_USD = 100
+export const TRADE_COST = 0.015
+/** Points of a line in the report. */
+export const CHART_POINTS_MAX = 400

@@ -92,7 +92,9 @@ export async function* follow(
     const retryAfterMs = Math.min(error?.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)
     const retryInMs = Math.max(retryAfterMs, backoffMs(failures, backoff))
     options.onDisconnect?.({ error, reason: progress.byeReason, retryInMs })
-    await wait(retryInMs, options.signal)
+    // Where the server has a time of its own, nothing is missed that it has not waited for.
+    if (error === null) await transport.pause(retryInMs, options.signal)
+    else await wait(retryInMs, options.signal)
   }
 }
 
