@@ -28,8 +28,8 @@ export const STEPS_REMEMBERED_MAX = 65_536
 /** How far a stamp of a program's own clock may be off, ms. */
 export const STAMP_SLACK_MS = 2
 /** Market time between two analyses of a baseline, and the hottest tokens of which it takes one. */
-export const BASELINE_EVERY_MARKET_MS = 15_000
-export const BASELINE_TOKENS = 20
+export const BASELINE_EVERY_MARKET_MS = 10_000
+export const BASELINE_TOKENS = 100
 /** Of an interval. */
 export const BOOTSTRAP_ROUNDS = 1_000
 /** Calls and tokens below which a group is too small to say a number of it. */
