@@ -1,5 +1,5 @@
 // One backtest: a server on a recorded market that waits, programs that compete on it, and what became of them.
-import { mkdir, readdir } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type App, startApp } from '../app.ts'
@@ -12,6 +12,7 @@ import { createLog } from '../lib/log.ts'
 import { Baselines } from './baselines.ts'
 import { Driver, type DriverStats } from './driver.ts'
 import { FIRST_REQUEST_MS_MAX, UNWATCHED_STEP_MS } from './limits.ts'
+import { Moments, type TokenFilter } from './moments.ts'
 import { nameProgram, Program, type ProgramEnd } from './programs.ts'
 import { WallStamps } from './wall-stamps.ts'
 
@@ -99,11 +100,73 @@ async function makeOutFolder(path: string): Promise<void> {
     throw new Error(`${path} is not empty: a backtest needs a folder of its own, see --out`)
 }
 
+export interface LabelOptions extends Omit<BacktestOptions, 'programs' | 'hasBaselines'> {
+  /** Market time between two moments. */
+  everyMarketMs: number
+  filter: TokenFilter
+}
+
+/** Plays the market to nobody, and writes features of its tokens at many moments with what the price did afterwards. @returns the rows */
+export async function writeLabels(options: LabelOptions): Promise<{ rows: number; path: string }> {
+  const { outDir, everyMarketMs, filter, say, signal } = options
+  const { app, driver, span, untilMs, dataDir } = await openBacktest({
+    ...options,
+    programs: [],
+    hasBaselines: false,
+  })
+  const moments = new Moments(app, filter, outDir)
+  try {
+    await app.ready
+    await driver.stepTo(span.fromMs)
+    for (let dueMs = span.fromMs; dueMs <= untilMs && !signal.aborted; dueMs += everyMarketMs) {
+      await goOn(driver, dueMs, signal)
+      await moments.take(dueMs)
+    }
+    say(`${moments.rows} rows of features; the market goes on for outcomes`)
+    await goOn(driver, Math.min(untilMs + options.tailMarketMs, span.toMs), signal)
+    await driver.flush()
+  } finally {
+    await app.stop()
+  }
+  const path = join(outDir, 'labels.parquet')
+  const rows = await moments.label(dataDir, path, driver.marketMs)
+  await rm(dataDir, { recursive: true, force: true })
+  return { rows, path }
+}
+
+/** Takes a market on that nobody watches. */
+async function goOn(driver: Driver, toMs: number, signal: AbortSignal): Promise<void> {
+  while (driver.marketMs < toMs && !signal.aborted)
+    await driver.stepTo(Math.min(driver.marketMs + UNWATCHED_STEP_MS, toMs))
+}
+
 /** Plays the market to the programs. The folder has what the server stored then, and what the programs wrote. */
 export async function play(options: BacktestOptions): Promise<Played> {
-  const { outDir } = options
+  const opened = await openBacktest(options)
+  const run = new Run(options, opened)
+  try {
+    await opened.app.ready
+    return await run.play()
+  } finally {
+    await run.stopPrograms()
+    await opened.app.stop()
+  }
+}
+
+export interface Opened {
+  app: App
+  driver: Driver
+  /** Of what is played, market time, Unix ms. */
+  span: { fromMs: number; toMs: number }
+  /** Up to which it is seen. */
+  untilMs: number
+  dataDir: string
+}
+
+/** A server on the replayed market, which waits at its beginning. */
+export async function openBacktest(options: BacktestOptions): Promise<Opened> {
+  const { outDir, marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs, signal } = options
   await makeOutFolder(outDir)
-  await mkdir(join(outDir, 'programs'))
   const dataDir = join(outDir, 'data')
   const config = configOf(options, dataDir)
   // What lies behind the end of what programs see is played too, as far as it is wanted for outcomes.
@@ -113,56 +176,48 @@ export async function play(options: BacktestOptions): Promise<Played> {
   const random = new Random(options.seed)
   const log = createLog({ format: 'json', quiet: true })
   const app = await startApp({ ...config, replayTo }, { steps, stamps, log, random: () => random.next() })
-  const run = new Run(options, app, steps, stamps, dataDir)
-  try {
-    await app.ready
-    return await run.play(config.replayTo)
-  } finally {
-    await run.stopPrograms()
-    await app.stop()
-  }
+  assert(app.replayed !== null, 'a lake is replayed')
+  const { span } = app.replayed
+  const timing = { marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs }
+  const driver = new Driver({ ...timing, app, steps, stamps, signal }, span.fromMs)
+  return { app, driver, span, untilMs: Math.min(config.replayTo ?? span.toMs, span.toMs), dataDir }
 }
 
 class Run {
   readonly #options: BacktestOptions
+  readonly #opened: Opened
   readonly #app: App
-  readonly #dataDir: string
   readonly #driver: Driver
-  readonly #span: { fromMs: number; toMs: number }
   readonly #programs: { program: Program; agentId: string; words: readonly string[] }[] = []
-  #baselines: Baselines | null = null
 
-  constructor(options: BacktestOptions, app: App, steps: StepPace, stamps: WallStamps, dataDir: string) {
-    const { marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs, signal } = options
-    assert(app.replayed !== null, 'a lake is replayed')
-    const { span } = app.replayed
+  constructor(options: BacktestOptions, opened: Opened) {
     this.#options = options
-    this.#app = app
-    this.#dataDir = dataDir
-    this.#span = span
-    const timing = { marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs }
-    const onStep = async (marketMs: number) => this.#baselines?.act(marketMs)
-    this.#driver = new Driver({ ...timing, app, steps, stamps, onStep, signal }, span.fromMs)
+    this.#opened = opened
+    this.#app = opened.app
+    this.#driver = opened.driver
   }
 
-  /** @param toMs up to which programs see the market; null: to the end of what is recorded */
-  async play(toMs: number | null): Promise<Played> {
-    const { fromMs } = this.#span
-    const { say, tailMarketMs, signal, hasBaselines, seed } = this.#options
-    const untilMs = Math.min(toMs ?? this.#span.toMs, this.#span.toMs)
+  async play(): Promise<Played> {
+    const { say, tailMarketMs, signal, hasBaselines, seed, outDir } = this.#options
+    const { span, untilMs } = this.#opened
+    const { fromMs } = span
+    await mkdir(join(outDir, 'programs'))
     await this.#driver.stepTo(fromMs)
     this.#assumeCoverage()
-    if (hasBaselines) this.#baselines = await Baselines.join(this.#app, seed)
+    const baselines = hasBaselines ? await Baselines.join(this.#app, seed) : null
     await this.#startPrograms()
     say(`the market begins at ${new Date(fromMs).toISOString()}, for ${this.#programs.length} programs`)
-    await this.#driver.runTo(untilMs, () => this.#haveAllEnded())
+    await this.#driver.runTo(
+      untilMs,
+      () => this.#haveAllEnded(),
+      async (marketMs) => baselines?.act(marketMs),
+    )
     await this.#driver.untilSilent()
     const seenToMs = this.#driver.marketMs
     await this.stopPrograms()
-    const tailToMs = Math.min(seenToMs + tailMarketMs, this.#span.toMs)
+    const tailToMs = Math.min(seenToMs + tailMarketMs, span.toMs)
     say(`the programs have ended; the market goes on to ${new Date(tailToMs).toISOString()} for outcomes`)
-    while (this.#driver.marketMs < tailToMs && !signal.aborted)
-      await this.#driver.stepTo(Math.min(this.#driver.marketMs + UNWATCHED_STEP_MS, tailToMs))
+    await goOn(this.#driver, tailToMs, signal)
     // The labels of one flush are rows of the next.
     for (let flush = 0; flush < 2; flush++) await this.#driver.flush()
     return this.#result(seenToMs)
@@ -216,8 +271,8 @@ class Run {
       .filter(({ agentId }) => own.every((each) => each.agentId !== agentId))
       .map(({ agentId, name }) => ({ name, agentId, end: null, isBaseline: true, words: [] }))
     return {
-      dataDir: this.#dataDir,
-      fromMs: this.#span.fromMs,
+      dataDir: this.#opened.dataDir,
+      fromMs: this.#opened.span.fromMs,
       toMs: seenToMs,
       playedToMs: this.#driver.marketMs,
       simulated: replayed?.simulated ?? false,

@@ -19,8 +19,6 @@ export interface DriverOptions {
   speed: number | 'max'
   /** Market time between two flushes of the lake. */
   flushMarketMs: number
-  /** Called after each step that programs see, before their turn. */
-  onStep?: (marketMs: number) => Promise<void>
   signal: AbortSignal
 }
 
@@ -60,10 +58,14 @@ export class Driver {
 
   /**
    * Takes the market to a time, with programs that watch. Returns earlier when the signal is aborted, or `isOver`.
-   * @param isOver asked before each step
+   * @param isOver asked before each step. @param onStep called after each, before the programs have their turn
    */
-  async runTo(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
-    const { marketStepMs, onStep, signal } = this.#options
+  async runTo(
+    untilMs: number,
+    isOver: () => boolean = () => false,
+    onStep?: (marketMs: number) => Promise<void>,
+  ): Promise<void> {
+    const { marketStepMs, signal } = this.#options
     const [beganMs, fromMs] = [performance.now(), this.#marketMs]
     while (this.#marketMs < untilMs && !signal.aborted && !isOver()) {
       await this.#untilDue(performance.now() - beganMs, this.#marketMs - fromMs)

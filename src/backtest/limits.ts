@@ -43,3 +43,6 @@ export const STAKE_USD = 100
 export const TRADE_COST = 0.015
 /** Points of a line in the report. */
 export const CHART_POINTS_MAX = 400
+/** Market time between two moments of which features are taken, and tokens that are read at once. */
+export const MOMENTS_EVERY_MARKET_MS = 10 * MINUTE_MS
+export const MOMENT_TOKENS_SLICE = 1_000

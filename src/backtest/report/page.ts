@@ -23,7 +23,7 @@ body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)
 h1{font-size:1.5rem;margin-bottom:.2rem}h2{margin-top:2.5rem;border-bottom:1px solid var(--rule)}h3{margin-bottom:.3rem}
 p,.note{color:var(--faint)}table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%}.wide{overflow-x:auto}
 th,td{text-align:left;padding:.2rem .7rem .2rem 0;border-bottom:1px solid var(--rule);white-space:nowrap}th{font-weight:600}
-td.text{white-space:normal}a{color:var(--c0)}svg{width:100%;height:auto}svg text{font-size:11px;fill:var(--faint)}
+details{white-space:normal;max-width:24rem}a{color:var(--c0)}svg{width:100%;height:auto}svg text{font-size:11px;fill:var(--faint)}
 .grid{stroke:var(--rule)}.line{fill:none;stroke-width:2}.dot{fill-opacity:.6}.key span{margin-right:1rem}.key i{display:inline-block;
 width:.8rem;height:.8rem;border-radius:2px;margin-right:.35rem;vertical-align:-1px;background:currentColor}
 ${['c0', 'c1', 'c2', 'c3', 'c4', 'good', 'mid', 'bad'].map((name) => `.line.${name}{stroke:var(--${name})}.dot.${name},.area.${name}{fill:var(--${name})}i.${name}{color:var(--${name})}`).join('')}`
@@ -151,17 +151,16 @@ ${listed('Best calls', agent.best)}${listed('Worst calls', agent.worst)}`
 
 const callTable = (calls: readonly Valued[], isSimulated: boolean): string =>
   table(
-    ['Gain', 'Token', 'Time', 'Said', 'Price, USD', 'Analysis', 'In words'],
+    ['Gain', 'Token', 'Time', 'Said', 'Price, USD', 'Analysis'],
     calls.map((call) => {
       const label = escapeText(`${call.symbol} · ${call.name}`.slice(0, 60))
       const link = `https://solscan.io/token/${encodeURIComponent(call.mint)}`
       const token = isSimulated ? label : `<a href="${link}" rel="noreferrer">${label}</a>`
+      const words = `<details><summary>${token}</summary><code>${escapeText(call.mint)}</code><br>${escapeText(call.summary)}</details>`
       return [
-        ...[signedPercent(call.gain), `${token}<br><code>${escapeText(call.mint)}</code>`, utc(call.atMs)],
-        `${call.sentiment} ${call.score}`,
+        ...[signedPercent(call.gain), words, utc(call.atMs), `${call.sentiment} ${call.score}`],
         call.priceUsd === null ? '–' : call.priceUsd.toPrecision(4),
         `<a id="${call.analysisId}" href="#${call.analysisId}">${call.analysisId}</a>`,
-        `<span style="white-space:normal">${escapeText(call.summary.slice(0, 300))}</span>`,
       ]
     }),
   )

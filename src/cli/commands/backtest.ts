@@ -1,9 +1,11 @@
 // `backtest`: programs on a market that was recorded, and the report on what they said of it.
 import { resolve } from 'node:path'
+import type { LabelOptions } from '../../backtest/backtest.ts'
 import * as limits from '../../backtest/limits.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import { type Command, EXIT, Failure, requiredValue, UsageError, type Values } from '../command.ts'
-import { wholeNumber } from '../common.ts'
+import { TABS } from '../../schema/vocabulary.ts'
+import { type Command, EXIT, Failure, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
+import { counted, wholeNumber } from '../common.ts'
 import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
 
@@ -26,10 +28,8 @@ async function run(
   terminal: Terminal,
   programs: readonly (readonly string[])[],
 ): Promise<number> {
-  if (programs.length === 0 || programs.some((words) => words.length === 0))
-    throw new UsageError('the command line of a program has to follow behind --, as in -- node agent.mjs')
-  if (programs.length > limits.PROGRAMS_MAX)
-    throw new UsageError(`at most ${limits.PROGRAMS_MAX} programs may compete`)
+  const isLabelsOnly = values['labels-only'] === 'true'
+  checkPrograms(programs, isLabelsOnly)
   const stopping = new AbortController()
   const stop = new Stop(terminal)
   stop.act = () => stopping.abort()
@@ -46,12 +46,41 @@ async function run(
     ...{ env: terminal.env, signal: stopping.signal },
     say: (sentence: string) => void terminal.stderr.write(`mintlake: ${sentence}\n`),
   }
+  if (isLabelsOnly) return runLabels({ ...options, ...labelOptions(values) }, terminal, stop)
   // Loaded here: no other command starts a server.
   const { backtest } = await import('../../backtest/report/report.ts')
   const { text, haveFailed } = await stop.during(() => backtest(options).catch(explain))
   stop.check()
   await write(terminal.stdout, text)
   return haveFailed ? EXIT.failed : EXIT.done
+}
+
+function checkPrograms(programs: readonly (readonly string[])[], isLabelsOnly: boolean): void {
+  if (isLabelsOnly && programs.length > 0)
+    throw new UsageError('--labels-only runs no program: leave out what follows behind --')
+  if (!isLabelsOnly && (programs.length === 0 || programs.some((words) => words.length === 0)))
+    throw new UsageError('the command line of a program has to follow behind --, as in -- node agent.mjs')
+  if (programs.length > limits.PROGRAMS_MAX)
+    throw new UsageError(`at most ${limits.PROGRAMS_MAX} programs may compete`)
+}
+
+const labelOptions = (values: Values) => ({
+  everyMarketMs: wholeNumber(values, 'every-ms', 1),
+  filter: {
+    tab: wordValue(values, 'tab', TABS),
+    tokensMax: wholeNumber(values, 'tokens-max', 0),
+    volume24hMin: wholeNumber(values, 'min-volume-24h', 0),
+    liquidityMin: wholeNumber(values, 'min-liquidity', 0),
+    holdersMin: wholeNumber(values, 'min-holders', 0),
+  },
+})
+
+async function runLabels(options: LabelOptions, terminal: Terminal, stop: Stop): Promise<number> {
+  const { writeLabels } = await import('../../backtest/backtest.ts')
+  const { rows, path } = await stop.during(() => writeLabels(options).catch(explain))
+  stop.check()
+  await write(terminal.stdout, `${path}: ${counted(rows, 'row')}\n`)
+  return EXIT.done
 }
 
 const explain = (error: unknown): never => {
@@ -95,6 +124,27 @@ export const backtestCommand: Command = {
         'Market time for which it goes on after the programs, so that the last analyses get outcomes',
     },
     seed: { value: 'N', otherwise: '1', description: 'Of what is random: identities, baselines, intervals' },
+    'labels-only': {
+      description:
+        'Run no program: write features of tokens at many moments with what the price did afterwards, as labels.parquet',
+    },
+    'every-ms': {
+      ...{ value: 'MS', otherwise: `${limits.MOMENTS_EVERY_MARKET_MS}` },
+      description: 'With --labels-only: market time between two moments',
+    },
+    tab: { value: 'TAB', otherwise: 'all', allowed: TABS, description: 'With --labels-only: which tokens' },
+    'tokens-max': {
+      value: 'N',
+      otherwise: '0',
+      description: 'With --labels-only: the hottest so many; 0: all',
+    },
+    'min-volume-24h': {
+      value: 'USD',
+      otherwise: '0',
+      description: 'With --labels-only: traded in 24 hours at least',
+    },
+    'min-liquidity': { value: 'USD', otherwise: '0', description: 'With --labels-only: liquidity at least' },
+    'min-holders': { value: 'N', otherwise: '0', description: 'With --labels-only: holders at least' },
     'no-baselines': { description: 'Let no baselines compete' },
   },
   programs: {
@@ -104,6 +154,7 @@ export const backtestCommand: Command = {
   },
   notes: [
     'mintlake backtest --lake data -- node agent.mjs',
+    'mintlake backtest --lake data --labels-only --every-ms 60000 --tokens-max 500',
     'mintlake backtest --lake data --from 2026-11-18 --to 2026-11-19 --out tuesday -- node mine.mjs -- python3 other.py',
   ],
   run,
