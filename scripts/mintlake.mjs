@@ -27,7 +27,7 @@ function bundledNode() {
 
 /** Runs this file on a Node. A terminal sends Ctrl-C to both processes; other signals have to be passed on. */
 function runOn(node) {
-  const flags = isServe ? SERVER_FLAGS : ['--no-warnings']
+  const flags = hasServer ? SERVER_FLAGS : ['--no-warnings']
   const child = spawn(node, [...flags, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: 'inherit',
   })
@@ -46,13 +46,16 @@ async function run() {
     return
   }
   await import('./check-runtime.mjs')
+  if (hasServer) await import('./server-env.mjs')
   await import('./compile-cache.mjs')
   await import(programUrl('cli/program'))
 }
 
 const isServe = process.argv[2] === 'serve'
+// A backtest runs a server in its own process.
+const hasServer = isServe || process.argv[2] === 'backtest'
 const isRight = process.versions.node.split('.')[0] === NEEDED_MAJOR
-const hasFlags = !isServe || SERVER_FLAGS.every((flag) => process.execArgv.includes(flag))
+const hasFlags = !hasServer || SERVER_FLAGS.every((flag) => process.execArgv.includes(flag))
 const node = isRight ? process.execPath : bundledNode()
 if (node === null || (isRight && hasFlags)) await run()
 else runOn(node)

@@ -10,12 +10,6 @@ import { programUrl } from './program.mjs'
 // itself would mark all of a heap of 40 MB once a second of a steady load. It begins when less is left below its limit than the
 // two halves of the young generation: if the heap could only double, that would be after 5 MB, every five seconds.
 
-// The HTTP engine's bound on request line and headers. Its default of 4 KiB is too little for cookies and proxies' headers.
-process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
-
-// Node's default is four threads. A hanging disk blocks a thread for each pending call, and commits need a free one beside
-// compression, log look-ups and the reader of a replay. In the lake process DuckDB's calls use them.
-process.env.UV_THREADPOOL_SIZE ??= '16'
-
+await import('./server-env.mjs')
 await import('./compile-cache.mjs')
 await import(programUrl('main'))

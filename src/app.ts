@@ -13,17 +13,25 @@ import type { Route } from './http/route.ts'
 import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
-import { type Feeds, followsRecordedTime, prepareFeeds, provenanceOf } from './ingest/start-feeds.ts'
+import { TimeWaits } from './http/time-waits.ts'
+import type { Pace } from './ingest/replay/pace.ts'
+import {
+  type Feeds,
+  followsRecordedTime,
+  isReplay,
+  prepareFeeds,
+  provenanceOf,
+} from './ingest/start-feeds.ts'
 import type { Feed } from './ingest/types.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { Metrics } from './lib/metrics/metrics.ts'
 import { machineRandom } from './lib/random.ts'
-import { SteadyClock } from './lib/steady-clock.ts'
 import type { Market } from './market/market.ts'
-import { readRecorderMetrics } from './recording/market-recorder.ts'
+import { type MarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
+import { type Clocks, clocksOf, judgeClock } from './server/clocks.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { ConsoleSessions } from './server/console-sessions.ts'
 import { Health } from './server/health.ts'
@@ -58,7 +66,7 @@ import type { Provenance, Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
-import type { Agents, EvaluatedSubmission, SubmissionStore } from './submissions/types.ts'
+import type { Agents, EvaluatedSubmission, SnapshotStamps, SubmissionStore } from './submissions/types.ts'
 
 const GIGABYTE = 1e9
 
@@ -70,7 +78,14 @@ export interface App {
   exports: ExportService
   queries: QueryService
   downloads: LakeFileServer
-  http: Pick<HttpServer, 'inFlight' | 'bodyBytes' | 'relay'>
+  http: Pick<HttpServer, 'inFlight' | 'requestCount' | 'bodyBytes' | 'relay'>
+  agents: AgentRegistry
+  submissions: SubmissionService
+  broadcaster: Broadcaster
+  timeWaits: TimeWaits
+  recorder: MarketRecorder
+  /** The lake that is replayed; null: none is. */
+  replayed: ReplayedLake | null
   /** Resolves when every feed has delivered its initial data; rejects when one has failed. */
   ready: Promise<void>
   /** Resolves when the token profiles that have changed so far are durable. */
@@ -102,13 +117,18 @@ export interface AppOptions {
   changeLogEntriesMax?: number
   /** Where the first process that makes a checkpoint is killed. */
   checkpointCrash?: CheckpointCrashPoint | null
+  /** Of a replayed lake: who says when its events are due. Every rule on time then follows market time, which waits with the events. */
+  steps?: Pace
+  /** Told of the DataPoints that are served, and asked for the market time of a client's own clock. */
+  stamps?: SnapshotStamps & { noteServed(mint: string): void }
+  /** For identities: uniform in [0, 1). */
+  random?: () => number
 }
 
 /** What every part of the server is built on. */
-interface Base {
+interface Base extends Clocks {
   config: Config
   options: AppOptions
-  clock: SteadyClock
   log: Log
   replayed: ReplayedLake | null
   provenance: Provenance | null
@@ -122,12 +142,13 @@ interface Base {
 /** Starts a server. It listens when this resolves; see `ready` for its data. */
 export async function startApp(config: Config, options: AppOptions = {}): Promise<App> {
   const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
-  const clock = createClock(options.clock ?? systemClock, log)
+  const clock = judgeClock(options.clock ?? systemClock, log)
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)
   const replayed = await ReplayedLake.open(config, log)
   const provenance = provenanceOf(config, replayed?.simulated ?? config.replaySimulated)
-  const store = await openConfiguredStore(config, provenance, clock, log, options.lakeProcess)
+  const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
+  const store = await openConfiguredStore(config, provenance, clocks.storeClock, log, options.lakeProcess)
   if (known === null) clock.notBefore(store.lastKnownAtMs)
   const clockFile = new ClockFile(config.dataDir, clock, log)
   try {
@@ -138,21 +159,12 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
     const services = { store, exporter, queries, positions, clockFile }
-    return await startParts({ config, options, clock, log, replayed, provenance, ...services })
+    return await startParts({ config, options, ...clocks, log, replayed, provenance, ...services })
   } catch (error) {
     await clockFile.close()
     await store.close()
     throw error
   }
-}
-
-function createClock(machine: Clock, log: Log): SteadyClock {
-  return new SteadyClock(machine, (jumpMs, isFollowed) =>
-    log.warn(
-      { jumpMs },
-      isFollowed ? 'the clock that has jumped is believed' : 'the clock has jumped: it is not believed yet',
-    ),
-  )
 }
 
 function openConfiguredStore(
@@ -199,13 +211,15 @@ function retainedDays(config: Config): RetainedDays {
 }
 
 async function startParts(base: Base): Promise<App> {
-  const { config, options, log, store, exporter, queries, positions, clockFile } = base
+  const { config, options, log, rulesClock, store, exporter, queries, positions, clockFile } = base
   const publisher = await createPublisher(base)
   const { checkpointCrash = null } = options
   const running = await openRunningMarket({ ...options, ...base, publisher, checkpointCrash })
   const { market } = running
+  base.followMarket(market)
   const metrics = new Metrics()
-  const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
+  const nowMs = () => rulesClock.monotonicMs()
+  const broadcaster = createBroadcaster(base, market)
   const countSubmission = countSubmissions(metrics)
   const confirmed = publisher === null ? store : confirmedStore(store, publisher)
   const onEvaluated = (evaluated: EvaluatedSubmission) => {
@@ -216,13 +230,13 @@ async function startParts(base: Base): Promise<App> {
     broadcaster.wake()
   }
   const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
-  const told = { onAccount, onEvaluated, onForgotten: countForgotten(metrics, log, base.clock) }
+  const told = { onAccount, onEvaluated, onForgotten: countForgotten(metrics, log, rulesClock) }
   const { agents, submissions } = createSubmissions(base, running, confirmed, told)
   const submissionLog = createSubmissionLog(agents, market)
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
   const health = healthOf(base, running, feeds, publisher)
-  const limits = new ClientLimits(config, base.clock)
+  const limits = new ClientLimits(config, rulesClock)
   const sessions = new ConsoleSessions(base.clock)
   const history = historyOf(metrics, base.clock, config)
   const keys = new KeyChecks(config, agents)
@@ -230,18 +244,21 @@ async function startParts(base: Base): Promise<App> {
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
-  const node = config.role === 'writer' ? writerNode(running.runId) : singleNode()
-  const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null })
-  const { downloadMsMax } = options
+  const node = nodeOf(config, running)
+  const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
+  const timeWaits = new TimeWaits(market)
+  const { downloadMsMax, stamps } = options
   const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
-  const routeDeps = {
-    ...{ settings: config, node, market, broadcaster, cursors, health, metrics, limits },
-    ...{ history, sessions, isQueryOpen: () => keys.isQueryOpen() },
+  const onDataPoint = (mint: string) => {
+    stamps?.noteServed(mint)
+    sources.want(mint)
   }
-  const onTokenRead = sources.want
-  const ownRoutes = createRoutes({ ...routeDeps, writerParts, onTokenRead })
+  const ownRoutes = createRoutes({
+    ...{ settings: config, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint },
+    ...{ health, metrics, limits, history, sessions, isQueryOpen: () => keys.isQueryOpen(), writerParts },
+  })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
   const http = {
     ...{ node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push },
@@ -262,11 +279,15 @@ async function startParts(base: Base): Promise<App> {
     ...{ health, server, sources, running, publisher, feeding, drainNoticeMs: config.drainNoticeMs },
     ...{ broadcaster, exporter, queries, positions, clockFile, store },
   }
-  return { ...shownOf(parts, config.host), downloads, ready, stop: stopOnce(parts, history) }
+  return {
+    ...shownOf(parts, config.host),
+    ...{ agents, submissions, timeWaits, replayed: base.replayed, downloads, ready },
+    stop: stopOnce(parts, history),
+  }
 }
 
 /** What callers see of a server that runs. */
-function shownOf({ server, running, store, exporter, queries }: RunningParts, host: string) {
+function shownOf({ server, running, broadcaster, store, exporter, queries }: RunningParts, host: string) {
   return {
     port: server.port,
     url: `http://${authorityOf(host, server.port)}`,
@@ -275,6 +296,8 @@ function shownOf({ server, running, store, exporter, queries }: RunningParts, ho
     exports: exporter,
     queries,
     http: server,
+    broadcaster,
+    recorder: running.recorder,
     recorded: () => running.recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
   }
@@ -288,6 +311,16 @@ function stopOnce(parts: RunningParts, history: ServerHistory): () => Promise<vo
     return stopping
   }
 }
+
+const createBroadcaster = ({ config, options, rulesClock }: Base, market: Market): Broadcaster =>
+  new Broadcaster(market, {
+    flushMs: config.followFlushMs,
+    ageNow: () => rulesClock.monotonicMs(),
+    ...options.follow,
+  })
+
+const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
+  config.role === 'writer' ? writerNode(runId) : singleNode(isReplay(config) ? () => market.timeMs : null)
 
 /** Of what is served: the state of the parts, streams, and the lake. */
 function addServedMetrics(
@@ -315,16 +348,16 @@ function healthOf(
 }
 
 /** The feeds of the configuration, or a lake that is replayed, on their way into the market. */
-function feedsInto(running: RunningMarket, { config, clock, log, replayed }: Base): Feeds {
+function feedsInto(running: RunningMarket, { config, options, rulesClock, log, replayed }: Base): Feeds {
   const { market } = running
-  const openReplay = replayed && (() => replayed.replayOptions(() => market.seq))
+  const openReplay = replayed && (() => replayed.replayOptions(() => market.seq, options.steps))
   const marketSide = {
     holds: (mint: string) => market.has(mint),
     room: () => running.room(),
     recordedPlaces: (feed: string) => running.recordedPlaces(feed),
     recordedToMs: () => running.recordedToMs,
   }
-  return prepareFeeds(config, (feed) => running.sinkOf(feed), clock, log, marketSide, openReplay)
+  return prepareFeeds(config, (feed) => running.sinkOf(feed), rulesClock, log, marketSide, openReplay)
 }
 
 /** What an operator has confirmed holds for the next run too. */
@@ -393,13 +426,13 @@ interface Told extends Pick<SubmissionServiceOptions, 'onEvaluated' | 'onForgott
 }
 
 function createSubmissions(
-  { config, clock, store: { recovered } }: Base,
+  { config, options, rulesClock: clock, store: { recovered } }: Base,
   running: RunningMarket,
   store: SubmissionStore,
   { onAccount, ...told }: Told,
 ) {
   const { market } = running
-  const random = machineRandom()
+  const random = options.random ?? machineRandom()
   const agents = new AgentRegistry({
     recovered,
     store,
@@ -418,6 +451,7 @@ function createSubmissions(
     random,
     marketMs: () => market.timeMs,
     recordedTime: followsRecordedTime(config),
+    stamps: options.stamps,
     recovered,
     submitRateMax: config.submitRate,
     cooldownMs: config.submitCooldownMs,

@@ -28,10 +28,12 @@ export interface Command {
   summary: string
   operands: readonly Operand[]
   options: Readonly<Record<string, Option>>
+  /** What the words behind `--` are, each `--` of their own: programs to run. Without it the command takes none. */
+  programs?: { name: string; description: string }
   /** More lines for its help. */
   notes?: readonly string[]
   /** Resolves with the exit code. The value of a switch that was given is 'true'. */
-  run(values: Values, terminal: Terminal): Promise<number>
+  run(values: Values, terminal: Terminal, programs: readonly (readonly string[])[]): Promise<number>
 }
 
 export const EXIT = { done: 0, failed: 1, usage: 2, timedOut: 124, interrupted: 130 } as const
@@ -118,6 +120,19 @@ function parse(command: Command, args: readonly string[]) {
   }
 }
 
+/** The words before the first `--`, and those between each and the next: the command lines of programs. */
+export function splitPrograms(args: readonly string[]): { own: string[]; programs: string[][] } {
+  const [own = [], ...programs] = args.reduce<string[][]>(
+    (parts, word) => {
+      if (word === '--') parts.push([])
+      else parts.at(-1)?.push(word)
+      return parts
+    },
+    [[]],
+  )
+  return { own, programs }
+}
+
 /** Parses the words behind the command. Returns null when they ask for help. @throws UsageError */
 export function readValues(command: Command, args: readonly string[]): Values | null {
   const { values, positionals } = parse(command, args)
@@ -169,12 +184,16 @@ function optionRow([name, { value, otherwise, isRequired, allowed, description }
 /** The help text of one command. */
 export function usageOf(command: Command): string {
   const operands = command.operands.map(({ name }) => ` ${name}`).join('')
+  const programs = command.programs === undefined ? '' : ` [-- ${command.programs.name} …]`
   const rows: [string, string][] = [
     ...command.operands.map(({ name, description }): [string, string] => [name, description]),
     ...Object.entries(optionsOf(command)).map(optionRow),
+    ...(command.programs
+      ? [[`-- ${command.programs.name}`, command.programs.description] as [string, string]]
+      : []),
   ]
   const notes = command.notes === undefined ? '' : `\n\n${command.notes.join('\n')}`
-  return `${command.summary}\n\nmintlake ${command.name}${operands} [flags]\n\n${columns(rows)}${notes}`
+  return `${command.summary}\n\nmintlake ${command.name}${operands} [flags]${programs}\n\n${columns(rows)}${notes}`
 }
 
 /** The help text that lists all commands. */

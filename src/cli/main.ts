@@ -12,11 +12,13 @@ import {
   findCommand,
   type Option,
   readValues,
+  splitPrograms,
   UsageError,
   unknownCommand,
   usageOf,
   usageOfAll,
 } from './command.ts'
+import { backtestCommand } from './commands/backtest.ts'
 import { backupCommand, restoreCommand } from './commands/backup.ts'
 import { captureCommand } from './commands/capture.ts'
 import { lakeCatalogCommand } from './commands/catalog.ts'
@@ -68,6 +70,7 @@ export const COMMANDS: readonly Command[] = [
   backupCommand,
   restoreCommand,
   captureCommand,
+  backtestCommand,
   doctorCommand,
   ...OPERATOR_COMMANDS,
 ]
@@ -100,8 +103,10 @@ async function carryOut(args: readonly string[], terminal: Terminal): Promise<nu
     await write(terminal.stdout, `${usageOfAll(COMMANDS)}\n`)
     return EXIT.done
   }
-  const values = readValues(found.command, found.rest)
-  if (values !== null) return found.command.run(values, terminal)
+  const takesPrograms = found.command.programs !== undefined
+  const { own, programs } = takesPrograms ? splitPrograms(found.rest) : { own: found.rest, programs: [] }
+  const values = readValues(found.command, own)
+  if (values !== null) return found.command.run(values, terminal, programs)
   await write(terminal.stdout, `${usageOf(found.command)}\n`)
   return EXIT.done
 }

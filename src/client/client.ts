@@ -24,6 +24,7 @@ import { type FollowItem, type FollowOptions, type FollowQuery, follow } from '.
 import { BATCH_MINTS_MAX, QUERY_MS_MAX } from './limits.ts'
 import { type SubmitOptions, submit } from './submit.ts'
 import type { CallOptions, QueryValues, Transport } from './transport.ts'
+import { wait } from './waiting.ts'
 
 export interface MarketQuery {
   tab?: Tab | undefined
@@ -216,6 +217,22 @@ export class MintlakeClient {
   ): Promise<QueryResult> {
     const request = { method: 'POST', path: '/api/v1/query', body: { sql, limit }, retry: 'refused' } as const
     return this.#transport.json(request, { timeoutMs: QUERY_MS_MAX, ...call })
+  }
+
+  /**
+   * The server's time, Unix ms: that of the market, which in a backtest is not the time of this machine. Stamp with it what you would
+   * stamp with `Date.now()`.
+   */
+  async now(call?: CallOptions): Promise<number> {
+    const answer = await this.#get<{ data: { marketTime: number } }>('/api/v1/time', {}, call)
+    return answer.data.marketTime
+  }
+
+  /** Resolves after so many milliseconds of the server's time: in a backtest as soon as the market has gone on by them. */
+  async sleep(ms: number, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<void> {
+    const nowMs = this.#transport.marketMs ?? (await this.now({ signal }))
+    if (this.#transport.marketMs === null) await wait(ms, signal)
+    else await this.#transport.untilMarketTime(nowMs + ms, signal)
   }
 
   /** JSON Schema of a submission. */

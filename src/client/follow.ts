@@ -96,7 +96,9 @@ export async function* follow(
     const maxMs = isPrompt ? Math.min(backoff.maxMs, FOLLOW_PROMPT_BACKOFF_MS_MAX) : backoff.maxMs
     const retryInMs = Math.max(retryAfterMs, backoffMs(failures, { ...backoff, maxMs }))
     options.onDisconnect?.({ error, reason: progress.byeReason, retryInMs })
-    await wait(retryInMs, options.signal)
+    // Where the server has a time of its own, nothing is missed that it has not waited for.
+    if (error === null) await transport.pause(retryInMs, options.signal)
+    else await wait(retryInMs, options.signal)
   }
 }
 

@@ -23,3 +23,5 @@ export const LINE_CHARACTERS_MAX = 256 * 1024
 export const STREAM_SILENCE_MS_MAX = 45_000
 /** DataPoints in one request. */
 export const BATCH_MINTS_MAX = 10
+/** Time limit of a request that waits for market time; the server answers within 10 s of real time. */
+export const TIME_WAIT_MS_MAX = 30_000

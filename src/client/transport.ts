@@ -1,7 +1,13 @@
 // Sends requests: key, time limit, bounded answers, errors of one class, and which failures are tried again.
 import { readText } from './body.ts'
 import { errorOfAnswer, MintlakeError } from './errors.ts'
-import { ANSWER_BYTES_MAX, LIMIT_WAIT_MS_MAX, RETRIES_MAX, RETRY_AFTER_MS_MAX } from './limits.ts'
+import {
+  ANSWER_BYTES_MAX,
+  LIMIT_WAIT_MS_MAX,
+  RETRIES_MAX,
+  RETRY_AFTER_MS_MAX,
+  TIME_WAIT_MS_MAX,
+} from './limits.ts'
 import { type BackoffBounds, backoffMs, Deadline, wait } from './waiting.ts'
 
 /** What every call may be given. */
@@ -63,15 +69,16 @@ class RetryPlan {
     this.#limitWaitMsLeft = options.limitWaitMsMax ?? LIMIT_WAIT_MS_MAX
   }
 
-  /** The wait before the next attempt, ms; null: the call has failed. */
+  /** How long to wait until a rate limit allows the call, ms, by the server's time; null: it is not to be waited for. */
+  limitMs({ retryAfterMs, status }: MintlakeError): number | null {
+    if (status !== 429 || !this.#waitsForLimits || retryAfterMs === null) return null
+    this.#limitWaitMsLeft -= retryAfterMs
+    return this.#limitWaitMsLeft < 0 ? null : retryAfterMs
+  }
+
+  /** The wait before the next attempt after any other failure, ms; null: the call has failed. */
   delayMs(error: MintlakeError, retry: Request['retry']): number | null {
-    const { retryAfterMs, status } = error
-    if (status === 429 && this.#waitsForLimits && retryAfterMs !== null) {
-      // At least a back-off, so that a server that says 0 is not asked without pause.
-      const ms = retryAfterMs + backoffMs(1, { minMs: 10, maxMs: this.#options.backoff.minMs })
-      this.#limitWaitMsLeft -= ms
-      return this.#limitWaitMsLeft < 0 ? null : ms
-    }
+    const { retryAfterMs } = error
     if (!mayPass(error, retry) || this.#failures >= (this.#options.retriesMax ?? RETRIES_MAX)) return null
     if (retryAfterMs !== null && retryAfterMs > RETRY_AFTER_MS_MAX) return null
     this.#failures++
@@ -81,6 +88,8 @@ class RetryPlan {
 
 export class Transport {
   readonly options: TransportOptions
+  /** Market time of the latest answer, Unix ms, where the server has a time of its own: it plays a recorded market. */
+  marketMs: number | null = null
 
   constructor(options: TransportOptions) {
     this.options = options
@@ -123,18 +132,51 @@ export class Transport {
     const plan = new RetryPlan(this.options, call)
     for (;;) {
       const deadline = new Deadline(call.timeoutMs ?? this.options.timeoutMs, call.signal)
-      let delayMs: number | null
+      let waiting: (() => Promise<void>) | null = null
       try {
         return await attempt(deadline)
       } catch (error) {
         const failure = failureOf(error, deadline)
-        delayMs = failure instanceof MintlakeError ? plan.delayMs(failure, retry) : null
-        if (delayMs === null) throw failure
+        waiting = failure instanceof MintlakeError ? this.#plan(plan, failure, retry, call.signal) : null
+        if (waiting === null) throw failure
       } finally {
         deadline.end()
       }
-      await wait(delayMs, call.signal)
+      await waiting()
     }
+  }
+
+  /** What to wait for before the next attempt; null: the call has failed. */
+  #plan(
+    plan: RetryPlan,
+    failure: MintlakeError,
+    retry: Request['retry'],
+    signal: AbortSignal | undefined,
+  ): (() => Promise<void>) | null {
+    const limitMs = plan.limitMs(failure)
+    if (limitMs !== null) return () => this.#waitForLimit(limitMs, signal)
+    const delayMs = plan.delayMs(failure, retry)
+    return delayMs === null ? null : () => wait(delayMs, signal)
+  }
+
+  /** A limit is one of the server's time. By the own clock a little more is waited, so that a server that says 0 is not asked without pause. */
+  #waitForLimit(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    return this.marketMs === null
+      ? wait(ms + backoffMs(1, { minMs: 10, maxMs: this.options.backoff.minMs }), signal)
+      : this.untilMarketTime(this.marketMs + ms, signal)
+  }
+
+  /** Waits by the server's time, where it has one of its own. */
+  pause(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.marketMs === null ? wait(ms, signal) : this.untilMarketTime(this.marketMs + ms, signal)
+  }
+
+  /** Resolves when the market has come so far. Only where the server has a time of its own: see `marketMs`. */
+  async untilMarketTime(untilMs: number, signal?: AbortSignal): Promise<void> {
+    const until = Math.ceil(untilMs)
+    const request: Request = { method: 'GET', path: '/api/v1/time', query: { until }, retry: 'any' }
+    while (this.marketMs !== null && this.marketMs < until)
+      await this.json(request, { signal, timeoutMs: TIME_WAIT_MS_MAX })
   }
 
   /** One request. @returns a response of status 2xx, its body unread. */
@@ -153,6 +195,8 @@ export class Transport {
       redirect: 'error',
       signal,
     })
+    const marketTime = response.headers.get('X-Market-Time')
+    this.marketMs = marketTime === null ? null : Number(marketTime)
     if (response.ok) return response
     throw errorOfAnswer(
       response.status,

@@ -134,3 +134,7 @@ export const FOLLOW_CHUNKS_MAX = 64
 export const SUBSCRIPTIONS_MAX = 100
 /** Largest message of a client on a streaming WebSocket; a larger one closes the connection. */
 export const STREAM_MESSAGE_BYTES_MAX = 16 * 1024
+/** Requests that wait for market time at once; one more is 503. How long one waits at most, and how often the time is looked at. */
+export const TIME_WAITS_MAX = 1_000
+export const TIME_WAIT_MS_MAX = 10_000
+export const TIME_WAIT_LOOK_MS = 50

@@ -8,6 +8,8 @@ export interface HttpNode {
   run(): string
   /** How old the newest state is that this node has of the market, ms; Infinity: not known; null: it has the market itself. */
   readonly lagMs: (() => number) | null
+  /** In a replay: market time, Unix ms, which every answer tells; null: it follows the clock. */
+  readonly marketTimeMs: (() => number) | null
   /**
    * Waits for a position that a client has from a node that is further ahead. Resolves with whether it is reached; where it is not
    * within a moment, that is false. Null: this node is never behind, so there is no such position.
@@ -18,24 +20,35 @@ export interface HttpNode {
 const RUN = randomBytes(4).toString('hex')
 
 /** A process that has the market for itself. */
-export const singleNode = (): HttpNode => ({ run: () => RUN, lagMs: null, reach: null })
+export const singleNode = (marketTimeMs: (() => number) | null = null): HttpNode => ({
+  run: () => RUN,
+  lagMs: null,
+  marketTimeMs,
+  reach: null,
+})
 
 /** The process that takes the events, where others have the same market. */
 export const writerNode = (runId: string): HttpNode => ({
   run: () => runId,
   lagMs: null,
+  marketTimeMs: null,
   reach: null,
 })
 
-/** Headers of an answer and, where it is about the market, how far this node is behind. */
-export function withLag(
-  { lagMs }: HttpNode,
-  { answersMarket }: Pick<Route, 'answersMarket'>,
+/**
+ * Headers of an answer and what the node says of its market: in a replay its time, and where the answer is about the market, how far
+ * this node is behind. @param route null: the answer is of none
+ */
+export function withMarketState(
+  { lagMs, marketTimeMs }: HttpNode,
+  route: Pick<Route, 'answersMarket'> | null,
   headers: Record<string, string>,
 ): Record<string, string> {
-  if (lagMs === null || answersMarket !== true) return headers
+  const timed =
+    marketTimeMs === null ? headers : { ...headers, 'X-Market-Time': `${Math.floor(marketTimeMs())}` }
+  if (lagMs === null || route?.answersMarket !== true) return timed
   const ms = lagMs()
-  return Number.isFinite(ms) ? { ...headers, 'X-Lag-Ms': `${Math.max(0, Math.round(ms))}` } : headers
+  return Number.isFinite(ms) ? { ...timed, 'X-Lag-Ms': `${Math.max(0, Math.round(ms))}` } : timed
 }
 
 /**

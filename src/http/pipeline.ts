@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 import type { ErrorCode } from '../schema/errors.ts'
 import { type AccessChecks, authorize, type Reader } from './access.ts'
 import type { EngineRequest, EngineResponse, Handler } from './engine.ts'
-import { type HttpNode, withLag } from './node.ts'
+import { type HttpNode, withMarketState } from './node.ts'
 import { type BelievedSenders, clientAddress } from './request/addresses.ts'
 import { BodyReader } from './request/body.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
@@ -135,7 +135,13 @@ export class Pipeline {
     } catch {
       return false
     }
-    const unfinished = sendCached(res, cached, ids, head.requestId, withLag(deps.node, cached.route, limits))
+    const unfinished = sendCached(
+      res,
+      cached,
+      ids,
+      head.requestId,
+      withMarketState(deps.node, cached.route, limits),
+    )
     if (unfinished !== null) {
       const exchange = new Exchange(unfinished, exchanges)
       unfinished.onSent = () => exchange.finish()
@@ -158,7 +164,7 @@ export class Pipeline {
     deps.observeError(error.code)
     exchange.wait()
     exchange.defer(() => {
-      send(reply, problemAnswer(error, path, reply.requestId))
+      send(reply, problemAnswer(error, path, reply.requestId), withMarketState(deps.node, null, {}))
       exchange.finish()
       deps.observe('none', error.status, 0)
     })

@@ -42,8 +42,10 @@ export interface HttpServer {
   idle(quietMs: number, msMax: number): Promise<void>
   /** Closes every connection. */
   close(): Promise<void>
-  /** Requests that are being answered. */
+  /** Requests that are being answered; a stream only until it has begun. */
   inFlight(): number
+  /** Requests received so far. */
+  requestCount(): number
   /** Memory that request bodies take. */
   bodyBytes(): number
 }
@@ -117,6 +119,7 @@ function runningServer(
         return close()
       }),
     inFlight: () => pipeline.inFlight,
+    requestCount: () => pipeline.requestCount,
     bodyBytes: () => pipeline.bodyBytes,
   }
 }

@@ -5,7 +5,7 @@ import { authorize, callerOf, type Reader } from './access.ts'
 import type { Context, HttpAnswer, Notes } from './context.ts'
 import type { EngineResponse } from './engine.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
-import { withLag } from './node.ts'
+import { withMarketState } from './node.ts'
 import type { PipelineParts } from './pipeline.ts'
 import { clientAddress, type Sender } from './request/addresses.ts'
 import { discardBody, tooLarge } from './request/body.ts'
@@ -228,8 +228,7 @@ export class UncachedRequest {
       this.#exchange.finish()
     }
     // A relayed answer tells how far the node is behind that made it.
-    const isOurs = route !== null && made.relayed !== true
-    const limits = isOurs ? withLag(deps.node, route, this.#limits) : this.#limits
+    const limits = made.relayed ? this.#limits : withMarketState(deps.node, route, this.#limits)
     send(reply, isDraining ? withConnectionClose(made) : made, limits)
     if (!isSent) this.#exchange.wait()
     deps.observe(route?.path ?? 'none', made.status, (performance.now() - this.#startedAtMs) / 1_000)

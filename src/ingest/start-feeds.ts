@@ -126,6 +126,9 @@ export function healingFeedOf({
   const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
   return heals ? { feed: 'solana', healMs: solanaHealMs } : null
 }
+/** Whether what the market is told was recorded before, whatever time it is moved to. */
+export const isReplay = (config: Config): boolean =>
+  config.feeds.includes('replay') || config.solanaTape !== ''
 
 /** The state of each feed, for `/readyz`; `/health` has more details. */
 export function feedStates(feeds: readonly Feed[]): Record<string, unknown>[] {

@@ -4,6 +4,7 @@ import { CheckpointFile } from '../checkpoint/checkpoint-file.ts'
 import { listCheckpoints, type StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import type { Config } from '../config/settings.ts'
 import type { LakeReplayOptions } from '../ingest/replay/lake-replay.ts'
+import type { Pace } from '../ingest/replay/pace.ts'
 import type { Log } from '../lib/log.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
 import { Market, type MarketOptions } from '../market/market.ts'
@@ -58,6 +59,12 @@ export class ReplayedLake {
     return this.#plan.approximate
   }
 
+  /** Market time from which it is played, and that of its last event, Unix ms. */
+  get span(): { fromMs: number; toMs: number } {
+    const { fromMs, toMs } = this.#plan
+    return { fromMs, toMs }
+  }
+
   /** The market that the events follow, with the bounds and settings of then. A checkpoint that is damaged is passed over. */
   async createMarket(options: MarketOptions): Promise<Market> {
     for (;;) {
@@ -76,8 +83,8 @@ export class ReplayedLake {
     }
   }
 
-  /** What the feed plays. @param seq the position of the market */
-  async replayOptions(seq: () => number): Promise<LakeReplayOptions> {
+  /** What the feed plays. @param seq the position of the market @param steps whoever says when events are due, of a market that waits */
+  async replayOptions(seq: () => number, steps?: Pace): Promise<LakeReplayOptions> {
     const { replayLake: dataDir, replaySpeed: speed } = this.#config
     const { readRecordedEvents } = await import('../store/query/recorded-events.ts')
     const { approximate, endsEarly, playFromNo, range, simulated } = this.#plan
@@ -87,6 +94,7 @@ export class ReplayedLake {
       events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to }),
       eventsTotal: range.to - range.from + 1,
       onProgress: (progress) => this.#log.info({ ...progress }, 'replay'),
+      ...{ steps, countsAnalyses: steps !== undefined },
     }
   }
 }

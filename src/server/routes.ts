@@ -4,6 +4,7 @@ import type { Cursors } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
 import { type AllRouteDeps, allRoutes } from '../http/routes/all-routes.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
+import type { TimeWaits } from '../http/time-waits.ts'
 import type { PushFeed } from '../ingest/push/push-feed.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
@@ -28,11 +29,14 @@ export interface RouteDeps {
   health: Health
   metrics: Metrics
   limits: ClientLimits
-  /** Told of each token whose DataPoint is read. */
-  onTokenRead?: (mint: string) => void
   history: ServerHistory
   sessions: ConsoleSessions
   isQueryOpen(): boolean
+  timeWaits: TimeWaits
+  /** By which the age of shared answers is measured, ms. */
+  nowMs(): number
+  /** Told of each token whose DataPoint is answered; default: nobody is. */
+  onDataPoint?(mint: string): void
   /** Asked for by requests alone: where another process carries them out it may throw. */
   writerParts(): WriterParts
 }
@@ -54,14 +58,15 @@ export interface WriterParts {
 
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
-  const { settings, node, market, broadcaster, cursors, health, metrics, limits, writerParts } = deps
-  const { onTokenRead, history, sessions, isQueryOpen } = deps
+  const { settings, node, market, broadcaster, cursors, health, metrics, limits, timeWaits, writerParts } =
+    deps
+  const { nowMs, onDataPoint, history, sessions, isQueryOpen } = deps
   const metricsText = new SingleFlight(async () => {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors, onTokenRead, sessions, isQueryOpen },
+    ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint, sessions, isQueryOpen },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),

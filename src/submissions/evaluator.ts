@@ -6,8 +6,8 @@ import { type Comparison, compareSnapshot, isEmptySnapshot } from './deviation.t
 import { SubmissionError } from './errors.ts'
 import type { Cooldowns } from './rate-limits/cooldowns.ts'
 import type { Evaluation } from './rows.ts'
-import { checkSnapshotAge } from './snapshot-age.ts'
-import type { MarketReader } from './types.ts'
+import { ambiguousStamp, checkSnapshotAge, isOfAge } from './snapshot-age.ts'
+import type { MarketReader, SnapshotStamps } from './types.ts'
 import { validateSubmission } from './validate.ts'
 import { outcomeOf } from './xp/xp.ts'
 
@@ -24,6 +24,8 @@ export interface EvaluatorOptions {
   machineMs(): number
   /** The market replays old data in its own time, which the wall clock tells nothing about. */
   recordedTime: boolean
+  /** Null, or not there: a snapshot is stamped with market time. */
+  stamps?: SnapshotStamps | null
 }
 
 /** Checks the body of a submission and compares it with the market. */
@@ -43,13 +45,15 @@ export class Evaluator {
    */
   evaluate(agentId: string, body: Buffer, now: Instant): Evaluation {
     const { market, cooldowns } = this.#options
-    const { submission, ignored } = validateSubmission(body)
-    const { mint, snapshot } = submission
+    const { submission: sent, ignored } = validateSubmission(body)
+    const { mint } = sent
     const current = market.snapshot(mint)
     if (current === null) throw unknownToken(mint)
     const waitMs = cooldowns.waitMs(agentId, mint, now.monotonicMs)
     if (waitMs > 0) throw inCooldown(waitMs)
     const times = this.#currentTimes(now)
+    const submission = this.#inMarketTime(sent, times)
+    const { snapshot } = submission
     if (snapshot) checkSnapshotAge(snapshot.snapshotAt, [...times, ...this.#machineTimes()])
     const enriched = market.enriched(mint)
     if (enriched === null || isEmptySnapshot(current)) throw emptyDataPoint(mint)
@@ -70,6 +74,17 @@ export class Evaluator {
       snapshotAtMs: Math.min(submittedAtMs, comparedAtMs),
       priceAtSubmissionUsd: current.priceUsd,
     }
+  }
+
+  /** The submission with a snapshot that is stamped with market time, where it was stamped with a clock of the client's own. */
+  #inMarketTime(submission: Submission, times: readonly number[]): Submission {
+    const { stamps } = this.#options
+    const { mint, snapshot } = submission
+    if (!stamps || !snapshot || isOfAge(snapshot.snapshotAt, times)) return submission
+    const marketMs = stamps.marketTimeOf(mint, snapshot.snapshotAt)
+    if (marketMs === null) return submission
+    if (marketMs === 'ambiguous') throw ambiguousStamp(snapshot.snapshotAt, Math.max(...times))
+    return { ...submission, snapshot: { ...snapshot, snapshotAt: marketMs } }
   }
 
   /** The market's time and the server's. */

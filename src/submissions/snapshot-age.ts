@@ -18,6 +18,10 @@ function unitHint(snapshotAtMs: number, nowMs: number): string | null {
 
 const isValidAge = (ageMs: number): boolean => ageMs <= SNAPSHOT_AGE_MS_MAX && ageMs >= -SNAPSHOT_AHEAD_MS_MAX
 
+/** Whether a snapshot of this time may be submitted, by one of the times that count as now. */
+export const isOfAge = (snapshotAtMs: number, nowsMs: readonly number[]): boolean =>
+  nowsMs.some((nowMs) => isValidAge(nowMs - snapshotAtMs))
+
 /** The age of `atMs` by the nearest of `nowsMs`. */
 function smallestAge(atMs: number, nowsMs: readonly number[]): number {
   const ages = nowsMs.map((nowMs) => nowMs - atMs)
@@ -29,7 +33,7 @@ function smallestAge(atMs: number, nowsMs: readonly number[]): number {
  * bounds are inclusive. It is enough that the age is valid by one of `nowsMs`, the times that count as now. Unix ms.
  */
 export function checkSnapshotAge(snapshotAtMs: number, nowsMs: readonly number[]): void {
-  if (nowsMs.some((nowMs) => isValidAge(nowMs - snapshotAtMs))) return
+  if (isOfAge(snapshotAtMs, nowsMs)) return
   const ageMs = smallestAge(snapshotAtMs, nowsMs)
   const nowMs = snapshotAtMs + ageMs
   const hint = unitHint(snapshotAtMs, nowMs)
@@ -51,6 +55,22 @@ export function checkSnapshotAge(snapshotAtMs: number, nowsMs: readonly number[]
       snapshotAt: snapshotAtMs,
       serverTime: nowMs,
       ...(hint === null ? {} : { hint }),
+    },
+  )
+}
+
+/** A snapshot is stamped with a clock of the client's own, at which the market had several times. */
+export const ambiguousStamp = (snapshotAtMs: number, nowMs: number): SubmissionError => {
+  const hint =
+    'Send the snapshotAt of the DataPoint, or the time that X-Market-Time said when it was read: this market has a time of its own.'
+  return new SubmissionError(
+    'snapshot_in_future',
+    `The snapshot is stamped with a clock on which several moments of the market fall together. ${hint}`,
+    {
+      errors: [{ pointer: '/snapshot/snapshotAt', code: 'ambiguous', message: 'must be market time' }],
+      snapshotAt: snapshotAtMs,
+      serverTime: nowMs,
+      hint,
     },
   )
 }

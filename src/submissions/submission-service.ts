@@ -45,6 +45,7 @@ import type {
   Receipt,
   RecoveredLimits,
   RecoveredXp,
+  SnapshotStamps,
   Standing,
   SubmissionStore,
   Submissions,
@@ -73,6 +74,8 @@ export interface SubmissionServiceOptions {
   marketMs(): number
   /** The market replays old data in its own time, which the wall clock tells nothing about. */
   recordedTime?: boolean
+  /** Tells market time of snapshots that are stamped with a clock of the client's own; default: nobody does. */
+  stamps?: SnapshotStamps | null | undefined
   recovered: RecoveredXp & RecoveredLimits
   /** Called when an accepted analysis is durable, with the count of its mint. */
   onAccepted(mint: string, count: number): void
@@ -119,7 +122,7 @@ export class SubmissionService implements Submissions {
   #inFlight = 0
 
   constructor({ recovered, ...options }: SubmissionServiceOptions) {
-    const { market, random, recordedTime = false } = options
+    const { market, random, recordedTime = false, stamps = null } = options
     const onForgotten = (kind: Forgotten) => () => options.onForgotten?.(kind)
     this.#options = options
     this.#rate = new RateLimiter(options.submitRateMax ?? SUBMIT_RATE_MAX, SUBMIT_RATE_WINDOW_MS)
@@ -139,6 +142,7 @@ export class SubmissionService implements Submissions {
       market,
       random,
       recordedTime,
+      stamps,
       cooldowns: this.#cooldowns,
       marketMs: () => options.marketMs(),
       machineMs: () => machineMs(options.clock),
@@ -229,6 +233,11 @@ export class SubmissionService implements Submissions {
 
   agentLeaderboard(limit: number): AgentRank[] {
     return rankAgents(this.#scoreboard, (agentId) => this.#options.agents.name(agentId), limit)
+  }
+
+  /** Analyses that were accepted elsewhere before this ledger began count for bonuses here too. For a ledger that is still empty. */
+  assumeCoverage(counts: Iterable<{ mint: string; count: number }>): void {
+    for (const { mint, count } of counts) this.#scoreboard.assume(mint, count)
   }
 
   async award(agentId: string, kindName: string, times: number, note: string | null): Promise<AwardReceipt> {

@@ -22,6 +22,12 @@ export interface MarketReader {
   datapoint(mint: string): DataPoint | null
 }
 
+/** Which market time a client's own clock stands for, where the market has a time of its own. */
+export interface SnapshotStamps {
+  /** Market time at a time of a client's clock, Unix ms; `ambiguous`: it may be one of several; null: it is no time of that clock. */
+  marketTimeOf(mint: string, stampMs: number): number | 'ambiguous' | null
+}
+
 /** Where submissions and accounts are recorded. */
 export interface SubmissionStore {
   /** Resolves when all rows are durable, together. */

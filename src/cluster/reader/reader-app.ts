@@ -9,6 +9,7 @@ import { Cursors } from '../../http/response/cursors.ts'
 import { type HttpServer, startServer } from '../../http/server.ts'
 import { Broadcaster, type FollowOptions } from '../../http/stream/broadcaster.ts'
 import { SubmissionLog } from '../../http/stream/submission-log.ts'
+import { TimeWaits } from '../../http/time-waits.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { createLog, type Log } from '../../lib/log.ts'
@@ -180,6 +181,7 @@ function listen(shared: Shared): Promise<HttpServer> {
   const node: HttpNode = {
     run: shared.run,
     lagMs: () => readerHealth.lagMs(),
+    marketTimeMs: null,
     reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
   }
   const sessions = new ConsoleSessions(clock)
@@ -190,6 +192,8 @@ function listen(shared: Shared): Promise<HttpServer> {
   const routes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
     ...{ history, sessions, isQueryOpen },
+    timeWaits: new TimeWaits(market),
+    nowMs: () => clock.monotonicMs(),
     writerParts: () => {
       throw new Error('a reader passes this on to the writer')
     },

@@ -6,13 +6,26 @@ import {
   batchSchema,
   dataPointAnswerSchema,
   marketPageSchema,
+  timeAnswerSchema,
 } from '../../schema/api/market.ts'
-import { barsQuery, datapointQuery, marketQuery } from '../../schema/api/queries.ts'
+import { barsQuery, datapointQuery, marketQuery, timeQuery } from '../../schema/api/queries.ts'
 import { STREAM_PROTOCOLS } from '../../schema/api/stream.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import { linesOf, refTo } from './components.ts'
 import { BARS_HEADERS, LIST_HEADERS } from './headers.ts'
 import type { OperationDocs } from './operation-docs.ts'
+
+export const TIME_DOCS: OperationDocs = {
+  operationId: 'getTime',
+  tag: 'market',
+  description:
+    'The time up to which the market has gone. It follows the clock, except in a replay, where every answer tells it in X-Market-Time. ' +
+    'Whoever wants to wait until a time asks with `until`, again and again where that is far: one request waits 10 seconds at most.',
+  query: timeQuery,
+  answers: { 200: { description: 'Market time', content: { 'application/json': timeAnswerSchema } } },
+  errors: ['overloaded'],
+  unversioned: true,
+}
 
 export const MARKET_DOCS = {
   list: {

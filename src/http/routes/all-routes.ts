@@ -11,6 +11,7 @@ import { type MarketDeps, marketRoutes } from './market.ts'
 import { type OperationDeps, operationRoutes } from './operation.ts'
 import { type QueryDeps, queryRoute } from './query.ts'
 import { type SessionDeps, sessionRoutes } from './sessions.ts'
+import { type TimeDeps, timeRoute } from './time.ts'
 
 export interface AllRouteDeps
   extends MarketDeps,
@@ -21,7 +22,8 @@ export interface AllRouteDeps
     LakeDeps,
     QueryDeps,
     SessionDeps,
-    OperationDeps {
+    OperationDeps,
+    TimeDeps {
   settings: DocumentSettings & ConsoleSettings
 }
 
@@ -30,6 +32,7 @@ export function allRoutes(deps: AllRouteDeps): Route[] {
   const routes = [
     ...marketRoutes(deps),
     barRoute(deps),
+    timeRoute(deps),
     ...agentRoutes(deps),
     calibrationRoute(deps),
     agentRecordRoute(deps),

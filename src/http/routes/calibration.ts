@@ -17,13 +17,19 @@ import { AGENT_ID } from './analyses.ts'
 export interface CalibrationDeps {
   /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
   calibration(): Promise<Calibration>
+  /** A monotonic clock, ms. */
+  nowMs(): number
   hasAgent(agentId: string): boolean
   /** The same of one agent, with its XP over time. */
   agentRecord(agentId: string): Promise<AgentRecord>
 }
 
 export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
-  const calibration = new SingleFlight(() => deps.calibration(), CALIBRATION_TTL_MS)
+  const calibration = new SingleFlight(
+    () => deps.calibration(),
+    CALIBRATION_TTL_MS,
+    () => deps.nowMs(),
+  )
   return {
     method: 'GET',
     path: '/api/v1/calibration',
@@ -52,7 +58,13 @@ export function agentRecordRoute(deps: CalibrationDeps): PlainRoute {
   const recordOf = (agentId: string): Promise<AgentRecord> => {
     if (!deps.hasAgent(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
     const known = records.renew(agentId)
-    const record = known ?? new SingleFlight(() => deps.agentRecord(agentId), CALIBRATION_TTL_MS)
+    const record =
+      known ??
+      new SingleFlight(
+        () => deps.agentRecord(agentId),
+        CALIBRATION_TTL_MS,
+        () => deps.nowMs(),
+      )
     if (known === undefined) records.set(agentId, record)
     return record.get()
   }

@@ -27,13 +27,13 @@ export interface MarketDeps {
   node: HttpNode
   broadcaster: Broadcaster
   cursors: Cursors
-  /** Told of each token whose DataPoint is read, before it is. */
-  onTokenRead?: ((mint: string) => void) | undefined
+  /** Told of each token whose DataPoint is answered. */
+  onDataPoint?: ((mint: string) => void) | undefined
 }
 
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
 export function marketRoutes(deps: MarketDeps): PlainRoute[] {
-  const { market, node, broadcaster, cursors, onTokenRead = () => {} } = deps
+  const { market, node, broadcaster, cursors } = deps
   const listDeps = { market, node, broadcaster, cursors, largePages: new LargePages() }
   return [
     {
@@ -52,7 +52,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',
       docs: MARKET_DOCS.datapoint,
-      handle: (context) => answerDatapoint(market, node, context, onTokenRead),
+      handle: (context) => answerDatapoint(deps, context),
     },
     {
       method: 'POST',
@@ -61,7 +61,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'Up to ten DataPoints',
       docs: MARKET_DOCS.batch,
-      handle: (context) => answerBatch(market, context, onTokenRead),
+      handle: (context) => answerBatch(deps, context),
     },
     streamRoute,
   ]
@@ -73,17 +73,12 @@ export const unknownToken = (mint: string) =>
     `No DataPoint is known for ${mint}: GET /api/v1/market?search= finds tokens by name, symbol or the beginning of their mint.`,
   )
 
-function answerDatapoint(
-  market: MarketEngine,
-  node: HttpNode,
-  context: Context,
-  onTokenRead: (mint: string) => void,
-): HttpAnswer {
+function answerDatapoint({ market, node, onDataPoint }: MarketDeps, context: Context): HttpAnswer {
   negotiateFormat(context, ['json'])
   const mint = requiredMint(context.query)
   const found = market.datapointJson(mint)
   if (found === null) throw unknownToken(mint)
-  onTokenRead(mint)
+  onDataPoint?.(mint)
   const etag = versionEtag(node, found.version)
   const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND }
   if (hasCurrent(context, etag)) return notModified(headers)
@@ -96,15 +91,11 @@ function answerDatapoint(
   }
 }
 
-function answerBatch(
-  market: MarketEngine,
-  { body }: Context,
-  onTokenRead: (mint: string) => void,
-): HttpAnswer {
+function answerBatch({ market, onDataPoint }: MarketDeps, { body }: Context): HttpAnswer {
   const mints = parseBatch(body)
   const unique = [...new Set(mints.map((mint, index) => checkMint(mint, `/mints/${index}`)))]
-  for (const mint of unique) if (market.has(mint)) onTokenRead(mint)
   const data = unique.flatMap((mint) => market.datapoint(mint) ?? [])
+  for (const { mint } of data) onDataPoint?.(mint)
   return {
     status: 200,
     body: { ok: true, data, meta: { notFound: unique.filter((mint) => !market.has(mint)) } },

@@ -25,6 +25,8 @@ export interface FollowOptions {
   followersMax: number
   /** A monotonic clock, ms. */
   now: () => number
+  /** The one that heartbeats and the age of streams follow, where the market waits; default: `now`. */
+  ageNow?: (() => number) | undefined
 }
 
 /** How often the age and the silence of streams are checked, and bars that close with time alone. */
@@ -50,6 +52,8 @@ export class Broadcaster {
   readonly #followers = new Set<Follower>()
   readonly #subscriptions: Subscriptions
   readonly #delivery: Delivery
+  /** How often something was written to a stream. */
+  writes = 0
   #isFlushScheduled = false
   /** The earliest time of the next flush. */
   #nextFlushAtMs = 0
@@ -96,7 +100,13 @@ export class Broadcaster {
   }
 
   connect(writer: StreamWriter, format: StreamFormat): Follower {
-    const follower = new Follower(writer, format, this.#options.now, this.#delivery.nextGap)
+    const { now, ageNow = now } = this.#options
+    const follower = new Follower(writer, format, {
+      ...{ now, startedAtMs: ageNow(), nextGap: this.#delivery.nextGap },
+      onWrite: () => {
+        this.writes++
+      },
+    })
     this.#followers.add(follower)
     writer.onClosed(() => this.#remove(follower))
     writer.onWritable(() => {
@@ -134,6 +144,13 @@ export class Broadcaster {
   /** Up to where a follower has been sent everything, or undefined while it is still to be sent a snapshot. */
   positionOf(follower: Follower): number | undefined {
     return this.#subscriptions.positionOf(follower)
+  }
+
+  /** Sends what has changed, and heartbeats that are due. For a market that goes on in steps: streams are up to date before the next. */
+  deliver(): void {
+    if (this.#followers.size === 0) return
+    this.#sweep()
+    this.#flush()
   }
 
   /** Ends every stream. */
@@ -209,15 +226,16 @@ export class Broadcaster {
 
   /** Ends streams that are too old or too slow, and sends heartbeats to the others. */
   #sweep(): void {
-    const nowMs = this.#options.now()
-    const { stalledMsMax, ageMsMax, heartbeatMs } = this.#options
+    const { now, ageNow = now, stalledMsMax, ageMsMax, heartbeatMs } = this.#options
+    const nowMs = now()
+    const agedMs = ageNow()
     for (const follower of this.#followers) {
       const { stalledAtMs } = follower
       if (stalledAtMs !== null && nowMs - stalledAtMs > stalledMsMax)
         this.#disconnect(follower, 'slow_consumer')
-      else if (nowMs - follower.startedAtMs > ageMsMax) this.#disconnect(follower, 'max_age')
-      else if (stalledAtMs === null && nowMs - follower.heartbeatAtMs >= heartbeatMs) {
-        follower.heartbeatAtMs = nowMs
+      else if (agedMs - follower.startedAtMs > ageMsMax) this.#disconnect(follower, 'max_age')
+      else if (stalledAtMs === null && agedMs - follower.heartbeatAtMs >= heartbeatMs) {
+        follower.heartbeatAtMs = agedMs
         this.heartbeat(follower, this.positionOf(follower))
       }
     }

@@ -25,12 +25,22 @@ export interface Subscription {
   isResyncing: boolean
 }
 
+export interface FollowerStart {
+  /** A monotonic clock, ms. */
+  now: () => number
+  /** By the clock that heartbeats and ages follow. */
+  startedAtMs: number
+  nextGap: number
+  onWrite(): void
+}
+
 /** One stream: an HTTP response that stays open, or a WebSocket. It has a position in each channel and no queue. */
 export class Follower {
   readonly writer: StreamWriter
   readonly format: StreamFormat
   readonly startedAtMs: number
   readonly #now: () => number
+  readonly #onWrite: () => void
   readonly subscriptions = new Map<string, Subscription>()
   /** Subscriptions to tokens that have changed since they were last served. */
   readonly due = new Set<Subscription>()
@@ -43,13 +53,18 @@ export class Follower {
   /** Up to this number of `gapChanges` it has been told. */
   nextGap: number
 
-  constructor(writer: StreamWriter, format: StreamFormat, now: () => number, nextGap: number) {
+  constructor(
+    writer: StreamWriter,
+    format: StreamFormat,
+    { now, startedAtMs, nextGap, onWrite }: FollowerStart,
+  ) {
     this.nextGap = nextGap
+    this.#onWrite = onWrite
     this.writer = writer
     this.format = format
     this.#now = now
-    this.startedAtMs = now()
-    this.heartbeatAtMs = this.startedAtMs
+    this.startedAtMs = startedAtMs
+    this.heartbeatAtMs = startedAtMs
   }
 
   get canWrite(): boolean {
@@ -57,6 +72,7 @@ export class Follower {
   }
 
   write(bytes: Buffer): void {
+    this.#onWrite()
     if (!this.writer.write(bytes)) this.stalledAtMs ??= this.#now()
   }
 

@@ -10,8 +10,8 @@ import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
-import { unlessAborted, untilRoom, wait } from '../wait.ts'
-import { Pace, type ReplaySpeed } from './pace.ts'
+import { unlessAborted, untilRoom } from '../wait.ts'
+import { type Pace, type ReplaySpeed, SpeedPace } from './pace.ts'
 
 /** An event that a server recorded. */
 export interface ReplayedEvent {
@@ -38,6 +38,10 @@ export interface LakeReplayOptions {
   label: string
   /** The position of the market: a recorded run continues there, since positions never go back. */
   seq(): number
+  /** Instead of `speed`: who says when events are due. What lies ahead is told to nobody then. */
+  steps?: Pace | undefined
+  /** From `playFromNo` on this server counts analyses by itself: the recorded counts are left out. */
+  countsAnalyses?: boolean
   /** Called about once a second and at the end. */
   onProgress?(progress: LakeReplayProgress): void
 }
@@ -85,7 +89,7 @@ export class LakeReplay implements Feed {
 
   constructor(options: LakeReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
     this.#options = options
-    this.#pace = new Pace(options.speed, () => clock.monotonicMs())
+    this.#pace = options.steps ?? new SpeedPace(options.speed, () => clock.monotonicMs())
     this.#state = new FeedState(clock)
     this.#counters = new EventCounters('replay', sink, clock, log)
     this.#faults = new SinkFaults('replay', this.#counters, clock, log)
@@ -126,6 +130,7 @@ export class LakeReplay implements Feed {
   }
 
   #end(): void {
+    this.#pace.end()
     this.#endedAtMs = this.#clock.monotonicMs()
     this.#readiness.resolve()
     if (this.#state.current !== 'failed')
@@ -140,8 +145,7 @@ export class LakeReplay implements Feed {
     for (let next = 0; next < batch.length && !this.#stopping.signal.aborted; ) {
       next = this.#applyDue(batch, next)
       this.#report()
-      const waitMs = next < batch.length ? this.#waitMs(batch[next]) : 0
-      await (waitMs > 0 ? wait(waitMs, this.#stopping.signal) : nextTurn())
+      await (next < batch.length ? this.#untilDue(batch[next]) : nextTurn())
       await untilRoom(this.#room, this.#stopping.signal)
     }
   }
@@ -164,13 +168,16 @@ export class LakeReplay implements Feed {
     return atMs <= this.#pace.dueMs()
   }
 
-  #waitMs({ eventNo, atMs }: ReplayedEvent): number {
-    return eventNo < this.#options.playFromNo ? 0 : this.#pace.waitMs(atMs)
+  #untilDue(event: ReplayedEvent): Promise<unknown> {
+    if (this.#isDue(event)) return nextTurn()
+    return this.#pace.untilDue(event.atMs, this.#stopping.signal)
   }
 
-  #apply({ event, atMs }: ReplayedEvent): void {
+  #apply({ event, eventNo, atMs }: ReplayedEvent): void {
     this.#events++
     this.#latestMs = atMs
+    const { countsAnalyses, playFromNo } = this.#options
+    if (countsAnalyses && event.type === 'analysisCount' && eventNo >= playFromNo) return
     try {
       this.#counters.apply(this.#placed(event), atMs)
     } catch (error) {
@@ -206,7 +213,8 @@ export class LakeReplay implements Feed {
   }
 
   describe(): FeedStatus {
-    const { label, speed, simulated, approximate, endsEarly } = this.#options
+    const { label, speed, simulated, approximate, endsEarly, steps } = this.#options
+    const { eventsTotal, ...progress } = this.progress()
     return {
       feed: 'replay',
       ...this.#state.describe(),
@@ -215,8 +223,8 @@ export class LakeReplay implements Feed {
       speed,
       time: 'recorded',
       approximate,
-      endsEarly,
-      ...this.progress(),
+      ...(steps === undefined && { endsEarly, eventsTotal }),
+      ...progress,
       ...this.#counters.describe(),
       error: this.#error,
     }

@@ -1,10 +1,23 @@
-// When recorded events are due: at the recorded speed, a multiple of it, or at once.
+// When recorded events are due: at the recorded speed, a multiple of it, at once, or in steps.
 import { REPLAY_WAIT_MS_MAX } from '../limits.ts'
+import { unlessAborted, wait } from '../wait.ts'
 
 /** A multiple of the recorded speed, or as fast as possible. */
 export type ReplaySpeed = number | 'max'
 
-export class Pace {
+export interface Pace {
+  /** The first event is due now. Later calls do nothing. @param recordedMs its recorded time, Unix ms */
+  begin(recordedMs: number): void
+  /** The recorded time up to which events are due now. */
+  dueMs(): number
+  /** Resolves when to ask again whether an event of this recorded time, which is not due, has become due; or when the signal is aborted. */
+  untilDue(recordedMs: number, signal: AbortSignal): Promise<void>
+  /** No further event will come. */
+  end(): void
+}
+
+/** Follows a clock. */
+export class SpeedPace implements Pace {
   readonly #speed: ReplaySpeed
   readonly #nowMs: () => number
   /** Recorded time of the first event, and when it was delivered; null until then. */
@@ -15,20 +28,64 @@ export class Pace {
     this.#nowMs = nowMs
   }
 
-  /** The first event is due now. Later calls do nothing. @param recordedMs its recorded time, Unix ms */
   begin(recordedMs: number): void {
     this.#begun ??= { recordedMs, atMs: this.#nowMs() }
   }
 
-  /** The recorded time up to which events are due now; infinite before the first one. */
+  /** Infinite before the first one. */
   dueMs(): number {
     if (this.#speed === 'max' || this.#begun === null) return Number.POSITIVE_INFINITY
     return this.#begun.recordedMs + (this.#nowMs() - this.#begun.atMs) * this.#speed
+  }
+
+  untilDue(recordedMs: number, signal: AbortSignal): Promise<void> {
+    return wait(this.waitMs(recordedMs), signal)
   }
 
   /** How long to wait for an event of this recorded time, ms; at most REPLAY_WAIT_MS_MAX, since the clock may be set. */
   waitMs(recordedMs: number): number {
     if (this.#speed === 'max') return 0
     return Math.min(Math.ceil((recordedMs - this.dueMs()) / this.#speed), REPLAY_WAIT_MS_MAX)
+  }
+
+  end(): void {}
+}
+
+/** Goes on in steps, each of which somebody asks for. */
+export class StepPace implements Pace {
+  #dueMs = Number.NEGATIVE_INFINITY
+  #isEnded = false
+  /** Resolved when all events that are due were applied. */
+  #step = Promise.withResolvers<void>()
+  #next = Promise.withResolvers<void>()
+
+  /** Resolves when every event of a recorded time up to this one is applied. @returns whether there are more */
+  async stepTo(timeMs: number): Promise<boolean> {
+    this.#dueMs = Math.max(this.#dueMs, timeMs)
+    if (this.#isEnded) return false
+    this.#step = Promise.withResolvers()
+    this.#next.resolve()
+    this.#next = Promise.withResolvers()
+    await this.#step.promise
+    return !this.#isEnded
+  }
+
+  begin(): void {}
+
+  dueMs(): number {
+    return this.#dueMs
+  }
+
+  async untilDue(recordedMs: number, signal: AbortSignal): Promise<void> {
+    while (recordedMs > this.#dueMs && !signal.aborted) {
+      const next = this.#next.promise
+      this.#step.resolve()
+      await unlessAborted(next, signal)
+    }
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#step.resolve()
   }
 }

@@ -11,7 +11,7 @@ import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { unlessAborted, untilRoom, wait } from '../wait.ts'
-import { Pace, type ReplaySpeed } from './pace.ts'
+import { type ReplaySpeed, SpeedPace } from './pace.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import { TradeTranslator } from './trade-translator.ts'
 
@@ -90,7 +90,7 @@ class Replay implements ReplayFeed {
   readonly #speed: ReplaySpeed
   readonly #state: FeedState
   readonly #link: SourceLink
-  readonly #pace: Pace
+  readonly #pace: SpeedPace
   readonly #counters: EventCounters
   readonly #faults: SinkFaults
   readonly #translator = new TradeTranslator()
@@ -104,7 +104,7 @@ class Replay implements ReplayFeed {
     this.#options = options
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
     this.#state = new FeedState(clock)
-    this.#pace = new Pace(this.#speed, () => clock.now())
+    this.#pace = new SpeedPace(this.#speed, () => clock.now())
     this.#counters = new EventCounters('replay', sink, clock, log)
     this.#faults = new SinkFaults('replay', this.#counters, clock, log)
     this.#link = new SourceLink('replay', sink, this.#faults)

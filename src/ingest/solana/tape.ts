@@ -8,7 +8,7 @@ import { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
-import { Pace, type ReplaySpeed } from '../replay/pace.ts'
+import { type ReplaySpeed, SpeedPace } from '../replay/pace.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
 import { FRAME_BYTES_MAX, RPC_ANSWER_BYTES_MAX, TAPE_ANSWERS_BYTES_MAX } from './limits.ts'
@@ -209,9 +209,9 @@ export class TapeSource implements ChainSource {
   readonly collectMs = 0
   readonly host = 'tape'
   readonly #path: string
-  readonly #pace: Pace
+  readonly #pace: SpeedPace
 
-  constructor(path: string, rpc: TapeRpc, clock: TapeClock, pace: Pace) {
+  constructor(path: string, rpc: TapeRpc, clock: TapeClock, pace: SpeedPace) {
     this.#path = path
     this.rpc = rpc
     this.clock = clock
@@ -259,5 +259,5 @@ export async function openTape(path: string, speed: ReplaySpeed, nowMs: () => nu
     if ('method' in line) rpc.add(line.method, line.params, line.result)
     if (clock.atMs === 0) clock.atMs = line.at
   }
-  return new TapeSource(path, rpc, clock, new Pace(speed, nowMs))
+  return new TapeSource(path, rpc, clock, new SpeedPace(speed, nowMs))
 }

@@ -87,6 +87,15 @@ export const longBarSchema = z.object({
 /** A line of bars as NDJSON: `shape` chooses. */
 export const barLineSchema = z.union([barSchema, longBarSchema])
 
+/** Market time. */
+export const timeAnswerSchema = withExample(
+  okData(z.object({ marketTime: unixMs('The time up to which the market has gone') })),
+  {
+    ok: true,
+    data: { marketTime: 1_772_000_000_800 },
+  },
+)
+
 export const barsMetaSchema = metaWith({
   mint: z.string(),
   tf: z.enum(TIMEFRAMES),

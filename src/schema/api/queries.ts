@@ -37,6 +37,9 @@ const limit = (otherwise: number, max: number, told: string) =>
     .default(otherwise)
     .meta({ description: `Rows wanted. More than ${max} become ${max}${told}` })
 
+/** GET /api/v1/time */
+export const timeQuery = z.object({ until: unixMs('Answer once market time is this') })
+
 /** GET /api/v1/market */
 export const marketQuery = z.object({
   tab: z.enum(TABS).default('all').meta({ description: 'Which tokens' }),

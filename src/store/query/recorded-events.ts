@@ -272,6 +272,19 @@ export async function findEvents(dataDir: string, fromMs: number, toMs: number):
   return from === null || to === null ? null : { from, to }
 }
 
+/** Market times of events by their numbers, Unix ms, as they were when each was applied: that of the one before where one is missing. */
+export async function findTimes(dataDir: string, eventNos: readonly number[]): Promise<number[]> {
+  const sql = (eventNo: number) => `SELECT coalesce(arg_max("at", event_no), 0)::DOUBLE AS "atMs" FROM
+    (SELECT event_no, epoch_ms("at") AS "at" FROM lake.trades UNION ALL SELECT event_no, epoch_ms("at") FROM lake.events)
+    WHERE event_no <= ${eventNo}`
+  return withLakeReader({ dataDir }, async ({ connection }) => {
+    const times: number[] = []
+    for (const eventNo of eventNos)
+      times.push((await queryOne(connection, sql(eventNo), { atMs: 'number' })).atMs)
+    return times
+  })
+}
+
 /** The runs that a lake has the beginning of, oldest first. Rejects with `not_found` where there is no lake. */
 export function listRuns(dataDir: string): Promise<RecordedRun[]> {
   return withLakeReader({ dataDir }, async ({ connection }) => {

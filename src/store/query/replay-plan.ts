@@ -5,7 +5,7 @@ import type { EventRange } from '../../journal/types.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import type { EngineSettings } from '../../schema/event.ts'
 import { StoreError } from '../errors.ts'
-import { findEvents, listRuns, type RecordedRun, readEventRange } from './recorded-events.ts'
+import { findEvents, findTimes, listRuns, type RecordedRun, readEventRange } from './recorded-events.ts'
 
 /** How long a market is fed before the wanted moment, where its state of then is not known. */
 export const WARM_UP_MS = DAY_MS
@@ -17,6 +17,9 @@ export interface ReplayPlan {
   checkpointEventNo: number | null
   /** Events before this number only bring the market to its state. */
   playFromNo: number
+  /** Market time at which it is played from, and that of the last event, Unix ms. */
+  fromMs: number
+  toMs: number
   /** What the engine was set to; null: not known. */
   settings: EngineSettings | null
   simulated: boolean
@@ -45,7 +48,13 @@ export interface LakeContents {
 }
 
 /** Makes the plan from what a lake has. */
-export function planReplay({ runs, held, checkpoints, wanted, warmUpFrom }: LakeContents): ReplayPlan {
+export function planReplay({
+  runs,
+  held,
+  checkpoints,
+  wanted,
+  warmUpFrom,
+}: LakeContents): Omit<ReplayPlan, 'fromMs' | 'toMs'> {
   // Of two at one number the run counts: the checkpoint is of the market before it.
   const starts = [
     ...checkpoints.map((checkpoint) => ({ from: checkpoint.eventNo + 1, checkpoint })),
@@ -108,5 +117,7 @@ export async function openReplayPlan(
   const first = runs.find((run) => isCold(run) && run.eventNo >= held.from)?.eventNo
   if (fromMs === null) wanted.from = first ?? held.from
   const warmUp = fromMs === null ? null : await findEvents(dataDir, fromMs - WARM_UP_MS, fromMs)
-  return planReplay({ runs, held, checkpoints, wanted, warmUpFrom: warmUp?.from ?? wanted.from })
+  const plan = planReplay({ runs, held, checkpoints, wanted, warmUpFrom: warmUp?.from ?? wanted.from })
+  const [firstMs, lastMs] = await findTimes(dataDir, [plan.playFromNo, plan.range.to])
+  return { ...plan, fromMs: fromMs ?? firstMs, toMs: lastMs }
 }

@@ -51,6 +51,13 @@ export class Scoreboard {
     this.#agents = new SortedList((a, b) => b.xp - a.xp || byText(a.agentId, b.agentId), ranked)
   }
 
+  /** So many analyses of a mint were accepted before. Nothing is known of who made them. */
+  assume(mint: string, count: number): void {
+    if (this.#totalByMint.size >= COVERED_MINTS_MAX || count <= 0) return
+    this.#totalByMint.set(mint, { mint, count, lastSentiment: null, lastScore: null })
+    this.#totalAnalyses += count
+  }
+
   get totalAnalyses(): number {
     return this.#totalAnalyses
   }

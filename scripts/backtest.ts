@@ -1,0 +1,69 @@
+// npm run backtest [-- --minutes 20] [flags of mintlake backtest] [-- PROGRAM]
+// A backtest from a clean clone: records a simulated market in a lake that is removed afterwards, and lets the agent of README.md, or
+// another program, compete on it with the baselines.
+import './check-runtime.mjs'
+import './end-with-npm.mjs'
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { recordSimulation } from '../src/backtest/record-simulation.ts'
+import { createLog } from '../src/lib/log.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const MINUTE_MS = 60_000
+const DAY_MS = 1_440 * MINUTE_MS
+/** Of the recorded minutes the last ones show what became of the calls, and programs do not see them. */
+const TAIL_MINUTES = 7
+/** A small market: what is recorded shall take seconds. */
+const MARKET = { seed: 1, tokens: 600, tradesPerSecond: 50 }
+
+/** The agent as README.md has it, where it finds this clone as `mintlake`. */
+function writeAgent(folder: string): string[] {
+  const [, text] =
+    /```js\n(import \{ createClient.*?)```/s.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
+  if (text === undefined) throw new Error('README.md has no agent')
+  mkdirSync(join(folder, 'node_modules'))
+  symlinkSync(ROOT, join(folder, 'node_modules', 'mintlake'))
+  const path = join(folder, 'agent.mjs')
+  writeFileSync(path, text)
+  return [process.execPath, '--conditions=mintlake-source', path]
+}
+
+function readMinutes(args: string[]): number {
+  const at = args.indexOf('--minutes')
+  if (at < 0) return 20
+  const [, minutes] = args.splice(at, 2)
+  if (Number(minutes) > TAIL_MINUTES) return Number(minutes)
+  console.error(`--minutes is a number above ${TAIL_MINUTES}`)
+  process.exit(2)
+}
+
+const args = process.argv.slice(2)
+const minutes = readMinutes(args)
+const end = args.includes('--') ? args.indexOf('--') : args.length
+const [flags, program] = [args.slice(0, end), args.slice(end)]
+const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-'))
+try {
+  const lake = join(folder, 'lake')
+  const beganMs = performance.now()
+  // A day ago: no clock of a program can be mistaken for the market’s.
+  const startMs = Math.floor((Date.now() - DAY_MS) / MINUTE_MS) * MINUTE_MS
+  const wanted = { ...MARKET, dataDir: lake, startMs, lengthMs: minutes * MINUTE_MS }
+  const events = await recordSimulation(wanted, createLog({ format: 'json', quiet: true }))
+  const tookMs = Math.round(performance.now() - beganMs)
+  console.error(`recorded ${minutes} simulated minutes, ${events} events, in ${tookMs / 1_000} s`)
+  const to = new Date(startMs + (minutes - TAIL_MINUTES) * MINUTE_MS).toISOString()
+  const own = ['--lake', lake, '--to', to, '--tail-ms', `${TAIL_MINUTES * MINUTE_MS}`, ...flags]
+  if (!flags.some((flag) => flag.startsWith('--out')))
+    own.push('--out', mkdtempSync(join(tmpdir(), 'mintlake-report-')))
+  const words = program.length > 1 ? program : ['--', ...writeAgent(folder)]
+  const child = spawn(process.execPath, [join(ROOT, 'scripts/mintlake.mjs'), 'backtest', ...own, ...words], {
+    stdio: 'inherit',
+  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
+  process.exitCode = await new Promise((resolve) => child.once('exit', (code) => resolve(code ?? 1)))
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

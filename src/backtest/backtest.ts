@@ -1,0 +1,285 @@
+// One backtest: a server on a recorded market that waits, programs that compete on it, and what became of them.
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type App, startApp } from '../app.ts'
+import { readConfig } from '../config/config.ts'
+import type { Config } from '../config/settings.ts'
+import { StepPace } from '../ingest/replay/pace.ts'
+import { Random } from '../ingest/simulator/random.ts'
+import { assert } from '../lib/assert.ts'
+import { createLog } from '../lib/log.ts'
+import { Baselines } from './baselines.ts'
+import { Driver, type DriverStats } from './driver.ts'
+import { FIRST_REQUEST_MS_MAX, UNWATCHED_STEP_MS } from './limits.ts'
+import { Moments, type TokenFilter } from './moments.ts'
+import { nameProgram, Program, type ProgramEnd } from './programs.ts'
+import { WallStamps } from './wall-stamps.ts'
+
+export interface BacktestOptions {
+  /** The data folder whose market is played. */
+  lake: string
+  /** As `--replay-from` and `--replay-to` take them; empty: from the first run that was recorded, to its end. */
+  from: string
+  to: string
+  speed: number | 'max'
+  /** A folder that does not exist or is empty. */
+  outDir: string
+  /** The words of each program. */
+  programs: readonly (readonly string[])[]
+  hasBaselines: boolean
+  marketStepMs: number
+  silenceMs: number
+  waitMsMax: number
+  flushMarketMs: number
+  /** Market time for which it goes on without programs. */
+  tailMarketMs: number
+  /** Of what is random here. */
+  seed: number
+  env: Readonly<Record<string, string | undefined>>
+  signal: AbortSignal
+  /** Tells a person what happens. */
+  say(sentence: string): void
+}
+
+/** A program or a baseline. */
+export interface Competitor {
+  name: string
+  agentId: string
+  /** Null: it is a baseline. */
+  end: ProgramEnd | null
+  isBaseline: boolean
+  /** The words that started it; none of a baseline. */
+  words: readonly string[]
+}
+
+export interface Played {
+  dataDir: string
+  /** Market time that programs saw, Unix ms. */
+  fromMs: number
+  toMs: number
+  /** Market time up to which the market went on without them. */
+  playedToMs: number
+  simulated: boolean
+  /** Why the market may differ from the recorded one. */
+  approximate: string | null
+  events: number
+  stats: DriverStats
+  competitors: readonly Competitor[]
+}
+
+/** Settings of the live server that a backtest takes from the environment: they are rules that agents meet. */
+const RULES = [
+  'SUBMIT_RATE',
+  'SUBMIT_COOLDOWN_MS',
+  'READ_LIMIT_ANONYMOUS',
+  'READ_LIMIT_KEYED',
+  'ROWS_PER_READ',
+  'STRIKES',
+  'SUSPENSIONS',
+  'LABELS_DELAY_MS',
+].map((name) => `MINTLAKE_${name}`)
+
+function configOf({ lake, from, to, env }: BacktestOptions, dataDir: string): Config {
+  const flags: Record<string, string> = {
+    ...{ host: '127.0.0.1', port: '0', 'data-dir': dataDir, feed: 'replay', 'replay-lake': lake },
+    ...(from !== '' && { 'replay-from': from }),
+    ...(to !== '' && { 'replay-to': to }),
+    // Whatever happens by itself would happen at another market time on another machine.
+    ...{ 'page-age-ms': '0', 'follow-flush-ms': '0', 'lake-flush-ms': '0', 'drain-notice-ms': '0' },
+    ...{ 'register-limit': '0', 'disk-reserve-mb': '0', quiet: 'true' },
+  }
+  const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
+  return readConfig(words, Object.fromEntries(RULES.map((name) => [name, env[name]])))
+}
+
+/** @throws Error where there is something in it already */
+async function makeOutFolder(path: string): Promise<void> {
+  await mkdir(path, { recursive: true })
+  if ((await readdir(path)).length > 0)
+    throw new Error(`${path} is not empty: a backtest needs a folder of its own, see --out`)
+}
+
+export interface LabelOptions extends Omit<BacktestOptions, 'programs' | 'hasBaselines'> {
+  /** Market time between two moments. */
+  everyMarketMs: number
+  filter: TokenFilter
+}
+
+/** Plays the market to nobody, and writes features of its tokens at many moments with what the price did afterwards. @returns the rows */
+export async function writeLabels(options: LabelOptions): Promise<{ rows: number; path: string }> {
+  const { outDir, everyMarketMs, filter, say, signal } = options
+  const { app, driver, span, untilMs, dataDir } = await openBacktest({
+    ...options,
+    programs: [],
+    hasBaselines: false,
+  })
+  const moments = new Moments(app, filter, outDir)
+  try {
+    await app.ready
+    await driver.stepTo(span.fromMs)
+    for (let dueMs = span.fromMs; dueMs <= untilMs && !signal.aborted; dueMs += everyMarketMs) {
+      await goOn(driver, dueMs, signal)
+      await moments.take(dueMs)
+    }
+    say(`${moments.rows} rows of features; the market goes on for outcomes`)
+    await goOn(driver, Math.min(untilMs + options.tailMarketMs, span.toMs), signal)
+    await driver.flush()
+  } finally {
+    await app.stop()
+  }
+  const path = join(outDir, 'labels.parquet')
+  const rows = await moments.label(dataDir, path, driver.marketMs)
+  await rm(dataDir, { recursive: true, force: true })
+  return { rows, path }
+}
+
+/** Takes a market on that nobody watches. */
+async function goOn(driver: Driver, toMs: number, signal: AbortSignal): Promise<void> {
+  while (driver.marketMs < toMs && !signal.aborted)
+    await driver.stepTo(Math.min(driver.marketMs + UNWATCHED_STEP_MS, toMs))
+}
+
+/** Plays the market to the programs. The folder has what the server stored then, and what the programs wrote. */
+export async function play(options: BacktestOptions): Promise<Played> {
+  const opened = await openBacktest(options)
+  const run = new Run(options, opened)
+  try {
+    await opened.app.ready
+    return await run.play()
+  } finally {
+    await run.stopPrograms()
+    await opened.app.stop()
+  }
+}
+
+export interface Opened {
+  app: App
+  driver: Driver
+  /** Of what is played, market time, Unix ms. */
+  span: { fromMs: number; toMs: number }
+  /** Up to which it is seen. */
+  untilMs: number
+  dataDir: string
+}
+
+/** A server on the replayed market, which waits at its beginning. */
+export async function openBacktest(options: BacktestOptions): Promise<Opened> {
+  const { outDir, marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs, signal } = options
+  await makeOutFolder(outDir)
+  const dataDir = join(outDir, 'data')
+  const config = configOf(options, dataDir)
+  // What lies behind the end of what programs see is played too, as far as it is wanted for outcomes.
+  const replayTo = config.replayTo === null ? null : config.replayTo + options.tailMarketMs
+  const steps = new StepPace()
+  const stamps = new WallStamps()
+  const random = new Random(options.seed)
+  const log = createLog({ format: 'json', quiet: true })
+  const app = await startApp({ ...config, replayTo }, { steps, stamps, log, random: () => random.next() })
+  assert(app.replayed !== null, 'a lake is replayed')
+  const { span } = app.replayed
+  const timing = { marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs }
+  const driver = new Driver({ ...timing, app, steps, stamps, signal }, span.fromMs)
+  return { app, driver, span, untilMs: Math.min(config.replayTo ?? span.toMs, span.toMs), dataDir }
+}
+
+class Run {
+  readonly #options: BacktestOptions
+  readonly #opened: Opened
+  readonly #app: App
+  readonly #driver: Driver
+  readonly #programs: { program: Program; agentId: string; words: readonly string[] }[] = []
+
+  constructor(options: BacktestOptions, opened: Opened) {
+    this.#options = options
+    this.#opened = opened
+    this.#app = opened.app
+    this.#driver = opened.driver
+  }
+
+  async play(): Promise<Played> {
+    const { say, tailMarketMs, signal, hasBaselines, seed, outDir } = this.#options
+    const { span, untilMs } = this.#opened
+    const { fromMs } = span
+    await mkdir(join(outDir, 'programs'))
+    await this.#driver.stepTo(fromMs)
+    this.#assumeCoverage()
+    const baselines = hasBaselines ? await Baselines.join(this.#app, seed) : null
+    await this.#startPrograms()
+    say(`the market begins at ${new Date(fromMs).toISOString()}, for ${this.#programs.length} programs`)
+    await this.#driver.runTo(
+      untilMs,
+      () => this.#haveAllEnded(),
+      async (marketMs) => baselines?.act(marketMs),
+    )
+    await this.#driver.untilSilent()
+    const seenToMs = this.#driver.marketMs
+    await this.stopPrograms()
+    const tailToMs = Math.min(seenToMs + tailMarketMs, span.toMs)
+    say(`the programs have ended; the market goes on to ${new Date(tailToMs).toISOString()} for outcomes`)
+    await goOn(this.#driver, tailToMs, signal)
+    // The labels of one flush are rows of the next.
+    for (let flush = 0; flush < 2; flush++) await this.#driver.flush()
+    return this.#result(seenToMs)
+  }
+
+  /** What was analysed before this time counts for bonuses as it did then. */
+  #assumeCoverage(): void {
+    const { market, submissions } = this.#app
+    const counts = [...market.analysisCounts()].map(({ key, value }) => ({ mint: key, count: value }))
+    submissions.assumeCoverage(counts)
+  }
+
+  /** One after the other, each until it has asked something, so that it sees the market from its beginning. */
+  async #startPrograms(): Promise<void> {
+    const { programs, outDir, env, say } = this.#options
+    const { agents, http, url } = this.#app
+    for (const words of programs) {
+      const name = nameProgram(
+        words,
+        this.#programs.map(({ program }) => program.name),
+      )
+      const { agentId, key } = await agents.register({ name }, true)
+      const outputPath = join(outDir, 'programs', `${this.#programs.length + 1}.log`)
+      const before = http.requestCount()
+      const program = await Program.start({ words, name, url, key, env, outputPath })
+      this.#programs.push({ program, agentId, words })
+      const untilMs = performance.now() + FIRST_REQUEST_MS_MAX
+      while (http.requestCount() === before && program.end === null && performance.now() < untilMs)
+        await Promise.race([program.exited, sleep(5)])
+      if (http.requestCount() === before)
+        say(`${name} ${program.end === null ? 'has asked nothing yet' : 'has ended without a request'}`)
+      await this.#driver.untilSilent()
+    }
+  }
+
+  #haveAllEnded(): boolean {
+    return this.#programs.length > 0 && this.#programs.every(({ program }) => program.end !== null)
+  }
+
+  async stopPrograms(): Promise<void> {
+    await Promise.all(this.#programs.map(({ program }) => program.stop()))
+  }
+
+  #result(seenToMs: number): Played {
+    const { market, agents, replayed } = this.#app
+    const own = this.#programs.map(({ program, agentId, words }) => ({
+      ...{ name: program.name, agentId, end: program.end, isBaseline: false, words },
+    }))
+    const baselines = agents
+      .list()
+      .filter(({ agentId }) => own.every((each) => each.agentId !== agentId))
+      .map(({ agentId, name }) => ({ name, agentId, end: null, isBaseline: true, words: [] }))
+    return {
+      dataDir: this.#opened.dataDir,
+      fromMs: this.#opened.span.fromMs,
+      toMs: seenToMs,
+      playedToMs: this.#driver.marketMs,
+      simulated: replayed?.simulated ?? false,
+      approximate: replayed?.approximate ?? null,
+      events: market.stats().events,
+      stats: this.#driver.stats,
+      competitors: [...own, ...baselines],
+    }
+  }
+}

@@ -1,0 +1,149 @@
+// Takes a market on in steps, each only when every program has had its turn: then a slow program or machine loses no accuracy.
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import type { App } from '../app.ts'
+import type { StepPace } from '../ingest/replay/pace.ts'
+import { PENDING_LOOK_MS } from './limits.ts'
+import type { WallStamps } from './wall-stamps.ts'
+
+export interface DriverOptions {
+  app: App
+  steps: StepPace
+  stamps: WallStamps
+  /** Market time of one step. */
+  marketStepMs: number
+  /** How long programs have to be silent before a step. */
+  silenceMs: number
+  /** How long a step waits for that at most. */
+  waitMsMax: number
+  /** Market time for each unit of real time, at most. */
+  speed: number | 'max'
+  /** Market time between two flushes of the lake. */
+  flushMarketMs: number
+  signal: AbortSignal
+}
+
+export interface DriverStats {
+  /** Steps that programs saw. */
+  steps: number
+  /** Steps before which a program was not silent for long enough within the time that a step waits. */
+  stepsCut: number
+  /** Steps during which a request came in: what it was answered with depends on the machine. */
+  stepsMet: number
+  /** Real time of these steps. */
+  playedMs: number
+  /** Market time of these steps. */
+  marketMs: number
+}
+
+export class Driver {
+  readonly stats: DriverStats = { steps: 0, stepsCut: 0, stepsMet: 0, playedMs: 0, marketMs: 0 }
+  readonly #options: DriverOptions
+  #marketMs: number
+  #flushDueMs: number
+  /** What of the programs could be seen when they were last active, and when that was. */
+  #seen = ''
+  #activeAtMs = 0
+
+  /** @param fromMs market time at which it begins, Unix ms */
+  constructor(options: DriverOptions, fromMs: number) {
+    this.#options = options
+    this.#marketMs = fromMs
+    this.#flushDueMs = fromMs + options.flushMarketMs
+  }
+
+  /** Market time, Unix ms. */
+  get marketMs(): number {
+    return this.#marketMs
+  }
+
+  /**
+   * Takes the market to a time, with programs that watch. Returns earlier when the signal is aborted, or `isOver`.
+   * @param isOver asked before each step. @param onStep called after each, before the programs have their turn
+   */
+  async runTo(
+    untilMs: number,
+    isOver: () => boolean = () => false,
+    onStep?: (marketMs: number) => Promise<void>,
+  ): Promise<void> {
+    const { marketStepMs, signal } = this.#options
+    const [beganMs, fromMs] = [performance.now(), this.#marketMs]
+    while (this.#marketMs < untilMs && !signal.aborted && !isOver()) {
+      await this.#untilDue(performance.now() - beganMs, this.#marketMs - fromMs)
+      await this.untilSilent()
+      const requests = this.#options.app.http.requestCount()
+      await this.stepTo(Math.min(this.#marketMs + marketStepMs, untilMs))
+      this.stats.steps++
+      if (this.#options.app.http.requestCount() !== requests) this.stats.stepsMet++
+      await onStep?.(this.#marketMs)
+    }
+    this.stats.playedMs += performance.now() - beganMs
+    this.stats.marketMs += this.#marketMs - fromMs
+  }
+
+  /** Takes the market to a time at once, and lets streams and waits know. */
+  async stepTo(marketMs: number): Promise<void> {
+    const { app, steps, stamps, flushMarketMs } = this.#options
+    await steps.stepTo(marketMs)
+    app.market.advanceTo(marketMs)
+    this.#marketMs = marketMs
+    stamps.note(marketMs)
+    if (marketMs >= this.#flushDueMs) {
+      this.#flushDueMs = marketMs + flushMarketMs
+      await this.flush()
+    }
+    app.timeWaits.check()
+    app.broadcaster.deliver()
+  }
+
+  /** Brings everything up to now to the lake, and outcomes that have become due. */
+  async flush(): Promise<void> {
+    const { app } = this.#options
+    app.recorder.emitAllBars()
+    await app.store.flushLake()
+  }
+
+  /** Resolves when no request of a program is pending, streams excepted, and nothing was heard of or said to one for long enough. */
+  async untilSilent(): Promise<void> {
+    const { silenceMs, waitMsMax } = this.#options
+    const beganMs = performance.now()
+    for (;;) {
+      await nextTurn()
+      const nowMs = performance.now()
+      const isPending = this.#isPending()
+      if (this.#hasMoved() || isPending) this.#activeAtMs = nowMs
+      const leftMs = silenceMs - (nowMs - this.#activeAtMs)
+      if (leftMs <= 0) return
+      if (nowMs - beganMs >= waitMsMax) {
+        this.stats.stepsCut++
+        return
+      }
+      await sleep(isPending ? PENDING_LOOK_MS : Math.max(1, Math.min(leftMs, silenceMs / 4)))
+    }
+  }
+
+  /**
+   * Whether a program waits for an answer, or has not taken what was sent to it. Who waits for market time is idle, and reads its
+   * streams later.
+   */
+  #isPending(): boolean {
+    const { http, timeWaits, broadcaster } = this.#options.app
+    return http.inFlight() > timeWaits.size || (timeWaits.size === 0 && broadcaster.stalled > 0)
+  }
+
+  /** Whether a request came in, or something was said on a stream, since this was last asked. */
+  #hasMoved(): boolean {
+    const { http, timeWaits, broadcaster } = this.#options.app
+    const seen = `${http.requestCount()} ${timeWaits.size} ${broadcaster.writes}`
+    const hasMoved = seen !== this.#seen
+    this.#seen = seen
+    return hasMoved
+  }
+
+  /** Waits where the market would be faster than it may be. */
+  async #untilDue(realMs: number, marketMs: number): Promise<void> {
+    const { signal, speed } = this.#options
+    if (speed === 'max') return
+    const aheadMs = marketMs / speed - realMs
+    if (aheadMs > 0) await sleep(aheadMs, undefined, { signal }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,65 @@
+// Records a simulated market in the lake of a new data folder, as fast as it can be written: for whoever has recorded none yet.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
+import { createSimulator } from '../ingest/simulator/simulator.ts'
+import { openJournal } from '../journal/journal.ts'
+import { FORMAT } from '../journal/segments/format.ts'
+import { systemClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { Market } from '../market/market.ts'
+import { EventRecorder, SERVER_FEED } from '../recording/event-recorder.ts'
+import { journalFolder, journalMarkPath } from '../store/paths.ts'
+import { openStore } from '../store/store.ts'
+
+const FEED = 'simulator'
+/** Events between two looks at whether the disk keeps up. */
+const SLICE_EVENTS = 2_000
+
+export interface SimulationToRecord {
+  dataDir: string
+  /** Market time at which it begins, with a day of coarse history before it, Unix ms; and how long it goes on. */
+  startMs: number
+  lengthMs: number
+  seed: number
+  tokens: number
+  tradesPerSecond: number
+}
+
+/** @returns how many events were recorded */
+export async function recordSimulation(wanted: SimulationToRecord, log: Log): Promise<number> {
+  const { dataDir, startMs, lengthMs, seed, tokens, tradesPerSecond } = wanted
+  const provenance = { feed: FEED, simulated: true }
+  const store = await openStore({ dataDir, lakeFlushMs: 0, clock: systemClock, log, provenance })
+  const market = new Market()
+  const { runId, folderId } = store
+  const journal = await openJournal({
+    ...{ folder: journalFolder(dataDir), markPath: journalMarkPath(dataDir), folderId, runId, log },
+    ...{ settings: market.settings, simulated: true, clock: systemClock, afterEventNo: 0 },
+    originEventNo: null,
+    lakeEventNo: () => store.events.progress.eventNo,
+    mayRecord: (bytes) => store.mayRecord(bytes),
+    onLost: () => {
+      throw new Error('the disk takes no more events')
+    },
+  })
+  try {
+    store.events.follow(journal, () => {})
+    const recorder = new EventRecorder(market, journal)
+    const header = {
+      ...{ runId, version: MINTLAKE_VERSION, formatVersion: FORMAT, node: process.version, feeds: [FEED] },
+      ...{ settings: market.settings, simulated: true, checkpointEventNo: null, startedAtMs: startMs },
+    }
+    recorder.sinkOf(SERVER_FEED).apply({ type: 'run', ts: startMs, firstSeq: 0, header }, startMs)
+    const simulation = createSimulator({ seed, tokens, tradesPerSecond, startMs })
+    const sink = recorder.sinkOf(FEED)
+    while (!simulation.advance(startMs + lengthMs, sink, SLICE_EVENTS)) {
+      await nextTurn()
+      for (let room = journal.room(); room !== null; room = journal.room()) await room
+    }
+    await store.events.flush()
+    return journal.lastEventNo
+  } finally {
+    await store.close()
+    await journal.close()
+  }
+}

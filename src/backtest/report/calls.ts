@@ -1,0 +1,86 @@
+// What the agents of a backtest said, and what the price did afterwards: read from the lake that the backtest has filled.
+import type { Horizon, Sentiment } from '../../schema/vocabulary.ts'
+import { HORIZON_NAMES, SENTIMENTS } from '../../schema/vocabulary.ts'
+import { queryRows } from '../../store/duckdb/query.ts'
+import { withLakeReader } from '../../store/query/lake-reader.ts'
+
+/** An accepted submission. Times are market time, Unix ms. */
+export interface Call {
+  analysisId: string
+  agentId: string
+  atMs: number
+  mint: string
+  name: string
+  symbol: string
+  sentiment: Sentiment
+  score: number
+  summary: string
+  isValidated: boolean
+  deviationPct: number
+  priceUsd: number | null
+  xp: number
+  /** Price after each horizon divided by the price then, minus 1; null: not known. */
+  returns: Readonly<Record<Horizon, number | null>>
+}
+
+/** A rejected submission. */
+export interface RejectedCall {
+  agentId: string
+  atMs: number
+  deviationPct: number
+}
+
+export interface Said {
+  calls: readonly Call[]
+  rejected: readonly RejectedCall[]
+}
+
+const CALLS_SQL = `SELECT t.analysis_id AS "analysisId", t.agent_id AS "agentId", epoch_ms(t.submitted_at)::DOUBLE AS "atMs", t.mint,
+    coalesce(k.name, t.mint) AS name, coalesce(k.symbol, left(t.mint, 6)) AS symbol, t.sentiment, t.score, t.summary,
+    t.validated AS "isValidated", t.deviation_pct AS "deviationPct", t.price_at_submission_usd AS "priceUsd",
+    coalesce(x.xp, 0)::DOUBLE AS xp, ${HORIZON_NAMES.map((name) => `o.fwd_ret_${name} AS "${name}"`).join(', ')}
+  FROM lake.training t
+  LEFT JOIN lake.outcomes o USING (analysis_id)
+  LEFT JOIN (SELECT analysis_id, sum(xp) AS xp FROM lake.xp_ledger GROUP BY ALL) x USING (analysis_id)
+  LEFT JOIN (SELECT mint, arg_max(name, updated_at) AS name, arg_max(symbol, updated_at) AS symbol FROM lake.tokens GROUP BY ALL) k
+    ON k.mint = t.mint
+  ORDER BY t.submitted_at, t.analysis_id`
+
+const CALL_COLUMNS = {
+  analysisId: 'string',
+  agentId: 'string',
+  atMs: 'number',
+  mint: 'string',
+  name: 'string',
+  symbol: 'string',
+  sentiment: 'string',
+  score: 'number',
+  summary: 'string',
+  isValidated: 'boolean',
+  deviationPct: 'number',
+  priceUsd: 'number?',
+  xp: 'number',
+  '5m': 'number?',
+  '15m': 'number?',
+  '1h': 'number?',
+  '6h': 'number?',
+  '24h': 'number?',
+} as const
+
+const REJECTED_SQL = `SELECT agent_id AS "agentId", epoch_ms(submitted_at)::DOUBLE AS "atMs", deviation_pct AS "deviationPct"
+  FROM lake.rejections ORDER BY submitted_at, analysis_id`
+const REJECTED_COLUMNS = { agentId: 'string', atMs: 'number', deviationPct: 'number' } as const
+
+/** Everything that was said, oldest first. */
+export function readSaid(dataDir: string): Promise<Said> {
+  return withLakeReader({ dataDir }, async ({ connection }) => {
+    const rows = await queryRows(connection, CALLS_SQL, CALL_COLUMNS)
+    const calls = rows.map(({ sentiment, ...row }): Call => {
+      const returns = Object.fromEntries(HORIZON_NAMES.map((name) => [name, row[name]]))
+      const { '5m': _5m, '15m': _15m, '1h': _1h, '6h': _6h, '24h': _24h, ...rest } = row
+      const known = SENTIMENTS.find((each) => each === sentiment) ?? 'neutral'
+      return { ...rest, sentiment: known, returns: returns as Record<Horizon, number | null> }
+    })
+    return { calls, rejected: await queryRows(connection, REJECTED_SQL, REJECTED_COLUMNS) }
+  })
+}

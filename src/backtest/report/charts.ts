@@ -1,0 +1,142 @@
+// Charts as SVG text.
+import { CHART_POINTS_MAX } from '../limits.ts'
+
+export interface Series {
+  name: string
+  /** Class of its colour. */
+  colour: string
+  points: readonly { atMs: number; value: number }[]
+}
+
+const [WIDTH, HEIGHT] = [860, 220]
+const [LEFT, RIGHT, TOP, BOTTOM] = [62, 10, 12, 26]
+const TICKS = 4
+
+interface Scale {
+  x(atMs: number): string
+  y(value: number): string
+}
+
+export const escapeText = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+
+export const clockTime = (atMs: number): string => new Date(atMs).toISOString().slice(5, 16).replace('T', ' ')
+
+/** At most CHART_POINTS_MAX points, the last one included. */
+function thinned<Point>(points: readonly Point[]): readonly Point[] {
+  const every = Math.ceil(points.length / CHART_POINTS_MAX)
+  return points.filter((_, index) => index % every === 0 || index === points.length - 1)
+}
+
+function scaleOf(fromMs: number, toMs: number, low: number, high: number): Scale {
+  const [spanMs, span] = [Math.max(1, toMs - fromMs), high - low || 1]
+  return {
+    x: (atMs) => (LEFT + ((WIDTH - LEFT - RIGHT) * (atMs - fromMs)) / spanMs).toFixed(1),
+    y: (value) => (HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * (value - low)) / span).toFixed(1),
+  }
+}
+
+function axes(
+  scale: Scale,
+  {
+    fromMs,
+    toMs,
+    low,
+    high,
+    unit,
+  }: { fromMs: number; toMs: number; low: number; high: number; unit: string },
+): string {
+  const parts: string[] = []
+  for (let tick = 0; tick <= TICKS; tick++) {
+    const value = low + ((high - low) * tick) / TICKS
+    const y = scale.y(value)
+    parts.push(`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y}" y2="${y}"/>`)
+    parts.push(`<text x="${LEFT - 6}" y="${y}" dy="4" text-anchor="end">${shortNumber(value)}${unit}</text>`)
+    const atMs = fromMs + ((toMs - fromMs) * tick) / TICKS
+    const anchor = tick === 0 ? 'start' : tick === TICKS ? 'end' : 'middle'
+    parts.push(
+      `<text x="${scale.x(atMs)}" y="${HEIGHT - 8}" text-anchor="${anchor}">${clockTime(atMs)}</text>`,
+    )
+  }
+  return parts.join('')
+}
+
+export const shortNumber = (value: number): string =>
+  Math.abs(value) >= 10_000 ? `${Number((value / 1_000).toPrecision(4))}k` : `${Number(value.toPrecision(4))}`
+
+const svg = (title: string, body: string): string =>
+  `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeText(title)}"><title>${escapeText(title)}</title>${body}</svg>`
+
+/** Lines that keep their value until the next point. */
+export function stepChart(
+  title: string,
+  series: readonly Series[],
+  { fromMs, toMs, start, unit = '' }: { fromMs: number; toMs: number; start: number; unit?: string },
+): string {
+  const values = series.flatMap(({ points }) => points.map(({ value }) => value)).concat(start)
+  const [low, high] = [Math.min(...values), Math.max(...values)]
+  const bounds = { fromMs, toMs, low, high: high === low ? low + 1 : high, unit }
+  const scale = scaleOf(fromMs, toMs, bounds.low, bounds.high)
+  const lines = series.map(({ name, colour, points }) => {
+    let [path, last] = [`M${scale.x(fromMs)} ${scale.y(start)}`, start]
+    for (const { atMs, value } of thinned(points)) {
+      path += `H${scale.x(atMs)}V${scale.y(value)}`
+      last = value
+    }
+    return `<path class="line ${colour}" d="${path}H${scale.x(toMs)}"><title>${escapeText(name)}: ${shortNumber(last)}${unit}</title></path>`
+  })
+  return svg(title, axes(scale, bounds) + lines.join(''))
+}
+
+/** Points, each in the colour of its kind. */
+export function dotChart(
+  title: string,
+  dots: readonly { atMs: number; value: number; colour: string; name: string }[],
+  { fromMs, toMs, high, unit = '' }: { fromMs: number; toMs: number; high: number; unit?: string },
+): string {
+  const bounds = { fromMs, toMs, low: 0, high, unit }
+  const scale = scaleOf(fromMs, toMs, 0, high)
+  const marks = thinned(dots).map(
+    ({ atMs, value, colour, name }) =>
+      `<circle class="dot ${colour}" cx="${scale.x(atMs)}" cy="${scale.y(Math.min(value, high))}" r="3"><title>${escapeText(name)}</title></circle>`,
+  )
+  return svg(title, axes(scale, bounds) + marks.join(''))
+}
+
+/** Columns over time, each divided by kind. */
+export function columnChart(
+  title: string,
+  kinds: readonly { name: string; colour: string; times: readonly number[] }[],
+  { fromMs, toMs, columns = 40 }: { fromMs: number; toMs: number; columns?: number },
+): string {
+  const widthMs = Math.max(1, (toMs - fromMs) / columns)
+  const place = (atMs: number): number =>
+    Math.min(columns - 1, Math.max(0, Math.floor((atMs - fromMs) / widthMs)))
+  const counts = kinds.map(({ times }) => {
+    const count = new Array<number>(columns).fill(0)
+    for (const atMs of times) count[place(atMs)]++
+    return count
+  })
+  const totals = Array.from({ length: columns }, (_, column) =>
+    counts.reduce((sum, count) => sum + count[column], 0),
+  )
+  const high = Math.max(1, ...totals)
+  const scale = scaleOf(fromMs, toMs, 0, high)
+  const parts: string[] = []
+  for (let column = 0; column < columns; column++) {
+    let below = 0
+    for (const [index, { name, colour }] of kinds.entries()) {
+      const count = counts[index][column]
+      if (count === 0) continue
+      const [x, next] = [
+        Number(scale.x(fromMs + column * widthMs)),
+        Number(scale.x(fromMs + (column + 1) * widthMs)),
+      ]
+      const [bottom, top] = [Number(scale.y(below)), Number(scale.y(below + count))]
+      const size = `x="${x.toFixed(1)}" y="${top.toFixed(1)}" width="${Math.max(1, next - x - 1).toFixed(1)}" height="${(bottom - top).toFixed(1)}"`
+      parts.push(`<rect class="area ${colour}" ${size}><title>${count} ${escapeText(name)}</title></rect>`)
+      below += count
+    }
+  }
+  return svg(title, axes(scale, { fromMs, toMs, low: 0, high, unit: '' }) + parts.join(''))
+}

@@ -1,0 +1,177 @@
+// The figures of one agent: how its calls came true, beside what had come true anyway.
+import { HORIZON_NAMES, type Horizon, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
+import type { Competitor } from '../backtest.ts'
+import { CALLS_LISTED, CALLS_MIN } from '../limits.ts'
+import type { Call, RejectedCall, Said } from './calls.ts'
+import { type Portfolio, playPortfolio } from './portfolio.ts'
+import { type Estimate, estimateMean, quantile, type Sample } from './statistics.ts'
+
+/** Calls of one sentiment or of one range of scores, one horizon later. */
+export interface Group {
+  kind: 'sentiment' | 'score'
+  label: string
+  horizon: Horizon
+  /** Mean forward return. */
+  ret: Estimate
+  /** Share of the calls that came true: bullish and the price rose, bearish and it fell. Neutral calls foretell no direction. */
+  hits: Estimate
+  /** The share that would have come true if the same sentiments had been said of this agent's tokens at random. */
+  baseRate: number | null
+}
+
+export interface AgentFigures {
+  name: string
+  agentId: string
+  isBaseline: boolean
+  end: Competitor['end']
+  words: readonly string[]
+  submissions: number
+  validated: number
+  unvalidated: number
+  rejected: number
+  tokens: number
+  perHour: number
+  xp: number
+  bySentiment: Readonly<Record<Sentiment, number>>
+  deviationPct: { median: number; p95: number; max: number } | null
+  /** Why there are no further figures; null: there are. */
+  tooFew: string | null
+  groups: readonly Group[]
+  portfolio: Portfolio | null
+  best: readonly Valued[]
+  worst: readonly Valued[]
+  /** XP after each accepted submission. */
+  xpCurve: readonly { atMs: number; xp: number }[]
+  outcomes: readonly {
+    atMs: number
+    outcome: 'validated' | 'unvalidated' | 'rejected'
+    deviationPct: number
+  }[]
+}
+
+/** A call and what following it would have brought at the horizon of the portfolio, before costs. */
+export interface Valued extends Omit<Call, 'returns'> {
+  gain: number
+}
+
+const directionOf = (sentiment: Sentiment): 1 | -1 | 0 =>
+  sentiment === 'bullish' ? 1 : sentiment === 'bearish' ? -1 : 0
+
+const SCORE_RANGES = [0, 20, 40, 60, 80].map((low) => ({
+  low,
+  label: `${low}–${low === 80 ? 100 : low + 19}`,
+}))
+const scoreLabel = (score: number): string =>
+  SCORE_RANGES.findLast(({ low }) => score >= low)?.label ?? SCORE_RANGES[0].label
+
+/** The longest horizon of a call that most calls have an outcome of, an hour at most; null: there is none. */
+export function holdingHorizon(calls: readonly Call[]): Horizon | null {
+  const known = (horizon: Horizon) => calls.filter(({ returns }) => returns[horizon] !== null).length
+  const horizons: Horizon[] = ['1h', '15m', '5m']
+  return horizons.find((horizon) => known(horizon) > 0 && known(horizon) >= calls.length / 2) ?? null
+}
+
+function groupsOf(calls: readonly Call[], seed: number): Group[] {
+  const groups: Group[] = []
+  for (const horizon of HORIZON_NAMES) {
+    const known = calls.flatMap((call) => {
+      const ret = call.returns[horizon]
+      return ret === null ? [] : [{ call, ret }]
+    })
+    if (known.length === 0) continue
+    const rises = known.filter(({ ret }) => ret > 0).length / known.length
+    const falls = known.filter(({ ret }) => ret < 0).length / known.length
+    const add = (kind: Group['kind'], label: string, isOf: (call: Call) => boolean): void => {
+      const own = known.filter(({ call }) => isOf(call))
+      const directed = own.filter(({ call }) => call.sentiment !== 'neutral')
+      const hits = directed.map(
+        ({ call, ret }): Sample => ({
+          mint: call.mint,
+          value: ret * directionOf(call.sentiment) > 0 ? 1 : 0,
+        }),
+      )
+      const expected = directed.map(({ call }) => (call.sentiment === 'bullish' ? rises : falls))
+      groups.push({
+        ...{ kind, label, horizon },
+        ret: estimateMean(
+          own.map(({ call, ret }) => ({ mint: call.mint, value: ret })),
+          seed,
+        ),
+        hits: estimateMean(hits, seed),
+        baseRate:
+          expected.length === 0 ? null : expected.reduce((sum, each) => sum + each, 0) / expected.length,
+      })
+    }
+    for (const sentiment of SENTIMENTS) add('sentiment', sentiment, (call) => call.sentiment === sentiment)
+    for (const { label } of SCORE_RANGES) add('score', label, ({ score }) => scoreLabel(score) === label)
+  }
+  return groups
+}
+
+function valuedOf(calls: readonly Call[], horizon: Horizon): Valued[] {
+  return calls
+    .flatMap(({ returns, ...call }) => {
+      const ret = returns[horizon]
+      const direction = directionOf(call.sentiment)
+      return ret === null || direction === 0 ? [] : [{ ...call, gain: direction * ret }]
+    })
+    .sort((a, b) => b.gain - a.gain || (a.analysisId < b.analysisId ? -1 : 1))
+}
+
+function deviationsOf(
+  calls: readonly Call[],
+  rejected: readonly RejectedCall[],
+): AgentFigures['deviationPct'] {
+  const sorted = [...calls, ...rejected].map(({ deviationPct }) => deviationPct).sort((a, b) => a - b)
+  if (sorted.length === 0) return null
+  return { median: quantile(sorted, 0.5), p95: quantile(sorted, 0.95), max: quantile(sorted, 1) }
+}
+
+const outcomesOf = (calls: readonly Call[], rejected: readonly RejectedCall[]): AgentFigures['outcomes'] =>
+  [
+    ...calls.map(({ atMs, isValidated, deviationPct }) => ({
+      ...{ atMs, deviationPct, outcome: isValidated ? ('validated' as const) : ('unvalidated' as const) },
+    })),
+    ...rejected.map(({ atMs, deviationPct }) => ({ atMs, deviationPct, outcome: 'rejected' as const })),
+  ].sort((a, b) => a.atMs - b.atMs)
+
+/** @param spanMs market time in which it could speak */
+export function figuresOf(competitor: Competitor, said: Said, spanMs: number, seed: number): AgentFigures {
+  const { agentId } = competitor
+  const calls = said.calls.filter((call) => call.agentId === agentId)
+  const rejected = said.rejected.filter((call) => call.agentId === agentId)
+  const horizon = holdingHorizon(calls)
+  const isEnough = calls.length >= CALLS_MIN && horizon !== null
+  const valued = isEnough ? valuedOf(calls, horizon) : []
+  const validated = calls.filter(({ isValidated }) => isValidated).length
+  const submissions = calls.length + rejected.length
+  let xp = 0
+  return {
+    ...competitor,
+    ...{ submissions, validated, unvalidated: calls.length - validated, rejected: rejected.length },
+    tokens: new Set(calls.map(({ mint }) => mint)).size,
+    perHour: submissions / (Math.max(spanMs, 1) / 3_600_000),
+    bySentiment: {
+      bullish: calls.filter(({ sentiment }) => sentiment === 'bullish').length,
+      bearish: calls.filter(({ sentiment }) => sentiment === 'bearish').length,
+      neutral: calls.filter(({ sentiment }) => sentiment === 'neutral').length,
+    },
+    deviationPct: deviationsOf(calls, rejected),
+    tooFew: isEnough ? null : whyTooFew(calls.length),
+    groups: isEnough ? groupsOf(calls, seed) : [],
+    portfolio: isEnough ? playPortfolio(calls, horizon, spanMs) : null,
+    best: valued.slice(0, CALLS_LISTED),
+    worst: valued.slice(-CALLS_LISTED).reverse(),
+    xpCurve: calls.map((call) => {
+      xp += call.xp
+      return { atMs: call.atMs, xp }
+    }),
+    outcomes: outcomesOf(calls, rejected),
+    xp,
+  }
+}
+
+const whyTooFew = (calls: number): string =>
+  calls < CALLS_MIN
+    ? `Too few submissions to say anything: ${calls} were accepted, and ${CALLS_MIN} are needed.`
+    : 'Of too few submissions an outcome is known: let the market go on for longer after them, with --tail-ms or a later end of the lake.'

@@ -1,0 +1,34 @@
+// Figures as people read them, the same in text and page.
+import type { AgentFigures, Group } from './figures.ts'
+import type { Estimate } from './statistics.ts'
+
+export const percent = (share: number, digits = 1): string => `${(100 * share).toFixed(digits)} %`
+export const signedPercent = (share: number): string => `${share > 0 ? '+' : ''}${percent(share)}`
+export const wholeNumber = (value: number): string =>
+  Math.round(value).toLocaleString('en').replaceAll(',', ' ')
+export const utc = (atMs: number): string =>
+  `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+
+export function duration(ms: number): string {
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
+  const minutes = Math.round(ms / 60_000)
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** A mean with its interval, or that there are too few. */
+export function estimate({ count, mean, low, high }: Estimate, form: (share: number) => string): string {
+  if (count === 0) return '–'
+  if (mean === null || low === null || high === null) return `too few (${count})`
+  return `${form(mean)} [${form(low)}, ${form(high)}]`
+}
+
+export const returnOf = ({ ret }: Group): string => estimate(ret, signedPercent)
+export const hitsOf = ({ hits }: Group): string => estimate(hits, percent)
+export const baseRateOf = ({ baseRate, hits }: Group): string =>
+  baseRate === null || hits.mean === null ? '–' : percent(baseRate)
+
+/** How a program ended, where that is worth a word. */
+export function endOf({ end, isBaseline }: AgentFigures): string | null {
+  if (isBaseline || end === null || !end.isEarly) return null
+  return end.signal === null ? `ended by itself with code ${end.code}` : `was ended by ${end.signal}`
+}

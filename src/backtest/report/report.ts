@@ -1,0 +1,76 @@
+// Plays a backtest, and writes its report as text, JSON and a page.
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type BacktestOptions, type Played, play } from '../backtest.ts'
+import { readSaid } from './calls.ts'
+import { type AgentFigures, figuresOf } from './figures.ts'
+import { pageReport } from './page.ts'
+import { textReport } from './text.ts'
+
+export interface Report {
+  /** What was played, in market time, Unix ms. */
+  market: {
+    fromMs: number
+    toMs: number
+    playedToMs: number
+    simulated: boolean
+    /** What is to be known of it, as sentences. */
+    notes: readonly string[]
+  }
+  agents: readonly AgentFigures[]
+  /** How it went on this machine: all else in the report depends on the market and the programs alone, where no step was cut short or met. */
+  run: {
+    steps: number
+    stepsCut: number
+    stepsMet: number
+    playedMs: number
+    /** Market time for each unit of real time. */
+    speed: number
+    events: number
+    sentence: string
+  }
+}
+
+/** @returns the report as text, and whether a program failed by itself */
+export async function backtest(options: BacktestOptions): Promise<{ text: string; haveFailed: boolean }> {
+  const played = await play(options)
+  const report = await reportOf(played, options.seed)
+  const text = textReport(report)
+  const write = (name: string, content: string) => writeFile(join(options.outDir, name), content)
+  await write('report.txt', text)
+  await write('report.json', `${JSON.stringify(report, null, 2)}\n`)
+  await write('report.html', pageReport(report))
+  const haveFailed = played.competitors.some(({ end }) => end?.isEarly === true && end.code !== 0)
+  return { text: `${text}\n${join(options.outDir, 'report.html')}\n`, haveFailed }
+}
+
+export async function reportOf(played: Played, seed: number): Promise<Report> {
+  const { dataDir, fromMs, toMs, playedToMs, simulated, approximate, competitors, stats, events } = played
+  const said = await readSaid(dataDir)
+  return {
+    market: {
+      fromMs,
+      toMs,
+      playedToMs,
+      simulated,
+      notes: approximate === null ? [] : [`Approximate: ${approximate}`],
+    },
+    agents: competitors.map((competitor) => figuresOf(competitor, said, toMs - fromMs, seed)),
+    run: {
+      ...{ steps: stats.steps, stepsCut: stats.stepsCut, stepsMet: stats.stepsMet, playedMs: stats.playedMs },
+      ...{ speed: stats.marketMs / Math.max(1, stats.playedMs), events, sentence: sentenceOf(stats) },
+    },
+  }
+}
+
+function sentenceOf({ stepsCut, stepsMet }: Played['stats']): string {
+  const cut =
+    stepsCut === 0
+      ? 'no step was cut short.'
+      : `${stepsCut} were cut short, since a program was not silent within the time that a step waits (--step-wait-ms): it saw the market go on meanwhile.`
+  const met =
+    stepsMet === 0
+      ? ''
+      : ` Into ${stepsMet} a request came: a program that sleeps by its own clock sets its pace itself, and sees another market each time. The client’s sleep() waits for market time; a longer --step-ms waits for slow programs.`
+  return cut + met
+}

@@ -1,0 +1,112 @@
+// The report as text for a terminal.
+import Table from 'cli-table3'
+import type { AgentFigures } from './figures.ts'
+import {
+  baseRateOf,
+  duration,
+  endOf,
+  hitsOf,
+  percent,
+  returnOf,
+  signedPercent,
+  utc,
+  wholeNumber,
+} from './format.ts'
+import type { Report } from './report.ts'
+
+const PLAIN = {
+  chars: {
+    ...{
+      top: '',
+      'top-mid': '',
+      'top-left': '',
+      'top-right': '',
+      bottom: '',
+      'bottom-mid': '',
+      'bottom-left': '',
+    },
+    ...{
+      'bottom-right': '',
+      left: '  ',
+      'left-mid': '',
+      mid: '',
+      'mid-mid': '',
+      right: '',
+      'right-mid': '',
+      middle: '  ',
+    },
+  },
+  style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+}
+
+function table(head: string[], rows: string[][]): string {
+  const made = new Table({ head, ...PLAIN })
+  made.push(...rows)
+  return made.toString()
+}
+
+const LISTED = 5
+
+export function textReport(report: Report): string {
+  const { agents, market, run } = report
+  const lines = [
+    `Backtest of ${utc(market.fromMs)} to ${utc(market.toMs)} (${duration(market.toMs - market.fromMs)}${market.simulated ? ', a SIMULATED market' : ''})`,
+    `${run.steps} steps in ${duration(run.playedMs)}: ${wholeNumber(run.speed)} times as fast; ${run.sentence}`,
+    ...market.notes,
+    '',
+    table(
+      ['agent', 'XP', 'accepted', 'validated', 'rejected', 'tokens', 'deviation', 'an hour'],
+      agents.map((agent) => [
+        ...[
+          agent.name,
+          wholeNumber(agent.xp),
+          `${agent.validated + agent.unvalidated}`,
+          `${agent.validated}`,
+        ],
+        ...[`${agent.rejected}`, `${agent.tokens}`],
+        ...[
+          agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
+          agent.perHour.toFixed(1),
+        ],
+      ]),
+    ),
+    ...agents.flatMap(agentText),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function agentText(agent: AgentFigures): string[] {
+  const end = endOf(agent)
+  const head = ['', `${agent.name}${end === null ? '' : ` (${end})`}`]
+  const { portfolio, tooFew } = agent
+  if (tooFew !== null || portfolio === null) return [...head, `  ${tooFew}`]
+  const groups = agent.groups.filter(({ ret }) => ret.count > 0)
+  const calls = agent.isBaseline
+    ? []
+    : [
+        ...['best', 'worst'].flatMap((which) => [
+          `  ${which} calls, ${portfolio.horizon} later`,
+          table(
+            ['call', 'token', 'said', 'gain'],
+            (which === 'best' ? agent.best : agent.worst)
+              .slice(0, LISTED)
+              .map(({ analysisId, symbol, sentiment, score, gain }) => [
+                ...[analysisId, symbol.replace(/\p{C}/gu, ' '), `${sentiment} ${score}`, signedPercent(gain)],
+              ]),
+          ),
+        ]),
+      ]
+  return [
+    ...head,
+    table(
+      ['calls', 'after', 'number', 'mean return', 'came true', 'base rate'],
+      groups.map((group) => [
+        ...[`${group.kind === 'score' ? 'score ' : ''}${group.label}`, group.horizon, `${group.ret.count}`],
+        ...[returnOf(group), hitsOf(group), baseRateOf(group)],
+      ]),
+    ),
+    `  paper portfolio (bullish calls, held ${portfolio.horizon}, after costs): $${wholeNumber(portfolio.endUsd)} after ` +
+      `${portfolio.purchases} purchases, drawdown ${percent(portfolio.drawdown)}, turnover ${portfolio.turnoverPerDay.toFixed(1)} a day`,
+    ...calls,
+  ]
+}

@@ -1,0 +1,69 @@
+// Which market time a program's own clock stands for: the server knows what it served when.
+import { BoundedMap } from '../lib/collections/bounded-map.ts'
+import type { SnapshotStamps } from '../submissions/types.ts'
+import { SERVED_MINTS_MAX, SERVED_TIMES_MAX, STAMP_SLACK_MS, STEPS_REMEMBERED_MAX } from './limits.ts'
+
+interface Step {
+  wallMs: number
+  marketMs: number
+}
+
+/** A stamp that is within a day of the machine's clock is taken for one of it. */
+const NEAR_MS = 86_400_000
+const SECOND_MS = 1_000
+
+export class WallStamps implements SnapshotStamps {
+  readonly #now: () => number
+  /** Oldest first. A market time was in effect until the next one. */
+  #steps: Step[] = []
+  /** Market times at which a DataPoint was served, by mint, the newest last. */
+  readonly #served = new BoundedMap<string, number[]>({ entriesMax: SERVED_MINTS_MAX })
+
+  /** @param now the machine's clock, Unix ms */
+  constructor(now: () => number = Date.now) {
+    this.#now = now
+  }
+
+  /** From now on this is market time. */
+  note(marketMs: number): void {
+    this.#steps.push({ wallMs: this.#now(), marketMs })
+    if (this.#steps.length > 2 * STEPS_REMEMBERED_MAX) this.#steps = this.#steps.slice(-STEPS_REMEMBERED_MAX)
+  }
+
+  /** A DataPoint was served. */
+  noteServed(mint: string): void {
+    const marketMs = this.#steps.at(-1)?.marketMs
+    if (marketMs === undefined) return
+    const times = this.#served.get(mint) ?? []
+    if (times.at(-1) === marketMs) return
+    times.push(marketMs)
+    if (times.length > SERVED_TIMES_MAX) times.shift()
+    this.#served.set(mint, times)
+  }
+
+  marketTimeOf(mint: string, stampMs: number): number | 'ambiguous' | null {
+    const nowMs = this.#now()
+    if (Math.abs(stampMs - nowMs) > NEAR_MS) return null
+    // A clock that is read in whole seconds has been cut off.
+    const isWhole = stampMs % SECOND_MS === 0
+    const found = this.#between(stampMs - STAMP_SLACK_MS, stampMs + (isWhole ? SECOND_MS : STAMP_SLACK_MS))
+    if (found.length === 1) return found[0]
+    const served = (this.#served.get(mint) ?? []).filter((marketMs) => found.includes(marketMs))
+    return served.length === 1 ? served[0] : 'ambiguous'
+  }
+
+  /** The market times that were in effect between two times of the machine. */
+  #between(fromMs: number, toMs: number): number[] {
+    const steps = this.#steps
+    let [low, high] = [0, steps.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (steps[middle].wallMs <= fromMs) low = middle + 1
+      else high = middle
+    }
+    const found: number[] = []
+    for (let at = Math.max(0, low - 1); at < steps.length && steps[at].wallMs <= toMs; at++)
+      found.push(steps[at].marketMs)
+    return found
+  }
+}

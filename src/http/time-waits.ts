@@ -1,0 +1,63 @@
+// Requests that wait for market time.
+import { ServiceError } from '../schema/errors.ts'
+import { TIME_WAIT_LOOK_MS, TIME_WAIT_MS_MAX, TIME_WAITS_MAX } from './limits.ts'
+
+interface Waiting {
+  untilMs: number
+  wake(): void
+}
+
+/** Where the market is stepped, its driver calls `check` after each step, and counts those who wait as idle. */
+export class TimeWaits {
+  readonly #market: { readonly timeMs: number }
+  readonly #waiting = new Set<Waiting>()
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(market: { readonly timeMs: number }) {
+    this.#market = market
+  }
+
+  /** Requests that wait. */
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  /**
+   * Resolves when market time is `untilMs`, or after TIME_WAIT_MS_MAX: whoever has to wait longer asks again.
+   * @param onGone is given what ends the wait of a client that has disconnected. @throws ServiceError `overloaded`
+   */
+  until(untilMs: number, onGone: (gone: () => void) => void): Promise<void> {
+    if (this.#market.timeMs >= untilMs) return Promise.resolve()
+    if (this.#waiting.size >= TIME_WAITS_MAX) throw tooMany()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiting = { untilMs, wake: resolve }
+    this.#waiting.add(waiting)
+    const timeout = setTimeout(resolve, TIME_WAIT_MS_MAX)
+    this.#timer ??= setInterval(() => this.check(), TIME_WAIT_LOOK_MS)
+    onGone(resolve)
+    return promise.finally(() => {
+      clearTimeout(timeout)
+      this.#waiting.delete(waiting)
+      if (this.#waiting.size === 0) this.#stop()
+    })
+  }
+
+  /** Ends the waits whose time has come. */
+  check(): void {
+    const { timeMs } = this.#market
+    for (const { untilMs, wake } of this.#waiting) if (untilMs <= timeMs) wake()
+  }
+
+  #stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+}
+
+const tooMany = (): ServiceError =>
+  new ServiceError(
+    'overloaded',
+    `${TIME_WAITS_MAX} requests wait for market time already; ask without until, or try again.`,
+    { retryAfterMs: 1_000 },
+    { 'Retry-After': '1' },
+  )

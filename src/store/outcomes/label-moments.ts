@@ -1,0 +1,98 @@
+// Labels features that were taken of many tokens at chosen moments, by the same SQL as submissions, and writes them as one Parquet file.
+// Day by day, so that memory does not grow with the file.
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { DAY_MS } from '../../lib/time.ts'
+import { type Column, HORIZONS, TABLES } from '../../schema/tables.ts'
+import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
+import { withScratchDatabase } from '../duckdb/scratch-database.ts'
+import { identifier, literal } from '../duckdb/sql.ts'
+import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
+import { utcDate } from '../lake/lake-files.ts'
+import { selectAllRows } from '../lake/parquet-sql.ts'
+import { BASE_LOOKBACK_MS, LABEL_DELAY_MS, READER_MEMORY_LIMIT } from '../limits.ts'
+import { withLakeReader } from '../query/lake-reader.ts'
+import { computeLabelsSql, loadBarsSql } from './outcome-sql.ts'
+
+export interface MomentsToLabel {
+  /** The data folder with the bars. Nobody writes to it. */
+  dataDir: string
+  /** NDJSON: the columns of `training` named by `columns`, times as Unix ms. */
+  momentsPath: string
+  columns: readonly Column[]
+  /** The Parquet file to write. */
+  outPath: string
+  /** Where what does not fit in memory goes. */
+  spillDir: string
+  /** Market time up to which the lake has all bars, Unix ms. */
+  knownToMs: number
+}
+
+/** Labels beside the returns, which only the last horizon has, and how they are stored: see `outcomes`. */
+const LAST_LABELS = `fwd_max_drawdown_24h DOUBLE, dead_24h BOOLEAN, fwd_trades_24h BIGINT, fwd_last_trade_24h TIMESTAMP,
+  watched_minutes_24h INTEGER`
+const SET_LAST = `fwd_max_drawdown_24h = drawdown, dead_24h = dead = 1, fwd_trades_24h = trades::BIGINT,
+  fwd_last_trade_24h = epoch_ms(last_trade_ms::BIGINT), watched_minutes_24h = watched_minutes::INTEGER`
+
+/** @returns how many rows the file has */
+export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
+  const { dataDir, momentsPath, columns, outPath, spillDir, knownToMs } = wanted
+  const files = await withLakeReader({ dataDir }, ({ connection }) => readCatalogFiles(connection, 'lake'))
+  const bars = files.filter(({ table }) => table === TABLES.bars.name)
+  const settings = { threads: '2', memory_limit: READER_MEMORY_LIMIT, temp_directory: spillDir }
+  return withScratchDatabase(':memory:', settings, async (connection) => {
+    await connection.run(createMoments(momentsPath, columns))
+    await connection.run(`ALTER TABLE moments ADD COLUMN base_price_usd DOUBLE`)
+    await connection.run('UPDATE moments SET base_price_usd = price_at_submission_usd')
+    const more = [...HORIZON_NAMES.map((name) => `${retOf(name)} DOUBLE`), ...LAST_LABELS.split(',')]
+    for (const column of more) await connection.run(`ALTER TABLE moments ADD COLUMN ${column.trim()}`)
+    const dates = await queryRows(
+      connection,
+      `SELECT DISTINCT strftime(submitted_at, '%Y-%m-%d') AS date FROM moments ORDER BY 1`,
+      { date: 'string' },
+    )
+    for (const { date } of dates)
+      for (const horizon of HORIZON_NAMES) await labelDate(connection, bars, date, horizon, knownToMs)
+    await connection.run(
+      `COPY (SELECT * EXCLUDE seq FROM moments ORDER BY submitted_at, mint) TO ${literal(outPath)} (FORMAT parquet, COMPRESSION zstd)`,
+    )
+    return (await queryOne(connection, 'SELECT count(*)::DOUBLE AS rows FROM moments', { rows: 'number' }))
+      .rows
+  })
+}
+
+const retOf = (horizon: Horizon): string => identifier(`fwd_ret_${horizon}`)
+
+function createMoments(path: string, columns: readonly Column[]): string {
+  const isTime = ({ type }: Column): boolean => type === 'TIMESTAMP'
+  const types = columns.map(
+    (each) => `${literal(each.name)}: ${literal(isTime(each) ? 'BIGINT' : each.type)}`,
+  )
+  const cells = columns.map((each) =>
+    isTime(each) ? `epoch_ms(${identifier(each.name)}) AS ${identifier(each.name)}` : identifier(each.name),
+  )
+  return `CREATE TABLE moments AS SELECT (row_number() OVER ())::DOUBLE AS seq, ${cells.join(', ')}
+    FROM read_json(${literal(path)}, format = 'newline_delimited', columns = {${types.join(', ')}})`
+}
+
+/** Labels the moments of one UTC date whose horizon has passed. */
+async function labelDate(
+  connection: DuckDBConnection,
+  bars: readonly CatalogEntry[],
+  date: string,
+  horizon: Horizon,
+  knownToMs: number,
+): Promise<void> {
+  const dayMs = Date.parse(date)
+  await connection.run(`CREATE OR REPLACE TABLE due AS SELECT seq, epoch_ms(submitted_at)::DOUBLE AS at_ms, base_price_usd AS base, mint
+    FROM moments WHERE submitted_at >= epoch_ms(${dayMs}) AND submitted_at < epoch_ms(${dayMs + DAY_MS})
+    AND submitted_at <= epoch_ms(${knownToMs - HORIZONS[horizon] - LABEL_DELAY_MS})`)
+  const [first, last] = [utcDate(dayMs - BASE_LOOKBACK_MS), utcDate(dayMs + DAY_MS + HORIZONS[horizon])]
+  const near = bars.filter((file) => first <= file.date && file.date <= last)
+  for (const name of ['bars', 'minutes']) await connection.run(`DROP TABLE IF EXISTS ${name}`)
+  for (const statement of loadBarsSql(selectAllRows(TABLES.bars, near), horizon, dayMs, dayMs + DAY_MS))
+    await connection.run(statement)
+  const isLast = horizon === HORIZON_NAMES.at(-1)
+  await connection.run(`UPDATE moments SET base_price_usd = label.base, ${retOf(horizon)} = ret${isLast ? `, ${SET_LAST}` : ''}
+    FROM (${computeLabelsSql(horizon)}) AS label WHERE moments.seq = label.seq`)
+}
