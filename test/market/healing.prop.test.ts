@@ -4,9 +4,10 @@ import { expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
 import type { MarketEvent, MissingPart } from '../../src/schema/event.ts'
-import { TIMEFRAMES } from '../../src/schema/timeframe.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/timeframe.ts'
 import { fewAndMany } from '../support/cases.ts'
-import { MINTS } from './answers.ts'
+import { KINDS, MINTS, READS } from './answers.ts'
 
 /** Five minutes before the windows of 24 hours move. */
 const START_MS = 1_772_000_100_000
@@ -235,7 +236,7 @@ function expectSame(one: Lived, other: Lived, atMs: number, isExact: boolean): v
     market.advanceTo(atMs)
     market.emitClosedBars(100)
     market.emitClosedBars(100)
-    expect(market.gaps(10)).toEqual({ open: [], ended: [] })
+    expect(market.gaps(10).open).toEqual([])
   }
   expect(barsOf(one)).toEqual(barsOf(other))
   expect(datapointsOf(one, isExact)).toEqual(datapointsOf(other, isExact))
@@ -245,7 +246,7 @@ function expectSame(one: Lived, other: Lived, atMs: number, isExact: boolean): v
       expect(score).toBeCloseTo(scoresOf(other)[index] ?? 0, 6)
 }
 
-for (const { runs, tags } of fewAndMany(20, 200)) {
+for (const { runs, tags } of fewAndMany(15, 150)) {
   it(`a feed that brings what it missed, in order, leaves no mark, to the last digit, ${runs} cases`, {
     tags,
   }, () => {
@@ -258,6 +259,7 @@ for (const { runs, tags } of fewAndMany(20, 200)) {
         const endMs = endOf(sent, outages)
         expectSame(healed, whole, endMs, true)
         expect(emittedOf(healed)).toEqual(emittedOf(whole))
+        expect(healed.market.gaps(10).ended).toEqual([])
         expect(healed.market.stats().trades).toBe(whole.market.stats().trades)
       }),
       { numRuns: runs },
@@ -293,4 +295,169 @@ for (const { runs, tags } of fewAndMany(20, 200)) {
       { numRuns: runs },
     )
   })
+
+  it(`of what is brought in part exactly the told intervals are missing, ${runs} cases`, { tags }, () => {
+    const world = { delayMsMax: 0, isShared: false, amounts: [0.1, 0.3, 0.7, 1 / 3], hasSolPrices: true }
+    fc.assert(
+      fc.property(acts, fc.array(outageShape, { minLength: 1, maxLength: 4 }), (each, shapes) => {
+        const sent = sentBy(each, world)
+        const outages = outagesOf(shapes, 5_000, true)
+        const isHad = ({ feed, event, atMs }: Sent) =>
+          !outages.some(
+            (outage) =>
+              outage.feed === feed &&
+              atMs > outage.fromMs &&
+              outage.missing.some(({ fromMs, toMs }) => event.ts >= fromMs && event.ts <= toMs),
+          )
+        const [healed, whole] = [live(received(sent, outages)), live(received(sent.filter(isHad), []))]
+        expectSame(healed, whole, endOf(sent, outages), true)
+        const told = outages.flatMap(({ feed, missing }) => missing.map((part) => ({ feed, ...part })))
+        const { ended } = healed.market.gaps(10)
+        expect(ended).toHaveLength(told.length)
+        expect(ended).toEqual(expect.arrayContaining(told))
+        // Bars that they touch are incomplete, and no others.
+        for (const bars of healed.emitted.values())
+          for (const bar of bars) {
+            const endMs = bar.t + TIMEFRAME_MS[bar.tf]
+            const isTouched = told.some(({ fromMs, toMs }) => fromMs < endMs && toMs >= bar.t)
+            expect([bar.tf, bar.t, bar.complete]).toEqual([
+              bar.tf,
+              bar.t,
+              !isTouched && bar.t >= bar.watchedSinceMs,
+            ])
+          }
+      }),
+      { numRuns: runs },
+    )
+  })
+
+  it(`a market that is saved and restored while a feed heals goes on as one that was not, ${runs} cases`, {
+    tags,
+  }, () => {
+    const worlds = fc.record({
+      delayMsMax: fc.constantFrom(0, 4_000),
+      isShared: fc.boolean(),
+      amounts: fc.constant([0.1, 0.3, 0.7, 1 / 3]),
+      hasSolPrices: fc.boolean(),
+    })
+    const restored = (market: Market): Lived => {
+      const sections = new Map<string, Buffer>()
+      for (const { name, bytes } of market.save()) sections.set(name, Buffer.from(bytes))
+      const options = { tokensMax: 8, changeLogEntriesMax: 1_024 }
+      return { market: Market.restore(options, (name) => sections.get(name) ?? null), emitted: new Map() }
+    }
+    fc.assert(
+      fc.property(
+        worlds,
+        acts,
+        fc.array(outageShape, { maxLength: 4 }),
+        fc.nat(100),
+        (world, each, shapes, at) => {
+          const sent = sentBy(each, world)
+          const outages = outagesOf(shapes, 20_000, true)
+          const events = received(sent, outages)
+          const cut = Math.floor((events.length * at) / 100)
+          const lived = live(events.slice(0, cut))
+          const copy = restored(lived.market)
+          live(events.slice(cut), lived)
+          live(events.slice(cut), copy)
+          for (const { market } of [lived, copy]) market.advanceTo(endOf(sent, outages))
+          for (const kind of KINDS)
+            if (kind !== 'changes')
+              expect([kind, READS[kind](copy.market)]).toEqual([kind, READS[kind](lived.market)])
+          expect(copy.market.gaps(100)).toEqual(lived.market.gaps(100))
+          expect(copy.market.stats()).toEqual(lived.market.stats())
+        },
+      ),
+      { numRuns: runs },
+    )
+  })
 }
+
+it('a feed that has not healed by its deadline leaves a gap like that of one that does not heal, at that moment', () => {
+  const trade = (ts: number): MarketEvent => ({
+    ...{ type: 'trade', mint: MINTS[0] as string, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 },
+  })
+  const disconnect = { type: 'disconnect', feed: 'a', ts: START_MS + 1_000 } as const
+  const deadlineMs = START_MS + 90_000
+  const plain = live([
+    { event: trade(START_MS), atMs: START_MS },
+    { event: disconnect, atMs: disconnect.ts },
+  ])
+  const healing = live([
+    { event: trade(START_MS), atMs: START_MS },
+    { event: { ...disconnect, healUntilMs: deadlineMs }, atMs: disconnect.ts },
+  ])
+  const closedAt = ({ market }: Lived) =>
+    market.bars({ mint: MINTS[0] as string, tf: '1s', limit: 9, fromMs: null, toMs: null, fill: 'none' })
+      ?.bars[0]?.closed
+  for (const { market } of [plain, healing]) market.advanceTo(deadlineMs - 1)
+  expect([closedAt(plain), closedAt(healing)]).toEqual([true, false])
+  expect(healing.market.apply(trade(START_MS + 20_000), deadlineMs - 1)).toBe(null)
+  expect(healing.market.gaps(1).open).toMatchObject([{ healUntilMs: deadlineMs }])
+  healing.market.advanceTo(deadlineMs)
+  expect(closedAt(healing)).toBe(true)
+  expect(healing.market.gaps(1).open).toEqual([
+    { fromMs: disconnect.ts, toMs: null, reason: 'disconnect', feed: 'a' },
+  ])
+  expect(healing.market.apply(trade(START_MS + 30_000), deadlineMs)).toBe('late')
+  const late = { type: 'reconnect', feed: 'a', ts: deadlineMs + 1, healed: true } as const
+  expect(healing.market.apply(late, late.ts)).toBe(null)
+  const { ended } = healing.market.gaps(1)
+  expect(ended).toEqual([{ fromMs: disconnect.ts, toMs: late.ts, reason: 'disconnect', feed: 'a' }])
+})
+
+it('trades of an outage are worth what SOL was before it, unless a price of then comes, and the former are counted', () => {
+  const { market } = newLived()
+  const inSol = (ts: number) =>
+    ({ type: 'trade', mint: MINTS[0] as string, ts, side: 'buy', tokenAmount: 1, solAmount: 1 }) as const
+  const price = (ts: number, usd: number) => ({ type: 'solPrice', ts, usd }) as const
+  const at = (afterMs: number) => START_MS + afterMs
+  const lost = { type: 'disconnect', feed: 'a', ts: at(1_000), healUntilMs: at(600_000) } as const
+  live(
+    [
+      { event: price(at(0), 100), atMs: at(0) },
+      { event: inSol(at(0)), atMs: at(0) },
+      { event: lost, atMs: at(1_000) },
+      // Of another feed, meanwhile.
+      { event: price(at(40_000), 300), atMs: at(40_000) },
+      { event: inSol(at(10_000)), atMs: at(60_000) },
+      { event: price(at(20_000), 200), atMs: at(60_000) },
+      { event: inSol(at(30_000)), atMs: at(60_000) },
+      { event: inSol(at(50_000)), atMs: at(60_000) },
+    ],
+    { market, emitted: new Map() },
+  )
+  const query = {
+    mint: MINTS[0] as string,
+    tf: '1s',
+    limit: 9,
+    fromMs: null,
+    toMs: null,
+    fill: 'none',
+  } as const
+  expect(market.bars(query)?.bars.map(({ c }) => c)).toEqual([100, 100, 200, 300])
+  expect(market.solPrice?.usd).toBe(300)
+  expect(market.stats().earlierPriced).toBe(1)
+})
+
+it('where as many seconds are held open as there is memory for nothing heals any more, and bars close', {
+  tags: 'drill',
+}, () => {
+  const market = new Market({ tokensMax: 2_000, changeLogEntriesMax: 1_024 })
+  const mints = Array.from({ length: 1_900 }, (_, index) => mintOfSymbol(`${index}`))
+  market.apply({ type: 'disconnect', feed: 'a', ts: START_MS, healUntilMs: START_MS + 3_000_000 }, START_MS)
+  let ts = START_MS
+  for (let second = 0; market.gaps(1).open[0]?.healUntilMs !== undefined; second++) {
+    ts = START_MS + second * 1_000
+    expect(second).toBeLessThan(600)
+    for (const mint of mints)
+      market.apply({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 }, ts)
+  }
+  expect(ts - START_MS).toBeGreaterThan(500_000)
+  const range = { limit: 1_000, fromMs: null, toMs: null, fill: 'none' } as const
+  const { bars } = market.bars({ mint: mints[7] as string, tf: '1m', ...range }) ?? { bars: [] }
+  expect(bars.reduce((sum, { n }) => sum + n, 0)).toBe((ts - START_MS) / 1_000 + 1)
+  expect(bars.filter(({ closed }) => !closed)).toHaveLength(1)
+  expect(market.gaps(1).open).toMatchObject([{ fromMs: START_MS, toMs: null, feed: 'a' }])
+})
