@@ -42,8 +42,7 @@ export async function listSignatures(history: History, question: SignatureQuesti
         if (!isKnown && !each.failed && each.slot < beforeSlot) list.push(each)
       }
       const oldest = page.value.at(-1)
-      isOpen =
-        oldest !== undefined && oldest.slot >= fromSlot && page.value.length >= SIGNATURES_PER_CALL
+      isOpen = oldest !== undefined && oldest.slot >= fromSlot && page.value.length >= SIGNATURES_PER_CALL
       before = oldest?.signature ?? null
     }
   }
@@ -60,7 +59,8 @@ export function merged(first: readonly PastSignature[], second: readonly PastSig
   let next = 0
   for (const each of first) {
     const place = places.get(each.signature)
-    if (place === undefined) while (next < second.length && second[next].slot < each.slot) both.push(second[next++])
+    if (place === undefined)
+      while (next < second.length && second[next].slot < each.slot) both.push(second[next++])
     else {
       while (next < place) both.push(second[next++])
       next = Math.max(next, place + 1)
