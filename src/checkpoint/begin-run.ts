@@ -6,7 +6,7 @@ import type { MarketEvent, RunHeader } from '../schema/event.ts'
 import { COVERAGE_SLICE_EVENTS, COVERAGE_WRITE_MS_MAX } from './limits.ts'
 
 export interface BeginRunOptions {
-  market: Pick<Market, 'timeMs' | 'analysisCounts'>
+  market: Pick<Market, 'timeMs' | 'analysisCounts' | 'gaps'>
   /** Applies an event to the market, and records it. */
   apply(event: MarketEvent, receivedAtMs: number): unknown
   journal: Pick<EventJournal, 'written'> | null
@@ -19,26 +19,31 @@ export interface BeginRunOptions {
   isRestored: boolean
   /** A feed that will make up for what it has missed since, if it was no longer than this, ms; null: none does. */
   healing: { feed: string; healMs: number } | null
-  /** No other feed has missed anything. Programs that push tell of losses themselves. */
-  isHealedAlone: boolean
   /** Accepted analyses as the store has them, which is what counts. */
   coverage: readonly { mint: string; count: number }[]
 }
 
 export async function beginRun(options: BeginRunOptions): Promise<void> {
-  const { market, apply, nowMs, firstSeq, header, isRestored, healing, isHealedAlone } = options
+  const { market, apply, nowMs, firstSeq, header, isRestored, healing } = options
   const { timeMs: fromMs } = market
   const ts = Math.max(nowMs, fromMs)
-  const heals = isRestored && healing !== null && ts - fromMs <= healing.healMs
-  // Before time passes, by which bars would close.
-  if (heals) {
-    const healUntilMs = ts + healing.healMs
-    apply({ type: 'disconnect', ts: fromMs, feed: healing.feed, sinceMs: fromMs, healUntilMs }, fromMs)
-  }
   apply({ type: 'run', ts, firstSeq, header }, nowMs)
-  if (isRestored && !(heals && isHealedAlone))
-    apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)
+  if (isRestored) {
+    // Nothing closes in between: what follows says which bars stay open.
+    if (healing !== null && ts - fromMs <= healing.healMs) {
+      const healUntilMs = ts + healing.healMs
+      apply({ type: 'disconnect', ts, feed: healing.feed, sinceMs: fromMs, healUntilMs }, nowMs)
+    }
+    if (!isHealed(options)) apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)
+  }
   await applyCoverage(options)
+}
+
+/** Whether every feed makes up for what it has missed: also one that was about to when the run before ended. */
+function isHealed({ market, header }: BeginRunOptions): boolean {
+  const { open } = market.gaps(1)
+  const heals = new Set(open.flatMap(({ feed, healUntilMs }) => (healUntilMs === undefined ? [] : feed)))
+  return header.feeds.length > 0 && header.feeds.every((feed) => heals.has(feed))
 }
 
 /** Only counts that differ are applied. In slices: the journal could not hold hundreds of thousands while the disk is slow. */

@@ -108,7 +108,11 @@ export function followsRecordedTime(config: Config): boolean {
 }
 
 /** The feed that makes up for what it missed while the server did not run, and for how long it may have been; null: none does. */
-export function healingFeedOf({ feeds, solanaHealMs, solanaTape }: Config): { feed: string; healMs: number } | null {
+export function healingFeedOf({
+  feeds,
+  solanaHealMs,
+  solanaTape,
+}: Config): { feed: string; healMs: number } | null {
   const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
   return heals ? { feed: 'solana', healMs: solanaHealMs } : null
 }

@@ -114,6 +114,13 @@ export interface MarketStats {
   /** Gaps that have begun so far, and those that go on. */
   gaps: number
   gapsOpen: number
+  /** Of those that go on, the ones whose feeds bring what is missing; of those that ended, the ones that were healed. */
+  gapsHealing: number
+  gapsHealed: number
+  /** Seconds of tokens that are held open because a feed heals. */
+  heldSeconds: number
+  /** Trades of gaps that were healed that were worth what SOL was before the gap. */
+  earlierPriced: number
   versionsHeld: number
   versionsDroppedEarly: number
   barsHeld: number

@@ -59,6 +59,26 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
     'Feeds that have lost their source and are not back',
     () => market.stats().gapsOpen,
   )
+  metrics.read(
+    'mintlake_market_gaps_healing',
+    'Gaps that go on whose feeds bring what is missing',
+    () => market.stats().gapsHealing,
+  )
+  metrics.read(
+    'mintlake_market_gaps_healed_total',
+    'Gaps whose feeds have brought what was missing, wholly or in part',
+    () => market.stats().gapsHealed,
+  )
+  metrics.read(
+    'mintlake_market_held_seconds',
+    'Seconds of tokens with trades that are held open because a feed heals',
+    () => market.stats().heldSeconds,
+  )
+  metrics.read(
+    'mintlake_market_trades_earlier_priced_total',
+    'Trades of gaps that were healed that were worth what SOL was before the gap',
+    () => market.stats().earlierPriced,
+  )
   metrics.read('mintlake_market_bars', 'Closed bars held', () => market.stats().barsHeld)
   metrics.read('mintlake_market_versions', 'DataPoint versions held', () => market.stats().versionsHeld)
 }

@@ -178,7 +178,6 @@ export class RunningMarket {
     const { market } = this
     return beginRun({
       ...{ market, journal, header, isRestored: restored !== null, healing: healingFeedOf(deps.config) },
-      isHealedAlone: deps.config.feeds.length === 1,
       apply: this.sinkOf(SERVER_FEED).apply,
       nowMs: isRecordedTime ? 0 : deps.clock.now(),
       firstSeq: deps.positions.first,

@@ -1,0 +1,117 @@
+// A program that pushes loses its source, brings what it has missed, and the server ends in the midst of it: the market and its lake are
+// those of a server that had everything in time.
+import { afterEach, expect, test } from 'vitest'
+import { verifyLake } from '../../src/store/verify/verify.ts'
+import { readSql } from '../store/support.ts'
+import { FollowReader } from '../support/follow-reader.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { answersOf, crashImage, MINTS, NOON_MS, noonClock } from './support.ts'
+
+const servers: TestServer[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.remove()
+})
+
+async function open(...args: Parameters<typeof openTestServer>): Promise<TestServer> {
+  const server = await openTestServer(...args)
+  servers.push(server)
+  return server
+}
+
+/** What the source has of a second. Most tokens are silent for longer than it takes their bars to close. */
+function tradesOf(ts: number): object[] {
+  const second = Math.round((ts - NOON_MS) / 1_000)
+  return MINTS.flatMap((mint, index) =>
+    second % (1 + 3 * index) === 0
+      ? {
+          ...{ type: 'trade', mint, ts: ts + index, side: (second + index) % 3 ? 'buy' : 'sell' },
+          ...{ tokenAmount: 1_000 / (index + 1), solAmount: 0.01 * (1 + ((second * 7 + index) % 5)) },
+          ...{ wallet: `w${index}`, tx: `tx-${ts}-${index}` },
+        }
+      : [],
+  )
+}
+const solPrice = { type: 'solPrice', ts: NOON_MS, usd: 131 }
+
+/** All but what the servers really said when: positions, versions and times of receipt. */
+function shownOf(server: TestServer) {
+  const { pages, tokens } = answersOf(server.market)
+  return { pages, tokens: tokens.map(({ versions: _, ...token }) => token) }
+}
+
+/** Rows of the lake without what says when they came. */
+async function lakeOf(server: TestServer) {
+  const catalog = `ATTACH '${server.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`
+  const rows = (table: string, without: string, order: string) =>
+    readSql(
+      `SELECT * EXCLUDE (known_at, schema_version, ${without}) FROM lake.${table} ORDER BY ${order}`,
+      catalog,
+    )
+  return {
+    bars: await rows('bars', 'closed_at, watched_since', 'mint, tf, t'),
+    trades: await rows('trades', 'event_no, "at", received_at', 'mint, ts, tx'),
+  }
+}
+
+for (const ends of ['with a checkpoint in its midst', 'without one'] as const)
+  test(
+    `what is brought across a crash, ${ends}, leaves no mark`,
+    { tags: ends === 'without one' ? [] : ['drill'] },
+    async () => {
+      const clock = noonClock()
+      const whole = await open({}, { clock })
+      let healed = await open({}, { clock })
+      const push = (server: TestServer, ...records: object[]) => server.client.push(...records)
+      const passSecond = () => {
+        clock.pass(1_000)
+        for (const { market } of [whole, healed]) {
+          market.advanceTo(clock.wallMs)
+          market.emitClosedBars(100)
+        }
+      }
+      for (const server of [whole, healed]) await push(server, solPrice)
+      const missed: object[] = []
+      const sinceMs = NOON_MS + 40_000
+      const stream = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
+      await stream.until(({ event }) => event === 'heartbeat')
+      for (let second = 1; second <= 150; second++) {
+        passSecond()
+        const trades = tradesOf(clock.wallMs - 50)
+        if (trades.length > 0) await push(whole, ...trades)
+        if (second < 40 && trades.length > 0) await push(healed, ...trades)
+        if (second === 43)
+          await push(healed, {
+            type: 'disconnect',
+            ts: clock.wallMs,
+            sinceMs,
+            healUntilMs: clock.wallMs + 600_000,
+          })
+        if (second >= 40) missed.push(...trades)
+        if (second === 110) {
+          await push(healed, ...missed.splice(0, missed.length / 3))
+          if (ends === 'with a checkpoint in its midst') await healed.checkpoint()
+          await push(healed, ...missed.splice(0, missed.length / 3))
+          const told = await stream.until(({ event }) => event === 'gap')
+          expect(told).toMatchObject({ from: sinceMs, to: null, feed: 'push', healUntil: sinceMs + 603_000 })
+          stream.close()
+        }
+        if (second === 120) healed = await open({}, { clock }, await crashImage(healed))
+      }
+      const { gaps } = (await healed.client.get('/health')).body
+      expect(gaps).toMatchObject({ open: [{ from: sinceMs, healUntil: sinceMs + 603_000 }], recent: [] })
+      const follower = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
+      await follower.until(({ event }) => event === 'heartbeat')
+      await push(healed, ...missed, { type: 'reconnect', ts: clock.wallMs, healed: true })
+      expect(await follower.until(({ event }) => event === 'gap')).toMatchObject({
+        ...{ from: sinceMs, to: clock.wallMs, feed: 'push', healed: true },
+      })
+      follower.close()
+      expect((await healed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
+      for (let second = 0; second < 130; second++) passSecond()
+      expect(shownOf(healed)).toEqual(shownOf(whole))
+      for (const server of [whole, healed]) await server.stop()
+      expect(await lakeOf(healed)).toEqual(await lakeOf(whole))
+      expect((await verifyLake({ dataDir: healed.dataDir, nowMs: clock.wallMs })).findings).toEqual([])
+    },
+    60_000,
+  )
