@@ -105,7 +105,7 @@ export class Accounts {
 
   async #run(): Promise<void> {
     while (this.#queue.length > 0 && !this.#signal.aborted) {
-      await wait(this.#collectMs, this.#signal)
+      await (this.#collectMs > 0 ? wait(this.#collectMs, this.#signal) : null)
       await this.#askBatch(this.#queue.splice(0, ACCOUNTS_PER_CALL))
     }
   }

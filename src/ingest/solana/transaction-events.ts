@@ -107,14 +107,16 @@ export function eventsInInstructions({ transaction, meta }: TransactionAnswer): 
 }
 
 /**
- * The events of a transaction as endpoints keep it: from its inner instructions, which no length ends; from its log where the endpoint
- * keeps none. None where it failed.
+ * The events of a transaction as endpoints keep it: from its log, as a notification has it; where that is truncated or not kept, from its
+ * inner instructions, which are slower to read. None where it failed.
  */
 export function eventsInTransaction(transaction: TransactionAnswer): LogEvents {
   const { err, innerInstructions, logMessages } = transaction.meta
-  if (innerInstructions != null || err != null)
-    return { events: eventsInInstructions(transaction), isTruncated: false }
-  return logMessages == null ? { events: [], isTruncated: true } : eventsInLog(logMessages)
+  if (err != null) return { events: [], isTruncated: false }
+  const log = logMessages == null ? null : eventsInLog(logMessages)
+  if (log !== null && !log.isTruncated) return log
+  if (innerInstructions != null) return { events: eventsInInstructions(transaction), isTruncated: false }
+  return log ?? { events: [], isTruncated: true }
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>

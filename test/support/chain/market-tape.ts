@@ -13,7 +13,7 @@ import {
 } from '../../../src/ingest/solana/programs.ts'
 import { orcaAccount, pythAccount } from './encode.ts'
 import { logsNotification, type TestTransaction, transactionAnswer } from './transaction.ts'
-import { ChainWorld } from './world.ts'
+import { ChainWorld, slotAt } from './world.ts'
 
 export interface MarketTapeOptions {
   seed: number
@@ -24,6 +24,8 @@ export interface MarketTapeOptions {
   /** How many of all transactions have a truncated log. */
   truncated: number
   startMs: number
+  /** SOL has one price for all of it. */
+  isSolConstant?: boolean
 }
 
 /** What was put on the tape, by kind; notifications that were repeated count each time. */
@@ -65,7 +67,9 @@ const [, , SLOTS, PYTH, ORCA] = SUBSCRIPTIONS
 const encodeAccount = (owner: string, data: Buffer) => ({ owner, data: [data.toString('base64'), 'base64'] })
 
 /** One market being told. */
-class Teller {
+export class Teller implements MarketTape {
+  /** All that have happened so far, in their order. */
+  readonly transactions: TestTransaction[] = []
   readonly world: ChainWorld
   readonly solUsd: number[] = []
   readonly counts: TapeCounts = {
@@ -85,6 +89,16 @@ class Teller {
     this.world = new ChainWorld(seed, { startMs, launches, truncated })
     this.#atMs = startMs
     this.#slotAtMs = startMs
+  }
+
+  /** Accounts as they are, for a node that answers by itself. */
+  accountsOf(addresses: readonly string[], nowMs: number): unknown[] {
+    return addresses.map((address) => {
+      if (address === PYTH_SOL_USD) return encodeAccount(PYTH_OWNER, pythAccount(this.#usd, nowMs))
+      if (address === ORCA_SOL_USDC) return encodeAccount(ORCA_OWNER, orcaAccount(this.#usd))
+      const account = this.world.accounts.get(address)
+      return account === undefined ? null : encodeAccount(account.owner, account.data)
+    })
   }
 
   *lines(): Generator<string> {
@@ -125,8 +139,9 @@ class Teller {
   /** What both accounts say next: sometimes nonsense of one of them, which is not to be believed. */
   *#solPrice(): Generator<string> {
     this.#changes++
-    const isNonsense = this.#changes % 5 === 3
-    const usd = Math.round(this.#usd * (0.995 + 0.01 * this.world.random()) * 1e6) / 1e6
+    const isNonsense = this.#options.isSolConstant !== true && this.#changes % 5 === 3
+    const change = this.#options.isSolConstant ? 1 : 0.995 + 0.01 * this.world.random()
+    const usd = Math.round(this.#usd * change * 1e6) / 1e6
     const notice = (subscription: number, value: object) =>
       this.#frame({
         method: 'accountNotification',
@@ -146,6 +161,7 @@ class Teller {
     for (; world.nowMs < endMs; world.pass(1_000 / this.#options.perSecond)) {
       for (const { transaction, token, inOrder } of this.#happening()) {
         counts.transactions++
+        this.transactions.push(transaction)
         const isDelayed = world.random() < 0.15
         const delayMs = isDelayed ? world.random() ** 2 * DELAY_MS_MAX : 0
         // Nothing but their arrival orders the swaps of a pool.
@@ -173,7 +189,7 @@ class Teller {
     while (this.#slotAtMs + SLOT_MS <= atMs) {
       this.#slotAtMs += SLOT_MS
       this.#atMs = Math.max(this.#atMs, this.#slotAtMs)
-      const { slot } = this.world
+      const slot = slotAt(this.#slotAtMs)
       const result = { parent: slot - 1, root: slot - 32, slot }
       yield this.#frame({ method: 'slotNotification', params: { subscription: SLOTS, result } })
     }

@@ -80,6 +80,9 @@ const LAST_TOKENS = 20_000_000_000_000n
 /** Events of the newest programs are longer than any layout that is known. */
 const UNKNOWN_BYTES = Buffer.alloc(8, 7)
 
+/** The slot of a time. */
+export const slotAt = (ms: number): number => 300_000_000 + Math.floor((ms - 1_772_000_000_000) / 400)
+
 export class ChainWorld {
   readonly tokens: Token[] = []
   readonly ledger: LedgerTrade[] = []
@@ -105,7 +108,7 @@ export class ChainWorld {
 
   pass(ms: number): void {
     this.nowMs += ms
-    this.slot = Math.max(this.slot, 300_000_000 + Math.floor((this.nowMs - 1_772_000_000_000) / 400))
+    this.slot = Math.max(this.slot, slotAt(this.nowMs))
   }
 
   /** What happens next: a launch, or a trade of a token. Popular tokens are traded more. */

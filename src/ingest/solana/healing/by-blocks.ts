@@ -31,30 +31,39 @@ export async function inOrder<Item, Answer>(
 /**
  * Takes blocks in their order. That none is missing follows from their parents, not from the list: a node that has begun later lists
  * what it has.
- * @param afterSlot the last slot that is had @returns whether there was time for all
+ * @param afterSlot the last slot that is had
+ * @returns null: all were taken, or told as missing; otherwise why the rest was not tried: there was no time, or blocks are refused
  */
 export async function takeBlocks(
   history: History,
   slots: readonly number[],
   afterSlot: number,
   { onBlock, onMissing }: BlockHandlers,
-): Promise<boolean> {
+): Promise<'over' | 'refused' | null> {
   let at = afterSlot
+  let end: 'over' | 'refused' | null = null
   const read = async (slot: number, past: Past<PastBlock>): Promise<boolean> => {
     if (!past.ok) {
-      if (past.fault === 'over') return false
+      if (past.fault !== 'pruned') {
+        end = past.fault
+        return false
+      }
       onMissing(slot, past.fault)
       at = slot
       return true
     }
     const { blocks, fault } = await withParents(history, past.value, at)
-    if (fault === 'over') return false
+    if (fault === 'over') {
+      end = fault
+      return false
+    }
     if (fault !== null) onMissing(blocks[0].parentSlot, fault)
     for (const block of blocks) await onBlock(block)
     at = slot
     return true
   }
-  return inOrder(slots, (slot) => history.block(slot), read)
+  await inOrder(slots, (slot) => history.block(slot), read)
+  return end
 }
 
 /** A block, before it those between it and what is had; and why not all of these can be had. */

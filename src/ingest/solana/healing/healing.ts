@@ -282,8 +282,11 @@ export class Healing {
       const isChoice = isFirst && isProven
       isFirst = false
       if (isChoice && (await this.#bySignatures(work, firstSlot, slots.length))) continue
-      if (!(await this.#byBlocks(work, slots, firstSlot))) return false
-      if (isProven) work.atSlot = Math.max(work.atSlot, firstSlot - 1)
+      const end = await this.#byBlocks(work, slots, firstSlot)
+      if (end === 'over') return false
+      if (end === 'refused') {
+        if (!(await this.#bySignatures(work, firstSlot ?? slots[slots.length - 1] + 1, null))) return false
+      } else if (isProven) work.atSlot = Math.max(work.atSlot, firstSlot - 1)
       else if (slots.length === 0) await this.#wait(POLL_MS)
     }
     work.losses = this.#losses
@@ -291,8 +294,11 @@ export class Healing {
     return true
   }
 
-  /** @returns false: there was no time for all */
-  #byBlocks(work: Work, slots: readonly number[], beforeSlot: number | null): Promise<boolean> {
+  #byBlocks(
+    work: Work,
+    slots: readonly number[],
+    beforeSlot: number | null,
+  ): Promise<'over' | 'refused' | null> {
     const { history, atSlot } = work
     work.by ??= 'blocks'
     let left = slots.length

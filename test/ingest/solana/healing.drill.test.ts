@@ -1,0 +1,105 @@
+// @module-tag drill
+// A market through outages, deaths of its process, duplicates, disorder and truncated logs is that of a market that had none of them.
+// MINTLAKE_TEST_CHAIN_MINUTES=60 runs the hour of 10 000 tokens and 500 transactions a second.
+import { beforeAll, describe, expect, it } from 'vitest'
+import { Teller } from '../../support/chain/market-tape.ts'
+import type { Outage } from '../../support/chain/simulated-chain.ts'
+import { randomOf } from '../../support/chain/world.ts'
+import {
+  hotOrder,
+  type RunOptions,
+  runMarket,
+  type SimulatedMarket,
+  shownOf,
+  tradesOf,
+} from './simulated-market.ts'
+
+const MINUTES = process.env.MINTLAKE_TEST_CHAIN_MINUTES
+const START_MS = Date.UTC(2026, 10, 1, 12, 59, 7)
+const TAPE = {
+  ...{ seed: 35, startMs: START_MS, isSolConstant: true },
+  ...(MINUTES === undefined
+    ? { minutes: 10, perSecond: 12, launches: 0.02, truncated: 0.02 }
+    : { minutes: Number(MINUTES), perSecond: 500, launches: 10_000 / 1_800_000, truncated: 0.005 }),
+}
+const END_MS = START_MS + TAPE.minutes * 60_000 - 15_000
+const OUTAGES = 20
+const DIFFERENCES_SHOWN_MAX = 5
+const REFUSED = { ok: false, fault: 'refused', message: 'no such method', code: -32_601 } as const
+
+/** Outages of 1 to 60 s, spread over the run; every third ends a connection without a word. */
+function outages(seed: number): Outage[] {
+  const random = randomOf(seed)
+  const spacingMs = (END_MS - START_MS - 90_000) / OUTAGES
+  return Array.from({ length: OUTAGES }, (_, index) => {
+    const fromMs = Math.round(START_MS + 30_000 + index * spacingMs + (random() * spacingMs) / 4)
+    const lengthMs = 1_000 + Math.round(random() ** 2 * Math.min(59_000, spacingMs / 2))
+    return {
+      fromMs,
+      toMs: fromMs + lengthMs,
+      ...(index % 3 === 2 && { silentMs: Math.min(1_500, lengthMs) }),
+    }
+  })
+}
+
+const run = (more: Partial<RunOptions> = {}): Promise<SimulatedMarket> =>
+  runMarket({ teller: new Teller(TAPE), requestsPerSecond: 100, endMs: END_MS, healMs: 600_000, ...more })
+
+/** What differs between two markets. */
+function differences(market: SimulatedMarket, whole: SimulatedMarket): string[] {
+  const wrong: string[] = []
+  for (const { mint } of whole.chain.tokens) {
+    if (!whole.market.has(mint) || wrong.length >= DIFFERENCES_SHOWN_MAX) continue
+    const [shown, told] = [shownOf(market.market, mint), shownOf(whole.market, mint)]
+    if (JSON.stringify(shown) !== JSON.stringify(told)) wrong.push(firstDifference(shown, told, mint))
+  }
+  return wrong
+}
+
+function firstDifference(shown: unknown, told: unknown, path: string): string {
+  if (typeof shown === 'object' && typeof told === 'object' && shown !== null && told !== null)
+    for (const key of new Set([...Object.keys(told), ...Object.keys(shown)])) {
+      const [a, b] = [Object(shown)[key], Object(told)[key]]
+      if (JSON.stringify(a) !== JSON.stringify(b)) return firstDifference(a, b, `${path}.${key}`)
+    }
+  return `${path}: ${JSON.stringify(shown)} instead of ${JSON.stringify(told)}`
+}
+
+function expectEqual(market: SimulatedMarket, whole: SimulatedMarket): void {
+  expect(market.rejections).toEqual(whole.rejections)
+  expect(market.healing).toMatchObject({ now: null, missing: [] })
+  const [trades, told] = [tradesOf(market), tradesOf(whole)]
+  expect(trades.length).toBe(told.length)
+  for (const [at, trade] of told.entries()) if (trades[at].tx !== trade.tx) expect(trades[at]).toEqual(trade)
+  expect(trades).toEqual(told)
+  expect(differences(market, whole)).toEqual([])
+  expect(hotOrder(market.market)).toEqual(hotOrder(whole.market))
+}
+
+describe('a market of the chain', () => {
+  let whole: SimulatedMarket
+  beforeAll(async () => {
+    whole = await run()
+  }, 7_200_000)
+
+  it('with twenty outages and two deaths of its process is the same as without', async () => {
+    const cut = outages(1)
+    const kills = [
+      // Beside an outage, and while one is made up for.
+      { atMs: cut[6].toMs + 8_000, downMs: 4_000, eventsLost: 40 },
+      { atMs: cut[12].toMs + 900, downMs: 7_000, eventsLost: 15 },
+    ]
+    const checkpointsMs = cut.slice(0, 5).flatMap(({ fromMs, toMs }) => [fromMs + 500, toMs + 700])
+    const market = await run({ outages: cut, kills, checkpointsMs })
+    expectEqual(market, whole)
+    const { repeated, truncated, disordered, failed } = market.chain.counts
+    expect(Math.min(repeated, truncated, disordered, failed)).toBeGreaterThan(20)
+    expect(market.chain.requests).toMatchObject({ getBlock: expect.any(Number) })
+  })
+
+  it('of which little is told is made up for transaction by transaction, with fewer requests', async () => {
+    const market = await run({ outages: outages(2), refusals: { getBlock: REFUSED } })
+    expectEqual(market, whole)
+    expect(market.chain.requests.getSignaturesForAddress).toBeGreaterThan(0)
+  })
+})

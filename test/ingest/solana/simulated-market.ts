@@ -1,0 +1,140 @@
+// A market that the feed makes of a simulated chain, through outages and deaths of its process; and what it shows, to be compared.
+import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import type { Feed, RecordedPlace } from '../../../src/ingest/types.ts'
+import { Market } from '../../../src/market/market.ts'
+import { TIMEFRAMES } from '../../../src/schema/bar.ts'
+import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
+import { SimulatedChain, type SimulatedChainOptions } from '../../support/chain/simulated-chain.ts'
+import { MemoryLog } from '../memory-sink.ts'
+
+const TOKENS_MAX = process.env.MINTLAKE_TEST_CHAIN_MINUTES === undefined ? 1_024 : 32_768
+const FEED = 'solana'
+
+export interface RunOptions extends SimulatedChainOptions {
+  endMs: number
+  healMs: number
+  /** Times at which the process dies, how long until the next one begins, and how many of the newest events were not recorded. */
+  kills?: readonly { atMs: number; downMs: number; eventsLost: number }[]
+  /** Times at which the market is saved, and goes on as it was saved. */
+  checkpointsMs?: readonly number[]
+  onChain?: (chain: SimulatedChain) => void
+}
+
+interface Recorded {
+  event: MarketEvent
+  atMs: number
+}
+
+export class SimulatedMarket {
+  market = new Market({ tokensMax: TOKENS_MAX })
+  readonly chain: SimulatedChain
+  readonly log = new MemoryLog()
+  recorded: Recorded[] = []
+  feed: Feed | null = null
+  rejections: string[] = []
+  #life = 0
+  readonly #healMs: number
+
+  constructor(options: RunOptions) {
+    this.chain = new SimulatedChain(options)
+    this.#healMs = options.healMs
+    this.chain.onTick = (nowMs) => this.market.advanceTo(nowMs)
+    options.onChain?.(this.chain)
+  }
+
+  apply(event: MarketEvent, receivedAtMs: number) {
+    const rejection = this.market.apply(event, receivedAtMs)
+    if (rejection === null) this.recorded.push({ event, atMs: this.market.timeMs })
+    else this.rejections.push(`${event.type} ${rejection}`)
+    return rejection
+  }
+
+  start(recordedToMs: number | null): void {
+    const recorded = this.recorded.flatMap(({ event }): RecordedPlace[] =>
+      event.type === 'trade'
+        ? [{ tx: event.tx!, eventIndex: event.eventIndex!, slot: event.slot ?? null }]
+        : [],
+    )
+    const life = ++this.#life
+    this.feed = startSolana(
+      {
+        ...{ source: this.chain, commitment: 'confirmed', pools: 'migrated', random: () => 0 },
+        ...{ holds: (mint) => this.market.has(mint), recorded, recordedToMs, healMs: this.#healMs },
+        ...{ reconnectMsMin: 250, reconnectMsMax: 250 },
+      },
+      // A process that is dead delivers nothing more.
+      { apply: (event, receivedAtMs) => (life === this.#life ? this.apply(event, receivedAtMs) : null) },
+      this.log,
+    )
+  }
+
+  /** The process dies, and the next one begins later, with what was recorded. */
+  async kill(downMs: number, eventsLost: number): Promise<void> {
+    const kept = this.recorded.slice(0, this.recorded.length - eventsLost)
+    this.recorded = []
+    const dead = this.feed
+    this.#life++
+    this.chain.forgetCaller()
+    this.market = new Market({ tokensMax: TOKENS_MAX })
+    await dead?.stop()
+    for (const { event, atMs } of kept) this.market.apply(event, atMs)
+    this.recorded = kept
+    const { timeMs } = this.market
+    this.chain.onTick = () => {}
+    await this.chain.runTo(this.chain.nowMs + downMs)
+    this.chain.onTick = (nowMs) => this.market.advanceTo(nowMs)
+    const healUntilMs = this.chain.nowMs + this.#healMs
+    this.apply({ type: 'disconnect', ts: timeMs, feed: FEED, sinceMs: timeMs, healUntilMs }, timeMs)
+    this.start(timeMs)
+  }
+
+  checkpoint(): void {
+    const sections = new Map<string, Uint8Array>()
+    for (const { name, bytes } of this.market.save()) sections.set(name, bytes.slice())
+    this.market = Market.restore({ tokensMax: TOKENS_MAX }, (name) => sections.get(name) ?? null)
+  }
+
+  get healing(): Record<string, unknown> & { now: unknown } {
+    return this.feed?.describe().healing as Record<string, unknown> & { now: unknown }
+  }
+}
+
+/** Runs a market to its end. */
+export async function runMarket(options: RunOptions): Promise<SimulatedMarket> {
+  const run = new SimulatedMarket(options)
+  const { kills = [], checkpointsMs = [], endMs } = options
+  const turns = [
+    ...kills.map(({ atMs, downMs, eventsLost }) => ({ atMs, do: () => run.kill(downMs, eventsLost) })),
+    ...checkpointsMs.map((atMs) => ({ atMs, do: async () => run.checkpoint() })),
+  ].sort((a, b) => a.atMs - b.atMs)
+  run.start(null)
+  for (const turn of turns) {
+    await run.chain.runTo(turn.atMs)
+    await turn.do()
+  }
+  await run.chain.runTo(endMs)
+  run.market.advanceTo(endMs)
+  return run
+}
+
+/** What a token shows: its bars of all timeframes and its DataPoint, without what says when it was made. */
+export function shownOf(market: Market, mint: string): Record<string, unknown> {
+  const bars = TIMEFRAMES.map((tf) => {
+    const told = market.bars({ mint, tf, limit: 10_000, fromMs: null, toMs: null, fill: 'none' })
+    return [tf, { bars: told?.bars, gaps: told?.gaps }]
+  })
+  return { bars: Object.fromEntries(bars), datapoint: JSON.parse(`${market.datapointJson(mint)!.json}`) }
+}
+
+/** The mints in hot order. */
+export const hotOrder = (market: Market): string[] =>
+  market
+    .page({ tab: 'all', sort: 'hot', order: 'desc', limit: 10_000, offset: 0 })
+    .lines.map((line) => JSON.parse(`${line}`).mint)
+
+/** The recorded trades, as rows without what says when they came, in the order of the chain. */
+export function tradesOf({ recorded }: SimulatedMarket): TradeEvent[] {
+  const trades = recorded.flatMap(({ event }) => (event.type === 'trade' ? [event] : []))
+  const key = ({ tx, eventIndex }: TradeEvent) => `${tx}:${eventIndex}`
+  return trades.sort((a, b) => (a.slot ?? 0) - (b.slot ?? 0) || (key(a) < key(b) ? -1 : 1))
+}
