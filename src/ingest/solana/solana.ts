@@ -349,7 +349,8 @@ class Solana implements SolanaFeed {
     this.#isConnected = false
     this.#state.set(this.#refusal === null ? 'reconnecting' : 'failed')
     this.#latestError = { message: this.#source.masked(reason), atMs: nowMs }
-    if (wasConnected) {
+    // A tape loses nothing by its end: its time ends there too.
+    if (wasConnected && !this.#source.hasEnd) {
       this.#disconnects++
       this.#link.lose(Math.min(this.#wholeUntilMs, nowMs - silentMs), nowMs)
       this.#events.order.forget()
