@@ -130,9 +130,17 @@ const NEEDS: readonly Need[] = [
   },
   {
     settings: ['birdeyeKey'],
-    isMet: (config) => hasRealTokens(config),
-    missing: '--feed pumpportal, --feed solana or a key for feeds that push (MINTLAKE_FEED_KEY)',
+    isMet: (config) => isOfNow(config),
+    missing:
+      '--feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
   },
+  {
+    settings: ['fetchMetadata'],
+    isMet: (config, value) => value === false || isOfNow(config),
+    missing:
+      '--feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
+  },
+  { settings: ['ipfsGateway'], isMet: ({ fetchMetadata }) => fetchMetadata, missing: '--fetch-metadata' },
   {
     settings: ['birdeyeUrl', 'birdeyeRate'],
     isMet: ({ birdeyeKey }) => birdeyeKey !== '',
@@ -176,6 +184,9 @@ const NEEDS: readonly Need[] = [
 /** Whether the market may hold tokens that exist on the chain. */
 const hasRealTokens = ({ feeds, feedKey }: Pick<Config, 'feeds' | 'feedKey'>): boolean =>
   feeds.includes('pumpportal') || feeds.includes('solana') || feedKey !== ''
+
+/** Whether what others say of its tokens now is true of the market's time: a tape has its own. */
+const isOfNow = (config: Config): boolean => hasRealTokens(config) && config.solanaTape === ''
 
 /** The first given setting that has no effect, and what it needs; null when all have an effect. */
 export function settingWithoutEffect(

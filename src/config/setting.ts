@@ -156,6 +156,12 @@ export const publicUrl = z.union(
   'must be an address of scheme, host and port alone, such as https://mintlake.example',
 )
 
+/** An https address, with a path or without; '' for none. */
+export const gatewayAddress = z.union(
+  [z.literal(''), address('https')],
+  'must be an address that begins with https://',
+)
+
 /** Addresses of endpoints, which may hold keys; empty: none. */
 export const endpointList = (...schemes: readonly string[]) =>
   wordList

@@ -41,6 +41,7 @@ import {
   FEEDS,
   feedList,
   flag,
+  gatewayAddress,
   host,
   hostList,
   moment,
@@ -408,6 +409,18 @@ export const SETTINGS = {
     '',
     z.string(),
     'File that mintlake capture has written, played instead of an endpoint, at --replay-speed',
+  ),
+  fetchMetadata: setting(
+    'fetch-metadata',
+    'false',
+    flag,
+    'true: fetch the document that a new token names, for its description, picture and links, from whatever public https address it is at',
+  ),
+  ipfsGateway: setting(
+    'ipfs-gateway',
+    'https://ipfs.io',
+    gatewayAddress,
+    'Where documents of tokens that are in IPFS are fetched, and their pictures shown from',
   ),
   solPrice: setting(
     'sol-price',

@@ -5,8 +5,9 @@ import type { Log } from '../lib/log.ts'
 import type { EventSink } from '../schema/event.ts'
 import type { Provenance } from '../store/types.ts'
 import { BirdeyeClient } from './birdeye/birdeye-client.ts'
-import { SECURITY_FEED, type SecurityFeed, startSecurityFeed } from './birdeye/security-feed.ts'
+import { SECURITY_FEED, startSecurityFeed } from './birdeye/security-feed.ts'
 import { SOL_PRICE_FEED, startSolPriceFeed } from './birdeye/sol-price-feed.ts'
+import { METADATA_FEED, type MetadataFeed, startMetadataFeed } from './metadata/metadata-feed.ts'
 import { startPumpPortal } from './pumpportal/pumpportal.ts'
 import { PushFeed } from './push/push-feed.ts'
 import { PUSH_FEED } from './push/record.ts'
@@ -35,6 +36,8 @@ export interface MarketSide {
   /** Until when the market has what the runs before brought, Unix ms; null: there were none. */
   recordedToMs: () => number | null
 }
+/** Passes events on to a sink, and looks which tokens others may say something of. */
+type Watch = (sink: EventSink) => EventSink
 type FeedMarket = MarketSide & { sink: EventSink }
 
 export interface Feeds {
@@ -44,7 +47,7 @@ export interface Feeds {
   readonly push: PushFeed
   /** Somebody reads a token or has submitted an analysis of it: what its sources say beside trades is asked for first. */
   want(mint: string): void
-  /** Starts every feed of the configuration. With a key for Birdeye this includes the feeds of security fields and SOL price.
+  /** Starts every feed of the configuration. This includes the feeds of Birdeye and of tokens' documents.
    *  Called once. Rejects where one cannot be started. */
   start(): Promise<void>
 }
@@ -79,21 +82,26 @@ export function prepareFeeds(
       // Configurations with only simulated or past data cannot have this key: Birdeye does not know such tokens.
       const birdeye = apiKey !== '' ? new BirdeyeClient({ apiKey, baseUrl, requestsPerSecond }) : null
       const security = birdeye && startSecurityFeed({ birdeye }, sinkOf(SECURITY_FEED), clock, log)
+      const metadata = startConfiguredMetadata(config, sinkOf, clock, log, marketSide)
+      const watch: Watch = (sink) =>
+        [security, metadata].reduce((inner, feed) => feed?.watch(inner) ?? inner, sink)
       if (birdeye !== null && security !== null) {
         add(security)
         add(startSolPriceFeed({ birdeye }, sinkOf(SOL_PRICE_FEED), clock, log))
       }
+      if (metadata !== null) add(metadata)
       if (openReplay !== null)
         add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log, marketSide.room))
       else
         for (const feed of config.feeds) {
           const market = { ...marketSide, sink: sinkOf(feed) }
           if (feed === 'solana') {
-            solana = await startConfiguredSolana(config, market, security, clock, log)
+            const onUri = (mint: string, uri: string) => metadata?.want(mint, uri)
+            solana = await startConfiguredSolana(config, market, { watch, onUri }, clock, log)
             add(solana)
-          } else add(await startFeed(feed, config, market, security, clock, log))
+          } else add(await startFeed(feed, config, market, watch, clock, log))
         }
-      if (security !== null) pushed = security.watch(sinkOf(PUSH_FEED))
+      pushed = watch(pushed)
       push.begin()
     },
   }
@@ -148,7 +156,7 @@ async function startFeed(
   feed: Exclude<Config['feeds'][number], 'solana'>,
   config: Config,
   market: FeedMarket,
-  security: SecurityFeed | null,
+  watch: Watch,
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
@@ -162,14 +170,25 @@ async function startFeed(
       const { pumpportalKey, pumpportalUrl: url } = config
       const apiKey = pumpportalKey === '' ? null : pumpportalKey
       warnOfMissingSettings(config, log)
-      // Agents will ask for tokens that are launched or traded: their security fields are fetched in advance.
-      return startPumpPortal({ url, apiKey, random: Math.random }, security?.watch(sink) ?? sink, clock, log)
+      // Agents will ask for tokens that are launched or traded: what others say of them is fetched in advance.
+      return startPumpPortal({ url, apiKey, random: Math.random }, watch(sink), clock, log)
     }
     case 'replay':
       return startConfiguredReplay(config, market, clock, log)
     default:
       throw new Error(`assertion failed: no feed is called ${feed}`)
   }
+}
+
+/** What tokens say of themselves elsewhere is fetched only where the operator has said so. */
+function startConfiguredMetadata(
+  { fetchMetadata, ipfsGateway: gateway }: Config,
+  sinkOf: SinkOf,
+  clock: Clock,
+  log: Log,
+  { holds }: MarketSide,
+): MetadataFeed | null {
+  return fetchMetadata ? startMetadataFeed({ gateway, holds }, sinkOf(METADATA_FEED), clock, log) : null
 }
 
 /** Without a key PumpPortal sends no trades, and without a price of SOL its trades have no price in USD. */
@@ -196,7 +215,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 async function startConfiguredSolana(
   config: Config,
   { sink, holds, room, recordedPlaces, recordedToMs }: FeedMarket,
-  security: SecurityFeed | null,
+  { watch, onUri }: { watch: Watch; onUri: (mint: string, uri: string) => void },
   clock: Clock,
   log: Log,
 ): Promise<SolanaFeed> {
@@ -208,8 +227,8 @@ async function startConfiguredSolana(
   const past = source.hasEnd
     ? {}
     : { recorded: await recordedPlaces('solana'), recordedToMs: recordedToMs(), healMs: config.solanaHealMs }
-  const options = { source, commitment, pools, holds, room, random: Math.random, ...past }
-  return startSolana(options, security?.watch(sink) ?? sink, log)
+  const options = { source, commitment, pools, holds, room, onUri, random: Math.random, ...past }
+  return startSolana(options, watch(sink), log)
 }
 
 async function openChainSource(config: Config, clock: Clock): Promise<ChainSource> {

@@ -399,7 +399,8 @@ class Solana implements SolanaFeed {
     this.#isConnected = false
     this.#state.set(this.#refusal === null ? 'reconnecting' : 'failed')
     this.#latestError = { message: this.#source.masked(reason), atMs: nowMs }
-    if (wasConnected) {
+    // A tape loses nothing by its end: its time ends there too.
+    if (wasConnected && !this.#source.hasEnd) {
       this.#disconnects++
       this.#healing.lost(Math.min(this.#wholeSinceMs, nowMs - silentMs), this.#takenSlot)
     }

@@ -14,10 +14,15 @@ export function makeAuthority(dir: string, name: string): void {
   openssl('req', '-x509', ...KEY, '-keyout', key, '-out', crt, '-days', '2', '-subj', `/CN=${name}`)
 }
 
-/** Makes `<name>.crt` and `<name>.key` that an authority of the same folder has signed, valid for this machine. */
-export function makeCertificate(dir: string, name: string, authority: string): void {
+/** Makes `<name>.crt` and `<name>.key` that an authority of the same folder has signed, valid for this machine, or for these names. */
+export function makeCertificate(
+  dir: string,
+  name: string,
+  authority: string,
+  names = 'IP:127.0.0.1,DNS:localhost',
+): void {
   const at = (ending: string) => join(dir, `${name}.${ending}`)
-  writeFileSync(at('ext'), 'subjectAltName=IP:127.0.0.1,DNS:localhost\n')
+  writeFileSync(at('ext'), `subjectAltName=${names}\n`)
   openssl('req', ...KEY, '-keyout', at('key'), '-out', at('csr'), '-subj', `/CN=${name}`)
   const signer = [
     '-CA',

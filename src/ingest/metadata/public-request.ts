@@ -1,0 +1,157 @@
+// Fetches a document from an address that a stranger has given. Each name is resolved once, and what it resolves to is checked and
+// connected to, so that neither a redirect nor a name that changes its mind leads into the server's own network.
+import { lookup as lookupHost } from 'node:dns/promises'
+import type { IncomingMessage } from 'node:http'
+import { Agent, request as startRequest } from 'node:https'
+import type { LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { METADATA_BYTES_MAX, METADATA_MS_MAX, METADATA_REDIRECTS_MAX } from './limits.ts'
+import { isPublicAddress } from './public-address.ts'
+
+export interface HostAddress {
+  address: string
+  family: number
+}
+
+export interface PublicRequestOptions {
+  /** All addresses of a name. */
+  resolve?: (host: string) => Promise<HostAddress[]>
+  isPublic?: (address: string) => boolean
+  /** Asked before each request to a host, redirects included: false refuses it. */
+  admit?: (host: string) => boolean
+  msMax?: number
+  /** Certificates of authorities besides those of the machine. */
+  ca?: string
+}
+
+export type DocumentFault =
+  | 'address_refused'
+  | 'scheme_refused'
+  | 'host_budget'
+  | 'too_many_redirects'
+  | 'too_large'
+  | 'encoded'
+  | 'timeout'
+  | 'unreachable'
+  | 'status'
+  | 'stopped'
+export type DocumentAnswer = { ok: true; text: string } | { ok: false; fault: DocumentFault }
+
+/** Why a document is not fetched. */
+class Refusal extends Error {
+  readonly fault: DocumentFault
+
+  constructor(fault: DocumentFault) {
+    super(fault)
+    this.fault = fault
+  }
+}
+
+const resolveAll = (host: string): Promise<HostAddress[]> => lookupHost(host, { all: true })
+/** A host of an address as it is resolved: an IPv6 address stands in brackets. */
+const bareHost = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1')
+
+/** Fetches a document by GET. Does not reject. */
+export async function fetchPublicDocument(
+  address: string,
+  signal: AbortSignal,
+  options: PublicRequestOptions = {},
+): Promise<DocumentAnswer> {
+  const timeout = AbortSignal.timeout(options.msMax ?? METADATA_MS_MAX)
+  const both = AbortSignal.any([signal, timeout])
+  try {
+    let url = new URL(address)
+    for (let hops = 0; hops <= METADATA_REDIRECTS_MAX; hops++) {
+      const response = await requestOnce(url, both, options)
+      const next = redirectOf(response, url)
+      if (next === null) return { ok: true, text: await readDocument(response) }
+      response.destroy()
+      url = next
+    }
+    return { ok: false, fault: 'too_many_redirects' }
+  } catch (error) {
+    if (error instanceof Refusal) return { ok: false, fault: error.fault }
+    return { ok: false, fault: signal.aborted ? 'stopped' : timeout.aborted ? 'timeout' : 'unreachable' }
+  }
+}
+
+/** The address that an answer sends to; null: it is the document. @throws Refusal */
+function redirectOf({ statusCode = 0, headers }: IncomingMessage, url: URL): URL | null {
+  if (statusCode >= 300 && statusCode < 400 && headers.location !== undefined)
+    return new URL(headers.location, url)
+  if (statusCode !== 200) throw new Refusal('status')
+  return null
+}
+
+async function requestOnce(
+  url: URL,
+  signal: AbortSignal,
+  options: PublicRequestOptions,
+): Promise<IncomingMessage> {
+  const { resolve = resolveAll, isPublic = isPublicAddress, admit = () => true, ca } = options
+  if (url.protocol !== 'https:') throw new Refusal('scheme_refused')
+  const host = bareHost(url)
+  if (!admit(host)) throw new Refusal('host_budget')
+  const addresses = ipaddr.isValid(host)
+    ? [{ address: host, family: ipaddr.parse(host).kind() === 'ipv6' ? 6 : 4 }]
+    : await unlessAborted(resolve(host), signal)
+  // One that is not is enough: a name of the public Internet has none.
+  if (addresses.length === 0 || !addresses.every(({ address }) => isPublic(address)))
+    throw new Refusal('address_refused')
+  return new Promise((answered, failed) => {
+    const request = startRequest(url, {
+      ...{ signal, ca, lookup: lookupOf(addresses), agent: new Agent({ keepAlive: false }) },
+      // A compressed body may be small and its text large; and no name or password of the address is sent anywhere.
+      ...{ headers: { accept: 'application/json', 'accept-encoding': 'identity' }, auth: undefined },
+    })
+    request.on('socket', (socket) =>
+      socket.on('connect', () => {
+        if (!isPublic(socket.remoteAddress ?? '')) request.destroy(new Refusal('address_refused'))
+      }),
+    )
+    request.on('response', answered)
+    request.on('error', failed)
+    request.end()
+  })
+}
+
+/** Gives what was resolved, and checked, before. */
+const lookupOf =
+  (addresses: readonly HostAddress[]): LookupFunction =>
+  (_host, { all }, callback) => {
+    const [{ address, family }] = addresses
+    if (all === true) callback(null, [...addresses])
+    else callback(null, address, family)
+  }
+
+async function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  signal.throwIfAborted()
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** @throws Refusal where it is larger than the maximum, or compressed all the same */
+async function readDocument(response: IncomingMessage): Promise<string> {
+  const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = response.headers
+  try {
+    if (encoding !== 'identity') throw new Refusal('encoded')
+    if (Number(length) > METADATA_BYTES_MAX) throw new Refusal('too_large')
+    const chunks: Buffer[] = []
+    let bytes = 0
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      if (bytes > METADATA_BYTES_MAX) throw new Refusal('too_large')
+      chunks.push(chunk)
+    }
+    if (!response.complete) throw new Refusal('unreachable')
+    return Buffer.concat(chunks).toString('utf8')
+  } finally {
+    response.destroy()
+  }
+}

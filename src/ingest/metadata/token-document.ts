@@ -1,0 +1,81 @@
+// The document that a token's `uri` names: its texts, picture and links. Anybody may have written it.
+import { truncateText } from '../../lib/text/truncate-text.ts'
+import { DESCRIPTION_CHARS_MAX, URI_CHARS_MAX } from '../../schema/bounds.ts'
+import type { PatchFields } from '../../schema/datapoint.ts'
+
+/** What names a document of IPFS, and its path. */
+const CONTENT_ID = /^[a-z0-9]{32,128}$/i
+
+/** Where a document can be fetched, or a picture be shown; null: nowhere. @param gateway of IPFS; '': there is none */
+export function fetchableAddress(text: string, gateway: string): string | null {
+  const url = parseUrl(text)
+  if (url === null) return null
+  if (url.protocol === 'https:') return url.href
+  if (url.protocol !== 'ipfs:' || gateway === '') return null
+  // ipfs://CID/path, ipfs://ipfs/CID/path and ipfs:CID are all in use. A URL would fold the case of its host.
+  const [id = '', ...path] = text
+    .trim()
+    .replace(/^ipfs:(\/\/)?(ipfs\/)?/i, '')
+    .split('/')
+  if (!CONTENT_ID.test(id)) return null
+  return new URL(`ipfs/${[id, ...path].join('/')}`, gateway.endsWith('/') ? gateway : `${gateway}/`).href
+}
+
+function parseUrl(text: string): URL | null {
+  try {
+    return new URL(text.trim())
+  } catch {
+    return null
+  }
+}
+
+type Fields = Record<string, unknown>
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The first of these members that is a text with something in it. */
+function firstText(parts: readonly Fields[], names: readonly string[], charsMax: number): string | undefined {
+  for (const name of names)
+    for (const part of parts) {
+      const value = Object.hasOwn(part, name) ? part[name] : undefined
+      const text = typeof value === 'string' ? value.trim() : ''
+      if (text !== '') return truncateText(text, charsMax)
+    }
+  return undefined
+}
+
+/** An address of the web; nothing else is followed or shown. */
+function webAddress(text: string | undefined): string | undefined {
+  const url = text === undefined ? null : parseUrl(text)
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? text : undefined
+}
+
+/** An address of the web, or a name as people write it: no address of another kind. */
+const addressOrName = (text: string | undefined): string | undefined =>
+  text === undefined || parseUrl(text) === null ? text : webAddress(text)
+
+/** What a document says of a token, without what it does not say; null: it is none. @param gateway for pictures in IPFS */
+export function readTokenDocument(text: string, gateway: string): PatchFields | null {
+  const document = parseJson(text)
+  if (!isFields(document)) return null
+  const { extensions } = document
+  const parts = isFields(extensions) ? [document, extensions] : [document]
+  const textOf = (names: string[], charsMax = URI_CHARS_MAX) => firstText(parts, names, charsMax)
+  const image = textOf(['image', 'image_uri', 'imageUri'])
+  const fields: PatchFields = {
+    description: textOf(['description'], DESCRIPTION_CHARS_MAX),
+    imageUri: image && (fetchableAddress(image, gateway) ?? webAddress(image)),
+    website: webAddress(textOf(['website', 'external_url'])),
+    twitter: addressOrName(textOf(['twitter', 'x'])),
+    telegram: addressOrName(textOf(['telegram'])),
+  }
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,97 @@
+// The feed of documents: four at a time, a budget by host, and nothing of tokens that are not held.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { METADATA_CONCURRENCY } from '../../../src/ingest/metadata/limits.ts'
+import {
+  type MetadataFeed,
+  type MetadataOptions,
+  startMetadataFeed,
+} from '../../../src/ingest/metadata/metadata-feed.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { hasOpenssl } from '../../cluster/access/certificates.ts'
+import { DocumentServer } from '../../support/upstreams/document-server.ts'
+import { MemoryLog, MemorySink } from '../memory-sink.ts'
+
+const soon = { interval: 5, timeout: 10_000 }
+const mint = (index: number) => mintOfSymbol(`document ${index}`)
+
+describe.skipIf(!hasOpenssl)('documents of tokens (skipped without openssl)', () => {
+  let server: DocumentServer
+  let sink: MemorySink
+  let feed: MetadataFeed
+  beforeEach(async () => {
+    server = await DocumentServer.start()
+    sink = new MemorySink()
+  })
+  afterEach(async () => {
+    await feed.stop()
+    await server.close()
+  })
+  function start(more: Partial<MetadataOptions> = {}): MetadataFeed {
+    const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
+    const options = { resolve, isPublic: () => true, ca: server.ca, holds: () => true, msMax: 5_000 }
+    feed = startMetadataFeed(
+      { ...options, gateway: server.url(''), ...more },
+      sink,
+      systemClock,
+      new MemoryLog(),
+    )
+    return feed
+  }
+
+  it('fill what they say, once for each token', async () => {
+    server.serve('/1', { description: 'One', website: 'https://one.example' })
+    const watched = start().watch(sink)
+    const token = { type: 'token', mint: mint(1), ts: Date.now(), name: 'n', symbol: 's' } as const
+    watched.apply({ ...token, uri: server.url('/1') }, Date.now())
+    const patch = {
+      type: 'patch',
+      mint: mint(1),
+      fields: { description: 'One', website: 'https://one.example' },
+    }
+    await expect.poll(() => sink.data, soon).toContainEqual(expect.objectContaining(patch))
+    feed.want(mint(1), server.url('/1'))
+    expect(server.requests).toHaveLength(1)
+    expect(feed.describe()).toMatchObject({ fetched: 1, faults: {} })
+  })
+
+  it('are fetched four at a time', async () => {
+    const waiting: (() => void)[] = []
+    for (let index = 0; index < 10; index++)
+      server.paths.set(`/${index}`, (_, response) => waiting.push(() => response.end('{"description":"x"}')))
+    start()
+    for (let index = 0; index < 10; index++) feed.want(mint(index), server.url(`/${index}`))
+    await expect.poll(() => waiting.length, soon).toBe(METADATA_CONCURRENCY)
+    expect(feed.describe()).toMatchObject({ fetching: 4, waiting: 6 })
+    for (let done = 0; done < 10; done++) {
+      await expect.poll(() => waiting.length, soon).toBeGreaterThan(done)
+      expect(waiting.length).toBeLessThanOrEqual(done + METADATA_CONCURRENCY)
+      waiting[done]()
+    }
+    await expect.poll(() => feed.describe().fetched, soon).toBe(10)
+  })
+
+  it('of one host are fetched within its budget, those of others go on', async () => {
+    start({ hostPerMinute: 3 })
+    for (let index = 0; index < 6; index++) {
+      server.serve(`/${index}`, { description: `${index}` })
+      feed.want(mint(index), server.url(`/${index}`, 'many.example'))
+    }
+    server.serve('/other', { description: 'other' })
+    feed.want(mint(99), server.url('/other', 'other.example'))
+    await expect.poll(() => feed.describe().fetched, soon).toBe(4)
+    await expect.poll(() => feed.describe().faults, soon).toEqual({ host_budget: 3 })
+  })
+
+  it('of tokens that are not held, or that say nothing, change nothing', async () => {
+    server.serve('/1', { description: 'One' })
+    server.serve('/2', ['none'])
+    start({ holds: (held) => held !== mint(1) })
+    feed.want(mint(1), server.url('/1'))
+    feed.want(mint(2), server.url('/2'))
+    feed.want(mint(3), 'http://plain.example/')
+    await expect.poll(() => feed.describe().fetched, soon).toBe(1)
+    await expect.poll(() => feed.describe().faults, soon).toEqual({ malformed: 1, address_unknown: 1 })
+    expect(sink.data).toEqual([])
+  })
+})
