@@ -17,13 +17,17 @@ const START = fileURLToPath(new URL('start.mjs', import.meta.url))
 const READERS_MAX = 64
 const READERS_DEFAULT = 2
 const EXIT_USAGE = 2
+/** Others than those of npm start, so that both run beside one another. */
+const PORT_DEFAULT = 8180
+const DATA_DIR_DEFAULT = './data-cluster'
 /** What this script says itself: the nodes are here, and so is NATS. */
 const OWN_SETTINGS = [
   ...(['role', 'bus', 'busUser', 'busPassword', 'busCredentials', 'busCa', 'busCert', 'busKey'] as const),
   'sharePort',
 ] as const
 const USAGE =
-  'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help lists them]'
+  'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help all lists them]\n' +
+  `Without --port the writer has ${PORT_DEFAULT} and the readers the ports behind it; without --data-dir all is in ${DATA_DIR_DEFAULT}.`
 
 interface Plan {
   readers: number
@@ -86,7 +90,10 @@ function planOf(args: readonly string[]): Plan {
   }
   const textOf = (chosen: [string, string][]): string[] =>
     chosen.flatMap(([name, value]) => [`--${name}`, value])
-  const others = flags.filter(([name]) => name !== 'readers' && name !== 'nats-port')
+  const others = [
+    ...defaultFlags(flags),
+    ...flags.filter(([name]) => name !== 'readers' && name !== 'nats-port'),
+  ]
   const ofWriter = settingsOf('writer')
   const writerFlags = textOf(
     others.filter(([flag]) => !hasFlag(settingsOf('reader'), flag) || hasFlag(ofWriter, flag)),
@@ -103,6 +110,17 @@ function planOf(args: readonly string[]): Plan {
     writerFlags,
     readerFlags: textOf(others.filter(([flag]) => hasFlag(settingsOf('reader'), flag))),
   }
+}
+
+/** What is given by neither flag nor environment. */
+function defaultFlags(flags: readonly [string, string][]): [string, string][] {
+  const defaults = [
+    [SETTINGS.port, `${PORT_DEFAULT}`],
+    [SETTINGS.dataDir, DATA_DIR_DEFAULT],
+  ] as const
+  return defaults.flatMap(([{ flag, env }, value]): [string, string][] =>
+    flag === null || process.env[env] || flags.some(([name]) => name === flag) ? [] : [[flag, value]],
+  )
 }
 
 interface Node {

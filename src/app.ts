@@ -51,6 +51,7 @@ import {
   countForgotten,
   countSubmissions,
 } from './server/metrics.ts'
+import { RefusalLog } from './server/refusal-log.ts'
 import { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
@@ -141,7 +142,8 @@ interface Base extends Clocks {
 
 /** Starts a server. It listens when this resolves; see `ready` for its data. */
 export async function startApp(config: Config, options: AppOptions = {}): Promise<App> {
-  const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
+  const log =
+    options.log ?? createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
   const clock = judgeClock(options.clock ?? systemClock, log)
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)
@@ -426,7 +428,7 @@ interface Told extends Pick<SubmissionServiceOptions, 'onEvaluated' | 'onForgott
 }
 
 function createSubmissions(
-  { config, options, rulesClock: clock, store: { recovered } }: Base,
+  { config, options, log, rulesClock: clock, store: { recovered } }: Base,
   running: RunningMarket,
   store: SubmissionStore,
   { onAccount, ...told }: Told,
@@ -442,6 +444,7 @@ function createSubmissions(
     submitRateMax: config.submitRate,
     registrationOpen: config.registration === 'open',
     onChanged: onAccount,
+    onSanction: (agentId, sanction) => log.warn({ agentId, ...sanction }, 'an agent was banned or unbanned'),
   })
   const submissions = new SubmissionService({
     market,
@@ -489,6 +492,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
   const { config, options, log, replayed } = base
   const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
   const { keys, sessions } = parts
+  const refusals = new RefusalLog(log, base.clock)
   return startServer(config.host, config.port, {
     node,
     routes,
@@ -511,6 +515,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     trustedProxies: new TrustedProxies(config.trustedProxies),
     observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
     observeError: (code) => metrics.observeError(code),
+    onRefused: (refusal) => refusals.note(refusal),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
 }

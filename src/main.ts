@@ -18,12 +18,13 @@ const EXIT_USAGE = 2
 
 async function main(): Promise<void> {
   const args = process.argv.slice(2)
-  if (args.includes('--help')) {
-    console.log(`mintlake: a streaming market-data engine with an embedded analytics store\n\n${usage()}`)
+  if (args.includes('--help') || args.includes('-h')) {
+    const text = usage(args.includes('all'))
+    console.log(`mintlake: a streaming market-data engine with an embedded analytics store\n\n${text}`)
     return
   }
   const config = readConfig(args, process.env)
-  const log = createLog({ format: config.logFormat, quiet: config.quiet })
+  const log = createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
   log.info(shownConfig(config), 'settings')
   // The lake process loads its modules while this process loads its own.
   let lakeProcess = config.role === 'reader' ? undefined : forkLakeProcess()

@@ -1,5 +1,6 @@
 // The `mintlake` command line: finds the command, runs it and returns its exit code. `serve` is run by scripts/mintlake.mjs.
 import { ConfigError } from '../config/config.ts'
+import { FIRST_SETTINGS } from '../config/setting-groups.ts'
 import { SETTINGS } from '../config/settings.ts'
 import { errorFirstLine, errorMessage, systemCode } from '../lib/error-text.ts'
 import { ServiceError } from '../schema/errors.ts'
@@ -35,10 +36,10 @@ import { sqlCommand } from './commands/sql.ts'
 import { Stopped } from './stop.ts'
 import { isPipeError, ReaderGone, type Terminal, write } from './terminal.ts'
 
-/** The settings of the server, as flags of `serve`. */
+/** The settings of the server that matter first, as flags of `serve`. */
 const serverOptions = (): Record<string, Option> =>
   Object.fromEntries(
-    Object.values(SETTINGS).flatMap(({ flag, env, defaultText, description }) =>
+    FIRST_SETTINGS.map((name) => SETTINGS[name]).flatMap(({ flag, env, defaultText, description }) =>
       flag === null
         ? []
         : [[flag, { value: 'VALUE', otherwise: defaultText, description: `${description}; ${env}` }]],
@@ -51,6 +52,7 @@ const serve: Command = {
   summary: 'Start the server, as npm start does',
   operands: [],
   options: serverOptions(),
+  notes: ['mintlake serve --help all lists all settings, by what they are for'],
   run: async () => EXIT.usage,
 }
 

@@ -21,6 +21,8 @@ export const DENIED_MS = 60_000
 export const DENIED_MAX = 16
 /** How often a subscription that the bus has denied is tried again. */
 export const DENIED_RETRY_MS = 5_000
+/** How long a process that starts does not tell the log that it has not reached the others yet. */
+export const START_TROUBLE_MS = 10_000
 /** The delay before a bus that failed is tried again. It doubles each time, up to the maximum. */
 export const RETRY_MS = 100
 export const RETRY_MS_MAX = 2_000

@@ -6,6 +6,7 @@ import { SOL_PRICE_AGE_MS_MAX } from '../ingest/solana/limits.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
+import { FIRST_SETTINGS, SETTING_GROUPS, type SettingGroup } from './setting-groups.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
 import { type Config, SETTINGS } from './settings.ts'
 
@@ -139,14 +140,37 @@ const hostsOf = (value: unknown): string =>
     .map((text) => URL.parse(text)?.host ?? '…')
     .join(',')
 
-/** The text of --help. */
-export function usage(): string {
-  const rows = Object.values(SETTINGS).map(({ flag: name, env, defaultText, description }) => [
-    name === null ? '' : `--${name}`,
-    env,
-    defaultText === '' ? '-' : defaultText,
-    description,
+/** The text of --help: what matters first, or everything by what it is for. */
+export function usage(isAll: boolean): string {
+  const groups = isAll
+    ? [{ title: 'First of all', settings: FIRST_SETTINGS }, ...SETTING_GROUPS, ...ungrouped()]
+    : [{ title: 'What matters first', settings: FIRST_SETTINGS }]
+  const tables = groups.map(({ title, settings }) => `${title}\n\n${settingRows(settings)}`)
+  const titles = SETTING_GROUPS.map((group) => group.title.toLowerCase()).join(', ')
+  const rest = Object.keys(SETTINGS).length - FIRST_SETTINGS.length
+  const more = isAll ? '' : `\n\n--help all lists the other ${rest}: ${titles}.`
+  return `npm start -- [--name value …]; each can also be given as the environment variable beside it.\n\n${tables.join('\n\n')}${more}`
+}
+
+/** What has no place in the groups yet is listed all the same. */
+function ungrouped(): SettingGroup[] {
+  const known = new Set<keyof Config>([
+    ...FIRST_SETTINGS,
+    ...SETTING_GROUPS.flatMap(({ settings }) => settings),
   ])
-  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n')
+  const settings = keysOf(SETTINGS).filter((name) => !known.has(name))
+  return settings.length === 0 ? [] : [{ title: 'Others', settings }]
+}
+
+/** The name of each setting, its variable and its default, and below them what it means. */
+function settingRows(names: readonly (keyof Config)[]): string {
+  const settings = names.map((name) => SETTINGS[name])
+  const flagOf = (flagName: string | null): string => (flagName === null ? '' : `--${flagName}`)
+  const width = Math.max(...settings.map(({ flag: name }) => flagOf(name).length))
+  return settings
+    .map(({ flag: name, env, defaultText, description }) => {
+      const standard = defaultText === '' ? '' : ` [${defaultText}]`
+      return `  ${flagOf(name).padEnd(width)}  ${env}${standard}\n  ${''.padEnd(width)}  ${description}`
+    })
+    .join('\n')
 }

@@ -11,7 +11,7 @@ export const READER_SETTINGS = [
   ...(['registration', 'registerLimit', 'submitRate', 'submitCooldownMs', 'strikes'] as const),
   // Pushes are refused before they are passed on.
   'feedKey',
-  ...(['logFormat', 'quiet'] as const),
+  ...(['logFormat', 'logLevel', 'quiet'] as const),
 ] as const satisfies readonly (keyof Config)[]
 
 export type ReaderConfig = Pick<Config, (typeof READER_SETTINGS)[number]>

@@ -15,6 +15,7 @@ import {
   RPC_PER_SECOND_DEFAULT,
   RPC_PER_SECOND_MAX,
 } from '../ingest/solana/limits.ts'
+import { LOG_LEVELS } from '../lib/log.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
 import { WORD_CHARS_MAX } from '../schema/bounds.ts'
@@ -440,7 +441,13 @@ export const SETTINGS = {
     oneOf(['auto', 'text', 'json']),
     'auto: text on a terminal, JSON otherwise',
   ),
-  quiet: setting('quiet', 'false', flag, 'true: warnings and errors only'),
+  logLevel: setting(
+    'log-level',
+    'info',
+    oneOf(LOG_LEVELS),
+    'What the log has: debug, info, warn or error, and what is graver',
+  ),
+  quiet: setting('quiet', 'false', flag, 'true: warnings and errors only, as --log-level warn'),
 } as const
 
 export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof SETTINGS)[Name]['schema']> }>

@@ -1,6 +1,6 @@
 // Answers each request once: from the response cache if it can, otherwise through its route (uncached-request.ts).
 import { performance } from 'node:perf_hooks'
-import type { ErrorCode } from '../schema/errors.ts'
+import type { ErrorCode, ServiceError } from '../schema/errors.ts'
 import { type AccessChecks, authorize, type Reader } from './access.ts'
 import type { EngineRequest, EngineResponse, Handler } from './engine.ts'
 import { type HttpNode, withMarketState } from './node.ts'
@@ -36,8 +36,22 @@ export interface PipelineDeps extends AccessChecks, BelievedSenders {
   bodyMsMax: number
   observe(route: string, status: number, seconds: number): void
   observeError(code: ErrorCode): void
+  /** Told of each request that is refused. */
+  onRefused?(refusal: Refusal): void
   /** Logs an error that no code expected. */
   onFault(error: unknown, requestId: string): void
+}
+
+/** A request that was refused. */
+export interface Refusal {
+  error: ServiceError
+  /** Of the route; null: there is none. */
+  path: string | null
+  /** Whose key was sent; null: none, or one of no agent. */
+  agentId: string | null
+  /** Of the client, where it was asked for. */
+  address: string | null
+  requestId: string
 }
 
 /** Everything that the requests of a server share. */

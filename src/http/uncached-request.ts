@@ -241,6 +241,11 @@ export class UncachedRequest {
     if (known === null) deps.onFault(error, requestId)
     deps.observeError(known?.code ?? 'internal')
     const route = this.#route
+    if (known !== null)
+      deps.onRefused?.({
+        ...{ error: known, path: route?.path ?? null, requestId },
+        ...{ agentId: callerOf(this.#reader)?.agent.agentId ?? null, address: this.#address },
+      })
     const told = known && route && withKeyHint(known, route.access, this.#reader, deps.keyHint)
     const answer = problemAnswer(told ?? error, this.#path, requestId)
     // An error that no code expected may have come after the data was stored.

@@ -3,19 +3,35 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 
 export type Log = Logger
 
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
 export interface LogOptions {
   /** auto: text on a terminal, JSON otherwise. */
   format: 'auto' | 'text' | 'json'
+  /** What is logged, and what is graver; info unless given. */
+  level?: LogLevel
+  /** Nothing below warnings. */
   quiet: boolean
 }
 
-const LEVELS: Readonly<Record<number, string>> = { 30: '', 40: 'warning: ', 50: 'error: ', 60: 'fatal: ' }
+const LEVELS: Readonly<Record<number, string>> = {
+  20: 'debug: ',
+  30: '',
+  40: 'warning: ',
+  50: 'error: ',
+  60: 'fatal: ',
+}
 
-export function createLog({ format, quiet }: LogOptions): Log {
+export function createLog({ format, level = 'info', quiet }: LogOptions): Log {
   const text = format === 'text' || (format === 'auto' && process.stdout.isTTY)
   const destination = text ? textStream() : pino.destination({ dest: 1, sync: true })
   return pino(
-    { level: quiet ? 'warn' : 'info', base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    {
+      level: quiet && level !== 'error' ? 'warn' : level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+    },
     destination,
   )
 }

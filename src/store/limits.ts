@@ -135,6 +135,9 @@ export const QUERIES_PER_KEY_MAX = 3
 /** How long a query may wait for a place, and how long it may then run. Its process is killed afterwards. */
 export const QUERY_WAIT_MS_MAX = 10_000
 export const QUERY_MS_MAX = 30_000
+/** A query that took longer is told in the log, with so much of its text. */
+export const QUERY_SLOW_MS = 5_000
+export const QUERY_LOGGED_CHARACTERS = 500
 /** What one query may use: DuckDB's buffers, spilled data, threads, JavaScript's heap. */
 export const QUERY_MEMORY_LIMIT = '256MB'
 export const QUERY_SPILL_BYTES_MAX = 512 * 1024 * 1024

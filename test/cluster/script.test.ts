@@ -6,13 +6,18 @@ import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
+import { SETTINGS } from '../../src/config/settings.ts'
 import { temporaryFolder } from '../support/test-server.ts'
 import { hasNats, skipped } from './support.ts'
 
 const SCRIPT = fileURLToPath(new URL('../../scripts/cluster.ts', import.meta.url))
+/** A line of a node's log that is a warning or an error. */
+const FAULT = /"level":[456]0|^mintlake: /
 const ADDRESS = /^(nats-server|writer|reader \d+) +(\w+:\/\/\S+)$/
 
 let child: ChildProcess | null = null
+/** What the nodes have written. */
+let written: string[] = []
 const dataDir = temporaryFolder()
 afterEach(async () => {
   if (child !== null && child.exitCode === null && child.signalCode === null) {
@@ -26,12 +31,15 @@ afterEach(async () => {
 /** Starts the script, and reads the addresses that it prints. */
 function started(...flags: string[]): Promise<Record<string, string>> {
   const args = ['--no-warnings', SCRIPT, '--port', '0', '--data-dir', dataDir, '--quiet', 'true', ...flags]
-  child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  written = []
+  createInterface({ input: child.stderr! }).on('line', (line) => void written.push(line))
   const addresses: Record<string, string> = {}
   const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout! })
   return new Promise((resolve, reject) => {
     lines.on('line', (line) => {
+      written.push(line)
       const [, name, url] = ADDRESS.exec(line) ?? []
       if (name !== undefined) addresses[name] = url
       if (line.startsWith('Ctrl-C')) resolve(addresses)
@@ -76,6 +84,8 @@ describe.skipIf(!hasNats)(`npm run cluster${skipped}`, () => {
       expect(code).toBe(0)
       for (const url of urls) expect(await statusOf(url, '/health')).toBe(0)
       expect(await isListening(addresses['nats-server'])).toBe(false)
+      // Nothing was wrong, and nothing says so.
+      expect(written.filter((line) => FAULT.test(line))).toEqual([])
     },
   )
 
@@ -112,4 +122,11 @@ test('says how nats-server is installed where there is none', () => {
   const { status, stderr } = said([], { NATS_SERVER: '/nowhere/nats-server' })
   expect(stderr).toContain('apt-get install nats-server')
   expect(status).toBe(2)
+})
+
+test('has a port and a folder of its own, so that npm start may run beside it', () => {
+  const { stdout } = spawnSync(process.execPath, ['--no-warnings', SCRIPT, '--help'], { encoding: 'utf8' })
+  const [, port, folder] = /without --port the writer has (\d+) .* in (\S+)\.$/is.exec(stdout.trim()) ?? []
+  expect(port).not.toBe(SETTINGS.port.defaultText)
+  expect(folder).not.toBe(SETTINGS.dataDir.defaultText)
 })

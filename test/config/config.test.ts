@@ -1,7 +1,8 @@
 // Tests that a setting that is wrong, or would have no effect, is refused with a sentence that says why.
 import { describe, expect, test } from 'vitest'
-import { ConfigError, readConfig, shownConfig } from '../../src/config/config.ts'
+import { ConfigError, readConfig, shownConfig, usage } from '../../src/config/config.ts'
 import { isReaderSetting, READER_SETTINGS } from '../../src/config/reader-settings.ts'
+import { SETTING_GROUPS } from '../../src/config/setting-groups.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 
 const errorOf = (args: string[], env: Record<string, string> = {}): string | null => {
@@ -93,7 +94,7 @@ describe('a setting that has no effect', () => {
       '--port 1 --host ::1 --share-port true --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
       '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --rows-per-read 1 --page-age-ms 1',
       '--follow-flush-ms 1 --registration closed --register-limit 1 --submit-rate 1 --submit-cooldown-ms 1 --strikes 1 --lag-max-ms 2000',
-      '--log-format json --quiet true',
+      '--log-format json --log-level debug --quiet true',
     ].join(' ')
     const given = words(line).filter((word) => word.startsWith('--'))
     expect(errorOf(words(line), { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BUS_PASSWORD: 'p' })).toBe(null)
@@ -225,5 +226,24 @@ describe('a value that a setting does not take', () => {
     ['--host=', '--host: "" is not valid: must be a host name or an address'],
   ])('%s', (args, message) => {
     expect(errorOf([args])).toBe(message)
+  })
+})
+
+describe('--help', () => {
+  const every = Object.values(SETTINGS).map(({ env }) => env)
+  const listed = (text: string) => [...text.matchAll(/(MINTLAKE_\w+)(?: \[|$)/gm)].map(([, env]) => env)
+
+  test('has the ten settings that matter first, and says what --help all has besides', () => {
+    const text = usage(false)
+    expect(listed(text)).toHaveLength(10)
+    expect(text).toContain(`--help all lists the other ${every.length - 10}`)
+    expect(text).toContain('--port')
+    for (const line of text.split('\n').slice(0, -1)) expect(line.length).toBeLessThan(180)
+  })
+
+  test('all has each setting once, below what it is for', () => {
+    const text = usage(true)
+    expect(listed(text).toSorted()).toEqual(every.toSorted())
+    for (const { title } of SETTING_GROUPS) expect(text).toContain(`\n${title}\n`)
   })
 })

@@ -153,3 +153,55 @@ describe('the suggested alerts', () => {
     expect(without.sort()).toEqual(FIGURES)
   })
 })
+
+describe('the dashboard', () => {
+  interface Panel {
+    id: number
+    type: string
+    title: string
+    gridPos: { x: number; y: number; w: number; h: number }
+    targets?: { expr: string; legendFormat: string }[]
+  }
+  const { panels, templating }: { panels: Panel[]; templating: { list: { name: string }[] } } = JSON.parse(
+    readFileSync(new URL('../../scripts/grafana.json', import.meta.url), 'utf8'),
+  )
+  const targets = panels.flatMap((panel) => panel.targets ?? [])
+
+  it('asks only for metrics that exist, and for labels that they have', () => {
+    expect(targets.length).toBeGreaterThan(30)
+    for (const { expr, legendFormat } of targets) {
+      const names = expr.match(/\b(mintlake|nodejs|process)_\w+/g) ?? []
+      expect(names.length, expr).toBeGreaterThan(0)
+      for (const name of names) expect(families.has(name.replace(/_bucket$/, '')), name).toBe(true)
+      const labels = [...`${legendFormat} ${expr}`.matchAll(/\{\{(\w+)\}\}|by \(([\w, ]+)\)/g)]
+        .flatMap(([, legend, by]) => (legend ?? by ?? '').split(', '))
+        .filter((label) => label !== 'instance')
+      expect(LABELS, expr).toEqual(expect.arrayContaining(labels))
+      // Every server has its lines where several are scraped.
+      expect(expr).toContain('instance=~"$instance"')
+      expect(expr.split('(').length, expr).toBe(expr.split(')').length)
+    }
+    const variables = [...JSON.stringify(panels).matchAll(/\$\{?(\w+)/g)].map(([, name]) => name)
+    expect(new Set(variables)).toEqual(
+      new Set([...templating.list.map(({ name }) => name), '__rate_interval']),
+    )
+  })
+
+  it('draws a rate of counters, and figures as they are', () => {
+    for (const { expr } of targets)
+      for (const [name] of expr.matchAll(/\b(mintlake|process)_\w+/g)) {
+        const isCounter = families.get(name) === 'counter' && !expr.startsWith('mintlake_journal_lost_total')
+        expect(/rate\(|increase\(/.test(expr), expr).toBe(isCounter || name.endsWith('_bucket'))
+      }
+  })
+
+  it('has panels that neither overlap nor share a title or an id', () => {
+    for (const key of ['id', 'title'] as const)
+      expect(new Set(panels.map((panel) => panel[key])).size).toBe(panels.length)
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, at) => `${x + (at % w)} ${y + Math.floor(at / w)}`),
+    )
+    expect(new Set(cells).size).toBe(cells.length)
+    for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24)
+  })
+})

@@ -103,7 +103,8 @@ export async function startReader(config: ReaderConfig, options: ReaderOptions =
 
 function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () => void): Shared {
   const { clock = systemClock, openAccounts = (opened) => new AccountReplica(opened) } = options
-  const log = options.log ?? createLog({ format: config.logFormat, quiet: config.quiet })
+  const log =
+    options.log ?? createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
   const nodeId = newNodeId()
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })

@@ -11,6 +11,7 @@ import type { Bus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import { type BusMessage, DamagedMessageError, decodeMessage, type ToldSubmission } from '../messages.ts'
+import { TroubleLog } from '../trouble-log.ts'
 import { AppliedMarket } from './applied-market.ts'
 import { listBusCheckpoints, restoreFromBus } from './bus-checkpoints.ts'
 import { BusWatch } from './bus-watch.ts'
@@ -66,10 +67,12 @@ export class Replica {
   #isStopped = false
   #stopFollowing: () => void = () => {}
   #askedAtMs = Number.NEGATIVE_INFINITY
+  readonly #troubles: TroubleLog
   readonly #ended: Promise<void>
 
   constructor(options: ReplicaOptions) {
     this.#options = options
+    this.#troubles = new TroubleLog(options.log, 'warn', 'the market does not follow the writer', null)
     this.arrivedAtMs = options.clock.monotonicMs()
     this.#ended = this.#run()
   }
@@ -119,14 +122,12 @@ export class Replica {
   }
 
   async #run(): Promise<void> {
-    const { log } = this.#options
     for (let failures = 0; !this.#isStopped; ) {
       try {
         await this.#follow()
       } catch (error) {
-        const sentence = busTrouble(error)
-        if (sentence !== this.trouble) log.warn({ reason: sentence }, 'the market does not follow the writer')
-        this.trouble = sentence
+        this.trouble = busTrouble(error)
+        this.#troubles.note(this.trouble)
       }
       failures = this.state === 'following' ? 0 : failures + 1
       this.state = 'waiting'
@@ -245,6 +246,7 @@ export class Replica {
     if (busMs > 0) this.lag.applied(busMs)
     this.state = 'following'
     this.trouble = null
+    this.#troubles.note(null)
     this.#waiters.check()
   }
 

@@ -1,5 +1,6 @@
 // Publishes what the journal has written, and market time, to the stream of the bus. While the bus is away nothing waits for it but a
 // bounded number of batches: what is missing is read back from the journal.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WrittenBatch } from '../../journal/types.ts'
 import type { Log } from '../../lib/log.ts'
@@ -15,6 +16,7 @@ import {
   TICK_MS,
 } from '../limits.ts'
 import type { ToldSubmission } from '../messages.ts'
+import { TroubleLog } from '../trouble-log.ts'
 import { FrameSource, type FrameSourceOptions } from './frame-source.ts'
 import { type Link, linkOf } from './link.ts'
 import { MarketTimes } from './market-times.ts'
@@ -84,7 +86,8 @@ export class Publisher {
   /** Messages of which it is not known whether the stream has them, and the sequence before the first of them. */
   #doubtful: { messages: readonly OutgoingMessage[]; sequence: number } | null = null
   #trouble: string | null = 'the bus was not reached yet'
-  #isTroubleTold = false
+  #hasFailed = false
+  readonly #troubles: TroubleLog
   #troubleSinceMs = performance.now()
   #messages = 0
   #bytes = 0
@@ -104,6 +107,11 @@ export class Publisher {
   constructor(options: PublisherOptions) {
     this.#options = options
     this.#source = new FrameSource(options)
+    const [what, over] = [
+      'events are not published on the bus; trying again',
+      'events are published on the bus',
+    ]
+    this.#troubles = new TroubleLog(options.log, 'error', what, over)
   }
 
   /** Looks where the stream ends, long before this run begins: where it then ends there still, nobody else publishes. Never rejects. */
@@ -165,7 +173,7 @@ export class Publisher {
     return {
       trouble: this.#trouble,
       troubleMs: isTrouble ? Math.floor(performance.now() - this.#troubleSinceMs) : null,
-      hasFailed: this.#isTroubleTold,
+      hasFailed: this.#hasFailed,
       publishedEventNo: this.#publishedEventNo,
       writtenEventNo: this.#source.writtenEventNo,
       waitingBytes: this.#source.waitingBytes,
@@ -351,11 +359,8 @@ export class Publisher {
   }
 
   #noteTrouble(trouble: string | null): void {
-    const { log } = this.#options
-    if (trouble === null && this.#trouble !== null) log.info({}, 'events are published on the bus')
-    else if (trouble !== null && !this.#isTroubleTold)
-      log.error({ reason: trouble }, 'events are not published on the bus; trying again')
-    this.#isTroubleTold = trouble !== null
+    this.#troubles.note(trouble)
+    this.#hasFailed = trouble !== null
     if (trouble !== null && this.#trouble === null) this.#troubleSinceMs = performance.now()
     this.#trouble = trouble
   }

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { assert } from '../../lib/assert.ts'
+import { truncateText } from '../../lib/text/truncate-text.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
   DISK_RESERVE_MB_DEFAULT,
@@ -10,8 +11,10 @@ import {
   QUERIES_PER_KEY_MAX,
   QUERIES_WAITING_MAX,
   QUERY_DRAIN_MS,
+  QUERY_LOGGED_CHARACTERS,
   QUERY_MS_MAX,
   QUERY_RETRY_AFTER_S,
+  QUERY_SLOW_MS,
   QUERY_WAIT_MS_MAX,
 } from '../limits.ts'
 import { queryFolder } from '../paths.ts'
@@ -28,6 +31,8 @@ export interface QueryServiceOptions {
   /** How long a query may wait, and run, ms. */
   waitMsMax?: number
   msMax?: number
+  /** How long a query may run before the log tells of it, ms. */
+  slowMs?: number
   /** How long running queries may go on after `close`, ms. */
   drainMs?: number
 }
@@ -169,7 +174,9 @@ export class QueryService implements LakeQueries {
     if (query === undefined || this.#running.size >= QUERIES_AT_ONCE) return
     this.#waiting.delete(query)
     this.#running.add(query)
+    const startedMs = performance.now()
     query.start(this.#startProcess(query))
+    query.answer.finally(() => this.#tellSlow(query.request, performance.now() - startedMs)).catch(() => {})
   }
 
   #startProcess(query: PendingQuery): ProcessRun {
@@ -189,6 +196,13 @@ export class QueryService implements LakeQueries {
       onEnd: () => this.#onEnd(query),
       onUnreadable: () => onUnreadable?.(),
     })
+  }
+
+  /** As many lines as queries run: QUERIES_AT_ONCE in QUERY_SLOW_MS at most. */
+  #tellSlow({ sql }: QueryRequest, ms: number): void {
+    if (ms < (this.#options.slowMs ?? QUERY_SLOW_MS)) return
+    const text = truncateText(sql.replace(/\s+/g, ' ').trim(), QUERY_LOGGED_CHARACTERS)
+    this.#options.log.warn({ ms: Math.round(ms), sql: text }, 'a query took long')
   }
 
   #onEnd(query: PendingQuery): void {

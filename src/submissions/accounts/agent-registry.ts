@@ -32,6 +32,10 @@ import { Bans, bannedError } from './bans.ts'
 import { checkCurrent, type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
 import { changedProfile, type ProfileChange, parseBody, type Registration } from './profiles.ts'
 
+export type OperatorSanction =
+  | { kind: 'banned'; untilMs: number | null; reason: string }
+  | { kind: 'unbanned' }
+
 export interface AgentRegistryOptions {
   recovered: RecoveredAgents
   store: Pick<SubmissionStore, 'commit'>
@@ -45,6 +49,8 @@ export interface AgentRegistryOptions {
   registrationOpen: boolean
   /** An agent, its keys or its profile have changed, and the change is durable. */
   onChanged?(agentId: string): void
+  /** Called where the operator has banned or unbanned an agent. */
+  onSanction?(agentId: string, sanction: OperatorSanction): void
 }
 
 interface AgentRecord {
@@ -158,10 +164,12 @@ export class AgentRegistry implements Agents {
 
   async ban(agentId: string, untilMs: number | null, reason: string): Promise<void> {
     await this.#append(agentId, { kind: 'banned', data: { untilMs, reason } })
+    this.#options.onSanction?.(agentId, { kind: 'banned', untilMs, reason })
   }
 
   async unban(agentId: string): Promise<void> {
     await this.#append(agentId, { kind: 'unbanned', data: {} })
+    this.#options.onSanction?.(agentId, { kind: 'unbanned' })
   }
 
   /** Throws `agent_banned` while the agent may not submit. */

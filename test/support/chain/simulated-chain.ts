@@ -76,9 +76,10 @@ export class SimulatedChain implements ChainSource {
     this.#lines = options.teller.lines()
     const now = () => this.nowMs
     this.clock = { now, monotonicMs: now }
+    const call: Rpc['call'] = (method, params) => this.#call(method, params)
     this.rpc = {
       ...{ host: 'simulated', endpointCount: 1, describe: () => ({}) },
-      call: (method, params) => this.#call(method, params),
+      ...{ call, spare: { call }, onMethodRefused: null },
     }
     this.#readNext()
     this.nowMs = this.#next?.at ?? 0

@@ -1,0 +1,56 @@
+// Log lines of what clients are refused: submissions, limits, bans. One line of a kind in REFUSAL_LOG_MS at most, since anybody can
+// cause as many as they like; the next one says how many were left out.
+import type { Refusal } from '../http/pipeline.ts'
+import { LogThrottle } from '../ingest/log-throttle.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { ErrorCode } from '../schema/errors.ts'
+
+/** How often a line of one kind is written. */
+export const REFUSAL_LOG_MS = 10_000
+const SUBMIT_PATH = '/api/v1/analysis/submit'
+
+const LIMITS: ReadonlySet<ErrorCode> = new Set([
+  ...(['submit_rate_limited', 'read_rate_limited', 'register_rate_limited', 'overloaded'] as const),
+  ...(['payload_too_large', 'query_too_costly'] as const),
+])
+
+export class RefusalLog {
+  readonly #log: Log
+  readonly #clock: Clock
+  /** By kind, of which there are as many as error codes. */
+  readonly #throttles = new Map<string, LogThrottle>()
+
+  constructor(log: Log, clock: Clock) {
+    this.#log = log
+    this.#clock = clock
+  }
+
+  note({ error, path, agentId, address, requestId }: Refusal): void {
+    const { code, message, extra } = error
+    const by = { ...(agentId === null ? { address } : { agentId }), requestId }
+    if (code === 'agent_banned' && extra.strikes !== undefined) {
+      const { strikes, bannedUntil = null } = extra
+      this.#write(
+        'warn',
+        'suspended',
+        { ...by, strikes, bannedUntil },
+        'an agent was suspended from submitting',
+      )
+    } else if (LIMITS.has(code))
+      this.#write('info', code, { code, path, ...by, reason: message }, 'a limit was reached')
+    else if (path === SUBMIT_PATH && error.status < 500) {
+      // A cooldown is met in passing: it says nothing of who meets it.
+      const level = code === 'mint_cooldown' ? 'debug' : 'info'
+      this.#write(level, code, { code, ...by, reason: message }, 'a submission was refused')
+    }
+  }
+
+  #write(level: 'debug' | 'info' | 'warn', kind: string, fields: object, sentence: string): void {
+    const throttle = this.#throttles.get(kind) ?? new LogThrottle(REFUSAL_LOG_MS)
+    this.#throttles.set(kind, throttle)
+    const suppressed = throttle.due(this.#clock.monotonicMs())
+    if (suppressed === null) return
+    this.#log[level]({ ...fields, ...(suppressed > 0 && { suppressed }) }, sentence)
+  }
+}
