@@ -154,7 +154,7 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable }
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
-    const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
+    const positions = await openPositions({ dataDir, nowMs: clocks.rulesClock.now(), log })
     const services = { store, exporter, queries, positions, clockFile }
     return await startParts({ config, options, ...clocks, log, replayed, provenance, ...services })
   } catch (error) {
@@ -239,7 +239,7 @@ async function startParts(base: Base): Promise<App> {
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
   const node = nodeOf(config, running)
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
-  const timeWaits = new TimeWaits(market)
+  const timeWaits = new TimeWaits(market, options.steps !== undefined)
   const { downloadMsMax, stamps } = options
   const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
   const trustClock = () => trustClockDurably(running, clockFile)
@@ -288,6 +288,7 @@ const createBroadcaster = ({ config, options, rulesClock }: Base, market: Market
   new Broadcaster(market, {
     flushMs: config.followFlushMs,
     ageNow: () => rulesClock.monotonicMs(),
+    isStepped: options.steps !== undefined,
     ...options.follow,
   })
 
