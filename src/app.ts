@@ -215,7 +215,7 @@ async function startParts(base: Base): Promise<App> {
   const { market, recorder } = running
   base.followMarket(market)
   const metrics = new Metrics()
-  const nowMs = () => rulesClock.monotonicMs()
+  const nowMs = servedTime(base)
   const broadcaster = createBroadcaster(base, market)
   const countSubmission = countSubmissions(metrics)
   const confirmed = publisher === null ? store : confirmedStore(store, publisher)
@@ -284,13 +284,19 @@ async function startParts(base: Base): Promise<App> {
   }
 }
 
-const createBroadcaster = ({ config, options, rulesClock }: Base, market: Market): Broadcaster =>
-  new Broadcaster(market, {
+/** By which the age of what is served counts, ms. Where the market does not wait, no clock that may be set to jump is asked. */
+const servedTime = ({ options, rulesClock }: Base): (() => number) =>
+  options.steps === undefined ? () => performance.now() : () => rulesClock.monotonicMs()
+
+const createBroadcaster = (base: Base, market: Market): Broadcaster => {
+  const { config, options } = base
+  return new Broadcaster(market, {
     flushMs: config.followFlushMs,
-    ageNow: () => rulesClock.monotonicMs(),
+    ageNow: servedTime(base),
     isStepped: options.steps !== undefined,
     ...options.follow,
   })
+}
 
 const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
   config.role === 'writer' ? writerNode(runId) : singleNode(isReplay(config) ? () => market.timeMs : null)
