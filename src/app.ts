@@ -215,7 +215,6 @@ async function startParts(base: Base): Promise<App> {
   const { market, recorder } = running
   base.followMarket(market)
   const metrics = new Metrics()
-  const nowMs = servedTime(base)
   const broadcaster = createBroadcaster(base, market)
   const countSubmission = countSubmissions(metrics)
   const confirmed = publisher === null ? store : confirmedStore(store, publisher)
@@ -238,6 +237,7 @@ async function startParts(base: Base): Promise<App> {
   publisher?.addMetrics(metrics)
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
   const node = nodeOf(config, running)
+  const { servedMs: nowMs } = base
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
   const { downloadMsMax, stamps } = options
@@ -284,18 +284,9 @@ async function startParts(base: Base): Promise<App> {
   }
 }
 
-/** By which the age of what is served counts, ms. Where the market does not wait, no clock that may be set to jump is asked. */
-const servedTime = ({ options, rulesClock }: Base): (() => number) =>
-  options.steps === undefined ? () => performance.now() : () => rulesClock.monotonicMs()
-
-const createBroadcaster = (base: Base, market: Market): Broadcaster => {
-  const { config, options } = base
-  return new Broadcaster(market, {
-    flushMs: config.followFlushMs,
-    ageNow: servedTime(base),
-    isStepped: options.steps !== undefined,
-    ...options.follow,
-  })
+const createBroadcaster = ({ config, options, servedMs }: Base, market: Market): Broadcaster => {
+  const following = { flushMs: config.followFlushMs, isStepped: options.steps !== undefined }
+  return new Broadcaster(market, { ...following, ageNow: servedMs, ...options.follow })
 }
 
 const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
