@@ -159,7 +159,7 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable }
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
-    const positions = await openPositions({ dataDir, nowMs: clock.now(), log })
+    const positions = await openPositions({ dataDir, nowMs: clocks.rulesClock.now(), log })
     const services = { store, exporter, queries, positions, clockFile }
     return await startParts({ config, options, ...clocks, log, replayed, provenance, ...services })
   } catch (error) {
@@ -220,7 +220,6 @@ async function startParts(base: Base): Promise<App> {
   const { market } = running
   base.followMarket(market)
   const metrics = new Metrics()
-  const nowMs = () => rulesClock.monotonicMs()
   const broadcaster = createBroadcaster(base, market)
   const countSubmission = countSubmissions(metrics)
   const confirmed = publisher === null ? store : confirmedStore(store, publisher)
@@ -247,8 +246,9 @@ async function startParts(base: Base): Promise<App> {
   publisher?.addMetrics(metrics)
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
   const node = nodeOf(config, running)
+  const { servedMs: nowMs } = base
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
-  const timeWaits = new TimeWaits(market)
+  const timeWaits = new TimeWaits(market, options.steps !== undefined)
   const { downloadMsMax, stamps } = options
   const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
   const trustClock = () => trustClockDurably(running, clockFile)
@@ -314,12 +314,10 @@ function stopOnce(parts: RunningParts, history: ServerHistory): () => Promise<vo
   }
 }
 
-const createBroadcaster = ({ config, options, rulesClock }: Base, market: Market): Broadcaster =>
-  new Broadcaster(market, {
-    flushMs: config.followFlushMs,
-    ageNow: () => rulesClock.monotonicMs(),
-    ...options.follow,
-  })
+const createBroadcaster = ({ config, options, servedMs }: Base, market: Market): Broadcaster => {
+  const following = { flushMs: config.followFlushMs, isStepped: options.steps !== undefined }
+  return new Broadcaster(market, { ...following, ageNow: servedMs, ...options.follow })
+}
 
 const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
   config.role === 'writer' ? writerNode(runId) : singleNode(isReplay(config) ? () => market.timeMs : null)

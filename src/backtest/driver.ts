@@ -99,6 +99,7 @@ export class Driver {
   async flush(): Promise<void> {
     const { app } = this.#options
     app.recorder.emitAllBars()
+    await app.recorded()
     await app.store.flushLake()
   }
 

@@ -7,14 +7,16 @@ interface Waiting {
   wake(): void
 }
 
-/** Where the market is stepped, its driver calls `check` after each step, and counts those who wait as idle. */
 export class TimeWaits {
   readonly #market: { readonly timeMs: number }
+  readonly #isStepped: boolean
   readonly #waiting = new Set<Waiting>()
   #timer: NodeJS.Timeout | null = null
 
-  constructor(market: { readonly timeMs: number }) {
+  /** @param isStepped whoever takes the market on calls `check` after each step; otherwise the time is looked at by itself */
+  constructor(market: { readonly timeMs: number }, isStepped = false) {
     this.#market = market
+    this.#isStepped = isStepped
   }
 
   /** Requests that wait. */
@@ -33,7 +35,7 @@ export class TimeWaits {
     const waiting = { untilMs, wake: resolve }
     this.#waiting.add(waiting)
     const timeout = setTimeout(resolve, TIME_WAIT_MS_MAX)
-    this.#timer ??= setInterval(() => this.check(), TIME_WAIT_LOOK_MS)
+    if (!this.#isStepped) this.#timer ??= setInterval(() => this.check(), TIME_WAIT_LOOK_MS)
     onGone(resolve)
     return promise.finally(() => {
       clearTimeout(timeout)

@@ -11,18 +11,26 @@ export interface Clocks {
   rulesClock: Clock
   /** Stores what the rules say; but a disk takes as long as it takes. */
   storeClock: Clock
+  /** By which the age of what is served counts, ms. Where the market does not wait, no clock that a test or an operator sets is asked. */
+  servedMs(): number
   /** To be called once the market is there. */
   followMarket(market: { readonly timeMs: number }): void
 }
 
 /** @param marketFromMs where the market waits: market time at which it begins, Unix ms; null: it follows the machine's clock */
 export function clocksOf(clock: SteadyClock, marketFromMs: number | null): Clocks {
-  if (marketFromMs === null) return { clock, rulesClock: clock, storeClock: clock, followMarket: () => {} }
+  if (marketFromMs === null)
+    return {
+      ...{ clock, rulesClock: clock, storeClock: clock },
+      servedMs: () => performance.now(),
+      followMarket: () => {},
+    }
   const rulesClock = new MarketClock(marketFromMs)
   return {
     clock,
     rulesClock,
     storeClock: { now: () => rulesClock.now(), monotonicMs: () => clock.monotonicMs() },
+    servedMs: () => rulesClock.now(),
     followMarket: (market) => rulesClock.follow(market),
   }
 }

@@ -15,6 +15,7 @@ import {
 } from '../checkpoint/restoration.ts'
 import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
 import type { Config } from '../config/settings.ts'
+import type { Pace } from '../ingest/replay/pace.ts'
 import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
 import { followsRecordedTime, healingFeedOf } from '../ingest/start-feeds.ts'
 import type { RecordedPlace } from '../ingest/types.ts'
@@ -58,6 +59,8 @@ export interface RunningMarketDeps {
   /** For tests: how much waits for the disk until events are lost. */
   journalWaitingBytesMax?: number | undefined
   changeLogEntriesMax?: number | undefined
+  /** Who takes a market on that waits. */
+  steps?: Pace | undefined
   /** For tests: where the first process that makes a checkpoint is killed. */
   checkpointCrash: CheckpointCrashPoint | null
 }
@@ -164,7 +167,8 @@ export class RunningMarket {
     if (this.#isHalted) return false
     // Before the first reader has to wait for it.
     market.rank()
-    this.recorder.start()
+    // Where the market waits, whoever takes it on says when they are recorded: by the machine’s time they would differ each time.
+    if (deps.steps === undefined) this.recorder.start()
     positions.keepAhead(() => market.seq)
     if (!isRecordedTime) this.#ticker = setInterval(() => market.advanceTo(deps.clock.now()), TICK_MS)
     await this.#checkpoints?.start()

@@ -27,6 +27,8 @@ export interface FollowOptions {
   now: () => number
   /** The one that heartbeats and the age of streams follow, where the market waits; default: `now`. */
   ageNow?: (() => number) | undefined
+  /** Whoever takes the market on calls `deliver` after each step: nothing is sent in the middle of one. */
+  isStepped?: boolean
 }
 
 /** How often the age and the silence of streams are checked, and bars that close with time alone. */
@@ -113,7 +115,7 @@ export class Broadcaster {
       follower.stalledAtMs = null
       this.#scheduleFlush()
     })
-    if (this.#sweeper === null) this.#start()
+    if (this.#followers.size === 1) this.#start()
     return follower
   }
 
@@ -160,7 +162,8 @@ export class Broadcaster {
 
   /** Begins to watch the market, with the first follower. */
   #start(): void {
-    const { stalledMsMax, heartbeatMs } = this.#options
+    const { isStepped, stalledMsMax, heartbeatMs } = this.#options
+    if (isStepped) return
     const sweepMs = Math.max(1, Math.min(SWEEP_MS_MAX, stalledMsMax / 4, heartbeatMs / 4))
     this.#sweeper = setInterval(() => this.#sweep(), sweepMs)
     this.#market.watch(() => {

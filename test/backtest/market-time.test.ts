@@ -1,0 +1,134 @@
+// In a replay that waits, time is the market's: limits, ages, waits and what answers say.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createClient } from '../../src/client/index.ts'
+import { submission } from '../support/submission.ts'
+import { openTestServer } from '../support/test-server.ts'
+import { MINUTE_MS, openStepped, recordLake, removeFolder, START_MS, type Stepped } from './support.ts'
+
+let lake: string
+let stepped: Stepped
+
+beforeAll(async () => {
+  lake = await recordLake(4)
+  stepped = await openStepped(lake)
+})
+afterAll(async () => {
+  await stepped.close()
+  removeFolder()
+})
+
+const mintsOf = async (): Promise<string[]> => {
+  const { body } = await stepped.client.get('/api/v1/market?limit=40')
+  return body.data.map(({ mint }: { mint: string }) => mint)
+}
+
+describe('the time of the market', () => {
+  test('is said by every answer, whatever it is, and by none of a server that follows the clock', async () => {
+    const { client, driver } = stepped
+    await driver.stepTo(START_MS + 10_000)
+    const asked: [string, string, object?][] = [
+      ['GET', '/api/v1/market'],
+      ['GET', '/api/v1/market?format=ndjson'],
+      ['GET', '/health'],
+      ['GET', '/'],
+      ['GET', '/openapi.json'],
+      ['GET', '/api/v1/datapoint?mint=wrong'],
+      ['GET', '/no/such/path'],
+      ['DELETE', '/api/v1/market'],
+      ['OPTIONS', '/api/v1/market'],
+      ['HEAD', '/api/v1/market'],
+      ['POST', '/api/v1/analysis/submit', {}],
+      ['POST', '/api/v1/query', { sql: 'SELECT 1' }],
+    ]
+    for (const [method, path, body] of asked) {
+      const { headers, status } = await client.request(method, path, body)
+      expect(headers.get('x-market-time'), `${method} ${path} ${status}`).toBe(`${START_MS + 10_000}`)
+    }
+    const live = await openTestServer()
+    expect((await live.client.get('/api/v1/market')).headers.has('x-market-time')).toBe(false)
+    const { body } = await live.client.get('/api/v1/time')
+    expect(Math.abs(body.data.marketTime - Date.now())).toBeLessThan(20_000)
+    await live.remove()
+  })
+
+  test('ends cooldowns, opens limits and says when: an agent that waits for what it was told gets through', async () => {
+    const { app, client, driver } = stepped
+    const { key } = await app.agents.register({ name: 'waiter' })
+    const [mint, ...others] = await mintsOf()
+    const submit = (of: string) => client.post('/api/v1/analysis/submit', submission(of), key)
+    const first = await submit(mint)
+    expect(first.body).toMatchObject({ outcome: 'validated', createdAt: driver.marketMs })
+    expect(first.body.nextAllowedAt).toBeGreaterThan(driver.marketMs)
+    const again = await submit(mint)
+    expect(again.body.code).toBe('mint_cooldown')
+    expect(again.body.retryAfterMs).toBe(first.body.nextAllowedAt - driver.marketMs)
+    for (const other of others.slice(0, 8)) await submit(other)
+    const limited = await submit(others[9])
+    expect(limited.body.code).toBe('submit_rate_limited')
+    await driver.stepTo(driver.marketMs + limited.body.retryAfterMs - 1)
+    expect((await submit(others[9])).body.code).toBe('submit_rate_limited')
+    await driver.stepTo(driver.marketMs + 1)
+    expect((await submit(others[9])).status).toBe(201)
+    const { standing } = (await client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).body
+    expect(standing.limits.cooldowns.at(-1)).toEqual({
+      mint: others[9],
+      nextAllowedAt: driver.marketMs + MINUTE_MS,
+    })
+  })
+
+  test('is what DataPoints are stamped with, and what their age is measured by', async () => {
+    const { app, client, driver } = stepped
+    const { key } = await app.agents.register({ name: 'stamper' })
+    const mint = (await mintsOf())[30]
+    const { data } = (await client.get(`/api/v1/datapoint?mint=${mint}`)).body
+    expect(driver.marketMs - data.snapshotAt).toBeLessThan(1_000)
+    const snapshot = { priceUsd: data.priceUsd, snapshotAt: data.snapshotAt - 400_000 }
+    const stale = await client.post('/api/v1/analysis/submit', submission(mint, { snapshot }), key)
+    expect(stale.body).toMatchObject({ code: 'snapshot_stale', serverTime: driver.marketMs })
+  })
+
+  test('is stepped over by a request that waits for it, which does not keep the market from going on', async () => {
+    const { app, client, driver } = stepped
+    const until = driver.marketMs + 5_000
+    let isDone = false
+    const waiting = client.get(`/api/v1/time?until=${until}`).then((answer) => {
+      isDone = true
+      return answer
+    })
+    await expect.poll(() => app.timeWaits.size).toBe(1)
+    await driver.runTo(until - 1)
+    expect(isDone).toBe(false)
+    await driver.runTo(until)
+    expect((await waiting).body.data.marketTime).toBe(until)
+    expect(driver.stats.stepsCut).toBe(0)
+    expect((await client.get('/api/v1/time?until=1772000000')).body.code).toBe('invalid_parameter')
+  })
+
+  test('is what the client sleeps and waits for limits by', async () => {
+    const { app, driver } = stepped
+    const { key } = await app.agents.register({ name: 'sleeper' })
+    const mintlake = createClient({ baseUrl: app.url, key, waitForLimits: true })
+    expect(await mintlake.now()).toBe(driver.marketMs)
+    const fromMs = driver.marketMs
+    let wokeAtMs = 0
+    const slept = mintlake.sleep(7_000).then(async () => {
+      wokeAtMs = await mintlake.now()
+    })
+    await expect.poll(() => app.timeWaits.size).toBe(1)
+    await driver.runTo(fromMs + 20_000, () => wokeAtMs > 0)
+    await slept
+    expect(wokeAtMs - fromMs).toBeGreaterThanOrEqual(7_000)
+    expect(wokeAtMs - fromMs).toBeLessThan(9_000)
+    const mints = (await mintsOf()).slice(12, 24)
+    let receipts = 0
+    const all = (async () => {
+      for (const mint of mints) {
+        await mintlake.submit({ ...submission(mint) } as never)
+        receipts++
+      }
+    })()
+    await driver.runTo(driver.marketMs + 2 * MINUTE_MS, () => receipts === mints.length)
+    await all
+    expect(receipts).toBe(mints.length)
+  })
+})
