@@ -19,6 +19,7 @@ import { FrozenRanking } from './output/frozen-ranking.ts'
 import { filterRanking } from './output/list-filter.ts'
 import type { PageCache } from './output/page-cache.ts'
 import { toSnapshot } from './output/projections.ts'
+import type { FigureOrders } from './rankings/figure-orders.ts'
 import type { TokenFigures } from './tokens/token-figures.ts'
 import { rowIndex } from './tokens/token-table.ts'
 import type {
@@ -31,9 +32,11 @@ import type {
   ListFilter,
   MarketEngine,
   MarketStats,
+  MarketTotals,
   OwnTradeFigures,
   Page,
   PageQuery,
+  RowFields,
   SolPriceReport,
   TextForm,
   TokenProfile,
@@ -49,6 +52,7 @@ export class Market implements MarketEngine {
   #time: MarketTime
   #pages: PageCache
   #figures: TokenFigures
+  #figureOrders: FigureOrders
   #events: EventWriter
   #healing: Healing
   #onChanged: (() => void) | null = null
@@ -60,6 +64,7 @@ export class Market implements MarketEngine {
     this.#time = parts.time
     this.#pages = parts.pages
     this.#figures = parts.figures
+    this.#figureOrders = parts.rankings.figureOrders
     this.#events = parts.events
     this.#healing = parts.healing
   }
@@ -101,6 +106,7 @@ export class Market implements MarketEngine {
     this.#time = parts.time
     this.#pages = parts.pages
     this.#figures = parts.figures
+    this.#figureOrders = parts.rankings.figureOrders
     this.#events = parts.events
     this.#healing = parts.healing
     parts.changes.watch(this.#onChanged)
@@ -155,6 +161,7 @@ export class Market implements MarketEngine {
     if (!this.#time.advanceTo(timeMs)) return
     this.#healing.passTime()
     this.#pages.tidy(this.seq)
+    this.#figureOrders.advance()
     this.#figures.removeAged()
   }
 
@@ -180,29 +187,33 @@ export class Market implements MarketEngine {
     return this.#pages.page(query, this.seq)
   }
 
-  preparePage({ tab, sort, order, offset, limit }: PageQuery, rowsMax: number): boolean {
+  preparePage({ tab, sort, order, offset, limit, fields = null }: PageQuery, rowsMax: number): boolean {
     const slots = this.#parts.rankings.of(tab, sort).slice(offset, limit, order === 'desc')
-    return this.#pages.prepare(slots, rowsMax)
+    return this.#pages.prepare(slots, rowsMax, fields)
   }
 
   freeze(tab: Tab, sort: Sort, filter: ListFilter | null = null): FrozenList {
-    const ranking = this.#parts.rankings.of(tab, sort)
     return new FrozenRanking({
       tab,
       sort,
       filter,
+      orderVersion: this.#parts.rankings.versionOf(sort),
       ranking:
         filter === null
-          ? ranking.snapshot()
-          : filterRanking(ranking, filter, this.#parts.tokens, this.#parts.searchIndex),
+          ? this.#parts.rankings.of(tab, sort).snapshot()
+          : filterRanking({ tab, sort }, filter, this.#parts),
       tokens: this.#parts.tokens,
       pages: this.#pages,
       changes: this.#parts.changes,
     })
   }
 
-  changesSince(since: number, tab: Tab, rowsMax: number): Changes {
-    return this.#parts.changes.changesSince(since, tab, rowsMax)
+  totals(): MarketTotals {
+    return this.#parts.totals.read()
+  }
+
+  changesSince(since: number, tab: Tab, rowsMax: number, fields: RowFields | null = null): Changes {
+    return this.#parts.changes.changesSince(since, tab, rowsMax, fields)
   }
 
   changedMints(since: number, visit: (mint: string) => void): void {

@@ -1,9 +1,8 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
 import { jsonLine } from '../../lib/text/json-text.ts'
-import { searchWords } from '../../lib/text/search-words.ts'
-import type { ListFilter, MarketEngine, Page, PageQuery } from '../../market/types.ts'
-import type { MarketItem } from '../../schema/market-item.ts'
-import { ORDERS, SORTS, type Sort, TABS } from '../../schema/vocabulary.ts'
+import type { FigureRange, ListFilter, MarketEngine, Page, PageQuery, RowFields } from '../../market/types.ts'
+import type { MarketRow } from '../../schema/market-item.ts'
+import { isFigureSort } from '../../schema/vocabulary.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, NO_BYTES, type Query } from '../context.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import { parseRows, wrapRows } from '../encode/ndjson-rows.ts'
@@ -12,18 +11,27 @@ import {
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
   ROWS_PER_TURN,
-  SEARCH_CHARACTERS_MAX,
 } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
+import { rowFields } from '../request/fields.ts'
+import { IGNORED_BY_FOLLOW, listFilter } from '../request/list-filter.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
-import { flag, invalidParameter, oneOf, readAll, wholeNumber } from '../request/parameters.ts'
+import { invalidParameter, readAll, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
 import type { Cursors, ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
 import { countSnapshotRows, MarketChannel } from '../stream/market-channel.ts'
-import { type FollowedMarket, parseMarketRequest } from '../stream/stream-request.ts'
+import {
+  type FollowedMarket,
+  followOf,
+  parseMarketRequest,
+  parseWindow,
+  placeReaders,
+  sortOf,
+} from '../stream/stream-request.ts'
+import { WindowChannel } from '../stream/window-channel.ts'
 
 export interface ListDeps {
   market: MarketEngine
@@ -36,9 +44,6 @@ export interface ListDeps {
 export const CACHE_ONE_SECOND = 'public, max-age=1'
 const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 const JSON_START = '{"ok":true,"data":['
-/** Not for streams: all followers of a tab share the rows that they are sent. */
-const FILTER_PARAMETERS = ['search', 'max_analyses']
-
 /** One page, and the cursor of the next: null at the end of the list, or if none was asked for. */
 interface ListPage {
   page: Page
@@ -47,7 +52,7 @@ interface ListPage {
 
 /** Where a page is taken from: the list as it is now, or a frozen list, if it is filtered or a cursor names it. */
 interface PageSource {
-  query: PageQuery
+  query: PageQuery & { fields: RowFields | null }
   filter: ListFilter | null
   take(): ListPage
   /** Encodes at most so many rows ahead of `take`. @returns whether all are encoded. */
@@ -60,7 +65,7 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
   if (asksToFollow(query)) {
     const format = negotiateFormat(context, LIST_FORMATS)
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
-    return answerFollowFrom(deps, context)
+    return followOf(query) === 'window' ? answerWindow(deps, context) : answerFollowFrom(deps, context)
   }
   const request = parseList(context)
   const { format } = request
@@ -68,7 +73,7 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
   const limit = Math.min(request.limit, format === 'ndjson' ? market.tokensMax : MARKET_LIMIT_MAX_JSON)
   const cursor = query.get('cursor')
   const source = cursor
-    ? frozenSource(cursors.at(cursor), limit, true)
+    ? frozenSource(cursors.at(cursor), limit, request.fields, true)
     : // A frozen list costs later writes a copy: other formats than JSON pay for it only if `cursor=` was sent.
       findSource(deps, { ...request, limit }, cursor !== null || format === 'json')
   const answer = () => answerPage(node, context, format, source, limit < request.limit)
@@ -80,51 +85,47 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
 
 /** Whether a stream is asked for. What is neither yes nor no is told with the other faults, by `parseList`. */
 const asksToFollow = (query: Query): boolean =>
-  ['1', 'true'].includes(query.get('follow')?.toLowerCase() ?? '')
+  ['1', 'true', 'window'].includes(query.get('follow')?.toLowerCase() ?? '')
 
 /** A list that is asked for. */
 interface ListRequest extends PageQuery {
   format: Format
   filter: ListFilter | null
+  fields: RowFields | null
 }
 
 /** With a cursor, which says what the list is, what else is asked for has no effect. @throws ServiceError `invalid_parameter`. */
 function parseList(context: Context): ListRequest {
   const query: Query = context.query.get('cursor') ? { get: ofCursor(context.query) } : context.query
-  const whole = { min: 0, max: Number.MAX_SAFE_INTEGER }
-  const { search, analysesMax, sort, ...wanted } = readAll({
+  const limits = { min: 1, max: Number.MAX_SAFE_INTEGER, otherwise: MARKET_LIMIT_DEFAULT }
+  const {
+    sort,
+    follow: _,
+    ...wanted
+  } = readAll({
     format: () => negotiateFormat(context, LIST_FORMATS),
-    follow: () => flag(query, 'follow'),
-    limit: () => wholeNumber(query, 'limit', { ...whole, min: 1, otherwise: MARKET_LIMIT_DEFAULT }).value,
-    offset: () => wholeNumber(query, 'offset', { ...whole, otherwise: 0 }).value,
-    tab: () => oneOf(query, 'tab', TABS, 'all'),
-    sort: () => oneOf<Sort | ''>(query, 'sort', SORTS, ''),
-    order: () => oneOf(query, 'order', ORDERS, 'desc'),
-    search: () => parseSearch(query),
-    analysesMax: () => wholeNumber(query, 'max_analyses', { ...whole, otherwise: -1 }).value,
+    follow: () => followOf(query),
+    limit: () => wholeNumber(query, 'limit', limits).value,
+    ...placeReaders(query),
+    filter: () => listFilter(query),
+    fields: () => rowFields(query),
   })
-  return {
-    ...wanted,
-    sort: sort || (wanted.tab === 'new' ? 'created_timestamp' : 'hot'),
-    filter:
-      search === null && analysesMax === -1
-        ? null
-        : { search, analysesMax: analysesMax === -1 ? null : analysesMax },
-  }
+  return { ...wanted, sort: sortOf(sort, wanted.tab) }
 }
 
 /** Parameters that count beside a cursor. */
-const BESIDE_CURSOR: readonly string[] = ['limit', 'follow']
+const BESIDE_CURSOR: readonly string[] = ['limit', 'follow', 'fields']
 const ofCursor =
   (query: Query): Query['get'] =>
   (name) =>
     BESIDE_CURSOR.includes(name) ? query.get(name) : null
 
 function findSource({ market, cursors }: ListDeps, request: ListRequest, withCursor: boolean): PageSource {
-  const { tab, sort, order, limit, offset, filter } = request
-  if (filter !== null)
-    return frozenSource({ ...cursors.begin(tab, sort, filter), order, offset }, limit, withCursor)
-  const wanted: PageQuery = { tab, sort, order, limit, offset }
+  const { tab, sort, order, limit, offset, filter, fields } = request
+  // The order by a figure changes with time too: a page and its cursor must be of one list.
+  if (filter !== null || (isFigureSort(sort) && withCursor))
+    return frozenSource({ ...cursors.begin(tab, sort, filter), order, offset }, limit, fields, withCursor)
+  const wanted = { tab, sort, order, limit, offset, fields }
   return {
     query: wanted,
     filter,
@@ -134,7 +135,7 @@ function findSource({ market, cursors }: ListDeps, request: ListRequest, withCur
       // The page must be of the same version as its cursor, which under load may be an earlier one.
       const { list, cursorAt } = cursors.begin(tab, sort)
       return {
-        page: list.version === page.version ? page : list.page(order, offset, limit),
+        page: list.version === page.version ? page : list.page(order, offset, limit, fields),
         nextCursor: cursorAt(order, offset + limit),
       }
     },
@@ -142,30 +143,21 @@ function findSource({ market, cursors }: ListDeps, request: ListRequest, withCur
   }
 }
 
-/** What is searched for; null: nothing. @throws ServiceError `invalid_parameter`. */
-function parseSearch(query: Query): string | null {
-  const search = query.get('search') || null
-  if (search !== null && search.length > SEARCH_CHARACTERS_MAX)
-    throw invalidParameter('search', `must be at most ${SEARCH_CHARACTERS_MAX} characters long`)
-  if (search !== null && searchWords(search) === '')
-    throw invalidParameter('search', 'must have a letter, a digit or a pictograph')
-  return search
-}
-
 /** A page of a list that stays as it is. */
 function frozenSource(
   { list, order, offset, cursorAt }: ListPosition,
   limit: number,
+  fields: RowFields | null,
   withCursor: boolean,
 ): PageSource {
   return {
-    query: { tab: list.tab, sort: list.sort, order, limit, offset },
+    query: { tab: list.tab, sort: list.sort, order, limit, offset, fields },
     filter: list.filter,
     take: () => ({
-      page: list.page(order, offset, limit),
+      page: list.page(order, offset, limit, fields),
       nextCursor: withCursor ? cursorAt(order, offset + limit) : null,
     }),
-    prepare: (rowsMax) => list.preparePage(order, offset, limit, rowsMax),
+    prepare: (rowsMax) => list.preparePage(order, offset, limit, rowsMax, fields),
   }
 }
 
@@ -189,7 +181,7 @@ function answerPage(
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    ...encodePage(format, page, () => ({
+    ...encodePage(format, page, source.query.fields, () => ({
       ...createMeta(source, page, nextCursor, isClamped),
       ...context.notes,
     })),
@@ -197,12 +189,13 @@ function answerPage(
     rows: page.rowCount,
     reusable: true,
     // Which rows a filtered list has may change with any row.
-    ...(source.filter === null && { isUnchanged: () => page.isCurrent() }),
+    ...(source.filter === null &&
+      !isFigureSort(source.query.sort) && { isUnchanged: () => page.isCurrent() }),
   }
 }
 
 const createMeta = (
-  { query: { tab, sort, order, limit, offset }, filter }: PageSource,
+  { query: { tab, sort, order, limit, offset, fields }, filter }: PageSource,
   { rowCount, total, version }: Page,
   nextCursor: string | null,
   isClamped: boolean,
@@ -212,8 +205,8 @@ const createMeta = (
   order,
   limit,
   offset,
-  ...(filter !== null && filter.search !== null && { search: filter.search }),
-  ...(filter !== null && filter.analysesMax !== null && { maxAnalyses: filter.analysesMax }),
+  ...(filter !== null && tellFilter(filter)),
+  ...(fields !== null && { fields: fields.fields }),
   count: rowCount,
   total,
   version,
@@ -221,16 +214,30 @@ const createMeta = (
   ...(isClamped && { clamped: { limit } }),
 })
 
+/** The filter as it was asked for. */
+const tellFilter = ({ search, analysesMax, ranges, mints }: ListFilter) => ({
+  ...(search !== null && { search }),
+  ...(analysesMax !== null && { maxAnalyses: analysesMax }),
+  ...(ranges !== undefined && { ranges: Object.fromEntries(ranges.flatMap(tellRange)) }),
+  ...(mints != null && { mints: mints.length }),
+})
+
+const tellRange = ({ figure, min, max }: FigureRange): [string, number][] => [
+  ...(min === null ? [] : [[`min_${figure}`, min] satisfies [string, number]]),
+  ...(max === null ? [] : [[`max_${figure}`, max] satisfies [string, number]]),
+]
+
 function encodePage(
   format: Format,
   page: Page,
+  fields: RowFields | null,
   makeMeta: () => object,
 ): Pick<HttpAnswer, 'body' | 'contentType'> {
   switch (format) {
     case 'ndjson':
       return { body: ndjsonBody(page), contentType: NDJSON_TYPE }
     case 'arrow':
-      return { body: itemsToArrow(parseItems(page)), contentType: ARROW_TYPE }
+      return { body: itemsToArrow(parseItems(page), fields?.fields), contentType: ARROW_TYPE }
     case 'msgpack': {
       const body = toMsgpack({ ok: true, data: parseItems(page), meta: makeMeta() })
       return { body, contentType: MSGPACK_TYPE }
@@ -247,7 +254,7 @@ const ndjsonBody = (page: Page): Buffer | ChunkedBody =>
   page.bytes <= CACHED_RESPONSE_BYTES_MAX ? page.ndjson : new ChunkedBody(page)
 
 /** The market has made these rows, so they are not validated again. */
-const parseItems = ({ ndjson }: Page): MarketItem[] => parseRows(ndjson) as MarketItem[]
+const parseItems = ({ ndjson }: Page): Partial<MarketRow>[] => parseRows(ndjson) as Partial<MarketRow>[]
 
 /** The stream from the position that the client asks for, as soon as this node is there. */
 function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
@@ -262,7 +269,7 @@ function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promis
 
 /** First the rows, then each change of the tab; with `since`, only what changed after that position. */
 function answerFollow({ market, broadcaster }: ListDeps, query: Query, request: FollowedMarket): HttpAnswer {
-  const channel = new MarketChannel(market, request.tab)
+  const channel = new MarketChannel(market, request.tab, request.fields)
   const { since } = request
   const resumedFrom = since === null || channel.isLost({ seq: since }) ? null : since
   broadcaster.admit()
@@ -276,12 +283,29 @@ function answerFollow({ market, broadcaster }: ListDeps, query: Query, request: 
       'X-Accel-Buffering': 'no',
     },
     rows: countSnapshotRows(market, request),
-    ignored: FILTER_PARAMETERS.filter((name) => query.get(name)),
+    ignored: IGNORED_BY_FOLLOW.filter((name) => query.get(name)),
     stream: (writer) => {
       const follower = broadcaster.connect(writer, 'ndjson')
       // Confirms the position from which the stream resumes. If that is lost, the first line is a resync instead.
       if (resumedFrom !== null) broadcaster.heartbeat(follower, resumedFrom)
       broadcaster.subscribe(follower, channel, since ?? channel.open(request))
+    },
+  }
+}
+
+/** The rows of a window, then what changes in it. */
+function answerWindow({ market, broadcaster }: ListDeps, { query }: Context): HttpAnswer {
+  const channel = broadcaster.window(new WindowChannel(market, parseWindow(query)))
+  broadcaster.admit()
+  return {
+    status: 200,
+    body: NO_BYTES,
+    contentType: NDJSON_TYPE,
+    headers: { 'Cache-Control': 'no-store', 'X-List-Version': `${market.seq}`, 'X-Accel-Buffering': 'no' },
+    rows: channel.countRows(),
+    stream: (writer) => {
+      const follower = broadcaster.connect(writer, 'ndjson')
+      broadcaster.subscribe(follower, channel, 0)
     },
   }
 }

@@ -1,11 +1,15 @@
 // Parses what a client asks to follow, from a query over HTTP or a message on a WebSocket, with the same rules for both.
 import { unpack } from 'msgpackr'
+import type { RowFields } from '../../market/types.ts'
 import { STREAM_TOPICS } from '../../schema/api/stream.ts'
 import type { Timeframe } from '../../schema/bar.ts'
+import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { ORDERS, SORTS, type Sort, TABS } from '../../schema/vocabulary.ts'
+import { ORDERS, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
-import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT } from '../limits.ts'
+import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT, WINDOW_ROWS_MAX } from '../limits.ts'
+import { datapointFields, rowFields } from '../request/fields.ts'
+import { listFilter, windowFilters } from '../request/list-filter.ts'
 import {
   invalidParameter,
   oneOf,
@@ -16,38 +20,100 @@ import {
   wholeNumber,
 } from '../request/parameters.ts'
 import type { MarketRequest } from './market-channel.ts'
+import type { WindowRequest } from './window-channel.ts'
 
-/** `since`: the position of the market to resume from, or null. */
-export type FollowedMarket = MarketRequest & { since: number | null }
+/** `since`: the position of the market to resume from, or null. `fields` of its rows; null: all that rows have by themselves. */
+export type FollowedMarket = MarketRequest & { since: number | null; fields: RowFields | null }
 
 /** What a WebSocket may subscribe to. */
 export type Topic =
   | ({ topic: 'market' } & FollowedMarket)
-  | { topic: 'token'; mint: string; since: number | null }
+  | ({ topic: 'window' } & WindowRequest)
+  | { topic: 'token'; mint: string; since: number | null; fields: readonly (keyof DataPoint)[] | null }
   | { topic: 'ohlc'; mint: string; tf: Timeframe; limit: number; fromMs: number | null }
   | { topic: 'submissions'; since: number | null }
+
+const FOLLOW = ['0', '1', 'false', 'true', 'window'] as const
+
+/** What `follow` asks for. @throws ServiceError `invalid_parameter`. */
+export function followOf(query: Query): 'no' | 'tab' | 'window' {
+  const word = oneOf(query, 'follow', FOLLOW, '0')
+  return word === 'window' ? word : ['1', 'true'].includes(word) ? 'tab' : 'no'
+}
+
+/** A window of a list. @throws ServiceError `invalid_parameter`, `invalid_mint`. */
+export function parseWindow(query: Query): WindowRequest {
+  const {
+    sort,
+    since: _,
+    ...wanted
+  } = readAll({
+    ...placeReaders(query),
+    since: () => {
+      if (query.get('since')) throw invalidParameter('since', 'is for streams of a whole tab')
+    },
+    filter: () => listFilter(query),
+    fields: () => rowFields(query),
+    limit: () => windowLimit(query),
+  })
+  return { ...wanted, sort: sortOf(sort, wanted.tab) }
+}
+
+/** By default all of a set of mints. */
+function windowLimit(query: Query): number {
+  const mintsSent = query.get('mints')
+  const otherwise = mintsSent ? Math.min(WINDOW_ROWS_MAX, mintsSent.split(',').length) : MARKET_LIMIT_DEFAULT
+  const { value } = wholeNumber(query, 'limit', { min: 1, max: Number.MAX_SAFE_INTEGER, otherwise })
+  if (value > WINDOW_ROWS_MAX) throw invalidParameter('limit', `of a window is at most ${WINDOW_ROWS_MAX}`)
+  return value
+}
 
 /** @throws ServiceError `invalid_parameter`. */
 export function parseMarketRequest(query: Query, limitMax: number): FollowedMarket {
   const limits = { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT }
-  const { sort, ...wanted } = readAll({
-    tab: () => oneOf(query, 'tab', TABS, 'all'),
-    sort: () => oneOf<Sort | ''>(query, 'sort', SORTS, ''),
-    order: () => oneOf(query, 'order', ORDERS, 'desc'),
+  const {
+    sort,
+    ofWindow: _,
+    ...wanted
+  } = readAll({
+    ofWindow: () => refuseFiltersOfWindows(query),
+    ...placeReaders(query),
     limit: () => wholeNumber(query, 'limit', limits).value,
-    offset: () => wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value,
     since: () => parseSince(query),
+    fields: () => rowFields(query),
   })
-  return { ...wanted, sort: sort || (wanted.tab === 'new' ? 'created_timestamp' : 'hot') }
+  return { ...wanted, sort: sortOf(sort, wanted.tab) }
 }
+
+function refuseFiltersOfWindows(query: Query): void {
+  const [filtered] = windowFilters(query)
+  if (filtered !== undefined)
+    throw invalidParameter(filtered, 'is for windows: follow=window, or the topic window')
+}
+
+/** What reads where in the market a list is; see `readAll`. */
+export const placeReaders = (query: Query) => ({
+  tab: () => oneOf(query, 'tab', TABS, 'all'),
+  sort: () => oneOf<Sort | ''>(query, 'sort', SORTS, ''),
+  order: () => oneOf(query, 'order', ORDERS, 'desc'),
+  offset: () => wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value,
+})
+
+/** The order that a list has where none is asked for. */
+export const sortOf = (asked: Sort | '', tab: Tab): Sort =>
+  asked || (tab === 'new' ? 'created_timestamp' : 'hot')
 
 /** @throws ServiceError `invalid_parameter`, `invalid_mint`. */
 export function parseTopic(message: Query, tokensMax: number): Topic {
   const topic = requiredWord(message, 'topic', STREAM_TOPICS)
   if (topic === 'submissions') return { topic, since: parseSince(message) }
   if (topic === 'market') return { topic, ...parseMarketRequest(message, tokensMax) }
+  if (topic === 'window') return { topic, ...parseWindow(message) }
   const mint = () => requiredMint(message)
-  if (topic === 'token') return { topic, ...readAll({ mint, since: () => parseSince(message) }) }
+  if (topic === 'token') {
+    const fields = () => datapointFields(message)
+    return { topic, ...readAll({ mint, since: () => parseSince(message), fields }) }
+  }
   const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
   return {
     topic,
@@ -76,8 +142,8 @@ export function requiredWord<Word extends string>(
 }
 
 /**
- * A message as named values: JSON in a text frame, msgpack in a binary one. Its values are texts, numbers or booleans, and are
- * read as the same text in a query would be.
+ * A message as named values: JSON in a text frame, msgpack in a binary one. Its values are texts, numbers or booleans, or arrays of
+ * those, and are read as the same text in a query would be.
  * @throws ServiceError `invalid_json`, `invalid_parameter`.
  */
 export function parseMessage(frame: Uint8Array, isBinary: boolean): Query {
@@ -92,9 +158,22 @@ export function parseMessage(frame: Uint8Array, isBinary: boolean): Query {
   const values = new Map<string, string>()
   for (const [name, value] of Object.entries(message)) {
     if (value === null || value === undefined) continue
-    if (typeof value === 'object' || typeof value === 'function')
-      throw invalidParameter(name, 'must be a text or a number')
-    values.set(name, `${value}`.toWellFormed())
+    values.set(name, textOf(name, value).toWellFormed())
   }
   return { get: (name) => values.get(name) ?? null }
+}
+
+/** Values that may be arrays. */
+const LISTS = new Set(['mints', 'fields'])
+
+/** A value as a query would have it: an array as its elements with commas between. */
+function textOf(name: string, value: unknown): string {
+  const parts: unknown[] = Array.isArray(value) && LISTS.has(name) ? value : [value]
+  const isPlain = (part: unknown) => ['string', 'number', 'boolean', 'bigint'].includes(typeof part)
+  if (!parts.every(isPlain))
+    throw invalidParameter(
+      name,
+      `must be a text or a number${LISTS.has(name) ? ', or an array of texts' : ''}`,
+    )
+  return parts.join(',')
 }

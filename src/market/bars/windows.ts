@@ -16,9 +16,10 @@ import {
 import {
   CHUNK_BARS,
   intervalStart,
+  LIST_WINDOWS,
+  type ListWindowName,
   TIMEFRAME_LENGTHS_MS,
   WINDOW_NAMES,
-  WINDOWS,
   type WindowName,
 } from '../limits.ts'
 import { numberOrNull } from '../tokens/figure.ts'
@@ -79,8 +80,8 @@ interface Window {
   resolutionMs: number
 }
 
-const windowByName = recordFrom(WINDOW_NAMES, (name): Window => {
-  const { lengthMs, timeframe } = WINDOWS[name]
+const windowByName = recordFrom([...WINDOW_NAMES, '5m'] as const, (name): Window => {
+  const { lengthMs, timeframe } = LIST_WINDOWS[name]
   const index = TIMEFRAMES.indexOf(timeframe)
   return { lengthMs, timeframe: index, resolutionMs: TIMEFRAME_LENGTHS_MS[index] }
 })
@@ -91,13 +92,13 @@ const MINUTE = windowByName['1m']
 const windowStartMs = ({ lengthMs, resolutionMs }: Window, nowMs: number): number =>
   intervalStart(nowMs, resolutionMs) - lengthMs + resolutionMs
 
+/** Start of the oldest bar that a window holds at `nowMs`: until this moves, its figures change by events alone. */
+export const windowFromMs = (name: ListWindowName, nowMs: number): number =>
+  windowStartMs(windowByName[name], nowMs)
+
 /** When a window no longer holds `atMs`. As all of a window, this changes only when the window moves. */
 const windowPassesMs = ({ lengthMs, resolutionMs }: Window, atMs: number): number =>
   intervalStart(atMs, resolutionMs) + lengthMs
-
-/** The same of a window by its name. */
-export const windowFromMs = (name: WindowName, nowMs: number): number =>
-  windowStartMs(windowByName[name], nowMs)
 
 /** Start of the 24-hour window's oldest bar at `nowMs`: until this moves, its sums change by trades alone. */
 export const dayFromMs = (nowMs: number): number => windowStartMs(DAY, nowMs)
@@ -231,6 +232,22 @@ export class Windows implements Saved {
     }
   }
 
+  /** The volume of the last hour; NaN for unknown. */
+  hourVolume(slot: number, nowMs: number): number {
+    return this.#carried(slot, 'volume1h', this.#volume(slot, '1h', nowMs), nowMs) ?? Number.NaN
+  }
+
+  /** The change of price across a window, percent; NaN for unknown. */
+  change(slot: number, name: '5m' | '1h' | '6h' | '24h', priceUsd: number, nowMs: number): number {
+    const change = this.#change(slot, name, priceUsd, nowMs)
+    return (name === '5m' ? change : this.#unlessPatched(slot, `priceChange${name}`, change)) ?? Number.NaN
+  }
+
+  /** Whether a patch has set windowed figures of the token. */
+  isPatched(slot: number): boolean {
+    return this.#patched.has(slot)
+  }
+
   /** Sets a windowed figure to a patched value; null means unknown. */
   patch(slot: number, field: WindowField, value: number | null, nowMs: number): void {
     let patched = this.#patched.get(slot)
@@ -301,7 +318,7 @@ export class Windows implements Saved {
     return this.#bars.sum(slot, window.timeframe, windowStartMs(window, nowMs)).volume
   }
 
-  #change(slot: number, name: WindowName, priceUsd: number, nowMs: number): number | null {
+  #change(slot: number, name: ListWindowName, priceUsd: number, nowMs: number): number | null {
     const window = windowByName[name]
     const then = this.#bars.closeBefore(slot, window.timeframe, windowStartMs(window, nowMs))
     return then === null ? null : numberOrNull((100 * (priceUsd - then)) / then)
