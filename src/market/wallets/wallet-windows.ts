@@ -71,10 +71,13 @@ export class WalletWindows implements Saved {
   /** By coupon: whether it was drawn, while coupons are counted. */
   readonly #isDrawn = new Uint8Array(COUPONS)
 
-  constructor(tokensMax: number) {
+  constructor(
+    tokensMax: number,
+    couponWordsMax = Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax),
+  ) {
     this.#figures = new Float64Array(tokensMax * FIGURES)
     this.#latest = new Uint32Array(tokensMax * LATEST_WORDS)
-    this.#pool = new WordPool(Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax))
+    this.#pool = new WordPool(couponWordsMax)
   }
 
   /** A trade of the token. @param wallet null: nobody knows whose it was, and windows that contain it have no answer */
