@@ -10,6 +10,8 @@ export class MarketTime {
    * so that what comes later than it happened leaves the same as if it had come then.
    */
   eventMs = 0
+  /** The market's time at the first event that it took, whoever told it the time before; 0: it took none. */
+  firstEventAtMs = 0
 
   /** @returns whether the time moved. */
   advanceTo(timeMs: number): boolean {
@@ -28,5 +30,6 @@ export class MarketTime {
   rewindTo(timeMs: number): void {
     this.nowMs = timeMs
     this.sinceMs = Math.min(this.sinceMs, timeMs)
+    this.firstEventAtMs = Math.min(this.firstEventAtMs, timeMs)
   }
 }

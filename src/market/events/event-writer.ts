@@ -65,7 +65,14 @@ export class EventWriter {
 
   apply(event: MarketEvent): EventRejection | null {
     this.eventCount++
-    this.#parts.time.beginEvent(event.ts)
+    const { time } = this.#parts
+    time.beginEvent(event.ts)
+    const rejection = this.#apply(event)
+    if (rejection === null && time.firstEventAtMs === 0) time.firstEventAtMs = time.nowMs
+    return rejection
+  }
+
+  #apply(event: MarketEvent): EventRejection | null {
     switch (event.type) {
       case 'trade':
         return this.#trades.apply(event)
