@@ -226,6 +226,33 @@ describe('requests', () => {
     expect(spare()).toEqual(before)
   })
 
+  it.each([
+    ['that the method is not there', { error: { code: -32_601, message: 'Method not found' } }, 1],
+    [
+      'that the plan has it not',
+      { error: { code: -32_000, message: 'method is not available on the free plan' } },
+      1,
+    ],
+    ['403', { status: 403 }, 1],
+    ['429 three times', { status: 429, headers: { 'Retry-After': '0' } }, 3],
+    ['that the mint is none', { error: { code: -32_602, message: 'Invalid param: not a Token mint' } }, 5],
+    ['an error of its own', { status: 500 }, 5],
+  ])('to an endpoint that answers %s are learned from', async (_, refusal, asked) => {
+    node.refusals.getTokenLargestAccounts = refusal
+    const rpc = new RpcClient({ endpoints: endpointsOf([node.url]), requestsPerSecond: 1_000 })
+    const { signal } = new AbortController()
+    const told: string[] = []
+    rpc.onMethodRefused = (method) => told.push(method)
+    for (let index = 0; index < 5; index++)
+      expect(await rpc.spare.call('getTokenLargestAccounts', [wallet(index)], signal)).toMatchObject({
+        ok: false,
+      })
+    expect(node.asked('getTokenLargestAccounts')).toHaveLength(asked)
+    expect(told).toEqual(asked === 5 ? [] : ['getTokenLargestAccounts'])
+    // Other methods are asked for as before.
+    expect(await rpc.spare.call('getSlot', [], signal)).toMatchObject({ ok: true })
+  })
+
   it('that are spare have their turn when no live one waits, whenever they came', async () => {
     const rpc = new RpcClient({ endpoints: endpointsOf([node.url]), requestsPerSecond: 50 })
     const { signal } = new AbortController()
