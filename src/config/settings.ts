@@ -355,7 +355,7 @@ export const SETTINGS = {
   ),
   birdeyeKey: secret(
     'BIRDEYE_KEY',
-    'API key of Birdeye, the security provider; without it the enriched fields come from patches alone',
+    'API key of Birdeye, a provider of enriched fields and of the price of SOL; without it the fields come from the chain, from own trades and from patches',
   ),
   birdeyeUrl: setting(
     'birdeye-url',

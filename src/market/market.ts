@@ -1,6 +1,6 @@
 // The engine's façade: events go to events/event-writer.ts, which is its only writer; reads go to the parts that hold the answers.
 
-import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
+import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
 import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Sort, Tab } from '../schema/vocabulary.ts'
@@ -262,7 +262,7 @@ export class Market implements MarketEngine {
     return slot === -1 ? null : toSnapshot(this.#parts.projections.compare(slot, this.timeMs), 0)
   }
 
-  enriched(mint: string): Enriched | null {
+  enriched(mint: string): SourcedEnriched | null {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? null : this.#parts.projections.enriched(slot, this.timeMs)
   }

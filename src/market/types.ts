@@ -1,6 +1,6 @@
 // What the market offers: its interface, its queries and their answers.
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
-import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
+import type { DataPoint, Enriched, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
 import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
 import type { EnrichedField } from '../schema/features.ts'
 import type { MarketItem, RowField } from '../schema/market-item.ts'
@@ -262,7 +262,7 @@ export interface MarketEngine {
   /** The nine values that submissions are compared by, as of now. */
   snapshot(mint: string): SnapshotValues | null
   /** The fields that the server adds to a submission, as of now, and whose they are. */
-  enriched(mint: string): Enriched | null
+  enriched(mint: string): SourcedEnriched | null
   /** What the market's own trades say of the token, as of now: a part of `enriched`. */
   ownTradeFigures(mint: string): OwnTradeFigures | null
   /** The nine values of each version that was in effect in the millisecond `timeMs`, newest first: of many the newest

@@ -153,10 +153,9 @@ export const dataPointSchema = z.object({
 })
 
 export type DataPoint = z.infer<typeof dataPointSchema>
-/** The nine values. */
-export type EnrichedValues = Pick<DataPoint, EnrichedField>
+export type Enriched = Pick<DataPoint, EnrichedField>
 /** With whose they are. */
-export type Enriched = Pick<DataPoint, EnrichedField | 'enriched_at' | 'enriched_source'>
+export type SourcedEnriched = Pick<DataPoint, EnrichedField | 'enriched_at' | 'enriched_source'>
 
 /** The value of the `version` field. */
 export const DATAPOINT_VERSION = '1'

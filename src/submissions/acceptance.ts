@@ -27,6 +27,7 @@ export function acceptedReceipt(
   const breakdown = xpBreakdown(outcome, scoreboard.countWithPending(mint))
   const xp = xpEarned(breakdown)
   const { deviationPct, worstField, deviations } = evaluation.deviation
+  const { enriched_at: _, enriched_source: __, ...enriched } = evaluation.enriched
   return {
     analysisId,
     mint,
@@ -39,7 +40,7 @@ export function acceptedReceipt(
     worstField,
     deviations,
     snapshotSource: submission.snapshot ? 'client' : 'server',
-    enriched: evaluation.enriched,
+    enriched,
     ...(outcome === 'unvalidated' && { warning: UNVALIDATED_WARNING }),
     ...(evaluation.ignored.length > 0 && { ignored: evaluation.ignored }),
     createdAt: submittedAtMs,

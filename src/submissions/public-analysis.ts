@@ -36,8 +36,6 @@ function labels(row: ListedRow, labelsAvailableAt: AvailableAt) {
   }
 }
 
-const ENRICHED_COLUMNS = [...ENRICHED_FIELDS, 'enriched_at', 'enriched_source'] as const
-
 const head = (row: ListedRow) => ({
   analysisId: row.analysis_id,
   agentId: row.agent_id,
@@ -56,7 +54,7 @@ export function publicAnalysis(row: SubmissionRow, labelsAvailableAt: AvailableA
       ...Object.fromEntries(COMPARED_COLUMNS.map(([field, column]) => [field, row[column]])),
       snapshotAt: row.snapshot_at,
     },
-    enriched: Object.fromEntries(ENRICHED_COLUMNS.map((field) => [field, row[field]])),
+    enriched: Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, row[field]])),
     createdAt: row.submitted_at,
   }
 }

@@ -1,5 +1,10 @@
 // Rows of training and rejections.
-import { ENRICHED_FIELDS, type Enriched, SNAPSHOT_FIELDS, type SnapshotValues } from '../schema/datapoint.ts'
+import {
+  ENRICHED_FIELDS,
+  SNAPSHOT_FIELDS,
+  type SnapshotValues,
+  type SourcedEnriched,
+} from '../schema/datapoint.ts'
 import type { Submission } from '../schema/submission.ts'
 import { LAKE_SCHEMA_VERSION, type NewRow, SNAPSHOT_COLUMNS } from '../schema/tables.ts'
 import type { Outcome } from '../schema/vocabulary.ts'
@@ -16,7 +21,7 @@ export interface Evaluation {
   deviation: Deviation
   /** The DataPoint version that was compared: the features of the training row. */
   compared: SnapshotValues
-  enriched: Enriched
+  enriched: SourcedEnriched
   /** By the market's time or the wall clock, whichever is later. Unix ms. */
   submittedAtMs: number
   /** By the wall clock, Unix ms. Limits refer to it after a restart. */
@@ -53,7 +58,7 @@ function setValues(
   }
 }
 
-function setEnriched(row: CommonRow, enriched: Enriched): void {
+function setEnriched(row: CommonRow, enriched: SourcedEnriched): void {
   for (const field of ENRICHED_FIELDS) setKnown(row, field, enriched[field])
   setKnown(row, 'enriched_source', enriched.enriched_source)
   setKnown(row, 'enriched_at', enriched.enriched_at)

@@ -5,7 +5,7 @@ import type { issuedKeySchema, profileSchema } from '../schema/api/accounts.ts'
 import type { agentStatusSchema, awardReceiptSchema } from '../schema/api/admin.ts'
 import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { agentRankSchema, receiptSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
-import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
+import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
 import type { SubmissionRow, TableRow, Write } from '../schema/tables.ts'
 import type { AgentType, Outcome, OutcomeCounts } from '../schema/vocabulary.ts'
 
@@ -18,7 +18,7 @@ export interface MarketReader {
    *  long. */
   versionsAt(mint: string, timeMs: number): readonly SnapshotValues[]
   /** Not null for a mint that has a snapshot. */
-  enriched(mint: string): Enriched | null
+  enriched(mint: string): SourcedEnriched | null
   datapoint(mint: string): DataPoint | null
 }
 

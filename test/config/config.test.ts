@@ -110,7 +110,7 @@ describe('a setting that has no effect', () => {
       'MINTLAKE_PUMPPORTAL_KEY has no effect without --feed pumpportal',
     )
     expect(errorOf(words('--feed none'), { MINTLAKE_BIRDEYE_KEY: 'k' })).toBe(
-      'MINTLAKE_BIRDEYE_KEY has no effect without --feed pumpportal, --feed solana or a key for feeds that push (MINTLAKE_FEED_KEY)',
+      'MINTLAKE_BIRDEYE_KEY has no effect without --feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
     )
   })
 

@@ -1,7 +1,7 @@
 // SubmissionService with a store that the test controls: what is reserved before the wait is released when the store refuses.
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
+import { ENRICHED_FIELDS, type SnapshotValues, type SourcedEnriched } from '../../src/schema/datapoint.ts'
 import type { Write } from '../../src/schema/tables.ts'
 import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
 import { SubmissionError } from '../../src/submissions/errors.ts'
@@ -21,7 +21,9 @@ let submissions: SubmissionService
 let caller: Caller
 let accepted: [string, number][]
 
-const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
+const NOTHING_ENRICHED = Object.fromEntries(
+  [...ENRICHED_FIELDS, 'enriched_at', 'enriched_source'].map((field) => [field, null]),
+) as SourcedEnriched
 const unavailable = () => Promise.reject(new SubmissionError('store_unavailable', 'the disk is full'))
 const send = (body: unknown, idempotencyKey: string | null = null): Promise<SubmitResult | SubmissionError> =>
   submissions

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
 import { machineRandom } from '../../src/lib/random.ts'
 import type { SubmissionPage } from '../../src/schema/api/submission-list.ts'
-import { ENRICHED_FIELDS, type Enriched, type SnapshotValues } from '../../src/schema/datapoint.ts'
+import { ENRICHED_FIELDS, type SnapshotValues, type SourcedEnriched } from '../../src/schema/datapoint.ts'
 import type { SubmissionRow, TableName, TableRow, Write } from '../../src/schema/tables.ts'
 import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
 import { SubmissionError } from '../../src/submissions/errors.ts'
@@ -12,7 +12,9 @@ import { SubmissionService, type SubmissionServiceOptions } from '../../src/subm
 import type { Caller, SubmitResult } from '../../src/submissions/types.ts'
 import { VALUES } from './submission.ts'
 
-const NOTHING_ENRICHED = Object.fromEntries(ENRICHED_FIELDS.map((field) => [field, null])) as Enriched
+const NOTHING_ENRICHED = Object.fromEntries(
+  [...ENRICHED_FIELDS, 'enriched_at', 'enriched_source'].map((field) => [field, null]),
+) as SourcedEnriched
 const unavailable = () => new SubmissionError('store_unavailable', 'the disk is full')
 
 /** With `isReady` commits are durable at once. Otherwise they wait, in order, until the test decides. */

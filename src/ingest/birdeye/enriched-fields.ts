@@ -1,7 +1,7 @@
 // Maps Birdeye's answers for a token to the enriched fields of the DataPoint. What Birdeye does not say is null.
 import { safeParse } from '../../lib/safe-parse.ts'
 import { amount, count } from '../../schema/bounds.ts'
-import type { EnrichedValues } from '../../schema/datapoint.ts'
+import type { Enriched } from '../../schema/datapoint.ts'
 
 type Data = Record<string, unknown>
 const NO_DATA: Data = {}
@@ -27,7 +27,7 @@ export function toTop10Percent(fraction: unknown): { percent: number | null; isO
 }
 
 /** The nine fields from the answers of `token_security` and `token_overview`. The fields of a missing answer are null. */
-export function toEnrichedFields(securityData: Data | null, overviewData: Data | null): EnrichedValues {
+export function toEnrichedFields(securityData: Data | null, overviewData: Data | null): Enriched {
   const security = securityData ?? NO_DATA
   const overview = overviewData ?? NO_DATA
   return {

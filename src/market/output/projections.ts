@@ -3,8 +3,8 @@ import { TIMEFRAMES } from '../../schema/bar.ts'
 import {
   DATAPOINT_VERSION,
   type DataPoint,
-  type Enriched,
   type SnapshotValues,
+  type SourcedEnriched,
 } from '../../schema/datapoint.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
@@ -118,7 +118,7 @@ export class Projections {
   }
 
   /** The fields that the server adds to a submission, and whose they are. */
-  enriched(slot: number, nowMs: number): Enriched {
+  enriched(slot: number, nowMs: number): SourcedEnriched {
     const { values, from } = this.#enrichment(slot, nowMs)
     return { ...values, ...summaryOf(from) }
   }

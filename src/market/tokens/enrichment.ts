@@ -1,8 +1,8 @@
 // What sources have said of a token's enriched fields, and which of it counts: the rule is in schema/enrichment.ts.
 import {
   ENRICHED_FIELDS,
+  type Enriched,
   type EnrichedFrom,
-  type EnrichedValues,
   type PatchFields,
 } from '../../schema/datapoint.ts'
 import {
@@ -31,7 +31,7 @@ export type EnrichmentReports = readonly EnrichmentReport[]
 
 /** The fields that count, and whose they are. */
 export interface Enrichment {
-  values: EnrichedValues
+  values: Enriched
   /** By source and age, the source that is believed first first. */
   from: EnrichedFrom
 }
@@ -138,7 +138,7 @@ export function enrichmentOf(
     if (part !== undefined) part.fields.push(field)
     else byKind[kind].push({ source, at, fields: [field] })
   }
-  return { values: values as EnrichedValues, from: SOURCE_KINDS.flatMap((kind) => byKind[kind]) }
+  return { values: values as Enriched, from: SOURCE_KINDS.flatMap((kind) => byKind[kind]) }
 }
 
 /** The fields of a patch about which another kind of source has a fresh answer that contradicts it. */

@@ -53,8 +53,6 @@ const ENRICHED = {
   unique_wallet_1h: 40,
   buy_volume_24h_usd: 51_200.4,
   sell_volume_24h_usd: 47_828.3,
-  enriched_at: EXAMPLE_TIME_MS,
-  enriched_source: 'chain+trades',
 }
 
 export const EXAMPLE_RECEIPT = {
@@ -160,6 +158,8 @@ export const EXAMPLE_DATAPOINT = {
   snapshotAt: EXAMPLE_TIME_MS,
   ttl: 300,
   version: '1',
+  enriched_at: EXAMPLE_TIME_MS,
+  enriched_source: 'chain+trades',
   enrichedFrom: [
     {
       source: 'chain',

@@ -18,10 +18,8 @@ export const xpBreakdownSchema = z.object({
   multiplier: z.number(),
 })
 
-/** The nine fields that the server adds to a submission, and whose they are. */
-export const enrichedSchema = dataPointSchema.pick(
-  recordFrom([...ENRICHED_FIELDS, 'enriched_at', 'enriched_source'] as const, () => true as const),
-)
+/** The nine fields that the server adds to a submission. */
+export const enrichedSchema = dataPointSchema.pick(recordFrom(ENRICHED_FIELDS, () => true as const))
 
 const deviationsSchema = z
   .partialRecord(z.enum(SNAPSHOT_FIELDS), z.number())

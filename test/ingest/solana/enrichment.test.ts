@@ -59,7 +59,7 @@ async function connected(
 ): Promise<SolanaFeed> {
   const socketUrls = [node.url.replace('http', 'ws')]
   const source = new LiveSource(
-    { rpcUrls: urls, socketUrls, commitment: 'confirmed', requestsPerSecond },
+    { rpcUrls: urls, socketUrls, commitment: 'confirmed', requestsPerSecond, pulseMsMax: 60_000 },
     systemClock,
   )
   const held = () => new Set(sink.data.flatMap((event) => ('mint' in event ? [event.mint] : [])))
@@ -226,19 +226,43 @@ describe('requests', () => {
     expect(spare()).toEqual(before)
   })
 
+  it.each([
+    ['that the method is not there', { error: { code: -32_601, message: 'Method not found' } }, 1],
+    [
+      'that the plan has it not',
+      { error: { code: -32_000, message: 'method is not available on the free plan' } },
+      1,
+    ],
+    ['403', { status: 403 }, 1],
+    ['429 three times', { status: 429, headers: { 'Retry-After': '0' } }, 3],
+    ['that the mint is none', { error: { code: -32_602, message: 'Invalid param: not a Token mint' } }, 5],
+    ['an error of its own', { status: 500 }, 5],
+  ])('to an endpoint that answers %s are learned from', async (_, refusal, asked) => {
+    node.refusals.getTokenLargestAccounts = refusal
+    const rpc = new RpcClient({ endpoints: endpointsOf([node.url]), requestsPerSecond: 1_000 })
+    const { signal } = new AbortController()
+    const told: string[] = []
+    rpc.onMethodRefused = (method) => told.push(method)
+    for (let index = 0; index < 5; index++)
+      expect(await rpc.spare.call('getTokenLargestAccounts', [wallet(index)], signal)).toMatchObject({
+        ok: false,
+      })
+    expect(node.asked('getTokenLargestAccounts')).toHaveLength(asked)
+    expect(told).toEqual(asked === 5 ? [] : ['getTokenLargestAccounts'])
+    // Other methods are asked for as before.
+    expect(await rpc.spare.call('getSlot', [], signal)).toMatchObject({ ok: true })
+  })
+
   it('that are spare have their turn when no live one waits, whenever they came', async () => {
     const rpc = new RpcClient({ endpoints: endpointsOf([node.url]), requestsPerSecond: 50 })
     const { signal } = new AbortController()
-    const done: string[] = []
-    const spare = Array.from({ length: 6 }, () =>
-      rpc.spare.call('getSlot', [], signal).then(() => done.push('spare')),
-    )
-    const live = Array.from({ length: 6 }, () =>
-      rpc.call('getSlot', [], signal).then(() => done.push('live')),
-    )
-    await Promise.all([...spare, ...live])
-    expect(done.slice(0, 7).filter((each) => each === 'live').length).toBeGreaterThanOrEqual(6 - 1)
-    expect(done.slice(-4)).toEqual(['spare', 'spare', 'spare', 'spare'])
+    const call = (lane: Pick<RpcClient, 'call'>, name: string) =>
+      Array.from({ length: 6 }, () => lane.call('getSlot', [name], signal))
+    await Promise.all([...call(rpc.spare, 'spare'), ...call(rpc, 'live')])
+    const order = node.asked('getSlot').map(({ params }) => params[0])
+    // The first has its turn at once.
+    expect(order).toHaveLength(12)
+    expect(order.slice(0, 7).filter((name) => name === 'live').length).toBeGreaterThanOrEqual(5)
   })
 
   it('about a token that somebody reads come before those of tokens that are traded', async () => {

@@ -100,7 +100,10 @@ All eight fields of \`quant\` are required; \`score\`, \`buyPressure\` and \`vol
 \`snapshot\` may be left out: the server then takes its own DataPoint, and nothing can deviate. If you send it, its fields
 (${code(SNAPSHOT_FIELDS)}) must be those of the DataPoint that you read, unchanged, and
 \`snapshotAt\` is the DataPoint's own, in Unix milliseconds, at most five minutes old. Leave out what you do not know.
-The server adds ${code(ENRICHED_FIELDS)} itself.
+The server adds ${code(ENRICHED_FIELDS)} itself, from the chain, from a provider, or
+from the trades that it saw; \`enrichedFrom\` of the DataPoint says whose each is and of when. \`null\` means that nobody knows: never read it as false
+or 0. On them bear the risk factors \`freeze_authority\`, \`mint_authority\`, \`transfer_fee\`, \`mutable_metadata\`, \`low_unique_wallets\` and
+\`high_unique_wallet_growth\`; on \`website\`, \`twitter\` and \`telegram\`: \`no_website\`, \`no_social_presence\`, \`verified_socials\`.
 
 Accepted is 201, with \`outcome\`, \`xpEarned\`, \`xpTotal\`, \`deviationPct\` and \`nextAllowedAt\`, when you may submit on this mint again.
 

@@ -65,11 +65,14 @@ export class EnrichmentQueue {
 
   want(mint: string, urgency: Urgency): void {
     if (this.#asking.has(mint)) return
-    const { answeredAtMs, failures, failedAtMs } = this.#known.renew(mint) ?? UNKNOWN
-    const nowMs = this.#options.nowMs()
-    if (nowMs - answeredAtMs < this.#options.freshMs[urgency]) return
-    if (failures > 0 && nowMs - failedAtMs < ENRICH_RETRY_MS) return
-    this.#add(mint, urgency)
+    const { failures, failedAtMs } = this.#known.renew(mint) ?? UNKNOWN
+    const hasJustFailed = failures > 0 && this.#options.nowMs() - failedAtMs < ENRICH_RETRY_MS
+    if (!hasJustFailed && !this.#isFresh(mint, urgency)) this.#add(mint, urgency)
+  }
+
+  #isFresh(mint: string, urgency: Urgency): boolean {
+    const { answeredAtMs } = this.#known.get(mint) ?? UNKNOWN
+    return this.#options.nowMs() - answeredAtMs < this.#options.freshMs[urgency]
   }
 
   /** Asks again for what could not be had. */
@@ -88,11 +91,14 @@ export class EnrichmentQueue {
     this.#askNext()
   }
 
+  /** The next mint. One that waited with both urgencies is passed over the second time. */
   #take(): string | null {
-    for (;;) {
-      const mint = this.#queues.asked.take() ?? this.#queues.traded.take()
-      if (mint === null || !this.#asking.has(mint)) return mint
+    for (const urgency of ['asked', 'traded'] as const) {
+      const queue = this.#queues[urgency]
+      for (let mint = queue.take(); mint !== null; mint = queue.take())
+        if (!this.#asking.has(mint) && !this.#isFresh(mint, urgency)) return mint
     }
+    return null
   }
 
   #askNext(): void {

@@ -112,10 +112,16 @@ function formatField(kind: Kind, value: unknown): string {
   }
 }
 
+/** Whose an enriched field is, and how old; nothing for any other. */
+function sourceOf({ enrichedFrom }: DataPoint, name: keyof DataPoint, nowMs: number): string {
+  const from = enrichedFrom.find(({ fields }) => fields.some((field) => field === name))
+  return from === undefined ? '' : ` (${from.source}, ${formatAge(from.at, nowMs)} ago)`
+}
+
 const fieldRow = (point: DataPoint, { name, label, kind }: Field): TemplateResult => {
   const value = point[name]
   const colour = kind === 'change' && typeof value === 'number' ? changeClass(value) : ''
-  return html`<div><dt>${label}</dt><dd class=${colour}>${formatField(kind, value)}</dd></div>`
+  return html`<div><dt>${label}</dt><dd class=${colour}>${formatField(kind, value)}<small class="dim">${sourceOf(point, name, point.snapshotAt)}</small></dd></div>`
 }
 
 /** All groups of fields, each as a list of terms. */
@@ -137,10 +143,10 @@ export const securityFlags = (point: DataPoint, nowMs: number): TemplateResult =
       ${FLAGS.map(({ name, yes, no, isBad }) => {
         const value = point[name]
         if (typeof value !== 'boolean') return html`<li class="dim">? ${yes}: unknown</li>`
-        return html`<li class=${value === isBad ? 'warn' : 'good'}>${value === isBad ? '⚠' : '✓'} ${value ? yes : no}</li>`
+        return html`<li class=${value === isBad ? 'warn' : 'good'}>${value === isBad ? '⚠' : '✓'} ${value ? yes : no}<small class="dim">${sourceOf(point, name, nowMs)}</small></li>`
       })}
     </ul>
-    <p class="note">${point.enriched_at === null ? 'Not looked up yet.' : `From ${point.enriched_source ?? 'an unknown source'}, ${formatAge(point.enriched_at, nowMs)} ago.`}</p>
+    ${point.enriched_at === null ? html`<p class="note">Not looked up yet.</p>` : nothing}
   </section>`
 
 export const holdersTable = ({ topHolders }: DataPoint): TemplateResult => html`
