@@ -66,7 +66,7 @@ function readme({ agents }: RunReport): string {
 
 Frozen: tests read it, and it is never written again. All of it is **made up**: the engine, the submission service and the
 store are the real ones, the market is the simulator’s (seed ${seed}, ${tokens} tokens, ${tradesPerSecond} trades a second for ${hours} hours from
-${new Date(startMs).toISOString()}, after a day of coarse history), and scripted agents submitted for ${agentHours} hours. Time is the
+${new Date(startMs).toISOString()}, after a day of history at the same rate), and scripted agents submitted for ${agentHours} hours. Time is the
 market’s; how long a row took to be durable was drawn, not measured, and what the server itself makes (bars, tokens,
 outcomes) went to the lake once an hour, not every ten seconds. All events that the market took are recorded, from its first one on.
 Made by \`node scripts/make-sample.ts\`.

@@ -112,7 +112,7 @@ async function mintlake(): Promise<number> {
       [
         ...['--port', '0', '--data-dir', folder, '--quiet', 'true'],
         ...(isDefault
-          ? ['--simulator-tokens', `${options.tokens}`]
+          ? ['--simulator-tokens', `${options.tokens}`, '--simulator-rate', '300']
           : ['--feed', 'none', '--tokens-max', `${options.tokens}`]),
         ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
         ...['--submit-rate', '0', '--submit-cooldown-ms', '0'],

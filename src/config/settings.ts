@@ -291,7 +291,7 @@ export const SETTINGS = {
     'simulator-rate',
     SIMULATOR_DEFAULTS.tradesPerSecond,
     wholeNumber(1, SIMULATOR_RATE_MAX),
-    'Simulated trades per second',
+    'Simulated trades per second, also of the history that the market begins with: at most a day, or 72000 trades',
   ),
   replayFile: setting(
     'replay-file',

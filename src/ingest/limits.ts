@@ -35,7 +35,7 @@ export const REFUSAL_SAMPLE_CHARS_MAX = 120
 /** Accepted events that are not counted in a span yet. */
 export const REFUSAL_ACCEPTED_UNCOUNTED_MAX = 64
 
-export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 300 } as const
+export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 10 } as const
 /** Largest number of simulated tokens at the start. */
 export const SIMULATOR_TOKENS_MAX = 50_000
 /** Largest number of simulated trades per second. */

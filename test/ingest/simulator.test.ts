@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createSimulator, type SimulatedEvent, startSimulator } from '../../src/ingest/simulator/simulator.ts'
+import { Market } from '../../src/market/market.ts'
 import {
   type IngestRecord,
   ingestRecordSchema,
@@ -169,6 +170,61 @@ test('the live market trades at the configured rate, mostly in a few tokens', ()
   const sorted = [...counts.values()].sort((a, b) => b - a)
   const tenth = sorted.slice(0, 20).reduce((sum, count) => sum + count, 0)
   expect(tenth / live.length).toBeGreaterThan(0.4)
+})
+
+test('history and present are one process: rate, sizes and launches are the same before the start and after it', () => {
+  const options = { ...small, tokens: 1_000, tradesPerSecond: 20 }
+  const simulation = createSimulator(options)
+  const spanMs = 15 * MINUTE
+  const events = [...simulation.events(START + spanMs)].filter(
+    ({ receivedAtMs }) => receivedAtMs > START - spanMs,
+  )
+  const trades = events.flatMap(({ event }) => (event.type === 'trade' ? [event] : []))
+  const [before, after] = [trades.filter(({ ts }) => ts <= START), trades.filter(({ ts }) => ts > START)]
+  const expected = (options.tradesPerSecond * spanMs) / 1_000
+  for (const part of [before, after]) expect(Math.abs(part.length / expected - 1)).toBeLessThan(0.05)
+  // No minute stands out.
+  for (let fromMs = START - spanMs; fromMs < START + spanMs; fromMs += MINUTE) {
+    const count = trades.filter(({ ts }) => ts > fromMs && ts <= fromMs + MINUTE).length
+    expect(Math.abs(count / (60 * options.tradesPerSecond) - 1)).toBeLessThan(0.15)
+  }
+  const medianOf = (part: TradeEvent[]) =>
+    part.map(({ solAmount }) => solAmount as number).toSorted((a, b) => a - b)[Math.floor(part.length / 2)] ??
+    0
+  expect(medianOf(after) / medianOf(before)).toBeGreaterThan(0.8)
+  expect(medianOf(after) / medianOf(before)).toBeLessThan(1.25)
+  const launches = events.filter(({ event }) => event.type === 'token')
+  const launched = launches.filter(({ receivedAtMs }) => receivedAtMs <= START).length
+  expect(launched).toBeGreaterThan(10)
+  expect(launches.length - launched).toBeGreaterThan(10)
+})
+
+test('the default history reaches as far as charts and windows ask, with no more events than a start can take', () => {
+  const market = new Market({ tokensMax: 10_000 })
+  const simulation = createSimulator({ startMs: START })
+  let events = 0
+  const sink = {
+    apply: (event: MarketEvent, atMs: number) => {
+      events++
+      return market.apply(event, atMs)
+    },
+  }
+  simulation.advance(START, sink)
+  expect(events).toBeLessThan(100_000)
+  const page = market.page({ tab: 'all', sort: 'hot', order: 'desc', limit: 100, offset: 0 })
+  const mints = page.ndjson
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).mint as string)
+  const points = mints.flatMap((mint) => market.datapoint(mint) ?? [])
+  const withAll = points.filter(
+    ({ priceChange1h, priceChange6h, priceChange24h, sparkline, createdAt }) =>
+      ((createdAt ?? 0) > START - 86_400_000 || (priceChange6h !== null && priceChange24h !== null)) &&
+      ((createdAt ?? 0) > START - 3_600_000 || priceChange1h !== null) &&
+      sparkline.length >= 20,
+  )
+  expect(withAll.length).toBeGreaterThan(80)
 })
 
 /** A sink that reports when the time of receipt has passed a moment. */

@@ -6,11 +6,12 @@ import { graduatedEvent, patchEvent, tokenEvent } from './events.ts'
 import { MOODS } from './mood.ts'
 import { Popularity } from './popularity.ts'
 import { Random } from './random.ts'
-import { Schedule } from './schedule.ts'
+import { launchesIn, Schedule } from './schedule.ts'
 import {
   APPEAL_MAX,
   createAgedToken,
   createLaunchedToken,
+  drawAgeMs,
   graduate,
   type SimulatedToken,
   type TokenIdentity,
@@ -21,9 +22,8 @@ export interface SimulationOptions {
   seed: number
   /** Tokens that exist when the history ends, give or take a few: launches are random. */
   tokens: number
-  /** Trades per second from then on. */
   tradesPerSecond: number
-  /** When the history ends and the market runs at full rate, Unix ms. */
+  /** When the history ends and the market goes on by the clock, Unix ms. */
   startMs: number
 }
 
@@ -33,8 +33,11 @@ export interface SimulatedEvent {
   receivedAtMs: number
 }
 
-/** The length of the coarse history before the live market. */
-export const HISTORY_MS = DAY_MS
+/** Trades before the live market, at its rate: they decide how far the history reaches, at most a day. */
+const HISTORY_TRADES_PER_TOKEN = 24
+const HISTORY_TRADES_MAX = 72_000
+/** Older tokens are known since this long before the live market, or since they were launched: their prices of then. */
+const KNOWN_MS = DAY_MS
 /** The simulation drops little traded tokens above this multiple of the initial number, or above the minimum. */
 const TOKENS_GROWTH_MAX = 2
 const TOKENS_MAX_MIN = 10_000
@@ -42,8 +45,6 @@ const WALLETS = 4_096
 const SOL_USD_MEAN = 150
 const SOL_USD_SIGMA_PER_SQRT_HOUR = 0.008
 const SOL_USD_PULL_PER_HOUR = 0.02
-/** Trades in the history are larger by this factor, because there are fewer of them. */
-const HISTORY_SIZE_SCALE = 3
 /** A new token replaces the least popular one of this many random tokens. */
 const EVICTION_SAMPLES = 16
 const VIEWERS_MEDIAN = 25
@@ -56,7 +57,6 @@ const STREAMS_SHARE_MAX = 0.02
 export class Simulation {
   tokensLaunched = 0
   readonly #seed: number
-  readonly #startMs: number
   readonly #random: Random
   readonly #schedule: Schedule
   readonly #popularity: Popularity
@@ -71,22 +71,26 @@ export class Simulation {
   #transactions = 0
   /** Tokens that the census has patched. */
   #censusCount = 0
+  /** When the tokens from before the history become known, Unix ms, the last one first, with their launches. */
+  readonly #arrivals: Arrival[]
   /** Events that were made and not delivered yet. */
   #pending: SimulatedEvent[] = []
   #nowMs: number
 
   constructor({ seed, tokens, tradesPerSecond, startMs }: SimulationOptions) {
     this.#seed = seed
-    this.#startMs = startMs
     this.#random = new Random(seed)
     this.#tokensMax = Math.max(TOKENS_MAX_MIN, tokens * TOKENS_GROWTH_MAX)
     this.#popularity = new Popularity(this.#tokensMax)
-    this.#nowMs = startMs - HISTORY_MS
+    const historyTrades = Math.min(HISTORY_TRADES_MAX, tokens * HISTORY_TRADES_PER_TOKEN)
+    const historyMs = Math.min(DAY_MS, Math.floor((1_000 * historyTrades) / tradesPerSecond))
+    this.#nowMs = startMs - KNOWN_MS
     this.#solUsd = Math.round(100 * this.#random.lognormal(SOL_USD_MEAN, 0.1)) / 100
     this.#solAtMs = this.#nowMs
-    this.#schedule = new Schedule(this.#random, { startMs, historyMs: HISTORY_MS, tokens, tradesPerSecond })
+    this.#schedule = new Schedule(this.#random, { startMs, historyMs, tokens, tradesPerSecond })
     this.#emit({ type: 'solPrice', ts: this.#nowMs, usd: this.#solUsd })
-    for (let count = 0; count < this.#schedule.tokensBeforeHistory; count++) this.#addAgedToken()
+    const count = Math.max(1, tokens - launchesIn(historyMs, tradesPerSecond))
+    this.#arrivals = drawArrivals(this.#random, count, startMs - historyMs, this.#nowMs)
   }
 
   get tokenCount(): number {
@@ -130,6 +134,14 @@ export class Simulation {
 
   /** Simulates the next event, if it is not later than `untilMs`. @returns whether there was one. */
   #step(untilMs: number): boolean {
+    const arrival = this.#arrivals.at(-1)
+    if (arrival !== undefined) {
+      if (arrival.knownAtMs > untilMs) return false
+      this.#arrivals.pop()
+      this.#nowMs = arrival.knownAtMs
+      this.#addAgedToken(arrival.createdAtMs)
+      return true
+    }
     const process = this.#schedule.take(untilMs)
     if (process === null) return false
     this.#nowMs = Math.floor(this.#schedule.timeMs)
@@ -174,12 +186,10 @@ export class Simulation {
   readonly #nextTransaction = (): string => `simulated-${(++this.#transactions).toString(36)}`
 
   #tradeContext(): TradeContext {
-    const historyShare = Math.min(1, Math.max(0, this.#startMs - this.#nowMs) / HOUR_MS)
     return {
       random: this.#random,
       timeMs: this.#nowMs,
       solUsd: this.#solUsd,
-      sizeScale: 1 + (HISTORY_SIZE_SCALE - 1) * historyShare,
       nextWallet: this.#nextWallet,
       nextTransaction: this.#nextTransaction,
     }
@@ -244,10 +254,10 @@ export class Simulation {
   }
 
   /** Adds a token from before the history. A patch describes its past, one trade gives its price. */
-  #addAgedToken(): void {
+  #addAgedToken(createdAtMs: number): void {
     const slot = this.#tokens.length
     const nowMs = this.#nowMs
-    const token = createAgedToken(this.#identity(slot), nowMs, this.#nextWallet)
+    const token = createAgedToken(this.#identity(slot), createdAtMs, this.#nextWallet)
     this.#add(token)
     if (token.isGraduated) this.#emit(graduatedEvent(token, nowMs))
     this.#trade(token)
@@ -320,4 +330,18 @@ export class Simulation {
     token.appeal = Math.min(APPEAL_MAX, Math.max(1, token.appeal ** 0.9 * this.#random.lognormal(1, 0.6)))
     this.#updateWeight(token)
   }
+}
+
+/** A token from before the history: when it was launched, and since when the market knows it. */
+interface Arrival {
+  createdAtMs: number
+  knownAtMs: number
+}
+
+/** Launches before the history, the last one to become known first. */
+function drawArrivals(random: Random, count: number, historyFromMs: number, knownFromMs: number): Arrival[] {
+  const launches = Array.from({ length: count }, () => historyFromMs - drawAgeMs(random))
+  return launches
+    .map((createdAtMs) => ({ createdAtMs, knownAtMs: Math.max(knownFromMs, createdAtMs) }))
+    .sort((a, b) => b.knownAtMs - a.knownAtMs)
 }

@@ -29,7 +29,7 @@ export interface SimulatorOptions {
 }
 
 /**
- * Creates a deterministic market with a coarse history of 24 hours that ends at `startMs`, Unix ms. The same options give the same
+ * Creates a deterministic market with a history, at the same rate, that ends at `startMs`, Unix ms. The same options give the same
  * events, however the time is divided into calls.
  */
 export function createSimulator(options: SimulatorOptions & { startMs: number }): Simulation {

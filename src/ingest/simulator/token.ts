@@ -108,15 +108,19 @@ export function createLaunchedToken(identity: TokenIdentity, nowMs: number): Sim
   return { ...createToken(identity), createdAtMs: nowMs }
 }
 
+/** Draws the age of a token that existed before the simulation. */
+export const drawAgeMs = (random: Random): number =>
+  Math.floor(Math.min(AGE_MS_MAX, random.exponential(AGE_MEAN_MS)))
+
 /** Creates a token that existed before the simulation, with a plausible past. */
 export function createAgedToken(
   identity: TokenIdentity,
-  nowMs: number,
+  createdAtMs: number,
   nextWallet: () => string,
 ): SimulatedToken {
   const { random } = identity
   const token = createToken(identity)
-  token.createdAtMs = nowMs - Math.floor(Math.min(AGE_MS_MAX, random.exponential(AGE_MEAN_MS)))
+  token.createdAtMs = createdAtMs
   token.mood = drawSettledMood(random)
   token.moodTradesLeft = drawMoodTrades(random, token.mood)
   if (random.chance(GRADUATED_SHARE)) {

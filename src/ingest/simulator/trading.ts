@@ -10,8 +10,6 @@ export interface TradeContext {
   random: Random
   timeMs: number
   solUsd: number
-  /** A factor on the size of trades: the history has fewer and larger ones. */
-  sizeScale: number
   nextWallet(): string
   nextTransaction(): string
 }
@@ -32,11 +30,11 @@ const CROWD_LEAVES_SHARE = 0.5
 /** With fewer tokens held, a token can only be bought. */
 const TOKENS_HELD_MIN = 1
 
-function drawSizeSol({ random, sizeScale }: TradeContext, token: SimulatedToken): number {
+function drawSizeSol({ random }: TradeContext, token: SimulatedToken): number {
   const depth = token.isGraduated
     ? Math.sqrt(token.reserves.sol / 30)
     : 1 + Math.log(token.appeal) / APPEAL_SIZE_EFOLDS
-  const size = random.lognormal(SIZE_MEDIAN_SOL, SIZE_SIGMA) * sizeScale * depth
+  const size = random.lognormal(SIZE_MEDIAN_SOL, SIZE_SIGMA) * depth
   return Math.min(Math.max(size, SIZE_SOL_MIN), SIZE_SOL_MAX * depth)
 }
 
