@@ -55,127 +55,118 @@ async function lakeOf(server: TestServer) {
 }
 
 for (const ends of ['with a checkpoint in its midst', 'without one'] as const)
-  test(
-    `what is brought across a crash, ${ends}, leaves no mark`,
-    { tags: ends === 'without one' ? [] : ['drill'] },
-    async () => {
-      const clock = noonClock()
-      const whole = await open({}, { clock })
-      let healed = await open({}, { clock })
-      const push = (server: TestServer, ...records: object[]) => server.client.push(...records)
-      const passSecond = () => {
-        clock.pass(1_000)
-        for (const { market } of [whole, healed]) {
-          market.advanceTo(clock.wallMs)
-          market.emitClosedBars(100)
-        }
+  test(`what is brought across a crash, ${ends}, leaves no mark`, {
+    tags: ends === 'without one' ? [] : ['drill'],
+    timeout: 60_000,
+  }, async () => {
+    const clock = noonClock()
+    const whole = await open({}, { clock })
+    let healed = await open({}, { clock })
+    const push = (server: TestServer, ...records: object[]) => server.client.push(...records)
+    const passSecond = () => {
+      clock.pass(1_000)
+      for (const { market } of [whole, healed]) {
+        market.advanceTo(clock.wallMs)
+        market.emitClosedBars(100)
       }
-      for (const server of [whole, healed]) await push(server, solPrice)
-      const missed: object[] = []
-      const sinceMs = NOON_MS + 40_000
-      const stream = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
-      await stream.until(({ event }) => event === 'heartbeat')
-      for (let second = 1; second <= 150; second++) {
-        passSecond()
-        const trades = tradesOf(clock.wallMs - 50)
-        if (trades.length > 0) await push(whole, ...trades)
-        if (second < 40 && trades.length > 0) await push(healed, ...trades)
-        if (second === 43)
-          await push(healed, {
-            type: 'disconnect',
-            ts: clock.wallMs,
-            sinceMs,
-            healUntilMs: clock.wallMs + 600_000,
-          })
-        if (second >= 40) missed.push(...trades)
-        if (second === 110) {
-          await push(healed, ...missed.splice(0, missed.length / 3))
-          if (ends === 'with a checkpoint in its midst') await healed.checkpoint()
-          await push(healed, ...missed.splice(0, missed.length / 3))
-          const told = await stream.until(({ event }) => event === 'gap')
-          expect(told).toMatchObject({ from: sinceMs, to: null, feed: 'push', healUntil: sinceMs + 603_000 })
-          stream.close()
-        }
-        if (second === 120) healed = await open({}, { clock }, await crashImage(healed))
+    }
+    for (const server of [whole, healed]) await push(server, solPrice)
+    const missed: object[] = []
+    const sinceMs = NOON_MS + 40_000
+    const stream = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
+    await stream.until(({ event }) => event === 'heartbeat')
+    for (let second = 1; second <= 150; second++) {
+      passSecond()
+      const trades = tradesOf(clock.wallMs - 50)
+      if (trades.length > 0) await push(whole, ...trades)
+      if (second < 40 && trades.length > 0) await push(healed, ...trades)
+      if (second === 43)
+        await push(healed, {
+          type: 'disconnect',
+          ts: clock.wallMs,
+          sinceMs,
+          healUntilMs: clock.wallMs + 600_000,
+        })
+      if (second >= 40) missed.push(...trades)
+      if (second === 110) {
+        await push(healed, ...missed.splice(0, missed.length / 3))
+        if (ends === 'with a checkpoint in its midst') await healed.checkpoint()
+        await push(healed, ...missed.splice(0, missed.length / 3))
+        const told = await stream.until(({ event }) => event === 'gap')
+        expect(told).toMatchObject({ from: sinceMs, to: null, feed: 'push', healUntil: sinceMs + 603_000 })
+        stream.close()
       }
-      const { gaps } = (await healed.client.get('/health')).body
-      expect(gaps).toMatchObject({ open: [{ from: sinceMs, healUntil: sinceMs + 603_000 }], recent: [] })
-      const follower = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
-      await follower.until(({ event }) => event === 'heartbeat')
-      await push(healed, ...missed, { type: 'reconnect', ts: clock.wallMs, healed: true })
-      expect(await follower.until(({ event }) => event === 'gap')).toMatchObject({
-        ...{ from: sinceMs, to: clock.wallMs, feed: 'push', healed: true },
-      })
-      follower.close()
-      expect((await healed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
-      for (let second = 0; second < 130; second++) passSecond()
-      expect(shownOf(healed)).toEqual(shownOf(whole))
-      for (const server of [whole, healed]) await server.stop()
-      expect(await lakeOf(healed)).toEqual(await lakeOf(whole))
-      expect((await verifyLake({ dataDir: healed.dataDir, nowMs: clock.wallMs })).findings).toEqual([])
-      const replayed = await open({ feed: 'replay', 'replay-lake': healed.dataDir, 'replay-speed': 'max' })
-      await vi.waitFor(
-        async () => expect((await replayed.client.get('/health')).body.feeds[0].state).toBe('finished'),
-        { timeout: 20_000, interval: 20 },
-      )
-      replayed.market.advanceTo(clock.wallMs)
-      expect(shownOf(replayed)).toEqual(shownOf(whole))
-      expect((await replayed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
-    },
-    60_000,
-  )
-
-test(
-  'a program that pushes brings the rest after a kill -9 in the midst of it, and nothing is missing',
-  {
-    tags: 'drill',
-  },
-  async () => {
-    const dataDir = temporaryFolder()
-    const startMs = Date.now()
-    const [mint] = MINTS as [string]
-    const trade = (ageMs: number, priceUsd: number) => ({
-      ...{ type: 'trade', mint, ts: startMs - ageMs, side: 'buy', tokenAmount: 1, priceUsd },
+      if (second === 120) healed = await open({}, { clock }, await crashImage(healed))
+    }
+    const { gaps } = (await healed.client.get('/health')).body
+    expect(gaps).toMatchObject({ open: [{ from: sinceMs, healUntil: sinceMs + 603_000 }], recent: [] })
+    const follower = new FollowReader(`${healed.client.url}/api/v1/market?format=ndjson&follow=1`)
+    await follower.until(({ event }) => event === 'heartbeat')
+    await push(healed, ...missed, { type: 'reconnect', ts: clock.wallMs, healed: true })
+    expect(await follower.until(({ event }) => event === 'gap')).toMatchObject({
+      ...{ from: sinceMs, to: clock.wallMs, feed: 'push', healed: true },
     })
-    const first = await spawnServer({}, dataDir)
-    await first.client.push(trade(150_000, 1))
-    const lost = {
-      type: 'disconnect',
-      ts: startMs,
-      sinceMs: startMs - 140_000,
-      healUntilMs: startMs + 600_000,
-    }
-    await first.client.push(lost, trade(130_000, 2), trade(90_000, 3))
-    await whenRecorded(first)
-    await first.kill()
-    const second = await spawnServer({}, dataDir)
-    try {
-      const { client } = second
-      await vi.waitFor(async () => expect((await client.get('/readyz')).status).toBe(200), {
-        timeout: 30_000,
-      })
-      const during = (await client.get(`/api/v1/ohlc?mint=${mint}&tf=1s&limit=9`)).body
-      expect(during.meta.incomplete).toMatchObject([
-        { from: startMs - 140_000, healUntil: startMs + 600_000 },
-      ])
-      expect(during.data.filter(({ closed }: { closed: boolean }) => closed)).toHaveLength(1)
-      await client.push(trade(60_000, 4), trade(30_000, 5), {
-        ...{ type: 'reconnect', ts: startMs, healed: true },
-        missing: [{ fromMs: startMs - 20_000, toMs: startMs - 15_000, reason: 'pruned' }],
-      })
-      const { body } = await client.get(`/api/v1/ohlc?mint=${mint}&tf=1s&limit=9&to=${startMs - 30_000}`)
-      expect(body.data.map(({ c }: { c: number }) => c)).toEqual([1, 2, 3, 4, 5])
-      expect(body.meta.incomplete ?? []).toEqual([])
-      expect((await client.get(`/api/v1/datapoint?mint=${mint}`)).body.data).toMatchObject({
-        priceUsd: 5,
-        volume24h: 15,
-      })
-      const part = { from: startMs - 20_000, to: startMs - 15_000, reason: 'pruned', feed: 'push' }
-      expect((await client.get('/health')).body.gaps).toEqual({ open: [], recent: [part] })
-    } finally {
-      await second.kill()
-      rmSync(dataDir, { recursive: true, force: true })
-    }
-  },
-  60_000,
-)
+    follower.close()
+    expect((await healed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
+    for (let second = 0; second < 130; second++) passSecond()
+    expect(shownOf(healed)).toEqual(shownOf(whole))
+    for (const server of [whole, healed]) await server.stop()
+    expect(await lakeOf(healed)).toEqual(await lakeOf(whole))
+    expect((await verifyLake({ dataDir: healed.dataDir, nowMs: clock.wallMs })).findings).toEqual([])
+    const replayed = await open({ feed: 'replay', 'replay-lake': healed.dataDir, 'replay-speed': 'max' })
+    await vi.waitFor(
+      async () => expect((await replayed.client.get('/health')).body.feeds[0].state).toBe('finished'),
+      { timeout: 20_000, interval: 20 },
+    )
+    replayed.market.advanceTo(clock.wallMs)
+    expect(shownOf(replayed)).toEqual(shownOf(whole))
+    expect((await replayed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
+  })
+
+test('a program that pushes brings the rest after a kill -9 in the midst of it, and nothing is missing', {
+  tags: 'drill',
+}, async () => {
+  const dataDir = temporaryFolder()
+  const startMs = Date.now()
+  const [mint] = MINTS as [string]
+  const trade = (ageMs: number, priceUsd: number) => ({
+    ...{ type: 'trade', mint, ts: startMs - ageMs, side: 'buy', tokenAmount: 1, priceUsd },
+  })
+  const first = await spawnServer({}, dataDir)
+  await first.client.push(trade(150_000, 1))
+  const lost = {
+    type: 'disconnect',
+    ts: startMs,
+    sinceMs: startMs - 140_000,
+    healUntilMs: startMs + 600_000,
+  }
+  await first.client.push(lost, trade(130_000, 2), trade(90_000, 3))
+  await whenRecorded(first)
+  await first.kill()
+  const second = await spawnServer({}, dataDir)
+  try {
+    const { client } = second
+    await vi.waitFor(async () => expect((await client.get('/readyz')).status).toBe(200), {
+      timeout: 30_000,
+    })
+    const during = (await client.get(`/api/v1/ohlc?mint=${mint}&tf=1s&limit=9`)).body
+    expect(during.meta.incomplete).toMatchObject([{ from: startMs - 140_000, healUntil: startMs + 600_000 }])
+    expect(during.data.filter(({ closed }: { closed: boolean }) => closed)).toHaveLength(1)
+    await client.push(trade(60_000, 4), trade(30_000, 5), {
+      ...{ type: 'reconnect', ts: startMs, healed: true },
+      missing: [{ fromMs: startMs - 20_000, toMs: startMs - 15_000, reason: 'pruned' }],
+    })
+    const { body } = await client.get(`/api/v1/ohlc?mint=${mint}&tf=1s&limit=9&to=${startMs - 30_000}`)
+    expect(body.data.map(({ c }: { c: number }) => c)).toEqual([1, 2, 3, 4, 5])
+    expect(body.meta.incomplete ?? []).toEqual([])
+    expect((await client.get(`/api/v1/datapoint?mint=${mint}`)).body.data).toMatchObject({
+      priceUsd: 5,
+      volume24h: 15,
+    })
+    const part = { from: startMs - 20_000, to: startMs - 15_000, reason: 'pruned', feed: 'push' }
+    expect((await client.get('/health')).body.gaps).toEqual({ open: [], recent: [part] })
+  } finally {
+    await second.kill()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
