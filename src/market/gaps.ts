@@ -10,7 +10,14 @@ import {
   type ReconnectEvent,
 } from '../schema/event.ts'
 import { jsonSection, type Saved, type Section, type SectionReader } from './checkpoint/sections.ts'
-import { FEEDS_AWAY_MAX, GAP_CHANGES_MAX, GAPS_ANSWERED_MAX, GAPS_MAX, HEAL_MS_MAX } from './limits.ts'
+import {
+  FEEDS_AWAY_MAX,
+  GAP_CHANGES_MAX,
+  GAPS_ANSWERED_MAX,
+  GAPS_MAX,
+  HEAL_MS_MAX,
+  LATE_GRACE_MS,
+} from './limits.ts'
 import type { MarketTime } from './market-time.ts'
 
 /** A gap that has ended. */
@@ -137,14 +144,17 @@ export class Gaps implements Saved {
     }
   }
 
-  /** The feed is back. What it has healed is no gap; of what it has not, each part that it tells is one. */
-  reconnect({ feed, ts, healed = false, missing = [] }: ReconnectEvent): void {
+  /**
+   * The feed is back. What it has healed is no gap; of what it has not, each part that it tells is one.
+   * @param nowMs market time: of a gap that began within the grace of late trades, none was refused and no bar has closed
+   */
+  reconnect({ feed, ts, healed = false, missing = [] }: ReconnectEvent, nowMs: number): void {
     const gap = this.#open.get(feed)
     if (gap === undefined) return
     this.#open.delete(feed)
     const { healUntilMs, ...away } = gap
     const whole: EndedGap = { ...away, toMs: Math.max(gap.fromMs, ts) }
-    if (!healed || healUntilMs === undefined) {
+    if (!healed || (healUntilMs === undefined && nowMs - gap.fromMs > LATE_GRACE_MS)) {
       this.#end(whole)
       return
     }
@@ -208,7 +218,7 @@ export class Gaps implements Saved {
    */
   endAll(atMs: number): void {
     for (const [feed, { healUntilMs }] of [...this.#open])
-      if (healUntilMs === undefined) this.reconnect({ type: 'reconnect', ts: atMs, feed })
+      if (healUntilMs === undefined) this.reconnect({ type: 'reconnect', ts: atMs, feed }, atMs)
   }
 
   /** Whether a gap has a moment from `fromMs` to before `beforeMs`. */

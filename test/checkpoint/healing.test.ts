@@ -123,6 +123,48 @@ for (const ends of ['with a checkpoint in its midst', 'without one'] as const)
     expect((await replayed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
   })
 
+test('what closed before a loss was known opens again here, and stays in the lake as it was, marked as incomplete', {
+  tags: 'drill',
+  timeout: 60_000,
+}, async () => {
+  const clock = noonClock()
+  const server = await open({}, { clock })
+  const [mint, other] = MINTS as [string, string]
+  const trade = (of: string, ts: number, priceUsd: number) => ({
+    ...{ type: 'trade', mint: of, ts, side: 'buy', tokenAmount: 1, priceUsd },
+  })
+  const pass = (seconds: number) => {
+    for (let second = 0; second < seconds; second++) {
+      clock.pass(1_000)
+      server.market.advanceTo(clock.wallMs)
+      server.market.emitClosedBars(100)
+    }
+  }
+  pass(60)
+  await server.client.push(trade(mint, clock.wallMs, 1), trade(other, clock.wallMs, 1))
+  pass(130)
+  const sinceMs = NOON_MS + 62_000
+  const ts = clock.wallMs
+  await server.client.push({ type: 'disconnect', ts, sinceMs, healUntilMs: ts + 60_000 })
+  await server.client.push(trade(mint, NOON_MS + 70_000, 2), trade(mint, NOON_MS + 185_000, 3))
+  await server.client.push({ type: 'reconnect', ts, healed: true })
+  pass(100)
+  const { body } = await server.client.get(`/api/v1/ohlc?mint=${mint}&tf=1m&limit=9`)
+  expect(body.meta.incomplete ?? []).toEqual([])
+  expect(body.data.map(({ n }: { n: number }) => n)).toEqual([2, 1])
+  await server.stop()
+  const catalog = `ATTACH '${server.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`
+  const minutes = await readSql(
+    `SELECT (epoch_ms(t) - ${NOON_MS})::DOUBLE AS t, n::DOUBLE AS n, complete FROM lake.bars WHERE mint = '${mint}' AND tf = '1m' ORDER BY t`,
+    catalog,
+  )
+  expect(minutes).toEqual([
+    { t: 60_000, n: 1, complete: false },
+    { t: 180_000, n: 1, complete: true },
+  ])
+  expect((await verifyLake({ dataDir: server.dataDir, nowMs: clock.wallMs })).findings).toEqual([])
+})
+
 test('a program that pushes brings the rest after a kill -9 in the midst of it, and nothing is missing', {
   tags: 'drill',
   timeout: 60_000,

@@ -54,6 +54,31 @@ test('who pushes may tell of a loss of its own, from the time at which it last h
   expect(codesOf(result)).toEqual(['since_after_ts', 'invalid_type'])
 })
 
+test('who pushes may say until when what was missed is sent, and what of it stays missing', () => {
+  const part = { fromMs: NOW - 4_000, toMs: NOW - 3_000, reason: 'pruned' }
+  const { sink, result } = send(
+    lines(
+      { type: 'disconnect', ts: NOW, sinceMs: NOW - 5_000, healUntilMs: NOW + 60_000, isDowntime: true },
+      { type: 'reconnect', ts: NOW, healed: true },
+      { type: 'reconnect', ts: NOW, healed: true, missing: [part] },
+      { type: 'reconnect', ts: NOW, healed: true, missing: [] },
+      // Without `healed` all of it is missing.
+      { type: 'reconnect', ts: NOW, healed: false, missing: [part] },
+      { type: 'reconnect', ts: NOW, healed: true, missing: [{ ...part, reason: 'tired' }] },
+      { type: 'reconnect', ts: NOW, healed: true, missing: [{ ...part, fromMs: NOW }] },
+      { type: 'reconnect', ts: NOW, healed: true, missing: Array.from({ length: 257 }, () => part) },
+    ),
+  )
+  expect(sink.events).toEqual([
+    { type: 'disconnect', ts: NOW, feed: 'push', sinceMs: NOW - 5_000, healUntilMs: NOW + 60_000 },
+    { type: 'reconnect', ts: NOW, feed: 'push', healed: true },
+    { type: 'reconnect', ts: NOW, feed: 'push', healed: true, missing: [part] },
+    { type: 'reconnect', ts: NOW, feed: 'push', healed: true },
+    { type: 'reconnect', ts: NOW, feed: 'push' },
+  ])
+  expect(codesOf(result)).toEqual(['invalid_value', 'from_after_to', 'too_big'])
+})
+
 test('CRLF, blank lines, a byte order mark and a missing last newline are accepted', () => {
   const line = JSON.stringify(trade)
   const { result } = send(`\ufeff${line}\r\n\r\n  \n\n${line}\n${line}`)

@@ -407,6 +407,21 @@ it('a feed that has not healed by its deadline leaves a gap like that of one tha
   expect(ended).toEqual([{ fromMs: disconnect.ts, toMs: late.ts, reason: 'disconnect', feed: 'a' }])
 })
 
+it('a loss within the grace of late trades may be healed without having been announced, a longer one may not', () => {
+  const { market } = newLived()
+  const lost = { type: 'disconnect', feed: 'a', ts: START_MS } as const
+  for (const [lengthMs, gaps] of [
+    [5_000, 0],
+    [5_001, 1],
+  ] as const) {
+    const atMs = market.timeMs + 10_000
+    market.apply({ ...lost, ts: atMs }, atMs)
+    const back = { type: 'reconnect', feed: 'a', ts: atMs + lengthMs, healed: true } as const
+    market.apply(back, back.ts)
+    expect(market.gaps(9)).toMatchObject({ open: [], ended: { length: gaps } })
+  }
+})
+
 it('trades of an outage are worth what SOL was before it, unless a price of then comes, and the former are counted', () => {
   const { market } = newLived()
   const inSol = (ts: number) =>

@@ -112,7 +112,7 @@ export class EventWriter {
         gaps.disconnect(event, time.nowMs)
         break
       case 'reconnect':
-        gaps.reconnect(event)
+        gaps.reconnect(event, time.nowMs)
         break
       case 'gap':
         gaps.add(event)

@@ -8,7 +8,21 @@ import { newMint, submission, submit } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 /** Members whose value differs from run to run. */
-const VOLATILE = new Set(['seq', 'ts', 'from', 'to', 't', 'o', 'h', 'l', 'c', 'v', 'n', 'priceUsd'])
+const VOLATILE = new Set([
+  'healUntil',
+  'seq',
+  'ts',
+  'from',
+  'to',
+  't',
+  'o',
+  'h',
+  'l',
+  'c',
+  'v',
+  'n',
+  'priceUsd',
+])
 const TOKENS_MAX = 2
 
 const examplesOf = (text: string): string[][] =>
@@ -58,6 +72,22 @@ const actions: Readonly<Record<string, () => Promise<void>>> = {
   },
   'a feed loses its source': async () => tell('disconnect'),
   'the feed has it again': async () => tell('reconnect'),
+  'a feed that heals loses its source': async () => {
+    const ts = Date.now()
+    const lost = {
+      type: 'disconnect',
+      ts,
+      feed: 'solana',
+      sinceMs: ts - 4_000,
+      healUntilMs: ts + 600_000,
+    } as const
+    server.market.apply(lost, ts)
+  },
+  'it has brought what it missed, but for the last ten seconds': async () => {
+    const ts = Date.now() + 56_000
+    const missing = [{ fromMs: ts - 10_000, toMs: ts, reason: 'budget' } as const]
+    server.market.apply({ type: 'reconnect', ts, feed: 'solana', healed: true, missing }, Date.now())
+  },
   'the server stops': () => server.stop(),
 }
 

@@ -96,8 +96,9 @@ ${example(
   '< {"event":"gap","from":1772000000000,"to":null,"reason":"disconnect","feed":"pumpportal","ts":1772000001000}',
   '# the feed has it again',
   '< {"event":"gap","from":1772000000000,"to":1772000060000,"reason":"disconnect","feed":"pumpportal","ts":1772000060000}',
-  '# a feed that heals loses its source, brings what it has missed, and cannot bring the last ten seconds',
+  '# a feed that heals loses its source',
   '< {"event":"gap","from":1772000100000,"to":null,"reason":"disconnect","feed":"solana","healUntil":1772000700000,"ts":1772000104000}',
+  '# it has brought what it missed, but for the last ten seconds',
   '< {"event":"gap","from":1772000100000,"to":1772000160000,"reason":"disconnect","feed":"solana","healed":true,"ts":1772000160000}',
   '< {"event":"gap","from":1772000150000,"to":1772000160000,"reason":"budget","feed":"solana","ts":1772000160000}',
 )}
