@@ -5,13 +5,41 @@ import type { StreamedSubmission, StreamMessage, StreamRequest, StreamRow } from
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { ToldGap } from '../schema/event.ts'
+import type { MarketRow, RowField } from '../schema/market-item.ts'
 import type { PageSession } from './session.ts'
 
 type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
 type WithoutReply<Message> = Message extends Subscribe ? Omit<Message, 'op' | 'id' | 'since'> : never
-/** A subscription as the server takes it (README of src/http/stream). */
-export type Topic = WithoutReply<Subscribe>
+type AnyTopic = WithoutReply<Subscribe>
+/** A subscription as the server takes it (README of src/http/stream); windows are another matter. */
+export type Topic = Exclude<AnyTopic, { topic: 'window' }>
+/** A part of a sorted, filtered list. */
+export type WindowQuery = Omit<Extract<AnyTopic, { topic: 'window' }>, 'topic' | 'fields'>
 type TopicName = Topic['topic']
+
+/** What the market's list shows of a token. */
+const LISTED_FIELDS = [
+  ...(['mint', 'name', 'symbol', 'image_uri', 'priceUsd', 'usd_market_cap', 'liquidity_usd'] as const),
+  ...(['change_5m', 'change_1h', 'change_6h', 'change_24h', 'volume_24h_usd', 'buys_24h', 'sells_24h'] as const),
+  ...(['holder_count', 'complete', 'is_currently_live', 'created_timestamp', 'analysis_count'] as const),
+] as const satisfies readonly RowField[]
+export type ListedRow = Pick<MarketRow, (typeof LISTED_FIELDS)[number]>
+
+/** Rows of a window that have changed; the last message of what belongs together tells where it is. */
+export interface WindowMessage {
+  rows: readonly ListedRow[]
+  offset?: number
+  total?: number
+  /** The mints of the window from top to bottom, where they are others than before. */
+  order?: readonly string[]
+}
+
+export interface WindowListener {
+  onWindow(message: WindowMessage): void
+  /** The window is about to be sent as a whole. */
+  onOpen(): void
+  onError(message: string, code: string): void
+}
 
 /** What the rows of a topic are. */
 interface TopicRows {
@@ -34,9 +62,12 @@ export interface ChannelListener<Name extends TopicName = TopicName> {
 export type LiveState = 'connecting' | 'live' | 'waiting' | 'warming' | 'limited'
 
 interface Subscription {
-  topic: Topic
-  listener: ChannelListener
-  /** The last position seen, to resume from; null before the first snapshot is complete. */
+  /** What the page calls it, and the server in its reply. */
+  id: string
+  /** As it is sent, without its operation. */
+  request: object
+  listener: ChannelListener | WindowListener
+  /** The last position seen, to resume from; null before the first snapshot is complete, and of windows. */
   seq: number | null
 }
 
@@ -81,6 +112,9 @@ export class Live {
   readonly #onState: () => void
   readonly #onGap: (gap: ToldGap) => void
   readonly #subscriptions = new Map<string, Subscription>()
+  /** What the server calls those that have names of its own: windows. */
+  readonly #idByChannel = new Map<string, string>()
+  #windowCount = 0
   #socket: WebSocket | null = null
   #attempts = 0
   #isConnecting = false
@@ -123,14 +157,24 @@ export class Live {
     topic: Extract<Topic, { topic: Name }>,
     listener: ChannelListener<Name>,
   ): () => void {
-    const channel = channelOf(topic)
-    const subscription: Subscription = { topic, listener, seq: null }
-    this.#subscriptions.set(channel, subscription)
+    return this.#add({ id: channelOf(topic), request: topic, listener, seq: null })
+  }
+
+  /** Follows a window of a list. It has no position: after a break it is sent again. @returns a function that ends it. */
+  subscribeWindow(query: WindowQuery, listener: WindowListener): () => void {
+    const id = `window ${++this.#windowCount}`
+    const request = { topic: 'window', ...query, fields: LISTED_FIELDS }
+    return this.#add({ id, request, listener, seq: null })
+  }
+
+  #add(subscription: Subscription): () => void {
+    const { id, request } = subscription
+    this.#subscriptions.set(id, subscription)
     this.#sendSubscribe(subscription)
     return () => {
-      if (this.#subscriptions.get(channel) !== subscription) return
-      this.#subscriptions.delete(channel)
-      this.#send({ op: 'unsubscribe', ...topic })
+      if (this.#subscriptions.get(id) !== subscription) return
+      this.#subscriptions.delete(id)
+      this.#send({ op: 'unsubscribe', ...request })
     }
   }
 
@@ -191,8 +235,8 @@ export class Live {
     this.#socket.close()
   }
 
-  #sendSubscribe({ topic, seq }: Subscription): void {
-    this.#send({ op: 'subscribe', id: channelOf(topic), ...topic, ...(seq !== null && { since: seq }) })
+  #sendSubscribe({ id, request, seq }: Subscription): void {
+    this.#send({ op: 'subscribe', id, ...request, ...(seq !== null && { since: seq }) })
   }
 
   #send(message: object): void {
@@ -202,19 +246,48 @@ export class Live {
   #receive(message: StreamMessage): void {
     this.#lastMessageMs = Date.now()
     const subscription = this.#subscriptionOf(message)
+    if (subscription !== undefined && 'onWindow' in subscription.listener) {
+      this.#receiveOfWindow(message, subscription, subscription.listener)
+      return
+    }
+    this.#receiveOfTopic(message, subscription, subscription?.listener)
+  }
+
+  #receiveOfWindow(message: StreamMessage, subscription: Subscription, listener: WindowListener): void {
+    switch (message.event) {
+      case 'subscribed':
+        for (const [channel, id] of this.#idByChannel)
+          if (!this.#subscriptions.has(id)) this.#idByChannel.delete(channel)
+        this.#idByChannel.set(message.channel, subscription.id)
+        listener.onOpen()
+        break
+      case 'window':
+        // They have the fields that were asked for.
+        listener.onWindow({ ...message, rows: message.rows as readonly ListedRow[] })
+        break
+      case 'error':
+        this.#fail(message.error, message.code, subscription)
+        break
+    }
+  }
+
+  #receiveOfTopic(
+    message: StreamMessage,
+    subscription: Subscription | undefined,
+    listener: ChannelListener | undefined,
+  ): void {
     switch (message.event) {
       case 'snapshot':
       case 'changes':
-        if (subscription === undefined) return
-        subscription.listener.onRows(message.rows, message.event, 'last' in message ? message.last : true)
+        listener?.onRows(message.rows, message.event, 'last' in message ? message.last : true)
         break
       case 'left':
-        subscription?.listener.onLeft?.(message.mint)
+        listener?.onLeft?.(message.mint)
         break
       case 'resync':
         if (subscription === undefined) return
         subscription.seq = null
-        subscription.listener.onResync?.()
+        listener?.onResync?.()
         break
       case 'gap':
         this.#onGap(message)
@@ -228,8 +301,10 @@ export class Live {
   }
 
   #subscriptionOf(message: StreamMessage): Subscription | undefined {
-    const channel = 'channel' in message ? message.channel : 'id' in message ? message.id : undefined
-    return channel === undefined ? undefined : this.#subscriptions.get(channel)
+    const isReply = message.event === 'subscribed' || message.event === 'error'
+    const name = isReply ? message.id : 'channel' in message ? message.channel : undefined
+    if (name === undefined) return undefined
+    return this.#subscriptions.get(this.#idByChannel.get(name) ?? name)
   }
 
   #fail(error: string, code: string, subscription: Subscription | undefined): void {
@@ -248,7 +323,7 @@ export class Live {
   }
 
   #isCurrent(subscription: Subscription): boolean {
-    return this.#subscriptions.get(channelOf(subscription.topic)) === subscription
+    return this.#subscriptions.get(subscription.id) === subscription
   }
 
   #setState(state: LiveState): void {
