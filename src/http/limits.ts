@@ -15,6 +15,7 @@ export {
   LEADERBOARD_LIMIT_MAX,
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
+  MINTS_FILTERED_MAX,
   SEARCH_CHARACTERS_MAX,
 } from '../schema/api/queries.ts'
 export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../schema/media-types.ts'
@@ -47,9 +48,10 @@ export const BODY_SWEEP_MS = 250
  *  sends would reset the connection, and the answer would be lost. */
 export const DISCARDED_BYTES_MAX = 256 * 1024
 /** A longer query string is 400. The engine answers 431 if the request line and the headers take more than 16 KiB together
- *  (set in scripts/start.mjs; 4 KiB otherwise), so this leaves most of that to the headers. */
-export const QUERY_CHARACTERS_MAX = 2_048
-/** Query strings whose parsed form is cached; beyond it the oldest is dropped. */
+ *  (set in scripts/start.mjs; 4 KiB otherwise), so this leaves a third of that to the headers. */
+export const QUERY_CHARACTERS_MAX = 10_240
+/** Query strings whose parsed form is cached; beyond it the oldest is dropped. Longer ones are parsed each time. */
+export const PARSED_QUERY_CHARACTERS_MAX = 2_048
 export const PARSED_QUERIES_MAX = 1_024
 /** Bodies of at least this size are sent as the socket takes them, so that a slow reader holds no copy. The rest of a smaller
  *  one is copied by the HTTP engine, which costs less than a callback. */
@@ -124,6 +126,14 @@ export const FOLLOW_HEARTBEAT_MS = 15_000
 export const FOLLOW_STALLED_MS_MAX = 5_000
 /** A stream is ended with `bye` at this age, so that load can move between servers. */
 export const FOLLOW_AGE_MS_MAX = HOUR_MS
+/** Rows of a window that a stream follows. */
+export const WINDOW_ROWS_MAX = 200
+/** How often a window is looked at while somebody follows it. */
+export const WINDOW_EVERY_MS = 1_000
+/** Different windows that are followed at once; one more is 429. Each holds its rows. */
+export const WINDOWS_MAX = 1_000
+/** Unknown names of fields that an error tells. */
+export const FIELD_ERRORS_MAX = 8
 /** Rows in one write to a stream: this bounds the memory that a stalled reader holds. */
 export const FOLLOW_ROWS_MAX = 128
 /** Writes to one stream in one flush; the rest waits for the next, so that one that catches up does not delay the others. */

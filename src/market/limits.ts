@@ -103,6 +103,21 @@ export const WINDOWS = {
   '6h': { lengthMs: 6 * HOUR_MS, timeframe: '5m' },
   '24h': { lengthMs: DAY_MS, timeframe: '15m' },
 } as const satisfies Record<string, { lengthMs: number; timeframe: Timeframe }>
+/** One more that lists show. It is no part of what is saved. */
+export const LIST_WINDOWS = { ...WINDOWS, '5m': { lengthMs: 5 * MINUTE_MS, timeframe: '15s' } } as const
+export type ListWindowName = keyof typeof LIST_WINDOWS
+
+/** Without a reader for this long (market time), the order of a figure is forgotten. */
+export const FIGURE_ORDER_IDLE_MS = 10 * MINUTE_MS
+/** Of tokens whose figure time alone has moved, so many are ranked anew in a step of market time, and before a read; the others
+ *  in the next. Tokens that an event has changed are all ranked before a read. */
+export const RANKED_PER_STEP_MAX = 64
+export const RANKED_PER_READ_MAX = 2_048
+
+/** Rows kept of all choices of fields together, about 300 bytes each, and choices; at either maximum all are forgotten. */
+export const FIELD_LINES_MAX = 200_000
+export const FIELD_CHOICES_MAX = 256
+
 export const WINDOW_NAMES = ['1m', '1h', '6h', '24h'] as const satisfies readonly (keyof typeof WINDOWS)[]
 export type WindowName = (typeof WINDOW_NAMES)[number]
 

@@ -24,9 +24,12 @@ import {
 import { MarketTime } from './market-time.ts'
 import { ChangeLog } from './output/change-log.ts'
 import { DataPointCache } from './output/datapoint-cache.ts'
+import { FieldRows } from './output/field-rows.ts'
+import { MarketTotalsCache } from './output/market-totals.ts'
 import { PageCache } from './output/page-cache.ts'
 import { Projections } from './output/projections.ts'
 import { RowChanges } from './output/row-changes.ts'
+import { ListFigures } from './rankings/list-figures.ts'
 import { MintOrder } from './rankings/mint-order.ts'
 import { Rankings } from './rankings/rankings.ts'
 import { AnalysisCounts } from './tokens/analysis-counts.ts'
@@ -79,7 +82,8 @@ export function createParts(options: MarketOptions) {
   const sources = createSources(settings, options)
   const { tokens, rankings, time } = sources
   const projections = new Projections(sources)
-  const pages = new PageCache(tokens, rankings, projections, time)
+  const fieldRows = new FieldRows(tokens, projections, sources.listFigures)
+  const pages = new PageCache({ tokens, rankings, projections, fieldRows, time })
   const log = new ChangeLog({
     entriesMax: options.changeLogEntriesMax ?? CHANGE_LOG_ENTRIES_MAX,
     evictionsMax: options.evictionsMax ?? EVICTIONS_MAX,
@@ -93,6 +97,7 @@ export function createParts(options: MarketOptions) {
     changes: new RowChanges(tokens, rankings, pages, log),
     datapoints: new DataPointCache(projections),
     searchIndex: new SearchIndex(tokens),
+    totals: new MarketTotalsCache(tokens, rankings, time),
     analysisCounts: new AnalysisCounts(mintsKnownMax),
     evictedMints: new EvictedMints(mintsKnownMax),
     versions: new VersionHistory({
@@ -135,6 +140,8 @@ function createSources(
     onClosed: onBarClosed && emitterOf(onBarClosed, { tokens, time, gaps, barsEmitted }),
     closedFrom: MINUTE_INDEX,
   })
+  const windows = new Windows(bars, tokens.columns)
+  const listFigures = new ListFigures(tokens, windows)
   return {
     time,
     gaps,
@@ -143,8 +150,9 @@ function createSources(
     bars,
     /** How many closed bars were given to `onBarClosed`, by timeframe. */
     barsEmitted,
-    windows: new Windows(bars, tokens.columns),
-    rankings: new Rankings(tokensMax, mintOrder),
+    windows,
+    listFigures,
+    rankings: new Rankings({ tokensMax, mintOrder, figures: listFigures, time }),
     recentTrades: new RecentTrades(),
     solPrice: new SolPrice(solPriceMaxAgeMs),
   }

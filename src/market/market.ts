@@ -18,6 +18,7 @@ import { FrozenRanking } from './output/frozen-ranking.ts'
 import { filterRanking } from './output/list-filter.ts'
 import type { PageCache } from './output/page-cache.ts'
 import { toSnapshot } from './output/projections.ts'
+import type { FigureOrders } from './rankings/figure-orders.ts'
 import type { TokenFigures } from './tokens/token-figures.ts'
 import { rowIndex } from './tokens/token-table.ts'
 import type {
@@ -30,8 +31,10 @@ import type {
   ListFilter,
   MarketEngine,
   MarketStats,
+  MarketTotals,
   Page,
   PageQuery,
+  RowFields,
   SolPriceReport,
   TextForm,
   TokenProfile,
@@ -47,6 +50,7 @@ export class Market implements MarketEngine {
   #time: MarketTime
   #pages: PageCache
   #figures: TokenFigures
+  #figureOrders: FigureOrders
   #events: EventWriter
   #onChanged: (() => void) | null = null
   #generation = 0
@@ -57,6 +61,7 @@ export class Market implements MarketEngine {
     this.#time = parts.time
     this.#pages = parts.pages
     this.#figures = parts.figures
+    this.#figureOrders = parts.rankings.figureOrders
     this.#events = parts.events
   }
 
@@ -97,6 +102,7 @@ export class Market implements MarketEngine {
     this.#time = parts.time
     this.#pages = parts.pages
     this.#figures = parts.figures
+    this.#figureOrders = parts.rankings.figureOrders
     this.#events = parts.events
     parts.changes.watch(this.#onChanged)
     this.#onChanged?.()
@@ -149,6 +155,7 @@ export class Market implements MarketEngine {
   advanceTo(timeMs: number): void {
     if (!this.#time.advanceTo(timeMs)) return
     this.#pages.tidy(this.seq)
+    this.#figureOrders.advance()
     this.#figures.removeAged()
   }
 
@@ -174,29 +181,33 @@ export class Market implements MarketEngine {
     return this.#pages.page(query, this.seq)
   }
 
-  preparePage({ tab, sort, order, offset, limit }: PageQuery, rowsMax: number): boolean {
+  preparePage({ tab, sort, order, offset, limit, fields = null }: PageQuery, rowsMax: number): boolean {
     const slots = this.#parts.rankings.of(tab, sort).slice(offset, limit, order === 'desc')
-    return this.#pages.prepare(slots, rowsMax)
+    return this.#pages.prepare(slots, rowsMax, fields)
   }
 
   freeze(tab: Tab, sort: Sort, filter: ListFilter | null = null): FrozenList {
-    const ranking = this.#parts.rankings.of(tab, sort)
     return new FrozenRanking({
       tab,
       sort,
       filter,
+      orderVersion: this.#parts.rankings.versionOf(sort),
       ranking:
         filter === null
-          ? ranking.snapshot()
-          : filterRanking(ranking, filter, this.#parts.tokens, this.#parts.searchIndex),
+          ? this.#parts.rankings.of(tab, sort).snapshot()
+          : filterRanking({ tab, sort }, filter, this.#parts),
       tokens: this.#parts.tokens,
       pages: this.#pages,
       changes: this.#parts.changes,
     })
   }
 
-  changesSince(since: number, tab: Tab, rowsMax: number): Changes {
-    return this.#parts.changes.changesSince(since, tab, rowsMax)
+  totals(): MarketTotals {
+    return this.#parts.totals.read()
+  }
+
+  changesSince(since: number, tab: Tab, rowsMax: number, fields: RowFields | null = null): Changes {
+    return this.#parts.changes.changesSince(since, tab, rowsMax, fields)
   }
 
   changedMints(since: number, visit: (mint: string) => void): void {

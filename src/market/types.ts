@@ -2,8 +2,8 @@
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
 import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
-import type { MarketItem } from '../schema/market-item.ts'
-import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
+import type { MarketItem, RowField } from '../schema/market-item.ts'
+import type { Order, RangeFigure, Sort, Tab } from '../schema/vocabulary.ts'
 import type { Section } from './checkpoint/sections.ts'
 
 export interface PageQuery {
@@ -14,6 +14,33 @@ export interface PageQuery {
   limit: number
   /** Rows skipped, 0 or more. */
   offset: number
+  /** What its rows have; null: all that rows have by themselves. */
+  fields?: RowFields | null
+}
+
+/** A choice of a row's fields. */
+export interface RowFields {
+  /** The same for the same fields in the same order. */
+  key: string
+  /** `mint` among them. */
+  fields: readonly RowField[]
+}
+
+/** The tokens whose figure is known and within bounds, both inclusive; null: no bound. */
+export interface FigureRange {
+  figure: RangeFigure
+  min: number | null
+  max: number | null
+}
+
+/** The whole market in a few numbers. Sums are of all tokens that are held. */
+export interface MarketTotals {
+  tokens: number
+  /** Created within the last 24 hours. */
+  launches24h: number
+  volume24hUsd: number
+  buys24h: number
+  sells24h: number
 }
 
 /** Which tokens of a list a reader wants. */
@@ -22,6 +49,9 @@ export interface ListFilter {
   search: string | null
   /** Accepted analyses at most; null: any number. */
   analysesMax: number | null
+  ranges?: readonly FigureRange[]
+  /** One of these; null: any token. */
+  mints?: readonly string[] | null
 }
 
 /** Rows as of one moment; later changes do not show. Readers share it and must not write to its buffers. */
@@ -191,7 +221,7 @@ export interface MarketEngine {
   /** The lowest position from which `changesSince` still finds every change. */
   readonly oldestSince: number
   /** At most `rowsMax` rows of a tab that changed after `since`, each once and as it is now; rows that left the tab included. */
-  changesSince(since: number, tab: Tab, rowsMax: number): Changes
+  changesSince(since: number, tab: Tab, rowsMax: number, fields?: RowFields | null): Changes
   /** Visits the mints whose row changed or that were evicted after `since`, oldest change first, repeats included. */
   changedMints(since: number, visit: (mint: string) => void): void
   /** Position of the last change of a token's row; 0 for a mint that is not held. */
@@ -199,6 +229,8 @@ export interface MarketEngine {
   /** Calls `onChanged` at each change of a row or a gap, during the write: it must not read the market. Replaces the watcher before. */
   watch(onChanged: (() => void) | null): void
   item(mint: string): MarketItem | null
+  /** At most a second of market time old. */
+  totals(): MarketTotals
   profile(mint: string): TokenProfile | null
   /** The DataPoint as of now. */
   datapoint(mint: string): DataPoint | null
@@ -253,7 +285,14 @@ export interface FrozenList {
   /** Position at which it was frozen. */
   version: number
   size: number
-  page(order: Order, offset: number, limit: number): Page
+  /** @param fields see `PageQuery.fields` */
+  page(order: Order, offset: number, limit: number, fields?: RowFields | null): Page
   /** As the market's `preparePage`. */
-  preparePage(order: Order, offset: number, limit: number, rowsMax: number): boolean
+  preparePage(
+    order: Order,
+    offset: number,
+    limit: number,
+    rowsMax: number,
+    fields?: RowFields | null,
+  ): boolean
 }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { recordFrom } from '../lib/record.ts'
 import { truncateText } from '../lib/text/truncate-text.ts'
 import * as bounds from './bounds.ts'
-import { ENRICHED, type EnrichedField } from './features.ts'
+import { ENRICHED, type EnrichedField, SNAPSHOT_FIELDS } from './features.ts'
 import { STREAM_SOURCES } from './vocabulary.ts'
 
 export { ENRICHED_FIELDS, SNAPSHOT_FIELDS, type SnapshotField, type SnapshotValues } from './features.ts'
@@ -177,3 +177,22 @@ export const patchFieldsSchema = dataPointSchema
   .extend(patchedTexts)
   .partial()
 export type PatchFields = z.infer<typeof patchFieldsSchema>
+
+/** A DataPoint that has what `fields` asked for. */
+export const chosenDataPointSchema = z
+  .object({ ...dataPointSchema.partial().shape, mint: dataPointSchema.shape.mint })
+  .meta({ description: 'With `fields`: the members that were asked for' })
+
+/** What `fields=compact` stands for in a DataPoint: the compared values and what tells how old they are. `mint` is in every one. */
+export const COMPACT_DATAPOINT_FIELDS = [
+  'mint',
+  'name',
+  'symbol',
+  ...SNAPSHOT_FIELDS,
+  'priceChange1h',
+  'priceChange24h',
+  'volume1h',
+  'createdAt',
+  'snapshotAt',
+  'ttl',
+] as const satisfies readonly (keyof DataPoint)[]

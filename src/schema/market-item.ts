@@ -38,3 +38,51 @@ export const marketItemSchema = z.object({
 })
 
 export type MarketItem = z.infer<typeof marketItemSchema>
+
+const percent = nullableNumber.meta({ unit: 'percent' })
+const nullableCount = z.number().int().nullable()
+
+/** What a row has beside these where `fields` asks for it: it changes with time alone, so rows that all share do not have it. */
+export const marketFiguresSchema = z.object({
+  change_5m: percent,
+  change_1h: percent,
+  change_6h: percent,
+  change_24h: percent,
+  volume_1h_usd: nullableNumber.meta({ unit: 'USD' }),
+  trades_24h: nullableCount,
+  buys_24h: nullableCount,
+  sells_24h: nullableCount,
+})
+export type MarketFigures = z.infer<typeof marketFiguresSchema>
+
+/** A row with everything that it can have. */
+export const marketRowSchema = z.object({ ...marketItemSchema.shape, ...marketFiguresSchema.shape })
+export type MarketRow = z.infer<typeof marketRowSchema>
+export type RowField = keyof MarketRow
+export const ROW_FIELDS = marketRowSchema.keyof().options
+
+/** A row that has what `fields` asked for. */
+export const chosenRowSchema = z
+  .object({ ...marketRowSchema.partial().shape, mint: z.string() })
+  .meta({ description: 'With `fields`: the members that were asked for' })
+
+/** What `fields=compact` stands for in a row of the list. `mint` is in every row. */
+export const COMPACT_ROW_FIELDS = [
+  'mint',
+  'name',
+  'symbol',
+  'priceUsd',
+  'usd_market_cap',
+  'liquidity_usd',
+  'volume_24h_usd',
+  'change_5m',
+  'change_1h',
+  'change_24h',
+  'buys_24h',
+  'sells_24h',
+  'holder_count',
+  'bonding_progress',
+  'created_timestamp',
+  'last_trade_timestamp',
+  'analysis_count',
+] as const satisfies readonly RowField[]

@@ -53,7 +53,28 @@ export const SUMMARY_CODE_POINTS_MAX = 2_000
 
 export const OUTCOMES = ['validated', 'unvalidated', 'rejected'] as const
 export const TABS = ['all', 'live', 'new', 'graduated'] as const
-export const SORTS = ['hot', 'market_cap', 'created_timestamp'] as const
+/** Sorts whose lists are always in order. */
+export const KEPT_SORTS = ['hot', 'market_cap', 'created_timestamp'] as const
+/** Figures that a list can be sorted by too; its order is made when it is asked for. */
+export const FIGURE_SORTS = [
+  'price',
+  'volume_24h',
+  'volume_1h',
+  'change_5m',
+  'change_1h',
+  'change_6h',
+  'change_24h',
+  'liquidity',
+  'holders',
+  'trades_24h',
+  'buys_24h',
+  'sells_24h',
+  'last_trade',
+  'analyses',
+] as const
+export const SORTS = [...KEPT_SORTS, ...FIGURE_SORTS] as const
+/** Figures that `min_` and `max_` filter by. */
+export const RANGE_FIGURES = [...FIGURE_SORTS, 'market_cap', 'created_timestamp', 'age_ms'] as const
 export const ORDERS = ['desc', 'asc'] as const
 export const STREAM_SOURCES = ['pumpfun', 'studio', 'none'] as const
 
@@ -67,6 +88,12 @@ export type Outcome = (typeof OUTCOMES)[number]
 export type OutcomeCounts = Readonly<Record<Outcome, number>>
 export type Tab = (typeof TABS)[number]
 export type Sort = (typeof SORTS)[number]
+/** Whether a word names a figure that lists are ordered by when somebody asks. */
+export const isFigureSort = (word: string): word is FigureSort =>
+  FIGURE_SORTS.some((figure) => figure === word)
+export type KeptSort = (typeof KEPT_SORTS)[number]
+export type FigureSort = (typeof FIGURE_SORTS)[number]
+export type RangeFigure = (typeof RANGE_FIGURES)[number]
 export type Order = (typeof ORDERS)[number]
 
 /** Agents submit; researchers may export the training set too. Only the operator makes a researcher. */

@@ -141,9 +141,44 @@ export class Oracle {
     return this.#of(mint, nowMs).find(({ event }) => event.type === 'token')?.event.ts ?? null
   }
 
+  /** The change of the newest price against the last one before a window, percent. */
+  #change(mint: string, lengthMs: number, resolutionMs: number, atMs: number): number | null {
+    const from = Math.floor(atMs / resolutionMs) * resolutionMs - lengthMs + resolutionMs
+    const trades = this.#taken(mint, atMs).trades.toSorted((a, b) => a.ts - b.ts)
+    const then = trades.findLast(({ ts }) => ts < from)?.priceUsd
+    return then == null ? null : (100 * (trades.at(-1)!.priceUsd! - then)) / then
+  }
+
+  #figure(mint: string, sort: Sort, nowMs: number): number | null {
+    const snapshot = this.snapshot(mint, nowMs)
+    if (snapshot === null) return null
+    const trades = this.#taken(mint, nowMs).trades
+    const counts = this.log.filter(({ event }) => event.type === 'analysisCount' && event.mint === mint)
+    const count = counts.at(-1)?.event
+    const MINUTE = 60_000
+    const figures: Partial<Record<Sort, number | null>> = {
+      market_cap: snapshot.marketCap,
+      price: snapshot.priceUsd,
+      volume_24h: snapshot.volume24h,
+      volume_1h: this.volume(mint, 60 * MINUTE, MINUTE, nowMs),
+      change_5m: this.#change(mint, 5 * MINUTE, MINUTE / 4, nowMs),
+      change_1h: this.#change(mint, 60 * MINUTE, MINUTE, nowMs),
+      change_6h: this.#change(mint, 360 * MINUTE, 5 * MINUTE, nowMs),
+      change_24h: this.#change(mint, 1_440 * MINUTE, 15 * MINUTE, nowMs),
+      liquidity: snapshot.liquidity,
+      holders: snapshot.holderCount,
+      trades_24h: snapshot.buys24h! + snapshot.sells24h!,
+      buys_24h: snapshot.buys24h,
+      sells_24h: snapshot.sells24h,
+      last_trade: trades.length === 0 ? null : Math.max(...trades.map(({ ts }) => ts)),
+      analyses: count?.type === 'analysisCount' ? count.count : 0,
+    }
+    return figures[sort] ?? null
+  }
+
   key(mint: string, sort: Sort, nowMs: number): number {
     if (sort === 'created_timestamp') return this.#createdAt(mint, nowMs) ?? Number.NEGATIVE_INFINITY
-    if (sort === 'market_cap') return this.snapshot(mint, nowMs)?.marketCap ?? Number.NEGATIVE_INFINITY
+    if (sort !== 'hot') return this.#figure(mint, sort, nowMs) ?? Number.NEGATIVE_INFINITY
     // The decayed volume itself, referred to now, rather than its logarithm.
     return this.#taken(mint, nowMs).trades.reduce(
       (sum, trade) =>

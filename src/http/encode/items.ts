@@ -21,7 +21,7 @@ import {
 } from 'apache-arrow'
 import { Packr } from 'msgpackr'
 import { assert } from '../../lib/assert.ts'
-import { type MarketItem, marketItemSchema } from '../../schema/market-item.ts'
+import { type MarketRow, marketItemSchema, type RowField } from '../../schema/market-item.ts'
 import { writeInt64s } from './bar-arrow.ts'
 
 export const MSGPACK_TYPE = 'application/msgpack'
@@ -33,8 +33,8 @@ const packr = new Packr({ useRecords: false, variableMapSize: true })
 export const toMsgpack = (value: unknown): Buffer => Buffer.from(packr.pack(value))
 
 const TIMES = new Set(['created_timestamp', 'last_trade_timestamp'])
-const COUNTS = new Set(['analysis_count', 'holder_count'])
-const FLAGS = new Set(['is_currently_live', 'complete'])
+const COUNTS = new Set(['analysis_count', 'holder_count', 'trades_24h', 'buys_24h', 'sells_24h'])
+const FLAGS = new Set(['is_currently_live', 'complete', 'isMayhem'])
 const TEXTS = new Set([
   'mint',
   'name',
@@ -45,6 +45,7 @@ const TEXTS = new Set([
   'website',
   'twitter',
   'telegram',
+  'quoteMint',
 ])
 
 function columnType(name: string): DataType {
@@ -56,20 +57,26 @@ function columnType(name: string): DataType {
 }
 
 const FIELDS = marketItemSchema.keyof().options
-const SCHEMA = new Schema(FIELDS.map((name) => new Field(name, columnType(name), true)))
+const schemaOf = (fields: readonly RowField[]) =>
+  new Schema(fields.map((name) => new Field(name, columnType(name), true)))
+const SCHEMA = schemaOf(FIELDS)
 
-type Cell = MarketItem[keyof MarketItem]
+type Cell = MarketRow[RowField]
 
-/** One record batch with a column for each field of a row. */
-export function itemsToArrow(items: readonly MarketItem[]): Buffer {
-  const children = FIELDS.map((name, column) =>
+/** One record batch with a column for each field of a row. @param fields all that rows have by themselves unless given */
+export function itemsToArrow(
+  items: readonly Partial<MarketRow>[],
+  fields: readonly RowField[] = FIELDS,
+): Buffer {
+  const schema = fields === FIELDS ? SCHEMA : schemaOf(fields)
+  const children = fields.map((name, column) =>
     makeColumn(
-      SCHEMA.fields[column].type,
+      schema.fields[column].type,
       items.map((item) => item[name] ?? null),
     ),
   )
-  const data = makeData({ type: new Struct(SCHEMA.fields), length: items.length, nullCount: 0, children })
-  return Buffer.from(tableToIPC(new Table(SCHEMA, [new RecordBatch(SCHEMA, data)]), 'stream'))
+  const data = makeData({ type: new Struct(schema.fields), length: items.length, nullCount: 0, children })
+  return Buffer.from(tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream'))
 }
 
 function makeColumn(type: DataType, cells: readonly Cell[]): Data {

@@ -3,6 +3,13 @@ const NEWLINE = 10
 const COMMA = 44
 const CLOSE_BRACKET = 93
 
+const MINT_START = '{"mint":"'
+const QUOTE = 34
+
+/** The mint of a row of the market list, with which every row begins. */
+export const mintOfRow = (line: Buffer): string =>
+  line.toString('latin1', MINT_START.length, line.indexOf(QUOTE, MINT_START.length))
+
 /** The rows as values, in order. */
 export const parseRows = (ndjson: Buffer): unknown[] =>
   JSON.parse(`[${ndjson.toString().trimEnd().replaceAll('\n', ',')}]`)

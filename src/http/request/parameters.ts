@@ -77,6 +77,15 @@ export function wholeNumber(
   return value > max ? { value: max, clamped: true } : { value, clamped: false }
 }
 
+/** A number, or null if the parameter is missing or empty. */
+export function decimal(query: Query, name: string): number | null {
+  const sent = query.get(name)
+  if (sent === null || sent === '') return null
+  const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i.test(sent) ? Number(sent) : Number.NaN
+  if (!Number.isFinite(value)) throw invalidParameter(name, 'must be a number')
+  return value
+}
+
 /** Times of 2001 to 2100 in other units; as milliseconds they would lie in early 1970, or tens of thousands of years ahead. */
 const OTHER_UNITS = [
   { unit: 'seconds', from: 1e9, to: 4.1e9, remedy: '1000 times this number' },

@@ -3,7 +3,7 @@ import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
 import type { EngineRequest } from '../engine.ts'
-import { PARSED_QUERIES_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
+import { PARSED_QUERIES_MAX, PARSED_QUERY_CHARACTERS_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import { notesOn } from '../response/notes.ts'
 import type { Route } from '../route.ts'
 import type { Sender } from './addresses.ts'
@@ -247,7 +247,7 @@ function parseQuery(text: string): ParsedQuery {
   const parameters = new URLSearchParams(text)
   const names = [...new Set(parameters.keys())].filter((name) => name !== '')
   const query = { get: (name: string) => parameters.get(name), names }
-  parsedQueries.set(text, query)
+  if (text.length <= PARSED_QUERY_CHARACTERS_MAX) parsedQueries.set(text, query)
   return query
 }
 

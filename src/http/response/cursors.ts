@@ -1,11 +1,11 @@
 // Cursors of the market list. A first page freezes the order of its list, and its cursor names that list and an offset. A list
 // is kept until its last cursor is 30 s old, never less; if many are kept, first pages share the latest list of their tab,
 // sort and filter instead of freezing another.
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { assert } from '../../lib/assert.ts'
 import type { FrozenList, ListFilter, MarketEngine } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { ORDERS, type Order, type Sort, type Tab } from '../../schema/vocabulary.ts'
+import { isFigureSort, ORDERS, type Order, type Sort, type Tab } from '../../schema/vocabulary.ts'
 import {
   CURSOR_TTL_MS,
   FILTERED_LIST_ROWS_MIN,
@@ -68,6 +68,10 @@ const CURSOR = new RegExp(`^([\\w-]{${NAME_CHARACTERS}})\\.([01])\\.(\\d{1,15})$
 const parseCursor = (cursor: string): RegExpExecArray | null =>
   CURSOR.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
 
+/** Whether the list changes without an event. */
+const dependsOnTime = (sort: Sort, filter: ListFilter | null): boolean =>
+  isFigureSort(sort) || filter?.ranges !== undefined
+
 export const cursorExpired = (): ServiceError =>
   new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
 
@@ -78,6 +82,9 @@ export class Cursors {
   readonly #now: () => number
   /** By name, the list whose last cursor is oldest first. */
   readonly #lists = new Map<string, KeptList>()
+  /** Of this process. */
+  readonly #own = randomUUID()
+  #frozenCount = 0
   #filteredLists = 0
   #filteredRows = 0
   /** The latest of each key. */
@@ -102,12 +109,14 @@ export class Cursors {
    *  cursor. */
   begin(tab: Tab, sort: Sort, filter: ListFilter | null = null): ListPages {
     this.#expire()
-    const key = JSON.stringify([this.#run(), tab, sort, filter?.analysesMax, filter?.search])
+    const key = JSON.stringify([this.#run(), tab, sort, filter])
     const latest = this.#latest.get(key)
     if (latest !== undefined && this.#isShared(latest)) return this.#pages(latest)
     const nowMs = this.#now()
     const list = this.#market.freeze(tab, sort, filter)
-    const name = hash('sha1', `${list.version} ${key}`, 'base64url').slice(0, NAME_CHARACTERS)
+    // Where time decides too, two processes at one position may have frozen different lists.
+    const place = dependsOnTime(sort, filter) ? `${this.#own} ${this.#frozenCount++}` : ''
+    const name = hash('sha1', `${list.version} ${place} ${key}`, 'base64url').slice(0, NAME_CHARACTERS)
     const filteredRows = filter === null ? 0 : Math.max(FILTERED_LIST_ROWS_MIN, list.size)
     const times = { generation: this.#generation, frozenAtMs: nowMs, issuedAtMs: nowMs }
     return this.#pages({ name, key, list, filteredRows, ...times })
@@ -134,12 +143,14 @@ export class Cursors {
   }
 
   #isShared({ list, frozenAtMs }: KeptList): boolean {
+    const isYoung = this.#now() - frozenAtMs < FROZEN_LIST_SHARED_MS
     const [used, unsharedMax, max] =
       list.filter === null
         ? [this.size - this.#filteredLists, FROZEN_LISTS_UNSHARED_MAX, FROZEN_LISTS_MAX]
         : [this.#filteredRows, FILTERED_ROWS_UNSHARED_MAX, FILTERED_ROWS_MAX]
-    if (list.version === this.#market.seq || used >= max) return true
-    return used >= unsharedMax && this.#now() - frozenAtMs < FROZEN_LIST_SHARED_MS
+    if (used >= max) return true
+    if (list.version !== this.#market.seq) return used >= unsharedMax && isYoung
+    return isYoung || !dependsOnTime(list.sort, list.filter)
   }
 
   #pages(kept: KeptList): ListPages {

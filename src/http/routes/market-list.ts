@@ -1,8 +1,7 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
-import { searchWords } from '../../lib/text/search-words.ts'
-import type { ListFilter, MarketEngine, Page, PageQuery } from '../../market/types.ts'
-import type { MarketItem } from '../../schema/market-item.ts'
-import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
+import type { FigureRange, ListFilter, MarketEngine, Page, PageQuery, RowFields } from '../../market/types.ts'
+import type { MarketRow } from '../../schema/market-item.ts'
+import { isFigureSort, ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, NO_BYTES, type Query } from '../context.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import { parseRows, wrapRows } from '../encode/ndjson-rows.ts'
@@ -11,18 +10,20 @@ import {
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
   ROWS_PER_TURN,
-  SEARCH_CHARACTERS_MAX,
 } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
+import { rowFields } from '../request/fields.ts'
+import { IGNORED_BY_FOLLOW, listFilter } from '../request/list-filter.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
-import { flag, invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
+import { invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
 import type { Cursors, ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
 import { countSnapshotRows, MarketChannel } from '../stream/market-channel.ts'
-import { type FollowedMarket, parseMarketRequest } from '../stream/stream-request.ts'
+import { type FollowedMarket, followOf, parseMarketRequest, parseWindow } from '../stream/stream-request.ts'
+import { WindowChannel } from '../stream/window-channel.ts'
 
 export interface ListDeps {
   market: MarketEngine
@@ -35,9 +36,6 @@ export interface ListDeps {
 export const CACHE_ONE_SECOND = 'public, max-age=1'
 const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 const JSON_START = '{"ok":true,"data":['
-/** Not for streams: all followers of a tab share the rows that they are sent. */
-const FILTER_PARAMETERS = ['search', 'max_analyses']
-
 /** One page, and the cursor of the next: null at the end of the list, or if none was asked for. */
 interface ListPage {
   page: Page
@@ -46,7 +44,7 @@ interface ListPage {
 
 /** Where a page is taken from: the list as it is now, or a frozen list, if it is filtered or a cursor names it. */
 interface PageSource {
-  query: PageQuery
+  query: PageQuery & { fields: RowFields | null }
   filter: ListFilter | null
   take(): ListPage
   /** Encodes at most so many rows ahead of `take`. @returns whether all are encoded. */
@@ -59,9 +57,10 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
   // NDJSON is sent row by row. The other formats are made of a whole page, which blocks the event loop.
   const limitMax = format === 'ndjson' ? deps.market.tokensMax : MARKET_LIMIT_MAX_JSON
   const limit = wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT })
-  if (flag(query, 'follow')) {
+  const follow = followOf(query)
+  if (follow !== 'no') {
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
-    return answerFollowFrom(deps, context)
+    return follow === 'window' ? answerWindow(deps, context) : answerFollowFrom(deps, context)
   }
   const source = findSource(deps, query, format, limit.value)
   const answer = () => answerPage(deps.node, context, format, source, limit.clamped)
@@ -74,17 +73,19 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
 /** @throws ServiceError `cursor_expired`, `invalid_parameter`. */
 function findSource({ market, cursors }: ListDeps, query: Query, format: Format, limit: number): PageSource {
   const cursor = query.get('cursor')
-  if (cursor) return frozenSource(cursors.at(cursor), limit, true)
+  const fields = rowFields(query)
+  if (cursor) return frozenSource(cursors.at(cursor), limit, fields, true)
   const tab = oneOf(query, 'tab', TABS, 'all')
   const sort = oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot')
   const order = oneOf(query, 'order', ORDERS, 'desc')
   const offset = wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value
-  const filter = parseFilter(query)
+  const filter = listFilter(query)
   // A frozen list costs later writes a copy: other formats than JSON pay for it only if `cursor=` was sent.
   const withCursor = cursor !== null || format === 'json'
-  if (filter !== null)
-    return frozenSource({ ...cursors.begin(tab, sort, filter), order, offset }, limit, withCursor)
-  const wanted: PageQuery = { tab, sort, order, limit, offset }
+  // The order by a figure changes with time too: a page and its cursor must be of one list.
+  if (filter !== null || (isFigureSort(sort) && withCursor))
+    return frozenSource({ ...cursors.begin(tab, sort, filter), order, offset }, limit, fields, withCursor)
+  const wanted = { tab, sort, order, limit, offset, fields }
   return {
     query: wanted,
     filter,
@@ -94,7 +95,7 @@ function findSource({ market, cursors }: ListDeps, query: Query, format: Format,
       // The page must be of the same version as its cursor, which under load may be an earlier one.
       const { list, cursorAt } = cursors.begin(tab, sort)
       return {
-        page: list.version === page.version ? page : list.page(order, offset, limit),
+        page: list.version === page.version ? page : list.page(order, offset, limit, fields),
         nextCursor: cursorAt(order, offset + limit),
       }
     },
@@ -102,33 +103,21 @@ function findSource({ market, cursors }: ListDeps, query: Query, format: Format,
   }
 }
 
-/** The filter that a query asks for, or null. @throws ServiceError `invalid_parameter`. */
-function parseFilter(query: Query): ListFilter | null {
-  const search = query.get('search') || null
-  if (search !== null && search.length > SEARCH_CHARACTERS_MAX)
-    throw invalidParameter('search', `must be at most ${SEARCH_CHARACTERS_MAX} characters long`)
-  if (search !== null && searchWords(search) === '')
-    throw invalidParameter('search', 'must have a letter, a digit or a pictograph')
-  const bounds = { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: -1 }
-  const { value } = wholeNumber(query, 'max_analyses', bounds)
-  const analysesMax = value === bounds.otherwise ? null : value
-  return search === null && analysesMax === null ? null : { search, analysesMax }
-}
-
 /** A page of a list that stays as it is. */
 function frozenSource(
   { list, order, offset, cursorAt }: ListPosition,
   limit: number,
+  fields: RowFields | null,
   withCursor: boolean,
 ): PageSource {
   return {
-    query: { tab: list.tab, sort: list.sort, order, limit, offset },
+    query: { tab: list.tab, sort: list.sort, order, limit, offset, fields },
     filter: list.filter,
     take: () => ({
-      page: list.page(order, offset, limit),
+      page: list.page(order, offset, limit, fields),
       nextCursor: withCursor ? cursorAt(order, offset + limit) : null,
     }),
-    prepare: (rowsMax) => list.preparePage(order, offset, limit, rowsMax),
+    prepare: (rowsMax) => list.preparePage(order, offset, limit, rowsMax, fields),
   }
 }
 
@@ -152,7 +141,7 @@ function answerPage(
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    ...encodePage(format, page, () => ({
+    ...encodePage(format, page, source.query.fields, () => ({
       ...createMeta(source, page, nextCursor, isClamped),
       ...context.notes,
     })),
@@ -160,12 +149,13 @@ function answerPage(
     rows: page.rowCount,
     reusable: true,
     // Which rows a filtered list has may change with any row.
-    ...(source.filter === null && { isUnchanged: () => page.isCurrent() }),
+    ...(source.filter === null &&
+      !isFigureSort(source.query.sort) && { isUnchanged: () => page.isCurrent() }),
   }
 }
 
 const createMeta = (
-  { query: { tab, sort, order, limit, offset }, filter }: PageSource,
+  { query: { tab, sort, order, limit, offset, fields }, filter }: PageSource,
   { rowCount, total, version }: Page,
   nextCursor: string | null,
   isClamped: boolean,
@@ -175,8 +165,8 @@ const createMeta = (
   order,
   limit,
   offset,
-  ...(filter !== null && filter.search !== null && { search: filter.search }),
-  ...(filter !== null && filter.analysesMax !== null && { maxAnalyses: filter.analysesMax }),
+  ...(filter !== null && tellFilter(filter)),
+  ...(fields !== null && { fields: fields.fields }),
   count: rowCount,
   total,
   version,
@@ -184,16 +174,30 @@ const createMeta = (
   ...(isClamped && { clamped: { limit } }),
 })
 
+/** The filter as it was asked for. */
+const tellFilter = ({ search, analysesMax, ranges, mints }: ListFilter) => ({
+  ...(search !== null && { search }),
+  ...(analysesMax !== null && { maxAnalyses: analysesMax }),
+  ...(ranges !== undefined && { ranges: Object.fromEntries(ranges.flatMap(tellRange)) }),
+  ...(mints != null && { mints: mints.length }),
+})
+
+const tellRange = ({ figure, min, max }: FigureRange): [string, number][] => [
+  ...(min === null ? [] : [[`min_${figure}`, min] satisfies [string, number]]),
+  ...(max === null ? [] : [[`max_${figure}`, max] satisfies [string, number]]),
+]
+
 function encodePage(
   format: Format,
   page: Page,
+  fields: RowFields | null,
   makeMeta: () => object,
 ): Pick<HttpAnswer, 'body' | 'contentType'> {
   switch (format) {
     case 'ndjson':
       return { body: ndjsonBody(page), contentType: NDJSON_TYPE }
     case 'arrow':
-      return { body: itemsToArrow(parseItems(page)), contentType: ARROW_TYPE }
+      return { body: itemsToArrow(parseItems(page), fields?.fields), contentType: ARROW_TYPE }
     case 'msgpack': {
       const body = toMsgpack({ ok: true, data: parseItems(page), meta: makeMeta() })
       return { body, contentType: MSGPACK_TYPE }
@@ -210,7 +214,7 @@ const ndjsonBody = (page: Page): Buffer | ChunkedBody =>
   page.bytes <= CACHED_RESPONSE_BYTES_MAX ? page.ndjson : new ChunkedBody(page)
 
 /** The market has made these rows, so they are not validated again. */
-const parseItems = ({ ndjson }: Page): MarketItem[] => parseRows(ndjson) as MarketItem[]
+const parseItems = ({ ndjson }: Page): Partial<MarketRow>[] => parseRows(ndjson) as Partial<MarketRow>[]
 
 /** The stream from the position that the client asks for, as soon as this node is there. */
 function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
@@ -225,7 +229,7 @@ function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promis
 
 /** First the rows, then each change of the tab; with `since`, only what changed after that position. */
 function answerFollow({ market, broadcaster }: ListDeps, query: Query, request: FollowedMarket): HttpAnswer {
-  const channel = new MarketChannel(market, request.tab)
+  const channel = new MarketChannel(market, request.tab, request.fields)
   const { since } = request
   const resumedFrom = since === null || channel.isLost({ seq: since }) ? null : since
   broadcaster.admit()
@@ -239,12 +243,29 @@ function answerFollow({ market, broadcaster }: ListDeps, query: Query, request: 
       'X-Accel-Buffering': 'no',
     },
     rows: countSnapshotRows(market, request),
-    ignored: FILTER_PARAMETERS.filter((name) => query.get(name)),
+    ignored: IGNORED_BY_FOLLOW.filter((name) => query.get(name)),
     stream: (writer) => {
       const follower = broadcaster.connect(writer, 'ndjson')
       // Confirms the position from which the stream resumes. If that is lost, the first line is a resync instead.
       if (resumedFrom !== null) broadcaster.heartbeat(follower, resumedFrom)
       broadcaster.subscribe(follower, channel, since ?? channel.open(request))
+    },
+  }
+}
+
+/** The rows of a window, then what changes in it. */
+function answerWindow({ market, broadcaster }: ListDeps, { query }: Context): HttpAnswer {
+  const channel = broadcaster.window(new WindowChannel(market, parseWindow(query)))
+  broadcaster.admit()
+  return {
+    status: 200,
+    body: NO_BYTES,
+    contentType: NDJSON_TYPE,
+    headers: { 'Cache-Control': 'no-store', 'X-List-Version': `${market.seq}`, 'X-Accel-Buffering': 'no' },
+    rows: channel.countRows(),
+    stream: (writer) => {
+      const follower = broadcaster.connect(writer, 'ndjson')
+      broadcaster.subscribe(follower, channel, 0)
     },
   }
 }

@@ -4,6 +4,7 @@ import { type Context, type HttpAnswer, JSON_TYPE, type Notes } from '../context
 import { MARKET_DOCS } from '../docs/market-docs.ts'
 import { BATCH_MINTS_MAX } from '../limits.ts'
 import type { HttpNode } from '../node.ts'
+import { datapointFields, pick, pickJson } from '../request/fields.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import { checkMint, requiredMint } from '../request/parameters.ts'
 import type { Cursors } from '../response/cursors.ts'
@@ -16,6 +17,7 @@ import { streamRoute } from '../stream/stream-socket.ts'
 import { answerList, CACHE_ONE_SECOND } from './market-list.ts'
 
 export const MARKET_PATH = '/api/v1/market'
+export const TOTALS_PATH = '/api/v1/market/totals'
 const DATA_START = Buffer.from('{"ok":true,"data":')
 const DATA_END = Buffer.from('}')
 const dataEnd = (notes: Notes): Buffer =>
@@ -44,6 +46,15 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
     },
     {
       method: 'GET',
+      path: TOTALS_PATH,
+      access: 'read',
+      answersMarket: true,
+      summary: 'The whole market in a few numbers',
+      docs: MARKET_DOCS.totals,
+      handle: () => answerTotals(market),
+    },
+    {
+      method: 'GET',
       path: '/api/v1/datapoint',
       access: 'read',
       answersMarket: true,
@@ -64,30 +75,58 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
   ]
 }
 
+/** Taken at most once a second, for all who ask. */
+function answerTotals(market: MarketEngine): HttpAnswer {
+  const { tokens, launches24h, volume24hUsd, buys24h, sells24h } = market.totals()
+  return {
+    status: 200,
+    body: {
+      ok: true,
+      data: {
+        tokens,
+        launches_24h: launches24h,
+        volume_24h_usd: volume24hUsd,
+        trades_24h: buys24h + sells24h,
+        buys_24h: buys24h,
+        sells_24h: sells24h,
+        ts: market.timeMs,
+      },
+    },
+    headers: { 'Cache-Control': CACHE_ONE_SECOND },
+  }
+}
+
 export const unknownToken = (mint: string) =>
   new ServiceError('token_not_found', `No DataPoint is known for ${mint}.`)
 
 function answerDatapoint(market: MarketEngine, node: HttpNode, context: Context): HttpAnswer {
   negotiateFormat(context, ['json'])
   const mint = requiredMint(context.query)
+  const fields = datapointFields(context.query)
   const found = market.datapointJson(mint)
   if (found === null) throw unknownToken(mint)
-  const etag = versionEtag(node, found.version)
+  const etag = versionEtag(node, fields === null ? found.version : `${found.version}-${fields.join('.')}`)
   const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND }
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    body: Buffer.concat([DATA_START, found.json, dataEnd(context.notes)]),
+    body: Buffer.concat([
+      DATA_START,
+      fields === null ? found.json : pickJson(found.json, fields),
+      dataEnd(context.notes),
+    ]),
     contentType: JSON_TYPE,
     headers,
     reusable: true,
   }
 }
 
-function answerBatch(market: MarketEngine, { body }: Context): HttpAnswer {
+function answerBatch(market: MarketEngine, { body, query }: Context): HttpAnswer {
   const mints = parseBatch(body)
+  const fields = datapointFields(query)
   const unique = [...new Set(mints.map((mint, index) => checkMint(mint, `/mints/${index}`)))]
-  const data = unique.flatMap((mint) => market.datapoint(mint) ?? [])
+  const found = unique.flatMap((mint) => market.datapoint(mint) ?? [])
+  const data = fields === null ? found : found.map((point) => pick(point, fields))
   return {
     status: 200,
     body: { ok: true, data, meta: { notFound: unique.filter((mint) => !market.has(mint)) } },

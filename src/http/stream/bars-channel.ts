@@ -10,6 +10,8 @@ const UNCLOSED_BARS_MAX = 16
 /** The bars of one token: every bar that changed, closed or is new, and a message that the token left once it was evicted. */
 export class BarsChannel implements Channel {
   readonly name: string
+  readonly key: string
+  readonly isPaced = false
   readonly mint: string
   readonly #market: MarketEngine
   readonly #tf: Timeframe
@@ -21,6 +23,7 @@ export class BarsChannel implements Channel {
 
   constructor(market: MarketEngine, mint: string, tf: Timeframe) {
     this.name = `ohlc:${mint}:${tf}`
+    this.key = this.name
     this.mint = mint
     this.#market = market
     this.#tf = tf

@@ -9,11 +9,14 @@ import {
   FOLLOW_HEARTBEAT_MS,
   FOLLOW_STALLED_MS_MAX,
   FOLLOWERS_MAX,
+  WINDOW_EVERY_MS,
+  WINDOWS_MAX,
 } from '../limits.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import { Delivery } from './delivery.ts'
 import { type DisconnectReason, Follower, type StreamWriter, type Subscription } from './follower.ts'
 import { Subscriptions } from './subscriptions.ts'
+import { WindowChannel } from './window-channel.ts'
 
 export interface FollowOptions {
   /** How long after a flush the next one may follow, so that changes are sent together. A change that comes later than that
@@ -27,8 +30,8 @@ export interface FollowOptions {
   now: () => number
 }
 
-/** How often the age and the silence of streams are checked, and bars that close with time alone. */
-const SWEEP_MS_MAX = 1_000
+/** How often the age and the silence of streams are checked, bars that close with time alone, and windows. */
+const SWEEP_MS_MAX = WINDOW_EVERY_MS
 /** A flush that works longer than this is followed by a pause of the same length, so that requests get half of the thread. After a
  *  shorter one they are served anyway, in the turns of the event loop between two flushes. */
 const LONG_FLUSH_MS = 5
@@ -91,6 +94,19 @@ export class Broadcaster {
       'read_rate_limited',
       `All ${limit} streams are in use; try again later.`,
       { limit, retryAfterMs: SWEEP_MS_MAX },
+      { 'Retry-After': '1' },
+    )
+  }
+
+  /** The window itself, or the same one where somebody follows it already. Throws 429 if as many are followed as are allowed. */
+  window(channel: WindowChannel): WindowChannel {
+    const known = this.#subscriptions.find(channel.key)
+    if (known instanceof WindowChannel) return known
+    if (this.#subscriptions.windowCount < WINDOWS_MAX) return channel
+    throw new ServiceError(
+      'read_rate_limited',
+      `All ${WINDOWS_MAX} different windows are in use; try again later.`,
+      { limit: WINDOWS_MAX, retryAfterMs: SWEEP_MS_MAX },
       { 'Retry-After': '1' },
     )
   }
@@ -175,6 +191,7 @@ export class Broadcaster {
     this.#subscriptions.markChanged()
     this.#serveTabs()
     this.#serveDue()
+    this.#serveWindows(() => threadCpuMs() - cpuBeforeMs < LONG_FLUSH_MS)
     const cpuMs = threadCpuMs() - cpuBeforeMs
     const pauseMs = cpuMs < LONG_FLUSH_MS ? 0 : cpuMs
     this.#nextFlushAtMs = Math.max(startedAtMs + flushMs, now() + pauseMs)
@@ -199,6 +216,22 @@ export class Broadcaster {
       }
       if (follower.due.size === 0) dueFollowers.delete(follower)
     }
+  }
+
+  /** Serves windows whose time has come, as long as this flush may go on; the others in the next. */
+  #serveWindows(mayGoOn: () => boolean): void {
+    const { dueWindows } = this.#subscriptions
+    for (const [subscription, follower] of dueWindows) {
+      if (follower.stalledAtMs !== null) continue
+      if (!mayGoOn()) {
+        this.#scheduleFlush()
+        break
+      }
+      dueWindows.delete(subscription)
+      this.#serve(follower, subscription)
+      if (follower.stalledAtMs !== null) dueWindows.set(subscription, follower)
+    }
+    this.#delivery.forgetShared()
   }
 
   #serve(follower: Follower, subscription: Subscription): void {

@@ -7,10 +7,14 @@ export interface StreamSnapshot {
   next(): { chunk: Chunk; isLast: boolean }
 }
 
-/** Something to follow: a tab of the market list, a token, or the bars of a token. Its followers share what is encoded. */
+/** Something to follow: a tab of the market list, a window of a list, a token, or the bars of a token. Its followers share what is encoded. */
 export interface Channel {
   /** As messages on a WebSocket name it. */
   readonly name: string
+  /** Followers of channels with the same key are sent the same. */
+  readonly key: string
+  /** Whether it is read once in a while instead of at every change. */
+  readonly isPaced: boolean
   /** The token whose changes alone matter to the channel; null for a tab. */
   readonly mint: string | null
   /** Whether the changes after a position are unknown: it is too old, of an earlier run, or was never reached. */
@@ -19,7 +23,7 @@ export interface Channel {
   changes(position: StreamPosition): Chunk | null
   /** Every row, for a follower that has missed changes. */
   reopen(): StreamSnapshot
-  /** Whether the passing of time alone has changed it. */
+  /** Asked once in a while: whether it may have changed by the passing of time, or its time has come. */
   hasMoved(): boolean
 }
 

@@ -17,6 +17,8 @@ export const positionAt = (seq: number): StreamPosition => ({ seq, barMs: 0, sta
 export interface Message {
   head: object
   rows: Buffer | null
+  /** Lines have no head of rows: where the head says more than the rows, it follows them as a line of its own. */
+  hasHeadLine?: true
   /** The position of a subscriber that has been sent the message. */
   next: StreamPosition
 }
@@ -53,10 +55,12 @@ export class Chunk {
   }
 
   #ndjsonFrames(): Frame[] {
-    const parts = this.#messages.map(
+    const parts = this.#messages.flatMap(({ head, rows, hasHeadLine }) => {
       // A stream over HTTP has one channel, so its lines do not name it.
-      ({ head, rows }) => rows ?? controlFrame('ndjson', { ...head, channel: undefined }),
-    )
+      const line = () => controlFrame('ndjson', { ...head, channel: undefined })
+      if (rows === null) return line()
+      return hasHeadLine ? [rows, line()] : rows
+    })
     const [first] = parts
     // Joining copies, which a single part does not need.
     const bytes = first !== undefined && parts.length === 1 ? first : Buffer.concat(parts)

@@ -1,4 +1,4 @@
-import type { ChangePart, MarketEngine } from '../../market/types.ts'
+import type { ChangePart, MarketEngine, RowFields } from '../../market/types.ts'
 import type { Order, Sort, Tab } from '../../schema/vocabulary.ts'
 import { FOLLOW_ROWS_MAX } from '../limits.ts'
 import { type Channel, leftMessageHead, type StreamSnapshot, singleSnapshot } from './channel.ts'
@@ -30,13 +30,19 @@ export function countSnapshotRows(
  */
 export class MarketChannel implements Channel {
   readonly name: string
+  readonly key: string
+  readonly isPaced = false
   readonly mint = null
   readonly #market: MarketEngine
   readonly #tab: Tab
+  readonly #fields: RowFields | null
   readonly #chunks = new ChunkCache()
 
-  constructor(market: MarketEngine, tab: Tab) {
+  /** @param fields what its rows have; null: all that rows have by themselves */
+  constructor(market: MarketEngine, tab: Tab, fields: RowFields | null = null) {
     this.name = `market:${tab}`
+    this.key = fields === null ? this.name : `${this.name} ${fields.key}`
+    this.#fields = fields
     this.#market = market
     this.#tab = tab
   }
@@ -48,7 +54,7 @@ export class MarketChannel implements Channel {
   changes({ seq }: StreamPosition): Chunk | null {
     if (seq === this.#market.seq) return null
     return this.#chunks.get(this.#market.seq, seq, () => {
-      const { parts, nextSeq } = this.#market.changesSince(seq, this.#tab, FOLLOW_ROWS_MAX)
+      const { parts, nextSeq } = this.#market.changesSince(seq, this.#tab, FOLLOW_ROWS_MAX, this.#fields)
       const messages = parts.map((part) => this.#changeMessage(part))
       return new Chunk(messages, positionAt(nextSeq))
     })
@@ -65,7 +71,7 @@ export class MarketChannel implements Channel {
   open({ tab, sort, order, offset, limit }: MarketRequest): StreamSnapshot {
     const { seq } = this.#market
     if (limit <= FOLLOW_ROWS_MAX) {
-      const page = this.#market.page({ tab, sort, order, offset, limit })
+      const page = this.#market.page({ tab, sort, order, offset, limit, fields: this.#fields })
       return singleSnapshot(this.#snapshotChunk(page.ndjson, seq, true))
     }
     const list = this.#market.freeze(tab, sort)
@@ -73,7 +79,12 @@ export class MarketChannel implements Channel {
     let at = offset
     return {
       next: () => {
-        const { ndjson } = list.page(order, at, Math.max(0, Math.min(FOLLOW_ROWS_MAX, end - at)))
+        const { ndjson } = list.page(
+          order,
+          at,
+          Math.max(0, Math.min(FOLLOW_ROWS_MAX, end - at)),
+          this.#fields,
+        )
         at += FOLLOW_ROWS_MAX
         return { chunk: this.#snapshotChunk(ndjson, seq, at >= end), isLast: at >= end }
       },

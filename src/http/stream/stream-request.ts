@@ -1,11 +1,15 @@
 // Parses what a client asks to follow, from a query over HTTP or a message on a WebSocket, with the same rules for both.
 import { unpack } from 'msgpackr'
+import type { RowFields } from '../../market/types.ts'
 import { STREAM_TOPICS } from '../../schema/api/stream.ts'
 import type { Timeframe } from '../../schema/bar.ts'
+import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, SORTS, TABS } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
-import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT } from '../limits.ts'
+import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT, WINDOW_ROWS_MAX } from '../limits.ts'
+import { datapointFields, rowFields } from '../request/fields.ts'
+import { listFilter, windowFilters } from '../request/list-filter.ts'
 import {
   invalidParameter,
   oneOf,
@@ -15,27 +19,59 @@ import {
   wholeNumber,
 } from '../request/parameters.ts'
 import type { MarketRequest } from './market-channel.ts'
+import type { WindowRequest } from './window-channel.ts'
 
-/** `since`: the position of the market to resume from, or null. */
-export type FollowedMarket = MarketRequest & { since: number | null }
+/** `since`: the position of the market to resume from, or null. `fields` of its rows; null: all that rows have by themselves. */
+export type FollowedMarket = MarketRequest & { since: number | null; fields: RowFields | null }
 
 /** What a WebSocket may subscribe to. */
 export type Topic =
   | ({ topic: 'market' } & FollowedMarket)
-  | { topic: 'token'; mint: string; since: number | null }
+  | ({ topic: 'window' } & WindowRequest)
+  | { topic: 'token'; mint: string; since: number | null; fields: readonly (keyof DataPoint)[] | null }
   | { topic: 'ohlc'; mint: string; tf: Timeframe; limit: number; fromMs: number | null }
   | { topic: 'submissions'; since: number | null }
 
+const FOLLOW = ['0', '1', 'false', 'true', 'window'] as const
+
+/** What `follow` asks for. @throws ServiceError `invalid_parameter`. */
+export function followOf(query: Query): 'no' | 'tab' | 'window' {
+  const word = oneOf(query, 'follow', FOLLOW, '0')
+  return word === 'window' ? word : ['1', 'true'].includes(word) ? 'tab' : 'no'
+}
+
+/** A window of a list. @throws ServiceError `invalid_parameter`, `invalid_mint`. */
+export function parseWindow(query: Query): WindowRequest {
+  if (query.get('since')) throw invalidParameter('since', 'is for streams of a whole tab')
+  const limits = { min: 1, max: Number.MAX_SAFE_INTEGER, otherwise: MARKET_LIMIT_DEFAULT }
+  const { mints = null } = listFilter(query) ?? {}
+  const otherwise = mints === null ? MARKET_LIMIT_DEFAULT : Math.max(1, mints.length)
+  const { value: limit } = wholeNumber(query, 'limit', { ...limits, otherwise })
+  if (limit > WINDOW_ROWS_MAX) throw invalidParameter('limit', `of a window is at most ${WINDOW_ROWS_MAX}`)
+  return { ...parsePlace(query), limit, filter: listFilter(query), fields: rowFields(query) }
+}
+
 /** @throws ServiceError `invalid_parameter`. */
 export function parseMarketRequest(query: Query, limitMax: number): FollowedMarket {
+  const [filtered] = windowFilters(query)
+  if (filtered !== undefined)
+    throw invalidParameter(filtered, 'is for windows: follow=window, or the topic window')
+  const limits = { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT }
+  return {
+    ...parsePlace(query),
+    limit: wholeNumber(query, 'limit', limits).value,
+    since: parseSince(query),
+    fields: rowFields(query),
+  }
+}
+
+function parsePlace(query: Query): Omit<MarketRequest, 'limit'> {
   const tab = oneOf(query, 'tab', TABS, 'all')
   return {
     tab,
     sort: oneOf(query, 'sort', SORTS, tab === 'new' ? 'created_timestamp' : 'hot'),
     order: oneOf(query, 'order', ORDERS, 'desc'),
-    limit: wholeNumber(query, 'limit', { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT }).value,
     offset: wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value,
-    since: parseSince(query),
   }
 }
 
@@ -44,8 +80,9 @@ export function parseTopic(message: Query, tokensMax: number): Topic {
   const topic = requiredWord(message, 'topic', STREAM_TOPICS)
   if (topic === 'submissions') return { topic, since: parseSince(message) }
   if (topic === 'market') return { topic, ...parseMarketRequest(message, tokensMax) }
+  if (topic === 'window') return { topic, ...parseWindow(message) }
   const mint = requiredMint(message)
-  if (topic === 'token') return { topic, mint, since: parseSince(message) }
+  if (topic === 'token') return { topic, mint, since: parseSince(message), fields: datapointFields(message) }
   const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
   return {
     topic,
@@ -72,8 +109,8 @@ export function requiredWord<Word extends string>(
 }
 
 /**
- * A message as named values: JSON in a text frame, msgpack in a binary one. Its values are texts, numbers or booleans, and are
- * read as the same text in a query would be.
+ * A message as named values: JSON in a text frame, msgpack in a binary one. Its values are texts, numbers or booleans, or arrays of
+ * those, and are read as the same text in a query would be.
  * @throws ServiceError `invalid_json`, `invalid_parameter`.
  */
 export function parseMessage(frame: Uint8Array, isBinary: boolean): Query {
@@ -88,9 +125,22 @@ export function parseMessage(frame: Uint8Array, isBinary: boolean): Query {
   const values = new Map<string, string>()
   for (const [name, value] of Object.entries(message)) {
     if (value === null || value === undefined) continue
-    if (typeof value === 'object' || typeof value === 'function')
-      throw invalidParameter(name, 'must be a text or a number')
-    values.set(name, `${value}`.toWellFormed())
+    values.set(name, textOf(name, value).toWellFormed())
   }
   return { get: (name) => values.get(name) ?? null }
+}
+
+/** Values that may be arrays. */
+const LISTS = new Set(['mints', 'fields'])
+
+/** A value as a query would have it: an array as its elements with commas between. */
+function textOf(name: string, value: unknown): string {
+  const parts: unknown[] = Array.isArray(value) && LISTS.has(name) ? value : [value]
+  const isPlain = (part: unknown) => ['string', 'number', 'boolean', 'bigint'].includes(typeof part)
+  if (!parts.every(isPlain))
+    throw invalidParameter(
+      name,
+      `must be a text or a number${LISTS.has(name) ? ', or an array of texts' : ''}`,
+    )
+  return parts.join(',')
 }

@@ -19,6 +19,7 @@ import type { SubmissionLog } from './submission-log.ts'
 import { SubmissionsChannel } from './submissions-channel.ts'
 import { TokenChannel } from './token-channel.ts'
 import { CLOSE_GOING_AWAY, CLOSE_TRY_AGAIN_LATER } from './upgrade.ts'
+import { WindowChannel } from './window-channel.ts'
 
 export interface StreamSources {
   market: MarketEngine
@@ -120,9 +121,14 @@ export class StreamSession implements StreamWriter {
       this.#pong(echo)
       return
     }
+    const channel = message.get('channel')
+    if (operation === 'unsubscribe' && channel !== null) {
+      this.#unsubscribe(channel, echo)
+      return
+    }
     const topic = parseTopic(message, this.#options.market.tokensMax)
     if (operation === 'subscribe') this.#subscribeFrom(topic, echo)
-    else this.#unsubscribe(topic, echo)
+    else this.#unsubscribe(findChannel(topic, this.#options).channel.name, echo)
   }
 
   /** Subscribes as soon as this node is at the position that the client asks for. */
@@ -148,9 +154,8 @@ export class StreamSession implements StreamWriter {
     this.#follower.writeControl({ event: 'pong', ...echo, seq, ts: market.timeMs })
   }
 
-  #unsubscribe(topic: Topic, echo: Echo): void {
+  #unsubscribe(name: string, echo: Echo): void {
     const { broadcaster } = this.#options
-    const { name } = findChannel(topic, this.#options).channel
     if (!broadcaster.unsubscribe(this.#follower, name))
       throw invalidParameter('topic', `${name} is not subscribed to`)
     this.#follower.writeControl({ event: 'unsubscribed', ...echo, channel: name })
@@ -167,13 +172,21 @@ export class StreamSession implements StreamWriter {
     broadcaster.subscribe(this.#follower, channel, since ?? open())
   }
 
+  /** Rows of the market list that a subscription begins with. */
+  #countRows(topic: Topic): number {
+    const { market, broadcaster } = this.#options
+    if (topic.topic === 'market') return countSnapshotRows(market, topic)
+    if (topic.topic === 'window') return broadcaster.window(new WindowChannel(market, topic)).countRows()
+    return 0
+  }
+
   /** Throws if the client may not subscribe. */
   #admit(topic: Topic, name: string): void {
     const { market, countSubscription } = this.#options
     const { subscriptions } = this.#follower
     // A subscription begins with rows: the first to a channel belongs to the read that opened the socket, another is a read.
     const isFree = !this.#freeChannels.has(name) && this.#freeChannels.size < SUBSCRIPTIONS_MAX
-    countSubscription(isFree, topic.topic === 'market' ? countSnapshotRows(market, topic) : 0)
+    countSubscription(isFree, this.#countRows(topic))
     if (isFree) this.#freeChannels.add(name)
     if ('mint' in topic && !market.has(topic.mint))
       throw new ServiceError('token_not_found', `No DataPoint is known for ${topic.mint}.`)
@@ -185,19 +198,21 @@ export class StreamSession implements StreamWriter {
 /** The channel of a topic, and how a new subscription to it begins. */
 function findChannel(
   topic: Topic,
-  { market, submissionLog }: StreamSources,
-): { channel: Channel; open: () => StreamSnapshot } {
+  { market, broadcaster, submissionLog }: StreamSources,
+): { channel: Channel; open: () => StreamSnapshot | number } {
   switch (topic.topic) {
     case 'market': {
-      const channel = new MarketChannel(market, topic.tab)
+      const channel = new MarketChannel(market, topic.tab, topic.fields)
       return { channel, open: () => channel.open(topic) }
     }
+    case 'window':
+      return { channel: broadcaster.window(new WindowChannel(market, topic)), open: () => 0 }
     case 'submissions': {
       const channel = new SubmissionsChannel(market, submissionLog)
       return { channel, open: () => channel.open() }
     }
     case 'token': {
-      const channel = new TokenChannel(market, topic.mint)
+      const channel = new TokenChannel(market, topic.mint, topic.fields)
       return { channel, open: () => channel.open() }
     }
     case 'ohlc': {

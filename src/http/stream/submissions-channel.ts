@@ -7,6 +7,8 @@ import type { SubmissionLog } from './submission-log.ts'
 /** Every submission the moment it is durable. Its positions are those of the market; `state` is the number of the last one sent. */
 export class SubmissionsChannel implements Channel {
   readonly name = 'submissions'
+  readonly key = 'submissions'
+  readonly isPaced = false
   readonly mint = null
   readonly #market: MarketEngine
   readonly #log: SubmissionLog

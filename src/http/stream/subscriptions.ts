@@ -18,6 +18,10 @@ export class Subscriptions {
   readonly tabFollowers = new Set<Follower>()
   /** Followers with a token that has changed. */
   readonly dueFollowers = new Set<Follower>()
+  /** Subscriptions to windows whose time has come, with their followers. */
+  readonly dueWindows = new Map<Subscription, Follower>()
+  /** Different windows that are followed. */
+  windowCount = 0
   /** Followers of the tokens that changed up to here are marked as due. */
   #markedSeq = 0
 
@@ -37,7 +41,8 @@ export class Subscriptions {
     }
     follower.subscriptions.set(channel.name, subscription)
     active.followers.set(follower, subscription)
-    if (channel.mint === null) {
+    if (channel.isPaced) this.dueWindows.set(subscription, follower)
+    else if (channel.mint === null) {
       follower.tabs = [...follower.tabs, subscription]
       this.tabFollowers.add(follower)
     } else {
@@ -47,15 +52,21 @@ export class Subscriptions {
     return subscription
   }
 
+  /** The channel of that key, if somebody follows it. */
+  find(key: string): Channel | null {
+    return this.#channels.get(key)?.channel ?? null
+  }
+
   /** Returns false if there was no such subscription. */
   remove(follower: Follower, name: string): boolean {
     const subscription = follower.subscriptions.get(name)
     if (subscription === undefined) return false
     follower.subscriptions.delete(name)
     follower.due.delete(subscription)
+    this.dueWindows.delete(subscription)
     follower.tabs = follower.tabs.filter((tab) => tab !== subscription)
     if (follower.tabs.length === 0) this.tabFollowers.delete(follower)
-    const active = this.#channels.get(name)
+    const active = this.#channels.get(subscription.channel.key)
     assert(active !== undefined, 'a channel is active while it has followers')
     active.followers.delete(follower)
     if (active.followers.size === 0) this.#deactivate(active)
@@ -82,7 +93,7 @@ export class Subscriptions {
   /** Marks the followers of channels that the passing of time has changed. Returns whether any follower is due. */
   markElapsed(): boolean {
     for (const active of this.#channels.values()) if (active.channel.hasMoved()) this.#mark(active)
-    return this.dueFollowers.size > 0
+    return this.dueFollowers.size > 0 || this.dueWindows.size > 0
   }
 
   /** Up to where a follower has been sent everything, or undefined while it is still to be sent a snapshot. */
@@ -93,18 +104,20 @@ export class Subscriptions {
     let seq = subscriptions.size === tabs.length ? this.#market.seq : this.#markedSeq
     for (const subscription of subscriptions.values()) {
       if (subscription.snapshot !== null) return undefined
-      if (subscription.channel.mint === null || due.has(subscription))
-        seq = Math.min(seq, subscription.position.seq)
+      const { mint, isPaced } = subscription.channel
+      if (isPaced && subscription.position.seq === 0) return undefined
+      if (mint === null || due.has(subscription)) seq = Math.min(seq, subscription.position.seq)
     }
     return seq
   }
 
   /** The active channel of that name, so that all its followers share what is encoded for one of them. */
   #activate(channel: Channel): ActiveChannel {
-    const known = this.#channels.get(channel.name)
+    const known = this.#channels.get(channel.key)
     if (known !== undefined) return known
     const active: ActiveChannel = { channel, followers: new Map() }
-    this.#channels.set(channel.name, active)
+    this.#channels.set(channel.key, active)
+    if (channel.isPaced) this.windowCount++
     if (channel.mint === null) return active
     if (this.#channelsByMint.size === 0) this.#markedSeq = this.#market.seq
     const sameMint = this.#channelsByMint.get(channel.mint) ?? new Set()
@@ -113,8 +126,9 @@ export class Subscriptions {
   }
 
   #deactivate(active: ActiveChannel): void {
-    const { name, mint } = active.channel
-    this.#channels.delete(name)
+    const { key, mint, isPaced } = active.channel
+    this.#channels.delete(key)
+    if (isPaced) this.windowCount--
     if (mint === null) return
     const sameMint = this.#channelsByMint.get(mint)
     sameMint?.delete(active)
@@ -127,8 +141,12 @@ export class Subscriptions {
     for (const active of channels) this.#mark(active)
   }
 
-  #mark({ followers }: ActiveChannel): void {
+  #mark({ channel, followers }: ActiveChannel): void {
     for (const [follower, subscription] of followers) {
+      if (channel.isPaced) {
+        this.dueWindows.set(subscription, follower)
+        continue
+      }
       follower.due.add(subscription)
       this.dueFollowers.add(follower)
     }

@@ -1,4 +1,6 @@
 import type { MarketEngine } from '../../market/types.ts'
+import type { DataPoint } from '../../schema/datapoint.ts'
+import { pickJson } from '../request/fields.ts'
 import { type Channel, leftChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
 import { Chunk, ChunkCache, positionAt, type StreamPosition } from './chunk.ts'
 
@@ -8,12 +10,18 @@ const NEWLINE = Buffer.from('\n')
 /** One token: its DataPoint at each change of its row, and a message that it left once it was evicted. */
 export class TokenChannel implements Channel {
   readonly name: string
+  readonly key: string
+  readonly isPaced = false
   readonly mint: string
   readonly #market: MarketEngine
+  readonly #fields: readonly (keyof DataPoint)[] | null
   readonly #chunks = new ChunkCache()
 
-  constructor(market: MarketEngine, mint: string) {
+  /** @param fields null: all */
+  constructor(market: MarketEngine, mint: string, fields: readonly (keyof DataPoint)[] | null = null) {
     this.name = `token:${mint}`
+    this.key = fields === null ? this.name : `${this.name} ${fields.join()}`
+    this.#fields = fields
     this.mint = mint
     this.#market = market
   }
@@ -42,11 +50,15 @@ export class TokenChannel implements Channel {
     return false
   }
 
+  #pick(json: Buffer): Buffer {
+    return this.#fields === null ? json : pickJson(json, this.#fields)
+  }
+
   /** The newest DataPoint. */
   #chunk(event: 'changes' | 'snapshot', isLast?: true): Chunk {
     const { seq } = this.#market
     const found = this.#market.datapointJson(this.mint)
-    const rows = found === null ? NO_ROWS : Buffer.concat([found.json, NEWLINE])
+    const rows = found === null ? NO_ROWS : Buffer.concat([this.#pick(found.json), NEWLINE])
     const head = { event, channel: this.name, seq, ...(isLast && { last: true }) }
     return new Chunk([{ head, rows, next: positionAt(seq) }], positionAt(seq))
   }

@@ -13,7 +13,14 @@ import {
   type SectionReader,
   wrongLength,
 } from '../checkpoint/sections.ts'
-import { intervalStart, TIMEFRAME_LENGTHS_MS, WINDOW_NAMES, WINDOWS, type WindowName } from '../limits.ts'
+import {
+  intervalStart,
+  LIST_WINDOWS,
+  type ListWindowName,
+  TIMEFRAME_LENGTHS_MS,
+  WINDOW_NAMES,
+  type WindowName,
+} from '../limits.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
@@ -66,8 +73,8 @@ interface Window {
   resolutionMs: number
 }
 
-const windowByName = recordFrom(WINDOW_NAMES, (name): Window => {
-  const { lengthMs, timeframe } = WINDOWS[name]
+const windowByName = recordFrom([...WINDOW_NAMES, '5m'] as const, (name): Window => {
+  const { lengthMs, timeframe } = LIST_WINDOWS[name]
   const index = TIMEFRAMES.indexOf(timeframe)
   return { lengthMs, timeframe: index, resolutionMs: TIMEFRAME_LENGTHS_MS[index] }
 })
@@ -77,6 +84,10 @@ const MINUTE = windowByName['1m']
 /** Start of the oldest bar that a window holds at `nowMs`. */
 const windowStartMs = ({ lengthMs, resolutionMs }: Window, nowMs: number): number =>
   intervalStart(nowMs, resolutionMs) - lengthMs + resolutionMs
+
+/** Start of the oldest bar that a window holds at `nowMs`: until this moves, its figures change by events alone. */
+export const windowFromMs = (name: ListWindowName, nowMs: number): number =>
+  windowStartMs(windowByName[name], nowMs)
 
 /** When a window no longer holds `atMs`. As all of a window, this changes only when the window moves. */
 const windowPassesMs = ({ lengthMs, resolutionMs }: Window, atMs: number): number =>
@@ -187,6 +198,22 @@ export class Windows implements Saved {
     }
   }
 
+  /** The volume of the last hour; NaN for unknown. */
+  hourVolume(slot: number, nowMs: number): number {
+    return this.#carried(slot, 'volume1h', this.#volume(slot, '1h', nowMs), nowMs) ?? Number.NaN
+  }
+
+  /** The change of price across a window, percent; NaN for unknown. */
+  change(slot: number, name: '5m' | '1h' | '6h' | '24h', priceUsd: number, nowMs: number): number {
+    const change = this.#change(slot, name, priceUsd, nowMs)
+    return (name === '5m' ? change : this.#unlessPatched(slot, `priceChange${name}`, change)) ?? Number.NaN
+  }
+
+  /** Whether a patch has set windowed figures of the token. */
+  isPatched(slot: number): boolean {
+    return this.#patched.has(slot)
+  }
+
   /** Sets a windowed figure to a patched value; null means unknown. */
   patch(slot: number, field: WindowField, value: number | null, nowMs: number): void {
     let patched = this.#patched.get(slot)
@@ -250,7 +277,7 @@ export class Windows implements Saved {
     return this.#bars.sum(slot, window.timeframe, windowStartMs(window, nowMs)).volume
   }
 
-  #change(slot: number, name: WindowName, priceUsd: number, nowMs: number): number | null {
+  #change(slot: number, name: ListWindowName, priceUsd: number, nowMs: number): number | null {
     const window = windowByName[name]
     const then = this.#bars.closeBefore(slot, window.timeframe, windowStartMs(window, nowMs))
     return then === null ? null : numberOrNull((100 * (priceUsd - then)) / then)

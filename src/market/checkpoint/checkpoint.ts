@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import { SNAPSHOT_FIELDS } from '../../schema/datapoint.ts'
-import { SORTS, TABS } from '../../schema/vocabulary.ts'
+import { KEPT_SORTS, TABS } from '../../schema/vocabulary.ts'
 import { BAR_STRIDE } from '../bars/bar-ring.ts'
 import { TOKEN_BLOCK } from '../bars/token-block.ts'
 import { WINDOW_FIELDS } from '../bars/windows.ts'
@@ -37,7 +37,17 @@ const FORMATS_READ = [1, FORMAT]
 /** What the saved numbers mean: a layout that is neither of these cannot be read. */
 const layoutWith = (tokenLayout: string): string =>
   JSON.stringify([
-    [TIMEFRAMES, CHUNK_BARS, BAR_STRIDE, TOKEN_BLOCK, WINDOWS, WINDOW_FIELDS, SNAPSHOT_FIELDS, SORTS, TABS],
+    [
+      TIMEFRAMES,
+      CHUNK_BARS,
+      BAR_STRIDE,
+      TOKEN_BLOCK,
+      WINDOWS,
+      WINDOW_FIELDS,
+      SNAPSHOT_FIELDS,
+      KEPT_SORTS,
+      TABS,
+    ],
     [tokenLayout, RECENT_TRADES_MAX, HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS],
   ])
 const LAYOUT = layoutWith(TOKEN_LAYOUT)

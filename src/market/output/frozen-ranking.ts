@@ -1,7 +1,7 @@
 import type { Order, Sort, Tab } from '../../schema/vocabulary.ts'
 import type { RankingSnapshot } from '../rankings/ranking.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
-import type { FrozenList, ListFilter, Page } from '../types.ts'
+import type { FrozenList, ListFilter, Page, RowFields } from '../types.ts'
 import type { PageCache } from './page-cache.ts'
 import type { RowChanges } from './row-changes.ts'
 
@@ -9,6 +9,8 @@ export interface FrozenRankingParts {
   tab: Tab
   sort: Sort
   filter: ListFilter | null
+  /** Changes when time alone has changed the order by the sort. */
+  orderVersion: number
   ranking: RankingSnapshot
   tokens: TokenTable
   pages: PageCache
@@ -21,16 +23,18 @@ export class FrozenRanking implements FrozenList {
   readonly sort: Sort
   readonly filter: ListFilter | null
   readonly version: number
+  readonly #orderVersion: number
   readonly #ranking: RankingSnapshot
   readonly #tokens: TokenTable
   readonly #pages: PageCache
   readonly #changes: RowChanges
 
-  constructor({ tab, sort, filter, ranking, tokens, pages, changes }: FrozenRankingParts) {
+  constructor({ tab, sort, filter, orderVersion, ranking, tokens, pages, changes }: FrozenRankingParts) {
     this.tab = tab
     this.sort = sort
     this.filter = filter
     this.version = changes.seq
+    this.#orderVersion = orderVersion
     this.#ranking = ranking
     this.#tokens = tokens
     this.#pages = pages
@@ -41,12 +45,24 @@ export class FrozenRanking implements FrozenList {
     return this.#ranking.size
   }
 
-  page(order: Order, offset: number, limit: number): Page {
-    return this.#pages.join(this.#slots(order, offset, limit), this.size, this.version, this.#changes.seq)
+  page(order: Order, offset: number, limit: number, fields: RowFields | null = null): Page {
+    return this.#pages.join(this.#slots(order, offset, limit), {
+      total: this.size,
+      version: this.version,
+      orderVersion: this.#orderVersion,
+      seq: this.#changes.seq,
+      fields,
+    })
   }
 
-  preparePage(order: Order, offset: number, limit: number, rowsMax: number): boolean {
-    return this.#pages.prepare(this.#slots(order, offset, limit), rowsMax)
+  preparePage(
+    order: Order,
+    offset: number,
+    limit: number,
+    rowsMax: number,
+    fields: RowFields | null = null,
+  ): boolean {
+    return this.#pages.prepare(this.#slots(order, offset, limit), rowsMax, fields)
   }
 
   /** Tokens that were evicted since are left out: their slots may hold others, which were not on this list. */

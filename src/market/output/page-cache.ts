@@ -5,7 +5,8 @@ import { dayFromMs } from '../bars/windows.ts'
 import type { MarketTime } from '../market-time.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
-import type { Page, PageQuery } from '../types.ts'
+import type { Page, PageQuery, RowFields } from '../types.ts'
+import type { FieldRows } from './field-rows.ts'
 import { type RowText, renderOpenItem, rowText } from './json-row.ts'
 import type { Projections } from './projections.ts'
 import { RowPage, SMALL_ROWS_MAX } from './row-page.ts'
@@ -17,17 +18,41 @@ const PAGES_BYTES_MAX = 32 * 1024 * 1024
 interface CachedPage {
   page: RowPage
   seq: number
-  dayFromMs: number
+  /** What its rows and their order depend on besides `seq`. */
+  state: string
 }
 
 interface LargePage extends CachedPage {
   key: string
 }
 
+/** What a page of given slots shows. */
+export interface PageParts {
+  total: number
+  /** Position as of which the order is exact. */
+  version: number
+  /** Changes when time alone has changed the order. */
+  orderVersion: number
+  /** Position of the newest change, as of which the rows are. */
+  seq: number
+  fields: RowFields | null
+  /** The last page of these positions, whose bytes serve again where its rows are the same. */
+  earlier?: RowPage | undefined
+}
+
+export interface PageCacheSources {
+  tokens: TokenTable
+  rankings: Rankings
+  projections: Projections
+  fieldRows: FieldRows
+  time: MarketTime
+}
+
 export class PageCache {
   readonly #tokens: TokenTable
   readonly #rankings: Rankings
   readonly #projections: Projections
+  readonly #fieldRows: FieldRows
   readonly #time: MarketTime
   readonly #pages = new Map<string, CachedPage>()
   #pagesBytes = 0
@@ -41,7 +66,8 @@ export class PageCache {
   #linesDayFromMs = 0
   readonly #rowTexts: (RowText | undefined)[] = []
 
-  constructor(tokens: TokenTable, rankings: Rankings, projections: Projections, time: MarketTime) {
+  constructor({ tokens, rankings, projections, fieldRows, time }: PageCacheSources) {
+    this.#fieldRows = fieldRows
     this.#tokens = tokens
     this.#rankings = rankings
     this.#projections = projections
@@ -51,9 +77,11 @@ export class PageCache {
 
   /** @param seq position of the market's newest change. */
   page(query: PageQuery, seq: number): Page {
-    const key = `${query.tab} ${query.sort} ${query.order} ${query.offset} ${query.limit}`
-    const fromMs = dayFromMs(this.#time.nowMs)
-    const isFresh = (cached: CachedPage) => cached.seq === seq && cached.dayFromMs === fromMs
+    const { tab, sort, order, offset, limit, fields = null } = query
+    const key = `${tab} ${sort} ${order} ${offset} ${limit} ${fields?.key ?? ''}`
+    const orderVersion = this.#rankings.versionOf(sort)
+    const state = `${orderVersion} ${this.#rowState(fields)}`
+    const isFresh = (cached: CachedPage) => cached.seq === seq && cached.state === state
     const small = this.#pages.get(key)
     if (small !== undefined && isFresh(small)) return small.page
     const large = this.#large
@@ -61,16 +89,25 @@ export class PageCache {
       large.page.share()
       return large.page
     }
-    const ranking = this.#rankings.of(query.tab, query.sort)
-    const slots = ranking.slice(query.offset, query.limit, query.order === 'desc')
-    const page = this.join(slots, ranking.size, seq, seq, small?.page)
+    const ranking = this.#rankings.of(tab, sort)
+    const slots = ranking.slice(offset, limit, order === 'desc')
+    const parts = { total: ranking.size, version: seq, orderVersion, seq, fields, earlier: small?.page }
+    const page = this.join(slots, parts)
     if (page.rowCount > SMALL_ROWS_MAX) {
       this.#forgetLarge()
-      this.#large = { key, page, seq, dayFromMs: fromMs }
+      this.#large = { key, page, seq, state }
     } else {
-      this.#keep(key, { page, seq, dayFromMs: fromMs }, small)
+      this.#keep(key, { page, seq, state }, small)
     }
     return page
+  }
+
+  /** What rows depend on besides their changes: where the windows are that they show. */
+  #rowState(fields: RowFields | null): string {
+    const { nowMs } = this.#time
+    return fields === null
+      ? dayFromMs(nowMs).toString(36)
+      : `${fields.key} ${this.#fieldRows.windowState(fields, nowMs)}`
   }
 
   #keep(key: string, cached: CachedPage, replaced: CachedPage | undefined): void {
@@ -110,39 +147,33 @@ export class PageCache {
   }
 
   /** Renders at most `rowsMax` of these rows that have no current line. @returns whether all have one now. */
-  prepare(slots: Uint32Array, rowsMax: number): boolean {
+  prepare(slots: Uint32Array, rowsMax: number, fields: RowFields | null): boolean {
     this.#expireLines()
     let made = 0
     for (let row = 0; row < slots.length; row++) {
-      if (this.#isCurrent[slots[row]] === 1) continue
+      if (this.#keptLine(slots[row], fields) !== null) continue
       if (made === rowsMax) return false
-      this.#line(slots[row])
+      this.#line(slots[row], fields)
       made++
     }
     return true
   }
 
-  /**
-   * A page of these slots in this order.
-   * @param version position as of which the order is exact.
-   * @param seq position of the newest change, as of which the rows are.
-   * @param earlier the last page of these positions, whose bytes serve again where its rows are the same.
-   */
-  join(slots: Uint32Array, total: number, version: number, seq: number, earlier?: RowPage): RowPage {
+  /** A page of these slots in this order. */
+  join(slots: Uint32Array, { total, version, orderVersion, seq, fields, earlier }: PageParts): RowPage {
     this.#expireLines()
     const lines = new Array<Buffer>(slots.length)
-    for (let row = 0; row < slots.length; row++) lines[row] = this.#line(slots[row])
-    const contentVersion = [version, seq, this.#linesDayFromMs].map((part) => part.toString(36)).join('-')
-    const isCurrent = () => this.#areCurrent(slots, lines)
+    for (let row = 0; row < slots.length; row++) lines[row] = this.#line(slots[row], fields)
+    const numbers = [version, seq, orderVersion].map((part) => part.toString(36))
+    const contentVersion = [...numbers, this.#rowState(fields).replaceAll(/[^\w.]/g, '-')].join('-')
+    const isCurrent = () => this.#areCurrent(slots, lines, fields)
     return new RowPage({ lines, total, version, contentVersion, isCurrent }, earlier)
   }
 
   /** Whether these lines are still those of their slots. */
-  #areCurrent(slots: Uint32Array, lines: readonly Buffer[]): boolean {
-    for (let row = 0; row < slots.length; row++) {
-      const slot = slots[row]
-      if (this.#isCurrent[slot] === 0 || this.#lines[slot] !== lines[row]) return false
-    }
+  #areCurrent(slots: Uint32Array, lines: readonly Buffer[], fields: RowFields | null): boolean {
+    for (let row = 0; row < slots.length; row++)
+      if (this.#keptLine(slots[row], fields) !== lines[row]) return false
     return true
   }
 
@@ -150,9 +181,10 @@ export class PageCache {
    * These rows as NDJSON, each with its position as its last member. Their lines are not kept: a follower gets every change once,
    * and lines that nobody reads again would only burden the garbage collector.
    */
-  joinWithSeq(slots: readonly number[], seqs: readonly number[]): Buffer {
+  joinWithSeq(slots: readonly number[], seqs: readonly number[], fields: RowFields | null): Buffer {
     let rows = ''
-    for (let row = 0; row < slots.length; row++) rows += `${this.#render(slots[row])},"seq":${seqs[row]}}\n`
+    for (let row = 0; row < slots.length; row++)
+      rows += `${this.#render(slots[row], fields)},"seq":${seqs[row]}}\n`
     return Buffer.from(rows)
   }
 
@@ -164,17 +196,25 @@ export class PageCache {
     this.#linesDayFromMs = fromMs
   }
 
-  #line(slot: number): Buffer {
-    const kept = this.#lines[slot]
-    if (kept !== undefined && this.#isCurrent[slot] === 1) return kept
-    const made = ownBytes(`${this.#render(slot)}}\n`)
+  /** The line of a row, where it is kept and shows the row as it is; else null. */
+  #keptLine(slot: number, fields: RowFields | null): Buffer | null {
+    if (fields !== null) return this.#fieldRows.kept(fields, slot, this.#time.nowMs)
+    return this.#isCurrent[slot] === 1 ? (this.#lines[slot] ?? null) : null
+  }
+
+  #line(slot: number, fields: RowFields | null): Buffer {
+    if (fields !== null) return this.#fieldRows.line(fields, slot, this.#time.nowMs)
+    const kept = this.#keptLine(slot, null)
+    if (kept !== null) return kept
+    const made = ownBytes(`${this.#render(slot, null)}}\n`)
     this.#lines[slot] = made
     this.#isCurrent[slot] = 1
     return made
   }
 
   /** A row as JSON, without its closing brace. */
-  #render(slot: number): string {
+  #render(slot: number, fields: RowFields | null): string {
+    if (fields !== null) return this.#fieldRows.open(fields, slot, this.#time.nowMs)
     this.#rowTexts[slot] ??= rowText(this.#tokens.metadata[slot])
     return renderOpenItem(this.#projections.item(slot, this.#time.nowMs), this.#rowTexts[slot])
   }

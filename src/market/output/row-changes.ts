@@ -4,7 +4,7 @@ import { TABS, type Tab } from '../../schema/vocabulary.ts'
 import { CHANGES_LOOKED_AT_MAX } from '../limits.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
-import type { ChangePart, Changes } from '../types.ts'
+import type { ChangePart, Changes, RowFields } from '../types.ts'
 import type { ChangeLog } from './change-log.ts'
 import type { PageCache } from './page-cache.ts'
 
@@ -64,6 +64,7 @@ export class RowChanges {
   record(slot: number): void {
     this.#changedSeq[rowIndex(slot)] = this.#log.append(slot)
     this.#pages.changed(slot)
+    this.#rankings.figureOrders.changed(slot)
     this.#onChanged?.()
   }
 
@@ -95,14 +96,14 @@ export class RowChanges {
    * What changed in a tab after `since`, by ascending position, each row once at its newest change. A reader may go on from any
    * of these positions and misses nothing. It looks at CHANGES_LOOKED_AT_MAX changes at most.
    */
-  changesSince(since: number, tab: Tab, rowsMax: number): Changes {
+  changesSince(since: number, tab: Tab, rowsMax: number, fields: RowFields | null): Changes {
     const tabIndex = TABS.indexOf(tab)
     const parts: ChangePart[] = []
     let slots: number[] = []
     let seqs: number[] = []
     const endRows = () => {
       if (slots.length > 0)
-        parts.push({ rows: this.#pages.joinWithSeq(slots, seqs), seq: seqs[seqs.length - 1] })
+        parts.push({ rows: this.#pages.joinWithSeq(slots, seqs, fields), seq: seqs[seqs.length - 1] })
       slots = []
       seqs = []
     }

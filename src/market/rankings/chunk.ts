@@ -83,6 +83,23 @@ export function appendEntries(
   }
 }
 
+/** Ranks behind every known key, in either direction. */
+export const KEY_UNKNOWN = Number.NEGATIVE_INFINITY
+
+/** How many entries have a known key. */
+function countKnown(chunks: readonly Chunk[], size: number): number {
+  let known = size
+  for (let index = chunks.length - 1; index >= 0; index--) {
+    const { keys, size: inChunk } = chunks[index]
+    let at = inChunk
+    while (at > 0 && keys[at - 1] === KEY_UNKNOWN) at--
+    known -= inChunk - at
+    if (at > 0) break
+  }
+  return known
+}
+
+/** Up to `limit` ids from `offset` on. Ascending is descending reversed, but for unknown keys, which are last in both. */
 export function sliceChunks(
   chunks: readonly Chunk[],
   size: number,
@@ -90,9 +107,33 @@ export function sliceChunks(
   limit: number,
   descending: boolean,
 ): Uint32Array {
+  if (descending) return sliceDescending(chunks, size, offset, limit)
+  return sliceAscending(countKnown(chunks, size), offset, limit, (from, count) =>
+    sliceDescending(chunks, size, from, count),
+  )
+}
+
+/** @param known how many ids have a known key. @param descending ids of the list in descending order. */
+export function sliceAscending(
+  known: number,
+  offset: number,
+  limit: number,
+  descending: (offset: number, limit: number) => Uint32Array,
+): Uint32Array {
+  const count = Math.max(0, Math.min(limit, known - offset))
+  const ids = descending(known - offset - count, count).reverse()
+  if (count === limit) return ids
+  const unknown = descending(Math.max(offset, known), limit - count)
+  const both = new Uint32Array(count + unknown.length)
+  both.set(ids)
+  both.set(unknown, count)
+  return both
+}
+
+function sliceDescending(chunks: readonly Chunk[], size: number, offset: number, limit: number): Uint32Array {
   const count = Math.max(0, Math.min(limit, size - offset))
   const ids = new Uint32Array(count)
-  let skip = descending ? offset : size - offset - count
+  let skip = offset
   let chunkIndex = 0
   if (count === 0) return ids
   while (skip >= chunks[chunkIndex].size) skip -= chunks[chunkIndex++].size
@@ -102,5 +143,5 @@ export function sliceChunks(
     ids.set(chunk.ids.subarray(skip, skip + take), filled)
     filled += take
   }
-  return descending ? ids : ids.reverse()
+  return ids
 }

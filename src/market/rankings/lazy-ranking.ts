@@ -116,7 +116,7 @@ export class LazyRanking {
     return this.#list.last()
   }
 
-  /** Up to `limit` ids from `offset` on; ascending is the exact reverse of descending. */
+  /** See `sliceChunks`. */
   slice(offset: number, limit: number, descending: boolean): Uint32Array {
     if (descending && offset + limit <= this.#topMax) this.#applyTop(offset + limit)
     else this.#applyAll()

@@ -179,7 +179,7 @@ export class Ranking {
     return chunk.ids[chunk.size - 1]
   }
 
-  /** Up to `limit` ids from `offset` on; ascending is the exact reverse of descending. */
+  /** See `sliceChunks`. */
   slice(offset: number, limit: number, descending: boolean): Uint32Array {
     return sliceChunks(this.#chunks, this.#size, offset, limit, descending)
   }

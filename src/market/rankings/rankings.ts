@@ -1,39 +1,61 @@
 import { recordFrom } from '../../lib/record.ts'
-import { SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
+import {
+  isFigureSort,
+  KEPT_SORTS,
+  type KeptSort,
+  type Sort,
+  TABS,
+  type Tab,
+} from '../../schema/vocabulary.ts'
 import { numbersSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
+import type { MarketTime } from '../market-time.ts'
+import { KEY_UNKNOWN } from './chunk.ts'
+import { sortSlots } from './figure-order.ts'
+import { FigureOrders } from './figure-orders.ts'
 import { LazyRanking, PENDING_MAX } from './lazy-ranking.ts'
+import type { ListFigures } from './list-figures.ts'
 import type { MintOrder } from './mint-order.ts'
-
-/** Ranks behind every known key. */
-export const KEY_UNKNOWN = Number.NEGATIVE_INFINITY
 
 /** The rankings hold different numbers of pending changes, so that they do not all apply them at the same event. */
 const PENDING_STEP = 256
 
 const tabBit = (tab: Tab): number => 1 << TABS.indexOf(tab)
 
-/** One ranking of tokens for each tab and sort. Tokens with equal keys are ordered by mint. */
+export interface RankingsOptions {
+  tokensMax: number
+  mintOrder: MintOrder
+  figures: ListFigures
+  time: MarketTime
+}
+
+/**
+ * The tokens of each tab in order: always by the kept sorts, by a figure from when somebody asks for it. Tokens with equal keys are
+ * ordered by mint.
+ */
 export class Rankings implements Saved {
   /** By sort and slot. */
-  readonly #keys: Record<Sort, Float64Array>
+  readonly #keys: Record<KeptSort, Float64Array>
   /** By slot: a bit for each tab that the token is in. */
   readonly #tabs: Uint8Array
-  readonly #rankings: Record<Tab, Record<Sort, LazyRanking>>
+  readonly #rankings: Record<Tab, Record<KeptSort, LazyRanking>>
   /** True when `a` comes before `b` at equal keys. */
   readonly #before: (a: number, b: number) => boolean
   /** The same rankings, by a tab's index in TABS. */
-  readonly #byTabIndex: Record<Sort, LazyRanking[]>
+  readonly #byTabIndex: Record<KeptSort, LazyRanking[]>
   /** By sort: a bit for each tab whose ranking holds its tokens. Until the first reader asks it does not: a market that is restored and
    *  brought up to date need not keep its lists in order meanwhile. */
-  readonly #rankedTabs: Record<Sort, number>
+  readonly #rankedTabs: Record<KeptSort, number>
+  /** A token has a slot below this. */
+  #slotsUsed = 0
+  readonly figureOrders: FigureOrders
 
-  constructor(tokensMax: number, mintOrder: MintOrder) {
-    const keys = recordFrom(SORTS, () => new Float64Array(tokensMax))
+  constructor({ tokensMax, mintOrder, figures, time }: RankingsOptions) {
+    const keys = recordFrom(KEPT_SORTS, () => new Float64Array(tokensMax))
     const before = (a: number, b: number) => mintOrder.isBefore(a, b)
     this.#before = before
     let pendingMax = PENDING_MAX
     const rankings = recordFrom(TABS, () =>
-      recordFrom(SORTS, (sort) => {
+      recordFrom(KEPT_SORTS, (sort) => {
         pendingMax -= PENDING_STEP
         return new LazyRanking({ capacity: tokensMax, keys: keys[sort], before, pendingMax })
       }),
@@ -41,11 +63,20 @@ export class Rankings implements Saved {
     this.#keys = keys
     this.#tabs = new Uint8Array(tokensMax)
     this.#rankings = rankings
-    this.#rankedTabs = recordFrom(SORTS, () => 0)
-    this.#byTabIndex = recordFrom(SORTS, (sort) => TABS.map((tab) => rankings[tab][sort]))
+    this.#rankedTabs = recordFrom(KEPT_SORTS, () => 0)
+    this.#byTabIndex = recordFrom(KEPT_SORTS, (sort) => TABS.map((tab) => rankings[tab][sort]))
+    this.figureOrders = new FigureOrders({
+      capacity: tokensMax,
+      slotsUsed: () => this.#slotsUsed,
+      has: (slot, tab) => this.has(slot, tab),
+      before,
+      figures,
+      time,
+    })
   }
 
   of(tab: Tab, sort: Sort): LazyRanking {
+    if (isFigureSort(sort)) return this.figureOrders.of(tab, sort)
     if ((this.#rankedTabs[sort] & tabBit(tab)) === 0) this.#rank(tab, sort)
     return this.#rankings[tab][sort]
   }
@@ -54,27 +85,44 @@ export class Rankings implements Saved {
     return (this.#tabs[slot] & tabBit(tab)) !== 0
   }
 
-  key(slot: number, sort: Sort): number {
+  /** Changes when time alone has changed the order by a sort. */
+  versionOf(sort: Sort): number {
+    return isFigureSort(sort) ? this.figureOrders.versionOf(sort) : 0
+  }
+
+  /** The keys of a sort by slot. Valid until the next event. */
+  keysOf(sort: Sort): Float64Array {
+    return isFigureSort(sort) ? this.figureOrders.keys(sort) : this.#keys[sort]
+  }
+
+  /** Puts slots in the order of a sort, in place. */
+  sort(slots: Uint32Array, sort: Sort): Uint32Array {
+    return sortSlots(slots, this.keysOf(sort), this.#before)
+  }
+
+  key(slot: number, sort: KeptSort): number {
     return this.#keys[sort][slot]
   }
 
   /** Adds a token to the tab `all`. */
-  add(slot: number, keys: Record<Sort, number>): void {
-    for (const sort of SORTS) this.#keys[sort][slot] = keys[sort]
+  add(slot: number, keys: Record<KeptSort, number>): void {
+    for (const sort of KEPT_SORTS) this.#keys[sort][slot] = keys[sort]
     this.#tabs[slot] = 0
+    this.#slotsUsed = Math.max(this.#slotsUsed, slot + 1)
     this.setTab(slot, 'all', true)
   }
 
   *save(slotsUsed: number): Iterable<Section> {
-    for (const sort of SORTS)
+    for (const sort of KEPT_SORTS)
       yield numbersSection(`rankings.${sort}`, this.#keys[sort].subarray(0, slotsUsed))
     yield numbersSection('rankings.tabs', this.#tabs.subarray(0, slotsUsed))
   }
 
   /** The rankings follow from keys and tabs. */
   restore(sections: SectionReader, slotsUsed: number): void {
-    for (const sort of SORTS) sections.fill(`rankings.${sort}`, this.#keys[sort].subarray(0, slotsUsed))
+    for (const sort of KEPT_SORTS) sections.fill(`rankings.${sort}`, this.#keys[sort].subarray(0, slotsUsed))
     sections.fill('rankings.tabs', this.#tabs.subarray(0, slotsUsed))
+    this.#slotsUsed = slotsUsed
   }
 
   /** Makes all rankings, as the first reader of each would: for 100 000 tokens that takes a quarter of a second. */
@@ -85,17 +133,16 @@ export class Rankings implements Saved {
   /** The same, and yields after each ranking. No event may come meanwhile. */
   *ranking(): Iterable<void> {
     for (const tab of TABS)
-      for (const sort of SORTS) {
+      for (const sort of KEPT_SORTS) {
         this.of(tab, sort)
         yield
       }
   }
 
-  #rank(tab: Tab, sort: Sort): void {
+  #rank(tab: Tab, sort: KeptSort): void {
     const keys = this.#keys[sort]
     const slots = Uint32Array.from(this.#tabs.keys()).filter((slot) => this.has(slot, tab))
-    slots.sort((a, b) => (keys[a] === keys[b] ? (a !== b && this.#before(a, b) ? -1 : 1) : keys[b] - keys[a]))
-    this.#rankings[tab][sort].insertSorted(slots)
+    this.#rankings[tab][sort].insertSorted(sortSlots(slots, keys, this.#before))
     this.#rankedTabs[sort] |= tabBit(tab)
   }
 
@@ -107,7 +154,8 @@ export class Rankings implements Saved {
   setTab(slot: number, tab: Tab, isMember: boolean): void {
     if (this.has(slot, tab) === isMember) return
     this.#tabs[slot] ^= tabBit(tab)
-    for (const sort of SORTS) {
+    this.figureOrders.setTab(slot, tab, isMember)
+    for (const sort of KEPT_SORTS) {
       if ((this.#rankedTabs[sort] & tabBit(tab)) === 0) continue
       const ranking = this.#rankings[tab][sort]
       if (isMember) ranking.insert(slot)
@@ -116,7 +164,7 @@ export class Rankings implements Saved {
   }
 
   /** @param key NaN for unknown. */
-  setKey(slot: number, sort: Sort, key: number): void {
+  setKey(slot: number, sort: KeptSort, key: number): void {
     const ranked = Number.isNaN(key) ? KEY_UNKNOWN : key
     if (ranked === this.#keys[sort][slot]) return
     this.#keys[sort][slot] = ranked

@@ -1,9 +1,9 @@
 // Answers of reads of the market.
 import { z } from 'zod'
 import { BAR_FILLS, barSchema, TIMEFRAMES } from '../bar.ts'
-import { dataPointSchema } from '../datapoint.ts'
+import { chosenDataPointSchema, dataPointSchema } from '../datapoint.ts'
 import { gapSchema } from '../event.ts'
-import { marketItemSchema } from '../market-item.ts'
+import { chosenRowSchema, marketItemSchema } from '../market-item.ts'
 import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
 import { EXAMPLE_BAR, EXAMPLE_DATAPOINT, EXAMPLE_ITEM, EXAMPLE_MINT } from './examples.ts'
 import {
@@ -28,6 +28,12 @@ export const marketMetaSchema = metaWith({
   offset: wholeCount('Rows before the first one'),
   search: z.string().optional().meta({ description: 'As it was asked for' }),
   maxAnalyses: wholeCount('As it was asked for').optional(),
+  ranges: z.record(z.string(), z.number()).optional().meta({ description: 'As they were asked for' }),
+  mints: wholeCount('How many mints the list is limited to').optional(),
+  fields: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'What its rows have, where `fields` was asked for' }),
   count: wholeCount('Rows of this page'),
   total: wholeCount('Rows of the list'),
   version: z.number().int().meta({ description: 'Position of the list in the sequence of changes' }),
@@ -36,7 +42,7 @@ export const marketMetaSchema = metaWith({
 })
 
 export const marketPageSchema = withExample(
-  okWith({ data: z.array(marketItemSchema), meta: marketMetaSchema }),
+  okWith({ data: z.array(z.union([marketItemSchema, chosenRowSchema])), meta: marketMetaSchema }),
   {
     ok: true,
     data: [EXAMPLE_ITEM],
@@ -54,7 +60,33 @@ export const marketPageSchema = withExample(
   },
 )
 
-export const dataPointAnswerSchema = withExample(okData(dataPointSchema), {
+export const totalsAnswerSchema = withExample(
+  okData(
+    z.object({
+      tokens: wholeCount('Tokens that the market holds'),
+      launches_24h: wholeCount('Of these, created within the last 24 hours'),
+      volume_24h_usd: z.number().meta({ description: 'Traded within the last 24 hours', unit: 'USD' }),
+      trades_24h: wholeCount('Trades within the last 24 hours'),
+      buys_24h: wholeCount('Buys among them'),
+      sells_24h: wholeCount('Sells among them'),
+      ts: unixMs('Market time'),
+    }),
+  ),
+  {
+    ok: true,
+    data: {
+      tokens: 9_000,
+      launches_24h: 8_400,
+      volume_24h_usd: 12_345_678.9,
+      trades_24h: 1_200_000,
+      buys_24h: 640_000,
+      sells_24h: 560_000,
+      ts: 1_772_000_000_000,
+    },
+  },
+)
+
+export const dataPointAnswerSchema = withExample(okData(z.union([dataPointSchema, chosenDataPointSchema])), {
   ok: true,
   data: EXAMPLE_DATAPOINT,
 })
@@ -64,7 +96,7 @@ export const batchSchema = z
   .meta({ examples: [{ mints: [EXAMPLE_MINT] }] })
 export const batchAnswerSchema = withExample(
   okWith({
-    data: z.array(dataPointSchema),
+    data: z.array(z.union([dataPointSchema, chosenDataPointSchema])),
     meta: metaWith({
       notFound: z.array(z.string()).meta({ description: 'Mints of which nothing is known' }),
     }),

@@ -1,7 +1,9 @@
 // The query parameters of every route that reads any. Others are ignored, and the answer tells their names.
 import { z } from 'zod'
 import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../bar.ts'
-import { ORDERS, OUTCOMES, SENTIMENTS, SORTS, TABS } from '../vocabulary.ts'
+import { COMPACT_DATAPOINT_FIELDS } from '../datapoint.ts'
+import { COMPACT_ROW_FIELDS } from '../market-item.ts'
+import { ORDERS, OUTCOMES, RANGE_FIGURES, type RangeFigure, SENTIMENTS, SORTS, TABS } from '../vocabulary.ts'
 import { mintSchema as mint } from './parts.ts'
 
 export const MARKET_LIMIT_DEFAULT = 50
@@ -16,6 +18,8 @@ export const LEADERBOARD_LIMIT_MAX = 200
 /** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */
 export const EXPORT_LIMIT_DEFAULT = 100_000
 export const EXPORT_LIMIT_MAX = 500_000
+/** Mints that a list may be limited to. */
+export const MINTS_FILTERED_MAX = 200
 /** Characters of a search of the market list. */
 export const SEARCH_CHARACTERS_MAX = 64
 
@@ -37,10 +41,57 @@ const limit = (otherwise: number, max: number, told: string) =>
     .default(otherwise)
     .meta({ description: `Rows wanted. More than ${max} become ${max}${told}` })
 
+/** What a figure of the list is, in the words of the range filters. */
+const FIGURE_UNITS: Readonly<Record<RangeFigure, string>> = {
+  price: 'USD',
+  volume_24h: 'USD',
+  volume_1h: 'USD',
+  change_5m: 'percent',
+  change_1h: 'percent',
+  change_6h: 'percent',
+  change_24h: 'percent',
+  liquidity: 'USD',
+  holders: 'count',
+  trades_24h: 'count',
+  buys_24h: 'count',
+  sells_24h: 'count',
+  last_trade: 'Unix ms',
+  analyses: 'count',
+  market_cap: 'USD',
+  created_timestamp: 'Unix ms',
+  age_ms: 'ms',
+}
+
+const bound = (word: 'least' | 'most', figure: RangeFigure) =>
+  z
+    .number()
+    .optional()
+    .meta({
+      description: `Only tokens whose ${figure} is known and at ${word} this`,
+      unit: FIGURE_UNITS[figure],
+    })
+type RangeName = `min_${RangeFigure}` | `max_${Exclude<RangeFigure, 'analyses'>}`
+const ranges = Object.fromEntries(
+  RANGE_FIGURES.flatMap((figure) => [
+    [`min_${figure}`, bound('least', figure)],
+    ...(figure === 'analyses' ? [] : [[`max_${figure}`, bound('most', figure)]]),
+  ]),
+) as Record<RangeName, ReturnType<typeof bound>>
+
+const fields = (compact: readonly string[], more: string) =>
+  text(
+    `Names of the members that are wanted, with commas between; \`compact\`: ${compact.join(', ')}. \`mint\` is always one.${more}`,
+  )
+
 /** GET /api/v1/market */
 export const marketQuery = z.object({
   tab: z.enum(TABS).default('all').meta({ description: 'Which tokens' }),
-  sort: word(SORTS, '`hot` unless told; `created_timestamp` for the tab `new`'),
+  sort: word(
+    SORTS,
+    '`hot` unless told; `created_timestamp` for the tab `new`. Tokens whose figure is not known come last in either order, equal ' +
+      'ones by mint. What trades do is in the order at once; what time alone moves (volume, change, trades) at most once a second, ' +
+      'and all of it within seconds',
+  ),
   order: z.enum(ORDERS).default('desc').meta({ description: 'In upper or lower case' }),
   limit: limit(
     MARKET_LIMIT_DEFAULT,
@@ -59,17 +110,35 @@ export const marketQuery = z.object({
       examples: ['soggy nar'],
     }),
   max_analyses: whole(0, 'Only tokens with at most so many accepted analyses. follow ignores it'),
+  ...ranges,
+  mints: text(`Only these tokens: up to ${MINTS_FILTERED_MAX} mints, with commas between`),
+  fields: fields(
+    COMPACT_ROW_FIELDS,
+    ' change_5m, change_1h, change_6h, change_24h, volume_1h_usd, trades_24h, buys_24h and sells_24h are in rows only where they ' +
+      'are asked for',
+  ),
   cursor: text(
     'meta.nextCursor or X-Next-Cursor of the page before, valid for at least 30 s. The list is that of the first page: ' +
-      'only limit and format are read beside it. Empty: the first page, with a cursor in any format',
+      'only limit, format and fields are read beside it. Empty: the first page, with a cursor in any format',
   ),
-  follow: word(['0', '1', 'false', 'true'], '1: the rows as NDJSON, then each row that changes'),
+  follow: word(
+    ['0', '1', 'false', 'true', 'window'],
+    '1: the rows as NDJSON, then each row of the tab that changes. window: the rows as NDJSON, then once a second what has changed ' +
+      'among the rows from offset on, at most limit (200 at most), of the sorted and filtered list',
+  ),
   since: whole(0, 'With follow: only what changed after this `seq`; a resync where that is no longer known'),
   format: word(FORMATS, '`json` unless told here or by Accept'),
 })
 
 /** GET /api/v1/datapoint */
-export const datapointQuery = z.object({ mint, format: word(['json'], 'There is JSON only') })
+export const datapointQuery = z.object({
+  mint,
+  fields: fields(COMPACT_DATAPOINT_FIELDS, ''),
+  format: word(['json'], 'There is JSON only'),
+})
+
+/** POST /api/v1/datapoint/batch */
+export const batchQuery = z.object({ fields: fields(COMPACT_DATAPOINT_FIELDS, '') })
 
 /** GET /api/v1/ohlc */
 export const barsQuery = z.object({

@@ -1,16 +1,17 @@
 // What goes over a stream: lines of follow=1, and the messages of the WebSocket in both directions.
 import { z } from 'zod'
 import { barSchema, TIMEFRAMES } from '../bar.ts'
-import { dataPointSchema } from '../datapoint.ts'
+import { chosenDataPointSchema, dataPointSchema } from '../datapoint.ts'
 import { gapSchema } from '../event.ts'
-import { marketItemSchema } from '../market-item.ts'
+import { chosenRowSchema, marketItemSchema } from '../market-item.ts'
 import { ORDERS, OUTCOMES, SORTS, TABS } from '../vocabulary.ts'
 import { EXAMPLE_MINT } from './examples.ts'
 import { mintSchema, percent, unixMs } from './parts.ts'
 import { problemSchema } from './problem.ts'
+import { marketQuery } from './queries.ts'
 
 export const STREAM_OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
-export const STREAM_TOPICS = ['market', 'token', 'ohlc', 'submissions'] as const
+export const STREAM_TOPICS = ['market', 'window', 'token', 'ohlc', 'submissions'] as const
 /** The names that a client may offer as Sec-WebSocket-Protocol. */
 export const STREAM_PROTOCOLS = ['mintlake.json', 'mintlake.msgpack'] as const
 /** Why the server ends a stream. */
@@ -26,7 +27,7 @@ const since = z
 const ts = unixMs('Market time')
 const id = z.string().optional().meta({ description: 'The id of the message that it answers' })
 const channel = z.string().meta({
-  description: '`market:<tab>`, `token:<mint>`, `ohlc:<mint>:<tf>` or `submissions`',
+  description: '`market:<tab>`, `window:<name>`, `token:<mint>`, `ohlc:<mint>:<tf>` or `submissions`',
   examples: ['market:live'],
 })
 
@@ -47,6 +48,19 @@ export type StreamedSubmission = z.infer<typeof streamedSubmissionSchema>
 /** A row of the market list in a stream. A row that has changed has the position of its change. */
 export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.optional() })
 export type StreamRow = z.infer<typeof streamRowSchema>
+const chosenStreamRowSchema = z.object({ ...chosenRowSchema.shape, seq: seq.optional() })
+
+/** Where a window is after the rows that came with it or before it. */
+const windowTold = {
+  seq,
+  ts,
+  offset: z.number().int().min(0).meta({ description: 'Rows of the list before the window' }),
+  total: z.number().int().min(0).meta({ description: 'Rows of the list' }),
+  order: z.array(z.string()).optional().meta({
+    description:
+      'The mints of the window, in order, where they are others than before. Rows that are not among them are gone',
+  }),
+}
 
 const heartbeat = { event: z.literal('heartbeat'), seq: seq.optional(), ts }
 const gap = { event: z.literal('gap'), ...gapSchema.shape, ts }
@@ -56,6 +70,10 @@ const bye = { event: z.literal('bye'), reason: z.enum(BYE_REASONS), seq: seq.opt
 /** One line of `follow=1`: a row, or an object with `event` about the stream itself. */
 export const streamLineSchema = z.union([
   streamRowSchema,
+  chosenStreamRowSchema,
+  z
+    .object({ event: z.literal('window'), ...windowTold })
+    .meta({ description: 'follow=window: the rows before this line are those that have changed' }),
   z.object(heartbeat),
   z
     .object({ event: z.literal('left'), mint: z.string(), seq })
@@ -69,6 +87,9 @@ export const streamLineSchema = z.union([
 
 /** Texts are accepted for numbers, as in a query. */
 const operationId = z.string().optional().meta({ description: 'Is in the reply' })
+/** As in a query, or an array. */
+const wordsOf = (schema: z.ZodType<string | undefined>) => z.union([schema, z.array(z.string())]).optional()
+const fields = wordsOf(marketQuery.shape.fields)
 const marketTopic = {
   topic: z.literal('market'),
   tab: z.enum(TABS).default('all').optional(),
@@ -82,8 +103,13 @@ const marketTopic = {
     .meta({ description: 'Of the first rows; changes are not limited' }),
   offset: z.number().int().min(0).optional(),
   since,
+  fields,
 }
-const tokenTopic = { topic: z.literal('token'), mint: mintSchema, since }
+const windowTopic = z
+  .object({ ...marketQuery.shape, mints: wordsOf(marketQuery.shape.mints), fields })
+  .omit({ cursor: true, follow: true, since: true, format: true })
+  .partial().shape
+const tokenTopic = { topic: z.literal('token'), mint: mintSchema, since, fields }
 const barsTopic = {
   topic: z.literal('ohlc'),
   mint: mintSchema,
@@ -98,10 +124,13 @@ const about = <Op extends string, Shape extends z.ZodRawShape>(op: Op, shape: Sh
 export const streamRequestSchema = z
   .union([
     about('subscribe', marketTopic),
+    about('subscribe', { topic: z.literal('window'), ...windowTopic }),
     about('subscribe', tokenTopic),
     about('subscribe', barsTopic),
     about('subscribe', { topic: z.literal('submissions'), since }),
     about('unsubscribe', { topic: z.literal('market'), tab: marketTopic.tab }),
+    about('unsubscribe', { topic: z.literal('window'), ...windowTopic }),
+    about('unsubscribe', { channel }),
     about('unsubscribe', { topic: z.literal('token'), mint: mintSchema }),
     about('unsubscribe', { topic: z.literal('ohlc'), mint: mintSchema, tf: barsTopic.tf }),
     about('unsubscribe', { topic: z.literal('submissions') }),
@@ -114,7 +143,9 @@ export type StreamRequest = z.input<typeof streamRequestSchema>
 const rows = z
   .union([
     z.array(streamRowSchema),
+    z.array(chosenStreamRowSchema),
     z.array(dataPointSchema),
+    z.array(chosenDataPointSchema),
     z.array(barSchema),
     z.array(streamedSubmissionSchema),
   ])
@@ -132,6 +163,12 @@ export const streamMessageSchema = z.union([
   z
     .object({ event: z.literal('changes'), channel, seq, rows })
     .meta({ description: 'Each row that changed, at its newest' }),
+  z.object({ event: z.literal('window'), channel, ...windowTold, rows }).meta({
+    description: 'A window: the rows that have changed since the message before, or all of them',
+  }),
+  z
+    .object({ event: z.literal('window'), channel, rows })
+    .meta({ description: 'More rows of a window; the message that tells where it is follows' }),
   z
     .object({ event: z.literal('left'), channel, mint: z.string(), seq })
     .meta({ description: 'The token was evicted' }),

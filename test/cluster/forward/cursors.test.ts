@@ -9,7 +9,7 @@ import type { PlainRoute } from '../../../src/http/route.ts'
 import { MARKET_PATH } from '../../../src/http/routes/market.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
-import { ORDERS, SORTS, TABS } from '../../../src/schema/vocabulary.ts'
+import { KEPT_SORTS, ORDERS, TABS } from '../../../src/schema/vocabulary.ts'
 import { type Answer, Client, openTestServer, type TestServer } from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
 
@@ -18,7 +18,7 @@ const TOKENS = 40
 const MINTS = Array.from({ length: TOKENS }, (_, index) => mintOfSymbol(`paged ${index}`))
 const FILTERS = ['', '&search=even', '&max_analyses=3', '&search=p&max_analyses=0']
 const LISTS = TABS.flatMap((tab) =>
-  SORTS.flatMap((sort) =>
+  KEPT_SORTS.flatMap((sort) =>
     ORDERS.flatMap((order) =>
       FILTERS.map((filter) => `/api/v1/market?tab=${tab}&sort=${sort}&order=${order}${filter}&limit=7`),
     ),

@@ -5,7 +5,14 @@ import { tableFromIPC } from 'apache-arrow'
 import { unpack } from 'msgpackr'
 import { afterEach, expect, it } from 'vitest'
 import type { MarketItem } from '../../../src/schema/market-item.ts'
-import { ORDERS, type Order, SORTS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
+import {
+  KEPT_SORTS,
+  type KeptSort,
+  ORDERS,
+  type Order,
+  TABS,
+  type Tab,
+} from '../../../src/schema/vocabulary.ts'
 import { newMint } from '../../support/submission.ts'
 import { checkedFetch, openTestServer, type TestServer } from '../../support/test-server.ts'
 
@@ -86,7 +93,7 @@ function rowsOf(format: string, body: Buffer): MarketItem[] {
 
 interface PageRead {
   tab: Tab
-  sort: Sort
+  sort: KeptSort
   order: Order
   offset: number
   format: string
@@ -124,7 +131,7 @@ it.each([0, 20])(
       for (let count = 0; count < READS / READERS; count++) {
         const page = {
           tab: pick(TABS),
-          sort: pick(SORTS),
+          sort: pick(KEPT_SORTS),
           order: pick(ORDERS),
           offset: pick([0, 0, 0, 7, TOKENS - 10]),
           format: pick(FORMATS),

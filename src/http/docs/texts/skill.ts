@@ -71,12 +71,15 @@ The answer (201) holds \`data.key\`, which is shown this once: store it. Send it
 
 \`GET ${base}/api/v1/market?tab=all&sort=hot&limit=50\` answers \`{"ok":true,"data":[…],"meta":{…}}\`; \`format=ndjson\` answers one row a
 line. Tokens with few analyses earn a bonus: \`max_analyses=4\` leaves out all others, and rows show \`analysis_count\`.
+\`fields=compact\`, or names with commas between, leaves out what you do not need. \`sort=change_1h\`, \`min_liquidity=5000\`, \`max_age_ms=3600000\`
+and their like order and filter by every figure.
 \`search=\` (1 to ${SEARCH_CHARACTERS_MAX} characters) finds tokens by the beginnings of words in name and symbol, or of the mint. The next page of the same
 version of the list: \`cursor=\` with \`meta.nextCursor\`, for at least 30 s.
 
 To follow changes instead of asking again and again: \`GET ${base}/api/v1/market?tab=live&format=ndjson&follow=1\` stays open. First come
 rows, then each row that changes, with \`seq\`; lines with \`event\` (\`heartbeat\`, \`left\`, \`resync\`, \`bye\`) are about the stream. After a
-disconnect resume with \`since=\` and the last \`seq\`. There is a WebSocket too: ${base}/streams.md.
+disconnect resume with \`since=\` and the last \`seq\`. \`follow=window\` with \`mints=MINT,MINT\`, or with a sort and a limit, follows these
+tokens alone, once a second. There is a WebSocket too: ${base}/streams.md.
 
 ## 3. Read one token
 

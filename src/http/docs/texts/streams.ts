@@ -9,11 +9,15 @@ import {
   FOLLOW_STALLED_MS_MAX,
   FOLLOWERS_MAX,
   MARKET_LIMIT_DEFAULT,
+  MINTS_FILTERED_MAX,
   SOCKET_BACKPRESSURE_BYTES_MAX,
   SOCKET_IDLE_SECONDS_MAX,
   STREAM_MESSAGE_BYTES_MAX,
   SUBMISSIONS_SNAPSHOT_ROWS,
   SUBSCRIPTIONS_MAX,
+  WINDOW_EVERY_MS,
+  WINDOW_ROWS_MAX,
+  WINDOWS_MAX,
 } from '../../limits.ts'
 
 /** Messages as they are in the examples: rows are shortened to a few fields. */
@@ -26,7 +30,7 @@ const example = (...lines: string[]): string => ['```text', ...lines, '```'].joi
 
 /** @param base what links begin with, without a slash at the end. */
 export const streamsText = (base: string): string =>
-  [introduction(base), overHttp(base), overWebSocket(base), BOUNDS].join('\n')
+  [introduction(base), overHttp(base), windows(base), overWebSocket(base), BOUNDS].join('\n')
 
 const introduction = (base: string): string => `# Streams
 
@@ -44,8 +48,8 @@ the client has and that are not among them are gone. Several changes of one row 
 
 const overHttp = (base: string): string => `## Lines over HTTP
 
-\`GET ${base}/api/v1/market?format=ndjson&follow=1\`, with \`tab\`, \`sort\`, \`order\`, \`limit\`, \`offset\` for the first rows (${MARKET_LIMIT_DEFAULT} unless told). One JSON
-object a line. A line without \`event\` is a row of the list. First come the rows as they are, without \`seq\`, ended by a
+\`GET ${base}/api/v1/market?format=ndjson&follow=1\`, with \`tab\`, \`sort\`, \`order\`, \`limit\`, \`offset\` for the first rows (${MARKET_LIMIT_DEFAULT} unless told), and \`fields\` for
+what rows have. One JSON object a line. A line without \`event\` is a row of the list. First come the rows as they are, without \`seq\`, ended by a
 \`heartbeat\`, then each row of the tab that changes, with \`seq\`. A row that leaves the tab is sent once more, as it is then.
 
 ${example(
@@ -78,6 +82,7 @@ ${example(
 | --- | --- |
 | a row, \`seq\`? | a token as it is now |
 | \`heartbeat\`, \`seq\`?, \`ts\` | every ${FOLLOW_HEARTBEAT_MS / 1_000} s, and after first rows. \`ts\` is market time; \`seq\` is absent while rows are still to come |
+| \`window\`, \`seq\`, \`ts\`, \`offset\`, \`total\`, \`order\`? | where a [window](#windows-the-rows-in-sight-or-a-set-of-tokens) is |
 | \`left\`, \`mint\`, \`seq\` | the market no longer holds this token |
 | \`resync\` | changes were missed: all rows follow, then a \`heartbeat\` |
 | \`gap\`, \`from\`, \`to\`, \`reason\`, \`feed\`, \`ts\` | a gap began (\`to\` is null) or ended: events of that interval may be missing. \`reason\` is \`disconnect\` (a feed had lost its source), \`downtime\` or \`lost\`; a null \`feed\` is any |
@@ -106,6 +111,34 @@ ${example(
 )}
 `
 
+const windows = (base: string): string => `## Windows: the rows in sight, or a set of tokens
+
+A stream of a tab tells every change of every row. Who shows a part of a list, or watches a few tokens, follows a window instead:
+\`GET ${base}/api/v1/market?format=ndjson&follow=window\`, or the topic \`window\` on the WebSocket. Its parameters are those of a page:
+\`tab\`, \`sort\`, \`order\`, \`offset\`, \`limit\` (at most ${WINDOW_ROWS_MAX} rows), \`search\`, \`max_analyses\`, \`min_…\` and \`max_…\` of every figure, \`fields\`, and
+\`mints\` for a set of up to ${MINTS_FILTERED_MAX} tokens (with commas between; on the WebSocket an array will do), of which each is in the window while the
+market holds it. There is no \`since\`: after a break ask again, and the window is sent again.
+
+${example(
+  'GET /api/v1/market?format=ndjson&follow=window&sort=volume_24h&limit=1&fields=symbol,priceUsd',
+  `< {${ROW}}`,
+  '< {"event":"window","seq":7127000123,"ts":1772000000000,"offset":0,"total":1,"order":["MINT"]}',
+  '# a trade',
+  `< {${CHANGED}}`,
+  '< {"event":"window","seq":7127000124,"ts":1772000001000,"offset":0,"total":1}',
+)}
+
+Keep the rows by \`mint\`. A row takes the place of the one before; the line \`window\` ends what belongs together. Its \`order\` lists the
+mints of the window from top to bottom, and stands there whenever they are others than before: rows that are not among them are
+gone, and those that are new have come just before. \`total\` is the length of the whole list. At \`seq\` the list is what a page with the
+same parameters would show.
+
+A window is looked at once a second, and nothing is sent where nothing has changed: a row that changes a hundred times meanwhile
+is sent once, and with \`fields\` only when one of these has changed. A client that reads slowly gets the whole window when it reads again.
+`
+
+const WINDOW = 'window:0_AC7jnY_Khs9yd3'
+
 const overWebSocket = (base: string): string => `## Messages over a WebSocket
 
 \`GET ${base}/api/v1/stream\`, as a WebSocket. Protocols (\`Sec-WebSocket-Protocol\`): ${STREAM_PROTOCOLS.map((name) => `\`${name}\``).join(' and ')}; JSON in text
@@ -123,6 +156,19 @@ ${example(
   `< {"event":"snapshot","channel":"market:all","seq":7127000123,"last":true,"rows":[{${ROW}}]}`,
   '# a trade',
   `< {"event":"changes","channel":"market:all","seq":7127000124,"rows":[{${CHANGED},"seq":7127000124}]}`,
+)}
+
+**window**: see [Windows](#windows-the-rows-in-sight-or-a-set-of-tokens). Several may be followed at once; \`channel\` names each, and
+\`unsubscribe\` may name it too. Rows of a large window come in several messages, of which the one with \`seq\` is the last.
+
+${example(
+  '> {"op":"subscribe","topic":"window","sort":"volume_24h","limit":1,"fields":["symbol","priceUsd"],"id":"1"}',
+  `< {"event":"subscribed","id":"1","channel":"${WINDOW}"}`,
+  `< {"event":"window","channel":"${WINDOW}","seq":7127000123,"ts":1772000000000,"offset":0,"total":1,"order":["MINT"],"rows":[{${ROW}}]}`,
+  '# a trade',
+  `< {"event":"window","channel":"${WINDOW}","seq":7127000124,"ts":1772000001000,"offset":0,"total":1,"rows":[{${CHANGED}}]}`,
+  `> {"op":"unsubscribe","channel":"${WINDOW}"}`,
+  `< {"event":"unsubscribed","channel":"${WINDOW}"}`,
 )}
 
 **token**: the DataPoint of a \`mint\`, at each change of its row.
@@ -215,6 +261,7 @@ const BOUNDS = `## Bounds
 | Reads | a stream counts as one read; on a WebSocket the first subscription to each of up to ${SUBSCRIPTIONS_MAX} channels is free, further ones are reads |
 | Rows | first rows count against the rows that a client may read |
 | Streams at once | ${FOLLOWERS_MAX} for all clients; one more is 429 \`read_rate_limited\` |
+| Windows | ${WINDOW_ROWS_MAX} rows each, looked at every ${WINDOW_EVERY_MS / 1_000} s; ${WINDOWS_MAX} different ones for all clients, and one more is 429 |
 | Subscriptions of a WebSocket | ${SUBSCRIPTIONS_MAX} |
 | Message of a client | ${STREAM_MESSAGE_BYTES_MAX} bytes; a larger one closes the socket |
 | Age of a stream | ${FOLLOW_AGE_MS_MAX / 60_000} minutes, then \`bye\` with \`${MAX_AGE}\` |

@@ -1,0 +1,60 @@
+// Which tokens of the market list a query asks for: search, ranges of figures, a set of mints.
+import { searchWords } from '../../lib/text/search-words.ts'
+import type { FigureRange, ListFilter } from '../../market/types.ts'
+import { RANGE_FIGURES } from '../../schema/vocabulary.ts'
+import type { Query } from '../context.ts'
+import { MINTS_FILTERED_MAX, SEARCH_CHARACTERS_MAX } from '../limits.ts'
+import { checkMint, decimal, invalidParameter, wholeNumber } from './parameters.ts'
+
+/** Filters that streams of a whole tab do not have, and have always been told as ignored there. */
+export const IGNORED_BY_FOLLOW = ['search', 'max_analyses']
+
+/** The filter that a query asks for, or null. @throws ServiceError `invalid_parameter`, `invalid_mint`. */
+export function listFilter(query: Query): ListFilter | null {
+  const search = query.get('search') || null
+  if (search !== null && search.length > SEARCH_CHARACTERS_MAX)
+    throw invalidParameter('search', `must be at most ${SEARCH_CHARACTERS_MAX} characters long`)
+  if (search !== null && searchWords(search) === '')
+    throw invalidParameter('search', 'must have a letter, a digit or a pictograph')
+  const bounds = { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: -1 }
+  const { value } = wholeNumber(query, 'max_analyses', bounds)
+  const analysesMax = value === bounds.otherwise ? null : value
+  const ranges = figureRanges(query)
+  const mints = mintSet(query)
+  if (search === null && analysesMax === null && ranges.length === 0 && mints === null) return null
+  return { search, analysesMax, ...(ranges.length > 0 && { ranges }), ...(mints !== null && { mints }) }
+}
+
+/** The names of the filters that a query has and that a stream of a whole tab cannot have. */
+export const windowFilters = (query: Query): string[] =>
+  [...RANGE_FIGURES.flatMap((figure) => [`min_${figure}`, `max_${figure}`]), 'mints'].filter(
+    (name) => query.get(name) && !IGNORED_BY_FOLLOW.includes(name),
+  )
+
+function figureRanges(query: Query): FigureRange[] {
+  return RANGE_FIGURES.flatMap((figure) => {
+    const min = decimal(query, `min_${figure}`)
+    // The count of analyses has a parameter of its own, older than these.
+    const max = figure === 'analyses' ? null : decimal(query, `max_${figure}`)
+    if (min !== null && max !== null && min > max)
+      throw invalidParameter(`min_${figure}`, `is above max_${figure}`)
+    return min === null && max === null ? [] : [{ figure, min, max }]
+  })
+}
+
+/** The mints of the parameter `mints`, each once; null: any. */
+function mintSet(query: Query): string[] | null {
+  const sent = query.get('mints')
+  if (sent === null || sent === '') return null
+  const mints = [
+    ...new Set(
+      sent
+        .split(',')
+        .map((mint) => mint.trim())
+        .filter((mint) => mint !== ''),
+    ),
+  ]
+  if (mints.length > MINTS_FILTERED_MAX)
+    throw invalidParameter('mints', `has ${mints.length} mints, and may have ${MINTS_FILTERED_MAX}`)
+  return mints.map((mint, index) => checkMint(mint, `/mints/${index}`))
+}

@@ -1,0 +1,93 @@
+import { recordFrom } from '../../lib/record.ts'
+import { FIGURE_SORTS, type FigureSort, type Tab } from '../../schema/vocabulary.ts'
+import { FIGURE_ORDER_IDLE_MS, RANKED_PER_READ_MAX, RANKED_PER_STEP_MAX } from '../limits.ts'
+import type { MarketTime } from '../market-time.ts'
+import { FigureOrder, type FigureOrderSources } from './figure-order.ts'
+import type { LazyRanking } from './lazy-ranking.ts'
+import type { ListFigures } from './list-figures.ts'
+
+export type FigureOrdersSources = Pick<FigureOrderSources, 'capacity' | 'slotsUsed' | 'has' | 'before'> & {
+  figures: ListFigures
+  time: MarketTime
+}
+
+/** The orders by figures that somebody has asked for lately. Those that nobody asks for cost an event nothing. */
+export class FigureOrders {
+  readonly #sources: FigureOrdersSources
+  readonly #orders: Record<FigureSort, FigureOrder | null> = recordFrom(FIGURE_SORTS, () => null)
+  /** The same, without those that do not exist. */
+  #kept: readonly FigureOrder[] = []
+  /** The sum of `timeMoves` of orders that were forgotten. */
+  #forgottenMoves = 0
+  #builtCount = 0
+
+  constructor(sources: FigureOrdersSources) {
+    this.#sources = sources
+  }
+
+  /** The tokens of a tab by a figure. */
+  of(tab: Tab, figure: FigureSort): LazyRanking {
+    const order = this.#order(figure)
+    order.keys(this.#sources.time.nowMs, RANKED_PER_READ_MAX)
+    return order.of(tab)
+  }
+
+  /** A figure of all tokens by slot, KEY_UNKNOWN for unknown. Valid until the next event. */
+  keys(figure: FigureSort): Float64Array {
+    return this.#order(figure).keys(this.#sources.time.nowMs, RANKED_PER_READ_MAX)
+  }
+
+  /** Changes when the passing of time has changed the order by a figure. */
+  versionOf(figure: FigureSort): number {
+    const order = this.#order(figure)
+    order.keys(this.#sources.time.nowMs, RANKED_PER_READ_MAX)
+    return order.timeMoves
+  }
+
+  /** An event has changed a token. */
+  changed(slot: number): void {
+    for (let index = 0; index < this.#kept.length; index++) this.#kept[index].changed(slot)
+  }
+
+  setTab(slot: number, tab: Tab, isMember: boolean): void {
+    for (const order of this.#kept) order.setTab(slot, tab, isMember)
+  }
+
+  /** A step of market time: a part of what is to be ranked anew, and an end for orders that nobody reads. */
+  advance(): void {
+    if (this.#kept.length === 0) return
+    const { nowMs } = this.#sources.time
+    for (const figure of FIGURE_SORTS) {
+      const order = this.#orders[figure]
+      if (order === null) continue
+      if (nowMs - order.usedAtMs <= FIGURE_ORDER_IDLE_MS) order.settle(RANKED_PER_STEP_MAX)
+      else this.#forget(figure, order)
+    }
+  }
+
+  #order(figure: FigureSort): FigureOrder {
+    const kept = this.#orders[figure]
+    if (kept !== null) return kept
+    const { figures, time } = this.#sources
+    const order = new FigureOrder(
+      {
+        ...this.#sources,
+        value: (slot) => figures.value(slot, figure, time.nowMs),
+        fromMs: () => figures.fromMs(figure, time.nowMs),
+        mayMove: (slot, fromMs) => figures.mayMove(slot, fromMs),
+      },
+      time.nowMs,
+    )
+    // No version of an earlier order of the figure comes a second time.
+    order.timeMoves = this.#forgottenMoves + ++this.#builtCount
+    this.#orders[figure] = order
+    this.#kept = [...this.#kept, order]
+    return order
+  }
+
+  #forget(figure: FigureSort, order: FigureOrder): void {
+    this.#forgottenMoves += order.timeMoves
+    this.#orders[figure] = null
+    this.#kept = this.#kept.filter((other) => other !== order)
+  }
+}
