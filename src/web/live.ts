@@ -1,7 +1,7 @@
 // The console's one WebSocket: subscribes channels, reconnects by itself, and resumes each channel where it was. What was
 // missed meanwhile is told as a gap, never hidden.
 
-import type { StreamedSubmission, StreamMessage, StreamRequest, StreamRow } from '../schema/api/stream.ts'
+import type { StreamedSubmission, StreamMessage, StreamRequest } from '../schema/api/stream.ts'
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { ToldGap } from '../schema/event.ts'
@@ -11,8 +11,8 @@ import type { PageSession } from './session.ts'
 type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
 type WithoutReply<Message> = Message extends Subscribe ? Omit<Message, 'op' | 'id' | 'since'> : never
 type AnyTopic = WithoutReply<Subscribe>
-/** A subscription as the server takes it (README of src/http/stream); windows are another matter. */
-export type Topic = Exclude<AnyTopic, { topic: 'window' }>
+/** A subscription that the server names after its subject (README of src/http/stream). */
+export type Topic = Exclude<AnyTopic, { topic: 'window' | 'market' }>
 /** A part of a sorted, filtered list. */
 export type WindowQuery = Omit<Extract<AnyTopic, { topic: 'window' }>, 'topic' | 'fields'>
 type TopicName = Topic['topic']
@@ -28,10 +28,10 @@ export type ListedRow = Pick<MarketRow, (typeof LISTED_FIELDS)[number]>
 /** Rows of a window that have changed; the last message of what belongs together tells where it is. */
 export interface WindowMessage {
   rows: readonly ListedRow[]
-  offset?: number
-  total?: number
+  offset?: number | undefined
+  total?: number | undefined
   /** The mints of the window from top to bottom, where they are others than before. */
-  order?: readonly string[]
+  order?: readonly string[] | undefined
 }
 
 export interface WindowListener {
@@ -43,7 +43,6 @@ export interface WindowListener {
 
 /** What the rows of a topic are. */
 interface TopicRows {
-  market: StreamRow
   token: DataPoint
   ohlc: Bar
   submissions: StreamedSubmission
@@ -82,8 +81,6 @@ const PROTOCOL = 'mintlake.json'
 
 const channelOf = (topic: Topic): string => {
   switch (topic.topic) {
-    case 'market':
-      return `market:${topic.tab ?? 'all'}`
     case 'token':
       return `token:${topic.mint}`
     case 'ohlc':
@@ -250,7 +247,8 @@ export class Live {
       this.#receiveOfWindow(message, subscription, subscription.listener)
       return
     }
-    this.#receiveOfTopic(message, subscription, subscription?.listener)
+    const listener = subscription?.listener
+    this.#receiveOfTopic(message, subscription, listener && 'onRows' in listener ? listener : undefined)
   }
 
   #receiveOfWindow(message: StreamMessage, subscription: Subscription, listener: WindowListener): void {
@@ -279,7 +277,12 @@ export class Live {
     switch (message.event) {
       case 'snapshot':
       case 'changes':
-        listener?.onRows(message.rows, message.event, 'last' in message ? message.last : true)
+        // Rows of these topics are whole, since no fields were asked for.
+        listener?.onRows(
+          message.rows as Parameters<ChannelListener['onRows']>[0],
+          message.event,
+          'last' in message ? message.last : true,
+        )
         break
       case 'left':
         listener?.onLeft?.(message.mint)

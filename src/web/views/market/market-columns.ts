@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit-html'
 import type { Sort } from '../../../schema/vocabulary.ts'
 import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
-import { changeClass, formatAge, formatAmount, formatChange, formatCount, formatPrice, formatUsd } from '../../format.ts'
+import { changeClass, formatAge, formatAmount, formatChangeShort, formatCount, formatPrice, formatUsd } from '../../format.ts'
 import type { ListedRow } from '../../live.ts'
 import { tokenPicture } from '../../picture.ts'
 import { routeHref } from '../../router.ts'
@@ -34,7 +34,7 @@ const change = (name: ChangeName): MarketColumn => {
   const label = name.slice('change_'.length)
   return {
     ...{ sort: name, name: `change c${label}`, label, title: `Change of the price in ${label}` },
-    cell: (row) => formatChange(row[name]),
+    cell: (row) => formatChangeShort(row[name]),
     class: (row) => changeClass(row[name]),
   }
 }
@@ -43,8 +43,8 @@ const token: MarketColumn = {
   ...{ sort: 'hot', name: 'token', label: 'Token · hot', title: 'By recent volume' },
   cell: ({ mint, name, symbol, image_uri, is_currently_live, complete }, { isTabStop }) => html`
     <a href=${routeHref('token', mint)} tabindex=${isTabStop ? '0' : '-1'} title="${symbol} ${name}">${tokenPicture(mint, image_uri)}<span class="names"><b>${symbol}</b><small>${name}</small></span></a>
-    ${is_currently_live ? html`<span class="badge live">live</span>` : nothing}
-    ${complete ? html`<span class="badge graduated" title="Graduated: its bonding curve is sold out">✓</span>` : nothing}`,
+    ${is_currently_live ? html`<span class="live-mark" title="Its creator streams live" role="img" aria-label="live">●</span>` : nothing}
+    ${complete ? html`<span class="graduated-mark" title="Graduated: its bonding curve is sold out" role="img" aria-label="graduated">✓</span>` : nothing}`,
 }
 
 export const COLUMNS: readonly MarketColumn[] = [

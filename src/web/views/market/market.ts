@@ -10,7 +10,7 @@ import type { ListedRow } from '../../live.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
 import { styles } from '../../styles.ts'
 import { type GridPlace, gridMove } from './grid-keys.ts'
-import { COLUMNS, type MarketColumn, SORT_DEFAULT, toSort } from './market-columns.ts'
+import { type CellContext, COLUMNS, type MarketColumn, SORT_DEFAULT, toSort } from './market-columns.ts'
 import { MarketTotals } from './market-totals.ts'
 import { type ListQuery, MarketWindow } from './market-window.ts'
 import { type Sparklines, sharedSparklines } from './sparklines.ts'
@@ -288,7 +288,7 @@ class MarketView implements View {
     const { isDescending } = this.#state
     const isTabStop = this.#place.row === -1 && this.#place.column === at
     return html`<div role="columnheader" class="cell ${name}" aria-sort=${isSorted ? (isDescending ? 'descending' : 'ascending') : 'none'}>
-      <button type="button" title=${title} tabindex=${isTabStop ? '0' : '-1'} @click=${() => this.#sortBy(sort)}>${label}<span class="sort-mark">${isSorted ? (isDescending ? '↓' : '↑') : ''}</span></button>
+      <button type="button" title=${title} tabindex=${isTabStop ? '0' : '-1'} @click=${() => this.#sortBy(sort)}><span class="sort-mark" aria-hidden="true">${isSorted ? (isDescending ? '↓' : '↑') : ''}</span>${label}</button>
     </div>`
   }
 
@@ -300,9 +300,9 @@ class MarketView implements View {
   #row(row: ListedRow, index: number): TemplateResult {
     const move = this.#window.moves.get(row.mint)
     const isMoving = move !== undefined && Date.now() - move.atMs < MOVE_SHOWN_MS
-    const context = {
+    const context: CellContext = {
       nowMs: this.#app.nowMs(),
-      direction: !isMoving ? ('' as const) : move.direction > 0 ? ('up' as const) : ('down' as const),
+      direction: !isMoving ? '' : move.direction > 0 ? 'up' : 'down',
       sparkline: this.#isDense ? nothing : this.#sparkline(row.mint),
       isTabStop: index === this.#tabRow,
     }
