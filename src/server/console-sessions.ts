@@ -1,9 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import {
-  CONSOLE_SESSION_MS,
-  CONSOLE_SESSIONS_MAX,
-  CONSOLE_SESSIONS_PER_ADDRESS_MAX,
-} from '../http/limits.ts'
+import { CONSOLE_SESSION_MS, CONSOLE_SESSIONS_MAX, CONSOLE_SESSIONS_PER_ADDRESS_MAX } from '../http/limits.ts'
 import type { Clock } from '../lib/clock.ts'
 import { BoundedMap } from '../lib/collections/bounded-map.ts'
 

@@ -51,12 +51,12 @@ const seriesOf = (limits: HistoryLimits): readonly SeriesOptions[] => [
   },
 ]
 
-const atMost = (
-  name: string,
-  unit: HistorySeries['unit'],
-  metric: string,
-  limit: number,
-): SeriesOptions => ({ name, unit, metric, ...(limit > 0 && { limit, limitIs: 'most' }) })
+const atMost = (name: string, unit: HistorySeries['unit'], metric: string, limit: number): SeriesOptions => ({
+  name,
+  unit,
+  metric,
+  ...(limit > 0 && { limit, limitIs: 'most' }),
+})
 
 interface Sample {
   atMs: number

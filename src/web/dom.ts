@@ -107,7 +107,8 @@ export const secondsUntil = (atMs: number | null): number =>
   atMs === null ? 0 : Math.max(0, Math.ceil((atMs - Date.now()) / 1_000))
 
 /** Where a key comes from, for whom reads are too few. */
-const KEY_HINT = 'A key has reads of its own, and more of them: “Try it” gets one for this page, and a program registers.'
+const KEY_HINT =
+  'A key has reads of its own, and more of them: “Try it” gets one for this page, and a program registers.'
 const keyCommand = (): string =>
   `curl ${location.origin}/api/v1/keys/register -H 'Content-Type: application/json' -d '{"name":"me"}'`
 

@@ -20,7 +20,15 @@ type TopicName = Topic['topic']
 /** What the market's list shows of a token. */
 const LISTED_FIELDS = [
   ...(['mint', 'name', 'symbol', 'image_uri', 'priceUsd', 'usd_market_cap', 'liquidity_usd'] as const),
-  ...(['change_5m', 'change_1h', 'change_6h', 'change_24h', 'volume_24h_usd', 'buys_24h', 'sells_24h'] as const),
+  ...([
+    'change_5m',
+    'change_1h',
+    'change_6h',
+    'change_24h',
+    'volume_24h_usd',
+    'buys_24h',
+    'sells_24h',
+  ] as const),
   ...(['holder_count', 'complete', 'is_currently_live', 'created_timestamp', 'analysis_count'] as const),
 ] as const satisfies readonly RowField[]
 export type ListedRow = Pick<MarketRow, (typeof LISTED_FIELDS)[number]>
@@ -228,7 +236,8 @@ export class Live {
   }
 
   #checkSilence(): void {
-    if (this.#socket === null || Date.now() - Math.max(this.#openedMs, this.#lastMessageMs) < SILENCE_MS_MAX) return
+    if (this.#socket === null || Date.now() - Math.max(this.#openedMs, this.#lastMessageMs) < SILENCE_MS_MAX)
+      return
     this.#socket.close()
   }
 

@@ -13,10 +13,20 @@ const BYTES_A_SECOND_MAX = 30_000
 const TRADES_A_SECOND = 300
 /** The headings that are clicked, and the sort that each asks for. */
 const COLUMNS = [
-  ...(['Token · hot hot', 'Price price', '5m change_5m', '1h change_1h', '6h change_6h', '24h change_24h'] as const),
+  ...([
+    'Token · hot hot',
+    'Price price',
+    '5m change_5m',
+    '1h change_1h',
+    '6h change_6h',
+    '24h change_24h',
+  ] as const),
   ...(['Vol 24h volume_24h', 'Buys buys_24h', 'Sells sells_24h', 'Mkt cap market_cap'] as const),
   ...(['Liquidity liquidity', 'Holders holders', 'Age created_timestamp', 'Said analyses'] as const),
-].map((text) => ({ label: text.slice(0, text.lastIndexOf(' ')), sort: text.slice(text.lastIndexOf(' ') + 1) }))
+].map((text) => ({
+  label: text.slice(0, text.lastIndexOf(' ')),
+  sort: text.slice(text.lastIndexOf(' ') + 1),
+}))
 const mintAt = (at: number): string => mintOfSymbol(`market ${at}`)
 
 describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
@@ -73,7 +83,9 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
   }, 60_000)
 
   test('every column sorts, in both directions', async () => {
-    const { page, faults } = await openPage(browser, server.url, '', { viewport: { width: 1400, height: 800 } })
+    const { page, faults } = await openPage(browser, server.url, '', {
+      viewport: { width: 1400, height: 800 },
+    })
     await rows(page).first().waitFor()
     for (const { label, sort } of COLUMNS) {
       const heading = page.getByRole('columnheader', { name: label, exact: true })
@@ -141,23 +153,33 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
-  test.each([1_280, 1_024, 768, 390])('at %d px nothing is cut and nothing scrolls sideways', async (width) => {
-    const { page } = await openPage(browser, server.url, '', { viewport: { width, height: 800 } })
-    await server.client.push(trade(7, { priceUsd: 4_000_000 }), trade(7, { priceUsd: 0.000_000_000_123 }))
-    await rows(page).nth(5).waitFor()
-    expect(await overflowPx(page)).toBe(0)
-    expect(await page.evaluate<number>(`(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.table'))`)).toBe(0)
-    // Names may be cut, figures and headings not.
-    const cut = await page.evaluate<string[]>(`[...document.querySelectorAll('.row .cell:not(.token)')]
+  test.each([1_280, 1_024, 768, 390])(
+    'at %d px nothing is cut and nothing scrolls sideways',
+    async (width) => {
+      const { page } = await openPage(browser, server.url, '', { viewport: { width, height: 800 } })
+      await server.client.push(trade(7, { priceUsd: 4_000_000 }), trade(7, { priceUsd: 0.000_000_000_123 }))
+      await rows(page).nth(5).waitFor()
+      expect(await overflowPx(page)).toBe(0)
+      expect(
+        await page.evaluate<number>(
+          `(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.table'))`,
+        ),
+      ).toBe(0)
+      // Names may be cut, figures and headings not.
+      const cut = await page.evaluate<string[]>(`[...document.querySelectorAll('.row .cell:not(.token)')]
       .filter((cell) => cell.offsetWidth > 0 && cell.scrollWidth > cell.clientWidth + 1)
       .map((cell) => cell.className + ' ' + cell.textContent.trim())`)
-    expect(cut).toEqual([])
-  })
+      expect(cut).toEqual([])
+    },
+  )
 
   test('one grid: Tab leads in and out, arrows and j/k go about, Enter sorts and opens', async () => {
     const { page, faults } = await openPage(browser, server.url)
     await rows(page).nth(5).waitFor()
-    const focused = () => page.evaluate<string>(`document.activeElement?.closest('.row')?.dataset.index ?? document.activeElement?.textContent.trim()`)
+    const focused = () =>
+      page.evaluate<string>(
+        `document.activeElement?.closest('.row')?.dataset.index ?? document.activeElement?.textContent.trim()`,
+      )
     await page.getByLabel('dense').focus()
     await page.keyboard.press('Tab')
     await expect.poll(focused).toBe('0')

@@ -48,8 +48,12 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
     const { page } = await openPage(browser, server.url)
     await page.getByRole('row').filter({ hasText: 'OPER' }).waitFor()
     await server.stop()
-    await page.getByRole('alert').getByText(/^The server cannot be reached\. What you see was true \d+s ago/).waitFor()
-    const opacity = () => page.evaluate<string>(`getComputedStyle(document.querySelector('main > section')).opacity`)
+    await page
+      .getByRole('alert')
+      .getByText(/^The server cannot be reached\. What you see was true \d+s ago/)
+      .waitFor()
+    const opacity = () =>
+      page.evaluate<string>(`getComputedStyle(document.querySelector('main > section')).opacity`)
     expect(Number(await opacity())).toBeLessThan(1)
     await page.getByRole('row').filter({ hasText: 'OPER' }).waitFor()
     server = await server.restart()
@@ -119,7 +123,9 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
     await other.getByLabel(/^Key of/).fill('wrong')
     await other.getByRole('button', { name: 'Run' }).click()
     await other.getByText('MINTLAKE_ADMIN_KEY=<secret> npm start', { exact: true }).waitFor()
-    await other.getByText('MINTLAKE_ADMIN_KEY=<secret> npx mintlake keys make lab --type researcher').waitFor()
+    await other
+      .getByText('MINTLAKE_ADMIN_KEY=<secret> npx mintlake keys make lab --type researcher')
+      .waitFor()
     await closed.remove()
   })
 })

@@ -83,11 +83,19 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
       await route.fulfill({ response, json: answer })
     })
     await page.goto(`${server.url}/#/agents/${agentId}`)
-    await page.getByRole('row').filter({ hasText: '15m' }).filter({ hasText: '75%' }).getByText('▲ 2.50%').waitFor()
+    await page
+      .getByRole('row')
+      .filter({ hasText: '15m' })
+      .filter({ hasText: '75%' })
+      .getByText('▲ 2.50%')
+      .waitFor()
     await page.getByRole('img', { name: /^XP over time/ }).waitFor()
     expect(await page.locator('.tabs [aria-current]').allTextContents()).toEqual(['15m'])
     await page.locator('svg.intervals .interval').waitFor({ state: 'attached' })
-    await page.getByRole('cell', { name: /^SYM\d+$/ }).first().waitFor()
+    await page
+      .getByRole('cell', { name: /^SYM\d+$/ })
+      .first()
+      .waitFor()
     // The real record of an agent has XP as soon as the lake has it.
     await server.store.flushLake()
     const record = await server.client.get(`/api/v1/agents/record?agentId=${agentId}`)

@@ -1,6 +1,6 @@
 // Descriptions of what a browser opens.
 import { z } from 'zod'
-import { sessionSchema, sessionsRevokedSchema, sessionRevokedSchema } from '../../schema/api/accounts.ts'
+import { sessionRevokedSchema, sessionSchema, sessionsRevokedSchema } from '../../schema/api/accounts.ts'
 import type { OperationDocs } from './operation-docs.ts'
 
 const text = (description: string) => z.string().meta({ description })
@@ -46,7 +46,8 @@ export const PAGE_DOCS = {
   },
 } as const satisfies Record<string, OperationDocs>
 
-const SESSION_KEY = 'A session key may do what a reader without a key may. The consoles of an address have the limit of a key together'
+const SESSION_KEY =
+  'A session key may do what a reader without a key may. The consoles of an address have the limit of a key together'
 
 export const SESSION_DOCS = {
   open: {

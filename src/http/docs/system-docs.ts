@@ -134,7 +134,8 @@ export const STATUS_DOCS = {
   history: {
     operationId: 'getHistory',
     tag: 'status',
-    description: 'Samples of a few metrics of the last hour, kept in memory; after a restart they begin anew.',
+    description:
+      'Samples of a few metrics of the last hour, kept in memory; after a restart they begin anew.',
     query: historyQuery,
     answers: { 200: { description: 'Series, each with its limit', content: json(historySchema) } },
     unversioned: true,

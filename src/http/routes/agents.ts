@@ -124,7 +124,8 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       method: 'GET',
       path: ANALYSIS_PATH,
       access: 'personal',
-      summary: 'Coverage: the most analysed tokens; with agentId, mint or latest=1: submissions, newest first',
+      summary:
+        'Coverage: the most analysed tokens; with agentId, mint or latest=1: submissions, newest first',
       docs: SUBMISSION_DOCS.coverage,
       handle: (context) =>
         asksForAnalyses(context.query)

@@ -41,7 +41,10 @@ export async function findAnalysis(
 }
 
 /** A page of the submissions of an agent, on a mint, or of all, newest first. */
-export async function listAnalyses(deps: AnalysisDeps, { query, caller }: ReaderContext): Promise<HttpAnswer> {
+export async function listAnalyses(
+  deps: AnalysisDeps,
+  { query, caller }: ReaderContext,
+): Promise<HttpAnswer> {
   const bounds = { min: 1, max: ANALYSES_LIMIT_MAX, otherwise: ANALYSES_LIMIT_DEFAULT }
   const { value: limit, clamped } = wholeNumber(query, 'limit', bounds)
   const mint = query.get('mint') || null

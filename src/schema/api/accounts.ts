@@ -86,7 +86,9 @@ export const sessionSchema = withExample(
     z.object({
       key: z.string().meta({ description: '`mls_` and 32 characters' }),
       expiresAt: unixMs('When it ends unless it is asked for again'),
-      queryOpen: z.boolean().meta({ description: 'Whether /api/v1/query needs no key of programs of this computer' }),
+      queryOpen: z
+        .boolean()
+        .meta({ description: 'Whether /api/v1/query needs no key of programs of this computer' }),
     }),
   ),
   {

@@ -204,7 +204,10 @@ export const historySeriesSchema = z.object({
   name: z.string(),
   unit: z.enum(['per_second', 'count', 'seconds', 'bytes']),
   limit: z.number().nullable().meta({ description: 'What it should stay away from; null: nothing' }),
-  limitIs: z.enum(['most', 'least']).nullable().meta({ description: 'On which side of the limit it should stay' }),
+  limitIs: z
+    .enum(['most', 'least'])
+    .nullable()
+    .meta({ description: 'On which side of the limit it should stay' }),
   values: z.array(z.number().nullable()).meta({ description: 'One for each time; null: not known' }),
 })
 export type HistorySeries = z.infer<typeof historySeriesSchema>

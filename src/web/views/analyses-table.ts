@@ -2,7 +2,15 @@
 import { html, type TemplateResult } from 'lit-html'
 import type { ListedAnalysis, Outcome } from '../../client/index.ts'
 import type { Horizon, Sentiment } from '../../schema/vocabulary.ts'
-import { changeClass, formatAge, formatChange, formatCount, formatPercent, formatSpan, shortAddress } from '../format.ts'
+import {
+  changeClass,
+  formatAge,
+  formatChange,
+  formatCount,
+  formatPercent,
+  formatSpan,
+  shortAddress,
+} from '../format.ts'
 import { routeHref } from '../router.ts'
 
 /** An analysis as the list has it, or as the stream tells of it: without its labels. */
@@ -12,7 +20,11 @@ export type ShownAnalysis = Pick<
 > &
   Partial<Pick<ListedAnalysis, 'sentiment' | 'score' | 'labelsAvailableAt' | 'outcomes' | 'xpEarned'>>
 
-export const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = { validated: '✓', unvalidated: '~', rejected: '✕' }
+export const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = {
+  validated: '✓',
+  unvalidated: '~',
+  rejected: '✕',
+}
 
 export const outcomeBadge = (outcome: Outcome): TemplateResult =>
   html`<span class="outcome ${outcome}" title=${outcome}>${OUTCOME_SHAPES[outcome]}<span class="outcome-word"> ${outcome}</span></span>`
@@ -74,7 +86,17 @@ const COLUMNS = {
   after24h: returnColumn('24h', true),
 } satisfies Record<string, Column>
 
-const SAID = ['says', 'score', 'verdict', 'deviation', 'xp', 'after5m', 'after15m', 'after1h', 'after24h'] as const
+const SAID = [
+  'says',
+  'score',
+  'verdict',
+  'deviation',
+  'xp',
+  'after5m',
+  'after15m',
+  'after1h',
+  'after24h',
+] as const
 
 /** What is shown of analyses of many agents and tokens the moment they are judged, of one agent's, and of those of one token. */
 const SHOWN = {

@@ -11,11 +11,13 @@ import { roundTicks } from '../round-ticks.ts'
 import { type Route, routeHref } from '../router.ts'
 
 /** Null: the shortest that has rows. */
-export const toHorizon = (text: string | null): Horizon | null => HORIZON_NAMES.find((each) => each === text) ?? null
+export const toHorizon = (text: string | null): Horizon | null =>
+  HORIZON_NAMES.find((each) => each === text) ?? null
 
 /** The shortest time after which something is known. */
 export const shortestKnown = (groups: readonly CalibrationGroup[]): Horizon | null =>
-  HORIZON_NAMES.find((horizon) => groups.some((group) => group.horizon === horizon && group.count > 0)) ?? null
+  HORIZON_NAMES.find((horizon) => groups.some((group) => group.horizon === horizon && group.count > 0)) ??
+  null
 const EVERY_MS = 60_000
 
 class CalibrationView implements View {
@@ -80,7 +82,11 @@ class CalibrationView implements View {
   }
 }
 
-export const groupCard = (title: string, text: string, groups: readonly CalibrationGroup[]): TemplateResult => html`
+export const groupCard = (
+  title: string,
+  text: string,
+  groups: readonly CalibrationGroup[],
+): TemplateResult => html`
   <section class="card">
     <h2>${title}</h2>
     <p class="note">${text} Mean return and its 95 % interval.</p>

@@ -20,7 +20,15 @@ async function rise(mint: string, minutes: number, from: number): Promise<void> 
   for (let minute = 0; minute < minutes; minute++) {
     const ts = clock.now()
     const priceUsd = 0.001 * 1.01 ** (from + minute)
-    await server.client.push({ type: 'trade', side: 'buy', tokenAmount: 1_000, priceUsd, ts, mint, tx: `${ts}` })
+    await server.client.push({
+      type: 'trade',
+      side: 'buy',
+      tokenAmount: 1_000,
+      priceUsd,
+      ts,
+      mint,
+      tx: `${ts}`,
+    })
     clock.pass(MINUTE_MS)
   }
   server.market.advanceTo(clock.now())

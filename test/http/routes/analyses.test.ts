@@ -310,7 +310,9 @@ describe('the list of all submissions', () => {
     await send(second, rejected)
     const latest = (await get('?latest=1')).body
     expect(analysisListSchema.parse(latest)).toEqual(latest)
-    expect(latest.data.map((row: Record<string, unknown>) => [row.agentName, row.symbol, row.outcome])).toEqual(
+    expect(
+      latest.data.map((row: Record<string, unknown>) => [row.agentName, row.symbol, row.outcome]),
+    ).toEqual(
       expect.arrayContaining([
         ['tester', 'SEED', 'validated'],
         ['other', 'SEED', 'validated'],

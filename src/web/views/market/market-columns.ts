@@ -2,7 +2,15 @@
 import { html, nothing, type TemplateResult } from 'lit-html'
 import type { Sort } from '../../../schema/vocabulary.ts'
 import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
-import { changeClass, formatAge, formatAmount, formatChangeShort, formatCount, formatPrice, formatUsd } from '../../format.ts'
+import {
+  changeClass,
+  formatAge,
+  formatAmount,
+  formatChangeShort,
+  formatCount,
+  formatPrice,
+  formatUsd,
+} from '../../format.ts'
 import type { ListedRow } from '../../live.ts'
 import { tokenPicture } from '../../picture.ts'
 import { routeHref } from '../../router.ts'
@@ -83,7 +91,12 @@ export const COLUMNS: readonly MarketColumn[] = [
     cell: ({ holder_count }) => formatCount(holder_count),
   },
   {
-    ...{ sort: 'created_timestamp', name: 'age', label: 'Age', title: 'Time since its launch, the youngest first' },
+    ...{
+      sort: 'created_timestamp',
+      name: 'age',
+      label: 'Age',
+      title: 'Time since its launch, the youngest first',
+    },
     cell: ({ created_timestamp }, { nowMs }) => formatAge(created_timestamp, nowMs),
   },
   {

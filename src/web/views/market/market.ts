@@ -193,7 +193,7 @@ class MarketView implements View {
     const { search, isLowCoverage, volume, liquidity } = this.#state
     return html`<form class="filters" role="search" @submit=${(event: Event) => event.preventDefault()}>
       <input type="search" id="search" name="search" placeholder="Name, symbol or mint" aria-label="Search tokens" maxlength="64"
-        .value=${search} @input=${(event: InputEvent) => this.#search(valueOf(event))} />
+        .value=${search} @input=${(event: InputEvent) => this.#search(chosenText(event))} />
       ${this.#least('Volume', volume, (least) => this.#change({ volume: least }))}
       ${this.#least('Liquidity', liquidity, (least) => this.#change({ liquidity: least }))}
       <label><input type="checkbox" .checked=${isLowCoverage} @change=${() => this.#change({ isLowCoverage: !isLowCoverage })} /> low coverage</label>
@@ -203,7 +203,7 @@ class MarketView implements View {
 
   #least(label: string, chosen: string, choose: (least: string) => void): TemplateResult {
     return html`<label class="least">${label}
-      <select aria-label="Least ${label.toLowerCase()}" @change=${(event: Event) => choose(valueOf(event))}>
+      <select aria-label="Least ${label.toLowerCase()}" @change=${(event: Event) => choose(chosenText(event))}>
         ${LEAST_USD.map((least, at) => html`<option value=${least} ?selected=${least === chosen}>${LEAST_LABELS[at]}</option>`)}
       </select></label>`
   }
@@ -412,7 +412,7 @@ class MarketView implements View {
   }
 }
 
-const valueOf = ({ target }: Event): string =>
+const chosenText = ({ target }: Event): string =>
   target instanceof HTMLInputElement || target instanceof HTMLSelectElement ? target.value : ''
 
 export const marketView = (app: App): View => new MarketView(app)

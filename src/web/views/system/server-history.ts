@@ -100,12 +100,7 @@ export class ServerHistoryLines {
     </section>`
   }
 
-  #line(
-    { timesMs }: History,
-    series: HistorySeries,
-    span: Span,
-    pointedMs: number | null,
-  ): TemplateResult {
+  #line({ timesMs }: History, series: HistorySeries, span: Span, pointedMs: number | null): TemplateResult {
     const { name, unit, values, limit } = series
     const format = UNITS[unit]
     const known = values.filter((value) => value !== null)

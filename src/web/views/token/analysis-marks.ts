@@ -65,7 +65,9 @@ function look(
 ): Omit<SeriesMarker<Time>, 'time'> & { position: 'aboveBar' | 'belowBar' } {
   const [first] = analyses
   const text =
-    analyses.length === 1 && first !== undefined ? becameText(first) : `${analyses.length} ${verdicts(analyses)}`
+    analyses.length === 1 && first !== undefined
+      ? becameText(first)
+      : `${analyses.length} ${verdicts(analyses)}`
   const says = new Set(analyses.map(({ sentiment }) => sentiment))
   if (says.size === 1 && says.has('bullish'))
     return { position: 'belowBar', shape: 'arrowUp', color: up, text }
