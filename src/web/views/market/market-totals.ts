@@ -33,7 +33,7 @@ export class MarketTotals {
     ]
     return html`<dl class="totals" aria-label="The whole market">
       ${figures.map(([label, text]) => html`<div><dt>${label}</dt><dd>${text}</dd></div>`)}
-      <div class="wide-only"><dt>Buys</dt><dd>${value === null ? '–' : html`<span class="up">${buyPct.toFixed(0)}%</span>`}</dd></div>
+      <div><dt>Buys</dt><dd>${value === null ? '–' : html`<span class="up">${buyPct.toFixed(0)}%</span>`}</dd></div>
     </dl>`
   }
 }
