@@ -5,7 +5,7 @@ import type { StreamedSubmission, StreamMessage, StreamRequest } from '../schema
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { ToldGap } from '../schema/event.ts'
-import type { MarketRow, RowField } from '../schema/market-item.ts'
+import { LISTED_FIELDS, type ListedRow } from './listed-fields.ts'
 import type { PageSession } from './session.ts'
 
 type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
@@ -16,22 +16,6 @@ export type Topic = Exclude<AnyTopic, { topic: 'window' | 'market' }>
 /** A part of a sorted, filtered list. */
 export type WindowQuery = Omit<Extract<AnyTopic, { topic: 'window' }>, 'topic' | 'fields'>
 type TopicName = Topic['topic']
-
-/** What the market's list shows of a token. */
-const LISTED_FIELDS = [
-  ...(['mint', 'name', 'symbol', 'image_uri', 'priceUsd', 'usd_market_cap', 'liquidity_usd'] as const),
-  ...([
-    'change_5m',
-    'change_1h',
-    'change_6h',
-    'change_24h',
-    'volume_24h_usd',
-    'buys_24h',
-    'sells_24h',
-  ] as const),
-  ...(['holder_count', 'complete', 'is_currently_live', 'created_timestamp', 'analysis_count'] as const),
-] as const satisfies readonly RowField[]
-export type ListedRow = Pick<MarketRow, (typeof LISTED_FIELDS)[number]>
 
 /** Rows of a window that have changed; the last message of what belongs together tells where it is. */
 export interface WindowMessage {

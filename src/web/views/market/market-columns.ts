@@ -11,7 +11,7 @@ import {
   formatPrice,
   formatUsd,
 } from '../../format.ts'
-import type { ListedRow } from '../../live.ts'
+import type { ListedRow } from '../../listed-fields.ts'
 import { tokenPicture } from '../../picture.ts'
 import { routeHref } from '../../router.ts'
 

@@ -1,7 +1,8 @@
 // The part of the market's list that is in sight, with a margin: the server sorts, searches and filters the whole market, sends these
 // rows, and then once a second what has changed among them. Values change in place at once; the order is renewed only while it is not
 // held, so that nothing jumps under the pointer.
-import type { ListedRow, Live, WindowMessage, WindowQuery } from '../../live.ts'
+import type { ListedRow } from '../../listed-fields.ts'
+import type { Live, WindowMessage, WindowQuery } from '../../live.ts'
 
 /** Which way the last change of a price went, and when. */
 export interface Move {
