@@ -25,7 +25,7 @@ import { markedSpans } from './marked-spans.ts'
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200
 /** Room for $1,234,567, so that the axis does not grow with each longer price. */
-const AXIS_WIDTH_PX = 82
+const AXIS_WIDTH_PX = 92
 /** A chart opens on its newest bars, so many at most, and none narrower than BAR_PX_MIN; a few stand in the middle, no wider than if they were `BARS_SHOWN_MIN`. */
 const BARS_SHOWN_MAX = 160
 const BAR_PX_MIN = 5
