@@ -93,7 +93,7 @@ export const missingState = ({ error, errorTitle, isLimited }: Fetched<unknown>)
     : emptyState(
         errorTitle,
         `${error === `${errorTitle}.` ? '' : error} This page tries again by itself. ${isLimited ? KEY_HINT : ''}`,
-        isLimited ? KEY_COMMAND : undefined,
+        isLimited ? keyCommand() : undefined,
       )
 
 /** Over something fetched that could not be fetched again: it is older than it looks. */
@@ -107,9 +107,10 @@ export const secondsUntil = (atMs: number | null): number =>
   atMs === null ? 0 : Math.max(0, Math.ceil((atMs - Date.now()) / 1_000))
 
 /** Where a key comes from, for whom reads are too few. */
-export const KEY_HINT =
+const KEY_HINT =
   'A key has reads of its own, and more of them: “Try it” gets one for this page, and a program registers.'
-export const KEY_COMMAND = `curl ${location.origin}/api/v1/keys/register -H 'Content-Type: application/json' -d '{"name":"me"}'`
+const keyCommand = (): string =>
+  `curl ${location.origin}/api/v1/keys/register -H 'Content-Type: application/json' -d '{"name":"me"}'`
 
 /** What a view shows before its first data came: why, and that it goes on by itself. */
 export function waitingState({ state, retryAtMs }: Live): TemplateResult {
@@ -124,7 +125,7 @@ export function waitingState({ state, retryAtMs }: Live): TemplateResult {
       return emptyState(
         'Too many reads',
         `The consoles of this address have a number of reads a minute, and they are used up. ${again} ${KEY_HINT}`,
-        KEY_COMMAND,
+        keyCommand(),
       )
     case 'waiting':
       return emptyState('The server cannot be reached', `${again} If it is yours, start it:`, 'npm start')

@@ -62,6 +62,19 @@ export function formatChange(percent: number | null | undefined): string {
   return `${shape} ${size >= LARGE_CHANGE_PERCENT ? formatAmount(size) : size.toFixed(size < 10 ? 2 : 1)}%`
 }
 
+/** The same in a narrow column: at most three digits. */
+export function formatChangeShort(percent: number | null | undefined): string {
+  if (percent == null) return DASH
+  const shape = percent > 0 ? '▲' : percent < 0 ? '▼' : '■'
+  let [size, suffix] = [Math.abs(percent), 0]
+  while (size >= 999.5 && suffix < SUFFIXES.length - 1) {
+    size /= 1_000
+    suffix++
+  }
+  const isFine = suffix === 0 ? size < 99.95 : size < 9.95
+  return `${shape} ${size.toFixed(isFine ? 1 : 0)}${SUFFIXES[suffix]}%`
+}
+
 /** With a minus sign as wide as a plus, one digit behind the point. */
 export const formatSigned = (value: number, digits = 1): string =>
   `${value < 0 ? '−' : ''}${Math.abs(value).toFixed(digits)}`

@@ -1,21 +1,40 @@
 // The console's one WebSocket: subscribes channels, reconnects by itself, and resumes each channel where it was. What was
 // missed meanwhile is told as a gap, never hidden.
 
-import type { StreamedSubmission, StreamMessage, StreamRequest, StreamRow } from '../schema/api/stream.ts'
+import type { StreamedSubmission, StreamMessage, StreamRequest } from '../schema/api/stream.ts'
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { ToldGap } from '../schema/event.ts'
+import { LISTED_FIELDS, type ListedRow } from './listed-fields.ts'
 import type { PageSession } from './session.ts'
 
 type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
 type WithoutReply<Message> = Message extends Subscribe ? Omit<Message, 'op' | 'id' | 'since'> : never
-/** A subscription as the server takes it (README of src/http/stream). */
-export type Topic = WithoutReply<Subscribe>
+type AnyTopic = WithoutReply<Subscribe>
+/** A subscription that the server names after its subject (README of src/http/stream). */
+export type Topic = Exclude<AnyTopic, { topic: 'window' | 'market' }>
+/** A part of a sorted, filtered list. */
+export type WindowQuery = Omit<Extract<AnyTopic, { topic: 'window' }>, 'topic' | 'fields'>
 type TopicName = Topic['topic']
+
+/** Rows of a window that have changed; the last message of what belongs together tells where it is. */
+export interface WindowMessage {
+  rows: readonly ListedRow[]
+  offset?: number | undefined
+  total?: number | undefined
+  /** The mints of the window from top to bottom, where they are others than before. */
+  order?: readonly string[] | undefined
+}
+
+export interface WindowListener {
+  onWindow(message: WindowMessage): void
+  /** The window is about to be sent as a whole. */
+  onOpen(): void
+  onError(message: string, code: string): void
+}
 
 /** What the rows of a topic are. */
 interface TopicRows {
-  market: StreamRow
   token: DataPoint
   ohlc: Bar
   submissions: StreamedSubmission
@@ -34,9 +53,12 @@ export interface ChannelListener<Name extends TopicName = TopicName> {
 export type LiveState = 'connecting' | 'live' | 'waiting' | 'warming' | 'limited'
 
 interface Subscription {
-  topic: Topic
-  listener: ChannelListener
-  /** The last position seen, to resume from; null before the first snapshot is complete. */
+  /** What the page calls it, and the server in its reply. */
+  id: string
+  /** As it is sent, without its operation. */
+  request: object
+  listener: ChannelListener | WindowListener
+  /** The last position seen, to resume from; null before the first snapshot is complete, and of windows. */
   seq: number | null
 }
 
@@ -51,8 +73,6 @@ const PROTOCOL = 'mintlake.json'
 
 const channelOf = (topic: Topic): string => {
   switch (topic.topic) {
-    case 'market':
-      return `market:${topic.tab ?? 'all'}`
     case 'token':
       return `token:${topic.mint}`
     case 'ohlc':
@@ -81,6 +101,9 @@ export class Live {
   readonly #onState: () => void
   readonly #onGap: (gap: ToldGap) => void
   readonly #subscriptions = new Map<string, Subscription>()
+  /** What the server calls those that have names of its own: windows. */
+  readonly #idByChannel = new Map<string, string>()
+  #windowCount = 0
   #socket: WebSocket | null = null
   #attempts = 0
   #isConnecting = false
@@ -123,14 +146,24 @@ export class Live {
     topic: Extract<Topic, { topic: Name }>,
     listener: ChannelListener<Name>,
   ): () => void {
-    const channel = channelOf(topic)
-    const subscription: Subscription = { topic, listener, seq: null }
-    this.#subscriptions.set(channel, subscription)
+    return this.#add({ id: channelOf(topic), request: topic, listener, seq: null })
+  }
+
+  /** Follows a window of a list. It has no position: after a break it is sent again. @returns a function that ends it. */
+  subscribeWindow(query: WindowQuery, listener: WindowListener): () => void {
+    const id = `window ${++this.#windowCount}`
+    const request = { topic: 'window', ...query, fields: LISTED_FIELDS }
+    return this.#add({ id, request, listener, seq: null })
+  }
+
+  #add(subscription: Subscription): () => void {
+    const { id, request } = subscription
+    this.#subscriptions.set(id, subscription)
     this.#sendSubscribe(subscription)
     return () => {
-      if (this.#subscriptions.get(channel) !== subscription) return
-      this.#subscriptions.delete(channel)
-      this.#send({ op: 'unsubscribe', ...topic })
+      if (this.#subscriptions.get(id) !== subscription) return
+      this.#subscriptions.delete(id)
+      this.#send({ op: 'unsubscribe', ...request })
     }
   }
 
@@ -192,8 +225,8 @@ export class Live {
     this.#socket.close()
   }
 
-  #sendSubscribe({ topic, seq }: Subscription): void {
-    this.#send({ op: 'subscribe', id: channelOf(topic), ...topic, ...(seq !== null && { since: seq }) })
+  #sendSubscribe({ id, request, seq }: Subscription): void {
+    this.#send({ op: 'subscribe', id, ...request, ...(seq !== null && { since: seq }) })
   }
 
   #send(message: object): void {
@@ -203,19 +236,54 @@ export class Live {
   #receive(message: StreamMessage): void {
     this.#lastMessageMs = Date.now()
     const subscription = this.#subscriptionOf(message)
+    if (subscription !== undefined && 'onWindow' in subscription.listener) {
+      this.#receiveOfWindow(message, subscription, subscription.listener)
+      return
+    }
+    const listener = subscription?.listener
+    this.#receiveOfTopic(message, subscription, listener && 'onRows' in listener ? listener : undefined)
+  }
+
+  #receiveOfWindow(message: StreamMessage, subscription: Subscription, listener: WindowListener): void {
+    switch (message.event) {
+      case 'subscribed':
+        for (const [channel, id] of this.#idByChannel)
+          if (!this.#subscriptions.has(id)) this.#idByChannel.delete(channel)
+        this.#idByChannel.set(message.channel, subscription.id)
+        listener.onOpen()
+        break
+      case 'window':
+        // They have the fields that were asked for.
+        listener.onWindow({ ...message, rows: message.rows as readonly ListedRow[] })
+        break
+      case 'error':
+        this.#fail(message.error, message.code, subscription)
+        break
+    }
+  }
+
+  #receiveOfTopic(
+    message: StreamMessage,
+    subscription: Subscription | undefined,
+    listener: ChannelListener | undefined,
+  ): void {
     switch (message.event) {
       case 'snapshot':
       case 'changes':
-        if (subscription === undefined) return
-        subscription.listener.onRows(message.rows, message.event, 'last' in message ? message.last : true)
+        // Rows of these topics are whole, since no fields were asked for.
+        listener?.onRows(
+          message.rows as Parameters<ChannelListener['onRows']>[0],
+          message.event,
+          'last' in message ? message.last : true,
+        )
         break
       case 'left':
-        subscription?.listener.onLeft?.(message.mint)
+        listener?.onLeft?.(message.mint)
         break
       case 'resync':
         if (subscription === undefined) return
         subscription.seq = null
-        subscription.listener.onResync?.()
+        listener?.onResync?.()
         break
       case 'gap':
         this.#onGap(message)
@@ -229,8 +297,10 @@ export class Live {
   }
 
   #subscriptionOf(message: StreamMessage): Subscription | undefined {
-    const channel = 'channel' in message ? message.channel : 'id' in message ? message.id : undefined
-    return channel === undefined ? undefined : this.#subscriptions.get(channel)
+    const isReply = message.event === 'subscribed' || message.event === 'error'
+    const name = isReply ? message.id : 'channel' in message ? message.channel : undefined
+    if (name === undefined) return undefined
+    return this.#subscriptions.get(this.#idByChannel.get(name) ?? name)
   }
 
   #fail(error: string, code: string, subscription: Subscription | undefined): void {
@@ -249,7 +319,7 @@ export class Live {
   }
 
   #isCurrent(subscription: Subscription): boolean {
-    return this.#subscriptions.get(channelOf(subscription.topic)) === subscription
+    return this.#subscriptions.get(subscription.id) === subscription
   }
 
   #setState(state: LiveState): void {

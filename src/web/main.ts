@@ -11,7 +11,7 @@ import { Live } from './live.ts'
 import { parseRoute, type Route, routeHref } from './router.ts'
 import { PageSession } from './session.ts'
 import { startTheme, switchTheme } from './theme.ts'
-import { onZoneChange, switchTimeZone, zoneChanged, zoneName } from './time-zone.ts'
+import { onZoneChange, switchTimeZone, zoneChanged, zoneName, zoneParts } from './time-zone.ts'
 import { agentsView } from './views/agents/agents.ts'
 import { calibrationView } from './views/calibration.ts'
 import { marketView } from './views/market/market.ts'
@@ -213,7 +213,7 @@ class Console implements App {
           ${this.#feedsAway()}
         </span>
         ${this.#connection()}
-        <button type="button" class="zone" title="Times of this page are in ${zoneName(Date.now())}: switch between local time and UTC" aria-label="Time zone: ${zoneName(Date.now())}" @click=${switchTimeZone}>${zoneName(Date.now())}</button>
+        ${zoneButton()}
         <button type="button" class="theme" title="Light or dark" aria-label="Switch between light and dark" @click=${switchTheme}>◐</button>
       </header>
       <main id="main" tabindex="-1" class=${this.live.isAway ? 'away' : ''}>${this.#view.render()}</main>
@@ -260,6 +260,17 @@ class Console implements App {
     const [text, more] = texts[state]
     return html`<span class="connection ${state}" role="status"><i class="dot" aria-hidden="true"></i><span>${text}<span class="wide-only">${more}</span></span></span>`
   }
+}
+
+/** Names the zone of all times of the page. On a phone its distance from UTC has to do. */
+function zoneButton(): TemplateResult {
+  const nowMs = Date.now()
+  const { place, offset } = zoneParts(nowMs)
+  const shown =
+    place === ''
+      ? offset
+      : html`<span class="wide-only">${place} (</span>${offset}<span class="wide-only">)</span>`
+  return html`<button type="button" class="zone" title="Times of this page: switch between local time and UTC" aria-label="Time zone: ${zoneName(nowMs)}" @click=${switchTimeZone}>${shown}</button>`
 }
 
 const notFound = {

@@ -10,14 +10,20 @@ const isUtc = (): boolean => localStorage.getItem(CHOICE_ITEM) === 'utc'
 export const timeZone = (): string =>
   isUtc() ? 'UTC' : new Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC'
 
-/** What the frame calls it: `UTC`, or the place with its distance from UTC at that time. */
-export function zoneName(atMs: number): string {
+/** The zone's place, empty for UTC, and its distance from UTC at a time. */
+export function zoneParts(atMs: number): { place: string; offset: string } {
   const zone = timeZone()
-  if (zone === 'UTC') return 'UTC'
+  if (zone === 'UTC') return { place: '', offset: 'UTC' }
   const minutes = zoneOffsetMs(atMs) / MINUTE_MS
   const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60]
-  const place = zone.slice(zone.lastIndexOf('/') + 1).replaceAll('_', ' ')
-  return `${place} (UTC${minutes < 0 ? '−' : '+'}${hours}${rest === 0 ? '' : `:${`${rest}`.padStart(2, '0')}`})`
+  const offset = `UTC${minutes < 0 ? '−' : '+'}${hours}${rest === 0 ? '' : `:${`${rest}`.padStart(2, '0')}`}`
+  return { place: zone.slice(zone.lastIndexOf('/') + 1).replaceAll('_', ' '), offset }
+}
+
+/** `UTC`, or `Berlin (UTC+1)`. */
+export function zoneName(atMs: number): string {
+  const { place, offset } = zoneParts(atMs)
+  return place === '' ? offset : `${place} (${offset})`
 }
 
 /** How far the zone is ahead of UTC at a time. */

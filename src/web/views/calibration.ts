@@ -7,6 +7,7 @@ import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { emptyState, missingState, staleBanner } from '../dom.ts'
 import { changeClass, formatChange, formatCount, formatSigned, formatTime } from '../format.ts'
+import { roundTicks } from '../round-ticks.ts'
 import { type Route, routeHref } from '../router.ts'
 
 /** Null: the shortest that has rows. */
@@ -71,7 +72,7 @@ class CalibrationView implements View {
     if (bySentiment.length + byScore.length === 0)
       return emptyState(
         `Too few outcomes after ${shown} yet`,
-        'A group is shown from five analyses of three agents on, once the time has passed and their labels are shown. Choose a shorter time, or let the example agent submit meanwhile:',
+        'A group is shown from five analyses of three agents on, once the time has passed and their labels are shown. Let the example agent submit meanwhile:',
         'npm run agent',
       )
     return html`<div class="columns">
@@ -89,6 +90,10 @@ export const groupCard = (
   <section class="card">
     <h2>${title}</h2>
     <p class="note">${text} Mean return and its 95 % interval.</p>
+    ${groups.length === 0 ? html`<p class="note">No group is large enough yet.</p>` : groupsOf(groups)}
+  </section>`
+
+const groupsOf = (groups: readonly CalibrationGroup[]): TemplateResult => html`
     ${intervals(groups)}
     <div class="scroll-x"><table class="plain">
       <thead><tr><th>Group</th><th class="num">Analyses</th><th class="num wide-only">Tokens</th><th class="num">Mean</th><th class="num">95 % interval</th></tr></thead>
@@ -99,22 +104,7 @@ export const groupCard = (
           <td class="num">${lowPct === null || highPct === null ? '–' : `${formatSigned(lowPct)} to ${formatSigned(highPct)}%`}</td>
         </tr>`,
       )}</tbody>
-    </table></div>
-  </section>`
-
-const TICKS_MAX = 5
-/** Steps of an axis that are easy to read, of each power of ten. */
-const ROUND_STEPS = [1, 2, 2.5, 5, 10]
-
-/** Round numbers around a span, evenly apart: the first is at most `low`, the last at least `high`. */
-export function roundTicks(low: number, high: number): number[] {
-  const raw = (high - low || 1) / (TICKS_MAX - 1)
-  const power = 10 ** Math.floor(Math.log10(raw))
-  const step = power * (ROUND_STEPS.find((each) => each * power >= raw * 0.999) ?? 10)
-  const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)]
-  // Products of whole numbers: sums would leave 0.30000000000000004.
-  return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)))
-}
+    </table></div>`
 
 const tickText = (percent: number): string =>
   `${percent < 0 ? '−' : percent > 0 ? '+' : ''}${Math.abs(percent)}%`

@@ -186,9 +186,11 @@ export class ChartPanel {
 
   /** The values of the bar under the crosshair, of the newest one otherwise. */
   #legend(): TemplateResult | typeof nothing {
-    const at = this.#hoveredMs === null ? -1 : this.#bars.findIndex(({ t }) => t === this.#hoveredMs)
-    const bar = this.#bars.at(at)
-    if (bar === undefined || this.#chart === null) return nothing
+    const hoveredMs = this.#hoveredMs
+    const bar = hoveredMs === null ? this.#bars.at(-1) : this.#bars.find(({ t }) => t === hoveredMs)
+    if (this.#chart === null || (bar === undefined && hoveredMs === null)) return nothing
+    if (bar === undefined)
+      return html`<div class="chart-legend"><span class="dim">${this.#chart.timeText(hoveredMs ?? 0)}</span> <span class="dim">no trade</span></div>`
     const format = this.#factor === 1 ? formatPrice : formatUsd
     const changePct = bar.o === 0 ? null : 100 * (bar.c / bar.o - 1)
     const values = [

@@ -25,9 +25,10 @@ import { markedSpans } from './marked-spans.ts'
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200
 /** Room for $1,234,567, so that the axis does not grow with each longer price. */
-const AXIS_WIDTH_PX = 82
-/** A chart opens on its newest bars, so many at most; a few stand in the middle, no wider than if they were `BARS_SHOWN_MIN`. */
+const AXIS_WIDTH_PX = 92
+/** A chart opens on its newest bars, so many at most, and none narrower than BAR_PX_MIN; a few stand in the middle, no wider than if they were `BARS_SHOWN_MIN`. */
 const BARS_SHOWN_MAX = 160
+const BAR_PX_MIN = 5
 const BARS_SHOWN_MIN = 24
 /** What stays free at the right, so that the next bars have room: a share of the bars shown. */
 const MARGIN_SHARE = 0.06
@@ -200,7 +201,8 @@ export class TokenChart {
     const count = this.#timesMs.length
     if (this.#isFitted || count === 0) return
     this.#isFitted = true
-    const shown = Math.min(count, BARS_SHOWN_MAX)
+    const widthPx = this.#container.clientWidth - AXIS_WIDTH_PX
+    const shown = Math.min(count, BARS_SHOWN_MAX, Math.max(BARS_SHOWN_MIN, Math.floor(widthPx / BAR_PX_MIN)))
     const margin = Math.max(MARGIN_BARS_MIN, Math.round(shown * MARGIN_SHARE))
     const padding = Math.max(0, BARS_SHOWN_MIN - shown - margin) / 2
     const from = count - shown - 0.5 - padding
