@@ -32,6 +32,7 @@ import { type MarketRecorder, readRecorderMetrics } from './recording/market-rec
 import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
 import { type Clocks, clocksOf, judgeClock } from './server/clocks.ts'
+import { openConfiguredStore } from './server/configured-store.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { ConsoleSessions } from './server/console-sessions.ts'
 import { Health } from './server/health.ts'
@@ -60,16 +61,12 @@ import { ClockFile, readKnownTime } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
 import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
-import type { RetainedDays } from './store/lake/retention.ts'
 import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
-import { openStore } from './store/store.ts'
 import type { Provenance, Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission, SnapshotStamps, SubmissionStore } from './submissions/types.ts'
-
-const GIGABYTE = 1e9
 
 export interface App {
   port: number
@@ -167,49 +164,6 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
     await store.close()
     throw error
   }
-}
-
-function openConfiguredStore(
-  config: Config,
-  provenance: Provenance | null,
-  clock: Clock,
-  log: Log,
-  lakeProcess?: ChildProcess,
-): Promise<Store> {
-  const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, diskReserveMb } = config
-  return openStore({
-    dataDir,
-    lakeFlushMs,
-    lakeTidyMs,
-    lakeGraceMs,
-    diskReserveMb,
-    retainDays: retainedDays(config),
-    retainUnaskedPct: config.retainUnaskedPct,
-    retainEvents: {
-      days: config.retainTradesDays,
-      bytesMax: config.retainTradesGb * GIGABYTE,
-      diskPct: config.retainTradesDiskPct,
-    },
-    cooldownMs: config.submitCooldownMs,
-    labelsDelayMs: config.labelsDelayMs,
-    provenance,
-    isMixed: config.mixed,
-    lakeProcess,
-    clock,
-    log,
-  })
-}
-
-/** Days by table; tables that are kept for ever (0 in the configuration) are left out. */
-function retainedDays(config: Config): RetainedDays {
-  const { retainTrainingDays, retainRejectionsDays, retainBarsDays, retainOutcomesDays } = config
-  const days: RetainedDays = {
-    training: retainTrainingDays,
-    rejections: retainRejectionsDays,
-    bars: retainBarsDays,
-    outcomes: retainOutcomesDays,
-  }
-  return Object.fromEntries(Object.entries(days).filter(([, retained]) => retained > 0))
 }
 
 async function startParts(base: Base): Promise<App> {
