@@ -60,6 +60,7 @@ export default defineConfig(({ mode }) => ({
     isolate: mode === 'drills',
     globalSetup: 'test/support/temporary-root.ts',
     setupFiles: ['test/support/conformance/setup.ts'],
-    env: { NODE_COMPILE_CACHE, NODE_OPTIONS },
+    // The size of a request's head is as scripts/start.mjs sets it.
+    env: { NODE_COMPILE_CACHE, NODE_OPTIONS, UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
   },
 }))

@@ -10,20 +10,25 @@ import type { agentRecordAnswerSchema } from '../schema/api/agent-record.ts'
 import type { analysisListSchema } from '../schema/api/analyses.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { queryAnswerSchema } from '../schema/api/lake.ts'
-import type { barsMetaSchema, marketMetaSchema } from '../schema/api/market.ts'
+import type { barsMetaSchema, marketMetaSchema, totalsAnswerSchema } from '../schema/api/market.ts'
 import type { standingSchema } from '../schema/api/standing.ts'
 import type { agentRankSchema, receiptSchema } from '../schema/api/submissions.ts'
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues } from '../schema/datapoint.ts'
-import type { MarketItem } from '../schema/market-item.ts'
+import type { MarketFigures, MarketItem } from '../schema/market-item.ts'
 
 /** An answer without `ok`, which tells successes from errors. */
 type AnswerOf<Schema extends z.ZodType> = Omit<z.infer<Schema>, 'ok'>
 
+/** A row of the list. With `fields` it has what was asked for, and nothing else but `mint`. */
+export type MarketRow = MarketItem & Partial<MarketFigures>
+
 export interface MarketPage {
-  data: MarketItem[]
+  data: MarketRow[]
   meta: z.infer<typeof marketMetaSchema>
 }
+
+export type MarketTotals = z.infer<typeof totalsAnswerSchema>['data']
 
 export interface DataPoints {
   data: DataPoint[]

@@ -2,7 +2,7 @@ import type { BarFill, Timeframe } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Submission } from '../schema/submission.ts'
-import type { Order, Outcome, Sentiment, Sort, Tab } from '../schema/vocabulary.ts'
+import type { Order, Outcome, RangeFigure, Sentiment, Sort, Tab } from '../schema/vocabulary.ts'
 import type {
   AgentRank,
   AgentRecord,
@@ -13,6 +13,7 @@ import type {
   DataPoints,
   DryRun,
   MarketPage,
+  MarketTotals,
   Profile,
   QueryResult,
   Receipt,
@@ -21,6 +22,7 @@ import type {
   Standing,
 } from './answers.ts'
 import { type FollowItem, type FollowOptions, type FollowQuery, follow } from './follow.ts'
+import { followWindow, type WindowItem } from './follow-window.ts'
 import { BATCH_MINTS_MAX, QUERY_MS_MAX } from './limits.ts'
 import { type SubmitOptions, submit } from './submit.ts'
 import type { CallOptions, QueryValues, Transport } from './transport.ts'
@@ -39,7 +41,25 @@ export interface MarketQuery {
   search?: string | undefined
   /** Only tokens with at most so many accepted analyses. */
   maxAnalyses?: number | undefined
+  /** Only tokens whose figures are within these bounds, such as `{ min_volume_24h: 1000 }`. */
+  ranges?: Ranges | undefined
+  /** Only these tokens, at most 200. */
+  mints?: readonly string[] | undefined
+  /** What rows have: `compact`, or names with commas between; all that rows have by themselves unless given. */
+  fields?: string | undefined
 }
+
+export type Ranges = Partial<Record<`${'min' | 'max'}_${RangeFigure}`, number>>
+
+/** A part of a list: `limit` rows (50 unless given, at most 200) from `offset` on; all of `mints` where these are given. */
+export type WindowQuery = Omit<MarketQuery, 'cursor'>
+
+const listQuery = ({ maxAnalyses, ranges, mints, ...query }: MarketQuery): QueryValues => ({
+  ...query,
+  ...ranges,
+  mints: mints?.join(),
+  max_analyses: maxAnalyses,
+})
 
 export interface BarsQuery {
   mint: string
@@ -83,8 +103,13 @@ export class MintlakeClient {
   }
 
   /** One page of the market list. */
-  market({ maxAnalyses, ...query }: MarketQuery = {}, call?: CallOptions): Promise<MarketPage> {
-    return this.#get('/api/v1/market', { ...query, max_analyses: maxAnalyses }, call)
+  market(query: MarketQuery = {}, call?: CallOptions): Promise<MarketPage> {
+    return this.#get('/api/v1/market', listQuery(query), call)
+  }
+
+  /** The whole market in a few numbers. */
+  async totals(call?: CallOptions): Promise<MarketTotals> {
+    return (await this.#get<{ data: MarketTotals }>('/api/v1/market/totals', {}, call)).data
   }
 
   /**
@@ -95,12 +120,12 @@ export class MintlakeClient {
     query: MarketQuery = {},
     call?: CallOptions,
   ): AsyncGenerator<MarketItem, void, undefined> {
-    const { limit } = query
+    const { limit, fields } = query
     for (let page = await this.market(query, call); ; ) {
       yield* page.data
       const { nextCursor } = page.meta
       if (nextCursor === null) return
-      page = await this.market({ limit, cursor: nextCursor }, call)
+      page = await this.market({ limit, fields, cursor: nextCursor }, call)
     }
   }
 
@@ -111,6 +136,17 @@ export class MintlakeClient {
    */
   follow(query: FollowQuery = {}, options: FollowOptions = {}): AsyncGenerator<FollowItem, void, undefined> {
     return follow(this.#transport, query, options)
+  }
+
+  /**
+   * The rows of a window of a list, or of a set of tokens (`mints`), each time that they have changed, at most once a second. Without an
+   * end: after a disconnect the window comes again. `break` or the signal ends it. Rejects as `follow` does.
+   */
+  followWindow(
+    query: WindowQuery = {},
+    options: FollowOptions = {},
+  ): AsyncGenerator<WindowItem, void, undefined> {
+    return followWindow(this.#transport, listQuery(query), options)
   }
 
   /** A token's snapshot. */

@@ -4,7 +4,7 @@ import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
 import { readLines } from './body.ts'
 import { MintlakeError } from './errors.ts'
 import { FOLLOW_PROMPT_BACKOFF_MS_MAX, FOLLOW_PROMPT_MS, RETRIES_MAX, RETRY_AFTER_MS_MAX } from './limits.ts'
-import { mayPass, parseObject, type Transport } from './transport.ts'
+import { mayPass, parseObject, type QueryValues, type Transport } from './transport.ts'
 import { backoffMs, Deadline, wait } from './waiting.ts'
 
 export interface FollowQuery {
@@ -14,6 +14,8 @@ export interface FollowQuery {
   order?: Order | undefined
   limit?: number | undefined
   offset?: number | undefined
+  /** What rows have: `compact`, or names with commas between; all that rows have by themselves unless given. */
+  fields?: string | undefined
   /** Only what changed after this position: the `seq` of an item that an earlier call received. */
   since?: number | undefined
 }
@@ -47,13 +49,14 @@ export interface Disconnect {
 }
 
 /** A line of the stream: a row with or without `seq`, or a line about the stream. Unknown members and events are ignored. */
-type Line =
+export type Line =
   | (MarketItem & { event?: never; seq?: number })
   | { event: 'left'; mint: string; seq: number }
+  | { event: 'window'; seq: number; ts: number; offset: number; total: number; order?: string[] }
   | { event: 'heartbeat' | 'resync' | 'bye'; seq?: number; reason?: string }
 
 /** What one call knows across its connections. */
-class Progress {
+export class Progress {
   /** Everything up to this position was received; null: not all of the first rows were. */
   since: number | null
   hasReceived = false
@@ -70,18 +73,28 @@ class Progress {
 }
 
 /** See `MintlakeClient.follow`. */
-export async function* follow(
+export function follow(
   transport: Transport,
-  query: FollowQuery,
+  { since, ...query }: FollowQuery,
   options: FollowOptions,
 ): AsyncGenerator<FollowItem, void, undefined> {
+  const connect = (progress: Progress) => connection(transport, query, options, progress)
+  return reconnecting(transport, options, new Progress(since ?? null), connect)
+}
+
+/** The items of one connection after another, without an end. */
+export async function* reconnecting<Item>(
+  transport: Transport,
+  options: FollowOptions,
+  progress: Progress,
+  connect: (progress: Progress) => AsyncGenerator<Item, void, undefined>,
+): AsyncGenerator<Item, void, undefined> {
   const { backoff } = transport.options
-  const progress = new Progress(query.since ?? null)
   let brokeOffAtMs = 0
   for (let failures = 0; ; ) {
     let error: MintlakeError | null = null
     try {
-      yield* connection(transport, query, options, progress)
+      yield* connect(progress)
     } catch (thrown) {
       if (!(thrown instanceof MintlakeError) || options.signal?.aborted) throw thrown
       error = thrown
@@ -120,10 +133,34 @@ function mayResume(
 /** The items of one connection. Returns when the server ends it. */
 async function* connection(
   transport: Transport,
-  { since: _, ...query }: FollowQuery,
-  { signal, silenceMsMax, lineCharactersMax }: FollowOptions,
+  query: Omit<FollowQuery, 'since'>,
+  options: FollowOptions,
   progress: Progress,
 ): AsyncGenerator<FollowItem, void, undefined> {
+  const since = progress.since ?? undefined
+  const isRestart = since === undefined && progress.hasReceived
+  for await (const line of linesOf(transport, { ...query, follow: 1, since }, options, progress)) {
+    if (line === null) {
+      if (isRestart) yield { type: 'gap', reason: 'restart' }
+      continue
+    }
+    const item = itemOf(line)
+    if (item !== null) {
+      progress.hasReceived = true
+      yield item
+    }
+    // Only now: a caller that fails on an item may ask for it again.
+    if ('seq' in line && line.seq !== undefined) progress.since = line.seq
+  }
+}
+
+/** null once the connection is open, then its lines. */
+export async function* linesOf(
+  transport: Transport,
+  query: QueryValues,
+  { signal, silenceMsMax, lineCharactersMax }: FollowOptions,
+  progress: Progress,
+): AsyncGenerator<Line | null, void, undefined> {
   progress.byeReason = null
   progress.openedAtMs = null
   const deadline = new Deadline(transport.options.timeoutMs, signal)
@@ -132,28 +169,21 @@ async function* connection(
     ...(lineCharactersMax !== undefined && { lineCharactersMax }),
   }
   try {
-    const since = progress.since ?? undefined
     const body = await transport.open(
       {
         method: 'GET',
         path: '/api/v1/market',
-        query: { ...query, format: 'ndjson', follow: 1, since },
+        query: { ...query, format: 'ndjson' },
         retry: 'any',
       },
       deadline,
     )
     progress.wasConnected = true
     progress.openedAtMs = performance.now()
-    if (since === undefined && progress.hasReceived) yield { type: 'gap', reason: 'restart' }
+    yield null
     for await (const text of readLines(body, deadline, bounds)) {
       const line: Line = parseObject(text)
-      const item = itemOf(line)
-      if (item !== null) {
-        progress.hasReceived = true
-        yield item
-      }
-      // Only now: a caller that fails on an item may ask for it again.
-      if (line.seq !== undefined) progress.since = line.seq
+      yield line
       if (line.event === 'bye') progress.byeReason = line.reason ?? null
     }
   } catch (error) {

@@ -17,9 +17,12 @@ export {
   type MarketQuery,
   MintlakeClient,
   type ProfileChange,
+  type Ranges,
+  type WindowQuery,
 } from './client.ts'
 export { type ClientErrorCode, MintlakeError, type MintlakeErrorCode, type Problem } from './errors.ts'
 export type { Disconnect, FollowItem, FollowOptions, FollowQuery } from './follow.ts'
+export type { WindowItem } from './follow-window.ts'
 export type { SubmitOptions } from './submit.ts'
 export type { CallOptions } from './transport.ts'
 export type { BackoffBounds } from './waiting.ts'

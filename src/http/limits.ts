@@ -126,6 +126,14 @@ export const FOLLOW_HEARTBEAT_MS = 15_000
 export const FOLLOW_STALLED_MS_MAX = 5_000
 /** A stream is ended with `bye` at this age, so that load can move between servers. */
 export const FOLLOW_AGE_MS_MAX = HOUR_MS
+/** How long compressed streams refer back to what was sent before, and for how many bytes of all: then they begin anew, so that those
+ *  who came later share what is compressed. */
+export const GZIP_EPOCH_MS_MAX = 1_000
+export const GZIP_EPOCH_BYTES_MAX = 1024 * 1024
+/** WebSockets whose rows are compressed, each on its own; further ones are not. */
+export const COMPRESSED_SOCKETS_MAX = 200
+/** Smaller messages are not compressed. */
+export const COMPRESSED_MESSAGE_BYTES_MIN = 512
 /** Rows of a window that a stream follows. */
 export const WINDOW_ROWS_MAX = 200
 /** How often a window is looked at while somebody follows it. */

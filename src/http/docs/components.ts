@@ -11,6 +11,7 @@ import {
 import { barLineSchema, longBarSchema } from '../../schema/api/market.ts'
 import { fieldErrorSchema, problemSchema } from '../../schema/api/problem.ts'
 import {
+  chosenStreamRowSchema,
   streamLineSchema,
   streamMessageSchema,
   streamRequestSchema,
@@ -23,9 +24,9 @@ import {
   enrichedSchema,
 } from '../../schema/api/submissions.ts'
 import { barSchema } from '../../schema/bar.ts'
-import { dataPointSchema } from '../../schema/datapoint.ts'
+import { chosenDataPointSchema, dataPointSchema } from '../../schema/datapoint.ts'
 import { ingestRecordSchema } from '../../schema/event.ts'
-import { marketItemSchema } from '../../schema/market-item.ts'
+import { chosenRowSchema, marketItemSchema } from '../../schema/market-item.ts'
 import { quantSchema, submissionSchema } from '../../schema/submission.ts'
 
 /** By name. Wherever one of these is used, the description refers to its name. */
@@ -35,7 +36,9 @@ export const COMPONENTS = {
   Analysis: analysisSchema,
   Enriched: enrichedSchema,
   DataPoint: dataPointSchema,
+  ChosenDataPoint: chosenDataPointSchema,
   MarketItem: marketItemSchema,
+  ChosenItem: chosenRowSchema,
   Bar: barSchema,
   LongBar: longBarSchema,
   BarLine: barLineSchema,
@@ -46,6 +49,7 @@ export const COMPONENTS = {
   Problem: problemSchema,
   FieldError: fieldErrorSchema,
   StreamRow: streamRowSchema,
+  ChosenStreamRow: chosenStreamRowSchema,
   StreamLine: streamLineSchema,
   StreamMessage: streamMessageSchema,
   StreamRequest: streamRequestSchema,

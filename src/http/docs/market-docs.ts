@@ -53,7 +53,7 @@ export const MARKET_DOCS = {
         headers: LIST_HEADERS,
       },
     },
-    errors: ['not_acceptable', 'cursor_expired', 'overloaded'],
+    errors: ['not_acceptable', 'cursor_expired', 'overloaded', 'invalid_mint'],
     extensions: { 'x-stream': { lines: refTo('StreamLine'), document: '/streams.md' } },
   },
   totals: {
@@ -61,7 +61,6 @@ export const MARKET_DOCS = {
     tag: 'market',
     description: 'Sums over all tokens that the market holds, at most a second old.',
     answers: { 200: { description: 'The totals', content: { 'application/json': totalsAnswerSchema } } },
-    unversioned: true,
   },
   datapoint: {
     operationId: 'getDataPoint',

@@ -76,6 +76,15 @@ export function preferredCoding(acceptEncoding: string): Coding | null {
   return quality('br') >= quality('gzip') ? 'br' : 'gzip'
 }
 
+/** Whether the client takes gzip: it asks for it, and does not prefer what is plain. */
+export function acceptsGzip(acceptEncoding: string): boolean {
+  const only = acceptEncoding
+    .split(',')
+    .filter((entry) => !/^\s*br\s*(;|$)/i.test(entry))
+    .join(',')
+  return preferredCoding(only === '' ? '' : `${only},br;q=0`) === 'gzip'
+}
+
 /** A compressed form, and the bytes that were compressed: it serves a request only while those are the answer. */
 interface Form {
   body: Buffer

@@ -3,7 +3,15 @@ import { jsonLine } from '../../lib/text/json-text.ts'
 import type { FigureRange, ListFilter, MarketEngine, Page, PageQuery, RowFields } from '../../market/types.ts'
 import type { MarketRow } from '../../schema/market-item.ts'
 import { isFigureSort } from '../../schema/vocabulary.ts'
-import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, NO_BYTES, type Query } from '../context.ts'
+import {
+  type BodyWriter,
+  type Context,
+  type HttpAnswer,
+  JSON_TYPE,
+  NDJSON_TYPE,
+  NO_BYTES,
+  type Query,
+} from '../context.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import { parseRows, wrapRows } from '../encode/ndjson-rows.ts'
 import {
@@ -18,10 +26,12 @@ import { IGNORED_BY_FOLLOW, listFilter } from '../request/list-filter.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
 import { invalidParameter, readAll, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
+import { acceptsGzip } from '../response/compress.ts'
 import type { Cursors, ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
+import { GzipWriter, type SharedGzip } from '../stream/gzip-stream.ts'
 import { countSnapshotRows, MarketChannel } from '../stream/market-channel.ts'
 import {
   type FollowedMarket,
@@ -39,6 +49,7 @@ export interface ListDeps {
   broadcaster: Broadcaster
   cursors: Cursors
   largePages: LargePages
+  sharedGzip: SharedGzip
 }
 
 export const CACHE_ONE_SECOND = 'public, max-age=1'
@@ -261,14 +272,18 @@ function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promis
   const { market, node } = deps
   const request = parseMarketRequest(context.query, market.tokensMax)
   const reached = whenReached(node, market, request.since ?? 0)
-  if (reached === null) return answerFollow(deps, context.query, request)
+  if (reached === null) return answerFollow(deps, context, request)
   // Its rows are counted after the wait; by then the address could not be read any more.
   context.ip()
-  return reached.then(() => answerFollow(deps, context.query, request))
+  return reached.then(() => answerFollow(deps, context, request))
 }
 
 /** First the rows, then each change of the tab; with `since`, only what changed after that position. */
-function answerFollow({ market, broadcaster }: ListDeps, query: Query, request: FollowedMarket): HttpAnswer {
+function answerFollow(
+  { market, broadcaster, sharedGzip }: ListDeps,
+  { query, headers }: Context,
+  request: FollowedMarket,
+): HttpAnswer {
   const channel = new MarketChannel(market, request.tab, request.fields)
   const { since } = request
   const resumedFrom = since === null || channel.isLost({ seq: since }) ? null : since
@@ -281,11 +296,12 @@ function answerFollow({ market, broadcaster }: ListDeps, query: Query, request: 
       'Cache-Control': 'no-store',
       'X-List-Version': `${resumedFrom ?? market.seq}`,
       'X-Accel-Buffering': 'no',
+      ...codingHeaders(headers),
     },
     rows: countSnapshotRows(market, request),
     ignored: IGNORED_BY_FOLLOW.filter((name) => query.get(name)),
     stream: (writer) => {
-      const follower = broadcaster.connect(writer, 'ndjson')
+      const follower = broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson')
       // Confirms the position from which the stream resumes. If that is lost, the first line is a resync instead.
       if (resumedFrom !== null) broadcaster.heartbeat(follower, resumedFrom)
       broadcaster.subscribe(follower, channel, since ?? channel.open(request))
@@ -293,18 +309,37 @@ function answerFollow({ market, broadcaster }: ListDeps, query: Query, request: 
   }
 }
 
+const codingHeaders = ({ acceptEncoding }: Context['headers']): Record<string, string> => ({
+  Vary: 'Accept-Encoding',
+  ...(acceptsGzip(acceptEncoding) && { 'Content-Encoding': 'gzip' }),
+})
+
+const coded = (
+  writer: BodyWriter,
+  { acceptEncoding }: Context['headers'],
+  sharedGzip: SharedGzip,
+): BodyWriter => (acceptsGzip(acceptEncoding) ? new GzipWriter(writer, sharedGzip) : writer)
+
 /** The rows of a window, then what changes in it. */
-function answerWindow({ market, broadcaster }: ListDeps, { query }: Context): HttpAnswer {
+function answerWindow(
+  { market, broadcaster, sharedGzip }: ListDeps,
+  { query, headers }: Context,
+): HttpAnswer {
   const channel = broadcaster.window(new WindowChannel(market, parseWindow(query)))
   broadcaster.admit()
   return {
     status: 200,
     body: NO_BYTES,
     contentType: NDJSON_TYPE,
-    headers: { 'Cache-Control': 'no-store', 'X-List-Version': `${market.seq}`, 'X-Accel-Buffering': 'no' },
+    headers: {
+      'Cache-Control': 'no-store',
+      'X-List-Version': `${market.seq}`,
+      'X-Accel-Buffering': 'no',
+      ...codingHeaders(headers),
+    },
     rows: channel.countRows(),
     stream: (writer) => {
-      const follower = broadcaster.connect(writer, 'ndjson')
+      const follower = broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson')
       broadcaster.subscribe(follower, channel, 0)
     },
   }

@@ -14,6 +14,7 @@ import { LargePages } from '../response/large-pages.ts'
 import { hasNotes } from '../response/notes.ts'
 import type { PlainRoute } from '../route.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
+import { SharedGzip } from '../stream/gzip-stream.ts'
 import { streamRoute } from '../stream/stream-socket.ts'
 import { answerList, CACHE_ONE_SECOND } from './market-list.ts'
 
@@ -36,7 +37,14 @@ export interface MarketDeps {
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
 export function marketRoutes(deps: MarketDeps): PlainRoute[] {
   const { market, node, broadcaster, cursors } = deps
-  const listDeps = { market, node, broadcaster, cursors, largePages: new LargePages() }
+  const listDeps = {
+    market,
+    node,
+    broadcaster,
+    cursors,
+    largePages: new LargePages(),
+    sharedGzip: new SharedGzip(),
+  }
   return [
     {
       method: 'GET',

@@ -72,7 +72,7 @@ export class Delivery {
       const key = `${follower.format} ${follower.nextGap}`
       const made = frames.get(key) ?? this.#gapFrames(follower.nextGap, follower.format)
       frames.set(key, made)
-      for (const frame of made) follower.write(frame)
+      for (const frame of made) follower.write(frame, 'control')
       follower.nextGap = nextGap
     }
   }
@@ -121,8 +121,9 @@ export class Delivery {
 /** Writes the frames of a chunk until the socket is full. The position moves behind the last one written. */
 function send(follower: Follower, subscription: Subscription, chunk: Chunk): void {
   const frames = chunk.frames(follower.format)
+  const kind = subscription.snapshot === null && !subscription.channel.isPaced ? 'changes' : 'rows'
   for (const [index, { bytes, next }] of frames.entries()) {
-    follower.write(bytes)
+    follower.write(bytes, kind)
     if (follower.canWrite || index === frames.length - 1) continue
     subscription.position = next
     return

@@ -4,10 +4,16 @@ import type { Channel, StreamPosition, StreamSnapshot } from './channel.ts'
 
 export type DisconnectReason = (typeof BYE_REASONS)[number]
 
+/**
+ * What bytes are: `changes`, which nearly all followers of a channel are sent one after another; `rows`, a snapshot or a window, which
+ * few others are sent; `control`, of this stream alone.
+ */
+export type WriteKind = 'changes' | 'rows' | 'control'
+
 /** The socket or the open response that a stream is written to. */
 export interface StreamWriter {
   /** Returns false if the socket is full: the bytes are kept, and `onWritable` is called once there is room. */
-  write(bytes: Buffer): boolean
+  write(bytes: Buffer, kind?: WriteKind): boolean
   /** Writes the last bytes and ends the stream. */
   end(bytes: Buffer, reason: DisconnectReason): void
   onWritable(onWritable: () => void): void
@@ -71,13 +77,13 @@ export class Follower {
     return this.stalledAtMs === null && !this.isClosed
   }
 
-  write(bytes: Buffer): void {
+  write(bytes: Buffer, kind: WriteKind): void {
     this.#onWrite()
-    if (!this.writer.write(bytes)) this.stalledAtMs ??= this.#now()
+    if (!this.writer.write(bytes, kind)) this.stalledAtMs ??= this.#now()
   }
 
   /** Writes a message about the stream itself, even if the socket is full. */
   writeControl(fields: object): void {
-    if (!this.isClosed) this.write(controlFrame(this.format, fields))
+    if (!this.isClosed) this.write(controlFrame(this.format, fields), 'control')
   }
 }

@@ -4,7 +4,7 @@ import type { MarketEngine } from '../../market/types.ts'
 import { STREAM_OPERATIONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Query } from '../context.ts'
-import { SUBSCRIPTIONS_MAX } from '../limits.ts'
+import { COMPRESSED_MESSAGE_BYTES_MIN, SUBSCRIPTIONS_MAX } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import { problemAnswer } from '../response/reply.ts'
@@ -12,7 +12,7 @@ import { toServiceError } from '../response/to-service-error.ts'
 import { BarsChannel } from './bars-channel.ts'
 import type { Broadcaster } from './broadcaster.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
-import type { DisconnectReason, Follower, StreamWriter } from './follower.ts'
+import type { DisconnectReason, Follower, StreamWriter, WriteKind } from './follower.ts'
 import { countSnapshotRows, MarketChannel } from './market-channel.ts'
 import { parseMessage, parseTopic, requiredWord, type Topic } from './stream-request.ts'
 import type { SubmissionLog } from './submission-log.ts'
@@ -31,6 +31,8 @@ export interface SessionOptions extends StreamSources {
   node: HttpNode
   path: string
   format: 'json' | 'msgpack'
+  /** Whether rows are compressed where that makes them smaller. */
+  isCompressed: boolean
   /** Checks the client's key and counts a subscription: its rows and, unless it is free, one read. Throws 401 or 429. */
   countSubscription(isFree: boolean, rows: number): void
   onFault(error: unknown): void
@@ -66,8 +68,11 @@ export class StreamSession implements StreamWriter {
   }
 
   // The engine's answers: 1 sent; 0 kept, but the socket is full; 2 over the limit, and the engine closes the socket.
-  write(bytes: Buffer): boolean {
-    return this.#ws.send(bytes, this.#isBinary) === 1
+  write(bytes: Buffer, kind: WriteKind = 'control'): boolean {
+    // Changes go to many: to compress them for each would cost more than all else. Over HTTP they are compressed once for all.
+    const isCompressed =
+      this.#options.isCompressed && kind === 'rows' && bytes.length >= COMPRESSED_MESSAGE_BYTES_MIN
+    return this.#ws.send(bytes, this.#isBinary, isCompressed) === 1
   }
 
   end(bytes: Buffer, reason: DisconnectReason): void {

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../schema/errors.ts'
 import { authorize, type Reader } from '../access.ts'
 import { MARKET_DOCS } from '../docs/market-docs.ts'
-import { STREAM_MESSAGE_BYTES_MAX } from '../limits.ts'
+import { COMPRESSED_SOCKETS_MAX, STREAM_MESSAGE_BYTES_MAX } from '../limits.ts'
 import type { PipelineDeps } from '../pipeline.ts'
 import type { ReleasableApp } from '../releasable-app.ts'
 import { clientAddress } from '../request/addresses.ts'
@@ -12,7 +12,13 @@ import { RequestHead } from '../request/request-head.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { PlainRoute } from '../route.ts'
 import { StreamSession, type StreamSources } from './stream-session.ts'
-import { readUpgradeHeaders, refuseUpgrade, SOCKET_SETTINGS, UPGRADE_REQUEST_ID } from './upgrade.ts'
+import {
+  readUpgradeHeaders,
+  refuseUpgrade,
+  SHARED_COMPRESSION,
+  SOCKET_SETTINGS,
+  UPGRADE_REQUEST_ID,
+} from './upgrade.ts'
 
 export const STREAM_PATH = '/api/v1/stream'
 
@@ -28,6 +34,7 @@ type StreamSocketDeps = PipelineDeps & { streams: StreamSources }
 /** What the engine keeps with a socket. */
 interface SocketData {
   format: 'json' | 'msgpack'
+  isCompressed: boolean
   countSubscription(isFree: boolean, rows: number): void
   /** Null until the handshake is complete. */
   session: StreamSession | null
@@ -54,9 +61,12 @@ export const streamRoute: PlainRoute = {
 /** Must be called before the routes are registered: plain requests at the path are left to them. */
 export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps): void {
   const { broadcaster } = deps.streams
+  /** Sockets whose rows are compressed. */
+  let compressed = 0
   app.ws<SocketData>(STREAM_PATH, {
     ...SOCKET_SETTINGS,
     maxPayloadLength: STREAM_MESSAGE_BYTES_MAX,
+    compression: SHARED_COMPRESSION,
     upgrade(res, req, context) {
       const { key, protocols, extensions } = readUpgradeHeaders(req)
       try {
@@ -66,7 +76,9 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
         countSubscription(false, 0)
         broadcaster.admit()
         const { protocol, format } = chooseProtocol(protocols)
-        res.upgrade({ format, countSubscription, session: null }, key, protocol, extensions, context)
+        const isCompressed = /permessage-deflate/i.test(extensions) && compressed < COMPRESSED_SOCKETS_MAX
+        const data = { format, isCompressed, countSubscription, session: null }
+        res.upgrade(data, key, protocol, isCompressed ? extensions : '', context)
       } catch (error) {
         if (toServiceError(error) === null) deps.onFault(error, UPGRADE_REQUEST_ID)
         refuseUpgrade(res, STREAM_PATH, error)
@@ -74,13 +86,15 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
     },
     open(ws) {
       const data = ws.getUserData()
-      const { format, countSubscription } = data
+      const { format, isCompressed, countSubscription } = data
+      if (isCompressed) compressed++
       const onFault = (error: unknown) => deps.onFault(error, 'message')
       const options = {
         ...deps.streams,
         node: deps.node,
         path: STREAM_PATH,
         format,
+        isCompressed,
         countSubscription,
         onFault,
       }
@@ -93,6 +107,7 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
       ws.getUserData().session?.drained()
     },
     close(ws) {
+      if (ws.getUserData().isCompressed) compressed--
       ws.getUserData().session?.closed()
     },
   })

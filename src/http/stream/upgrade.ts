@@ -10,6 +10,10 @@ export const SOCKET_SETTINGS = {
   idleTimeout: SOCKET_IDLE_SECONDS_MAX,
 }
 
+/** The engine's SHARED_COMPRESSOR and SHARED_DECOMPRESSOR, which its types do not give as values: memory for all sockets together,
+ *  none for each. */
+export const SHARED_COMPRESSION = 1 | 256
+
 /** Close code: the server shuts down (RFC 6455, section 7.4.1). */
 export const CLOSE_GOING_AWAY = 1001
 /** Close code: try again later (the registry of RFC 6455, section 11.7). */

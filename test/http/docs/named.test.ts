@@ -103,7 +103,7 @@ function limitFaults(text: string): string[] {
     'Rows of market lists': /^1234 in 60 s/,
     'Registrations of an address': /^19 in an hour$/,
     'Body of a request': /^65536 bytes$/,
-    'Query string': /^2048 characters$/,
+    'Query string': /^10240 characters$/,
     '`summary`': new RegExp(`^${summary.minLength} to ${summary.maxLength} `),
     '`riskFactors`': new RegExp(`^${riskFactors.minItems} to ${riskFactors.maxItems}$`),
     '`limit` of the market list': /^500;/,
@@ -151,7 +151,7 @@ describe('what the documents name exists', () => {
     ] as const)
       expect((await server.client.get(path)).body.meta.clamped).toEqual({ limit })
     expect((await server.client.post('/api/v1/keys/register', 'x'.repeat(65_537))).status).toBe(413)
-    expect((await server.client.get(`/api/v1/xp?x=${'y'.repeat(2_047)}`)).status).toBe(400)
+    expect((await server.client.get(`/api/v1/xp?x=${'y'.repeat(10_239)}`)).status).toBe(400)
   })
 
   it('a falsified document fails', async () => {

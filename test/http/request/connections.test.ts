@@ -147,7 +147,7 @@ describe('on a connection', () => {
 
   it.each([
     [505, 'HTTP/1.0', 'GET /health HTTP/1.0\r\nHost: x\r\n\r\n'],
-    [431, 'a head over 4 KiB', get('/health', { 'X-Pad': 'y'.repeat(5_000) })],
+    [431, 'a head over 16 KiB', get('/health', { 'X-Pad': 'y'.repeat(20_000) })],
     [
       400,
       'a length that is not a number',

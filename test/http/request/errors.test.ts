@@ -286,9 +286,9 @@ describe('parameters', () => {
     'analysis?limit=-1',
   ])('%s is 400', async (path) => expectProblem(await get(`/api/v1/${path}`), 'invalid_parameter'))
 
-  it('a query of 2048 characters is accepted, and one of 2049 is 400', async () => {
-    expect((await get(`/api/v1/market?x=${'y'.repeat(2_046)}`)).status).toBe(200)
-    expectProblem(await get(`/api/v1/market?x=${'y'.repeat(2_047)}`), 'invalid_parameter')
+  it('a query of 10240 characters is accepted, and one of 10241 is 400', async () => {
+    expect((await get(`/api/v1/market?x=${'y'.repeat(10_238)}`)).status).toBe(200)
+    expectProblem(await get(`/api/v1/market?x=${'y'.repeat(10_239)}`), 'invalid_parameter')
   })
 
   it('a format that cannot be produced is 406', async () => {
