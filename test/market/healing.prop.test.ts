@@ -331,6 +331,32 @@ for (const { runs, tags } of fewAndMany(15, 150)) {
     )
   })
 
+  it(`whether time passes between events or with them decides nothing, also where deadlines pass, ${runs} cases`, {
+    tags,
+  }, () => {
+    const world = { delayMsMax: 4_000, isShared: true, amounts: [0.1, 0.3, 0.7, 1 / 3], hasSolPrices: true }
+    const given = fc.integer({ min: 1, max: 400_000 })
+    fc.assert(
+      fc.property(acts, fc.array(outageShape, { maxLength: 4 }), given, (each, shapes, givenMs) => {
+        const sent = sentBy(each, world)
+        const outages = outagesOf(shapes, 20_000, true)
+        const [ticked, plain] = [newLived().market, newLived().market]
+        let tickMs = START_MS
+        for (const { event, atMs } of received(sent, outages)) {
+          for (; tickMs < atMs; tickMs += 700) ticked.advanceTo(tickMs)
+          const told = event.type === 'disconnect' ? { ...event, healUntilMs: event.ts + givenMs } : event
+          expect(ticked.apply(told, atMs)).toBe(plain.apply(told, atMs))
+        }
+        for (const market of [ticked, plain]) market.advanceTo(endOf(sent, outages))
+        for (const kind of KINDS)
+          if (kind !== 'changes') expect([kind, READS[kind](ticked)]).toEqual([kind, READS[kind](plain)])
+        expect(ticked.gaps(100)).toEqual(plain.gaps(100))
+        expect(ticked.stats()).toEqual(plain.stats())
+      }),
+      { numRuns: runs },
+    )
+  })
+
   it(`a market that is saved and restored while a feed heals goes on as one that was not, ${runs} cases`, {
     tags,
   }, () => {

@@ -40,8 +40,11 @@ export class Healing {
 
   /** Market time has moved: gaps whose deadlines have passed go on without healing, as of the deadline. */
   passTime(): void {
-    const { nowMs } = this.#parts.time
-    while (this.#deadlineMs <= nowMs) this.#expire(this.#deadlineMs)
+    const { time } = this.#parts
+    while (this.#deadlineMs <= time.nowMs) {
+      time.eventMs = this.#deadlineMs
+      this.#expire(this.#deadlineMs)
+    }
   }
 
   /** Where as many seconds are held as there is memory for, nothing heals any more. To be called before a trade is added. */
