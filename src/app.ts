@@ -453,6 +453,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     admitRows: (caller, ip) => limits.admitRows(caller, ip),
     reuseMs: config.pageAgeMs,
     approximate: replayed?.approximate ?? null,
+    warmingUp: () => health.warmingUp(),
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,
     admit: (route) => health.admit(route),
     checkOperator: (access, key) => keys.checkOperator(access, key),

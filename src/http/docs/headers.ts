@@ -26,6 +26,9 @@ export const ANSWER_HEADERS = shared({
   'X-Request-Id': text('Names the request in the server’s log'),
   'X-Ignored-Parameters': maybeText('Query parameters that are not known, comma-separated'),
   'X-Approximate': maybeText('In a replay: why the market may differ from the recorded one'),
+  'X-Warming-Up': maybeText(
+    'While a replay as fast as possible runs: how much of the market is there so far',
+  ),
   'X-Lag-Ms': maybeWhole(
     'From a reader of a cluster: how old the state of the market is that it answers with',
   ).meta({
