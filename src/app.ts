@@ -459,6 +459,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
     admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: replayed?.approximate ?? null,
+    warmingUp: () => health.warmingUp(),
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,
     admit: (route) => health.admit(route),
     checkOperator: (access, key) => keys.checkOperator(access, key),

@@ -13,6 +13,7 @@ const wanted = {
   replayFrom: null,
   replayTo: null,
   replaySpeed: 'max',
+  quiet: true,
 } as const
 const lake = await ReplayedLake.open(wanted, log)
 if (lake === null) throw new Error('no lake was named')

@@ -30,6 +30,8 @@ export interface Notes {
   ignored?: readonly string[]
   /** Why the market is not exactly the one that it stands for. */
   approximate?: string
+  /** Why the market does not have all yet that it begins with. */
+  warming_up?: string
 }
 
 /** What a route sees of a request. */

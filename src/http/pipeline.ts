@@ -28,6 +28,8 @@ export interface PipelineDeps extends AccessChecks, BelievedSenders {
   admitRows(reader: Reader, ip: () => string): void
   /** Why the market is not exactly the one that it stands for; null: it is. */
   approximate: string | null
+  /** Why the market does not have all yet that it begins with; null: it does. */
+  warmingUp?(): string | null
   /** What a client is told that lacks a key (request/key-hint.ts). */
   keyHint: string
   /** How old a cached response may be, ms; 0 switches the response cache off. */

@@ -107,7 +107,7 @@ export class UncachedRequest {
       onGone: (onGone) => {
         this.#reply.onClosed = onGone
       },
-      approximate: deps.approximate,
+      market: { approximate: deps.approximate, warmingUp: deps.warmingUp?.() ?? null },
     })
   }
 

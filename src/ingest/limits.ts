@@ -54,6 +54,8 @@ export const REPLAY_SLICE_ROWS = 4_096
 export const REPLAY_SYMBOLS_MAX = 1_000_000
 /** Longest single wait for the next recorded trade, so that the replay can be stopped and reports progress. */
 export const REPLAY_WAIT_MS_MAX = 250
+/** How often a line of the log tells the progress of a replay, where no bar does. */
+export const REPLAY_LINE_MS = 10_000
 /** How often a replay reports its progress. */
 export const REPLAY_PROGRESS_MS = 1_000
 

@@ -12,6 +12,7 @@ import { startPumpPortal } from './pumpportal/pumpportal.ts'
 import { PushFeed } from './push/push-feed.ts'
 import { PUSH_FEED } from './push/record.ts'
 import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts'
+import { barTerminal, ProgressReport } from './replay/progress-report.ts'
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
 import type { SolanaFeed } from './solana/solana.ts'
@@ -146,6 +147,12 @@ export function feedStates(feeds: readonly Feed[]): Record<string, unknown>[] {
   })
 }
 
+/** A sentence for answers of a market that still gets what it begins with; null: it has it. */
+export function whyWarming(feeds: readonly Feed[]): string | null {
+  const reasons = feeds.flatMap((feed) => feed.whyWarming?.() ?? [])
+  return reasons.length === 0 ? null : `${reasons.join('; ')}.`
+}
+
 /** A sentence that says why feeds that have started have delivered nothing yet; null where all have. */
 export function whyNotWarm(feeds: readonly Feed[]): string | null {
   const reasons = feeds.flatMap((feed) => feed.whyNotReady?.() ?? [])
@@ -255,7 +262,7 @@ async function startConfiguredReplay(
     symbol: config.replaySymbol === '' ? null : config.replaySymbol,
   })
   const { replaySpeed: speed, replayTime: time, replaySimulated: simulated, replayFile: label } = config
-  const onProgress = (progress: object) => log.info({ ...progress }, 'replay')
-  const options = { trades: batches, rowsTotal, speed, time, simulated, label, onProgress }
+  const report = new ProgressReport('rows', log, barTerminal(config.quiet))
+  const options = { trades: batches, rowsTotal, speed, time, simulated, label, report }
   return startReplay(options, sink, clock, log, room)
 }

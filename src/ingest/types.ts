@@ -48,6 +48,8 @@ export interface Feed {
   /** For `/readyz`: a sentence that says why the source has delivered nothing yet, or null. Feeds without it are ready when
    *  `ready` resolves. */
   whyNotReady?(): string | null
+  /** A sentence that says how far it is, while it brings what the market begins with and the market is answered already; else null. */
+  whyWarming?(): string | null
 }
 
 /** The part of a pino logger that feeds use. */

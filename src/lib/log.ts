@@ -45,7 +45,11 @@ function textStream(): DestinationStream {
         ([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
       )
       const fault = err === undefined ? '' : ` (${err.message})`
-      process.stdout.write(`${time.slice(11, 19)} ${LEVELS[level] ?? ''}${msg}${fault}${details.join('')}\n`)
+      // A bar may stand in the line.
+      const start = process.stdout.isTTY ? '\r\x1b[2K' : ''
+      process.stdout.write(
+        `${start}${time.slice(11, 19)} ${LEVELS[level] ?? ''}${msg}${fault}${details.join('')}\n`,
+      )
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { Route } from '../http/route.ts'
 import { tellRefusals } from '../ingest/refusals.ts'
-import { feedStates, whyNotWarm } from '../ingest/start-feeds.ts'
+import { feedStates, whyNotWarm, whyWarming } from '../ingest/start-feeds.ts'
 import type { Feed, FeedStatus } from '../ingest/types.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
@@ -125,6 +125,11 @@ export class Health {
     const health = cluster?.()
     const sentence = whyNotWarm(feeds) ?? health?.notServing ?? health?.notReachable ?? null
     return sentence === null ? null : { code: 'warming_up', sentence }
+  }
+
+  /** For answers of the market: why it does not have all yet that it begins with; null: it does. */
+  warmingUp(): string | null {
+    return whyWarming(this.#deps.feeds)
   }
 
   /** Refreshes the store's figures, for at most a second. */

@@ -4,6 +4,7 @@ import { CheckpointFile } from '../checkpoint/checkpoint-file.ts'
 import { listCheckpoints, type StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import type { Config } from '../config/settings.ts'
 import type { LakeReplayOptions } from '../ingest/replay/lake-replay.ts'
+import { barTerminal, ProgressReport } from '../ingest/replay/progress-report.ts'
 import type { Pace } from '../ingest/replay/pace.ts'
 import type { Log } from '../lib/log.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
@@ -13,7 +14,10 @@ import { StoreError } from '../store/errors.ts'
 import { checkpointFolder } from '../store/paths.ts'
 import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
 
-type ReplayConfig = Pick<Config, 'dataDir' | 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed'>
+type ReplayConfig = Pick<
+  Config,
+  'dataDir' | 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed' | 'quiet'
+>
 type ReadableCheckpoint = StoredCheckpoint & KeptCheckpoint
 
 /** The data folder of `--replay-lake`. Its server may be running: nothing is written there. */
@@ -93,7 +97,7 @@ export class ReplayedLake {
       ...{ approximate, endsEarly, playFromNo, simulated, seq, speed, label: dataDir },
       events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to }),
       eventsTotal: range.to - range.from + 1,
-      onProgress: (progress) => this.#log.info({ ...progress }, 'replay'),
+      report: new ProgressReport('events', this.#log, barTerminal(this.#config.quiet)),
       ...{ steps, countsAnalyses: steps !== undefined },
     }
   }

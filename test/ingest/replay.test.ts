@@ -3,7 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type ReplayProgress, startReplay, type TradeBatch } from '../../src/ingest/replay/replay.ts'
+import { ProgressReport } from '../../src/ingest/replay/progress-report.ts'
+import { startReplay, type TradeBatch } from '../../src/ingest/replay/replay.ts'
 import { openTradeFile } from '../../src/ingest/replay/trade-file.ts'
 import { isMint, mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemoryLog, MemorySink, silentLog } from './memory-sink.ts'
@@ -177,11 +178,15 @@ describe('a replay as fast as possible', () => {
   test('lets the event loop run during a long file, and reports progress up to the end', async () => {
     const rows = Array.from({ length: 50_000 }, (_, i): Row => [i, 'A', 1 + i, 1])
     const clock = fakeClock()
-    const seen: ReplayProgress[] = []
+    const texts: string[] = []
+    const terminal = { write: (text: string) => void texts.push(text) }
     let turns = 0
     const sink = new MemorySink()
     const replay = startReplay(
-      { trades: batches(rows), speed: 'max', rowsTotal: rows.length, onProgress: (at) => seen.push(at) },
+      {
+        ...{ trades: batches(rows), speed: 'max', rowsTotal: rows.length },
+        report: new ProgressReport('rows', silentLog, terminal),
+      },
       sink,
       clock,
       silentLog,
@@ -193,10 +198,10 @@ describe('a replay as fast as possible', () => {
     await replay.done
     clearInterval(timer)
     expect(turns).toBeGreaterThan(1)
-    expect(seen.length).toBeGreaterThan(1)
-    expect(seen[0].percent).toBeLessThan(100)
-    expect(seen[0].etaMs).toBeGreaterThan(0)
-    expect(seen.at(-1)).toMatchObject({ rows: 50_000, percent: 100, etaMs: 0, atMs: FIRST + 49_999 })
+    expect(texts.length).toBeGreaterThan(1)
+    expect(texts[0]).toMatch(/ \d?\d %, \d+ of 50000 rows, \d+ a second, \d+ s left$/)
+    expect(texts.at(-1)).toBe('\r\x1b[2K')
+    expect(replay.progress()).toMatchObject({ rows: 50_000, percent: 100, etaMs: 0, atMs: FIRST + 49_999 })
   })
 })
 

@@ -119,3 +119,26 @@ test('a file may be declared simulated: /health and rows of the lake say so, and
   const real = { 'data-dir': server?.dataDir ?? '', feed: 'replay', 'replay-file': path }
   await expect(openTestServer(real)).rejects.toThrow(/--mixed/)
 })
+
+test('while a replay as fast as possible runs, answers of the market say warming_up; afterwards they do not', {
+  tags: 'drill',
+}, async () => {
+  const rows = 250_000
+  const lines = Array.from({ length: rows }, (_, at) => `${FIRST_MS + at},T${at % 50},${1 + (at % 7)},1`)
+  const path = join(folder, 'many.csv')
+  writeFileSync(path, `ts,symbol,price,size\n${lines.join('\n')}\n`)
+  server = await openTestServer({ feed: 'replay', 'replay-file': path, 'replay-speed': 'max' })
+  const { client } = server
+  const state = async () => ((await client.get('/health')).body as Report).feeds[0].state
+  let told: unknown
+  while (told === undefined && (await state()) !== 'finished') {
+    const { body, headers } = await client.get('/api/v1/market?limit=1')
+    told = body.meta?.warming_up
+    if (told !== undefined) expect(headers.get('x-warming-up')).toBe(told)
+  }
+  expect(told).toMatch(/^The replay has brought \d+ (of \d+ )?rows/)
+  await expect.poll(state).toBe('finished')
+  const { body, headers } = await client.get('/api/v1/market?limit=1')
+  expect(body.meta.warming_up).toBeUndefined()
+  expect(headers.get('x-warming-up')).toBe(null)
+})

@@ -29,6 +29,9 @@ export const ANSWER_HEADERS = shared({
   'X-Market-Time': maybeWhole('In a replay: market time, by which all rules on time count').meta({
     unit: 'Unix ms',
   }),
+  'X-Warming-Up': maybeText(
+    'While a replay as fast as possible runs: how much of the market is there so far',
+  ),
   'X-Lag-Ms': maybeWhole(
     'From a reader of a cluster: how old the state of the market is that it answers with',
   ).meta({

@@ -4,7 +4,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import type { Context, Query, RequestHeaders } from '../context.ts'
 import type { EngineRequest } from '../engine.ts'
 import { PARSED_QUERIES_MAX, PARSED_QUERY_CHARACTERS_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
-import { notesOn } from '../response/notes.ts'
+import { type MarketNotes, notesOn } from '../response/notes.ts'
 import type { Route } from '../route.ts'
 import type { Sender } from './addresses.ts'
 
@@ -181,8 +181,7 @@ export class RequestHead {
 
 /** The parts of a context that act on the connection, and what the server knows of itself. */
 interface ServerSide extends Pick<Context, 'ip' | 'isRelayed' | 'origin' | 'onGone' | 'admitRows'> {
-  /** Why the market is not exactly the one that it stands for; null: it is. */
-  approximate: string | null
+  market: MarketNotes
 }
 
 /**
@@ -196,7 +195,7 @@ export function createContext(
   id: string,
   path: string,
   requestId: string,
-  { approximate, ...calls }: ServerSide,
+  { market, ...calls }: ServerSide,
 ): Context {
   if (query.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
@@ -221,7 +220,7 @@ export function createContext(
     id,
     query: parsed,
     queryText: query,
-    notes: notesOn(route, parsed.names, approximate),
+    notes: notesOn(route, parsed.names, market),
     headers,
     requestId,
     body: NO_BODY,

@@ -7,16 +7,28 @@ import { ChunkedBody } from './chunked-body.ts'
 
 const NO_NOTES: Notes = {}
 
-/** @param approximate why the market is not exactly the one that it stands for; null: it is. */
-export function notesOn(route: Route, names: readonly string[], approximate: string | null): Notes {
-  const ignored = unknownParameters(route, names)
-  const isApproximate = approximate !== null && route.answersMarket === true
-  if (ignored.length === 0 && !isApproximate) return NO_NOTES
-  return { ...(ignored.length > 0 && { ignored }), ...(isApproximate && { approximate }) }
+/** What is to be told of the market; null: nothing. */
+export interface MarketNotes {
+  /** Why it is not exactly the one that it stands for. */
+  approximate: string | null
+  /** Why it does not have all yet that it begins with. */
+  warmingUp: string | null
 }
 
-export const hasNotes = ({ ignored, approximate }: Notes): boolean =>
-  ignored !== undefined || approximate !== undefined
+export function notesOn(route: Route, names: readonly string[], market: MarketNotes): Notes {
+  const ignored = unknownParameters(route, names)
+  const approximate = route.answersMarket === true ? market.approximate : null
+  const warmingUp = route.answersMarket === true ? market.warmingUp : null
+  if (ignored.length === 0 && approximate === null && warmingUp === null) return NO_NOTES
+  return {
+    ...(ignored.length > 0 && { ignored }),
+    ...(approximate !== null && { approximate }),
+    ...(warmingUp !== null && { warming_up: warmingUp }),
+  }
+}
+
+export const hasNotes = ({ ignored, approximate, warming_up: warmingUp }: Notes): boolean =>
+  ignored !== undefined || approximate !== undefined || warmingUp !== undefined
 
 /**
  * The answer with its notes. Routes that make the bytes of an object themselves put `Context.notes` into its `meta`.
@@ -32,9 +44,10 @@ export function tellNotes(answer: HttpAnswer, known: Notes): HttpAnswer {
   return { ...answer, headers, body: { ...body, meta: { ...meta, ...notes } } }
 }
 
-const noteHeaders = ({ ignored, approximate }: Notes): Record<string, string> => ({
+const noteHeaders = ({ ignored, approximate, warming_up: warmingUp }: Notes): Record<string, string> => ({
   ...(ignored !== undefined && { 'X-Ignored-Parameters': ignored.map(headerText).join(', ') }),
   ...(approximate !== undefined && { 'X-Approximate': approximate }),
+  ...(warmingUp !== undefined && { 'X-Warming-Up': warmingUp }),
 })
 
 /** The name with everything that would not be safe in a list in a header percent-encoded. */

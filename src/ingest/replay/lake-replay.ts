@@ -12,6 +12,7 @@ import { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { unlessAborted, untilRoom } from '../wait.ts'
 import { type Pace, type ReplaySpeed, SpeedPace } from './pace.ts'
+import type { ProgressReport } from './progress-report.ts'
 
 /** An event that a server recorded. */
 export interface ReplayedEvent {
@@ -42,13 +43,16 @@ export interface LakeReplayOptions {
   steps?: Pace | undefined
   /** From `playFromNo` on this server counts analyses by itself: the recorded counts are left out. */
   countsAnalyses?: boolean
-  /** Called about once a second and at the end. */
-  onProgress?(progress: LakeReplayProgress): void
+  /** Shows how far it is. */
+  report?: ProgressReport
 }
 
 export interface LakeReplayProgress {
   events: number
   eventsTotal: number
+  percent: number
+  /** Time until the end at the rate so far; null: none came yet. */
+  etaMs: number | null
   eventsPerSecond: number
   /** Market time of the latest event, Unix ms. */
   atMs: number | null
@@ -135,7 +139,7 @@ export class LakeReplay implements Feed {
     this.#readiness.resolve()
     if (this.#state.current !== 'failed')
       this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
-    this.#options.onProgress?.(this.progress())
+    this.#options.report?.end()
     const refused = this.#counters.end()
     if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
     else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
@@ -194,14 +198,33 @@ export class LakeReplay implements Feed {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#reportedAtMs < REPLAY_PROGRESS_MS) return
     this.#reportedAtMs = nowMs
-    this.#options.onProgress?.(this.progress())
+    const {
+      events: done,
+      eventsTotal: total,
+      percent,
+      eventsPerSecond: perSecond,
+      etaMs,
+      atMs,
+    } = this.progress()
+    this.#options.report?.note({ done, total, percent, perSecond, etaMs }, { atMs })
+  }
+
+  /** One that goes as fast as it can brings the market to its state: until then half of it is there. */
+  whyWarming(): string | null {
+    if (this.#options.speed !== 'max' || this.#state.current !== 'running') return null
+    const { events, eventsTotal, percent } = this.progress()
+    return `The replay has brought ${events} of ${eventsTotal} events (${Math.floor(percent)} %) so far`
   }
 
   progress(): LakeReplayProgress {
     const elapsedMs = (this.#endedAtMs ?? this.#clock.monotonicMs()) - this.#startedAtMs
+    const { eventsTotal } = this.#options
+    const events = this.#events
     return {
-      events: this.#events,
-      eventsTotal: this.#options.eventsTotal,
+      events,
+      eventsTotal,
+      percent: eventsTotal === 0 ? 100 : Math.min(100, (100 * events) / eventsTotal),
+      etaMs: events === 0 ? null : Math.max(0, Math.round((elapsedMs / events) * (eventsTotal - events))),
       eventsPerSecond: elapsedMs > 0 ? Math.round((1_000 * this.#events) / elapsedMs) : 0,
       atMs: this.#latestMs,
     }

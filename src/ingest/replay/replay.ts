@@ -12,6 +12,7 @@ import { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { unlessAborted, untilRoom, wait } from '../wait.ts'
 import { type ReplaySpeed, SpeedPace } from './pace.ts'
+import type { ProgressReport } from './progress-report.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import { TradeTranslator } from './trade-translator.ts'
 
@@ -43,8 +44,8 @@ export interface ReplayOptions {
   simulated?: boolean
   /** A name of the source, for people. */
   label?: string
-  /** Called about once a second and at the end. */
-  onProgress?: (progress: ReplayProgress) => void
+  /** Shows how far it is. */
+  report?: ProgressReport
 }
 
 export interface ReplayFeed extends Feed {
@@ -157,7 +158,7 @@ class Replay implements ReplayFeed {
     this.#readiness.resolve()
     if (this.#state.current !== 'failed')
       this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
-    this.#options.onProgress?.(this.progress())
+    this.#options.report?.end()
     const refused = this.#counters.end()
     if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
     else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
@@ -222,7 +223,16 @@ class Replay implements ReplayFeed {
     const nowMs = this.#clock.now()
     if (nowMs - this.#reportedAtMs < REPLAY_PROGRESS_MS) return
     this.#reportedAtMs = nowMs
-    this.#options.onProgress?.(this.progress())
+    const { rows: done, rowsTotal: total, percent, rowsPerSecond: perSecond, etaMs, atMs } = this.progress()
+    this.#options.report?.note({ done, total, percent, perSecond, etaMs }, { atMs })
+  }
+
+  /** One that goes as fast as it can brings the market to its state: until then half of it is there. */
+  whyWarming(): string | null {
+    if (this.#speed !== 'max' || this.#state.current !== 'running') return null
+    const { rows, rowsTotal, percent } = this.progress()
+    const part = percent === null ? `${rows} rows` : `${rows} of ${rowsTotal} rows (${Math.floor(percent)} %)`
+    return `The replay has brought ${part} so far`
   }
 
   progress(): ReplayProgress {

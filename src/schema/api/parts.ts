@@ -29,9 +29,15 @@ const approximateReason = z
   .optional()
   .meta({ description: 'In a replay: why the market may differ from the one that was recorded' })
 
+/** `meta.warming_up` of answers about the market. */
+const warmingReason = z
+  .string()
+  .optional()
+  .meta({ description: 'While a replay at --replay-speed max runs: how much of the market is there so far' })
+
 /** Facts about an answer, beside its data. */
 export const metaWith = <Shape extends z.ZodRawShape>(shape: Shape) =>
-  z.object({ ...shape, ignored: ignoredNames, approximate: approximateReason })
+  z.object({ ...shape, ignored: ignoredNames, approximate: approximateReason, warming_up: warmingReason })
 
 /** The flat answer `{ok, ...}` of submissions, leaderboards, profiles and the server's state. */
 export const okWith = <Shape extends z.ZodRawShape>(shape: Shape) =>
