@@ -1,5 +1,5 @@
-// node bench/datasets/recorded-day.ts DATA_DIR TOKENS TRADES [lake]
-// Records a simulated day of trades in the journal of a data folder, as a server would have, and with `lake` in its lake too.
+// node bench/datasets/recorded-day.ts DATA_DIR TOKENS TRADES [lake [LENGTH_MS]]
+// Records a simulated day of trades, or another length of time, in the journal of a data folder, as a server would have, and with `lake` in its lake too.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { openJournal } from '../../src/journal/journal.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -15,6 +15,8 @@ const START_MS = 1_772_000_000_000
 const SOL_PRICE_USD = 150
 const WAITING_BYTES_MAX = 8 * 1024 * 1024
 const [dataDir, tokens, trades] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])]
+
+const lengthMs = Number(process.argv[6] ?? DAY_MS)
 
 const log = mergeLog()
 const store =
@@ -48,7 +50,7 @@ for (const [index, mint] of source.mints.entries())
     ...{ totalSupply: 1e9, creator: mint },
   })
 for (let count = 0; count < trades; count++) {
-  append(source.next(START_MS + Math.floor((count / trades) * DAY_MS)))
+  append(source.next(START_MS + Math.floor((count / trades) * lengthMs)))
   if (count % 2_000 !== 0) continue
   await nextTurn()
   while (journal.stats().waitingBytes > WAITING_BYTES_MAX) await sleep(2)

@@ -142,4 +142,4 @@ test('every answer at a moment is that of a market of which nothing later was re
     expect(expected.size).toBeGreaterThan(60)
     for (const [asked, answer] of expected) expect(found.get(asked), asked).toBe(answer)
   }
-})
+}, 240_000)

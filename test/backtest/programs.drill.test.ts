@@ -85,7 +85,7 @@ test('the same program gets the same report, where no step was cut short', async
   expect(agents.map(({ name }) => name)).toEqual(['agent.mjs', 'baseline: random', 'baseline: last hour'])
   expect(agents.map(({ validated }) => validated > 2)).toEqual([true, true, true])
   expect(withoutRun(reports[1])).toEqual(withoutRun(reports[0]))
-})
+}, 240_000)
 
 /** Polls as shown in the first five minutes of README, by its own clock, as a shell can. */
 const SHELL = `mints=$(curl -s "$MINTLAKE_URL/api/v1/market?limit=3&sort=hot&format=ndjson" | sed -E 's/.*"mint":"([^"]+)".*/\\1/')

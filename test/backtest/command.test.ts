@@ -1,0 +1,41 @@
+// The command line of `mintlake backtest`.
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { findCommand, splitPrograms } from '../../src/cli/command.ts'
+import { COMMANDS } from '../../src/cli/main.ts'
+import { runCommand } from '../support/terminal.ts'
+import { folder, removeFolder } from './support.ts'
+
+afterAll(removeFolder)
+
+test('words behind each -- are the command line of a program, and flags of programs are theirs', () => {
+  expect(splitPrograms(['--lake', 'x', '--', 'node', '--y', 'a', '--', 'python3', 'b'])).toEqual({
+    own: ['--lake', 'x'],
+    programs: [
+      ['node', '--y', 'a'],
+      ['python3', 'b'],
+    ],
+  })
+  expect(findCommand(COMMANDS, ['backtest'])?.command.programs?.name).toBe('PROGRAM')
+})
+
+test.each([
+  [['--lake', 'x'], 'has to follow behind --'],
+  [['--lake', 'x', '--', '--', 'node'], 'has to follow behind --'],
+  [['--', 'node'], '--lake FOLDER is missing'],
+  [['--lake', 'x', '--speed', 'fast', '--', 'node'], '--speed'],
+  [['--lake', 'x', '--labels-only', '--', 'node'], '--labels-only runs no program'],
+  [['--lake', 'x', '--from', 'yesterday', '--out', 'out', '--', 'node'], '--replay-from'],
+])('%s is refused with what is wrong', async (args, sentence) => {
+  const words = args.map((word) => (word === 'out' ? join(folder, 'refused') : word))
+  const { code, err } = await runCommand(['backtest', ...words])
+  expect(code).toBe(2)
+  expect(err).toContain(sentence)
+})
+
+test('a folder that has no lake is told of', async () => {
+  const args = ['backtest', '--lake', join(folder, 'nothing'), '--out', join(folder, 'none'), '--', 'node']
+  const { code, err } = await runCommand(args)
+  expect(code).toBe(1)
+  expect(err).toContain('there is no folder')
+})
