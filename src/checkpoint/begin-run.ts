@@ -32,7 +32,8 @@ export async function beginRun(options: BeginRunOptions): Promise<void> {
     // Nothing closes in between: what follows says which bars stay open.
     if (healing !== null && ts - fromMs <= healing.healMs) {
       const healUntilMs = ts + healing.healMs
-      apply({ type: 'disconnect', ts, feed: healing.feed, sinceMs: fromMs, healUntilMs }, nowMs)
+      const { feed } = healing
+      apply({ type: 'disconnect', ts, feed, sinceMs: fromMs, healUntilMs, isDowntime: true }, nowMs)
     }
     if (!isHealed(options)) apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)
   }

@@ -135,8 +135,12 @@ export const HEAL_MS_MAX = DAY_MS
  */
 export const HELD_SECONDS_MAX = 1_048_576
 
-/** Prices of SOL that are remembered while a feed heals. At the maximum the oldest but the first is forgotten. */
-export const SOL_PRICES_HELD_MAX = 4_096
+/**
+ * Prices of SOL are remembered for this long, since what a feed missed may come later, and while one heals all of them are. At the
+ * maximum the oldest but the first is forgotten.
+ */
+export const SOL_PRICES_KEPT_MS = 15 * MINUTE_MS
+export const SOL_PRICES_MAX = 4_096
 
 /** Beginnings and ends of gaps that streams can still tell; at the maximum the oldest is forgotten. */
 export const GAP_CHANGES_MAX = 64

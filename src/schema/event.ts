@@ -173,6 +173,8 @@ export interface DisconnectEvent {
    * this market time no bar closes that the gap touches. Without it: what is missing stays missing.
    */
   healUntilMs?: number
+  /** The server did not run since `sinceMs`: no bar has closed since then. */
+  isDowntime?: true
 }
 /** A feed has its source again. */
 export interface ReconnectEvent {

@@ -1,11 +1,12 @@
 // A program that pushes loses its source, brings what it has missed, and the server ends in the midst of it: the market and its lake are
 // those of a server that had everything in time.
-import { afterEach, expect, test } from 'vitest'
+import { rmSync } from 'node:fs'
+import { afterEach, expect, test, vi } from 'vitest'
 import { verifyLake } from '../../src/store/verify/verify.ts'
 import { readSql } from '../store/support.ts'
 import { FollowReader } from '../support/follow-reader.ts'
-import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { answersOf, crashImage, MINTS, NOON_MS, noonClock } from './support.ts'
+import { openTestServer, spawnServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
+import { answersOf, crashImage, MINTS, NOON_MS, noonClock, whenRecorded } from './support.ts'
 
 const servers: TestServer[] = []
 afterEach(async () => {
@@ -112,6 +113,69 @@ for (const ends of ['with a checkpoint in its midst', 'without one'] as const)
       for (const server of [whole, healed]) await server.stop()
       expect(await lakeOf(healed)).toEqual(await lakeOf(whole))
       expect((await verifyLake({ dataDir: healed.dataDir, nowMs: clock.wallMs })).findings).toEqual([])
+      const replayed = await open({ feed: 'replay', 'replay-lake': healed.dataDir, 'replay-speed': 'max' })
+      await vi.waitFor(
+        async () => expect((await replayed.client.get('/health')).body.feeds[0].state).toBe('finished'),
+        { timeout: 20_000, interval: 20 },
+      )
+      replayed.market.advanceTo(clock.wallMs)
+      expect(shownOf(replayed)).toEqual(shownOf(whole))
+      expect((await replayed.client.get('/health')).body.gaps).toEqual({ open: [], recent: [] })
     },
     60_000,
   )
+
+test(
+  'a program that pushes brings the rest after a kill -9 in the midst of it, and nothing is missing',
+  {
+    tags: 'drill',
+  },
+  async () => {
+    const dataDir = temporaryFolder()
+    const startMs = Date.now()
+    const [mint] = MINTS as [string]
+    const trade = (ageMs: number, priceUsd: number) => ({
+      ...{ type: 'trade', mint, ts: startMs - ageMs, side: 'buy', tokenAmount: 1, priceUsd },
+    })
+    const first = await spawnServer({}, dataDir)
+    await first.client.push(trade(150_000, 1))
+    const lost = {
+      type: 'disconnect',
+      ts: startMs,
+      sinceMs: startMs - 140_000,
+      healUntilMs: startMs + 600_000,
+    }
+    await first.client.push(lost, trade(130_000, 2), trade(90_000, 3))
+    await whenRecorded(first)
+    await first.kill()
+    const second = await spawnServer({}, dataDir)
+    try {
+      const { client } = second
+      await vi.waitFor(async () => expect((await client.get('/readyz')).status).toBe(200), {
+        timeout: 30_000,
+      })
+      const during = (await client.get(`/api/v1/ohlc?mint=${mint}&tf=1s&limit=9`)).body
+      expect(during.meta.incomplete).toMatchObject([
+        { from: startMs - 140_000, healUntil: startMs + 600_000 },
+      ])
+      expect(during.data.filter(({ closed }: { closed: boolean }) => closed)).toHaveLength(1)
+      await client.push(trade(60_000, 4), trade(30_000, 5), {
+        ...{ type: 'reconnect', ts: startMs, healed: true },
+        missing: [{ fromMs: startMs - 20_000, toMs: startMs - 15_000, reason: 'pruned' }],
+      })
+      const { body } = await client.get(`/api/v1/ohlc?mint=${mint}&tf=1s&limit=9&to=${startMs - 30_000}`)
+      expect(body.data.map(({ c }: { c: number }) => c)).toEqual([1, 2, 3, 4, 5])
+      expect(body.meta.incomplete ?? []).toEqual([])
+      expect((await client.get(`/api/v1/datapoint?mint=${mint}`)).body.data).toMatchObject({
+        priceUsd: 5,
+        volume24h: 15,
+      })
+      const part = { from: startMs - 20_000, to: startMs - 15_000, reason: 'pruned', feed: 'push' }
+      expect((await client.get('/health')).body.gaps).toEqual({ open: [], recent: [part] })
+    } finally {
+      await second.kill()
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  },
+  60_000,
+)

@@ -1,7 +1,7 @@
 // Every DataPoint shows the price of SOL, so its changes are counted: they are part of a DataPoint's version.
 import { z } from 'zod'
 import { jsonSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
-import { SOL_PRICES_HELD_MAX } from '../limits.ts'
+import { SOL_PRICES_KEPT_MS, SOL_PRICES_MAX } from '../limits.ts'
 
 /** Who reports a price that an operator has set: it holds until a feed sends another, however long that takes. */
 const CONSTANT_SOURCE = 'setting'
@@ -21,7 +21,7 @@ const savedSchema = z.object({
   changeCount: z.number(),
   changedAtMs: z.number(),
   /** Of checkpoints of format 3. */
-  held: z
+  recent: z
     .array(
       z.object({
         fromMs: z.number(),
@@ -43,8 +43,10 @@ export class SolPrice implements Saved {
   /** How often the price has changed, and the market time at which it last did. */
   changeCount = 0
   changedAtMs = 0
-  /** While a feed heals: the prices since before its gap, in order of time. What it brings is worth what SOL was then. */
-  #held: Report[] = []
+  /** The prices of the last minutes, in order of time, and while a feed heals those since before its gap. */
+  #recent: Report[] = []
+  /** A feed heals: what it brings is worth what SOL was then. */
+  #isHeld = false
   /** Infinity: a price is never too old. */
   readonly #maxAgeMs: number
 
@@ -66,7 +68,7 @@ export class SolPrice implements Saved {
    */
   set(usd: number, source: string, reportedAtMs: number, nowMs: number, fromMs = nowMs): void {
     const report = { fromMs, usd, source, reportedAtMs: Math.min(reportedAtMs, nowMs) }
-    if (this.#held.length > 0 && !this.#hold(report)) return
+    if (!this.#remember(report, nowMs) && this.#isHeld) return
     this.source = source
     this.reportedAtMs = report.reportedAtMs
     if (Object.is(usd, this.usd)) return
@@ -75,27 +77,32 @@ export class SolPrice implements Saved {
     this.changeCount++
   }
 
-  /** Prices are remembered from now on, beginning with the present one, or forgotten. */
+  /** A feed heals, or none does: until then events are priced with the price of their own time. */
   hold(isHeld: boolean): void {
-    if (!isHeld) this.#held = []
-    else if (this.#held.length === 0)
-      this.#held.push({ fromMs: 0, usd: this.usd, source: this.source, reportedAtMs: this.reportedAtMs })
+    this.#isHeld = isHeld
+    const { usd, source, reportedAtMs } = this
+    if (this.#recent.length === 0) this.#recent.push({ fromMs: 0, usd, source, reportedAtMs })
   }
 
   /** @returns whether it is the newest. */
-  #hold(report: Report): boolean {
-    const held = this.#held
-    const before = held.findLastIndex(({ fromMs }) => fromMs <= report.fromMs)
-    held.splice(before + 1, 0, report)
-    if (held.length > SOL_PRICES_HELD_MAX) held.splice(1, 1)
-    return held.at(-1) === report
+  #remember(report: Report, nowMs: number): boolean {
+    const recent = this.#recent
+    const before = recent.findLastIndex(({ fromMs }) => fromMs <= report.fromMs)
+    recent.splice(before + 1, 0, report)
+    if (!this.#isHeld) {
+      // The one that was in force at the beginning of that time is needed too.
+      const first = recent.findLastIndex(({ fromMs }) => fromMs <= nowMs - SOL_PRICES_KEPT_MS)
+      if (first > 0) recent.splice(0, first)
+    }
+    if (recent.length > SOL_PRICES_MAX) recent.splice(1, 1)
+    return recent.at(-1) === report
   }
 
   /** Market time has gone back. */
   rewindTo(timeMs: number): void {
     this.reportedAtMs = Math.min(this.reportedAtMs, timeMs)
     this.changedAtMs = Math.min(this.changedAtMs, timeMs)
-    for (const report of this.#held) {
+    for (const report of this.#recent) {
       report.fromMs = Math.min(report.fromMs, timeMs)
       report.reportedAtMs = Math.min(report.reportedAtMs, timeMs)
     }
@@ -117,11 +124,11 @@ export class SolPrice implements Saved {
   }
 
   #reportOf(timeMs: number): Omit<Report, 'fromMs'> {
-    const held = this.#held
-    if (held.length === 0) return this
-    let index = held.length - 1
-    while (index > 0 && held[index].fromMs > timeMs) index--
-    return held[index]
+    const recent = this.#recent
+    if (!this.#isHeld || recent.length === 0) return this
+    let index = recent.length - 1
+    while (index > 0 && recent[index].fromMs > timeMs) index--
+    return recent[index]
   }
 
   #isStale({ reportedAtMs, source }: Pick<Report, 'reportedAtMs' | 'source'>, timeMs: number): boolean {
@@ -131,16 +138,13 @@ export class SolPrice implements Saved {
   *save(): Iterable<Section> {
     const { source, reportedAtMs, changeCount, changedAtMs } = this
     const usd = Number.isNaN(this.usd) ? null : this.usd
-    const held = this.#held.map((report) => ({
-      ...report,
-      usd: Number.isNaN(report.usd) ? null : report.usd,
-    }))
-    yield jsonSection('solPrice', { usd, source, reportedAtMs, changeCount, changedAtMs, held })
+    const recent = this.#recent.map((each) => ({ ...each, usd: Number.isNaN(each.usd) ? null : each.usd }))
+    yield jsonSection('solPrice', { usd, source, reportedAtMs, changeCount, changedAtMs, recent })
   }
 
   restore(sections: SectionReader): void {
-    const { usd, held = [], ...saved } = sections.json('solPrice', savedSchema)
-    this.#held = held.map((report) => ({ ...report, usd: report.usd ?? Number.NaN }))
+    const { usd, recent = [], ...saved } = sections.json('solPrice', savedSchema)
+    this.#recent = recent.map((report) => ({ ...report, usd: report.usd ?? Number.NaN }))
     this.usd = usd ?? Number.NaN
     this.source = saved.source
     this.reportedAtMs = saved.reportedAtMs

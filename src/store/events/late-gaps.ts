@@ -18,7 +18,8 @@ const LAKE_TIMEFRAMES = TIMEFRAMES.filter((tf) => TIMEFRAME_MS[tf] >= TIMEFRAME_
 /** When a gap began that this event tells of, and when it ended or became known; null: it tells of none that began earlier. */
 function findGap(event: MarketEvent, atMs: number): { fromMs: number; toMs: number } | null {
   if (event.type === 'disconnect') {
-    const { sinceMs = atMs } = event
+    const { sinceMs = atMs, isDowntime } = event
+    if (isDowntime === true) return null
     return sinceMs < atMs ? { fromMs: sinceMs, toMs: atMs } : null
   }
   if (event.type === 'gap') return { fromMs: event.fromMs, toMs: Math.min(event.toMs, atMs) }

@@ -56,6 +56,17 @@ const isNear = (sum: string): string =>
 const IS_SAME = `(found.o, found.h, found.l, found.c, found.n, found.buys) IS NOT DISTINCT FROM
   (made.o, made.h, made.l, made.c, made.n, made.buys) AND ${isNear('v')} AND ${isNear('buy_v')}`
 
+/** Intervals whose bars were written before it was known that trades were missing. A feed may have brought these since. */
+async function loadToldIncomplete({ connection, hasStore }: VerifyContext): Promise<void> {
+  const { incompleteBars } = hasStore
+    ? await loadEventMetadata(connection)
+    : await readEventMetadata(connection, CATALOG)
+  await connection.run('CREATE OR REPLACE TEMP TABLE told_incomplete (tf VARCHAR, t TIMESTAMP)')
+  if (incompleteBars.length === 0) return
+  const rows = incompleteBars.map(({ tf, tMs }) => `(${literal(tf)}, epoch_ms(${tMs}))`)
+  await connection.run(`INSERT INTO told_incomplete VALUES ${rows.join(', ')}`)
+}
+
 /** The first event number behind all that is known to be lost or to have left the lake. */
 async function firstWholeEvent({ connection, hasStore }: VerifyContext, { trades, events }: RecordedTables) {
   const { eventsFrom, lost } = hasStore
@@ -111,7 +122,7 @@ async function findRecord(
 /** Takes a sample of the tokens that were traded, other ones in each verification, and their trades and bars. */
 async function takeSample(
   { connection }: VerifyContext,
-  { bars, trades }: Sources,
+  { bars, trades, events }: Sources,
   { fromEventNo, fromMs, toMs }: ComparableRecord,
   seed: number,
 ): Promise<void> {
@@ -129,13 +140,19 @@ async function takeSample(
     `CREATE OR REPLACE TEMP TABLE sampled_bars AS
      SELECT *, epoch_ms(t) AS start, epoch_ms(closed_at) BETWEEN ${fromMs} AND ${toMs - 1} AS is_of_record
      FROM ${bars} SEMI JOIN sampled USING (mint)`,
+    // While a feed heals, trades come that are older than others, and bars are open to them.
+    `CREATE OR REPLACE TEMP TABLE healing AS SELECT event_no AS first, (SELECT min(back.event_no) FROM ${events} AS back
+         WHERE back.kind = 'reconnect' AND back.event_no > lost.event_no
+           AND (back.data ->> '$.feed') = (lost.data ->> '$.feed')) AS last
+       FROM ${events} AS lost WHERE kind = 'disconnect' AND (data ->> '$.healUntilMs') IS NOT NULL`,
     // A token that gave way to others and came back has a bar of each stay, or none: a trade older than it may be, or a later watch, shows it.
     `CREATE OR REPLACE TEMP TABLE came_back AS SELECT mint FROM (
-       SELECT mint, ts, "at", lag("at") OVER of_token AS before_at, max(ts) OVER before AS newest FROM sampled_trades
+       SELECT mint, event_no, ts, "at", lag("at") OVER of_token AS before_at, max(ts) OVER before AS newest FROM sampled_trades
        WINDOW of_token AS (PARTITION BY mint ORDER BY event_no),
          before AS (PARTITION BY mint ORDER BY event_no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
-     WHERE ts < newest - INTERVAL ${LATE_GRACE_MS} MILLISECONDS
-       OR ("at" - before_at >= INTERVAL ${SILENCE_MS} MILLISECONDS AND ts < "at" - INTERVAL ${LATE_GRACE_MS} MILLISECONDS)
+     WHERE (ts < newest - INTERVAL ${LATE_GRACE_MS} MILLISECONDS
+         OR ("at" - before_at >= INTERVAL ${SILENCE_MS} MILLISECONDS AND ts < "at" - INTERVAL ${LATE_GRACE_MS} MILLISECONDS))
+       AND NOT EXISTS (FROM healing WHERE event_no > first AND event_no < coalesce(last, event_no + 1))
      UNION SELECT mint FROM sampled_bars WHERE is_of_record AND watched_since >
        (SELECT min(watched_since) FROM ${bars} WHERE epoch_ms(closed_at) >= ${fromMs})`,
     ...['sampled', 'sampled_trades', 'sampled_bars'].map(
@@ -189,7 +206,8 @@ function differencesSql({ isFromStart }: ComparableRecord, toMs: number, firstDa
     other AS (SELECT mint, tf, start, 'different' AS what FROM found LEFT JOIN made USING (mint, tf, start)
       WHERE made.n IS NULL OR NOT (${IS_SAME}))
     SELECT what, count(*)::DOUBLE AS count, ${EXAMPLES} FROM (
-      SELECT what, ${NAME} FROM (FROM missing UNION ALL FROM other) AS differences WHERE ${isWhole} AND ${isRetained})
+      SELECT what, ${NAME} FROM (FROM missing UNION ALL FROM other) AS differences WHERE ${isWhole} AND ${isRetained}
+        AND NOT EXISTS (FROM told_incomplete AS told WHERE told.tf = differences.tf AND epoch_ms(told.t) = differences.start))
     GROUP BY what ORDER BY what DESC`
 }
 
@@ -214,6 +232,7 @@ export async function verifyTrades(
   const record = await findRecord(context, tables, sources)
   if (record === null) return
   await takeSample(context, sources, record, seed)
+  await loadToldIncomplete(context)
   const toMs = await closedToMs(context, sources, record)
   const differences = await queryRows(
     connection,
