@@ -28,6 +28,9 @@ export interface HealingHandlers {
   isTaken(signature: string): boolean
   /** Events may be missing: the curves say nothing of what comes next. */
   forgetOrder(): void
+  /** The same, and what comes first is told out of order: until `endGathering` it waits for what comes before it. */
+  gatherOrder(): void
+  endGathering(): void
   /** Everything of earlier slots has come: what waits for more goes on. */
   expireSlots(beforeSlot: number): void
   timeOf(event: RawEvent): number | null
@@ -88,6 +91,8 @@ export class Healing {
   #isConnected = false
   /** A connection brings nothing at present, and may be dead. */
   #isPaused = false
+  /** All that was held back is taken, and the gap is open yet. */
+  #isGathering = false
   /** Connections that were lost so far. */
   #losses = 0
   readonly #stays: MissingPart[] = []
@@ -103,7 +108,7 @@ export class Healing {
 
   /** Whether what comes is held back: something before it may be missing, and is fetched. */
   get isHolding(): boolean {
-    return this.#gap !== null && this.#gap.fromSlot !== null
+    return this.#gap !== null && this.#gap.fromSlot !== null && !this.#isGathering
   }
 
   /** Whether what is taken at present was fetched. */
@@ -129,6 +134,7 @@ export class Healing {
     const nowMs = this.#nowMs
     this.#isConnected = false
     this.#isPaused = false
+    this.#isGathering = false
     this.#losses++
     this.held.clear()
     // What is missing since an earlier connection is still being fetched: this is more of it.
@@ -164,14 +170,14 @@ export class Healing {
     if (fromSlot === null) {
       this.#gap = null
       link.restore(nowMs)
-    } else if (nowMs - sinceMs > healMs) this.#endTooLong(sinceMs, nowMs)
-    else {
-      link.lose(sinceMs, nowMs, nowMs + healMs + HEAL_TAKE_MS)
-      this.#work = this.#begin(sinceMs, fromSlot, nowMs + healMs)
-      this.#working = this.#run(this.#work).finally(() => {
-        this.#working = null
-      })
+      return
     }
+    link.lose(sinceMs, nowMs, nowMs + healMs + HEAL_TAKE_MS)
+    this.#work = this.#begin(sinceMs, fromSlot, nowMs + healMs)
+    if (nowMs - sinceMs > healMs) this.#work.missing.begin('too_long')
+    this.#working = this.#run(this.#work).finally(() => {
+      this.#working = null
+    })
   }
 
   /** The newest slot of the connection. */
@@ -191,24 +197,17 @@ export class Healing {
     }
   }
 
-  #endTooLong(sinceMs: number, nowMs: number): void {
-    this.#handlers.forgetOrder()
-    this.#gap = null
-    this.#tell(nowMs, [{ fromMs: sinceMs, toMs: nowMs, reason: 'too_long' }])
-  }
-
   async #run(work: Work): Promise<void> {
+    const isTooLong = work.missing.isOpen
     for (;;) {
-      const isThere = await this.#fetch(work)
+      const isThere = !isTooLong && (await this.#fetch(work))
       if (this.#signal.aborted) return
       if (isThere && this.#losses !== work.losses) continue
       if (!isThere) work.missing.begin('budget')
-      const nowMs = this.#nowMs
-      const { firstSlot, firstMs } = this.held
-      const parts = work.missing.close(firstSlot === null ? nowMs : Math.min(nowMs, firstMs))
-      if (parts.length > 0) this.#handlers.forgetOrder()
       const losses = this.#losses
+      const isWhole = this.#closeMissing(work)
       await this.#takeHeld(losses)
+      if (!isWhole) await this.#gather(losses)
       if (this.#signal.aborted) return
       // The connection may have ended meanwhile: then there is more to fetch.
       if (this.#losses === losses || !isThere) break
@@ -216,8 +215,26 @@ export class Healing {
     this.#finish(work)
   }
 
+  /** Ends what is missing with the first slot that is whole. @returns whether nothing is */
+  #closeMissing({ missing }: Work): boolean {
+    const { held } = this
+    const nowMs = this.#nowMs
+    const parts = missing.close(held.firstSlot === null ? nowMs : Math.min(nowMs, held.firstMs))
+    if (parts.length > 0) this.#handlers.gatherOrder()
+    return parts.length === 0
+  }
+
+  /** After what is missing no curve proves the order of what comes first: what is earlier may come yet, and the gap is open so long. */
+  async #gather(losses: number): Promise<void> {
+    this.#isGathering = this.#losses === losses
+    if (this.#isGathering) await this.#wait(PREDECESSOR_MS_MAX)
+    this.#isGathering = false
+    this.#handlers.endGathering()
+  }
+
   /** Takes what was held back. Ends with nothing held, in the turn in which the caller goes on. */
   async #takeHeld(losses: number): Promise<void> {
+    this.held.sort()
     for (let taken = 0; this.#losses === losses && !this.#signal.aborted; ) {
       const told = this.held.take()
       if (told === undefined) return
