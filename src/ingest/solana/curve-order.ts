@@ -29,6 +29,7 @@ export class CurveOrder {
   /** Steps that went on without their predecessor, on curves that were known. */
   unproven = 0
   #waitingCount = 0
+  #isGathering = false
   /** The reserves after the latest delivered step, by mint. */
   readonly #states = new BoundedMap<string, string>({ entriesMax: CURVES_MAX })
   /** Steps that wait, by mint; the mint whose first step came first is the first. */
@@ -51,7 +52,8 @@ export class CurveOrder {
 
   /** @param nowMs monotonic time */
   add(step: CurveStep, slot: number, nowMs: number): void {
-    const isHeldUp = comesAfterCurve(step) && this.#waiting.has(step.mint)
+    const isUnproven = step.before !== null && !this.#states.has(step.mint)
+    const isHeldUp = (comesAfterCurve(step) || isUnproven) && this.#waiting.has(step.mint)
     if (this.#follows(step) && !isHeldUp) {
       this.#take(step)
       this.#takeFollowers(step.mint)
@@ -86,11 +88,24 @@ export class CurveOrder {
     this.#states.clear()
   }
 
+  /**
+   * Nothing is known of any curve, and what comes is told out of order: until `endGathering` the first steps of each wait as if their
+   * predecessor were missing, so that the earliest of them goes on first.
+   */
+  gather(): void {
+    this.forget()
+    this.#isGathering = true
+  }
+
+  endGathering(): void {
+    this.#isGathering = false
+  }
+
   /** Whether the step is the next of its curve, as far as that is known. */
   #follows({ mint, before }: CurveStep): boolean {
     if (before === null) return true
     const state = this.#states.get(mint)
-    return state === undefined ? this.#isKnown(mint) : state === stateKey(before)
+    return state === undefined ? !this.#isGathering && this.#isKnown(mint) : state === stateKey(before)
   }
 
   /** Whether the present reserves of a curve are known. */

@@ -144,6 +144,8 @@ class Solana implements Feed {
       take: (told) => this.#take(told),
       isTaken: (signature) => this.#seen.isTaken(signature),
       forgetOrder: () => this.#events.order.forget(),
+      gatherOrder: () => this.#events.order.gather(),
+      endGathering: () => this.#events.order.endGathering(),
       expireSlots: (beforeSlot) => this.#events.order.expireSlots(beforeSlot),
       timeOf: (event) => this.#events.timeOf(event, this.#clock.now()),
       settled: () => this.#settled(),

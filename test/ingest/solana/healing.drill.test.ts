@@ -2,6 +2,7 @@
 // A market through outages, deaths of its process, duplicates, disorder and truncated logs is that of a market that had none of them.
 // MINTLAKE_TEST_CHAIN_MINUTES=60 runs the hour of 10 000 tokens and 500 transactions a second.
 import { beforeAll, describe, expect, it } from 'vitest'
+import { TIMEFRAME_MS, TIMEFRAMES } from '../../../src/schema/bar.ts'
 import { Teller } from '../../support/chain/market-tape.ts'
 import type { Outage } from '../../support/chain/simulated-chain.ts'
 import { randomOf } from '../../support/chain/world.ts'
@@ -19,7 +20,7 @@ const START_MS = Date.UTC(2026, 10, 1, 12, 59, 7)
 const TAPE = {
   ...{ seed: 35, startMs: START_MS, isSolConstant: true },
   ...(MINUTES === undefined
-    ? { minutes: 10, perSecond: 12, launches: 0.02, truncated: 0.02 }
+    ? { minutes: 8, perSecond: 10, launches: 0.02, truncated: 0.02 }
     : { minutes: Number(MINUTES), perSecond: 500, launches: 10_000 / 1_800_000, truncated: 0.005 }),
 }
 const END_MS = START_MS + TAPE.minutes * 60_000 - 15_000
@@ -84,22 +85,69 @@ describe('a market of the chain', () => {
 
   it('with twenty outages and two deaths of its process is the same as without', async () => {
     const cut = outages(1)
-    const kills = [
+    const turns: RunOptions['turns'] = [
       // Beside an outage, and while one is made up for.
-      { atMs: cut[6].toMs + 8_000, downMs: 4_000, eventsLost: 40 },
-      { atMs: cut[12].toMs + 900, downMs: 7_000, eventsLost: 15 },
+      { atMs: cut[6].toMs + 8_000, do: (run) => run.kill(4_000, 40) },
+      { atMs: cut[12].toMs + 900, do: (run) => run.kill(7_000, 15) },
+      ...cut
+        .slice(0, 5)
+        .flatMap(({ fromMs, toMs }) => [fromMs + 500, toMs + 700])
+        .map((atMs) => ({ atMs, do: (run: SimulatedMarket) => run.checkpoint() })),
     ]
-    const checkpointsMs = cut.slice(0, 5).flatMap(({ fromMs, toMs }) => [fromMs + 500, toMs + 700])
-    const market = await run({ outages: cut, kills, checkpointsMs })
+    const market = await run({ outages: cut, turns })
     expectEqual(market, whole)
     const { repeated, truncated, disordered, failed } = market.chain.counts
     expect(Math.min(repeated, truncated, disordered, failed)).toBeGreaterThan(20)
     expect(market.chain.requests).toMatchObject({ getBlock: expect.any(Number) })
   })
 
-  it('of which little is told is made up for transaction by transaction, with fewer requests', async () => {
+  it('whose endpoints give no blocks is made up for transaction by transaction', async () => {
     const market = await run({ outages: outages(2), refusals: { getBlock: REFUSED } })
     expectEqual(market, whole)
     expect(market.chain.requests.getSignaturesForAddress).toBeGreaterThan(0)
   })
+
+  it('with too small a budget differs in the intervals that are told, and in nothing else', async () => {
+    const market = await run({ outages: outages(3), requestsPerSecond: 5, healMs: 8_000 })
+    // Of the start all runs have the same.
+    const missing = market.market.gaps(1_000).ended.filter(({ fromMs }) => fromMs > START_MS + 10_000)
+    expect(missing.length).toBeGreaterThan(2)
+    const reasons = new Set(missing.map(({ reason }) => reason))
+    expect(reasons.has('budget') && reasons.has('too_long')).toBe(true)
+    const isMissing = (fromMs: number, beforeMs: number) =>
+      missing.some((part) => (part.toMs ?? END_MS) >= fromMs && part.fromMs < beforeMs)
+    const key = ({ tx, eventIndex }: { tx?: unknown; eventIndex?: unknown }) => `${tx}:${eventIndex}`
+    const had = new Map(tradesOf(market).map((trade) => [key(trade), trade]))
+    const lost: number[] = []
+    for (const trade of tradesOf(whole))
+      if (had.has(key(trade))) expect(had.get(key(trade))).toEqual(trade)
+      else lost.push(trade.ts)
+    expect(lost.filter((ts) => !isMissing(ts, ts + 1)).slice(0, DIFFERENCES_SHOWN_MAX)).toEqual([])
+    expect(lost.length).toBeGreaterThan(100)
+    expect(had.size + lost.length).toBe(tradesOf(whole).length)
+    expect(wrongBars(market, whole, isMissing)).toEqual([])
+  })
 })
+
+/** Bars that differ although nothing of them is missing. */
+function wrongBars(
+  { market }: SimulatedMarket,
+  whole: SimulatedMarket,
+  isMissing: (fromMs: number, beforeMs: number) => boolean,
+): string[] {
+  const wrong: string[] = []
+  for (const { mint } of whole.chain.tokens) {
+    if (!whole.market.has(mint)) continue
+    for (const tf of TIMEFRAMES) {
+      const query = { mint, tf, limit: 10_000, fromMs: null, toMs: null, fill: 'none' } as const
+      const bars = market.bars(query)?.bars ?? []
+      for (const told of whole.market.bars(query)?.bars ?? []) {
+        const bar = bars.find(({ t }) => t === told.t)
+        if (isMissing(told.t, told.t + TIMEFRAME_MS[tf])) continue
+        if (JSON.stringify(bar) !== JSON.stringify(told))
+          wrong.push(firstDifference(bar, told, `${mint} ${tf}`))
+      }
+    }
+  }
+  return wrong.slice(0, DIFFERENCES_SHOWN_MAX)
+}

@@ -1,9 +1,9 @@
 // A market that the feed makes of a simulated chain, through outages and deaths of its process; and what it shows, to be compared.
-import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { type SolanaOptions, startSolana } from '../../../src/ingest/solana/solana.ts'
 import type { Feed, RecordedPlace } from '../../../src/ingest/types.ts'
 import { Market } from '../../../src/market/market.ts'
 import { TIMEFRAMES } from '../../../src/schema/bar.ts'
-import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
+import type { MarketEvent, MissingPart, TradeEvent } from '../../../src/schema/event.ts'
 import { SimulatedChain, type SimulatedChainOptions } from '../../support/chain/simulated-chain.ts'
 import { MemoryLog } from '../memory-sink.ts'
 
@@ -13,11 +13,9 @@ const FEED = 'solana'
 export interface RunOptions extends SimulatedChainOptions {
   endMs: number
   healMs: number
-  /** Times at which the process dies, how long until the next one begins, and how many of the newest events were not recorded. */
-  kills?: readonly { atMs: number; downMs: number; eventsLost: number }[]
-  /** Times at which the market is saved, and goes on as it was saved. */
-  checkpointsMs?: readonly number[]
-  onChain?: (chain: SimulatedChain) => void
+  /** What is done in its midst. */
+  turns?: readonly { atMs: number; do: (run: SimulatedMarket) => void | Promise<void> }[]
+  more?: Partial<SolanaOptions>
 }
 
 interface Recorded {
@@ -34,12 +32,13 @@ export class SimulatedMarket {
   rejections: string[] = []
   #life = 0
   readonly #healMs: number
+  readonly #more: Partial<SolanaOptions>
 
   constructor(options: RunOptions) {
     this.chain = new SimulatedChain(options)
     this.#healMs = options.healMs
     this.chain.onTick = (nowMs) => this.market.advanceTo(nowMs)
-    options.onChain?.(this.chain)
+    this.#more = options.more ?? {}
   }
 
   apply(event: MarketEvent, receivedAtMs: number) {
@@ -60,7 +59,7 @@ export class SimulatedMarket {
       {
         ...{ source: this.chain, commitment: 'confirmed', pools: 'migrated', random: () => 0 },
         ...{ holds: (mint) => this.market.has(mint), recorded, recordedToMs, healMs: this.#healMs },
-        ...{ reconnectMsMin: 250, reconnectMsMax: 250 },
+        ...{ reconnectMsMin: 250, reconnectMsMax: 250, ...this.#more },
       },
       // A process that is dead delivers nothing more.
       { apply: (event, receivedAtMs) => (life === this.#life ? this.apply(event, receivedAtMs) : null) },
@@ -94,6 +93,11 @@ export class SimulatedMarket {
     this.market = Market.restore({ tokensMax: TOKENS_MAX }, (name) => sections.get(name) ?? null)
   }
 
+  /** Parts that stay missing, as they were told. */
+  get missing(): MissingPart[] {
+    return this.recorded.flatMap(({ event }) => (event.type === 'reconnect' ? (event.missing ?? []) : []))
+  }
+
   get healing(): Record<string, unknown> & { now: unknown } {
     return this.feed?.describe().healing as Record<string, unknown> & { now: unknown }
   }
@@ -102,15 +106,11 @@ export class SimulatedMarket {
 /** Runs a market to its end. */
 export async function runMarket(options: RunOptions): Promise<SimulatedMarket> {
   const run = new SimulatedMarket(options)
-  const { kills = [], checkpointsMs = [], endMs } = options
-  const turns = [
-    ...kills.map(({ atMs, downMs, eventsLost }) => ({ atMs, do: () => run.kill(downMs, eventsLost) })),
-    ...checkpointsMs.map((atMs) => ({ atMs, do: async () => run.checkpoint() })),
-  ].sort((a, b) => a.atMs - b.atMs)
+  const { turns = [], endMs } = options
   run.start(null)
-  for (const turn of turns) {
+  for (const turn of turns.toSorted((a, b) => a.atMs - b.atMs)) {
     await run.chain.runTo(turn.atMs)
-    await turn.do()
+    await turn.do(run)
   }
   await run.chain.runTo(endMs)
   run.market.advanceTo(endMs)

@@ -28,6 +28,9 @@ export interface HealingHandlers {
   isTaken(signature: string): boolean
   /** Events may be missing: the curves say nothing of what comes next. */
   forgetOrder(): void
+  /** The same, and what comes first is told out of order: until `endGathering` it waits for what comes before it. */
+  gatherOrder(): void
+  endGathering(): void
   /** Everything of earlier slots has come: what waits for more goes on. */
   expireSlots(beforeSlot: number): void
   timeOf(event: RawEvent): number | null
@@ -42,6 +45,12 @@ export interface HealingOptions {
   /** How long an outage may be, and how long fetching may take, ms; 0: nothing is fetched. */
   healMs: number
   room?: Room | undefined
+}
+
+/** A connection that was lost. */
+interface Loss {
+  sinceMs: number
+  lastSlot: number | null
 }
 
 /** A gap that is open. */
@@ -88,8 +97,11 @@ export class Healing {
   #isConnected = false
   /** A connection brings nothing at present, and may be dead. */
   #isPaused = false
-  /** Connections that were lost so far. */
+  /** All that was held back is taken, and the gap is open yet. */
+  #isGathering = false
+  /** Connections that were lost so far; and the first of them since all that was to be fetched was had. */
   #losses = 0
+  #again: Loss | null = null
   readonly #stays: MissingPart[] = []
   readonly #options: HealingOptions
   readonly #handlers: HealingHandlers
@@ -103,7 +115,7 @@ export class Healing {
 
   /** Whether what comes is held back: something before it may be missing, and is fetched. */
   get isHolding(): boolean {
-    return this.#gap !== null && this.#gap.fromSlot !== null
+    return this.#gap !== null && this.#gap.fromSlot !== null && !this.#isGathering
   }
 
   /** Whether what is taken at present was fetched. */
@@ -125,14 +137,19 @@ export class Healing {
    * @param lastSlot the newest slot of which something was taken; null: it is not known
    */
   lost(sinceMs: number, lastSlot: number | null): void {
-    const { link, healMs } = this.#options
-    const nowMs = this.#nowMs
     this.#isConnected = false
     this.#isPaused = false
+    this.#isGathering = false
     this.#losses++
     this.held.clear()
     // What is missing since an earlier connection is still being fetched: this is more of it.
-    if (this.#gap !== null) return
+    if (this.#gap !== null) this.#again ??= { sinceMs, lastSlot }
+    else this.#open({ sinceMs, lastSlot })
+  }
+
+  #open({ sinceMs, lastSlot }: Loss): void {
+    const { link, healMs } = this.#options
+    const nowMs = this.#nowMs
     const heals = lastSlot !== null && healMs > 0
     this.#gap = { sinceMs, fromSlot: heals ? Math.max(0, lastSlot - HEAL_BACK_SLOTS) : null }
     link.lose(sinceMs, nowMs, heals ? Math.max(nowMs, sinceMs + healMs) + HEAL_TAKE_MS : null)
@@ -164,14 +181,14 @@ export class Healing {
     if (fromSlot === null) {
       this.#gap = null
       link.restore(nowMs)
-    } else if (nowMs - sinceMs > healMs) this.#endTooLong(sinceMs, nowMs)
-    else {
-      link.lose(sinceMs, nowMs, nowMs + healMs + HEAL_TAKE_MS)
-      this.#work = this.#begin(sinceMs, fromSlot, nowMs + healMs)
-      this.#working = this.#run(this.#work).finally(() => {
-        this.#working = null
-      })
+      return
     }
+    link.lose(sinceMs, nowMs, nowMs + healMs + HEAL_TAKE_MS)
+    this.#work = this.#begin(sinceMs, fromSlot, nowMs + healMs)
+    if (nowMs - sinceMs > healMs) this.#work.missing.begin('too_long')
+    this.#working = this.#run(this.#work).finally(() => {
+      this.#working = null
+    })
   }
 
   /** The newest slot of the connection. */
@@ -191,24 +208,17 @@ export class Healing {
     }
   }
 
-  #endTooLong(sinceMs: number, nowMs: number): void {
-    this.#handlers.forgetOrder()
-    this.#gap = null
-    this.#tell(nowMs, [{ fromMs: sinceMs, toMs: nowMs, reason: 'too_long' }])
-  }
-
   async #run(work: Work): Promise<void> {
+    const isTooLong = work.missing.isOpen
     for (;;) {
-      const isThere = await this.#fetch(work)
+      const isThere = !isTooLong && (await this.#fetch(work))
       if (this.#signal.aborted) return
       if (isThere && this.#losses !== work.losses) continue
       if (!isThere) work.missing.begin('budget')
-      const nowMs = this.#nowMs
-      const { firstSlot, firstMs } = this.held
-      const parts = work.missing.close(firstSlot === null ? nowMs : Math.min(nowMs, firstMs))
-      if (parts.length > 0) this.#handlers.forgetOrder()
       const losses = this.#losses
+      const isWhole = this.#closeMissing(work)
       await this.#takeHeld(losses)
+      if (!isWhole) await this.#gather(losses)
       if (this.#signal.aborted) return
       // The connection may have ended meanwhile: then there is more to fetch.
       if (this.#losses === losses || !isThere) break
@@ -216,8 +226,28 @@ export class Healing {
     this.#finish(work)
   }
 
+  /** Ends what is missing with the first slot that is whole. @returns whether nothing is */
+  #closeMissing({ missing }: Work): boolean {
+    const { held } = this
+    const nowMs = this.#nowMs
+    this.#again = null
+    const parts = missing.close(held.firstSlot === null ? nowMs : Math.min(nowMs, held.firstMs))
+    if (parts.length > 0) this.#handlers.gatherOrder()
+    return parts.length === 0
+  }
+
+  /** After what is missing no curve proves the order of what comes first: what is earlier may come yet, and the gap is open so long. */
+  async #gather(losses: number): Promise<void> {
+    // Without a connection nothing comes, and more is missing than was told: that is the next gap.
+    this.#isGathering = this.#losses === losses && this.#isConnected
+    if (this.#isGathering) await this.#wait(PREDECESSOR_MS_MAX)
+    this.#isGathering = false
+    this.#handlers.endGathering()
+  }
+
   /** Takes what was held back. Ends with nothing held, in the turn in which the caller goes on. */
   async #takeHeld(losses: number): Promise<void> {
+    this.held.sort()
     for (let taken = 0; this.#losses === losses && !this.#signal.aborted; ) {
       const told = this.held.take()
       if (told === undefined) return
@@ -234,7 +264,6 @@ export class Healing {
     const { source, log } = this.#options
     this.#work = null
     this.#gap = null
-    this.held.clear()
     const tookMs = Math.round(source.clock.monotonicMs() - work.startedMs)
     const { parts } = work.missing
     log.info(
@@ -245,11 +274,12 @@ export class Healing {
       parts.length === 0 ? 'healed: nothing is missing' : 'healed in part: the rest stays missing',
     )
     this.#tell(this.#nowMs, parts)
-    // Without a connection the rest is no longer made up for.
-    if (this.#isConnected) return
-    const sinceMs = this.#nowMs
-    this.#gap = { sinceMs, fromSlot: null }
-    this.#options.link.lose(sinceMs, sinceMs)
+    const again = this.#again
+    this.#again = null
+    if (again !== null) {
+      this.#open(again)
+      if (this.#isConnected) this.connected()
+    } else if (!this.#isConnected) this.#open({ sinceMs: this.#nowMs, lastSlot: null })
   }
 
   #tell(nowMs: number, parts: readonly MissingPart[]): void {
@@ -260,9 +290,17 @@ export class Healing {
     this.#options.link.heal(nowMs, parts)
   }
 
+  /** A connection may be slow to tell its first slot. */
+  async #askSlot({ history }: Work): Promise<void> {
+    const losses = this.#losses
+    const slot = await history.slot()
+    if (slot.ok && this.#losses === losses) this.onSlot(slot.value)
+  }
+
   /** @returns whether all before what is held back was had or is told as missing; false: there was no time for all */
   async #fetch(work: Work): Promise<boolean> {
     for (let isFirst = true; !this.#signal.aborted; ) {
+      if (this.#isConnected && this.held.firstSlot === null) await this.#askSlot(work)
       const { firstSlot } = this.held
       if (firstSlot !== null && work.atSlot >= firstSlot - 1) break
       const to = firstSlot === null ? work.atSlot + BLOCK_RANGE_SLOTS : firstSlot + SLOTS_BEYOND
@@ -290,6 +328,7 @@ export class Healing {
       else if (slots.length === 0) await this.#wait(POLL_MS)
     }
     work.losses = this.#losses
+    this.#again = null
     await this.#handlers.settled()
     return true
   }

@@ -63,6 +63,12 @@ export class HeldNotifications {
     return told
   }
 
+  /** Puts what is held in the order of its slots: nothing else says the order where events before it are missing. */
+  sort(): void {
+    this.#entries = this.#entries.slice(this.#first).sort((a, b) => a.slot - b.slot)
+    this.#first = 0
+  }
+
   clear(): void {
     this.#entries = []
     this.#first = 0

@@ -14,6 +14,10 @@ export class MissingParts {
     this.wholeToMs = sinceMs
   }
 
+  get isOpen(): boolean {
+    return this.#open !== null
+  }
+
   /** Something could not be had that comes next. @returns whether something was had before it */
   begin(reason: MissingReason): boolean {
     const isNew = this.#open === null
