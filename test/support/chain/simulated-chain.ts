@@ -202,6 +202,7 @@ export class SimulatedChain implements ChainSource {
     const { teller, confirmMs = CONFIRM_MS } = this.#options
     const { transactions } = teller
     for (; this.#kept < transactions.length; this.#kept++) this.history.add(transactions[this.#kept])
+    if (method === 'getSlot') return { ok: true, result: slotAt(this.nowMs) }
     if (method === 'getGenesisHash') return { ok: true, result: MAINNET_GENESIS }
     if (method === 'getMultipleAccounts')
       return { ok: true, result: { value: teller.accountsOf(Object(params[0]), this.nowMs) } }

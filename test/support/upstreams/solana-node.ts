@@ -12,7 +12,8 @@ import {
   PYTH_SOL_USD,
 } from '../../../src/ingest/solana/programs.ts'
 import { orcaAccount, pythAccount } from '../chain/encode.ts'
-import { logsNotification, type TestTransaction, transactionAnswer } from '../chain/transaction.ts'
+import { ChainHistory } from '../chain/history.ts'
+import { logsNotification, type TestTransaction } from '../chain/transaction.ts'
 
 export interface Request {
   method: string
@@ -37,7 +38,7 @@ export class SolanaNode {
   readonly urls: string[] = []
   readonly peers = new Set<WebSocket>()
   readonly accounts = new Map<string, TestAccount>()
-  readonly transactions = new Map<string, TestTransaction>()
+  readonly history = new ChainHistory()
   genesis = MAINNET_GENESIS
   slot = 300_000_000
   /** By method; of subscriptions too. */
@@ -121,7 +122,7 @@ export class SolanaNode {
 
   /** A transaction has been confirmed: it is kept, and told to who subscribed to one of its programs. */
   confirm(transaction: TestTransaction): void {
-    this.transactions.set(transaction.signature, transaction)
+    this.history.add(transaction)
     for (const program of new Set(transaction.events.map((event) => event.program)))
       for (const { id, peer } of this.#of('logsSubscribe', program))
         peer.send(JSON.stringify(logsNotification(transaction, id)))
@@ -186,7 +187,7 @@ export class SolanaNode {
       response.writeHead(refusal.status, refusal.headers).end()
       return
     }
-    const answer = refusal === undefined ? { result: this.#answer(method, params) } : refusal
+    const answer = refusal ?? this.#answer(method, params)
     response.writeHead(200, { 'Content-Type': 'application/json' })
     response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
   }
@@ -205,28 +206,26 @@ export class SolanaNode {
     }))
   }
 
-  #answer(method: string, params: unknown[]): unknown {
+  #answer(method: string, params: unknown[]): object {
     switch (method) {
       case 'getGenesisHash':
-        return this.genesis
+        return { result: this.genesis }
       case 'getSlot':
-        return this.slot
+        return { result: this.slot }
       case 'getMultipleAccounts': {
         const addresses = params[0] as string[]
         const value = addresses.map((address) => {
           const account = this.accounts.get(address)
           return account === undefined ? null : encodeAccount(account)
         })
-        return { context: { slot: this.slot }, value }
+        return { result: { context: { slot: this.slot }, value } }
       }
-      case 'getTokenLargestAccounts':
-        return { context: { slot: this.slot }, value: this.#largestAccounts(String(params[0])) }
-      case 'getTransaction': {
-        const transaction = this.transactions.get(String(params[0]))
-        return transaction === undefined ? null : transactionAnswer(transaction)
+      case 'getTokenLargestAccounts': {
+        const value = this.#largestAccounts(String(params[0]))
+        return { result: { context: { slot: this.slot }, value } }
       }
       default:
-        return null
+        return this.history.answer(method, params, this.slot) ?? { result: null }
     }
   }
 }

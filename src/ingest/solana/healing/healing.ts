@@ -47,6 +47,12 @@ export interface HealingOptions {
   room?: Room | undefined
 }
 
+/** A connection that was lost. */
+interface Loss {
+  sinceMs: number
+  lastSlot: number | null
+}
+
 /** A gap that is open. */
 interface OpenGap {
   sinceMs: number
@@ -93,8 +99,9 @@ export class Healing {
   #isPaused = false
   /** All that was held back is taken, and the gap is open yet. */
   #isGathering = false
-  /** Connections that were lost so far. */
+  /** Connections that were lost so far; and the first of them since all that was to be fetched was had. */
   #losses = 0
+  #again: Loss | null = null
   readonly #stays: MissingPart[] = []
   readonly #options: HealingOptions
   readonly #handlers: HealingHandlers
@@ -130,15 +137,19 @@ export class Healing {
    * @param lastSlot the newest slot of which something was taken; null: it is not known
    */
   lost(sinceMs: number, lastSlot: number | null): void {
-    const { link, healMs } = this.#options
-    const nowMs = this.#nowMs
     this.#isConnected = false
     this.#isPaused = false
     this.#isGathering = false
     this.#losses++
     this.held.clear()
     // What is missing since an earlier connection is still being fetched: this is more of it.
-    if (this.#gap !== null) return
+    if (this.#gap !== null) this.#again ??= { sinceMs, lastSlot }
+    else this.#open({ sinceMs, lastSlot })
+  }
+
+  #open({ sinceMs, lastSlot }: Loss): void {
+    const { link, healMs } = this.#options
+    const nowMs = this.#nowMs
     const heals = lastSlot !== null && healMs > 0
     this.#gap = { sinceMs, fromSlot: heals ? Math.max(0, lastSlot - HEAL_BACK_SLOTS) : null }
     link.lose(sinceMs, nowMs, heals ? Math.max(nowMs, sinceMs + healMs) + HEAL_TAKE_MS : null)
@@ -219,6 +230,7 @@ export class Healing {
   #closeMissing({ missing }: Work): boolean {
     const { held } = this
     const nowMs = this.#nowMs
+    this.#again = null
     const parts = missing.close(held.firstSlot === null ? nowMs : Math.min(nowMs, held.firstMs))
     if (parts.length > 0) this.#handlers.gatherOrder()
     return parts.length === 0
@@ -226,7 +238,8 @@ export class Healing {
 
   /** After what is missing no curve proves the order of what comes first: what is earlier may come yet, and the gap is open so long. */
   async #gather(losses: number): Promise<void> {
-    this.#isGathering = this.#losses === losses
+    // Without a connection nothing comes, and more is missing than was told: that is the next gap.
+    this.#isGathering = this.#losses === losses && this.#isConnected
     if (this.#isGathering) await this.#wait(PREDECESSOR_MS_MAX)
     this.#isGathering = false
     this.#handlers.endGathering()
@@ -251,7 +264,6 @@ export class Healing {
     const { source, log } = this.#options
     this.#work = null
     this.#gap = null
-    this.held.clear()
     const tookMs = Math.round(source.clock.monotonicMs() - work.startedMs)
     const { parts } = work.missing
     log.info(
@@ -262,11 +274,12 @@ export class Healing {
       parts.length === 0 ? 'healed: nothing is missing' : 'healed in part: the rest stays missing',
     )
     this.#tell(this.#nowMs, parts)
-    // Without a connection the rest is no longer made up for.
-    if (this.#isConnected) return
-    const sinceMs = this.#nowMs
-    this.#gap = { sinceMs, fromSlot: null }
-    this.#options.link.lose(sinceMs, sinceMs)
+    const again = this.#again
+    this.#again = null
+    if (again !== null) {
+      this.#open(again)
+      if (this.#isConnected) this.connected()
+    } else if (!this.#isConnected) this.#open({ sinceMs: this.#nowMs, lastSlot: null })
   }
 
   #tell(nowMs: number, parts: readonly MissingPart[]): void {
@@ -277,9 +290,17 @@ export class Healing {
     this.#options.link.heal(nowMs, parts)
   }
 
+  /** A connection may be slow to tell its first slot. */
+  async #askSlot({ history }: Work): Promise<void> {
+    const losses = this.#losses
+    const slot = await history.slot()
+    if (slot.ok && this.#losses === losses) this.onSlot(slot.value)
+  }
+
   /** @returns whether all before what is held back was had or is told as missing; false: there was no time for all */
   async #fetch(work: Work): Promise<boolean> {
     for (let isFirst = true; !this.#signal.aborted; ) {
+      if (this.#isConnected && this.held.firstSlot === null) await this.#askSlot(work)
       const { firstSlot } = this.held
       if (firstSlot !== null && work.atSlot >= firstSlot - 1) break
       const to = firstSlot === null ? work.atSlot + BLOCK_RANGE_SLOTS : firstSlot + SLOTS_BEYOND
@@ -307,6 +328,7 @@ export class Healing {
       else if (slots.length === 0) await this.#wait(POLL_MS)
     }
     work.losses = this.#losses
+    this.#again = null
     await this.#handlers.settled()
     return true
   }
