@@ -239,7 +239,7 @@ describe('a submission', () => {
     expect(answer.body.enriched).toMatchObject({
       has_mint_authority: false,
       has_freeze_authority: null,
-      unique_wallet_24h: null,
+      unique_wallet_24h: 0,
     })
     expect(Object.keys(answer.body.enriched)).toHaveLength(9)
   })
