@@ -64,7 +64,8 @@ const dayOf = (minute: number): number => Math.floor(minute / DAY_MINUTES)
 
 export class WalletWindows implements Saved {
   readonly #figures: Float64Array
-  readonly #latest: Uint32Array
+  /** With signs, as numbers up to 2^31 need no memory of their own. */
+  readonly #latest: Int32Array
   readonly #pool: WordPool
   /** The words of a table, while it is made anew or counted. */
   readonly #kept = new Uint32Array(1 << BLOCK_BITS_MAX)
@@ -76,7 +77,7 @@ export class WalletWindows implements Saved {
     couponWordsMax = Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax),
   ) {
     this.#figures = new Float64Array(tokensMax * FIGURES)
-    this.#latest = new Uint32Array(tokensMax * LATEST_WORDS)
+    this.#latest = new Int32Array(tokensMax * LATEST_WORDS)
     this.#pool = new WordPool(couponWordsMax)
   }
 
@@ -97,7 +98,8 @@ export class WalletWindows implements Saved {
       return
     }
     hashWallet(wallet)
-    const [first, half] = [walletHash[0], walletHash[1] >>> 16]
+    const first = walletHash[0]
+    const half = walletHash[1] >>> 16
     // A sighting before EXACT_FROM is needed by no window that is counted exactly.
     if (minute >= figures[at + EXACT_FROM] && this.#see(slot, first, half, minute, nowMs)) return
     if (figures[at + TABLE] !== 0) this.#draw(slot, couponOf(first, half), minute, nowMs)
@@ -146,18 +148,21 @@ export class WalletWindows implements Saved {
     const latest = this.#latest
     const at = slot * FIGURES
     const start = slot * LATEST_WORDS
-    const oldest = figures[at + LATEST_FIRST]
-    // Whoever traded just now often trades again.
-    for (let index = figures[at + LATEST_COUNT] - 1; index >= 0; index--) {
-      const place = start + ((oldest + index) & RING_MASK)
+    const oldest = figures[at + LATEST_FIRST] | 0
+    const count = figures[at + LATEST_COUNT] | 0
+    const end = start + Math.min(oldest + count, WALLETS_EXACT_MAX)
+    for (let place = start; place < end; place++) {
       if (latest[place] !== first || latest[place + SECOND_WORDS] >>> 16 !== half) continue
+      const index = (place - start - oldest) & RING_MASK
+      // Nobody is at this place any more.
+      if (index >= count) continue
       if (minute > this.#minuteAt(at, place)) {
         this.#takeOut(slot, index)
         this.#putIn(slot, first, half, minute)
       }
       return true
     }
-    if (figures[at + LATEST_COUNT] === WALLETS_EXACT_MAX) {
+    if (count === WALLETS_EXACT_MAX) {
       this.#makeRoom(slot, minute, nowMs)
       if (minute < figures[at + EXACT_FROM]) return false
     }
@@ -176,8 +181,9 @@ export class WalletWindows implements Saved {
     const latest = this.#latest
     const at = slot * FIGURES
     const start = slot * LATEST_WORDS
-    const oldest = this.#figures[at + LATEST_FIRST]
-    const last = --this.#figures[at + LATEST_COUNT]
+    const oldest = this.#figures[at + LATEST_FIRST] | 0
+    const last = (this.#figures[at + LATEST_COUNT] | 0) - 1
+    this.#figures[at + LATEST_COUNT] = last
     for (let moved = index; moved < last; moved++) {
       const to = start + ((oldest + moved) & RING_MASK)
       const from = start + ((oldest + moved + 1) & RING_MASK)
@@ -191,8 +197,9 @@ export class WalletWindows implements Saved {
     const latest = this.#latest
     const at = slot * FIGURES
     const start = slot * LATEST_WORDS
-    const oldest = this.#figures[at + LATEST_FIRST]
-    let index = this.#figures[at + LATEST_COUNT]++
+    const oldest = this.#figures[at + LATEST_FIRST] | 0
+    let index = this.#figures[at + LATEST_COUNT] | 0
+    this.#figures[at + LATEST_COUNT] = index + 1
     for (; index > 0; index--) {
       const before = start + ((oldest + index - 1) & RING_MASK)
       if (this.#minuteAt(at, before) <= minute) break
