@@ -37,7 +37,7 @@ import { SearchIndex } from './tokens/search-index.ts'
 import { SolPrice } from './tokens/sol-price.ts'
 import { TokenFigures } from './tokens/token-figures.ts'
 import { TokenLifecycle } from './tokens/token-lifecycle.ts'
-import { TokenTable, watchedSinceMs } from './tokens/token-table.ts'
+import { TokenTable } from './tokens/token-table.ts'
 import { VersionHistory } from './tokens/version-history.ts'
 import { WalletWindows } from './wallets/wallet-windows.ts'
 
@@ -173,7 +173,7 @@ function emitterOf(
   return (slot, timeframe, values, address) => {
     const { mint } = tokens.metadata[slot]
     barsEmitted[timeframe]++
-    const sinceMs = watchedSinceMs(tokens, time, slot)
-    onBarClosed(copyClosedBar(values, address, mint, timeframe, time.nowMs, sinceMs, gaps))
+    const watchedSinceMs = Math.max(time.sinceMs, tokens.barsWholeFromMs(slot))
+    onBarClosed(copyClosedBar(values, address, mint, timeframe, time.nowMs, watchedSinceMs, gaps))
   }
 }

@@ -24,6 +24,8 @@ export interface Meaning {
   unit?: string
 }
 
+const OWN_WALLETS = '; by own trades exact up to 64, of more an estimate, within 6 % in 99 of 100'
+
 /** The nine fields that the server adds; clients do not send them (specification 2.5). */
 export const ENRICHED = {
   has_freeze_authority: { description: 'The freeze authority is set' },
@@ -34,8 +36,11 @@ export const ENRICHED = {
     description: 'Share of the ten largest on-chain holders',
     unit: 'percent 0-100',
   },
-  unique_wallet_24h: { description: 'Wallets that traded in the last 24 hours', unit: 'count' },
-  unique_wallet_1h: { description: 'Wallets that traded in the last hour', unit: 'count' },
+  unique_wallet_24h: {
+    description: `Wallets that traded in the last 24 hours${OWN_WALLETS}`,
+    unit: 'count',
+  },
+  unique_wallet_1h: { description: `Wallets that traded in the last hour${OWN_WALLETS}`, unit: 'count' },
   buy_volume_24h_usd: { description: 'Buy volume of the last 24 hours', unit: 'USD' },
   sell_volume_24h_usd: { description: 'Sell volume of the last 24 hours', unit: 'USD' },
 } as const satisfies Record<string, Meaning>

@@ -15,6 +15,16 @@ export const MINTS = Array.from({ length: 12 }, (_, index) => mintOfSymbol(`toke
 
 export const noonClock = (): SteppedClock => new SteppedClock(NOON_MS)
 
+/** What is not known while a gap touches its window. */
+const OF_OWN_TRADES = {
+  unique_wallet_24h: null,
+  unique_wallet_1h: null,
+  buy_volume_24h_usd: null,
+  sell_volume_24h_usd: null,
+  enriched_at: null,
+  enriched_source: null,
+}
+
 /** Everything that a market answers but for positions, which no two runs share, and for gaps. */
 export function answersOf(market: Market) {
   const list = { offset: 0, limit: 1_000 } as const
@@ -22,9 +32,9 @@ export function answersOf(market: Market) {
     SORTS.map((sort) => market.page({ tab, sort, order: 'desc', ...list }).ndjson.toString()),
   )
   const tokens = MINTS.map((mint) => ({
-    datapoint: market.datapoint(mint),
+    datapoint: { ...market.datapoint(mint), ...OF_OWN_TRADES },
     profile: market.profile(mint),
-    enriched: market.enriched(mint),
+    enriched: { ...market.enriched(mint), ...OF_OWN_TRADES },
     versions: [0, 1_000, 30_000, 90_000, 200_000].map((ageMs) =>
       market.versionsAt(mint, market.timeMs - ageMs),
     ),

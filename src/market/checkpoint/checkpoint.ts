@@ -56,6 +56,7 @@ const headSchema = z.object({
 const figuresSchema = z.object({
   nowMs: z.number(),
   sinceMs: z.number(),
+  firstEventAtMs: z.number().optional(),
   seq: z.number(),
   events: z.number(),
   disconnects: z.number(),
@@ -106,6 +107,7 @@ function figuresOf({ time, changes, events, trades, lifecycle }: MarketParts) {
   return {
     nowMs: time.nowMs,
     sinceMs: time.sinceMs,
+    firstEventAtMs: time.firstEventAtMs,
     seq: changes.seq,
     events: events.eventCount,
     disconnects: events.disconnectCount,
@@ -162,6 +164,7 @@ function restoreFigures(parts: MarketParts, sections: SectionReader): void {
   const saved = sections.json('figures', figuresSchema)
   time.nowMs = saved.nowMs
   time.sinceMs = saved.sinceMs
+  time.firstEventAtMs = saved.firstEventAtMs ?? saved.sinceMs
   // Positions never go back: those of this market may have begun above.
   changes.beginAnew(Math.max(saved.seq, changes.seq))
   events.eventCount = saved.events

@@ -63,6 +63,13 @@ export class EventWriter {
 
   apply(event: MarketEvent): EventRejection | null {
     this.eventCount++
+    const rejection = this.#apply(event)
+    const { time } = this.#parts
+    if (rejection === null && time.firstEventAtMs === 0) time.firstEventAtMs = time.nowMs
+    return rejection
+  }
+
+  #apply(event: MarketEvent): EventRejection | null {
     switch (event.type) {
       case 'trade':
         return this.#trades.apply(event)

@@ -6,7 +6,8 @@ import type { Gaps } from '../gaps.ts'
 import type { WindowName } from '../limits.ts'
 import { LATE_GRACE_MS } from '../limits.ts'
 import type { MarketTime } from '../market-time.ts'
-import { rowIndex, type TokenTable, watchedSinceMs } from '../tokens/token-table.ts'
+import { numberOrNull } from '../tokens/figure.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { OwnTradeFigures } from '../types.ts'
 import type { WalletWindows } from '../wallets/wallet-windows.ts'
 
@@ -37,8 +38,8 @@ export class OwnTrades {
     return {
       unique_wallet_24h: dayFromMs === null ? null : wallets.countSince(slot, dayFromMs),
       unique_wallet_1h: hourFromMs === null ? null : wallets.countSince(slot, hourFromMs),
-      buy_volume_24h_usd: volumes?.buy ?? null,
-      sell_volume_24h_usd: volumes?.sell ?? null,
+      buy_volume_24h_usd: volumes === null ? null : numberOrNull(volumes.buy),
+      sell_volume_24h_usd: volumes === null ? null : numberOrNull(volumes.sell),
       asOfMs: nowMs,
     }
   }
@@ -47,7 +48,8 @@ export class OwnTrades {
   #watchedFrom(slot: number, window: WindowName, nowMs: number): number | null {
     const { tokens, time, gaps } = this.#parts
     const fromMs = Math.max(windowFromMs(window, nowMs), this.#launchedAtMs(slot))
-    const isWatched = fromMs >= watchedSinceMs(tokens, time, slot) && !gaps.touches(fromMs, nowMs + 1)
+    const watchedSinceMs = Math.max(time.firstEventAtMs, tokens.barsWholeFromMs(slot))
+    const isWatched = fromMs >= watchedSinceMs && !gaps.touches(fromMs, nowMs + 1)
     return isWatched ? fromMs : null
   }
 

@@ -11,7 +11,6 @@ import {
   slotRanges,
 } from '../checkpoint/sections.ts'
 import { encodeTexts, type TextColumn } from '../checkpoint/text-column.ts'
-import type { MarketTime } from '../market-time.ts'
 import type { TokenTexts } from '../types.ts'
 import { SPARSE_FIELDS_UNKNOWN, SparseTable } from './sparse-fields.ts'
 
@@ -137,10 +136,6 @@ export const FLAG_LIQUIDITY_PATCHED = 4
 /** It trades in mayhem mode; whether it does is known. */
 export const FLAG_MAYHEM = 8
 export const FLAG_MAYHEM_KNOWN = 16
-
-/** Trades of the token before this time may not have been seen: the market began then, or the token was evicted and came back. */
-export const watchedSinceMs = (tokens: TokenTable, { sinceMs }: MarketTime, slot: number): number =>
-  Math.max(sinceMs, tokens.barsWholeFromMs(slot))
 
 interface ColdToken {
   slot: number

@@ -5,10 +5,12 @@
 // it draws the same coupon again and again.
 
 const ROW_BITS = 11
-export const COUPON_ROWS = 1 << ROW_BITS
+const COUPON_ROWS = 1 << ROW_BITS
 const COLUMN_BITS = 5
 /** Columns are numbered from 1, so that no coupon is 0. The last has what lies beyond, too. */
 const LAST_COLUMN = (1 << COLUMN_BITS) - 1
+/** Coupons are numbers below this. */
+export const COUPONS = 1 << (ROW_BITS + COLUMN_BITS)
 /** Bits that a coupon is made of: a word of 32, and the upper half of another. */
 const FIRST_WORD_BITS = 32 - ROW_BITS
 

@@ -2,7 +2,7 @@
 // makes wallets whose hashes he likes could as well make more wallets: the hash needs no key.
 
 /** The hash of `hashWallet`; overwritten by the next call. */
-export const walletHash = new Uint32Array(2)
+export const walletHash = new Int32Array(2)
 
 /** The last steps of MurmurHash3: each bit changes all others. */
 function finished(word: number): number {

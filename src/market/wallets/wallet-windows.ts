@@ -2,8 +2,8 @@
 //
 // - the wallets seen latest, WALLETS_EXACT_MAX at most, with the minute in which each was last seen: a window that all of its wallets
 //   are among is counted exactly;
-// - once those of a day are more, a table of coupons (coupons.ts) with the minute in which each was last drawn: how many coupons
-//   there are since a minute tells how many wallets, and no wallet need be known.
+// - once those of a day are more, a table of coupons (coupons.ts) with the minute in which each was last drawn by a wallet that is not
+//   among the latest any more: how many coupons there are since a minute tells how many wallets.
 //
 // A sighting may come in any order: what is answered is the same.
 import { MINUTE_MS } from '../../lib/time.ts'
@@ -18,7 +18,7 @@ import {
   wrongLength,
 } from '../checkpoint/sections.ts'
 import { COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN, WALLETS_EXACT_MAX } from '../limits.ts'
-import { couponOf, walletsOfCoupons } from './coupons.ts'
+import { COUPONS, couponOf, walletsOfCoupons } from './coupons.ts'
 import { hashWallet, walletHash } from './wallet-hash.ts'
 import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from './word-pool.ts'
 
@@ -30,24 +30,31 @@ const NEWEST = 0
 const WHOLE_FROM = 1
 /** Every wallet that was seen in this minute or later is among the latest. */
 const EXACT_FROM = 2
-/** How many wallets are among the latest. */
+/** How many wallets are among the latest, and the place of the one that was seen longest ago. */
 const LATEST_COUNT = 3
-/** The size of the table, as a power of two; 0: there is none. */
-const TABLE_BITS = 4
+const LATEST_FIRST = 4
+/** The table's address plus its size as a power of two, which is less than the least distance of addresses; 0: there is none. */
+const TABLE = 5
 /** Coupons in the table. */
-const TABLE_COUNT = 5
+const TABLE_COUNT = 6
 /** Coupons that were drawn before this minute may be missing in the table. */
-const TABLE_FROM = 6
-const TABLE_ADDRESS = 7
+const TABLE_FROM = 7
 
-/** Words of a wallet among the latest: the first of its hash, then half of the second and the minute. */
-const WALLET_WORDS = 2
-const LATEST_WORDS = WALLETS_EXACT_MAX * WALLET_WORDS
+/**
+ * The latest wallets of a token are a ring, in order of the minutes in which they were seen. The first words of their hashes are side
+ * by side, to be looked through fast; so many words behind each is half of the second word, and the minute.
+ */
+const SECOND_WORDS = WALLETS_EXACT_MAX
+const RING_MASK = WALLETS_EXACT_MAX - 1
+const LATEST_WORDS = 2 * WALLETS_EXACT_MAX
 
 /** Of a minute 16 bits are kept. What is older than this before the newest is dropped at each new day, long before they repeat. */
 const MINUTE_MASK = 0xffff
 const MINUTES_KEPT = 0x8000
 const DAY_MINUTES = 1_440
+
+/** Of a table's address plus its size. */
+const BITS_MASK = (1 << BLOCK_BITS_MIN) - 1
 
 /** Multiplied with a coupon, the upper bits say where in its table it lies. */
 const SPREAD = 0x9e3779b1
@@ -57,13 +64,21 @@ const dayOf = (minute: number): number => Math.floor(minute / DAY_MINUTES)
 
 export class WalletWindows implements Saved {
   readonly #figures: Float64Array
-  readonly #latest: Uint32Array
+  /** With signs, as numbers up to 2^31 need no memory of their own. */
+  readonly #latest: Int32Array
   readonly #pool: WordPool
+  /** The words of a table, while it is made anew or counted. */
+  readonly #kept = new Uint32Array(1 << BLOCK_BITS_MAX)
+  /** By coupon: whether it was drawn, while coupons are counted. */
+  readonly #isDrawn = new Uint8Array(COUPONS)
 
-  constructor(tokensMax: number) {
+  constructor(
+    tokensMax: number,
+    couponWordsMax = Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax),
+  ) {
     this.#figures = new Float64Array(tokensMax * FIGURES)
-    this.#latest = new Uint32Array(tokensMax * LATEST_WORDS)
-    this.#pool = new WordPool(Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax))
+    this.#latest = new Int32Array(tokensMax * LATEST_WORDS)
+    this.#pool = new WordPool(couponWordsMax)
   }
 
   /** A trade of the token. @param wallet null: nobody knows whose it was, and windows that contain it have no answer */
@@ -83,9 +98,11 @@ export class WalletWindows implements Saved {
       return
     }
     hashWallet(wallet)
-    const [first, half] = [walletHash[0], walletHash[1] >>> 16]
-    if (!this.#see(slot, first, half, minute, nowMs)) return
-    if (figures[at + TABLE_BITS] !== 0) this.#draw(slot, couponOf(first, half), minute, nowMs)
+    const first = walletHash[0]
+    const half = walletHash[1] >>> 16
+    // A sighting before EXACT_FROM is needed by no window that is counted exactly.
+    if (minute >= figures[at + EXACT_FROM] && this.#see(slot, first, half, minute, nowMs)) return
+    if (figures[at + TABLE] !== 0) this.#draw(slot, couponOf(first, half), minute, nowMs)
   }
 
   /**
@@ -99,7 +116,7 @@ export class WalletWindows implements Saved {
     if (figures[at + WHOLE_FROM] * MINUTE_MS > fromMs) return null
     const agesBelow = figures[at + NEWEST] - from + 1
     if (from >= figures[at + EXACT_FROM]) return this.#countLatest(slot, agesBelow)
-    if (figures[at + TABLE_BITS] === 0 || from < figures[at + TABLE_FROM]) return null
+    if (figures[at + TABLE] === 0 || from < figures[at + TABLE_FROM]) return null
     // More than are known exactly, as there are others.
     return Math.max(WALLETS_EXACT_MAX + 1, Math.round(walletsOfCoupons(this.#countCoupons(slot, agesBelow))))
   }
@@ -125,67 +142,102 @@ export class WalletWindows implements Saved {
     this.#figures.fill(0, slot * FIGURES, (slot + 1) * FIGURES)
   }
 
-  /**
-   * Notes a wallet among the latest; where all places are taken it has that of the one which was seen longest ago.
-   * @returns whether anything has changed
-   */
+  /** Notes a wallet among the latest. @returns false where it was seen longer ago than all of them, and there is no place for it */
   #see(slot: number, first: number, half: number, minute: number, nowMs: number): boolean {
     const figures = this.#figures
     const latest = this.#latest
     const at = slot * FIGURES
     const start = slot * LATEST_WORDS
-    const end = start + figures[at + LATEST_COUNT] * WALLET_WORDS
-    const newest = figures[at + NEWEST]
-    const age = newest - minute
-    let oldest = start
-    let oldestAge = -1
-    for (let place = start; place < end; place += WALLET_WORDS) {
-      const second = latest[place + 1]
-      const seenAge = (newest - second) & MINUTE_MASK
-      if (latest[place] === first && second >>> 16 === half) {
-        if (seenAge <= age) return false
-        latest[place + 1] = (half << 16) | (minute & MINUTE_MASK)
-        return true
+    const oldest = figures[at + LATEST_FIRST] | 0
+    const count = figures[at + LATEST_COUNT] | 0
+    const end = start + Math.min(oldest + count, WALLETS_EXACT_MAX)
+    for (let place = start; place < end; place++) {
+      if (latest[place] !== first || latest[place + SECOND_WORDS] >>> 16 !== half) continue
+      const index = (place - start - oldest) & RING_MASK
+      // Nobody is at this place any more.
+      if (index >= count) continue
+      if (minute > this.#minuteAt(at, place)) {
+        this.#takeOut(slot, index)
+        this.#putIn(slot, first, half, minute)
       }
-      if (seenAge > oldestAge) {
-        oldest = place
-        oldestAge = seenAge
-      }
+      return true
     }
-    let place = end
-    if (end < start + LATEST_WORDS) figures[at + LATEST_COUNT]++
-    else {
-      const leaving = newest - Math.max(oldestAge, age)
-      this.#leave(slot, leaving, nowMs)
-      if (age > oldestAge) return true
-      place = oldest
+    if (count === WALLETS_EXACT_MAX) {
+      this.#makeRoom(slot, minute, nowMs)
+      if (minute < figures[at + EXACT_FROM]) return false
     }
-    latest[place] = first
-    latest[place + 1] = (half << 16) | (minute & MINUTE_MASK)
+    this.#putIn(slot, first, half, minute)
     return true
   }
 
-  /** A wallet that was last seen in `minute` is not among the latest any more. From now on coupons are needed, if it is of the day. */
-  #leave(slot: number, minute: number, nowMs: number): void {
-    const figures = this.#figures
-    const at = slot * FIGURES
-    if (figures[at + TABLE_BITS] === 0 && minute >= minuteOf(dayFromMs(nowMs))) {
-      if (this.#takeTable(slot, BLOCK_BITS_MIN)) {
-        figures[at + TABLE_FROM] = figures[at + EXACT_FROM]
-        this.#drawLatest(slot, nowMs)
-      }
-    }
-    figures[at + EXACT_FROM] = Math.max(figures[at + EXACT_FROM], minute + 1)
+  /** When the wallet at a place was seen. @param at of the token's figures */
+  #minuteAt(at: number, place: number): number {
+    const newest = this.#figures[at + NEWEST]
+    return newest - ((newest - this.#latest[place + SECOND_WORDS]) & MINUTE_MASK)
   }
 
-  #drawLatest(slot: number, nowMs: number): void {
+  /** Takes a wallet out of the latest: those that were seen later move up. */
+  #takeOut(slot: number, index: number): void {
     const latest = this.#latest
-    const newest = this.#figures[slot * FIGURES + NEWEST]
+    const at = slot * FIGURES
     const start = slot * LATEST_WORDS
-    for (let place = start; place < start + LATEST_WORDS; place += WALLET_WORDS) {
-      const second = latest[place + 1]
-      const minute = newest - ((newest - second) & MINUTE_MASK)
-      this.#draw(slot, couponOf(latest[place], second >>> 16), minute, nowMs)
+    const oldest = this.#figures[at + LATEST_FIRST] | 0
+    const last = (this.#figures[at + LATEST_COUNT] | 0) - 1
+    this.#figures[at + LATEST_COUNT] = last
+    for (let moved = index; moved < last; moved++) {
+      const to = start + ((oldest + moved) & RING_MASK)
+      const from = start + ((oldest + moved + 1) & RING_MASK)
+      latest[to] = latest[from]
+      latest[to + SECOND_WORDS] = latest[from + SECOND_WORDS]
+    }
+  }
+
+  /** Puts a wallet among the latest, behind those that were not seen later. There must be room. */
+  #putIn(slot: number, first: number, half: number, minute: number): void {
+    const latest = this.#latest
+    const at = slot * FIGURES
+    const start = slot * LATEST_WORDS
+    const oldest = this.#figures[at + LATEST_FIRST] | 0
+    let index = this.#figures[at + LATEST_COUNT] | 0
+    this.#figures[at + LATEST_COUNT] = index + 1
+    for (; index > 0; index--) {
+      const before = start + ((oldest + index - 1) & RING_MASK)
+      if (this.#minuteAt(at, before) <= minute) break
+      const to = start + ((oldest + index) & RING_MASK)
+      latest[to] = latest[before]
+      latest[to + SECOND_WORDS] = latest[before + SECOND_WORDS]
+    }
+    const place = start + ((oldest + index) & RING_MASK)
+    latest[place] = first
+    latest[place + SECOND_WORDS] = (half << 16) | (minute & MINUTE_MASK)
+  }
+
+  /**
+   * There are more wallets than are known exactly: the latest and one that was seen in `minute`. Those that were seen in the oldest
+   * minute leave, as no window that has them is counted exactly from now on; where they are of the day, their coupons stay.
+   */
+  #makeRoom(slot: number, minute: number, nowMs: number): void {
+    const figures = this.#figures
+    const at = slot * FIGURES
+    const leaving = Math.min(minute, this.#minuteAt(at, slot * LATEST_WORDS + figures[at + LATEST_FIRST]))
+    if (figures[at + TABLE] === 0 && leaving >= minuteOf(dayFromMs(nowMs)))
+      if (this.#takeTable(slot, BLOCK_BITS_MIN)) figures[at + TABLE_FROM] = figures[at + EXACT_FROM]
+    figures[at + EXACT_FROM] = leaving + 1
+    this.#dropLatest(slot, leaving + 1, nowMs)
+  }
+
+  /** Drops those of the latest wallets that were seen before a minute. Their coupons stay, where there is a table. */
+  #dropLatest(slot: number, beforeMinute: number, nowMs: number): void {
+    const figures = this.#figures
+    const latest = this.#latest
+    const at = slot * FIGURES
+    for (; figures[at + LATEST_COUNT] > 0; figures[at + LATEST_COUNT]--) {
+      const place = slot * LATEST_WORDS + figures[at + LATEST_FIRST]
+      const minute = this.#minuteAt(at, place)
+      if (minute >= beforeMinute) return
+      if (figures[at + TABLE] !== 0)
+        this.#draw(slot, couponOf(latest[place], latest[place + SECOND_WORDS] >>> 16), minute, nowMs)
+      figures[at + LATEST_FIRST] = (figures[at + LATEST_FIRST] + 1) & RING_MASK
     }
   }
 
@@ -193,10 +245,10 @@ export class WalletWindows implements Saved {
   #draw(slot: number, coupon: number, minute: number, nowMs: number): void {
     const figures = this.#figures
     const at = slot * FIGURES
-    const address = figures[at + TABLE_ADDRESS]
-    const bits = figures[at + TABLE_BITS]
-    const words = this.#pool.words(address)
-    const start = this.#pool.offsetOf(address)
+    const table = figures[at + TABLE]
+    const bits = table & BITS_MASK
+    const words = this.#pool.words(table)
+    const start = this.#pool.offsetOf(table - bits)
     const mask = (1 << bits) - 1
     let place = Math.imul(coupon, SPREAD) >>> (32 - bits)
     for (let word = words[start + place]; word !== 0; word = words[start + place]) {
@@ -217,116 +269,125 @@ export class WalletWindows implements Saved {
     const address = this.#pool.take(bits)
     if (address === -1) return false
     const at = slot * FIGURES
-    this.#figures[at + TABLE_ADDRESS] = address
-    this.#figures[at + TABLE_BITS] = bits
+    this.#figures[at + TABLE] = address + bits
     this.#figures[at + TABLE_COUNT] = 0
     return true
   }
 
   #releaseTable(slot: number): void {
     const at = slot * FIGURES
-    const bits = this.#figures[at + TABLE_BITS]
-    if (bits === 0) return
-    this.#pool.release(this.#figures[at + TABLE_ADDRESS], bits)
-    this.#figures[at + TABLE_BITS] = 0
+    const table = this.#figures[at + TABLE]
+    if (table === 0) return
+    this.#pool.release(table - (table & BITS_MASK), table & BITS_MASK)
+    this.#figures[at + TABLE] = 0
     this.#figures[at + TABLE_COUNT] = 0
-    this.#figures[at + TABLE_ADDRESS] = 0
   }
 
   /** Makes the table anew of the coupons that were drawn in `fromMinute` or later. Where there is no room for it there is none. */
   #rebuild(slot: number, fromMinute: number): void {
     const figures = this.#figures
     const at = slot * FIGURES
-    const agesBelow = figures[at + NEWEST] - fromMinute + 1
-    const kept = this.#coupons(slot).filter(
-      (word) => ((figures[at + NEWEST] - word) & MINUTE_MASK) < agesBelow,
-    )
+    const kept = this.#keepCoupons(slot, figures[at + NEWEST] - fromMinute + 1)
     this.#releaseTable(slot)
     let bits = BLOCK_BITS_MIN
-    while (bits < BLOCK_BITS_MAX && kept.length * 5 > 3 << bits) bits++
+    while (bits < BLOCK_BITS_MAX && kept * 5 > 3 << bits) bits++
     if (!this.#takeTable(slot, bits)) return
-    const address = figures[at + TABLE_ADDRESS]
-    const words = this.#pool.words(address)
-    const start = this.#pool.offsetOf(address)
-    const mask = (1 << bits) - 1
-    for (const word of kept) {
+    const words = this.#table(slot)
+    for (let index = 0; index < kept; index++) {
+      const word = this.#kept[index]
       let place = Math.imul(word >>> 16, SPREAD) >>> (32 - bits)
-      while (words[start + place] !== 0) place = (place + 1) & mask
-      words[start + place] = word
+      while (words[place] !== 0) place = (place + 1) & (words.length - 1)
+      words[place] = word
     }
-    figures[at + TABLE_COUNT] = kept.length
+    figures[at + TABLE_COUNT] = kept
     figures[at + TABLE_FROM] = Math.max(figures[at + TABLE_FROM], fromMinute)
   }
 
-  /** The table's words that hold a coupon. */
-  #coupons(slot: number): Uint32Array {
-    return this.#table(slot).filter((word) => word !== 0)
+  /** Copies those coupons of the table to `kept` that are younger than so many minutes. @returns how many there are */
+  #keepCoupons(slot: number, agesBelow: number): number {
+    const newest = this.#figures[slot * FIGURES + NEWEST]
+    const table = this.#table(slot)
+    let count = 0
+    for (let place = 0; place < table.length; place++) {
+      const word = table[place]
+      if (word !== 0 && ((newest - word) & MINUTE_MASK) < agesBelow) this.#kept[count++] = word
+    }
+    return count
   }
 
   /** The table's memory. */
   #table(slot: number): Uint32Array {
-    const at = slot * FIGURES
-    const bits = this.#figures[at + TABLE_BITS]
-    if (bits === 0) return NO_WORDS
-    const address = this.#figures[at + TABLE_ADDRESS]
-    const start = this.#pool.offsetOf(address)
-    return this.#pool.words(address).subarray(start, start + (1 << bits))
+    const table = this.#figures[slot * FIGURES + TABLE]
+    if (table === 0) return NO_WORDS
+    const bits = table & BITS_MASK
+    const start = this.#pool.offsetOf(table - bits)
+    return this.#pool.words(table).subarray(start, start + (1 << bits))
   }
 
   /** A new day begins with a sighting in `minute`: what is older than the day before it is needed by no window any more. */
   #dropOld(slot: number, minute: number, nowMs: number): void {
     const figures = this.#figures
-    const latest = this.#latest
     const at = slot * FIGURES
     const newest = figures[at + NEWEST]
     const from = Math.max(minuteOf(dayFromMs(nowMs)), minute - MINUTES_KEPT)
-    const agesBelow = newest - from + 1
-    const start = slot * LATEST_WORDS
-    const end = start + figures[at + LATEST_COUNT] * WALLET_WORDS
-    let to = start
-    for (let place = start; place < end; place += WALLET_WORDS) {
-      if (((newest - latest[place + 1]) & MINUTE_MASK) >= agesBelow) continue
-      latest[to] = latest[place]
-      latest[to + 1] = latest[place + 1]
-      to += WALLET_WORDS
-    }
-    figures[at + LATEST_COUNT] = (to - start) / WALLET_WORDS
-    if (figures[at + TABLE_BITS] !== 0)
-      if (figures[at + EXACT_FROM] <= from) this.#releaseTable(slot)
-      else this.#rebuild(slot, from)
+    if (figures[at + EXACT_FROM] <= from) this.#releaseTable(slot)
+    else if (figures[at + TABLE] !== 0) this.#rebuild(slot, from)
+    this.#dropLatest(slot, from, nowMs)
     if (newest !== 0) figures[at + WHOLE_FROM] = Math.max(figures[at + WHOLE_FROM], from)
   }
 
   #countLatest(slot: number, agesBelow: number): number {
-    const figures = this.#figures
-    const newest = figures[slot * FIGURES + NEWEST]
-    const start = slot * LATEST_WORDS
-    const end = start + figures[slot * FIGURES + LATEST_COUNT] * WALLET_WORDS
+    const newest = this.#figures[slot * FIGURES + NEWEST]
+    const { seconds } = this.#latestOf(slot)
+    let index = seconds.length
+    while (index > 0 && ((newest - seconds[index - 1]) & MINUTE_MASK) < agesBelow) index--
+    return seconds.length - index
+  }
+
+  /** How many different coupons were drawn, by the latest wallets too. */
+  #countCoupons(slot: number, agesBelow: number): number {
+    const newest = this.#figures[slot * FIGURES + NEWEST]
+    const isDrawn = this.#isDrawn.fill(0)
     let count = 0
-    for (let place = start; place < end; place += WALLET_WORDS)
-      if (((newest - this.#latest[place + 1]) & MINUTE_MASK) < agesBelow) count++
+    for (let index = this.#keepCoupons(slot, agesBelow) - 1; index >= 0; index--) {
+      isDrawn[this.#kept[index] >>> 16] = 1
+      count++
+    }
+    const { firsts, seconds } = this.#latestOf(slot)
+    for (let index = 0; index < firsts.length; index++) {
+      const coupon = couponOf(firsts[index], seconds[index] >>> 16)
+      if (((newest - seconds[index]) & MINUTE_MASK) >= agesBelow || isDrawn[coupon] === 1) continue
+      isDrawn[coupon] = 1
+      count++
+    }
     return count
   }
 
-  #countCoupons(slot: number, agesBelow: number): number {
-    const newest = this.#figures[slot * FIGURES + NEWEST]
-    let count = 0
-    for (const word of this.#table(slot))
-      if (word !== 0 && ((newest - word) & MINUTE_MASK) < agesBelow) count++
-    return count
+  /** Copies of the first and second words of a token's latest wallets, in order. */
+  #latestOf(slot: number): { firsts: Uint32Array; seconds: Uint32Array } {
+    const count = this.#figures[slot * FIGURES + LATEST_COUNT]
+    const [firsts, seconds] = [new Uint32Array(count), new Uint32Array(count)]
+    for (let index = 0; index < count; index++) {
+      const place = slot * LATEST_WORDS + ((this.#figures[slot * FIGURES + LATEST_FIRST] + index) & RING_MASK)
+      firsts[index] = this.#latest[place]
+      seconds[index] = this.#latest[place + SECOND_WORDS]
+    }
+    return { firsts, seconds }
   }
 
   *save(slotsUsed: number): Iterable<Section> {
     const figures = this.#figures.slice(0, slotsUsed * FIGURES)
-    for (let at = TABLE_ADDRESS; at < figures.length; at += FIGURES) figures[at] = 0
+    for (let at = 0; at < figures.length; at += FIGURES) {
+      figures[at + LATEST_FIRST] = 0
+      figures[at + TABLE] %= BITS_MASK + 1
+    }
     yield numbersSection('wallets.figures', figures)
     for (const { part, first, end } of slotRanges(slotsUsed)) {
       const latest: Uint32Array[] = []
       const tables: Uint32Array[] = []
       for (let slot = first; slot < end; slot++) {
-        const start = slot * LATEST_WORDS
-        const words = figures[slot * FIGURES + LATEST_COUNT] * WALLET_WORDS
-        latest.push(this.#latest.subarray(start, start + words))
+        const { firsts, seconds } = this.#latestOf(slot)
+        latest.push(firsts, seconds)
         tables.push(this.#table(slot))
       }
       yield numbersSection(`wallets.latest.${part}`, joined(latest))
@@ -349,10 +410,12 @@ export class WalletWindows implements Saved {
       let [latestAt, tableAt] = [0, 0]
       for (let slot = first; slot < end; slot++) {
         const at = slot * FIGURES
-        const words = figures[at + LATEST_COUNT] * WALLET_WORDS
-        if (!(words <= LATEST_WORDS)) throw notWallets()
-        this.#latest.set(latest.subarray(latestAt, latestAt + words), slot * LATEST_WORDS)
-        latestAt += words
+        const count = figures[at + LATEST_COUNT]
+        if (!(count <= WALLETS_EXACT_MAX)) throw notWallets()
+        for (const offset of [0, SECOND_WORDS]) {
+          this.#latest.set(latest.subarray(latestAt, latestAt + count), slot * LATEST_WORDS + offset)
+          latestAt += count
+        }
         tableAt += this.#restoreTable(slot, tables, tableAt)
       }
       if (latestAt !== latest.length) throw wrongLength(`wallets.latest.${part}`)
@@ -364,8 +427,8 @@ export class WalletWindows implements Saved {
   /** Where the pool is smaller than it was, tables that find no room are left out. @returns how many words it had */
   #restoreTable(slot: number, tables: Uint32Array, tableAt: number): number {
     const at = slot * FIGURES
-    const [bits, count] = [this.#figures[at + TABLE_BITS], this.#figures[at + TABLE_COUNT]]
-    this.#figures[at + TABLE_BITS] = 0
+    const [bits, count] = [this.#figures[at + TABLE], this.#figures[at + TABLE_COUNT]]
+    this.#figures[at + TABLE] = 0
     this.#figures[at + TABLE_COUNT] = 0
     if (bits === 0) return 0
     if (!(bits >= BLOCK_BITS_MIN && bits <= BLOCK_BITS_MAX) || count >= 1 << bits) throw notWallets()

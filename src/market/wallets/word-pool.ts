@@ -6,7 +6,9 @@ import { assert } from '../../lib/assert.ts'
 export const BLOCK_BITS_MIN = 7
 export const BLOCK_BITS_MAX = 16
 
-const SEGMENT_WORDS = 1 << BLOCK_BITS_MAX
+/** Memory is asked for in segments, and used only as far as it was written to. Few of them are found faster than many. */
+const SEGMENT_BITS = 20
+const SEGMENT_WORDS = 1 << SEGMENT_BITS
 const OFFSET_MASK = SEGMENT_WORDS - 1
 const NONE = 0xffffffff
 
@@ -18,7 +20,7 @@ export class WordPool {
   /** By segment and place of a smallest block: the size, as a power of two, of the free block that begins there; 0: none. */
   readonly #freeBits: Uint8Array[] = []
   /** By size, as a power of two: the first free block. The first two words of each are the next one and the one before. */
-  readonly #first = new Uint32Array(BLOCK_BITS_MAX + 1).fill(NONE)
+  readonly #first = new Uint32Array(SEGMENT_BITS + 1).fill(NONE)
 
   constructor(wordsMax: number) {
     this.#wordsMax = wordsMax
@@ -43,7 +45,7 @@ export class WordPool {
   release(address: number, bits: number): void {
     this.takenWords -= 1 << bits
     let [start, size] = [address, bits]
-    while (size < BLOCK_BITS_MAX) {
+    while (size < SEGMENT_BITS) {
       const other = (start ^ (1 << size)) >>> 0
       if (this.#freeBitsAt(other) !== size) break
       this.#unlink(other, size)
@@ -55,7 +57,7 @@ export class WordPool {
 
   /** The words among which a block lies, from `offsetOf(address)` on. */
   words(address: number): Uint32Array {
-    return this.#segments[address >>> BLOCK_BITS_MAX]
+    return this.#segments[address >>> SEGMENT_BITS]
   }
 
   offsetOf(address: number): number {
@@ -64,9 +66,9 @@ export class WordPool {
 
   #takeFree(bits: number): number {
     let size = bits
-    while (size <= BLOCK_BITS_MAX && this.#first[size] === NONE) size++
-    if (size > BLOCK_BITS_MAX) this.#addSegment()
-    size = Math.min(size, BLOCK_BITS_MAX)
+    while (size <= SEGMENT_BITS && this.#first[size] === NONE) size++
+    if (size > SEGMENT_BITS) this.#addSegment()
+    size = Math.min(size, SEGMENT_BITS)
     const address = this.#first[size]
     this.#unlink(address, size)
     while (size > bits) this.#link(address + (1 << --size), size)
@@ -76,16 +78,16 @@ export class WordPool {
   #addSegment(): void {
     const address = this.#segments.length * SEGMENT_WORDS
     this.#segments.push(new Uint32Array(SEGMENT_WORDS))
-    this.#freeBits.push(new Uint8Array(1 << (BLOCK_BITS_MAX - BLOCK_BITS_MIN)))
-    this.#link(address, BLOCK_BITS_MAX)
+    this.#freeBits.push(new Uint8Array(1 << (SEGMENT_BITS - BLOCK_BITS_MIN)))
+    this.#link(address, SEGMENT_BITS)
   }
 
   #freeBitsAt(address: number): number {
-    return this.#freeBits[address >>> BLOCK_BITS_MAX][(address & OFFSET_MASK) >>> BLOCK_BITS_MIN]
+    return this.#freeBits[address >>> SEGMENT_BITS][(address & OFFSET_MASK) >>> BLOCK_BITS_MIN]
   }
 
   #setFreeBits(address: number, bits: number): void {
-    this.#freeBits[address >>> BLOCK_BITS_MAX][(address & OFFSET_MASK) >>> BLOCK_BITS_MIN] = bits
+    this.#freeBits[address >>> SEGMENT_BITS][(address & OFFSET_MASK) >>> BLOCK_BITS_MIN] = bits
   }
 
   #link(address: number, bits: number): void {
