@@ -200,5 +200,5 @@ it('a provider comes first, and where it says nothing own trades do; the source 
   expect(watch.market.enriched(MINT)).toMatchObject({ unique_wallet_24h: 70, buy_volume_24h_usd: 6 })
   const rest = { unique_wallet_1h: 1, buy_volume_24h_usd: 2, sell_volume_24h_usd: 3 }
   watch.apply({ type: 'patch', mint: MINT, fields: rest })
-  expect(watch.market.datapoint(MINT)).toMatchObject({ ...rest, enriched_source: 'birdeye' })
+  expect(watch.market.datapoint(MINT)).toMatchObject({ ...rest, enriched_source: 'birdeye+push' })
 })
