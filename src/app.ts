@@ -191,10 +191,7 @@ async function startParts(base: Base): Promise<App> {
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
   const health = healthOf(base, running, feeds, publisher)
-  const limits = new ClientLimits(config, rulesClock)
-  const sessions = new ConsoleSessions(base.clock)
-  const history = historyOf(metrics, base.clock, config)
-  const keys = new KeyChecks(config, agents)
+  const clients = clientParts(base, agents, metrics)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
@@ -213,22 +210,17 @@ async function startParts(base: Base): Promise<App> {
   }
   const ownRoutes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint },
-    ...{ health, metrics, limits, history, sessions, isQueryOpen: () => keys.isQueryOpen(), writerParts },
+    ...{ health, metrics, ...clients, writerParts },
   })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
-  const http = {
-    ...{ node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push },
-    ...{ keys, sessions },
-  }
+  const http = { node, routes, market, broadcaster, submissionLog, agents, health, metrics, push, ...clients }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
-  const ready = becomeReady(feeding, sources, health, log)
-  // The history that a feed begins with is no load of this hour.
-  ready.then(() => history.start()).catch(() => undefined)
+  const ready = becomeReady(feeding, sources, health, clients.history, log)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, relay: server.relay, ready })
   const parts = {
@@ -238,7 +230,7 @@ async function startParts(base: Base): Promise<App> {
   return {
     ...shownOf(parts, config.host),
     ...{ agents, submissions, timeWaits, replayed: base.replayed, downloads, ready },
-    stop: stopOnce(parts, history),
+    stop: stopOnce(parts, clients.history),
   }
 }
 
@@ -275,6 +267,18 @@ const createBroadcaster = ({ config, options, servedMs }: Base, market: Market):
 
 const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
   config.role === 'writer' ? writerNode(runId) : singleNode(isReplay(config) ? () => market.timeMs : null)
+
+/** What tells clients apart and bounds them, and what consoles ask for. */
+function clientParts({ config, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {
+  const keys = new KeyChecks(config, agents)
+  return {
+    limits: new ClientLimits(config, rulesClock),
+    sessions: new ConsoleSessions(clock),
+    history: historyOf(metrics, clock, config),
+    keys,
+    isQueryOpen: () => keys.isQueryOpen(),
+  }
+}
 
 /** Of what is served: the state of the parts, streams, and the lake. */
 function addServedMetrics(
@@ -474,10 +478,20 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
 }
 
 /** Resolves when the market is where it was and every feed is ready. */
-function becomeReady(feeding: Promise<void>, { feeds }: Feeds, health: Health, log: Log): Promise<void> {
+function becomeReady(
+  feeding: Promise<void>,
+  { feeds }: Feeds,
+  health: Health,
+  history: ServerHistory,
+  log: Log,
+): Promise<void> {
   const ready = feeding
     .then(() => Promise.all(feeds.map((feed) => feed.ready)))
-    .then(() => health.markReady())
+    .then(() => {
+      health.markReady()
+      // What a feed begins with is no load of this hour.
+      history.start()
+    })
   // Callers that await `ready` see the failure. This handler keeps the process alive when nobody does.
   ready.catch((error) => log.error({ err: error }, 'a feed failed at the start'))
   return ready
