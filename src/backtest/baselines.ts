@@ -21,7 +21,7 @@ export const BASELINES: readonly Baseline[] = [
   {
     name: 'baseline: random',
     judge: (_point, random) => ({
-      sentiment: SENTIMENTS[Math.floor(random.next() * SENTIMENTS.length)],
+      sentiment: SENTIMENTS[Math.floor(random.next() * SENTIMENTS.length)] ?? 'neutral',
       score: Math.floor(random.next() * 101),
     }),
   },

@@ -49,7 +49,7 @@ export class Program {
 
   /** @throws Error that says why it cannot be started */
   static async start(options: ProgramOptions): Promise<Program> {
-    const [command, ...words] = options.words
+    const [command = '', ...words] = options.words
     const output = openSync(options.outputPath, 'a')
     try {
       const child = spawn(command, words, {

@@ -8,6 +8,10 @@ interface Step {
   marketMs: number
 }
 
+/** What a list of one has; null: it has none, or more. */
+const single = ([first, ...others]: readonly number[]): number | null =>
+  first === undefined || others.length > 0 ? null : first
+
 /** A stamp that is within a day of the machine's clock is taken for one of it. */
 const NEAR_MS = 86_400_000
 const SECOND_MS = 1_000
@@ -47,9 +51,10 @@ export class WallStamps implements SnapshotStamps {
     // A clock that is read in whole seconds has been cut off.
     const isWhole = stampMs % SECOND_MS === 0
     const found = this.#between(stampMs - STAMP_SLACK_MS, stampMs + (isWhole ? SECOND_MS : STAMP_SLACK_MS))
-    if (found.length === 1) return found[0]
+    const only = single(found)
+    if (only !== null) return only
     const served = (this.#served.get(mint) ?? []).filter((marketMs) => found.includes(marketMs))
-    return served.length === 1 ? served[0] : 'ambiguous'
+    return single(served) ?? 'ambiguous'
   }
 
   /** The market times that were in effect between two times of the machine. */
@@ -58,12 +63,14 @@ export class WallStamps implements SnapshotStamps {
     let [low, high] = [0, steps.length]
     while (low < high) {
       const middle = (low + high) >> 1
-      if (steps[middle].wallMs <= fromMs) low = middle + 1
+      if ((steps[middle]?.wallMs ?? 0) <= fromMs) low = middle + 1
       else high = middle
     }
     const found: number[] = []
-    for (let at = Math.max(0, low - 1); at < steps.length && steps[at].wallMs <= toMs; at++)
-      found.push(steps[at].marketMs)
+    for (const { wallMs, marketMs } of steps.slice(Math.max(0, low - 1))) {
+      if (wallMs > toMs) break
+      found.push(marketMs)
+    }
     return found
   }
 }

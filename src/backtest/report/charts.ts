@@ -112,26 +112,24 @@ export function columnChart(
   const widthMs = Math.max(1, (toMs - fromMs) / columns)
   const place = (atMs: number): number =>
     Math.min(columns - 1, Math.max(0, Math.floor((atMs - fromMs) / widthMs)))
-  const counts = kinds.map(({ times }) => {
-    const count = new Array<number>(columns).fill(0)
-    for (const atMs of times) count[place(atMs)]++
-    return count
-  })
-  const totals = Array.from({ length: columns }, (_, column) =>
-    counts.reduce((sum, count) => sum + count[column], 0),
+  /** For each column the kinds that are in it, from below. */
+  const stacks = Array.from({ length: columns }, (_, column) =>
+    kinds.map(({ times, ...kind }) => ({
+      ...kind,
+      count: times.filter((atMs) => place(atMs) === column).length,
+    })),
   )
-  const high = Math.max(1, ...totals)
+  const high = Math.max(1, ...stacks.map((stack) => stack.reduce((sum, { count }) => sum + count, 0)))
   const scale = scaleOf(fromMs, toMs, 0, high)
   const parts: string[] = []
-  for (let column = 0; column < columns; column++) {
+  for (const [column, stack] of stacks.entries()) {
+    const [x, next] = [column, column + 1].map((at) => Number(scale.x(fromMs + at * widthMs))) as [
+      number,
+      number,
+    ]
     let below = 0
-    for (const [index, { name, colour }] of kinds.entries()) {
-      const count = counts[index][column]
+    for (const { name, colour, count } of stack) {
       if (count === 0) continue
-      const [x, next] = [
-        Number(scale.x(fromMs + column * widthMs)),
-        Number(scale.x(fromMs + (column + 1) * widthMs)),
-      ]
       const [bottom, top] = [Number(scale.y(below)), Number(scale.y(below + count))]
       const size = `x="${x.toFixed(1)}" y="${top.toFixed(1)}" width="${Math.max(1, next - x - 1).toFixed(1)}" height="${(bottom - top).toFixed(1)}"`
       parts.push(`<rect class="area ${colour}" ${size}><title>${count} ${escapeText(name)}</title></rect>`)

@@ -61,8 +61,7 @@ const SCORE_RANGES = [0, 20, 40, 60, 80].map((low) => ({
   low,
   label: `${low}–${low === 80 ? 100 : low + 19}`,
 }))
-const scoreLabel = (score: number): string =>
-  SCORE_RANGES.findLast(({ low }) => score >= low)?.label ?? SCORE_RANGES[0].label
+const scoreLabel = (score: number): string => SCORE_RANGES.findLast(({ low }) => score >= low)?.label ?? ''
 
 /** The longest horizon of a call that most calls have an outcome of, an hour at most; null: there is none. */
 export function holdingHorizon(calls: readonly Call[]): Horizon | null {

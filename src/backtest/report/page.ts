@@ -29,7 +29,7 @@ width:.8rem;height:.8rem;border-radius:2px;margin-right:.35rem;vertical-align:-1
 ${['c0', 'c1', 'c2', 'c3', 'c4', 'good', 'mid', 'bad'].map((name) => `.line.${name}{stroke:var(--${name})}.dot.${name},.area.${name}{fill:var(--${name})}i.${name}{color:var(--${name})}`).join('')}`
 
 const COLOURS = ['c0', 'c1', 'c2', 'c3', 'c4']
-const colourOf = (index: number): string => COLOURS[index % COLOURS.length]
+const colourOf = (index: number): string => COLOURS[index % COLOURS.length] ?? 'c0'
 const OUTCOME_COLOURS = { validated: 'good', unvalidated: 'mid', rejected: 'bad' } as const
 
 const row = (cells: readonly string[], tag = 'td'): string =>
@@ -82,12 +82,12 @@ const summary = (agents: readonly AgentFigures[]): string =>
 function sharedCharts({ agents, market }: Report): string {
   const span = { fromMs: market.fromMs, toMs: market.toMs }
   const named = agents.map(({ name }, index) => ({ name, colour: colourOf(index) }))
-  const xp = agents.map(({ xpCurve }, index) => ({
-    ...named[index],
+  const xp = agents.map(({ name, xpCurve }, index) => ({
+    ...{ name, colour: colourOf(index) },
     points: xpCurve.map(({ atMs, xp: value }) => ({ atMs, value })),
   }))
-  const values = agents.map(({ portfolio }, index) => ({
-    ...named[index],
+  const values = agents.map(({ name, portfolio }, index) => ({
+    ...{ name, colour: colourOf(index) },
     points: portfolio?.curve.map(({ atMs, usd: value }) => ({ atMs, value })) ?? [],
   }))
   const money = { ...span, toMs: market.playedToMs, start: PORTFOLIO_USD }

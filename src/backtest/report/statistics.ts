@@ -19,6 +19,8 @@ export interface Estimate {
 
 const isEnough = (count: number, tokens: number): boolean => count >= CALLS_MIN && tokens >= TOKENS_MIN
 
+const NONE = { sum: 0, count: 0 }
+
 /** The value below which this share of the sorted values lies. */
 export function quantile(sorted: readonly number[], share: number): number {
   const at = share * (sorted.length - 1)
@@ -45,7 +47,7 @@ export function estimateMean(samples: readonly Sample[], seed: number): Estimate
   for (let round = 0; round < BOOTSTRAP_ROUNDS; round++) {
     let [sum, count] = [0, 0]
     for (let draw = 0; draw < tokens.length; draw++) {
-      const token = tokens[Math.floor(random.next() * tokens.length)]
+      const token = tokens[Math.floor(random.next() * tokens.length)] ?? NONE
       sum += token.sum
       count += token.count
     }
