@@ -24,7 +24,9 @@ import { readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
+import { ConsoleSessions } from './server/console-sessions.ts'
 import { Health } from './server/health.ts'
+import { historyOf, type ServerHistory } from './server/history.ts'
 import { KeyChecks } from './server/key-checks.ts'
 import type { MarketPublisher } from './server/market-publisher.ts'
 import {
@@ -218,34 +220,28 @@ async function startParts(base: Base): Promise<App> {
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
   const health = healthOf(base, running, feeds, publisher)
-  const limits = new ClientLimits(config, base.clock)
+  const clients = clientParts(base, agents, metrics)
   const downloads = new LakeFileServer(store)
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
   const node = config.role === 'writer' ? writerNode(running.runId) : singleNode()
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null })
-  const ofLake = {
-    dataDir: config.dataDir,
-    exporter,
-    downloads,
-    downloadMsMax: options.downloadMsMax,
-    queries,
-    store,
-  }
+  const ofLake = { dataDir: config.dataDir, exporter, downloads, queries, store }
+  const { downloadMsMax } = options
   const trustClock = () => trustClockDurably(running, clockFile)
-  const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
-  const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, limits }
+  const writerParts = () => ({ ...ofLake, downloadMsMax, agents, submissions, push, trustClock })
+  const routeDeps = { settings: config, node, market, broadcaster, cursors, health, metrics, ...clients }
   const ownRoutes = createRoutes({ ...routeDeps, writerParts })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
-  const http = { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push }
+  const http = { node, routes, market, broadcaster, submissionLog, agents, health, metrics, push, ...clients }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
   const server = await listen(base, http)
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
-  const ready = becomeReady(feeding, sources, health, log)
+  const ready = becomeReady(feeding, sources, health, clients.history, log)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, relay: server.relay, ready })
   const { drainNoticeMs } = config
@@ -267,9 +263,22 @@ async function startParts(base: Base): Promise<App> {
     recorded: () => recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),
     stop: () => {
+      clients.history.stop()
       stopping ??= shutDown({ ...parts, drainNoticeMs })
       return stopping
     },
+  }
+}
+
+/** What tells clients apart and bounds them, and what consoles ask for. */
+function clientParts({ config, clock }: Base, agents: Agents, metrics: Metrics) {
+  const keys = new KeyChecks(config, agents)
+  return {
+    limits: new ClientLimits(config, clock),
+    sessions: new ConsoleSessions(clock),
+    history: historyOf(metrics, clock, config),
+    keys,
+    isQueryOpen: () => keys.isQueryOpen(),
   }
 }
 
@@ -428,6 +437,8 @@ interface HttpParts {
   agents: Agents
   health: Health
   limits: ClientLimits
+  keys: KeyChecks
+  sessions: ConsoleSessions
   metrics: Metrics
   push: Feeds['push']
 }
@@ -435,16 +446,18 @@ interface HttpParts {
 function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
   const { config, options, log, replayed } = base
   const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
-  const keys = new KeyChecks(config, agents)
+  const { keys, sessions } = parts
   return startServer(config.host, config.port, {
     node,
     routes,
     streams: { market, broadcaster, submissionLog },
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
     authenticate: (key) => agents.authenticate(key),
-    countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
-    countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
-    admitRows: (caller, ip) => limits.admitRows(caller, ip),
+    consoleSession: (key) => sessions.check(key),
+    isQueryOpen: () => keys.isQueryOpen(),
+    countRead: (reader, ip, rows) => limits.countRead(reader, ip, rows),
+    countRows: (reader, ip, rows) => limits.countRows(reader, ip, rows),
+    admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: replayed?.approximate ?? null,
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,
@@ -460,10 +473,20 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
 }
 
 /** Resolves when the market is where it was and every feed is ready. */
-function becomeReady(feeding: Promise<void>, { feeds }: Feeds, health: Health, log: Log): Promise<void> {
+function becomeReady(
+  feeding: Promise<void>,
+  { feeds }: Feeds,
+  health: Health,
+  history: ServerHistory,
+  log: Log,
+): Promise<void> {
   const ready = feeding
     .then(() => Promise.all(feeds.map((feed) => feed.ready)))
-    .then(() => health.markReady())
+    .then(() => {
+      health.markReady()
+      // What a feed begins with is no load of this hour.
+      history.start()
+    })
   // Callers that await `ready` see the failure. This handler keeps the process alive when nobody does.
   ready.catch((error) => log.error({ err: error }, 'a feed failed at the start'))
   return ready

@@ -5,19 +5,23 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { LISTED_FIELDS } from '../../src/web/listed-fields.ts'
 import { cpuSeconds } from '../harness.ts'
 
 const SETTLE_SHARE = 0.5
 const [port, consoles, seconds, pid] = process.argv.slice(2).map(Number)
+/** The rows in sight with their margin, as src/web/live.ts asks for them. */
 const SUBSCRIBE = JSON.stringify({
-  ...{ op: 'subscribe', id: 'market:all', topic: 'market' },
-  ...{ tab: 'all', sort: 'hot', limit: 5_000 },
+  ...{ op: 'subscribe', id: 'window 1', topic: 'window' },
+  ...{ tab: 'all', sort: 'hot', order: 'desc', offset: 0, limit: 30, fields: LISTED_FIELDS },
 })
 
-/** A text frame of a client: masked, here with zeros. */
+/** A text frame of a client of 126 bytes or more: masked, here with zeros. */
 function frame(text: string): Buffer {
   const body = Buffer.from(text)
-  return Buffer.concat([Buffer.from([0x81, 0x80 | body.length, 0, 0, 0, 0]), body])
+  const head = Buffer.from([0x81, 0x80 | 126, 0, 0, 0, 0, 0, 0])
+  head.writeUInt16BE(body.length, 2)
+  return Buffer.concat([head, body])
 }
 
 let bytes = 0

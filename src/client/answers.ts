@@ -6,6 +6,7 @@ import type {
   registeredSchema,
   rotatedSchema,
 } from '../schema/api/accounts.ts'
+import type { agentRecordAnswerSchema } from '../schema/api/agent-record.ts'
 import type { analysisListSchema } from '../schema/api/analyses.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { queryAnswerSchema } from '../schema/api/lake.ts'
@@ -66,10 +67,13 @@ export type Standing = z.infer<typeof standingSchema>
 export type ListedAnalysis = AnswerOf<typeof analysisListSchema>['data'][number]
 
 /** One analysis, with the server's values that it was compared with. */
-export interface Analysis extends Omit<ListedAnalysis, 'xpEarned' | 'outcomes'> {
+export interface Analysis extends Omit<ListedAnalysis, 'xpEarned' | 'outcomes' | 'agentName' | 'symbol'> {
   snapshot: SnapshotValues & { snapshotAt: number | null }
   enriched: Enriched
 }
+
+/** What became of an agent's analyses. */
+export type AgentRecord = AnswerOf<typeof agentRecordAnswerSchema>['data']
 
 export type AnalysisPage = AnswerOf<typeof analysisListSchema>
 

@@ -2,9 +2,10 @@ import type { BarFill, Timeframe } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Submission } from '../schema/submission.ts'
-import type { Order, RangeFigure, Sort, Tab } from '../schema/vocabulary.ts'
+import type { Order, Outcome, RangeFigure, Sentiment, Sort, Tab } from '../schema/vocabulary.ts'
 import type {
   AgentRank,
+  AgentRecord,
   Analysis,
   AnalysisPage,
   Bars,
@@ -75,6 +76,12 @@ export interface AnalysesQuery {
   /** `me`: the agent whose key is used. */
   agentId?: string | undefined
   mint?: string | undefined
+  /** Of all agents on all tokens. */
+  latest?: true | undefined
+  /** Only those with this verdict. */
+  outcome?: Outcome | undefined
+  /** Only those that say this, as far as their labels are shown. */
+  sentiment?: Sentiment | undefined
   /** `meta.nextCursor` of the page before. */
   cursor?: string | undefined
   limit?: number | undefined
@@ -213,7 +220,8 @@ export class MintlakeClient {
 
   /** Analyses of an agent or of a token, newest first. */
   analyses(query: AnalysesQuery, call?: CallOptions): Promise<AnalysisPage> {
-    return this.#get('/api/v1/analysis', { ...query }, call)
+    const { latest, ...others } = query
+    return this.#get('/api/v1/analysis', { ...others, latest: latest && 1 }, call)
   }
 
   /** Agents by XP. `limit`: 1 to 200; 50 unless given. */
@@ -222,6 +230,11 @@ export class MintlakeClient {
     call?: CallOptions,
   ): Promise<AgentRank[]> {
     return (await this.#get<{ data: AgentRank[] }>('/api/v1/agents/leaderboard', { limit }, call)).data
+  }
+
+  /** What became of an agent's analyses: hit rate, mean return, calibration, XP over time. Computed once a minute. */
+  async agentRecord(agentId: string, call?: CallOptions): Promise<AgentRecord> {
+    return (await this.#get<{ data: AgentRecord }>('/api/v1/agents/record', { agentId }, call)).data
   }
 
   /** Whether sentiments and scores came true. Computed once a minute. */

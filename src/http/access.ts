@@ -1,35 +1,63 @@
 import type { Caller } from '../submissions/types.ts'
 import type { Route } from './route.ts'
 
+/** A page of the console, by its session key. It may do what a reader without a key may, and its reads are counted apart. */
+export const CONSOLE_READER = 'console'
+
+/** Who reads: an agent or a researcher by its key, a page of the console by its session, or null: nobody that is known. */
+export type Reader = Caller | typeof CONSOLE_READER | null
+
+/** The agent or researcher whose key it was; null for all others. */
+export const callerOf = (reader: Reader): Caller | null => (reader === CONSOLE_READER ? null : reader)
+
+/** Where a request comes from, as far as it matters for what needs no key on this computer. */
+export interface RequestPlace {
+  host: string
+  origin: string
+  forwardedFor: string
+  relayedClient: string | null
+}
+
 /** The checks that a request passes before its route runs. Each throws a ServiceError to refuse it. */
 export interface AccessChecks {
   /** 503 while the server is warming up or shutting down. */
   admit(route: Route): void
   /** The agent of a key, or 401. */
   authenticate(key: string): Caller
+  /** Whether a key is a session of the console that is open; `unknown`: it has the form of one. */
+  consoleSession(key: string): 'open' | 'unknown' | 'no'
   /** 401 unless it is the feed key or the operator's key. */
   checkOperator(access: 'feed' | 'admin', key: string): void
   /** 401 unless it is a key of this server, of any kind. */
   checkAnyKey(key: string): void
   /** The researcher of a key, or null for the operator's; 401, or 403 for the key of another agent. */
   admitResearcher(key: string): Caller | null
+  /** Whether the lake may be queried without a key by programs of this computer. */
+  isQueryOpen(): boolean
 }
 
 /**
  * Checks whether the server takes requests, then the key that the route's access asks for.
- * @param key empty if none was sent.
- * @returns the agent of the key, or null if the key belongs to no agent or none is needed.
+ * @param key empty if none was sent. @param place of the request; null where no route needs to know it.
+ * @returns who reads; null if the key belongs to nobody that is known, or none is needed.
  */
-export function authorize(checks: AccessChecks, route: Route, key: string): Caller | null {
+export function authorize(
+  checks: AccessChecks,
+  route: Route,
+  key: string,
+  place: RequestPlace | null = null,
+): Reader {
   checks.admit(route)
   switch (route.access) {
     case 'read':
     case 'personal':
-      return key === '' ? null : checks.authenticate(key)
+      return key === '' ? null : readerOfKey(checks, key)
     case 'agent':
       return checks.authenticate(key)
-    case 'researcher':
-      return checks.admitResearcher(key)
+    case 'researcher': {
+      const isOpen = route.opensLocally === true && place !== null && isLocal(place) && checks.isQueryOpen()
+      return key === '' && isOpen ? null : checks.admitResearcher(key)
+    }
     case 'feed':
     case 'admin':
       checks.checkOperator(route.access, key)
@@ -37,7 +65,34 @@ export function authorize(checks: AccessChecks, route: Route, key: string): Call
     case 'forwarded':
       return null
     case 'open':
-      if (key !== '') checks.checkAnyKey(key)
+      if (key !== '' && checks.consoleSession(key) === 'no') checks.checkAnyKey(key)
       return null
   }
+}
+
+/** A session that has ended gives nothing: its page counts as a reader without a key until it has asked for another. */
+function readerOfKey(checks: AccessChecks, key: string): Reader {
+  switch (checks.consoleSession(key)) {
+    case 'open':
+      return CONSOLE_READER
+    case 'unknown':
+      return null
+    case 'no':
+      return checks.authenticate(key)
+  }
+}
+
+const LOOPBACK_NAME = /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/i
+
+/** Whether an address to listen on is reached by programs of this computer alone. */
+export const isLoopback = (host: string): boolean => LOOPBACK_NAME.test(host) || host === '::1'
+
+/**
+ * Whether a request to a server that listens on loopback is one of this computer's own programs: not passed on by a proxy, and not
+ * of a page that another site has sent to a browser here (its Origin tells), by whatever name it calls this server.
+ */
+function isLocal({ host, origin, forwardedFor, relayedClient }: RequestPlace): boolean {
+  if (forwardedFor !== '' || relayedClient !== null) return false
+  if (!LOOPBACK_NAME.test(host.replace(/:\d+$/, ''))) return false
+  return origin === '' || origin === `http://${host}`
 }

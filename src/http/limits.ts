@@ -20,6 +20,14 @@ export {
 } from '../schema/api/queries.ts'
 export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../schema/media-types.ts'
 
+/** Sessions of consoles that are open at once, in all and of one address; the oldest gives way to a new one. */
+export const CONSOLE_SESSIONS_MAX = 10_000
+export const CONSOLE_SESSIONS_PER_ADDRESS_MAX = 64
+/** How long a session lasts unless its page asks again, as it does each half hour. */
+export const CONSOLE_SESSION_MS = 2 * HOUR_MS
+/** What /health/history has: samples of the last hour; the oldest gives way. */
+export const HISTORY_EVERY_MS = 10_000
+export const HISTORY_SAMPLES_MAX = 360
 /** Largest body of a submission or any other JSON request; a larger one is 413. */
 export const BODY_BYTES_MAX = 64 * 1024
 /** Memory of the bodies that are being received from agents and clients without a key; beyond it the answer is 503. */
@@ -99,6 +107,8 @@ export const FROZEN_LIST_SHARED_MS = 1_000
 export const ARROW_TEMPLATES_MAX = 2_048
 /** How long one calibration serves all who ask. */
 export const CALIBRATION_TTL_MS = 60_000
+/** Records of agents that are kept as long; the one that was not asked for longest gives way. */
+export const AGENT_RECORDS_CACHED_MAX = 500
 /** Submissions of this run that streams can still be sent, and those that a stream begins with. */
 export const SUBMISSIONS_STREAMED_MAX = 1_000
 export const SUBMISSIONS_SNAPSHOT_ROWS = 50

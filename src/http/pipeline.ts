@@ -1,8 +1,7 @@
 // Answers each request once: from the response cache if it can, otherwise through its route (uncached-request.ts).
 import { performance } from 'node:perf_hooks'
 import type { ErrorCode } from '../schema/errors.ts'
-import type { Caller } from '../submissions/types.ts'
-import { type AccessChecks, authorize } from './access.ts'
+import { type AccessChecks, authorize, type Reader } from './access.ts'
 import type { EngineRequest, EngineResponse, Handler } from './engine.ts'
 import { type HttpNode, withLag } from './node.ts'
 import { type BelievedSenders, clientAddress } from './request/addresses.ts'
@@ -22,11 +21,11 @@ export interface PipelineDeps extends AccessChecks, BelievedSenders {
   node: HttpNode
   routes: readonly Route[]
   /** Counts a read, and its rows if they are known. @returns the headers that describe the limit, or throws 429. */
-  countRead(caller: Caller | null, ip: () => string, rows?: number): Record<string, string>
+  countRead(reader: Reader, ip: () => string, rows?: number): Record<string, string>
   /** Counts the rows of a read that is counted already, or throws 429. */
-  countRows(caller: Caller | null, ip: () => string, rows: number): void
+  countRows(reader: Reader, ip: () => string, rows: number): void
   /** Throws 429 if the reader has used up its rows. */
-  admitRows(caller: Caller | null, ip: () => string): void
+  admitRows(reader: Reader, ip: () => string): void
   /** Why the market is not exactly the one that it stands for; null: it is. */
   approximate: string | null
   /** How old a cached response may be, ms; 0 switches the response cache off. */
@@ -128,9 +127,9 @@ export class Pipeline {
     const { deps, head, ids, exchanges } = this.#parts
     let limits: Record<string, string>
     try {
-      const caller = authorize(deps, cached.route, head.key)
+      const reader = authorize(deps, cached.route, head.key)
       const ip = () => clientAddress(res, head.sender, deps)
-      limits = deps.countRead(caller, ip, cached.rows)
+      limits = deps.countRead(reader, ip, cached.rows)
     } catch {
       return false
     }

@@ -27,6 +27,10 @@ interface RouteBase {
   changes?: readonly string[]
   /** Its answers are of the market: they say where that is approximate. */
   answersMarket?: true
+  /** For researchers: without a key it is open to programs of this computer, where the server has no key for it. */
+  opensLocally?: true
+  /** What each node of a cluster has of its own: a reader answers it itself. */
+  isOfNode?: true
   /** For a route with a body: its handler is told of a disconnect (`onGone`). Other handlers with a body are not. */
   watchesClient?: true
 }

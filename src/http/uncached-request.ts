@@ -1,8 +1,7 @@
 // One request on its way through its route: route, checks, body, handler, compression, sending.
 import { assert } from '../lib/assert.ts'
 import { ServiceError } from '../schema/errors.ts'
-import type { Caller } from '../submissions/types.ts'
-import { authorize } from './access.ts'
+import { authorize, callerOf, type Reader } from './access.ts'
 import type { Context, HttpAnswer, Notes } from './context.ts'
 import type { EngineResponse } from './engine.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
@@ -38,7 +37,7 @@ export class UncachedRequest {
   readonly #exchange: Exchange
   #address: string | null = null
   #route: Route | null = null
-  #caller: Caller | null = null
+  #reader: Reader = null
   #notes: Notes = {}
   /** The headers that describe the limit which this request counts against. */
   #limits: Record<string, string> = NO_LIMITS
@@ -103,7 +102,7 @@ export class UncachedRequest {
       ip,
       isRelayed: () => this.#sender.relayedClient !== null,
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
-      admitRows: () => this.#limitRows(() => deps.admitRows(this.#caller, ip)),
+      admitRows: () => this.#limitRows(() => deps.admitRows(this.#reader, ip)),
       onGone: (onGone) => {
         this.#reply.onClosed = onGone
       },
@@ -129,8 +128,8 @@ export class UncachedRequest {
   /** Makes the checks that need the headers alone, after those of method, content type and size. Throws to refuse. */
   #admit(route: Route, context: Context): void {
     const { deps, head } = this.#parts
-    this.#caller = authorize(deps, route, head.key)
-    if (isRead(route)) this.#limits = deps.countRead(this.#caller, context.ip)
+    this.#reader = authorize(deps, route, head.key, head)
+    if (isRead(route)) this.#limits = deps.countRead(this.#reader, context.ip)
     else if (route.countLimit !== undefined) this.#limits = route.countLimit(context)
   }
 
@@ -143,7 +142,7 @@ export class UncachedRequest {
     const { announcedBytes } = head
     if (announcedBytes > bytesMax) throw tooLarge(bytesMax)
     this.#admit(route, context)
-    const owner = access === 'feed' || access === 'admin' ? null : readerOf(this.#caller, context.ip)
+    const owner = access === 'feed' || access === 'admin' ? null : readerOf(this.#reader, context.ip)
     const body = bodies.read(this.#res, { owner, bytesMax, announcedBytes, msMax }, (read) => {
       if (read instanceof ServiceError) {
         this.#fail(read)
@@ -183,7 +182,7 @@ export class UncachedRequest {
   }
 
   #handle(route: Route, context: Context): HttpAnswer | Promise<HttpAnswer> {
-    const caller = this.#caller
+    const caller = callerOf(this.#reader)
     if (route.access === 'personal' || route.access === 'researcher')
       return route.handle(Object.assign(context, { caller }))
     if (route.access !== 'agent') return route.handle(context)
@@ -196,7 +195,7 @@ export class UncachedRequest {
     const { deps, compressionCache } = this.#parts
     const { rows } = made
     if (made.relayed) return made
-    if (rows !== undefined) this.#limitRows(() => deps.countRows(this.#caller, context.ip, rows))
+    if (rows !== undefined) this.#limitRows(() => deps.countRows(this.#reader, context.ip, rows))
     const told = tellNotes(made, context.notes)
     if (told.stream !== undefined) return told
     const answer = conditional(told, context, !isPublic(route))

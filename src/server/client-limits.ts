@@ -1,4 +1,5 @@
 import type { Config } from '../config/settings.ts'
+import type { Reader } from '../http/access.ts'
 import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from '../http/limits.ts'
 import { NO_LIMITS, ReadLimits, readerOf } from '../http/request/read-limits.ts'
 import { type Clock, readClock } from '../lib/clock.ts'
@@ -10,8 +11,8 @@ type ClientLimitSettings = Pick<
 >
 
 /**
- * Applies the configured limits to clients: reads and rows per minute, registrations per hour. A client is a key, or an address
- * where no key was sent. All methods throw ServiceError 429 when a limit is reached; 0 switches a limit off.
+ * Applies the configured limits to clients: reads and rows per minute, registrations per hour. A client is a key, an address
+ * where no key was sent, or the consoles of an address, which have the limit of a key together. All methods throw ServiceError 429 when a limit is reached; 0 switches a limit off.
  */
 export class ClientLimits {
   readonly #settings: ClientLimitSettings
@@ -35,11 +36,11 @@ export class ClientLimits {
   }
 
   /** Counts one read, and its rows where they are known already. @returns the rate-limit headers of the answer. */
-  countRead(caller: Caller | null, ip: () => string, rows = 0): Record<string, string> {
-    const limit = this.#readsMax(caller)
+  countRead(reader: Reader, ip: () => string, rows = 0): Record<string, string> {
+    const limit = this.#readsMax(reader)
     if (limit === 0) return NO_LIMITS
-    const counted = { count: rows, max: this.#rowsMax(caller) }
-    return this.#reads.count(readerOf(caller, ip), limit, readClock(this.#clock), counted)
+    const counted = { count: rows, max: this.#rowsMax(reader) }
+    return this.#reads.count(readerOf(reader, ip), limit, readClock(this.#clock), counted)
   }
 
   /** What is left of an agent's reads; null: they are not limited. */
@@ -52,16 +53,16 @@ export class ClientLimits {
   }
 
   /** Counts the rows of a read that was counted before its rows were known. */
-  countRows(caller: Caller | null, ip: () => string, rows: number): void {
-    const counted = { count: rows, max: this.#rowsMax(caller) }
+  countRows(reader: Reader, ip: () => string, rows: number): void {
+    const counted = { count: rows, max: this.#rowsMax(reader) }
     if (counted.max > 0 && rows > 0)
-      this.#reads.countRows(readerOf(caller, ip), counted, readClock(this.#clock))
+      this.#reads.countRows(readerOf(reader, ip), counted, readClock(this.#clock))
   }
 
   /** Throws when the client has no rows left, without counting any. */
-  admitRows(caller: Caller | null, ip: () => string): void {
-    const max = this.#rowsMax(caller)
-    if (max > 0) this.#reads.admitRows(readerOf(caller, ip), max, readClock(this.#clock))
+  admitRows(reader: Reader, ip: () => string): void {
+    const max = this.#rowsMax(reader)
+    if (max > 0) this.#reads.admitRows(readerOf(reader, ip), max, readClock(this.#clock))
   }
 
   /** Counts one registration. @returns the rate-limit headers of the answer. */
@@ -69,11 +70,11 @@ export class ClientLimits {
     return this.#registrations.count(ip, this.#settings.registerLimit, readClock(this.#clock))
   }
 
-  #readsMax(caller: Caller | null): number {
-    return caller === null ? this.#settings.readLimitAnonymous : this.#settings.readLimitKeyed
+  #readsMax(reader: Reader): number {
+    return reader === null ? this.#settings.readLimitAnonymous : this.#settings.readLimitKeyed
   }
 
-  #rowsMax(caller: Caller | null): number {
-    return this.#readsMax(caller) * this.#settings.rowsPerRead
+  #rowsMax(reader: Reader): number {
+    return this.#readsMax(reader) * this.#settings.rowsPerRead
   }
 }

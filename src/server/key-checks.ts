@@ -1,23 +1,37 @@
 import { timingSafeEqual } from 'node:crypto'
+import { isLoopback } from '../http/access.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Agents, Caller } from '../submissions/types.ts'
 
-export interface OperatorKeys {
+export interface KeySettings {
   /** '' where no feed may push. */
   feedKey: string
   /** '' where the admin endpoints are off. */
   adminKey: string
+  /** The address that the server listens on. */
+  host: string
+  trustedProxies: readonly string[]
+  publicUrl: string
 }
+
+type KnownAgents = Pick<Agents, 'authenticate' | 'hasResearcher'>
+
+/** How a key for the lake is made, in two lines. */
+const RESEARCHERS_KEY =
+  'A researcher’s is made with the operator’s: npx mintlake keys make lab --type researcher'
+const HOW_TO_GET_KEY = `This needs the operator’s key, which the server is started with: MINTLAKE_ADMIN_KEY=<secret> npm start\n${RESEARCHERS_KEY}`
 
 /** Checks the keys of feeds, operators and researchers. Keys are compared in constant time. */
 export class KeyChecks {
   readonly #feedKey: string
   readonly #adminKey: string
-  readonly #agents: Pick<Agents, 'authenticate'>
+  readonly #isPrivate: boolean
+  readonly #agents: KnownAgents
 
-  constructor({ feedKey, adminKey }: OperatorKeys, agents: Pick<Agents, 'authenticate'>) {
+  constructor({ feedKey, adminKey, host, trustedProxies, publicUrl }: KeySettings, agents: KnownAgents) {
     this.#feedKey = feedKey
     this.#adminKey = adminKey
+    this.#isPrivate = isLoopback(host) && trustedProxies.length === 0 && publicUrl === ''
     this.#agents = agents
   }
 
@@ -38,12 +52,19 @@ export class KeyChecks {
     if (!isOperator) this.#agents.authenticate(sent)
   }
 
+  /** Whether programs of this computer may query the lake without a key: nobody has one, and nobody else is served. */
+  isQueryOpen(): boolean {
+    return this.#isPrivate && this.#adminKey === '' && !this.#agents.hasResearcher()
+  }
+
   /** The researcher whose key it is, or null for the admin key. @throws ServiceError 401, or 403 for an agent's key. */
   admitResearcher(sent: string): Caller | null {
     if (this.#adminKey !== '' && isEqual(this.#adminKey, sent)) return null
+    if (sent === '')
+      throw new ServiceError('missing_key', HOW_TO_GET_KEY, {}, { 'WWW-Authenticate': 'Bearer' })
     const caller = this.#agents.authenticate(sent)
     if (caller.agent.type === 'researcher') return caller
-    throw new ServiceError('key_not_allowed', 'This needs the key of a researcher: ask the operator for one.')
+    throw new ServiceError('key_not_allowed', `This is an agent’s key. ${RESEARCHERS_KEY}`)
   }
 }
 

@@ -12,7 +12,9 @@ import { ServiceError } from '../schema/errors.ts'
 import type { Exporter, LakeDownloads, LakeQueries, Store } from '../store/types.ts'
 import type { Agents, Submissions } from '../submissions/types.ts'
 import type { ClientLimits } from './client-limits.ts'
+import type { ConsoleSessions } from './console-sessions.ts'
 import type { Health } from './health.ts'
+import type { ServerHistory } from './history.ts'
 
 /** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
 const METRICS_TTL_MS = 1_000
@@ -26,6 +28,9 @@ export interface RouteDeps {
   health: Health
   metrics: Metrics
   limits: ClientLimits
+  history: ServerHistory
+  sessions: ConsoleSessions
+  isQueryOpen(): boolean
   /** Asked for by requests alone: where another process carries them out it may throw. */
   writerParts(): WriterParts
 }
@@ -41,22 +46,24 @@ export interface WriterParts {
   downloadMsMax?: number | undefined
   /** Believes the machine's clock. */
   trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
-  store: Pick<Store, 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
+  store: Pick<Store, 'agentRecord' | 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
   push: PushFeed
 }
 
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
   const { settings, node, market, broadcaster, cursors, health, metrics, limits, writerParts } = deps
+  const { history, sessions, isQueryOpen } = deps
   const metricsText = new SingleFlight(async () => {
     await health.refreshStore()
     return metrics.text()
   }, METRICS_TTL_MS)
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors },
+    ...{ settings, node, market, broadcaster, cursors, sessions, isQueryOpen },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),
+    history: (sinceMs) => history.since(sinceMs),
     notReady: () => health.notReady(),
     feedStates: () => health.feedStates(),
     metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
@@ -82,6 +89,14 @@ export function createRoutes(deps: RouteDeps): Route[] {
       const { store, submissions } = writerParts()
       return store.calibration(submissions.labelsShownToMs())
     },
+    hasAgent: (agentId) => writerParts().agents.has(agentId),
+    agentRecord: async (agentId) => {
+      const { store, submissions, agents } = writerParts()
+      const record = await store.agentRecord(agentId, submissions.labelsShownToMs())
+      return { ...record, name: agents.name(agentId) }
+    },
+    agentName: (agentId) => writerParts().agents.name(agentId),
+    symbolOf: (mint) => market.profile(mint)?.symbol ?? null,
     repairLake: async (dataDir) => {
       checkDataDir(writerParts().dataDir, dataDir)
       return writerParts().store.repairLake()

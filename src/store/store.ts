@@ -9,6 +9,7 @@ import { assert } from '../lib/assert.ts'
 import { type Clock, readCautiously } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { makeFolderNow } from '../lib/files.ts'
+import type { AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
@@ -319,6 +320,12 @@ class DurableStore implements Store {
     const { client, options } = this.#parts
     const nowMs = Math.floor(options.clock.now())
     return client.askPatiently('calibration', { nowMs, labelsToMs }, limits.CALIBRATION_TIMEOUT_MS)
+  }
+
+  agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>> {
+    const { client, options } = this.#parts
+    const nowMs = Math.floor(options.clock.now())
+    return client.askPatiently('agentRecord', { agentId, nowMs, labelsToMs }, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   mayRecord(unflushedBytes: number): boolean {

@@ -2,6 +2,7 @@
 
 import type { z } from 'zod'
 import type { lossSchema, setAsideFileSchema } from '../schema/api/admin.ts'
+import type { AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ClosedBar } from '../schema/bar.ts'
@@ -258,6 +259,8 @@ export interface Store {
   /** Compares labels with outcomes, of submissions that were received by `labelsToMs`; null: of all. Costly: see `SingleFlight`. Rejects
    *  with `unavailable` as `submissions` does. */
   calibration(labelsToMs: number | null): Promise<Calibration>
+  /** The same of one agent, with its XP over time. */
+  agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>>
   /** Resolves when everything committed, delivered and recorded before this call is in the lake. */
   flushLake(): Promise<void>
   /** Merges small files of the lake, and deletes replaced files after the grace period. */

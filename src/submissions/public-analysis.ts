@@ -9,6 +9,7 @@ import {
 import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
 import type { SubmissionRow } from '../schema/tables.ts'
 import { COMPARED_COLUMNS } from './rows.ts'
+import type { ShownAnalysis } from './types.ts'
 
 /** When others may see the labels, Unix ms; null: the reader sees them. */
 type AvailableAt = number | null
@@ -65,7 +66,7 @@ const shownOutcomes = (known: OutcomeLabels | null) => known ?? NO_OUTCOMES
 export function listedAnalysis(
   { row, xp, outcomes }: ListedSubmission,
   labelsAvailableAt: AvailableAt,
-): Record<string, unknown> {
+): ShownAnalysis {
   return {
     ...head(row),
     xpEarned: xp,

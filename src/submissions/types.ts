@@ -173,8 +173,19 @@ export interface Standing extends OutcomeCounts {
 }
 
 /** One page of analyses, newest first. */
+/** One analysis of a list, as its reader may see it; the other members are those of the answer. */
+export interface ShownAnalysis extends Record<string, unknown> {
+  analysisId: string
+  agentId: string
+  mint: string
+  outcome: string
+  /** Null while it is withheld. */
+  sentiment: string | null
+  createdAt: number
+}
+
 export interface AnalysisPage {
-  analyses: Record<string, unknown>[]
+  analyses: ShownAnalysis[]
   next: SubmissionKey | null
   searchedToMs: number | null
 }
@@ -242,6 +253,11 @@ export interface Agents {
   profile(caller: Caller): Profile | null
   setProfile(caller: Caller, body: Record<string, unknown>): Promise<Profile>
   list(): AgentStatus[]
+  has(agentId: string): boolean
+  /** The name to show: the profile's, else the one that was registered, else the identity. */
+  name(agentId: string): string
+  /** Whether there is a researcher, with a valid key or without. */
+  hasResearcher(): boolean
   /** Ends all keys of an agent, or the one with that prefix. Returns how many were valid. */
   revokeKeys(agentId: string, prefix: string | null): Promise<number>
   /** `untilMs` null: for good. */

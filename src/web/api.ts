@@ -7,12 +7,14 @@ export interface ApiRequest {
   body?: unknown
   key?: string | null
   timeoutMs?: number
+  /** Of the page's session, for what counts as a read. */
+  fetch?: typeof fetch
 }
 
 /** A GET, or a POST where there is a body. @throws Error with the server's sentence. */
 export async function request<Answer>(path: string, options: ApiRequest = {}): Promise<Answer> {
-  const { body, key, timeoutMs = TIMEOUT_MS } = options
-  const response = await fetch(path, {
+  const { body, key, timeoutMs = TIMEOUT_MS, fetch: ask = fetch } = options
+  const response = await ask(path, {
     method: body === undefined ? 'GET' : 'POST',
     headers: {
       ...(body !== undefined && { 'Content-Type': 'application/json' }),
@@ -49,6 +51,8 @@ export class Fetched<Value> {
   value: Value | null = null
   error: string | null = null
   errorTitle = ''
+  /** Whether it failed because the reads are used up. */
+  isLimited = false
   /** Unix ms of the last answer. */
   atMs: number | null = null
   readonly #fetch: () => Promise<Value>
@@ -71,6 +75,7 @@ export class Fetched<Value> {
     } catch (error) {
       this.error = errorText(error)
       this.errorTitle = errorTitle(error)
+      this.isLimited = error instanceof MintlakeError && error.status === 429
     } finally {
       this.#isFetching = false
       this.#onChange()

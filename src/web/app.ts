@@ -4,9 +4,11 @@ import type { MintlakeClient } from '../client/index.ts'
 import type { KnownGaps } from './gaps.ts'
 import type { Live } from './live.ts'
 import type { Route } from './router.ts'
+import type { PageSession } from './session.ts'
 
 export interface App {
   live: Live
+  readonly session: PageSession
   /** Intervals in which events of the market may be missing. */
   readonly gaps: KnownGaps
   /** Calls with the key of this tab, or without one. */

@@ -87,10 +87,14 @@ async function copy({ currentTarget: button }: Event, text: string): Promise<voi
 }
 
 /** What is shown of something fetched that is not there yet, or that could not be fetched. */
-export const missingState = ({ error, errorTitle }: Fetched<unknown>): TemplateResult =>
+export const missingState = ({ error, errorTitle, isLimited }: Fetched<unknown>): TemplateResult =>
   error === null
     ? html`<p class="note loading" role="status">Loading</p>`
-    : emptyState(errorTitle, `${error === `${errorTitle}.` ? '' : error} This page tries again by itself.`)
+    : emptyState(
+        errorTitle,
+        `${error === `${errorTitle}.` ? '' : error} This page tries again by itself. ${isLimited ? KEY_HINT : ''}`,
+        isLimited ? keyCommand() : undefined,
+      )
 
 /** Over something fetched that could not be fetched again: it is older than it looks. */
 export const staleBanner = ({ error, value, atMs }: Fetched<unknown>): TemplateResult | typeof nothing =>
@@ -101,6 +105,12 @@ export const staleBanner = ({ error, value, atMs }: Fetched<unknown>): TemplateR
 /** Seconds until the next attempt, at least 0. */
 export const secondsUntil = (atMs: number | null): number =>
   atMs === null ? 0 : Math.max(0, Math.ceil((atMs - Date.now()) / 1_000))
+
+/** Where a key comes from, for whom reads are too few. */
+const KEY_HINT =
+  'A key has reads of its own, and more of them: “Try it” gets one for this page, and a program registers.'
+const keyCommand = (): string =>
+  `curl ${location.origin}/api/v1/keys/register -H 'Content-Type: application/json' -d '{"name":"me"}'`
 
 /** What a view shows before its first data came: why, and that it goes on by itself. */
 export function waitingState({ state, retryAtMs }: Live): TemplateResult {
@@ -114,7 +124,8 @@ export function waitingState({ state, retryAtMs }: Live): TemplateResult {
     case 'limited':
       return emptyState(
         'Too many reads',
-        `Each address has a number of reads a minute, and they are used up. ${again}`,
+        `The consoles of this address have a number of reads a minute, and they are used up. ${again} ${KEY_HINT}`,
+        keyCommand(),
       )
     case 'waiting':
       return emptyState('The server cannot be reached', `${again} If it is yours, start it:`, 'npm start')

@@ -1,4 +1,5 @@
 // Numbers and times as people read them. Prices of new tokens lie between 1e-9 and 1: leading zeros are counted in a subscript.
+import { dayInZone, inZone } from './time-zone.ts'
 
 const DASH = '–'
 const SUBSCRIPT_DIGITS = '₀₁₂₃₄₅₆₇₈₉'
@@ -61,6 +62,19 @@ export function formatChange(percent: number | null | undefined): string {
   return `${shape} ${size >= LARGE_CHANGE_PERCENT ? formatAmount(size) : size.toFixed(size < 10 ? 2 : 1)}%`
 }
 
+/** The same in a narrow column: at most three digits. */
+export function formatChangeShort(percent: number | null | undefined): string {
+  if (percent == null) return DASH
+  const shape = percent > 0 ? '▲' : percent < 0 ? '▼' : '■'
+  let [size, suffix] = [Math.abs(percent), 0]
+  while (size >= 999.5 && suffix < SUFFIXES.length - 1) {
+    size /= 1_000
+    suffix++
+  }
+  const isFine = suffix === 0 ? size < 99.95 : size < 9.95
+  return `${shape} ${size.toFixed(isFine ? 1 : 0)}${SUFFIXES[suffix]}%`
+}
+
 /** With a minus sign as wide as a plus, one digit behind the point. */
 export const formatSigned = (value: number, digits = 1): string =>
   `${value < 0 ? '−' : ''}${Math.abs(value).toFixed(digits)}`
@@ -82,14 +96,12 @@ export function formatSpan(ms: number): string {
 export const formatAge = (atMs: number | null | undefined, nowMs: number): string =>
   atMs == null ? DASH : formatSpan(nowMs - atMs)
 
-/** A time of today as hours, minutes and seconds; another day with its date. */
+/** A time of today as hours, minutes and seconds; another day with its date. In the zone of the page. */
 export function formatTime(atMs: number | null | undefined, nowMs: number): string {
   if (atMs == null) return DASH
-  const at = new Date(atMs)
-  const time = at.toLocaleTimeString('en-GB')
-  return at.toDateString() === new Date(nowMs).toDateString()
-    ? time
-    : `${at.toISOString().slice(0, 10)} ${time}`
+  const time = inZone(atMs, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+  const day = dayInZone(atMs)
+  return day === dayInZone(nowMs) ? time : `${day} ${time}`
 }
 
 /** The start and the end of an address, enough to recognise it. */

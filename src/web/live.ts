@@ -1,20 +1,40 @@
 // The console's one WebSocket: subscribes channels, reconnects by itself, and resumes each channel where it was. What was
 // missed meanwhile is told as a gap, never hidden.
 
-import type { StreamedSubmission, StreamMessage, StreamRequest, StreamRow } from '../schema/api/stream.ts'
+import type { StreamedSubmission, StreamMessage, StreamRequest } from '../schema/api/stream.ts'
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { ToldGap } from '../schema/event.ts'
+import { LISTED_FIELDS, type ListedRow } from './listed-fields.ts'
+import type { PageSession } from './session.ts'
 
 type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
 type WithoutReply<Message> = Message extends Subscribe ? Omit<Message, 'op' | 'id' | 'since'> : never
-/** A subscription as the server takes it (README of src/http/stream). */
-export type Topic = WithoutReply<Subscribe>
+type AnyTopic = WithoutReply<Subscribe>
+/** A subscription that the server names after its subject (README of src/http/stream). */
+export type Topic = Exclude<AnyTopic, { topic: 'window' | 'market' }>
+/** A part of a sorted, filtered list. */
+export type WindowQuery = Omit<Extract<AnyTopic, { topic: 'window' }>, 'topic' | 'fields'>
 type TopicName = Topic['topic']
+
+/** Rows of a window that have changed; the last message of what belongs together tells where it is. */
+export interface WindowMessage {
+  rows: readonly ListedRow[]
+  offset?: number | undefined
+  total?: number | undefined
+  /** The mints of the window from top to bottom, where they are others than before. */
+  order?: readonly string[] | undefined
+}
+
+export interface WindowListener {
+  onWindow(message: WindowMessage): void
+  /** The window is about to be sent as a whole. */
+  onOpen(): void
+  onError(message: string, code: string): void
+}
 
 /** What the rows of a topic are. */
 interface TopicRows {
-  market: StreamRow
   token: DataPoint
   ohlc: Bar
   submissions: StreamedSubmission
@@ -33,9 +53,12 @@ export interface ChannelListener<Name extends TopicName = TopicName> {
 export type LiveState = 'connecting' | 'live' | 'waiting' | 'warming' | 'limited'
 
 interface Subscription {
-  topic: Topic
-  listener: ChannelListener
-  /** The last position seen, to resume from; null before the first snapshot is complete. */
+  /** What the page calls it, and the server in its reply. */
+  id: string
+  /** As it is sent, without its operation. */
+  request: object
+  listener: ChannelListener | WindowListener
+  /** The last position seen, to resume from; null before the first snapshot is complete, and of windows. */
   seq: number | null
 }
 
@@ -50,8 +73,6 @@ const PROTOCOL = 'mintlake.json'
 
 const channelOf = (topic: Topic): string => {
   switch (topic.topic) {
-    case 'market':
-      return `market:${topic.tab ?? 'all'}`
     case 'token':
       return `token:${topic.mint}`
     case 'ohlc':
@@ -76,27 +97,48 @@ export class Live {
   state: LiveState = 'connecting'
   /** When the next attempt to connect begins, Unix ms; null while connected. */
   retryAtMs: number | null = null
+  readonly #session: PageSession
   readonly #onState: () => void
   readonly #onGap: (gap: ToldGap) => void
   readonly #subscriptions = new Map<string, Subscription>()
+  /** What the server calls those that have names of its own: windows. */
+  readonly #idByChannel = new Map<string, string>()
+  #windowCount = 0
   #socket: WebSocket | null = null
   #attempts = 0
+  #isConnecting = false
+  #wasLive = false
+  /** When the latest connection was begun, Unix ms. */
+  #openedMs = 0
+  /** When the last message came, Unix ms; 0: none has. */
   #lastMessageMs = 0
   #retry: ReturnType<typeof setTimeout> | undefined
 
   /**
+   * @param session whose reads these are.
    * @param onState called when `state` has changed.
    * @param onGap called when a gap of the market has begun or ended.
    */
-  constructor(onState: () => void, onGap: (gap: ToldGap) => void) {
+  constructor(session: PageSession, onState: () => void, onGap: (gap: ToldGap) => void) {
+    this.#session = session
     this.#onState = onState
     this.#onGap = onGap
     setInterval(() => this.#checkSilence(), SILENCE_CHECK_MS)
     addEventListener('online', () => this.#connectNow())
   }
 
+  /** When the server told something last, Unix ms. */
+  get lastMessageMs(): number {
+    return this.#lastMessageMs
+  }
+
+  /** Whether the connection is lost that there was: what the page shows is old. */
+  get isAway(): boolean {
+    return this.#wasLive && this.state !== 'live' && this.#socket?.readyState !== WebSocket.OPEN
+  }
+
   start(): void {
-    if (this.#socket === null) this.#connect()
+    void this.#connect()
   }
 
   /** Subscribes a channel. @returns a function that ends the subscription. */
@@ -104,26 +146,43 @@ export class Live {
     topic: Extract<Topic, { topic: Name }>,
     listener: ChannelListener<Name>,
   ): () => void {
-    const channel = channelOf(topic)
-    const subscription: Subscription = { topic, listener, seq: null }
-    this.#subscriptions.set(channel, subscription)
+    return this.#add({ id: channelOf(topic), request: topic, listener, seq: null })
+  }
+
+  /** Follows a window of a list. It has no position: after a break it is sent again. @returns a function that ends it. */
+  subscribeWindow(query: WindowQuery, listener: WindowListener): () => void {
+    const id = `window ${++this.#windowCount}`
+    const request = { topic: 'window', ...query, fields: LISTED_FIELDS }
+    return this.#add({ id, request, listener, seq: null })
+  }
+
+  #add(subscription: Subscription): () => void {
+    const { id, request } = subscription
+    this.#subscriptions.set(id, subscription)
     this.#sendSubscribe(subscription)
     return () => {
-      if (this.#subscriptions.get(channel) !== subscription) return
-      this.#subscriptions.delete(channel)
-      this.#send({ op: 'unsubscribe', ...topic })
+      if (this.#subscriptions.get(id) !== subscription) return
+      this.#subscriptions.delete(id)
+      this.#send({ op: 'unsubscribe', ...request })
     }
   }
 
-  #connect(): void {
+  async #connect(): Promise<void> {
+    if (this.#socket !== null || this.#isConnecting) return
+    this.#isConnecting = true
     this.retryAtMs = null
     this.#setState(this.#attempts === 0 ? 'connecting' : this.state)
+    // A server that was started anew knows no session of before.
+    if (this.#attempts > 0) await this.#session.open()
+    const protocols = await this.#session.protocols()
+    this.#isConnecting = false
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws'
-    const socket = new WebSocket(`${scheme}://${location.host}/api/v1/stream`, PROTOCOL)
+    const socket = new WebSocket(`${scheme}://${location.host}/api/v1/stream`, [PROTOCOL, ...protocols])
     this.#socket = socket
-    this.#lastMessageMs = Date.now()
+    this.#openedMs = Date.now()
     socket.onopen = () => {
       this.#attempts = 0
+      this.#wasLive = true
       this.#setState('live')
       for (const subscription of this.#subscriptions.values()) this.#sendSubscribe(subscription)
     }
@@ -148,7 +207,7 @@ export class Live {
   #connectNow(): void {
     if (this.#socket !== null) return
     clearTimeout(this.#retry)
-    this.#connect()
+    void this.#connect()
   }
 
   /** Waits longer after each failure, with jitter so that many consoles do not return at once. */
@@ -157,16 +216,17 @@ export class Live {
     const waitMs = Math.max(msMin, ceilingMs * (0.5 + Math.random() / 2))
     this.retryAtMs = Date.now() + waitMs
     clearTimeout(this.#retry)
-    this.#retry = setTimeout(() => this.#connect(), waitMs)
+    this.#retry = setTimeout(() => void this.#connect(), waitMs)
   }
 
   #checkSilence(): void {
-    if (this.#socket === null || Date.now() - this.#lastMessageMs < SILENCE_MS_MAX) return
+    if (this.#socket === null || Date.now() - Math.max(this.#openedMs, this.#lastMessageMs) < SILENCE_MS_MAX)
+      return
     this.#socket.close()
   }
 
-  #sendSubscribe({ topic, seq }: Subscription): void {
-    this.#send({ op: 'subscribe', id: channelOf(topic), ...topic, ...(seq !== null && { since: seq }) })
+  #sendSubscribe({ id, request, seq }: Subscription): void {
+    this.#send({ op: 'subscribe', id, ...request, ...(seq !== null && { since: seq }) })
   }
 
   #send(message: object): void {
@@ -176,19 +236,54 @@ export class Live {
   #receive(message: StreamMessage): void {
     this.#lastMessageMs = Date.now()
     const subscription = this.#subscriptionOf(message)
+    if (subscription !== undefined && 'onWindow' in subscription.listener) {
+      this.#receiveOfWindow(message, subscription, subscription.listener)
+      return
+    }
+    const listener = subscription?.listener
+    this.#receiveOfTopic(message, subscription, listener && 'onRows' in listener ? listener : undefined)
+  }
+
+  #receiveOfWindow(message: StreamMessage, subscription: Subscription, listener: WindowListener): void {
+    switch (message.event) {
+      case 'subscribed':
+        for (const [channel, id] of this.#idByChannel)
+          if (!this.#subscriptions.has(id)) this.#idByChannel.delete(channel)
+        this.#idByChannel.set(message.channel, subscription.id)
+        listener.onOpen()
+        break
+      case 'window':
+        // They have the fields that were asked for.
+        listener.onWindow({ ...message, rows: message.rows as readonly ListedRow[] })
+        break
+      case 'error':
+        this.#fail(message.error, message.code, subscription)
+        break
+    }
+  }
+
+  #receiveOfTopic(
+    message: StreamMessage,
+    subscription: Subscription | undefined,
+    listener: ChannelListener | undefined,
+  ): void {
     switch (message.event) {
       case 'snapshot':
       case 'changes':
-        if (subscription === undefined) return
-        subscription.listener.onRows(message.rows, message.event, 'last' in message ? message.last : true)
+        // Rows of these topics are whole, since no fields were asked for.
+        listener?.onRows(
+          message.rows as Parameters<ChannelListener['onRows']>[0],
+          message.event,
+          'last' in message ? message.last : true,
+        )
         break
       case 'left':
-        subscription?.listener.onLeft?.(message.mint)
+        listener?.onLeft?.(message.mint)
         break
       case 'resync':
         if (subscription === undefined) return
         subscription.seq = null
-        subscription.listener.onResync?.()
+        listener?.onResync?.()
         break
       case 'gap':
         this.#onGap(message)
@@ -202,8 +297,10 @@ export class Live {
   }
 
   #subscriptionOf(message: StreamMessage): Subscription | undefined {
-    const channel = 'channel' in message ? message.channel : 'id' in message ? message.id : undefined
-    return channel === undefined ? undefined : this.#subscriptions.get(channel)
+    const isReply = message.event === 'subscribed' || message.event === 'error'
+    const name = isReply ? message.id : 'channel' in message ? message.channel : undefined
+    if (name === undefined) return undefined
+    return this.#subscriptions.get(this.#idByChannel.get(name) ?? name)
   }
 
   #fail(error: string, code: string, subscription: Subscription | undefined): void {
@@ -222,7 +319,7 @@ export class Live {
   }
 
   #isCurrent(subscription: Subscription): boolean {
-    return this.#subscriptions.get(channelOf(subscription.topic)) === subscription
+    return this.#subscriptions.get(subscription.id) === subscription
   }
 
   #setState(state: LiveState): void {

@@ -5,16 +5,19 @@ import type { HealthAnswer } from '../schema/api/status.ts'
 import { request } from './api.ts'
 import type { App, View, ViewFactory } from './app.ts'
 import { secondsUntil } from './dom.ts'
+import { formatAge } from './format.ts'
 import { gapReason, gapTimes, KnownGaps } from './gaps.ts'
 import { Live } from './live.ts'
 import { parseRoute, type Route, routeHref } from './router.ts'
+import { PageSession } from './session.ts'
 import { startTheme, switchTheme } from './theme.ts'
-import { agentsView } from './views/agents.ts'
+import { onZoneChange, switchTimeZone, zoneChanged, zoneName, zoneParts } from './time-zone.ts'
+import { agentsView } from './views/agents/agents.ts'
 import { calibrationView } from './views/calibration.ts'
 import { marketView } from './views/market/market.ts'
 import { queryView } from './views/query/query.ts'
 import { submissionsView } from './views/submissions.ts'
-import { systemView } from './views/system.ts'
+import { systemView } from './views/system/system.ts'
 import { tokenView } from './views/token/token.ts'
 import { tryView } from './views/try-it.ts'
 
@@ -38,7 +41,9 @@ const DATA_EVERY_MS = 200
 
 class Console implements App {
   readonly gaps = new KnownGaps()
+  readonly session = new PageSession(() => this.invalidate())
   readonly live = new Live(
+    this.session,
     () => this.#connectionChanged(),
     (gap) => {
       this.gaps.take(gap)
@@ -71,6 +76,7 @@ class Console implements App {
     addEventListener('hashchange', () => this.#navigate())
     document.addEventListener('keydown', (event) => this.#keyDown(event))
     document.addEventListener('visibilitychange', () => this.invalidate())
+    onZoneChange(() => this.invalidate())
     setInterval(() => this.changed(), CLOCK_MS)
     this.invalidate()
   }
@@ -92,7 +98,8 @@ class Console implements App {
 
   /** Views ask again by themselves, so a call that fails is told at once instead of being tried again. */
   #createClient(): MintlakeClient {
-    return createClient({ baseUrl: location.origin, key: this.key ?? undefined, retriesMax: 0 })
+    const { fetch } = this.session
+    return createClient({ baseUrl: location.origin, key: this.key ?? undefined, retriesMax: 0, fetch })
   }
 
   nowMs(): number {
@@ -206,9 +213,11 @@ class Console implements App {
           ${this.#feedsAway()}
         </span>
         ${this.#connection()}
+        ${zoneButton()}
         <button type="button" class="theme" title="Light or dark" aria-label="Switch between light and dark" @click=${switchTheme}>◐</button>
       </header>
-      <main id="main" tabindex="-1">${this.#view.render()}</main>`
+      <main id="main" tabindex="-1" class=${this.live.isAway ? 'away' : ''}>${this.#view.render()}</main>
+      ${this.#awayBanner()}`
   }
 
   #skip(event: Event): void {
@@ -229,6 +238,14 @@ class Console implements App {
     return html`<span class="feeds-away" role="status"><a class="badge away" href=${routeHref('system')} title=${text}>⚠ ${label}</a></span>`
   }
 
+  /** What is on the page goes grey when nothing renews it any more, and says how old it is. */
+  #awayBanner(): TemplateResult | typeof nothing {
+    const { isAway, lastMessageMs, retryAtMs } = this.live
+    if (!isAway) return nothing
+    const age = formatAge(lastMessageMs, Date.now())
+    return html`<p class="banner floats" role="alert">The server cannot be reached. What you see was true ${age} ago. This page tries again by itself, in ${secondsUntil(retryAtMs)} s.</p>`
+  }
+
   #connection(): TemplateResult {
     const { state, retryAtMs } = this.live
     const again = `, again in ${secondsUntil(retryAtMs)}s`
@@ -245,6 +262,17 @@ class Console implements App {
   }
 }
 
+/** Names the zone of all times of the page. On a phone its distance from UTC has to do. */
+function zoneButton(): TemplateResult {
+  const nowMs = Date.now()
+  const { place, offset } = zoneParts(nowMs)
+  const shown =
+    place === ''
+      ? offset
+      : html`<span class="wide-only">${place} (</span>${offset}<span class="wide-only">)</span>`
+  return html`<button type="button" class="zone" title="Times of this page: switch between local time and UTC" aria-label="Time zone: ${zoneName(nowMs)}" @click=${switchTimeZone}>${shown}</button>`
+}
+
 const notFound = {
   create: (): View => ({
     title: 'Not found',
@@ -255,6 +283,7 @@ const notFound = {
 }
 
 startTheme()
+addEventListener('storage', zoneChanged)
 const root = document.getElementById('console')
 if (root !== null) {
   root.replaceChildren()

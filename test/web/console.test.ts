@@ -102,13 +102,13 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.locator('#search:focus').waitFor()
   })
 
-  test('rows keep their order under the pointer, and say how many changed', { tags: 'drill' }, async () => {
+  test('rows keep their order under the pointer, and say how many moved', { tags: 'drill' }, async () => {
     const { page } = await openPage(browser, server.url)
     const first = page.getByRole('row').nth(1)
     await first.getByText('Console').first().waitFor()
     await page.locator('.rows').hover({ position: { x: 300, y: 20 } })
     await server.client.push(trade(9, mintOfSymbol('other')), trade(9, mintOfSymbol('other')))
-    await page.getByText(/order held, \d+ changed/).waitFor()
+    await page.getByText(/order held, \d+ moved/).waitFor()
     expect(await first.textContent()).toContain('Console')
     await page.mouse.move(2, 2)
     await first.getByText('Other').first().waitFor()

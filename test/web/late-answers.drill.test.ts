@@ -23,7 +23,7 @@ const VIEWS: readonly { view: string; answers: readonly string[]; pricesUsd?: re
     answers: ['token:', 'ohlc:', '/analysis', '/health', '/token-chart.js', '/stream'],
     pricesUsd: PRICES_USD,
   },
-  { view: 'market', answers: ['market:', '/batch', '/health', '/stream'], pricesUsd: PRICES_USD },
+  { view: 'market', answers: ['window:', '/totals', '/batch', '/health', '/stream'], pricesUsd: PRICES_USD },
   { view: 'submissions', answers: ['submissions'] },
   { view: 'agents', answers: ['/leaderboard'] },
   { view: 'agents/AGENT', answers: ['/leaderboard', '/analysis'] },
@@ -53,7 +53,7 @@ async function holdBack(page: Page, answer: string) {
     }
     const server = socket.connectToServer()
     server.onMessage(async (message) => {
-      if (`${message}`.includes(`"channel":"${answer}`)) {
+      if (`${message}`.includes(`"channel":"${answer}`) && !`${message}`.includes('"event":"subscribed"')) {
         held.count++
         await isReleased
       }

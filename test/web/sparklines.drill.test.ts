@@ -78,7 +78,7 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
     const before = reads.count
     expect(before).toBeGreaterThan(0)
     await page.getByRole('link', { name: 'graduated' }).click()
-    await page.getByRole('heading', { name: 'No tokens yet' }).waitFor()
+    await page.getByRole('heading', { name: 'No token matches' }).waitFor()
     await page.getByRole('link', { name: 'all', exact: true }).click()
     await lines(page).first().waitFor()
     expect(await toCome(page).count()).toBe(0)

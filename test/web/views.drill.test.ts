@@ -66,10 +66,8 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await expect.poll(() => price.getAttribute('aria-sort')).toBe('ascending')
     await rows(page).first().filter({ hasText: 'Poor' }).waitFor()
     expect(page.url()).toContain('sort=price&order=asc')
-    await page.getByRole('checkbox', { name: 'live' }).check()
-    await expect.poll(() => rows(page).allTextContents()).toEqual([expect.stringContaining('Onair')])
     await page.getByRole('link', { name: 'graduated' }).click()
-    await page.getByRole('heading', { name: 'No tokens yet' }).waitFor()
+    await page.getByRole('heading', { name: 'No token matches' }).waitFor()
     await page.getByRole('link', { name: 'live', exact: true }).click()
     await expect.poll(() => rows(page).count()).toBe(1)
   })
@@ -100,7 +98,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await box.check()
     await covered.waitFor({ state: 'detached' })
     expect(await rows(page).count()).toBe(1)
-    await page.getByText('1 of 2 tokens').waitFor()
+    await page.getByText('1 token', { exact: true }).waitFor()
     expect(page.url()).toContain('coverage=low')
     await page.reload()
     await rows(page).filter({ hasText: 'Rich' }).waitFor()
@@ -140,16 +138,21 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
       const response = await route.fetch()
       const answer = await response.json()
       for (const analysis of answer.data)
-        Object.assign(analysis.outcomes, { fwd_ret_1h: 0.25, fwd_ret_24h: -0.9 })
+        Object.assign(analysis.outcomes, { fwd_ret_5m: 0.04, fwd_ret_1h: 0.25, fwd_ret_24h: -0.9 })
       await route.fulfill({ response, json: answer })
     })
     await page.goto(`${server.url}/#/token/${RICH}`)
     const analysis = page.locator('table.analyses').getByRole('row').nth(1)
     await analysis.filter({ hasText: '✓ validated' }).waitFor()
-    expect((await analysis.getByRole('cell').allTextContents()).slice(3)).toEqual([
-      expect.stringMatching(/^\d+\.\d\d%$/),
-      'bullish',
+    expect((await analysis.getByRole('cell').allTextContents()).slice(1)).toEqual([
+      'judge',
+      '▲ bullish',
       '70',
+      '✓ validated',
+      expect.stringMatching(/^\d+\.\d\d%$/),
+      expect.stringMatching(/^\d+$/),
+      '▲ 4.00%',
+      '–',
       '▲ 25.0%',
       '▼ 90.0%',
     ])
@@ -162,7 +165,7 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await page.getByText(/^rank 1 · \d+ XP · 1 analyses$/).waitFor()
     await page.getByRole('row').filter({ hasText: 'bullish' }).waitFor()
     const live = await open('#/submissions')
-    await live.getByText('the latest 1').waitFor()
+    await live.getByText('1 shown').waitFor()
     await submit(server.client, await server.client.register('second'), submission(POOR))
     await live.getByRole('row').filter({ hasText: 'second' }).filter({ hasText: 'Poor' }).waitFor()
   })

@@ -14,7 +14,9 @@ import { createLog, type Log } from '../../lib/log.ts'
 import { Metrics } from '../../lib/metrics/metrics.ts'
 import { Market } from '../../market/market.ts'
 import { ClientLimits } from '../../server/client-limits.ts'
+import { ConsoleSessions } from '../../server/console-sessions.ts'
 import { Health } from '../../server/health.ts'
+import { historyOf } from '../../server/history.ts'
 import { KeyChecks } from '../../server/key-checks.ts'
 import {
   addMarketMetrics,
@@ -179,8 +181,14 @@ function listen(shared: Shared): Promise<HttpServer> {
     lagMs: () => readerHealth.lagMs(),
     reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
   }
+  const sessions = new ConsoleSessions(clock)
+  const history = historyOf(metrics, clock, { tokensMax: 0 })
+  history.start()
+  // Only the writer knows the keys of researchers, and only the writer has the lake.
+  const isQueryOpen = () => false
   const routes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
+    ...{ history, sessions, isQueryOpen },
     writerParts: () => {
       throw new Error('a reader passes this on to the writer')
     },
@@ -190,7 +198,7 @@ function listen(shared: Shared): Promise<HttpServer> {
     throw new SubmissionError('invalid_key', 'The API key is not known yet.')
   }
   // The operator's key is checked by the writer.
-  const keys = new KeyChecks({ feedKey: config.feedKey, adminKey: '' }, { authenticate })
+  const keys = new KeyChecks({ ...config, adminKey: '' }, { authenticate, hasResearcher: () => true })
   const started = startServer(config.host, config.port, {
     node,
     routes: readerRoutes(routes, shared.cursors, link),
@@ -198,9 +206,11 @@ function listen(shared: Shared): Promise<HttpServer> {
     ingestFrame: null,
     isPortShared: config.sharePort,
     authenticate,
-    countRead: (caller, ip, rows) => limits.countRead(caller, ip, rows),
-    countRows: (caller, ip, rows) => limits.countRows(caller, ip, rows),
-    admitRows: (caller, ip) => limits.admitRows(caller, ip),
+    consoleSession: (key) => sessions.check(key),
+    isQueryOpen,
+    countRead: (reader, ip, rows) => limits.countRead(reader, ip, rows),
+    countRows: (reader, ip, rows) => limits.countRows(reader, ip, rows),
+    admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: null,
     bodyMsMax: BODY_MS_MAX,

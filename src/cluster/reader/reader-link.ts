@@ -122,14 +122,14 @@ export class ReaderLink {
     const watch = watchOf(bus)
     const requests = { bus: requestsBus, watch: watchOf(requestsBus) }
     const accounts = openAccounts({ bus, watch, clock, log })
-    const forward = new ForwardClient({
+    const forward: ForwardClient = new ForwardClient({
       ...{ connection: requestsBus.connection, watch: requests.watch, names: bus.names },
       writerSilentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
       untilApplied: async ({ eventNo, accounts: revision }, msMax) => {
         await Promise.all([replica.reached(eventNo, msMax), accounts.until(revision, msMax)])
       },
     })
-    const replica = new Replica({
+    const replica: Replica = new Replica({
       ...{ bus, market, clock, log, onSubmission },
       askForCheckpoint: () => forward.askCheckpoint(),
     })

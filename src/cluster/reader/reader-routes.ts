@@ -18,8 +18,8 @@ function toWriter(link: ReaderLink): Forwarding {
   throw new ServiceError('store_unavailable', 'This reader is not connected to the writer yet.', {}, headers)
 }
 
-const isLocal = ({ access, answersMarket, method }: Route): boolean =>
-  answersMarket === true || (access === 'open' && method === 'GET')
+const isLocal = ({ access, answersMarket, isOfNode, method }: Route): boolean =>
+  answersMarket === true || isOfNode === true || (access === 'open' && method === 'GET')
 
 /** @param routes those of a server that has everything itself */
 export const readerRoutes = (routes: readonly Route[], cursors: Cursors, link: ReaderLink): Route[] =>

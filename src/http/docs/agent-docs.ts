@@ -71,7 +71,7 @@ export const SUBMISSION_DOCS = {
   coverage: {
     operationId: 'listAnalyses',
     tag: 'analysis',
-    description: `With agentId, mint or both: submissions, newest first. ${OTHERS_LABELS} Without: the most analysed tokens.`,
+    description: `With agentId, mint, both, or latest=1: submissions, newest first; outcome and sentiment narrow them. ${OTHERS_LABELS} Without: the most analysed tokens.`,
     query: analysesQuery,
     answers: {
       200: {

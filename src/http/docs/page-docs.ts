@@ -1,5 +1,6 @@
 // Descriptions of what a browser opens.
 import { z } from 'zod'
+import { sessionRevokedSchema, sessionSchema, sessionsRevokedSchema } from '../../schema/api/accounts.ts'
 import type { OperationDocs } from './operation-docs.ts'
 
 const text = (description: string) => z.string().meta({ description })
@@ -41,6 +42,34 @@ export const PAGE_DOCS = {
     tag: 'documents',
     answers: {
       200: { description: 'An icon', content: { 'image/x-icon': null }, headers: z.object(noSniff) },
+    },
+  },
+} as const satisfies Record<string, OperationDocs>
+
+const SESSION_KEY =
+  'A session key may do what a reader without a key may. The consoles of an address have the limit of a key together'
+
+export const SESSION_DOCS = {
+  open: {
+    operationId: 'openSession',
+    tag: 'documents',
+    description: `${SESSION_KEY}. Sent as Authorization, it gives another while to the same session; on a WebSocket it is offered as the protocol \`mintlake.session.<key>\`. One that has ended counts as no key.`,
+    answers: {
+      201: { description: 'The session', content: { 'application/json': sessionSchema } },
+    },
+  },
+  end: {
+    operationId: 'endSession',
+    tag: 'documents',
+    answers: {
+      200: { description: 'Whether there was one', content: { 'application/json': sessionRevokedSchema } },
+    },
+  },
+  endAll: {
+    operationId: 'endSessions',
+    tag: 'admin',
+    answers: {
+      200: { description: 'How many there were', content: { 'application/json': sessionsRevokedSchema } },
     },
   },
 } as const satisfies Record<string, OperationDocs>

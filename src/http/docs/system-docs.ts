@@ -18,8 +18,8 @@ import {
 } from '../../schema/api/admin.ts'
 import { ingestAnswerSchema } from '../../schema/api/ingest.ts'
 import { QUERY_FORMATS, queryAnswerSchema, querySchema } from '../../schema/api/lake.ts'
-import { exportQuery } from '../../schema/api/queries.ts'
-import { healthSchema, readySchema } from '../../schema/api/status.ts'
+import { exportQuery, historyQuery } from '../../schema/api/queries.ts'
+import { healthSchema, historySchema, readySchema } from '../../schema/api/status.ts'
 import { submissionSchemaAnswerSchema } from '../../schema/api/submissions.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
@@ -129,6 +129,15 @@ export const STATUS_DOCS = {
     operationId: 'getHealth',
     tag: 'status',
     answers: { 200: { description: 'The state of the server', content: json(healthSchema) } },
+    unversioned: true,
+  },
+  history: {
+    operationId: 'getHistory',
+    tag: 'status',
+    description:
+      'Samples of a few metrics of the last hour, kept in memory; after a restart they begin anew.',
+    query: historyQuery,
+    answers: { 200: { description: 'Series, each with its limit', content: json(historySchema) } },
     unversioned: true,
   },
   ready: {

@@ -4,7 +4,8 @@
 import type { Instant } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { Caller, Quota } from '../../submissions/types.ts'
+import type { Quota } from '../../submissions/types.ts'
+import { CONSOLE_READER, type Reader } from '../access.ts'
 import { rateLimitHeaders, retryAfter } from '../response/rate-limit-headers.ts'
 
 /** What one reader has used of its window. */
@@ -138,6 +139,8 @@ export class ReadLimits {
   }
 }
 
-/** Reads are counted by key if one is sent, otherwise by address. */
-export const readerOf = (caller: Caller | null, ip: () => string): string =>
-  caller === null ? `ip ${ip()}` : `key ${caller.keyHash}`
+/** Reads are counted by key if one is sent, otherwise by address; those of the consoles of an address apart from its others. */
+export function readerOf(reader: Reader, ip: () => string): string {
+  if (reader === null) return `ip ${ip()}`
+  return reader === CONSOLE_READER ? `console ${ip()}` : `key ${reader.keyHash}`
+}

@@ -30,6 +30,7 @@ export class RequestHead {
   idempotencyKey = ''
   ifNoneMatch = ''
   ifRange = ''
+  origin = ''
   range = ''
   requestId = ''
   transferEncoding = ''
@@ -56,6 +57,7 @@ export class RequestHead {
     this.idempotencyKey = ''
     this.ifNoneMatch = ''
     this.ifRange = ''
+    this.origin = ''
     this.range = ''
     this.requestId = ''
     this.transferEncoding = ''
@@ -147,6 +149,9 @@ export class RequestHead {
         break
       case 'if-range':
         this.ifRange ||= value
+        break
+      case 'origin':
+        this.origin ||= value
         break
       case 'range':
         this.range ||= value

@@ -9,12 +9,11 @@ import { flag, wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
-import { asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
+import { type AnalysisDeps, asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
 import { MARKET_PATH } from './market.ts'
 
-export interface AgentDeps {
+export interface AgentDeps extends AnalysisDeps {
   agents: Agents
-  submissions: Submissions
   /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
   countRegistration(ip: string): Record<string, string>
   /** What is left of an agent's reads; null: they are not limited. */
@@ -125,11 +124,12 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       method: 'GET',
       path: ANALYSIS_PATH,
       access: 'personal',
-      summary: 'Coverage: the most analysed tokens; with agentId or mint: submissions, newest first',
+      summary:
+        'Coverage: the most analysed tokens; with agentId, mint or latest=1: submissions, newest first',
       docs: SUBMISSION_DOCS.coverage,
       handle: (context) =>
         asksForAnalyses(context.query)
-          ? listAnalyses(deps.submissions, context)
+          ? listAnalyses(deps, context)
           : leaderboard(context, (limit) => deps.submissions.leaderboard(limit)),
     },
     {

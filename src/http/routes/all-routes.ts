@@ -2,7 +2,7 @@ import type { DocumentSettings } from '../docs/texts/limits-text.ts'
 import type { Route } from '../route.ts'
 import { type AgentDeps, agentRoutes } from './agents.ts'
 import { barRoute } from './bars.ts'
-import { type CalibrationDeps, calibrationRoute } from './calibration.ts'
+import { agentRecordRoute, type CalibrationDeps, calibrationRoute } from './calibration.ts'
 import { type ConsoleDeps, type ConsoleSettings, consoleRoutes } from './console.ts'
 import { documentRoutes } from './documents.ts'
 import { type ExportDeps, exportRoutes } from './export.ts'
@@ -10,6 +10,7 @@ import { type LakeDeps, lakeRoutes } from './lake.ts'
 import { type MarketDeps, marketRoutes } from './market.ts'
 import { type OperationDeps, operationRoutes } from './operation.ts'
 import { type QueryDeps, queryRoute } from './query.ts'
+import { type SessionDeps, sessionRoutes } from './sessions.ts'
 
 export interface AllRouteDeps
   extends MarketDeps,
@@ -19,6 +20,7 @@ export interface AllRouteDeps
     ExportDeps,
     LakeDeps,
     QueryDeps,
+    SessionDeps,
     OperationDeps {
   settings: DocumentSettings & ConsoleSettings
 }
@@ -30,9 +32,11 @@ export function allRoutes(deps: AllRouteDeps): Route[] {
     barRoute(deps),
     ...agentRoutes(deps),
     calibrationRoute(deps),
+    agentRecordRoute(deps),
     ...exportRoutes(deps),
     ...lakeRoutes(deps),
     queryRoute(deps),
+    ...sessionRoutes(deps),
     ...operationRoutes(deps),
     ...consoleRoutes(deps),
   ]

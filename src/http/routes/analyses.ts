@@ -3,17 +3,32 @@
 import type { SubmissionKey } from '../../schema/api/submission-list.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isAnalysisId } from '../../schema/submission.ts'
-import type { Caller, Submissions } from '../../submissions/types.ts'
+import { OUTCOMES, type Outcome, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
+import type { AnalysisPage, Caller, Submissions } from '../../submissions/types.ts'
 import type { HttpAnswer, Query, ReaderContext } from '../context.ts'
 import { ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX } from '../limits.ts'
-import { checkMint, invalidParameter, wholeNumber } from '../request/parameters.ts'
+import { checkMint, flag, invalidParameter, oneOf, wholeNumber } from '../request/parameters.ts'
 
 const ME = 'me'
-const AGENT_ID = /^[\w-]{1,64}$/
+export const AGENT_ID = /^[\w-]{1,64}$/
+
+export interface AnalysisDeps {
+  submissions: Submissions
+  agentName(agentId: string): string
+  /** Null where the market does not hold the token. */
+  symbolOf(mint: string): string | null
+}
+
+/** What a list shows only: null is everything. */
+interface Filter {
+  outcome: Outcome | null
+  sentiment: Sentiment | null
+}
 
 /** Whether the query asks for a list of submissions. */
 export const asksForAnalyses = (query: Query): boolean =>
-  [query.get('agentId'), query.get('mint')].some((value) => value !== null && value !== '')
+  flag(query, 'latest') ||
+  ['agentId', 'mint', 'outcome', 'sentiment'].some((name) => (query.get(name) ?? '') !== '')
 
 /** One analysis, or 404. */
 export async function findAnalysis(
@@ -25,28 +40,56 @@ export async function findAnalysis(
   return { status: 200, body: { ok: true, data } }
 }
 
-/** A page of the submissions of an agent, on a mint, or both, newest first. */
+/** A page of the submissions of an agent, on a mint, or of all, newest first. */
 export async function listAnalyses(
-  submissions: Submissions,
+  deps: AnalysisDeps,
   { query, caller }: ReaderContext,
 ): Promise<HttpAnswer> {
   const bounds = { min: 1, max: ANALYSES_LIMIT_MAX, otherwise: ANALYSES_LIMIT_DEFAULT }
   const { value: limit, clamped } = wholeNumber(query, 'limit', bounds)
   const mint = query.get('mint') || null
+  const filter = {
+    outcome: oneOf(query, 'outcome', ['', ...OUTCOMES], '') || null,
+    sentiment: oneOf(query, 'sentiment', ['', ...SENTIMENTS], '') || null,
+  }
+  const isFiltered = filter.outcome !== null || filter.sentiment !== null
   const wanted = {
     agentId: parseAgentId(query.get('agentId') || null, caller),
     mint: mint === null ? null : checkMint(mint),
     before: parseCursor(query.get('cursor') || null),
-    limit,
+    // What is filtered is searched further: a page may still be short, and the next one goes on.
+    limit: isFiltered ? ANALYSES_LIMIT_MAX : limit,
   }
-  const { analyses, next, searchedToMs } = await submissions.analyses(wanted, caller)
+  const page = await deps.submissions.analyses(wanted, caller)
+  const { analyses, next } = isFiltered ? filtered(page, filter, limit) : page
   const meta = {
     limit,
     nextCursor: next === null ? null : formatCursor(next),
-    searchedTo: searchedToMs,
+    searchedTo: page.searchedToMs,
     ...(clamped && { clamped: { limit: ANALYSES_LIMIT_MAX } }),
   }
-  return { status: 200, body: { ok: true, data: analyses, meta } }
+  const data = analyses.map((analysis) => ({
+    ...analysis,
+    agentName: deps.agentName(analysis.agentId),
+    symbol: deps.symbolOf(analysis.mint),
+  }))
+  return { status: 200, body: { ok: true, data, meta } }
+}
+
+/** Those of a page that a filter takes, as the reader sees them, `limit` at most; the next page begins behind the last of them. */
+function filtered({ analyses, next }: AnalysisPage, { outcome, sentiment }: Filter, limit: number) {
+  const taken = analyses.filter(
+    (analysis) =>
+      (outcome === null || analysis.outcome === outcome) &&
+      (sentiment === null || analysis.sentiment === sentiment),
+  )
+  const shown = taken.slice(0, limit)
+  const last = shown.at(-1)
+  const isCut = taken.length > limit && last !== undefined
+  return {
+    analyses: shown,
+    next: isCut ? { submittedAtMs: last.createdAt, analysisId: last.analysisId } : next,
+  }
 }
 
 function parseAgentId(sent: string | null, caller: Caller | null): string | null {

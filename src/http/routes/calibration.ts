@@ -1,16 +1,25 @@
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { SingleFlight } from '../../lib/single-flight.ts'
+import { type AgentRecord, agentRecordAnswerSchema } from '../../schema/api/agent-record.ts'
 import {
   CALIBRATION_AGENTS_MIN,
   CALIBRATION_SUBMISSIONS_MIN,
   type Calibration,
   calibrationAnswerSchema,
 } from '../../schema/api/calibration.ts'
-import { CALIBRATION_TTL_MS } from '../limits.ts'
+import { agentRecordQuery } from '../../schema/api/queries.ts'
+import { ServiceError } from '../../schema/errors.ts'
+import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
+import { invalidParameter } from '../request/parameters.ts'
 import type { PlainRoute } from '../route.ts'
+import { AGENT_ID } from './analyses.ts'
 
 export interface CalibrationDeps {
   /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
   calibration(): Promise<Calibration>
+  hasAgent(agentId: string): boolean
+  /** The same of one agent, with its XP over time. */
+  agentRecord(agentId: string): Promise<AgentRecord>
 }
 
 export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
@@ -35,5 +44,39 @@ export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
       errors: ['store_unavailable'],
     },
     handle: async () => ({ status: 200, body: { ok: true, data: await calibration.get() } }),
+  }
+}
+
+export function agentRecordRoute(deps: CalibrationDeps): PlainRoute {
+  const records = new BoundedMap<string, SingleFlight<AgentRecord>>({ entriesMax: AGENT_RECORDS_CACHED_MAX })
+  const recordOf = (agentId: string): Promise<AgentRecord> => {
+    if (!deps.hasAgent(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
+    const known = records.renew(agentId)
+    const record = known ?? new SingleFlight(() => deps.agentRecord(agentId), CALIBRATION_TTL_MS)
+    if (known === undefined) records.set(agentId, record)
+    return record.get()
+  }
+  return {
+    method: 'GET',
+    path: '/api/v1/agents/record',
+    access: 'read',
+    summary: 'What became of an agent’s analyses: hit rate, mean return, calibration, XP over time',
+    docs: {
+      operationId: 'getAgentRecord',
+      tag: 'agents',
+      description:
+        'Of the last 30 days, and of submissions whose labels anybody may see. A bullish or bearish submission is a hit where the ' +
+        'price went that way. Computed once a minute.',
+      query: agentRecordQuery,
+      answers: {
+        200: { description: 'The record', content: { 'application/json': agentRecordAnswerSchema } },
+      },
+      errors: ['not_found', 'store_unavailable'],
+    },
+    handle: async ({ query }) => {
+      const agentId = query.get('agentId') ?? ''
+      if (!AGENT_ID.test(agentId)) throw invalidParameter('agentId', 'must be an agent')
+      return { status: 200, body: { ok: true, data: await recordOf(agentId) } }
+    },
   }
 }

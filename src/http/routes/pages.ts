@@ -10,6 +10,7 @@ import {
   PAGE_HTML,
   PAGE_SCRIPT,
   readPackageFile,
+  THEME_SCRIPT,
 } from '../docs/site/reference-page.ts'
 import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
@@ -36,6 +37,7 @@ export const pageRoutes = (): PlainRoute[] => [
   },
   ownFile('page.css', PAGE_CSS, 'text/css; charset=utf-8'),
   ownFile('page.js', PAGE_SCRIPT, 'text/javascript; charset=utf-8'),
+  ownFile('theme.js', THEME_SCRIPT, 'text/javascript; charset=utf-8'),
   ...PACKAGE_FILES.map(({ name, type }) => packageFile(name, type)),
 ]
 

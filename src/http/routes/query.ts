@@ -74,6 +74,7 @@ export function queryRoute(deps: QueryDeps): Route {
     method: 'POST',
     path: '/api/v1/query',
     access: 'researcher',
+    opensLocally: true,
     summary: 'SQL on the lake, read-only: {sql, limit?}; as JSON or CSV',
     docs: QUERY_DOCS,
     changes: [],

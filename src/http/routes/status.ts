@@ -1,5 +1,8 @@
+import type { History } from '../../schema/api/status.ts'
+import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { STATUS_DOCS } from '../docs/system-docs.ts'
+import { wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 
 export interface StatusDeps {
@@ -9,6 +12,8 @@ export interface StatusDeps {
   notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null
   /** The state of each feed, for /readyz. */
   feedStates(): Record<string, unknown>[]
+  /** Samples of the last hour that were taken after a time. */
+  history(sinceMs: number): History
   metrics(): Promise<{ text: string; contentType: string }>
 }
 
@@ -24,6 +29,17 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       summary: 'Whether the server lives, and what feeds it',
       docs: STATUS_DOCS.health,
       handle: async () => ({ status: 200, headers: NO_STORE, body: { ok: true, ...(await deps.health()) } }),
+    },
+    {
+      method: 'GET',
+      path: '/health/history',
+      access: 'open',
+      summary: 'What the server did in the last hour, sampled',
+      docs: STATUS_DOCS.history,
+      handle: ({ query }) => {
+        const { value } = wholeNumber(query, 'since', { min: 0, max: TIME_MS_MAX, otherwise: 0 })
+        return { status: 200, headers: NO_STORE, body: { ok: true, data: deps.history(value) } }
+      },
     },
     {
       method: 'GET',

@@ -71,7 +71,7 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
       try {
         const head = new RequestHead().read(req)
         const ip = clientAddress(res, head.sender, deps)
-        const countSubscription = subscriptionCounter(deps, head.key, ip)
+        const countSubscription = subscriptionCounter(deps, head.key || sessionKeyOf(protocols), ip)
         countSubscription(false, 0)
         broadcaster.admit()
         const { protocol, format } = chooseProtocol(protocols)
@@ -115,11 +115,20 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
 /** A function that checks the client and counts a read, if it is not free, and rows. Called for each subscription. */
 function subscriptionCounter(deps: StreamSocketDeps, key: string, ip: string) {
   return (isFree: boolean, rows: number): void => {
-    const caller = authorize(deps, streamRoute, key)
-    if (isFree) deps.countRows(caller, () => ip, rows)
-    else deps.countRead(caller, () => ip, rows)
+    const reader = authorize(deps, streamRoute, key)
+    if (isFree) deps.countRows(reader, () => ip, rows)
+    else deps.countRead(reader, () => ip, rows)
   }
 }
+
+/** Browsers let a page send no header with a handshake: the console offers its session key as a protocol of its own. */
+const SESSION_PROTOCOL = 'mintlake.session.'
+const sessionKeyOf = (offered: string): string =>
+  offered
+    .split(',')
+    .map((name) => name.trim())
+    .find((name) => name.startsWith(SESSION_PROTOCOL))
+    ?.slice(SESSION_PROTOCOL.length) ?? ''
 
 /** The first of the offered protocols that the server knows. @throws ServiceError `invalid_parameter` if it knows none. */
 function chooseProtocol(offered: string): { protocol: string; format: 'json' | 'msgpack' } {

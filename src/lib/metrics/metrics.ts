@@ -88,6 +88,15 @@ export class Metrics {
     })
   }
 
+  /** The sum of a metric's samples now; null: there is no such metric, or it has no value. */
+  async value(name: string): Promise<number | null> {
+    const metric = this.#registry.getSingleMetric(name)
+    if (metric === undefined) return null
+    const { values } = await metric.get()
+    const sum = values.reduce((total, { value }) => total + value, 0)
+    return Number.isFinite(sum) ? sum : null
+  }
+
   /** All metrics in the Prometheus text format. */
   text(): Promise<string> {
     return this.#registry.metrics()

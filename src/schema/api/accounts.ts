@@ -79,3 +79,28 @@ export const profileChangedSchema = withExample(okWith({ profile: profileSchema 
   ok: true,
   profile: EXAMPLE_PROFILE,
 })
+
+/** A page of the console, and what it may do. */
+export const sessionSchema = withExample(
+  okData(
+    z.object({
+      key: z.string().meta({ description: '`mls_` and 32 characters' }),
+      expiresAt: unixMs('When it ends unless it is asked for again'),
+      queryOpen: z
+        .boolean()
+        .meta({ description: 'Whether /api/v1/query needs no key of programs of this computer' }),
+    }),
+  ),
+  {
+    ok: true,
+    data: { key: 'mls_0123456789abcdefghijklmnopqrstuv', expiresAt: 1_772_007_200_000, queryOpen: false },
+  },
+)
+export const sessionRevokedSchema = withExample(okData(z.object({ revoked: z.boolean() })), {
+  ok: true,
+  data: { revoked: true },
+})
+export const sessionsRevokedSchema = withExample(okData(z.object({ revoked: z.number().int() })), {
+  ok: true,
+  data: { revoked: 3 },
+})

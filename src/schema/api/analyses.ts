@@ -21,7 +21,9 @@ export const outcomeLabelsSchema = z
 export const listedAnalysisSchema = z.object({
   analysisId: z.string(),
   agentId: z.string(),
+  agentName: z.string(),
   mint: z.string(),
+  symbol: z.string().nullable().meta({ description: 'null: the market holds the token no longer' }),
   outcome: z.enum(OUTCOMES),
   validated: z.boolean(),
   deviationPct: percent('The largest deviation'),

@@ -86,6 +86,8 @@ export const totalsAnswerSchema = withExample(
   },
 )
 
+export type TotalsAnswer = z.infer<typeof totalsAnswerSchema>
+
 export const dataPointAnswerSchema = withExample(okData(z.union([dataPointSchema, chosenDataPointSchema])), {
   ok: true,
   data: EXAMPLE_DATAPOINT,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../bar.ts'
 import { COMPACT_DATAPOINT_FIELDS } from '../datapoint.ts'
 import { COMPACT_ROW_FIELDS } from '../market-item.ts'
-import { ORDERS, RANGE_FIGURES, type RangeFigure, SORTS, TABS } from '../vocabulary.ts'
+import { ORDERS, OUTCOMES, RANGE_FIGURES, type RangeFigure, SENTIMENTS, SORTS, TABS } from '../vocabulary.ts'
 import { mintSchema as mint } from './parts.ts'
 
 export const MARKET_LIMIT_DEFAULT = 50
@@ -154,6 +154,9 @@ export const barsQuery = z.object({
   format: word(FORMATS, '`json` unless told here or by Accept'),
 })
 
+/** GET /health/history */
+export const historyQuery = z.object({ since: unixMs('Only samples after this time') })
+
 /** GET of either leaderboard. */
 export const leaderboardQuery = z.object({
   limit: limit(LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX, ', which meta.clamped tells'),
@@ -174,8 +177,16 @@ export const exportQuery = z.object({
 export const analysesQuery = z.object({
   agentId: text('List the submissions of this agent; `me`: of the agent whose key is sent'),
   mint: text('List the submissions on this token only'),
+  latest: word(['0', '1', 'false', 'true'], '1: list the submissions of all agents on all tokens'),
+  outcome: word(OUTCOMES, 'List those with this verdict only'),
+  sentiment: word(SENTIMENTS, 'List those that say this only; withheld labels are none'),
   cursor: text('meta.nextCursor of the page before'),
   limit: limit(ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX, ''),
+})
+
+/** GET /api/v1/agents/record */
+export const agentRecordQuery = z.object({
+  agentId: z.string().meta({ description: '`agentId` of an agent' }),
 })
 
 /** POST /api/v1/analysis/submit */

@@ -1,4 +1,4 @@
-// State of the server: /health and /readyz.
+// State of the server: /health, its last hour, and /readyz.
 import { z } from 'zod'
 import { gapSchema } from '../event.ts'
 import { EXAMPLE_FEED } from './examples.ts'
@@ -199,6 +199,38 @@ export const healthSchema = withExample(
 )
 
 export type HealthAnswer = z.infer<typeof healthSchema>
+
+export const historySeriesSchema = z.object({
+  name: z.string(),
+  unit: z.enum(['per_second', 'count', 'seconds', 'bytes']),
+  limit: z.number().nullable().meta({ description: 'What it should stay away from; null: nothing' }),
+  limitIs: z
+    .enum(['most', 'least'])
+    .nullable()
+    .meta({ description: 'On which side of the limit it should stay' }),
+  values: z.array(z.number().nullable()).meta({ description: 'One for each time; null: not known' }),
+})
+export type HistorySeries = z.infer<typeof historySeriesSchema>
+
+export const historySchema = withExample(
+  okWith({
+    data: z.object({
+      everyMs: z.number().int().meta({ description: 'How often it is sampled', unit: 'ms' }),
+      timesMs: z.array(unixMs('When a sample was taken')).meta({ description: 'Oldest first' }),
+      series: z.array(historySeriesSchema),
+    }),
+  }),
+  {
+    ok: true,
+    data: {
+      everyMs: 10_000,
+      timesMs: [1_772_000_000_000, 1_772_000_010_000],
+      series: [{ name: 'tokens', unit: 'count', limit: 100_000, limitIs: 'most', values: [500, 502] }],
+    },
+  },
+)
+export type History = z.infer<typeof historySchema>['data']
+export type HistoryAnswer = z.infer<typeof historySchema>
 
 export const readySchema = withExample(okWith({ ready: z.literal(true), feeds: z.array(feedStateSchema) }), {
   ok: true,

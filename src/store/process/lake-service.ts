@@ -6,6 +6,7 @@ import { isFatalError, isOpenedReadOnly } from '../duckdb/database.ts'
 import { closeScratchDatabases } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { copyLake } from '../lake/lake-snapshot.ts'
+import { readAgentRecord } from '../query/agent-record.ts'
 import { readCalibration } from '../query/calibration.ts'
 import { type LakeStore, type OpenContext, openLakeStore } from './open-lake-store.ts'
 import type { Reply, Request, RequestKind, Requests } from './protocol.ts'
@@ -94,6 +95,10 @@ export class LakeService {
     calibration: (ask) => {
       const { database, lake } = this.#opened()
       return database.lists.run((connection) => readCalibration(connection, lake.reader, ask))
+    },
+    agentRecord: (ask) => {
+      const { database, lake } = this.#opened()
+      return database.lists.run((connection) => readAgentRecord(connection, lake.reader, ask))
     },
     list: ({ query, nowMs }) => this.#opened().lists.page(query, nowMs),
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),

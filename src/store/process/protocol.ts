@@ -1,6 +1,7 @@
 // The messages between the server and the lake process.
 import type { JournalDamage } from '../../journal/types.ts'
 import type { Instant } from '../../lib/clock.ts'
+import type { AgentRecord } from '../../schema/api/agent-record.ts'
 import type { Calibration } from '../../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../../schema/api/submission-list.ts'
 import type { SubmissionRow } from '../../schema/tables.ts'
@@ -116,6 +117,10 @@ export interface Requests {
   find: { ask: { analysisId: string; nowMs: number }; answer: SubmissionRow | null }
   list: { ask: { query: SubmissionQuery; nowMs: number }; answer: SubmissionPage }
   calibration: { ask: { nowMs: number; labelsToMs: number | null }; answer: Calibration }
+  agentRecord: {
+    ask: { agentId: string; nowMs: number; labelsToMs: number | null }
+    answer: Omit<AgentRecord, 'name'>
+  }
   /** Merges small files, and deletes replaced files after the grace period. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }
   status: { ask: Record<string, never>; answer: { lake: LakeTableStatus[] } }

@@ -10,6 +10,7 @@ import {
 import { TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
 import { queryRows } from '../duckdb/query.ts'
+import { literal } from '../duckdb/sql.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { type ReadableFile, selectAllRows, selectNewestRows } from '../lake/parquet-sql.ts'
@@ -18,7 +19,7 @@ import { CALIBRATION_MS } from '../limits.ts'
 /** Of the normal distribution, for intervals that hold the mean in 95 of 100 cases. */
 const Z_95 = 1.96
 
-const GROUP_COLUMNS = {
+export const GROUP_COLUMNS = {
   kind: 'string',
   label: 'string',
   horizon: 'string',
@@ -52,60 +53,93 @@ export async function readCalibration(
         nowMs,
         isNeeded,
         work: (outcomes) =>
-          queryRows(connection, groupsSql(training, outcomes, sinceMs, labelsToMs), GROUP_COLUMNS),
+          queryRows(
+            connection,
+            groupedSql(evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentId: null }), LARGE_GROUP),
+            GROUP_COLUMNS,
+          ),
       }),
   })
-  const groupsOf = (kind: string): CalibrationGroup[] =>
-    rows
-      .filter((row) => row.kind === kind)
-      .map(({ label, horizon, count, tokens, meanPct, halfWidthPct }) => {
-        const hasInterval = meanPct !== null && halfWidthPct !== null
-        return {
-          label,
-          horizon: HORIZON_NAMES.find((name) => name === horizon) ?? '5m',
-          count,
-          tokens,
-          meanPct,
-          lowPct: hasInterval ? meanPct - halfWidthPct : null,
-          highPct: hasInterval ? meanPct + halfWidthPct : null,
-        }
-      })
-  return { asOfMs: nowMs, sinceMs, sentiments: groupsOf('sentiment'), scores: groupsOf('score') }
+  return {
+    ...{ asOfMs: nowMs, sinceMs },
+    sentiments: calibrationGroups(rows, 'sentiment'),
+    scores: calibrationGroups(rows, 'score'),
+  }
 }
 
-function groupsSql(
+/** A row of a query of GROUP_COLUMNS. */
+interface GroupRow {
+  kind: string
+  label: string
+  horizon: string
+  count: number
+  tokens: number
+  meanPct: number | null
+  halfWidthPct: number | null
+}
+
+/** The groups of one kind, with the ends of their intervals. */
+export const calibrationGroups = (rows: readonly GroupRow[], kind: string): CalibrationGroup[] =>
+  rows
+    .filter((row) => row.kind === kind)
+    .map(({ label, horizon, count, tokens, meanPct, halfWidthPct }) => {
+      const hasInterval = meanPct !== null && halfWidthPct !== null
+      return {
+        label,
+        horizon: HORIZON_NAMES.find((name) => name === horizon) ?? '5m',
+        count,
+        tokens,
+        meanPct,
+        lowPct: hasInterval ? meanPct - halfWidthPct : null,
+        highPct: hasInterval ? meanPct + halfWidthPct : null,
+      }
+    })
+
+/** Which groups of all agents are shown. */
+const LARGE_GROUP = `count(*) >= ${CALIBRATION_SUBMISSIONS_MIN} AND count(DISTINCT agent_id) >= ${CALIBRATION_AGENTS_MIN}`
+
+interface Evaluated {
+  sinceMs: number
+  labelsToMs: number | null
+  /** Null: of all agents. */
+  agentId: string | null
+}
+
+/** SQL: a row for each submission and horizon whose return is known, in percent. */
+export function evaluatedSql(
   training: readonly ReadableFile[],
   outcomes: readonly ReadableFile[],
-  sinceMs: number,
-  labelsToMs: number | null,
+  { sinceMs, labelsToMs, agentId }: Evaluated,
 ): string {
   const isShown =
     labelsToMs === null ? '' : `AND coalesce(received_at, known_at) <= epoch_ms(${Math.floor(labelsToMs)})`
+  const isOfAgent = agentId === null ? '' : `AND agent_id = ${literal(agentId)}`
   const returns = HORIZON_NAMES.map(
     (horizon) => `SELECT analysis_id, '${horizon}' AS horizon, fwd_ret_${horizon} AS ret FROM labelled`,
   ).join(' UNION ALL ')
   return `
     WITH labelled AS (${selectNewestRows(TABLES.outcomes, outcomes)}),
-    returns AS (${returns}),
-    evaluated AS (
-      SELECT mint, agent_id, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
-      FROM (${selectAllRows(TABLES.training, training)}) JOIN returns USING (analysis_id)
-      WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs}) ${isShown}
-    ),
+    returns AS (${returns})
+    SELECT mint, agent_id, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
+    FROM (${selectAllRows(TABLES.training, training)}) JOIN returns USING (analysis_id)
+    WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs}) ${isShown} ${isOfAgent}`
+}
+
+/** SQL of GROUP_COLUMNS. @param having which groups are shown; null: all. */
+export const groupedSql = (evaluated: string, having: string | null): string => `
+    WITH evaluated AS (${evaluated}),
     labels AS (
       SELECT 'sentiment' AS kind, sentiment AS label, mint, agent_id, horizon, pct FROM evaluated UNION ALL
       SELECT 'score', low || '–' || CASE low WHEN 80 THEN 100 ELSE low + 19 END, mint, agent_id, horizon, pct FROM evaluated
     ),
-    large AS (
-      SELECT kind, label, horizon FROM labels GROUP BY ALL
-      HAVING count(*) >= ${CALIBRATION_SUBMISSIONS_MIN} AND count(DISTINCT agent_id) >= ${CALIBRATION_AGENTS_MIN}
+    shown AS (
+      SELECT kind, label, horizon FROM labels GROUP BY ALL ${having === null ? '' : `HAVING ${having}`}
     ),
     by_token AS (
       SELECT kind, label, horizon, mint, count(*) AS n, avg(pct) AS pct
-      FROM labels SEMI JOIN large USING (kind, label, horizon) GROUP BY ALL
+      FROM labels SEMI JOIN shown USING (kind, label, horizon) GROUP BY ALL
     )
     SELECT kind, label, horizon, sum(n)::DOUBLE AS count, count(*)::DOUBLE AS tokens, avg(pct) AS "meanPct",
       ${Z_95} * stddev_samp(pct) / sqrt(count(*)) AS "halfWidthPct"
     FROM by_token GROUP BY kind, label, horizon
     ORDER BY kind, label, horizon`
-}

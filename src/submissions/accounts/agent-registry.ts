@@ -91,6 +91,15 @@ export class AgentRegistry implements Agents {
     }
   }
 
+  has(agentId: string): boolean {
+    return this.#records.has(agentId)
+  }
+
+  hasResearcher(): boolean {
+    for (const { agent } of this.#records.values()) if (agent.type === 'researcher') return true
+    return false
+  }
+
   async rotate({ agent, keyHash }: Caller): Promise<IssuedKey & { oldKeyExpiresAt: number }> {
     const { agentId } = agent
     const now = readClock(this.#options.clock)

@@ -1,19 +1,30 @@
 // Analyses as a table: what an agent said, how far its data was off, and what the price did afterwards.
 import { html, type TemplateResult } from 'lit-html'
 import type { ListedAnalysis, Outcome } from '../../client/index.ts'
-import type { StreamedSubmission } from '../../schema/api/stream.ts'
-import { changeClass, formatAge, formatChange, formatCount, formatPercent, shortAddress } from '../format.ts'
+import type { Horizon, Sentiment } from '../../schema/vocabulary.ts'
+import {
+  changeClass,
+  formatAge,
+  formatChange,
+  formatCount,
+  formatPercent,
+  formatSpan,
+  shortAddress,
+} from '../format.ts'
 import { routeHref } from '../router.ts'
 
-/** An analysis as the list has it, or as the stream tells of it: without its labels, with names. */
-type ShownAnalysis = Pick<
+/** An analysis as the list has it, or as the stream tells of it: without its labels. */
+export type ShownAnalysis = Pick<
   ListedAnalysis,
-  'analysisId' | 'agentId' | 'mint' | 'outcome' | 'deviationPct' | 'createdAt'
+  'analysisId' | 'agentId' | 'agentName' | 'mint' | 'symbol' | 'outcome' | 'deviationPct' | 'createdAt'
 > &
-  Partial<Pick<ListedAnalysis, 'sentiment' | 'score' | 'labelsAvailableAt' | 'outcomes' | 'xpEarned'>> &
-  Partial<Pick<StreamedSubmission, 'agentName' | 'symbol'>>
+  Partial<Pick<ListedAnalysis, 'sentiment' | 'score' | 'labelsAvailableAt' | 'outcomes' | 'xpEarned'>>
 
-const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = { validated: '✓', unvalidated: '~', rejected: '✕' }
+export const OUTCOME_SHAPES: Readonly<Record<Outcome, string>> = {
+  validated: '✓',
+  unvalidated: '~',
+  rejected: '✕',
+}
 
 export const outcomeBadge = (outcome: Outcome): TemplateResult =>
   html`<span class="outcome ${outcome}" title=${outcome}>${OUTCOME_SHAPES[outcome]}<span class="outcome-word"> ${outcome}</span></span>`
@@ -21,17 +32,21 @@ export const outcomeBadge = (outcome: Outcome): TemplateResult =>
 interface Column {
   label: string
   isNumber?: true
+  /** Left out on a phone. */
+  isWide?: true
   cell(analysis: ShownAnalysis, nowMs: number): unknown
   class?(analysis: ShownAnalysis): string
 }
 
 const percentOf = (share: number | null | undefined): number | null => (share == null ? null : 100 * share)
 
-const returnColumn = (label: string, name: 'fwd_ret_1h' | 'fwd_ret_24h'): Column => ({
-  label,
+/** What the price did so long afterwards. */
+const returnColumn = (horizon: Horizon, isWide: boolean): Column => ({
+  label: `+${horizon}`,
   isNumber: true,
-  cell: ({ outcomes }) => formatChange(percentOf(outcomes?.[name])),
-  class: ({ outcomes }) => changeClass(outcomes?.[name]),
+  ...(isWide && { isWide }),
+  cell: ({ outcomes }) => formatChange(percentOf(outcomes?.[`fwd_ret_${horizon}`])),
+  class: ({ outcomes }) => changeClass(outcomes?.[`fwd_ret_${horizon}`]),
 })
 
 const COLUMNS = {
@@ -43,36 +58,51 @@ const COLUMNS = {
     label: 'Token',
     cell: ({ mint, symbol }) =>
       html`<a href=${routeHref('token', mint)} title=${mint}>${symbol ?? shortAddress(mint)}</a>`,
+    class: () => 'agent',
   },
   verdict: { label: 'Verdict', cell: ({ outcome }) => outcomeBadge(outcome) },
   agent: {
     label: 'Agent',
     cell: ({ agentId, agentName }) =>
-      html`<a href=${routeHref('agents', agentId)} title=${agentName ?? agentId}>${agentName ?? shortAddress(agentId)}</a>`,
+      html`<a href=${routeHref('agents', agentId)} title="${agentName} ${agentId}">${agentName}</a>`,
     class: () => 'agent',
   },
   deviation: {
     label: 'Deviation',
     isNumber: true,
+    isWide: true,
     cell: ({ deviationPct }) => formatPercent(deviationPct, 2),
   },
-  xp: { label: 'XP', isNumber: true, cell: ({ xpEarned }) => formatCount(xpEarned) },
+  xp: { label: 'XP', isNumber: true, isWide: true, cell: ({ xpEarned }) => formatCount(xpEarned) },
   says: {
     label: 'Says',
     cell: ({ sentiment, labelsAvailableAt }, nowMs) => says(sentiment, labelsAvailableAt, nowMs),
+    class: ({ sentiment }) => (sentiment === 'bullish' ? 'up' : sentiment === 'bearish' ? 'down' : ''),
   },
-  score: { label: 'Score', isNumber: true, cell: ({ score }) => score ?? '–' },
-  hour: returnColumn('1h later', 'fwd_ret_1h'),
-  day: returnColumn('24h later', 'fwd_ret_24h'),
+  score: { label: 'Score', isNumber: true, isWide: true, cell: ({ score }) => score ?? '–' },
+  after5m: returnColumn('5m', false),
+  after15m: returnColumn('15m', true),
+  after1h: returnColumn('1h', false),
+  after24h: returnColumn('24h', true),
 } satisfies Record<string, Column>
 
-const LABELS = ['says', 'score', 'hour', 'day'] as const
+const SAID = [
+  'says',
+  'score',
+  'verdict',
+  'deviation',
+  'xp',
+  'after5m',
+  'after15m',
+  'after1h',
+  'after24h',
+] as const
 
 /** What is shown of analyses of many agents and tokens the moment they are judged, of one agent's, and of those of one token. */
 const SHOWN = {
-  judged: ['when', 'token', 'verdict', 'agent', 'deviation', 'xp'],
-  ofAgent: ['when', 'token', 'verdict', 'deviation', ...LABELS],
-  ofToken: ['when', 'verdict', 'agent', 'deviation', ...LABELS],
+  judged: ['when', 'token', 'agent', ...SAID],
+  ofAgent: ['when', 'token', ...SAID],
+  ofToken: ['when', 'agent', ...SAID],
 } as const
 
 export function analysesTable(
@@ -82,23 +112,26 @@ export function analysesTable(
 ): TemplateResult {
   const columns = SHOWN[shown].map((name): Column => COLUMNS[name])
   return html`<div class="scroll-x"><table class="plain analyses">
-    <thead><tr>${columns.map(({ label, isNumber }) => html`<th class=${isNumber ? 'num' : ''}>${label}</th>`)}</tr></thead>
+    <thead><tr>${columns.map(({ label, isNumber, isWide }) => html`<th class="${isNumber ? 'num' : ''} ${isWide ? 'wide-only' : ''}">${label}</th>`)}</tr></thead>
     <tbody>${analyses.map(
       (analysis) =>
         html`<tr>${columns.map(
           (column) =>
-            html`<td class="${column.isNumber ? 'num' : ''} ${column.class?.(analysis) ?? ''}">${column.cell(analysis, nowMs)}</td>`,
+            html`<td class="${column.isNumber ? 'num' : ''} ${column.isWide ? 'wide-only' : ''} ${column.class?.(analysis) ?? ''}">${column.cell(analysis, nowMs)}</td>`,
         )}</tr>`,
     )}</tbody>
   </table></div>`
 }
 
+const SENTIMENT_SHAPES: Readonly<Record<Sentiment, string>> = { bullish: '▲', bearish: '▼', neutral: '■' }
+
 /** Labels of others are withheld at first. */
-const says = (
-  sentiment: string | null | undefined,
+function says(
+  sentiment: Sentiment | null | undefined,
   availableAtMs: number | null | undefined,
   nowMs: number,
-): unknown =>
-  availableAtMs == null
-    ? (sentiment ?? '–')
-    : html`<span class="dim" title="Withheld so that nobody earns by copying">in ${formatAge(2 * nowMs - availableAtMs, nowMs)}</span>`
+): unknown {
+  if (sentiment != null) return `${SENTIMENT_SHAPES[sentiment]} ${sentiment}`
+  const when = availableAtMs == null ? 'withheld' : `shown in ${formatSpan(availableAtMs - nowMs)}`
+  return html`<span class="dim" title="Withheld so that nobody earns by copying">${when}</span>`
+}

@@ -7,22 +7,29 @@ import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { emptyState, missingState, staleBanner } from '../dom.ts'
 import { changeClass, formatChange, formatCount, formatSigned, formatTime } from '../format.ts'
+import { roundTicks } from '../round-ticks.ts'
 import { type Route, routeHref } from '../router.ts'
 
-const DEFAULT_HORIZON: Horizon = '1h'
-const toHorizon = (text: string | null): Horizon =>
-  HORIZON_NAMES.find((each) => each === text) ?? DEFAULT_HORIZON
+/** Null: the shortest that has rows. */
+export const toHorizon = (text: string | null): Horizon | null =>
+  HORIZON_NAMES.find((each) => each === text) ?? null
+
+/** The shortest time after which something is known. */
+export const shortestKnown = (groups: readonly CalibrationGroup[]): Horizon | null =>
+  HORIZON_NAMES.find((horizon) => groups.some((group) => group.horizon === horizon && group.count > 0)) ??
+  null
 const EVERY_MS = 60_000
 
 class CalibrationView implements View {
   readonly title = 'Calibration'
   readonly #app: App
-  readonly #horizon: Horizon
+  /** As the address says. */
+  readonly #chosen: Horizon | null
   readonly #calibration: Fetched<Calibration>
 
   constructor(app: App) {
     this.#app = app
-    this.#horizon = toHorizon(app.route.query.get('horizon'))
+    this.#chosen = toHorizon(app.route.query.get('horizon'))
     this.#calibration = new Fetched(
       () => app.client.calibration(),
       () => app.invalidate(),
@@ -31,7 +38,7 @@ class CalibrationView implements View {
   }
 
   update(route: Route): boolean {
-    return route.view === 'calibration' && toHorizon(route.query.get('horizon')) === this.#horizon
+    return route.view === 'calibration' && toHorizon(route.query.get('horizon')) === this.#chosen
   }
 
   stop(): void {
@@ -44,7 +51,7 @@ class CalibrationView implements View {
       <header class="toolbar">
         <h1 id="view-title">Calibration</h1>
         <nav class="tabs" aria-label="Time after the analysis">
-          ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon: horizon === DEFAULT_HORIZON ? '' : horizon })} aria-current=${horizon === this.#horizon ? 'page' : nothing}>${horizon}</a>`)}
+          ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon })} aria-current=${horizon === this.#horizon ? 'page' : nothing}>${horizon}</a>`)}
         </nav>
         <p class="status own-line">${value === null ? nothing : html`as of ${formatTime(value.asOfMs, this.#app.nowMs())}`}</p>
       </header>
@@ -52,13 +59,20 @@ class CalibrationView implements View {
     </section>`
   }
 
+  get #horizon(): Horizon {
+    const { value } = this.#calibration
+    const known = value && shortestKnown([...value.sentiments, ...value.scores])
+    return this.#chosen ?? known ?? '5m'
+  }
+
   #groups({ sentiments, scores }: Calibration): TemplateResult {
-    const isOfHorizon = ({ horizon, count }: CalibrationGroup) => horizon === this.#horizon && count > 0
+    const shown = this.#horizon
+    const isOfHorizon = ({ horizon, count }: CalibrationGroup) => horizon === shown && count > 0
     const [bySentiment, byScore] = [sentiments.filter(isOfHorizon), scores.filter(isOfHorizon)]
     if (bySentiment.length + byScore.length === 0)
       return emptyState(
-        `No analysis is ${this.#horizon} old yet`,
-        'Outcomes are known once the time has passed. Choose a shorter time, or let the example agent submit meanwhile:',
+        `Too few outcomes after ${shown} yet`,
+        'A group is shown from five analyses of three agents on, once the time has passed and their labels are shown. Let the example agent submit meanwhile:',
         'npm run agent',
       )
     return html`<div class="columns">
@@ -68,10 +82,18 @@ class CalibrationView implements View {
   }
 }
 
-const groupCard = (title: string, text: string, groups: readonly CalibrationGroup[]): TemplateResult => html`
+export const groupCard = (
+  title: string,
+  text: string,
+  groups: readonly CalibrationGroup[],
+): TemplateResult => html`
   <section class="card">
     <h2>${title}</h2>
     <p class="note">${text} Mean return and its 95 % interval.</p>
+    ${groups.length === 0 ? html`<p class="note">No group is large enough yet.</p>` : groupsOf(groups)}
+  </section>`
+
+const groupsOf = (groups: readonly CalibrationGroup[]): TemplateResult => html`
     ${intervals(groups)}
     <div class="scroll-x"><table class="plain">
       <thead><tr><th>Group</th><th class="num">Analyses</th><th class="num wide-only">Tokens</th><th class="num">Mean</th><th class="num">95 % interval</th></tr></thead>
@@ -82,8 +104,10 @@ const groupCard = (title: string, text: string, groups: readonly CalibrationGrou
           <td class="num">${lowPct === null || highPct === null ? '–' : `${formatSigned(lowPct)} to ${formatSigned(highPct)}%`}</td>
         </tr>`,
       )}</tbody>
-    </table></div>
-  </section>`
+    </table></div>`
+
+const tickText = (percent: number): string =>
+  `${percent < 0 ? '−' : percent > 0 ? '+' : ''}${Math.abs(percent)}%`
 
 const PLOT_WIDTH = 320
 const LINE_HEIGHT = 26
@@ -97,12 +121,12 @@ function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
   const ends = groups
     .flatMap(({ lowPct, highPct, meanPct }) => [lowPct, highPct, meanPct])
     .filter((end) => end !== null)
-  const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends)]
+  const ticks = roundTicks(Math.min(0, ...ends), Math.max(0, ...ends))
+  const [low, high] = [ticks[0] ?? 0, ticks.at(-1) ?? 0]
   const span = high - low || 1
   const x = (percent: number) =>
     LABEL_WIDTH + ((percent - low) / span) * (PLOT_WIDTH - LABEL_WIDTH - END_WIDTH)
   const height = groups.length * LINE_HEIGHT
-  const ticks = [...new Set([low, 0, high])]
   return html`<svg class="intervals" viewBox="0 0 ${PLOT_WIDTH} ${height + AXIS_HEIGHT}" role="img" aria-label="Mean returns with intervals; the table below has the numbers">
     ${svg`<line class="zero" x1=${x(0)} x2=${x(0)} y1="0" y2=${height}></line>`}
     ${groups.map(({ label, meanPct, lowPct, highPct }, at) => {
@@ -111,7 +135,7 @@ function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
         ${lowPct === null || highPct === null ? '' : svg`<line class="interval" x1=${x(lowPct)} x2=${x(highPct)} y1=${y} y2=${y}></line>`}
         ${meanPct === null ? '' : svg`<circle cx=${x(meanPct)} cy=${y} r="4"></circle>`}`
     })}
-    ${ticks.map((tick) => svg`<text class="tick" x=${x(tick)} y=${height + AXIS_HEIGHT - 3}>${formatSigned(tick)}%</text>`)}
+    ${ticks.map((tick) => svg`<line class="grid" x1=${x(tick)} x2=${x(tick)} y1="0" y2=${height}></line><text class="tick" x=${x(tick)} y=${height + AXIS_HEIGHT - 3}>${tickText(tick)}</text>`)}
   </svg>`
 }
 

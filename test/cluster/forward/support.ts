@@ -62,6 +62,8 @@ export async function startForwarder(busUrl: string): Promise<Forwarder> {
       if (key !== FEED_KEY) throw new ServiceError('invalid_key', 'The feed key is wrong.')
     },
     checkAnyKey: () => {},
+    consoleSession: () => 'no',
+    isQueryOpen: () => false,
     admitResearcher: () => null,
     countRead: () => ({}),
     countRows: () => {},

@@ -298,3 +298,55 @@ const childrenOf = (pid: number): number[] =>
         return false
       }
     })
+
+describe('the list of all submissions', () => {
+  it('has names and symbols, and is narrowed by verdict and by what is shown of the sentiment', async () => {
+    await open()
+    const [first, second] = [await seed(), await seed()]
+    const other = await server.client.register('other')
+    await send(first)
+    await send(second, { sentiment: 'bearish' }, other)
+    clock.pass(1_000)
+    await send(second, rejected)
+    const latest = (await get('?latest=1')).body
+    expect(analysisListSchema.parse(latest)).toEqual(latest)
+    expect(
+      latest.data.map((row: Record<string, unknown>) => [row.agentName, row.symbol, row.outcome]),
+    ).toEqual(
+      expect.arrayContaining([
+        ['tester', 'SEED', 'validated'],
+        ['other', 'SEED', 'validated'],
+        ['tester', 'SEED', 'rejected'],
+      ]),
+    )
+    const namesOf = async (query: string, agentKey = '') =>
+      (await get(query, agentKey)).body.data.map((row: { agentName: string }) => row.agentName)
+    expect(await namesOf('?outcome=rejected')).toEqual(['tester'])
+    // Labels that are withheld match nothing; an agent sees its own.
+    expect(await namesOf('?sentiment=bearish')).toEqual([])
+    expect(await namesOf('?sentiment=bearish', other)).toEqual(['other'])
+    clock.pass(DELAY_MS)
+    expect(await namesOf('?sentiment=bearish')).toEqual(['other'])
+    expectProblem(await get('?outcome=good'), 'invalid_parameter')
+  })
+
+  it('of a filter has pages that leave out none', async () => {
+    await open({ 'labels-delay-ms': '0', 'submit-rate': '0' })
+    const ids: string[] = []
+    for (let at = 0; at < 7; at++) {
+      const mint = await seed()
+      const id = await send(mint, { sentiment: at % 2 === 0 ? 'bullish' : 'bearish' })
+      if (at % 2 === 0) ids.unshift(id)
+      clock.pass(1_000)
+    }
+    const found: string[] = []
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { body }: { body: { data: { analysisId: string }[]; meta: { nextCursor: string | null } } } =
+        await get(`?sentiment=bullish&limit=2&cursor=${cursor}`)
+      expect(body.data.length).toBeLessThanOrEqual(2)
+      found.push(...body.data.map(({ analysisId }) => analysisId))
+      cursor = body.meta.nextCursor
+    }
+    expect(found).toEqual(ids)
+  })
+})

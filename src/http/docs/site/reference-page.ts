@@ -39,10 +39,11 @@ export const PAGE_HTML = `<!DOCTYPE html>
 <link rel="icon" href="/favicon.ico">
 <link rel="stylesheet" href="/docs/swagger-ui.css">
 <link rel="stylesheet" href="/docs/page.css">
+<script src="/docs/theme.js"></script>
 </head>
 <body>
 <nav>
-<strong>Mintlake</strong>
+<a href="/" class="back"><strong>← Mintlake</strong> console</a>
 <a href="/skill.md">for agents</a>
 <a href="/streams.md">streams</a>
 <a href="/llms.txt">llms.txt</a>
@@ -59,9 +60,30 @@ export const PAGE_HTML = `<!DOCTYPE html>
 </html>
 `
 
-export const PAGE_CSS = `body { margin: 0; background: #fafafa; }
-nav { display: flex; flex-wrap: wrap; gap: 1rem; padding: 0.75rem 1.25rem; background: #0f3d3a; font: 15px sans-serif; }
-nav strong, nav a { color: #fff; }
+export const PAGE_CSS = `body { margin: 0; background: #f7f8fa; }
+nav { display: flex; flex-wrap: wrap; gap: 4px 16px; padding: 14px 16px; background: #fff; border-bottom: 1px solid #e3e7ec; font: 14px system-ui, sans-serif; }
+nav a { color: #5b6573; text-decoration: none; }
+nav a:hover { text-decoration: underline; }
+nav .back { margin-right: auto; }
+nav strong { color: #15191f; }
+.dark-mode body { background: #0e1116; }
+.dark-mode nav { background: #161a21; border-color: #262d37; }
+.dark-mode nav a { color: #9aa5b4; }
+.dark-mode nav strong { color: #e8ecf1; }
+html.dark-mode, html.dark-mode .swagger-ui { background: #0e1116; }
+`
+
+/** Light or dark as the console is: what was chosen there, else what the system prefers. Loaded before the page is drawn. */
+export const THEME_SCRIPT = `const prefersDark = matchMedia('(prefers-color-scheme: dark)')
+function applyTheme() {
+  const chosen = localStorage.getItem('mintlake-theme')
+  const isDark = chosen === 'dark' || (chosen !== 'light' && prefersDark.matches)
+  document.documentElement.classList.toggle('dark-mode', isDark)
+  document.documentElement.style.colorScheme = isDark ? 'dark' : 'light'
+}
+applyTheme()
+prefersDark.addEventListener('change', applyTheme)
+addEventListener('storage', applyTheme)
 `
 
 /** No address of a validator: the description is not sent anywhere. */

@@ -1,252 +1,280 @@
-// The market: one tab of it, every row live.
+// The market: one sorted, filtered list of all of it, of which the rows in sight are live.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { repeat } from 'lit-html/directives/repeat.js'
-import type { StreamRow } from '../../../schema/api/stream.ts'
-import { TABS, type Tab } from '../../../schema/vocabulary.ts'
+import { type Sort, TABS, type Tab } from '../../../schema/vocabulary.ts'
 import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
 import type { App, View } from '../../app.ts'
-import { emptyState, meter, SPARKLINE_TO_COME, sparkline, waitingState } from '../../dom.ts'
-import { formatAge, formatCount, formatPrice, formatUsd } from '../../format.ts'
-import { tokenPicture } from '../../picture.ts'
+import { emptyState, SPARKLINE_TO_COME, sparkline, waitingState } from '../../dom.ts'
+import { formatCount } from '../../format.ts'
+import type { ListedRow } from '../../listed-fields.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
 import { styles } from '../../styles.ts'
-import { isSortKey, type ListFilter, MarketRows, type SortKey } from './market-rows.ts'
+import { type GridPlace, gridMove } from './grid-keys.ts'
+import { type CellContext, COLUMNS, type MarketColumn, SORT_DEFAULT, toSort } from './market-columns.ts'
+import { MarketTotals } from './market-totals.ts'
+import { type ListQuery, MarketWindow } from './market-window.ts'
 import { type Sparklines, sharedSparklines } from './sparklines.ts'
-import { visibleSpan } from './virtual-rows.ts'
+import { type Span, visibleSpan } from './virtual-rows.ts'
 
-const ROWS_MAX = 5_000
-const ROW_HEIGHT_PX = 48
-const REORDER_MS = 1_000
+const ROW_PX = 48
+const DENSE_ROW_PX = 30
+const HEAD_PX = 36
 /** How long a row shows which way its price went. */
 const MOVE_SHOWN_MS = 900
-const NEW_MS = 24 * 3_600_000
+/** Typing pauses so long before the server is asked. */
+const SEARCH_PAUSE_MS = 200
+const DENSE_ITEM = 'mintlake-dense'
 
-const COLUMNS: readonly { key: SortKey; label: string; title: string }[] = [
-  { key: 'hot', label: 'Token · hot', title: 'By recent volume' },
-  { key: 'price', label: 'Price', title: 'Price in USD' },
-  { key: 'marketCap', label: 'Mkt cap', title: 'Market capitalisation, USD' },
-  { key: 'volume', label: 'Vol 24h', title: 'Volume of 24 hours, USD' },
-  { key: 'liquidity', label: 'Liquidity', title: 'Liquidity, USD' },
-  { key: 'holders', label: 'Holders', title: 'Wallets that hold it' },
-  { key: 'bonding', label: 'Curve', title: 'Progress on the bonding curve' },
-  { key: 'created', label: 'Age', title: 'Time since its launch' },
-  {
-    key: 'analyses',
-    label: 'Analyses',
-    title: `Accepted analyses; with fewer than ${LOW_COVERAGE_COUNT} one earns a bonus`,
-  },
-]
-
-const inTab: Record<Tab, (row: StreamRow, nowMs: number) => boolean> = {
-  all: () => true,
-  live: (row) => row.is_currently_live,
-  new: (row, nowMs) => nowMs - (row.created_timestamp ?? 0) < NEW_MS,
-  graduated: (row) => row.complete,
-}
+/** What a filter of a figure offers, in USD. */
+const LEAST_USD = ['', '1000', '10000', '100000', '1000000'] as const
+const LEAST_LABELS = ['any', '$1K+', '$10K+', '$100K+', '$1M+'] as const
 
 const toTab = (text: string | null): Tab => TABS.find((tab) => tab === text) ?? 'all'
+const toLeast = (text: string | null): string => LEAST_USD.find((least) => least === text) ?? ''
+const sortOfTab = (tab: Tab): Sort => (tab === 'new' ? 'created_timestamp' : SORT_DEFAULT)
+
+/** What the address says of the list. */
+interface ListState {
+  tab: Tab
+  sort: Sort
+  isDescending: boolean
+  search: string
+  /** Tokens with fewer analyses than earn the bonus. */
+  isLowCoverage: boolean
+  /** Least volume and liquidity, as in LEAST_USD. */
+  volume: string
+  liquidity: string
+}
+
+const toState = ({ query }: Route): ListState => {
+  const tab = toTab(query.get('tab'))
+  return {
+    tab,
+    sort: toSort(query.get('sort')) ?? sortOfTab(tab),
+    isDescending: query.get('order') !== 'asc',
+    search: query.get('search') ?? '',
+    isLowCoverage: query.get('coverage') === 'low',
+    volume: toLeast(query.get('volume')),
+    liquidity: toLeast(query.get('liquidity')),
+  }
+}
+
+const toAddress = (state: ListState): Record<string, string> => ({
+  tab: state.tab === 'all' ? '' : state.tab,
+  sort: state.sort === sortOfTab(state.tab) ? '' : state.sort,
+  order: state.isDescending ? '' : 'asc',
+  search: state.search,
+  coverage: state.isLowCoverage ? 'low' : '',
+  volume: state.volume,
+  liquidity: state.liquidity,
+})
+
+const toQuery = (state: ListState): ListQuery => ({
+  ...{ tab: state.tab, sort: state.sort, order: state.isDescending ? 'desc' : 'asc' },
+  ...(state.search !== '' && { search: state.search }),
+  ...(state.isLowCoverage && { max_analyses: LOW_COVERAGE_COUNT - 1 }),
+  ...(state.volume !== '' && { min_volume_24h: Number(state.volume) }),
+  ...(state.liquidity !== '' && { min_liquidity: Number(state.liquidity) }),
+})
 
 class MarketView implements View {
   readonly title = 'Market'
   readonly #app: App
-  readonly #tab: Tab
-  readonly #rows: MarketRows
+  readonly #window: MarketWindow
+  readonly #totals: MarketTotals
   readonly #sparklines: Sparklines
-  readonly #unsubscribe: () => void
-  readonly #timer: ReturnType<typeof setInterval>
-  #sort: SortKey
-  #isDescending: boolean
-  #filter: ListFilter
-  #isLoaded = false
-  #isComplete = false
-  #isHeld = false
-  #hadGap = false
+  #state: ListState
+  #isDense = localStorage.getItem(DENSE_ITEM) !== null
+  #isPointed = false
   #error: string | null = null
   #scrollTopPx = 0
-  #heightPx = innerHeight
+  #heightPx = Math.max(200, innerHeight - 200)
   #drawnKey = ''
+  /** Where Tab leads to within the grid, and whether the keyboard is there. */
+  #place: GridPlace = { row: 0, column: 0 }
+  #hasFocus = false
+  #focusNext = false
+  #searchPause: ReturnType<typeof setTimeout> | undefined
 
   constructor(app: App) {
     this.#app = app
-    const { query } = app.route
-    this.#tab = toTab(query.get('tab'))
-    const sort = query.get('sort') ?? ''
-    this.#sort = isSortKey(sort) ? sort : this.#tab === 'new' ? 'created' : 'hot'
-    this.#isDescending = query.get('order') !== 'asc'
-    this.#filter = {
-      search: query.get('search') ?? '',
-      isLowCoverage: query.get('coverage') === 'low',
-      isLive: query.get('live') === '1',
-    }
-    this.#rows = new MarketRows((row) => inTab[this.#tab](row, app.nowMs()))
+    this.#state = toState(app.route)
+    this.#window = new MarketWindow(app.live, toQuery(this.#state), {
+      onChange: () => {
+        this.#error = null
+        app.changed()
+      },
+      onError: (message) => {
+        this.#error = message
+        app.invalidate()
+      },
+    })
+    this.#totals = new MarketTotals(app)
     this.#sparklines = sharedSparklines(app)
-    this.#unsubscribe = this.#subscribe()
-    this.#timer = setInterval(() => this.#tick(), REORDER_MS)
+    this.#look()
   }
 
+  /** Another tab, or an address that somebody has written, is another list of the same view. */
   update(route: Route): boolean {
-    return toTab(route.query.get('tab')) === this.#tab && route.view === 'market' && this.#matches(route)
+    if (route.view !== 'market') return false
+    const state = toState(route)
+    if (JSON.stringify(state) !== JSON.stringify(this.#state)) this.#show(state)
+    return true
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    clearTimeout(this.#searchPause)
     this.#sparklines.want([])
-    this.#unsubscribe()
+    this.#totals.stop()
+    this.#window.stop()
   }
 
   render(): TemplateResult {
     return html`
-      <section class="market" aria-labelledby="view-title">
+      <section class="market ${this.#isDense ? 'dense' : ''}" aria-labelledby="view-title">
         <header class="toolbar">
           <h1 id="view-title">Market</h1>
           ${this.#tabs()} ${this.#filters()}
           <p class="status" role="status">${this.#status()}</p>
         </header>
-        ${this.#error !== null && !this.#isLoaded ? emptyState('The list is not there', this.#error) : this.#table()}
+        ${this.#totals.render()}
+        ${this.#table()}
       </section>`
   }
 
   drawn(): void {
+    this.#measure()
+    this.#moveFocus()
     const { first, end } = this.#span()
-    const mints = this.#rows.shown.slice(first, end).map(({ mint }) => mint)
+    const mints = this.#isDense ? [] : this.#rowsOf(first, end).map(({ row }) => row.mint)
     const key = mints.join()
     if (key === this.#drawnKey) return
     this.#drawnKey = key
     this.#sparklines.want(mints)
   }
 
-  #subscribe(): () => void {
-    const topic = { topic: 'market', tab: this.#tab, sort: 'hot', limit: ROWS_MAX } as const
-    return this.#app.live.subscribe(topic, {
-      onRows: (rows, kind, isLast) => this.#take(rows, kind, isLast),
-      onLeft: (mint) => {
-        this.#rows.remove(mint)
-        this.#app.changed()
-      },
-      onResync: () => {
-        this.#hadGap = true
-        this.#app.invalidate()
-      },
-      onError: (message) => {
-        this.#error = message
-        this.#app.invalidate()
-      },
-    })
+  get #rowPx(): number {
+    return this.#isDense ? DENSE_ROW_PX : ROW_PX
   }
 
-  #take(rows: readonly StreamRow[], kind: 'snapshot' | 'changes', isLast: boolean): void {
-    this.#error = null
-    if (kind === 'changes') this.#rows.applyChanges(rows, Date.now())
-    else {
-      this.#rows.applySnapshot(rows, isLast)
-      if (isLast) this.#hadGap = false
-      // The hottest rows come first: they can be shown before the others are there.
-      if (isLast || (!this.#isLoaded && this.#sort === 'hot' && this.#isDescending)) {
-        this.#isLoaded = true
-        this.#isComplete = isLast
-        this.#reorder()
-      }
-    }
-    this.#app.changed()
+  get #total(): number {
+    return this.#window.total ?? 0
   }
 
-  #tick(): void {
-    if (this.#isHeld) return
-    this.#reorder()
-    this.#app.changed()
-  }
-
-  #reorder(): void {
-    this.#rows.reorder(this.#sort, this.#isDescending, this.#filter)
-  }
-
-  #matches({ query }: Route): boolean {
-    return (query.get('search') ?? '') === this.#filter.search
-  }
-
-  /** After a change of sort or filter: the order at once, and the address so that it can be shared. */
-  #changed(): void {
-    const { search, isLowCoverage, isLive } = this.#filter
-    replaceQuery(this.#app.route, {
-      tab: this.#tab === 'all' ? '' : this.#tab,
-      sort: this.#sort === 'hot' ? '' : this.#sort,
-      order: this.#isDescending ? '' : 'asc',
-      search,
-      coverage: isLowCoverage ? 'low' : '',
-      live: isLive ? '1' : '',
-    })
-    this.#reorder()
+  /** Asks for another list, from its top. */
+  #show(state: ListState): void {
+    this.#state = state
+    this.#scrollTopPx = 0
+    this.#place = { row: this.#place.row === -1 ? -1 : 0, column: this.#place.column }
+    const table = document.querySelector('.table')
+    if (table !== null) table.scrollTop = 0
+    this.#window.show(toQuery(state))
     this.#app.invalidate()
+  }
+
+  /** After a change of sort or filter: the list, and the address so that it can be shared. */
+  #change(changed: Partial<ListState>): void {
+    const state = { ...this.#state, ...changed }
+    replaceQuery(this.#app.route, toAddress(state))
+    this.#show(state)
   }
 
   #tabs(): TemplateResult {
     return html`<nav class="tabs" aria-label="Tabs of the market">
-      ${TABS.map(
-        (tab) =>
-          html`<a href=${routeHref('market', '', { tab: tab === 'all' ? '' : tab })} aria-current=${tab === this.#tab ? 'page' : nothing}>${tab}</a>`,
-      )}
+      ${TABS.map((tab) => html`<a href=${routeHref('market', '', this.#addressOfTab(tab))} aria-current=${tab === this.#state.tab ? 'page' : nothing}>${tab}</a>`)}
     </nav>`
   }
 
+  /** The filters stay, and the sort is that of the tab. */
+  #addressOfTab = (tab: Tab): Record<string, string> =>
+    toAddress({ ...this.#state, tab, sort: sortOfTab(tab), isDescending: true })
+
   #filters(): TemplateResult {
-    const { search, isLowCoverage, isLive } = this.#filter
+    const { search, isLowCoverage, volume, liquidity } = this.#state
     return html`<form class="filters" role="search" @submit=${(event: Event) => event.preventDefault()}>
       <input type="search" id="search" name="search" placeholder="Name, symbol or mint" aria-label="Search tokens" maxlength="64"
-        .value=${search} @input=${(event: InputEvent) => this.#search((event.target as HTMLInputElement).value)} />
-      <label><input type="checkbox" .checked=${isLowCoverage} @change=${() => this.#toggle('isLowCoverage')} /> low coverage</label>
-      <label><input type="checkbox" .checked=${isLive} @change=${() => this.#toggle('isLive')} /> live</label>
+        .value=${search} @input=${(event: InputEvent) => this.#search(chosenText(event))} />
+      ${this.#least('Volume', volume, (least) => this.#change({ volume: least }))}
+      ${this.#least('Liquidity', liquidity, (least) => this.#change({ liquidity: least }))}
+      <label><input type="checkbox" .checked=${isLowCoverage} @change=${() => this.#change({ isLowCoverage: !isLowCoverage })} /> low coverage</label>
+      <label><input type="checkbox" .checked=${this.#isDense} @change=${() => this.#switchDense()} /> dense</label>
     </form>`
   }
 
-  #search(text: string): void {
-    this.#filter.search = text.trim()
-    this.#changed()
+  #least(label: string, chosen: string, choose: (least: string) => void): TemplateResult {
+    return html`<label class="least">${label}
+      <select aria-label="Least ${label.toLowerCase()}" @change=${(event: Event) => choose(chosenText(event))}>
+        ${LEAST_USD.map((least, at) => html`<option value=${least} ?selected=${least === chosen}>${LEAST_LABELS[at]}</option>`)}
+      </select></label>`
   }
 
-  #toggle(name: 'isLowCoverage' | 'isLive'): void {
-    this.#filter[name] = !this.#filter[name]
-    this.#changed()
+  #search(text: string): void {
+    clearTimeout(this.#searchPause)
+    this.#searchPause = setTimeout(() => this.#change({ search: text.trim() }), SEARCH_PAUSE_MS)
+  }
+
+  #switchDense(): void {
+    this.#isDense = !this.#isDense
+    if (this.#isDense) localStorage.setItem(DENSE_ITEM, '1')
+    else localStorage.removeItem(DENSE_ITEM)
+    this.#look()
+    this.#app.invalidate()
   }
 
   #status(): string {
-    if (this.#hadGap) return 'Changes were missed; loading all rows again'
-    const { shown, size, changedCount } = this.#rows
-    if (!this.#isLoaded) return ''
-    if (!this.#isComplete) return `Loading, ${formatCount(size)} tokens so far`
-    const { search, isLowCoverage, isLive } = this.#filter
-    const isFiltered = search !== '' || isLowCoverage || isLive
-    const count = isFiltered ? `${formatCount(shown.length)} of ${formatCount(size)}` : formatCount(size)
-    return this.#isHeld && changedCount > 0
-      ? `${count} tokens · order held, ${changedCount} changed`
-      : `${count} tokens`
+    const { total, movedCount } = this.#window
+    if (total === null) return ''
+    const count = `${formatCount(total)} ${total === 1 ? 'token' : 'tokens'}`
+    return this.#isHeld && movedCount > 0 ? `${count} · order held, ${movedCount} moved` : count
   }
 
-  #span() {
-    return visibleSpan(this.#scrollTopPx, this.#heightPx, ROW_HEIGHT_PX, this.#rows.shown.length)
+  #span(): Span {
+    return visibleSpan(this.#scrollTopPx, this.#heightPx, this.#rowPx, this.#total)
+  }
+
+  /** The rows to draw that are known, and the one with the focus wherever it is. */
+  #rowsOf(first: number, end: number): { row: ListedRow; index: number }[] {
+    const indexes = Array.from({ length: Math.max(0, end - first) }, (_, at) => first + at)
+    const { row: focused } = this.#place
+    if (this.#hasFocus && focused >= 0 && (focused < first || focused >= end)) indexes.push(focused)
+    return indexes.flatMap((index) => {
+      const row = this.#window.at(index)
+      return row === undefined ? [] : [{ row, index }]
+    })
   }
 
   #table(): TemplateResult {
-    const { shown } = this.#rows
     const { first, end } = this.#span()
-    this.#rows.renew(first, end)
-    return html`<div class="table" role="table" aria-label="Tokens" aria-rowcount=${shown.length + 1} aria-busy=${!this.#isLoaded}
+    const isLoaded = this.#window.total !== null
+    const rows = this.#rowsOf(first, end)
+    const rowPx = this.#rowPx
+    return html`<div class="table" role="grid" aria-label="Tokens" aria-rowcount=${this.#total + 1} aria-busy=${!isLoaded}
         tabindex="-1" @scroll=${(event: Event) => this.#scrolled(event.currentTarget as HTMLElement)}
-        @pointerenter=${() => this.#hold(true)} @pointerleave=${() => this.#hold(false)}>
-      <div class="row head" role="row">${COLUMNS.map((column) => this.#heading(column))}</div>
-      ${this.#isLoaded ? (shown.length === 0 ? this.#empty() : nothing) : waitingState(this.#app.live)}
-      <div class="rows" role="rowgroup" @focusin=${() => this.#hold(true)} @focusout=${() => this.#hold(false)} style=${styles({ height: `${shown.length * ROW_HEIGHT_PX}px` })}>
+        @keydown=${(event: KeyboardEvent) => this.#keyDown(event)}
+        @focusin=${() => this.#focused(true)} @focusout=${() => this.#focused(false)}
+        @pointerenter=${() => this.#pointed(true)} @pointerleave=${() => this.#pointed(false)}>
+      <div class="row head" role="row" aria-rowindex="1">${COLUMNS.map((column, at) => this.#heading(column, at))}</div>
+      ${isLoaded ? (this.#total === 0 ? this.#empty() : nothing) : this.#waiting()}
+      <div class="rows" role="rowgroup" style=${styles({ height: `${this.#total * rowPx}px`, '--step': `${rowPx}px` })}>
         ${repeat(
-          shown.slice(first, end),
-          (row) => row.mint,
-          (row, at) => this.#row(row, first + at),
+          rows,
+          ({ row }) => row.mint,
+          ({ row, index }) => this.#row(row, index),
         )}
       </div>
     </div>`
   }
 
+  #waiting(): TemplateResult {
+    if (this.#error !== null) return emptyState('The list is not there', this.#error)
+    return waitingState(this.#app.live)
+  }
+
   #empty(): TemplateResult {
-    return this.#rows.size > 0
-      ? html`${emptyState('No token matches', 'Search for the start of a name, a symbol or a mint, or take the filters away.')}
+    const { search, isLowCoverage, volume, liquidity, tab } = this.#state
+    const isFiltered = search !== '' || isLowCoverage || volume !== '' || liquidity !== ''
+    return isFiltered || tab !== 'all'
+      ? html`${emptyState('No token matches', 'Search for the start of a word of a name or symbol, or of a mint, or take the filters away.')}
           <p class="empty"><a href=${routeHref('market')}>Show all tokens</a></p>`
       : emptyState(
           'No tokens yet',
@@ -255,41 +283,40 @@ class MarketView implements View {
         )
   }
 
-  #heading({ key, label, title }: (typeof COLUMNS)[number]): TemplateResult {
-    const isSorted = key === this.#sort
-    const direction = this.#isDescending ? 'descending' : 'ascending'
-    return html`<div role="columnheader" class="cell ${key}" aria-sort=${isSorted ? direction : 'none'}>
-      <button type="button" title=${title} @click=${() => this.#sortBy(key)}>${label}${isSorted ? (this.#isDescending ? ' ↓' : ' ↑') : ''}</button>
+  #heading({ sort, name, label, title }: MarketColumn, at: number): TemplateResult {
+    const isSorted = sort === this.#state.sort
+    const { isDescending } = this.#state
+    const isTabStop = this.#place.row === -1 && this.#place.column === at
+    return html`<div role="columnheader" class="cell ${name}" aria-sort=${isSorted ? (isDescending ? 'descending' : 'ascending') : 'none'}>
+      <button type="button" title=${title} tabindex=${isTabStop ? '0' : '-1'} @click=${() => this.#sortBy(sort)}><span class="sort-mark" aria-hidden="true">${isSorted ? (isDescending ? '↓' : '↑') : ''}</span>${label}</button>
     </div>`
   }
 
-  #sortBy(key: SortKey): void {
-    this.#isDescending = key === this.#sort ? !this.#isDescending : true
-    this.#sort = key
-    this.#changed()
+  #sortBy(sort: Sort): void {
+    const isSame = sort === this.#state.sort
+    this.#change({ sort, isDescending: isSame ? !this.#state.isDescending : true })
   }
 
-  #row(row: StreamRow, at: number): TemplateResult {
-    const { mint, name, symbol } = row
-    const nowMs = this.#app.nowMs()
-    const move = this.#rows.moves.get(mint)
+  #row(row: ListedRow, index: number): TemplateResult {
+    const move = this.#window.moves.get(row.mint)
     const isMoving = move !== undefined && Date.now() - move.atMs < MOVE_SHOWN_MS
-    const direction = !isMoving ? '' : move.direction > 0 ? 'up' : 'down'
-    const shape = direction === 'up' ? '▲' : direction === 'down' ? '▼' : ''
-    return html`<div class="row" role="row" aria-rowindex=${at + 2} style=${styles({ top: `${at * ROW_HEIGHT_PX}px` })}>
-      <div class="cell hot" role="cell">
-        <a href=${routeHref('token', mint)}>${tokenPicture(mint, row.image_uri)}<span class="names"><b>${symbol}</b><small>${name}</small></span></a>
-        ${row.is_currently_live ? html`<span class="badge live">live</span>` : nothing}
-      </div>
-      <div class="cell price ${direction}" role="cell"><span class="spark-cell">${this.#sparkline(mint)}</span><span class="move" aria-hidden="true">${shape}</span>${formatPrice(row.priceUsd)}</div>
-      <div class="cell marketCap" role="cell">${formatUsd(row.usd_market_cap)}</div>
-      <div class="cell volume" role="cell">${formatUsd(row.volume_24h_usd)}</div>
-      <div class="cell liquidity" role="cell">${formatUsd(row.liquidity_usd)}</div>
-      <div class="cell holders" role="cell">${formatCount(row.holder_count)}</div>
-      <div class="cell bonding" role="cell">${row.complete ? html`<small>graduated</small>` : meter(row.bonding_progress, 'bonding curve')}</div>
-      <div class="cell created" role="cell">${formatAge(row.created_timestamp, nowMs)}</div>
-      <div class="cell analyses" role="cell">${formatCount(row.analysis_count)}</div>
+    const context: CellContext = {
+      nowMs: this.#app.nowMs(),
+      direction: !isMoving ? '' : move.direction > 0 ? 'up' : 'down',
+      sparkline: this.#isDense ? nothing : this.#sparkline(row.mint),
+      isTabStop: index === this.#tabRow,
+    }
+    return html`<div class="row" role="row" aria-rowindex=${index + 2} data-index=${index} style=${styles({ top: `${index * this.#rowPx}px` })}>
+      ${COLUMNS.map((column) => html`<div class="cell ${column.name} ${column.class?.(row, context) ?? ''}" role="gridcell">${column.cell(row, context)}</div>`)}
     </div>`
+  }
+
+  /** The row that Tab leads to: where the keyboard was, if that is drawn. */
+  get #tabRow(): number {
+    const { row } = this.#place
+    if (row === -1) return -1
+    const { first, end } = this.#span()
+    return this.#hasFocus || (row >= first && row < end) ? row : first
   }
 
   #sparkline(mint: string): TemplateResult | typeof nothing {
@@ -300,17 +327,92 @@ class MarketView implements View {
   #scrolled(table: HTMLElement): void {
     const before = this.#span()
     this.#scrollTopPx = table.scrollTop
-    this.#heightPx = table.clientHeight
     const { first, end } = this.#span()
-    if (first !== before.first || end !== before.end) this.#app.invalidate()
-  }
-
-  /** Keeps the order while the pointer or the focus is on the list. */
-  #hold(isHeld: boolean): void {
-    this.#isHeld = isHeld
-    if (!isHeld) this.#reorder()
+    if (first === before.first && end === before.end) return
+    this.#look()
     this.#app.invalidate()
   }
+
+  #measure(): void {
+    const height = document.querySelector('.table')?.clientHeight ?? this.#heightPx
+    if (height === this.#heightPx) return
+    this.#heightPx = height
+    this.#look()
+    this.#app.invalidate()
+  }
+
+  /** Asks for the rows in sight. */
+  #look(): void {
+    const first = Math.floor(this.#scrollTopPx / this.#rowPx)
+    this.#window.look(first, first + Math.ceil(this.#heightPx / this.#rowPx))
+  }
+
+  get #isHeld(): boolean {
+    return this.#isPointed || this.#hasFocus
+  }
+
+  /** The order is kept while the pointer or the focus is on the list. */
+  #pointed(isPointed: boolean): void {
+    this.#isPointed = isPointed
+    this.#window.hold(this.#isHeld)
+    this.#app.invalidate()
+  }
+
+  #focused(hasFocus: boolean): void {
+    this.#hasFocus = hasFocus
+    if (hasFocus) this.#takePlace()
+    this.#window.hold(this.#isHeld)
+    this.#app.invalidate()
+  }
+
+  /** The keyboard goes on from where the focus came by Tab or a click. */
+  #takePlace(): void {
+    const element = document.activeElement
+    const index = element?.closest<HTMLElement>('.rows .row')?.dataset.index
+    if (index !== undefined) this.#place = { ...this.#place, row: Number(index) }
+    const heading = element?.closest('[role=columnheader]')
+    if (heading?.parentElement != null)
+      this.#place = { row: -1, column: [...heading.parentElement.children].indexOf(heading) }
+  }
+
+  #keyDown(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    const pageRows = Math.max(1, Math.floor((this.#heightPx - HEAD_PX) / this.#rowPx) - 1)
+    const size = { rows: this.#total, columns: COLUMNS.length, pageRows }
+    const place = gridMove(event.key, this.#place, size)
+    if (place === null) return
+    event.preventDefault()
+    this.#place = place
+    this.#focusNext = true
+    if (place.row >= 0) this.#reveal(place.row)
+    this.#app.invalidate()
+  }
+
+  /** Scrolls so far that a row is in sight. */
+  #reveal(row: number): void {
+    const table = document.querySelector('.table')
+    if (table === null) return
+    const [topPx, rowPx] = [row * this.#rowPx, this.#rowPx]
+    const bottomPx = topPx + rowPx + HEAD_PX
+    if (topPx < table.scrollTop) table.scrollTop = topPx
+    else if (bottomPx > table.scrollTop + table.clientHeight) table.scrollTop = bottomPx - table.clientHeight
+  }
+
+  /** A row may have to come from the server before it can have the focus. */
+  #moveFocus(): void {
+    if (!this.#focusNext) return
+    const { row, column } = this.#place
+    const target =
+      row === -1
+        ? document.querySelectorAll<HTMLElement>('.row.head button')[column]
+        : document.querySelector<HTMLElement>(`.rows .row[data-index="${row}"] a`)
+    if (target == null) return
+    this.#focusNext = false
+    target.focus({ preventScroll: row !== -1 })
+  }
 }
+
+const chosenText = ({ target }: Event): string =>
+  target instanceof HTMLInputElement || target instanceof HTMLSelectElement ? target.value : ''
 
 export const marketView = (app: App): View => new MarketView(app)

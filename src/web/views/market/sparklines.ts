@@ -1,6 +1,14 @@
 // Sparklines of the rows in sight: the closes that the DataPoint has, fetched a few tokens at a time within a budget of reads,
 // and kept as long as they are fresh.
+import type { DataPoint } from '../../../client/index.ts'
+import { request } from '../../api.ts'
 import type { App } from '../../app.ts'
+
+/** A DataPoint has much more. */
+const BATCH = '/api/v1/datapoint/batch?fields=mint,sparkline'
+interface BatchAnswer {
+  data: Pick<DataPoint, 'mint' | 'sparkline'>[]
+}
 
 /** The server takes so many mints in one request. */
 const MINTS_PER_READ = 10
@@ -67,7 +75,8 @@ export class Sparklines {
   }
 
   async #fetchBatch(mints: readonly string[]): Promise<void> {
-    const { data } = await this.#app.client.datapoints(mints)
+    const { fetch } = this.#app.session
+    const { data } = await request<BatchAnswer>(BATCH, { body: { mints }, fetch })
     const atMs = Date.now()
     for (const mint of mints) this.#entries.set(mint, { closes: [], atMs })
     for (const { mint, sparkline } of data) this.#entries.set(mint, { closes: sparkline, atMs })

@@ -22,14 +22,15 @@ FROM training GROUP BY agent_id ORDER BY analyses DESC LIMIT 20`,
   },
   {
     title: 'Volume by hour',
-    sql: `SELECT date_trunc('hour', bucket_start) AS hour, count(DISTINCT mint) AS tokens,
-  round(sum(volume_usd)) AS volume_usd, sum(trades) AS trades
+    sql: `SELECT date_trunc('hour', t) AS hour, count(DISTINCT mint) AS tokens,
+  round(sum(v)) AS volume_usd, sum(n) AS trades
 FROM bars WHERE tf = '1m' GROUP BY hour ORDER BY hour DESC LIMIT 48`,
   },
   {
-    title: 'Why submissions were rejected',
-    sql: `SELECT worst_field, count(*) AS rejections, round(median(deviation_pct), 1) AS median_deviation_pct
-FROM rejections GROUP BY worst_field ORDER BY rejections DESC`,
+    title: 'How far rejected submissions were off',
+    sql: `SELECT 25 * floor(least(deviation_pct, 200) / 25)::INTEGER AS from_pct, count(*) AS rejections,
+  count(DISTINCT agent_id) AS agents, count(DISTINCT mint) AS tokens
+FROM rejections GROUP BY from_pct ORDER BY from_pct`,
   },
   {
     title: 'Tokens seen last',

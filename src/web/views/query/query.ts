@@ -53,8 +53,12 @@ class QueryView implements View {
         <p class="note">DuckDB’s SQL, read-only, at most 30 seconds and ${formatCount(ROWS)} rows</p>
       </header>
       <form class="stack card query" @submit=${(event: Event) => this.#submit(event)} @keydown=${(event: KeyboardEvent) => this.#keyDown(event)}>
-        <label>Key of a researcher or the operator
-          <input name="key" type="password" autocomplete="off" required .value=${this.#key} @input=${(event: InputEvent) => this.#setKey(inputText(event))} /></label>
+        ${
+          this.#app.session.isQueryOpen && this.#key === ''
+            ? html`<p class="note">Open to programs of this computer, since the server has no key of an operator or researcher.</p>`
+            : html`<label>Key of a researcher or the operator
+                <input name="key" type="password" autocomplete="off" required .value=${this.#key} @input=${(event: InputEvent) => this.#setKey(inputText(event))} /></label>`
+        }
         <div class="chips" role="group" aria-label="Examples">
           <span class="note">Examples</span>
           ${EXAMPLES.map(({ title, sql }) => html`<button type="button" class="chip" aria-pressed=${sql === this.#sql} @click=${() => this.#choose(sql)}>${title}</button>`)}
@@ -82,7 +86,7 @@ class QueryView implements View {
     if (this.#error !== null)
       return html`<div class="card below" role="alert">
         <pre class="field-error">${this.#error.text}</pre>
-        ${this.#error.isOfKey ? html`<p class="note">The operator makes such a key:</p>${copyable('npx mintlake keys make lab --type researcher')}` : nothing}
+        ${this.#error.isOfKey ? this.#howToGetKey() : nothing}
       </div>`
     const result = this.#result
     if (result !== null) return html`${guard([result], () => resultTable(result))}`
@@ -93,6 +97,13 @@ class QueryView implements View {
       'Choose an example, or write SQL of your own. SHOW TABLES and DESCRIBE training tell what there is. The same from a terminal:',
       'npx mintlake sql "SHOW TABLES"',
     )
+  }
+
+  /** Two lines: the operator's key comes from the start of the server, a researcher's from the operator. */
+  #howToGetKey(): TemplateResult {
+    return html`<p class="note">The operator starts the server with a key of their own, and with it makes one for a researcher:</p>
+      <p>${copyable('MINTLAKE_ADMIN_KEY=<secret> npm start')}</p>
+      <p>${copyable('MINTLAKE_ADMIN_KEY=<secret> npx mintlake keys make lab --type researcher')}</p>`
   }
 
   #status(): string {
@@ -139,7 +150,7 @@ class QueryView implements View {
     replaceQuery(this.#app.route, { sql: this.#sql })
     this.#app.invalidate()
     try {
-      const client = createClient({ baseUrl: location.origin, key: this.#key, retriesMax: 0 })
+      const client = createClient({ baseUrl: location.origin, key: this.#key || undefined, retriesMax: 0 })
       this.#result = await client.query({ sql: this.#sql, limit: ROWS }, { signal: abort.signal })
     } catch (error) {
       this.#result = null

@@ -4,30 +4,46 @@ import {
   type CandlestickData,
   CandlestickSeries,
   createChart,
+  createSeriesMarkers,
   type HistogramData,
   HistogramSeries,
   type IChartApi,
   type ISeriesApi,
+  type ISeriesMarkersPluginApi,
+  PriceScaleMode,
   type Time,
   type WhitespaceData,
 } from 'lightweight-charts'
-import type { Bar } from '../../../client/index.ts'
+import type { Bar, ListedAnalysis } from '../../../client/index.ts'
 import type { ToldGap } from '../../../schema/event.ts'
-import { formatAmount, formatPrice } from '../../format.ts'
+import { formatAmount, formatPrice, formatUsd } from '../../format.ts'
+import { analysesByBar, toMarkers } from './analysis-marks.ts'
+import { ChartTime } from './chart-time.ts'
 import { IncompleteBars } from './incomplete-bars.ts'
 import { markedSpans } from './marked-spans.ts'
 
 /** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
 const HOLES_MAX = 200
 /** Room for $1,234,567, so that the axis does not grow with each longer price. */
-const AXIS_WIDTH_PX = 82
+const AXIS_WIDTH_PX = 92
+/** A chart opens on its newest bars, so many at most, and none narrower than BAR_PX_MIN; a few stand in the middle, no wider than if they were `BARS_SHOWN_MIN`. */
+const BARS_SHOWN_MAX = 160
+const BAR_PX_MIN = 5
+const BARS_SHOWN_MIN = 24
+/** What stays free at the right, so that the next bars have room: a share of the bars shown. */
+const MARGIN_SHARE = 0.06
+const MARGIN_BARS_MIN = 2
 
 /** The axis reaches below zero, where there are no prices; what is this near to zero is a rounding error. */
 const NO_PRICE_MAX = 1e-13
-const formatAxisPrice = (price: number): string => (price < NO_PRICE_MAX ? '' : formatPrice(price))
 
-const toTime = (ms: number): Time => (ms / 1_000) as Time
-const toMs = (time: Time): number => Number(time) * 1_000
+/** How prices are shown. */
+export interface ChartLook {
+  isLog: boolean
+  /** What a price is multiplied by: the supply, where market capitalisation is shown; else 1. */
+  factor: number
+  isCap: boolean
+}
 
 export class TokenChart {
   readonly #container: HTMLElement
@@ -35,23 +51,45 @@ export class TokenChart {
   readonly #candles: ISeriesApi<'Candlestick'>
   readonly #volumes: ISeriesApi<'Histogram'>
   readonly #incomplete: IncompleteBars
+  readonly #markers: ISeriesMarkersPluginApi<Time>
   readonly #barMs: number
+  readonly #time: ChartTime
+  #look: ChartLook = { isLog: false, factor: 1, isCap: false }
+  #colours = { up: '', down: '', dim: '' }
   /** Of all that is drawn, holes included. */
   #timesMs: number[] = []
   #gaps: readonly ToldGap[] = []
+  #analyses: readonly ListedAnalysis[] = []
+  #isFitted = false
 
-  /** @param barMs length of a bar, for the holes between bars. */
-  constructor(container: HTMLElement, barMs: number) {
+  /**
+   * @param barMs length of a bar, for the holes between bars.
+   * @param onHover called with the start of the bar under the crosshair, Unix ms; null: the pointer has left.
+   */
+  constructor(container: HTMLElement, barMs: number, onHover: (barStartMs: number | null) => void) {
     this.#container = container
     this.#barMs = barMs
+    this.#time = new ChartTime(barMs)
     this.#chart = createChart(container, {
       autoSize: true,
       layout: { background: { color: 'transparent' }, attributionLogo: false },
-      timeScale: { timeVisible: true, secondsVisible: barMs < 60_000 },
-      localization: { priceFormatter: formatAxisPrice },
+      timeScale: {
+        timeVisible: true,
+        secondsVisible: barMs < 60_000,
+        minBarSpacing: 1,
+        tickMarkFormatter: this.#time.tick.bind(this.#time),
+      },
+      localization: {
+        priceFormatter: (price: number) => this.#formatPrice(price),
+        timeFormatter: (time: Time) => this.#time.full(this.#time.toMs(time)),
+      },
     })
     this.#candles = this.#chart.addSeries(CandlestickSeries, {
-      priceFormat: { type: 'custom', minMove: 1e-12, formatter: formatAxisPrice },
+      priceFormat: {
+        type: 'custom',
+        minMove: 1e-12,
+        formatter: (price: number) => this.#formatPrice(price),
+      },
     })
     this.#volumes = this.#chart.addSeries(HistogramSeries, {
       priceScaleId: 'volume',
@@ -60,9 +98,13 @@ export class TokenChart {
       priceLineVisible: false,
     })
     this.#chart.priceScale('volume').applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } })
-    this.#candles.priceScale().applyOptions({ scaleMargins: { top: 0.08, bottom: 0.24 } })
+    this.#candles.priceScale().applyOptions({ scaleMargins: { top: 0.12, bottom: 0.24 } })
     this.#incomplete = new IncompleteBars(this.#chart)
     this.#candles.attachPrimitive(this.#incomplete)
+    this.#markers = createSeriesMarkers(this.#candles)
+    this.#chart.subscribeCrosshairMove(({ time }) =>
+      onHover(time === undefined ? null : this.#time.toMs(time)),
+    )
     this.recolour()
   }
 
@@ -70,9 +112,10 @@ export class TokenChart {
   recolour(): void {
     const style = getComputedStyle(this.#container)
     const colour = (name: string) => style.getPropertyValue(name).trim()
-    const [up, down, line] = [colour('--up'), colour('--down'), colour('--line')]
+    const [up, down, line, dim] = [colour('--up'), colour('--down'), colour('--line'), colour('--dim')]
+    this.#colours = { up, down, dim }
     this.#chart.applyOptions({
-      layout: { textColor: colour('--dim') },
+      layout: { textColor: dim },
       grid: { vertLines: { color: line }, horzLines: { color: line } },
       rightPriceScale: { borderColor: line, minimumWidth: AXIS_WIDTH_PX },
       timeScale: { borderColor: line },
@@ -86,14 +129,33 @@ export class TokenChart {
       borderDownColor: down,
       wickDownColor: down,
     })
-    this.#volumes.applyOptions({ color: colour('--line-strong') })
     this.#incomplete.recolour(colour('--warn'))
+    this.#drawMarks()
+  }
+
+  /** Prices on a scale whose steps are equal shares, and as market capitalisation. Bars are drawn so by the next `replace`. */
+  show(look: ChartLook): void {
+    this.#look = look
+    this.#candles
+      .priceScale()
+      .applyOptions({ mode: look.isLog ? PriceScaleMode.Logarithmic : PriceScaleMode.Normal })
+  }
+
+  /** When a bar begins, in the zone of the page. */
+  timeText(ms: number): string {
+    return this.#time.full(ms)
   }
 
   /** Marks the bars that these gaps touch. */
   mark(gaps: readonly ToldGap[]): void {
     this.#gaps = gaps
     this.#incomplete.set(markedSpans(this.#timesMs, this.#barMs, gaps))
+  }
+
+  /** Marks what agents said. */
+  markAnalyses(analyses: readonly ListedAnalysis[]): void {
+    this.#analyses = analyses
+    this.#drawMarks()
   }
 
   /** Draws these bars and no others. */
@@ -103,15 +165,16 @@ export class TokenChart {
     let previousMs = 0
     for (const bar of bars) {
       if (previousMs > 0) candles.push(...this.#holes(previousMs, bar.t))
-      candles.push(toCandle(bar))
-      volumes.push({ time: toTime(bar.t), value: bar.v })
+      candles.push(this.#toCandle(bar))
+      volumes.push(this.#toVolume(bar))
       previousMs = bar.t
     }
     this.#candles.setData(candles)
     this.#volumes.setData(volumes)
-    this.#timesMs = candles.map(({ time }) => toMs(time))
+    this.#timesMs = candles.map(({ time }) => this.#time.toMs(time))
     this.mark(this.#gaps)
-    this.#chart.timeScale().scrollToRealTime()
+    this.#drawMarks()
+    this.#fit()
   }
 
   /** Draws a new bar, or the newest one anew. @returns false for an older bar, which only `replace` can draw. */
@@ -120,10 +183,10 @@ export class TokenChart {
     if (bar.t < lastMs) return false
     const holes = lastMs > 0 ? this.#holes(lastMs, bar.t) : []
     for (const hole of holes) this.#candles.update(hole)
-    this.#candles.update(toCandle(bar))
-    this.#volumes.update({ time: toTime(bar.t), value: bar.v })
+    this.#candles.update(this.#toCandle(bar))
+    this.#volumes.update(this.#toVolume(bar))
     if (bar.t > lastMs) {
-      this.#timesMs.push(...holes.map(({ time }) => toMs(time)), bar.t)
+      this.#timesMs.push(...holes.map(({ time }) => this.#time.toMs(time)), bar.t)
       if (this.#gaps.length > 0) this.mark(this.#gaps)
     }
     return true
@@ -133,18 +196,52 @@ export class TokenChart {
     this.#chart.remove()
   }
 
+  /** Shows the newest bars with a free margin behind them. Where somebody has scrolled to afterwards stays. */
+  #fit(): void {
+    const count = this.#timesMs.length
+    if (this.#isFitted || count === 0) return
+    this.#isFitted = true
+    const widthPx = this.#container.clientWidth - AXIS_WIDTH_PX
+    const shown = Math.min(count, BARS_SHOWN_MAX, Math.max(BARS_SHOWN_MIN, Math.floor(widthPx / BAR_PX_MIN)))
+    const margin = Math.max(MARGIN_BARS_MIN, Math.round(shown * MARGIN_SHARE))
+    const padding = Math.max(0, BARS_SHOWN_MIN - shown - margin) / 2
+    const from = count - shown - 0.5 - padding
+    const to = count - 0.5 + margin + padding
+    this.#chart.timeScale().applyOptions({ rightOffset: to - count })
+    this.#chart.timeScale().setVisibleLogicalRange({ from, to })
+  }
+
+  #drawMarks(): void {
+    const byBar = analysesByBar(this.#timesMs, this.#analyses)
+    this.#markers.setMarkers(toMarkers(byBar, (ms) => this.#time.toTime(ms), this.#colours))
+  }
+
+  #formatPrice(price: number): string {
+    if (price < NO_PRICE_MAX) return ''
+    return this.#look.isCap ? formatUsd(price) : formatPrice(price)
+  }
+
   #holes(fromMs: number, toMs: number): WhitespaceData[] {
     const count = Math.min(HOLES_MAX, Math.floor((toMs - fromMs) / this.#barMs) - 1)
     return Array.from({ length: Math.max(0, count) }, (_, at) => ({
-      time: toTime(toMs - (count - at) * this.#barMs),
+      time: this.#time.toTime(toMs - (count - at) * this.#barMs),
     }))
   }
-}
 
-const toCandle = ({ t, o, h, l, c }: Bar): CandlestickData => ({
-  time: toTime(t),
-  open: o,
-  high: h,
-  low: l,
-  close: c,
-})
+  #toCandle({ t, o, h, l, c }: Bar): CandlestickData {
+    const { factor } = this.#look
+    return {
+      time: this.#time.toTime(t),
+      open: o * factor,
+      high: h * factor,
+      low: l * factor,
+      close: c * factor,
+    }
+  }
+
+  /** In the colour of the way that the price went, faint: the candles are what is looked at. */
+  #toVolume({ t, o, c, v }: Bar): HistogramData {
+    const { up, down } = this.#colours
+    return { time: this.#time.toTime(t), value: v, color: `${c >= o ? up : down}70` }
+  }
+}

@@ -1,13 +1,14 @@
 // The state of the server: feeds, rates, store, and a plain sentence for whatever is wrong.
 import { html, nothing, type TemplateResult } from 'lit-html'
-import type { HealthAnswer } from '../../schema/api/status.ts'
-import type { ToldGap } from '../../schema/event.ts'
-import { errorText, Fetched, request } from '../api.ts'
-import type { App, View } from '../app.ts'
-import { missingState, staleBanner } from '../dom.ts'
-import { formatAge, formatAmount, formatBytes, formatCount, formatPrice, formatSpan } from '../format.ts'
-import { gapReason, gapTimes } from '../gaps.ts'
-import { parseMetrics, rate } from '../metrics-text.ts'
+import type { HealthAnswer } from '../../../schema/api/status.ts'
+import type { ToldGap } from '../../../schema/event.ts'
+import { errorText, Fetched, request } from '../../api.ts'
+import type { App, View } from '../../app.ts'
+import { missingState, staleBanner } from '../../dom.ts'
+import { formatAge, formatAmount, formatBytes, formatCount, formatPrice, formatSpan } from '../../format.ts'
+import { gapReason, gapTimes } from '../../gaps.ts'
+import { parseMetrics, rate } from '../../metrics-text.ts'
+import { ServerHistoryLines } from './server-history.ts'
 
 const EVERY_MS = 2_000
 
@@ -20,6 +21,7 @@ class SystemView implements View {
   readonly title = 'System'
   readonly #health: Fetched<HealthAnswer>
   readonly #metrics: Fetched<Reading>
+  readonly #lines: ServerHistoryLines
   #before: Reading | null = null
   #after: Reading | null = null
 
@@ -27,6 +29,7 @@ class SystemView implements View {
     const onChange = () => app.invalidate()
     this.#health = new Fetched(() => request<HealthAnswer>('/health'), onChange)
     this.#metrics = new Fetched(() => this.#readMetrics(), onChange)
+    this.#lines = new ServerHistoryLines(onChange)
     this.#health.start(EVERY_MS)
     this.#metrics.start(EVERY_MS)
   }
@@ -34,6 +37,7 @@ class SystemView implements View {
   stop(): void {
     this.#health.stop()
     this.#metrics.stop()
+    this.#lines.stop()
   }
 
   render(): TemplateResult {
@@ -55,6 +59,7 @@ class SystemView implements View {
       <div class="groups">
         ${this.#rates(health)} ${this.#feeds(health)} ${this.#store(health)}
       </div>
+      ${this.#lines.render(Date.now())}
       ${lakeTables(health.store.lake ?? [])}
       ${gapsCard(health.gaps, health.market.timeMs)}`
   }

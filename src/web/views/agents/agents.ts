@@ -1,21 +1,26 @@
 // The leaderboard, and the record of one agent.
 import { html, nothing, type TemplateResult } from 'lit-html'
-import type { AgentRank, AnalysisPage, ListedAnalysis } from '../../client/index.ts'
-import { Fetched } from '../api.ts'
-import type { App, View } from '../app.ts'
-import { emptyState, missingState, staleBanner } from '../dom.ts'
-import { formatAmount, formatCount, shortAddress } from '../format.ts'
-import { type Route, routeHref } from '../router.ts'
-import { analysesTable } from './analyses-table.ts'
+import type { AgentRank, AgentRecord, AnalysisPage, ListedAnalysis } from '../../../client/index.ts'
+import { Fetched } from '../../api.ts'
+import type { App, View } from '../../app.ts'
+import { emptyState, missingState, staleBanner } from '../../dom.ts'
+import { formatAmount, formatCount, shortAddress } from '../../format.ts'
+import { type Route, routeHref } from '../../router.ts'
+import { analysesTable } from '../analyses-table.ts'
+import { toHorizon } from '../calibration.ts'
+import { recordCards } from './agent-record.ts'
 
 const EVERY_MS = 15_000
+const RECORD_EVERY_MS = 60_000
 const LEADERS = 100
 
 class AgentsView implements View {
   readonly #app: App
   readonly #agentId: string
   readonly #leaders: Fetched<AgentRank[]>
-  readonly #record: Fetched<AnalysisPage> | null
+  /** Its latest analyses, and what became of all of them; null: of no agent. */
+  readonly #analyses: Fetched<AnalysisPage> | null
+  readonly #record: Fetched<AgentRecord> | null
   #older: ListedAnalysis[] = []
   #cursor: string | null | undefined
   #isLoadingOlder = false
@@ -26,12 +31,15 @@ class AgentsView implements View {
     const onChange = () => app.invalidate()
     this.#leaders = new Fetched(() => app.client.leaderboard({ limit: LEADERS }), onChange)
     this.#leaders.start(EVERY_MS)
-    this.#record = this.#agentId === '' ? null : new Fetched(() => this.#readPage(), onChange)
-    this.#record?.startOnce(EVERY_MS)
+    const agentId = this.#agentId
+    this.#analyses = agentId === '' ? null : new Fetched(() => this.#readPage(), onChange)
+    this.#analyses?.startOnce(EVERY_MS)
+    this.#record = agentId === '' ? null : new Fetched(() => app.client.agentRecord(agentId), onChange)
+    this.#record?.start(RECORD_EVERY_MS)
   }
 
   get title(): string {
-    return this.#leader?.name ?? 'Agents'
+    return this.#name ?? 'Agents'
   }
 
   update(route: Route): boolean {
@@ -40,6 +48,7 @@ class AgentsView implements View {
 
   stop(): void {
     this.#leaders.stop()
+    this.#analyses?.stop()
     this.#record?.stop()
   }
 
@@ -49,6 +58,10 @@ class AgentsView implements View {
 
   get #leader(): AgentRank | undefined {
     return this.#leaders.value?.find(({ agentId }) => agentId === this.#agentId)
+  }
+
+  get #name(): string | undefined {
+    return this.#leader?.name ?? this.#record?.value?.name
   }
 
   #readPage(cursor?: string): Promise<AnalysisPage> {
@@ -79,21 +92,25 @@ class AgentsView implements View {
 
   #agent(): TemplateResult {
     const leader = this.#leader
-    const record = this.#record
-    const rows = [...(record?.value?.data ?? []), ...this.#older]
-    const cursor = this.#cursor === undefined ? record?.value?.meta?.nextCursor : this.#cursor
+    const analyses = this.#analyses
+    const record = this.#record?.value ?? null
+    const rows = [...(analyses?.value?.data ?? []), ...this.#older]
+    const cursor = this.#cursor === undefined ? analyses?.value?.meta?.nextCursor : this.#cursor
+    const horizon = toHorizon(this.#app.route.query.get('horizon'))
+    const nowMs = this.#app.nowMs()
     return html`<section aria-labelledby="view-title">
       <p><a href=${routeHref('agents')}>← All agents</a></p>
       <header class="toolbar">
-        <h1 id="view-title" class="one-line" title=${leader?.name ?? this.#agentId}>${leader?.name ?? shortAddress(this.#agentId)}</h1>
+        <h1 id="view-title" class="one-line" title="${this.#name ?? ''} ${this.#agentId}">${this.#name ?? shortAddress(this.#agentId)}</h1>
         <p class="status own-line">${leader === undefined ? nothing : html`rank ${leader.rank} · ${formatCount(leader.xp)} XP · ${formatCount(leader.analyses)} analyses`}</p>
       </header>
+      <div class="record-room">${record === null ? (this.#record === null ? nothing : missingState(this.#record)) : recordCards(record, horizon, nowMs)}</div>
       ${
-        record === null || record.value === null
-          ? missingState(record ?? this.#leaders)
+        analyses === null || analyses.value === null
+          ? missingState(analyses ?? this.#leaders)
           : rows.length === 0
             ? emptyState('No analyses', 'This agent has submitted nothing that was accepted.')
-            : html`<div class="card">${analysesTable(rows, this.#app.nowMs(), 'ofAgent')}</div>`
+            : html`<section class="card below"><h2>Analyses</h2>${analysesTable(rows, nowMs, 'ofAgent')}</section>`
       }
       ${cursor ? html`<p><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => this.#loadOlder(cursor)}>Older</button></p>` : nothing}
     </section>`

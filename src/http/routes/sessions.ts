@@ -1,0 +1,65 @@
+// Keys of pages of the console: each page gets one when it is opened, so that programs of the same address do not use up its reads.
+import type { Context, HttpAnswer } from '../context.ts'
+import { SESSION_DOCS } from '../docs/page-docs.ts'
+import { parseBearer } from '../request/request-head.ts'
+import type { Route } from '../route.ts'
+
+export interface SessionDeps {
+  sessions: {
+    /** A new session of a page at that address, or the one of `known` for another while. */
+    open(address: string, known: string): { key: string; expiresAtMs: number }
+    /** Whether there was a session of that key. */
+    revoke(key: string): boolean
+    /** How many there were. */
+    revokeAll(): number
+  }
+  /** Whether the lake may be queried without a key by programs of this computer. */
+  isQueryOpen(): boolean
+}
+
+const SESSION_PATH = '/api/v1/session'
+const NO_STORE = { 'Cache-Control': 'no-store' }
+
+export const sessionRoutes = (deps: SessionDeps): Route[] => [
+  {
+    method: 'POST',
+    path: SESSION_PATH,
+    access: 'open',
+    summary: 'A session key for a page of the console: reads, counted apart from those of the address',
+    docs: SESSION_DOCS.open,
+    changes: [],
+    isOfNode: true,
+    bodyTypes: ['', 'application/json'],
+    handle: (context) => opened(deps, context),
+  },
+  {
+    method: 'DELETE',
+    path: SESSION_PATH,
+    access: 'open',
+    summary: 'End the session whose key is sent',
+    docs: SESSION_DOCS.end,
+    changes: [],
+    isOfNode: true,
+    handle: ({ headers }) => ({
+      status: 200,
+      headers: NO_STORE,
+      body: { ok: true, data: { revoked: deps.sessions.revoke(parseBearer(headers.authorization)) } },
+    }),
+  },
+  {
+    method: 'POST',
+    path: '/api/v1/admin/sessions/revoke',
+    access: 'admin',
+    summary: 'End every session of consoles; open pages ask for another',
+    docs: SESSION_DOCS.endAll,
+    changes: [],
+    bodyTypes: ['', 'application/json'],
+    handle: () => ({ status: 200, body: { ok: true, data: { revoked: deps.sessions.revokeAll() } } }),
+  },
+]
+
+function opened({ sessions, isQueryOpen }: SessionDeps, context: Context): HttpAnswer {
+  const { key, expiresAtMs } = sessions.open(context.ip(), parseBearer(context.headers.authorization))
+  const data = { key, expiresAt: expiresAtMs, queryOpen: isQueryOpen() }
+  return { status: 201, headers: NO_STORE, body: { ok: true, data } }
+}

@@ -1,0 +1,94 @@
+// What became of one agent's analyses, and what it earned over time, from the lake.
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
+import type { AgentRecord } from '../../schema/api/agent-record.ts'
+import { TABLES } from '../../schema/tables.ts'
+import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
+import { queryRows } from '../duckdb/query.ts'
+import { literal } from '../duckdb/sql.ts'
+import { utcDate } from '../lake/lake-files.ts'
+import type { LiveFileReader } from '../lake/live-file-reader.ts'
+import { type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
+import { CALIBRATION_MS } from '../limits.ts'
+import { calibrationGroups, evaluatedSql, GROUP_COLUMNS, groupedSql } from './calibration.ts'
+
+/** How finely XP is told: the first of these that is no more than INTERVALS_MAX for the whole record. */
+const XP_EVERY_MS = [5 * MINUTE_MS, HOUR_MS, DAY_MS] as const
+const INTERVALS_MAX = 100
+
+export interface AgentRecordQuery {
+  agentId: string
+  nowMs: number
+  /** See `CalibrationQuery`. */
+  labelsToMs: number | null
+}
+
+const HORIZON_COLUMNS = { horizon: 'string', count: 'number', hits: 'number', meanPct: 'number?' } as const
+const XP_COLUMNS = { atMs: 'number', xp: 'number' } as const
+
+/** Of the submissions of the last CALIBRATION_MS whose labels anybody may see. */
+export async function readAgentRecord(
+  connection: DuckDBConnection,
+  reader: LiveFileReader,
+  { agentId, nowMs, labelsToMs }: AgentRecordQuery,
+): Promise<Omit<AgentRecord, 'name'>> {
+  const sinceMs = nowMs - CALIBRATION_MS
+  const isNeeded = ({ date }: { date: string }): boolean => date >= utcDate(sinceMs)
+  const ofTables = { nowMs, isNeeded }
+  const { horizonRows, groupRows } = await reader.readConcurrently(connection, {
+    ...{ table: TABLES.training, ...ofTables },
+    work: (training) =>
+      reader.readConcurrently(connection, {
+        ...{ table: TABLES.outcomes, ...ofTables },
+        work: async (outcomes) => {
+          const evaluated = evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentId })
+          return {
+            horizonRows: await queryRows(connection, horizonsSql(evaluated), HORIZON_COLUMNS),
+            groupRows: await queryRows(connection, groupedSql(evaluated, null), GROUP_COLUMNS),
+          }
+        },
+      }),
+  })
+  const xpRows = await reader.readConcurrently(connection, {
+    ...{ table: TABLES.xp_ledger, ...ofTables },
+    work: (ledger) => queryRows(connection, xpSql(ledger, agentId, sinceMs), XP_COLUMNS),
+  })
+  const byHorizon = new Map(horizonRows.map((row) => [row.horizon, row]))
+  return {
+    ...{ agentId, asOfMs: nowMs, sinceMs },
+    horizons: HORIZON_NAMES.flatMap((horizon) => {
+      const row = byHorizon.get(horizon)
+      return row === undefined ? [] : [{ ...row, horizon }]
+    }),
+    groups: (['sentiment', 'score'] as const).flatMap((kind) =>
+      calibrationGroups(groupRows, kind).map((group) => ({ ...group, kind })),
+    ),
+    ...xpOverTime(xpRows),
+  }
+}
+
+const horizonsSql = (evaluated: string): string => `
+  WITH evaluated AS (${evaluated}),
+  said AS (
+    SELECT horizon, CASE sentiment WHEN 'bullish' THEN pct ELSE -pct END AS pct
+    FROM evaluated WHERE sentiment IN ('bullish', 'bearish')
+  )
+  SELECT horizon, count(*)::DOUBLE AS count, count_if(pct > 0)::DOUBLE AS hits, avg(pct) AS "meanPct"
+  FROM said GROUP BY horizon`
+
+const xpSql = (ledger: readonly ReadableFile[], agentId: string, sinceMs: number): string => `
+  SELECT epoch_ms(time_bucket(INTERVAL 5 MINUTE, awarded_at))::DOUBLE AS "atMs", sum(xp) AS xp
+  FROM (${selectAllRows(TABLES.xp_ledger, ledger)})
+  WHERE agent_id = ${literal(agentId)} AND awarded_at >= epoch_ms(${sinceMs})
+  GROUP BY 1 ORDER BY 1`
+
+function xpOverTime(rows: readonly { atMs: number; xp: number }[]): Pick<AgentRecord, 'xp' | 'xpEveryMs'> {
+  const spanMs = (rows.at(-1)?.atMs ?? 0) - (rows[0]?.atMs ?? 0)
+  const xpEveryMs = XP_EVERY_MS.find((everyMs) => spanMs / everyMs <= INTERVALS_MAX) ?? DAY_MS
+  const byInterval = new Map<number, number>()
+  for (const { atMs, xp } of rows) {
+    const startMs = Math.floor(atMs / xpEveryMs) * xpEveryMs
+    byInterval.set(startMs, (byInterval.get(startMs) ?? 0) + xp)
+  }
+  return { xp: Array.from(byInterval, ([atMs, xp]) => ({ atMs, xp })), xpEveryMs }
+}

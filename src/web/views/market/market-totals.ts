@@ -1,0 +1,39 @@
+// What the whole market does, in one line above its table.
+import { html, type TemplateResult } from 'lit-html'
+import type { TotalsAnswer } from '../../../schema/api/market.ts'
+import { Fetched, request } from '../../api.ts'
+import type { App } from '../../app.ts'
+import { formatAmount, formatCount, formatUsd } from '../../format.ts'
+
+/** Each is a read: an office may have many consoles behind one address. */
+const EVERY_MS = 20_000
+
+export class MarketTotals {
+  readonly #fetched: Fetched<TotalsAnswer['data']>
+
+  constructor(app: App) {
+    const { fetch } = app.session
+    const read = async () => (await request<TotalsAnswer>('/api/v1/market/totals', { fetch })).data
+    this.#fetched = new Fetched(read, () => app.changed())
+    this.#fetched.start(EVERY_MS)
+  }
+
+  stop(): void {
+    this.#fetched.stop()
+  }
+
+  render(): TemplateResult {
+    const { value } = this.#fetched
+    const buyPct = value === null ? 0 : (100 * value.buys_24h) / Math.max(1, value.buys_24h + value.sells_24h)
+    const figures: readonly (readonly [string, string])[] = [
+      ['Tokens', formatCount(value?.tokens)],
+      ['Volume 24h', formatUsd(value?.volume_24h_usd)],
+      ['Trades 24h', formatAmount(value?.trades_24h)],
+      ['Launches 24h', formatCount(value?.launches_24h)],
+    ]
+    return html`<dl class="totals" aria-label="The whole market">
+      ${figures.map(([label, text]) => html`<div><dt>${label}</dt><dd>${text}</dd></div>`)}
+      <div><dt>Buys</dt><dd>${value === null ? '–' : html`<span class="up">${buyPct.toFixed(0)}%</span>`}</dd></div>
+    </dl>`
+  }
+}

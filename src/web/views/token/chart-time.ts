@@ -1,0 +1,54 @@
+// Times on the chart's axis. The library knows UTC alone: bars are moved by the zone's distance from it, so that its ticks stand at
+// the zone's own hours and days, and every label is made of the time itself.
+import { TickMarkType, type Time } from 'lightweight-charts'
+import { dayInZone, inZone, zoneOffsetMs } from '../../time-zone.ts'
+
+const DAY_MS = 86_400_000
+const HOUR_AND_MINUTE = { hour: '2-digit', minute: '2-digit' } as const
+const TO_THE_SECOND = { ...HOUR_AND_MINUTE, second: '2-digit' } as const
+
+const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+
+export class ChartTime {
+  /** One distance for all bars, so that they stay in order where the zone changes it. */
+  readonly #shiftMs: number
+  readonly #barMs: number
+
+  constructor(barMs: number) {
+    // Days are those of UTC, wherever they are looked at.
+    this.#shiftMs = barMs >= DAY_MS ? 0 : zoneOffsetMs(Date.now())
+    this.#barMs = barMs
+  }
+
+  toTime(ms: number): Time {
+    return ((ms + this.#shiftMs) / 1_000) as Time
+  }
+
+  toMs(time: Time): number {
+    return Number(time) * 1_000 - this.#shiftMs
+  }
+
+  /** The label of a tick of the axis. */
+  tick(time: Time, type: TickMarkType): string {
+    const ms = this.toMs(time)
+    if (this.#barMs >= DAY_MS) return utcDay(ms)
+    switch (type) {
+      case TickMarkType.Year:
+        return inZone(ms, { year: 'numeric' })
+      case TickMarkType.Month:
+        return inZone(ms, { month: 'short' })
+      case TickMarkType.DayOfMonth:
+        return inZone(ms, { day: 'numeric', month: 'short' })
+      case TickMarkType.Time:
+        return inZone(ms, HOUR_AND_MINUTE)
+      case TickMarkType.TimeWithSeconds:
+        return inZone(ms, TO_THE_SECOND)
+    }
+  }
+
+  /** When a bar begins: what the crosshair's label and the legend say. */
+  full(ms: number): string {
+    if (this.#barMs >= DAY_MS) return `${utcDay(ms)} UTC`
+    return `${dayInZone(ms)} ${inZone(ms, this.#barMs < 60_000 ? TO_THE_SECOND : HOUR_AND_MINUTE)}`
+  }
+}

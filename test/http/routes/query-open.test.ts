@@ -1,0 +1,77 @@
+// SQL without a key: for programs of this computer, where the server has no key for it; else two lines tell how one is made.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expectProblem } from '../../support/submission.ts'
+import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
+
+const PATH = '/api/v1/query'
+const NO_ADMIN = { MINTLAKE_ADMIN_KEY: '' }
+const ask = (server: TestServer, sql: string, headers: Record<string, string> = {}) =>
+  server.client.post(PATH, { sql }, '', headers)
+const isOpen = async (server: TestServer) =>
+  (await server.client.post('/api/v1/session', undefined)).body.data.queryOpen
+
+let server: TestServer
+beforeAll(async () => {
+  server = await openTestServer({}, {}, undefined, NO_ADMIN)
+})
+afterAll(() => server.remove())
+
+it('is open on loopback, read-only', async () => {
+  expect((await ask(server, 'SELECT 41 + 1 AS n')).body.data.rows).toEqual([[42]])
+  expect(await isOpen(server)).toBe(true)
+  expectProblem(await ask(server, 'DELETE FROM training'), 'query_failed')
+  expectProblem(await ask(server, "COPY (SELECT 1) TO '/tmp/mintlake-open.csv'"), 'query_failed')
+  const origin = { Origin: server.url }
+  expect((await ask(server, 'SELECT 1', origin)).status).toBe(200)
+})
+
+it.each([
+  ['a page of another site', { Origin: 'https://evil.example' }],
+  ['a page in a sandbox', { Origin: 'null' }],
+  ['a proxy', { 'X-Forwarded-For': '203.0.113.7' }],
+])('is closed to %s', async (_, headers) => {
+  expectProblem(await ask(server, 'SELECT 1', headers), 'missing_key')
+})
+
+it('is closed to another name of this address (DNS rebinding)', async () => {
+  const { request } = await import('node:http')
+  const { promise, resolve } = Promise.withResolvers<number>()
+  const headers = { Host: `evil.example:${server.port}`, 'Content-Type': 'application/json' }
+  const options = { port: server.port, host: '127.0.0.1', path: PATH, method: 'POST', headers }
+  request(options, (response) => resolve(response.resume().statusCode ?? 0)).end('{"sql":"SELECT 1"}')
+  expect(await promise).toBe(401)
+})
+
+it('is closed where the operator has a key, is behind a proxy, or serves others, and says how a key is made', async () => {
+  const closed: [Record<string, string>, Record<string, string>][] = [
+    [{}, {}],
+    [{ 'trusted-proxies': '10.0.0.1' }, NO_ADMIN],
+    [{ 'public-url': 'https://market.example' }, NO_ADMIN],
+    [{ host: '0.0.0.0' }, NO_ADMIN],
+  ]
+  for (const [settings, env] of closed) {
+    const other = await openTestServer(settings, {}, undefined, env)
+    const answer = await fetch(`http://127.0.0.1:${other.port}${PATH}`, {
+      ...{ method: 'POST', body: '{"sql":"SELECT 1"}' },
+      headers: { 'Content-Type': 'application/json' },
+    })
+    expect([settings, answer.status]).toEqual([settings, 401])
+    const { error } = (await answer.json()) as { error: string }
+    expect(error.split('\n')).toEqual([
+      expect.stringContaining('MINTLAKE_ADMIN_KEY=<secret> npm start'),
+      expect.stringContaining('npx mintlake keys make lab --type researcher'),
+    ])
+    await other.remove()
+  }
+}, 30_000)
+
+it('is closed once there is a researcher', async () => {
+  let other = await openTestServer()
+  const made = await other.client.post('/api/v1/admin/keys', { name: 'lab', type: 'researcher' }, ADMIN_KEY)
+  expect(made.status).toBe(201)
+  await other.stop()
+  other = await openTestServer({}, {}, other.dataDir, NO_ADMIN)
+  expectProblem(await ask(other, 'SELECT 1'), 'missing_key')
+  expect((await other.client.post(PATH, { sql: 'SELECT 1' }, made.body.data.key)).status).toBe(200)
+  await other.remove()
+}, 20_000)

@@ -1,0 +1,147 @@
+// @module-tag drill
+// The chart of a token: content that fits, the legend at the crosshair, switches, marks, one time zone.
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DAY_MS } from '../../src/lib/time.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { submission, submit } from '../support/submission.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+
+const MINT = mintOfSymbol('chart')
+const MINUTE_MS = 60_000
+
+describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
+  let browser: Browser
+  let server: TestServer
+  const nowMs = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
+
+  beforeAll(async () => {
+    ;[browser, server] = await Promise.all([openBrowser(), openTestServer()])
+    const trade = (priceUsd: number, ts: number) => ({
+      ...{ type: 'trade', mint: MINT, ts, side: 'buy', tokenAmount: 1_000, priceUsd },
+    })
+    await server.client.push(
+      { type: 'token', mint: MINT, ts: nowMs - DAY_MS, name: 'Chart', symbol: 'CHART' },
+      trade(1, nowMs - DAY_MS),
+      trade(2, nowMs - 2 * MINUTE_MS),
+      trade(1.5, nowMs - MINUTE_MS),
+      { type: 'patch', mint: MINT, ts: nowMs, fields: { marketCap: 3_000_000_000, totalSupply: 1e9 } },
+    )
+    const key = await server.client.register('chartist')
+    const answer = await submit(server.client, key, submission(MINT))
+    expect(answer.status, answer.text).toBe(201)
+  })
+  afterAll(async () => {
+    await closeBrowser(browser)
+    await server.remove()
+  })
+
+  const legend = (page: Page) => page.locator('.chart-legend')
+  /** Moves the pointer over the chart, to a share of its width. */
+  async function point(page: Page, share: number): Promise<void> {
+    const box = await page.locator('.chart').boundingBox()
+    if (box === null) throw new Error('there is no chart')
+    await page.mouse.move(box.x + box.width * share, box.y + box.height / 2)
+  }
+  /** The times that the legend tells while the pointer goes over the chart from left to right. */
+  async function timesUnderPointer(page: Page): Promise<{ share: number; text: string }[]> {
+    const times: { share: number; text: string }[] = []
+    for (let step = 1; step < 40; step++) {
+      await point(page, step / 40)
+      await page.waitForFunction('new Promise((resolve) => requestAnimationFrame(() => resolve(true)))')
+      times.push({ share: step / 40, text: (await legend(page).locator('span').first().textContent()) ?? '' })
+    }
+    return times
+  }
+
+  test('two days are two broad candles in the middle, with a free margin at the right', async () => {
+    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}?tf=1d`)
+    await legend(page).waitFor()
+    const [first, second] = [DAY_MS, 0].map((ago) => new Date(nowMs - ago).toISOString().slice(0, 10))
+    const times = await timesUnderPointer(page)
+    const [older] = times.filter(({ text }) => text === `${first} UTC`)
+    // Neither at an edge nor a few pixels wide: the pointer finds the older one in the middle of the chart.
+    expect(older?.share).toBeGreaterThan(0.3)
+    expect(older?.share).toBeLessThan(0.6)
+    expect(times.at(-6)?.text).toBe(`${second} UTC`)
+    expect(faults).toEqual([])
+  })
+
+  test('the legend has the values under the crosshair, and of the newest bar otherwise', async () => {
+    const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`)
+    await legend(page).getByText('C $1.50').waitFor()
+    await legend(page).getByText('▼ 25.0%').or(legend(page).getByText('■ 0.00%')).first().waitFor()
+    const times = await timesUnderPointer(page)
+    expect(new Set(times.map(({ text }) => text)).size).toBeGreaterThan(1)
+    await point(page, 0.2)
+    await legend(page).getByText('no trade').waitFor()
+    await page.mouse.move(2, 2)
+    await legend(page).getByText('C $1.50').waitFor()
+  })
+
+  test('an analysis is a mark on its bar, with its verdict and what became of it in the legend', async () => {
+    const { page } = await openPage(browser, 'about:blank')
+    await page.route('**/api/v1/analysis?*', async (route) => {
+      const response = await route.fetch()
+      const answer = await response.json()
+      for (const analysis of answer.data) analysis.outcomes.fwd_ret_5m = 0.031
+      await route.fulfill({ response, json: answer })
+    })
+    await page.goto(`${server.url}/#/token/${MINT}?tf=1h`)
+    await legend(page).getByText('bullish 70 ✓ +3.1% 5m').waitFor()
+    const drawn = () =>
+      page.evaluate<string>(
+        `[...document.querySelectorAll('.chart canvas')].map((canvas) => canvas.toDataURL()).join()`,
+      )
+    const withMark = await drawn()
+    await page.route('**/api/v1/analysis?*', async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), data: [] } })
+    })
+    await page.reload()
+    await page.getByText('None yet: the first one earns a bonus.').waitFor()
+    await legend(page).waitFor()
+    expect(await drawn()).not.toBe(withMark)
+  })
+
+  test('log and market cap stand in the address, and outlive a change of the timeframe', async () => {
+    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}`)
+    await legend(page).waitFor()
+    await page.getByRole('button', { name: 'log' }).click()
+    await page.getByRole('button', { name: 'market cap' }).click()
+    await legend(page)
+      .getByText(/C \$\d\.\d+B/)
+      .waitFor()
+    expect(new URL(page.url()).hash).toBe(`#/token/${MINT}?scale=log&value=cap`)
+    await page.getByRole('link', { name: '5m', exact: true }).click()
+    await expect.poll(() => page.locator('.chart').getAttribute('aria-label')).toContain('bars of 5m')
+    expect(page.url()).toContain('tf=5m&scale=log&value=cap')
+    expect(await page.getByRole('button', { name: 'log' }).getAttribute('aria-pressed')).toBe('true')
+    await legend(page)
+      .getByText(/C \$\d\.\d+B/)
+      .waitFor()
+    expect(faults).toEqual([])
+  })
+
+  test('all times of a page are in one zone, which is named, local or UTC', async () => {
+    const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`, {
+      timezoneId: 'Asia/Kolkata',
+    })
+    const zone = page.getByRole('button', { name: /^Time zone/ })
+    await expect.poll(() => zone.textContent()).toMatch(/^(Calcutta|Kolkata) \(UTC\+5:30\)$/)
+    await page.getByText(/Times in (Calcutta|Kolkata)/).waitFor()
+    const shown = (offsetMs: number) =>
+      new Date(nowMs - MINUTE_MS + offsetMs).toISOString().slice(0, 16).replace('T', ' ')
+    await legend(page)
+      .getByText(shown(5.5 * 3_600_000))
+      .waitFor()
+    await zone.click()
+    await expect.poll(() => zone.textContent()).toBe('UTC')
+    await legend(page).getByText(shown(0)).waitFor()
+    await page.getByText('Times in UTC').waitFor()
+    await page.reload()
+    await legend(page).getByText(shown(0)).waitFor()
+    expect(faults).toEqual([])
+  })
+})

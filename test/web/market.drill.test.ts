@@ -1,0 +1,217 @@
+// @module-tag drill
+// The market's table, in a real browser, on a market that is larger than any page of it.
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { gridMove } from '../../src/web/views/market/grid-keys.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { closeBrowser, hasBrowser, openBrowser, openPage, overflowPx, skipped } from './browser.ts'
+
+const TOKENS = 6_000
+const FIRST_ROWS_BYTES_MAX = 100_000
+const BYTES_A_SECOND_MAX = 30_000
+const TRADES_A_SECOND = 300
+/** The headings that are clicked, and the sort that each asks for. */
+const COLUMNS = [
+  ...([
+    'Token · hot hot',
+    'Price price',
+    '5m change_5m',
+    '1h change_1h',
+    '6h change_6h',
+    '24h change_24h',
+  ] as const),
+  ...(['Vol 24h volume_24h', 'Buys buys_24h', 'Sells sells_24h', 'Mkt cap market_cap'] as const),
+  ...(['Liquidity liquidity', 'Holders holders', 'Age created_timestamp', 'Said analyses'] as const),
+].map((text) => ({
+  label: text.slice(0, text.lastIndexOf(' ')),
+  sort: text.slice(text.lastIndexOf(' ') + 1),
+}))
+const mintAt = (at: number): string => mintOfSymbol(`market ${at}`)
+
+describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
+  let browser: Browser
+  let server: TestServer
+  const trade = (at: number, more = {}) => ({
+    ...{ type: 'trade', mint: mintAt(at), ts: Date.now(), side: at % 3 === 0 ? 'sell' : 'buy' },
+    ...{ tokenAmount: 1_000, priceUsd: 0.001 + Math.random() / 1_000, ...more },
+  })
+
+  beforeAll(async () => {
+    ;[browser, server] = await Promise.all([openBrowser(), openTestServer({ 'tokens-max': '8000' })])
+    for (let first = 0; first < TOKENS; first += 1_000) {
+      const records: object[] = []
+      for (let at = first; at < first + 1_000; at++) {
+        const named = { name: `Token number ${at}`, symbol: `T${at}` }
+        records.push({ type: 'token', mint: mintAt(at), ts: Date.now(), ...named }, trade(at))
+        // The largest are those that nobody trades any more: the last of the hottest.
+        const fields = { marketCap: at < 5 ? 1e9 - at * 1e6 : 1_000 + at }
+        records.push({ type: 'patch', mint: mintAt(at), ts: Date.now(), fields })
+      }
+      await server.client.push(...records)
+    }
+  }, 60_000)
+  afterAll(async () => {
+    await closeBrowser(browser)
+    await server.remove()
+  })
+
+  const rows = (page: Page) => page.locator('.rows .row')
+  const symbols = (page: Page) => page.locator('.rows .row .names b').allTextContents()
+
+  test('sorts, searches and filters the whole market, and scrolls to its end', async () => {
+    const { page, faults } = await openPage(browser, server.url)
+    await page.getByText('6,000 tokens', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Mkt cap' }).click()
+    await expect.poll(async () => (await symbols(page)).slice(0, 5)).toEqual(['T0', 'T1', 'T2', 'T3', 'T4'])
+    await page.getByLabel('Search tokens').fill(mintAt(4_321))
+    await page.getByText('1 token', { exact: true }).waitFor()
+    expect(await symbols(page)).toEqual(['T4321'])
+    expect(page.url()).toContain(`search=${mintAt(4_321)}`)
+    await page.getByLabel('Search tokens').fill('')
+    await page.getByText('6,000 tokens', { exact: true }).waitFor()
+    await page.getByLabel('Least volume').selectOption('$1M+')
+    await page.getByRole('heading', { name: 'No token matches' }).waitFor()
+    expect(page.url()).toContain('volume=1000000')
+    await page.getByLabel('Least volume').selectOption('any')
+    await page.getByText('6,000 tokens', { exact: true }).waitFor()
+    // Of five thousand and more rows those in sight are there, whichever they are.
+    await page.evaluate(`document.querySelector('.table').scrollTop = 1e9`)
+    await expect.poll(async () => (await symbols(page)).at(-1)).toBe('T5')
+    expect(await rows(page).count()).toBeLessThan(60)
+    expect(faults).toEqual([])
+  }, 60_000)
+
+  test('every column sorts, in both directions', async () => {
+    const { page, faults } = await openPage(browser, server.url, '', {
+      viewport: { width: 1400, height: 800 },
+    })
+    await rows(page).first().waitFor()
+    for (const { label, sort } of COLUMNS) {
+      const heading = page.getByRole('columnheader', { name: label, exact: true })
+      const isSorted = (await heading.getAttribute('aria-sort')) !== 'none'
+      await heading.getByRole('button').click()
+      const first = isSorted ? 'ascending' : 'descending'
+      await expect.poll(() => heading.getAttribute('aria-sort')).toBe(first)
+      if (sort !== 'hot') expect(page.url()).toContain(`sort=${sort}`)
+      await heading.getByRole('button').click()
+      await expect.poll(() => heading.getAttribute('aria-sort')).not.toBe(first)
+    }
+    await page.getByRole('button', { name: 'Price' }).click()
+    const top = async () => (await rows(page).first().locator('.cell.price').textContent())?.trim()
+    const { body } = await server.client.get('/api/v1/market?sort=price&limit=1')
+    const wanted = body.data[0].priceUsd.toPrecision(4).replace(/0+$/, '')
+    await expect.poll(top).toContain(wanted.slice(0, 5))
+    expect(faults).toEqual([])
+  }, 60_000)
+
+  test('the frame is there before any data; first rows and a busy market take few bytes', async () => {
+    const { page } = await openPage(browser, 'about:blank')
+    const received = { bytes: 0, firstRows: 0 }
+    page.on('websocket', (socket) =>
+      socket.on('framereceived', ({ payload }) => {
+        received.bytes += Buffer.byteLength(payload)
+        if (received.firstRows === 0 && `${payload}`.includes('"order"')) received.firstRows = received.bytes
+      }),
+    )
+    const { promise: isHeld, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/api/v1/session', async (route) => {
+      await isHeld
+      await route.continue()
+    })
+    await page.goto(server.url)
+    await page.getByRole('columnheader', { name: 'Price' }).waitFor()
+    await page.getByText('Volume 24h').waitFor()
+    expect(received.bytes).toBe(0)
+    release()
+    await rows(page).nth(5).waitFor()
+    expect(received.firstRows).toBeGreaterThan(1_000)
+    expect(received.firstRows).toBeLessThan(FIRST_ROWS_BYTES_MAX)
+    const [startBytes, startMs] = [received.bytes, Date.now()]
+    // All of it among the hottest, so that every row in sight changes each second.
+    for (let second = 0; second < 5; second++) {
+      await server.client.push(...Array.from({ length: TRADES_A_SECOND }, (_, at) => trade(100 + (at % 60))))
+      await page.waitForTimeout(1_000)
+    }
+    const bytesASecond = ((received.bytes - startBytes) * 1_000) / (Date.now() - startMs)
+    expect(bytesASecond).toBeGreaterThan(1_000)
+    expect(bytesASecond).toBeLessThan(BYTES_A_SECOND_MAX)
+  }, 60_000)
+
+  test('totals stand above, and a dense mode shows more rows and is remembered', async () => {
+    const { page, faults } = await openPage(browser, server.url)
+    await page.locator('.totals').getByText('6,000').first().waitFor()
+    await page.locator('.totals').getByText('Launches 24h').waitFor()
+    const heightPx = async () => (await rows(page).first().boundingBox())?.height
+    expect(await heightPx()).toBe(48)
+    const before = await rows(page).count()
+    await page.getByLabel('dense').check()
+    await expect.poll(heightPx).toBe(30)
+    await expect.poll(() => rows(page).count()).toBeGreaterThan(before)
+    await page.reload()
+    await expect.poll(heightPx).toBe(30)
+    expect(faults).toEqual([])
+  })
+
+  test.each([1_280, 1_024, 768, 390])(
+    'at %d px nothing is cut and nothing scrolls sideways',
+    async (width) => {
+      const { page } = await openPage(browser, server.url, '', { viewport: { width, height: 800 } })
+      await server.client.push(trade(7, { priceUsd: 4_000_000 }), trade(7, { priceUsd: 0.000_000_000_123 }))
+      await rows(page).nth(5).waitFor()
+      expect(await overflowPx(page)).toBe(0)
+      expect(
+        await page.evaluate<number>(
+          `(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.table'))`,
+        ),
+      ).toBe(0)
+      // Names may be cut, figures and headings not.
+      const cut = await page.evaluate<string[]>(`[...document.querySelectorAll('.row .cell:not(.token)')]
+      .filter((cell) => cell.offsetWidth > 0 && cell.scrollWidth > cell.clientWidth + 1)
+      .map((cell) => cell.className + ' ' + cell.textContent.trim())`)
+      expect(cut).toEqual([])
+    },
+  )
+
+  test('one grid: Tab leads in and out, arrows and j/k go about, Enter sorts and opens', async () => {
+    const { page, faults } = await openPage(browser, server.url)
+    await rows(page).nth(5).waitFor()
+    const focused = () =>
+      page.evaluate<string>(
+        `document.activeElement?.closest('.row')?.dataset.index ?? document.activeElement?.textContent.trim()`,
+      )
+    await page.getByLabel('dense').focus()
+    await page.keyboard.press('Tab')
+    await expect.poll(focused).toBe('0')
+    for (const key of ['j', 'ArrowDown', 'k', 'j', 'j']) await page.keyboard.press(key)
+    await expect.poll(focused).toBe('3')
+    for (let pages = 0; pages < 4; pages++) await page.keyboard.press('PageDown')
+    await expect.poll(async () => Number(await focused())).toBeGreaterThan(40)
+    await page.keyboard.press('Home')
+    await expect.poll(focused).toBe('0')
+    await page.keyboard.press('ArrowUp')
+    await page.keyboard.press('ArrowRight')
+    await expect.poll(focused).toBe('Price')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.url()).toContain('sort=price')
+    await page.keyboard.press('ArrowDown')
+    await expect.poll(focused).toBe('0')
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate<boolean>(`document.activeElement?.closest('.table') === null`)).toBe(true)
+    await page.keyboard.press('Shift+Tab')
+    await expect.poll(focused).toBe('0')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.url()).toContain('#/token/')
+    expect(faults).toEqual([])
+  }, 60_000)
+})
+
+test('keys that are none of the grid’s are left alone, and its edges hold', () => {
+  const size = { rows: 3, columns: 4, pageRows: 2 }
+  expect(gridMove('a', { row: 0, column: 0 }, size)).toBe(null)
+  expect(gridMove('ArrowLeft', { row: 1, column: 0 }, size)).toBe(null)
+  expect(gridMove('ArrowUp', { row: -1, column: 2 }, size)).toEqual({ row: -1, column: 2 })
+  expect(gridMove('j', { row: 2, column: 2 }, size)).toEqual({ row: 2, column: 2 })
+  expect(gridMove('End', { row: -1, column: 0 }, size)).toEqual({ row: -1, column: 3 })
+  expect(gridMove('PageUp', { row: 1, column: 0 }, size)).toEqual({ row: 0, column: 0 })
+})
