@@ -65,7 +65,7 @@ function unknownFields(names: readonly string[], known: readonly string[]): Serv
       code: 'invalid_parameter',
       message: `"${name}" is not one of the fields`,
       allowed: [COMPACT, ...known],
-      suggestion: near[0],
+      suggestion: near[0] ?? COMPACT,
     })),
   })
 }

@@ -10,7 +10,8 @@ const BITS = 32
 
 function apply(operator: LengthOperator, crc: number): number {
   let sum = 0
-  for (let bit = 0, rest = crc; rest !== 0; bit++, rest >>>= 1) if ((rest & 1) !== 0) sum ^= operator[bit]
+  for (let bit = 0, rest = crc; rest !== 0; bit++, rest >>>= 1)
+    if ((rest & 1) !== 0) sum ^= operator[bit] ?? 0
   return sum >>> 0
 }
 
@@ -21,14 +22,14 @@ const ONE_BIT = Uint32Array.from({ length: BITS }, (_, bit) => (bit === 0 ? POLY
 const ONE_BYTE = square(square(square(ONE_BIT)))
 /** For 1, 2, 4, … bytes. */
 const POWERS: LengthOperator[] = [ONE_BYTE]
-for (let power = 1; power < BITS; power++) POWERS.push(square(POWERS[power - 1]))
+for (let power = 1; power < BITS; power++) POWERS.push(square(POWERS[power - 1] ?? ONE_BYTE))
 const IDENTITY: LengthOperator = Uint32Array.from({ length: BITS }, (_, bit) => 2 ** bit)
 
 export function lengthOperator(bytes: number): LengthOperator {
   let operator = IDENTITY
   for (let power = 0; bytes >= 2 ** power; power++) {
     if ((Math.floor(bytes / 2 ** power) & 1) === 0) continue
-    const factor = POWERS[power]
+    const factor = POWERS[power] ?? ONE_BYTE
     operator = operator.map((crc) => apply(factor, crc))
   }
   return operator

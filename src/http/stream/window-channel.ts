@@ -92,7 +92,7 @@ export class WindowChannel implements Channel {
     const { total, mints, lines } = this.#read()
     const linesBefore = new Map(before?.mints.map((mint, index) => [mint, before.lines[index]]))
     const changed = lines.filter((line, index) => {
-      const known = linesBefore.get(mints[index])
+      const known = linesBefore.get(mints[index] ?? '')
       return known === undefined || (known !== line && !known.equals(line))
     })
     const isOrdered = before !== null && isEqual(before.mints, mints)
