@@ -231,7 +231,25 @@ const scoresOf = ({ market }: Lived) => MINTS.map((mint) => market.item(mint)?.h
 const endOf = (events: readonly Received[], outages: readonly Outage[]): number =>
   Math.max(START_MS, ...events.map(({ atMs }) => atMs), ...outages.map(({ healedMs }) => healedMs)) + 100_000
 
-function expectSame(one: Lived, other: Lived, atMs: number, isExact: boolean): void {
+/** Figures of the market's own trades are unknown where a gap stays. */
+const OWN_TRADES = [
+  ...['unique_wallet_1h', 'unique_wallet_24h', 'buy_volume_24h_usd', 'sell_volume_24h_usd'],
+  ...['enrichedFrom', 'enriched_at', 'enriched_source'],
+]
+const withoutOwnTrades = (datapoints: ReturnType<typeof datapointsOf>) =>
+  datapoints.map(
+    (figures) =>
+      figures && Object.fromEntries(Object.entries(figures).filter(([name]) => !OWN_TRADES.includes(name))),
+  )
+
+/** @param areOwnTradesLeft out: where gaps stay, and where what was first known of a token came in another order */
+function expectSame(
+  one: Lived,
+  other: Lived,
+  atMs: number,
+  isExact: boolean,
+  areOwnTradesLeft = false,
+): void {
   for (const { market } of [one, other]) {
     market.advanceTo(atMs)
     market.emitClosedBars(100)
@@ -239,7 +257,10 @@ function expectSame(one: Lived, other: Lived, atMs: number, isExact: boolean): v
     expect(market.gaps(10).open).toEqual([])
   }
   expect(barsOf(one)).toEqual(barsOf(other))
-  expect(datapointsOf(one, isExact)).toEqual(datapointsOf(other, isExact))
+  const shown = areOwnTradesLeft
+    ? withoutOwnTrades
+    : (datapoints: ReturnType<typeof datapointsOf>) => datapoints
+  expect(shown(datapointsOf(one, isExact))).toEqual(shown(datapointsOf(other, isExact)))
   if (isExact) expect(hotOf(one)).toEqual(hotOf(other))
   else
     for (const [index, score] of scoresOf(one).entries())
@@ -276,7 +297,7 @@ for (const { runs, tags } of fewAndMany(15, 150)) {
         const outages = outagesOf(shapes, 0, false)
         const healed = live(received(sent, outages))
         const whole = live(received(sent, []))
-        expectSame(healed, whole, endOf(sent, outages), false)
+        expectSame(healed, whole, endOf(sent, outages), false, true)
       }),
       { numRuns: runs },
     )
@@ -290,7 +311,7 @@ for (const { runs, tags } of fewAndMany(15, 150)) {
       fc.property(acts, fc.array(outageShape, { maxLength: 4 }), (each, shapes) => {
         const sent = sentBy(each, world)
         const outages = outagesOf(shapes, 60_000, false)
-        expectSame(live(received(sent, outages)), live(received(sent, [])), endOf(sent, outages), false)
+        expectSame(live(received(sent, outages)), live(received(sent, [])), endOf(sent, outages), false, true)
       }),
       { numRuns: runs },
     )
@@ -310,8 +331,8 @@ for (const { runs, tags } of fewAndMany(15, 150)) {
               outage.missing.some(({ fromMs, toMs }) => event.ts >= fromMs && event.ts <= toMs),
           )
         const [healed, whole] = [live(received(sent, outages)), live(received(sent.filter(isHad), []))]
-        expectSame(healed, whole, endOf(sent, outages), true)
         const told = outages.flatMap(({ feed, missing }) => missing.map((part) => ({ feed, ...part })))
+        expectSame(healed, whole, endOf(sent, outages), true, told.length > 0)
         const { ended } = healed.market.gaps(10)
         expect(ended).toHaveLength(told.length)
         expect(ended).toEqual(expect.arrayContaining(told))

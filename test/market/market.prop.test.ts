@@ -158,7 +158,8 @@ describe('after any sequence of events', () => {
           expectSnapshot(market.versionsAt(mint, snapshotAt)[0] ?? null, market.snapshot(mint))
           // Figures of the market's own trades, which have no other source here, are of the same moment.
           const enrichedAt = datapoint.enriched_at === null ? null : snapshotAt
-          const expected = { ...datapoint, snapshotAt, enriched_at: enrichedAt }
+          const enrichedFrom = datapoint.enrichedFrom?.map((part) => ({ ...part, at: snapshotAt })) ?? null
+          const expected = { ...datapoint, snapshotAt, enriched_at: enrichedAt, enrichedFrom }
           expect(served).toEqual(JSON.parse(JSON.stringify(expected)))
         }
       }),

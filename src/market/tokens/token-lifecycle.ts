@@ -85,8 +85,8 @@ export class TokenLifecycle {
     tokens.analysisCounts[slot] = analysisCounts.get(mint)
     const { columns } = tokens
     const row = rowIndex(slot)
-    const { nowMs } = this.#time
-    columns.firstSeenAtMs[row] = nowMs
+    const { eventMs, nowMs } = this.#time
+    columns.firstSeenAtMs[row] = eventMs
     columns.versionAtMs[row] = nowMs
     columns.firstSeenSeq[row] = this.#changes.seq + 1
     // A trade after its eviction would have brought it back, so only bars of the time when it was held may lack trades.
