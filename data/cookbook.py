@@ -334,7 +334,7 @@ FROM following GROUP BY sentiment ORDER BY sentiment;
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def open_sample(version=4):
+def open_sample(version=5):
     """A connection with the tables of the sample as views."""
     import duckdb
 

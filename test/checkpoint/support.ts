@@ -23,6 +23,7 @@ const OF_OWN_TRADES = {
   sell_volume_24h_usd: null,
   enriched_at: null,
   enriched_source: null,
+  enrichedFrom: [],
 }
 
 /** Everything that a market answers but for positions, which no two runs share, and for gaps. */

@@ -24,7 +24,7 @@ describe('all faults of a query are told at once', () => {
   it.each([
     [
       '/api/v1/market?tab=lively&sort=hottest&order=up&limit=0&offset=-1&search=!!&max_analyses=few&format=xml&follow=maybe',
-      ['/format', '/follow', '/limit', '/offset', '/tab', '/sort', '/order', '/search', '/max_analyses'],
+      ['/format', '/follow', '/limit', '/tab', '/sort', '/order', '/offset', '/search', '/max_analyses'],
     ],
     [
       '/api/v1/market?follow=1&format=ndjson&tab=lively&sort=hottest&limit=x&since=soon',
