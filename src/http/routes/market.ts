@@ -137,8 +137,8 @@ function answerDatapoint({ market, node, onDataPoint }: MarketDeps, context: Con
 }
 
 function answerBatch({ market, onDataPoint }: MarketDeps, { body, query }: Context): HttpAnswer {
-  const mints = parseBatch(body)
   const fields = datapointFields(query)
+  const mints = parseBatch(body)
   const unique = [...new Set(mints.map((mint, index) => checkMint(mint, `/mints/${index}`)))]
   const found = unique.flatMap((mint) => market.datapoint(mint) ?? [])
   for (const { mint } of found) onDataPoint?.(mint)

@@ -18,6 +18,7 @@ let server: TestServer
 let mint: string
 let key: string
 let analysisId: string
+let agentId: string
 
 beforeAll(async () => {
   server = await openTestServer({}, { clock: clockOf(() => NOW_MS) })
@@ -25,6 +26,7 @@ beforeAll(async () => {
   await change()
   const { body } = await server.client.get('/api/v1/analysis')
   expect(body.totalAnalyses).toBe(1)
+  agentId = (await server.client.get(`/api/v1/analysis?mint=${mint}`)).body.data[0].agentId
 })
 afterAll(() => server.remove())
 
@@ -56,6 +58,9 @@ const READS: Record<string, { query?: () => string; key?: () => string; isConsta
   '/api/v1/analysis/{id}': { isConstant: true },
   '/api/v1/analysis/schema': { isConstant: true },
   '/api/v1/agents/leaderboard': {},
+  '/api/v1/agents/record': { query: () => `?agentId=${agentId}`, isConstant: true },
+  // Taken once a second, and the clock of this test stands still.
+  '/api/v1/market/totals': { isConstant: true },
   '/api/v1/xp': { isConstant: true },
   '/api/v1/agent/profile': { key: () => key, isConstant: true },
   // Nothing is flushed in this test.
@@ -71,6 +76,7 @@ const READS: Record<string, { query?: () => string; key?: () => string; isConsta
   '/docs': { isConstant: true },
   '/docs/page.css': { isConstant: true },
   '/docs/page.js': { isConstant: true },
+  '/docs/theme.js': { isConstant: true },
   '/docs/swagger-ui-bundle.js': { isConstant: true },
   '/docs/swagger-ui.css': { isConstant: true },
   '/docs/LICENSE': { isConstant: true },

@@ -50,7 +50,7 @@ test('a trade becomes a row with what was sent and with the prices of the engine
     ...{ reported_price_usd: null, sol_price_usd: 150, known_at: new Date(NOON_MS + 5) },
     ...{
       simulated: null,
-      schema_version: 4,
+      schema_version: 5,
       ...{ quote_mint: null, quote_amount: null, v_quote: null, quote_reserve: null },
       ...{ curve_tokens: null, slot: null, event_index: null },
     },

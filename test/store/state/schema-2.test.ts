@@ -48,7 +48,7 @@ test('its bars have no word on whether they are complete, alone and merged with 
   await store.compactLake()
   expect(await count("lake_files WHERE table_name = 'bars' AND dt = DATE '2025-11-03'")).toBe(1)
   expect(await count('bars WHERE complete IS NULL AND schema_version = 2')).toBe(before)
-  expect(await count("bars WHERE mint = 'new' AND complete AND schema_version = 4")).toBe(1)
+  expect(await count("bars WHERE mint = 'new' AND complete AND schema_version = 5")).toBe(1)
   expect(await count("bars WHERE mint = 'new' AND NOT complete")).toBe(1)
   await store.close()
   store = null
