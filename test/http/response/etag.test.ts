@@ -6,7 +6,15 @@ import { seedToken, submission, submit } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 /** Endpoints without an ETag: their answers change all the time or are streams. */
-const UNVERSIONED = ['/health', '/readyz', '/metrics', '/api/v1/stream', '/api/v1/training/export']
+const UNVERSIONED = [
+  '/health',
+  '/readyz',
+  '/metrics',
+  '/api/v1/stream',
+  '/api/v1/training/export',
+  '/api/v1/time',
+  '/health/history',
+]
 
 /** Files of the lake have strong ETags: lake.test.ts. */
 const STRONG = ['/api/v1/lake/files/{id}']

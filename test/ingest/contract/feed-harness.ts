@@ -8,6 +8,7 @@ import { startPumpPortal } from '../../../src/ingest/pumpportal/pumpportal.ts'
 import { startReplay } from '../../../src/ingest/replay/replay.ts'
 import type { TradeBatch } from '../../../src/ingest/replay/trade-batch.ts'
 import { createSimulator, startSimulator } from '../../../src/ingest/simulator/simulator.ts'
+import { IN_FLIGHT_MS } from '../../../src/ingest/solana/limits.ts'
 import { startSolana } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import type { Feed, FeedStatus } from '../../../src/ingest/types.ts'
@@ -78,6 +79,8 @@ export interface RunningFeed {
 
 export interface Harness {
   name: string
+  /** How long before the last event that came others may be on their way; default 0. */
+  inFlightMs?: number
   simulated: boolean
   /** What an outage shows: events that tell of it, and the states of the feed before, meanwhile and afterwards. */
   told: { events: boolean; states: boolean }
@@ -401,6 +404,7 @@ const solPrice: Harness = {
 
 const solana: Harness = {
   name: 'solana',
+  inFlightMs: IN_FLIGHT_MS,
   simulated: false,
   told: { events: true, states: true },
   isLight: true,

@@ -39,7 +39,7 @@ const resources = (): Record<string, number> => {
   return counts
 }
 
-describe.each(HARNESSES)('the feed $name', ({ simulated, told, isLight, keyOf, start }) => {
+describe.each(HARNESSES)('the feed $name', ({ simulated, inFlightMs, told, isLight, keyOf, start }) => {
   const begin = async (): Promise<RunningFeed> => {
     const feed = await start(around)
     feeds.push(feed)
@@ -149,7 +149,7 @@ describe.each(HARNESSES)('the feed $name', ({ simulated, told, isLight, keyOf, s
     for (let loss = 0; loss < 5; loss++) {
       around.clock.pass(1_000)
       await deliver(feed, 2)
-      const sinceMs = around.clock.nowMs
+      const sinceMs = around.clock.nowMs - (inFlightMs ?? 0)
       around.clock.pass(1_000)
       await outage.begin()
       expected.push({ type: 'disconnect', ts: around.clock.nowMs, feed: expect.any(String), sinceMs })
