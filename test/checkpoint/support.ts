@@ -4,6 +4,7 @@ import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Market } from '../../src/market/market.ts'
 import { TIMEFRAMES } from '../../src/schema/bar.ts'
+import type { DataPoint } from '../../src/schema/datapoint.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { SORTS, TABS } from '../../src/schema/vocabulary.ts'
@@ -26,6 +27,12 @@ const OF_OWN_TRADES = {
   enrichedFrom: [],
 }
 
+const withoutOwnTrades = (datapoint: DataPoint | null) => ({
+  ...datapoint,
+  ...OF_OWN_TRADES,
+  enrichedFrom: datapoint?.enrichedFrom.filter(({ source }) => source !== 'trades'),
+})
+
 /** Everything that a market answers but for positions, which no two runs share, and for gaps. */
 export function answersOf(market: Market) {
   const list = { offset: 0, limit: 1_000 } as const
@@ -33,7 +40,7 @@ export function answersOf(market: Market) {
     SORTS.map((sort) => market.page({ tab, sort, order: 'desc', ...list }).ndjson.toString()),
   )
   const tokens = MINTS.map((mint) => ({
-    datapoint: { ...market.datapoint(mint), ...OF_OWN_TRADES },
+    datapoint: withoutOwnTrades(market.datapoint(mint)),
     profile: market.profile(mint),
     enriched: { ...market.enriched(mint), ...OF_OWN_TRADES },
     versions: [0, 1_000, 30_000, 90_000, 200_000].map((ageMs) =>

@@ -302,7 +302,7 @@ class Solana implements SolanaFeed {
       return
     }
     const told = { slot, signature, ...eventsInLog(lines) }
-    if (this.#healing.isHolding) this.#healing.held.add(told)
+    if (this.#healing.isHolding) this.#healing.held.add(told, this.#clock.now())
     else this.#take(told)
   }
 

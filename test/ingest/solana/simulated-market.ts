@@ -3,6 +3,7 @@ import { type SolanaOptions, startSolana } from '../../../src/ingest/solana/sola
 import type { Feed, RecordedPlace } from '../../../src/ingest/types.ts'
 import { Market } from '../../../src/market/market.ts'
 import { TIMEFRAMES } from '../../../src/schema/bar.ts'
+import type { DataPoint } from '../../../src/schema/datapoint.ts'
 import type { MarketEvent, MissingPart, TradeEvent } from '../../../src/schema/event.ts'
 import { SimulatedChain, type SimulatedChainOptions } from '../../support/chain/simulated-chain.ts'
 import { MemoryLog } from '../memory-sink.ts'
@@ -117,13 +118,22 @@ export async function runMarket(options: RunOptions): Promise<SimulatedMarket> {
   return run
 }
 
+/** When the chain was asked differs with when a trade was had. */
+const withoutTimes = ({ enriched_at: _, enrichedFrom, ...rest }: DataPoint) => ({
+  ...rest,
+  enrichedFrom: enrichedFrom.map(({ source, fields }) => ({ source, fields })),
+})
+
 /** What a token shows: its bars of all timeframes and its DataPoint, without what says when it was made. */
 export function shownOf(market: Market, mint: string): Record<string, unknown> {
   const bars = TIMEFRAMES.map((tf) => {
     const told = market.bars({ mint, tf, limit: 10_000, fromMs: null, toMs: null, fill: 'none' })
     return [tf, { bars: told?.bars, gaps: told?.gaps }]
   })
-  return { bars: Object.fromEntries(bars), datapoint: JSON.parse(`${market.datapointJson(mint)!.json}`) }
+  return {
+    bars: Object.fromEntries(bars),
+    datapoint: withoutTimes(JSON.parse(`${market.datapointJson(mint)!.json}`)),
+  }
 }
 
 /** The mints in hot order. */

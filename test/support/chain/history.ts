@@ -7,7 +7,7 @@ export type PastAnswer = { result: unknown } | { error: { code: number; message:
 const answerOf = (transaction: TestTransaction) =>
   transactionAnswer(transaction, transaction.logs.at(-1) === 'Log truncated')
 
-/** Transactions by block. A slot without any has none. */
+/** Transactions by block. A slot without any has none, unless an empty one was added. */
 export class ChainHistory {
   /** Slots before this one were cleaned up. */
   firstSlot = 0
@@ -21,14 +21,18 @@ export class ChainHistory {
     const { slot, signature } = transaction
     if (this.#bySignature.has(signature)) return
     this.#bySignature.set(signature, transaction)
-    const block = this.#blocks.get(slot)
-    if (block !== undefined) {
-      block.push(transaction)
-      return
-    }
-    this.#blocks.set(slot, [transaction])
+    this.addBlock(slot).push(transaction)
+  }
+
+  /** The block of a slot, empty if it was not there. @returns its transactions */
+  addBlock(slot: number): TestTransaction[] {
+    const known = this.#blocks.get(slot)
+    if (known !== undefined) return known
+    const block: TestTransaction[] = []
+    this.#blocks.set(slot, block)
     const at = this.#slots.findLastIndex((each) => each < slot) + 1
     this.#slots.splice(at, 0, slot)
+    return block
   }
 
   /** @param confirmedSlot the newest that is confirmed; null: the node does not answer this method */

@@ -14,6 +14,7 @@ import {
 import { orcaAccount, pythAccount } from '../chain/encode.ts'
 import { ChainHistory } from '../chain/history.ts'
 import { logsNotification, type TestTransaction } from '../chain/transaction.ts'
+import { slotAt } from '../chain/world.ts'
 
 export interface Request {
   method: string
@@ -25,6 +26,9 @@ export interface TestAccount {
 }
 /** What a request gets instead of its answer: a status with headers, an error, or nothing. */
 export type Refusal = { status: number; headers?: Record<string, string> } | { error: object } | 'hang'
+
+const PAST_SLOTS = 100
+const TICK_MS = 50
 
 interface Subscription {
   id: number
@@ -49,6 +53,8 @@ export class SolanaNode {
   readonly #http: Server
   readonly #sockets = new Set<Socket>()
   readonly #subscriptions: Subscription[] = []
+  /** Null: slots begin only when a test says so. */
+  #time: NodeJS.Timeout | null = null
 
   private constructor(http: Server) {
     const webSockets = new WebSocketServer({ noServer: true })
@@ -109,6 +115,16 @@ export class SolanaNode {
       )
   }
 
+  /** From now on slots pass with the clock, each with a block; as many before now have one as a feed may ask for. */
+  beginTime(): void {
+    this.slot = slotAt(Date.now()) - PAST_SLOTS
+    const pass = () => {
+      while (this.slot < slotAt(Date.now())) this.history.addBlock(this.nextSlot())
+    }
+    pass()
+    this.#time = setInterval(pass, TICK_MS)
+  }
+
   /** Begins the next slot. */
   nextSlot(): number {
     this.slot++
@@ -139,6 +155,7 @@ export class SolanaNode {
   }
 
   async close(): Promise<void> {
+    if (this.#time !== null) clearInterval(this.#time)
     this.drop()
     if (!this.#http.listening) return
     this.#http.close()
@@ -206,6 +223,11 @@ export class SolanaNode {
     }))
   }
 
+  /** While time passes, a slot that is not over is not confirmed. */
+  get #confirmedSlot(): number {
+    return this.#time === null ? this.slot : this.slot - 1
+  }
+
   #answer(method: string, params: unknown[]): object {
     switch (method) {
       case 'getGenesisHash':
@@ -225,7 +247,7 @@ export class SolanaNode {
         return { result: { context: { slot: this.slot }, value } }
       }
       default:
-        return this.history.answer(method, params, this.slot) ?? { result: null }
+        return this.history.answer(method, params, this.#confirmedSlot) ?? { result: null }
     }
   }
 }

@@ -8,6 +8,7 @@ import {
   BLOCK_RANGE_SLOTS,
   HEAL_BACK_SLOTS,
   HEAL_PROGRESS_MS,
+  HEAL_PROOF_MS_MAX,
   HEAL_TAKE_MS,
   HELD_SLICE,
   PREDECESSOR_MS_MAX,
@@ -99,6 +100,9 @@ export class Healing {
   #isPaused = false
   /** All that was held back is taken, and the gap is open yet. */
   #isGathering = false
+  #newestSlot = 0
+  /** When the first slot of the connection was told, monotonic ms. */
+  #toldAtMs = 0
   /** Connections that were lost so far; and the first of them since all that was to be fetched was had. */
   #losses = 0
   #again: Loss | null = null
@@ -141,7 +145,8 @@ export class Healing {
     this.#isPaused = false
     this.#isGathering = false
     this.#losses++
-    this.held.clear()
+    // What came is kept: it may be that it cannot be fetched again.
+    this.held.firstSlot = null
     // What is missing since an earlier connection is still being fetched: this is more of it.
     if (this.#gap !== null) this.#again ??= { sinceMs, lastSlot }
     else this.#open({ sinceMs, lastSlot })
@@ -193,9 +198,11 @@ export class Healing {
 
   /** The newest slot of the connection. */
   onSlot(slot: number): void {
+    this.#newestSlot = Math.max(this.#newestSlot, slot)
     if (!this.#isConnected || !this.isHolding || this.held.firstSlot !== null) return
     this.held.firstSlot = slot + FIRST_SLOTS
     this.held.firstMs = this.#nowMs + FIRST_SLOTS * SLOT_MS
+    this.#toldAtMs = this.#options.source.clock.monotonicMs()
   }
 
   #begin(sinceMs: number, fromSlot: number, untilMs: number): Work {
@@ -262,6 +269,8 @@ export class Healing {
 
   #finish(work: Work): void {
     const { source, log } = this.#options
+    // What was held back and still waits for its predecessor goes on while bars are open: later it would be late.
+    this.#handlers.expireSlots(this.#newestSlot - PREDECESSOR_SLOTS)
     this.#work = null
     this.#gap = null
     const tookMs = Math.round(source.clock.monotonicMs() - work.startedMs)
@@ -313,7 +322,9 @@ export class Healing {
       }
       const isProven = firstSlot !== null && listed.value.some((slot) => slot >= firstSlot)
       const slots = listed.value.filter((slot) => firstSlot === null || slot < firstSlot)
-      if (isFirst && this.#isConnected && !isProven) {
+      // Slots go on, and the list does not: an endpoint that keeps no blocks may list none.
+      const isStuck = firstSlot !== null && !isProven && this.#isProofOver()
+      if (isFirst && this.#isConnected && !isProven && !isStuck) {
         await this.#wait(POLL_MS)
         continue
       }
@@ -325,12 +336,19 @@ export class Healing {
       if (end === 'refused') {
         if (!(await this.#bySignatures(work, firstSlot ?? slots[slots.length - 1] + 1, null))) return false
       } else if (isProven) work.atSlot = Math.max(work.atSlot, firstSlot - 1)
-      else if (slots.length === 0) await this.#wait(POLL_MS)
+      else if (isStuck) {
+        if (work.atSlot < firstSlot - 1) this.#miss(work, 'refused')
+        this.#advance(work, firstSlot - 1, 0)
+      } else if (slots.length === 0) await this.#wait(POLL_MS)
     }
     work.losses = this.#losses
     this.#again = null
     await this.#handlers.settled()
     return true
+  }
+
+  #isProofOver(): boolean {
+    return this.#options.source.clock.monotonicMs() - this.#toldAtMs > HEAL_PROOF_MS_MAX
   }
 
   #byBlocks(

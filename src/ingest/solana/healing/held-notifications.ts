@@ -40,13 +40,17 @@ export class HeldNotifications {
     return this.#entries.length - this.#first
   }
 
-  add(told: ToldTransaction): void {
+  /** @param nowMs when it came, Unix ms */
+  add(told: ToldTransaction, nowMs: number): void {
     this.#entries.push(told)
     this.bytes += bytesOf(told)
     while (this.bytes > this.#bytesMax && this.size > 1) {
       const { slot = 0 } = this.take() ?? {}
       this.dropped++
-      if (this.firstSlot !== null) this.firstSlot = Math.max(this.firstSlot, slot + 1)
+      if (this.firstSlot === null || slot < this.firstSlot) continue
+      this.firstSlot = slot + 1
+      // When that slot began is not known: it was before now.
+      this.firstMs = nowMs
     }
   }
 
@@ -67,12 +71,5 @@ export class HeldNotifications {
   sort(): void {
     this.#entries = this.#entries.slice(this.#first).sort((a, b) => a.slot - b.slot)
     this.#first = 0
-  }
-
-  clear(): void {
-    this.#entries = []
-    this.#first = 0
-    this.bytes = 0
-    this.firstSlot = null
   }
 }
