@@ -163,8 +163,10 @@ class Solana implements SolanaFeed {
       gatherOrder: () => this.#events.order.gather(),
       endGathering: () => this.#events.order.endGathering(),
       expireSlots: (beforeSlot) => this.#events.order.expireSlots(beforeSlot),
+      expireTaken: (toMs) => this.#events.order.expireAdded(toMs),
+      isWaiting: () => this.#events.order.waiting > 0,
       timeOf: (event) => this.#events.timeOf(event, this.#clock.now()),
-      settled: () => this.#settled(),
+      settled: () => this.#eventsSettled(),
     })
   }
 
@@ -218,7 +220,17 @@ class Solana implements SolanaFeed {
 
   async #settled(): Promise<void> {
     for (;;) {
-      const pending = this.#accounts.pending ?? this.#fetcher.pending ?? this.#enrichment.pending
+      await this.#eventsSettled()
+      const { pending } = this.#enrichment
+      if (pending === null) return
+      await pending
+    }
+  }
+
+  /** All that events wait for is answered. */
+  async #eventsSettled(): Promise<void> {
+    for (;;) {
+      const pending = this.#accounts.pending ?? this.#fetcher.pending
       if (pending === null) return
       await pending
     }
