@@ -123,7 +123,9 @@ export function shownOf(market: Market, mint: string): Record<string, unknown> {
     const told = market.bars({ mint, tf, limit: 10_000, fromMs: null, toMs: null, fill: 'none' })
     return [tf, { bars: told?.bars, gaps: told?.gaps }]
   })
-  return { bars: Object.fromEntries(bars), datapoint: JSON.parse(`${market.datapointJson(mint)!.json}`) }
+  const { enriched_at: _, enrichedFrom, ...datapoint } = JSON.parse(`${market.datapointJson(mint)!.json}`)
+  const sources = enrichedFrom?.map(({ at: _, ...source }: { at: number }) => source)
+  return { bars: Object.fromEntries(bars), datapoint: { ...datapoint, enrichedFrom: sources } }
 }
 
 /** The mints in hot order. */

@@ -307,6 +307,11 @@ export class Healing {
     this.#options.link.heal(nowMs, parts)
   }
 
+  /** Whether a trade of this time that is refused as late is told by the gap that is open. */
+  tells(timeMs: number): boolean {
+    return this.#gap !== null && timeMs >= this.#gap.sinceMs
+  }
+
   /** A connection may be slow to tell its first slot. */
   async #askSlot({ history }: Work): Promise<void> {
     const losses = this.#losses
