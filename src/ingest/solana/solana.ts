@@ -85,7 +85,7 @@ class Solana implements SolanaFeed {
   #notifications = 0
   #failedTransactions = 0
   #truncated = 0
-  /** Trades that the market refused as late while no gap was open. */
+  /** Trades that the market refused as late, and no gap has their time. */
   #lateUntold = 0
   #slot: number | null = null
   /** The newest slot of which something was taken. */
@@ -347,7 +347,7 @@ class Solana implements SolanaFeed {
     if (rejection === null && isActive) this.#enrichment.want(event.mint, 'traded')
   }
 
-  /** What the market refuses as late while a gap heals is told with the gap. At other times no gap tells it. */
+  /** What the market refuses as late is told where a gap has its time. Otherwise no gap tells it. */
   #noteLate({ ts, mint }: TradeEvent): void {
     if (this.#healing.tells(ts)) return
     this.#lateUntold++

@@ -307,9 +307,10 @@ export class Healing {
     this.#options.link.heal(nowMs, parts)
   }
 
-  /** Whether a trade of this time that is refused as late is told by the gap that is open. */
+  /** Whether a trade of this time that is refused as late is told: with the gap that is open, or by a part that stays missing. */
   tells(timeMs: number): boolean {
-    return this.#gap !== null && timeMs >= this.#gap.sinceMs
+    if (this.#gap !== null && timeMs >= this.#gap.sinceMs) return true
+    return this.#stays.some(({ fromMs, toMs }) => timeMs >= fromMs && timeMs <= toMs)
   }
 
   /** A connection may be slow to tell its first slot. */
