@@ -123,6 +123,20 @@ describe('a market of the chain', () => {
     expect(wrongBars(market, whole, isMissing)).toEqual([])
   })
 
+  it.each([
+    ['refused', REFUSED],
+    ['pruned', { ...REFUSED, message: 'cleaned up', code: -32_001 }],
+    ['pruned', { ...REFUSED, message: 'skipped, or missing', code: -32_007 }],
+  ] as const)('whose endpoints answer %s tells so for each outage', async (reason, answer) => {
+    const refusals = { getBlock: answer, getSignaturesForAddress: answer }
+    const market = await run({ outages: outages(4), refusals })
+    const missing = market.market.gaps(1_000).ended.filter(({ fromMs }) => fromMs > START_MS + 10_000)
+    expect(new Set(missing.map((part) => part.reason))).toEqual(new Set([reason]))
+    expectTold(market, whole, (fromMs, beforeMs) =>
+      missing.some((part) => (part.toMs ?? END_MS) >= fromMs && part.fromMs < beforeMs),
+    )
+  })
+
   it('with too small a budget loses nothing that is not told, whatever the outages', async () => {
     for (const seed of [5, 6]) {
       const { market, isMissing } = await runShort(seed)
