@@ -71,9 +71,13 @@ export class CurveOrder {
 
   /** Lets go on what has waited too long. Called often. @param nowMs monotonic time */
   expire(nowMs: number): void {
+    this.expireAdded(nowMs - this.#waitMsMax)
+  }
+
+  /** Lets go on what was added by this monotonic time. */
+  expireAdded(toMs: number): void {
     for (const [mint, steps] of this.#waiting)
-      while (steps.length > 0 && steps.some(({ sinceMs }) => nowMs - sinceMs >= this.#waitMsMax))
-        this.#goOn(mint)
+      while (steps.length > 0 && steps.some(({ sinceMs }) => sinceMs <= toMs)) this.#goOn(mint)
   }
 
   /** Lets go on what is of an earlier slot: all of it that there is has come. */

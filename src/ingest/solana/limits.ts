@@ -107,6 +107,8 @@ export const HEAL_RETRY_MS_MAX = 5_000
 export const HEAL_PROOF_MS_MAX = 20_000
 /** How long a connection's first slots are waited for; and what is left of the time for taking what was held back meanwhile. */
 export const HEAL_TAKE_MS = 30_000
+/** How long a gap waits for what was asked about its events before it ends: what is answered later may be late, and is told as refused. */
+export const SETTLE_MS_MAX = 10_000
 /** What comes meanwhile is held back up to this size; beyond it the oldest is fetched too. */
 export const HELD_BYTES_MAX = 64 * 1024 * 1024
 /** Held notifications that are taken before other work has its turn. */

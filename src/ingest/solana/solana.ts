@@ -3,7 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import type { EventSink, MarketEvent } from '../../schema/event.ts'
+import type { EventSink, MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
 import {
@@ -85,6 +85,8 @@ class Solana implements SolanaFeed {
   #notifications = 0
   #failedTransactions = 0
   #truncated = 0
+  /** Trades that the market refused as late, and no gap has their time. */
+  #lateUntold = 0
   #slot: number | null = null
   /** The newest slot of which something was taken. */
   #takenSlot: number | null = null
@@ -100,6 +102,7 @@ class Solana implements SolanaFeed {
     lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
     unreadable: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
     fetch: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
+    late: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
   }
   readonly #options: SolanaOptions
   readonly #source: ChainSource
@@ -163,8 +166,10 @@ class Solana implements SolanaFeed {
       gatherOrder: () => this.#events.order.gather(),
       endGathering: () => this.#events.order.endGathering(),
       expireSlots: (beforeSlot) => this.#events.order.expireSlots(beforeSlot),
+      expireTaken: (toMs) => this.#events.order.expireAdded(toMs),
+      isWaiting: () => this.#events.order.waiting > 0,
       timeOf: (event) => this.#events.timeOf(event, this.#clock.now()),
-      settled: () => this.#settled(),
+      settled: () => this.#eventsSettled(),
     })
   }
 
@@ -218,7 +223,17 @@ class Solana implements SolanaFeed {
 
   async #settled(): Promise<void> {
     for (;;) {
-      const pending = this.#accounts.pending ?? this.#fetcher.pending ?? this.#enrichment.pending
+      await this.#eventsSettled()
+      const { pending } = this.#enrichment
+      if (pending === null) return
+      await pending
+    }
+  }
+
+  /** All that events wait for is answered. */
+  async #eventsSettled(): Promise<void> {
+    for (;;) {
+      const pending = this.#accounts.pending ?? this.#fetcher.pending
       if (pending === null) return
       await pending
     }
@@ -328,7 +343,32 @@ class Solana implements SolanaFeed {
   #apply(event: MarketEvent): void {
     const rejection = this.#priced.apply(event, this.#clock.now())
     const isActive = event.type === 'token' || event.type === 'trade'
+    if (rejection === 'late' && event.type === 'trade') this.#noteLate(event)
     if (rejection === null && isActive) this.#enrichment.want(event.mint, 'traded')
+  }
+
+  /** What the market refuses as late is told where a gap has its time. Otherwise no gap tells it. */
+  #noteLate({ ts, mint }: TradeEvent): void {
+    if (this.#healing.tells(ts)) return
+    this.#lateUntold++
+    const suppressed = this.#throttles.late.due(this.#clock.monotonicMs())
+    if (suppressed !== null)
+      this.#log.warn(
+        { feed: SOLANA_FEED, mint, at: ts, suppressed },
+        'a trade came too late for the market: it is missing, and no gap tells it',
+      )
+  }
+
+  /** Events that are missing although no gap tells it, by reason, and their sum. */
+  #describeUntold(): Record<string, number> {
+    const { pools, unreadable } = this.#events
+    const reasons = {
+      late: this.#lateUntold,
+      transactionsLost: this.#fetcher.lost,
+      swapsDropped: pools.dropped,
+      unreadable: Object.values(unreadable).reduce((sum, count) => sum + count, 0),
+    }
+    return { sum: Object.values(reasons).reduce((sum, count) => sum + count, 0), ...reasons }
   }
 
   want(mint: string, urgency: Urgency): void {
@@ -438,6 +478,7 @@ class Solana implements SolanaFeed {
       truncated: { transactions: this.#truncated, fetched: this.#fetcher.fetched, lost: this.#fetcher.lost },
       ...this.#events.describe(),
       healing: this.#healing.describe(),
+      untold: this.#describeUntold(),
       enrichment: this.#enrichment.describe(),
       prices: this.#prices.describe(),
       refused: Object.fromEntries([...this.#refused.entries()].map(({ key, value }) => [key, value])),

@@ -69,6 +69,7 @@ function firstDifference(shown: unknown, told: unknown, path: string): string {
 function expectEqual(market: SimulatedMarket, whole: SimulatedMarket): void {
   expect(market.rejections).toEqual(whole.rejections)
   expect(market.healing).toMatchObject({ now: null, missing: [] })
+  expect(market.feed?.describe().untold).toMatchObject({ sum: 0 })
   const [trades, told] = [tradesOf(market), tradesOf(whole)]
   expect(trades.length).toBe(told.length)
   for (const [at, trade] of told.entries()) if (trades[at].tx !== trade.tx) expect(trades[at]).toEqual(trade)
@@ -120,27 +121,83 @@ describe('a market of the chain', () => {
     expect(lost.filter((trade) => !isMissing(trade)).map(({ ts }) => ts - START_MS)).toEqual([])
   })
 
-  it('with too small a budget differs in the intervals that are told, and in nothing else', async () => {
-    const market = await run({ outages: outages(3), requestsPerSecond: 5, healMs: 8_000 })
-    // Of the start all runs have the same.
-    const missing = market.market.gaps(1_000).ended.filter(({ fromMs }) => fromMs > START_MS + 10_000)
-    expect(missing.length).toBeGreaterThan(2)
-    const reasons = new Set(missing.map(({ reason }) => reason))
-    expect(reasons.has('budget') && reasons.has('too_long')).toBe(true)
-    const isMissing = (fromMs: number, beforeMs: number) =>
-      missing.some((part) => (part.toMs ?? END_MS) >= fromMs && part.fromMs < beforeMs)
-    const key = ({ tx, eventIndex }: { tx?: unknown; eventIndex?: unknown }) => `${tx}:${eventIndex}`
-    const had = new Map(tradesOf(market).map((trade) => [key(trade), trade]))
-    const lost: number[] = []
-    for (const trade of tradesOf(whole))
-      if (had.has(key(trade))) expect(had.get(key(trade))).toEqual(trade)
-      else lost.push(trade.ts)
-    expect(lost.filter((ts) => !isMissing(ts, ts + 1)).slice(0, DIFFERENCES_SHOWN_MAX)).toEqual([])
-    expect(lost.length).toBeGreaterThan(100)
-    expect(had.size + lost.length).toBe(tradesOf(whole).length)
+  it.each([3, 4])(
+    'with too small a budget differs in the intervals that are told alone (%i)',
+    async (seed) => {
+      const { market, isMissing } = await runShort(seed)
+      expectTold(market, whole, isMissing)
+      expect(wrongBars(market, whole, isMissing)).toEqual([])
+    },
+  )
+
+  // Not true yet: of two trades of one second behind a part that stays missing the order may be wrong, and with it the bar's open.
+  it.fails('with too small a budget has the order of what comes first behind what is missing', async () => {
+    const { market, isMissing } = await runShort(5)
     expect(wrongBars(market, whole, isMissing)).toEqual([])
   })
+
+  it.each([
+    ['refused', REFUSED],
+    ['pruned', { ...REFUSED, message: 'cleaned up', code: -32_001 }],
+    ['pruned', { ...REFUSED, message: 'skipped, or missing', code: -32_007 }],
+  ] as const)('whose endpoints answer %s tells so for each outage', async (reason, answer) => {
+    const refusals = { getBlock: answer, getSignaturesForAddress: answer }
+    const market = await run({ outages: outages(4), refusals })
+    const missing = market.market.gaps(1_000).ended.filter(({ fromMs }) => fromMs > START_MS + 10_000)
+    expect(new Set(missing.map((part) => part.reason))).toEqual(new Set([reason]))
+    expectTold(market, whole, (fromMs, beforeMs) =>
+      missing.some((part) => (part.toMs ?? END_MS) >= fromMs && part.fromMs < beforeMs),
+    )
+  })
+
+  // Not true yet: a part that stays missing is told when its gap ends. The next run begins behind it, and says that all is healed.
+  it.fails('whose process dies while the end of a gap is awaited tells what was missing by then', async () => {
+    const cut = outages(4)
+    const refusals = { getBlock: REFUSED, getSignaturesForAddress: REFUSED }
+    const atMs = cut[10].toMs + 2_500
+    const market = await run({ outages: cut, refusals, turns: [{ atMs, do: (run) => run.kill(4_000, 0) }] })
+    const missing = market.market.gaps(1_000).ended
+    expectTold(market, whole, (fromMs, beforeMs) =>
+      missing.some((part) => (part.toMs ?? END_MS) >= fromMs && part.fromMs < beforeMs),
+    )
+  })
+
+  it('with too small a budget loses nothing that is not told, whatever the outages', async () => {
+    for (const seed of [5, 6]) {
+      const { market, isMissing } = await runShort(seed)
+      expectTold(market, whole, isMissing)
+    }
+  })
 })
+
+type IsMissing = (fromMs: number, beforeMs: number) => boolean
+
+/** A market with too small a budget, and which times are told as missing. */
+async function runShort(seed: number): Promise<{ market: SimulatedMarket; isMissing: IsMissing }> {
+  const market = await run({ outages: outages(seed), requestsPerSecond: 5, healMs: 8_000 })
+  // Of the start all runs have the same.
+  const missing = market.market.gaps(1_000).ended.filter(({ fromMs }) => fromMs > START_MS + 10_000)
+  expect(missing.length).toBeGreaterThan(2)
+  const reasons = new Set(missing.map(({ reason }) => reason))
+  expect(reasons.has('budget') && reasons.has('too_long')).toBe(true)
+  const isMissing: IsMissing = (fromMs, beforeMs) =>
+    missing.some((part) => (part.toMs ?? END_MS) >= fromMs && part.fromMs < beforeMs)
+  return { market, isMissing }
+}
+
+/** Every trade is there as it was told, or its time is told as missing. */
+function expectTold(market: SimulatedMarket, whole: SimulatedMarket, isMissing: IsMissing): void {
+  const key = ({ tx, eventIndex }: { tx?: unknown; eventIndex?: unknown }) => `${tx}:${eventIndex}`
+  const had = new Map(tradesOf(market).map((trade) => [key(trade), trade]))
+  const lost: number[] = []
+  for (const trade of tradesOf(whole))
+    if (had.has(key(trade))) expect(had.get(key(trade))).toEqual(trade)
+    else lost.push(trade.ts)
+  expect(lost.filter((ts) => !isMissing(ts, ts + 1)).slice(0, DIFFERENCES_SHOWN_MAX)).toEqual([])
+  expect(market.feed?.describe().untold).toMatchObject({ sum: 0 })
+  expect(lost.length).toBeGreaterThan(100)
+  expect(had.size + lost.length).toBe(tradesOf(whole).length)
+}
 
 /** Bars that differ although nothing of them is missing. */
 function wrongBars(

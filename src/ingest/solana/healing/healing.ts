@@ -12,6 +12,7 @@ import {
   HEAL_TAKE_MS,
   HELD_SLICE,
   PREDECESSOR_MS_MAX,
+  SETTLE_MS_MAX,
   SLOT_MS,
   STAYS_SHOWN_MAX,
 } from '../limits.ts'
@@ -35,6 +36,10 @@ export interface HealingHandlers {
   /** Everything of earlier slots has come: what waits for more goes on. */
   expireSlots(beforeSlot: number): void
   timeOf(event: RawEvent): number | null
+  /** What was taken by this monotonic time waits for its predecessor no longer. */
+  expireTaken(toMs: number): void
+  /** Whether something that was taken waits for its predecessor. */
+  isWaiting(): boolean
   /** Resolves when all questions that what came has raised are answered. */
   settled(): Promise<void>
 }
@@ -98,7 +103,7 @@ export class Healing {
   #isConnected = false
   /** A connection brings nothing at present, and may be dead. */
   #isPaused = false
-  /** All that was held back is taken, and the gap is open yet. */
+  /** All that was held back is taken, what comes is taken too, and the gap is open yet. */
   #isGathering = false
   #newestSlot = 0
   /** When the first slot of the connection was told, monotonic ms. */
@@ -225,7 +230,7 @@ export class Healing {
       const losses = this.#losses
       const isWhole = this.#closeMissing(work)
       await this.#takeHeld(losses)
-      if (!isWhole) await this.#gather(losses)
+      await this.#drain(losses, isWhole)
       if (this.#signal.aborted) return
       // The connection may have ended meanwhile: then there is more to fetch.
       if (this.#losses === losses || !isThere) break
@@ -243,13 +248,25 @@ export class Healing {
     return parts.length === 0
   }
 
-  /** After what is missing no curve proves the order of what comes first: what is earlier may come yet, and the gap is open so long. */
-  async #gather(losses: number): Promise<void> {
-    // Without a connection nothing comes, and more is missing than was told: that is the next gap.
+  /**
+   * Waits until nothing that was taken waits for anything, while the gap is open and what comes is taken: after the gap it would be
+   * late. After what is missing no curve proves the order of what comes first, and what is earlier may come yet.
+   */
+  async #drain(losses: number, isWhole: boolean): Promise<void> {
+    const takenAtMs = this.#options.source.clock.monotonicMs()
+    // Without a connection nothing comes, and more is missing than was told: that is the next gap, or more of this one.
     this.#isGathering = this.#losses === losses && this.#isConnected
-    if (this.#isGathering) await this.#wait(PREDECESSOR_MS_MAX)
-    this.#isGathering = false
+    await this.#settle()
+    const waits = !isWhole || this.#handlers.isWaiting()
+    if (this.#isGathering && waits) await this.#wait(PREDECESSOR_MS_MAX)
     this.#handlers.endGathering()
+    if (this.#losses === losses || !isWhole) this.#handlers.expireTaken(takenAtMs)
+    this.#isGathering = false
+  }
+
+  /** Answers may take long, and where everything that comes raises new questions they have no end. */
+  async #settle(): Promise<void> {
+    await Promise.race([this.#handlers.settled(), this.#wait(SETTLE_MS_MAX)])
   }
 
   /** Takes what was held back. Ends with nothing held, in the turn in which the caller goes on. */
@@ -260,7 +277,7 @@ export class Healing {
       if (told === undefined) return
       this.#handlers.take(told)
       // The rest of a log comes before what follows it.
-      if (told.isTruncated) await this.#handlers.settled()
+      if (told.isTruncated) await this.#settle()
       if (++taken % HELD_SLICE > 0) continue
       await new Promise(setImmediate)
       await this.#room()
@@ -297,6 +314,12 @@ export class Healing {
     this.#stays.push(...parts)
     this.#stays.splice(0, this.#stays.length - STAYS_SHOWN_MAX)
     this.#options.link.heal(nowMs, parts)
+  }
+
+  /** Whether a trade of this time that is refused as late is told: with the gap that is open, or by a part that stays missing. */
+  tells(timeMs: number): boolean {
+    if (this.#gap !== null && timeMs >= this.#gap.sinceMs) return true
+    return this.#stays.some(({ fromMs, toMs }) => timeMs >= fromMs && timeMs <= toMs)
   }
 
   /** A connection may be slow to tell its first slot. */
@@ -343,7 +366,7 @@ export class Healing {
     }
     work.losses = this.#losses
     this.#again = null
-    await this.#handlers.settled()
+    await this.#settle()
     return true
   }
 
