@@ -24,6 +24,8 @@ async function open(lake: string): Promise<Stepped> {
 
 /** What is about this process and this machine, and not about the market. */
 const OWN = [
+  // How much of the recording is played: its length is known from the start, and tells nothing of the market.
+  /"(percent|etaMs)":[^,}]*/g,
   // The shorter lake has ended.
   /"(?:state|stateSinceMs|windowMs)":(?:"[^"]*"|null|\d+)/g,
   /"(?:analysisId|requestId|agentId|runId|key|path|ms|sha256|bytes|nextSince|uptimeMs|[a-zA-Z]*Bytes(?:Max)?|logId)":(?:"[^"]*"|[\d.]+)/g,
@@ -52,7 +54,8 @@ function pathsOf(mints: readonly string[], analysisId: string): string[] {
   return routes.flatMap(({ path }) => {
     if (path.endsWith('{id}')) return path.includes('analysis') ? [path.replace('{id}', analysisId)] : []
     // Of this process alone, and streams: they are asked below.
-    if (['/metrics', '/api/v1/stream'].includes(path) || path.startsWith('/api/v1/admin')) return []
+    if (['/metrics', '/health/history', '/api/v1/stream'].includes(path) || path.startsWith('/api/v1/admin'))
+      return []
     return (queries[path] ?? ['']).map((query) => path + query)
   })
 }
