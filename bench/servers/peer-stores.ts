@@ -41,6 +41,27 @@ export function openSqlite(folder: string): { database: Sqlite; insert: ReturnTy
   }
 }
 
+/** Resolves once a row is durable. */
+export type Keep = (values: readonly unknown[]) => Promise<void>
+
+/** All submissions of one turn of the event loop are one transaction. */
+export function keepInSqlite(folder: string): Keep {
+  const { database, insert } = openSqlite(folder)
+  let waiting: { values: readonly unknown[]; done: () => void }[] = []
+  const commit = () => {
+    const group = waiting
+    waiting = []
+    database.exec('BEGIN')
+    for (const { values } of group) insert.run(...values)
+    database.exec('COMMIT')
+    for (const { done } of group) done()
+  }
+  return (values) =>
+    new Promise((done) => {
+      if (waiting.push({ values, done }) === 1) setImmediate(commit)
+    })
+}
+
 /** LMDB in a new file, with a sync for each commit. */
 export function openLmdb(folder: string): LmdbDatabase {
   return installed<Lmdb>(...LMDB).open({ path: join(folder, 'peer.lmdb'), overlappingSync: false })

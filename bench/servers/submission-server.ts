@@ -3,27 +3,7 @@
 // that store with the HTTP engine that we use. It parses the body and writes a row, without checks or a verdict. SQLite
 // commits all that arrived in one turn of the event loop together, LMDB all that wait. Prints its port.
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
-import { openLmdb, openSqlite } from './peer-stores.ts'
-
-type Keep = (values: readonly unknown[]) => Promise<void>
-
-/** All submissions of one turn of the event loop are one transaction. */
-function sqlite(folder: string): Keep {
-  const { database, insert } = openSqlite(folder)
-  let waiting: { values: readonly unknown[]; done: () => void }[] = []
-  const commit = () => {
-    const group = waiting
-    waiting = []
-    database.exec('BEGIN')
-    for (const { values } of group) insert.run(...values)
-    database.exec('COMMIT')
-    for (const { done } of group) done()
-  }
-  return (values) =>
-    new Promise((done) => {
-      if (waiting.push({ values, done }) === 1) setImmediate(commit)
-    })
-}
+import { type Keep, keepInSqlite, openLmdb } from './peer-stores.ts'
 
 function lmdb(folder: string): Keep {
   const database = openLmdb(folder)
@@ -32,7 +12,7 @@ function lmdb(folder: string): Keep {
 }
 
 const [kind, folder] = process.argv.slice(2)
-const keep = kind === 'sqlite' ? sqlite(folder) : lmdb(folder)
+const keep = kind === 'sqlite' ? keepInSqlite(folder) : lmdb(folder)
 let count = 0
 
 interface Sent {

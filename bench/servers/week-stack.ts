@@ -9,7 +9,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { z } from 'zod'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { tellPauses } from './pauses.ts'
-import { numbersOf, openSqlite, textsOf } from './peer-stores.ts'
+import { keepInSqlite, numbersOf, textsOf } from './peer-stores.ts'
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
@@ -58,7 +58,7 @@ const byHot = new BTree<[number, string], Token>(undefined, ([hotA, a], [hotB, b
 )
 const changed = new Set<Token>()
 const followers = new Set<WebSocket>()
-const { database, insert } = openSqlite(folder)
+const keep = keepInSqlite(folder)
 
 const rowOf = (token: Token): string =>
   (token.row ??= JSON.stringify({ ...token, row: undefined, bar: undefined }))
@@ -122,25 +122,12 @@ app.get('/api/v1/datapoint', async (request, reply) => {
   return reply.type('application/json').send(`{"ok":true,"data":${rowOf(token)}}`)
 })
 
-/** All submissions of one turn of the event loop are one transaction. */
-let waiting: { values: unknown[]; done: () => void }[] = []
-function commit(): void {
-  const group = waiting
-  waiting = []
-  database.exec('BEGIN')
-  for (const { values } of group) insert.run(...values)
-  database.exec('COMMIT')
-  for (const { done } of group) done()
-}
-
 let submissions = 0
 app.post('/api/v1/keys/register', async () => ({ ok: true, data: { key: 'peer' } }))
 app.post('/api/v1/analysis/submit', async (request, reply) => {
   Submission.parse(request.body)
   const index = submissions++
-  await new Promise<void>((done) => {
-    if (waiting.push({ values: [...textsOf(index), ...numbersOf(index)], done }) === 1) setImmediate(commit)
-  })
+  await keep([...textsOf(index), ...numbersOf(index)])
   return reply.code(201).send({ ok: true, data: { analysisId: `an_${index}`, xpEarned: 50 } })
 })
 
