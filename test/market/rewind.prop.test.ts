@@ -62,9 +62,9 @@ for (const { runs, tags } of fewAndMany(25, 300))
   }, () => {
     const ahead = fc.constantFrom(13_000, HOUR_MS, DAY_MS, 40 * DAY_MS)
     fc.assert(
-      fc.property(steps, ahead, steps, steps, (before, aheadMs, wrong, after) => {
+      fc.property(steps, fc.nat(1_500), ahead, steps, steps, (before, silentMs, aheadMs, wrong, after) => {
         const [leapt, right] = [newMarket(), newMarket()]
-        const atMs = Math.ceil(trade([leapt, right], before, START_MS) / 1_000) * 1_000
+        const atMs = trade([leapt, right], before, START_MS) + silentMs
         // Tokens that the wrong clock alone has seen are no part of the comparison.
         const known = wrong.filter(({ mint }) => right.has(MINTS[mint]))
         trade([leapt], known, atMs + aheadMs)

@@ -32,7 +32,7 @@ import { packBlocks, unpackBlocks } from './token-block.ts'
 /** Copied into this module: looking up imported bindings takes a sixth of the time of sparse ticks. */
 const { BAR_STRIDE, BV, C, COUNT_UNIT, H, L, N, O, T, V } = layout
 
-const { EMPTY, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } = blockLayout
+const { EMPTY, FIRST_AT, LAST_AT, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } = blockLayout
 const { startSecond, updateSecond } = pendingSecond
 
 const SECOND_MS = 1_000
@@ -276,27 +276,55 @@ export class BarCascade implements Saved {
   }
 
   /**
-   * Forgets the seconds from `cutMs` on, a whole second, and opens the bars again that had not ended by then, with what they had of
-   * seconds before.
-   * @returns whether there was anything to forget; then the token's watermark must be `cutMs`
+   * Forgets the seconds after the one that starts at `openMs`, which stays open with the trades that it has, and opens the bars again
+   * that had not ended by then, with what they had of seconds before.
+   * @returns whether there was anything from `openMs` on; then the token's watermark must be `openMs`
    */
-  rewind(slot: number, cutMs: number): boolean {
-    if (this.#emittedToMs.length > 0) this.#emittedToMs[slot] = Math.min(this.#emittedToMs[slot], cutMs)
+  rewind(slot: number, openMs: number): boolean {
+    if (this.#emittedToMs.length > 0) this.#emittedToMs[slot] = Math.min(this.#emittedToMs[slot], openMs)
     const block = slot * TOKEN_BLOCK
-    if (this.#head[block] < cutMs) return false
-    this.close(slot, cutMs)
+    if (this.#head[block] < openMs) return false
+    this.close(slot, openMs)
+    const second = this.#copySecond(slot, openMs)
     this.#held.clear(slot)
     this.#unsettled.fill(EMPTY, block + PENDING_AT, block + TOKEN_BLOCK)
     for (let timeframe = 0; timeframe < TIMEFRAME_COUNT; timeframe++) {
-      this.#dropUnended(slot, timeframe, cutMs)
-      if (timeframe > 0) this.#reopen(slot, timeframe, cutMs)
+      this.#dropUnended(slot, timeframe, openMs)
+      if (timeframe > 0) this.#reopen(slot, timeframe, openMs)
     }
     const [seconds] = this.#rings
     const newest = seconds.newest(slot)
     this.#head[block] = newest === -1 ? EMPTY : seconds.values[newest + T]
     this.#tail[block] = this.#head[block] + (newest === -1 ? 0 : SECOND_MS)
+    if (second !== null) {
+      this.#pending.set(second, block + ((openMs / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE)
+      this.#head[block] = openMs
+      this.#tail[block] = openMs
+    }
     this.#generations[slot]++
     return true
+  }
+
+  /** A copy of a second as a pending one, whether it is open or closed. Null where it has no trade. */
+  #copySecond(slot: number, startMs: number): Float64Array | null {
+    const at = slot * TOKEN_BLOCK + ((startMs / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE
+    if (this.#pending[at + T] === startMs) return this.#pending.slice(at, at + PENDING_STRIDE)
+    const { numbers, count } = this.#held.of(slot) ?? { numbers: this.#spare, count: 0 }
+    for (let place = 0; place < count * PENDING_STRIDE; place += PENDING_STRIDE)
+      if (numbers[place + T] === startMs) return numbers.slice(place, place + PENDING_STRIDE)
+    const { values } = this.#rings[0]
+    let second: Float64Array | null = null
+    this.#rings[0].backwards(slot, (address) => {
+      if (values[address + T] === startMs) {
+        second = new Float64Array(PENDING_STRIDE)
+        copyBar(second, 0, values, address)
+        // When its trades were is no longer known: what comes later closes it, nothing opens it.
+        second[FIRST_AT] = startMs
+        second[LAST_AT] = startMs
+      }
+      return values[address + T] > startMs
+    })
+    return second
   }
 
   /** Drops the closed bars of a timeframe that had not ended by `cutMs`. */

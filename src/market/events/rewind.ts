@@ -4,6 +4,7 @@ import type { BarCascade } from '../bars/bar-cascade.ts'
 import type { ClosedBarSweep } from '../bars/closed-bar.ts'
 import type { Windows } from '../bars/windows.ts'
 import type { Gaps } from '../gaps.ts'
+import { intervalStart } from '../limits.ts'
 import type { MarketTime } from '../market-time.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import { rewindHotScore } from '../rankings/hot-score.ts'
@@ -56,10 +57,10 @@ function rewindToken(parts: RewoundParts, slot: number, timeMs: number): void {
   const row = rowIndex(slot)
   if (columns.versionAtMs[row] > timeMs) versions.clear(slot)
   for (const name of TIMES) columns[name][row] = Math.min(columns[name][row], timeMs)
-  // The second that is not over stays whole.
-  const cutMs = Math.ceil(timeMs / SECOND_MS) * SECOND_MS
-  if (bars.rewind(slot, cutMs)) {
-    columns.watermark[row] = cutMs
+  // The second that is not over stays as it is: it has trades of before.
+  const openMs = intervalStart(timeMs, SECOND_MS)
+  if (bars.rewind(slot, openMs)) {
+    columns.watermark[row] = openMs
     // The sums of the day are to be made anew.
     columns.dayFromMs[row] = 0
   }
