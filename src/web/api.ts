@@ -51,8 +51,6 @@ export class Fetched<Value> {
   value: Value | null = null
   error: string | null = null
   errorTitle = ''
-  /** Whether it failed because the reads are used up. */
-  isLimited = false
   /** Unix ms of the last answer. */
   atMs: number | null = null
   readonly #fetch: () => Promise<Value>
@@ -75,7 +73,6 @@ export class Fetched<Value> {
     } catch (error) {
       this.error = errorText(error)
       this.errorTitle = errorTitle(error)
-      this.isLimited = error instanceof MintlakeError && error.status === 429
     } finally {
       this.#isFetching = false
       this.#onChange()

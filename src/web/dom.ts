@@ -87,13 +87,13 @@ async function copy({ currentTarget: button }: Event, text: string): Promise<voi
 }
 
 /** What is shown of something fetched that is not there yet, or that could not be fetched. */
-export const missingState = ({ error, errorTitle, isLimited }: Fetched<unknown>): TemplateResult =>
+export const missingState = ({ error, errorTitle }: Fetched<unknown>): TemplateResult =>
   error === null
     ? html`<p class="note loading" role="status">Loading</p>`
     : emptyState(
         errorTitle,
-        `${error === `${errorTitle}.` ? '' : error} This page tries again by itself. ${isLimited ? KEY_HINT : ''}`,
-        isLimited ? keyCommand() : undefined,
+        `${error === `${errorTitle}.` ? '' : error} This page tries again by itself.`,
+        keyCommand(error),
       )
 
 /** Over something fetched that could not be fetched again: it is older than it looks. */
@@ -106,14 +106,14 @@ export const staleBanner = ({ error, value, atMs }: Fetched<unknown>): TemplateR
 export const secondsUntil = (atMs: number | null): number =>
   atMs === null ? 0 : Math.max(0, Math.ceil((atMs - Date.now()) / 1_000))
 
-/** Where a key comes from, for whom reads are too few. */
-const KEY_HINT =
-  'A key has reads of its own, and more of them: “Try it” gets one for this page, and a program registers.'
-const keyCommand = (): string =>
-  `curl ${location.origin}/api/v1/keys/register -H 'Content-Type: application/json' -d '{"name":"me"}'`
+/** The command that gets a key, where the server's sentence says that one helps. */
+const keyCommand = (error: string): string | undefined =>
+  error.includes('/api/v1/keys/register')
+    ? `curl ${location.origin}/api/v1/keys/register -H 'Content-Type: application/json' -d '{"name":"me"}'`
+    : undefined
 
 /** What a view shows before its first data came: why, and that it goes on by itself. */
-export function waitingState({ state, retryAtMs }: Live): TemplateResult {
+export function waitingState({ state, retryAtMs, limitedError }: Live): TemplateResult {
   const again = `This page tries again by itself, in ${secondsUntil(retryAtMs)} s.`
   switch (state) {
     case 'connecting':
@@ -122,11 +122,7 @@ export function waitingState({ state, retryAtMs }: Live): TemplateResult {
     case 'warming':
       return emptyState('The server is warming up', `It fills its market first. ${again}`)
     case 'limited':
-      return emptyState(
-        'Too many reads',
-        `The consoles of this address have a number of reads a minute, and they are used up. ${again} ${KEY_HINT}`,
-        keyCommand(),
-      )
+      return emptyState('Too many reads', `${limitedError} ${again}`, keyCommand(limitedError))
     case 'waiting':
       return emptyState('The server cannot be reached', `${again} If it is yours, start it:`, 'npm start')
   }

@@ -97,6 +97,8 @@ export class Live {
   state: LiveState = 'connecting'
   /** When the next attempt to connect begins, Unix ms; null while connected. */
   retryAtMs: number | null = null
+  /** Why it is limited: the server's sentence. */
+  limitedError = ''
   readonly #session: PageSession
   readonly #onState: () => void
   readonly #onGap: (gap: ToldGap) => void
@@ -306,6 +308,7 @@ export class Live {
   #fail(error: string, code: string, subscription: Subscription | undefined): void {
     if (code === 'read_rate_limited') {
       this.retryAtMs = Date.now() + LIMITED_RETRY_MS
+      this.limitedError = error
       this.#setState('limited')
       setTimeout(() => {
         if (this.state === 'limited' && this.#socket !== null) {

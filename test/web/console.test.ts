@@ -173,16 +173,6 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
-  test('too many reads are told, and the page goes on by itself', { tags: 'drill' }, async () => {
-    const limited = await openTestServer({ 'read-limit-anonymous': '1' })
-    const { page } = await openPage(browser, limited.url, '#/agents')
-    await page
-      .getByText(/limit of 1|too many reads/)
-      .first()
-      .waitFor()
-    await limited.remove()
-  })
-
   test.each([
     { name: 'a desktop', viewport: { width: 1280, height: 800 } },
     { name: 'a phone', viewport: { width: 360, height: 740 } },

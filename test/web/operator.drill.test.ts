@@ -38,7 +38,8 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
     await server.client.get('/api/v1/market', { Authorization: `Bearer ${key}` })
     const { page } = await openPage(browser, server.url, '#/agents')
     await page.getByRole('heading', { name: 'Too many reads' }).waitFor()
-    await page.getByText('/api/v1/keys/register').waitFor()
+    await page.getByText('POST /api/v1/keys/register').waitFor()
+    await page.getByText(`curl ${server.url}/api/v1/keys/register`).waitFor()
     await server.remove()
   })
 

@@ -32,7 +32,8 @@ import { packBlocks, unpackBlocks } from './token-block.ts'
 /** Copied into this module: looking up imported bindings takes a sixth of the time of sparse ticks. */
 const { BAR_STRIDE, BV, C, COUNT_UNIT, H, L, N, O, T, V } = layout
 
-const { EMPTY, FIRST_AT, LAST_AT, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } = blockLayout
+const { EMPTY, FIRST_AT, LAST_AT, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } =
+  blockLayout
 const { startSecond, updateSecond } = pendingSecond
 
 const SECOND_MS = 1_000
