@@ -40,6 +40,8 @@ export interface Comparison {
   gate?: number | undefined
   stretch?: number | undefined
   better: 'higher' | 'lower'
+  /** A figure that is the difference of two: noise can make it negative. */
+  isDifference?: true
   note?: string
 }
 
@@ -69,7 +71,7 @@ export const lessIsBetter = (
   title: string,
   metric: string,
   unit: string,
-  targets: Pick<Comparison, 'gate' | 'stretch'> = {},
+  targets: Pick<Comparison, 'gate' | 'stretch' | 'isDifference'> = {},
 ): Comparison => ({ title, metric, unit, better: 'lower', ...targets })
 
 export const median = (values: readonly number[]): number =>

@@ -15,6 +15,7 @@ export interface Row {
   gate: number | null
   stretch: number | null
   better: 'higher' | 'lower'
+  isDifference: boolean
   met: 'stretch' | 'gate' | 'no' | 'not measured' | '-'
   note: string
   checksum: string
@@ -152,6 +153,7 @@ function rowOf(
     gate: comparison.gate ?? null,
     stretch: comparison.stretch ?? null,
     better: comparison.better,
+    isDifference: comparison.isDifference === true,
     met: isMeasured ? verdict(comparison, ratio ?? median(ours)) : 'not measured',
     note: [comparison.note, ...failure, differing[0], isMeasured ? undefined : unprepared?.message]
       .filter(Boolean)

@@ -13,7 +13,8 @@ const FIFTY = `${CONSOLES} consoles`
 
 const sizes = ({ small }: RunOptions) =>
   small
-    ? { tokens: 500, ticksPerSecond: 200, seconds: 0.3 }
+    ? // A window is sent once a second.
+      { tokens: 500, ticksPerSecond: 200, seconds: 2 }
     : { tokens: 5_000, ticksPerSecond: 2_000, seconds: 5 }
 
 async function served(
