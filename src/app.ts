@@ -1,6 +1,3 @@
-// Builds a server from its configuration and connects its parts: store, market, submissions, feeds and HTTP. The rules are in
-// the folders; this file only wires them.
-import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
 import type { Config } from './config/settings.ts'
@@ -14,27 +11,19 @@ import { type HttpServer, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
 import { TimeWaits } from './http/time-waits.ts'
-import type { Pace } from './ingest/replay/pace.ts'
-import {
-  type Feeds,
-  followsRecordedTime,
-  isReplay,
-  prepareFeeds,
-  provenanceOf,
-} from './ingest/start-feeds.ts'
+import { followsRecordedTime, isReplay } from './ingest/feed-settings.ts'
+import { type Feeds, prepareFeeds } from './ingest/start-feeds.ts'
 import type { Feed } from './ingest/types.ts'
-import { type Clock, systemClock } from './lib/clock.ts'
-import { createLog, type Log } from './lib/log.ts'
+import type { Log } from './lib/log.ts'
 import { Metrics } from './lib/metrics/metrics.ts'
 import { machineRandom } from './lib/random.ts'
 import type { Market } from './market/market.ts'
 import { type MarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
-import { type Clocks, clocksOf, judgeClock } from './server/clocks.ts'
-import { openConfiguredStore } from './server/configured-store.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { ConsoleSessions } from './server/console-sessions.ts'
+import { type Foundation, type FoundationOptions, layFoundation } from './server/foundation.ts'
 import { Health } from './server/health.ts'
 import { historyOf, type ServerHistory } from './server/history.ts'
 import { KeyChecks } from './server/key-checks.ts'
@@ -53,16 +42,16 @@ import {
   countSubmissions,
 } from './server/metrics.ts'
 import { RefusalLog } from './server/refusal-log.ts'
-import { ReplayedLake } from './server/replayed-lake.ts'
+import type { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
 import { type RunningParts, shutDown } from './server/shutdown.ts'
-import { ClockFile, readKnownTime } from './store/data-folder/clock-file.ts'
+import type { ClockFile } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
 import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
 import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
-import type { Provenance, Store } from './store/types.ts'
+import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
@@ -94,11 +83,7 @@ export interface App {
   stop(): Promise<void>
 }
 
-export interface AppOptions {
-  clock?: Clock
-  log?: Log
-  /** A lake process that waits for its options; see store/process/fork.ts. */
-  lakeProcess?: ChildProcess | undefined
+export interface AppOptions extends FoundationOptions {
   /** Shorter bounds for tests of followers. */
   follow?: Partial<FollowOptions>
   exports?: Pick<ExportServiceOptions, 'msMax' | 'drainMs'>
@@ -115,8 +100,6 @@ export interface AppOptions {
   changeLogEntriesMax?: number
   /** Where the first process that makes a checkpoint is killed. */
   checkpointCrash?: CheckpointCrashPoint | null
-  /** Of a replayed lake: who says when its events are due. Every rule on time then follows market time, which waits with the events. */
-  steps?: Pace
   /** Told of the DataPoints that are served, and asked for the market time of a client's own clock. */
   stamps?: SnapshotStamps & { noteServed(mint: string): void }
   /** For identities: uniform in [0, 1). */
@@ -124,41 +107,33 @@ export interface AppOptions {
 }
 
 /** What every part of the server is built on. */
-interface Base extends Clocks {
+interface Base extends Foundation {
   config: Config
   options: AppOptions
-  log: Log
-  replayed: ReplayedLake | null
-  provenance: Provenance | null
-  store: Store
   exporter: ExportService
   queries: QueryService
   positions: Positions
-  clockFile: ClockFile
 }
 
-/** Starts a server. It listens when this resolves; see `ready` for its data. */
-export async function startApp(config: Config, options: AppOptions = {}): Promise<App> {
-  const log =
-    options.log ?? createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
-  const clock = judgeClock(options.clock ?? systemClock, log)
-  const known = await readKnownTime(config.dataDir, log)
-  if (known !== null) clock.goOnFrom(known)
-  const replayed = await ReplayedLake.open(config, log)
-  const provenance = provenanceOf(config, replayed?.simulated ?? config.replaySimulated)
-  const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
-  const store = await openConfiguredStore(config, provenance, clocks.storeClock, log, options.lakeProcess)
-  if (known === null) clock.notBefore(store.lastKnownAtMs)
-  const clockFile = new ClockFile(config.dataDir, clock, log)
+/**
+ * Starts a server. It listens when this resolves; see `ready` for its data.
+ * @param laid its foundation, where that is being laid already
+ */
+export async function startApp(
+  config: Config,
+  options: AppOptions = {},
+  laid: Promise<Foundation> = layFoundation(config, options),
+): Promise<App> {
+  const foundation = await laid
+  const { rulesClock, log, store, clockFile } = foundation
   try {
     const { dataDir, diskReserveMb } = config
     const onUnreadable = store.checkLake
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable }
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
-    const positions = await openPositions({ dataDir, nowMs: clocks.rulesClock.now(), log })
-    const services = { store, exporter, queries, positions, clockFile }
-    return await startParts({ config, options, ...clocks, log, replayed, provenance, ...services })
+    const positions = await openPositions({ dataDir, nowMs: rulesClock.now(), log })
+    return await startParts({ ...foundation, config, options, exporter, queries, positions })
   } catch (error) {
     await clockFile.close()
     await store.close()

@@ -54,8 +54,12 @@ async function start(config: Config, log: Log, lakeProcess: ChildProcess | undef
     const { startReader } = await import('./cluster/reader/reader-app.ts')
     return startReader(config, { log })
   }
+  const { layFoundation } = await import('./server/foundation.ts')
+  const laid = layFoundation(config, { log, lakeProcess })
+  // Where it fails, startApp tells.
+  laid.catch(() => undefined)
   const { startApp } = await import('./app.ts')
-  return startApp(config, { log, lakeProcess })
+  return startApp(config, { log }, laid)
 }
 
 function stopOnSignals(app: Started, log: Log): void {

@@ -18,7 +18,14 @@ const ROOT_FILES = ['README.md', 'app.ts', 'main.ts']
  * that end with `.ts` are single files.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  'main.ts': ['app.ts', 'cluster/reader', 'cluster/writer/standby.ts', 'config', 'store/process/fork.ts'],
+  'main.ts': [
+    'app.ts',
+    'cluster/reader',
+    'cluster/writer/standby.ts',
+    'config',
+    'server/foundation.ts',
+    'store/process/fork.ts',
+  ],
   'app.ts': [
     'checkpoint/protocol.ts',
     'cluster/writer/bus-writer.ts',
@@ -82,7 +89,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'submissions/limits.ts',
   ],
   ingest: [],
-  'ingest/start-feeds.ts': ['config/settings.ts', 'store/types.ts'],
+  'ingest/feed-settings.ts': ['config/settings.ts', 'store/types.ts'],
+  'ingest/start-feeds.ts': ['config/settings.ts'],
   'ingest/replay': ['store/duckdb', 'store/errors.ts'],
   market: [],
   submissions: [],

@@ -3,10 +3,10 @@ import type { Config } from '../config/settings.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { EventSink } from '../schema/event.ts'
-import type { Provenance } from '../store/types.ts'
 import { BirdeyeClient } from './birdeye/birdeye-client.ts'
 import { SECURITY_FEED, startSecurityFeed } from './birdeye/security-feed.ts'
 import { SOL_PRICE_FEED, startSolPriceFeed } from './birdeye/sol-price-feed.ts'
+import { followsRecordedTime } from './feed-settings.ts'
 import { METADATA_FEED, type MetadataFeed, startMetadataFeed } from './metadata/metadata-feed.ts'
 import { startPumpPortal } from './pumpportal/pumpportal.ts'
 import { PushFeed } from './push/push-feed.ts'
@@ -107,37 +107,6 @@ export function prepareFeeds(
     },
   }
 }
-
-/**
- * Where the market's data comes from, as stored in rows of the lake. Null where no data can come in.
- * @param isReplaySimulated whether the feed replay plays a market that was simulated
- */
-export function provenanceOf({ feeds, feedKey }: Config, isReplaySimulated: boolean): Provenance | null {
-  const sources = [...feeds, ...(feedKey === '' || feeds.length > 0 ? [] : ['push'])]
-  // Events that are pushed into a simulated market count as simulated.
-  return sources.length === 0
-    ? null
-    : { feed: sources.join(','), simulated: isReplaySimulated || feeds.includes('simulator') }
-}
-
-/** Whether market time is the recorded time of a replay or of a tape. Otherwise it follows the clock. */
-export function followsRecordedTime(config: Config): boolean {
-  if (config.solanaTape !== '') return true
-  return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
-}
-
-/** The feed that makes up for what it missed while the server did not run, and for how long it may have been; null: none does. */
-export function healingFeedOf({
-  feeds,
-  solanaHealMs,
-  solanaTape,
-}: Config): { feed: string; healMs: number } | null {
-  const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
-  return heals ? { feed: 'solana', healMs: solanaHealMs } : null
-}
-/** Whether what the market is told was recorded before, whatever time it is moved to. */
-export const isReplay = (config: Config): boolean =>
-  config.feeds.includes('replay') || config.solanaTape !== ''
 
 /** The state of each feed, for `/readyz`; `/health` has more details. */
 export function feedStates(feeds: readonly Feed[]): Record<string, unknown>[] {

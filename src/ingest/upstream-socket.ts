@@ -1,4 +1,5 @@
-import { WebSocket } from 'ws'
+import type { WebSocket } from 'ws'
+import { lazyPackage } from '../lib/lazy-package.ts'
 import {
   UPSTREAM_BACKLOG_BYTES_MAX,
   UPSTREAM_CONNECT_MS_MAX,
@@ -7,6 +8,8 @@ import {
   UPSTREAM_SILENCE_MS_MAX,
 } from './limits.ts'
 import { readRetryAfterMs } from './retry-after.ts'
+
+const ws = lazyPackage<typeof import('ws')>('ws')
 
 export interface UpstreamTiming {
   /** From the attempt to an open connection. */
@@ -57,7 +60,7 @@ export class UpstreamSocket {
   constructor(address: string, handlers: UpstreamHandlers, timing: UpstreamTiming = UPSTREAM_TIMING) {
     this.#handlers = handlers
     // No compression: a small frame could expand to a large one, and frames are small anyway.
-    this.#socket = new WebSocket(address, {
+    this.#socket = new ws.WebSocket(address, {
       maxPayload: timing.frameBytesMax ?? UPSTREAM_FRAME_BYTES_MAX,
       perMessageDeflate: false,
       followRedirects: false,
@@ -96,7 +99,7 @@ export class UpstreamSocket {
 
   /** Sends text if the connection is open, and ends it when too much is unsent. */
   send(text: string): void {
-    if (this.#socket.readyState !== WebSocket.OPEN) return
+    if (this.#socket.readyState !== ws.WebSocket.OPEN) return
     this.#socket.send(text)
     this.#checkBacklog()
   }

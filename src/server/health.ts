@@ -63,6 +63,8 @@ function tellProblem({ feed, state, problem, error, latestError }: FeedStatus): 
 export class Health {
   #phase: 'warming_up' | 'ready' | 'draining' = 'warming_up'
   #isLeaving = false
+  /** Whether the market is served until the end. */
+  #keepsMarket = false
   readonly #deps: HealthDeps
   readonly #storeHealth: SingleFlight<StoreHealth>
 
@@ -90,7 +92,9 @@ export class Health {
     this.#isLeaving = true
   }
 
+  /** From now on requests are refused, but for those of the market, if it was served: it stands still, in memory. */
   markDraining(): void {
+    this.#keepsMarket = this.isReady
     this.#phase = 'draining'
   }
 
@@ -98,6 +102,7 @@ export class Health {
   admit(route: Route): void {
     const phase = this.#phase
     if (!route.path.startsWith('/api/')) return
+    if (this.#keepsMarket && route.answersMarket === true) return
     const sentence = phase === 'ready' ? this.#notServing(route) : this.#whyNot(phase)
     if (sentence === null || (phase === 'warming_up' && route.access === 'feed')) return
     throw new ServiceError(phase === 'draining' ? phase : 'warming_up', sentence, {}, { 'Retry-After': '1' })

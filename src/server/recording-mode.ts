@@ -1,5 +1,5 @@
 // Whether a market is recorded, and whether a start goes on with it.
-import { followsRecordedTime } from '../ingest/start-feeds.ts'
+import { followsRecordedTime } from '../ingest/feed-settings.ts'
 import type { RunningMarketDeps } from './running-market.ts'
 
 type RecordingDeps = Pick<RunningMarketDeps, 'config' | 'log' | 'provenance' | 'publisher' | 'replayed'>

@@ -14,7 +14,7 @@ import type { RunningMarket } from './running-market.ts'
 /** How long requests in flight may take once the server is closing. */
 const DRAIN_MS_MAX = 10_000
 /** Open connections are closed when no request has come for this long, or after the maximum. */
-const QUIET_MS = 100
+const QUIET_MS = 25
 const LINGER_MS_MAX = 1_000
 /** How long a server that stops brings rows to the lake before it stops taking requests. */
 const FLUSH_MS_MAX = 5_000
@@ -41,17 +41,25 @@ export interface RunningParts {
 }
 
 /**
- * Answers the requests in flight and closes all connections. Clients that keep using a connection get an answer that closes it, so
- * that closing the rest cuts nobody off.
- * @param alongside what else ends while requests are answered
+ * Ends streams, and waits for the requests in flight.
+ * @param alongside what else ends meanwhile
  */
-export async function closeHttp(
-  { server, broadcaster, drainNoticeMs }: Pick<RunningParts, 'server' | 'broadcaster' | 'drainNoticeMs'>,
-  alongside: () => readonly Promise<unknown>[] = () => [],
+export async function finishRequests(
+  { server, broadcaster }: Pick<RunningParts, 'server' | 'broadcaster'>,
+  alongside: readonly Promise<unknown>[] = [],
 ): Promise<void> {
-  await server.stopListening()
   broadcaster.close('draining')
-  await Promise.all([server.idle(0, DRAIN_MS_MAX), ...alongside()])
+  await Promise.all([server.idle(0, DRAIN_MS_MAX), ...alongside])
+}
+
+/**
+ * Closes all connections. Clients that keep using one get an answer that closes it, so that closing the rest cuts nobody off.
+ */
+export async function closeHttp({
+  server,
+  drainNoticeMs,
+}: Pick<RunningParts, 'server' | 'drainNoticeMs'>): Promise<void> {
+  await server.stopListening()
   await server.idle(Math.min(drainNoticeMs, QUIET_MS), LINGER_MS_MAX)
   await server.close()
 }
@@ -83,8 +91,9 @@ async function leave({
 }
 
 /**
- * Stops a running server without losing anything it has acknowledged: feeds first, then HTTP, then the recorder and the journal, and
- * the store last.
+ * Stops a running server without losing anything it has acknowledged: feeds first, then what writes, then the recorder and the journal, and
+ * the store. The market, which stands still from then on, is served from memory meanwhile: the end of HTTP comes last, so that clients
+ * are without a page for the start of the next server alone.
  */
 export async function shutDown(parts: RunningParts): Promise<void> {
   const { health, server, sources, running, exporter, queries, positions, store } = parts
@@ -96,12 +105,13 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   await Promise.allSettled([parts.feeding])
   await Promise.all(sources.feeds.map((feed) => feed.stop()))
   await parts.publisher?.stopServing()
-  await closeHttp(parts, () => [exporter.close(), queries.close()])
+  await finishRequests(parts, [exporter.close(), queries.close()])
   await Promise.race([
     Promise.all([recorder.stop().then(() => positions.close()), parts.clockFile.close()]),
     sleep(LAST_WRITES_MS_MAX, undefined, { ref: false }),
   ])
   await running.stop()
   await store.close()
+  await closeHttp(parts)
   await running.leaveBus()
 }

@@ -134,7 +134,7 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
   })
 
   test('a reader whose reads are used up learns it, and the page goes on by itself', async () => {
-    const limited = await openTestServer({ 'read-limit-anonymous': '1' })
+    const limited = await openTestServer({ 'read-limit-anonymous': '1', 'read-limit-keyed': '1' })
     await openPage(browser, limited.url)
     const { page } = await openPage(browser, limited.url)
     await page.getByRole('heading', { name: 'Too many reads' }).waitFor()

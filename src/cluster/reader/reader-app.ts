@@ -27,7 +27,7 @@ import {
   addStreamMetrics,
 } from '../../server/metrics.ts'
 import { createRoutes } from '../../server/routes.ts'
-import { closeHttp } from '../../server/shutdown.ts'
+import { closeHttp, finishRequests } from '../../server/shutdown.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
 import { AccountReplica } from '../accounts/account-replica.ts'
@@ -254,7 +254,8 @@ async function stop(
   server.drain()
   // Clients learn from an answer that the server is draining, before connections are refused.
   if (wasReady) await sleep(config.drainNoticeMs)
-  await closeHttp({ server, broadcaster, drainNoticeMs: config.drainNoticeMs })
+  await finishRequests({ server, broadcaster })
+  await closeHttp({ server, drainNoticeMs: config.drainNoticeMs })
   readerHealth.stop()
   await link.stop()
 }

@@ -63,6 +63,7 @@ export class Broadcaster {
   /** The earliest time of the next flush. */
   #nextFlushAtMs = 0
   #sweeper: NodeJS.Timeout | null = null
+  #isDraining = false
   readonly disconnects: Record<DisconnectReason, number> = recordFrom(BYE_REASONS, () => 0)
 
   constructor(market: MarketEngine, options: Partial<FollowOptions> = {}) {
@@ -92,8 +93,10 @@ export class Broadcaster {
     return count
   }
 
-  /** Throws 429 if there are as many streams as are allowed. */
+  /** Throws 429 if there are as many streams as are allowed, and 503 once the server ends. */
   admit(): void {
+    if (this.#isDraining)
+      throw new ServiceError('draining', 'The server is shutting down.', {}, { 'Retry-After': '1' })
     if (this.#followers.size < this.#options.followersMax) return
     const limit = this.#options.followersMax
     throw new ServiceError(
@@ -173,6 +176,7 @@ export class Broadcaster {
 
   /** Ends every stream. */
   close(reason: DisconnectReason): void {
+    this.#isDraining ||= reason === 'draining'
     for (const follower of this.#followers) this.#disconnect(follower, reason)
   }
 

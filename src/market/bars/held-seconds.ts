@@ -17,6 +17,7 @@ interface TokenSeconds {
 }
 
 const FIRST_CAPACITY = 16
+const NONE: TokenSeconds = { numbers: new Float64Array(0), count: 0 }
 
 export class HeldSeconds implements Saved {
   /** Seconds of all tokens. */
@@ -58,6 +59,14 @@ export class HeldSeconds implements Saved {
     token.count++
     this.total++
     return { numbers: token.numbers, at }
+  }
+
+  /** A copy of a second of a token; null: it is not held. */
+  copy(slot: number, second: number): Float64Array | null {
+    const { numbers, count } = this.#tokens.get(slot) ?? NONE
+    for (let at = 0; at < count * PENDING_STRIDE; at += PENDING_STRIDE)
+      if (numbers[at + T] === second) return numbers.slice(at, at + PENDING_STRIDE)
+    return null
   }
 
   /** Takes away the first `count` seconds of a token. */

@@ -1,6 +1,6 @@
 // The bar of a second that may still change, with the times of its first and last trade.
-import { BV, C, H, L, N, O, T, V } from './bar-ring.ts'
-import { FIRST_AT, LAST_AT } from './token-block.ts'
+import { BAR_STRIDE, type BarRing, BV, C, H, L, N, O, T, V } from './bar-ring.ts'
+import { FIRST_AT, LAST_AT, PENDING_STRIDE } from './token-block.ts'
 
 /** Begins a second with its first trade. */
 export function startSecond(
@@ -48,4 +48,21 @@ export function updateSecond(
   bars[at + V] += volume
   bars[at + N] += counts
   bars[at + BV] += buyVolume
+}
+
+/** A closed second of a token as one that may still change; null: it has no trade, or its bar is gone. */
+export function reopenedSecond(seconds: BarRing, slot: number, startMs: number): Float64Array | null {
+  const { values } = seconds
+  let second: Float64Array | null = null
+  seconds.backwards(slot, (address) => {
+    if (values[address + T] === startMs) {
+      second = new Float64Array(PENDING_STRIDE)
+      second.set(values.subarray(address, address + BAR_STRIDE))
+      // When its trades were is no longer known: what comes later closes it, nothing opens it.
+      second[FIRST_AT] = startMs
+      second[LAST_AT] = startMs
+    }
+    return values[address + T] > startMs
+  })
+  return second
 }

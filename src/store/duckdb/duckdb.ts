@@ -1,25 +1,11 @@
 // DuckDB's package, the settings that every instance here shares, and the lock on a database file.
-import { createRequire } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorMessage } from '../../lib/error-text.ts'
+import { lazyPackage } from '../../lib/lazy-package.ts'
 import { PREDECESSOR_POLL_MS, PREDECESSOR_WAIT_MS } from '../limits.ts'
 
-type Package = typeof import('@duckdb/node-api')
-
-const require = createRequire(import.meta.url)
-let loaded: Package | undefined
-
-/**
- * Loaded when it is first used: the serving process imports modules that can read with DuckDB, and uses it in its lake process
- * alone. Loaded with `require`: for an `import` Node first scans the package's 180 CommonJS files for exported names, in each
- * thread, which takes longer than the rest of loading it.
- */
-export const duckdb = new Proxy({} as Package, {
-  get: (_, name: keyof Package) => {
-    loaded ??= require('@duckdb/node-api') as Package
-    return loaded[name]
-  },
-})
+/** The serving process imports modules that can read with DuckDB, and uses it in its lake process alone. */
+export const duckdb = lazyPackage<typeof import('@duckdb/node-api')>('@duckdb/node-api')
 
 /** Every extension needed is built in: none is downloaded or loaded at run time. */
 export const NO_EXTENSIONS = {

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { sendToParent } from '../../lib/process/send-to-parent.ts'
+import { duckdb } from '../duckdb/duckdb.ts'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
 import { LakeService } from './lake-service.ts'
 import type { Crash, CrashPoint, FromLakeProcess, LakeProcessOptions, Request } from './protocol.ts'
@@ -58,5 +59,11 @@ process.once('message', (options: LakeProcessOptions) => {
 process.once('disconnect', () => {
   if (!service?.isClosed) process.kill(process.pid, 'SIGKILL')
 })
+// Until the options come there is time to load what the lake needs anyway.
+try {
+  void duckdb.DuckDBInstance
+} catch {
+  // The server is told when the lake is opened.
+}
 // A terminal sends its signals to both processes. The server decides when this one ends.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
