@@ -1,8 +1,10 @@
 // Makes checkpoints at an interval, and deletes what nobody needs any more: older checkpoints, and the journal up to where both the
 // lake and the checkpoints are past it.
+
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventJournal, JournalLog } from '../journal/types.ts'
+import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Market } from '../market/market.ts'
@@ -76,7 +78,7 @@ export class CheckpointScheduler {
   #job: CheckpointJob | null = null
   #running: Promise<void> | null = null
   #isStopped = false
-  #retryMs = CHECKPOINT_RETRY_MS
+  readonly #backoff = new Backoff(CHECKPOINT_RETRY_MS, CHECKPOINT_RETRY_MS_MAX)
   #made = 0
   #failures = 0
   #trouble: string | null = null
@@ -192,7 +194,7 @@ export class CheckpointScheduler {
       if (result !== null) this.#options.onMade?.(result.eventNo)
       if (this.#trouble !== null) log.info({}, 'checkpoints are made again')
       this.#trouble = null
-      this.#retryMs = CHECKPOINT_RETRY_MS
+      this.#backoff.reset()
       const tookMs = clock.monotonicMs() - beganMs
       if (this.#options.intervalMs > 0)
         this.#schedule(Math.max(this.#options.intervalMs, CHECKPOINT_PAUSE_FACTOR * tookMs))
@@ -202,8 +204,7 @@ export class CheckpointScheduler {
       if (this.#trouble === null) log.error({ reason }, 'no checkpoint could be made; trying again')
       this.#trouble = reason
       this.#failures++
-      this.#schedule(this.#retryMs)
-      this.#retryMs = Math.min(CHECKPOINT_RETRY_MS_MAX, 2 * this.#retryMs)
+      this.#schedule(this.#backoff.nextMs())
     }
   }
 

@@ -1,7 +1,9 @@
 // Brings the writer's accounts to the bus, and keeps them there: an account that changes is put; at each connection all are compared,
 // so that nothing is missing after the bus was away or has lost its data. No commit waits for it.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KV, Kvm } from '@nats-io/kv'
+import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Account } from '../../submissions/types.ts'
@@ -91,14 +93,15 @@ export class AccountPublisher {
   }
 
   async #work(): Promise<void> {
-    for (let retryMs = RETRY_MS; !this.#isStopped; ) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isStopped) {
       const connection = this.#connection
       try {
         const { bus, replicas } = this.#options
         const kv = await new Kvm(bus.client).create(bus.names.accounts, { history: 1, replicas })
         await this.#compare(kv, connection)
         if (connection === this.#connection) await this.#put(kv, connection)
-        retryMs = RETRY_MS
+        backoff.reset()
       } catch (error) {
         if (this.#isStopped) return
         this.trouble = errorMessage(error)
@@ -106,8 +109,7 @@ export class AccountPublisher {
           { reason: errorMessage(error) },
           'accounts cannot be brought to the bus; tried again',
         )
-        await sleep(retryMs, undefined, { ref: false })
-        retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)
+        await sleep(backoff.nextMs(), undefined, { ref: false })
       }
     }
   }

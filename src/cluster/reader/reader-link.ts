@@ -1,6 +1,8 @@
 // What a reader has once it is connected to the bus. It connects in the background, again and again until that succeeds.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpServer } from '../../http/server.ts'
+import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
@@ -93,7 +95,8 @@ export class ReaderLink {
 
   async #connect(): Promise<void> {
     const { settings, nodeId, log } = this.#options
-    for (let failures = 0; !this.#isStopped; failures++) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isStopped) {
       try {
         const bus = await connectBus(settings, `mintlake reader ${nodeId}`)
         const requests = connectBus(settings, `mintlake reader ${nodeId}: requests`)
@@ -104,7 +107,7 @@ export class ReaderLink {
         if (sentence !== this.trouble) log.warn({ bus: settings.bus }, sentence)
         this.trouble = sentence
       }
-      if (!this.#isStopped) await this.#sleep(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures))
+      if (!this.#isStopped) await this.#sleep(backoff.nextMs())
     }
   }
 

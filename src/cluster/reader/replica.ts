@@ -3,6 +3,7 @@
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
+import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
@@ -122,16 +123,17 @@ export class Replica {
   }
 
   async #run(): Promise<void> {
-    for (let failures = 0; !this.#isStopped; ) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isStopped) {
       try {
         await this.#follow()
       } catch (error) {
         this.trouble = busTrouble(error)
         this.#troubles.note(this.trouble)
       }
-      failures = this.state === 'following' ? 0 : failures + 1
+      if (this.state === 'following') backoff.reset()
       this.state = 'waiting'
-      if (!this.#isStopped) await sleep(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures))
+      if (!this.#isStopped) await sleep(backoff.nextMs())
     }
   }
 

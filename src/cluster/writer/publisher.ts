@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WrittenBatch } from '../../journal/types.ts'
+import { Backoff } from '../../lib/backoff.ts'
 import type { Log } from '../../lib/log.ts'
 import { type BusSettings, connectBus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
@@ -214,7 +215,8 @@ export class Publisher {
 
   /** Connects and publishes, again and again, until it is stopped or fenced. Never rejects. */
   async #work(run: PublishedRun): Promise<void> {
-    for (let retryMs = RETRY_MS; !this.#isClosed; retryMs = Math.min(RETRY_MS_MAX, 2 * retryMs)) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isClosed) {
       try {
         const bus = await connectBus(this.#options.settings, `mintlake writer ${run.runId}`)
         try {
@@ -224,11 +226,11 @@ export class Publisher {
         }
       } catch (error) {
         if (error instanceof FencedError) return this.#stopFenced(error.message)
-        if (this.#trouble === null) retryMs = RETRY_MS
+        if (this.#trouble === null) backoff.reset()
         // Said only where it lasts: most often the next look at the stream settles it.
         if (!isWrongSequence(error)) this.#noteTrouble(busTrouble(error))
       }
-      await this.#sleep(retryMs)
+      await this.#sleep(backoff.nextMs())
     }
     await this.#source.stopReading()
   }

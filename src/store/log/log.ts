@@ -1,6 +1,8 @@
 // The commit log: queues appends, writes them in groups, and runs other work on the disk between two groups. README.md describes
 // the format, the invariants and what happens on failures.
+
 import { assert } from '../../lib/assert.ts'
+import { Backoff } from '../../lib/backoff.ts'
 import { nodeDisk } from '../../lib/disk/disk.ts'
 import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { CommitQueue } from './commit-queue.ts'
@@ -37,7 +39,7 @@ class DurableLog implements types.CommitLog {
   #running: Promise<void> | null = null
   #closing: Promise<void> | null = null
   #isRecoveryDue = false
-  #recoveryDelayMs = limits.RECOVERY_RETRY_MS
+  readonly #backoff = new Backoff(limits.RECOVERY_RETRY_MS, limits.RECOVERY_RETRY_MAX_MS)
   #recoveryTimer: NodeJS.Timeout | null = null
   #onRecoveryAttempted: () => void = () => undefined
   #onHang: () => void = () => undefined
@@ -201,15 +203,14 @@ class DurableLog implements types.CommitLog {
     const hasRecovered = await this.#writer.recover()
     this.#onRecoveryAttempted()
     if (hasRecovered) {
-      this.#recoveryDelayMs = limits.RECOVERY_RETRY_MS
+      this.#backoff.reset()
       return
     }
     if (this.#closing !== null) return
     this.#recoveryTimer = setTimeout(() => {
       this.#isRecoveryDue = true
       this.#wake()
-    }, this.#recoveryDelayMs)
-    this.#recoveryDelayMs = Math.min(this.#recoveryDelayMs * 2, limits.RECOVERY_RETRY_MAX_MS)
+    }, this.#backoff.nextMs())
   }
 
   /** Answers everybody who waits for the disk, because it hangs. */

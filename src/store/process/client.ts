@@ -1,5 +1,7 @@
 // The server's access to the lake process. Starts a new process when one ends, with growing delays until one works.
+
 import type { ChildProcess } from 'node:child_process'
+import { backoffMs } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 import {
@@ -208,7 +210,7 @@ export class LakeClient {
 
   #scheduleRestart(): void {
     if (this.#isClosing) return
-    const delayMs = Math.min(RESTART_DELAY_MS_MAX, RESTART_DELAY_MS * 2 ** this.#failedStarts)
+    const delayMs = backoffMs(this.#failedStarts, RESTART_DELAY_MS, RESTART_DELAY_MS_MAX)
     this.#restartTimer = setTimeout(() => void this.#restart(), delayMs)
   }
 
