@@ -110,7 +110,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** The same input always has to give the same result there: time and randomness are passed in. */
 const DETERMINISTIC_FOLDERS = ['market', 'submissions']
 const CLOCKS_TIMERS_RANDOMNESS =
-  /\b(Date\.now|new Date\(\)|performance\.now|process\.hrtime|Math\.random|setTimeout|setInterval|setImmediate|systemClock|machineRandom)\b|from 'node:(crypto|timers|perf_hooks)/
+  /\b(Date\.now|new Date\(\)|performance\.now|process\.hrtime|Math\.random|setTimeout|setInterval|setImmediate|systemClock|machineRandom)\b|from 'node:(crypto|timers|perf_hooks)|\/lib\/(wait|backoff)\.ts'/
 /** `hash` is deterministic. */
 const CRYPTO_EXCEPTION = /import \{ hash \} from 'node:crypto'/
 /** Packages that few folders may import. */

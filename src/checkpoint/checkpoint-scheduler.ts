@@ -7,6 +7,7 @@ import type { EventJournal, JournalLog } from '../journal/types.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { unlessLate } from '../lib/wait.ts'
 import type { Market } from '../market/market.ts'
 import { writeCheckpoint } from './checkpoint-file.ts'
 import { journalNeededAfter, listCheckpoints, removeOldCheckpoints } from './checkpoint-folder.ts'
@@ -154,19 +155,16 @@ export class CheckpointScheduler {
       return false
     }
     const gaveUp = new AbortController()
-    const timer = setTimeout(() => gaveUp.abort(), LAST_CHECKPOINT_MS_MAX)
-    const aborted = new Promise<never>((_, reject) =>
-      gaveUp.signal.addEventListener('abort', () => reject(new Error('it takes too long'))),
-    )
     try {
-      await Promise.race([this.#writeNow(gaveUp.signal), aborted])
+      await unlessLate(LAST_CHECKPOINT_MS_MAX, this.#writeNow(gaveUp.signal), () => {
+        gaveUp.abort()
+        throw new Error('it takes too long')
+      })
       return true
     } catch (error) {
       const reason = errorMessage(error)
       log.warn({ reason }, 'no checkpoint was written at the end: the next start applies more events again')
       return false
-    } finally {
-      clearTimeout(timer)
     }
   }
 

@@ -1,4 +1,4 @@
-// Waiting: for what happens no later than a time, and for the next turn of the event loop.
+/** Resolves in the next turn of the event loop. */
 export { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** What `work` resolves to; where that takes longer than `ms`, what `late` returns or throws. The work itself goes on. */

@@ -3,6 +3,7 @@ import { tellRefusals } from '../ingest/refusals.ts'
 import { feedStates, whyNotWarm, whyWarming } from '../ingest/start-feeds.ts'
 import type { Feed, FeedStatus } from '../ingest/types.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
+import { unlessLate } from '../lib/wait.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type ToldGap, tellGap } from '../schema/event.ts'
@@ -71,7 +72,12 @@ export class Health {
     // One call at a time also when the store answers later than the reports wait for it.
     const status = new SingleFlight<StoreHealth>(() => deps.store.status(), 0)
     this.#storeHealth = new SingleFlight(
-      () => Promise.race([status.get().catch(() => NO_ANSWER), afterMs(STORE_STATUS_MS_MAX, NO_ANSWER)]),
+      () =>
+        unlessLate(
+          STORE_STATUS_MS_MAX,
+          status.get().catch(() => NO_ANSWER),
+          () => NO_ANSWER,
+        ),
       STORE_STATUS_TTL_MS,
     )
   }
@@ -178,6 +184,3 @@ function describeGaps(market: Market): { open: ToldGap[]; recent: ToldGap[] } {
   const { open, ended } = market.gaps(GAPS_SHOWN_MAX)
   return { open: open.map(tellGap), recent: ended.map(tellGap) }
 }
-
-const afterMs = <Value>(ms: number, value: Value): Promise<Value> =>
-  new Promise((resolve) => setTimeout(resolve, ms, value).unref())

@@ -6,6 +6,7 @@ import { type KV, Kvm } from '@nats-io/kv'
 import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import { within } from '../../lib/wait.ts'
 import type { Account } from '../../submissions/types.ts'
 import type { Bus } from '../bus.ts'
 import type { ConnectionWatch } from '../connection-watch.ts'
@@ -74,12 +75,7 @@ export class AccountPublisher {
     if (!this.#isWorking) return this.#revision
     const settled = Promise.withResolvers<void>()
     this.#onSettled.add(settled.resolve)
-    const late = new AbortController()
-    await Promise.race([
-      settled.promise,
-      sleep(msMax, undefined, { signal: late.signal }).catch(() => undefined),
-    ])
-    late.abort()
+    await within(msMax, settled.promise)
     this.#onSettled.delete(settled.resolve)
     return this.#revision
   }
@@ -188,10 +184,9 @@ export class AccountPublisher {
     this.#isWorking = false
     this.trouble = null
     for (const tell of this.#onSettled) tell()
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve
-      setTimeout(resolve, CHECK_MS).unref()
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#wake = resolve
+    await within(CHECK_MS, promise)
     return this.#isWorking
   }
 }

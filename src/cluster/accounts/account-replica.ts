@@ -8,6 +8,7 @@ import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import { within } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
@@ -107,9 +108,7 @@ export class AccountReplica {
     const { promise, resolve } = Promise.withResolvers<void>()
     const waiting = { revision, resolve }
     this.#waiting.add(waiting)
-    const timer = setTimeout(resolve, msMax)
-    await promise
-    clearTimeout(timer)
+    await within(msMax, promise)
     this.#waiting.delete(waiting)
   }
 

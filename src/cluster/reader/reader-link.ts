@@ -1,11 +1,11 @@
 // What a reader has once it is connected to the bus. It connects in the background, again and again until that succeeds.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpServer } from '../../http/server.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import { within } from '../../lib/wait.ts'
 import type { Market } from '../../market/market.ts'
 import { type Bus, type BusSettings, connectBus } from '../bus.ts'
 import { ConnectionWatch } from '../connection-watch.ts'
@@ -115,7 +115,7 @@ export class ReaderLink {
   async #sleep(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#wake = resolve
-    await Promise.race([promise, sleep(ms, undefined, { ref: false })])
+    await within(ms, promise)
   }
 
   #open(bus: Bus, requestsBus: Bus): void {

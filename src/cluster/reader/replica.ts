@@ -1,11 +1,12 @@
 // Keeps a market the same as the writer's: begins with a checkpoint from the bus, follows the stream, and begins again with a
 // checkpoint whenever the numbers show that something is missing or was undone.
 
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import { nextTurn } from '../../lib/wait.ts'
 import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
 import { Market } from '../../market/market.ts'
 import type { Bus } from '../bus.ts'

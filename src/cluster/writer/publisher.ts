@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { WrittenBatch } from '../../journal/types.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Log } from '../../lib/log.ts'
+import { within } from '../../lib/wait.ts'
 import { type BusSettings, connectBus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
 import {
@@ -162,10 +163,8 @@ export class Publisher {
   /** Resolves when a message was taken, or after a time. */
   async #whenConfirmed(msMax: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, msMax)
     this.#onConfirmed.add(resolve)
-    await promise
-    clearTimeout(timer)
+    await within(msMax, promise)
     this.#onConfirmed.delete(resolve)
   }
 
@@ -193,7 +192,7 @@ export class Publisher {
       this.#onEnded = ended.resolve
       this.#isEnding = this.#isTickDue = true
       this.#wake()
-      await Promise.race([ended.promise, sleep(LAST_EVENTS_MS_MAX, undefined, { ref: false })])
+      await within(LAST_EVENTS_MS_MAX, ended.promise)
     }
     this.#isClosed = true
     for (const act of this.#onConfirmed) act()
@@ -381,6 +380,6 @@ export class Publisher {
         if (this.#isClosed) resolve()
       }
     })
-    if (!this.#isClosed) await Promise.race([stopped, sleep(ms, undefined, { ref: false })])
+    if (!this.#isClosed) await within(ms, stopped)
   }
 }

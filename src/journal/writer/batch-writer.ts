@@ -1,10 +1,12 @@
 // Writes batches to segments, one write at a time, while what was written is synced in the background. A disk that refuses is tried
 // again; meanwhile batches wait, up to a bound that the journal watches.
+
 import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { within } from '../../lib/wait.ts'
 import {
   JOURNAL_BYTES_MAX,
   LOOK_EVERY_MS,
@@ -264,13 +266,9 @@ export class BatchWriter {
   }
 
   /** Also ends when the writer is closed. */
-  #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      this.#wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+  async #sleep(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#wake = resolve
+    await within(ms, promise)
   }
 }

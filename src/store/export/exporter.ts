@@ -1,7 +1,9 @@
 // Runs exports of the training set, each in a child process, with a time limit and bounded memory: at most EXPORTS_AT_ONCE.
+
 import type { ChildProcess } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { within } from '../../lib/wait.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
   DISK_RESERVE_MB_DEFAULT,
@@ -144,15 +146,14 @@ export class ExportService implements Exporter {
   async close(): Promise<void> {
     this.#isClosed = true
     const { log, drainMs = EXPORT_DRAIN_MS } = this.#options
-    const timer = setTimeout(() => {
+    const { promise: lastDone, resolve } = Promise.withResolvers<void>()
+    this.#onLastDone = resolve
+    if (this.#jobs.size === 0) resolve()
+    if (!(await within(drainMs, lastDone))) {
       log.warn({ exports: this.#jobs.size }, 'exports under way are cut off')
       for (const job of this.#jobs) job.stop()
-    }, drainMs)
-    await new Promise<void>((resolve) => {
-      this.#onLastDone = resolve
-      if (this.#jobs.size === 0) resolve()
-    })
-    clearTimeout(timer)
+      await lastDone
+    }
     await this.#processes.close()
     rmSync(this.#folder, { recursive: true, force: true })
   }

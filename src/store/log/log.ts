@@ -5,6 +5,7 @@ import { assert } from '../../lib/assert.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import { nodeDisk } from '../../lib/disk/disk.ts'
 import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
+import { nextTurn, within } from '../../lib/wait.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { LogError } from './errors.ts'
 import * as limits from './limits.ts'
@@ -23,8 +24,6 @@ interface Task {
   run(): Promise<void>
   refuse(error: LogError): void
 }
-
-const nextEventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 class DurableLog implements types.CommitLog {
   readonly recovered: types.ReadReport
@@ -167,7 +166,7 @@ class DurableLog implements types.CommitLog {
   /** Does one thing per turn of the event loop, so that all appends of one turn share a group, until nothing is left to do. */
   async #run(): Promise<void> {
     for (;;) {
-      await nextEventLoopTurn()
+      await nextTurn()
       if (this.#isStopped) return
       if (this.#isRecoveryDue) await this.#recover()
       else if (this.#tasks.length > 0) await this.#runNextTask()
@@ -229,12 +228,10 @@ class DurableLog implements types.CommitLog {
   }
 
   async #close(): Promise<void> {
-    const { promise: timeIsUp, resolve } = Promise.withResolvers<void>()
+    const { promise: hangs, resolve } = Promise.withResolvers<void>()
     this.#onHang = resolve
-    const timer = setTimeout(resolve, this.#timeoutMs)
-    if (!this.#writer.isOverdue) await Promise.race([this.#finish(), timeIsUp])
+    if (!this.#writer.isOverdue) await within(this.#timeoutMs, Promise.race([this.#finish(), hangs]))
     this.#isStopped = true
-    clearTimeout(timer)
     clearTimeout(this.#recoveryTimer ?? undefined)
     this.#refuseQueued(closedError())
     this.#writer.refuseGroupsInDoubt()

@@ -3,6 +3,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { backoffMs } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { within } from '../../lib/wait.ts'
 import { unavailable } from '../errors.ts'
 import {
   CLOSE_TIMEOUT_MS,
@@ -187,17 +188,12 @@ export class LakeClient {
     this.#options.log[level](fields, message)
 
   /** Resolves when a process runs, after `timeoutMs`, or when the client is closed. */
-  #waitForProcess(timeoutMs: number): Promise<void> {
-    if (this.#process !== null || this.#isClosing) return Promise.resolve()
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        clearTimeout(timer)
-        this.#waiting.delete(wake)
-        resolve()
-      }
-      const timer = setTimeout(wake, timeoutMs)
-      this.#waiting.add(wake)
-    })
+  async #waitForProcess(timeoutMs: number): Promise<void> {
+    if (this.#process !== null || this.#isClosing) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiting.add(resolve)
+    await within(timeoutMs, promise)
+    this.#waiting.delete(resolve)
   }
 
   #onExit(ended: LakeProcess): void {

@@ -1,9 +1,11 @@
 // Runs SQL of HTTP clients on the lake: QUERIES_AT_ONCE at once, the others wait their turn.
+
 import { rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { assert } from '../../lib/assert.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
+import { within } from '../../lib/wait.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
   DISK_RESERVE_MB_DEFAULT,
@@ -148,14 +150,13 @@ export class QueryService implements LakeQueries {
   async close(): Promise<void> {
     this.#isClosed = true
     for (const query of this.#waiting) query.giveUp(new StoreError('closing', 'The server is shutting down.'))
-    const timer = setTimeout(() => {
+    const { promise: lastDone, resolve } = Promise.withResolvers<void>()
+    this.#onLastDone = resolve
+    if (this.#running.size === 0) resolve()
+    if (!(await within(this.#options.drainMs ?? QUERY_DRAIN_MS, lastDone))) {
       for (const query of this.#running) query.stop()
-    }, this.#options.drainMs ?? QUERY_DRAIN_MS)
-    await new Promise<void>((resolve) => {
-      this.#onLastDone = resolve
-      if (this.#running.size === 0) resolve()
-    })
-    clearTimeout(timer)
+      await lastDone
+    }
     await rm(queryFolder(this.#options.dataDir), { recursive: true, force: true })
   }
 
