@@ -212,6 +212,29 @@ it('the rules on imports name files and folders that exist', () => {
   expect(named.filter((entry) => !exists(entry))).toEqual([])
 })
 
+it('no file imports itself by way of others, for a type either', () => {
+  const importedBy = new Map(
+    files.map(({ name, text }) => [
+      name,
+      importsOf(text)
+        .filter((imported) => imported.startsWith('.'))
+        .map((imported) => relative(SOURCE, join(SOURCE, dirname(name), imported))),
+    ]),
+  )
+  const finished = new Set<string>()
+  const findCircle = (name: string, path: readonly string[]): readonly string[] => {
+    if (path.includes(name)) return [...path.slice(path.indexOf(name)), name]
+    if (finished.has(name)) return []
+    for (const imported of importedBy.get(name) ?? []) {
+      const circle = findCircle(imported, [...path, name])
+      if (circle.length > 0) return circle
+    }
+    finished.add(name)
+    return []
+  }
+  expect(files.flatMap(({ name }) => findCircle(name, []))).toEqual([])
+})
+
 it('a process that is alone loads nothing of a cluster but its bounds', () => {
   const loaded = new Set<string>()
   const load = (name: string): void => {

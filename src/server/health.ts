@@ -8,6 +8,7 @@ import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type ToldGap, tellGap } from '../schema/event.ts'
 import type { StoreStatus } from '../store/types.ts'
+import type { ClusterHealth } from './market-publisher.ts'
 import type { RecordingStatus } from './running-market.ts'
 
 /** How long /health waits for the store's status. */
@@ -39,17 +40,6 @@ export interface HealthDeps {
   isSimulated?: () => boolean
   /** What this process is within a cluster. */
   cluster?: () => ClusterHealth
-}
-
-export interface ClusterHealth {
-  /** A sentence for each thing that is wrong. */
-  reasons: readonly string[]
-  /** Why the market must not be read here at present, as a sentence; null: it may. */
-  notServing: string | null
-  /** Why no client should be sent here, although what it asks would be answered, as a sentence; null: it may be. */
-  notReachable: string | null
-  /** For /health. */
-  report: Record<string, unknown>
 }
 
 /** What is wrong with a feed, as a sentence; a list of none or one. */

@@ -6,8 +6,9 @@ import type { WrittenBatch } from '../../journal/types.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
-import { type BusSettings, connectBus } from '../bus.ts'
+import { connectBus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
+import type { BusSettings } from '../bus-settings.ts'
 import {
   BUS_CALL_MS_MAX,
   LAST_EVENTS_MS_MAX,

@@ -21,7 +21,8 @@ import {
   EVENTS_SLICE_ROWS,
 } from '../limits.ts'
 import { journalFolder, spillFolder } from '../paths.ts'
-import type { CrashPoint, EventsAnswer, Requests } from '../process/protocol.ts'
+import type { CrashPoint } from '../process/crash-points.ts'
+import type { EventsAnswer, Requests } from '../process/protocol.ts'
 import {
   countLostEvents,
   type EventPosition,

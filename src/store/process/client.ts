@@ -13,8 +13,8 @@ import {
   RESTART_DELAY_MS_MAX,
 } from '../limits.ts'
 import type { StatePiece } from '../state/read-state.ts'
-import type { LakeTrouble, StoreLog } from '../types.ts'
-import type { LakeProcessOptions, LogLine, RequestKind, Requests } from './protocol.ts'
+import type { LakeTrouble, LogLine, StoreLog } from '../types.ts'
+import type { LakeProcessOptions, RequestKind, Requests } from './protocol.ts'
 import { LakeProcess } from './rpc.ts'
 
 export interface LakeClientOptions extends LakeProcessOptions {

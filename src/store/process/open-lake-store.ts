@@ -37,8 +37,9 @@ import {
   saveState,
   stateRebuiltAt,
 } from '../state/state-database.ts'
-import type { LakeTrouble } from '../types.ts'
-import type { CrashPoint, LakeProcessOptions, LogLine } from './protocol.ts'
+import type { LakeTrouble, LogLine } from '../types.ts'
+import type { CrashPoint } from './crash-points.ts'
+import type { LakeProcessOptions } from './protocol.ts'
 
 /** The parts of an open lake that requests are answered from. */
 export interface LakeStore {

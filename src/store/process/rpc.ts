@@ -6,16 +6,9 @@ import { errorMessage } from '../../lib/error-text.ts'
 import { within } from '../../lib/wait.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { LAKE_PROCESS_EXIT_MS } from '../limits.ts'
-import type { LakeTrouble } from '../types.ts'
+import type { LakeTrouble, LogLine } from '../types.ts'
 import { forkLakeProcess } from './fork.ts'
-import type {
-  FromLakeProcess,
-  LakeProcessOptions,
-  LogLine,
-  Reply,
-  RequestKind,
-  Requests,
-} from './protocol.ts'
+import type { FromLakeProcess, LakeProcessOptions, Reply, RequestKind, Requests } from './protocol.ts'
 
 export interface LakeProcessEvents {
   log(line: LogLine): void
