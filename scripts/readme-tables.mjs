@@ -1,23 +1,12 @@
 // node scripts/readme-tables.mjs
 // Regenerates the tables between markers in the README files from the code. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
-import * as checkpoint from '../src/checkpoint/limits.ts'
-import * as accounts from '../src/cluster/accounts/limits.ts'
-import * as forward from '../src/cluster/forward/limits.ts'
-import * as clusterRoot from '../src/cluster/limits.ts'
-import * as reader from '../src/cluster/reader/limits.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { streamsText } from '../src/http/docs/texts/streams.ts'
-import * as http from '../src/http/limits.ts'
 import { allRoutes } from '../src/http/routes/all-routes.ts'
-import * as ingest from '../src/ingest/limits.ts'
-import * as journal from '../src/journal/limits.ts'
-import * as market from '../src/market/limits.ts'
 import { ERRORS } from '../src/schema/errors.ts'
 import { LABELLED } from '../src/schema/tables/labelled.ts'
 import { TABLES } from '../src/schema/tables.ts'
-import * as store from '../src/store/limits.ts'
-import * as submissions from '../src/submissions/limits.ts'
 
 const row = (...cells) => `| ${cells.join(' | ')} |`
 const table = (head, rows) =>
@@ -64,34 +53,16 @@ function lakeTables() {
   return [...texts, labelledText()].join('\n\n')
 }
 
-const limitsTable = (constants) =>
-  table(
-    ['Limit', 'Value'],
-    Object.entries(constants)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .filter(([, value]) => typeof value === 'number' || typeof value === 'string')
-      .map(([name, value]) => [code(name), value]),
-  )
-
 /** Files with generated tables. */
 export const FILES_WITH_TABLES = [
-  'src/checkpoint/README.md',
   'src/cli/README.md',
-  'src/cluster/README.md',
-  'src/ingest/README.md',
   'src/http/README.md',
   'src/http/stream/README.md',
-  'src/journal/README.md',
-  'src/market/README.md',
-  'src/store/README.md',
-  'src/submissions/README.md',
   'data/README.md',
 ]
 
 /** All generated tables by the name of their marker. */
 export function readmeTables() {
-  const cluster = { ...clusterRoot, ...accounts, ...forward, ...reader }
-  const limits = { checkpoint, cluster, http, submissions, market, ingest, journal, store }
   return {
     endpoints: table(
       ['Method', 'Path', 'Access', 'What it does'],
@@ -109,9 +80,6 @@ export function readmeTables() {
         code(defaultText),
         description,
       ]),
-    ),
-    ...Object.fromEntries(
-      Object.entries(limits).map(([folder, constants]) => [`limits ${folder}`, limitsTable(constants)]),
     ),
     streams: streamsText('')
       .replace(/^# Streams\n+/, '')

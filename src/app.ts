@@ -49,7 +49,8 @@ import { type RunningParts, shutDown } from './server/shutdown.ts'
 import type { ClockFile } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
-import { type ExportService, type ExportServiceOptions, openExportService } from './store/export/exporter.ts'
+import { type ExportService, openExportService } from './store/export/exporter.ts'
+import type { JobServiceOptions } from './store/lake-jobs.ts'
 import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
@@ -86,7 +87,7 @@ export interface App {
 export interface AppOptions extends FoundationOptions {
   /** Shorter bounds for tests of followers. */
   follow?: Partial<FollowOptions>
-  exports?: Pick<ExportServiceOptions, 'msMax' | 'drainMs'>
+  exports?: Pick<JobServiceOptions, 'msMax' | 'drainMs'>
   queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs'>
   bodyMsMax?: number
   downloadMsMax?: number

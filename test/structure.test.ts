@@ -118,7 +118,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** The same input always has to give the same result there: time and randomness are passed in. */
 const DETERMINISTIC_FOLDERS = ['market', 'submissions']
 const CLOCKS_TIMERS_RANDOMNESS =
-  /\b(Date\.now|new Date\(\)|performance\.now|process\.hrtime|Math\.random|setTimeout|setInterval|setImmediate|systemClock|machineRandom)\b|from 'node:(crypto|timers|perf_hooks)/
+  /\b(Date\.now|new Date\(\)|performance\.now|process\.hrtime|Math\.random|setTimeout|setInterval|setImmediate|systemClock|machineRandom)\b|from 'node:(crypto|timers|perf_hooks)|\/lib\/(wait|backoff)\.ts'/
 /** `hash` is deterministic. */
 const CRYPTO_EXCEPTION = /import \{ hash \} from 'node:crypto'/
 /** Packages that few folders may import. */
@@ -218,6 +218,29 @@ it('the rules on imports name files and folders that exist', () => {
     ...Object.values(IMPORTED_BY).flat(),
   ]
   expect(named.filter((entry) => !exists(entry))).toEqual([])
+})
+
+it('no file imports itself by way of others, for a type either', () => {
+  const importedBy = new Map(
+    files.map(({ name, text }) => [
+      name,
+      importsOf(text)
+        .filter((imported) => imported.startsWith('.'))
+        .map((imported) => relative(SOURCE, join(SOURCE, dirname(name), imported))),
+    ]),
+  )
+  const finished = new Set<string>()
+  const findCircle = (name: string, path: readonly string[]): readonly string[] => {
+    if (path.includes(name)) return [...path.slice(path.indexOf(name)), name]
+    if (finished.has(name)) return []
+    for (const imported of importedBy.get(name) ?? []) {
+      const circle = findCircle(imported, [...path, name])
+      if (circle.length > 0) return circle
+    }
+    finished.add(name)
+    return []
+  }
+  expect(files.flatMap(({ name }) => findCircle(name, []))).toEqual([])
 })
 
 it('a process that is alone loads nothing of a cluster but its bounds', () => {

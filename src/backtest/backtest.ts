@@ -1,7 +1,7 @@
 // One backtest: a server on a recorded market that waits, programs that compete on it, and what became of them.
+
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type App, startApp } from '../app.ts'
 import { readConfig } from '../config/config.ts'
 import type { Config } from '../config/settings.ts'
@@ -9,6 +9,7 @@ import { StepPace } from '../ingest/replay/pace.ts'
 import { Random } from '../ingest/simulator/random.ts'
 import { assert } from '../lib/assert.ts'
 import { createLog } from '../lib/log.ts'
+import { within } from '../lib/wait.ts'
 import { Baselines } from './baselines.ts'
 import { Driver, type DriverStats } from './driver.ts'
 import { FIRST_REQUEST_MS_MAX, UNWATCHED_STEP_MS } from './limits.ts'
@@ -246,7 +247,7 @@ class Run {
       this.#programs.push({ program, agentId, words })
       const untilMs = performance.now() + FIRST_REQUEST_MS_MAX
       while (http.requestCount() === before && program.end === null && performance.now() < untilMs)
-        await Promise.race([program.exited, sleep(5)])
+        await within(5, program.exited)
       if (http.requestCount() === before)
         say(`${name} ${program.end === null ? 'has asked nothing yet' : 'has ended without a request'}`)
       await this.#driver.untilSilent()

@@ -1,7 +1,9 @@
 // Takes a market on in steps, each only when every program has had its turn: then a slow program or machine loses no accuracy.
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../app.ts'
 import type { StepPace } from '../ingest/replay/pace.ts'
+import { nextTurn } from '../lib/wait.ts'
 import { PENDING_LOOK_MS } from './limits.ts'
 import type { WallStamps } from './wall-stamps.ts'
 

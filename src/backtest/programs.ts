@@ -1,9 +1,10 @@
 // The programs that are tested: started with an address and a key, and ended with their children.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { basename } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { errorMessage } from '../lib/error-text.ts'
+import { within } from '../lib/wait.ts'
 import { PROGRAM_STOP_MS_MAX } from './limits.ts'
 
 export interface ProgramOptions {
@@ -75,7 +76,7 @@ export class Program {
     this.#isStopping = true
     if (this.end === null) {
       this.#signal('SIGTERM')
-      await Promise.race([this.exited, sleep(PROGRAM_STOP_MS_MAX, undefined, { ref: false })])
+      await within(PROGRAM_STOP_MS_MAX, this.exited)
     }
     // What it has started may have stayed.
     this.#signal('SIGKILL')

@@ -1,10 +1,13 @@
 // Makes checkpoints at an interval, and deletes what nobody needs any more: older checkpoints, and the journal up to where both the
 // lake and the checkpoints are past it.
+
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventJournal, JournalLog } from '../journal/types.ts'
+import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { unlessLate } from '../lib/wait.ts'
 import type { Market } from '../market/market.ts'
 import { writeCheckpoint } from './checkpoint-file.ts'
 import { journalNeededAfter, listCheckpoints, removeOldCheckpoints } from './checkpoint-folder.ts'
@@ -76,7 +79,7 @@ export class CheckpointScheduler {
   #job: CheckpointJob | null = null
   #running: Promise<void> | null = null
   #isStopped = false
-  #retryMs = CHECKPOINT_RETRY_MS
+  readonly #backoff = new Backoff(CHECKPOINT_RETRY_MS, CHECKPOINT_RETRY_MS_MAX)
   #made = 0
   #failures = 0
   #trouble: string | null = null
@@ -152,19 +155,16 @@ export class CheckpointScheduler {
       return false
     }
     const gaveUp = new AbortController()
-    const timer = setTimeout(() => gaveUp.abort(), LAST_CHECKPOINT_MS_MAX)
-    const aborted = new Promise<never>((_, reject) =>
-      gaveUp.signal.addEventListener('abort', () => reject(new Error('it takes too long'))),
-    )
     try {
-      await Promise.race([this.#writeNow(gaveUp.signal), aborted])
+      await unlessLate(LAST_CHECKPOINT_MS_MAX, this.#writeNow(gaveUp.signal), () => {
+        gaveUp.abort()
+        throw new Error('it takes too long')
+      })
       return true
     } catch (error) {
       const reason = errorMessage(error)
       log.warn({ reason }, 'no checkpoint was written at the end: the next start applies more events again')
       return false
-    } finally {
-      clearTimeout(timer)
     }
   }
 
@@ -192,7 +192,7 @@ export class CheckpointScheduler {
       if (result !== null) this.#options.onMade?.(result.eventNo)
       if (this.#trouble !== null) log.info({}, 'checkpoints are made again')
       this.#trouble = null
-      this.#retryMs = CHECKPOINT_RETRY_MS
+      this.#backoff.reset()
       const tookMs = clock.monotonicMs() - beganMs
       if (this.#options.intervalMs > 0)
         this.#schedule(Math.max(this.#options.intervalMs, CHECKPOINT_PAUSE_FACTOR * tookMs))
@@ -202,8 +202,7 @@ export class CheckpointScheduler {
       if (this.#trouble === null) log.error({ reason }, 'no checkpoint could be made; trying again')
       this.#trouble = reason
       this.#failures++
-      this.#schedule(this.#retryMs)
-      this.#retryMs = Math.min(CHECKPOINT_RETRY_MS_MAX, 2 * this.#retryMs)
+      this.#schedule(this.#backoff.nextMs())
     }
   }
 

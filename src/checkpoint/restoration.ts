@@ -1,11 +1,11 @@
 // Restores the market of the runs before: from a checkpoint, and then from the events recorded behind it, which are applied in slices
 // while the server answers already.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { readJournal } from '../journal/reader.ts'
 import type { JournalLog } from '../journal/types.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
+import { nextTurn } from '../lib/wait.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
 import type { Market, MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'

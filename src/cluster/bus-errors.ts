@@ -2,7 +2,7 @@
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream'
 import { AuthorizationError, type PermissionViolationError } from '@nats-io/transport-node'
 import { errorMessage, systemCode } from '../lib/error-text.ts'
-import type { BusSettings } from './bus.ts'
+import type { BusSettings } from './bus-settings.ts'
 
 /** Codes of OpenSSL and Node for a certificate that nobody vouches for. */
 const UNKNOWN_AUTHORITY = new Set([

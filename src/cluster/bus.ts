@@ -1,4 +1,5 @@
 // The connection to NATS, and the names of what is on it.
+
 import { readFileSync } from 'node:fs'
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import {
@@ -7,14 +8,9 @@ import {
   type NatsConnection,
   type NodeConnectionOptions,
 } from '@nats-io/transport-node'
-import type { Config } from '../config/settings.ts'
 import { connectError, isTls } from './bus-errors.ts'
+import type { BusSettings } from './bus-settings.ts'
 import { BUS_CALL_MS_MAX, RETRY_MS_MAX } from './limits.ts'
-
-export type BusSettings = Pick<
-  Config,
-  'bus' | 'busName' | 'busUser' | 'busPassword' | 'busCredentials' | 'busCa' | 'busCert' | 'busKey'
->
 
 /** Names on the bus. */
 export const busNames = (name: string) => ({

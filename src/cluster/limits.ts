@@ -1,6 +1,7 @@
 // Every bound of the cluster.
 import { HOUR_MS } from '../lib/time.ts'
 
+/** How long events stay on the bus, unless a setting says otherwise. */
 export const BUS_MAX_AGE_MS_DEFAULT = HOUR_MS
 export const BUS_MAX_MB_DEFAULT = 2_048
 /** A reader that is further behind refuses reads until it has caught up. */

@@ -1,4 +1,5 @@
 // Runs the HTTP engine: listens on the port and hands requests to the pipeline and WebSockets to their handlers.
+
 import {
   App,
   type TemplatedApp,
@@ -6,8 +7,8 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assert } from '../lib/assert.ts'
+import { nextTurn } from '../lib/wait.ts'
 import { whyNotListening } from '../lib/why-not-listening.ts'
 import { Pipeline, type PipelineDeps } from './pipeline.ts'
 import { ReleasableApp } from './releasable-app.ts'

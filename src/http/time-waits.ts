@@ -1,4 +1,5 @@
 // Requests that wait for market time.
+import { within } from '../lib/wait.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { TIME_WAIT_LOOK_MS, TIME_WAIT_MS_MAX, TIME_WAITS_MAX } from './limits.ts'
 
@@ -34,11 +35,9 @@ export class TimeWaits {
     const { promise, resolve } = Promise.withResolvers<void>()
     const waiting = { untilMs, wake: resolve }
     this.#waiting.add(waiting)
-    const timeout = setTimeout(resolve, TIME_WAIT_MS_MAX)
     if (!this.#isStepped) this.#timer ??= setInterval(() => this.check(), TIME_WAIT_LOOK_MS)
     onGone(resolve)
-    return promise.finally(() => {
-      clearTimeout(timeout)
+    return within(TIME_WAIT_MS_MAX, promise).then(() => {
       this.#waiting.delete(waiting)
       if (this.#waiting.size === 0) this.#stop()
     })

@@ -35,6 +35,7 @@ export const REFUSAL_SAMPLE_CHARS_MAX = 120
 /** Accepted events that are not counted in a span yet. */
 export const REFUSAL_ACCEPTED_UNCOUNTED_MAX = 64
 
+/** The simulated market where no setting says otherwise. */
 export const SIMULATOR_DEFAULTS = { seed: 1, tokens: 3_000, tradesPerSecond: 10 } as const
 /** Largest number of simulated tokens at the start. */
 export const SIMULATOR_TOKENS_MAX = 50_000
@@ -47,6 +48,7 @@ export const SIMULATOR_SLICE_EVENTS = 4_096
 /** How often the simulator catches up with the wall clock. */
 export const SIMULATOR_TICK_MS = 40
 
+/** How a file is replayed where no setting says otherwise. */
 export const REPLAY_DEFAULTS = { speed: 1, time: 'recorded' } as const
 /** Rows of a replay applied in one turn of the event loop. */
 export const REPLAY_SLICE_ROWS = 4_096

@@ -11,24 +11,7 @@ import {
   REFUSAL_SPAN_MS,
   REFUSAL_SPANS,
 } from './limits.ts'
-import type { FeedLog } from './types.ts'
-
-/** What of a feed's input was refused, for /health. */
-export interface RefusalStatus {
-  /** Whether that is more than REFUSAL_SHARE_MAX of it. */
-  isTooMuch: boolean
-  /** Of the input of the window: how much was refused, 0 to 1. */
-  share: number
-  refused: number
-  /** All input of the window. */
-  received: number
-  /** Length of the window; null: from the start, of a feed that has come to its end. */
-  windowMs: number | null
-  /** The most frequent reasons first. */
-  reasons: Record<string, number>
-  /** The first that was refused for each of the reasons. They are public. */
-  samples: { reason: string; sample: string }[]
-}
+import type { FeedLog, RefusalStatus } from './types.ts'
 
 /** What came in one span of time. */
 class Span {

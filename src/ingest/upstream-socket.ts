@@ -1,10 +1,14 @@
 import type { WebSocket } from 'ws'
+import { backoffMs } from '../lib/backoff.ts'
 import { lazyPackage } from '../lib/lazy-package.ts'
 import {
+  RECONNECT_MS_MAX,
+  RECONNECT_MS_MIN,
   UPSTREAM_BACKLOG_BYTES_MAX,
   UPSTREAM_CONNECT_MS_MAX,
   UPSTREAM_FRAME_BYTES_MAX,
   UPSTREAM_PING_MS,
+  UPSTREAM_RETRY_AFTER_MS_MAX,
   UPSTREAM_SILENCE_MS_MAX,
 } from './limits.ts'
 import { readRetryAfterMs } from './retry-after.ts'
@@ -35,6 +39,27 @@ export interface UpstreamEnd {
   reason: string
   /** How long the upstream asks to wait before the next attempt, ms; null where it does not. */
   retryAfterMs: number | null
+}
+
+export interface Reconnects {
+  reconnectMsMin?: number
+  reconnectMsMax?: number
+  /** Uniform in [0, 1), for the jitter. */
+  random: () => number
+}
+
+/**
+ * The wait before attempt number `attempt` (from 0) after such an end: a random share of an exponentially growing span ("full
+ * jitter", M. Brooker, "Exponential Backoff and Jitter", 2015), and no less than the shortest wait or what the upstream asks for.
+ */
+export function reconnectMs(attempt: number, { retryAfterMs }: UpstreamEnd, reconnects: Reconnects): number {
+  const {
+    random,
+    reconnectMsMin: minMs = RECONNECT_MS_MIN,
+    reconnectMsMax: maxMs = RECONNECT_MS_MAX,
+  } = reconnects
+  const ownMs = random() * backoffMs(attempt + 1, minMs, maxMs)
+  return Math.max(minMs, ownMs, Math.min(retryAfterMs ?? 0, UPSTREAM_RETRY_AFTER_MS_MAX))
 }
 
 export const UPSTREAM_TIMING: UpstreamTiming = {

@@ -1,6 +1,8 @@
 // The writing end of the journal: collects events in batches and hands them to the writer. Feeds that can wait do so while the disk is
 // behind; what cannot be written in time all the same is lost, counted and told, since the market must never wait for the disk.
+
 import { nodeDisk } from '../lib/disk/disk.ts'
+import { within } from '../lib/wait.ts'
 import type { MarketEvent } from '../schema/event.ts'
 import { BatchEncoder } from './batch/batch-encoder.ts'
 import { BATCH_MS_MAX, CLOSE_MS_MAX, SEAL_MS_MAX, STALLED_MS, WAITING_BYTES_MAX } from './limits.ts'
@@ -78,9 +80,7 @@ class Journal implements EventJournal {
     if (this.#writer.writtenEventNo >= eventNo) return true
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiting.push({ eventNo, resolve })
-    const timer = setTimeout(resolve, timeoutMs)
-    await promise
-    clearTimeout(timer)
+    await within(timeoutMs, promise)
     return this.#writer.writtenEventNo >= eventNo
   }
 
@@ -191,13 +191,4 @@ class Journal implements EventJournal {
     this.#room?.resolve()
     this.#room = null
   }
-}
-
-/** Waits until the work is done, or the time has passed. @returns whether it is done */
-async function within(timeoutMs: number, work: Promise<unknown>): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(resolve, timeoutMs, false)
-  const isDone = await Promise.race([work.then(() => true), promise])
-  clearTimeout(timer)
-  return isDone
 }

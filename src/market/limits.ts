@@ -81,6 +81,7 @@ export const SEARCHED_CHARACTERS_MAX = 512
 /** Tokens with new texts that the search has not taken in yet; at the maximum it takes in all, a few milliseconds. */
 export const SEARCH_PENDING_MAX = 512
 
+/** Trades that are kept of a token; a newer one takes the place of the oldest. */
 export const RECENT_TRADES_MAX = 20
 export const SPARKLINE_BARS = 24
 
@@ -128,6 +129,7 @@ export const RANKED_PER_READ_MAX = 2_048
 export const FIELD_LINES_MAX = 200_000
 export const FIELD_CHOICES_MAX = 256
 
+/** The windows over which a token's trades are summed. */
 export const WINDOW_NAMES = ['1m', '1h', '6h', '24h'] as const satisfies readonly (keyof typeof WINDOWS)[]
 export type WindowName = (typeof WINDOW_NAMES)[number]
 

@@ -3,10 +3,12 @@ import { tellRefusals } from '../ingest/refusals.ts'
 import { feedStates, whyNotWarm, whyWarming } from '../ingest/start-feeds.ts'
 import type { Feed, FeedStatus } from '../ingest/types.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
+import { unlessLate } from '../lib/wait.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { type ToldGap, tellGap } from '../schema/event.ts'
 import type { StoreStatus } from '../store/types.ts'
+import type { ClusterHealth } from './market-publisher.ts'
 import type { RecordingStatus } from './running-market.ts'
 
 /** How long /health waits for the store's status. */
@@ -40,17 +42,6 @@ export interface HealthDeps {
   cluster?: () => ClusterHealth
 }
 
-export interface ClusterHealth {
-  /** A sentence for each thing that is wrong. */
-  reasons: readonly string[]
-  /** Why the market must not be read here at present, as a sentence; null: it may. */
-  notServing: string | null
-  /** Why no client should be sent here, although what it asks would be answered, as a sentence; null: it may be. */
-  notReachable: string | null
-  /** For /health. */
-  report: Record<string, unknown>
-}
-
 /** What is wrong with a feed, as a sentence; a list of none or one. */
 function tellProblem({ feed, state, problem, error, latestError }: FeedStatus): string[] {
   if (typeof problem === 'string') return [problem]
@@ -73,7 +64,12 @@ export class Health {
     // One call at a time also when the store answers later than the reports wait for it.
     const status = new SingleFlight<StoreHealth>(() => deps.store.status(), 0)
     this.#storeHealth = new SingleFlight(
-      () => Promise.race([status.get().catch(() => NO_ANSWER), afterMs(STORE_STATUS_MS_MAX, NO_ANSWER)]),
+      () =>
+        unlessLate(
+          STORE_STATUS_MS_MAX,
+          status.get().catch(() => NO_ANSWER),
+          () => NO_ANSWER,
+        ),
       STORE_STATUS_TTL_MS,
     )
   }
@@ -183,6 +179,3 @@ function describeGaps(market: Market): { open: ToldGap[]; recent: ToldGap[] } {
   const { open, ended } = market.gaps(GAPS_SHOWN_MAX)
   return { open: open.map(tellGap), recent: ended.map(tellGap) }
 }
-
-const afterMs = <Value>(ms: number, value: Value): Promise<Value> =>
-  new Promise((resolve) => setTimeout(resolve, ms, value).unref())

@@ -6,7 +6,6 @@ import type { Relay } from '../http/server.ts'
 import type { WrittenBatch } from '../journal/types.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Account, EvaluatedSubmission } from '../submissions/types.ts'
-import type { ClusterHealth } from './health.ts'
 
 /** A run that has begun. */
 export interface RunToPublish {
@@ -63,4 +62,16 @@ export interface MarketPublisher {
   addMetrics(metrics: Metrics): void
   /** To be called when the journal and the store are closed. Never rejects. */
   stop(): Promise<void>
+}
+
+/** What this process is within a cluster. */
+export interface ClusterHealth {
+  /** A sentence for each thing that is wrong. */
+  reasons: readonly string[]
+  /** Why the market must not be read here at present, as a sentence; null: it may. */
+  notServing: string | null
+  /** Why no client should be sent here, although what it asks would be answered, as a sentence; null: it may be. */
+  notReachable: string | null
+  /** For /health. */
+  report: Record<string, unknown>
 }

@@ -1,8 +1,22 @@
 // Whether a market is recorded, and whether a start goes on with it.
-import { followsRecordedTime } from '../ingest/feed-settings.ts'
-import type { RunningMarketDeps } from './running-market.ts'
 
-type RecordingDeps = Pick<RunningMarketDeps, 'config' | 'log' | 'provenance' | 'publisher' | 'replayed'>
+import type { Config } from '../config/settings.ts'
+import { followsRecordedTime } from '../ingest/feed-settings.ts'
+import type { Log } from '../lib/log.ts'
+import type { Provenance } from '../store/types.ts'
+import type { MarketPublisher } from './market-publisher.ts'
+import type { ReplayedLake } from './replayed-lake.ts'
+
+export interface RecordingDeps {
+  config: Config
+  log: Log
+  /** Where the data of the market comes from; null: none can come in. */
+  provenance: Provenance | null
+  /** The recorded market that is replayed; null: there is none. */
+  replayed: ReplayedLake | null
+  /** Brings the recorded market to other processes; null: there are none. */
+  publisher: MarketPublisher | null
+}
 
 /** How this configuration's market is recorded. */
 export interface Recording {

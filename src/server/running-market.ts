@@ -14,7 +14,6 @@ import {
   restoreMarket,
 } from '../checkpoint/restoration.ts'
 import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
-import type { Config } from '../config/settings.ts'
 import { followsRecordedTime, healingFeedOf } from '../ingest/feed-settings.ts'
 import type { Pace } from '../ingest/replay/pace.ts'
 import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
@@ -34,28 +33,18 @@ import { type MarketRecorder, prepareRecorder } from '../recording/market-record
 import type { EngineSettings, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import { checkpointFolder, journalFolder, journalMarkPath } from '../store/paths.ts'
-import type { Provenance, Store } from '../store/types.ts'
+import type { Store } from '../store/types.ts'
 import { clockReasons } from './clock-reasons.ts'
-import type { MarketPublisher } from './market-publisher.ts'
 import { readRecordedPlaces } from './recorded-places.ts'
-import { explainRecording, type Recording, recordingOf } from './recording-mode.ts'
-import type { ReplayedLake } from './replayed-lake.ts'
+import { explainRecording, type Recording, type RecordingDeps, recordingOf } from './recording-mode.ts'
 
 /** How often market time is carried forward, for tokens without events. */
 const TICK_MS = 100
 
-export interface RunningMarketDeps {
-  config: Config
+export interface RunningMarketDeps extends RecordingDeps {
   clock: SteadyClock
-  log: Log
   store: Store
   positions: Positions
-  /** Where the data of the market comes from; null: none can come in. */
-  provenance: Provenance | null
-  /** The recorded market that is replayed; null: there is none. */
-  replayed: ReplayedLake | null
-  /** Brings the recorded market to other processes; null: there are none. */
-  publisher: MarketPublisher | null
   /** For tests: how much waits for the disk until events are lost. */
   journalWaitingBytesMax?: number | undefined
   changeLogEntriesMax?: number | undefined

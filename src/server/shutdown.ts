@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import type { Feeds } from '../ingest/start-feeds.ts'
+import { within } from '../lib/wait.ts'
 import type { ClockFile } from '../store/data-folder/clock-file.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import type { ExportService } from '../store/export/exporter.ts'
@@ -81,10 +82,10 @@ async function leave({
   health.markLeaving()
   server.drain()
   running.recorder.emitAllBars()
-  const flushed = Promise.race([
+  const flushed = within(
+    FLUSH_MS_MAX,
     store.flushLake().catch(() => undefined),
-    sleep(FLUSH_MS_MAX, undefined, { ref: false }),
-  ])
+  )
   const others = publisher === null ? [] : [exporter.close(), queries.close()]
   await Promise.all([sleep(drainNoticeMs), flushed, ...others])
   await publisher?.stopServing()
@@ -106,10 +107,10 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   await Promise.all(sources.feeds.map((feed) => feed.stop()))
   await parts.publisher?.stopServing()
   await finishRequests(parts, [exporter.close(), queries.close()])
-  await Promise.race([
+  await within(
+    LAST_WRITES_MS_MAX,
     Promise.all([recorder.stop().then(() => positions.close()), parts.clockFile.close()]),
-    sleep(LAST_WRITES_MS_MAX, undefined, { ref: false }),
-  ])
+  )
   await running.stop()
   await store.close()
   await closeHttp(parts)

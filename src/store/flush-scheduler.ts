@@ -1,7 +1,9 @@
 // Brings the log and the waiting market data to the lake: at an interval, on demand, and when the store is closed. Flushes
 // never overlap.
+
 import pLimit from 'p-limit'
 import type { Clock } from '../lib/clock.ts'
+import { within } from '../lib/wait.ts'
 import type { FaultLog } from './fault-log.ts'
 import {
   BARS_FLUSH_ROWS,
@@ -106,7 +108,7 @@ export class FlushScheduler {
 
   /** Flushes once more, for at most CLOSE_FLUSH_MS. @returns whether that ended in time */
   async close(): Promise<boolean> {
-    const isDone = await isDoneWithin(CLOSE_FLUSH_MS, this.#flushLast())
+    const isDone = await within(CLOSE_FLUSH_MS, this.#flushLast())
     if (!isDone)
       this.#deps.log.warn({}, 'the last flush took too long; the next start brings the rest to the lake')
     return isDone
@@ -185,14 +187,4 @@ function takeRound(segments: SegmentInfo[]): SegmentInfo[] {
   while (count < segments.length && (count === 0 || bytes + segments[count].bytes <= FLUSH_BYTES_MAX))
     bytes += segments[count++].bytes
   return segments.splice(0, count)
-}
-
-async function isDoneWithin(timeMs: number, work: Promise<void>): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(resolve, timeMs, false)
-  try {
-    return await Promise.race([work.then(() => true), promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }

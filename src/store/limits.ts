@@ -231,6 +231,7 @@ export const POSITIONS_PER_MS = 2_048
 export const POSITIONS_RESTORED_AHEAD = DAY_MS * POSITIONS_PER_MS
 export const POSITIONS_CLOCK_MS_MAX = Date.UTC(2_100, 0)
 
+/** How old a remembered answer may be to be recovered. */
 export const IDEMPOTENCY_KEPT_MS = DAY_MS
 
 /** How far back the recovered entries go. */

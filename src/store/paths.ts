@@ -1,9 +1,6 @@
 // Paths of the files and folders in a data folder.
 import { join } from 'node:path'
 
-/** The databases of a store of format 1; see state/import-v1.ts. */
-export const storePathV1 = (dataDir: string): string => join(dataDir, 'mintlake.duckdb')
-export const logPathV1 = (dataDir: string): string => join(dataDir, 'journal.duckdb')
 /** Commits that the lake does not hold yet. */
 export const logFolder = (dataDir: string): string => join(dataDir, 'log')
 /** How far the log went, so that a lost end of it is noticed; see lib/disk/high-water-mark.ts. The same for the journal. */

@@ -1,8 +1,10 @@
 // Brings recorded events from the journal to the lake: at an interval, on demand, and when the store is closed. It runs beside the
 // flushes of the log, which never wait for it.
+
 import pLimit from 'p-limit'
 import type { JournalDamage } from '../journal/types.ts'
 import type { Clock } from '../lib/clock.ts'
+import { within } from '../lib/wait.ts'
 import { unavailable } from './errors.ts'
 import type { FaultLog } from './fault-log.ts'
 import { CLOSE_FLUSH_MS, EVENTS_FLUSH_INTERVALS, EVENTS_SLICE_ROWS, EVENTS_TIMEOUT_MS } from './limits.ts'
@@ -78,10 +80,7 @@ export class EventFlushes implements RecordedEvents {
   /** Flushes once more, for at most CLOSE_FLUSH_MS: the journal keeps the rest. @returns whether that ended in time */
   async close(): Promise<boolean> {
     if (this.#source === null) return true
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(resolve, CLOSE_FLUSH_MS, false)
-    const isDone = await Promise.race([this.#flushQuietly().then(() => true), promise])
-    clearTimeout(timer)
+    const isDone = await within(CLOSE_FLUSH_MS, this.#flushQuietly())
     if (!isDone)
       this.#deps.log.warn({}, 'the last recorded events are not in the lake yet; the next start brings them')
     return isDone

@@ -11,7 +11,6 @@ import { lockFolder } from './data-folder/folder-lock.ts'
 import { type FoundLoss, Losses } from './data-folder/losses.ts'
 import { findLostInfo } from './data-folder/lost-info.ts'
 import { findOddPaths } from './data-folder/odd-paths.ts'
-import { isV1 } from './data-folder/older-versions.ts'
 import { isDamagedState, readWholeState } from './duckdb/damaged-state.ts'
 import { StoreError } from './errors.ts'
 import * as paths from './paths.ts'
@@ -80,8 +79,6 @@ async function repairFolderInfo(dataDir: string, nowMs: number, done: string[]):
     if (!isDamagedInfo(dataDir, error)) throw error
     await setAside(path, nowMs, 'is damaged', done)
   }
-  // A folder of format 1 has none yet.
-  if (isV1(dataDir)) return
   const info = await findLostInfo(dataDir, nowMs)
   if (info === null) return
   writeFolderInfo(dataDir, info)

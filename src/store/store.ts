@@ -1,7 +1,7 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ulid } from 'ulid'
@@ -13,13 +13,13 @@ import type { AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
+import { checkFinished } from './backup/note.ts'
 import { DiskSpace, requireSpace } from './data-folder/disk-space.ts'
-import { claimFolder, writeFolderInfo } from './data-folder/folder-info.ts'
+import { claimFolder, readFolderInfo, writeFolderInfo } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
 import { Losses } from './data-folder/losses.ts'
 import { findLostInfo } from './data-folder/lost-info.ts'
 import { checkPaths } from './data-folder/odd-paths.ts'
-import { isV1 } from './data-folder/older-versions.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
 import { StoreError, unavailable } from './errors.ts'
 import type { EventRetention } from './events/event-retention.ts'
@@ -33,9 +33,9 @@ import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
 import type { CommitLog, LogDamage, SegmentInfo } from './log/types.ts'
 import { recordKept, toLoss } from './log-losses.ts'
-import { folderInfoPath, logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
+import { logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
-import type { Crash } from './process/protocol.ts'
+import type { Crash } from './process/crash-points.ts'
 import { EventFlushes } from './recorded-events.ts'
 import { identifyRow, UnflushedRows } from './rows/recent-rows.ts'
 import { encodeWrite } from './rows/row-encoder.ts'
@@ -129,6 +129,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const diskReserveMb = options.diskReserveMb ?? limits.DISK_RESERVE_MB_DEFAULT
   const now = (): number => Math.floor(clock.now())
   const runId = ulid(now())
+  checkFinished(dataDir)
   checkPaths(dataDir)
   await restoreFolderInfo(dataDir, now(), log)
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
@@ -171,7 +172,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
 
 /** Where store.json is missing from a folder that is not new, it is made anew: without its identity the log is one of strangers. */
 async function restoreFolderInfo(dataDir: string, nowMs: number, log: StoreLog): Promise<void> {
-  if (existsSync(folderInfoPath(dataDir)) || isV1(dataDir)) return
+  if (readFolderInfo(dataDir) !== null) return
   const info = await findLostInfo(dataDir, nowMs)
   if (info === null) return
   writeFolderInfo(dataDir, info)

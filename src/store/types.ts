@@ -364,6 +364,13 @@ export interface LakeQueries {
   begin(request: QueryRequest): QueryRun
 }
 
+/** A line for the log of the server. */
+export interface LogLine {
+  level: 'info' | 'warn' | 'error'
+  message: string
+  fields: Record<string, unknown>
+}
+
 /** The part of a logger that the store uses. pino fits. */
 export interface StoreLog {
   info(fields: Record<string, unknown>, message: string): void

@@ -4,6 +4,7 @@ import { DAY_MS } from '../lib/time.ts'
 
 export { AWARD_TIMES_MAX } from '../schema/api/admin.ts'
 
+/** Submissions of one agent on all mints within the window, and how long it waits between two on the same mint. Beyond them: 429. */
 export const SUBMIT_RATE_MAX = 10
 export const SUBMIT_RATE_WINDOW_MS = 60_000
 export const MINT_COOLDOWN_MS = 60_000
@@ -15,6 +16,7 @@ export const SNAPSHOT_AGE_MS_MAX = 300_000
 /** A client's clock may run ahead by this much, inclusive. */
 export const SNAPSHOT_AHEAD_MS_MAX = 30_000
 
+/** Strikes within their window until an agent is suspended, for how long, and suspensions within theirs until it is banned. */
 export const STRIKES_MAX = 3
 export const STRIKE_WINDOW_MS = DAY_MS
 export const SUSPENSION_MS = DAY_MS
@@ -23,6 +25,7 @@ export const SUSPENSION_WINDOW_MS = 30 * DAY_MS
 /** Strikes counted for one agent. It is reached only where strikes do not suspend. */
 export const STRIKES_COUNTED_MAX = 1_000
 
+/** Levels of nesting in a body; one with more is refused. */
 export const JSON_DEPTH_MAX = 32
 /** Faults listed in one answer. Further ones are only counted. */
 export const FIELD_ERRORS_MAX = 20
@@ -31,6 +34,7 @@ export const RISK_FACTORS_SENT_MAX = 64
 /** Characters of a wrong value that are searched for a suggestion. */
 export const SUGGESTION_CHARACTERS_MAX = 64
 
+/** A longer key is refused; an answer is remembered for this long. */
 export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 export const IDEMPOTENCY_TTL_MS = DAY_MS
 /** Remembered responses. Beyond it the oldest is dropped, and a repetition of its request counts as a new submission. */

@@ -1,6 +1,7 @@
 // The console's one WebSocket: subscribes channels, reconnects by itself, and resumes each channel where it was. What was
 // missed meanwhile is told as a gap, never hidden.
 
+import { backoffMs, jittered } from '../lib/backoff.ts'
 import type { StreamedSubmission, StreamMessage, StreamRequest } from '../schema/api/stream.ts'
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
@@ -214,8 +215,7 @@ export class Live {
 
   /** Waits longer after each failure, with jitter so that many consoles do not return at once. */
   #retryLater(msMin: number): void {
-    const ceilingMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** this.#attempts++)
-    const waitMs = Math.max(msMin, ceilingMs * (0.5 + Math.random() / 2))
+    const waitMs = Math.max(msMin, jittered(backoffMs(this.#attempts++, RETRY_MS_MIN, RETRY_MS_MAX)))
     this.retryAtMs = Date.now() + waitMs
     clearTimeout(this.#retry)
     this.#retry = setTimeout(() => void this.#connect(), waitMs)

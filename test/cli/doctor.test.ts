@@ -112,7 +112,7 @@ describe('what is wrong has a remedy and exit code 1', () => {
     )
   })
 
-  it('a data folder that is damaged, of a newer version, unfinished, or a file', {
+  it('a data folder that is damaged, of a newer version, of 0.1, unfinished, or a file', {
     tags: 'drill',
   }, async () => {
     const at = (name: string, file: string, text: string): string[] => {
@@ -131,6 +131,11 @@ describe('what is wrong has a remedy and exit code 1', () => {
       'data folder',
       at('part', 'backup.json', '{"complete":false}'),
       /is an unfinished backup or restore/,
+    )
+    await wrong(
+      'data folder',
+      at('oldest', 'mintlake.duckdb', ' '.repeat(12_288)),
+      /was written by Mintlake 0\.1, which this version does not read/,
     )
     writeFileSync(join(folder, 'file'), '')
     await wrong('disk', ['--port', '0', '--data-dir', join(folder, 'file')], /is no folder/)

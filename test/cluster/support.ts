@@ -10,7 +10,7 @@ import {
   type NatsServerOptions,
   startNatsServer,
 } from '../../scripts/nats-server.ts'
-import type { BusSettings } from '../../src/cluster/bus.ts'
+import type { BusSettings } from '../../src/cluster/bus-settings.ts'
 import { freePort } from '../support/free-port.ts'
 import {
   type LaunchedServer,

@@ -1,8 +1,10 @@
 // Tests of PumpPortal's frames, and of the feed against a local WebSocket server.
+
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { backoffMs, startPumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
+import { startPumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
 import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { TradeSubscriptions } from '../../src/ingest/pumpportal/trade-subscriptions.ts'
+import { reconnectMs } from '../../src/ingest/upstream-socket.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { clockOf } from '../support/clock.ts'
 import { PumpPortalServer } from '../support/upstreams/pumpportal-server.ts'
@@ -135,10 +137,14 @@ test('acknowledgements and errors are recognised, and anything else is unknown',
 })
 
 test('waits between attempts grow, are random and stay within their bounds', () => {
-  expect(backoffMs(0, 0)).toBe(250)
-  expect(backoffMs(0, 0.999)).toBeLessThan(500)
-  expect(backoffMs(4, 0.5)).toBe(4_000)
-  expect(backoffMs(1_000, 0.999)).toBeLessThan(30_000)
+  const waitMs = (attempt: number, random: number, retryAfterMs: number | null = null) =>
+    reconnectMs(attempt, { reason: 'closed', retryAfterMs }, { random: () => random })
+  expect(waitMs(0, 0)).toBe(250)
+  expect(waitMs(0, 0.999)).toBeLessThan(500)
+  expect(waitMs(4, 0.5)).toBe(4_000)
+  expect(waitMs(1_000, 0.999)).toBeLessThan(30_000)
+  expect(waitMs(0, 0, 10_000)).toBe(10_000)
+  expect(waitMs(0, 0, 1e9)).toBe(60_000)
 })
 
 test('trade subscriptions are bounded: the oldest is dropped', () => {

@@ -174,3 +174,28 @@ const whyTooFew = (calls: number): string =>
   calls < CALLS_MIN
     ? `Too few submissions to say anything: ${calls} were accepted, and ${CALLS_MIN} are needed.`
     : 'Of too few submissions an outcome is known: let the market go on for longer after them, with --tail-ms or a later end of the lake.'
+
+/** What is reported. */
+export interface Report {
+  /** What was played, in market time, Unix ms. */
+  market: {
+    fromMs: number
+    toMs: number
+    playedToMs: number
+    simulated: boolean
+    /** What is to be known of it, as sentences. */
+    notes: readonly string[]
+  }
+  agents: readonly AgentFigures[]
+  /** How it went on this machine: all else in the report depends on the market and the programs alone, where no step was cut short or met. */
+  run: {
+    steps: number
+    stepsCut: number
+    stepsMet: number
+    playedMs: number
+    /** Market time for each unit of real time. */
+    speed: number
+    events: number
+    sentence: string
+  }
+}

@@ -1,7 +1,7 @@
 // The report as one page that needs no server and asks nobody for anything.
 import { PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../limits.ts'
 import { columnChart, dotChart, escapeText, stepChart } from './charts.ts'
-import type { AgentFigures, Valued } from './figures.ts'
+import type { AgentFigures, Report, Valued } from './figures.ts'
 import {
   baseRateOf,
   duration,
@@ -13,7 +13,6 @@ import {
   utc,
   wholeNumber,
 } from './format.ts'
-import type { Report } from './report.ts'
 
 const STYLE = `:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--faint:#6b7280;--rule:#e2e5ea;
 --c0:#2563eb;--c1:#d97706;--c2:#7c3aed;--c3:#0891b2;--c4:#be185d;--good:#16803c;--mid:#ca8a04;--bad:#c2261c}

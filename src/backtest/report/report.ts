@@ -3,33 +3,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type BacktestOptions, type Played, play } from '../backtest.ts'
 import { readSaid } from './calls.ts'
-import { type AgentFigures, figuresOf } from './figures.ts'
+import { figuresOf, type Report } from './figures.ts'
 import { pageReport } from './page.ts'
 import { textReport } from './text.ts'
-
-export interface Report {
-  /** What was played, in market time, Unix ms. */
-  market: {
-    fromMs: number
-    toMs: number
-    playedToMs: number
-    simulated: boolean
-    /** What is to be known of it, as sentences. */
-    notes: readonly string[]
-  }
-  agents: readonly AgentFigures[]
-  /** How it went on this machine: all else in the report depends on the market and the programs alone, where no step was cut short or met. */
-  run: {
-    steps: number
-    stepsCut: number
-    stepsMet: number
-    playedMs: number
-    /** Market time for each unit of real time. */
-    speed: number
-    events: number
-    sentence: string
-  }
-}
 
 /** @returns the report as text, and whether a program failed by itself */
 export async function backtest(options: BacktestOptions): Promise<{ text: string; haveFailed: boolean }> {

@@ -1,6 +1,6 @@
 // The report as text for a terminal.
 import Table from 'cli-table3'
-import type { AgentFigures } from './figures.ts'
+import type { AgentFigures, Report } from './figures.ts'
 import {
   baseRateOf,
   duration,
@@ -12,7 +12,6 @@ import {
   utc,
   wholeNumber,
 } from './format.ts'
-import type { Report } from './report.ts'
 
 const PLAIN = {
   chars: {

@@ -10,7 +10,6 @@ import { readFolderInfo } from '../../store/data-folder/folder-info.ts'
 import { findLockHolder } from '../../store/data-folder/folder-lock.ts'
 import { Losses } from '../../store/data-folder/losses.ts'
 import { checkPaths } from '../../store/data-folder/odd-paths.ts'
-import { isV1 } from '../../store/data-folder/older-versions.ts'
 import { damagedState, readWholeState } from '../../store/duckdb/damaged-state.ts'
 import { stagedCopyFolder, stagingFolder } from '../../store/paths.ts'
 import { DISK_FREE_MB_USUAL, SYNC_MS_USUAL, SYNCS_MEASURED } from '../limits.ts'
@@ -54,12 +53,8 @@ export async function checkFolder(dataDir: string, serverUrl: string | null): Pr
     await losses.load(Date.now())
     const [loss] = losses.sentences
     if (loss !== undefined) return warn(loss, 'see src/store/README.md, what happens when')
-    if (info !== null) return ok(`${dataDir} has a store of format ${info.format}, which nobody uses now`)
-    if (!isV1(dataDir)) return ok(`${dataDir} has no store yet`)
-    return warn(
-      `${dataDir} has a store of version 0.1`,
-      'make a copy: the next start imports it, and 0.1 cannot use it then',
-    )
+    if (info === null) return ok(`${dataDir} has no store yet`)
+    return ok(`${dataDir} has a store of format ${info.format}, which nobody uses now`)
   } catch (error) {
     return fail(
       errorMessage(error),

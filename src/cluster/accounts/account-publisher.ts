@@ -1,9 +1,12 @@
 // Brings the writer's accounts to the bus, and keeps them there: an account that changes is put; at each connection all are compared,
 // so that nothing is missing after the bus was away or has lost its data. No commit waits for it.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KV, Kvm } from '@nats-io/kv'
+import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import { within } from '../../lib/wait.ts'
 import type { Account } from '../../submissions/types.ts'
 import type { Bus } from '../bus.ts'
 import type { ConnectionWatch } from '../connection-watch.ts'
@@ -72,12 +75,7 @@ export class AccountPublisher {
     if (!this.#isWorking) return this.#revision
     const settled = Promise.withResolvers<void>()
     this.#onSettled.add(settled.resolve)
-    const late = new AbortController()
-    await Promise.race([
-      settled.promise,
-      sleep(msMax, undefined, { signal: late.signal }).catch(() => undefined),
-    ])
-    late.abort()
+    await within(msMax, settled.promise)
     this.#onSettled.delete(settled.resolve)
     return this.#revision
   }
@@ -91,14 +89,15 @@ export class AccountPublisher {
   }
 
   async #work(): Promise<void> {
-    for (let retryMs = RETRY_MS; !this.#isStopped; ) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isStopped) {
       const connection = this.#connection
       try {
         const { bus, replicas } = this.#options
         const kv = await new Kvm(bus.client).create(bus.names.accounts, { history: 1, replicas })
         await this.#compare(kv, connection)
         if (connection === this.#connection) await this.#put(kv, connection)
-        retryMs = RETRY_MS
+        backoff.reset()
       } catch (error) {
         if (this.#isStopped) return
         this.trouble = errorMessage(error)
@@ -106,8 +105,7 @@ export class AccountPublisher {
           { reason: errorMessage(error) },
           'accounts cannot be brought to the bus; tried again',
         )
-        await sleep(retryMs, undefined, { ref: false })
-        retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)
+        await sleep(backoff.nextMs(), undefined, { ref: false })
       }
     }
   }
@@ -186,10 +184,9 @@ export class AccountPublisher {
     this.#isWorking = false
     this.trouble = null
     for (const tell of this.#onSettled) tell()
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve
-      setTimeout(resolve, CHECK_MS).unref()
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#wake = resolve
+    await within(CHECK_MS, promise)
     return this.#isWorking
   }
 }

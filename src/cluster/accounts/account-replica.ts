@@ -1,11 +1,14 @@
 // The accounts of the writer as a reader knows them from the bus: whose key a request has, and the names of agents.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv'
 import { nanos } from '@nats-io/transport-node'
+import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import { within } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
@@ -105,9 +108,7 @@ export class AccountReplica {
     const { promise, resolve } = Promise.withResolvers<void>()
     const waiting = { revision, resolve }
     this.#waiting.add(waiting)
-    const timer = setTimeout(resolve, msMax)
-    await promise
-    clearTimeout(timer)
+    await within(msMax, promise)
     this.#waiting.delete(waiting)
   }
 
@@ -119,12 +120,13 @@ export class AccountReplica {
   }
 
   async #work(): Promise<void> {
-    for (let retryMs = RETRY_MS; !this.#isStopped; ) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isStopped) {
       try {
         const { bus } = this.#options
         const kv = await new Kvm(bus.client).open(bus.names.accounts)
         await this.#pass(kv)
-        retryMs = RETRY_MS
+        backoff.reset()
       } catch (error) {
         // Before the first writer there are none.
         this.#options.log.debug(
@@ -132,8 +134,7 @@ export class AccountReplica {
           'accounts cannot be read from the bus; tried again',
         )
         if (this.#isStopped) return
-        await sleep(retryMs, undefined, { ref: false })
-        retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)
+        await sleep(backoff.nextMs(), undefined, { ref: false })
       }
     }
   }

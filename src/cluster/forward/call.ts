@@ -1,5 +1,7 @@
 // One request of another node while it is carried out here: its answer is read as far as it is asked for.
+
 import type { RelayedResponse } from '../../http/response/relayed-response.ts'
+import { within } from '../../lib/wait.ts'
 import { HOLD_MS } from './limits.ts'
 import type { Position, Reply } from './protocol.ts'
 
@@ -80,18 +82,15 @@ export class Call {
   }
 
   /** Waits until a chunk is full, the answer has ended, or HOLD_MS have passed. */
-  #collect(): Promise<void> {
+  async #collect(): Promise<void> {
     const response = this.#response
     const { chunkBytes } = this.#options
     const isThere = () => response.isEnded || response.waitingBytes >= chunkBytes
-    if (isThere()) return Promise.resolve()
+    if (isThere()) return
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, HOLD_MS)
     response.onProgress = () => {
-      if (!isThere()) return
-      clearTimeout(timer)
-      resolve()
+      if (isThere()) resolve()
     }
-    return promise
+    await within(HOLD_MS, promise)
   }
 }

@@ -1,9 +1,11 @@
 // Carries out what other nodes ask of this process: requests of their clients, which pass the same code as those that come here.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import type { Relay } from '../../http/server.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import { within } from '../../lib/wait.ts'
 import type { BusNames } from '../bus.ts'
 import { Call } from './call.ts'
 import { chunkBytesOf } from './chunk-bytes.ts'
@@ -88,8 +90,7 @@ export class ForwardServer {
   async stop(msMax = 0): Promise<void> {
     const [own, ...shared] = this.#subscriptions
     const untilMs = performance.now() + msMax
-    const late = sleep(msMax, undefined, { ref: false })
-    await Promise.race([Promise.allSettled(shared.map((subscription) => subscription.drain())), late])
+    await within(msMax, Promise.allSettled(shared.map((subscription) => subscription.drain())))
     while (this.#calls.size > 0 && performance.now() < untilMs) await sleep(STOP_LOOK_MS)
     own?.unsubscribe()
     clearInterval(this.#sweeper)

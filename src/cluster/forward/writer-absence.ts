@@ -1,6 +1,8 @@
 // What a node knows of a writer that is away: whether a request that was sent to it still can be answered, and whether it is worth waiting
 // for the next one. A writer that ends is back, or replaced, within seconds most often; until then requests wait, a bounded number of them.
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import { unlessLate } from '../../lib/wait.ts'
 import { ABSENCE_LOOK_MS, HELD_MAX, WRITER_GONE_MS, WRITER_HOLD_MS } from './limits.ts'
 
 export interface WriterAbsenceOptions {
@@ -50,8 +52,7 @@ export class WriterAbsence {
       this.#looking ??= this.#untilThere().finally(() => {
         this.#looking = null
       })
-      const late = sleep(untilMs - performance.now(), false, { ref: false })
-      return await Promise.race([this.#looking, late])
+      return await unlessLate(untilMs - performance.now(), this.#looking, () => false)
     } finally {
       this.#held--
     }

@@ -1,9 +1,10 @@
 // A market, and how far it has followed the stream.
-import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { withSettings } from '../../checkpoint/create-market.ts'
 import { EventReplayer } from '../../checkpoint/event-replayer.ts'
 import { decodeBatch } from '../../journal/batch/batch-decoder.ts'
 import type { EventBatch } from '../../journal/event-batch.ts'
+import { nextTurn } from '../../lib/wait.ts'
 import { Market } from '../../market/market.ts'
 import type { EngineSettings } from '../../schema/event.ts'
 import { type BusMessage, DamagedMessageError } from '../messages.ts'

@@ -1,7 +1,7 @@
 // Whether a reader keeps up, what it says about it, and when its followers have to go elsewhere.
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import type { ClusterHealth } from '../../server/health.ts'
+import type { ClusterHealth } from '../../server/market-publisher.ts'
 import { READY_LAG_MS_MAX } from '../limits.ts'
 import { WATCH_MS, WRITER_AWAY_MS } from './limits.ts'
 import type { ReaderLink } from './reader-link.ts'

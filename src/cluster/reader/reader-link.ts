@@ -1,11 +1,14 @@
 // What a reader has once it is connected to the bus. It connects in the background, again and again until that succeeds.
-import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { HttpServer } from '../../http/server.ts'
+import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import { within } from '../../lib/wait.ts'
 import type { Market } from '../../market/market.ts'
-import { type Bus, type BusSettings, connectBus } from '../bus.ts'
+import { type Bus, connectBus } from '../bus.ts'
+import type { BusSettings } from '../bus-settings.ts'
 import { ConnectionWatch } from '../connection-watch.ts'
 import { ForwardClient } from '../forward/forward-client.ts'
 import { ForwardServer } from '../forward/forward-server.ts'
@@ -93,7 +96,8 @@ export class ReaderLink {
 
   async #connect(): Promise<void> {
     const { settings, nodeId, log } = this.#options
-    for (let failures = 0; !this.#isStopped; failures++) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isStopped) {
       try {
         const bus = await connectBus(settings, `mintlake reader ${nodeId}`)
         const requests = connectBus(settings, `mintlake reader ${nodeId}: requests`)
@@ -104,7 +108,7 @@ export class ReaderLink {
         if (sentence !== this.trouble) log.warn({ bus: settings.bus }, sentence)
         this.trouble = sentence
       }
-      if (!this.#isStopped) await this.#sleep(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures))
+      if (!this.#isStopped) await this.#sleep(backoff.nextMs())
     }
   }
 
@@ -112,7 +116,7 @@ export class ReaderLink {
   async #sleep(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#wake = resolve
-    await Promise.race([promise, sleep(ms, undefined, { ref: false })])
+    await within(ms, promise)
   }
 
   #open(bus: Bus, requestsBus: Bus): void {

@@ -1,10 +1,12 @@
 // Keeps a market the same as the writer's: begins with a checkpoint from the bus, follows the stream, and begins again with a
 // checkpoint whenever the numbers show that something is missing or was undone.
 
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
+import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import { nextTurn } from '../../lib/wait.ts'
 import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
 import { Market } from '../../market/market.ts'
 import type { Bus } from '../bus.ts'
@@ -122,16 +124,17 @@ export class Replica {
   }
 
   async #run(): Promise<void> {
-    for (let failures = 0; !this.#isStopped; ) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isStopped) {
       try {
         await this.#follow()
       } catch (error) {
         this.trouble = busTrouble(error)
         this.#troubles.note(this.trouble)
       }
-      failures = this.state === 'following' ? 0 : failures + 1
+      if (this.state === 'following') backoff.reset()
       this.state = 'waiting'
-      if (!this.#isStopped) await sleep(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures))
+      if (!this.#isStopped) await sleep(backoff.nextMs())
     }
   }
 

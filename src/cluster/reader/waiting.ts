@@ -1,3 +1,5 @@
+import { unlessLate } from '../../lib/wait.ts'
+
 // Those who wait until the replica has reached something.
 
 interface Waiting {
@@ -11,18 +13,10 @@ export class Waiters {
   /** Resolves with whether it is reached within that time. Nobody waits for what is reached already. */
   until(isReached: () => boolean, timeoutMs: number): Promise<boolean> {
     if (isReached()) return Promise.resolve(true)
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => waiting.settle(false), timeoutMs)
-      const waiting: Waiting = {
-        isReached,
-        settle: (isThere) => {
-          clearTimeout(timer)
-          this.#waiting.delete(waiting)
-          resolve(isThere)
-        },
-      }
-      this.#waiting.add(waiting)
-    })
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const waiting: Waiting = { isReached, settle: resolve }
+    this.#waiting.add(waiting)
+    return unlessLate(timeoutMs, promise, () => false).finally(() => this.#waiting.delete(waiting))
   }
 
   /** To be called when something may have been reached. */

@@ -7,9 +7,12 @@ import { findRunOf } from '../../journal/reader.ts'
 import type { WrittenBatch } from '../../journal/types.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Metrics } from '../../lib/metrics/metrics.ts'
-import type { ClusterHealth } from '../../server/health.ts'
-
-import type { MarketPublisher, RunToPublish, ServedParts } from '../../server/market-publisher.ts'
+import type {
+  ClusterHealth,
+  MarketPublisher,
+  RunToPublish,
+  ServedParts,
+} from '../../server/market-publisher.ts'
 import { unavailable } from '../../store/errors.ts'
 import { journalFolder } from '../../store/paths.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'

@@ -1,5 +1,7 @@
 // Brings each new checkpoint to the bus, one at a time, by a process of its own. A failed one is tried again.
+
 import type { StoredCheckpoint } from '../../checkpoint/checkpoint-folder.ts'
+import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { ChildJob } from '../../lib/process/child-job.ts'
@@ -35,7 +37,7 @@ export class CheckpointUploader {
   #working: Promise<void> | null = null
   #isOpen = false
   #retry: NodeJS.Timeout | null = null
-  #retryMs = UPLOAD_RETRY_MS
+  readonly #backoff = new Backoff(UPLOAD_RETRY_MS, UPLOAD_RETRY_MS_MAX)
   readonly #status: UploadStatus = { uploadedEventNo: null, uploads: 0, failures: 0, trouble: null }
 
   constructor(options: CheckpointUploaderOptions) {
@@ -51,7 +53,7 @@ export class CheckpointUploader {
     this.#runId = runId
     this.#lostFromEventNo = lostFromEventNo ?? this.#lostFromEventNo
     this.#isOpen = true
-    this.#retryMs = UPLOAD_RETRY_MS
+    this.#backoff.reset()
     this.#begin()
   }
 
@@ -103,7 +105,7 @@ export class CheckpointUploader {
       })
       // What a connection has told meanwhile is for the next upload.
       if (this.#lostFromEventNo === lostFromEventNo) this.#lostFromEventNo = null
-      this.#retryMs = UPLOAD_RETRY_MS
+      this.#backoff.reset()
     } catch (error) {
       if (!this.#isOpen) return
       const reason = errorMessage(error)
@@ -113,9 +115,8 @@ export class CheckpointUploader {
       this.#retry = setTimeout(() => {
         this.#retry = null
         this.#begin()
-      }, this.#retryMs)
+      }, this.#backoff.nextMs())
       this.#retry.unref()
-      this.#retryMs = Math.min(UPLOAD_RETRY_MS_MAX, 2 * this.#retryMs)
     }
   }
 

@@ -3,9 +3,12 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WrittenBatch } from '../../journal/types.ts'
+import { Backoff } from '../../lib/backoff.ts'
 import type { Log } from '../../lib/log.ts'
-import { type BusSettings, connectBus } from '../bus.ts'
+import { within } from '../../lib/wait.ts'
+import { connectBus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
+import type { BusSettings } from '../bus-settings.ts'
 import {
   BUS_CALL_MS_MAX,
   LAST_EVENTS_MS_MAX,
@@ -161,10 +164,8 @@ export class Publisher {
   /** Resolves when a message was taken, or after a time. */
   async #whenConfirmed(msMax: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, msMax)
     this.#onConfirmed.add(resolve)
-    await promise
-    clearTimeout(timer)
+    await within(msMax, promise)
     this.#onConfirmed.delete(resolve)
   }
 
@@ -192,7 +193,7 @@ export class Publisher {
       this.#onEnded = ended.resolve
       this.#isEnding = this.#isTickDue = true
       this.#wake()
-      await Promise.race([ended.promise, sleep(LAST_EVENTS_MS_MAX, undefined, { ref: false })])
+      await within(LAST_EVENTS_MS_MAX, ended.promise)
     }
     this.#isClosed = true
     for (const act of this.#onConfirmed) act()
@@ -214,7 +215,8 @@ export class Publisher {
 
   /** Connects and publishes, again and again, until it is stopped or fenced. Never rejects. */
   async #work(run: PublishedRun): Promise<void> {
-    for (let retryMs = RETRY_MS; !this.#isClosed; retryMs = Math.min(RETRY_MS_MAX, 2 * retryMs)) {
+    const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
+    while (!this.#isClosed) {
       try {
         const bus = await connectBus(this.#options.settings, `mintlake writer ${run.runId}`)
         try {
@@ -224,11 +226,11 @@ export class Publisher {
         }
       } catch (error) {
         if (error instanceof FencedError) return this.#stopFenced(error.message)
-        if (this.#trouble === null) retryMs = RETRY_MS
+        if (this.#trouble === null) backoff.reset()
         // Said only where it lasts: most often the next look at the stream settles it.
         if (!isWrongSequence(error)) this.#noteTrouble(busTrouble(error))
       }
-      await this.#sleep(retryMs)
+      await this.#sleep(backoff.nextMs())
     }
     await this.#source.stopReading()
   }
@@ -379,6 +381,6 @@ export class Publisher {
         if (this.#isClosed) resolve()
       }
     })
-    if (!this.#isClosed) await Promise.race([stopped, sleep(ms, undefined, { ref: false })])
+    if (!this.#isClosed) await within(ms, stopped)
   }
 }

@@ -1,5 +1,5 @@
 // What the process that brings a checkpoint to the bus is told, and what it replies.
-import type { BusSettings } from '../bus.ts'
+import type { BusSettings } from '../bus-settings.ts'
 
 export interface UploadTask {
   settings: BusSettings & { busReplicas: number }

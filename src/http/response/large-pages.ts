@@ -1,7 +1,8 @@
 // Encodes the rows of large pages a few at a time, so that other requests are served in between: the rows of a whole market take
 // a second. One page is prepared at a time, and taken at one moment once its rows are there.
-import { setImmediate } from 'node:timers/promises'
+
 import pLimit from 'p-limit'
+import { nextTurn } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { LARGE_PAGES_WAITING_MAX, ROWS_PER_TURN } from '../limits.ts'
 
@@ -32,11 +33,11 @@ export class LargePages {
     }
     return this.#queue(async () => {
       // Lets the answer before this one be counted first.
-      await setImmediate()
+      await nextTurn()
       admitRows()
       // Rows that change meanwhile are encoded again. If they change faster than that, the rest is encoded in one go.
       const turnsMax = Math.ceil((2 * rowsMax) / ROWS_PER_TURN)
-      for (let turn = 0; turn < turnsMax && !prepare(ROWS_PER_TURN); turn++) await setImmediate()
+      for (let turn = 0; turn < turnsMax && !prepare(ROWS_PER_TURN); turn++) await nextTurn()
       return take()
     })
   }

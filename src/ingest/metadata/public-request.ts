@@ -1,10 +1,12 @@
 // Fetches a document from an address that a stranger has given. Each name is resolved once, and what it resolves to is checked and
 // connected to, so that neither a redirect nor a name that changes its mind leads into the server's own network.
+
 import { lookup as lookupHost } from 'node:dns/promises'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request as startRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { unlessAborted } from '../wait.ts'
 import { METADATA_BYTES_MAX, METADATA_MS_MAX, METADATA_REDIRECTS_MAX } from './limits.ts'
 import { isPublicAddress } from './public-address.ts'
 
@@ -95,6 +97,7 @@ async function requestOnce(
   const addresses = ipaddr.isValid(host)
     ? [{ address: host, family: ipaddr.parse(host).kind() === 'ipv6' ? 6 : 4 }]
     : await unlessAborted(resolve(host), signal)
+  if (addresses === null) throw signal.reason
   // One that is not is enough: a name of the public Internet has none.
   if (addresses.length === 0 || !addresses.every(({ address }) => isPublic(address)))
     throw new Refusal('address_refused')
@@ -123,18 +126,6 @@ const lookupOf =
     if (all === true) callback(null, [...addresses])
     else callback(null, address, family)
   }
-
-async function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  signal.throwIfAborted()
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
-}
 
 /** @throws Refusal where it is larger than the maximum, or compressed all the same */
 async function readDocument(response: IncomingMessage): Promise<string> {

@@ -6,10 +6,7 @@ import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
 import {
-  RECONNECT_MS_MAX,
-  RECONNECT_MS_MIN,
   UPSTREAM_LOG_EVERY_MS,
-  UPSTREAM_RETRY_AFTER_MS_MAX,
   UPSTREAM_SIGNATURES_MAX,
   UPSTREAM_STEADY_MS,
   UPSTREAM_TRADE_KEYS_MAX,
@@ -19,22 +16,25 @@ import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
-import { UPSTREAM_TIMING, type UpstreamEnd, UpstreamSocket, type UpstreamTiming } from '../upstream-socket.ts'
+import {
+  type Reconnects,
+  reconnectMs,
+  UPSTREAM_TIMING,
+  type UpstreamEnd,
+  UpstreamSocket,
+  type UpstreamTiming,
+} from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
 import { type ParsedFrame, parseFrame } from './pumpportal-frame.ts'
 import { TradeSubscriptions } from './trade-subscriptions.ts'
 
-export interface PumpPortalOptions extends Partial<UpstreamTiming> {
+export interface PumpPortalOptions extends Partial<UpstreamTiming>, Reconnects {
   url: string
   /** Needed for trades; without it PumpPortal sends only launches and migrations. */
   apiKey?: string | null
   tradeKeysMax?: number
-  reconnectMsMin?: number
-  reconnectMsMax?: number
   /** After a connection that lasted this long, the wait before the next attempt is the shortest again. */
   steadyMs?: number
-  /** Uniform in [0, 1), for the jitter. */
-  random: () => number
 }
 
 /**
@@ -49,20 +49,6 @@ export function startPumpPortal(
   log: FeedLog,
 ): Feed {
   return new PumpPortal(options, sink, clock, log)
-}
-
-/**
- * The wait in ms before attempt number `attempt` (from 0): a random share of an exponentially growing span ("full jitter",
- * M. Brooker, "Exponential Backoff and Jitter", 2015), but at least `minMs`.
- */
-export function backoffMs(
-  attempt: number,
-  random: number,
-  minMs = RECONNECT_MS_MIN,
-  maxMs = RECONNECT_MS_MAX,
-): number {
-  const spanMs = Math.min(maxMs, minMs * 2 ** Math.min(attempt + 1, 20))
-  return Math.max(minMs, random * spanMs)
 }
 
 const MESSAGE_CHARS_MAX = 200
@@ -132,16 +118,9 @@ class PumpPortal implements Feed {
       }))
       if (!signal.aborted) this.#onClose(end)
       this.#firstAttempt.resolve()
-      await wait(this.#waitMs(end), signal)
+      await wait(reconnectMs(this.#attempt++, end, this.#options), signal)
     }
     this.#state.set('stopped')
-  }
-
-  /** How long to wait before the next attempt. */
-  #waitMs({ retryAfterMs }: UpstreamEnd): number {
-    const { random, reconnectMsMin, reconnectMsMax } = this.#options
-    const ownMs = backoffMs(this.#attempt++, random(), reconnectMsMin, reconnectMsMax)
-    return Math.max(ownMs, Math.min(retryAfterMs ?? 0, UPSTREAM_RETRY_AFTER_MS_MAX))
   }
 
   /** Connects once. Resolves when the socket is closed again. */

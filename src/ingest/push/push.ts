@@ -1,7 +1,8 @@
 // Pushed market events: a body or WebSocket frame of records, NDJSON or msgpack, is read and delivered to the sink.
+
 import { isUtf8 } from 'node:buffer'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../../lib/clock.ts'
+import { nextTurn } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX, INGEST_SLICE_RECORDS } from '../limits.ts'

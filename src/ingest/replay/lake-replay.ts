@@ -1,8 +1,9 @@
 // Replays what a server has recorded: every event in its order, with the market time that was in effect, so that the engine does
 // again what it did.
-import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink, MarketEvent } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'

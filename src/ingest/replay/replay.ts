@@ -1,8 +1,9 @@
 // Replays recorded trades as market events: at the recorded speed, a multiple of it, or as fast as possible with pauses for the
 // rest of the server. The same file always gives the same events.
-import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'

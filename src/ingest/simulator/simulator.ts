@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'

@@ -6,20 +6,13 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink, MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { EventCounters } from '../event-counters.ts'
 import { FeedState } from '../feed-state.ts'
-import {
-  RECONNECT_MS_MAX,
-  RECONNECT_MS_MIN,
-  UPSTREAM_LOG_EVERY_MS,
-  UPSTREAM_RETRY_AFTER_MS_MAX,
-  UPSTREAM_STEADY_MS,
-} from '../limits.ts'
+import { UPSTREAM_LOG_EVERY_MS, UPSTREAM_STEADY_MS } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
-import { backoffMs } from '../pumpportal/pumpportal.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus, RecordedPlace, Room } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
-import type { UpstreamEnd } from '../upstream-socket.ts'
+import { type Reconnects, reconnectMs, type UpstreamEnd } from '../upstream-socket.ts'
 import { Accounts, Mints, readAccount } from './accounts.ts'
 import { ChainEvents, type ChainEventsOptions } from './chain-events.ts'
 import { ChainEnrichment } from './enrichment/chain-enrichment.ts'
@@ -36,7 +29,7 @@ import { SeenTransactions, TransactionFetcher } from './transactions.ts'
 
 export const SOLANA_FEED = 'solana'
 
-export interface SolanaOptions extends ChainEventsOptions {
+export interface SolanaOptions extends ChainEventsOptions, Reconnects {
   source: ChainSource
   commitment: Commitment
   /** Told where a token's texts and picture are. */
@@ -49,10 +42,6 @@ export interface SolanaOptions extends ChainEventsOptions {
   healMs?: number
   /** What was missed comes in a burst, which waits for the disk. */
   room?: Room
-  reconnectMsMin?: number
-  reconnectMsMax?: number
-  /** Uniform in [0, 1), for the jitter. */
-  random: () => number
 }
 
 /**
@@ -193,7 +182,7 @@ class Solana implements SolanaFeed {
         if (!signal.aborted) this.#onClose(end)
         this.#firstAttempt.resolve()
         if (this.#source.hasEnd) break
-        await this.#source.wait(this.#waitMs(end), signal)
+        await this.#source.wait(reconnectMs(this.#attempt++, end, this.#options), signal)
       }
     } finally {
       for (const timer of timers) clearInterval(timer)
@@ -202,12 +191,6 @@ class Solana implements SolanaFeed {
     this.#events.order.forget()
     this.#firstAttempt.resolve()
     this.#state.set(signal.aborted ? 'stopped' : 'finished')
-  }
-
-  #waitMs({ retryAfterMs }: UpstreamEnd): number {
-    const { random, reconnectMsMin = RECONNECT_MS_MIN, reconnectMsMax = RECONNECT_MS_MAX } = this.#options
-    const ownMs = backoffMs(this.#attempt++, random(), reconnectMsMin, reconnectMsMax)
-    return Math.max(ownMs, Math.min(retryAfterMs ?? 0, UPSTREAM_RETRY_AFTER_MS_MAX))
   }
 
   async #connectOnce(): Promise<UpstreamEnd & Silence> {

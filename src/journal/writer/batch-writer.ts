@@ -1,9 +1,12 @@
 // Writes batches to segments, one write at a time, while what was written is synced in the background. A disk that refuses is tried
 // again; meanwhile batches wait, up to a bound that the journal watches.
+
+import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { within } from '../../lib/wait.ts'
 import {
   JOURNAL_BYTES_MAX,
   LOOK_EVERY_MS,
@@ -44,7 +47,7 @@ export class BatchWriter {
   /** Why nothing is written at present; null while batches are. */
   #trouble: string | null = null
   #syncTrouble: string | null = null
-  #retryMs = RETRY_MS
+  readonly #backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
   #isPumping = false
   #isClosed = false
   #syncing: Promise<void> | null = null
@@ -167,14 +170,13 @@ export class BatchWriter {
     } catch (error) {
       this.#setOpenAside()
       this.#noteTrouble(`the disk refuses to write: ${errorMessage(error)}`)
-      await this.#sleep(this.#retryMs)
-      this.#retryMs = Math.min(RETRY_MS_MAX, 2 * this.#retryMs)
+      await this.#sleep(this.#backoff.nextMs())
       return
     }
     this.#queue.shift()
     this.waitingBytes -= item.batch.frame.length
     this.#noteTrouble(null)
-    this.#retryMs = RETRY_MS
+    this.#backoff.reset()
     this.#options.onBatch?.(item.batch)
     this.#onWritten()
   }
@@ -264,13 +266,9 @@ export class BatchWriter {
   }
 
   /** Also ends when the writer is closed. */
-  #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      this.#wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+  async #sleep(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#wake = resolve
+    await within(ms, promise)
   }
 }

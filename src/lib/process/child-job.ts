@@ -1,8 +1,7 @@
 // One piece of work in a process of its own, of low priority: started with a task, and ended with its reply.
 import { type ChildProcess, fork } from 'node:child_process'
-import { setPriority } from 'node:os'
 import { errorMessage } from '../error-text.ts'
-import { sendToParent } from './send-to-parent.ts'
+import { sendToParent, workForParent } from './parent.ts'
 
 export interface ChildJobOptions<Task extends object> {
   /** Path of the program, which calls `doJob`. */
@@ -75,12 +74,8 @@ export function doJob<Task extends object, Result>(
   niceness: number,
   work: (task: Task) => Promise<Result>,
 ): void {
-  setPriority(niceness)
+  workForParent(niceness)
   const reply = (message: Reply<Result>): void => sendToParent(message)
-  // The server has ended, so nobody waits for the result.
-  process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-  // A terminal sends its signals to both processes. The server decides when this one ends.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
   process.once('message', async (task: Task) => {
     try {
       reply({ ok: true, result: await work(task) })

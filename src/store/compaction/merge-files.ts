@@ -12,7 +12,7 @@ import {
   writeOrRemove,
 } from '../lake/lake-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
-import type { CrashPoint } from '../process/protocol.ts'
+import type { CrashPoint } from '../process/crash-points.ts'
 import type { Merger } from './merger.ts'
 
 export interface MergedFile extends DataFile {

@@ -1,10 +1,9 @@
 // A child process that makes sorted copies. Apart from the lake process, so that its memory is freed when it ends; of low
 // priority, so that commits and reads come first. It ends with the lake process, whose next start removes half-written files.
-import { setPriority } from 'node:os'
 import { assert } from '../../lib/assert.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { peakMemoryBytes } from '../../lib/memory.ts'
-import { sendToParent } from '../../lib/process/send-to-parent.ts'
+import { sendToParent, workForParent } from '../../lib/process/parent.ts'
 import { findLakeTable } from '../duckdb/sql.ts'
 import { hashFile } from '../lake/lake-files.ts'
 import { MERGE_NICENESS } from '../limits.ts'
@@ -28,10 +27,7 @@ async function handleRequest({ table: name, ...work }: MergeRequest): Promise<Me
   }
 }
 
-// Threads that start after this inherit the priority.
-setPriority(MERGE_NICENESS)
-// The lake process has ended, so nobody wants the file. DuckDB may be working in a thread that only SIGKILL is sure to end.
-process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+workForParent(MERGE_NICENESS)
 process.on('message', async (request: MergeRequest) => {
   sendToParent(await handleRequest(request))
 })

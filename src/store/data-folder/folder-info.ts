@@ -1,12 +1,11 @@
 // `store.json` in the data folder: the format of the store, the identity of its log, and whether it holds simulated or real
 // data. Written once, and again when the other kind of data is added.
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { ulid } from 'ulid'
 import { z } from 'zod'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPathNow } from '../../lib/files.ts'
-import { checkFinished } from '../backup/note.ts'
 import { howToRepair, StoreError } from '../errors.ts'
 import { folderInfoPath } from '../paths.ts'
 import type { Provenance } from '../types.ts'
@@ -31,7 +30,10 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
+    if (systemCode(error) === 'ENOENT') {
+      refuseFormat1(dataDir)
+      return null
+    }
     if (systemCode(error) === 'EISDIR') throw damagedInfo(dataDir)
     throw new StoreError('unavailable', `${path} cannot be read: ${errorMessage(error)}`)
   }
@@ -45,6 +47,19 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
   const info = parseFolderInfo(text)
   if (info === null) throw damagedInfo(dataDir)
   return info
+}
+
+/**
+ * Version 0.1 had no `store.json`: its rows were in `mintlake.duckdb`, which no later version reads. Later ones put a short text
+ * there; a database has 12 kB or more.
+ */
+function refuseFormat1(dataDir: string): void {
+  const bytes = statSync(join(dataDir, 'mintlake.duckdb'), { throwIfNoEntry: false })?.size ?? 0
+  if (bytes < 4096) return
+  throw new StoreError(
+    'invalid',
+    `the data folder ${dataDir} was written by Mintlake 0.1, which this version does not read: export its tables with that version (mintlake export), and use another --data-dir`,
+  )
 }
 
 const damagedInfo = (dataDir: string): StoreError =>
@@ -85,10 +100,9 @@ export interface FolderUse {
 
 /**
  * Reads `store.json`, or makes it for a new folder, and records the kind of data of this run in it. Throws `invalid` where
- * simulated and real data would be mixed without `isMixed`, and where the folder is an unfinished backup.
+ * simulated and real data would be mixed without `isMixed`.
  */
 export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
-  checkFinished(dataDir)
   const found = readFolderInfo(dataDir)
   const simulated = provenance?.simulated ?? null
   const isForeign = simulated === true ? found?.holdsReal : simulated === false && found?.holdsSimulated

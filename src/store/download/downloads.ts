@@ -1,9 +1,11 @@
 // Hands files of the lake to readers on other machines, in ranges of bytes. Reads are few at a time: on a disk that hangs each
 // of them holds a thread, and commits need threads too.
+
 import { type FileHandle, open } from 'node:fs/promises'
 import pLimit from 'p-limit'
 import { systemCode } from '../../lib/error-text.ts'
 import { SingleFlight } from '../../lib/single-flight.ts'
+import { unlessLate } from '../../lib/wait.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { isFileName } from '../lake/lake-files.ts'
 import {
@@ -75,11 +77,10 @@ export class LakeFileServer implements LakeDownloads {
 }
 
 /** On a disk that hangs the operation goes on, and holds its turn; the reader is told. */
-function orTimeout<Result>(work: Promise<Result>): Promise<Result> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(unavailable('the disk does not answer')), DOWNLOAD_READ_MS_MAX)
-  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
-}
+const orTimeout = <Result>(work: Promise<Result>): Promise<Result> =>
+  unlessLate(DOWNLOAD_READ_MS_MAX, work, () => {
+    throw unavailable('the disk does not answer')
+  })
 
 interface DownloadCalls {
   /** Runs a disk operation when it is its turn. Rejects with `unavailable` when that takes too long. */

@@ -1,10 +1,12 @@
 // Brings recorded events from the journal to the lake, in slices of one row group. Each slice is listed in one transaction with its
 // position, so that each event is in the lake once. Works beside the flush of submissions: it uses the maintenance connection only
 // to list what it has written.
+
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { EventBatch } from '../../journal/event-batch.ts'
 import type { EventRange, JournalDamage, ReadJournal } from '../../journal/types.ts'
+import { nextTurn } from '../../lib/wait.ts'
 import { TABLES } from '../../schema/tables.ts'
 import type { Database } from '../duckdb/database.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
@@ -19,7 +21,8 @@ import {
   EVENTS_SLICE_ROWS,
 } from '../limits.ts'
 import { journalFolder, spillFolder } from '../paths.ts'
-import type { CrashPoint, EventsAnswer, Requests } from '../process/protocol.ts'
+import type { CrashPoint } from '../process/crash-points.ts'
+import type { EventsAnswer, Requests } from '../process/protocol.ts'
 import {
   countLostEvents,
   type EventPosition,
@@ -45,9 +48,6 @@ export interface EventFlushOptions {
   /** Monotonic time, ms. */
   monotonicMs(): number
 }
-
-/** Whether the flush is on a turn of its own after each batch: converting one takes some milliseconds. */
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** What one slice brings to the lake. */
 interface Slice {
@@ -131,6 +131,7 @@ async function readSlice(reader: BatchReader, slice: Slice, damage: readonly Jou
     if (rows > 0 && rows + count > EVENTS_SLICE_ROWS) return reader.putBack(batch)
     addBatch(slice, batch, damage)
     rows += count
+    // Converting a batch takes some milliseconds.
     await nextTurn()
   }
   addLostEnd(slice, reader, damage)

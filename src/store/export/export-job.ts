@@ -1,12 +1,14 @@
 // One export and its process: passes the chunks on as the caller takes them, and frees or ends the process in every case.
+
 import { type ChildProcess, fork } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { errorMessage } from '../../lib/error-text.ts'
 import { programPath } from '../../lib/process/program-path.ts'
-import { StoreError, unavailable } from '../errors.ts'
+import { unavailable } from '../errors.ts'
+import { type JobOptions, jobError } from '../lake-jobs.ts'
 import { EXPORT_HEAP_MB, EXPORT_STOP_MS } from '../limits.ts'
-import type { ExportHead, ExportJob, StoreLog } from '../types.ts'
-import type { ExportEnd, ExportFailure, ExportTask, FromExport, ToExport } from './messages.ts'
+import type { ExportHead, ExportJob } from '../types.ts'
+import type { ExportEnd, ExportTask, FromExport, ToExport } from './messages.ts'
 
 const PROGRAM = programPath('./export-process', import.meta.url)
 
@@ -27,16 +29,11 @@ export function startExportProcess(): ChildProcess {
   }
 }
 
-export interface ProcessExportJobOptions {
-  task: ExportTask
-  msMax: number
-  log: StoreLog
+export interface ProcessExportJobOptions extends JobOptions<ExportTask> {
   /** Called when the process is free for another export. */
   onFree(): void
   /** Called when the process is free or has ended, and all chunks were taken or are no longer wanted. */
   onDone(): void
-  /** Called when the lake could not be read: a file may be damaged. */
-  onUnreadable(): void
 }
 
 export class ProcessExportJob implements ExportJob {
@@ -113,7 +110,7 @@ export class ProcessExportJob implements ExportJob {
   }
 
   #onError = (error: Error): void => {
-    this.#options.log.warn({ error: String(error) }, 'the process of an export failed')
+    this.#options.service.log.warn({ error: String(error) }, 'the process of an export failed')
   }
 
   #onExit = (): void => this.#release(false)
@@ -131,17 +128,9 @@ export class ProcessExportJob implements ExportJob {
 
   #onEnd(end: ExportEnd): void {
     this.#isComplete = end === 'complete'
-    if (typeof end === 'object') this.#failWith(end)
+    if (typeof end === 'object') this.#fail(jobError(end, this.#options.service, 'an export failed'))
     this.#release(true)
     if (this.#isComplete && this.#waiting !== null) this.#end()
-  }
-
-  #failWith({ code, message, field, detail }: ExportFailure): void {
-    if (detail !== undefined) {
-      this.#options.log.warn({ error: detail }, 'an export failed')
-      this.#options.onUnreadable()
-    }
-    this.#fail(new StoreError(code, message, field === undefined ? {} : { field }))
   }
 
   /** Tells the waiting caller that there are no more chunks. */

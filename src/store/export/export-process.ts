@@ -2,10 +2,9 @@
 // the export, and sends chunks only as the server takes them.
 
 import { open, stat } from 'node:fs/promises'
-import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { makeFolderNow } from '../../lib/files.ts'
-import { sendToParent } from '../../lib/process/send-to-parent.ts'
+import { sendToParent, workForParent } from '../../lib/process/parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
@@ -196,11 +195,7 @@ async function run(task: ExportTask): Promise<void> {
 }
 
 let current: RunningExport | null = null
-// Threads that start after this inherit the priority.
-setPriority(EXPORT_NICENESS)
-// The server has ended, so nobody wants the rest. DuckDB may be working in a thread that only SIGKILL is sure to end.
-process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+workForParent(EXPORT_NICENESS)
 process.on('message', (message: ToExport) => {
   if (message === 'more') current?.addCredit()
   else if (message === 'stop') current?.cancel()

@@ -1,10 +1,9 @@
 // Runs exports of the training set, each in a child process, with a time limit and bounded memory: at most EXPORTS_AT_ONCE.
+
 import type { ChildProcess } from 'node:child_process'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { StoreError, unavailable } from '../errors.ts'
+import { type JobServiceOptions, RunningJobs } from '../lake-jobs.ts'
 import {
-  DISK_RESERVE_MB_DEFAULT,
   EXPORT_DRAIN_MS,
   EXPORT_IDLE_MS,
   EXPORT_MS_MAX,
@@ -13,22 +12,9 @@ import {
   EXPORTS_AT_ONCE,
 } from '../limits.ts'
 import { exportFolder } from '../paths.ts'
-import type { Exporter, ExportJob, ExportRequest, StoreLog } from '../types.ts'
+import type { Exporter, ExportJob, ExportRequest } from '../types.ts'
 import { ProcessExportJob, startExportProcess } from './export-job.ts'
 import { parseCursor, type Selection } from './selection.ts'
-
-export interface ExportServiceOptions {
-  dataDir: string
-  log: StoreLog
-  /** Disk space that exports leave to the store, MB. */
-  diskReserveMb?: number
-  /** Called when the lake could not be read: a file may be damaged. */
-  onUnreadable?(): void
-  /** How long one export may take, ms. */
-  msMax?: number
-  /** How long running exports may go on after `close`, ms. */
-  drainMs?: number
-}
 
 /** Keeps idle processes for the next export: starting one takes longer than a small export. */
 class ProcessPool {
@@ -85,24 +71,16 @@ function toSelection({ fromMs, toMs, since }: ExportRequest): Selection {
 }
 
 /** Opens the exporter of a data folder, and deletes what a crash left of earlier exports. */
-export function openExportService(options: ExportServiceOptions): ExportService {
-  rmSync(exportFolder(options.dataDir), { recursive: true, force: true })
-  return new ExportService(options)
-}
+export const openExportService = (options: JobServiceOptions): ExportService => new ExportService(options)
 
 export class ExportService implements Exporter {
-  readonly #options: ExportServiceOptions
-  readonly #folder: string
+  readonly #options: JobServiceOptions
   readonly #processes = new ProcessPool()
-  readonly #jobs = new Set<ProcessExportJob>()
-  #onLastDone: () => void = () => {}
-  /** Exports begun so far: names their folders. */
-  #count = 0
-  #isClosed = false
+  readonly #jobs: RunningJobs<ProcessExportJob>
 
-  constructor(options: ExportServiceOptions) {
+  constructor(options: JobServiceOptions) {
     this.#options = options
-    this.#folder = exportFolder(options.dataDir)
+    this.#jobs = new RunningJobs(exportFolder(options.dataDir))
   }
 
   /** Number of running exports. */
@@ -112,29 +90,26 @@ export class ExportService implements Exporter {
 
   /** Chunks that came from the processes and were not taken yet. */
   get held(): { chunks: number; bytes: number } {
-    const chunks = [...this.#jobs].flatMap((job) => job.held)
+    const chunks = this.#jobs.all.flatMap((job) => job.held)
     return { chunks: chunks.length, bytes: chunks.reduce((sum, { length }) => sum + length, 0) }
   }
 
   begin(request: ExportRequest): ExportJob {
-    if (this.#isClosed) throw new StoreError('closing', 'The server is shutting down.')
+    this.#jobs.requireOpen()
     const selection = toSelection(request)
     if (this.#jobs.size >= EXPORTS_AT_ONCE) {
       const sentence = `All ${EXPORTS_AT_ONCE} exports are in use; try again later.`
       throw unavailable(sentence, { retryAfterMs: EXPORT_RETRY_AFTER_S * 1_000 })
     }
-    const { dataDir, log, diskReserveMb = DISK_RESERVE_MB_DEFAULT, msMax = EXPORT_MS_MAX } = this.#options
     const { format, limit } = request
     const rowsMax = Math.min(limit, EXPORT_ROWS_MAX)
-    const folder = join(this.#folder, `${this.#count++}`)
     const process = this.#processes.take()
     const job: ProcessExportJob = new ProcessExportJob(process, {
-      task: { dataDir, folder, format, selection, rowsMax, diskReserveMb },
-      msMax,
-      log,
+      task: { ...this.#jobs.nextTask(this.#options), format, selection, rowsMax },
+      msMax: this.#options.msMax ?? EXPORT_MS_MAX,
+      service: this.#options,
       onFree: () => this.#processes.giveBack(process),
-      onDone: () => this.#forget(job),
-      onUnreadable: () => this.#options.onUnreadable?.(),
+      onDone: () => this.#jobs.delete(job),
     })
     this.#jobs.add(job)
     return job
@@ -142,23 +117,9 @@ export class ExportService implements Exporter {
 
   /** Refuses further exports, waits `drainMs` for the running ones, then cancels them. */
   async close(): Promise<void> {
-    this.#isClosed = true
     const { log, drainMs = EXPORT_DRAIN_MS } = this.#options
-    const timer = setTimeout(() => {
-      log.warn({ exports: this.#jobs.size }, 'exports under way are cut off')
-      for (const job of this.#jobs) job.stop()
-    }, drainMs)
-    await new Promise<void>((resolve) => {
-      this.#onLastDone = resolve
-      if (this.#jobs.size === 0) resolve()
-    })
-    clearTimeout(timer)
+    await this.#jobs.close(drainMs, (exports) => log.warn({ exports }, 'exports under way are cut off'))
     await this.#processes.close()
-    rmSync(this.#folder, { recursive: true, force: true })
-  }
-
-  #forget(job: ProcessExportJob): void {
-    this.#jobs.delete(job)
-    if (this.#jobs.size === 0) this.#onLastDone()
+    this.#jobs.removeFolder()
   }
 }

@@ -6,7 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
-import type { LogLine } from '../process/protocol.ts'
+import type { LogLine } from '../types.ts'
 import { findFaultyFiles, readRowCount, readSchemaVersion } from './file-check.ts'
 import { measureFile } from './file-writer.ts'
 import {

@@ -1,8 +1,11 @@
 // The commit log: queues appends, writes them in groups, and runs other work on the disk between two groups. README.md describes
 // the format, the invariants and what happens on failures.
+
 import { assert } from '../../lib/assert.ts'
+import { Backoff } from '../../lib/backoff.ts'
 import { nodeDisk } from '../../lib/disk/disk.ts'
 import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
+import { nextTurn, within } from '../../lib/wait.ts'
 import { CommitQueue } from './commit-queue.ts'
 import { LogError } from './errors.ts'
 import * as limits from './limits.ts'
@@ -22,8 +25,6 @@ interface Task {
   refuse(error: LogError): void
 }
 
-const nextEventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
 class DurableLog implements types.CommitLog {
   readonly recovered: types.ReadReport
   readonly #options: types.LogOptions
@@ -37,7 +38,7 @@ class DurableLog implements types.CommitLog {
   #running: Promise<void> | null = null
   #closing: Promise<void> | null = null
   #isRecoveryDue = false
-  #recoveryDelayMs = limits.RECOVERY_RETRY_MS
+  readonly #backoff = new Backoff(limits.RECOVERY_RETRY_MS, limits.RECOVERY_RETRY_MAX_MS)
   #recoveryTimer: NodeJS.Timeout | null = null
   #onRecoveryAttempted: () => void = () => undefined
   #onHang: () => void = () => undefined
@@ -165,7 +166,7 @@ class DurableLog implements types.CommitLog {
   /** Does one thing per turn of the event loop, so that all appends of one turn share a group, until nothing is left to do. */
   async #run(): Promise<void> {
     for (;;) {
-      await nextEventLoopTurn()
+      await nextTurn()
       if (this.#isStopped) return
       if (this.#isRecoveryDue) await this.#recover()
       else if (this.#tasks.length > 0) await this.#runNextTask()
@@ -201,15 +202,14 @@ class DurableLog implements types.CommitLog {
     const hasRecovered = await this.#writer.recover()
     this.#onRecoveryAttempted()
     if (hasRecovered) {
-      this.#recoveryDelayMs = limits.RECOVERY_RETRY_MS
+      this.#backoff.reset()
       return
     }
     if (this.#closing !== null) return
     this.#recoveryTimer = setTimeout(() => {
       this.#isRecoveryDue = true
       this.#wake()
-    }, this.#recoveryDelayMs)
-    this.#recoveryDelayMs = Math.min(this.#recoveryDelayMs * 2, limits.RECOVERY_RETRY_MAX_MS)
+    }, this.#backoff.nextMs())
   }
 
   /** Answers everybody who waits for the disk, because it hangs. */
@@ -228,12 +228,10 @@ class DurableLog implements types.CommitLog {
   }
 
   async #close(): Promise<void> {
-    const { promise: timeIsUp, resolve } = Promise.withResolvers<void>()
+    const { promise: hangs, resolve } = Promise.withResolvers<void>()
     this.#onHang = resolve
-    const timer = setTimeout(resolve, this.#timeoutMs)
-    if (!this.#writer.isOverdue) await Promise.race([this.#finish(), timeIsUp])
+    if (!this.#writer.isOverdue) await within(this.#timeoutMs, Promise.race([this.#finish(), hangs]))
     this.#isStopped = true
-    clearTimeout(timer)
     clearTimeout(this.#recoveryTimer ?? undefined)
     this.#refuseQueued(closedError())
     this.#writer.refuseGroupsInDoubt()

@@ -1,6 +1,8 @@
 // Closed bars in the lake process. They wait in memory until a flush stages them: those that the lake does not have yet become
 // rows of an in-memory table, from which the flush writes files. Appending yields to other work every few rows.
+
 import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api'
+import { nextTurn } from '../../lib/wait.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { type Database, withAppender } from '../duckdb/database.ts'
@@ -84,8 +86,6 @@ function cellSql(
   if (type === 'BOOLEAN') return `${name} = 1`
   return type === 'BIGINT' ? `${name}::BIGINT` : name
 }
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** Start of the youngest bar in the lake, Unix ms; 0 without any. */
 async function findYoungestInLake(

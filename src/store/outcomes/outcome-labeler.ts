@@ -20,7 +20,7 @@ import {
   OUTCOMES_STEPS_MAX,
   OUTCOMES_THREADS,
 } from '../limits.ts'
-import type { CrashPoint } from '../process/protocol.ts'
+import type { CrashPoint } from '../process/crash-points.ts'
 import {
   CREATE_DUE,
   CREATE_STAGED_LABELS,

@@ -1,6 +1,9 @@
 // The server's access to the lake process. Starts a new process when one ends, with growing delays until one works.
+
 import type { ChildProcess } from 'node:child_process'
+import { backoffMs } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { within } from '../../lib/wait.ts'
 import { unavailable } from '../errors.ts'
 import {
   CLOSE_TIMEOUT_MS,
@@ -10,8 +13,8 @@ import {
   RESTART_DELAY_MS_MAX,
 } from '../limits.ts'
 import type { StatePiece } from '../state/read-state.ts'
-import type { LakeTrouble, StoreLog } from '../types.ts'
-import type { LakeProcessOptions, LogLine, RequestKind, Requests } from './protocol.ts'
+import type { LakeTrouble, LogLine, StoreLog } from '../types.ts'
+import type { LakeProcessOptions, RequestKind, Requests } from './protocol.ts'
 import { LakeProcess } from './rpc.ts'
 
 export interface LakeClientOptions extends LakeProcessOptions {
@@ -185,17 +188,12 @@ export class LakeClient {
     this.#options.log[level](fields, message)
 
   /** Resolves when a process runs, after `timeoutMs`, or when the client is closed. */
-  #waitForProcess(timeoutMs: number): Promise<void> {
-    if (this.#process !== null || this.#isClosing) return Promise.resolve()
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        clearTimeout(timer)
-        this.#waiting.delete(wake)
-        resolve()
-      }
-      const timer = setTimeout(wake, timeoutMs)
-      this.#waiting.add(wake)
-    })
+  async #waitForProcess(timeoutMs: number): Promise<void> {
+    if (this.#process !== null || this.#isClosing) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiting.add(resolve)
+    await within(timeoutMs, promise)
+    this.#waiting.delete(resolve)
   }
 
   #onExit(ended: LakeProcess): void {
@@ -208,7 +206,7 @@ export class LakeClient {
 
   #scheduleRestart(): void {
     if (this.#isClosing) return
-    const delayMs = Math.min(RESTART_DELAY_MS_MAX, RESTART_DELAY_MS * 2 ** this.#failedStarts)
+    const delayMs = backoffMs(this.#failedStarts, RESTART_DELAY_MS, RESTART_DELAY_MS_MAX)
     this.#restartTimer = setTimeout(() => void this.#restart(), delayMs)
   }
 

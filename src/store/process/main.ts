@@ -2,11 +2,12 @@
 // server, so that its failures, pauses and memory do not affect the server. It ends with the server.
 import { existsSync, readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
-import { sendToParent } from '../../lib/process/send-to-parent.ts'
+import { sendToParent } from '../../lib/process/parent.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
+import type { Crash, CrashPoint } from './crash-points.ts'
 import { LakeService } from './lake-service.ts'
-import type { Crash, CrashPoint, FromLakeProcess, LakeProcessOptions, Request } from './protocol.ts'
+import type { FromLakeProcess, LakeProcessOptions, Request } from './protocol.ts'
 
 const EXIT_FAILED = 70
 /** Linux lists the threads of a process there. */

@@ -1,5 +1,5 @@
-// Opens the state database and the lake when a lake process starts: completes what a crash interrupted, imports a folder of
-// format 1, and rebuilds the state from the lake's files where the state database is gone.
+// Opens the state database and the lake when a lake process starts: completes what a crash interrupted, and
+// rebuilds the state from the lake's files where the state database is gone.
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { readJournal } from '../../journal/reader.ts'
@@ -7,7 +7,6 @@ import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolderNow } from '../../lib/files.ts'
 import { Compactor } from '../compaction/compactor.ts'
 import { Losses } from '../data-folder/losses.ts'
-import { isV1, keepOlderVersionsOut } from '../data-folder/older-versions.ts'
 import { explainDamage } from '../duckdb/damaged-state.ts'
 import { type Database, isFullError, isReadOnlyError, openDatabase, transaction } from '../duckdb/database.ts'
 import { EventFlusher } from '../events/event-flusher.ts'
@@ -23,7 +22,6 @@ import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { flushFolder, lakeFolder, spillFolder } from '../paths.ts'
 import { LakeLists } from '../query/lake-lists.ts'
 import { LakeLookup } from '../query/lake-lookup.ts'
-import { importV1 } from '../state/import-v1.ts'
 import { moveToChunks } from '../state/move-to-chunks.ts'
 import { countOutcomes } from '../state/outcome-counts.ts'
 import { loadState, readState, type StatePiece } from '../state/read-state.ts'
@@ -39,8 +37,9 @@ import {
   saveState,
   stateRebuiltAt,
 } from '../state/state-database.ts'
-import type { LakeTrouble } from '../types.ts'
-import type { CrashPoint, LakeProcessOptions, LogLine } from './protocol.ts'
+import type { LakeTrouble, LogLine } from '../types.ts'
+import type { CrashPoint } from './crash-points.ts'
+import type { LakeProcessOptions } from './protocol.ts'
 
 /** The parts of an open lake that requests are answered from. */
 export interface LakeStore {
@@ -92,7 +91,7 @@ async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore>
   const ages = asked.options.ages ?? (await agesOfFolder(database))
   const options: OpenOptions = { ...asked.options, ...ages }
   const context = { ...asked, options }
-  const isNew = !(await hasState(database, options))
+  const isNew = !(await database.maintenance.run(isStateBegun))
   const lake = await openLake(database, { dataDir, failpoint, log, onTrouble })
   const listFrom = isNew ? await findList(database, lake) : 'manifest'
   await recoverLake(context, database, lake, { listFrom, nowMs })
@@ -101,7 +100,6 @@ async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore>
     await database.syncFolder()
   }
   await upgradeState(context, database, lake, nowMs)
-  blockOlderVersions(context)
   lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
   const position = await database.maintenance.run(loadPosition)
   const bars = await openBarStore({ database, reader: lake.reader, provenance, runId }, nowMs)
@@ -142,23 +140,12 @@ type OpenOptions = LakeProcessOptions & StateAges
 async function agesOfFolder(database: Database): Promise<StateAges> {
   const { ages, isNew } = await database.maintenance.run(async (connection) => ({
     ...(await loadPosition(connection)),
-    isNew: !(await isStateBegun(connection)) && !isV1(database.dataDir),
+    isNew: !(await isStateBegun(connection)),
   }))
   if (ages !== null) return ages
   return isNew
     ? { cooldownKeptMs: COOLDOWNS_RECOVERED_MS_MIN, labelsDelayMs: 0 }
     : { cooldownKeptMs: STATE_AGE_MS_MAX, labelsDelayMs: STATE_AGE_MS_MAX }
-}
-
-/** Whether the database has a state to continue from. A store of format 1 is imported first. */
-async function hasState(database: Database, options: OpenOptions): Promise<boolean> {
-  const { dataDir } = options
-  return database.maintenance.run(async (connection) => {
-    if (await isStateBegun(connection)) return true
-    if (!isV1(dataDir)) return false
-    await importV1(connection, dataDir, options, flushFolder(dataDir))
-    return true
-  })
 }
 
 /** The list of files of a new state database: that of the catalog, where it can be read. @returns where the list is from */
@@ -261,18 +248,4 @@ async function rebuild(
     if (rebuilt.loss !== null)
       log({ level: 'error', message: rebuilt.loss, fields: { lsn: rebuilt.state.lsn } })
   })
-}
-
-/** Where the disk takes no writes the next start tries again: reading works all the same. */
-function blockOlderVersions({ options, log }: OpenContext): void {
-  try {
-    keepOlderVersionsOut(options.dataDir)
-  } catch (error) {
-    const fields = { error: errorMessage(error) }
-    log({
-      level: 'warn',
-      message: 'an older version could still be started on this folder; it must not be',
-      fields,
-    })
-  }
 }

@@ -1,4 +1,5 @@
 // The messages between the server and the lake process.
+
 import type { JournalDamage } from '../../journal/types.ts'
 import type { Instant } from '../../lib/clock.ts'
 import type { AgentRecord } from '../../schema/api/agent-record.ts'
@@ -16,46 +17,8 @@ import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
 import type { StatePiece } from '../state/read-state.ts'
 import type { StateAges } from '../state/state.ts'
 import type { SavedPosition } from '../state/state-database.ts'
-import type { LakeFile, LakeRepair, LakeTableStatus, LakeTrouble, Provenance } from '../types.ts'
-
-/** Points in the work of the lake process at which a test may kill it. */
-export const CRASH_POINTS = [
-  'flush:read',
-  'flush:copied',
-  'flush:synced',
-  'flush:published',
-  'flush:recorded',
-  'flush:listed',
-  'flush:linked',
-  'events:read',
-  'events:copied',
-  'events:synced',
-  'events:published',
-  'events:recorded',
-  'events:listed',
-  'events:linked',
-  'merge:planned',
-  'merge:copied',
-  'merge:published',
-  'merge:listed',
-  'merge:linked',
-  'expire:removed',
-  'expire:forgotten',
-  'outcomes:computed',
-  'outcomes:recorded',
-  'outcomes:committed',
-  'catalog:written',
-  'catalog:swapped',
-  'retain:listed',
-  'retain:unlinked',
-] as const
-export type CrashPoint = (typeof CRASH_POINTS)[number]
-
-/** The point at which a test kills the first lake process, and whether the server is killed with it. */
-export interface Crash {
-  at: CrashPoint
-  withServer: boolean
-}
+import type { LakeFile, LakeRepair, LakeTableStatus, LakeTrouble, LogLine, Provenance } from '../types.ts'
+import type { Crash } from './crash-points.ts'
 
 export interface LakeProcessOptions {
   dataDir: string
@@ -146,11 +109,5 @@ export interface Request<K extends RequestKind = RequestKind> {
 export type Reply =
   | { id: number; ok: true; answer: unknown }
   | { id: number; ok: false; code: StoreErrorCode; message: string }
-
-export interface LogLine {
-  level: 'info' | 'warn' | 'error'
-  message: string
-  fields: Record<string, unknown>
-}
 
 export type FromLakeProcess = Reply | { log: LogLine } | { trouble: LakeTrouble }

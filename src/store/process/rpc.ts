@@ -1,19 +1,14 @@
 // The server's end of the connection to one lake process: sends requests and matches replies. Every request is settled: by
 // its reply, by its time limit, or by the end of the process.
+
 import type { ChildProcess } from 'node:child_process'
 import { errorMessage } from '../../lib/error-text.ts'
+import { within } from '../../lib/wait.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { LAKE_PROCESS_EXIT_MS } from '../limits.ts'
-import type { LakeTrouble } from '../types.ts'
+import type { LakeTrouble, LogLine } from '../types.ts'
 import { forkLakeProcess } from './fork.ts'
-import type {
-  FromLakeProcess,
-  LakeProcessOptions,
-  LogLine,
-  Reply,
-  RequestKind,
-  Requests,
-} from './protocol.ts'
+import type { FromLakeProcess, LakeProcessOptions, Reply, RequestKind, Requests } from './protocol.ts'
 
 export interface LakeProcessEvents {
   log(line: LogLine): void
@@ -117,13 +112,9 @@ export class LakeProcess {
    */
   async end(timeoutMs: number): Promise<void> {
     if (this.#hasEnded) return
-    const killTimer = setTimeout(() => this.#child.kill('SIGKILL'), timeoutMs)
-    const { promise: overdue, resolve } = Promise.withResolvers<void>()
-    const giveUpTimer = setTimeout(resolve, timeoutMs + LAKE_PROCESS_EXIT_MS)
-    await Promise.race([this.#exited, overdue])
-    clearTimeout(killTimer)
-    clearTimeout(giveUpTimer)
-    if (!this.#hasEnded) this.#abandon()
+    if (await within(timeoutMs, this.#exited)) return
+    this.#child.kill('SIGKILL')
+    if (!(await within(LAKE_PROCESS_EXIT_MS, this.#exited))) this.#abandon()
   }
 
   #abandon(): void {

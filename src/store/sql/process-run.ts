@@ -1,12 +1,14 @@
 // One query and its process. The process is killed as soon as it has answered, takes too long, or nobody waits for it: nothing
 // of it is needed afterwards, and its memory and its spilled data are free at once.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { errorMessage } from '../../lib/error-text.ts'
 import { programPath } from '../../lib/process/program-path.ts'
 import { StoreError, unavailable } from '../errors.ts'
+import { type JobOptions, jobError } from '../lake-jobs.ts'
 import { QUERY_HEAP_MB, QUERY_PROCESS_MB_MAX } from '../limits.ts'
-import type { QueryAnswer, StoreLog } from '../types.ts'
+import type { QueryAnswer } from '../types.ts'
 import type { FromQuery, QueryTask } from './messages.ts'
 
 const PROGRAM = programPath('./query-process', import.meta.url)
@@ -30,14 +32,9 @@ function startProcess(): ChildProcess {
   })
 }
 
-export interface ProcessRunOptions {
-  task: QueryTask
-  msMax: number
-  log: StoreLog
+export interface ProcessRunOptions extends JobOptions<QueryTask> {
   /** Called once the process has ended and its folder is removed. */
   onEnd(): void
-  /** Called when the lake could not be read: a file may be damaged. */
-  onUnreadable(): void
 }
 
 export class ProcessRun {
@@ -83,12 +80,7 @@ export class ProcessRun {
       this.#take()?.resolve({ ...message.answer, text: Buffer.from(buffer, byteOffset, byteLength) })
       return
     }
-    const { code, message: sentence, detail } = message.failure
-    if (detail !== undefined) {
-      this.#options.log.warn({ error: detail }, 'a query failed')
-      this.#options.onUnreadable()
-    }
-    this.#fail(new StoreError(code, sentence))
+    this.#fail(jobError(message.failure, this.#options.service, 'a query failed'))
   }
 
   #fail(error: Error): void {
@@ -106,7 +98,7 @@ export class ProcessRun {
 
   #onExit(code: number | null, signal: NodeJS.Signals | null): void {
     if (this.#settle !== null) {
-      this.#options.log.warn({ code, signal }, 'the process of a query ended by itself')
+      this.#options.service.log.warn({ code, signal }, 'the process of a query ended by itself')
       const sentence = 'the process of the query ended, most likely since it needed too much memory'
       this.#fail(new StoreError('query_too_costly', sentence))
     }

@@ -1,13 +1,14 @@
 // A child process that runs one query and ends. Of low priority; its database is in memory, reads no file but the lake's, and
 // spills into a folder of its own.
+
 import { writeFileSync } from 'node:fs'
-import { setPriority } from 'node:os'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolderNow } from '../../lib/files.ts'
-import { sendToParent } from '../../lib/process/send-to-parent.ts'
+import { sendToParent, workForParent } from '../../lib/process/parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError } from '../errors.ts'
+import type { JobFailure } from '../lake-jobs.ts'
 import {
   QUERY_MEMORY_LIMIT,
   QUERY_NICENESS,
@@ -18,7 +19,7 @@ import {
 } from '../limits.ts'
 import { withLakeReader } from '../query/lake-reader.ts'
 import { encodeResult } from './encode-result.ts'
-import type { FromQuery, QueryFailure, QueryTask, SentAnswer } from './messages.ts'
+import type { FromQuery, QueryTask, SentAnswer } from './messages.ts'
 
 async function answer(task: QueryTask): Promise<SentAnswer> {
   const { dataDir, folder, sql, format, rowsMax, diskReserveMb } = task
@@ -45,14 +46,14 @@ async function answer(task: QueryTask): Promise<SentAnswer> {
 const USED_UP =
   /^Out of Memory Error|bad_alloc|Allocation failure|max_temp_directory_size|Cannot create a string longer|Invalid (string|array) length/
 
-const TOO_COSTLY: QueryFailure = {
+const TOO_COSTLY: JobFailure = {
   code: 'query_too_costly',
   message:
     `the query needs more memory than the ${QUERY_PROCESS_MB_MAX} MB, or more room on the disk than the ` +
     `${QUERY_SPILL_BYTES_MAX / MEGABYTE} MB, that it may have: read fewer rows or columns, or shorter texts`,
 }
 
-function toFailure(error: unknown): QueryFailure {
+function toFailure(error: unknown): JobFailure {
   const text = errorMessage(error)
   if (USED_UP.test(text)) return TOO_COSTLY
   if (error instanceof StoreError && error.code === 'invalid') return { code: 'query_failed', message: text }
@@ -76,9 +77,5 @@ try {
 } catch {
   // Not Linux.
 }
-// Threads that start after this inherit the priority.
-setPriority(QUERY_NICENESS)
-// The server has ended. DuckDB may be working in a thread that only SIGKILL is sure to end.
-process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+workForParent(QUERY_NICENESS)
 process.once('message', (task: QueryTask) => void run(task))

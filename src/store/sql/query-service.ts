@@ -1,12 +1,10 @@
 // Runs SQL of HTTP clients on the lake: QUERIES_AT_ONCE at once, the others wait their turn.
-import { rmSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+
 import { assert } from '../../lib/assert.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import { StoreError, unavailable } from '../errors.ts'
+import { closing, type JobServiceOptions, RunningJobs } from '../lake-jobs.ts'
 import {
-  DISK_RESERVE_MB_DEFAULT,
   QUERIES_AT_ONCE,
   QUERIES_PER_KEY_MAX,
   QUERIES_WAITING_MAX,
@@ -18,23 +16,14 @@ import {
   QUERY_WAIT_MS_MAX,
 } from '../limits.ts'
 import { queryFolder } from '../paths.ts'
-import type { LakeQueries, QueryAnswer, QueryRequest, QueryRun, StoreLog } from '../types.ts'
+import type { LakeQueries, QueryAnswer, QueryRequest, QueryRun } from '../types.ts'
 import { ProcessRun } from './process-run.ts'
 
-export interface QueryServiceOptions {
-  dataDir: string
-  log: StoreLog
-  /** Disk space that spilled data leaves to the store, MB. */
-  diskReserveMb?: number
-  /** Called when the lake could not be read: a file may be damaged. */
-  onUnreadable?(): void
-  /** How long a query may wait, and run, ms. */
+export interface QueryServiceOptions extends JobServiceOptions {
+  /** How long a query may wait, ms. */
   waitMsMax?: number
-  msMax?: number
   /** How long a query may run before the log tells of it, ms. */
   slowMs?: number
-  /** How long running queries may go on after `close`, ms. */
-  drainMs?: number
 }
 
 /** What became of queries: `answered`, or the code of an error. */
@@ -87,14 +76,11 @@ class PendingQuery implements QueryRun {
 }
 
 /** Opens the service of a data folder, and deletes what a crash left of earlier queries. */
-export function openQueryService(options: QueryServiceOptions): QueryService {
-  rmSync(queryFolder(options.dataDir), { recursive: true, force: true })
-  return new QueryService(options)
-}
+export const openQueryService = (options: QueryServiceOptions): QueryService => new QueryService(options)
 
 export class QueryService implements LakeQueries {
   readonly #options: QueryServiceOptions
-  readonly #running = new Set<PendingQuery>()
+  readonly #running: RunningJobs<PendingQuery>
   readonly #waiting = new Set<PendingQuery>()
   readonly #outcomes = new Map<QueryOutcome, number>(
     (['answered', 'query_failed', 'query_too_costly', 'overloaded', 'unavailable'] as const).map((name) => [
@@ -102,13 +88,10 @@ export class QueryService implements LakeQueries {
       0,
     ]),
   )
-  #onLastDone: () => void = () => {}
-  /** Queries begun so far: names their folders. */
-  #count = 0
-  #isClosed = false
 
   constructor(options: QueryServiceOptions) {
     this.#options = options
+    this.#running = new RunningJobs(queryFolder(options.dataDir))
   }
 
   /** Queries whose process runs, and those that wait. */
@@ -126,7 +109,7 @@ export class QueryService implements LakeQueries {
   }
 
   begin(request: QueryRequest): QueryRun {
-    if (this.#isClosed) throw new StoreError('closing', 'The server is shutting down.')
+    this.#running.requireOpen()
     try {
       this.#requirePlace(request.owner)
     } catch (error) {
@@ -146,22 +129,15 @@ export class QueryService implements LakeQueries {
 
   /** Refuses further queries and those that wait, lets the running ones go on for `drainMs`, then cancels them. */
   async close(): Promise<void> {
-    this.#isClosed = true
-    for (const query of this.#waiting) query.giveUp(new StoreError('closing', 'The server is shutting down.'))
-    const timer = setTimeout(() => {
-      for (const query of this.#running) query.stop()
-    }, this.#options.drainMs ?? QUERY_DRAIN_MS)
-    await new Promise<void>((resolve) => {
-      this.#onLastDone = resolve
-      if (this.#running.size === 0) resolve()
-    })
-    clearTimeout(timer)
-    await rm(queryFolder(this.#options.dataDir), { recursive: true, force: true })
+    const drained = this.#running.close(this.#options.drainMs ?? QUERY_DRAIN_MS)
+    for (const query of this.#waiting) query.giveUp(closing())
+    await drained
+    this.#running.removeFolder()
   }
 
   /** @throws StoreError `overloaded` where all places, or all that one client may have, are taken. */
   #requirePlace(owner: string): void {
-    const all = [...this.#running, ...this.#waiting]
+    const all = [...this.#running.all, ...this.#waiting]
     const own = all.filter(({ request }) => request.owner === owner).length
     if (own >= QUERIES_PER_KEY_MAX)
       throw overloaded(`${own} queries of this key run or wait; that is as many as it may have.`)
@@ -180,21 +156,12 @@ export class QueryService implements LakeQueries {
   }
 
   #startProcess(query: PendingQuery): ProcessRun {
-    const {
-      dataDir,
-      diskReserveMb = DISK_RESERVE_MB_DEFAULT,
-      log,
-      msMax = QUERY_MS_MAX,
-      onUnreadable,
-    } = this.#options
     const { sql, format, rowsMax } = query.request
-    const folder = join(queryFolder(dataDir), `${this.#count++}`)
     return new ProcessRun({
-      task: { dataDir, folder, sql, format, rowsMax, diskReserveMb },
-      msMax,
-      log,
+      task: { ...this.#running.nextTask(this.#options), sql, format, rowsMax },
+      msMax: this.#options.msMax ?? QUERY_MS_MAX,
+      service: this.#options,
       onEnd: () => this.#onEnd(query),
-      onUnreadable: () => onUnreadable?.(),
     })
   }
 
@@ -208,7 +175,6 @@ export class QueryService implements LakeQueries {
   #onEnd(query: PendingQuery): void {
     assert(this.#running.delete(query), 'a query ends once')
     this.#startNext()
-    if (this.#running.size === 0) this.#onLastDone()
   }
 
   #countOutcome(error: unknown): void {

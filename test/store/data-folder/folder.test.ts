@@ -2,15 +2,17 @@
 // is gone.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Write } from '../../../src/schema/tables.ts'
 import { findLockHolder } from '../../../src/store/data-folder/folder-lock.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
+import { repairFolder } from '../../../src/store/repair-folder.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
+import { clockOf } from '../../support/clock.ts'
 import { until } from '../../support/disk/watched-server.ts'
 import { type ServerProcess, spawnServer } from '../../support/test-server.ts'
 import {
@@ -199,6 +201,40 @@ describe('a folder', () => {
     symlinkSync(`${process.ppid}@00000000.1`, join(folder, 'server.lock'))
     const store = await openIn(folder)
     expect((await store.status()).healthy).toBe(true)
+  })
+})
+
+describe('a folder of version 0.1, whose rows were in mintlake.duckdb,', () => {
+  it('is refused with what to do, and stays as it is', async () => {
+    const folder = newFolder()
+    const instance = await duckdb.DuckDBInstance.create(join(folder, 'mintlake.duckdb'))
+    instance.closeSync()
+    mkdirSync(join(folder, 'lake'))
+    const before = readdirSync(folder)
+    await expect(openIn(folder)).rejects.toMatchObject({
+      code: 'invalid',
+      message: expect.stringMatching(
+        /was written by Mintlake 0\.1, which .* export its tables with that version/,
+      ),
+    })
+    await expect(
+      repairFolder({ dataDir: folder, lakeFlushMs: 0, log: quietLog, clock: clockOf(() => NOON_MS) }),
+    ).rejects.toThrow(/0\.1/)
+    expect(readdirSync(folder)).toEqual(before)
+  })
+
+  it('is told from one of today that kept the text in its place, though its store.json is lost', async () => {
+    const folder = newFolder()
+    const store = await openIn(folder)
+    await store.commit([writeOf('agents', { agent_id: 'agent-1' })])
+    await close(store)
+    writeFileSync(
+      join(folder, 'mintlake.duckdb'),
+      'This data folder has format 2: Mintlake 0.1 must not be started on it.',
+    )
+    rmSync(join(folder, 'store.json'))
+    const { recovered } = await openIn(folder)
+    expect(recovered.agents).toHaveLength(1)
   })
 })
 

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
 import { journalFolder } from '../../../src/store/paths.ts'
-import type { CrashPoint } from '../../../src/store/process/protocol.ts'
+import type { CrashPoint } from '../../../src/store/process/crash-points.ts'
 import { appendNumbered, openTestJournal } from '../../journal/support.ts'
 import { openTestStore } from '../support.ts'
 

@@ -1,6 +1,6 @@
 // A process that writes a market of one day with two submissions to the lake and labels them in two steps, perhaps up to a crash
 // point. A second run closes the same bars again.
-import type { CrashPoint } from '../../../src/store/process/protocol.ts'
+import type { CrashPoint } from '../../../src/store/process/crash-points.ts'
 import { analysisIdAt, closedBar, NOON_MS, openTestStore, submission } from '../support.ts'
 
 const [folder, crash] = process.argv.slice(2)

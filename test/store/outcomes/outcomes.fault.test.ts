@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CRASH_POINTS, type CrashPoint } from '../../../src/store/process/protocol.ts'
+import { CRASH_POINTS, type CrashPoint } from '../../../src/store/process/crash-points.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { analysisIdAt, lakeGlob, NOON_MS, readSql, removeFolder, temporaryFolder } from '../support.ts'
 

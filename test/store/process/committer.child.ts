@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { StoreError } from '../../../src/store/errors.ts'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
-import type { CrashPoint } from '../../../src/store/process/protocol.ts'
+import type { CrashPoint } from '../../../src/store/process/crash-points.ts'
 import { analysisIdAt, NOON_MS, openTestStore, submission } from '../support.ts'
 
 const [folder, mode, crashAt, alone] = process.argv.slice(2)

@@ -1,6 +1,6 @@
 // The lake process of tests that start one server after another: what src/store/process/main.ts runs, in a process that goes on
 // when its lake is closed and opens the next one. To load Node, DuckDB and the modules is half of what a server's start costs.
-import { sendToParent } from '../../../src/lib/process/send-to-parent.ts'
+import { sendToParent } from '../../../src/lib/process/parent.ts'
 import { reopenScratchDatabases } from '../../../src/store/duckdb/scratch-database.ts'
 import { LakeService } from '../../../src/store/process/lake-service.ts'
 import type { LakeProcessOptions, Request } from '../../../src/store/process/protocol.ts'

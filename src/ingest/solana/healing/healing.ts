@@ -1,5 +1,6 @@
 // Makes up for what the feed has missed while it had no connection, or no process: fetches it, oldest first, while what comes is held
 // back; then takes that, and tells the market that nothing is missing, or what is.
+import { nextTurn } from '../../../lib/wait.ts'
 import type { MissingPart } from '../../../schema/event.ts'
 import type { SourceLink } from '../../source-link.ts'
 import { ALWAYS_ROOM, type FeedLog, type Room } from '../../types.ts'
@@ -279,7 +280,7 @@ export class Healing {
       // The rest of a log comes before what follows it.
       if (told.isTruncated) await this.#settle()
       if (++taken % HELD_SLICE > 0) continue
-      await new Promise(setImmediate)
+      await nextTurn()
       await this.#room()
     }
   }

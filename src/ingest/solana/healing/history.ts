@@ -1,5 +1,7 @@
 // What endpoints keep of the chain's past: which blocks there are, whole blocks, signatures by program, single transactions.
+
 import { z } from 'zod'
+import { backoffMs } from '../../../lib/backoff.ts'
 import { safeParse } from '../../../lib/safe-parse.ts'
 import {
   BLOCK_RANGE_SLOTS,
@@ -164,7 +166,7 @@ export class History {
       if (isFinal && verdict !== 'again') return { ok: false, fault: verdict, message }
       if (verdict === 'not_yet' && refusals >= FETCH_ATTEMPTS_MAX * rpc.endpointCount)
         return { ok: false, fault: 'pruned', message }
-      const retryMs = verdict === 'again' ? Math.min(FETCH_RETRY_MS * 2 ** attempt, HEAL_RETRY_MS_MAX) : 0
+      const retryMs = verdict === 'again' ? backoffMs(attempt, FETCH_RETRY_MS, HEAL_RETRY_MS_MAX) : 0
       await this.#source.wait(verdict === 'not_yet' ? FETCH_RETRY_MS : retryMs, this.#signal)
     }
     return { ok: false, fault: 'over', message: 'there is no time left' }

@@ -1,8 +1,10 @@
 // Reads single commits by their position. One read at a time: if the disk hangs, only one of the I/O threads that the process
 // shares is held, and later reads are refused.
+
 import { join } from 'node:path'
 import type { Disk } from '../../../lib/disk/disk.ts'
 import { errorMessage, systemCode } from '../../../lib/error-text.ts'
+import { unlessLate } from '../../../lib/wait.ts'
 import { LogError } from '../errors.ts'
 import { READS_QUEUED_MAX } from '../limits.ts'
 import type { CommitRecord, Position } from '../types.ts'
@@ -35,18 +37,13 @@ export class PositionReader {
 
   async #readNow(position: Position): Promise<CommitRecord> {
     if (this.#isOverdue) throw new LogError('disk_hanging', 'a read of the log hangs')
-    const { promise, resolve, reject } = Promise.withResolvers<CommitRecord>()
-    const timer = setTimeout(() => {
+    const read = this.#readCommit(position).finally(() => {
+      this.#isOverdue = false
+    })
+    return unlessLate(this.#timeoutMs, read, () => {
       this.#isOverdue = true
-      reject(new LogError('disk_hanging', `a read of the log took more than ${this.#timeoutMs} ms`))
-    }, this.#timeoutMs)
-    void this.#readCommit(position)
-      .then(resolve, reject)
-      .finally(() => {
-        clearTimeout(timer)
-        this.#isOverdue = false
-      })
-    return promise
+      throw new LogError('disk_hanging', `a read of the log took more than ${this.#timeoutMs} ms`)
+    })
   }
 
   async #readCommit(position: Position): Promise<CommitRecord> {

@@ -1,0 +1,27 @@
+/** Resolves in the next turn of the event loop. */
+export { setImmediate as nextTurn } from 'node:timers/promises'
+
+/** What `work` resolves to; where that takes longer than `ms`, what `late` returns or throws. The work itself goes on. */
+export async function unlessLate<Value, Late>(
+  ms: number,
+  work: Promise<Value>,
+  late: () => Late,
+): Promise<Value | Late> {
+  const timeIsUp = Symbol()
+  const { promise, resolve } = Promise.withResolvers<typeof timeIsUp>()
+  const timer = setTimeout(resolve, ms, timeIsUp)
+  try {
+    const first = await Promise.race([work, promise])
+    return first === timeIsUp ? late() : first
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Waits until `work` is done, for `ms` at most. Rejects as it does. @returns whether it is done */
+export const within = (ms: number, work: Promise<unknown>): Promise<boolean> =>
+  unlessLate(
+    ms,
+    work.then(() => true),
+    () => false,
+  )
