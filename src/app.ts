@@ -27,6 +27,7 @@ import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { Metrics } from './lib/metrics/metrics.ts'
 import { machineRandom } from './lib/random.ts'
+import { requirePort } from './lib/why-not-listening.ts'
 import type { Market } from './market/market.ts'
 import { type MarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
@@ -151,6 +152,7 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
   if (known === null) clock.notBefore(store.lastKnownAtMs)
   const clockFile = new ClockFile(config.dataDir, clock, log)
   try {
+    await requirePort(config.host, config.port)
     const { dataDir, diskReserveMb } = config
     const onUnreadable = store.checkLake
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable }

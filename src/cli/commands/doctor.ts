@@ -1,4 +1,6 @@
 // `doctor`: whether a server can run here, and what is wrong with the one that does.
+
+import { CLIENT_ENV } from '../../config/client-env.ts'
 import { readConfig } from '../../config/config.ts'
 import { type Config, SETTINGS } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
