@@ -73,7 +73,9 @@ function checkConfig({ adminKey, feedKey, feeds, host }: Config): CheckResult {
 async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
   const { config, result } = readSettings(values, terminal)
   const { dataDir, diskReserveMb, host, port } = config
-  const env = { ...terminal.env, [SETTINGS.host.env]: host, [SETTINGS.port.env]: `${port}` }
+  // It is about the server of these settings, wherever clients of this shell go.
+  const own = { [CLIENT_ENV.url]: undefined, [SETTINGS.host.env]: host, [SETTINGS.port.env]: `${port}` }
+  const env = { ...terminal.env, ...own }
   const url = urlOf(values, { ...terminal, env })
   const health = await askHealth(url)
   const servedHere = typeof health === 'string' || values.url ? null : url
@@ -129,7 +131,7 @@ export const doctorCommand: Command = {
   operands: [],
   options: {
     json: { description: 'As JSON' },
-    url: URL_OPTION,
+    url: { ...URL_OPTION, description: 'Where the server runs [that of --host and --port]' },
     ...settingOptions(),
   },
   notes: [
