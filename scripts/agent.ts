@@ -32,21 +32,30 @@ const FINAL_CODES: readonly string[] = [
   'registration_closed',
 ]
 
-const USAGE =
-  'npm run agent -- [--url URL] [--name NAME] [--key-file FILE] [--max SUBMISSIONS] [--per-minute 1..600]'
+const USAGE = `npm run agent -- [--url URL] [--name NAME] [--key-file FILE] [--max SUBMISSIONS] [--per-minute 1..600]
+
+Without --url it takes MINTLAKE_URL, else http://127.0.0.1:8080; its key is MINTLAKE_KEY, else that of --key-file
+(~/.mintlake/HOST_PORT.key), else that of a new agent. Ctrl-C ends it, or --max submissions.`
 
 function readFlags() {
   try {
     const { values } = parseArgs({
       options: {
-        url: { type: 'string', default: 'http://127.0.0.1:8080' },
+        url: { type: 'string', default: process.env.MINTLAKE_URL || 'http://127.0.0.1:8080' },
         name: { type: 'string', default: 'scout' },
         'key-file': { type: 'string' },
         // 0: without an end.
         max: { type: 'string', default: '0' },
         'per-minute': { type: 'string', default: '10' },
+        help: { type: 'boolean', short: 'h' },
       },
     })
+    if (values.help) {
+      console.log(USAGE)
+      process.exit(0)
+    }
+    if (!/^https?:$/.test(URL.parse(values.url)?.protocol ?? ''))
+      throw new Error(`"${values.url}" is no address like http://127.0.0.1:8080`)
     const [submissionsMax, perMinute] = [Number(values.max), Number(values['per-minute'])]
     if (!Number.isInteger(submissionsMax) || submissionsMax < 0) throw new Error('--max is no whole number')
     if (!(perMinute >= 1 && perMinute <= 600)) throw new Error('--per-minute is not between 1 and 600')

@@ -4,12 +4,13 @@
 import './check-runtime.mjs'
 import './end-with-npm.mjs'
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { recordSimulation } from '../src/backtest/record-simulation.ts'
 import { createLog } from '../src/lib/log.ts'
+import { readmeAgent } from './agent/readme-agent.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const MINUTE_MS = 60_000
@@ -21,13 +22,10 @@ const MARKET = { seed: 1, tokens: 600, tradesPerSecond: 50 }
 
 /** The agent as README.md has it, where it finds this clone as `mintlake`. */
 function writeAgent(folder: string): string[] {
-  const [, text] =
-    /```js\n(import \{ createClient.*?)```/s.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
-  if (text === undefined) throw new Error('README.md has no agent')
   mkdirSync(join(folder, 'node_modules'))
   symlinkSync(ROOT, join(folder, 'node_modules', 'mintlake'))
   const path = join(folder, 'agent.mjs')
-  writeFileSync(path, text)
+  writeFileSync(path, readmeAgent())
   return [process.execPath, '--conditions=mintlake-source', path]
 }
 

@@ -17,6 +17,7 @@ import type { Feed } from './ingest/types.ts'
 import type { Log } from './lib/log.ts'
 import { Metrics } from './lib/metrics/metrics.ts'
 import { machineRandom } from './lib/random.ts'
+import { requirePort } from './lib/why-not-listening.ts'
 import type { Market } from './market/market.ts'
 import { type MarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
 import { ServiceError } from './schema/errors.ts'
@@ -128,6 +129,7 @@ export async function startApp(
   const foundation = await laid
   const { rulesClock, log, store, clockFile } = foundation
   try {
+    await requirePort(config.host, config.port)
     const { dataDir, diskReserveMb } = config
     const onUnreadable = store.checkLake
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable }

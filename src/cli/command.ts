@@ -1,8 +1,8 @@
 // Describes commands as data. Command lines are parsed against that data, and `--help` is generated from it.
 import { parseArgs } from 'node:util'
-import { closest } from 'fastest-levenshtein'
 import { assert } from '../lib/assert.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { didYouMean } from '../lib/text/nearest-word.ts'
 import type { Terminal } from './terminal.ts'
 
 /** An option, given as `--name` or `--name VALUE`. */
@@ -38,8 +38,10 @@ export interface Command {
 
 export const EXIT = { done: 0, failed: 1, usage: 2, timedOut: 124, interrupted: 130 } as const
 
-/** The command line is wrong. The message is shown to the user. */
-export class UsageError extends Error {}
+/** The command line is wrong. The message is shown to the user, with the command whose help tells more, where one was named. */
+export class UsageError extends Error {
+  command?: Command
+}
 
 /** The command cannot be carried out. The message is shown to the user. */
 export class Failure extends Error {}
@@ -68,7 +70,7 @@ export function unknownCommand(commands: readonly Command[], args: readonly stri
     return new UsageError(`mintlake ${words[0]} needs one of: ${group.join(', ')}`)
   const sent = words.join(' ')
   const known = [...names, ...names.flatMap((name) => name.split(' ', 1))]
-  return new UsageError(`there is no command "${sent}"; did you mean "${closest(sent, known)}"?`)
+  return new UsageError(`there is no command "${sent}"${didYouMean(sent, known, (name) => `"${name}"`)}`)
 }
 
 function wrongFlag(command: Command, args: readonly string[]): UsageError | null {
@@ -76,9 +78,9 @@ function wrongFlag(command: Command, args: readonly string[]): UsageError | null
   const flags = args.filter((arg) => /^--\w/.test(arg)).flatMap((arg) => arg.slice(2).split('=', 1))
   const unknown = flags.find((flag) => !names.includes(flag))
   if (unknown === undefined) return null
-  return new UsageError(
-    `--${unknown} is no flag of mintlake ${command.name}; did you mean --${closest(unknown, names)}?`,
-  )
+  const meant = didYouMean(unknown, names, (name) => `--${name}`)
+  const has = `: it has ${names.map((name) => `--${name}`).join(', ')}`
+  return new UsageError(`--${unknown} is no flag of mintlake ${command.name}${meant || has}`)
 }
 
 function checkValue(name: string, option: Option, value: string | undefined): string {
@@ -88,7 +90,7 @@ function checkValue(name: string, option: Option, value: string | undefined): st
   }
   if (option.allowed === undefined || option.allowed.includes(value)) return value
   throw new UsageError(
-    `--${name}: "${value}" is not one of ${option.allowed.join(', ')}; did you mean ${closest(value, [...option.allowed])}?`,
+    `--${name}: "${value}" is not one of ${option.allowed.join(', ')}${didYouMean(value, option.allowed)}`,
   )
 }
 

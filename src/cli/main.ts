@@ -77,13 +77,17 @@ export const COMMANDS: readonly Command[] = [
   ...OPERATOR_COMMANDS,
 ]
 
+/** The command whose help tells of what is wrong, with a space behind it. */
+const helpOf = (error: Error): string =>
+  error instanceof UsageError && error.command !== undefined ? `${error.command.name} ` : ''
+
 /** The message and exit code for an error. */
 function failure(error: unknown): { message: string; code: number } {
   if (error instanceof ReaderGone || isPipeError(error)) return { message: '', code: EXIT.done }
   const message = errorMessage(error)
   if (error instanceof Stopped) return { message, code: EXIT[error.reason] }
   if (error instanceof UsageError || error instanceof ConfigError)
-    return { message: `${message}\nsee mintlake --help`, code: EXIT.usage }
+    return { message: `${message}\nsee mintlake ${helpOf(error)}--help`, code: EXIT.usage }
   if (isReadOnlyError(error))
     return {
       message: `the disk is read-only: nothing can be written (${errorFirstLine(error)})`,
@@ -105,11 +109,20 @@ async function carryOut(args: readonly string[], terminal: Terminal): Promise<nu
     await write(terminal.stdout, `${usageOfAll(COMMANDS)}\n`)
     return EXIT.done
   }
-  const takesPrograms = found.command.programs !== undefined
-  const { own, programs } = takesPrograms ? splitPrograms(found.rest) : { own: found.rest, programs: [] }
-  const values = readValues(found.command, own)
-  if (values !== null) return found.command.run(values, terminal, programs)
-  await write(terminal.stdout, `${usageOf(found.command)}\n`)
+  try {
+    return await runCommand(found.command, found.rest, terminal)
+  } catch (error) {
+    if (error instanceof UsageError) error.command ??= found.command
+    throw error
+  }
+}
+
+async function runCommand(command: Command, rest: readonly string[], terminal: Terminal): Promise<number> {
+  const takesPrograms = command.programs !== undefined
+  const { own, programs } = takesPrograms ? splitPrograms(rest) : { own: rest, programs: [] }
+  const values = readValues(command, own)
+  if (values !== null) return command.run(values, terminal, programs)
+  await write(terminal.stdout, `${usageOf(command)}\n`)
   return EXIT.done
 }
 

@@ -1,5 +1,6 @@
 // HTTP client for a running server. It follows no redirect, since the operator's key is for that server only.
 import { z } from 'zod'
+import { CLIENT_ENV } from '../config/client-env.ts'
 import { SETTINGS } from '../config/settings.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
@@ -14,7 +15,7 @@ const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '
 
 export const URL_OPTION: Option = {
   value: 'URL',
-  description: `Where the server runs; ${host.env} and ${port.env} [http://${host.defaultText}:${port.defaultText}]`,
+  description: `Where the server runs; ${CLIENT_ENV.url}, else ${host.env} and ${port.env} [http://${host.defaultText}:${port.defaultText}]`,
 }
 
 /** The server's base URL, without a trailing slash. */
@@ -22,10 +23,13 @@ export function urlOf(values: Values, { env }: Terminal): string {
   const name = env[host.env] || host.defaultText
   const reachable = EVERYWHERE[name] ?? name
   const authority = reachable.includes(':') ? `[${reachable}]` : reachable
-  const text = values.url || `http://${authority}:${env[port.env] || port.defaultText}`
+  const given = values.url || env[CLIENT_ENV.url]
+  const text = given || `http://${authority}:${env[port.env] || port.defaultText}`
   const url = URL.canParse(text) ? new URL(text) : null
-  if (url === null || !/^https?:$/.test(url.protocol))
-    throw new UsageError(`--url: "${text}" is no address like http://127.0.0.1:8080`)
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    const source = values.url || !given ? '--url' : CLIENT_ENV.url
+    throw new UsageError(`${source}: "${text}" is no address like http://127.0.0.1:8080`)
+  }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 

@@ -6,6 +6,8 @@ import { SOL_PRICE_AGE_MS_MAX } from '../ingest/solana/limits.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
+import { didYouMean } from '../lib/text/nearest-word.ts'
+import { CLIENT_ENV } from './client-env.ts'
 import { FIRST_SETTINGS, SETTING_GROUPS, type SettingGroup } from './setting-groups.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
 import { type Config, SETTINGS } from './settings.ts'
@@ -94,7 +96,7 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
     const unknown = sent.find((name) => !names.includes(name))
     if (unknown === undefined) throw new ConfigError(errorMessage(error))
     throw new ConfigError(
-      `--${unknown} is not a flag of this program; did you mean --${closest(unknown, names)}?`,
+      `--${unknown} is not a flag of this program${didYouMean(unknown, names, (name) => `--${name}`)}`,
     )
   }
 }
@@ -102,11 +104,12 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
 /** A variable that differs from a known one by at most this many edits is taken for a misspelling. */
 const MISSPELT_EDITS_MAX = 3
 
-/** A misspelt variable would silently do nothing. Other variables with our prefix, for example of a client, are ignored. */
+/** A misspelt variable would silently do nothing. Those of clients, and others with our prefix, are ignored. */
 function refuseMisspeltEnv(env: Environment): void {
   const known = Object.values(SETTINGS).map(({ env: name }) => name)
+  const others: readonly string[] = Object.values(CLIENT_ENV)
   for (const name of Object.keys(env)) {
-    if (!name.startsWith('MINTLAKE_') || known.includes(name)) continue
+    if (!name.startsWith('MINTLAKE_') || known.includes(name) || others.includes(name)) continue
     const nearest = closest(name, known)
     if (distance(name, nearest) > MISSPELT_EDITS_MAX) continue
     throw new ConfigError(`${name} is not a setting of this program; did you mean ${nearest}?`)

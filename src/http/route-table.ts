@@ -24,6 +24,9 @@ function shortPath(path: string): string {
   return plain.startsWith(API_PREFIX) ? plain.slice(API_PREFIX.length - 1) : plain
 }
 
+/** The last part of a path, which is often taken for all of it: /leaderboard of /agents/leaderboard. */
+const lastPart = (path: string): string => path.slice(path.lastIndexOf('/')).toLowerCase()
+
 /** The routes of one path, by method. */
 type RoutesByMethod = Map<Method, Route>
 
@@ -56,12 +59,17 @@ export class RouteTable {
   #notFound(path: string): ServiceError {
     const sent = shortPath(path)
     const forms = [...this.#byPath.keys(), ...[...this.#byPrefix.keys()].map((prefix) => `${prefix}${ID}`)]
-    const meant = nearestWord(
-      sent,
-      forms.flatMap((form) =>
-        [shortPath(form), shortPath(form).replace(EXTENSION, '')].map((short) => [form, short] as const),
-      ),
-    )
+    const meant =
+      nearestWord(
+        sent,
+        forms.flatMap((form) =>
+          [shortPath(form), shortPath(form).replace(EXTENSION, '')].map((short) => [form, short] as const),
+        ),
+      ) ??
+      nearestWord(
+        sent,
+        forms.map((form) => [form, lastPart(form)] as const),
+      )
     const where = meant === null ? '/llms.txt lists what there is' : `did you mean ${meant}?`
     return new ServiceError(
       'not_found',

@@ -9,7 +9,7 @@ import {
 } from 'uWebSockets.js'
 import { assert } from '../lib/assert.ts'
 import { nextTurn } from '../lib/wait.ts'
-import { whyNotListening } from '../lib/why-not-listening.ts'
+import { portFault } from '../lib/why-not-listening.ts'
 import { Pipeline, type PipelineDeps } from './pipeline.ts'
 import { ReleasableApp } from './releasable-app.ts'
 import { engineRequestOf, type RelayedRequest } from './request/relayed-request.ts'
@@ -136,15 +136,6 @@ async function untilIdle(pipeline: Pipeline, quietMs: number, msMax: number): Pr
   }
 }
 
-/** What keeps a program from listening, by the code of the system. */
-const LISTEN_FAULTS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'another program listens there',
-  EADDRNOTAVAIL: 'that is no address of this machine',
-  EACCES: 'that port needs privileges',
-  ENOTFOUND: 'there is no host of that name',
-  EAI_AGAIN: 'the name of that host cannot be looked up',
-}
-
 /** Starts to listen. Port 0 takes a free one. Rejects if the port cannot be used. */
 export async function startServer(host: string, port: number, deps: ServerDeps): Promise<HttpServer> {
   const pipeline = new Pipeline(deps)
@@ -171,11 +162,8 @@ function listen(app: TemplatedApp, host: string, port: number, options: number):
     app.listen(host, port, options, (socket) => {
       if (socket) return resolve(socket)
       // The engine does not say why.
-      const fail = (reason: string): void =>
-        reject(new Error(`port ${port} on ${host} cannot be used: ${reason}`))
-      whyNotListening(host, port).then((code) =>
-        fail(LISTEN_FAULTS[code ?? ''] ?? code ?? 'the engine refused it'),
-      )
+      const refused = `port ${port} on ${host} cannot be used: the engine refused it`
+      portFault(host, port).then((fault) => reject(new Error(fault ?? refused)))
     })
   })
 }

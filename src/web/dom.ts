@@ -62,6 +62,17 @@ export const emptyState = (title: string, text: string, command?: string): Templ
     ${command === undefined ? nothing : copyable(command)}
   </div>`
 
+/** The addresses at which commands look for a server by themselves. */
+const DEFAULT_ORIGINS: readonly string[] = ['http://127.0.0.1:8080', 'http://localhost:8080']
+
+/** A flag with a space before it, for commands that ask this server: nothing where they find it by themselves. */
+export const urlFlag = (): string =>
+  DEFAULT_ORIGINS.includes(location.origin) ? '' : ` --url ${location.origin}`
+
+/** Starts the example agent on this server. */
+export const agentCommand = (): string =>
+  urlFlag() === '' ? 'npm run agent' : `npm run agent --${urlFlag()}`
+
 /** A command with a button that copies it. */
 export const copyable = (command: string): TemplateResult => html`
   <div class="command">

@@ -11,7 +11,7 @@ const SUFFIXES = ['', 'K', 'M', 'B', 'T'] as const
 const subscript = (count: number): string =>
   [...`${count}`].map((digit) => SUBSCRIPT_DIGITS[Number(digit)]).join('')
 
-/** A price in USD: 0.0000000123 is $0.0₇123. */
+/** A price in USD: 0.0000000123 is $0.0₇1230. Always with as many digits, so that one that moves keeps its width. */
 export function formatPrice(usd: number | null | undefined): string {
   if (usd == null) return DASH
   if (usd === 0) return '$0'
@@ -20,10 +20,37 @@ export function formatPrice(usd: number | null | undefined): string {
   const [digits = '0', exponent = '0'] = usd.toExponential(PRICE_DIGITS - 1).split('e')
   // A price just below one may round up to it.
   const zeros = Math.max(0, -Number(exponent) - 1)
-  const significant = digits.replace('.', '').replace(/0+$/, '')
-  return zeros < COUNTED_ZEROS_MIN
-    ? `$0.${'0'.repeat(zeros)}${significant}`
-    : `$0.0${subscript(zeros)}${significant}`
+  // Just below one it rounds up to it.
+  if (Number(exponent) >= 0) return '$1.00'
+  return `$0.${withCountedZeros(zeros, digits.replace('.', ''))}`
+}
+
+/** What stands behind the point. */
+const withCountedZeros = (zeros: number, digits: string): string =>
+  `${zeros < COUNTED_ZEROS_MIN ? '0'.repeat(zeros) : `0${subscript(zeros)}`}${digits}`
+
+/** Prices of an axis, all with the same place last: $0.0₄10 stands above $0.0₄09. */
+export function formatAxisPrices(prices: readonly number[]): string[] {
+  const largest = Math.max(...prices.map(Math.abs))
+  const step = Math.min(...prices.slice(1).map((price, at) => Math.abs(price - (prices[at] ?? 0))))
+  if (!(largest > 0) || !(step > 0) || step >= 1) return prices.map(formatPrice)
+  // A step of 0.00025 needs five places; what is left of the division of floats does not make one more.
+  const places = Math.min(AXIS_PLACES_MAX, decimalPlaces(step))
+  const zeros = Math.max(0, Math.ceil(-Math.log10(largest * (1 + 1e-9))) - 1)
+  return prices.map((price) => {
+    const fixed = price.toFixed(places)
+    if (zeros < COUNTED_ZEROS_MIN) return `$${fixed}`
+    return `$0.${withCountedZeros(zeros, fixed.slice('0.'.length + zeros))}`
+  })
+}
+
+/** Beyond these toFixed has none. */
+const AXIS_PLACES_MAX = 20
+
+/** How many digits stand behind the point of a number with at most two significant ones. */
+function decimalPlaces(value: number): number {
+  const [digits = '', exponent = '0'] = value.toExponential(2).split('e')
+  return Math.max(0, digits.replace('.', '').replace(/0+$/, '').length - 1 - Number(exponent))
 }
 
 /** A large amount: 1 234 567 is 1.23M. */
@@ -54,34 +81,44 @@ export const formatPercent = (percent: number | null | undefined, digits = 1): s
 /** Changes from here on are written like large amounts: the first trades of a token may change its price a million times. */
 const LARGE_CHANGE_PERCENT = 10_000
 
+/** What rounds to zero has no direction: with two digits behind the point, and with one. */
+const STILL_PERCENT = { fine: 0.005, short: 0.05 } as const
+type Fineness = keyof typeof STILL_PERCENT
+
+const signOf = (percent: number, fineness: Fineness): number =>
+  Math.abs(percent) < STILL_PERCENT[fineness] ? 0 : Math.sign(percent)
+const SHAPES: Readonly<Record<number, string>> = { 1: '▲ ', '-1': '▼ ', 0: '' }
+
 /** A change with its direction as a shape, so that colour is not needed to see it. */
 export function formatChange(percent: number | null | undefined): string {
   if (percent == null) return DASH
-  const shape = percent > 0 ? '▲' : percent < 0 ? '▼' : '■'
+  const shape = SHAPES[signOf(percent, 'fine')]
   const size = Math.abs(percent)
-  return `${shape} ${size >= LARGE_CHANGE_PERCENT ? formatAmount(size) : size.toFixed(size < 10 ? 2 : 1)}%`
+  return `${shape}${size >= LARGE_CHANGE_PERCENT ? formatAmount(size) : size.toFixed(size < 10 ? 2 : 1)}%`
 }
 
 /** The same in a narrow column: at most three digits. */
 export function formatChangeShort(percent: number | null | undefined): string {
   if (percent == null) return DASH
-  const shape = percent > 0 ? '▲' : percent < 0 ? '▼' : '■'
+  const shape = SHAPES[signOf(percent, 'short')]
   let [size, suffix] = [Math.abs(percent), 0]
   while (size >= 999.5 && suffix < SUFFIXES.length - 1) {
     size /= 1_000
     suffix++
   }
   const isFine = suffix === 0 ? size < 99.95 : size < 9.95
-  return `${shape} ${size.toFixed(isFine ? 1 : 0)}${SUFFIXES[suffix]}%`
+  return `${shape}${size.toFixed(isFine ? 1 : 0)}${SUFFIXES[suffix]}%`
 }
 
 /** With a minus sign as wide as a plus, one digit behind the point. */
 export const formatSigned = (value: number, digits = 1): string =>
   `${value < 0 ? '−' : ''}${Math.abs(value).toFixed(digits)}`
 
-/** The class of a change's colour. */
-export const changeClass = (change: number | null | undefined): string =>
-  change == null || change === 0 ? '' : change > 0 ? 'up' : 'down'
+const CHANGE_CLASSES: Readonly<Record<number, string>> = { 1: 'up', '-1': 'down', 0: '' }
+
+/** The class of a change's colour: none where what is shown has no direction. */
+export const changeClass = (change: number | null | undefined, fineness: Fineness = 'fine'): string =>
+  change == null ? '' : (CHANGE_CLASSES[signOf(change, fineness)] ?? '')
 
 /** How long, in the largest unit that fits: 42s, 7m, 3h, 5d. */
 export function formatSpan(ms: number): string {

@@ -165,3 +165,16 @@ test('a program that ends ends the backtest, one that cannot be started is told 
     'cannot be started',
   )
 })
+
+test('npm run backtest lets the agent of README compete with the baselines', () => {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--no-warnings', join(ROOT, 'scripts/backtest.ts'), '--minutes', '8', '--out', join(folder, 'npm-run')],
+    { encoding: 'utf8' },
+  )
+  expect(status, stderr).toBe(0)
+  expect(stdout).toMatch(/^ *agent\.mjs( +\d+){4}/m)
+  const { agents }: Report = JSON.parse(readFileSync(join(folder, 'npm-run', 'report.json'), 'utf8'))
+  expect(agents.map(({ name }) => name)).toEqual(['agent.mjs', 'baseline: random', 'baseline: last hour'])
+  expect(agents[0]?.validated).toBeGreaterThan(0)
+})

@@ -98,6 +98,13 @@ describe('an error is one sentence', () => {
     [['agents', 'ban', 'ag_1', '--untill', '2100-01-01'], 2, 'did you mean --until?'],
     [['agents', 'ban', 'ag_1', '--until', 'tomorrow'], 2, 'is no date'],
     [['agent', 'lst'], 2, 'did you mean "agents list"?'],
+    [['agents', 'list', 'all'], 2, 'takes no "all"\nsee mintlake agents list --help\n'],
+    [
+      ['agents', 'list', '--data-dir', 'x'],
+      2,
+      'mintlake: --data-dir is no flag of mintlake agents list: it has --format, --url, --help\nsee mintlake agents list --help\n',
+    ],
+    [['something', 'else'], 2, 'mintlake: there is no command "something else"\nsee mintlake --help\n'],
   ])('%j', async (args, code, sentence) => {
     const result = await mintlake(...args)
     expect(result.out).toBe('')
@@ -135,7 +142,11 @@ describe('an error is one sentence', () => {
   })
 })
 
-test('without --url the address of the server is read from its settings', async () => {
+test('without --url the address of the server is MINTLAKE_URL, as for agents, or is read from its settings', async () => {
+  const named = { MINTLAKE_ADMIN_KEY: ADMIN_KEY, MINTLAKE_URL: server.url, MINTLAKE_PORT: '1' }
+  expect((await runCommand(['agents', 'list'], named)).code).toBe(0)
+  const wrong = await runCommand(['agents', 'list'], { ...named, MINTLAKE_URL: 'localhost:8080' })
+  expect(wrong.err).toContain('MINTLAKE_URL: "localhost:8080" is no address like')
   const env = { MINTLAKE_ADMIN_KEY: ADMIN_KEY, MINTLAKE_PORT: String(server.port), MINTLAKE_HOST: '0.0.0.0' }
   expect((await runCommand(['agents', 'list'], env)).code).toBe(0)
 })

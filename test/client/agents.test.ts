@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync }
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readmeAgent } from '../../scripts/agent/readme-agent.ts'
 import { freePort } from '../support/free-port.ts'
 import { seedToken } from '../support/submission.ts'
 import { openTestServer, spawnServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
@@ -62,9 +63,7 @@ const runAgent = (url: string, ...args: string[]): Program =>
   run([join(ROOT, 'scripts/agent.ts'), '--url', url, ...FAST, ...args], { HOME: folder })
 
 test('the agent of README submits, and takes at most 60 lines', async () => {
-  const [, text = ''] =
-    /```js\n(import [^`]*?mintlake\/client[\s\S]*?)```/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ??
-    []
+  const text = readmeAgent()
   expect(text.split('\n').length).toBeLessThanOrEqual(AGENT_LINES_MAX)
   // The package as an agent's own folder has it; its code is that of this clone.
   const installed = join(folder, 'node_modules/mintlake')
@@ -132,6 +131,21 @@ test('it takes a key from the environment, and says what is wrong with one', asy
   const flag = run([join(ROOT, 'scripts/agent.ts'), '--per-minute', '0'])
   expect(await flag.ended).toBe(2)
   expect(flag.lines[0]).toBe('--per-minute is not between 1 and 600')
+})
+
+test('it takes the server from MINTLAKE_URL as the agent of README does, and tells its flags', async () => {
+  const agent = run([join(ROOT, 'scripts/agent.ts'), ...FAST, '--max', '1'], {
+    HOME: folder,
+    MINTLAKE_URL: server.url,
+  })
+  expect(await agent.ended, agent.lines.join('\n')).toBe(0)
+  expect(agent.lines.at(-1)).toMatch(/^1 submissions, /)
+  const help = run([join(ROOT, 'scripts/agent.ts'), '--help'])
+  expect(await help.ended).toBe(0)
+  expect(help.lines[0]).toMatch(/^npm run agent -- \[--url URL\]/)
+  const nowhere = run([join(ROOT, 'scripts/agent.ts'), '--url', 'localhost:8080'])
+  expect(await nowhere.ended).toBe(2)
+  expect(nowhere.lines[0]).toBe('"localhost:8080" is no address like http://127.0.0.1:8080')
 })
 
 test.each(['SIGINT', 'SIGTERM'] as const)('%s stops it cleanly', async (signal) => {

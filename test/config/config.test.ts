@@ -247,3 +247,12 @@ describe('--help', () => {
     for (const { title } of SETTING_GROUPS) expect(text).toContain(`\n${title}\n`)
   })
 })
+
+test('variables of clients are no misspelt settings, and others are told with the name that was meant', () => {
+  expect(errorOf([], { MINTLAKE_URL: 'http://127.0.0.1:9', MINTLAKE_KEY: 'ps_1' })).toBeNull()
+  expect(errorOf([], { MINTLAKE_PROT: '1' })).toBe(
+    'MINTLAKE_PROT is not a setting of this program; did you mean MINTLAKE_PORT?',
+  )
+  expect(errorOf(['--prot', '1'])).toBe('--prot is not a flag of this program; did you mean --port?')
+  expect(errorOf(['--nothing-like-it', '1'])).toBe('--nothing-like-it is not a flag of this program')
+})

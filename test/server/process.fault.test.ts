@@ -2,6 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { newMint, seedToken, submission, submit } from '../support/submission.ts'
@@ -166,6 +167,18 @@ describe('a server', () => {
       expect(err).not.toMatch(/\.ts:\d/)
     }
     expect(samePort.err).toContain(`port ${first.port}`)
+  })
+
+  it('that cannot have its port says so before it makes a market', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const { code, out, err } = await run(['--port', `${port}`, '--data-dir', folder()])
+    other.close()
+    expect(code).toBe(1)
+    expect(err).toBe(`mintlake: port ${port} on 127.0.0.1 cannot be used: another program listens there\n`)
+    const lines = out.trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['settings'])
   })
 })
 

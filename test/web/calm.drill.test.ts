@@ -95,8 +95,8 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
       await page.locator('.connection.live').waitFor()
       await page.waitForLoadState('networkidle')
       for (const [priceUsd, text] of [
-        [0.7, '$0.7'],
-        [0.000_000_012_3, '$0.0₇123'],
+        [0.7, '$0.7000'],
+        [0.000_000_012_3, '$0.0₇1230'],
         [12_345, '$12,345'],
       ] as const) {
         await roomy.client.push(trade(0, priceUsd))

@@ -71,7 +71,11 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   test('the legend has the values under the crosshair, and of the newest bar otherwise', async () => {
     const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`)
     await legend(page).getByText('C $1.50').waitFor()
-    await legend(page).getByText('▼ 25.0%').or(legend(page).getByText('■ 0.00%')).first().waitFor()
+    await legend(page)
+      .getByText('▼ 25.0%')
+      .or(legend(page).getByText('0.00%', { exact: true }))
+      .first()
+      .waitFor()
     const times = await timesUnderPointer(page)
     expect(new Set(times.map(({ text }) => text)).size).toBeGreaterThan(1)
     await point(page, 0.2)

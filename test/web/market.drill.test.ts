@@ -27,6 +27,21 @@ const COLUMNS = [
   label: text.slice(0, text.lastIndexOf(' ')),
   sort: text.slice(text.lastIndexOf(' ') + 1),
 }))
+/** The first of those that were traded a day ago too, with 24h changes of −25 %, 43 200 %, 0.0 % and −100 %. */
+const MOVED_FIRST = 20
+/** In the page: cells whose text does not lie in them, whichever side it leaves at; what lies over a neighbour cannot be read. */
+const CUT = `[...document.querySelectorAll('.row .cell:not(.token)')].flatMap((cell) => {
+  const [texts, room] = [document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), cell.getBoundingClientRect()]
+  while (texts.nextNode()) {
+    if (room.width === 0 || texts.currentNode.data.trim() === '') continue
+    const range = document.createRange()
+    range.selectNodeContents(texts.currentNode)
+    const { left, right } = range.getBoundingClientRect()
+    const gap = cell.closest('.head') ? -1 : 3
+    if (left < room.left + gap || right > room.right + 1) return [cell.className + ' ' + cell.textContent.trim()]
+  }
+  return []
+})`
 const mintAt = (at: number): string => mintOfSymbol(`market ${at}`)
 
 describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
@@ -39,6 +54,11 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
 
   beforeAll(async () => {
     ;[browser, server] = await Promise.all([openBrowser(), openTestServer({ 'tokens-max': '8000' })])
+    // A day ago, so that their changes are known: small, large, and none that one digit tells.
+    const dayAgoMs = Date.now() - 25 * 3_600_000
+    const moved = [0.000_231_4, 0.000_000_4, 0.000_173_21, 1.2]
+    for (const [at, priceUsd] of moved.entries())
+      await server.client.push(trade(MOVED_FIRST + at, { ts: dayAgoMs, priceUsd }))
     for (let first = 0; first < TOKENS; first += 1_000) {
       const records: object[] = []
       for (let at = first; at < first + 1_000; at++) {
@@ -153,12 +173,17 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
-  test.each([1_280, 1_024, 768, 390])(
+  test.each([1_440, 1_181, 1_024, 961, 768, 721, 390, 360])(
     'at %d px nothing is cut and nothing scrolls sideways',
     async (width) => {
       const { page } = await openPage(browser, server.url, '', { viewport: { width, height: 800 } })
       await server.client.push(trade(7, { priceUsd: 4_000_000 }), trade(7, { priceUsd: 0.000_000_000_123 }))
-      await rows(page).nth(5).waitFor()
+      for (const [at, symbol] of [0, 1, 2, 3].map((at) => [at, `T${MOVED_FIRST + at}`] as const)) {
+        const tokenAmount = 1e9 - at
+        await server.client.push(trade(MOVED_FIRST + at, { priceUsd: 0.000_173_2, tokenAmount }))
+        await rows(page).locator('.names b').getByText(symbol, { exact: true }).waitFor()
+      }
+      await page.getByText('$0.0001732').nth(3).waitFor()
       expect(await overflowPx(page)).toBe(0)
       expect(
         await page.evaluate<number>(
@@ -166,10 +191,15 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
         ),
       ).toBe(0)
       // Names may be cut, figures and headings not.
-      const cut = await page.evaluate<string[]>(`[...document.querySelectorAll('.row .cell:not(.token)')]
-      .filter((cell) => cell.offsetWidth > 0 && cell.scrollWidth > cell.clientWidth + 1)
-      .map((cell) => cell.className + ' ' + cell.textContent.trim())`)
-      expect(cut).toEqual([])
+      expect(await page.evaluate<string[]>(CUT)).toEqual([])
+      // What stands in a column stands below one another, however long its figures are.
+      const lefts = await page.evaluate<number[]>(
+        `[...document.querySelectorAll('.rows .spark-cell')].map((cell) => Math.round(cell.getBoundingClientRect().left))`,
+      )
+      expect(new Set(lefts).size).toBe(1)
+      // A change that one digit does not tell has no direction.
+      const still = rows(page).filter({ has: page.getByText(`T${MOVED_FIRST + 2}`, { exact: true }) })
+      if (width > 720) expect(await still.locator('.c24h').innerText()).toBe('0.0%')
     },
   )
 

@@ -195,7 +195,9 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     })
     await page.getByRole('button', { name: 'Copy' }).click()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
-    expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe('npm run agent')
+    // It is for this server, which is not where the agent looks by itself.
+    const command = `npm run agent -- --url ${empty.url}`
+    expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(command)
     await page.getByRole('button', { name: 'Copy', exact: true }).waitFor()
     await empty.remove()
   })

@@ -1,4 +1,6 @@
 // `doctor`: whether a server can run here, and what is wrong with the one that does.
+
+import { CLIENT_ENV } from '../../config/client-env.ts'
 import { readConfig } from '../../config/config.ts'
 import { type Config, SETTINGS } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
@@ -71,7 +73,9 @@ function checkConfig({ adminKey, feedKey, feeds, host }: Config): CheckResult {
 async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
   const { config, result } = readSettings(values, terminal)
   const { dataDir, diskReserveMb, host, port } = config
-  const env = { ...terminal.env, [SETTINGS.host.env]: host, [SETTINGS.port.env]: `${port}` }
+  // It is about the server of these settings, wherever clients of this shell go.
+  const own = { [CLIENT_ENV.url]: undefined, [SETTINGS.host.env]: host, [SETTINGS.port.env]: `${port}` }
+  const env = { ...terminal.env, ...own }
   const url = urlOf(values, { ...terminal, env })
   const health = await askHealth(url)
   const servedHere = typeof health === 'string' || values.url ? null : url
@@ -127,7 +131,7 @@ export const doctorCommand: Command = {
   operands: [],
   options: {
     json: { description: 'As JSON' },
-    url: URL_OPTION,
+    url: { ...URL_OPTION, description: 'Where the server runs [that of --host and --port]' },
     ...settingOptions(),
   },
   notes: [

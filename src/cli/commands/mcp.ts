@@ -1,5 +1,6 @@
 // `mcp`: gives a language model the API as tools, over the standard streams.
 import { readFileSync } from 'node:fs'
+import { CLIENT_ENV } from '../../config/client-env.ts'
 import { SETTINGS } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { type Command, EXIT, Failure, type Values } from '../command.ts'
@@ -8,12 +9,10 @@ import { KEY_FILE_BYTES_MAX } from '../limits.ts'
 import { URL_OPTION, urlOf } from '../server-client.ts'
 import type { Terminal } from '../terminal.ts'
 
-const KEY_ENV = 'MINTLAKE_KEY'
-
 /** The agent's key; null where none was given. */
 function keyOf(values: Values, { env }: Terminal): string | null {
   const path = values['key-file']
-  if (!path) return env[KEY_ENV] || null
+  if (!path) return env[CLIENT_ENV.key] || null
   let key: string
   try {
     key = readFileSync(path, 'utf8').trim()
@@ -51,7 +50,7 @@ export const mcpCommand: Command = {
     url: URL_OPTION,
     'key-file': {
       value: 'FILE',
-      description: `File with the API key of an agent; without it ${KEY_ENV}; without both, reads only`,
+      description: `File with the API key of an agent; without it ${CLIENT_ENV.key}; without both, reads only`,
     },
     text: { description: 'Answer as text too, for a program that gives its model no structured content' },
     'data-dir': {

@@ -82,9 +82,13 @@ export function oneOf<Word extends string>(
     name,
     `"${quoted}" is not one of ${allowed.join(', ')}`,
     allowed,
-    isOther(sent) ? undefined : closest(quoted.toLowerCase(), [...allowed]),
+    isOther(sent) ? undefined : probablyMeant(quoted.toLowerCase(), allowed),
   )
 }
+
+/** The word that begins with what was sent, as volume_24h does with vol, or else the most similar one. */
+const probablyMeant = (sent: string, allowed: readonly string[]): string =>
+  allowed.find((word) => word.startsWith(sent)) ?? closest(sent, [...allowed])
 
 /** The parameter `tf`. A capital M means months where bars are traded in: it is no minute. */
 export const timeframe = (query: Query): Timeframe =>

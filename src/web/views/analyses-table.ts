@@ -46,7 +46,7 @@ const returnColumn = (horizon: Horizon, isWide: boolean): Column => ({
   isNumber: true,
   ...(isWide && { isWide }),
   cell: ({ outcomes }) => formatChange(percentOf(outcomes?.[`fwd_ret_${horizon}`])),
-  class: ({ outcomes }) => changeClass(outcomes?.[`fwd_ret_${horizon}`]),
+  class: ({ outcomes }) => changeClass(percentOf(outcomes?.[`fwd_ret_${horizon}`])),
 })
 
 const COLUMNS = {

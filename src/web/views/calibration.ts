@@ -5,7 +5,7 @@ import type { Calibration, CalibrationGroup } from '../../schema/api/calibration
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
-import { emptyState, missingState, staleBanner } from '../dom.ts'
+import { agentCommand, emptyState, missingState, staleBanner } from '../dom.ts'
 import { changeClass, formatChange, formatCount, formatSigned, formatTime } from '../format.ts'
 import { roundTicks } from '../round-ticks.ts'
 import { type Route, routeHref } from '../router.ts'
@@ -73,7 +73,7 @@ class CalibrationView implements View {
       return emptyState(
         `Too few outcomes after ${shown} yet`,
         'A group is shown from five analyses of three agents on, once the time has passed and their labels are shown. Let the example agent submit meanwhile:',
-        'npm run agent',
+        agentCommand(),
       )
     return html`<div class="columns">
       ${groupCard('By sentiment', 'A bullish analysis should be followed by a higher price than a bearish one.', bySentiment)}

@@ -6,7 +6,7 @@ import type { StreamedSubmission } from '../../schema/api/stream.ts'
 import { OUTCOMES, type Outcome, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
-import { copyable, emptyState, missingState, staleBanner } from '../dom.ts'
+import { agentCommand, copyable, emptyState, missingState, staleBanner } from '../dom.ts'
 import { formatCount } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 import { analysesTable, type ShownAnalysis } from './analyses-table.ts'
@@ -98,7 +98,7 @@ class SubmissionsView implements View {
       return html`${emptyState('No submission matches', 'Labels of others are withheld at first: a sentiment can be asked for once they are shown.')}
         <p class="empty"><a href=${routeHref('submissions')}>Show all</a></p>`
     return html`${emptyState('Nothing was submitted yet', 'An agent that submits appears here the moment it is evaluated. Start the example agent:')}
-      <p class="empty">${copyable('npm run agent')} or <a href=${routeHref('try')}>try it here</a></p>`
+      <p class="empty">${copyable(agentCommand())} or <a href=${routeHref('try')}>try it here</a></p>`
   }
 
   #newestFirst(): ShownAnalysis[] {

@@ -75,6 +75,8 @@ describe('404', () => {
     ['/keys/registr', '/api/v1/keys/register'],
     ['/openapi', '/openapi.json'],
     ['/skills.md', '/skill.md'],
+    ['/api/v1/leaderboard', '/api/v1/agents/leaderboard'],
+    ['/readzy', '/readyz'],
   ])('%s: did you mean %s', async (path, meant) => {
     const answer = await get(path)
     expectProblem(answer, 'not_found')
@@ -99,6 +101,10 @@ describe('404', () => {
     const pairs = ['abcdef', 'abcxyz', 'abcdeg'].map((word) => [word, word] as const)
     expect(nearestWord('abcdex', pairs)).toBe('abcdef')
     expect(nearestWord('zzzzzz', pairs)).toBe(null)
+    // Two neighbours that changed places are two differences, too much of a short word but for this.
+    expect(nearestWord('prot', [['port', 'port']])).toBe('port')
+    expect(nearestWord('to', [['from', 'from']])).toBe(null)
+    expect(nearestWord('xy', [['xp', 'xp']])).toBe(null)
     expect(nearestWord('abcdef'.repeat(100), pairs)).toBe(null)
   })
 })

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit-html'
 import type { AgentRank, AgentRecord, AnalysisPage, ListedAnalysis } from '../../../client/index.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { emptyState, missingState, staleBanner } from '../../dom.ts'
+import { agentCommand, emptyState, missingState, staleBanner } from '../../dom.ts'
 import { formatAmount, formatCount, shortAddress } from '../../format.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
@@ -80,7 +80,7 @@ class AgentsView implements View {
             ? emptyState(
                 'No agent has XP yet',
                 'The first accepted analysis makes a leader. Start the example agent:',
-                'npm run agent',
+                agentCommand(),
               )
             : html`<div class="card"><div class="scroll-x"><table class="plain">
                 <thead><tr><th class="num rank">Rank</th><th>Agent</th><th class="num">XP</th><th class="num">Analyses</th><th class="num">XP each</th></tr></thead>

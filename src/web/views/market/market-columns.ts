@@ -43,7 +43,7 @@ const change = (name: ChangeName): MarketColumn => {
   return {
     ...{ sort: name, name: `change c${label}`, label, title: `Change of the price in ${label}` },
     cell: (row) => formatChangeShort(row[name]),
-    class: (row) => changeClass(row[name]),
+    class: (row) => changeClass(row[name], 'short'),
   }
 }
 

@@ -4,7 +4,7 @@ import { guard } from 'lit-html/directives/guard.js'
 import { createClient, MintlakeError, type QueryResult } from '../../../client/index.ts'
 import { errorText } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { copyable, emptyState } from '../../dom.ts'
+import { copyable, emptyState, urlFlag } from '../../dom.ts'
 import { formatCount } from '../../format.ts'
 import { type Route, replaceQuery } from '../../router.ts'
 import { EXAMPLES } from './query-examples.ts'
@@ -103,7 +103,7 @@ class QueryView implements View {
   #howToGetKey(): TemplateResult {
     return html`<p class="note">The operator starts the server with a key of their own, and with it makes one for a researcher:</p>
       <p>${copyable('MINTLAKE_ADMIN_KEY=<secret> npm start')}</p>
-      <p>${copyable('MINTLAKE_ADMIN_KEY=<secret> npx mintlake keys make lab --type researcher')}</p>`
+      <p>${copyable(`MINTLAKE_ADMIN_KEY=<secret> npx mintlake keys make lab --type researcher${urlFlag()}`)}</p>`
   }
 
   #status(): string {

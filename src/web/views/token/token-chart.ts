@@ -16,7 +16,7 @@ import {
 } from 'lightweight-charts'
 import type { Bar, ListedAnalysis } from '../../../client/index.ts'
 import type { ToldGap } from '../../../schema/event.ts'
-import { formatAmount, formatPrice, formatUsd } from '../../format.ts'
+import { formatAmount, formatAxisPrices, formatPrice, formatUsd } from '../../format.ts'
 import { analysesByBar, toMarkers } from './analysis-marks.ts'
 import { ChartTime } from './chart-time.ts'
 import { IncompleteBars } from './incomplete-bars.ts'
@@ -81,6 +81,7 @@ export class TokenChart {
       },
       localization: {
         priceFormatter: (price: number) => this.#formatPrice(price),
+        tickmarksPriceFormatter: (prices: readonly number[]) => this.#formatAxis(prices),
         timeFormatter: (time: Time) => this.#time.full(this.#time.toMs(time)),
       },
     })
@@ -219,6 +220,13 @@ export class TokenChart {
   #formatPrice(price: number): string {
     if (price < NO_PRICE_MAX) return ''
     return this.#look.isCap ? formatUsd(price) : formatPrice(price)
+  }
+
+  /** On a logarithmic axis each price stands for itself: there is no step. */
+  #formatAxis(prices: readonly number[]): string[] {
+    if (this.#look.isCap || this.#look.isLog) return prices.map((price) => this.#formatPrice(price))
+    const texts = formatAxisPrices(prices)
+    return prices.map((price, at) => (price < NO_PRICE_MAX ? '' : (texts[at] ?? '')))
   }
 
   #holes(fromMs: number, toMs: number): WhitespaceData[] {

@@ -1,0 +1,68 @@
+// How the console writes numbers.
+import { expect, test } from 'vitest'
+import {
+  changeClass,
+  formatAxisPrices,
+  formatChange,
+  formatChangeShort,
+  formatPrice,
+} from '../../src/web/format.ts'
+
+test.each([
+  [null, '–'],
+  [0, '$0'],
+  [0.000_000_012_3, '$0.0₇1230'],
+  [0.000_065_4, '$0.0₄6540'],
+  [0.000_17, '$0.0001700'],
+  [0.7, '$0.7000'],
+  [0.999_96, '$1.00'],
+  [1, '$1.00'],
+  [12_345, '$12,345'],
+])('the price %s is %s: one that moves keeps its width', (price, text) => {
+  expect(formatPrice(price)).toBe(text)
+})
+
+test.each([
+  [
+    [0.000_11, 0.000_1, 0.000_09],
+    ['$0.00011', '$0.00010', '$0.00009'],
+  ],
+  [
+    [0.000_012_5, 0.000_01, 0.000_007_5],
+    ['$0.0₄125', '$0.0₄100', '$0.0₄075'],
+  ],
+  [
+    [1.2, 1.15, 1.1],
+    ['$1.20', '$1.15', '$1.10'],
+  ],
+  [
+    [3_000, 2_000, 1_000],
+    ['$3,000', '$2,000', '$1,000'],
+  ],
+  [
+    [0.5, 0, -0.5],
+    ['$0.5', '$0.0', '$-0.5'],
+  ],
+  [[0.25], ['$0.2500']],
+  [[], []],
+])('an axis of %j has the same place last in each price', (prices, texts) => {
+  // As the chart makes them: by adding steps.
+  const step = prices.length > 1 ? (prices[0] ?? 0) - (prices[1] ?? 0) : 0
+  const drifted = prices.map((price, at) => (at === 0 ? price : (prices[0] ?? 0) - at * step))
+  expect(formatAxisPrices(drifted)).toEqual(texts)
+})
+
+test.each([
+  [12.34, '▲ 12.3%', '▲ 12.3%', 'up', 'up'],
+  [-0.04, '▼ 0.04%', '0.0%', 'down', ''],
+  [0.05, '▲ 0.05%', '▲ 0.1%', 'up', 'up'],
+  [-0.001, '0.00%', '0.0%', '', ''],
+  [0, '0.00%', '0.0%', '', ''],
+  [null, '–', '–', '', ''],
+])(
+  'a change of %s %% has a direction and a colour only where its digits show one',
+  (percent, fine, short, fineClass, shortClass) => {
+    expect([formatChange(percent), formatChangeShort(percent)]).toEqual([fine, short])
+    expect([changeClass(percent), changeClass(percent, 'short')]).toEqual([fineClass, shortClass])
+  },
+)
