@@ -15,9 +15,10 @@ import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts
 import { barTerminal, ProgressReport } from './replay/progress-report.ts'
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
+import { IN_FLIGHT_MS } from './solana/limits.ts'
 import type { SolanaFeed } from './solana/solana.ts'
 import type { ChainSource } from './solana/source.ts'
-import type { Feed, RecordedPlace, Room, TimedSink } from './types.ts'
+import type { Feed, RecordedPlace, RecordedTo, Room, TimedSink } from './types.ts'
 
 const REPLAY_FEED = 'replay'
 /** Who reports the price of SOL that the configuration has. */
@@ -35,7 +36,7 @@ export interface MarketSide {
   /** The latest trades that a feed of this name brought in the runs before, oldest first. */
   recordedPlaces: (feed: string) => Promise<RecordedPlace[]>
   /** Until when the market has what the runs before brought, Unix ms; null: there were none. */
-  recordedToMs: () => number | null
+  recordedTo: (feed: string) => RecordedTo | null
 }
 /** Passes events on to a sink, and looks which tokens others may say something of. */
 type Watch = (sink: EventSink) => EventSink
@@ -126,14 +127,18 @@ export function followsRecordedTime(config: Config): boolean {
   return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
 }
 
-/** The feed that makes up for what it missed while the server did not run, and for how long it may have been; null: none does. */
-export function healingFeedOf({
-  feeds,
-  solanaHealMs,
-  solanaTape,
-}: Config): { feed: string; healMs: number } | null {
+export interface HealingFeed {
+  feed: string
+  /** How long an outage may have been, ms. */
+  healMs: number
+  /** So much earlier than the newest event something may be missing, ms: less than bars stay open anyway. */
+  inFlightMs: number
+}
+
+/** The feed that makes up for what it missed while the server did not run; null: none does. */
+export function healingFeedOf({ feeds, solanaHealMs, solanaTape }: Config): HealingFeed | null {
   const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
-  return heals ? { feed: 'solana', healMs: solanaHealMs } : null
+  return heals ? { feed: 'solana', healMs: solanaHealMs, inFlightMs: IN_FLIGHT_MS } : null
 }
 /** Whether what the market is told was recorded before, whatever time it is moved to. */
 export const isReplay = (config: Config): boolean =>
@@ -221,7 +226,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 
 async function startConfiguredSolana(
   config: Config,
-  { sink, holds, room, recordedPlaces, recordedToMs }: FeedMarket,
+  { sink, holds, room, recordedPlaces, recordedTo }: FeedMarket,
   { watch, onUri }: { watch: Watch; onUri: (mint: string, uri: string) => void },
   clock: Clock,
   log: Log,
@@ -233,7 +238,11 @@ async function startConfiguredSolana(
   // A tape begins with an empty market, whatever was recorded.
   const past = source.hasEnd
     ? {}
-    : { recorded: await recordedPlaces('solana'), recordedToMs: recordedToMs(), healMs: config.solanaHealMs }
+    : {
+        recorded: await recordedPlaces('solana'),
+        recordedTo: recordedTo('solana'),
+        healMs: config.solanaHealMs,
+      }
   const options = { source, commitment, pools, holds, room, onUri, random: Math.random, ...past }
   return startSolana(options, watch(sink), log)
 }
