@@ -65,6 +65,12 @@ const joined = (a: EndedGap, b: EndedGap): EndedGap => ({
   feed: a.feed === b.feed ? a.feed : null,
 })
 
+/** Why all of these parts are missing; null: for more than one reason, or there are none. */
+function onlyReason(parts: readonly MissingPart[]): MissingPart['reason'] | null {
+  const reasons = new Set(parts.map(({ reason }) => reason))
+  return reasons.size === 1 ? parts[0].reason : null
+}
+
 /** Parts of one gap that were told one after another, each once: at most MISSING_PARTS_MAX, of more the last one covers the rest. */
 function allParts(known: readonly MissingPart[] = [], told: readonly MissingPart[] = []): MissingPart[] {
   const parts = [...known]
@@ -184,7 +190,7 @@ export class Gaps implements Saved {
     const { healUntilMs, missing: known, ...away } = gap
     const whole: EndedGap = { ...away, toMs: Math.max(gap.fromMs, ts) }
     if (!healed || (healUntilMs === undefined && nowMs - gap.fromMs > LATE_GRACE_MS)) {
-      this.#end(whole)
+      this.#end({ ...whole, reason: healed ? (onlyReason(missing) ?? whole.reason) : whole.reason })
       return
     }
     this.healedCount++

@@ -224,6 +224,11 @@ describe('parts of a gap that are told while its feed heals', () => {
     tell(market, { healUntilMs: START_MS + 900_000, missing: [part(3_000, 4_000)] })
     end(market, [])
     expect(ended(market)).toEqual([part(0, 300_000, 'disconnect' as MissingReason)])
+    // Why it has given up is known where it says so.
+    const late = begun()
+    late.advanceTo(START_MS + 300_000)
+    end(late, [part(3_000, 4_000, 'too_long'), part(5_000, 6_000, 'too_long')])
+    expect(ended(late)).toEqual([part(0, 300_000, 'too_long')])
   })
 
   it('are at most MISSING_PARTS_MAX: then the last one covers the rest', () => {
