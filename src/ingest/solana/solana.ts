@@ -48,6 +48,8 @@ export interface SolanaOptions extends ChainEventsOptions {
   recordedTo?: RecordedTo | null
   /** How long an outage may be that is made up for, ms; 0 or not there: none is. */
   healMs?: number
+  /** For tests: how much is held back of what comes while what was missed is fetched. */
+  heldBytesMax?: number
   /** What was missed comes in a burst, which waits for the disk. */
   room?: Room
   reconnectMsMin?: number
@@ -154,8 +156,8 @@ class Solana implements SolanaFeed {
   }
 
   #createHealing(link: SourceLink): Healing {
-    const { source, healMs = 0, room } = this.#options
-    return new Healing({ source, link, log: this.#log, healMs, room }, this.#stopping.signal, {
+    const { source, healMs = 0, heldBytesMax, room } = this.#options
+    return new Healing({ source, link, log: this.#log, healMs, heldBytesMax, room }, this.#stopping.signal, {
       take: (told) => this.#take(told),
       isTaken: (signature) => this.#seen.isTaken(signature),
       forgetOrder: () => this.#events.order.forget(),

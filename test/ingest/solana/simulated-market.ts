@@ -53,7 +53,7 @@ export class SimulatedMarket {
 
   start(recordedTo: RecordedTo | null): void {
     const recorded = this.recorded.flatMap(({ event }): RecordedPlace[] =>
-      event.type === 'trade'
+      event.type === 'trade' && event.slot != null
         ? [{ tx: event.tx!, eventIndex: event.eventIndex!, slot: event.slot ?? null, ts: event.ts }]
         : [],
     )

@@ -48,6 +48,8 @@ export interface HealingOptions {
   log: FeedLog
   /** How long an outage may be, and how long fetching may take, ms; 0: nothing is fetched. */
   healMs: number
+  /** How much of what comes meanwhile is held back. */
+  heldBytesMax?: number | undefined
   room?: Room | undefined
 }
 
@@ -76,7 +78,7 @@ export class Healing {
   healed = 0
   inPart = 0
   events = 0
-  readonly held = new HeldNotifications()
+  readonly held: HeldNotifications
   #gap: OpenGap | null = null
   #work: Work | null = null
   #working: Promise<void> | null = null
@@ -98,6 +100,7 @@ export class Healing {
 
   constructor(options: HealingOptions, signal: AbortSignal, handlers: HealingHandlers) {
     this.#options = options
+    this.held = new HeldNotifications(options.heldBytesMax)
     this.#signal = signal
     this.#handlers = handlers
   }
