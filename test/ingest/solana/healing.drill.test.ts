@@ -18,6 +18,7 @@ const TAPE = {
 }
 const END_MS = START_MS + TAPE.minutes * 60_000 - 15_000
 const OUTAGES = 20
+const TIMEOUT_MS = MINUTES === undefined ? 60_000 : 7_200_000
 const REFUSED = { ok: false, fault: 'refused', message: 'no such method', code: -32_601 } as const
 
 /** Outages of 1 to 60 s, spread over the run; every third ends a connection without a word. */
@@ -38,11 +39,11 @@ function outages(seed: number): Outage[] {
 const run = (more: Partial<RunOptions> = {}): Promise<SimulatedMarket> =>
   runMarket({ teller: new Teller(TAPE), requestsPerSecond: 100, endMs: END_MS, healMs: 600_000, ...more })
 
-describe('a market of the chain', () => {
+describe('a market of the chain', { timeout: TIMEOUT_MS }, () => {
   let whole: SimulatedMarket
   beforeAll(async () => {
     whole = await run()
-  }, 7_200_000)
+  }, TIMEOUT_MS)
 
   it('with twenty outages and two deaths of its process is the same as without', async () => {
     const cut = outages(1)
