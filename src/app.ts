@@ -291,7 +291,7 @@ function feedsInto(running: RunningMarket, { config, options, rulesClock, log, r
     holds: (mint: string) => market.has(mint),
     room: () => running.room(),
     recordedPlaces: (feed: string) => running.recordedPlaces(feed),
-    recordedToMs: () => running.recordedToMs,
+    recordedTo: (feed: string) => running.recordedTo(feed),
   }
   return prepareFeeds(config, (feed) => running.sinkOf(feed), rulesClock, log, marketSide, openReplay)
 }

@@ -23,6 +23,8 @@ export interface ServerOptions {
   bodyFile?: string
   /** `default`: the market that `npm start` serves, instead of tokens with one trade each; `empty`: none. */
   market?: 'default' | 'empty'
+  /** An RPC node that the market comes from, with no bound on requests. */
+  solanaRpc?: string
   /** Whether pushed events are recorded; by default as the server does. */
   record?: boolean
   /** Whether SIGUSR2 prints the pauses of the collector. */
@@ -113,7 +115,15 @@ async function mintlake(): Promise<number> {
         ...['--port', '0', '--data-dir', folder, '--quiet', 'true'],
         ...(isDefault
           ? ['--simulator-tokens', `${options.tokens}`, '--simulator-rate', '300']
-          : ['--feed', 'none', '--tokens-max', `${options.tokens}`]),
+          : [
+              '--feed',
+              options.solanaRpc === undefined ? 'none' : 'solana',
+              '--tokens-max',
+              `${options.tokens}`,
+            ]),
+        ...(options.solanaRpc === undefined
+          ? []
+          : ['--solana-rpc', options.solanaRpc, '--solana-rps', '10000']),
         ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
         ...['--submit-rate', '0', '--submit-cooldown-ms', '0'],
         ...(options.record === undefined ? [] : ['--record', `${options.record}`, '--lake-tidy-ms', '20000']),

@@ -18,7 +18,7 @@ export interface BeginRunOptions {
   /** The market goes on from an earlier run: what was received since is missing. */
   isRestored: boolean
   /** A feed that will make up for what it has missed since, if it was no longer than this, ms; null: none does. */
-  healing: { feed: string; healMs: number } | null
+  healing: { feed: string; healMs: number; inFlightMs: number } | null
   /** Accepted analyses as the store has them, which is what counts. */
   coverage: readonly { mint: string; count: number }[]
 }
@@ -32,8 +32,9 @@ export async function beginRun(options: BeginRunOptions): Promise<void> {
     // Nothing closes in between: what follows says which bars stay open.
     if (healing !== null && ts - fromMs <= healing.healMs) {
       const healUntilMs = ts + healing.healMs
-      const { feed } = healing
-      apply({ type: 'disconnect', ts, feed, sinceMs: fromMs, healUntilMs, isDowntime: true }, nowMs)
+      const { feed, inFlightMs } = healing
+      const sinceMs = fromMs - inFlightMs
+      apply({ type: 'disconnect', ts, feed, sinceMs, healUntilMs, isDowntime: true }, nowMs)
     }
     if (!isHealed(options)) apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)
   }

@@ -1,6 +1,7 @@
 // What the settings of the feeds say together, for who starts none.
 import type { Config } from '../config/settings.ts'
 import type { Provenance } from '../store/types.ts'
+import { IN_FLIGHT_MS } from './solana/limits.ts'
 
 /**
  * Where the market's data comes from, as stored in rows of the lake. Null where no data can come in.
@@ -20,14 +21,18 @@ export function followsRecordedTime(config: Config): boolean {
   return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
 }
 
-/** The feed that makes up for what it missed while the server did not run, and for how long it may have been; null: none does. */
-export function healingFeedOf({
-  feeds,
-  solanaHealMs,
-  solanaTape,
-}: Config): { feed: string; healMs: number } | null {
+export interface HealingFeed {
+  feed: string
+  /** How long an outage may have been, ms. */
+  healMs: number
+  /** So much earlier than the newest event something may be missing, ms: less than bars stay open anyway. */
+  inFlightMs: number
+}
+
+/** The feed that makes up for what it missed while the server did not run; null: none does. */
+export function healingFeedOf({ feeds, solanaHealMs, solanaTape }: Config): HealingFeed | null {
   const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
-  return heals ? { feed: 'solana', healMs: solanaHealMs } : null
+  return heals ? { feed: 'solana', healMs: solanaHealMs, inFlightMs: IN_FLIGHT_MS } : null
 }
 
 /** Whether what the market is told was recorded before, whatever time it is moved to. */

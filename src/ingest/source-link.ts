@@ -41,6 +41,15 @@ export class SourceLink {
     })
   }
 
+  /** While it is away: these parts of what it has missed stay missing, whatever becomes of the rest. The others as for `lose`. */
+  miss(sinceMs: number, nowMs: number, healUntilMs: number, missing: readonly MissingPart[]): void {
+    if (this.#isUp) return
+    this.#apply({
+      ...{ type: 'disconnect', ts: nowMs, feed: this.#feed, sinceMs: Math.min(sinceMs, nowMs), healUntilMs },
+      missing: toldParts(missing),
+    })
+  }
+
   /** What was missed stays missing. */
   restore(nowMs: number): void {
     this.#restore({ type: 'reconnect', ts: nowMs, feed: this.#feed })

@@ -17,7 +17,7 @@ import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
 import type { SolanaFeed } from './solana/solana.ts'
 import type { ChainSource } from './solana/source.ts'
-import type { Feed, RecordedPlace, Room, TimedSink } from './types.ts'
+import type { Feed, RecordedPlace, RecordedTo, Room, TimedSink } from './types.ts'
 
 const REPLAY_FEED = 'replay'
 /** Who reports the price of SOL that the configuration has. */
@@ -35,7 +35,7 @@ export interface MarketSide {
   /** The latest trades that a feed of this name brought in the runs before, oldest first. */
   recordedPlaces: (feed: string) => Promise<RecordedPlace[]>
   /** Until when the market has what the runs before brought, Unix ms; null: there were none. */
-  recordedToMs: () => number | null
+  recordedTo: (feed: string) => RecordedTo | null
 }
 /** Passes events on to a sink, and looks which tokens others may say something of. */
 type Watch = (sink: EventSink) => EventSink
@@ -190,7 +190,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 
 async function startConfiguredSolana(
   config: Config,
-  { sink, holds, room, recordedPlaces, recordedToMs }: FeedMarket,
+  { sink, holds, room, recordedPlaces, recordedTo }: FeedMarket,
   { watch, onUri }: { watch: Watch; onUri: (mint: string, uri: string) => void },
   clock: Clock,
   log: Log,
@@ -202,7 +202,11 @@ async function startConfiguredSolana(
   // A tape begins with an empty market, whatever was recorded.
   const past = source.hasEnd
     ? {}
-    : { recorded: await recordedPlaces('solana'), recordedToMs: recordedToMs(), healMs: config.solanaHealMs }
+    : {
+        recorded: await recordedPlaces('solana'),
+        recordedTo: recordedTo('solana'),
+        healMs: config.solanaHealMs,
+      }
   const options = { source, commitment, pools, holds, room, onUri, random: Math.random, ...past }
   return startSolana(options, watch(sink), log)
 }

@@ -81,4 +81,14 @@ export interface RecordedPlace {
   eventIndex: number
   /** Number of the block; null: it was not recorded. */
   slot: number | null
+  /** Unix ms. */
+  ts: number
+}
+
+/** What a feed finds of the runs before. */
+export interface RecordedTo {
+  /** Market time of the last event, Unix ms. */
+  timeMs: number
+  /** Since when the feed was away then, Unix ms; null: it was not. */
+  awaySinceMs: number | null
 }

@@ -6,6 +6,8 @@ import {
   GAP_REASONS,
   type Gap,
   type GapEvent,
+  MISSING_PARTS_MAX,
+  MISSING_REASONS,
   type MissingPart,
   type ReconnectEvent,
 } from '../schema/event.ts'
@@ -26,6 +28,7 @@ interface EndedGap extends Gap {
 }
 
 const reason = z.enum(GAP_REASONS)
+const missingPart = z.object({ fromMs: z.number(), toMs: z.number(), reason: z.enum(MISSING_REASONS) })
 const savedSchema = z.object({
   ended: z.array(z.object({ fromMs: z.number(), toMs: z.number(), reason, feed: z.string().nullable() })),
   open: z.array(
@@ -35,6 +38,7 @@ const savedSchema = z.object({
       reason,
       feed: z.string(),
       healUntilMs: z.number().optional(),
+      missing: z.array(missingPart).optional(),
     }),
   ),
   count: z.number(),
@@ -60,6 +64,29 @@ const joined = (a: EndedGap, b: EndedGap): EndedGap => ({
   reason: 'several',
   feed: a.feed === b.feed ? a.feed : null,
 })
+
+/** Why all of these parts are missing; null: for more than one reason, or there are none. */
+function onlyReason(parts: readonly MissingPart[]): MissingPart['reason'] | null {
+  const reasons = new Set(parts.map(({ reason }) => reason))
+  return reasons.size === 1 ? parts[0].reason : null
+}
+
+/** Parts of one gap that were told one after another, each once: at most MISSING_PARTS_MAX, of more the last one covers the rest. */
+function allParts(known: readonly MissingPart[] = [], told: readonly MissingPart[] = []): MissingPart[] {
+  const parts = [...known]
+  for (const { fromMs, toMs, reason } of told) {
+    if (parts.some((part) => part.reason === reason && part.fromMs <= fromMs && part.toMs >= toMs)) continue
+    const last = parts[MISSING_PARTS_MAX - 1]
+    if (last === undefined) parts.push({ fromMs, toMs, reason })
+    else
+      parts[MISSING_PARTS_MAX - 1] = {
+        ...last,
+        fromMs: Math.min(last.fromMs, fromMs),
+        toMs: Math.max(last.toMs, toMs),
+      }
+  }
+  return parts
+}
 
 /** Until when a feed heals: as it said last. One that is away without healing cannot begin to: bars have closed since. */
 function healUntilOf(known: Gap | undefined, told: number | undefined, nowMs: number): number | undefined {
@@ -128,14 +155,22 @@ export class Gaps implements Saved {
   }
 
   /** @param nowMs market time: a feed may heal until HEAL_MS_MAX from now at most. */
-  disconnect({ feed, ts, sinceMs = ts, healUntilMs }: DisconnectEvent, nowMs: number): void {
+  disconnect({ feed, ts, sinceMs = ts, healUntilMs, missing = [] }: DisconnectEvent, nowMs: number): void {
     const known = this.#open.get(feed)
     const fromMs = Math.min(sinceMs, ts, known?.fromMs ?? ts)
     const untilMs = healUntilOf(known, healUntilMs, nowMs)
-    if (known?.fromMs === fromMs && known.healUntilMs === untilMs) return
-    if (known === undefined) this.count++
     const gap: Gap = { fromMs, toMs: null, reason: 'disconnect', feed }
-    if (untilMs !== undefined) gap.healUntilMs = untilMs
+    if (untilMs !== undefined) {
+      gap.healUntilMs = untilMs
+      const parts = allParts(known?.missing, missing)
+      if (parts.length > 0) gap.missing = parts
+    }
+    if (known?.fromMs === fromMs && known.healUntilMs === untilMs) {
+      // The gap is told as it was.
+      this.#open.set(feed, gap)
+      return
+    }
+    if (known === undefined) this.count++
     if (known === undefined && this.#open.size === FEEDS_AWAY_MAX)
       this.#end({ fromMs, toMs: ts, reason: 'disconnect', feed })
     else {
@@ -152,15 +187,15 @@ export class Gaps implements Saved {
     const gap = this.#open.get(feed)
     if (gap === undefined) return
     this.#open.delete(feed)
-    const { healUntilMs, ...away } = gap
+    const { healUntilMs, missing: known, ...away } = gap
     const whole: EndedGap = { ...away, toMs: Math.max(gap.fromMs, ts) }
     if (!healed || (healUntilMs === undefined && nowMs - gap.fromMs > LATE_GRACE_MS)) {
-      this.#end(whole)
+      this.#end({ ...whole, reason: healed ? (onlyReason(missing) ?? whole.reason) : whole.reason })
       return
     }
     this.healedCount++
     this.#changed({ ...whole, isHealed: true })
-    for (const part of [...missing, ...this.#takeRefused()])
+    for (const part of [...allParts(known, missing), ...this.#takeRefused()])
       if (part.toMs >= whole.fromMs && part.fromMs <= whole.toMs)
         this.#end({
           fromMs: Math.max(part.fromMs, whole.fromMs),
@@ -185,7 +220,7 @@ export class Gaps implements Saved {
 
   /** Feeds that should have healed by now have not: their gaps go on like those of feeds that do not heal. */
   expire(nowMs: number): void {
-    for (const [feed, { healUntilMs = Number.POSITIVE_INFINITY, ...gap }] of [...this.#open])
+    for (const [feed, { healUntilMs = Number.POSITIVE_INFINITY, missing: _, ...gap }] of [...this.#open])
       if (healUntilMs <= nowMs) {
         this.#open.set(feed, gap)
         this.#changed(gap)
@@ -272,8 +307,12 @@ export class Gaps implements Saved {
     const saved = sections.json('gaps', savedSchema)
     const { open, count, changeCount, changedAtMs, healed = 0, refused = null } = saved
     this.#ended = saved.ended
-    for (const { healUntilMs, ...gap } of open)
-      this.#open.set(gap.feed, { ...gap, ...(healUntilMs !== undefined && { healUntilMs }) })
+    for (const { healUntilMs, missing, ...gap } of open)
+      this.#open.set(gap.feed, {
+        ...gap,
+        ...(healUntilMs !== undefined && { healUntilMs }),
+        ...(missing !== undefined && { missing }),
+      })
     this.healedCount = healed
     this.#refused = refused
     this.count = count

@@ -121,6 +121,11 @@ export class Market implements MarketEngine {
     return this.#time.nowMs
   }
 
+  /** Bars that reach beyond this market time stay open, since feeds heal; Infinity: none does. */
+  get heldFromMs(): number {
+    return this.#time.heldFromMs
+  }
+
   get tokensMax(): number {
     return this.#parts.tokens.capacity
   }

@@ -13,8 +13,14 @@ export interface FeedSink {
 /** What the server itself delivers, such as counts of analyses. */
 export const SERVER_FEED = 'server'
 
+/** Which bars were open when a loss became known: what keeps bars in files knows by it which of them it may have as complete. */
+function withHeldFrom(event: MarketEvent, heldFromMs: number): MarketEvent {
+  if (event.type !== 'disconnect' || heldFromMs === Number.POSITIVE_INFINITY) return event
+  return { ...event, heldFromMs }
+}
+
 export class EventRecorder {
-  readonly #market: Pick<Market, 'apply' | 'timeMs' | 'solPriceUsdAt'>
+  readonly #market: Pick<Market, 'apply' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>
   readonly #journal: Pick<EventJournal, 'append' | 'isLosing'> | null
   readonly #appliesLost: boolean
 
@@ -24,7 +30,7 @@ export class EventRecorder {
    * but other processes that have the recorded events would be at the same position with another market
    */
   constructor(
-    market: Pick<Market, 'apply' | 'timeMs' | 'solPriceUsdAt'>,
+    market: Pick<Market, 'apply' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>,
     journal: Pick<EventJournal, 'append' | 'isLosing'> | null,
     appliesLost = true,
   ) {
@@ -44,10 +50,11 @@ export class EventRecorder {
       },
       apply(event, receivedAtMs) {
         const isLost = !appliesLost && journal?.isLosing === true
+        const recorded = journal === null ? event : withHeldFrom(event, market.heldFromMs)
         const rejection = isLost ? 'not_recorded' : market.apply(event, receivedAtMs)
         // What is lost is counted there, with the time that it is of.
         if (rejection === null || isLost)
-          journal?.append(event, market.timeMs, receivedAtMs, feed, market.solPriceUsdAt(event.ts))
+          journal?.append(recorded, market.timeMs, receivedAtMs, feed, market.solPriceUsdAt(event.ts))
         return rejection
       },
     }

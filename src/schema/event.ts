@@ -93,7 +93,7 @@ export const solPriceEventSchema = z.object({ type: z.literal('solPrice'), ts, u
  * goes back; its source does not keep it any more; its source refuses it, or the market did, as too late.
  */
 export const MISSING_REASONS = ['budget', 'too_long', 'pruned', 'refused'] as const
-/** Parts of one gap that a `reconnect` tells: of more a feed tells one that covers them. */
+/** Parts of one gap that an event tells, and that the market keeps: more are one that covers them. */
 export const MISSING_PARTS_MAX = 256
 
 const missingPartSchema = z
@@ -119,6 +119,10 @@ export const disconnectRecordSchema = z
     healUntilMs: ts.nullish().meta({
       description:
         'It will send what it has missed and then `reconnect` with `healed`, by this time, Unix ms: until then bars that the gap touches stay open',
+    }),
+    missing: z.array(missingPartSchema).max(MISSING_PARTS_MAX).nullish().meta({
+      description:
+        'Parts of the gap that are known by now to stay missing: they do however it ends, also where the program that sends is another one by then. Counts with `healUntilMs` only',
     }),
   })
   .refine(({ ts, sinceMs }) => sinceMs == null || sinceMs <= ts, {
@@ -173,8 +177,12 @@ export interface DisconnectEvent {
    * this market time no bar closes that the gap touches. Without it: what is missing stays missing.
    */
   healUntilMs?: number
-  /** The server did not run since `sinceMs`: no bar has closed since then. */
+  /** Parts of what is missing that the feed knows by now it will not deliver: its `reconnect` need not tell them again. */
+  missing?: MissingPart[]
+  /** The server did not run since: no bar that ended after `sinceMs` has closed. */
   isDowntime?: true
+  /** Bars that reach beyond this market time were still open when it was told, since feeds heal. Set where it is recorded. */
+  heldFromMs?: number
 }
 /** A feed has its source again. */
 export interface ReconnectEvent {
@@ -288,6 +296,8 @@ export interface Gap {
   feed: string | null
   /** The feed brings what is missing, and says so by this market time, Unix ms. Only of one that goes on. */
   healUntilMs?: number
+  /** Parts of it that are known to stay missing. Only of one whose feed heals. */
+  missing?: readonly MissingPart[]
   /** Nothing is missing any more. Only where the end of a gap is told: then it is none. */
   isHealed?: true
 }

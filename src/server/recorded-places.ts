@@ -21,7 +21,7 @@ export async function readRecordedPlaces(
     for (let at = 0; at < trades.count; at++) {
       const [tx, eventIndex, slot = Number.NaN] = [trades.tx[at], quotes.eventIndex[at], quotes.slot[at]]
       if (trades.feed[at] === feed && tx != null && eventIndex !== undefined && !Number.isNaN(eventIndex))
-        places.push({ tx, eventIndex, slot: Number.isNaN(slot) ? null : slot })
+        places.push({ tx, eventIndex, slot: Number.isNaN(slot) ? null : slot, ts: trades.tsMs[at] })
     }
   }
   return places

@@ -17,7 +17,7 @@ import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
 import { followsRecordedTime, healingFeedOf } from '../ingest/feed-settings.ts'
 import type { Pace } from '../ingest/replay/pace.ts'
 import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
-import type { RecordedPlace } from '../ingest/types.ts'
+import type { RecordedPlace, RecordedTo } from '../ingest/types.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
 import type { EventJournal, EventRange, JournalStats, LostInterval } from '../journal/types.ts'
@@ -30,7 +30,7 @@ import { Market } from '../market/market.ts'
 import { settingsOf } from '../market/market-parts.ts'
 import { EventRecorder, type FeedSink, SERVER_FEED } from '../recording/event-recorder.ts'
 import { type MarketRecorder, prepareRecorder } from '../recording/market-recorder.ts'
-import type { EngineSettings, RunHeader } from '../schema/event.ts'
+import type { EngineSettings, Gap, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import { checkpointFolder, journalFolder, journalMarkPath } from '../store/paths.ts'
 import type { Store } from '../store/types.ts'
@@ -69,8 +69,6 @@ export class RunningMarket {
   readonly market: Market
   readonly recorder: MarketRecorder
   readonly runId: string
-  /** Until when the market has what the runs before brought, Unix ms; null: there were none. */
-  recordedToMs: number | null = null
   readonly #parts: RunningMarketParts
   readonly #events: EventRecorder
   readonly #checkpoints: CheckpointScheduler | null
@@ -80,6 +78,8 @@ export class RunningMarket {
   /** Counts of analyses that could not be recorded, by token: one for each token of the market at most. */
   readonly #lostCounts = new Map<string, number>()
   #redone: RecordingStatus['restored'] = null
+  /** Where the runs before have left the market; null: there were none. */
+  #recordedTo: { timeMs: number; open: readonly Gap[] } | null = null
   /** Where market time went back to: bars that end later may not be in the lake, whatever it was told before. */
   #rewoundToMs = Number.POSITIVE_INFINITY
 
@@ -119,6 +119,13 @@ export class RunningMarket {
     }
   }
 
+  /** Until when the market has what a feed of this name has brought in the runs before; null: there were none. */
+  recordedTo(feed: string): RecordedTo | null {
+    if (this.#recordedTo === null) return null
+    const { timeMs, open } = this.#recordedTo
+    return { timeMs, awaySinceMs: open.find((gap) => gap.feed === feed)?.fromMs ?? null }
+  }
+
   /** Where a feed of this name delivers its events. */
   sinkOf(feed: string): FeedSink {
     return this.#events.sinkOf(feed)
@@ -147,7 +154,7 @@ export class RunningMarket {
         'the market goes on where the last run ended',
       )
     }
-    if (restored !== null) this.recordedToMs = market.timeMs
+    if (restored !== null) this.#recordedTo = { timeMs: market.timeMs, open: market.gaps(1).open }
     const isRecordedTime = followsRecordedTime(config)
     if (!isRecordedTime) deps.clock.notBefore(market.timeMs)
     // What is replayed has all that was recorded of then, runs and counts of analyses too.

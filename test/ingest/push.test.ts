@@ -59,6 +59,10 @@ test('who pushes may say until when what was missed is sent, and what of it stay
   const { sink, result } = send(
     lines(
       { type: 'disconnect', ts: NOW, sinceMs: NOW - 5_000, healUntilMs: NOW + 60_000, isDowntime: true },
+      { type: 'disconnect', ts: NOW, healUntilMs: NOW + 60_000, missing: [part], heldFromMs: NOW },
+      // Without `healUntilMs` all of it is missing.
+      { type: 'disconnect', ts: NOW, missing: [part] },
+      { type: 'disconnect', ts: NOW, healUntilMs: NOW + 60_000, missing: [{ ...part, fromMs: NOW }] },
       { type: 'reconnect', ts: NOW, healed: true },
       { type: 'reconnect', ts: NOW, healed: true, missing: [part] },
       { type: 'reconnect', ts: NOW, healed: true, missing: [] },
@@ -71,12 +75,14 @@ test('who pushes may say until when what was missed is sent, and what of it stay
   )
   expect(sink.events).toEqual([
     { type: 'disconnect', ts: NOW, feed: 'push', sinceMs: NOW - 5_000, healUntilMs: NOW + 60_000 },
+    { type: 'disconnect', ts: NOW, feed: 'push', sinceMs: NOW, healUntilMs: NOW + 60_000, missing: [part] },
+    { type: 'disconnect', ts: NOW, feed: 'push', sinceMs: NOW },
     { type: 'reconnect', ts: NOW, feed: 'push', healed: true },
     { type: 'reconnect', ts: NOW, feed: 'push', healed: true, missing: [part] },
     { type: 'reconnect', ts: NOW, feed: 'push', healed: true },
     { type: 'reconnect', ts: NOW, feed: 'push' },
   ])
-  expect(codesOf(result)).toEqual(['invalid_value', 'from_after_to', 'too_big'])
+  expect(codesOf(result)).toEqual(['from_after_to', 'invalid_value', 'from_after_to', 'too_big'])
 })
 
 test('CRLF, blank lines, a byte order mark and a missing last newline are accepted', () => {

@@ -1,15 +1,22 @@
 // Gaps against a plain list: which bars a gap touches, whatever began and ended in which order.
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Gaps } from '../../src/market/gaps.ts'
 import { GAPS_ANSWERED_MAX, GAPS_MAX } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { MarketTime } from '../../src/market/market-time.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
-import type { MarketEvent, RunHeader } from '../../src/schema/event.ts'
+import {
+  type DisconnectEvent,
+  type MarketEvent,
+  MISSING_PARTS_MAX,
+  type MissingPart,
+  type RunHeader,
+} from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
 const START_MS = 1_772_000_000_000
+type MissingReason = MissingPart['reason']
 const MINT = mintOfSymbol('one')
 const HEADER: RunHeader = {
   runId: 'run',
@@ -167,6 +174,77 @@ it('a bar that was forming when the server was killed is incomplete', () => {
   market.advanceTo(minuteMs + 300_000)
   market.emitClosedBars(2)
   expect(bars.map(({ complete }) => complete)).toEqual([false, true])
+})
+
+describe('parts of a gap that are told while its feed heals', () => {
+  const part = (fromMs: number, toMs: number, reason: MissingReason = 'pruned') => ({
+    ...{ fromMs: START_MS + fromMs, toMs: START_MS + toMs, reason },
+  })
+  const tell = (market: Market, more: Partial<DisconnectEvent>) =>
+    market.apply({ type: 'disconnect', ts: market.timeMs, feed: 'a', ...more }, market.timeMs)
+  const end = (market: Market, missing: MissingPart[]) =>
+    market.apply({ type: 'reconnect', ts: market.timeMs, feed: 'a', healed: true, missing }, market.timeMs)
+  const begun = () => {
+    const market = new Market({ tokensMax: 8 })
+    market.advanceTo(START_MS + 60_000)
+    tell(market, { sinceMs: START_MS, healUntilMs: START_MS + 300_000, missing: [part(1_000, 2_000)] })
+    return market
+  }
+  const restored = (market: Market) => {
+    const sections = new Map<string, Uint8Array>()
+    for (const { name, bytes } of market.save()) sections.set(name, bytes.slice())
+    return Market.restore({ tokensMax: 8 }, (name) => sections.get(name) ?? null)
+  }
+  const ended = (market: Market) =>
+    market.gaps(1_000).ended.map(({ fromMs, toMs, reason }) => ({ fromMs, toMs, reason }))
+
+  it('stay missing, each once, whoever ends it after a restart', () => {
+    const market = restored(begun())
+    const changes = market.gapChanges(null).next
+    tell(market, {
+      healUntilMs: START_MS + 300_000,
+      missing: [part(5_000, 6_000, 'budget'), part(1_000, 2_000)],
+    })
+    // Nothing of it is news: the gap is open anyway.
+    expect(market.gapChanges(changes).gaps).toEqual([])
+    expect(market.gaps(1).open).toMatchObject([
+      { missing: [part(1_000, 2_000), part(5_000, 6_000, 'budget')] },
+    ])
+    const again = restored(market)
+    end(again, [part(5_000, 6_000, 'budget'), part(8_000, 9_000)])
+    const parts = [part(8_000, 9_000), part(5_000, 6_000, 'budget'), part(1_000, 2_000)]
+    expect(ended(again)).toEqual(parts)
+    expect(again.gaps(1).open).toEqual([])
+  })
+
+  it('are no gaps beside one that is told whole: that of a feed that has given up, or come too late', () => {
+    const market = begun()
+    market.advanceTo(START_MS + 300_000)
+    expect(market.gaps(1).open).toEqual([{ fromMs: START_MS, toMs: null, reason: 'disconnect', feed: 'a' }])
+    tell(market, { healUntilMs: START_MS + 900_000, missing: [part(3_000, 4_000)] })
+    end(market, [])
+    expect(ended(market)).toEqual([part(0, 300_000, 'disconnect' as MissingReason)])
+    // Why it has given up is known where it says so.
+    const late = begun()
+    late.advanceTo(START_MS + 300_000)
+    end(late, [part(3_000, 4_000, 'too_long'), part(5_000, 6_000, 'too_long')])
+    expect(ended(late)).toEqual([part(0, 300_000, 'too_long')])
+  })
+
+  it('are at most MISSING_PARTS_MAX: then the last one covers the rest', () => {
+    const market = begun()
+    for (let at = 1; at <= MISSING_PARTS_MAX + 10; at++)
+      tell(market, {
+        healUntilMs: START_MS + 300_000,
+        missing: [part(1_000 + at * 100, 1_001 + at * 100, 'budget')],
+      })
+    end(market, [])
+    expect(ended(market)).toHaveLength(MISSING_PARTS_MAX)
+    for (let at = 1; at <= MISSING_PARTS_MAX + 10; at++) {
+      const atMs = START_MS + 1_000 + at * 100
+      expect(ended(market).some(({ fromMs, toMs }) => fromMs <= atMs && (toMs ?? 0) >= atMs)).toBe(true)
+    }
+  })
 })
 
 it('an answer has another version once a gap touches it, and once the gap has ended', () => {

@@ -77,6 +77,7 @@ export const FEED_DOCS: OperationDocs = {
     'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object. Whoever has missed data ' +
     'says so with `disconnect`, and `reconnect` when it has data again: silence, or the end of a WebSocket, tells nothing. Who can ' +
     'send what it has missed says until when with `healUntilMs` of the `disconnect`; sends it, oldest first, with the times of then; ' +
+    'tells in `missing` of another `disconnect` what it knows by then it cannot; ' +
     'and says `reconnect` with `healed: true`, and in `missing` what it could not send: then nothing else is a gap.',
   body: {
     ...byType(NDJSON_MEDIA_TYPES, linesOf('IngestRecord', 'One record a line, as JSON')),

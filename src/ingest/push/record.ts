@@ -119,14 +119,9 @@ export function readRecord(record: unknown, receivedAtMs: number): MarketEvent |
 function toEvent(record: IngestRecord): MarketEvent {
   switch (record.type) {
     case 'disconnect': {
-      const { type, ts, sinceMs, healUntilMs } = record
-      return {
-        type,
-        ts,
-        feed: PUSH_FEED,
-        sinceMs: sinceMs ?? ts,
-        ...(healUntilMs != null && { healUntilMs }),
-      }
+      const { type, ts, sinceMs, healUntilMs, missing } = record
+      const gap = { type, ts, feed: PUSH_FEED, sinceMs: sinceMs ?? ts }
+      return healUntilMs == null ? gap : { ...gap, healUntilMs, ...(missing?.length && { missing }) }
     }
     case 'reconnect': {
       const { type, ts, healed, missing } = record

@@ -71,7 +71,7 @@ export class ChainEvents {
     this.#options = options
     this.#handlers = handlers
     this.pools = new Pools(accounts, mints, (mint) => options.pools === 'all' || options.holds(mint))
-    this.order = new CurveOrder((step) => this.#applyStep(step), { isKnown: options.holds })
+    this.order = new CurveOrder((step) => this.#applyStep(step))
   }
 
   /** @param nowMs of the wall clock @param monotonicMs of the other */

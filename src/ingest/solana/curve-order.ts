@@ -13,8 +13,6 @@ interface WaitingStep {
 export interface CurveOrderOptions {
   waitMsMax?: number
   waitingMax?: number
-  /** Whether a token is older than what is seen here. The first trade of another one waits for its launch. */
-  isKnown?: (mint: string) => boolean
 }
 
 const comesAfterCurve = ({ before, after }: CurveStep): boolean => before === null && after === null
@@ -23,13 +21,13 @@ const stateKey = ({ quote, tokens }: CurveState): string => `${quote}:${tokens}`
 
 /**
  * Delivers steps one behind the other by their reserves. One whose predecessor is missing waits for it, at most `waitMsMax`, and
- * then goes on: the predecessor may be lost.
+ * then goes on: the predecessor may be lost. So does the first one of a curve of which nothing is known: it may have overtaken its
+ * token's launch, or another trade.
  */
 export class CurveOrder {
   /** Steps that went on without their predecessor, on curves that were known. */
   unproven = 0
   #waitingCount = 0
-  #isGathering = false
   /** The reserves after the latest delivered step, by mint. */
   readonly #states = new BoundedMap<string, string>({ entriesMax: CURVES_MAX })
   /** Steps that wait, by mint; the mint whose first step came first is the first. */
@@ -37,13 +35,11 @@ export class CurveOrder {
   readonly #deliver: (step: CurveStep) => void
   readonly #waitMsMax: number
   readonly #waitingMax: number
-  readonly #isKnown: (mint: string) => boolean
 
   constructor(deliver: (step: CurveStep) => void, options: CurveOrderOptions = {}) {
     this.#deliver = deliver
     this.#waitMsMax = options.waitMsMax ?? PREDECESSOR_MS_MAX
     this.#waitingMax = options.waitingMax ?? PREDECESSORS_WAITING_MAX
-    this.#isKnown = options.isKnown ?? (() => true)
   }
 
   get waiting(): number {
@@ -52,8 +48,7 @@ export class CurveOrder {
 
   /** @param nowMs monotonic time */
   add(step: CurveStep, slot: number, nowMs: number): void {
-    const isUnproven = step.before !== null && !this.#states.has(step.mint)
-    const isHeldUp = (comesAfterCurve(step) || isUnproven) && this.#waiting.has(step.mint)
+    const isHeldUp = comesAfterCurve(step) && this.#waiting.has(step.mint)
     if (this.#follows(step) && !isHeldUp) {
       this.#take(step)
       this.#takeFollowers(step.mint)
@@ -92,24 +87,9 @@ export class CurveOrder {
     this.#states.clear()
   }
 
-  /**
-   * Nothing is known of any curve, and what comes is told out of order: until `endGathering` the first steps of each wait as if their
-   * predecessor were missing, so that the earliest of them goes on first.
-   */
-  gather(): void {
-    this.forget()
-    this.#isGathering = true
-  }
-
-  endGathering(): void {
-    this.#isGathering = false
-  }
-
   /** Whether the step is the next of its curve, as far as that is known. */
   #follows({ mint, before }: CurveStep): boolean {
-    if (before === null) return true
-    const state = this.#states.get(mint)
-    return state === undefined ? !this.#isGathering && this.#isKnown(mint) : state === stateKey(before)
+    return before === null || this.#states.get(mint) === stateKey(before)
   }
 
   /** Whether the present reserves of a curve are known. */

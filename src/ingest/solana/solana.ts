@@ -10,7 +10,7 @@ import { UPSTREAM_LOG_EVERY_MS, UPSTREAM_STEADY_MS } from '../limits.ts'
 import { LogThrottle } from '../log-throttle.ts'
 import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
-import type { Feed, FeedLog, FeedStatus, RecordedPlace, Room } from '../types.ts'
+import type { Feed, FeedLog, FeedStatus, RecordedPlace, RecordedTo, Room } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
 import { type Reconnects, reconnectMs, type UpstreamEnd } from '../upstream-socket.ts'
 import { Accounts, Mints, readAccount } from './accounts.ts'
@@ -19,6 +19,7 @@ import { ChainEnrichment } from './enrichment/chain-enrichment.ts'
 import type { Urgency } from './enrichment/enrichment-queue.ts'
 import { Healing } from './healing/healing.ts'
 import type { ToldTransaction } from './healing/held-notifications.ts'
+import { newestOf, wholeToMs } from './healing/recorded.ts'
 import { ENRICH_TICK_MS, IN_FLIGHT_MS, PREDECESSOR_MS_MAX } from './limits.ts'
 import { MAINNET_GENESIS, ORCA_SOL_USDC, PYTH_SOL_USD } from './programs.ts'
 import { type ReportedPrice, readOrca, readPyth, SolPrices } from './sol-price.ts'
@@ -36,10 +37,12 @@ export interface SolanaOptions extends ChainEventsOptions, Reconnects {
   onUri?: (mint: string, uri: string) => void
   /** Trades that the runs before have recorded, oldest first: told again they do not count. */
   recorded?: readonly RecordedPlace[]
-  /** Until when the market has what the runs before brought, Unix ms; null or not there: there were none. */
-  recordedToMs?: number | null
+  /** Until when the market has what the runs before brought; null or not there: there were none. */
+  recordedTo?: RecordedTo | null
   /** How long an outage may be that is made up for, ms; 0 or not there: none is. */
   healMs?: number
+  /** For tests: how much is held back of what comes while what was missed is fetched. */
+  heldBytesMax?: number
   /** What was missed comes in a burst, which waits for the disk. */
   room?: Room
 }
@@ -59,13 +62,6 @@ export interface SolanaFeed extends Feed {
 /** How often trades that wait for the one before them are looked at. */
 const EXPIRE_EVERY_MS = PREDECESSOR_MS_MAX / 4
 const PRICE_EVERY_MS = 60_000
-
-/** The newest slot of recorded trades; null: none is known. */
-function newestSlot(places: readonly RecordedPlace[] = []): number | null {
-  let newest: number | null = null
-  for (const { slot } of places) if (slot !== null && slot > (newest ?? -1)) newest = slot
-  return newest
-}
 
 class Solana implements SolanaFeed {
   readonly ready: Promise<void>
@@ -122,7 +118,8 @@ class Solana implements SolanaFeed {
     this.#state = new FeedState(this.#clock)
     this.#seen = new SeenTransactions(options.recorded)
     this.#counters = new EventCounters(SOLANA_FEED, sink, this.#clock, log)
-    this.#takenSlot = newestSlot(options.recorded)
+    const newest = newestOf(options.recorded)
+    this.#takenSlot = newest?.slot ?? null
     this.#faults = new SinkFaults(SOLANA_FEED, this.#counters, this.#clock, log)
     this.#healing = this.#createHealing(new SourceLink(SOLANA_FEED, sink, this.#faults))
     this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
@@ -141,19 +138,18 @@ class Solana implements SolanaFeed {
       apply: (patch) => this.#guarded(() => this.#counters.apply(patch, this.#clock.now())),
     })
     source.rpc.onMethodRefused = (...refusal) => this.#onMethodRefused(...refusal)
-    this.#wholeUntilMs = options.recordedToMs ?? this.#clock.now()
+    const { recordedTo = null } = options
+    this.#wholeUntilMs = recordedTo === null ? this.#clock.now() : wholeToMs(recordedTo, newest?.ts ?? 0)
     this.ready = this.#firstAttempt.promise
     this.#running = this.#run()
   }
 
   #createHealing(link: SourceLink): Healing {
-    const { source, healMs = 0, room } = this.#options
-    return new Healing({ source, link, log: this.#log, healMs, room }, this.#stopping.signal, {
+    const { source, healMs = 0, heldBytesMax, room } = this.#options
+    return new Healing({ source, link, log: this.#log, healMs, heldBytesMax, room }, this.#stopping.signal, {
       take: (told) => this.#take(told),
       isTaken: (signature) => this.#seen.isTaken(signature),
       forgetOrder: () => this.#events.order.forget(),
-      gatherOrder: () => this.#events.order.gather(),
-      endGathering: () => this.#events.order.endGathering(),
       expireSlots: (beforeSlot) => this.#events.order.expireSlots(beforeSlot),
       expireTaken: (toMs) => this.#events.order.expireAdded(toMs),
       isWaiting: () => this.#events.order.waiting > 0,
@@ -164,8 +160,7 @@ class Solana implements SolanaFeed {
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping
-    const { recordedToMs = null } = this.#options
-    this.#healing.lost(this.#wholeUntilMs - (recordedToMs === null ? 0 : IN_FLIGHT_MS), this.#takenSlot)
+    this.#healing.lost(this.#wholeUntilMs, this.#takenSlot)
     const timers = this.#source.hasOwnTime
       ? []
       : [

@@ -15,15 +15,23 @@ export interface BarInterval {
 /** Timeframes of the bars that the lake has. */
 const LAKE_TIMEFRAMES = TIMEFRAMES.filter((tf) => TIMEFRAME_MS[tf] >= TIMEFRAME_MS['1m'])
 
-/** When a gap began that this event tells of, and when it ended or became known; null: it tells of none that began earlier. */
-function findGap(event: MarketEvent, atMs: number): { fromMs: number; toMs: number } | null {
+interface LateGap {
+  fromMs: number
+  /** When it ended or became known. */
+  toMs: number
+  /** Bars that reach beyond this time had not closed by then. */
+  heldFromMs: number
+}
+
+/** The gap that this event tells of; null: it tells of none that began earlier. */
+function findGap(event: MarketEvent, atMs: number): LateGap | null {
   if (event.type === 'disconnect') {
-    const { sinceMs = atMs, isDowntime } = event
+    const { sinceMs = atMs, isDowntime, heldFromMs = Number.POSITIVE_INFINITY } = event
     if (isDowntime === true) return null
-    return sinceMs < atMs ? { fromMs: sinceMs, toMs: atMs } : null
+    return sinceMs < atMs ? { fromMs: sinceMs, toMs: atMs, heldFromMs } : null
   }
-  if (event.type === 'gap') return { fromMs: event.fromMs, toMs: Math.min(event.toMs, atMs) }
-  return null
+  if (event.type !== 'gap') return null
+  return { fromMs: event.fromMs, toMs: Math.min(event.toMs, atMs), heldFromMs: Number.POSITIVE_INFINITY }
 }
 
 /**
@@ -38,7 +46,7 @@ export function findLateIntervals(event: MarketEvent, atMs: number): BarInterval
   const intervals: BarInterval[] = []
   for (const tf of LAKE_TIMEFRAMES) {
     const lengthMs = TIMEFRAME_MS[tf]
-    const lastMs = Math.min(untilMs - 1, atMs - lengthMs - LATE_GRACE_MS)
+    const lastMs = Math.min(untilMs - 1, atMs - lengthMs - LATE_GRACE_MS, gap.heldFromMs - lengthMs)
     for (let tMs = gap.fromMs - (gap.fromMs % lengthMs); tMs <= lastMs; tMs += lengthMs)
       intervals.push({ tf, tMs })
   }

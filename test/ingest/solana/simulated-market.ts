@@ -1,6 +1,8 @@
 // A market that the feed makes of a simulated chain, through outages and deaths of its process; and what it shows, to be compared.
+
+import { IN_FLIGHT_MS } from '../../../src/ingest/solana/limits.ts'
 import { type SolanaOptions, startSolana } from '../../../src/ingest/solana/solana.ts'
-import type { Feed, RecordedPlace } from '../../../src/ingest/types.ts'
+import type { Feed, RecordedPlace, RecordedTo } from '../../../src/ingest/types.ts'
 import { Market } from '../../../src/market/market.ts'
 import { TIMEFRAMES } from '../../../src/schema/bar.ts'
 import type { DataPoint } from '../../../src/schema/datapoint.ts'
@@ -49,17 +51,17 @@ export class SimulatedMarket {
     return rejection
   }
 
-  start(recordedToMs: number | null): void {
+  start(recordedTo: RecordedTo | null): void {
     const recorded = this.recorded.flatMap(({ event }): RecordedPlace[] =>
-      event.type === 'trade'
-        ? [{ tx: event.tx!, eventIndex: event.eventIndex!, slot: event.slot ?? null }]
+      event.type === 'trade' && event.slot != null
+        ? [{ tx: event.tx!, eventIndex: event.eventIndex!, slot: event.slot ?? null, ts: event.ts }]
         : [],
     )
     const life = ++this.#life
     this.feed = startSolana(
       {
         ...{ source: this.chain, commitment: 'confirmed', pools: 'migrated', random: () => 0 },
-        ...{ holds: (mint) => this.market.has(mint), recorded, recordedToMs, healMs: this.#healMs },
+        ...{ holds: (mint) => this.market.has(mint), recorded, recordedTo, healMs: this.#healMs },
         ...{ reconnectMsMin: 250, reconnectMsMax: 250, ...this.#more },
       },
       // A process that is dead delivers nothing more.
@@ -80,12 +82,16 @@ export class SimulatedMarket {
     for (const { event, atMs } of kept) this.market.apply(event, atMs)
     this.recorded = kept
     const { timeMs } = this.market
+    const awaySinceMs = this.market.gaps(1).open.find(({ feed }) => feed === FEED)?.fromMs ?? null
     this.chain.onTick = () => {}
     await this.chain.runTo(this.chain.nowMs + downMs)
     this.chain.onTick = (nowMs) => this.market.advanceTo(nowMs)
     const healUntilMs = this.chain.nowMs + this.#healMs
-    this.apply({ type: 'disconnect', ts: timeMs, feed: FEED, sinceMs: timeMs, healUntilMs }, timeMs)
-    this.start(timeMs)
+    this.apply(
+      { type: 'disconnect', ts: timeMs, feed: FEED, sinceMs: timeMs - IN_FLIGHT_MS, healUntilMs },
+      timeMs,
+    )
+    this.start({ timeMs, awaySinceMs })
   }
 
   checkpoint(): void {

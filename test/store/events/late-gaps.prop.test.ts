@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { LATE_GRACE_MS } from '../../../src/market/limits.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
-import { TIMEFRAME_MS, TIMEFRAMES } from '../../../src/schema/timeframe.ts'
+import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../../src/schema/timeframe.ts'
 import { findLateIntervals } from '../../../src/store/events/late-gaps.ts'
 
 const HOUR_MS = 3_600_000
@@ -37,6 +37,22 @@ test('a disconnect marks the bars since its source had data that could close bef
       const [fromMs, atMs] = [START_MS + from, START_MS + from + away]
       const event: MarketEvent = { type: 'disconnect', ts: atMs, feed: 'push', sinceMs: fromMs }
       expect(found(event, atMs)).toEqual(away === 0 ? [] : expected(fromMs, atMs, atMs))
+    }),
+  )
+})
+
+test('of bars that were held open when a loss became known none is marked: they close later, with what is known then', () => {
+  fc.assert(
+    fc.property(span, ([from, away, held]) => {
+      const [fromMs, atMs] = [START_MS + from, START_MS + from + away]
+      const heldFromMs = fromMs - HOUR_MS + held
+      const event: MarketEvent = { type: 'disconnect', ts: atMs, feed: 'push', sinceMs: fromMs, heldFromMs }
+      const isClosed = (interval: string) => {
+        const [tf, t] = interval.split(' ') as [Timeframe, string]
+        return Number(t) + TIMEFRAME_MS[tf] <= heldFromMs
+      }
+      const all = away === 0 ? [] : expected(fromMs, atMs, atMs)
+      expect(found(event, atMs)).toEqual(all.filter(isClosed))
     }),
   )
 })

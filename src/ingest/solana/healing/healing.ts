@@ -23,7 +23,8 @@ import { inOrder, takeBlocks } from './by-blocks.ts'
 import { listSignatures } from './by-signatures.ts'
 import { HeldNotifications, type ToldTransaction } from './held-notifications.ts'
 import { History, type PastFault } from './history.ts'
-import { MissingParts } from './missing-parts.ts'
+import { MissingParts, type MissingReason } from './missing-parts.ts'
+import { describeProgress, type Work } from './work.ts'
 
 /** The road that notifications take too. */
 export interface HealingHandlers {
@@ -31,9 +32,6 @@ export interface HealingHandlers {
   isTaken(signature: string): boolean
   /** Events may be missing: the curves say nothing of what comes next. */
   forgetOrder(): void
-  /** The same, and what comes first is told out of order: until `endGathering` it waits for what comes before it. */
-  gatherOrder(): void
-  endGathering(): void
   /** Everything of earlier slots has come: what waits for more goes on. */
   expireSlots(beforeSlot: number): void
   timeOf(event: RawEvent): number | null
@@ -51,6 +49,8 @@ export interface HealingOptions {
   log: FeedLog
   /** How long an outage may be, and how long fetching may take, ms; 0: nothing is fetched. */
   healMs: number
+  /** How much of what comes meanwhile is held back. */
+  heldBytesMax?: number | undefined
   room?: Room | undefined
 }
 
@@ -67,24 +67,6 @@ interface OpenGap {
   fromSlot: number | null
 }
 
-/** One healing. */
-interface Work {
-  by: 'blocks' | 'signatures' | null
-  fromSlot: number
-  /** The last slot that was taken or is told as missing. */
-  atSlot: number
-  sinceMs: number
-  untilMs: number
-  missing: MissingParts
-  history: History
-  /** Requests that are known to be needed yet; null: it is not known. */
-  requestsLeft: number | null
-  /** Connections that were lost when all was had. */
-  losses: number
-  startedMs: number
-  loggedMs: number
-}
-
 /** Slots that are asked for beyond the first that was held back: that one of them has a block proves which before it have none. */
 const SLOTS_BEYOND = 64
 /** A connection tells the next slots whole, not the one in which it begins. */
@@ -97,7 +79,7 @@ export class Healing {
   healed = 0
   inPart = 0
   events = 0
-  readonly held = new HeldNotifications()
+  readonly held: HeldNotifications
   #gap: OpenGap | null = null
   #work: Work | null = null
   #working: Promise<void> | null = null
@@ -119,6 +101,7 @@ export class Healing {
 
   constructor(options: HealingOptions, signal: AbortSignal, handlers: HealingHandlers) {
     this.#options = options
+    this.held = new HeldNotifications(options.heldBytesMax)
     this.#signal = signal
     this.#handlers = handlers
   }
@@ -196,7 +179,7 @@ export class Healing {
     }
     link.lose(sinceMs, nowMs, nowMs + healMs + HEAL_TAKE_MS)
     this.#work = this.#begin(sinceMs, fromSlot, nowMs + healMs)
-    if (nowMs - sinceMs > healMs) this.#work.missing.begin('too_long')
+    if (nowMs - sinceMs > healMs) this.#miss(this.#work, 'too_long')
     this.#working = this.#run(this.#work).finally(() => {
       this.#working = null
     })
@@ -227,11 +210,11 @@ export class Healing {
       const isThere = !isTooLong && (await this.#fetch(work))
       if (this.#signal.aborted) return
       if (isThere && this.#losses !== work.losses) continue
-      if (!isThere) work.missing.begin('budget')
+      if (!isThere) this.#miss(work, 'budget')
       const losses = this.#losses
-      const isWhole = this.#closeMissing(work)
+      this.#closeMissing(work)
       await this.#takeHeld(losses)
-      await this.#drain(losses, isWhole)
+      await this.#drain(losses, isThere)
       if (this.#signal.aborted) return
       // The connection may have ended meanwhile: then there is more to fetch.
       if (this.#losses === losses || !isThere) break
@@ -239,29 +222,32 @@ export class Healing {
     this.#finish(work)
   }
 
-  /** Ends what is missing with the first slot that is whole. @returns whether nothing is */
-  #closeMissing({ missing }: Work): boolean {
+  /** Ends what is missing with the first slot that is whole. */
+  #closeMissing(work: Work): void {
     const { held } = this
     const nowMs = this.#nowMs
     this.#again = null
-    const parts = missing.close(held.firstSlot === null ? nowMs : Math.min(nowMs, held.firstMs))
-    if (parts.length > 0) this.#handlers.gatherOrder()
-    return parts.length === 0
+    work.missing.close(held.firstSlot === null ? nowMs : Math.min(nowMs, held.firstMs))
+    this.#tellMissing(work)
+  }
+
+  /** What stays missing is told before anything behind it is taken: a process that begins later goes on behind it. */
+  #tellMissing({ missing, sinceMs, untilMs }: Work): void {
+    const parts = missing.takeUntold()
+    if (parts.length > 0) this.#options.link.miss(sinceMs, this.#nowMs, untilMs + HEAL_TAKE_MS, parts)
   }
 
   /**
    * Waits until nothing that was taken waits for anything, while the gap is open and what comes is taken: after the gap it would be
-   * late. After what is missing no curve proves the order of what comes first, and what is earlier may come yet.
+   * late. @param isThere nothing more is fetched for what waits, whatever happens to the connection: false
    */
-  async #drain(losses: number, isWhole: boolean): Promise<void> {
+  async #drain(losses: number, isThere: boolean): Promise<void> {
     const takenAtMs = this.#options.source.clock.monotonicMs()
     // Without a connection nothing comes, and more is missing than was told: that is the next gap, or more of this one.
     this.#isGathering = this.#losses === losses && this.#isConnected
     await this.#settle()
-    const waits = !isWhole || this.#handlers.isWaiting()
-    if (this.#isGathering && waits) await this.#wait(PREDECESSOR_MS_MAX)
-    this.#handlers.endGathering()
-    if (this.#losses === losses || !isWhole) this.#handlers.expireTaken(takenAtMs)
+    if (this.#isGathering && this.#handlers.isWaiting()) await this.#wait(PREDECESSOR_MS_MAX)
+    if (this.#losses === losses || !isThere) this.#handlers.expireTaken(takenAtMs)
     this.#isGathering = false
   }
 
@@ -437,13 +423,23 @@ export class Healing {
 
   #take(work: Work, told: ToldTransaction): void {
     if (told.isTruncated) this.#miss(work, 'refused')
-    const timeMs = told.events.length === 0 ? null : this.#handlers.timeOf(told.events[0])
+    const timeMs = this.#timeOf(told)
     if (timeMs !== null) work.missing.had(timeMs)
+    this.#tellMissing(work)
     this.events += told.events.length
     this.#handlers.take({ ...told, isTruncated: false })
   }
 
-  #miss(work: Work, fault: PastFault): void {
+  /** The time of a transaction; null: none of its events has one. */
+  #timeOf({ events }: ToldTransaction): number | null {
+    for (const event of events) {
+      const timeMs = this.#handlers.timeOf(event)
+      if (timeMs !== null) return timeMs
+    }
+    return null
+  }
+
+  #miss(work: Work, fault: PastFault | MissingReason): void {
     if (fault !== 'over' && work.missing.begin(fault)) this.#handlers.forgetOrder()
   }
 
@@ -466,33 +462,18 @@ export class Healing {
     const nowMs = source.clock.monotonicMs()
     if (nowMs - work.loggedMs < HEAL_PROGRESS_MS) return
     work.loggedMs = nowMs
-    log.info({ feed: 'solana', ...this.#progress(work, beforeSlot) }, 'healing')
-  }
-
-  #progress(work: Work, beforeSlot: number | null): Record<string, unknown> {
-    const { by, fromSlot, atSlot, sinceMs, untilMs, history, requestsLeft, startedMs } = work
-    const toSlot = beforeSlot === null ? null : beforeSlot - 1
-    const elapsedS = (this.#options.source.clock.monotonicMs() - startedMs) / 1_000
-    const perSecond = history.requests / Math.max(elapsedS, 0.001)
-    return {
-      ...{ by, sinceMs, untilMs, fromSlot, toSlot, atSlot },
-      percent:
-        toSlot === null
-          ? null
-          : Math.floor((100 * (atSlot - fromSlot + 1)) / Math.max(1, toSlot - fromSlot + 1)),
-      ...{ requests: history.requests, requestsLeft },
-      secondsLeft: requestsLeft === null ? null : Math.ceil(requestsLeft / perSecond),
-    }
+    log.info({ feed: 'solana', ...describeProgress(work, beforeSlot, nowMs) }, 'healing')
   }
 
   /** For the status of the feed. */
   describe(): Record<string, unknown> {
     const { healed, inPart, events, held } = this
+    const { source } = this.#options
     const work = this.#work
     return {
       ...{ healed, inPart, events, missing: this.#stays.map((part) => ({ ...part })) },
       held: { notifications: held.size, bytes: held.bytes, dropped: held.dropped },
-      now: work === null ? null : this.#progress(work, held.firstSlot),
+      now: work === null ? null : describeProgress(work, held.firstSlot, source.clock.monotonicMs()),
     }
   }
 }

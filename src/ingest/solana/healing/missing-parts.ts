@@ -8,6 +8,7 @@ export class MissingParts {
   /** Nothing is missing until this time but for the parts, Unix ms. */
   wholeToMs: number
   #open: MissingReason | null = null
+  #toldCount = 0
 
   /** @param sinceMs when the gap began */
   constructor(sinceMs: number) {
@@ -32,9 +33,15 @@ export class MissingParts {
   }
 
   /** Nothing more is fetched: what is still missing is so until this time. */
-  close(toMs: number): readonly MissingPart[] {
+  close(toMs: number): void {
     this.#end(toMs)
-    return this.parts
+  }
+
+  /** The parts that have ended since this was asked for last. */
+  takeUntold(): readonly MissingPart[] {
+    const untold = this.parts.slice(this.#toldCount)
+    this.#toldCount = this.parts.length
+    return untold
   }
 
   #end(toMs: number): void {

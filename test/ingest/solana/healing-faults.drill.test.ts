@@ -1,0 +1,118 @@
+// @module-tag drill
+// What a feed that makes up for an outage may meet: too much that comes meanwhile, deadlines that pass, other feeds, logs that are lost.
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { MarketEvent } from '../../../src/schema/event.ts'
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { Teller } from '../../support/chain/market-tape.ts'
+import { differences, expectEqual, expectTold, missingSince, wrongBars } from './same-market.ts'
+import { type RunOptions, runMarket, type SimulatedMarket, tradesOf } from './simulated-market.ts'
+
+const START_MS = Date.UTC(2026, 10, 1, 11, 58, 31)
+const MINUTES = 5
+const END_MS = START_MS + MINUTES * 60_000 - 15_000
+const TAPE = {
+  ...{ seed: 53, startMs: START_MS, isSolConstant: true, minutes: MINUTES, perSecond: 12 },
+  ...{ launches: 0.02, truncated: 0.02 },
+}
+const at = (seconds: number): number => START_MS + seconds * 1_000
+const outage = (from: number, to: number) => ({ fromMs: at(from) + 300, toMs: at(to) + 100 })
+const run = (more: Partial<RunOptions> = {}): Promise<SimulatedMarket> =>
+  runMarket({ teller: new Teller(TAPE), requestsPerSecond: 100, endMs: END_MS, healMs: 600_000, ...more })
+
+/** A feed beside the chain: one trade a second of each of its own tokens, which tells its own outage. */
+const MINTS = ['pushed', 'pushed too'].map(mintOfSymbol)
+const PUSH = 'push'
+function pushed(away: { fromMs: number; toMs: number } | null): NonNullable<RunOptions['turns']> {
+  const missed: MarketEvent[] = []
+  let isAway = false
+  return Array.from({ length: (END_MS - START_MS) / 1_000 - 1 }, (_, index) => ({
+    atMs: at(index + 1),
+    do: (market: SimulatedMarket) => {
+      const nowMs = at(index + 1)
+      const trades = MINTS.map(
+        (mint, place): MarketEvent => ({
+          ...{ type: 'trade', mint, ts: nowMs - 40 + place, side: index % 3 === place ? 'sell' : 'buy' },
+          ...{
+            tokenAmount: 10 + (index % 7),
+            priceUsd: 1 + ((index * 13) % 29) / 10,
+            wallet: `w${index % 5}`,
+          },
+          ...{ tx: `push-${index}-${place}` },
+        }),
+      )
+      const isOut = away !== null && nowMs >= away.fromMs && nowMs < away.toMs
+      if (isOut && !isAway)
+        market.apply(
+          { type: 'disconnect', ts: nowMs, feed: PUSH, sinceMs: nowMs - 1_000, healUntilMs: nowMs + 300_000 },
+          nowMs,
+        )
+      if (isOut) missed.push(...trades)
+      else for (const event of [...missed.splice(0), ...trades]) market.apply(event, nowMs)
+      if (!isOut && isAway) market.apply({ type: 'reconnect', ts: nowMs, feed: PUSH, healed: true }, nowMs)
+      isAway = isOut
+    },
+  }))
+}
+
+describe('a feed of the chain that makes up for an outage', () => {
+  let whole: SimulatedMarket
+  beforeAll(async () => {
+    whole = await run()
+  }, 60_000)
+
+  it('and is told more meanwhile than it may hold back fetches that too', async () => {
+    const outages = [outage(40, 85), outage(150, 160)]
+    const market = await run({ outages, requestsPerSecond: 12, more: { heldBytesMax: 20_000 } })
+    expectEqual(market, whole)
+    const { held } = market.healing as unknown as { held: Record<string, number> }
+    expect(held).toMatchObject({ notifications: 0, bytes: 0 })
+    expect(held.dropped).toBeGreaterThan(50)
+  })
+
+  it('and never catches up with what it may hold back tells so', async () => {
+    const more = { heldBytesMax: 2_000 }
+    const market = await run({ outages: [outage(40, 85)], requestsPerSecond: 2.5, healMs: 60_000, more })
+    const { parts, isMissing } = missingSince(market, at(10))
+    expect(new Set(parts.map(({ reason }) => reason))).toEqual(new Set(['budget']))
+    expectTold(market, whole, isMissing)
+    expect(wrongBars(market, whole, isMissing)).toEqual([])
+  })
+
+  it('that lasts beyond the deadline tells all of it, as too long ago', async () => {
+    const market = await run({ outages: [outage(60, 140)], healMs: 8_000 })
+    const { parts, isMissing } = missingSince(market, at(10))
+    // Bars were held until the deadline: 8 s, and 30 s to take what is held back.
+    expect(parts).toMatchObject([{ reason: 'too_long', feed: 'solana' }])
+    expect(Math.abs(parts[0].fromMs - at(57))).toBeLessThan(3_000)
+    expect(market.market.gaps(1).open).toEqual([])
+    expectTold(market, whole, isMissing)
+    expect(wrongBars(market, whole, isMissing)).toEqual([])
+  })
+
+  it('leaves the tokens of another feed as they are, also where that one is away itself meanwhile', async () => {
+    const undisturbed = await run({ turns: pushed(null) })
+    for (const [outages, away] of [
+      [[outage(40, 70), outage(140, 150)], null],
+      [[], { fromMs: at(50), toMs: at(90) }],
+      [[outage(40, 70)], { fromMs: at(60), toMs: at(120) }],
+    ] as const) {
+      const market = await run({ outages, turns: pushed(away) })
+      expectEqual(market, undisturbed)
+      expect(differences(market, undisturbed, MINTS)).toEqual([])
+    }
+  })
+
+  it('counts the transactions that no gap tells, each with however many trades', async () => {
+    const refused = { ok: false, fault: 'refused', message: 'no such method', code: -32_601 } as const
+    const market = await run({ refusals: { getTransaction: refused } })
+    const had = new Set(tradesOf(market).map(({ tx, eventIndex }) => `${tx}:${eventIndex}`))
+    const lost = tradesOf(whole).filter(({ tx, eventIndex }) => !had.has(`${tx}:${eventIndex}`))
+    expect(lost.length).toBeGreaterThan(20)
+    const { untold } = market.feed!.describe() as unknown as { untold: Record<string, number> }
+    const lostTransactions = new Set(lost.map(({ tx }) => tx)).size
+    expect(untold).toMatchObject({ late: 0, swapsDropped: 0, unreadable: 0 })
+    expect(untold.transactionsLost).toBeGreaterThanOrEqual(lostTransactions)
+    expect(untold.transactionsLost).toBeLessThanOrEqual(market.chain.counts.truncated)
+    expect(untold.sum).toBe(untold.transactionsLost)
+  })
+})
