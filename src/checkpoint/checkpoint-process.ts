@@ -3,7 +3,7 @@
 import { readJournal } from '../journal/reader.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
 import { peakMemoryBytes } from '../lib/memory.ts'
-import { doJob } from '../lib/process/child-job.ts'
+import { doTasks } from '../lib/process/child-job.ts'
 import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
 import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
@@ -72,4 +72,4 @@ async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
 }
 
 // What is half written when the server ends is removed by the next one.
-doJob(CHECKPOINT_NICENESS, makeCheckpoint)
+doTasks(CHECKPOINT_NICENESS, makeCheckpoint)

@@ -1,4 +1,5 @@
 // The messages between the server and the process that makes a checkpoint.
+import type { RecordFolders } from './find-base.ts'
 
 /** Points in the work of the process at which a test may kill it. */
 export const CHECKPOINT_CRASH_POINTS = [
@@ -11,11 +12,7 @@ export const CHECKPOINT_CRASH_POINTS = [
 ] as const
 export type CheckpointCrashPoint = (typeof CHECKPOINT_CRASH_POINTS)[number]
 
-export interface CheckpointTask {
-  journalFolder: string
-  checkpointFolder: string
-  /** Identity of the data folder. */
-  folderId: string
+export interface CheckpointTask extends RecordFolders {
   /** The last event of the checkpoint at least; durable. */
   throughEventNo: number
   /** The lake has every closed bar that ended by this market time, Unix ms. */

@@ -1,17 +1,11 @@
-import type { ChangePart, MarketEngine, RowFields } from '../../market/types.ts'
-import type { Order, Sort, Tab } from '../../schema/vocabulary.ts'
+import type { ChangePart, MarketEngine, PageQuery, RowFields } from '../../market/types.ts'
+import type { Tab } from '../../schema/vocabulary.ts'
 import { FOLLOW_ROWS_MAX } from '../limits.ts'
 import { type Channel, leftMessageHead, type StreamSnapshot, singleSnapshot } from './channel.ts'
 import { Chunk, ChunkCache, type Message, positionAt, type StreamPosition } from './chunk.ts'
 
 /** The rows of the market list that a stream begins with. */
-export interface MarketRequest {
-  tab: Tab
-  sort: Sort
-  order: Order
-  offset: number
-  limit: number
-}
+export type MarketRequest = Omit<PageQuery, 'fields'>
 
 /** How many rows a stream begins with: none if it resumes from `since`, all of its tab if that position is lost. */
 export function countSnapshotRows(

@@ -1,5 +1,6 @@
 // Housekeeping of the lake: merges small files into larger ones, expires dates, deletes replaced files after the readers' grace
 // period, and repairs. One round runs at a time.
+
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import pLimit from 'p-limit'
@@ -8,7 +9,7 @@ import { requireSpace } from '../data-folder/disk-space.ts'
 import { isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { acknowledgeLostEvents, countLostEvents } from '../events/event-position.ts'
-import { type EventRetention, listExpiredEvents } from '../events/event-retention.ts'
+import { listExpiredEvents } from '../events/event-retention.ts'
 import { ClockGuard } from '../lake/clock-guard.ts'
 import { forEachTable, type Lake, toSetAsideFile } from '../lake/lake.ts'
 import { relativePath, removeFile } from '../lake/lake-files.ts'
@@ -23,26 +24,19 @@ import {
   replaceFiles,
 } from '../lake/manifest.ts'
 import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
-import { expireFiles, listExpiredFiles, type RetainedDays } from '../lake/retention.ts'
+import { expireFiles, listExpiredFiles } from '../lake/retention.ts'
 import { MERGE_DISK_FACTOR, RETAIN_UNASKED_PCT_DEFAULT } from '../limits.ts'
 import { settleMissingBars } from '../market-data/bar-account.ts'
 import { spillFolder } from '../paths.ts'
 import type { CrashPoint } from '../process/crash-points.ts'
+import type { LakeProcessOptions } from '../process/protocol.ts'
 import type { LakeRepair, LogLine } from '../types.ts'
 import { mergeFiles } from './merge-files.ts'
 import { planMerges } from './merge-plan.ts'
 import { Merger } from './merger.ts'
 
-export interface CompactorOptions {
-  dataDir: string
-  /** How long a replaced file is kept for readers who started before, ms. */
-  lakeGraceMs: number
-  retainDays: RetainedDays
-  /** The most of a table's rows, in percent, that leave for their age without an operator's word; 100: any number. */
-  retainUnaskedPct?: number | undefined
-  retainEvents: EventRetention
-  /** No merge starts while less than this is free on the lake's disk, MB. */
-  diskReserveMb: number
+export interface CompactorOptions
+  extends Omit<LakeProcessOptions, 'ages' | 'logId' | 'runId' | 'provenance' | 'crash'> {
   failpoint(point: CrashPoint): void
   log(line: LogLine): void
 }

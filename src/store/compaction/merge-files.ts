@@ -13,14 +13,10 @@ import {
 } from '../lake/lake-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
 import type { CrashPoint } from '../process/crash-points.ts'
-import type { Merger } from './merger.ts'
+import type { CopyResult, Merger } from './merger.ts'
 
-export interface MergedFile extends DataFile {
-  rows: number
+export interface MergedFile extends DataFile, CopyResult {
   bytes: number
-  sha256: string
-  /** The most memory that the merge process has used so far. */
-  peakBytes: number
 }
 
 export interface MergeOptions {

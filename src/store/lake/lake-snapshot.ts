@@ -1,21 +1,16 @@
 // Copies the lake and its state database, as of one moment, to another data folder.
+
 import { dirname, join, relative } from 'node:path'
 import { copyDurably, linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import type { Database } from '../duckdb/database.ts'
 import { lakeFolder, statePath } from '../paths.ts'
 import { loadPosition } from '../state/state-database.ts'
+import type { Snapshot } from '../types.ts'
 import type { Lake } from './lake.ts'
 import { listAllLiveFiles } from './manifest.ts'
 
-export interface LakeSnapshot {
-  /** LSN of the last commit in the copy. */
-  lsn: number
-  files: number
-  bytes: number
-}
-
 /** Copies the state database and all live files to the data folder `to`. Quarantined files are left out. */
-export async function copyLake(database: Database, lake: Lake, to: string): Promise<LakeSnapshot> {
+export async function copyLake(database: Database, lake: Lake, to: string): Promise<Snapshot> {
   // On the maintenance connection: no listed file is deleted until this ends.
   return database.maintenance.run(async (connection) => {
     await connection.run('CHECKPOINT')

@@ -12,7 +12,7 @@ import { type Database, isFullError, isReadOnlyError, openDatabase, transaction 
 import { EventFlusher } from '../events/event-flusher.ts'
 import { countLostEvents, findEventPosition, saveEventPosition } from '../events/event-position.ts'
 import { Flusher } from '../flush/flusher.ts'
-import { type Lake, openLake } from '../lake/lake.ts'
+import { type Lake, type LakeOptions, openLake } from '../lake/lake.ts'
 import { importList, noteGaps, readCatalog } from '../lake/lost-list.ts'
 import type { ListSource } from '../lake/orphan-files.ts'
 import { COOLDOWNS_RECOVERED_MS_MIN, STATE_AGE_MS_MAX } from '../limits.ts'
@@ -37,8 +37,6 @@ import {
   saveState,
   stateRebuiltAt,
 } from '../state/state-database.ts'
-import type { LakeTrouble, LogLine } from '../types.ts'
-import type { CrashPoint } from './crash-points.ts'
 import type { LakeProcessOptions } from './protocol.ts'
 
 /** The parts of an open lake that requests are answered from. */
@@ -64,11 +62,8 @@ export interface OpenedLakeStore {
   ages: StateAges
 }
 
-export interface OpenContext {
+export interface OpenContext extends Omit<LakeOptions, 'dataDir'> {
   options: LakeProcessOptions
-  failpoint(point: CrashPoint): void
-  log(line: LogLine): void
-  onTrouble(trouble: LakeTrouble): void
 }
 
 /**

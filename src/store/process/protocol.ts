@@ -8,7 +8,6 @@ import type { SubmissionPage, SubmissionQuery } from '../../schema/api/submissio
 import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
 import type { EventRetention } from '../events/event-retention.ts'
-import type { LakeSnapshot } from '../lake/lake-snapshot.ts'
 import type { RetainedDays } from '../lake/retention.ts'
 import type { LogDamage } from '../log/types.ts'
 import type { BarAccount } from '../market-data/bar-counts.ts'
@@ -17,7 +16,15 @@ import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
 import type { StatePiece } from '../state/read-state.ts'
 import type { StateAges } from '../state/state.ts'
 import type { SavedPosition } from '../state/state-database.ts'
-import type { LakeFile, LakeRepair, LakeTableStatus, LakeTrouble, LogLine, Provenance } from '../types.ts'
+import type {
+  LakeFile,
+  LakeRepair,
+  LakeTableStatus,
+  LakeTrouble,
+  LogLine,
+  Provenance,
+  Snapshot,
+} from '../types.ts'
 import type { Crash } from './crash-points.ts'
 
 export interface LakeProcessOptions {
@@ -94,7 +101,7 @@ export interface Requests {
   /** The files that readers may fetch. */
   files: { ask: Record<string, never>; answer: { files: LakeFile[] } }
   /** Copies the lake and its state to a data folder. */
-  snapshot: { ask: { to: string }; answer: LakeSnapshot }
+  snapshot: { ask: { to: string }; answer: Snapshot }
   close: { ask: Record<string, never>; answer: null }
 }
 

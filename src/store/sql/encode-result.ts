@@ -5,14 +5,9 @@ import { jsonLine } from '../../lib/text/json-text.ts'
 import { StoreError } from '../errors.ts'
 import type { QueryResult } from '../query/lake-reader.ts'
 import type { Plain } from '../query/plain-value.ts'
-import type { QueryFormat } from '../types.ts'
+import type { QueryAnswer, QueryFormat } from '../types.ts'
 
-export interface EncodedResult {
-  columns: readonly { name: string; type: string }[]
-  rows: number
-  isTruncated: boolean
-  text: Buffer
-}
+export type EncodedResult = Pick<QueryAnswer, 'columns' | 'rows' | 'isTruncated' | 'text'>
 
 /** How the rows of a format are put together. */
 const FORMATS: Readonly<
