@@ -11,6 +11,7 @@ import {
   RETRY_MS_MAX,
   SEGMENT_BYTES,
   SEGMENT_MS,
+  STALLED_MS,
   SYNC_EVERY_MS,
 } from '../limits.ts'
 import type { JournalEnd } from '../reader.ts'
@@ -44,6 +45,9 @@ export class BatchWriter {
   /** Why nothing is written at present; null while batches are. */
   #trouble: string | null = null
   #syncTrouble: string | null = null
+  /** When the write, and the sync, that run began, on the monotonic clock; null: none runs. */
+  #writeBeganMs: number | null = null
+  #syncBeganMs: number | null = null
   #retryMs = RETRY_MS
   #isPumping = false
   #isClosed = false
@@ -77,6 +81,12 @@ export class BatchWriter {
   /** Why events are not written, or not synced; null while they are. */
   get trouble(): string | null {
     return this.#trouble ?? this.#syncTrouble
+  }
+
+  /** Whether a write or a sync does not end: a disk that hangs refuses nothing. */
+  get isHanging(): boolean {
+    const sinceMs = Math.min(this.#writeBeganMs ?? Infinity, this.#syncBeganMs ?? Infinity)
+    return this.#clock.monotonicMs() - sinceMs >= STALLED_MS
   }
 
   get bytes(): number {
@@ -150,7 +160,9 @@ export class BatchWriter {
         await this.#sleep(LOOK_EVERY_MS)
         continue
       }
+      this.#writeBeganMs = this.#clock.monotonicMs()
       await this.#writeItem(item)
+      this.#writeBeganMs = null
     }
     this.#isPumping = false
   }
@@ -233,6 +245,7 @@ export class BatchWriter {
   async #syncNow(): Promise<void> {
     const writtenEventNo = this.writtenEventNo
     const open = this.#open
+    this.#syncBeganMs = this.#clock.monotonicMs()
     try {
       await this.#closed.syncFiles()
       if (open !== null) await this.#syncOpen(open)
@@ -248,6 +261,7 @@ export class BatchWriter {
       this.#syncTrouble = `the journal cannot be synced: ${errorMessage(error)}`
     } finally {
       this.#syncing = null
+      this.#syncBeganMs = null
     }
   }
 
