@@ -121,6 +121,8 @@ export interface AppOptions {
   stamps?: SnapshotStamps & { noteServed(mint: string): void }
   /** For identities: uniform in [0, 1). */
   random?: () => number
+  /** Takes the place of the HTTP engine, below which requests may enter at the pipeline too. */
+  startServer?: typeof startServer
 }
 
 /** What every part of the server is built on. */
@@ -449,7 +451,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
   const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
   const { keys, sessions } = parts
   const refusals = new RefusalLog(log, base.clock)
-  return startServer(config.host, config.port, {
+  return (options.startServer ?? startServer)(config.host, config.port, {
     node,
     routes,
     streams: { market, broadcaster, submissionLog },
