@@ -359,6 +359,10 @@ class DurableStore implements Store {
     return this.#flushes.barsInLakeToMs
   }
 
+  get barsWaitFromMs(): number {
+    return this.#flushes.bars.firstEndMs
+  }
+
   async flushLake(): Promise<void> {
     await Promise.all([this.#flushes.flush(), this.events.flush()])
   }
