@@ -106,6 +106,8 @@ export interface AppOptions extends FoundationOptions {
   stamps?: SnapshotStamps & { noteServed(mint: string): void }
   /** For identities: uniform in [0, 1). */
   random?: () => number
+  /** Takes the place of the HTTP engine, below which requests may enter at the pipeline too. */
+  startServer?: typeof startServer
 }
 
 /** What every part of the server is built on. */
@@ -131,8 +133,7 @@ export async function startApp(
   try {
     await requirePort(config.host, config.port)
     const { dataDir, diskReserveMb } = config
-    const onUnreadable = store.checkLake
-    const ofLake = { dataDir, log, diskReserveMb, onUnreadable }
+    const ofLake = { dataDir, log, diskReserveMb, onUnreadable: store.checkLake }
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: rulesClock.now(), log })
@@ -427,7 +428,7 @@ function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
   const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
   const { keys, sessions } = parts
   const refusals = new RefusalLog(log, base.clock)
-  return startServer(config.host, config.port, {
+  return (options.startServer ?? startServer)(config.host, config.port, {
     node,
     routes,
     streams: { market, broadcaster, submissionLog },

@@ -211,8 +211,9 @@ export class CheckpointScheduler {
     const { checkpointFolder, folderId, journal, journalFolder, unusable } = this.#options
     if (journal.lastEventNo === (this.#newest?.eventNo ?? 0)) return null
     this.#requireRoom()
-    const barsInLakeToMs = this.#options.barsInLakeToMs()
     const { throughEventNo } = await journal.seal()
+    // Only now: of the bars that these events have closed, each is in the lake or counts as waiting.
+    const barsInLakeToMs = this.#options.barsInLakeToMs()
     if (this.#isStopped) return null
     const crash = this.#crash
     this.#crash = null

@@ -17,6 +17,7 @@ export async function openJournal(options: JournalOptions): Promise<EventJournal
 }
 
 const TOO_SLOW = 'the disk is too slow'
+const NO_ANSWER = 'the disk does not answer'
 
 class Journal implements EventJournal {
   lastEventNo: number
@@ -95,10 +96,12 @@ class Journal implements EventJournal {
   }
 
   stats(): JournalStats {
-    const { bytes, segmentCount, syncedEventNo, trouble, waitingBytes, writtenEventNo } = this.#writer
+    const { bytes, isHanging, segmentCount, syncedEventNo, trouble, waitingBytes, writtenEventNo } =
+      this.#writer
+    const overdue = isHanging ? NO_ANSWER : null
     return {
       ...{ recorded: this.#recorded, lost: this.#lost, segments: segmentCount },
-      trouble: trouble ?? (this.#isFull ? TOO_SLOW : null),
+      trouble: trouble ?? (this.#isFull ? TOO_SLOW : overdue),
       ...{ bytes, waitingBytes, unwrittenMs: this.#unwrittenMs, writtenEventNo, syncedEventNo },
     }
   }

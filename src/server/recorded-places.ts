@@ -19,9 +19,10 @@ export async function readRecordedPlaces(
     const { quotes } = trades
     if (quotes === null) continue
     for (let at = 0; at < trades.count; at++) {
-      const [tx, eventIndex, slot = Number.NaN] = [trades.tx[at], quotes.eventIndex[at], quotes.slot[at]]
+      const [tx, eventIndex] = [trades.tx[at], quotes.eventIndex[at]]
+      const [slot = Number.NaN, ts = Number.NaN] = [quotes.slot[at], trades.tsMs[at]]
       if (trades.feed[at] === feed && tx != null && eventIndex !== undefined && !Number.isNaN(eventIndex))
-        places.push({ tx, eventIndex, slot: Number.isNaN(slot) ? null : slot, ts: trades.tsMs[at] })
+        places.push({ tx, eventIndex, slot: Number.isNaN(slot) ? null : slot, ts })
     }
   }
   return places

@@ -308,6 +308,7 @@ export class RunningMarket {
         Math.min(
           Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
           this.#rewoundToMs - SILENCE_MS - LATE_GRACE_MS,
+          store.barsWaitFromMs - 1,
         ),
       // A writer has done so before it stopped taking requests, and its successor waits: what has come since is emitted again there.
       flushBars: () => (deps.publisher === null ? store.flushLake() : Promise.resolve()),

@@ -1,14 +1,14 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
 import type { ChildProcess } from 'node:child_process'
-import { realpathSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { ulid } from 'ulid'
 import { assert } from '../lib/assert.ts'
 import { type Clock, readCautiously } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
-import { makeFolderNow } from '../lib/files.ts'
+import { makeFolderNow, syncPathNow } from '../lib/files.ts'
 import type { AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
@@ -117,9 +117,28 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 function makeFolder(dataDir: string): string {
   try {
     makeFolderNow(resolve(dataDir))
-    return realpathSync(dataDir)
+    const path = realpathSync(dataDir)
+    syncNamesOf(path)
+    return path
   } catch (error) {
     throw unavailable(`the data folder ${dataDir} cannot be used: ${errorMessage(error)}`)
+  }
+}
+
+/**
+ * Makes the name of the data folder durable, and those of the folders above it on its disk: without them a power cut takes all that was
+ * synced within. At each start, since one that made them may have been killed before it could. Where one cannot be read nothing is synced
+ * above it: the server did not make it.
+ */
+function syncNamesOf(path: string): void {
+  const { dev: disk } = statSync(path)
+  for (let above = dirname(path); above !== path; [path, above] = [above, dirname(above)]) {
+    try {
+      if (statSync(above).dev !== disk) return
+      syncPathNow(above)
+    } catch {
+      return
+    }
   }
 }
 
@@ -339,6 +358,10 @@ class DurableStore implements Store {
 
   get barsInLakeToMs(): number {
     return this.#flushes.barsInLakeToMs
+  }
+
+  get barsWaitFromMs(): number {
+    return this.#flushes.bars.firstEndMs
   }
 
   async flushLake(): Promise<void> {

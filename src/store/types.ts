@@ -241,6 +241,9 @@ export interface Store {
   readonly bars: BarSink
   /** The lake has every closed bar that ended by this market time, Unix ms, as far as this run knows. */
   readonly barsInLakeToMs: number
+  /** The earliest end of a closed bar that the lake may not have, Unix ms: one of late trades may be before the time above. Infinity:
+   *  it has all. */
+  readonly barsWaitFromMs: number
   readonly profiles: ProfileSink
   readonly events: RecordedEvents
   /** Whether the disk has room to record market events, with so many bytes of them that the lake does not have. */

@@ -117,3 +117,22 @@ test('nobody waits for a disk that refuses, nor for a journal that is closed', a
   await closing
   expect(journal.room()).toBeNull()
 })
+
+test.each(['write', 'sync'] as const)(
+  'a disk whose %s hangs is told, also while there is room, until it answers',
+  async (kind) => {
+    const journal = await open()
+    appendNumbered(journal, 1)
+    await timePasses(2_000)
+    const release = disk.hold(kind)
+    appendNumbered(journal, 1)
+    await timePasses(STALLED_MS - 1_000)
+    expect(journal.stats().trouble).toBeNull()
+    await timePasses(2_500)
+    expect(journal.stats().trouble).toBe('the disk does not answer')
+    release()
+    await timePasses(2_000)
+    expect(journal.stats()).toMatchObject({ trouble: null, lost: 0 })
+    await journal.close()
+  },
+)

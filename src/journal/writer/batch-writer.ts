@@ -14,6 +14,7 @@ import {
   RETRY_MS_MAX,
   SEGMENT_BYTES,
   SEGMENT_MS,
+  STALLED_MS,
   SYNC_EVERY_MS,
 } from '../limits.ts'
 import type { JournalEnd } from '../reader.ts'
@@ -47,6 +48,9 @@ export class BatchWriter {
   /** Why nothing is written at present; null while batches are. */
   #trouble: string | null = null
   #syncTrouble: string | null = null
+  /** When the write, and the sync, that run began, on the monotonic clock; null: none runs. */
+  #writeBeganMs: number | null = null
+  #syncBeganMs: number | null = null
   readonly #backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
   #isPumping = false
   #isClosed = false
@@ -80,6 +84,12 @@ export class BatchWriter {
   /** Why events are not written, or not synced; null while they are. */
   get trouble(): string | null {
     return this.#trouble ?? this.#syncTrouble
+  }
+
+  /** Whether a write or a sync does not end: a disk that hangs refuses nothing. */
+  get isHanging(): boolean {
+    const sinceMs = Math.min(this.#writeBeganMs ?? Infinity, this.#syncBeganMs ?? Infinity)
+    return this.#clock.monotonicMs() - sinceMs >= STALLED_MS
   }
 
   get bytes(): number {
@@ -153,7 +163,9 @@ export class BatchWriter {
         await this.#sleep(LOOK_EVERY_MS)
         continue
       }
+      this.#writeBeganMs = this.#clock.monotonicMs()
       await this.#writeItem(item)
+      this.#writeBeganMs = null
     }
     this.#isPumping = false
   }
@@ -235,6 +247,7 @@ export class BatchWriter {
   async #syncNow(): Promise<void> {
     const writtenEventNo = this.writtenEventNo
     const open = this.#open
+    this.#syncBeganMs = this.#clock.monotonicMs()
     try {
       await this.#closed.syncFiles()
       if (open !== null) await this.#syncOpen(open)
@@ -250,6 +263,7 @@ export class BatchWriter {
       this.#syncTrouble = `the journal cannot be synced: ${errorMessage(error)}`
     } finally {
       this.#syncing = null
+      this.#syncBeganMs = null
     }
   }
 

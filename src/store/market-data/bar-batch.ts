@@ -1,7 +1,7 @@
 // Collects closed bars into batches: mints beside one array of numbers. Holds at most BARS_WAITING_MAX bars; beyond that a bar
 // is dropped and counted.
 import type { ClosedBar } from '../../schema/bar.ts'
-import { TIMEFRAMES } from '../../schema/timeframe.ts'
+import { TIMEFRAME_MS, TIMEFRAMES } from '../../schema/timeframe.ts'
 import { BARS_BATCH_ROWS, BARS_WAITING_MAX } from '../limits.ts'
 import { type BarCounts, noBars, sumBars } from './bar-counts.ts'
 
@@ -27,6 +27,10 @@ export const BAR_NUMBERS = [
 ] as const
 export const BAR_NUMBER_COUNT = BAR_NUMBERS.length
 
+const TF = BAR_NUMBERS.indexOf('tf')
+const T = BAR_NUMBERS.indexOf('t')
+const LENGTHS_MS = TIMEFRAMES.map((tf) => TIMEFRAME_MS[tf])
+
 /** Bars in order of arrival, cheap to send to another process. */
 export interface BarBatch {
   mints: string[]
@@ -48,6 +52,8 @@ export class BarBuffer {
   waiting = 0
   /** Oldest first. Bars are added to the last one. */
   #batches: BarBatch[] = []
+  /** The batch that is on its way to the lake process. */
+  #taken: BarBatch | null = null
   /** Batches that the lake process has, but no file: they are lost to it when it ends. */
   #sent: BarBatch[] = []
   #sentBars = 0
@@ -79,7 +85,17 @@ export class BarBuffer {
   take(): BarBatch | null {
     const batch = this.#batches.shift()
     if (batch === undefined) return null
-    return { ...batch, numbers: batch.numbers.slice(0, batch.mints.length * BAR_NUMBER_COUNT) }
+    this.#taken = { ...batch, numbers: batch.numbers.slice(0, batch.mints.length * BAR_NUMBER_COUNT) }
+    return this.#taken
+  }
+
+  /** The earliest end of a bar that may be in no file yet, Unix ms; Infinity: all are. */
+  get firstEndMs(): number {
+    let firstMs = Number.POSITIVE_INFINITY
+    for (const { mints, numbers } of [this.#taken ?? [], this.#sent, this.#batches].flat())
+      for (let at = 0; at < mints.length * BAR_NUMBER_COUNT; at += BAR_NUMBER_COUNT)
+        firstMs = Math.min(firstMs, numbers[at + T] + LENGTHS_MS[numbers[at + TF]])
+    return firstMs
   }
 
   /** Bars that were sent to the present lake process. */
@@ -89,6 +105,7 @@ export class BarBuffer {
 
   /** A batch from `take` has arrived. */
   markSent(batch: BarBatch): void {
+    this.#taken = null
     this.waiting -= batch.mints.length
     this.#sentBars += batch.mints.length
     if (batch.mints.length > 0) this.#sent.push(batch)
@@ -96,6 +113,7 @@ export class BarBuffer {
 
   /** Puts batches back in front of the others: they did not arrive, or the process that had them ended. */
   requeue(...batches: BarBatch[]): void {
+    this.#taken = null
     // Bars must not be added to a batch that was cut to its size.
     if (this.#batches.length === 0) this.#batches.push(newBatch())
     this.#batches.unshift(...batches)

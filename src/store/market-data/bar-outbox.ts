@@ -73,6 +73,11 @@ export class BarOutbox implements BarSink {
     return this.#sending
   }
 
+  /** The earliest end of a bar that the lake may not have yet, Unix ms; Infinity: it has all. */
+  get firstEndMs(): number {
+    return this.#buffer.firstEndMs
+  }
+
   stats(): { waiting: number; dropped: number } {
     return { waiting: this.#buffer.waiting, dropped: this.#buffer.dropped }
   }

@@ -136,3 +136,27 @@ test('the lake process takes and counts a repeated batch once', async () => {
   await database.close()
   removeFolder(dataDir)
 })
+
+test('the earliest end of a bar that may be in no file is known until its lake process says that it is in one', async () => {
+  const { outbox, process } = outboxWith(['fails', 'taken', 'taken', 'taken'])
+  expect(outbox.firstEndMs).toBe(Number.POSITIVE_INFINITY)
+  outbox.add(closedBar({ tf: '5m', t: NOON_MS + 600_000 }))
+  // Of a late trade: it closes after bars that end later.
+  outbox.add(closedBar({ tf: '1m', t: NOON_MS }))
+  expect(outbox.firstEndMs).toBe(NOON_MS + 60_000)
+  const failing = outbox.flush()
+  expect(outbox.firstEndMs).toBe(NOON_MS + 60_000)
+  await expect(failing).rejects.toThrow('away')
+  await outbox.flush()
+  expect(outbox.firstEndMs).toBe(NOON_MS + 60_000)
+  // It ended without a flush: the next one is sent them again.
+  process.starts++
+  outbox.completeTo(NOON_MS + 1)
+  await outbox.flush()
+  expect(outbox.firstEndMs).toBe(NOON_MS + 60_000)
+  process.inLakeBars = 2
+  outbox.completeTo(NOON_MS + 2)
+  await outbox.flush()
+  expect(outbox.firstEndMs).toBe(Number.POSITIVE_INFINITY)
+  await outbox.close()
+})

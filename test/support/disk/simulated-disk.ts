@@ -25,7 +25,7 @@ export type Loss = (typeof LOSSES)[number]
 /** Small, so that a line spans several. Each page is kept or lost independently. */
 const PAGE_BYTES = 64
 
-interface Inode {
+export interface Inode {
   /** As a process reads it. */
   live: Buffer
   /** What is certainly on the disk. */
@@ -34,7 +34,7 @@ interface Inode {
   isPoisoned: boolean
 }
 
-type NameChange = { from: string | null; to: string | null; inode: Inode }
+export type NameChange = { from: string | null; to: string | null; inode: Inode }
 
 interface Contents {
   names: Map<string, Inode>
@@ -128,7 +128,7 @@ export class SimulatedDisk implements Disk {
     const names = new Map(durableNames)
     for (const change of changes) {
       const isKept = loss === 'all kept' || (loss !== 'nothing kept' && random() < 0.5)
-      if (isKept) apply(names, change)
+      if (isKept) applyChange(names, change)
     }
     const survivors = new Map<Inode, Inode>()
     for (const inode of names.values()) {
@@ -202,7 +202,7 @@ export class SimulatedDisk implements Disk {
 
   syncFolder(): Promise<void> {
     return this.step('syncFolder', () => {
-      for (const change of this.#contents.changes.splice(0)) apply(this.#contents.durableNames, change)
+      for (const change of this.#contents.changes.splice(0)) applyChange(this.#contents.durableNames, change)
     })
   }
 
@@ -251,17 +251,17 @@ export class SimulatedDisk implements Disk {
   }
 
   #change(change: NameChange): void {
-    apply(this.#contents.names, change)
+    applyChange(this.#contents.names, change)
     this.#contents.changes.push(change)
   }
 }
 
-function apply(names: Map<string, Inode>, { from, to, inode }: NameChange): void {
+export function applyChange(names: Map<string, Inode>, { from, to, inode }: NameChange): void {
   if (from !== null) names.delete(from)
   if (to !== null) names.set(to, inode)
 }
 
-function survivingBytes({ live, durable }: Inode, loss: Loss, random: () => number): Buffer {
+export function survivingBytes({ live, durable }: Inode, loss: Loss, random: () => number): Buffer {
   if (loss === 'all kept') return live
   if (loss === 'nothing kept' || live.length < durable.length)
     return random() < 0.5 ? durable : kept(live, durable)

@@ -1,0 +1,70 @@
+// Makes one checkpoint: restores the one before, applies the events recorded since, and writes the market that results.
+import { readJournal } from '../journal/reader.ts'
+import { nodeDisk } from '../lib/disk/disk.ts'
+import { peakMemoryBytes } from '../lib/memory.ts'
+import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
+import { createMarket, quietOptions, withSettings } from './create-market.ts'
+import { EventReplayer } from './event-replayer.ts'
+import { findBase, findRecorded, type Recorded, type RestoredBase } from './find-base.ts'
+import type { CheckpointCrashPoint, CheckpointResult, CheckpointTask } from './protocol.ts'
+import { MINTLAKE_VERSION } from './version.ts'
+
+function restoreBase(recorded: Recorded, { unusable }: CheckpointTask): RestoredBase {
+  const reasons: string[] = []
+  const checkpoints = recorded.checkpoints.filter(({ eventNo }) => !unusable.includes(eventNo))
+  const restored = findBase(
+    { ...recorded, checkpoints },
+    {
+      onUnusable: ({ path, reason }) => reasons.push(`${path}: ${reason}`),
+      createMarket: ({ settings }, read) => createMarket(quietOptions(settings), read),
+    },
+  )
+  if (restored !== null) return restored
+  throw new Error(
+    ['neither a checkpoint nor the journal has the market from its beginning', ...reasons].join('; '),
+  )
+}
+
+/** Kills the process at the point that a test has chosen. */
+function failpoint(task: CheckpointTask, point: CheckpointCrashPoint): void {
+  if (point === task.crash) process.kill(process.pid, 'SIGKILL')
+}
+
+/** Rejects where neither a checkpoint nor the journal has the market from its beginning. */
+export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
+  const { journalFolder, checkpointFolder, folderId, throughEventNo, barsInLakeToMs } = task
+  const startedMs = performance.now()
+  const recorded = await findRecorded(nodeDisk, { journalFolder, checkpointFolder, folderId }, throughEventNo)
+  const { base, market } = restoreBase(recorded, task)
+  failpoint(task, 'checkpoint:restored')
+  const restoredMs = performance.now()
+  const { afterEventNo, settings } = base
+  const replayer = new EventReplayer({
+    ...{ market, afterEventNo, settings },
+    onSettings: (before, after) => withSettings(before, quietOptions(after)),
+  })
+  for await (const batch of readJournal(journalFolder, afterEventNo, { folderId, throughEventNo }))
+    for (const _ of replayer.apply(batch));
+  failpoint(task, 'checkpoint:replayed')
+  const replayedMs = performance.now()
+  // Marks closed bars as emitted. A restart emits those again that the lake may not have.
+  const { tokensMax } = replayer.market
+  for (let round = 0; round < 2; round++) replayer.market.emitClosedBars(tokensMax)
+  const head: Omit<CheckpointHead, 'format'> = {
+    ...{ folderId, eventNo: replayer.lastEventNo, originEventNo: base.originEventNo, barsInLakeToMs },
+    atMs: replayer.market.timeMs,
+    settings: replayer.market.settings,
+    version: MINTLAKE_VERSION,
+    writtenAtMs: Date.now(),
+  }
+  const bytes = await writeCheckpoint(checkpointFolder, head, replayer.market.save(), (step) =>
+    failpoint(task, `checkpoint:${step}`),
+  )
+  return {
+    ...{ eventNo: head.eventNo, bytes, events: replayer.count, lost: replayer.lost },
+    restoreMs: restoredMs - startedMs,
+    replayMs: replayedMs - restoredMs,
+    writeMs: performance.now() - replayedMs,
+    peakBytes: peakMemoryBytes(),
+  }
+}

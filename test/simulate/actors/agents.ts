@@ -1,0 +1,265 @@
+// Agents: each has a key and a character. What they sent and were told is remembered, to be compared with what the server has.
+import type { Draws } from '../machine/machine.ts'
+import type { Answer, Sent } from '../server.ts'
+import { check, count, drawsFor, note, type World } from '../world.ts'
+
+export const CHARACTERS = ['honest', 'cheating', 'retrying', 'vanishing'] as const
+export type Character = (typeof CHARACTERS)[number]
+
+/** An agent gives up an answer that takes longer, ms. */
+const PATIENCE_MS = 30_000
+const HAS_BURST = 0.1
+const BURST_MAX = 14
+
+const QUANT = {
+  ...{ riskLevel: 'medium', riskFactors: ['bonding_curve_risk'], buyPressure: 55, volatilityScore: 40 },
+  ...{
+    liquidityDepth: 'moderate',
+    holderConcentration: 'moderate',
+    trendDirection: 'up',
+    volumeProfile: 'rising',
+  },
+}
+
+/** `unknown`: it may be stored. */
+export type Fate = 'pending' | 'accepted' | 'rejected' | 'refused' | 'unknown'
+
+/** One submission, which may have been sent several times under one key. */
+export interface Attempt {
+  id: number
+  agent: Agent
+  mint: string
+  body: string
+  idempotencyKey: string | null
+  fate: Fate
+  analysisId: string | null
+  xp: number | null
+  /** Each time that it was sent. */
+  sendings: Sending[]
+}
+
+export interface Sending {
+  attempt: Attempt
+  sentMs: number
+  /** When it was answered or given up; Infinity: neither yet. */
+  endedMs: number
+  /** Of the answer, or of the problem that it told; null: none. */
+  code: string | null
+  isReplay: boolean
+  sent: Sent
+}
+
+export interface Agent {
+  name: string
+  character: Character
+  key: string | null
+  agentId: string | null
+  attempts: Attempt[]
+  /** What the operator has done to it. */
+  ban: 'none' | 'banned' | 'unknown'
+  /** When that was, on the machine's own time. */
+  banSinceMs: number
+}
+
+export class Agents {
+  readonly all: Agent[]
+  readonly attempts: Attempt[] = []
+  readonly #world: World
+  readonly #draws: Draws
+  readonly #waiting = new Set<Sending>()
+  readonly #onSettled: (sending: Sending, answer: Answer | null) => void
+  #lastId = 0
+  #names = 0
+
+  /** @param onSettled told of each submission that was answered or given up */
+  constructor(world: World, agents: number, onSettled: (sending: Sending, answer: Answer | null) => void) {
+    this.#world = world
+    this.#draws = drawsFor(world, 'agents')
+    this.#onSettled = onSettled
+    this.all = Array.from({ length: agents }, (_, index) => ({
+      ...{ name: `agent ${index}`, character: CHARACTERS[index % CHARACTERS.length] },
+      ...{ key: null, agentId: null, attempts: [], ban: 'none', banSinceMs: 0 },
+    }))
+  }
+
+  get ready(): Agent[] {
+    return this.all.filter(({ key, agentId }) => key !== null && agentId !== null)
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0
+  }
+
+  /** Something that an agent does; sometimes many things at once. */
+  act(mints: readonly string[]): void {
+    const draws = this.#draws
+    const agent = draws.of(this.all)
+    if (agent.key === null) this.#register(agent)
+    else if (agent.agentId === null) this.#readStanding(agent)
+    else if (mints.length > 0) {
+      const times = draws.chance(HAS_BURST) ? draws.whole(2, BURST_MAX) : 1
+      for (let time = 0; time < times; time++) this.#analyse(agent, mints)
+    }
+  }
+
+  #analyse(agent: Agent, mints: readonly string[]): void {
+    const draws = this.#draws
+    const again = agent.attempts.at(-1)
+    const mayRepeat = agent.character === 'retrying' && again?.idempotencyKey != null
+    const mint = draws.of(mints)
+    if (mayRepeat && draws.chance(0.4)) this.#send(again)
+    else if (agent.character === 'cheating' && draws.chance(0.6)) this.#submitAfterReading(agent, mint, 3)
+    else if (draws.chance(0.4)) this.#submitAfterReading(agent, mint, draws.chance(0.2) ? 1.3 : 1)
+    else this.#submit(agent, mint, {})
+  }
+
+  #register(agent: Agent): void {
+    // Of one whose answer was lost nobody has the key: another name is taken.
+    const name = `${agent.name} ${++this.#names}`
+    const body = JSON.stringify({ name })
+    const headers = { 'Content-Type': 'application/json' }
+    this.#world.server.send({ method: 'POST', path: '/api/v1/keys/register', body, headers }, (answer) => {
+      if (answer.status === 201 && agent.key === null) agent.key = answer.body.data.key
+      note(this.#world, 'registered', agent.name, answer.status)
+    })
+  }
+
+  #readStanding(agent: Agent): void {
+    const request = { method: 'GET', path: '/api/v1/agent/profile', key: agent.key! } as const
+    this.#world.server.send(request, (answer) => {
+      check(
+        this.#world,
+        'a key that was handed out is known',
+        answer.status === 200 || answer.status === 503,
+        () => `${agent.name}: ${answer.text}`,
+      )
+      if (answer.status === 200) agent.agentId = answer.body.standing.agentId
+    })
+  }
+
+  /** Reads the DataPoint and sends it back, its price times `factor`. */
+  #submitAfterReading(agent: Agent, mint: string, factor: number): void {
+    const { server } = this.#world
+    server.send({ method: 'GET', path: '/api/v1/datapoint', query: `mint=${mint}` }, ({ status, body }) => {
+      if (status !== 200) return
+      const { priceUsd, volume24h, holderCount, snapshotAt } = body.data
+      const snapshot = {
+        priceUsd: priceUsd === null ? null : priceUsd * factor,
+        volume24h,
+        holderCount,
+        snapshotAt,
+      }
+      this.#submit(agent, mint, { snapshot })
+    })
+  }
+
+  #submit(agent: Agent, mint: string, more: object): void {
+    const id = ++this.#lastId
+    const draws = this.#draws
+    const isGarbage = draws.chance(0.03)
+    const submission = {
+      mint,
+      sentiment: draws.of(['bullish', 'bearish', 'neutral']),
+      score: isGarbage ? 'much' : draws.whole(0, 100),
+      summary: `Number ${id}: volume rises while the ten largest wallets hold still; the curve is half way.`,
+      quant: QUANT,
+      ...more,
+    }
+    const attempt: Attempt = {
+      ...{ id, agent, mint, body: JSON.stringify(submission), fate: 'pending', analysisId: null, xp: null },
+      idempotencyKey: agent.character === 'retrying' ? `key-${id}` : null,
+      sendings: [],
+    }
+    agent.attempts.push(attempt)
+    this.attempts.push(attempt)
+    this.#send(attempt)
+    // Impatient, and allowed: under one key it counts once.
+    if (attempt.idempotencyKey !== null && draws.chance(0.2)) this.#send(attempt)
+  }
+
+  #send(attempt: Attempt): void {
+    const world = this.#world
+    const { agent, body, idempotencyKey } = attempt
+    const headers: Record<string, string> = { 'Content-Type': 'application/json' }
+    if (idempotencyKey !== null) headers['Idempotency-Key'] = idempotencyKey
+    count(world, 'submissions sent')
+    const sending: Sending = {
+      ...{
+        attempt,
+        sentMs: world.machine.nowMs,
+        endedMs: Number.POSITIVE_INFINITY,
+        code: null,
+        isReplay: false,
+      },
+      sent: null as unknown as Sent,
+    }
+    const request = {
+      method: 'POST',
+      path: '/api/v1/analysis/submit',
+      key: agent.key!,
+      headers,
+      body,
+    } as const
+    sending.sent = world.server.send(request, (answer) => this.#settle(sending, answer))
+    attempt.sendings.push(sending)
+    this.#waiting.add(sending)
+    if (agent.character === 'vanishing' && this.#draws.chance(0.4))
+      world.machine.after(this.#draws.between(0, 20), () => sending.sent.leave())
+  }
+
+  /** Gives up what got no answer. */
+  poll(): void {
+    const { nowMs } = this.#world.machine
+    for (const sending of this.#waiting) {
+      if (!sending.sent.isLost && nowMs - sending.sentMs > PATIENCE_MS) sending.sent.leave()
+      if (sending.sent.isLost) this.#settle(sending, null)
+    }
+  }
+
+  #settle(sending: Sending, answer: Answer | null): void {
+    if (!this.#waiting.delete(sending)) return
+    const { attempt } = sending
+    sending.endedMs = answer?.answeredMs ?? this.#world.machine.nowMs
+    sending.code = answer === null ? null : codeOf(answer)
+    sending.isReplay = answer?.headers['idempotency-replayed'] === 'true'
+    note(this.#world, 'submission', attempt.id, sending.code)
+    count(this.#world, `answer: ${sending.code ?? 'none'}`)
+    this.#decide(attempt, sending, answer)
+    this.#onSettled(sending, answer)
+  }
+
+  #decide(attempt: Attempt, { code }: Sending, answer: Answer | null): void {
+    const before = attempt.fate
+    if (answer === null) {
+      if (before === 'pending' || before === 'refused') attempt.fate = 'unknown'
+      return
+    }
+    if (code === 'accepted' || code === 'snapshot_rejected') {
+      const fate = code === 'accepted' ? 'accepted' : 'rejected'
+      const { analysisId = null, xpEarned = null } = answer.body
+      check(
+        this.#world,
+        'one Idempotency-Key has one answer',
+        before === 'pending' ||
+          before === 'unknown' ||
+          before === 'refused' ||
+          (before === fate && attempt.analysisId === analysisId),
+        () => `number ${attempt.id}: ${before} ${attempt.analysisId}, then ${fate} ${analysisId}`,
+      )
+      attempt.fate = fate
+      attempt.analysisId = analysisId
+      attempt.xp = xpEarned
+      return
+    }
+    const mayBeStored = answer.body?.mayBeStored === true || answer.status === 500
+    if (mayBeStored && (before === 'pending' || before === 'refused')) attempt.fate = 'unknown'
+    if (!mayBeStored && before === 'pending') attempt.fate = 'refused'
+  }
+}
+
+const codeOf = ({ status, body }: Answer): string => {
+  if (status === 201) return 'accepted'
+  // The strike that suspends its agent is answered by 403, and is a rejection like those before.
+  if (body?.outcome === 'rejected') return 'snapshot_rejected'
+  return typeof body?.code === 'string' ? body.code : `status ${status}`
+}

@@ -1,0 +1,55 @@
+// Who acts in a run.
+
+import type { World } from '../world.ts'
+import { Agents } from './agents.ts'
+import { PushFeed } from './feed.ts'
+import { Followers } from './followers.ts'
+import { checkLimits } from './limits-model.ts'
+import { Operator } from './operator.ts'
+import { Readers } from './readers.ts'
+
+/** How a life of the server ended. */
+export interface LifeEnd {
+  kind: 'crash' | 'cut' | 'stop'
+  /** On the machine's own time. */
+  atMs: number
+  /** The disk was not well during this life. */
+  hadBadDisk: boolean
+}
+
+export interface Sizes {
+  tokens: number
+  agents: number
+  followers: number
+}
+
+export class Cast {
+  readonly feed: PushFeed
+  readonly agents: Agents
+  readonly followers: Followers
+  readonly operator: Operator
+  readonly readers: Readers
+  /** By the number of the life. */
+  readonly ends = new Map<number, LifeEnd>()
+  /** The disk was not well during this life. */
+  hasBadDisk = false
+
+  constructor(world: World, sizes: Sizes) {
+    this.feed = new PushFeed(world, sizes.tokens)
+    this.agents = new Agents(world, sizes.agents, (sending) => checkLimits(world, sending))
+    this.followers = new Followers(world, sizes.followers)
+    this.operator = new Operator(world, this.agents)
+    this.readers = new Readers(world, this.agents)
+  }
+
+  /** Whether somebody waits for an answer. */
+  get isWaiting(): boolean {
+    return this.feed.isWaiting || this.agents.isWaiting
+  }
+
+  /** Whoever waits for too long gives up. */
+  poll(): void {
+    this.feed.poll()
+    this.agents.poll()
+  }
+}

@@ -1,0 +1,192 @@
+// A program that pushes market events: whole bodies, one at a time, with duplicates, late and garbage records among them.
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import type { Draws } from '../machine/machine.ts'
+import type { Answer, Sent } from '../server.ts'
+import { FEED_KEY } from '../settings.ts'
+import { check, count, drawsFor, note, type World } from '../world.ts'
+
+/** The program gives up an answer that takes longer, ms. */
+const PATIENCE_MS = 20_000
+const LATE_MS_MAX = 120_000
+/** What was sent in time and answered within this was not late, ms. */
+const QUICK_MS = 3_000
+
+/** A record that was sent. */
+export interface Pushed {
+  /** Unique: every valid record carries it. */
+  id: number
+  mint: string
+  /** Its own time, Unix ms. */
+  tsMs: number
+  /** Life of the server that it was sent to, and when, on the machine's own time. */
+  life: number
+  sentMs: number
+  answeredMs: number
+  /** `taken`: the server said so; `unknown`: it did not answer. */
+  state: 'taken' | 'unknown'
+}
+
+interface Line {
+  id: number | null
+  text: string
+  mint: string
+  tsMs: number
+  isLate: boolean
+}
+
+export class PushFeed {
+  readonly pushed: Pushed[] = []
+  readonly mints: string[]
+  /** Those that the market certainly has. */
+  readonly known = new Set<string>()
+  readonly #world: World
+  readonly #draws: Draws
+  #lastId = 0
+  #sent: Sent | null = null
+  #lines: Line[] = []
+  #life = 0
+  readonly #prices = new Map<string, number>()
+
+  constructor(world: World, tokens: number) {
+    this.#world = world
+    this.#draws = drawsFor(world, 'feed')
+    this.mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`simulated ${index}`))
+  }
+
+  get isWaiting(): boolean {
+    return this.#sent !== null
+  }
+
+  /** Whether the server took something since a moment of the machine's own time. */
+  hasPushedSince(ms: number): boolean {
+    return this.pushed.at(-1) !== undefined && this.pushed[this.pushed.length - 1].sentMs > ms
+  }
+
+  /** Pushes a body, unless the one before has no answer yet. */
+  push(records = this.#draws.whole(1, this.#draws.chance(0.1) ? 200 : 20)): void {
+    this.poll()
+    if (this.#sent !== null) return
+    const world = this.#world
+    const lines = Array.from({ length: records }, () => this.#line())
+    if (this.#draws.chance(0.1)) lines.push(lines[this.#draws.whole(0, lines.length - 1)])
+    this.#lines = lines
+    this.#life = world.server.lives
+    count(world, 'records pushed', lines.length)
+    this.#sent = world.server.send(
+      {
+        method: 'POST',
+        path: '/api/v1/ingest',
+        key: FEED_KEY,
+        headers: { 'Content-Type': 'application/x-ndjson' },
+        body: lines.map(({ text }) => text).join('\n'),
+      },
+      (answer) => this.#take(answer),
+    )
+  }
+
+  /** Gives up an answer that does not come. */
+  poll(): void {
+    const sent = this.#sent
+    if (sent === null) return
+    const { machine } = this.#world
+    if (!sent.isLost && machine.nowMs - sent.sentMs > PATIENCE_MS) sent.leave()
+    if (sent.isLost) this.#end(sent, null)
+  }
+
+  #take(answer: Answer): void {
+    const sent = this.#sent
+    if (sent === null) return
+    const { body, status } = answer
+    note(this.#world, 'push', status, body?.accepted ?? '', body?.rejected ?? '')
+    // Of more faults than an answer shows it is not known which lines they are of.
+    if (status !== 200 || body.rejected > body.errors.length) {
+      this.#end(sent, null)
+      return
+    }
+    const garbage = this.#lines.flatMap(({ id }, index) => (id === null ? [index] : []))
+    const refused: { index: number; code: string }[] = body.errors
+    const isQuick = answer.answeredMs - answer.sentMs < QUICK_MS && !this.#world.hadWrongClock
+    const late = refused.flatMap(({ code, index }) =>
+      code === 'late' && (this.#lines[index].isLate || !isQuick) ? [index] : [],
+    )
+    const expected = [...new Set([...garbage, ...late])].sort((a, b) => a - b)
+    check(
+      this.#world,
+      'a push refuses garbage and nothing else',
+      refused.map(({ index }) => index).join() === expected.join() &&
+        body.accepted + body.rejected === this.#lines.length,
+      () => `${answer.text.slice(0, 500)} for garbage at ${garbage.join()}`,
+    )
+    this.#end(sent, new Set(refused.map(({ index }) => index)), answer.answeredMs)
+  }
+
+  /** @param refused lines that were not taken; null: it is not known which were */
+  #end(sent: Sent, refused: ReadonlySet<number> | null, answeredMs = this.#world.machine.nowMs): void {
+    this.#sent = null
+    this.#lines.forEach(({ id, mint, tsMs }, index) => {
+      if (id === null || refused?.has(index)) return
+      if (refused !== null) this.known.add(mint)
+      const state = refused === null ? 'unknown' : 'taken'
+      this.pushed.push({ id, mint, tsMs, life: this.#life, sentMs: sent.sentMs, answeredMs, state })
+    })
+  }
+
+  #line(): Line {
+    const draws = this.#draws
+    const mint = draws.of(this.mints)
+    const { trueMs } = this.#world.machine
+    const isLate = draws.chance(0.05)
+    const tsMs = trueMs - (isLate ? draws.whole(0, LATE_MS_MAX) : draws.whole(0, 800))
+    if (draws.chance(0.03)) return { id: null, mint, tsMs, isLate, text: this.#garbage(mint, tsMs) }
+    const id = ++this.#lastId
+    return { id, mint, tsMs, isLate, text: JSON.stringify(this.#record(id, mint, tsMs)) }
+  }
+
+  #record(id: number, mint: string, ts: number): object {
+    const draws = this.#draws
+    switch (draws.weighted({ trade: 16, token: 1, patch: 2, live: 1 })) {
+      case 'token':
+        return {
+          type: 'token',
+          mint,
+          ts,
+          name: `Token ${id}`,
+          symbol: 'SIM',
+          description: `r${id}`,
+          totalSupply: 1e6,
+        }
+      case 'patch':
+        return {
+          type: 'patch',
+          ...{ mint, ts },
+          fields: { viewerCount: id, holderCount: draws.whole(1, 900), liquidity: draws.whole(1, 90_000) },
+        }
+      case 'live':
+        return { type: 'live', mint, ts, isLive: draws.chance(0.5), viewerCount: id }
+      default: {
+        const price = (this.#prices.get(mint) ?? draws.between(1e-4, 1)) * draws.between(0.98, 1.02)
+        this.#prices.set(mint, price)
+        const side = draws.chance(0.5) ? 'buy' : 'sell'
+        return {
+          type: 'trade',
+          mint,
+          ts,
+          side,
+          tokenAmount: draws.whole(1, 5_000),
+          priceUsd: price,
+          tx: `t${id}`,
+        }
+      }
+    }
+  }
+
+  #garbage(mint: string, ts: number): string {
+    return this.#draws.of([
+      '{"type":"trade"',
+      JSON.stringify({ type: 'trade', mint: 'short', ts, side: 'buy', tokenAmount: 1, priceUsd: 1 }),
+      JSON.stringify({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: -1 }),
+      JSON.stringify({ type: 'trade', mint, ts: ts + 3_600_000, side: 'buy', tokenAmount: 1, priceUsd: 1 }),
+      JSON.stringify({ type: 'rumour', mint, ts }),
+    ])
+  }
+}

@@ -1,0 +1,446 @@
+// What must be so once faults have ended: everything heals within a stated time, and all that the server has agrees with what its
+// clients were told, with its lake, and with a model that is computed anew from the list of events.
+
+import { readTrade } from '../../src/journal/batch/read-trade.ts'
+import type { RecordedEvent } from '../../src/journal/event-batch.ts'
+import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../src/schema/bar.ts'
+import { SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
+import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
+import { LOW_COVERAGE_COUNT, XP_MULTIPLIERS, XP_TABLE } from '../../src/schema/xp.ts'
+import { Oracle } from '../market/oracle.ts'
+import type { Agent, Attempt } from './actors/agents.ts'
+import type { Cast } from './actors/cast.ts'
+import type { LakeRow } from './lake.ts'
+import type { Answer, SentRequest } from './server.ts'
+import { ADMIN_KEY, TOKENS_MAX } from './settings.ts'
+import { check, type World } from './world.ts'
+
+/** Within this everything is well after the last fault has ended: the longest time limit, that of a flush, is two minutes. */
+export const HEAL_MS = 180_000
+const ANSWER_MS_MAX = 60_000
+const NEW_WINDOW_MS = 86_400_000
+const COMPARED_TIMEFRAMES: readonly Timeframe[] = ['1s', '1m', '5m']
+/** The lake has those of a minute and longer. */
+const LAKE_TIMEFRAMES: readonly Timeframe[] = ['1m', '5m']
+/** What a kill may take of market events: a batch that is being filled, and the turns until it is written. */
+const KILL_LOSES_MS = 400
+/** What a power cut may take: what was not synced yet. */
+const CUT_LOSES_MS = 1_600
+/** Sentences of /health that tell of losses and refusals: they stay after all is well. */
+const TOLD = /could not be recorded|lost|are refused|is damaged|damaged part|records of|refused/
+
+// biome-ignore lint/suspicious/noExplicitAny: checks look into JSON freely
+type Listed = any
+
+export async function ask(world: World, request: SentRequest): Promise<Answer> {
+  const { machine, server } = world
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const sent = server.send(request)
+    await machine.until(() => sent.answer !== null || sent.isLost, ANSWER_MS_MAX)
+    if (sent.answer !== null && sent.answer.status !== 503) return sent.answer
+    await machine.pass(1_000)
+  }
+  check(world, 'a server that is well answers', false, () => `${request.method} ${request.path}`)
+  throw new Error('unreachable')
+}
+
+/** Compares everything. Faults have ended, and the server is up. */
+export async function checkAtRest(world: World, cast: Cast): Promise<void> {
+  const health = await untilHealed(world, cast)
+  await flush(world)
+  checkSubmissions(world, cast, await listAll(world, cast))
+  const events = recordedEvents(world)
+  const missing = checkRecorded(world, cast, events)
+  // The model knows no time that goes back, and no token that is evicted.
+  if (!world.hadWrongClock && cast.feed.mints.length <= TOKENS_MAX) {
+    // It goes on without a disk that takes no events, and has told so.
+    if ((health.recording.journal?.lost ?? 0) === 0) checkMarket(world, events)
+    checkLakeBars(world, events, missing)
+  }
+  await checkFollowers(world, cast)
+  checkFiles(world)
+}
+
+async function untilHealed(world: World, cast: Cast): Promise<Listed> {
+  const { machine } = world
+  // The clock is right again, which the operator says.
+  if (world.hadWrongClock) await trustClock(world)
+  const untilMs = machine.nowMs + HEAL_MS
+  let told = 'the server is not up'
+  while (machine.nowMs < untilMs) {
+    cast.poll()
+    await machine.pass(2_000)
+    if (!world.server.isUp) continue
+    const { body, text } = await ask(world, { method: 'GET', path: '/health' })
+    told = text
+    const wrong = body.reasons.filter((reason: string) => !TOLD.test(reason))
+    const isDone = wrong.length === 0 && body.status !== 'warming_up' && !cast.isWaiting
+    if (!isDone) continue
+    check(world, 'everything heals in time', true, () => '')
+    return body
+  }
+  check(world, 'everything heals in time', false, () => told.slice(0, 2_000))
+}
+
+async function trustClock(world: World): Promise<void> {
+  const headers = { 'Content-Type': 'application/json' }
+  const request = {
+    method: 'POST',
+    path: '/api/v1/admin/clock/trust',
+    key: ADMIN_KEY,
+    headers,
+    body: '{}',
+  } as const
+  const { status, text } = await ask(world, request)
+  check(world, 'an operator can confirm the clock', status === 200, () => text)
+}
+
+async function flush(world: World): Promise<void> {
+  const { machine, server } = world
+  for (let attempt = 0; attempt < 3; attempt++) {
+    let state: 'running' | 'done' | string = 'running'
+    const { app, life } = server
+    machine.queue(
+      () =>
+        app!.store.flushLake().then(
+          () => (state = 'done'),
+          (error) => (state = String(error)),
+        ),
+      life!.process,
+    )
+    await machine.until(() => state !== 'running', HEAL_MS)
+    if (state === 'done') return check(world, 'the lake can be written again', true, () => '')
+    if (attempt === 2) check(world, 'the lake can be written again', false, () => state)
+  }
+}
+
+/** What each agent is shown of its own submissions, page by page, and its standing. */
+async function listAll(world: World, cast: Cast): Promise<Map<Agent, { rows: Listed[]; standing: Listed }>> {
+  const lists = new Map<Agent, { rows: Listed[]; standing: Listed }>()
+  for (const agent of cast.agents.ready) {
+    const rows: Listed[] = []
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const query: string = `agentId=me&limit=7${cursor === '' ? '' : `&cursor=${cursor}`}`
+      const { body } = await ask(world, { method: 'GET', path: '/api/v1/analysis', query, key: agent.key! })
+      rows.push(...body.data)
+      cursor = body.meta.nextCursor
+    }
+    const profile = await ask(world, { method: 'GET', path: '/api/v1/agent/profile', key: agent.key! })
+    lists.set(agent, { rows, standing: profile.body.standing })
+  }
+  return lists
+}
+
+const numberOf = (summary: unknown): number => Number(/^Number (\d+):/.exec(String(summary))?.[1])
+
+function checkSubmissions(
+  world: World,
+  cast: Cast,
+  lists: Map<Agent, { rows: Listed[]; standing: Listed }>,
+): void {
+  const { lake } = world
+  const stored = [...lake.rows('training'), ...lake.rows('rejections')]
+  const byNumber = Map.groupBy(stored, ({ row }) => numberOf(row.summary))
+  const ids = stored.map(({ row }) => row.analysis_id)
+  check(world, 'the lake has a submission once', new Set(ids).size === ids.length, () => 'an identity twice')
+  for (const attempt of cast.agents.attempts) checkAttempt(world, attempt, byNumber.get(attempt.id) ?? [])
+  for (const [agent, { rows, standing }] of lists) {
+    const own = stored.filter(({ row }) => row.agent_id === agent.agentId)
+    const listed = rows.map(({ analysisId }) => analysisId).sort()
+    check(
+      world,
+      'an agent is shown what the lake has of it',
+      listed.join() ===
+        own
+          .map(({ row }) => row.analysis_id)
+          .sort()
+          .join(),
+      () => `${agent.name}: ${listed.length} listed, ${own.length} in the lake`,
+    )
+    checkStanding(world, cast, agent, own, standing)
+  }
+  checkBonuses(world)
+}
+
+function checkAttempt(world: World, attempt: Attempt, rows: readonly LakeRow[]): void {
+  const { fate, id, analysisId, xp } = attempt
+  const isStored = fate === 'accepted' || fate === 'rejected'
+  const isRight = isStored ? rows.length === 1 : fate === 'unknown' ? rows.length <= 1 : rows.length === 0
+  check(
+    world,
+    'what was acknowledged is stored once, and what was refused is not',
+    isRight,
+    () => `number ${id} (${fate}): ${rows.length} rows`,
+  )
+  if (fate !== 'accepted') return
+  const entries = world.lake.rows('xp_ledger').filter(({ row }) => row.analysis_id === analysisId)
+  check(
+    world,
+    'the lake has what was acknowledged',
+    rows[0].row.analysis_id === analysisId && entries.length === 1 && entries[0].row.xp === xp,
+    () => `number ${id}: ${analysisId} with ${xp} XP, ${JSON.stringify(entries.map(({ row }) => row))}`,
+  )
+}
+
+function checkStanding(
+  world: World,
+  cast: Cast,
+  agent: Agent,
+  own: readonly LakeRow[],
+  standing: Listed,
+): void {
+  const ledger = world.lake.rows('xp_ledger').filter(({ row }) => row.agent_id === agent.agentId)
+  const xp = ledger.reduce((sum, { row }) => sum + Number(row.xp), 0)
+  const outcome = (name: string): number =>
+    own.filter(({ row }) => (row.outcome ?? 'rejected') === name).length
+  const total = world.lake.state!.agentTotals.get(agent.agentId!)?.xp ?? 0
+  check(
+    world,
+    'ledger, totals and standing agree',
+    standing.xp === xp &&
+      total === xp &&
+      standing.validated === outcome('validated') &&
+      standing.unvalidated === outcome('unvalidated') &&
+      standing.rejected === outcome('rejected'),
+    () => `${agent.name}: ${JSON.stringify(standing)}, ledger ${xp}, total ${total}`,
+  )
+  for (const award of cast.operator.awards.filter(({ agentId }) => agentId === agent.agentId)) {
+    const found = ledger.filter(({ row }) => row.note === award.note).length
+    const isRight =
+      award.state === 'unknown' ? found <= 1 : found === (award.state === 'acknowledged' ? 1 : 0)
+    check(world, 'an award counts once', isRight, () => `${award.note} (${award.state}): ${found} entries`)
+  }
+}
+
+/** By the order in which submissions became durable, each has earned what the rule says. */
+function checkBonuses(world: World): void {
+  const { lake } = world
+  const earned = new Map(lake.rows('xp_ledger').map(({ row }) => [row.analysis_id, Number(row.xp)]))
+  const accepted = new Map<unknown, number>()
+  const { base, firstBonus, lowCoverageBonus } = XP_TABLE.analysis
+  for (const { row } of lake.rows('training').toSorted((a, b) => a.lsn - b.lsn)) {
+    const before = accepted.get(row.mint) ?? 0
+    accepted.set(row.mint, before + 1)
+    const bonus = (before === 0 ? firstBonus : 0) + (before < LOW_COVERAGE_COUNT ? lowCoverageBonus : 0)
+    const { multiplier } = XP_MULTIPLIERS[row.outcome as 'validated' | 'unvalidated']
+    const expected = (base + bonus) * multiplier
+    const xp = earned.get(row.analysis_id)
+    check(
+      world,
+      'XP follows the rule',
+      xp === expected,
+      () => `${row.analysis_id}: ${xp}, by the rule ${expected}`,
+    )
+  }
+  for (const [mint, count] of accepted) {
+    const shown = world.server.app!.market.item(String(mint))?.analysis_count
+    check(
+      world,
+      'the list shows how many analyses a token has',
+      shown === undefined || shown === count,
+      () => `${mint}: ${shown} shown, ${count} accepted`,
+    )
+  }
+}
+
+function recordedEvents(world: World): RecordedEvent[] {
+  const events: RecordedEvent[] = []
+  for (const { events: others, trades } of world.lake.batches) {
+    events.push(...others)
+    for (let at = 0; at < trades.count; at++)
+      events.push({
+        ...{ eventNo: trades.eventNo[at], atMs: trades.atMs[at], receivedAtMs: trades.receivedAtMs[at] },
+        ...{ feed: trades.feed[at], event: readTrade(trades, at, { type: 'trade' } as TradeEvent) },
+      })
+  }
+  return events.sort((a, b) => a.eventNo - b.eventNo)
+}
+
+function idOf(event: MarketEvent): number {
+  if (event.type === 'trade') return Number(event.tx?.slice(1))
+  if (event.type === 'token') return Number(event.description?.slice(1))
+  if (event.type === 'patch') return Number(event.fields.viewerCount)
+  return event.type === 'live' ? Number(event.viewerCount) : Number.NaN
+}
+
+export interface Missing {
+  mint: string
+  tsMs: number
+}
+
+/**
+ * The lake has what was pushed, in its order: what is missing was not acknowledged, or lies in a gap that was told and is no older than
+ * the end of its life may take.
+ */
+function checkRecorded(world: World, cast: Cast, events: readonly RecordedEvent[]): Missing[] {
+  const { pushed } = cast.feed
+  const recorded = events.filter(({ feed }) => feed === 'push')
+  const found = new Set<number>()
+  let at = 0
+  for (const { event, eventNo } of recorded) {
+    const id = idOf(event)
+    while (at < pushed.length && pushed[at].id !== id) at++
+    check(
+      world,
+      'the lake has no event that nobody pushed',
+      at < pushed.length,
+      () => `event ${eventNo} (record ${id}) is out of order or there twice`,
+    )
+    found.add(at++)
+  }
+  const gaps = world.server.app!.market.gaps(10_000)
+  const told = [...gaps.ended, ...gaps.open.map((gap) => ({ ...gap, toMs: Number.POSITIVE_INFINITY }))]
+  const missing = pushed.filter((_, index) => !found.has(index))
+  for (const record of missing.filter(({ state }) => state === 'taken')) {
+    const [fromMs, toMs] = [record.sentMs, record.answeredMs].map((ms) => world.machine.startMs + ms)
+    check(
+      world,
+      'an event that is missing lies in a gap that was told',
+      world.hadWrongClock || told.some((gap) => gap.fromMs <= toMs && (gap.toMs ?? 0) >= fromMs),
+      () =>
+        `record ${record.id} of life ${record.life}, taken ${fromMs}..${toMs}; gaps ${JSON.stringify(told).slice(0, 800)}`,
+    )
+    const end = cast.ends.get(record.life)
+    const losesMs = end === undefined ? 0 : { crash: KILL_LOSES_MS, cut: CUT_LOSES_MS, stop: 0 }[end.kind]
+    check(
+      world,
+      'no more events are lost than a kill or a power cut may take',
+      (end?.hadBadDisk ?? false) ||
+        cast.hasBadDisk ||
+        (end !== undefined && record.answeredMs >= end.atMs - losesMs),
+      () =>
+        `record ${record.id} of life ${record.life} was taken ${(end?.atMs ?? 0) - record.answeredMs} ms before its ${end?.kind}`,
+    )
+  }
+  return missing
+}
+
+const isClose = (a: number | null, b: number | null): boolean =>
+  a === b || (a !== null && b !== null && Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b)))
+
+/** The market is the one that its recorded events make. */
+function checkMarket(world: World, events: readonly RecordedEvent[]): void {
+  const { market } = world.server.app!
+  const oracle = oracleOf(events)
+  for (const mint of oracle.mints()) {
+    const [shown, expected] = [market.snapshot(mint), oracle.snapshot(mint, market.timeMs)]
+    check(
+      world,
+      'a DataPoint is that of the recorded events',
+      shown !== null &&
+        expected !== null &&
+        SNAPSHOT_FIELDS.every((field) => isClose(shown[field], expected[field])),
+      () => `${mint}: ${JSON.stringify(shown)}, by the model ${JSON.stringify(expected)}`,
+    )
+    for (const tf of COMPARED_TIMEFRAMES) {
+      const query = { mint, tf, limit: 1_000, fromMs: null, toMs: null, fill: 'none' } as const
+      const bars = market.bars(query)?.bars ?? []
+      const model = oracle.bars(mint, tf, market.timeMs).slice(-bars.length || undefined)
+      const isEqual = bars.every((bar, index) => {
+        const { o, h, l, c, n, t, v, closed } = model[index]
+        return (
+          bar.t === t &&
+          bar.o === o &&
+          bar.h === h &&
+          bar.l === l &&
+          bar.c === c &&
+          bar.n === n &&
+          isClose(bar.v, v) &&
+          bar.closed === closed
+        )
+      })
+      check(
+        world,
+        'bars are those of the recorded events',
+        isEqual,
+        () =>
+          `${mint} ${tf}: ${JSON.stringify(bars.slice(-4))}, by the model ${JSON.stringify(model.slice(-4))}`,
+      )
+    }
+  }
+}
+
+function oracleOf(events: readonly RecordedEvent[]): Oracle {
+  const oracle = new Oracle(NEW_WINDOW_MS)
+  for (const { event, atMs } of events) oracle.log.push({ event, atMs })
+  return oracle
+}
+
+/** The lake has every closed bar of the recorded events, and no other, but where events are missing that were told. */
+function checkLakeBars(world: World, events: readonly RecordedEvent[], missing: readonly Missing[]): void {
+  const { lake, server } = world
+  const { market, store } = server.app!
+  const oracle = oracleOf(events)
+  const expected = new Set<string>()
+  for (const mint of oracle.mints()) {
+    for (const tf of LAKE_TIMEFRAMES) {
+      const lengthMs = TIMEFRAME_MS[tf]
+      const touches = (t: number) =>
+        missing.some((each) => each.mint === mint && each.tsMs >= t && each.tsMs < t + lengthMs)
+      for (const bar of oracle.bars(mint, tf, market.timeMs)) {
+        const key = `${mint} ${TIMEFRAMES.indexOf(tf)} ${bar.t}`
+        expected.add(key)
+        const isDue = bar.closed && bar.t + lengthMs <= store.barsInLakeToMs
+        const found = lake.bars.get(key)
+        if (touches(bar.t) || (found === undefined && !isDue)) continue
+        const isEqual =
+          found !== undefined &&
+          found.o === bar.o &&
+          found.h === bar.h &&
+          found.l === bar.l &&
+          found.c === bar.c &&
+          found.n === bar.n &&
+          isClose(found.v, bar.v)
+        check(
+          world,
+          'the lake has the bars of the recorded trades',
+          isEqual,
+          () => `${key}: ${JSON.stringify(found)}, by the model ${JSON.stringify(bar)}`,
+        )
+      }
+    }
+  }
+}
+
+/** Sums may differ in their last digits by the order in which they were added up. */
+const isSameRow = (shown: Listed, row: Listed): boolean =>
+  shown !== undefined &&
+  Object.entries(row).every(([name, value]) =>
+    typeof value === 'number' ? isClose(value, shown[name]) : value === shown[name],
+  )
+
+/** Every follower has the rows of the market at its position. */
+async function checkFollowers(world: World, cast: Cast): Promise<void> {
+  for (let round = 0; round < 4; round++) {
+    cast.followers.readAll()
+    await world.machine.pass(500)
+  }
+  const list = await ask(world, { method: 'GET', path: '/api/v1/market', query: 'format=ndjson&limit=500' })
+  cast.followers.readAll()
+  const lines = list.text.split('\n').filter((line) => line !== '')
+  const rows = new Map(lines.map((line) => [JSON.parse(line).mint, line]))
+  for (const { name, rows: shown, isBeginning, stream } of cast.followers.all) {
+    if (isBeginning || stream === null || stream.isEnded) continue
+    for (const [mint, line] of rows)
+      check(
+        world,
+        'every follower has the rows of the market',
+        isSameRow(shown.get(mint), JSON.parse(line)),
+        () => `${name} has ${JSON.stringify(shown.get(mint))}, the list ${line}`,
+      )
+    check(
+      world,
+      'no follower has a row that the market has not',
+      [...shown.keys()].every((mint) => rows.has(mint)),
+      () => `${name} has ${shown.size} rows, the market ${rows.size}`,
+    )
+  }
+}
+
+/** What is in the lake does not stay in the log. */
+function checkFiles(world: World): void {
+  const segments = [...world.files.names.keys()].filter((name) => name.includes('/data/log/'))
+  check(world, 'the log keeps no more than it needs', segments.length <= 3, () => segments.join(', '))
+  const checkpoints = [...world.files.names.keys()].filter((name) => name.endsWith('.checkpoint'))
+  check(world, 'old checkpoints are removed', checkpoints.length <= 6, () => checkpoints.join(', '))
+}

@@ -1,0 +1,131 @@
+// The command: runs seeds one after another until one fails, or the time is over.
+import { parseArgs } from 'node:util'
+import { FAULT_KINDS, type FaultKind } from './faults.ts'
+import { type RunOptions, type RunResult, simulate } from './run.ts'
+import { shrink } from './shrink.ts'
+
+const STEPS = 240
+const SHRINK_MS_MAX = 60_000
+const MINUTE_MS = 60_000
+
+export const USAGE = `npm run simulate -- [SEED] [--steps N] [--runs N] [--minutes M]
+  SEED        the first seed; the next ones follow it. Default: drawn
+  --steps N   steps of a run, ${STEPS} unless told
+  --runs N    so many seeds; 1 unless told, or as many as fit into --minutes
+  --minutes M seeds until so many minutes are over
+  --without K,…  faults that do not happen: ${FAULT_KINDS.join(', ')}
+  --agents N  at most so many agents
+  --plant BUG a bug of test/simulate/planted.ts
+  --json      counts and the failure as one line of JSON`
+
+export interface Totals {
+  runs: number
+  steps: number
+  events: number
+  virtualMs: number
+  counts: Record<string, number>
+}
+
+const isFault = (name: string): name is FaultKind => FAULT_KINDS.some((kind) => kind === name)
+
+function readFlags(args: string[], realNow: () => number) {
+  const { positionals, values } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      steps: { type: 'string' },
+      runs: { type: 'string' },
+      minutes: { type: 'string' },
+      without: { type: 'string' },
+      agents: { type: 'string' },
+      plant: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  })
+  const number = (text: string | undefined, otherwise: number): number => {
+    const read = text === undefined ? otherwise : Number(text)
+    if (!(read > 0)) throw new Error(`${text} is no number above 0`)
+    return read
+  }
+  const without = (values.without ?? '').split(',').filter((name) => name !== '')
+  const unknown = without.find((name) => !isFault(name))
+  if (unknown !== undefined) throw new Error(`${unknown} is none of the faults ${FAULT_KINDS.join(', ')}`)
+  const minutes = values.minutes === undefined ? null : number(values.minutes, 1)
+  return {
+    seed: number(positionals[0], 1 + (realNow() % 1_000_000)),
+    minutes,
+    runs: number(values.runs, minutes === null ? 1 : Number.POSITIVE_INFINITY),
+    isJson: values.json,
+    of: {
+      steps: number(values.steps, STEPS),
+      without: without.filter(isFault),
+      ...(values.agents !== undefined && { agentsMax: number(values.agents, 1) }),
+    },
+  }
+}
+
+/** @param realNow the time of the real machine. @returns the exit code */
+export async function main(args: string[], realNow: () => number): Promise<number> {
+  const { seed: first, minutes, runs, isJson, of } = readFlags(args, realNow)
+  const beganMs = realNow()
+  const untilMs = minutes === null ? Number.POSITIVE_INFINITY : beganMs + minutes * MINUTE_MS
+  const totals: Totals = { runs: 0, steps: 0, events: 0, virtualMs: 0, counts: {} }
+  const hashes: string[] = []
+  let failed: { options: RunOptions; result: RunResult } | null = null
+  for (let seed = first; totals.runs < runs && realNow() < untilMs && failed === null; seed++) {
+    const options = { ...of, seed }
+    const result = await simulate(options)
+    add(totals, result)
+    hashes.push(result.hash)
+    if (!isJson)
+      console.log(
+        `seed ${seed}  trace ${result.hash}  ${result.steps} steps, ${result.events} turns, ${Math.round(result.virtualMs / 1_000)} s`,
+      )
+    if (result.failure !== null) failed = { options, result }
+  }
+  if (isJson) console.log(JSON.stringify({ ...totals, hashes, failure: failed?.result.failure ?? null }))
+  else report(totals, first, realNow() - beganMs)
+  if (failed === null) return 0
+  if (!isJson) await explain(failed, realNow)
+  return 1
+}
+
+function add(totals: Totals, { steps, events, virtualMs, counts }: RunResult): void {
+  totals.runs++
+  totals.steps += steps
+  totals.events += events
+  totals.virtualMs += virtualMs
+  for (const [name, count] of counts) totals.counts[name] = (totals.counts[name] ?? 0) + count
+}
+
+function report({ runs, steps, events, virtualMs, counts }: Totals, first: number, tookMs: number): void {
+  console.log(
+    `\n${runs} seeds from ${first} in ${Math.round(tookMs / 1_000)} s: ${steps} steps, ${events} turns, ${Math.round(virtualMs / 1_000)} s simulated. Go on with seed ${first + runs}.`,
+  )
+  const names = Object.keys(counts).sort()
+  for (const name of names) console.log(`${String(counts[name]).padStart(9)}  ${name}`)
+}
+
+async function explain(
+  { options, result }: { options: RunOptions; result: RunResult },
+  realNow: () => number,
+): Promise<void> {
+  tell(options, result)
+  const untilMs = realNow() + SHRINK_MS_MAX
+  const shrunk = await shrink(options, result, () => realNow() >= untilMs)
+  console.log(`\nSmaller, after ${shrunk.runs} more runs:`)
+  tell(shrunk.options, shrunk.result)
+}
+
+function tell({ seed, steps, without = [], agentsMax }: RunOptions, { failure }: RunResult): void {
+  if (failure === null) return
+  console.log(`\nFAILED: ${failure.invariant}\n  ${failure.detail.slice(0, 1_500)}`)
+  console.log(`  seed ${seed}, step ${failure.step}; the last events (ms):`)
+  for (const line of failure.last) console.log(`    ${line.slice(0, 300)}`)
+  const flags = [
+    `--steps ${steps}`,
+    ...(without.length > 0 ? [`--without '${without.join(',')}'`] : []),
+    ...(agentsMax === undefined ? [] : [`--agents ${agentsMax}`]),
+  ]
+  console.log(`  again: npm run simulate -- ${seed} ${flags.join(' ')}`)
+}

@@ -1,0 +1,233 @@
+// What goes wrong: each run has some of the faults, each with a rate of its own.
+
+import type { Cast, LifeEnd } from './actors/cast.ts'
+import { HEAL_MS } from './at-rest.ts'
+import type { LakeFault } from './lake.ts'
+import type { DiskMode } from './machine/files.ts'
+import type { Draws } from './machine/machine.ts'
+import { check, count, drawsFor, note, type World } from './world.ts'
+
+export const FAULT_KINDS = [
+  'crash',
+  'cut',
+  'stop',
+  'disk full',
+  'disk failing',
+  'disk hanging',
+  'disk slow',
+  'lake fails',
+  'lake hangs',
+  'lake slow',
+  'lake killed',
+  'child killed',
+  'clock',
+] as const
+export type FaultKind = (typeof FAULT_KINDS)[number]
+
+/** How often a fault happens at a step, at its highest rate. */
+const RATE_MAX = 0.02
+const HAS_FAULT = 0.5
+/** Much is not exact where the clock was wrong, and is not compared then. */
+const HAS_WRONG_CLOCK = 0.15
+const DISK_FAULT_MS_MAX = 40_000
+/** The program ends itself where its stop takes longer, ms. */
+const STOP_MS_MAX = 24_000
+/** A start that takes longer has failed. */
+const START_MS_MAX = 200_000
+/** A disk that takes nothing for so long is told in /health. */
+const TOLD_WITHIN_MS = 15_000
+
+export class Faults {
+  readonly rates = new Map<FaultKind, number>()
+  readonly #world: World
+  readonly #cast: Cast
+  readonly #draws: Draws
+  /** When the disk is well again. */
+  #diskUntilMs = 0
+  #diskSinceMs = 0
+  #restartAtMs = 0
+  /** When faults ended last. */
+  #endedMs = 0
+
+  constructor(world: World, cast: Cast, without: readonly FaultKind[]) {
+    this.#world = world
+    this.#cast = cast
+    this.#draws = drawsFor(world, 'faults')
+    const draws = drawsFor(world, 'fault rates')
+    for (const kind of FAULT_KINDS) {
+      const [isIn, rate] = [
+        draws.chance(kind === 'clock' ? HAS_WRONG_CLOCK : HAS_FAULT),
+        RATE_MAX * draws.next() ** 2,
+      ]
+      // A crash happens in every run.
+      if ((isIn || kind === 'crash') && !without.includes(kind)) this.rates.set(kind, rate + 0.002)
+    }
+    const ofLake = ['fails', 'hangs', 'slow', 'killed'] as const
+    world.troubles.rates = Object.fromEntries(
+      ofLake.map((fault) => [fault, this.rates.get(`lake ${fault}`) ?? 0]),
+    ) as Record<LakeFault, number>
+  }
+
+  /** What may go wrong at a step, and what ends. */
+  async act(): Promise<void> {
+    await this.#keepUp()
+    for (const kind of FAULT_KINDS) {
+      const isDrawn = this.#draws.chance(this.rates.get(kind) ?? 0)
+      if (isDrawn && !kind.startsWith('lake ')) await this.#happen(kind)
+    }
+  }
+
+  async #happen(kind: FaultKind): Promise<void> {
+    const { machine } = this.#world
+    const draws = this.#draws
+    if (kind === 'crash' || kind === 'cut') return this.#endLife(kind)
+    if (kind === 'stop') return this.#stop()
+    if (kind === 'clock') return this.#setClock(draws.of([-1, 1]) * draws.whole(1_000, 7_200_000))
+    if (kind === 'child killed') return this.#killChild()
+    if (machine.nowMs < this.#diskUntilMs) return
+    this.#tell(kind)
+    this.#cast.hasBadDisk = true
+    this.#diskSinceMs = machine.nowMs
+    this.#diskUntilMs = machine.nowMs + draws.between(200, DISK_FAULT_MS_MAX)
+    this.#world.files.setMode(kind.slice('disk '.length) as DiskMode)
+  }
+
+  #tell(kind: string): void {
+    count(this.#world, `fault: ${kind}`)
+    note(this.#world, 'fault', kind)
+  }
+
+  #endLife(kind: 'crash' | 'cut'): void {
+    const { files, server } = this.#world
+    if (server.life === null && kind === 'crash') return
+    this.#tell(kind)
+    this.#noteEnd(kind)
+    server.crash()
+    if (kind === 'cut') files.cutPower()
+    this.#restartAtMs = this.#world.machine.nowMs + this.#draws.between(50, 8_000)
+  }
+
+  #noteEnd(kind: LifeEnd['kind']): void {
+    const { machine, server, files } = this.#world
+    if (this.#cast.ends.has(server.lives)) return
+    this.#cast.ends.set(server.lives, { kind, atMs: machine.nowMs, hadBadDisk: this.#cast.hasBadDisk })
+    this.#cast.hasBadDisk = files.mode !== 'ok'
+  }
+
+  /** Stops the server in order, which it has to do within its time. */
+  async #stop(): Promise<void> {
+    const { machine, server } = this.#world
+    const { life } = server
+    if (life === null || life.app === null || life.isStopping) return
+    this.#tell('stop')
+    server.stop()
+    const isEnded = await machine.until(() => !life.process.isAlive, STOP_MS_MAX)
+    const isExcused = this.#cast.hasBadDisk || this.#isLakeBad
+    check(this.#world, 'a stop is over within its time', isEnded || isExcused, () => `life ${server.lives}`)
+    // As the program does whose stop takes too long.
+    if (!isEnded) return this.#endLife('crash')
+    check(this.#world, 'a stop does not fail', life.failure === null, () => `${life.failure}`)
+    this.#noteEnd('stop')
+    server.noteEnd()
+    this.#restartAtMs = machine.nowMs + this.#draws.between(50, 8_000)
+  }
+
+  get #isLakeBad(): boolean {
+    return Object.values(this.#world.troubles.rates).some(Boolean)
+  }
+
+  #setClock(errorMs: number): void {
+    this.#tell('clock')
+    this.#world.machine.clockErrorMs = errorMs
+    this.#world.hadWrongClock = true
+  }
+
+  /** A child of the server ends: its lake process, or the one that makes a checkpoint. */
+  #killChild(): void {
+    const children = [...this.#world.machine.processes.values()].filter(({ name }) => name !== 'server')
+    if (children.length === 0) return
+    const child = this.#draws.of(children)
+    this.#tell('child killed')
+    note(this.#world, 'killed', child.name)
+    child.kill()
+  }
+
+  /** Starts a server where none runs, and ends faults whose time is over. */
+  async #keepUp(): Promise<void> {
+    const { files, machine, server } = this.#world
+    if (files.mode !== 'ok' && machine.nowMs >= this.#diskUntilMs) {
+      files.setMode('ok')
+      note(this.#world, 'the disk is well again')
+    }
+    this.#askWhetherTold()
+    if (server.life !== null && !server.life.process.isAlive) {
+      note(this.#world, 'the server has ended', (server.life.failure ?? '').replace(/\/simulated\/\d+/g, ''))
+      const isExcused = this.#cast.hasBadDisk || this.#isLakeBad || server.life.startedMs < this.#endedMs
+      check(this.#world, 'a server starts where nothing is wrong', isExcused, () => `${server.life?.failure}`)
+      this.#noteEnd('crash')
+      server.noteEnd()
+      this.#restartAtMs = machine.nowMs + 1_000
+    }
+    if (server.life === null && machine.nowMs >= this.#restartAtMs) {
+      count(this.#world, 'starts')
+      server.start()
+    }
+  }
+
+  /** A disk that takes nothing is told. */
+  #askWhetherTold(): void {
+    const { files, machine, server } = this.#world
+    const sinceMs = this.#diskSinceMs
+    const isBad = files.mode === 'full' || files.mode === 'hanging'
+    const isSettled = machine.nowMs - Math.max(sinceMs, server.life?.startedMs ?? 0) > TOLD_WITHIN_MS
+    if (!isBad || !isSettled || !server.isUp || !this.#cast.feed.hasPushedSince(sinceMs)) return
+    const mode = files.mode
+    server.send({ method: 'GET', path: '/health' }, ({ body, status }) => {
+      if (files.mode !== mode || this.#diskSinceMs !== sinceMs) return
+      check(
+        this.#world,
+        'what is not well is told in /health',
+        status !== 200 || body.reasons.length > 0 || body.status !== 'ready',
+        () => `the disk is ${mode} for ${machine.nowMs - sinceMs} ms, and /health says ${body.status}`,
+      )
+    })
+  }
+
+  /** All is well from now on, and the server up. */
+  async end(): Promise<void> {
+    const { files, machine, server, troubles } = this.#world
+    note(this.#world, 'faults end')
+    this.#endedMs = machine.nowMs
+    this.#diskUntilMs = 0
+    files.setMode('ok')
+    machine.clockErrorMs = 0
+    const rates = troubles.rates
+    troubles.rates = {}
+    for (const release of troubles.held) release()
+    troubles.held.clear()
+    await machine.until(() => server.isUp && server.life?.app != null, 1_000)
+    const untilMs = machine.nowMs + START_MS_MAX
+    while (!(server.isUp && server.life?.app != null) && machine.nowMs < untilMs) {
+      this.#restartAtMs = 0
+      await this.#keepUp()
+      await machine.until(
+        () => server.life === null || !server.life.process.isAlive || server.life.app !== null,
+        500,
+      )
+    }
+    check(
+      this.#world,
+      'a server starts again once faults have ended',
+      server.isUp,
+      () => `${server.life?.failure ?? 'it does not listen'} after ${HEAL_MS} ms`,
+    )
+    this.#ratesBefore = rates
+  }
+
+  #ratesBefore: World['troubles']['rates'] = {}
+
+  /** Faults may happen again. */
+  resume(): void {
+    this.#world.troubles.rates = this.#ratesBefore
+  }
+}

@@ -1,0 +1,157 @@
+// One run: a server, its clients and its faults, all drawn from a seed.
+
+import { Cast, type Sizes } from './actors/cast.ts'
+import { checkAtRest } from './at-rest.ts'
+import { checkpointProgram } from './checkpoint.ts'
+import { FAULT_KINDS, type FaultKind, Faults } from './faults.ts'
+import { LakeContents, lakeProgram } from './lake.ts'
+import { SimulatedFiles } from './machine/files.ts'
+import { plugIn } from './machine/install.ts'
+import { drawsOf, Machine } from './machine/machine.ts'
+import { SimulatedServer } from './server.ts'
+import { TOKENS_MAX } from './settings.ts'
+import { at } from './steps.ts'
+import { Trace, Violation } from './trace.ts'
+import { note, type World } from './world.ts'
+
+/** How many runs have more tokens than the market holds. */
+const HAS_EVICTIONS = 0.2
+
+export interface RunOptions {
+  seed: number
+  steps: number
+  /** At most so many of each; by default as the seed says. */
+  agentsMax?: number
+  /** Faults that do not happen. */
+  without?: readonly FaultKind[]
+}
+
+export interface Failure {
+  seed: number
+  step: number
+  invariant: string
+  detail: string
+  last: readonly string[]
+}
+
+export interface RunResult {
+  seed: number
+  steps: number
+  hash: string
+  events: number
+  virtualMs: number
+  counts: Map<string, number>
+  failure: Failure | null
+}
+
+let runs = 0
+
+/** @param onTrace told of each event, to watch a run */
+export async function simulate(options: RunOptions): Promise<RunResult> {
+  const { seed } = options
+  const machine = new Machine(seed)
+  const files = new SimulatedFiles(machine, drawsOf(seed, 'disk'))
+  const lake = new LakeContents()
+  const trace = new Trace()
+  const counts = new Map<string, number>()
+  const troubles = {
+    rates: {},
+    counts: { fails: 0, hangs: 0, slow: 0, killed: 0 },
+    held: new Set<() => void>(),
+  }
+  plugIn({
+    ...{ machine, files },
+    programs: {
+      'store/process/main.ts': lakeProgram(lake, { machine, troubles, draws: drawsOf(seed, 'lake') }),
+      'checkpoint/checkpoint-process.ts': checkpointProgram,
+    },
+  })
+  const server = new SimulatedServer({
+    machine,
+    // No two runs of this process share a path: some modules remember what they did to one.
+    dataDir: `/simulated/${++runs}/data`.replace(/\/(\d+)/, (_, digits) => `/${digits.padStart(6, '0')}`),
+    settings: settingsOf(seed),
+    draws: drawsOf(seed, 'network'),
+    onLog: (level, message) => note(world, level, message),
+  })
+  const world: World = { seed, machine, files, lake, troubles, server, trace, counts, hadWrongClock: false }
+  const cast = new Cast(world, sizesOf(options))
+  const faults = new Faults(world, cast, options.without ?? [])
+  let step = 0
+  let failure: Failure | null = null
+  const guard = new UncaughtErrors()
+  try {
+    server.start()
+    for (; step < options.steps; step++) {
+      await at(world, cast, faults, step)
+      guard.check()
+    }
+    await faults.end()
+    await checkAtRest(world, cast)
+    guard.check()
+  } catch (error) {
+    const invariant = error instanceof Violation ? error.invariant : 'the simulation itself works'
+    const detail = error instanceof Violation ? error.message : String((error as Error).stack ?? error)
+    failure = { seed, step, invariant, detail, last: [...trace.last] }
+  } finally {
+    guard.end()
+    server.crash()
+  }
+  for (const [kind, times] of Object.entries(troubles.counts)) counts.set(`fault: lake ${kind}`, times)
+  counts.set('disk operations that failed or hung', files.faults)
+  note(world, 'end', machine.tasks)
+  return {
+    ...{
+      seed,
+      steps: step,
+      hash: trace.hash,
+      events: machine.tasks,
+      virtualMs: machine.nowMs,
+      counts,
+      failure,
+    },
+  }
+}
+
+/** Errors that no code of the server has caught: the program would end by them. */
+class UncaughtErrors {
+  readonly #errors: unknown[] = []
+  readonly #note = (error: unknown): void => void this.#errors.push(error)
+
+  constructor() {
+    process.on('unhandledRejection', this.#note)
+    process.on('uncaughtException', this.#note)
+  }
+
+  check(): void {
+    const [error] = this.#errors
+    if (error !== undefined)
+      throw new Violation('no error is left uncaught', String((error as Error).stack ?? error))
+  }
+
+  end(): void {
+    process.off('unhandledRejection', this.#note)
+    process.off('uncaughtException', this.#note)
+  }
+}
+
+function sizesOf({ seed, agentsMax = Number.POSITIVE_INFINITY }: RunOptions): Sizes {
+  const draws = drawsOf(seed, 'sizes')
+  return {
+    // More than the market holds: some are evicted.
+    tokens: draws.chance(HAS_EVICTIONS) ? TOKENS_MAX + 6 : draws.whole(2, 10),
+    agents: Math.min(agentsMax, draws.whole(2, 8)),
+    followers: draws.whole(1, 4),
+  }
+}
+
+function settingsOf(seed: number): Record<string, string> {
+  const draws = drawsOf(seed, 'settings')
+  return {
+    'lake-flush-ms': draws.of(['2000', '10000', '30000']),
+    'checkpoint-interval-ms': draws.of(['5000', '20000', '60000']),
+    'follow-flush-ms': draws.of(['20', '100']),
+  }
+}
+
+export { FAULT_KINDS }

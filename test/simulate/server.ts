@@ -1,0 +1,284 @@
+// The real server on the simulated machine. Requests enter at the pipeline; a life of it ends by a stop, a crash or a power cut.
+import { type App, startApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config/config.ts'
+import type { Method } from '../../src/http/context.ts'
+import { Pipeline } from '../../src/http/pipeline.ts'
+import { engineRequestOf } from '../../src/http/request/relayed-request.ts'
+import { RelayedResponse } from '../../src/http/response/relayed-response.ts'
+import type { HttpServer, ServerDeps } from '../../src/http/server.ts'
+import type { Log } from '../../src/lib/log.ts'
+import type { Draws, Machine, SimulatedProcess } from './machine/machine.ts'
+import { ADMIN_KEY, FEED_KEY, flagsOf } from './settings.ts'
+
+const CHANGE_LOG_ENTRIES = 4_096
+/** Of an answer that waits until its client takes it. */
+const ROOM_BYTES = 65_536
+
+export interface Answer {
+  status: number
+  headers: Readonly<Record<string, string>>
+  text: string
+  // biome-ignore lint/suspicious/noExplicitAny: checks look into answers freely
+  body: any
+  /** On the machine's own time, ms. */
+  sentMs: number
+  answeredMs: number
+}
+
+export interface SentRequest {
+  method: Method
+  path: string
+  query?: string
+  key?: string
+  headers?: Readonly<Record<string, string>>
+  body?: string
+  /** The address of its client. */
+  client?: string
+}
+
+/** A request under way. */
+export interface Sent {
+  /** Null: there is none yet. */
+  answer: Answer | null
+  /** It got no answer, and never will: the server ended, or the client has left. */
+  isLost: boolean
+  sentMs: number
+  /** The client leaves. */
+  leave(): void
+}
+
+/** A stream that is open. */
+export interface Stream {
+  status: number
+  isEnded: boolean
+  /** Takes what has come. */
+  read(): string
+  leave(): void
+}
+
+interface Life {
+  process: SimulatedProcess
+  pipeline: Pipeline | null
+  app: App | null
+  /** Why the start failed; null: it did not. */
+  failure: string | null
+  isStopping: boolean
+  startedMs: number
+}
+
+export interface ServerWorld {
+  machine: Machine
+  dataDir: string
+  settings: Readonly<Record<string, string>>
+  draws: Draws
+  onLog(level: string, message: string, fields: unknown): void
+}
+
+export class SimulatedServer {
+  life: Life | null = null
+  lives = 0
+  readonly #world: ServerWorld
+  readonly #open = new Set<Sent>()
+
+  constructor(world: ServerWorld) {
+    this.#world = world
+  }
+
+  get app(): App | null {
+    return this.life?.app ?? null
+  }
+
+  /** Whether it listens. */
+  get isUp(): boolean {
+    return this.life?.process.isAlive === true && this.life.pipeline !== null
+  }
+
+  start(): void {
+    const { machine } = this.#world
+    const process = machine.fork('server')
+    const life: Life = {
+      ...{ process, pipeline: null, app: null, failure: null, isStopping: false },
+      startedMs: machine.nowMs,
+    }
+    this.life = life
+    this.lives++
+    machine.after(1, () => void this.#begin(life), process)
+  }
+
+  async #begin(life: Life): Promise<void> {
+    const { machine, dataDir, settings, draws } = this.#world
+    try {
+      const config = readConfig(flagsOf({ ...settings, 'data-dir': dataDir }), {
+        MINTLAKE_FEED_KEY: FEED_KEY,
+        MINTLAKE_ADMIN_KEY: ADMIN_KEY,
+      })
+      const clock = { now: () => machine.wallMs, monotonicMs: () => machine.nowMs }
+      life.app = await startApp(config, {
+        clock,
+        log: this.#log(),
+        random: draws.next,
+        changeLogEntriesMax: CHANGE_LOG_ENTRIES,
+        startServer: async (_host, _port, deps) => this.#listen(life, deps),
+      })
+      life.app.ready.catch((error) => this.#fail(life, error))
+    } catch (error) {
+      this.#fail(life, error)
+    }
+  }
+
+  /** A server that cannot start ends, as the program does. */
+  #fail(life: Life, error: unknown): void {
+    life.failure = String(error)
+    life.process.kill()
+  }
+
+  #listen(life: Life, deps: ServerDeps): HttpServer {
+    const pipeline = new Pipeline(deps)
+    life.pipeline = pipeline
+    return {
+      port: 0,
+      relay: () => {
+        throw new Error('there is no cluster')
+      },
+      drain: () => pipeline.drain(),
+      stopListening: async () => {
+        life.pipeline = null
+      },
+      idle: async () => {
+        while (pipeline.inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 10))
+      },
+      close: async () => {},
+      inFlight: () => pipeline.inFlight,
+      requestCount: () => pipeline.requestCount,
+      bodyBytes: () => pipeline.bodyBytes,
+    }
+  }
+
+  #log(): Log {
+    const line = (level: string) => (fields: unknown, message: string) =>
+      this.#world.onLog(level, message, fields)
+    const levels = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
+    return levels as unknown as Log
+  }
+
+  /** Ends the process at once. Its children end with it. */
+  crash(): void {
+    this.life?.process.kill()
+    this.life = null
+    this.#lose()
+  }
+
+  /** Stops it in order. Resolved by `life.process` being dead. */
+  stop(): void {
+    const { life } = this
+    if (life === null || life.app === null || life.isStopping) return
+    life.isStopping = true
+    const { app, process } = life
+    this.#world.machine.after(
+      1,
+      () =>
+        void app.stop().then(
+          () => process.kill(),
+          (error) => this.#fail(life, error),
+        ),
+      process,
+    )
+  }
+
+  /** What was in flight has no answer. */
+  #lose(): void {
+    for (const sent of this.#open) sent.isLost = true
+    this.#open.clear()
+  }
+
+  /** To be called when the process has ended by itself. */
+  noteEnd(): void {
+    this.life = null
+    this.#lose()
+  }
+
+  send(request: SentRequest, onAnswer: (answer: Answer) => void = () => {}): Sent {
+    const { machine } = this.#world
+    const sentMs = machine.nowMs
+    let response: RelayedResponse | null = null
+    const sent: Sent = {
+      ...{ answer: null, isLost: false, sentMs },
+      leave: () => {
+        if (sent.answer !== null) return
+        sent.isLost = true
+        this.#open.delete(sent)
+        const left = response
+        if (left !== null && this.life !== null) machine.queue(() => left.abort(), this.life.process)
+      },
+    }
+    this.#open.add(sent)
+    const parts: Buffer[] = []
+    response = this.#enter(request, (made) => {
+      parts.push(made.take(ROOM_BYTES * 16))
+      if (!made.isEnded || made.isCut || sent.isLost || sent.answer !== null) return
+      const answer = toAnswer(made, Buffer.concat(parts).toString(), sentMs, machine.nowMs)
+      sent.answer = answer
+      this.#open.delete(sent)
+      machine.queue(() => onAnswer(answer), machine.world)
+    })
+    if (response === null) {
+      sent.isLost = true
+      this.#open.delete(sent)
+    }
+    return sent
+  }
+
+  /** Null where nobody listens. */
+  #enter(request: SentRequest, onProgress: (response: RelayedResponse) => void): RelayedResponse | null {
+    const { life } = this
+    const pipeline = life?.pipeline
+    if (!life?.process.isAlive || pipeline == null) return null
+    const body = Buffer.from(request.body ?? '')
+    const response = new RelayedResponse(body, ROOM_BYTES, () => {})
+    response.onProgress = () => onProgress(response)
+    const { machine, draws } = this.#world
+    const headers = { ...request.headers, ...(request.key && { Authorization: `Bearer ${request.key}` }) }
+    const { method, path, query = '', client = '10.0.0.1' } = request
+    machine.after(
+      draws.between(0.1, 3),
+      () => pipeline.handle(response, engineRequestOf({ method, path, query, headers, client, body })),
+      life.process,
+    )
+    return response
+  }
+
+  follow(query: string): Stream | null {
+    const stream: Stream = { status: 0, isEnded: false, read: () => '', leave: () => {} }
+    const response = this.#enter({ method: 'GET', path: '/api/v1/market', query }, (made) => {
+      stream.status = made.status
+      stream.isEnded = made.isEnded
+    })
+    const { life } = this
+    if (response === null || life === null) return null
+    const { machine } = this.#world
+    // What was taken gives room for more, as work of the server.
+    stream.read = () => {
+      const before = machine.running
+      machine.running = life.process
+      const bytes = life.process.isAlive ? response.take(ROOM_BYTES * 64) : Buffer.alloc(0)
+      machine.running = before
+      return bytes.toString()
+    }
+    stream.leave = () => machine.queue(() => response.abort(), life.process)
+    return stream
+  }
+}
+
+function toAnswer(response: RelayedResponse, text: string, sentMs: number, answeredMs: number): Answer {
+  const headers = Object.fromEntries(response.headers.map(([name, value]) => [name.toLowerCase(), value]))
+  const type = headers['content-type'] ?? ''
+  const isJson = type.includes('json') && !type.includes('ndjson') && text !== ''
+  return {
+    status: response.status,
+    headers,
+    text,
+    body: isJson ? JSON.parse(text) : null,
+    sentMs,
+    answeredMs,
+  }
+}

@@ -1,0 +1,27 @@
+// The settings of simulated servers: those of a real one, but for sizes that would make a run slow.
+export const FEED_KEY = 'feed-key-of-the-simulation'
+export const ADMIN_KEY = 'admin-key-of-the-simulation'
+export const TOKENS_MAX = 16
+export const COOLDOWN_MS = 60_000
+export const RATE_MAX = 10
+export const RATE_WINDOW_MS = 60_000
+export const LABELS_DELAY_MS = 90_000
+
+const SETTINGS: Readonly<Record<string, string>> = {
+  port: '0',
+  feed: 'none',
+  'read-limit-anonymous': '0',
+  'read-limit-keyed': '0',
+  'register-limit': '0',
+  'tokens-max': String(TOKENS_MAX),
+  'drain-notice-ms': '0',
+  'page-age-ms': '0',
+  'lake-flush-ms': '10000',
+  'labels-delay-ms': String(LABELS_DELAY_MS),
+  'submit-cooldown-ms': String(COOLDOWN_MS),
+  'submit-rate': String(RATE_MAX),
+}
+
+/** As arguments of the program. */
+export const flagsOf = (settings: Readonly<Record<string, string>>): string[] =>
+  Object.entries({ ...SETTINGS, ...settings }).flatMap(([name, value]) => [`--${name}`, value])

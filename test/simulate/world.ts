@@ -1,0 +1,36 @@
+// What the parts of a run share.
+
+import type { LakeContents, LakeTroubles } from './lake.ts'
+import type { SimulatedFiles } from './machine/files.ts'
+import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
+import type { SimulatedServer } from './server.ts'
+import { type Trace, Violation } from './trace.ts'
+
+export interface World {
+  seed: number
+  machine: Machine
+  files: SimulatedFiles
+  lake: LakeContents
+  troubles: LakeTroubles
+  server: SimulatedServer
+  trace: Trace
+  /** How often each thing was done, by its name. */
+  counts: Map<string, number>
+  /** Whether the machine's clock was ever wrong: limits that count by stored times are not exact then. */
+  hadWrongClock: boolean
+}
+
+export const count = (world: World, name: string, by = 1): void =>
+  void world.counts.set(name, (world.counts.get(name) ?? 0) + by)
+
+export function note(world: World, ...parts: (string | number | null)[]): void {
+  world.trace.note(world.machine.nowMs, ...parts)
+}
+
+/** Counts that an invariant was checked. @throws Violation where it does not hold */
+export function check(world: World, invariant: string, holds: boolean, detail: () => string): void {
+  count(world, `checked: ${invariant}`)
+  if (!holds) throw new Violation(invariant, detail())
+}
+
+export const drawsFor = (world: Pick<World, 'seed'>, purpose: string): Draws => drawsOf(world.seed, purpose)
