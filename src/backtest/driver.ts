@@ -40,6 +40,8 @@ export class Driver {
   readonly #options: DriverOptions
   #marketMs: number
   #flushDueMs: number
+  /** The flush that was begun last. */
+  #flushing: Promise<void> = Promise.resolve()
   /** What of the programs could be seen when they were last active, and when that was. */
   #seen = ''
   #activeAtMs = 0
@@ -89,18 +91,31 @@ export class Driver {
     stamps.note(marketMs)
     if (marketMs >= this.#flushDueMs) {
       this.#flushDueMs = marketMs + flushMarketMs
-      await this.flush()
+      await this.#beginFlush()
     }
+    // Whoever is told of this time may ask the lake.
+    if (app.timeWaits.isDue || app.broadcaster.size > 0) await this.#flushing
     app.timeWaits.check()
     app.broadcaster.deliver()
   }
 
   /** Brings everything up to now to the lake, and outcomes that have become due. */
   async flush(): Promise<void> {
+    await this.#beginFlush()
+    await this.#flushing
+  }
+
+  /** Settles what the flush brings to the lake. The market goes on beside it, but not past the next one. */
+  async #beginFlush(): Promise<void> {
     const { app } = this.#options
+    await this.#flushing
     app.recorder.emitAllBars()
     await app.recorded()
-    await app.store.flushLake()
+    await new Promise<void>((resolve, reject) => {
+      this.#flushing = app.store.flushLake(resolve)
+      // One that has failed ends the backtest, at the latest with the next one.
+      this.#flushing.then(resolve, reject)
+    })
   }
 
   /** Resolves when no request of a program is pending, streams excepted, and nothing was heard of or said to one for long enough. */
