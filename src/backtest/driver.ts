@@ -40,6 +40,8 @@ export class Driver {
   readonly #options: DriverOptions
   #marketMs: number
   #flushDueMs: number
+  /** When the last step was due at the speed that is allowed. */
+  #dueAtMs = 0
   /** The flush that was begun last. */
   #flushing: Promise<void> = Promise.resolve()
   /** What of the programs could be seen when they were last active, and when that was. */
@@ -70,7 +72,7 @@ export class Driver {
     const { marketStepMs, signal } = this.#options
     const [beganMs, fromMs] = [performance.now(), this.#marketMs]
     while (this.#marketMs < untilMs && !signal.aborted && !isOver()) {
-      await this.#untilDue(performance.now() - beganMs, this.#marketMs - fromMs)
+      await this.#untilDue()
       await this.untilSilent()
       const requests = this.#options.app.http.requestCount()
       await this.stepTo(Math.min(this.#marketMs + marketStepMs, untilMs))
@@ -120,9 +122,9 @@ export class Driver {
 
   /** Resolves when no request of a program is pending, streams excepted, and nothing was heard of or said to one for long enough. */
   async untilSilent(): Promise<void> {
-    const { silenceMs, waitMsMax } = this.#options
+    const { signal, silenceMs, waitMsMax } = this.#options
     const beganMs = performance.now()
-    for (;;) {
+    while (!signal.aborted) {
       await nextTurn()
       const nowMs = performance.now()
       const isPending = this.#isPending()
@@ -155,11 +157,14 @@ export class Driver {
     return hasMoved
   }
 
-  /** Waits where the market would be faster than it may be. */
-  async #untilDue(realMs: number, marketMs: number): Promise<void> {
-    const { signal, speed } = this.#options
+  /** Waits where the market would be faster than it may be. It does not make up for time in which programs were slow, but for a step. */
+  async #untilDue(): Promise<void> {
+    const { marketStepMs, signal, speed } = this.#options
     if (speed === 'max') return
-    const aheadMs = marketMs / speed - realMs
+    const stepMs = marketStepMs / speed
+    const nowMs = performance.now()
+    this.#dueAtMs = Math.max(this.#dueAtMs + stepMs, nowMs - stepMs)
+    const aheadMs = this.#dueAtMs - nowMs
     if (aheadMs > 0) await sleep(aheadMs, undefined, { signal }).catch(() => undefined)
   }
 }
