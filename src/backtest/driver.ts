@@ -86,8 +86,18 @@ export class Driver {
 
   /** Takes the market to a time at once, and lets streams and waits know. */
   async stepTo(marketMs: number): Promise<void> {
-    const { app, steps, stamps, flushMarketMs } = this.#options
-    await steps.stepTo(marketMs)
+    await this.#options.steps.stepTo(marketMs)
+    await this.#arrive(marketMs)
+  }
+
+  /** Takes the market to a recorded event, and to a time that is not before it: the market in which a submission was made. */
+  async stepToEvent(eventNo: number, marketMs: number): Promise<void> {
+    await this.#options.steps.stepToEvent(eventNo)
+    await this.#arrive(marketMs)
+  }
+
+  async #arrive(marketMs: number): Promise<void> {
+    const { app, stamps, flushMarketMs } = this.#options
     app.market.advanceTo(marketMs)
     this.#marketMs = marketMs
     stamps.note(marketMs)

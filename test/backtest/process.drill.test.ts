@@ -74,69 +74,89 @@ renameSync('${pids}.new', '${pids}')
 setInterval(() => {}, 1000)
 `
 
-describe.skipIf(noWatchedDisk !== null)(`a lake in use${noWatchedDisk === null ? '' : ` (${noWatchedDisk})`}`, () => {
-  test('is played up to what its server had brought to it, changed in nothing, and still taken on by its server', async () => {
-    const dataDir = temporaryFolder()
-    const disk = watchDisk(dataDir)
-    const server = await openTestServer({}, {}, dataDir)
-    const mint = mintOfSymbol('in use')
-    const nowMs = Date.now()
-    const tradesOf = (count: number) =>
-      Array.from({ length: count }, (_, index) => ({
-        ...{ type: 'trade', mint, ts: nowMs + index, side: 'buy', tokenAmount: 10, priceUsd: 1 + index / 100 },
-      }))
-    await server.client.push({ type: 'token', mint, ts: nowMs, name: 'In use', symbol: 'USED' }, ...tradesOf(50))
-    await server.recorded()
-    await server.store.flushLake()
-    const out = join(folder, 'in use')
-    const args = ['backtest', '--lake', dataDir, '--out', out, '--market-step-ms', '100']
-    const backtest = run([...args, '--no-baselines', ...program('looker.mjs', LOOKER), join(dataDir, 'control')], disk.env)
-    let [pushed, hasEnded] = [50, false]
-    const exited = backtest.exited.finally(() => {
-      hasEnded = true
-    })
-    // Its server goes on meanwhile.
-    while (!hasEnded) {
-      await server.client.push(...tradesOf(10))
-      pushed += 10
+describe.skipIf(noWatchedDisk !== null)(
+  `a lake in use${noWatchedDisk === null ? '' : ` (${noWatchedDisk})`}`,
+  () => {
+    test('is played up to what its server had brought to it, changed in nothing, and still taken on by its server', async () => {
+      const dataDir = temporaryFolder()
+      const disk = watchDisk(dataDir)
+      const server = await openTestServer({}, {}, dataDir)
+      const mint = mintOfSymbol('in use')
+      const nowMs = Date.now()
+      const tradesOf = (count: number) =>
+        Array.from({ length: count }, (_, index) => ({
+          ...{
+            type: 'trade',
+            mint,
+            ts: nowMs + index,
+            side: 'buy',
+            tokenAmount: 10,
+            priceUsd: 1 + index / 100,
+          },
+        }))
+      await server.client.push(
+        { type: 'token', mint, ts: nowMs, name: 'In use', symbol: 'USED' },
+        ...tradesOf(50),
+      )
+      await server.recorded()
       await server.store.flushLake()
-    }
-    expect(await exited, backtest.err()).toBe(0)
-    const report = JSON.parse(readFileSync(join(out, 'report.json'), 'utf8'))
-    expect(report.run.events).toBeGreaterThan(50)
-    expect(report.run.events).toBeLessThanOrEqual(pushed + 10)
-    // What the program did there by itself is seen: so would be whatever else the backtest did.
-    expect([...new Set(disk.calls().map(({ path }) => path))]).toEqual(['control'])
-    await server.recorded()
-    await server.store.flushLake()
-    const { body } = await server.client.post(
-      '/api/v1/query',
-      { sql: 'SELECT count(*)::INT AS n FROM trades' },
-      ADMIN_KEY,
-    )
-    expect(body.data.rows).toEqual([[pushed]])
-    await server.remove()
-  }, 120_000)
-})
+      const out = join(folder, 'in use')
+      const args = ['backtest', '--lake', dataDir, '--out', out, '--market-step-ms', '100']
+      const backtest = run(
+        [...args, '--no-baselines', ...program('looker.mjs', LOOKER), join(dataDir, 'control')],
+        disk.env,
+      )
+      let [pushed, hasEnded] = [50, false]
+      const exited = backtest.exited.finally(() => {
+        hasEnded = true
+      })
+      // Its server goes on meanwhile.
+      while (!hasEnded) {
+        await server.client.push(...tradesOf(10))
+        pushed += 10
+        await server.store.flushLake()
+      }
+      expect(await exited, backtest.err()).toBe(0)
+      const report = JSON.parse(readFileSync(join(out, 'report.json'), 'utf8'))
+      expect(report.run.events).toBeGreaterThan(50)
+      expect(report.run.events).toBeLessThanOrEqual(pushed + 10)
+      // What the program did there by itself is seen: so would be whatever else the backtest did.
+      expect([...new Set(disk.calls().map(({ path }) => path))]).toEqual(['control'])
+      await server.recorded()
+      await server.store.flushLake()
+      const { body } = await server.client.post(
+        '/api/v1/query',
+        { sql: 'SELECT count(*)::INT AS n FROM trades' },
+        ADMIN_KEY,
+      )
+      expect(body.data.rows).toEqual([[pushed]])
+      await server.remove()
+    }, 120_000)
+  },
+)
 
 describe('interrupted', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('by %s it ends its programs with their children, and reports what was played', async (signal) => {
-    const pids = join(folder, `pids of ${signal}`)
-    const out = join(folder, `out of ${signal}`)
-    const args = ['backtest', '--lake', lake, '--out', out, '--speed', '1']
-    const backtest = run([...args, ...program(`${signal}.mjs`, stubborn(pids))])
-    await expect.poll(() => existsSync(pids), { timeout: 60_000 }).toBe(true)
-    await expect.poll(() => backtest.err(), { timeout: 60_000 }).toContain('the market begins')
-    const running = readFileSync(pids, 'utf8').split(' ').map(Number)
-    expect(running.map(isRunning)).toEqual([true, true])
-    backtest.child.kill(signal)
-    expect(await backtest.exited, backtest.err()).toBe(130)
-    expect(running.map(isRunning)).toEqual([false, false])
-    expect(backtest.err()).toContain('mintlake: interrupted')
-    expect(backtest.out()).toContain('Interrupted: this is what was played until then')
-    expect(readFileSync(join(out, 'report.html'), 'utf8')).toContain('Interrupted')
-    expect(readdirSync(join(out, 'data'))).not.toContain('server.lock')
-  }, 120_000)
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'by %s it ends its programs with their children, and reports what was played',
+    async (signal) => {
+      const pids = join(folder, `pids of ${signal}`)
+      const out = join(folder, `out of ${signal}`)
+      const args = ['backtest', '--lake', lake, '--out', out, '--speed', '1']
+      const backtest = run([...args, ...program(`${signal}.mjs`, stubborn(pids))])
+      await expect.poll(() => existsSync(pids), { timeout: 60_000 }).toBe(true)
+      await expect.poll(() => backtest.err(), { timeout: 60_000 }).toContain('the market begins')
+      const running = readFileSync(pids, 'utf8').split(' ').map(Number)
+      expect(running.map(isRunning)).toEqual([true, true])
+      backtest.child.kill(signal)
+      expect(await backtest.exited, backtest.err()).toBe(130)
+      expect(running.map(isRunning)).toEqual([false, false])
+      expect(backtest.err()).toContain('mintlake: interrupted')
+      expect(backtest.out()).toContain('Interrupted: this is what was played until then')
+      expect(readFileSync(join(out, 'report.html'), 'utf8')).toContain('Interrupted')
+      expect(readdirSync(join(out, 'data'))).not.toContain('server.lock')
+    },
+    120_000,
+  )
 
   test('before its programs saw a market it leaves nothing, and a part of a labelled data set neither', async () => {
     const waiting = join(folder, 'waiting')
