@@ -86,25 +86,23 @@ export class Driver {
 
   /** Takes the market to a time at once, and lets streams and waits know. */
   async stepTo(marketMs: number): Promise<void> {
+    await this.#flushIfDue()
     await this.#options.steps.stepTo(marketMs)
     await this.#arrive(marketMs)
   }
 
   /** Takes the market to a recorded event, and to a time that is not before it: the market in which a submission was made. */
   async stepToEvent(eventNo: number, marketMs: number): Promise<void> {
+    await this.#flushIfDue()
     await this.#options.steps.stepToEvent(eventNo)
     await this.#arrive(marketMs)
   }
 
   async #arrive(marketMs: number): Promise<void> {
-    const { app, stamps, flushMarketMs } = this.#options
+    const { app, stamps } = this.#options
     app.market.advanceTo(marketMs)
     this.#marketMs = marketMs
     stamps.note(marketMs)
-    if (marketMs >= this.#flushDueMs) {
-      this.#flushDueMs = marketMs + flushMarketMs
-      await this.#beginFlush()
-    }
     // Whoever is told of this time may ask the lake.
     if (app.timeWaits.isDue || app.broadcaster.size > 0) await this.#flushing
     app.timeWaits.check()
@@ -115,6 +113,13 @@ export class Driver {
   async flush(): Promise<void> {
     await this.#beginFlush()
     await this.#flushing
+  }
+
+  /** Before a step, when programs have had their turn: nobody asks the lake while it is written, and what they said then is in it. */
+  async #flushIfDue(): Promise<void> {
+    if (this.#marketMs < this.#flushDueMs) return
+    this.#flushDueMs = this.#marketMs + this.#options.flushMarketMs
+    await this.#beginFlush()
   }
 
   /** Settles what the flush brings to the lake. The market goes on beside it, but not past the next one. */

@@ -65,9 +65,6 @@ const marketMetrics = (text: string): string =>
     .split('\n')
     .filter((line) => /^mintlake_(market|submissions)_/.test(line))
     .join('\n')
-/** What it shows, without its samples: a sample is what /metrics said. */
-const seriesNames = (text: string): string => [...text.matchAll(/"name":"\w+"/g)].join()
-
 /** How each route is asked so that it answers. Those that are not here need nothing: they are asked by their path alone. */
 const asksOf = ({ mints, analysisId, agentId }: Known): Record<string, readonly Ask[]> => ({
   'GET /api/v1/market': [
@@ -97,7 +94,8 @@ const asksOf = ({ mints, analysisId, agentId }: Known): Record<string, readonly 
   'POST /api/v1/keys/rotate': [{ key: 'spare' }],
   'POST /api/v1/agent/profile': [{ body: { name: 'reader' } }],
   'DELETE /api/v1/keys/current': [{ key: 'spare' }],
-  'GET /health/history': [{ part: seriesNames }],
+  // Samples of /metrics, at the machine's time.
+  'GET /health/history': [{ part: () => '' }],
   'GET /metrics': [{ part: marketMetrics }],
 })
 
@@ -114,12 +112,11 @@ async function streamed(url: string, query: string, linesMax: number): Promise<s
   return withoutOwn(JSON.stringify(lines))
 }
 
-/** The first messages of a WebSocket that subscribes to something. */
-async function subscribed(url: string, subscription: object, messagesMax: number): Promise<string> {
+/** What a WebSocket gets that subscribes to something: that it has, and what there is. */
+async function subscribed(url: string, subscription: object): Promise<string> {
   const reader = new StreamReader(`${url.replace('http', 'ws')}/api/v1/stream`)
   await reader.send(subscription)
-  const messages: unknown[] = []
-  while (messages.length < messagesMax) messages.push(await reader.next())
+  const messages = [await reader.next(), await reader.next()]
   reader.close()
   return withoutOwn(JSON.stringify(messages))
 }
@@ -208,7 +205,15 @@ async function askAll({ app, client, driver }: Stepped, key: string, known: Know
     'window of mints',
     await streamed(app.url, `follow=window&mints=${mints.slice(0, 5).join()}`, 5),
   )
-  answers.set('stream', await subscribed(app.url, { op: 'subscribe', topic: 'window', sort: 'hot', limit: 10 }, 5))
+  for (const subscription of [
+    { topic: 'window', sort: 'hot', limit: 10 },
+    { topic: 'token', mint: mints[0] },
+    { topic: 'ohlc', mint: mints[0], tf: '1m' },
+  ])
+    answers.set(
+      `stream of ${subscription.topic}`,
+      await subscribed(app.url, { op: 'subscribe', ...subscription }),
+    )
   answers.set('mcp', await askModel(app.url, key, mints.slice(0, 3)))
   return answers
 }
