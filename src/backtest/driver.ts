@@ -179,7 +179,10 @@ export class Driver {
     const stepMs = marketStepMs / speed
     const nowMs = performance.now()
     this.#dueAtMs = Math.max(this.#dueAtMs + stepMs, nowMs - stepMs)
-    const aheadMs = this.#dueAtMs - nowMs
-    if (aheadMs > 0) await sleep(aheadMs, undefined, { signal }).catch(() => undefined)
+    // A timer may end a moment early.
+    for (let leftMs = this.#dueAtMs - nowMs; leftMs > 0 && !signal.aborted; ) {
+      await sleep(Math.ceil(leftMs), undefined, { signal }).catch(() => undefined)
+      leftMs = this.#dueAtMs - performance.now()
+    }
   }
 }

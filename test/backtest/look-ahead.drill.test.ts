@@ -48,7 +48,7 @@ interface Ask {
   id?: string
   body?: object
   /** Whose key is sent; the reader's unless told. */
-  key?: 'spare'
+  key?: 'spare' | 'other'
   /** What of the answer is about the market; all of it unless told. */
   part?(text: string): string
 }
@@ -92,7 +92,7 @@ const asksOf = ({ mints, analysisId, agentId }: Known): Record<string, readonly 
   'DELETE /api/v1/session': [{}],
   'POST /api/v1/keys/register': [{ body: { name: 'spare' } }],
   'POST /api/v1/keys/rotate': [{ key: 'spare' }],
-  'POST /api/v1/agent/profile': [{ body: { name: 'reader' } }],
+  'POST /api/v1/agent/profile': [{ body: { name: 'other' }, key: 'other' }],
   'DELETE /api/v1/keys/current': [{ key: 'spare' }],
   // Samples of /metrics, at the machine's time.
   'GET /health/history': [{ part: () => '' }],
@@ -171,7 +171,8 @@ async function askAll({ app, client, driver }: Stepped, key: string, known: Know
   const { mints } = known
   const answers = new Map<string, string>()
   const asks = asksOf(known)
-  let spare = ''
+  // New ones each time: what they change is not asked for later.
+  const keys = { reader: key, other: (await app.agents.register({ name: 'other' })).key, spare: '' }
   const routes = allRoutes({} as AllRouteDeps)
   for (const route of routes) {
     const { method, path, access } = route
@@ -179,8 +180,8 @@ async function askAll({ app, client, driver }: Stepped, key: string, known: Know
     // Nobody has a key of the operator here: of these routes a program gets nothing.
     const isOperators = access === 'admin' || access === 'feed'
     if (isAskedElsewhere(route)) continue
-    for (const { query = '', id = '', body, key: whose, part } of asks[name] ?? [{}]) {
-      const headers = { Authorization: `Bearer ${whose === 'spare' ? spare : key}` }
+    for (const { query = '', id = '', body, key: whose = 'reader', part } of asks[name] ?? [{}]) {
+      const headers = { Authorization: `Bearer ${keys[whose]}` }
       const sent = body ?? (method === 'POST' && isOperators ? {} : undefined)
       const answer = await client.request(method, path.replace('{id}', id) + query, sent, headers)
       const asked = name + query.replace(known.agentId, 'AGENT')
@@ -188,7 +189,7 @@ async function askAll({ app, client, driver }: Stepped, key: string, known: Know
       if (isOperators) expect(answer.status, asked).toBeGreaterThanOrEqual(400)
       // A route that is not asked in the way that it needs tells nothing: `asksOf` has to know it.
       else expect(answer.status, `${asked} ${answer.text}`).toBeLessThan(300)
-      if (name === 'POST /api/v1/keys/register') spare = answer.body.data.key
+      if (name === 'POST /api/v1/keys/register') keys.spare = answer.body.data.key
       answers.set(
         `${asked}${JSON.stringify(body?.['mint' as never] ?? '')}`,
         `${answer.status} ${(part ?? withoutOwn)(answer.text)}`,
