@@ -43,13 +43,15 @@ const minutes = readMinutes(args)
 const end = args.includes('--') ? args.indexOf('--') : args.length
 const [flags, program] = [args.slice(0, end), args.slice(end)]
 const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-'))
+const stopping = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort(signal))
 try {
   const lake = join(folder, 'lake')
   const beganMs = performance.now()
   // A day ago: no clock of a program can be mistaken for the market’s.
   const startMs = Math.floor((Date.now() - DAY_MS) / MINUTE_MS) * MINUTE_MS
   const wanted = { ...MARKET, dataDir: lake, startMs, lengthMs: minutes * MINUTE_MS }
-  const events = await recordSimulation(wanted, createLog({ format: 'json', quiet: true }))
+  const events = await recordSimulation(wanted, createLog({ format: 'json', quiet: true }), stopping.signal)
   const tookMs = Math.round(performance.now() - beganMs)
   console.error(`recorded ${minutes} simulated minutes, ${events} events, in ${tookMs / 1_000} s`)
   const to = new Date(startMs + (minutes - TAIL_MINUTES) * MINUTE_MS).toISOString()
@@ -60,8 +62,14 @@ try {
   const child = spawn(process.execPath, [join(ROOT, 'scripts/mintlake.mjs'), 'backtest', ...own, ...words], {
     stdio: 'inherit',
   })
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
+  const pass = () => child.kill(stopping.signal.reason)
+  if (stopping.signal.aborted) pass()
+  stopping.signal.addEventListener('abort', pass)
   process.exitCode = await new Promise((resolve) => child.once('exit', (code) => resolve(code ?? 1)))
+} catch (error) {
+  if (!stopping.signal.aborted) throw error
+  console.error('interrupted')
+  process.exitCode = 130
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

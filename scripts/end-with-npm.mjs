@@ -2,7 +2,7 @@
 // started by them, watches for the shell's end. Plain JavaScript, as its importers are.
 const PARENT_POLL_MS = 500
 
-if (['start', 'npx', 'cluster'].includes(process.env.npm_lifecycle_event)) {
+if (['start', 'npx', 'cluster', 'backtest'].includes(process.env.npm_lifecycle_event)) {
   const parent = process.ppid
   const timer = setInterval(() => {
     if (process.ppid === parent) return

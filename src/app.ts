@@ -171,7 +171,7 @@ async function startParts(base: Base): Promise<App> {
   const { feeds, push } = sources
   const health = healthOf(base, running, feeds, publisher)
   const clients = clientParts(base, agents, metrics)
-  const downloads = new LakeFileServer(store)
+  const downloads = new LakeFileServer(store, base.servedMs)
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })

@@ -64,6 +64,8 @@ export interface Played {
   simulated: boolean
   /** Why the market may differ from the recorded one. */
   approximate: string | null
+  /** It was ended before the market was. */
+  isInterrupted: boolean
   events: number
   stats: DriverStats
   competitors: readonly Competitor[]
@@ -101,6 +103,10 @@ async function makeOutFolder(path: string): Promise<void> {
     throw new Error(`${path} is not empty: a backtest needs a folder of its own, see --out`)
 }
 
+const emptyFolder = async (path: string): Promise<void> => {
+  for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true })
+}
+
 export interface LabelOptions extends Omit<BacktestOptions, 'programs' | 'hasBaselines'> {
   /** Market time between two moments. */
   everyMarketMs: number
@@ -117,7 +123,7 @@ export async function writeLabels(options: LabelOptions): Promise<{ rows: number
   })
   const moments = new Moments(app, filter, outDir)
   try {
-    await app.ready
+    await untilReady(app, signal)
     await driver.stepTo(span.fromMs)
     for (let dueMs = span.fromMs; dueMs <= untilMs && !signal.aborted; dueMs += everyMarketMs) {
       await goOn(driver, dueMs, signal)
@@ -125,14 +131,28 @@ export async function writeLabels(options: LabelOptions): Promise<{ rows: number
     }
     say(`${moments.rows} rows of features; the market goes on for outcomes`)
     await goOn(driver, Math.min(untilMs + options.tailMarketMs, span.toMs), signal)
+    // A part of the wanted rows could be taken for all.
+    signal.throwIfAborted()
     await driver.flush()
+  } catch (error) {
+    await moments.discard()
+    throw error
   } finally {
     await app.stop()
+    if (signal.aborted) await rm(dataDir, { recursive: true, force: true })
   }
   const path = join(outDir, 'labels.parquet')
   const rows = await moments.label(dataDir, path, driver.marketMs)
   await rm(dataDir, { recursive: true, force: true })
   return { rows, path }
+}
+
+/** Resolves when the market is where it begins; rejects where the signal is aborted before. */
+async function untilReady(app: App, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<void>()
+  signal.addEventListener('abort', () => aborted.resolve(), { once: true })
+  if (!signal.aborted) await Promise.race([app.ready, aborted.promise])
+  signal.throwIfAborted()
 }
 
 /** Takes a market on that nobody watches. */
@@ -146,11 +166,13 @@ export async function play(options: BacktestOptions): Promise<Played> {
   const opened = await openBacktest(options)
   const run = new Run(options, opened)
   try {
-    await opened.app.ready
+    await untilReady(opened.app, options.signal)
     return await run.play()
   } finally {
     await run.stopPrograms()
     await opened.app.stop()
+    // Where nothing was played there is nothing to look at, and the same folder shall do for the next try.
+    if (!run.hasBegun) await emptyFolder(options.outDir)
   }
 }
 
@@ -185,6 +207,8 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
 }
 
 class Run {
+  /** The programs have seen a market. */
+  hasBegun = false
   readonly #options: BacktestOptions
   readonly #opened: Opened
   readonly #app: App
@@ -207,6 +231,8 @@ class Run {
     this.#assumeCoverage()
     const baselines = hasBaselines ? await Baselines.join(this.#app, seed) : null
     await this.#startPrograms()
+    signal.throwIfAborted()
+    this.hasBegun = true
     say(`the market begins at ${new Date(fromMs).toISOString()}, for ${this.#programs.length} programs`)
     await this.#driver.runTo(
       untilMs,
@@ -217,7 +243,8 @@ class Run {
     const seenToMs = this.#driver.marketMs
     await this.stopPrograms()
     const tailToMs = Math.min(seenToMs + tailMarketMs, span.toMs)
-    say(`the programs have ended; the market goes on to ${new Date(tailToMs).toISOString()} for outcomes`)
+    if (!signal.aborted)
+      say(`the programs have ended; the market goes on to ${new Date(tailToMs).toISOString()} for outcomes`)
     await goOn(this.#driver, tailToMs, signal)
     // The labels of one flush are rows of the next.
     for (let flush = 0; flush < 2; flush++) await this.#driver.flush()
@@ -233,9 +260,10 @@ class Run {
 
   /** One after the other, each until it has asked something, so that it sees the market from its beginning. */
   async #startPrograms(): Promise<void> {
-    const { programs, outDir, env, say } = this.#options
+    const { programs, outDir, env, say, signal } = this.#options
     const { agents, http, url } = this.#app
     for (const words of programs) {
+      if (signal.aborted) return
       const name = nameProgram(
         words,
         this.#programs.map(({ program }) => program.name),
@@ -246,9 +274,9 @@ class Run {
       const program = await Program.start({ words, name, url, key, env, outputPath })
       this.#programs.push({ program, agentId, words })
       const untilMs = performance.now() + FIRST_REQUEST_MS_MAX
-      while (http.requestCount() === before && program.end === null && performance.now() < untilMs)
-        await within(5, program.exited)
-      if (http.requestCount() === before)
+      const isAwaited = () => http.requestCount() === before && program.end === null && !signal.aborted
+      while (isAwaited() && performance.now() < untilMs) await within(5, program.exited)
+      if (http.requestCount() === before && !signal.aborted)
         say(`${name} ${program.end === null ? 'has asked nothing yet' : 'has ended without a request'}`)
       await this.#driver.untilSilent()
     }
@@ -278,6 +306,7 @@ class Run {
       playedToMs: this.#driver.marketMs,
       simulated: replayed?.simulated ?? false,
       approximate: replayed?.approximate ?? null,
+      isInterrupted: this.#options.signal.aborted,
       events: market.stats().events,
       stats: this.#driver.stats,
       competitors: [...own, ...baselines],

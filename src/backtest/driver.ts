@@ -42,6 +42,10 @@ export class Driver {
   readonly #options: DriverOptions
   #marketMs: number
   #flushDueMs: number
+  /** When the last step was due at the speed that is allowed. */
+  #dueAtMs = 0
+  /** The flush that was begun last. */
+  #flushing: Promise<void> = Promise.resolve()
   /** What of the programs could be seen when they were last active, and when that was. */
   #seen = ''
   #activeAtMs = 0
@@ -70,7 +74,7 @@ export class Driver {
     const { marketStepMs, signal } = this.#options
     const [beganMs, fromMs] = [performance.now(), this.#marketMs]
     while (this.#marketMs < untilMs && !signal.aborted && !isOver()) {
-      await this.#untilDue(performance.now() - beganMs, this.#marketMs - fromMs)
+      await this.#untilDue()
       await this.untilSilent()
       const requests = this.#options.app.http.requestCount()
       await this.stepTo(Math.min(this.#marketMs + marketStepMs, untilMs))
@@ -84,32 +88,60 @@ export class Driver {
 
   /** Takes the market to a time at once, and lets streams and waits know. */
   async stepTo(marketMs: number): Promise<void> {
-    const { app, steps, stamps, flushMarketMs } = this.#options
-    await steps.stepTo(marketMs)
+    await this.#flushIfDue()
+    await this.#options.steps.stepTo(marketMs)
+    await this.#arrive(marketMs)
+  }
+
+  /** Takes the market to a recorded event, and to a time that is not before it: the market in which a submission was made. */
+  async stepToEvent(eventNo: number, marketMs: number): Promise<void> {
+    await this.#flushIfDue()
+    await this.#options.steps.stepToEvent(eventNo)
+    await this.#arrive(marketMs)
+  }
+
+  async #arrive(marketMs: number): Promise<void> {
+    const { app, stamps } = this.#options
     app.market.advanceTo(marketMs)
     this.#marketMs = marketMs
     stamps.note(marketMs)
-    if (marketMs >= this.#flushDueMs) {
-      this.#flushDueMs = marketMs + flushMarketMs
-      await this.flush()
-    }
+    // Whoever is told of this time may ask the lake.
+    if (app.timeWaits.isDue || app.broadcaster.size > 0) await this.#flushing
     app.timeWaits.check()
     app.broadcaster.deliver()
   }
 
   /** Brings everything up to now to the lake, and outcomes that have become due. */
   async flush(): Promise<void> {
+    await this.#beginFlush()
+    await this.#flushing
+  }
+
+  /** Before a step, when programs have had their turn: nobody asks the lake while it is written, and what they said then is in it. */
+  async #flushIfDue(): Promise<void> {
+    if (this.#marketMs < this.#flushDueMs) return
+    this.#flushDueMs = this.#marketMs + this.#options.flushMarketMs
+    await this.#beginFlush()
+  }
+
+  /** Settles what the flush brings to the lake. The market goes on beside it, but not past the next one. */
+  async #beginFlush(): Promise<void> {
     const { app } = this.#options
+    await this.#flushing
     app.recorder.emitAllBars()
     await app.recorded()
-    await app.store.flushLake()
+    await new Promise<void>((resolve, reject) => {
+      this.#flushing = app.store.flushLake(resolve)
+      // One that has failed ends the backtest, at the latest with the next one.
+      this.#flushing.then(resolve, reject)
+    })
   }
 
   /** Resolves when no request of a program is pending, streams excepted, and nothing was heard of or said to one for long enough. */
   async untilSilent(): Promise<void> {
-    const { silenceMs, waitMsMax } = this.#options
+    const { signal, silenceMs, waitMsMax } = this.#options
     const beganMs = performance.now()
-    for (;;) {
+    while (!signal.aborted) {
       await nextTurn()
       const nowMs = performance.now()
       const isPending = this.#isPending()
@@ -142,11 +174,17 @@ export class Driver {
     return hasMoved
   }
 
-  /** Waits where the market would be faster than it may be. */
-  async #untilDue(realMs: number, marketMs: number): Promise<void> {
-    const { signal, speed } = this.#options
+  /** Waits where the market would be faster than it may be. It does not make up for time in which programs were slow, but for a step. */
+  async #untilDue(): Promise<void> {
+    const { marketStepMs, signal, speed } = this.#options
     if (speed === 'max') return
-    const aheadMs = marketMs / speed - realMs
-    if (aheadMs > 0) await sleep(aheadMs, undefined, { signal }).catch(() => undefined)
+    const stepMs = marketStepMs / speed
+    const nowMs = performance.now()
+    this.#dueAtMs = Math.max(this.#dueAtMs + stepMs, nowMs - stepMs)
+    // A timer may end a moment early.
+    for (let leftMs = this.#dueAtMs - nowMs; leftMs > 0 && !signal.aborted; ) {
+      await sleep(Math.ceil(leftMs), undefined, { signal }).catch(() => undefined)
+      leftMs = this.#dueAtMs - performance.now()
+    }
   }
 }

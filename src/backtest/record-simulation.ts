@@ -26,8 +26,12 @@ export interface SimulationToRecord {
   tradesPerSecond: number
 }
 
-/** @returns how many events were recorded */
-export async function recordSimulation(wanted: SimulationToRecord, log: Log): Promise<number> {
+/** @returns how many events were recorded. Rejects when the signal is aborted */
+export async function recordSimulation(
+  wanted: SimulationToRecord,
+  log: Log,
+  signal?: AbortSignal,
+): Promise<number> {
   const { dataDir, startMs, lengthMs, seed, tokens, tradesPerSecond } = wanted
   const provenance = { feed: FEED, simulated: true }
   const store = await openStore({ dataDir, lakeFlushMs: 0, clock: systemClock, log, provenance })
@@ -55,6 +59,7 @@ export async function recordSimulation(wanted: SimulationToRecord, log: Log): Pr
     const sink = recorder.sinkOf(FEED)
     while (!simulation.advance(startMs + lengthMs, sink, SLICE_EVENTS)) {
       await nextTurn()
+      signal?.throwIfAborted()
       for (let room = journal.room(); room !== null; room = journal.room()) await room
     }
     await store.events.flush()

@@ -43,6 +43,13 @@ export class TimeWaits {
     })
   }
 
+  /** Whether there is one whose time has come. */
+  get isDue(): boolean {
+    const { timeMs } = this.#market
+    for (const { untilMs } of this.#waiting) if (untilMs <= timeMs) return true
+    return false
+  }
+
   /** Ends the waits whose time has come. */
   check(): void {
     const { timeMs } = this.#market

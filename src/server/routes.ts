@@ -61,10 +61,14 @@ export function createRoutes(deps: RouteDeps): Route[] {
   const { settings, node, market, broadcaster, cursors, health, metrics, limits, timeWaits, writerParts } =
     deps
   const { nowMs, onDataPoint, history, sessions, isQueryOpen } = deps
-  const metricsText = new SingleFlight(async () => {
-    await health.refreshStore()
-    return metrics.text()
-  }, METRICS_TTL_MS)
+  const metricsText = new SingleFlight(
+    async () => {
+      await health.refreshStore()
+      return metrics.text()
+    },
+    METRICS_TTL_MS,
+    nowMs,
+  )
   return allRoutes({
     ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint, sessions, isQueryOpen },
     countRegistration: (ip) => limits.countRegistration(ip),

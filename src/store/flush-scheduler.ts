@@ -83,10 +83,13 @@ export class FlushScheduler {
     return Math.floor(clock.monotonicMs() - this.#flushedToMs)
   }
 
-  /** Resolves when everything committed and delivered before this call is in the lake. */
-  flush(): Promise<void> {
+  /**
+   * Resolves when everything committed and delivered before this call is in the lake.
+   * @param onBegun called when the lake process has all of that: what comes later is for the next flush
+   */
+  flush(onBegun?: () => void): Promise<void> {
     return this.#turns(() =>
-      this.#deps.faults.watch('the lake could not be written; trying again', () => this.#flushNow()),
+      this.#deps.faults.watch('the lake could not be written; trying again', () => this.#flushNow(onBegun)),
     )
   }
 
@@ -124,17 +127,18 @@ export class FlushScheduler {
     await this.flush().catch(() => undefined)
   }
 
-  async #flushNow(): Promise<void> {
+  async #flushNow(onBegun?: () => void): Promise<void> {
     const beganMs = this.#deps.clock.monotonicMs()
     await this.bars.flush()
     const { sent } = this.bars
     await this.profiles.deliver()
     await this.#deps.commits.seal()
     const segments = this.#deps.commits.segments()
-    let bars: BarAccount
-    do {
-      bars = await this.#flushSegments(takeRound(segments))
-    } while (segments.length > 0)
+    const nowMs = Math.floor(this.#deps.clock.now())
+    const first = this.#flushSegments(takeRound(segments), nowMs)
+    onBegun?.()
+    let bars = await first
+    while (segments.length > 0) bars = await this.#flushSegments(takeRound(segments), nowMs)
     this.#flushedToMs = beganMs
     this.barsInLakeToMs = Math.max(this.barsInLakeToMs, sent.toMs)
     this.barAudit.compare(sent, bars)
@@ -144,9 +148,9 @@ export class FlushScheduler {
    * Writes these segments and the delivered market data to the lake, then removes the segments. @returns what has become of the bars
    * of this run
    */
-  async #flushSegments(round: readonly SegmentInfo[]): Promise<BarAccount> {
-    const { client, clock, commits, log, unflushed } = this.#deps
-    const ask = { nowMs: Math.floor(clock.now()), throughLsn: round.at(-1)?.lastLsn ?? 0 }
+  async #flushSegments(round: readonly SegmentInfo[], nowMs: number): Promise<BarAccount> {
+    const { client, commits, log, unflushed } = this.#deps
+    const ask = { nowMs, throughLsn: round.at(-1)?.lastLsn ?? 0 }
     const { bars, damage, deadRows } = await client.ask('flush', ask, FLUSH_TIMEOUT_MS)
     this.#reportDamage(damage)
     if (deadRows > 0) {

@@ -364,8 +364,8 @@ class DurableStore implements Store {
     return this.#flushes.bars.firstEndMs
   }
 
-  async flushLake(): Promise<void> {
-    await Promise.all([this.#flushes.flush(), this.events.flush()])
+  async flushLake(onBegun?: () => void): Promise<void> {
+    await Promise.all([this.#flushes.flush(onBegun), this.events.flush()])
   }
 
   compactLake(): Promise<{ merged: number; removed: number }> {

@@ -264,8 +264,11 @@ export interface Store {
   calibration(labelsToMs: number | null): Promise<Calibration>
   /** The same of one agent, with its XP over time. */
   agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>>
-  /** Resolves when everything committed, delivered and recorded before this call is in the lake. */
-  flushLake(): Promise<void>
+  /**
+   * Resolves when everything committed, delivered and recorded before this call is in the lake.
+   * @param onBegun called when all that is on its way: what comes later is for the next flush
+   */
+  flushLake(onBegun?: () => void): Promise<void>
   /** Merges small files of the lake, and deletes replaced files after the grace period. */
   compactLake(): Promise<{ merged: number; removed: number }>
   /** Checks the files in the background and quarantines damaged ones. Only one check runs at a time. */

@@ -1,4 +1,5 @@
 // In a replay that waits, time is the market's: limits, ages, waits and what answers say.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClient } from '../../src/client/index.ts'
 import { submission } from '../support/submission.ts'
@@ -130,5 +131,25 @@ describe('the time of the market', () => {
     await driver.runTo(driver.marketMs + 2 * MINUTE_MS, () => receipts === mints.length)
     await all
     expect(receipts).toBe(mints.length)
+  })
+
+  test('is bounded by a speed, and does not catch up with the time in which a program was slow', async () => {
+    const [speed, marketStepMs, slowMs] = [100, 500, 400]
+    const bounded = await openStepped(lake, { speed, marketStepMs, silenceMs: 0 })
+    const { driver } = bounded
+    const passed: { realMs: number; marketMs: number }[] = []
+    let steps = 0
+    await driver.runTo(START_MS + 20_000, undefined, async (marketMs) => {
+      if (++steps === 20) await sleep(slowMs)
+      passed.push({ realMs: performance.now(), marketMs })
+    })
+    await bounded.close()
+    expect(passed).toHaveLength(40)
+    // From any step to any later one; two steps may come at once.
+    for (const [index, from] of passed.entries())
+      for (const to of passed.slice(index))
+        expect(to.marketMs - from.marketMs).toBeLessThanOrEqual(
+          speed * (to.realMs - from.realMs) + 2 * marketStepMs,
+        )
   })
 })

@@ -155,6 +155,34 @@ test.runIf(has('python3') && has('curl'))(
   },
 )
 
+test.runIf(has('python3') && has('curl'))(
+  'programs wait for market time as the documentation shows',
+  async () => {
+    const text = readFileSync(join(ROOT, 'src/backtest/README.md'), 'utf8')
+    const shown = (language: string, word: string): string =>
+      [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))]
+        .map(([, program = '']) => program)
+        .find((program) => program.includes(word)) ?? ''
+    const python = `import json, os, urllib.request\n${shown('python', 'def sleep')}\nbegan = market_time()\nsleep(60)\nprint(market_time() - began)`
+    const shell = `${shown('sh', 'until=')}\necho over`
+    const programs = [
+      ['python3', write('waits.py', python)],
+      ['sh', write('waits.sh', shell)],
+    ]
+    const options = optionsFor(lake, { programs, silenceMs: 50, marketStepMs: 2_000, env: process.env })
+    const { competitors, toMs, stats } = await play(options)
+    expect(competitors.map(({ end }) => end?.code)).toEqual([0, 0])
+    expect(toMs - START_MS).toBeGreaterThanOrEqual(MINUTE_MS)
+    expect(toMs - START_MS).toBeLessThan(3 * MINUTE_MS)
+    expect(stats.stepsCut).toBe(0)
+    const logs = [1, 2].map((number) =>
+      readFileSync(join(options.outDir, 'programs', `${number}.log`), 'utf8'),
+    )
+    expect(Number(logs[0])).toBeGreaterThanOrEqual(MINUTE_MS)
+    expect(logs[1]).toBe('over\n')
+  },
+)
+
 test('a program that ends ends the backtest, one that cannot be started is told of, and the folder has to be empty', async () => {
   const short = optionsFor(lake, { programs: [node(write('nothing.mjs', ''))], env: process.env })
   const played = await play(short)

@@ -7,6 +7,8 @@ import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { recordSimulation } from '../../src/backtest/record-simulation.ts'
+import { createLog } from '../../src/lib/log.ts'
 import { submission, submit } from '../support/submission.ts'
 import { Client, temporaryFolder } from '../support/test-server.ts'
 
@@ -126,6 +128,28 @@ describe.skipIf(!isWanted)('the package (needs the package registry: MINTLAKE_TE
     ])
     expect(told).toMatch(/│\s+1 │/)
   }, 120_000)
+
+  it('runs a program on a recorded market', async () => {
+    const help = await run('npx', ['mintlake', 'backtest', '--help'])
+    expect(help).toContain('--labels-only')
+    const lake = join(folder, 'lake')
+    const startMs = Date.parse('2026-03-02T12:00:00Z')
+    const market = { seed: 7, tokens: 60, tradesPerSecond: 4, startMs, lengthMs: 60_000 }
+    await recordSimulation({ ...market, dataDir: lake }, createLog({ format: 'json', quiet: true }))
+    const agent = `
+      import { createClient } from 'mintlake/client'
+      const mintlake = createClient({ baseUrl: process.env.MINTLAKE_URL, key: process.env.MINTLAKE_KEY })
+      const { data } = await mintlake.market({ limit: 3 })
+      for (const { mint } of data) await mintlake.submit({ ...${JSON.stringify(submission(''))}, mint })
+      await mintlake.sleep(20_000)
+    `
+    writeFileSync(join(project, 'agent.mjs'), agent)
+    const args = ['mintlake', 'backtest', '--lake', lake, '--out', 'out', '--', 'node', 'agent.mjs']
+    expect(await run('npx', args)).toMatch(/agent\.mjs +\d+ +3 +3 +0 /)
+    expect(readdirSync(join(project, 'out'))).toEqual(
+      expect.arrayContaining(['report.html', 'report.json', 'report.txt']),
+    )
+  }, 180_000)
 
   it('exports schemas and client, with types', async () => {
     const hasClient = existsSync(join(ROOT, 'src/client/index.ts'))

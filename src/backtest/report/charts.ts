@@ -10,7 +10,9 @@ export interface Series {
 
 const [WIDTH, HEIGHT] = [860, 220]
 const [LEFT, RIGHT, TOP, BOTTOM] = [62, 10, 12, 26]
+/** Times that the axis names; of values it names about as many, round ones. */
 const TICKS = 4
+const ROUND_STEPS = [1, 2, 2.5, 5, 10]
 
 interface Scale {
   x(atMs: number): string
@@ -36,22 +38,36 @@ function scaleOf(fromMs: number, toMs: number, low: number, high: number): Scale
   }
 }
 
-function axes(
-  scale: Scale,
-  {
-    fromMs,
-    toMs,
-    low,
-    high,
-    unit,
-  }: { fromMs: number; toMs: number; low: number; high: number; unit: string },
-): string {
+interface Bounds {
+  fromMs: number
+  toMs: number
+  low: number
+  high: number
+  /** Between two lines of the grid. */
+  step: number
+  unit: string
+}
+
+/** Widens an interval of values until it begins and ends at multiples of a round number; of counts, a whole one. */
+function roundBounds(low: number, high: number, areCounts = false): Pick<Bounds, 'low' | 'high' | 'step'> {
+  const wanted = Math.max((high - low) / TICKS, areCounts ? 1 : 0) || 1
+  const power = 10 ** Math.floor(Math.log10(wanted))
+  const steps = ROUND_STEPS.map((factor) => factor * power)
+  const step =
+    steps.find((each) => each >= wanted * 0.999 && (!areCounts || Number.isInteger(each))) ?? wanted
+  const from = Math.floor(low / step) * step
+  return { low: from, high: Math.max(Math.ceil(high / step) * step, from + step), step }
+}
+
+function axes(scale: Scale, { fromMs, toMs, low, high, step, unit }: Bounds): string {
   const parts: string[] = []
-  for (let tick = 0; tick <= TICKS; tick++) {
-    const value = low + ((high - low) * tick) / TICKS
+  for (let line = 0; line <= Math.round((high - low) / step); line++) {
+    const value = low + line * step
     const y = scale.y(value)
     parts.push(`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y}" y2="${y}"/>`)
     parts.push(`<text x="${LEFT - 6}" y="${y}" dy="4" text-anchor="end">${shortNumber(value)}${unit}</text>`)
+  }
+  for (let tick = 0; tick <= TICKS; tick++) {
     const atMs = fromMs + ((toMs - fromMs) * tick) / TICKS
     const anchor = tick === 0 ? 'start' : tick === TICKS ? 'end' : 'middle'
     parts.push(
@@ -65,7 +81,7 @@ export const shortNumber = (value: number): string =>
   Math.abs(value) >= 10_000 ? `${Number((value / 1_000).toPrecision(4))}k` : `${Number(value.toPrecision(4))}`
 
 const svg = (title: string, body: string): string =>
-  `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeText(title)}"><title>${escapeText(title)}</title>${body}</svg>`
+  `<div class="wide"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeText(title)}"><title>${escapeText(title)}</title>${body}</svg></div>`
 
 /** Lines that keep their value until the next point. */
 export function stepChart(
@@ -74,8 +90,7 @@ export function stepChart(
   { fromMs, toMs, start, unit = '' }: { fromMs: number; toMs: number; start: number; unit?: string },
 ): string {
   const values = series.flatMap(({ points }) => points.map(({ value }) => value)).concat(start)
-  const [low, high] = [Math.min(...values), Math.max(...values)]
-  const bounds = { fromMs, toMs, low, high: high === low ? low + 1 : high, unit }
+  const bounds = { fromMs, toMs, ...roundBounds(Math.min(...values), Math.max(...values)), unit }
   const scale = scaleOf(fromMs, toMs, bounds.low, bounds.high)
   const lines = series.map(({ name, colour, points }) => {
     let [path, last] = [`M${scale.x(fromMs)} ${scale.y(start)}`, start]
@@ -94,8 +109,8 @@ export function dotChart(
   dots: readonly { atMs: number; value: number; colour: string; name: string }[],
   { fromMs, toMs, high, unit = '' }: { fromMs: number; toMs: number; high: number; unit?: string },
 ): string {
-  const bounds = { fromMs, toMs, low: 0, high, unit }
-  const scale = scaleOf(fromMs, toMs, 0, high)
+  const bounds = { fromMs, toMs, ...roundBounds(0, high), unit }
+  const scale = scaleOf(fromMs, toMs, 0, bounds.high)
   const marks = thinned(dots).map(
     ({ atMs, value, colour, name }) =>
       `<circle class="dot ${colour}" cx="${scale.x(atMs)}" cy="${scale.y(Math.min(value, high))}" r="3"><title>${escapeText(name)}</title></circle>`,
@@ -119,8 +134,9 @@ export function columnChart(
       count: times.filter((atMs) => place(atMs) === column).length,
     })),
   )
-  const high = Math.max(1, ...stacks.map((stack) => stack.reduce((sum, { count }) => sum + count, 0)))
-  const scale = scaleOf(fromMs, toMs, 0, high)
+  const highest = Math.max(...stacks.map((stack) => stack.reduce((sum, { count }) => sum + count, 0)))
+  const bounds = { fromMs, toMs, ...roundBounds(0, highest, true), unit: '' }
+  const scale = scaleOf(fromMs, toMs, 0, bounds.high)
   const parts: string[] = []
   for (const [column, stack] of stacks.entries()) {
     const [x, next] = [column, column + 1].map((at) => Number(scale.x(fromMs + at * widthMs))) as [
@@ -136,5 +152,5 @@ export function columnChart(
       below += count
     }
   }
-  return svg(title, axes(scale, { fromMs, toMs, low: 0, high, unit: '' }) + parts.join(''))
+  return svg(title, axes(scale, bounds) + parts.join(''))
 }

@@ -21,9 +21,10 @@ const STYLE = `:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--faint:
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem;margin-bottom:.2rem}h2{margin-top:2.5rem;border-bottom:1px solid var(--rule)}h3{margin-bottom:.3rem}
 p,.note{color:var(--faint)}table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%}.wide{overflow-x:auto}
-th,td{text-align:left;padding:.2rem .7rem .2rem 0;border-bottom:1px solid var(--rule);white-space:nowrap}th{font-weight:600}
-details{white-space:normal;max-width:24rem}a{color:var(--c0)}svg{width:100%;height:auto}svg text{font-size:11px;fill:var(--faint)}
-.grid{stroke:var(--rule)}.line{fill:none;stroke-width:2}.dot{fill-opacity:.6}.key span{margin-right:1rem}.key i{display:inline-block;
+th,td{text-align:left;padding:.2rem 1rem .2rem 0;border-bottom:1px solid var(--rule);white-space:nowrap}th{font-weight:600}
+.n{text-align:right}details{white-space:normal;width:15rem}td code{font-size:.8rem;overflow-wrap:anywhere}a{color:var(--c0)}
+svg{width:100%;min-width:34rem;height:auto}svg text{font-size:11px;fill:var(--faint)}@media (max-width:40rem){svg text{font-size:15px}}
+.grid{stroke:var(--rule)}.line{fill:none;stroke-width:2}.dot{fill-opacity:.6}.key span{display:inline-block;margin-right:1rem}.key i{display:inline-block;
 width:.8rem;height:.8rem;border-radius:2px;margin-right:.35rem;vertical-align:-1px;background:currentColor}
 ${['c0', 'c1', 'c2', 'c3', 'c4', 'good', 'mid', 'bad'].map((name) => `.line.${name}{stroke:var(--${name})}.dot.${name},.area.${name}{fill:var(--${name})}i.${name}{color:var(--${name})}`).join('')}`
 
@@ -31,10 +32,16 @@ const COLOURS = ['c0', 'c1', 'c2', 'c3', 'c4']
 const colourOf = (index: number): string => COLOURS[index % COLOURS.length] ?? 'c0'
 const OUTCOME_COLOURS = { validated: 'good', unvalidated: 'mid', rejected: 'bad' } as const
 
-const row = (cells: readonly string[], tag = 'td'): string =>
-  `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join('')}</tr>`
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  `<div class="wide"><table><thead>${row(head, 'th')}</thead><tbody>${rows.map((cells) => row(cells)).join('')}</tbody></table></div>`
+const NUMBER = /^(–|[+-]?\d[\d .]*( %)?)$/
+
+/** Columns that have numbers alone are aligned at their right. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const areNumbers = head.map((_, column) => rows.every((cells) => NUMBER.test(cells[column] ?? '')))
+  const row = (cells: readonly string[], tag: string): string =>
+    `<tr>${cells.map((cell, column) => `<${tag}${areNumbers[column] ? ' class="n"' : ''}>${cell}</${tag}>`).join('')}</tr>`
+  const body = rows.map((cells) => row(cells, 'td')).join('')
+  return `<div class="wide"><table><thead>${row(head, 'th')}</thead><tbody>${body}</tbody></table></div>`
+}
 const key = (entries: readonly { name: string; colour: string }[]): string =>
   `<p class="key">${entries.map(({ name, colour }) => `<span><i class="${colour}"></i>${escapeText(name)}</span>`).join('')}</p>`
 
@@ -150,16 +157,21 @@ ${listed('Best calls', agent.best)}${listed('Worst calls', agent.worst)}`
 
 const callTable = (calls: readonly Valued[], isSimulated: boolean): string =>
   table(
-    ['Gain', 'Token', 'Time', 'Said', 'Price, USD', 'Analysis'],
+    ['Gain', 'Token', 'Time, UTC', 'Said', 'Price, USD', 'Analysis'],
     calls.map((call) => {
       const label = escapeText(`${call.symbol} · ${call.name}`.slice(0, 60))
       const link = `https://solscan.io/token/${encodeURIComponent(call.mint)}`
       const token = isSimulated ? label : `<a href="${link}" rel="noreferrer">${label}</a>`
       const words = `<details><summary>${token}</summary><code>${escapeText(call.mint)}</code><br>${escapeText(call.summary)}</details>`
       return [
-        ...[signedPercent(call.gain), words, utc(call.atMs), `${call.sentiment} ${call.score}`],
+        ...[
+          signedPercent(call.gain),
+          words,
+          utc(call.atMs).replace(' UTC', ''),
+          `${call.sentiment} ${call.score}`,
+        ],
         call.priceUsd === null ? '–' : call.priceUsd.toPrecision(4),
-        `<a id="${call.analysisId}" href="#${call.analysisId}">${call.analysisId}</a>`,
+        `<a id="${call.analysisId}" href="#${call.analysisId}"><code>${call.analysisId}</code></a>`,
       ]
     }),
   )

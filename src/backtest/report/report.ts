@@ -21,7 +21,7 @@ export async function backtest(options: BacktestOptions): Promise<{ text: string
 }
 
 export async function reportOf(played: Played, seed: number): Promise<Report> {
-  const { dataDir, fromMs, toMs, playedToMs, simulated, approximate, competitors, stats, events } = played
+  const { dataDir, fromMs, toMs, playedToMs, simulated, competitors, stats, events } = played
   const said = await readSaid(dataDir)
   return {
     market: {
@@ -29,7 +29,7 @@ export async function reportOf(played: Played, seed: number): Promise<Report> {
       toMs,
       playedToMs,
       simulated,
-      notes: approximate === null ? [] : [`Approximate: ${approximate}`],
+      notes: notesOf(played),
     },
     agents: competitors.map((competitor) => figuresOf(competitor, said, toMs - fromMs, seed)),
     run: {
@@ -37,6 +37,15 @@ export async function reportOf(played: Played, seed: number): Promise<Report> {
       ...{ speed: stats.marketMs / Math.max(1, stats.playedMs), events, sentence: sentenceOf(stats) },
     },
   }
+}
+
+function notesOf({ approximate, isInterrupted }: Played): string[] {
+  const notes = approximate === null ? [] : [`Approximate: ${approximate}`]
+  if (isInterrupted)
+    notes.push(
+      'Interrupted: this is what was played until then. The last calls got no outcomes, since the market did not go on.',
+    )
+  return notes
 }
 
 function sentenceOf({ stepsCut, stepsMet }: Played['stats']): string {

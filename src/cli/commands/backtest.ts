@@ -50,8 +50,9 @@ async function run(
   // Loaded here: no other command starts a server.
   const { backtest } = await import('../../backtest/report/report.ts')
   const { text, haveFailed } = await stop.during(() => backtest(options).catch(explain))
-  stop.check()
+  // What was played before it was interrupted is a report too, which says so.
   await write(terminal.stdout, text)
+  stop.check()
   return haveFailed ? EXIT.failed : EXIT.done
 }
 

@@ -170,12 +170,12 @@ export class LakeReplay implements Feed {
       this.#pace.begin(atMs)
       this.#readiness.resolve()
     }
-    return atMs <= this.#pace.dueMs()
+    return atMs <= this.#pace.dueMs() || eventNo <= this.#pace.dueNo()
   }
 
   #untilDue(event: ReplayedEvent): Promise<unknown> {
     if (this.#isDue(event)) return nextTurn()
-    return this.#pace.untilDue(event.atMs, this.#stopping.signal)
+    return this.#pace.untilDue(event, this.#stopping.signal)
   }
 
   #apply({ event, eventNo, atMs }: ReplayedEvent): void {

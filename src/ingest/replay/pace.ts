@@ -5,13 +5,22 @@ import { unlessAborted, wait } from '../wait.ts'
 /** A multiple of the recorded speed, or as fast as possible. */
 export type ReplaySpeed = number | 'max'
 
+/** An event's place in what was recorded. */
+interface Recorded {
+  eventNo: number
+  /** Unix ms. */
+  atMs: number
+}
+
 export interface Pace {
   /** The first event is due now. Later calls do nothing. @param recordedMs its recorded time, Unix ms */
   begin(recordedMs: number): void
   /** The recorded time up to which events are due now. */
   dueMs(): number
-  /** Resolves when to ask again whether an event of this recorded time, which is not due, has become due; or when the signal is aborted. */
-  untilDue(recordedMs: number, signal: AbortSignal): Promise<void>
+  /** The number up to which recorded events are due now, whatever their time. */
+  dueNo(): number
+  /** Resolves when to ask again whether an event, which is not due, has become due; or when the signal is aborted. */
+  untilDue(event: Recorded, signal: AbortSignal): Promise<void>
   /** No further event will come. */
   end(): void
 }
@@ -38,8 +47,12 @@ export class SpeedPace implements Pace {
     return this.#begun.recordedMs + (this.#nowMs() - this.#begun.atMs) * this.#speed
   }
 
-  untilDue(recordedMs: number, signal: AbortSignal): Promise<void> {
-    return wait(this.waitMs(recordedMs), signal)
+  dueNo(): number {
+    return 0
+  }
+
+  untilDue({ atMs }: Recorded, signal: AbortSignal): Promise<void> {
+    return wait(this.waitMs(atMs), signal)
   }
 
   /** How long to wait for an event of this recorded time, ms; at most REPLAY_WAIT_MS_MAX, since the clock may be set. */
@@ -54,19 +67,30 @@ export class SpeedPace implements Pace {
 /** Goes on in steps, each of which somebody asks for. */
 export class StepPace implements Pace {
   #dueMs = Number.NEGATIVE_INFINITY
+  #dueNo = 0
   #isEnded = false
   /** Resolved when all events that are due were applied. */
-  #step = Promise.withResolvers<void>()
+  #applied = Promise.withResolvers<void>()
   #next = Promise.withResolvers<void>()
 
   /** Resolves when every event of a recorded time up to this one is applied. @returns whether there are more */
-  async stepTo(timeMs: number): Promise<boolean> {
+  stepTo(timeMs: number): Promise<boolean> {
     this.#dueMs = Math.max(this.#dueMs, timeMs)
+    return this.#step()
+  }
+
+  /** Resolves when every event up to this number is applied, and none behind it that is not due by its time. */
+  stepToEvent(eventNo: number): Promise<boolean> {
+    this.#dueNo = Math.max(this.#dueNo, eventNo)
+    return this.#step()
+  }
+
+  async #step(): Promise<boolean> {
     if (this.#isEnded) return false
-    this.#step = Promise.withResolvers()
+    this.#applied = Promise.withResolvers()
     this.#next.resolve()
     this.#next = Promise.withResolvers()
-    await this.#step.promise
+    await this.#applied.promise
     return !this.#isEnded
   }
 
@@ -76,16 +100,20 @@ export class StepPace implements Pace {
     return this.#dueMs
   }
 
-  async untilDue(recordedMs: number, signal: AbortSignal): Promise<void> {
-    while (recordedMs > this.#dueMs && !signal.aborted) {
+  dueNo(): number {
+    return this.#dueNo
+  }
+
+  async untilDue({ eventNo, atMs }: Recorded, signal: AbortSignal): Promise<void> {
+    while (atMs > this.#dueMs && eventNo > this.#dueNo && !signal.aborted) {
       const next = this.#next.promise
-      this.#step.resolve()
+      this.#applied.resolve()
       await unlessAborted(next, signal)
     }
   }
 
   end(): void {
     this.#isEnded = true
-    this.#step.resolve()
+    this.#applied.resolve()
   }
 }

@@ -31,8 +31,9 @@ export class LakeFileServer implements LakeDownloads {
   readonly #reads = pLimit(DOWNLOAD_READS_AT_ONCE)
   readonly #running = new Set<FileDownload>()
 
-  constructor(store: Pick<Store, 'lakeFiles'>) {
-    this.#listing = new SingleFlight(() => store.lakeFiles(), LAKE_LISTING_TTL_MS)
+  /** @param nowMs by which the age of a listing is measured, ms */
+  constructor(store: Pick<Store, 'lakeFiles'>, nowMs: () => number) {
+    this.#listing = new SingleFlight(() => store.lakeFiles(), LAKE_LISTING_TTL_MS, nowMs)
   }
 
   /** Downloads that have not ended. */

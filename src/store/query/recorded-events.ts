@@ -1,6 +1,6 @@
 // Reads recorded market events back from a lake, exactly as the engine took them: trades and other events merged by number, in
 // batches, with bounded memory. A server may write to the lake meanwhile.
-import type { DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBDataChunk, DuckDBValue } from '@duckdb/node-api'
 import type { RecordedEvent } from '../../journal/event-batch.ts'
 import type { EventRange } from '../../journal/types.ts'
 import { errorMessage } from '../../lib/error-text.ts'
@@ -36,39 +36,56 @@ export interface RecordedRun {
   event: RunEvent
 }
 
-const TRADE_COLUMNS = `event_no::DOUBLE, epoch_ms("at")::DOUBLE, epoch_ms(received_at)::DOUBLE, feed, epoch_ms(ts)::DOUBLE,
-  mint, side = 'buy', token_amount, reported_price_usd, sol_amount, v_sol, v_tokens, wallet, tx,
-  quote_mint, quote_amount, v_quote, quote_reserve, curve_tokens, slot::DOUBLE, event_index::DOUBLE`
-const EVENT_COLUMNS = 'event_no::DOUBLE, epoch_ms("at")::DOUBLE, epoch_ms(received_at)::DOUBLE, feed, data'
+/** All texts of a row are one: each that is asked for costs as much as ten numbers. */
+const TEXTS = `to_json([feed, mint, wallet, tx, quote_mint])::VARCHAR`
+const HEAD_COLUMNS = 'event_no::DOUBLE, epoch_ms("at")::DOUBLE, epoch_ms(received_at)::DOUBLE'
+const TRADE_COLUMNS = `${HEAD_COLUMNS}, ${TEXTS}, epoch_ms(ts)::DOUBLE, side = 'buy', token_amount, reported_price_usd,
+  sol_amount, v_sol, v_tokens, quote_amount, v_quote, quote_reserve, curve_tokens, slot::DOUBLE, event_index::DOUBLE`
+const EVENT_COLUMNS = `${HEAD_COLUMNS}, feed, data`
 
 const EVENT_TABLES: readonly LakeTable[] = [TABLES.trades, TABLES.events]
 
-function toTrade(chunk: DuckDBDataChunk, row: number): TradeEvent {
-  const cell = (column: number) => chunk.getColumnVector(column).getItem(row)
-  return {
+type Head = Pick<RecordedEvent, 'eventNo' | 'atMs' | 'receivedAtMs'>
+/** The cell of a column, in the row that is read. */
+type Cell = (column: number) => DuckDBValue
+
+function toTrade(cell: Cell, head: Head): RecordedEvent {
+  const number = (column: number): number | null => {
+    const value = cell(column)
+    return typeof value === 'number' ? value : null
+  }
+  const [feed, mint, wallet, tx, quoteMint] = JSON.parse(String(cell(3))) as Texts
+  const event: TradeEvent = {
     type: 'trade',
     ts: Number(cell(4)),
-    mint: String(cell(5)),
-    side: cell(6) === true ? 'buy' : 'sell',
-    tokenAmount: Number(cell(7)),
-    priceUsd: numberOrNull(cell(8)),
-    solAmount: numberOrNull(cell(9)),
-    vSol: numberOrNull(cell(10)),
-    vTokens: numberOrNull(cell(11)),
-    wallet: textOrNull(cell(12)),
-    tx: textOrNull(cell(13)),
-    quoteMint: textOrNull(cell(14)),
-    quoteAmount: numberOrNull(cell(15)),
-    vQuote: numberOrNull(cell(16)),
-    quoteReserve: numberOrNull(cell(17)),
-    curveTokens: numberOrNull(cell(18)),
-    slot: numberOrNull(cell(19)),
-    eventIndex: numberOrNull(cell(20)),
+    mint,
+    side: cell(5) === true ? 'buy' : 'sell',
+    tokenAmount: Number(cell(6)),
+    priceUsd: number(7),
+    solAmount: number(8),
+    vSol: number(9),
+    vTokens: number(10),
+    wallet,
+    tx,
+    quoteMint,
+    quoteAmount: number(11),
+    vQuote: number(12),
+    quoteReserve: number(13),
+    curveTokens: number(14),
+    slot: number(15),
+    eventIndex: number(16),
   }
+  return { ...head, feed, event }
 }
 
-const numberOrNull = (value: unknown): number | null => (typeof value === 'number' ? value : null)
-const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+/** As TEXTS has them. */
+type Texts = [feed: string, mint: string, wallet: string | null, tx: string | null, quoteMint: string | null]
+
+const toOtherEvent = (cell: Cell, head: Head): RecordedEvent => ({
+  ...head,
+  feed: String(cell(3)),
+  event: parseEvent(String(cell(4)), head.eventNo),
+})
 
 const isEvent = (value: unknown): value is MarketEvent =>
   typeof Reflect.get(Object(value), 'type') === 'string' &&
@@ -85,21 +102,23 @@ function parseEvent(text: string, eventNo: number): MarketEvent {
   throw unavailable(`the recorded event ${eventNo} cannot be read`)
 }
 
-/** Rows of one table in order of their numbers, one at a time. */
+/** Rows of one table in order of their numbers, one at a time. DuckDB makes the next ones meanwhile. */
 class EventCursor {
   readonly #rows: ResultStream
-  readonly #toEvent: (chunk: DuckDBDataChunk, row: number, eventNo: number) => MarketEvent
+  readonly #toEvent: (cell: Cell, head: Head) => RecordedEvent
+  /** Kept while its rows are read: the texts of its columns lie in its memory, which goes with it. */
   #chunk: DuckDBDataChunk | null = null
+  #columns: readonly { getItem(row: number): DuckDBValue }[] = []
   #row = 0
+  #next: Promise<DuckDBDataChunk | null>
+  readonly #cell: Cell = (column) => this.#columns[column]?.getItem(this.#row) ?? null
   /** Number of the row under the cursor; infinite at the end. */
   eventNo = 0
 
-  constructor(
-    rows: ResultStream,
-    toEvent: (chunk: DuckDBDataChunk, row: number, eventNo: number) => MarketEvent,
-  ) {
+  constructor(rows: ResultStream, toEvent: (cell: Cell, head: Head) => RecordedEvent) {
     this.#rows = rows
     this.#toEvent = toEvent
+    this.#next = this.#fetch()
   }
 
   /** Whether `advance` has to read. */
@@ -110,33 +129,43 @@ class EventCursor {
   /** Moves to the next row of the chunk; only where `isAtEnd` is false. */
   advance(): void {
     this.#row++
-    this.eventNo = this.#number(0)
+    this.eventNo = Number(this.#cell(0))
   }
 
   /** Reads the next chunk and moves to its first row. */
   async read(): Promise<void> {
-    const chunk = await this.#rows.next()
+    const chunk = await this.#next
     this.#chunk = chunk
+    this.#columns =
+      chunk === null
+        ? []
+        : Array.from({ length: chunk.columnCount }, (_, column) => chunk.getColumnVector(column))
     this.#row = 0
-    this.eventNo = chunk === null ? Number.POSITIVE_INFINITY : this.#number(0)
+    this.eventNo = chunk === null ? Number.POSITIVE_INFINITY : Number(this.#cell(0))
+    if (chunk !== null) this.#next = this.#fetch()
   }
 
   /** The event under the cursor. */
   get current(): RecordedEvent {
-    const chunk = this.#chunk
-    if (chunk === null) throw new RangeError('the cursor is at the end')
-    const feed = String(chunk.getColumnVector(3).getItem(this.#row))
-    return {
+    if (this.#chunk === null) throw new RangeError('the cursor is at the end')
+    const cell = this.#cell
+    return this.#toEvent(cell, {
       eventNo: this.eventNo,
-      atMs: this.#number(1),
-      receivedAtMs: this.#number(2),
-      feed,
-      event: this.#toEvent(chunk, this.#row, this.eventNo),
-    }
+      atMs: Number(cell(1)),
+      receivedAtMs: Number(cell(2)),
+    })
   }
 
-  #number(column: number): number {
-    return Number(this.#chunk?.getColumnVector(column).getItem(this.#row))
+  /** Resolves when nothing is read any more: only then may its connection be closed. */
+  async close(): Promise<void> {
+    await this.#next.catch(() => undefined)
+  }
+
+  #fetch(): Promise<DuckDBDataChunk | null> {
+    const next = this.#rows.next()
+    // Told to whoever reads it.
+    next.catch(() => undefined)
+    return next
   }
 }
 
@@ -153,10 +182,20 @@ async function* readOpened(
       `SELECT ${columns} FROM (${selectAllRows(table, filesOf(files, table, from, to))}) WHERE event_no BETWEEN ${from} AND ${to}`,
     )
   const trades = new EventCursor(await open(TABLES.trades, TRADE_COLUMNS, connections[0]), toTrade)
-  const others = new EventCursor(
-    await open(TABLES.events, EVENT_COLUMNS, connections[1]),
-    (chunk, row, eventNo) => parseEvent(String(chunk.getColumnVector(4).getItem(row)), eventNo),
-  )
+  try {
+    const others = new EventCursor(await open(TABLES.events, EVENT_COLUMNS, connections[1]), toOtherEvent)
+    try {
+      yield* merge(trades, others)
+    } finally {
+      await others.close()
+    }
+  } finally {
+    await trades.close()
+  }
+}
+
+/** The rows of both in order of their numbers, in batches. */
+async function* merge(trades: EventCursor, others: EventCursor): AsyncGenerator<RecordedEvent[], void> {
   await trades.read()
   await others.read()
   let batch: RecordedEvent[] = []

@@ -264,7 +264,7 @@ describe('readers', () => {
   })
 
   it('that are more than the maximum at once are told when to try again', async () => {
-    const downloads = new LakeFileServer(server.store)
+    const downloads = new LakeFileServer(server.store, () => performance.now())
     const [file] = await downloads.list()
     const open = await Promise.all(
       Array.from({ length: DOWNLOADS_AT_ONCE }, () => downloads.begin(file, 0, 1)),

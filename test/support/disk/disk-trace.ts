@@ -32,7 +32,8 @@ export interface DiskCall {
 export function readCalls(trace: string, root: string): DiskCall[] {
   const begun = new Map<string, number>()
   // The last line may be incomplete.
-  const lines = trace.slice(0, trace.lastIndexOf('\n')).split('\n')
+  const whole = trace.slice(0, trace.lastIndexOf('\n') + 1)
+  const lines = whole === '' ? [] : whole.trimEnd().split('\n')
   return lines.map((line, at) => {
     const [process, thread, word, path, to] = line.split(' ')
     if (word === 'sync?') begun.set(thread, at)
