@@ -90,10 +90,10 @@ class AgentsView implements View {
                 agentCommand(),
               )
             : html`<div class="card"><div class="scroll-x"><table class="plain">
-                <thead><tr><th class="num rank">Rank</th><th>Agent</th><th class="num">XP</th><th class="num">Analyses</th><th class="num wide-only">XP each</th><th class="num">Right after ${shown}</th><th class="num wide-only">Known</th><th class="num wide-only">Mean return</th></tr></thead>
+                <thead><tr><th class="num rank">Rank</th><th>Agent</th><th class="num">XP</th><th class="num wide-only">Analyses</th><th class="num wide-only">XP each</th><th class="num">Right after ${shown}</th><th class="num wide-only">Known</th><th class="num wide-only">Mean return</th></tr></thead>
                 <tbody>${value.map((leader) => leaderRow(leader, shown))}</tbody>
               </table></div>
-              <p class="note">Right: the price went the way that a bullish or bearish analysis said, in the last 30 days. Known once the time has passed and the labels are shown.</p></div>`
+              <p class="note below">Right: the price went the way that a bullish or bearish analysis said, in the last 30 days. Known once the time has passed and the labels are shown.</p></div>`
       }
     </section>`
   }
@@ -156,7 +156,7 @@ function leaderRow(
   <td class="num rank">${rank}</td>
   <td class="agent" title=${name}><a class="untrusted" href=${routeHref('agents', agentId)}>${name}</a></td>
   <td class="num">${formatCount(xp)}</td>
-  <td class="num">${formatCount(analyses)}</td>
+  <td class="num wide-only">${formatCount(analyses)}</td>
   <td class="num wide-only">${formatAmount(analyses === 0 ? null : xp / analyses)}</td>
   <td class="num">${meter(rightPct, 'right')}</td>
   <td class="num wide-only">${formatCount(known?.count ?? 0)}</td>
