@@ -154,8 +154,7 @@ export async function startApp(config: Config, options: AppOptions = {}): Promis
   try {
     await requirePort(config.host, config.port)
     const { dataDir, diskReserveMb } = config
-    const onUnreadable = store.checkLake
-    const ofLake = { dataDir, log, diskReserveMb, onUnreadable }
+    const ofLake = { dataDir, log, diskReserveMb, onUnreadable: store.checkLake }
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })
     const positions = await openPositions({ dataDir, nowMs: clocks.rulesClock.now(), log })
