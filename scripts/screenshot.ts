@@ -8,18 +8,24 @@ import { startApp } from '../src/app.ts'
 import { readConfig } from '../src/config/config.ts'
 
 const PICTURE = new URL('../src/web/screenshot.png', import.meta.url).pathname
-/** Sparklines and the first moves of prices are there by then. */
-const SETTLE_MS = 5_000
+/** Every sparkline and many moves of prices are there by then. */
+const SETTLE_MS = 60_000
+const TOKENS = 1_000
 
 const dataDir = mkdtempSync(join(tmpdir(), 'mintlake-screenshot-'))
-const app = await startApp(readConfig(['--port', '0', '--quiet', 'true', '--data-dir', dataDir], {}))
+const app = await startApp(
+  readConfig(
+    ['--port', '0', '--quiet', 'true', '--data-dir', dataDir, '--simulator-tokens', `${TOKENS}`],
+    {},
+  ),
+)
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
   args: ['--no-sandbox'],
 })
 try {
   await app.ready
-  const page = await browser.newPage({ viewport: { width: 1200, height: 640 }, colorScheme: 'light' })
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, colorScheme: 'light' })
   await page.goto(app.url)
   await page.getByRole('row').nth(8).waitFor()
   await page.waitForTimeout(SETTLE_MS)

@@ -105,6 +105,8 @@ export const FROZEN_LIST_SHARED_MS = 1_000
 /** Templates of Arrow streams of bars, about 2 KB each, one for each number of rows and shape; at the maximum the oldest is
  *  forgotten, and made again when it is needed. */
 export const ARROW_TEMPLATES_MAX = 2_048
+/** How long a leaderboard waits for what became of the agents’ analyses, before it says what was known a minute ago. */
+export const AGENT_HITS_WAIT_MS = 1_000
 /** How long one calibration serves all who ask. */
 export const CALIBRATION_TTL_MS = 60_000
 /** Records of agents that are kept as long; the one that was not asked for longest gives way. */

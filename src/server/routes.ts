@@ -52,7 +52,10 @@ export interface WriterParts {
   downloadMsMax?: number | undefined
   /** Believes the machine's clock. */
   trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
-  store: Pick<Store, 'agentRecord' | 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'>
+  store: Pick<
+    Store,
+    'agentHits' | 'agentRecord' | 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'
+  >
   push: PushFeed
 }
 
@@ -105,6 +108,10 @@ export function createRoutes(deps: RouteDeps): Route[] {
       const { store, submissions, agents } = writerParts()
       const record = await store.agentRecord(agentId, submissions.labelsShownToMs())
       return { ...record, name: agents.name(agentId) }
+    },
+    agentHits: (agentIds) => {
+      const { store, submissions } = writerParts()
+      return store.agentHits(agentIds, submissions.labelsShownToMs())
     },
     agentName: (agentId) => writerParts().agents.name(agentId),
     symbolOf: (mint) => market.profile(mint)?.symbol ?? null,

@@ -9,7 +9,7 @@ import { assert } from '../lib/assert.ts'
 import { type Clock, readCautiously } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { makeFolderNow, syncPathNow } from '../lib/files.ts'
-import type { AgentRecord } from '../schema/api/agent-record.ts'
+import type { AgentHits, AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
@@ -346,6 +346,12 @@ class DurableStore implements Store {
     const { client, options } = this.#parts
     const nowMs = Math.floor(options.clock.now())
     return client.askPatiently('agentRecord', { agentId, nowMs, labelsToMs }, limits.CALIBRATION_TIMEOUT_MS)
+  }
+
+  async agentHits(agentIds: readonly string[], labelsToMs: number | null): Promise<AgentHits[]> {
+    const { client, options } = this.#parts
+    const ask = { agentIds, nowMs: Math.floor(options.clock.now()), labelsToMs }
+    return (await client.askPatiently('agentHits', ask, limits.CALIBRATION_TIMEOUT_MS)).agents
   }
 
   mayRecord(unflushedBytes: number): boolean {

@@ -2,7 +2,7 @@
 
 import type { z } from 'zod'
 import type { lossSchema, setAsideFileSchema } from '../schema/api/admin.ts'
-import type { AgentRecord } from '../schema/api/agent-record.ts'
+import type { AgentHits, AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ClosedBar } from '../schema/bar.ts'
@@ -264,6 +264,8 @@ export interface Store {
   calibration(labelsToMs: number | null): Promise<Calibration>
   /** The same of one agent, with its XP over time. */
   agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>>
+  /** Of some agents, whether they were right: those of whom anything is known. */
+  agentHits(agentIds: readonly string[], labelsToMs: number | null): Promise<AgentHits[]>
   /**
    * Resolves when everything committed, delivered and recorded before this call is in the lake.
    * @param onBegun called when all that is on its way: what comes later is for the next flush

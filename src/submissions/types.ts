@@ -150,7 +150,8 @@ export interface TokenLeaderboard {
   } & Coverage)[]
 }
 
-export type AgentRank = z.infer<typeof agentRankSchema>
+/** What became of its analyses is told beside it. */
+export type AgentRank = Omit<z.infer<typeof agentRankSchema>, 'horizons'>
 
 export type AwardReceipt = z.infer<typeof awardReceiptSchema>
 

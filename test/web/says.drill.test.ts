@@ -103,6 +103,30 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
     expect(faults.filter((fault) => !fault.startsWith('asked'))).toEqual([])
   })
 
+  test('the leaderboard tells of each agent how often it was right, after the time that the address names', async () => {
+    const { page, faults } = await openPage(browser, 'about:blank')
+    await page.route('**/api/v1/agents/leaderboard*', async (route) => {
+      const response = await route.fetch()
+      const answer = await response.json()
+      answer.data[0].horizons = [
+        { horizon: '15m', count: 4, hits: 3, meanPct: 2.5 },
+        { horizon: '1h', count: 2, hits: 0, meanPct: -7 },
+      ]
+      await route.fulfill({ response, json: answer })
+    })
+    await page.goto(`${server.url}/#/agents`)
+    const row = page.getByRole('row').filter({ hasText: 'speaker' })
+    await row.getByText('75%').waitFor()
+    expect(await page.locator('.tabs [aria-current]').allTextContents()).toEqual(['15m'])
+    await page.getByRole('columnheader', { name: 'Right after 15m' }).waitFor()
+    expect(await row.getByText('▲ 2.50%').count()).toBe(1)
+    await page.getByRole('link', { name: '1h', exact: true }).click()
+    await row.getByText('▼ 7.00%').waitFor()
+    await row.getByRole('img', { name: 'right 0 percent' }).waitFor()
+    expect(new URL(page.url()).hash).toBe('#/agents?horizon=1h')
+    expect(faults.filter((fault) => !fault.startsWith('asked'))).toEqual([])
+  })
+
   test('calibration opens on the shortest time that has rows', async () => {
     const group = (horizon: string) => ({
       ...{ label: 'bullish', horizon, count: 12, tokens: 5, meanPct: 2.5, lowPct: -3.7, highPct: 8.2 },

@@ -1,4 +1,5 @@
 // Routes of agents: submissions, leaderboards, keys and profiles. Statuses, headers and bodies of their answers are made here.
+import type { AgentHits } from '../../schema/api/agent-record.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { Agents, Caller, IssuedKey, Quota, Submissions, SubmitResult } from '../../submissions/types.ts'
@@ -10,12 +11,17 @@ import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
 import { type AnalysisDeps, asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
+import { KnownHits } from './known-hits.ts'
 import { MARKET_PATH } from './market.ts'
 
 export interface AgentDeps extends AnalysisDeps {
   agents: Agents
   /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
   countRegistration(ip: string): Record<string, string>
+  /** Of some agents, whether they were right. Computed away from this process. */
+  agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
+  /** A monotonic clock, ms. */
+  nowMs(): number
   /** What is left of an agent's reads; null: they are not limited. */
   readQuota(caller: Caller): Quota | null
 }
@@ -104,6 +110,7 @@ export const issuedKey = (
 export const agentRoutes = (deps: AgentDeps): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
 
 function submissionRoutes(deps: AgentDeps): Route[] {
+  const hits = new KnownHits(deps)
   return [
     {
       method: 'POST',
@@ -146,11 +153,14 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       access: 'read',
       summary: 'Agents by XP',
       docs: SUBMISSION_DOCS.leaderboard,
-      handle: (context) =>
-        leaderboard(context, (limit) => {
-          const rows = deps.submissions.agentLeaderboard(limit)
+      handle: async (context) => {
+        const horizonsByAgent = await hits.get()
+        return leaderboard(context, (limit) => {
+          const ranks = deps.submissions.agentLeaderboard(limit)
+          const rows = ranks.map((rank) => ({ ...rank, horizons: horizonsByAgent.get(rank.agentId) ?? [] }))
           return { data: rows, leaderboard: rows }
-        }),
+        })
+      },
     },
     {
       method: 'GET',

@@ -12,6 +12,12 @@ const horizonShape = {
   meanPct: percent('Mean return in the direction that they said').nullable(),
 }
 export const agentHorizonSchema = z.object(horizonShape)
+/** Whether one of several agents was right. */
+export interface AgentHits {
+  agentId: string
+  /** Those with a known outcome, shortest first. */
+  horizons: z.infer<typeof agentHorizonSchema>[]
+}
 
 export const agentRecordSchema = z.object({
   agentId: z.string(),

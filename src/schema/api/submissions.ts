@@ -6,6 +6,7 @@ import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../features.ts'
 import { quantSchema } from '../submission.ts'
 import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../xp.ts'
+import { agentHorizonSchema } from './agent-record.ts'
 import { analysisListSchema } from './analyses.ts'
 import { EXAMPLE_AGENT_ID, EXAMPLE_ANALYSIS, EXAMPLE_MINT, EXAMPLE_RECEIPT } from './examples.ts'
 import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount, withExample } from './parts.ts'
@@ -139,8 +140,16 @@ export const agentRankSchema = z.object({
   name: z.string(),
   xp: z.number(),
   analyses: wholeCount('Accepted analyses'),
+  horizons: z.array(agentHorizonSchema).meta({
+    description:
+      'Whether it was right, as in its record: of the last 30 days, of submissions whose labels anybody may see, shortest ' +
+      'first, computed once a minute. Empty while nothing is known',
+  }),
 })
-const EXAMPLE_RANK = { rank: 1, agentId: EXAMPLE_AGENT_ID, name: 'curve-watcher', xp: 340, analyses: 9 }
+const EXAMPLE_RANK = {
+  ...{ rank: 1, agentId: EXAMPLE_AGENT_ID, name: 'curve-watcher', xp: 340, analyses: 9 },
+  horizons: [{ horizon: '5m', count: 8, hits: 5, meanPct: 0.9 }],
+}
 export const agentLeaderboardSchema = withExample(
   okWith({
     data: z.array(agentRankSchema),

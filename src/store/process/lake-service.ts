@@ -6,7 +6,7 @@ import { isFatalError, isOpenedReadOnly } from '../duckdb/database.ts'
 import { closeScratchDatabases } from '../duckdb/scratch-database.ts'
 import { StoreError } from '../errors.ts'
 import { copyLake } from '../lake/lake-snapshot.ts'
-import { readAgentRecord } from '../query/agent-record.ts'
+import { readAgentHits, readAgentRecord } from '../query/agent-record.ts'
 import { readCalibration } from '../query/calibration.ts'
 import { type LakeStore, type OpenContext, openLakeStore } from './open-lake-store.ts'
 import type { Reply, Request, RequestKind, Requests } from './protocol.ts'
@@ -99,6 +99,11 @@ export class LakeService {
     agentRecord: (ask) => {
       const { database, lake } = this.#opened()
       return database.lists.run((connection) => readAgentRecord(connection, lake.reader, ask))
+    },
+    agentHits: async (ask) => {
+      const { database, lake } = this.#opened()
+      const agents = await database.lists.run((connection) => readAgentHits(connection, lake.reader, ask))
+      return { agents }
     },
     list: ({ query, nowMs }) => this.#opened().lists.page(query, nowMs),
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),

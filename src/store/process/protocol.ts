@@ -2,7 +2,7 @@
 
 import type { JournalDamage } from '../../journal/types.ts'
 import type { Instant } from '../../lib/clock.ts'
-import type { AgentRecord } from '../../schema/api/agent-record.ts'
+import type { AgentHits, AgentRecord } from '../../schema/api/agent-record.ts'
 import type { Calibration } from '../../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../../schema/api/submission-list.ts'
 import type { SubmissionRow } from '../../schema/tables.ts'
@@ -90,6 +90,10 @@ export interface Requests {
   agentRecord: {
     ask: { agentId: string; nowMs: number; labelsToMs: number | null }
     answer: Omit<AgentRecord, 'name'>
+  }
+  agentHits: {
+    ask: { agentIds: readonly string[]; nowMs: number; labelsToMs: number | null }
+    answer: { agents: AgentHits[] }
   }
   /** Merges small files, and deletes replaced files after the grace period. */
   compact: { ask: { now: Instant; quietMs: number }; answer: { merged: number; removed: number } }

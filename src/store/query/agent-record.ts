@@ -1,7 +1,7 @@
-// What became of one agent's analyses, and what it earned over time, from the lake.
+// What became of agents' analyses, and what one earned over time, from the lake.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
-import type { AgentRecord } from '../../schema/api/agent-record.ts'
+import type { AgentHits, AgentRecord } from '../../schema/api/agent-record.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
 import { queryRows } from '../duckdb/query.ts'
@@ -23,7 +23,20 @@ export interface AgentRecordQuery {
   labelsToMs: number | null
 }
 
-const HORIZON_COLUMNS = { horizon: 'string', count: 'number', hits: 'number', meanPct: 'number?' } as const
+export interface AgentHitsQuery {
+  agentIds: readonly string[]
+  nowMs: number
+  /** See `CalibrationQuery`. */
+  labelsToMs: number | null
+}
+
+const HORIZON_COLUMNS = {
+  agentId: 'string',
+  horizon: 'string',
+  count: 'number',
+  hits: 'number',
+  meanPct: 'number?',
+} as const
 const XP_COLUMNS = { atMs: 'number', xp: 'number' } as const
 
 /** Of the submissions of the last CALIBRATION_MS whose labels anybody may see. */
@@ -41,7 +54,7 @@ export async function readAgentRecord(
       reader.readConcurrently(connection, {
         ...{ table: TABLES.outcomes, ...ofTables },
         work: async (outcomes) => {
-          const evaluated = evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentId })
+          const evaluated = evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentIds: [agentId] })
           return {
             horizonRows: await queryRows(connection, horizonsSql(evaluated), HORIZON_COLUMNS),
             groupRows: await queryRows(connection, groupedSql(evaluated, null), GROUP_COLUMNS),
@@ -53,13 +66,9 @@ export async function readAgentRecord(
     ...{ table: TABLES.xp_ledger, ...ofTables },
     work: (ledger) => queryRows(connection, xpSql(ledger, agentId, sinceMs), XP_COLUMNS),
   })
-  const byHorizon = new Map(horizonRows.map((row) => [row.horizon, row]))
   return {
     ...{ agentId, asOfMs: nowMs, sinceMs },
-    horizons: HORIZON_NAMES.flatMap((horizon) => {
-      const row = byHorizon.get(horizon)
-      return row === undefined ? [] : [{ ...row, horizon }]
-    }),
+    horizons: hitsByAgent(horizonRows)[0]?.horizons ?? [],
     groups: (['sentiment', 'score'] as const).flatMap((kind) =>
       calibrationGroups(groupRows, kind).map((group) => ({ ...group, kind })),
     ),
@@ -67,14 +76,60 @@ export async function readAgentRecord(
   }
 }
 
+/** Of some agents, whether they were right: those of whom anything is known. Of the same submissions as a record. */
+export async function readAgentHits(
+  connection: DuckDBConnection,
+  reader: LiveFileReader,
+  { agentIds, nowMs, labelsToMs }: AgentHitsQuery,
+): Promise<AgentHits[]> {
+  const sinceMs = nowMs - CALIBRATION_MS
+  const isNeeded = ({ date }: { date: string }): boolean => date >= utcDate(sinceMs)
+  const ofTables = { nowMs, isNeeded }
+  const rows = await reader.readConcurrently(connection, {
+    ...{ table: TABLES.training, ...ofTables },
+    work: (training) =>
+      reader.readConcurrently(connection, {
+        ...{ table: TABLES.outcomes, ...ofTables },
+        work: (outcomes) => {
+          const evaluated = evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentIds })
+          return queryRows(connection, horizonsSql(evaluated), HORIZON_COLUMNS)
+        },
+      }),
+  })
+  return hitsByAgent(rows)
+}
+
+interface HorizonRow {
+  agentId: string
+  horizon: string
+  count: number
+  hits: number
+  meanPct: number | null
+}
+
+/** The horizons of each agent, shortest first. */
+function hitsByAgent(rows: readonly HorizonRow[]): AgentHits[] {
+  return Array.from(
+    Map.groupBy(rows, ({ agentId }) => agentId),
+    ([agentId, own]) => ({
+      agentId,
+      horizons: HORIZON_NAMES.flatMap((horizon) =>
+        own
+          .filter((row) => row.horizon === horizon)
+          .map(({ count, hits, meanPct }) => ({ horizon, count, hits, meanPct })),
+      ),
+    }),
+  )
+}
+
 const horizonsSql = (evaluated: string): string => `
   WITH evaluated AS (${evaluated}),
   said AS (
-    SELECT horizon, CASE sentiment WHEN 'bullish' THEN pct ELSE -pct END AS pct
+    SELECT agent_id, horizon, CASE sentiment WHEN 'bullish' THEN pct ELSE -pct END AS pct
     FROM evaluated WHERE sentiment IN ('bullish', 'bearish')
   )
-  SELECT horizon, count(*)::DOUBLE AS count, count_if(pct > 0)::DOUBLE AS hits, avg(pct) AS "meanPct"
-  FROM said GROUP BY horizon`
+  SELECT agent_id AS "agentId", horizon, count(*)::DOUBLE AS count, count_if(pct > 0)::DOUBLE AS hits, avg(pct) AS "meanPct"
+  FROM said GROUP BY agent_id, horizon`
 
 const xpSql = (ledger: readonly ReadableFile[], agentId: string, sinceMs: number): string => `
   SELECT epoch_ms(time_bucket(INTERVAL 5 MINUTE, awarded_at))::DOUBLE AS "atMs", sum(xp) AS xp

@@ -55,7 +55,10 @@ export async function readCalibration(
         work: (outcomes) =>
           queryRows(
             connection,
-            groupedSql(evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentId: null }), LARGE_GROUP),
+            groupedSql(
+              evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentIds: null }),
+              LARGE_GROUP,
+            ),
             GROUP_COLUMNS,
           ),
       }),
@@ -102,18 +105,18 @@ interface Evaluated {
   sinceMs: number
   labelsToMs: number | null
   /** Null: of all agents. */
-  agentId: string | null
+  agentIds: readonly string[] | null
 }
 
 /** SQL: a row for each submission and horizon whose return is known, in percent. */
 export function evaluatedSql(
   training: readonly ReadableFile[],
   outcomes: readonly ReadableFile[],
-  { sinceMs, labelsToMs, agentId }: Evaluated,
+  { sinceMs, labelsToMs, agentIds }: Evaluated,
 ): string {
   const isShown =
     labelsToMs === null ? '' : `AND coalesce(received_at, known_at) <= epoch_ms(${Math.floor(labelsToMs)})`
-  const isOfAgent = agentId === null ? '' : `AND agent_id = ${literal(agentId)}`
+  const isOfAgents = agentIds === null ? '' : `AND list_contains([${agentIds.map(literal)}], agent_id)`
   const returns = HORIZON_NAMES.map(
     (horizon) => `SELECT analysis_id, '${horizon}' AS horizon, fwd_ret_${horizon} AS ret FROM labelled`,
   ).join(' UNION ALL ')
@@ -122,7 +125,7 @@ export function evaluatedSql(
     returns AS (${returns})
     SELECT mint, agent_id, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
     FROM (${selectAllRows(TABLES.training, training)}) JOIN returns USING (analysis_id)
-    WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs}) ${isShown} ${isOfAgent}`
+    WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs}) ${isShown} ${isOfAgents}`
 }
 
 /** SQL of GROUP_COLUMNS. @param having which groups are shown; null: all. */

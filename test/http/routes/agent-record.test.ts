@@ -1,6 +1,9 @@
 // GET /api/v1/agents/record over the real lake: whether an agent was right, and its XP over time.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { agentRecordAnswerSchema } from '../../../src/schema/api/agent-record.ts'
+import { CALIBRATION_TTL_MS } from '../../../src/http/limits.ts'
+import { KnownHits } from '../../../src/http/routes/known-hits.ts'
+import { type AgentHits, agentRecordAnswerSchema } from '../../../src/schema/api/agent-record.ts'
+import { agentLeaderboardSchema } from '../../../src/schema/api/submissions.ts'
 import { SteppedClock } from '../../support/clock.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
@@ -73,6 +76,32 @@ it('counts hits in the direction said, once labels are shown, and tells XP over 
   const other = await recordOf(idOf('wrong'))
   expect(other.horizons[0]).toMatchObject({ horizon: '5m', count: 1, hits: 0 })
   expect(other.horizons[0]?.meanPct).toBeLessThan(-4)
+  // The leaderboard tells the same of each, beside its XP.
+  const board = await server.client.get('/api/v1/agents/leaderboard')
+  const { data } = agentLeaderboardSchema.parse(board.body)
+  expect(Object.fromEntries(data.map(({ name, horizons }) => [name, horizons]))).toEqual({
+    right: record.horizons,
+    wrong: other.horizons,
+  })
+})
+
+it('a leaderboard answers without a lake, and with what was known before', async () => {
+  const told: AgentHits[] = [
+    { agentId: 'ag_1', horizons: [{ horizon: '5m', count: 2, hits: 1, meanPct: 0.5 }] },
+  ]
+  let [nowMs, answer] = [0, (): Promise<AgentHits[]> => Promise.reject(new Error('no lake'))]
+  const leader = { rank: 1, agentId: 'ag_1', name: 'one', xp: 50, analyses: 2 }
+  const hits = new KnownHits({
+    agentHits: () => answer(),
+    nowMs: () => nowMs,
+    submissions: { agentLeaderboard: () => [leader] },
+  })
+  expect([...(await hits.get())]).toEqual([])
+  answer = () => Promise.resolve(told)
+  expect((await hits.get()).get('ag_1')).toEqual(told[0]?.horizons)
+  nowMs += CALIBRATION_TTL_MS
+  answer = () => new Promise(() => {})
+  expect((await hits.get()).get('ag_1')).toEqual(told[0]?.horizons)
 })
 
 it('of no agent is 404, and what is no identity 400', async () => {

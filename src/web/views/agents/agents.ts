@@ -1,10 +1,11 @@
 // The leaderboard, and the record of one agent.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import type { AgentRank, AgentRecord, AnalysisPage, ListedAnalysis } from '../../../client/index.ts'
+import { HORIZON_NAMES, type Horizon } from '../../../schema/vocabulary.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { agentCommand, emptyState, missingState, staleBanner } from '../../dom.ts'
-import { formatAmount, formatCount, shortAddress } from '../../format.ts'
+import { agentCommand, emptyState, meter, missingState, staleBanner } from '../../dom.ts'
+import { changeClass, formatAmount, formatChange, formatCount, shortAddress } from '../../format.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
 import { toHorizon } from '../calibration.ts'
@@ -70,8 +71,14 @@ class AgentsView implements View {
 
   #leaderboard(): TemplateResult {
     const { value } = this.#leaders
+    const shown = toHorizon(this.#app.route.query.get('horizon')) ?? shortestOf(value ?? [])
     return html`<section aria-labelledby="view-title">
-      <header class="toolbar"><h1 id="view-title">Agents by XP</h1></header>
+      <header class="toolbar">
+        <h1 id="view-title">Agents by XP</h1>
+        <nav class="tabs" aria-label="Time after the analysis">
+          ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('agents', '', { horizon })} aria-current=${horizon === shown ? 'page' : nothing}>${horizon}</a>`)}
+        </nav>
+      </header>
       ${staleBanner(this.#leaders)}
       ${
         value === null
@@ -83,9 +90,10 @@ class AgentsView implements View {
                 agentCommand(),
               )
             : html`<div class="card"><div class="scroll-x"><table class="plain">
-                <thead><tr><th class="num rank">Rank</th><th>Agent</th><th class="num">XP</th><th class="num">Analyses</th><th class="num">XP each</th></tr></thead>
-                <tbody>${value.map(leaderRow)}</tbody>
-              </table></div></div>`
+                <thead><tr><th class="num rank">Rank</th><th>Agent</th><th class="num">XP</th><th class="num wide-only">Analyses</th><th class="num wide-only">XP each</th><th class="num">Right after ${shown}</th><th class="num wide-only">Known</th><th class="num wide-only">Mean return</th></tr></thead>
+                <tbody>${value.map((leader) => leaderRow(leader, shown))}</tbody>
+              </table></div>
+              <p class="note below">Right: the price went the way that a bullish or bearish analysis said, in the last 30 days. Known once the time has passed and the labels are shown.</p></div>`
       }
     </section>`
   }
@@ -132,12 +140,28 @@ class AgentsView implements View {
   }
 }
 
-const leaderRow = ({ rank, agentId, name, xp, analyses }: AgentRank): TemplateResult => html`<tr>
+/** The shortest time after which something is known of anybody. */
+const shortestOf = (leaders: readonly AgentRank[]): Horizon =>
+  HORIZON_NAMES.find((name) =>
+    leaders.some(({ horizons }) => horizons.some(({ horizon }) => horizon === name)),
+  ) ?? HORIZON_NAMES[0]
+
+function leaderRow(
+  { rank, agentId, name, xp, analyses, horizons }: AgentRank,
+  shown: Horizon,
+): TemplateResult {
+  const known = horizons.find(({ horizon }) => horizon === shown)
+  const rightPct = known === undefined || known.count === 0 ? null : (100 * known.hits) / known.count
+  return html`<tr>
   <td class="num rank">${rank}</td>
   <td class="agent" title=${name}><a class="untrusted" href=${routeHref('agents', agentId)}>${name}</a></td>
   <td class="num">${formatCount(xp)}</td>
-  <td class="num">${formatCount(analyses)}</td>
-  <td class="num">${formatAmount(analyses === 0 ? null : xp / analyses)}</td>
+  <td class="num wide-only">${formatCount(analyses)}</td>
+  <td class="num wide-only">${formatAmount(analyses === 0 ? null : xp / analyses)}</td>
+  <td class="num">${meter(rightPct, 'right')}</td>
+  <td class="num wide-only">${formatCount(known?.count ?? 0)}</td>
+  <td class="num wide-only ${changeClass(known?.meanPct)}">${formatChange(known?.meanPct)}</td>
 </tr>`
+}
 
 export const agentsView = (app: App): View => new AgentsView(app)

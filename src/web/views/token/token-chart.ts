@@ -36,6 +36,10 @@ const MARGIN_BARS_MIN = 2
 
 /** The axis reaches below zero, where there are no prices; what is this near to zero is a rounding error. */
 const NO_PRICE_MAX = 1e-13
+/** What stays free above the bars, of the height; on a phone the legend takes several lines there (style.css). */
+const TOP_SHARE = 0.12
+const PHONE = '(max-width: 720px)'
+const PHONE_LEGEND_PX = 92
 
 /** How prices are shown. */
 export interface ChartLook {
@@ -99,7 +103,9 @@ export class TokenChart {
       priceLineVisible: false,
     })
     this.#chart.priceScale('volume').applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } })
-    this.#candles.priceScale().applyOptions({ scaleMargins: { top: 0.12, bottom: 0.24 } })
+    const legendPx = matchMedia(PHONE).matches ? PHONE_LEGEND_PX : 0
+    const top = Math.max(TOP_SHARE, Math.min(0.4, legendPx / container.clientHeight || 0))
+    this.#candles.priceScale().applyOptions({ scaleMargins: { top, bottom: 0.24 } })
     this.#incomplete = new IncompleteBars(this.#chart)
     this.#candles.attachPrimitive(this.#incomplete)
     this.#markers = createSeriesMarkers(this.#candles)
