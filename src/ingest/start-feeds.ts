@@ -15,7 +15,6 @@ import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts
 import { barTerminal, ProgressReport } from './replay/progress-report.ts'
 import { startReplay } from './replay/replay.ts'
 import { startSimulator } from './simulator/simulator.ts'
-import { IN_FLIGHT_MS } from './solana/limits.ts'
 import type { SolanaFeed } from './solana/solana.ts'
 import type { ChainSource } from './solana/source.ts'
 import type { Feed, RecordedPlace, RecordedTo, Room, TimedSink } from './types.ts'
@@ -127,18 +126,14 @@ export function followsRecordedTime(config: Config): boolean {
   return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
 }
 
-export interface HealingFeed {
-  feed: string
-  /** How long an outage may have been, ms. */
-  healMs: number
-  /** So much earlier than the newest event something may be missing, ms: less than bars stay open anyway. */
-  inFlightMs: number
-}
-
-/** The feed that makes up for what it missed while the server did not run; null: none does. */
-export function healingFeedOf({ feeds, solanaHealMs, solanaTape }: Config): HealingFeed | null {
+/** The feed that makes up for what it missed while the server did not run, and for how long it may have been; null: none does. */
+export function healingFeedOf({
+  feeds,
+  solanaHealMs,
+  solanaTape,
+}: Config): { feed: string; healMs: number } | null {
   const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
-  return heals ? { feed: 'solana', healMs: solanaHealMs, inFlightMs: IN_FLIGHT_MS } : null
+  return heals ? { feed: 'solana', healMs: solanaHealMs } : null
 }
 /** Whether what the market is told was recorded before, whatever time it is moved to. */
 export const isReplay = (config: Config): boolean =>
