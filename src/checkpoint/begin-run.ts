@@ -1,6 +1,7 @@
 // What a server records before its feeds begin: which run it is, that nothing was received since the run before, and how often tokens
 // were analysed.
 import type { EventJournal } from '../journal/types.ts'
+import { LATE_GRACE_MS } from '../market/limits.ts'
 import type { Market } from '../market/market.ts'
 import type { MarketEvent, RunHeader } from '../schema/event.ts'
 import { COVERAGE_SLICE_EVENTS, COVERAGE_WRITE_MS_MAX } from './limits.ts'
@@ -18,7 +19,7 @@ export interface BeginRunOptions {
   /** The market goes on from an earlier run: what was received since is missing. */
   isRestored: boolean
   /** A feed that will make up for what it has missed since, if it was no longer than this, ms; null: none does. */
-  healing: { feed: string; healMs: number; inFlightMs: number } | null
+  healing: { feed: string; healMs: number } | null
   /** Accepted analyses as the store has them, which is what counts. */
   coverage: readonly { mint: string; count: number }[]
 }
@@ -32,8 +33,9 @@ export async function beginRun(options: BeginRunOptions): Promise<void> {
     // Nothing closes in between: what follows says which bars stay open.
     if (healing !== null && ts - fromMs <= healing.healMs) {
       const healUntilMs = ts + healing.healMs
-      const { feed, inFlightMs } = healing
-      const sinceMs = fromMs - inFlightMs
+      const { feed } = healing
+      // Something may have been on its way. No bar that ended since has closed.
+      const sinceMs = fromMs - LATE_GRACE_MS
       apply({ type: 'disconnect', ts, feed, sinceMs, healUntilMs, isDowntime: true }, nowMs)
     }
     if (!isHealed(options)) apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)

@@ -1,7 +1,6 @@
 // What the settings of the feeds say together, for who starts none.
 import type { Config } from '../config/settings.ts'
 import type { Provenance } from '../store/types.ts'
-import { IN_FLIGHT_MS } from './solana/limits.ts'
 
 /**
  * Where the market's data comes from, as stored in rows of the lake. Null where no data can come in.
@@ -25,14 +24,12 @@ export interface HealingFeed {
   feed: string
   /** How long an outage may have been, ms. */
   healMs: number
-  /** So much earlier than the newest event something may be missing, ms: less than bars stay open anyway. */
-  inFlightMs: number
 }
 
 /** The feed that makes up for what it missed while the server did not run; null: none does. */
 export function healingFeedOf({ feeds, solanaHealMs, solanaTape }: Config): HealingFeed | null {
   const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
-  return heals ? { feed: 'solana', healMs: solanaHealMs, inFlightMs: IN_FLIGHT_MS } : null
+  return heals ? { feed: 'solana', healMs: solanaHealMs } : null
 }
 
 /** Whether what the market is told was recorded before, whatever time it is moved to. */

@@ -195,11 +195,12 @@ export class Gaps implements Saved {
     }
     this.healedCount++
     this.#changed({ ...whole, isHealed: true })
+    // The clock of what a feed reads may be ahead of the one that says when it is back.
     for (const part of [...allParts(known, missing), ...this.#takeRefused()])
       if (part.toMs >= whole.fromMs && part.fromMs <= whole.toMs)
         this.#end({
           fromMs: Math.max(part.fromMs, whole.fromMs),
-          toMs: Math.min(part.toMs, whole.toMs),
+          toMs: Math.min(part.toMs, whole.toMs + LATE_GRACE_MS),
           reason: part.reason,
           feed,
         })

@@ -39,7 +39,7 @@ async function begin({ market, sink }: ReturnType<typeof recorded>, heals: boole
   const nowMs = START_MS + DOWN_MS
   await beginRun({
     ...{ market, apply: sink.apply, journal: null, nowMs, firstSeq: 1, header: HEADER, isRestored: true },
-    healing: heals ? { feed: 'solana', healMs: 600_000, inFlightMs: 3_000 } : null,
+    healing: heals ? { feed: 'solana', healMs: 600_000 } : null,
     coverage: [],
   })
   return nowMs

@@ -42,6 +42,23 @@ const swapStep = (trade: TradeEvent): CurveStep => ({
   events: [trade],
 })
 
+/** When a transaction was told. */
+export interface Told {
+  slot: number
+  signature: string
+  /** Of the wall clock, and of the monotonic one. */
+  nowMs: number
+  monotonicMs: number
+  /** Whether the market may refuse it as late: nothing holds its bars open. */
+  isLive: boolean
+}
+
+interface Arrival {
+  monotonicMs: number
+  /** How much later than it happened it was told; 0: that does not matter. */
+  ageMs: number
+}
+
 /** Counts by the name of an event. */
 type Counts = Record<string, number>
 const countIn = (counts: Counts, name: string): void => {
@@ -74,8 +91,7 @@ export class ChainEvents {
     this.order = new CurveOrder((step) => this.#applyStep(step))
   }
 
-  /** @param nowMs of the wall clock @param monotonicMs of the other */
-  take(raw: RawEvent, slot: number, signature: string, nowMs: number, monotonicMs: number): void {
+  take(raw: RawEvent, { slot, signature, nowMs, monotonicMs, isLive }: Told): void {
     const place: ChainPlace = { slot, signature, index: raw.index }
     const reading = readEvent(raw.program, raw.bytes)
     const isCut =
@@ -98,7 +114,7 @@ export class ChainEvents {
     if (ts === null) countIn(this.faults, 'time_invalid')
     else {
       this.newestMs = Math.max(this.newestMs, ts)
-      this.#translate(event, place, ts, monotonicMs)
+      this.#translate(event, place, ts, { monotonicMs, ageMs: isLive ? nowMs - ts : 0 })
     }
   }
 
@@ -110,8 +126,8 @@ export class ChainEvents {
       : null
   }
 
-  #translate(event: DecodedEvent, place: ChainPlace, ts: number, monotonicMs: number): void {
-    const addStep = (step: CurveStep) => this.order.add(step, place.slot, monotonicMs)
+  #translate(event: DecodedEvent, place: ChainPlace, ts: number, arrival: Arrival): void {
+    const addStep = (step: CurveStep) => this.#add(step, place.slot, arrival)
     switch (event.name) {
       case 'CreateEvent':
         this.#mints.setDecimals(event.text('mint') ?? '', CURVE_TOKEN_DECIMALS)
@@ -134,8 +150,13 @@ export class ChainEvents {
         this.#takePool(event)
         break
       default:
-        this.#takeSwap(event, place, ts, monotonicMs)
+        this.#takeSwap(event, place, ts, arrival)
     }
+  }
+
+  /** A trade of a token that the market does not hold is not late. */
+  #add(step: CurveStep, slot: number, { monotonicMs, ageMs }: Arrival): void {
+    this.order.add(step, slot, monotonicMs, this.#options.holds(step.mint) ? ageMs : 0)
   }
 
   /** A token of a run before that is told again: its curve is no longer as it began. */
@@ -175,10 +196,10 @@ export class ChainEvents {
     this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint })
   }
 
-  #takeSwap(event: DecodedEvent, place: ChainPlace, ts: number, monotonicMs: number): void {
+  #takeSwap(event: DecodedEvent, place: ChainPlace, ts: number, arrival: Arrival): void {
     this.pools.with(event.text('pool') ?? '', (pool) => {
       if (pool === null) countIn(this.faults, 'pool_not_wanted')
-      else this.order.add(swapStep(translateSwap(event, place, ts, pool)), place.slot, monotonicMs)
+      else this.#add(swapStep(translateSwap(event, place, ts, pool)), place.slot, arrival)
     })
   }
 

@@ -1,6 +1,6 @@
 // Brings what happens on each curve into its order. A curve proves it: the reserves before a trade are those after the one before.
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import { CURVES_MAX, PREDECESSOR_MS_MAX, PREDECESSORS_WAITING_MAX } from './limits.ts'
+import { CURVES_MAX, PREDECESSOR_MS_MAX, PREDECESSORS_WAITING_MAX, WAITING_AGE_MS_MAX } from './limits.ts'
 import type { CurveState, CurveStep } from './translate.ts'
 
 interface WaitingStep {
@@ -8,6 +8,8 @@ interface WaitingStep {
   slot: number
   /** On the monotonic clock. */
   sinceMs: number
+  /** When it goes on at the latest. */
+  untilMs: number
 }
 
 export interface CurveOrderOptions {
@@ -46,8 +48,8 @@ export class CurveOrder {
     return this.#waitingCount
   }
 
-  /** @param nowMs monotonic time */
-  add(step: CurveStep, slot: number, nowMs: number): void {
+  /** @param nowMs monotonic time @param ageMs how much later than it happened it is told; 0: that does not matter */
+  add(step: CurveStep, slot: number, nowMs: number, ageMs = 0): void {
     const isHeldUp = comesAfterCurve(step) && this.#waiting.has(step.mint)
     if (this.#follows(step) && !isHeldUp) {
       this.#take(step)
@@ -56,7 +58,10 @@ export class CurveOrder {
     }
     const steps = this.#waiting.get(step.mint) ?? []
     if (steps.length === 0) this.#waiting.set(step.mint, steps)
-    steps.push({ step, slot, sinceMs: nowMs })
+    // Of a curve of which nothing is known the token may have been silent: the market takes nothing of it that is late.
+    const agedMs = this.#states.has(step.mint) ? 0 : ageMs
+    const waitMs = Math.min(this.#waitMsMax, Math.max(0, WAITING_AGE_MS_MAX - agedMs))
+    steps.push({ step, slot, sinceMs: nowMs, untilMs: nowMs + waitMs })
     this.#waitingCount++
     if (this.#waitingCount > this.#waitingMax) {
       const [oldest] = this.#waiting.keys()
@@ -66,19 +71,22 @@ export class CurveOrder {
 
   /** Lets go on what has waited too long. Called often. @param nowMs monotonic time */
   expire(nowMs: number): void {
-    this.expireAdded(nowMs - this.#waitMsMax)
+    this.#goOnWhile(({ untilMs }) => untilMs <= nowMs)
   }
 
   /** Lets go on what was added by this monotonic time. */
   expireAdded(toMs: number): void {
-    for (const [mint, steps] of this.#waiting)
-      while (steps.length > 0 && steps.some(({ sinceMs }) => sinceMs <= toMs)) this.#goOn(mint)
+    this.#goOnWhile(({ sinceMs }) => sinceMs <= toMs)
   }
 
   /** Lets go on what is of an earlier slot: all of it that there is has come. */
   expireSlots(beforeSlot: number): void {
-    for (const [mint, steps] of this.#waiting)
-      while (steps.length > 0 && steps.some(({ slot }) => slot < beforeSlot)) this.#goOn(mint)
+    this.#goOnWhile(({ slot }) => slot < beforeSlot)
+  }
+
+  /** Lets go on what waits on a curve for as long as one that is due is among it. */
+  #goOnWhile(isDue: (waiting: WaitingStep) => boolean): void {
+    for (const [mint, steps] of this.#waiting) while (steps.some(isDue)) this.#goOn(mint)
   }
 
   /** Nothing is known of any curve any more: events may have been missed. What waits goes on. */

@@ -125,7 +125,7 @@ class Solana implements SolanaFeed {
     this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
     this.#accounts = new Accounts(source.rpc, commitment, signal, source.collectMs)
     this.#fetcher = new TransactionFetcher(source.rpc, commitment, signal, {
-      onEvents: (signature, slot, events) => this.#takeEvents({ signature, slot, events }),
+      onEvents: (signature, slot, events) => this.#takeEvents({ signature, slot, events }, true),
       onLost: (signature, reason) => this.#onTransactionLost(signature, reason),
     })
     this.#events = new ChainEvents(this.#accounts, new Mints(this.#accounts), options, {
@@ -139,7 +139,7 @@ class Solana implements SolanaFeed {
     })
     source.rpc.onMethodRefused = (...refusal) => this.#onMethodRefused(...refusal)
     const { recordedTo = null } = options
-    this.#wholeUntilMs = recordedTo === null ? this.#clock.now() : wholeToMs(recordedTo, newest?.ts ?? 0)
+    this.#wholeUntilMs = recordedTo === null ? this.#clock.now() : wholeToMs(recordedTo, newest?.ts ?? null)
     this.ready = this.#firstAttempt.promise
     this.#running = this.#run()
   }
@@ -147,7 +147,7 @@ class Solana implements SolanaFeed {
   #createHealing(link: SourceLink): Healing {
     const { source, healMs = 0, heldBytesMax, room } = this.#options
     return new Healing({ source, link, log: this.#log, healMs, heldBytesMax, room }, this.#stopping.signal, {
-      take: (told) => this.#take(told),
+      take: (told) => this.#take(told, false),
       isTaken: (signature) => this.#seen.isTaken(signature),
       forgetOrder: () => this.#events.order.forget(),
       expireSlots: (beforeSlot) => this.#events.order.expireSlots(beforeSlot),
@@ -296,25 +296,24 @@ class Solana implements SolanaFeed {
     }
     const told = { slot, signature, ...eventsInLog(lines) }
     if (this.#healing.isHolding) this.#healing.held.add(told, this.#clock.now())
-    else this.#take(told)
+    else this.#take(told, true)
   }
 
-  /** The road of everything that is told, now or later, once or again. */
-  #take(told: ToldTransaction): void {
+  /** The road of everything that is told, now or later, once or again. @param isLive it is told now */
+  #take(told: ToldTransaction, isLive: boolean): void {
     const { slot, signature, isTruncated } = told
     this.#takenSlot = Math.max(slot, this.#takenSlot ?? 0)
-    this.#takeEvents(told)
+    this.#takeEvents(told, isLive)
     if (!isTruncated || this.#seen.isFetched(signature)) return
     this.#truncated++
     this.#seen.markFetched(signature)
     this.#fetcher.fetch(signature, slot)
   }
 
-  #takeEvents({ signature, slot, events }: Omit<ToldTransaction, 'isTruncated'>): void {
-    const nowMs = this.#clock.now()
-    const monotonicMs = this.#clock.monotonicMs()
+  #takeEvents({ signature, slot, events }: Omit<ToldTransaction, 'isTruncated'>, isLive: boolean): void {
+    const told = { slot, signature, nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonicMs(), isLive }
     for (const event of this.#seen.take(signature, events))
-      this.#guarded(() => this.#events.take(event, slot, signature, nowMs, monotonicMs))
+      this.#guarded(() => this.#events.take(event, told))
   }
 
   /** What is launched or traded is asked about ahead of need. */

@@ -89,6 +89,21 @@ describe('a feed of the chain that makes up for an outage', () => {
     expect(wrongBars(market, whole, isMissing)).toEqual([])
   })
 
+  it.each([2_000, -4_000])(
+    'and whose clock is %i ms ahead of the chain’s loses nothing that is not told',
+    async (aheadMs) => {
+      const refused = { ok: false, fault: 'refused', message: 'no such method', code: -32_601 } as const
+      const refusals = { getBlock: refused, getSignaturesForAddress: refused }
+      const turns: RunOptions['turns'] = [{ atMs: at(200), do: (market) => market.kill(5_000, 0) }]
+      const market = await run({ outages: [outage(40, 60), outage(120, 124)], refusals, turns, aheadMs })
+      const { isMissing } = missingSince(market, at(10))
+      const undisturbed = await run({ aheadMs })
+      expectTold(market, undisturbed, isMissing)
+      // What is told late by our clock cannot wait for its order as long.
+      if (aheadMs < 0) expect(wrongBars(market, undisturbed, isMissing)).toEqual([])
+    },
+  )
+
   it('leaves the tokens of another feed as they are, also where that one is away itself meanwhile', async () => {
     const undisturbed = await run({ turns: pushed(null) })
     for (const [outages, away] of [

@@ -81,7 +81,7 @@ describe('a market of the chain', { timeout: TIMEOUT_MS }, () => {
   })
 
   // Of 5 the first of two trades of one second comes later, and behind what is missing.
-  it.each([3, 4, 5])(
+  it.each([3, 4, 5, 6])(
     'with too small a budget differs in the intervals that are told alone (%i)',
     async (seed) => {
       const { market, isMissing } = await runShort(seed)

@@ -1,8 +1,8 @@
 // A market that the feed makes of a simulated chain, through outages and deaths of its process; and what it shows, to be compared.
 
-import { IN_FLIGHT_MS } from '../../../src/ingest/solana/limits.ts'
 import { type SolanaOptions, startSolana } from '../../../src/ingest/solana/solana.ts'
 import type { Feed, RecordedPlace, RecordedTo } from '../../../src/ingest/types.ts'
+import { LATE_GRACE_MS } from '../../../src/market/limits.ts'
 import { Market } from '../../../src/market/market.ts'
 import { TIMEFRAMES } from '../../../src/schema/bar.ts'
 import type { DataPoint } from '../../../src/schema/datapoint.ts'
@@ -40,7 +40,7 @@ export class SimulatedMarket {
   constructor(options: RunOptions) {
     this.chain = new SimulatedChain(options)
     this.#healMs = options.healMs
-    this.chain.onTick = (nowMs) => this.market.advanceTo(nowMs)
+    this.chain.onTick = () => this.market.advanceTo(this.chain.clock.now())
     this.#more = options.more ?? {}
   }
 
@@ -85,10 +85,10 @@ export class SimulatedMarket {
     const awaySinceMs = this.market.gaps(1).open.find(({ feed }) => feed === FEED)?.fromMs ?? null
     this.chain.onTick = () => {}
     await this.chain.runTo(this.chain.nowMs + downMs)
-    this.chain.onTick = (nowMs) => this.market.advanceTo(nowMs)
-    const healUntilMs = this.chain.nowMs + this.#healMs
+    this.chain.onTick = () => this.market.advanceTo(this.chain.clock.now())
+    const healUntilMs = this.chain.clock.now() + this.#healMs
     this.apply(
-      { type: 'disconnect', ts: timeMs, feed: FEED, sinceMs: timeMs - IN_FLIGHT_MS, healUntilMs },
+      { type: 'disconnect', ts: timeMs, feed: FEED, sinceMs: timeMs - LATE_GRACE_MS, healUntilMs },
       timeMs,
     )
     this.start({ timeMs, awaySinceMs })
@@ -120,7 +120,7 @@ export async function runMarket(options: RunOptions): Promise<SimulatedMarket> {
     await turn.do(run)
   }
   await run.chain.runTo(endMs)
-  run.market.advanceTo(endMs)
+  run.market.advanceTo(run.chain.clock.now())
   return run
 }
 

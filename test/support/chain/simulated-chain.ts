@@ -30,6 +30,8 @@ export interface SimulatedChainOptions {
   refusals?: Readonly<Record<string, RpcAnswer>>
   /** How long a slot takes until it is confirmed. */
   confirmMs?: number
+  /** So far is the machine's clock ahead of the chain's, ms. */
+  aheadMs?: number
 }
 
 interface Item {
@@ -74,8 +76,8 @@ export class SimulatedChain implements ChainSource {
   constructor(options: SimulatedChainOptions) {
     this.#options = options
     this.#lines = options.teller.lines()
-    const now = () => this.nowMs
-    this.clock = { now, monotonicMs: now }
+    const { aheadMs = 0 } = options
+    this.clock = { now: () => this.nowMs + aheadMs, monotonicMs: () => this.nowMs }
     const call: Rpc['call'] = (method, params) => this.#call(method, params)
     this.rpc = {
       ...{ host: 'simulated', endpointCount: 1, describe: () => ({}) },

@@ -225,10 +225,16 @@ export class Healing {
   /** Ends what is missing with the first slot that is whole. */
   #closeMissing(work: Work): void {
     const { held } = this
-    const nowMs = this.#nowMs
     this.#again = null
-    work.missing.close(held.firstSlot === null ? nowMs : Math.min(nowMs, held.firstMs))
+    work.missing.close(held.firstSlot === null ? this.#nowMs : this.#firstWholeMs(held.firstSlot))
     this.#tellMissing(work)
+  }
+
+  /** When the first slot that is whole began: by our clock, or what the chain says where its clock is ahead of ours. */
+  #firstWholeMs(firstSlot: number): number {
+    const first = this.held.firstFrom(firstSlot)
+    const saidMs = first === undefined ? null : this.#timeOf(first)
+    return Math.max(Math.min(this.#nowMs, this.held.firstMs), saidMs ?? 0)
   }
 
   /** What stays missing is told before anything behind it is taken: a process that begins later goes on behind it. */

@@ -67,6 +67,21 @@ export class HeldNotifications {
     return told
   }
 
+  /** The earliest with events of this slot or a later one. */
+  firstFrom(slot: number): ToldTransaction | undefined {
+    let first: ToldTransaction | undefined
+    for (let index = this.#first; index < this.#entries.length; index++) {
+      const told = this.#entries[index]
+      if (
+        told.slot >= slot &&
+        told.events.length > 0 &&
+        told.slot < (first?.slot ?? Number.POSITIVE_INFINITY)
+      )
+        first = told
+    }
+    return first
+  }
+
   /** Puts what is held in the order of its slots: nothing else says the order where events before it are missing. */
   sort(): void {
     this.#entries = this.#entries.slice(this.#first).sort((a, b) => a.slot - b.slot)

@@ -10,10 +10,10 @@ export function newestOf(places: readonly RecordedPlace[] = []): { slot: number;
 }
 
 /**
- * Until when nothing is missing of what the runs before have brought, Unix ms: something may have been on its way. Where a gap was open,
- * it had been made up for to its newest trade.
+ * Until when nothing is missing of what the runs before have brought, Unix ms: as of a connection that ends, until shortly before the
+ * newest trade, whose time is the chain's and not that of the machine. Where a gap was open, it had been made up for until there.
  */
-export function wholeToMs({ timeMs, awaySinceMs }: RecordedTo, newestTs: number): number {
-  if (awaySinceMs === null) return timeMs - IN_FLIGHT_MS
-  return Math.max(awaySinceMs, Math.min(newestTs, timeMs) - IN_FLIGHT_MS)
+export function wholeToMs({ timeMs, awaySinceMs }: RecordedTo, newestTs: number | null): number {
+  const wholeMs = Math.min(newestTs ?? timeMs, timeMs) - IN_FLIGHT_MS
+  return Math.max(wholeMs, awaySinceMs ?? wholeMs)
 }
