@@ -22,7 +22,9 @@ const MARKET = { seed: 1, tokens: 600, tradesPerSecond: 50 }
 /** The agent as README.md has it, where it finds this clone as `mintlake`. */
 function writeAgent(folder: string): string[] {
   const programs = readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```js\n(.*?)^```/gms)
-  const text = [...programs].map(([, program]) => program).find((program) => program.includes('createClient('))
+  const text = [...programs]
+    .map(([, program]) => program)
+    .find((program) => program.includes('createClient('))
   if (text === undefined) throw new Error('README.md has no agent')
   mkdirSync(join(folder, 'node_modules'))
   symlinkSync(ROOT, join(folder, 'node_modules', 'mintlake'))
