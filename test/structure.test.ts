@@ -240,7 +240,8 @@ it('no file imports itself by way of others, for a type either', () => {
     finished.add(name)
     return []
   }
-  expect(files.flatMap(({ name }) => findCircle(name, []))).toEqual([])
+  const circles = files.map(({ name }) => findCircle(name, []))
+  expect(circles.find((circle) => circle.length > 0)).toBeUndefined()
 })
 
 it('a process that is alone loads nothing of a cluster but its bounds', () => {

@@ -5,7 +5,7 @@ import { readLines } from './body.ts'
 import { MintlakeError } from './errors.ts'
 import { FOLLOW_PROMPT_BACKOFF_MS_MAX, FOLLOW_PROMPT_MS, RETRIES_MAX, RETRY_AFTER_MS_MAX } from './limits.ts'
 import { mayPass, parseObject, type QueryValues, type Transport } from './transport.ts'
-import { Deadline, retryMs, wait } from './waiting.ts'
+import { backoffMs, Deadline, wait } from './waiting.ts'
 
 export interface FollowQuery {
   tab?: Tab | undefined
@@ -107,7 +107,7 @@ export async function* reconnecting<Item>(
     const retryAfterMs = Math.min(error?.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)
     const isPrompt = performance.now() - brokeOffAtMs < FOLLOW_PROMPT_MS
     const maxMs = isPrompt ? Math.min(backoff.maxMs, FOLLOW_PROMPT_BACKOFF_MS_MAX) : backoff.maxMs
-    const retryInMs = Math.max(retryAfterMs, retryMs(failures, { ...backoff, maxMs }))
+    const retryInMs = Math.max(retryAfterMs, backoffMs(failures, { ...backoff, maxMs }))
     options.onDisconnect?.({ error, reason: progress.byeReason, retryInMs })
     // Where the server has a time of its own, nothing is missed that it has not waited for.
     if (error === null) await transport.pause(retryInMs, options.signal)

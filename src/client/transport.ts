@@ -8,7 +8,7 @@ import {
   RETRY_AFTER_MS_MAX,
   TIME_WAIT_MS_MAX,
 } from './limits.ts'
-import { type BackoffBounds, Deadline, retryMs, wait } from './waiting.ts'
+import { type BackoffBounds, backoffMs, Deadline, wait } from './waiting.ts'
 
 /** What every call may be given. */
 export interface CallOptions {
@@ -82,7 +82,7 @@ class RetryPlan {
     if (!mayPass(error, retry) || this.#failures >= (this.#options.retriesMax ?? RETRIES_MAX)) return null
     if (retryAfterMs !== null && retryAfterMs > RETRY_AFTER_MS_MAX) return null
     this.#failures++
-    return Math.max(retryAfterMs ?? 0, retryMs(this.#failures, this.#options.backoff))
+    return Math.max(retryAfterMs ?? 0, backoffMs(this.#failures, this.#options.backoff))
   }
 }
 
@@ -162,7 +162,7 @@ export class Transport {
   /** A limit is one of the server's time. By the own clock a little more is waited, so that a server that says 0 is not asked without pause. */
   #waitForLimit(ms: number, signal: AbortSignal | undefined): Promise<void> {
     return this.marketMs === null
-      ? wait(ms + retryMs(1, { minMs: 10, maxMs: this.options.backoff.minMs }), signal)
+      ? wait(ms + backoffMs(1, { minMs: 10, maxMs: this.options.backoff.minMs }), signal)
       : this.untilMarketTime(this.marketMs + ms, signal)
   }
 

@@ -1,5 +1,4 @@
 // Time limits, waits that can be aborted, and the back-off between attempts.
-import { backoffMs, jittered } from '../lib/backoff.ts'
 import { BACKOFF_MS_MAX, BACKOFF_MS_MIN } from './limits.ts'
 
 /**
@@ -71,6 +70,9 @@ export interface BackoffBounds {
 }
 export const BACKOFF: BackoffBounds = { minMs: BACKOFF_MS_MIN, maxMs: BACKOFF_MS_MAX }
 
-/** The wait before the attempt after `failures` (from 1). */
-export const retryMs = (failures: number, { minMs, maxMs }: BackoffBounds): number =>
-  jittered(backoffMs(failures, minMs, maxMs))
+/** The wait before the attempt after `failures` (from 1): doubles up to a maximum, of which a random half is taken off, so that
+ *  clients that failed together do not return together. */
+export function backoffMs(failures: number, { minMs, maxMs }: BackoffBounds): number {
+  const longestMs = Math.min(maxMs, minMs * 2 ** Math.min(failures, 30))
+  return longestMs * (0.5 + Math.random() / 2)
+}

@@ -21,6 +21,7 @@ const FILES = [
   'schema/timeframe',
   'schema/vocabulary',
   'schema/xp',
+  'lib/backoff',
   'lib/record',
   'lib/text/csv',
 ]
