@@ -102,10 +102,13 @@ async function flush(world: World): Promise<void> {
     const { app, life } = server
     machine.queue(
       () =>
-        app!.store.flushLake().then(
-          () => (state = 'done'),
-          (error) => (state = String(error)),
-        ),
+        app!
+          .recorded()
+          .then(() => app!.store.flushLake())
+          .then(
+            () => (state = 'done'),
+            (error) => (state = String(error)),
+          ),
       life!.process,
     )
     await machine.until(() => state !== 'running', HEAL_MS)

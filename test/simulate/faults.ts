@@ -21,6 +21,7 @@ export const FAULT_KINDS = [
   'lake killed',
   'child killed',
   'clock',
+  'flipped byte',
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
@@ -42,10 +43,14 @@ export class Faults {
   readonly #world: World
   readonly #cast: Cast
   readonly #draws: Draws
+  /** Whether each kind happens: without one, the others happen as they did. */
+  readonly #drawn = new Map<FaultKind, Draws>()
   /** When the disk is well again. */
   #diskUntilMs = 0
   #diskSinceMs = 0
   #restartAtMs = 0
+  /** Files of which a byte was flipped. */
+  readonly #flipped = new Set<string>()
   /** When faults ended last. */
   #endedMs = 0
 
@@ -55,6 +60,7 @@ export class Faults {
     this.#draws = drawsFor(world, 'faults')
     const draws = drawsFor(world, 'fault rates')
     for (const kind of FAULT_KINDS) {
+      this.#drawn.set(kind, drawsFor(world, `fault ${kind}`))
       const [isIn, rate] = [
         draws.chance(kind === 'clock' ? HAS_WRONG_CLOCK : HAS_FAULT),
         RATE_MAX * draws.next() ** 2,
@@ -72,7 +78,8 @@ export class Faults {
   async act(): Promise<void> {
     await this.#keepUp()
     for (const kind of FAULT_KINDS) {
-      const isDrawn = this.#draws.chance(this.rates.get(kind) ?? 0)
+      const rate = this.rates.get(kind) ?? 0
+      const isDrawn = this.#drawn.get(kind)!.chance(rate)
       if (isDrawn && !kind.startsWith('lake ')) await this.#happen(kind)
     }
   }
@@ -84,6 +91,7 @@ export class Faults {
     if (kind === 'stop') return this.#stop()
     if (kind === 'clock') return this.#setClock(draws.of([-1, 1]) * draws.whole(1_000, 7_200_000))
     if (kind === 'child killed') return this.#killChild()
+    if (kind === 'flipped byte') return this.#flipByte()
     if (machine.nowMs < this.#diskUntilMs) return
     this.#tell(kind)
     this.#cast.hasBadDisk = true
@@ -140,6 +148,23 @@ export class Faults {
     this.#tell('clock')
     this.#world.machine.clockErrorMs = errorMs
     this.#world.hadWrongClock = true
+  }
+
+  /** A byte at rest changes, of a file without which nothing is lost: at most one checkpoint, until there are newer ones. */
+  #flipByte(): void {
+    const { names } = this.#world.files
+    const checkpoints = [...names.keys()].filter((name) => name.endsWith('.checkpoint')).sort()
+    const others = [...names.keys()].filter((name) => /(positions|clock)\.json$|\.mark$/.test(name))
+    const isAlone = checkpoints.length < 2 || checkpoints.some((name) => this.#flipped.has(name))
+    const name = this.#draws.of([...others, ...(isAlone ? [] : checkpoints.slice(-1))])
+    const entry = names.get(name ?? '')
+    if (name === undefined || entry === undefined || entry.live.length === 0) return
+    this.#tell('flipped byte')
+    note(this.#world, 'flipped', name.replace(/^.*\//, ''))
+    this.#flipped.add(name)
+    const at = this.#draws.whole(0, entry.live.length - 1)
+    const bit = 1 << this.#draws.whole(0, 7)
+    for (const bytes of [entry.live, entry.durable]) if (at < bytes.length) bytes[at] ^= bit
   }
 
   /** A child of the server ends: its lake process, or the one that makes a checkpoint. */

@@ -11,8 +11,7 @@ import {
   type SubmissionQuery,
   submissionKeyOf,
 } from '../../src/schema/api/submission-list.ts'
-import { type Row, type SubmissionRow, TABLES, type TableName } from '../../src/schema/tables.ts'
-import { TIMEFRAMES } from '../../src/schema/timeframe.ts'
+import type { Row, SubmissionRow, TableName } from '../../src/schema/tables.ts'
 import { readLog } from '../../src/store/log/reader.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../src/store/market-data/bar-batch.ts'
 import { type BarAccount, copyAccount, emptyAccount } from '../../src/store/market-data/bar-counts.ts'
@@ -350,7 +349,3 @@ export const lakeProgram =
       else void opened.answer(message as Request)
     })
   }
-
-/** Names of timeframes by the number that a bar has. */
-export const timeframeOf = (bar: LakeBar) => TIMEFRAMES[bar.tf]
-export const isLakeTable = (table: string): table is TableName => Object.hasOwn(TABLES, table)

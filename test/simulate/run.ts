@@ -3,14 +3,14 @@
 import { Cast, type Sizes } from './actors/cast.ts'
 import { checkAtRest } from './at-rest.ts'
 import { checkpointProgram } from './checkpoint.ts'
-import { FAULT_KINDS, type FaultKind, Faults } from './faults.ts'
+import { type FaultKind, Faults } from './faults.ts'
 import { LakeContents, lakeProgram } from './lake.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
 import { drawsOf, Machine } from './machine/machine.ts'
 import { SimulatedServer } from './server.ts'
 import { TOKENS_MAX } from './settings.ts'
-import { at } from './steps.ts'
+import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
 import { note, type World } from './world.ts'
 
@@ -46,7 +46,7 @@ export interface RunResult {
 
 let runs = 0
 
-/** @param onTrace told of each event, to watch a run */
+/** Runs a seed to its end, or to the first invariant that does not hold. Never rejects. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
   const { seed } = options
   const machine = new Machine(seed)
@@ -69,7 +69,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const server = new SimulatedServer({
     machine,
     // No two runs of this process share a path: some modules remember what they did to one.
-    dataDir: `/simulated/${++runs}/data`.replace(/\/(\d+)/, (_, digits) => `/${digits.padStart(6, '0')}`),
+    dataDir: `/simulated/${String(++runs).padStart(6, '0')}/data`,
     settings: settingsOf(seed),
     draws: drawsOf(seed, 'network'),
     onLog: (level, message) => note(world, level, message),
@@ -83,7 +83,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   try {
     server.start()
     for (; step < options.steps; step++) {
-      await at(world, cast, faults, step)
+      await takeStep(world, cast, faults, step)
       guard.check()
     }
     await faults.end()
@@ -153,5 +153,3 @@ function settingsOf(seed: number): Record<string, string> {
     'follow-flush-ms': draws.of(['20', '100']),
   }
 }
-
-export { FAULT_KINDS }

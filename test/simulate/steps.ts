@@ -11,7 +11,7 @@ const STEPS_TO_REST = 120
 
 const WEIGHTS = { push: 10, agent: 10, follower: 5, reader: 4, operator: 1, wait: 2 }
 
-export async function at(world: World, cast: Cast, faults: Faults, step: number): Promise<void> {
+export async function takeStep(world: World, cast: Cast, faults: Faults, step: number): Promise<void> {
   count(world, 'steps')
   // Of this step alone: what another one draws changes nothing.
   const draws = drawsOf(Math.imul(world.seed, 1_000_003) + step, 'step')

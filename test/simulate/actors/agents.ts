@@ -31,6 +31,8 @@ export interface Attempt {
   mint: string
   body: string
   idempotencyKey: string | null
+  /** It asks for the verdict only: nothing may be stored. */
+  isDry: boolean
   fate: Fate
   analysisId: string | null
   xp: number | null
@@ -168,6 +170,7 @@ export class Agents {
     const attempt: Attempt = {
       ...{ id, agent, mint, body: JSON.stringify(submission), fate: 'pending', analysisId: null, xp: null },
       idempotencyKey: agent.character === 'retrying' ? `key-${id}` : null,
+      isDry: agent.character !== 'retrying' && draws.chance(0.06),
       sendings: [],
     }
     agent.attempts.push(attempt)
@@ -196,6 +199,7 @@ export class Agents {
     const request = {
       method: 'POST',
       path: '/api/v1/analysis/submit',
+      query: attempt.isDry ? 'dryRun=1' : '',
       key: agent.key!,
       headers,
       body,
@@ -230,6 +234,10 @@ export class Agents {
 
   #decide(attempt: Attempt, { code }: Sending, answer: Answer | null): void {
     const before = attempt.fate
+    if (attempt.isDry) {
+      attempt.fate = 'refused'
+      return
+    }
     if (answer === null) {
       if (before === 'pending' || before === 'refused') attempt.fate = 'unknown'
       return
@@ -260,6 +268,7 @@ export class Agents {
 const codeOf = ({ status, body }: Answer): string => {
   if (status === 201) return 'accepted'
   // The strike that suspends its agent is answered by 403, and is a rejection like those before.
-  if (body?.outcome === 'rejected') return 'snapshot_rejected'
+  const isVerdict = status === 200 || body?.outcome === 'rejected'
+  if (isVerdict) return body?.dryRun === true ? 'dry run' : 'snapshot_rejected'
   return typeof body?.code === 'string' ? body.code : `status ${status}`
 }

@@ -26,6 +26,9 @@ export interface Pushed {
   state: 'taken' | 'unknown'
 }
 
+/** Refusals for the time of a record: they depend on the clock of the server. */
+const isOfTime = (code: string): boolean => code === 'late' || code === 'ts_in_future'
+
 interface Line {
   id: number | null
   text: string
@@ -107,7 +110,7 @@ export class PushFeed {
     const refused: { index: number; code: string }[] = body.errors
     const isQuick = answer.answeredMs - answer.sentMs < QUICK_MS && !this.#world.hadWrongClock
     const late = refused.flatMap(({ code, index }) =>
-      code === 'late' && (this.#lines[index].isLate || !isQuick) ? [index] : [],
+      isOfTime(code) && (this.#lines[index].isLate || !isQuick) ? [index] : [],
     )
     const expected = [...new Set([...garbage, ...late])].sort((a, b) => a - b)
     check(

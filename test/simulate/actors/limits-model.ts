@@ -16,6 +16,7 @@ const COUNTED = new Set([
   'validation_failed',
   'mint_cooldown',
   'token_not_found',
+  'dry run',
 ])
 /** Answers that say that it was not looked at. */
 const NOT_EVALUATED = new Set([

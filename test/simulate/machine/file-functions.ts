@@ -53,6 +53,8 @@ function openEntry(
   if (!isNumber && flags.startsWith('w')) {
     if (found.kind === 'folder') throw new FileError('EISDIR', 'open', path)
     found.live = Buffer.alloc(0)
+    // What a failed sync did not write is gone: the next one writes all that comes now.
+    found.isPoisoned = false
   }
   return { entry: found, isSynced }
 }

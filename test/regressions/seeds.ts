@@ -1,0 +1,25 @@
+// Seeds of the simulation that have shown a bug, each with what it was. A change of what the simulation draws may make one show nothing:
+// what matters has a test of its own too.
+export interface Regression {
+  seed: number
+  steps: number
+  was: string
+}
+
+export const REGRESSIONS: readonly Regression[] = [
+  {
+    seed: 7,
+    steps: 120,
+    was: 'A power cut took a new data folder with all that was acknowledged: its own name was never synced.',
+  },
+  {
+    seed: 16,
+    steps: 240,
+    was: 'A disk that hung while events came in was not told in /health.',
+  },
+  {
+    seed: 3074,
+    steps: 120,
+    was: 'The closed bar of a late trade was in no file, and did not come again after a crash behind a checkpoint.',
+  },
+]

@@ -1,0 +1,70 @@
+// @module-tag drill
+// The simulation as a program: it says the same each time, finds what is planted, and finds nothing in the source as it is.
+import { execFile } from 'node:child_process'
+import { expect, it } from 'vitest'
+import { REGRESSIONS } from '../regressions/seeds.ts'
+import { PLANTED } from './planted.ts'
+
+const PROGRAM = new URL('../../scripts/simulate.ts', import.meta.url).pathname
+const MINUTE_MS = 60_000
+/** Seeds within which a planted bug has to be found. */
+const SEEDS_MAX = 300
+
+interface Finished {
+  code: number
+  text: string
+}
+
+const run = (...args: string[]): Promise<Finished> =>
+  new Promise((resolve) => {
+    const options = { maxBuffer: 1e7, env: { ...process.env, NODE_OPTIONS: '' } }
+    execFile(process.execPath, ['--no-warnings', PROGRAM, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), text: stdout + stderr }),
+    )
+  })
+
+it('the same seed gives the same trace in three fresh processes, two of them beside one another', {
+  timeout: 5 * MINUTE_MS,
+}, async () => {
+  const args = ['11', '--runs', '2', '--steps', '120', '--json']
+  const runs = [await run(...args), ...(await Promise.all([run(...args), run(...args)]))]
+  const [first, ...others] = runs.map(({ text }) => JSON.parse(text))
+  expect(first.hashes).toHaveLength(2)
+  for (const other of others) expect(other).toEqual(first)
+})
+
+it('as many seeds as fit into a minute fail nowhere', { timeout: 5 * MINUTE_MS }, async () => {
+  const { code, text } = await run('20001', '--minutes', '1')
+  expect(text).toMatch(/seeds from 20001 in/)
+  expect(code, text).toBe(0)
+  console.log(/\d+ seeds from.*/.exec(text)?.[0])
+})
+
+it.each(REGRESSIONS)('seed $seed: $was', { timeout: 5 * MINUTE_MS }, async ({ seed, steps }) => {
+  const { code, text } = await run(`${seed}`, '--steps', `${steps}`)
+  expect(code, text).toBe(0)
+})
+
+it.each(Object.entries(PLANTED))(
+  'planted and found: %s',
+  { timeout: 15 * MINUTE_MS },
+  async (name, { seed, violates }) => {
+    const { failure } = JSON.parse(
+      (await run(`${seed}`, '--runs', `${SEEDS_MAX}`, '--plant', name, '--json')).text,
+    )
+    expect(failure?.invariant).toBe(violates)
+  },
+)
+
+it('a run that fails says where, what came before, and how to see it again in fewer steps', {
+  timeout: 5 * MINUTE_MS,
+}, async () => {
+  const name = 'state-not-replayed'
+  const { code, text } = await run(`${PLANTED[name].seed}`, '--plant', name)
+  expect(code).toBe(1)
+  const commands = [...text.matchAll(/again: npm run simulate -- (\d+) --steps (\d+)/g)]
+  expect(commands.map(([, seed]) => Number(seed))).toEqual([PLANTED[name].seed, PLANTED[name].seed])
+  const [whole, smaller] = commands.map(([, , steps]) => Number(steps))
+  expect(smaller).toBeLessThan(whole)
+  expect(text.match(/the last events/g)).toHaveLength(2)
+})
