@@ -33,6 +33,8 @@ const headSchema = z.object({
   settings: engineSettingsSchema,
   /** The lake has every closed bar that ended by this market time, Unix ms. */
   barsInLakeToMs: z.number(),
+  /** Whether the lake has the profiles of all tokens. Only known at the end of a run. */
+  profilesInLake: z.boolean().optional(),
   /** Version of Mintlake that wrote it. */
   version: z.string(),
   writtenAtMs: z.number(),

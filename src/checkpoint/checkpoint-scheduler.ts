@@ -36,8 +36,10 @@ export interface CheckpointSchedulerOptions extends RecordFolders {
   lakeProgress(): { eventNo: number; retainedFrom: number }
   /** The lake has every closed bar that ended by this market time, Unix ms. A restart emits later ones again. */
   barsInLakeToMs(): number
-  /** Brings closed bars to the lake as far as possible. */
-  flushBars(): Promise<void>
+  /** Brings closed bars and token profiles to the lake as far as possible. */
+  flushLake(): Promise<void>
+  /** Whether the lake has the profiles of all tokens. Otherwise a restart records them again. */
+  profilesInLake(): Promise<boolean>
   /** Whether the disk has room for so many bytes that nobody has acknowledged. */
   mayWrite(bytes: number): boolean
   clock: Clock
@@ -169,14 +171,16 @@ export class CheckpointScheduler {
   }
 
   async #writeNow(signal: AbortSignal): Promise<void> {
-    const { barsInLakeToMs, clock, flushBars, journal, market, checkpointFolder, folderId } = this.#options
+    const { barsInLakeToMs, clock, flushLake, journal, market, checkpointFolder, folderId } = this.#options
     const { lastEventNo: eventNo, originEventNo } = journal
     this.#requireRoom()
-    // Where the lake cannot be written, the next start emits the bars again.
-    await flushBars().catch(() => undefined)
+    // Where the lake cannot be written, the next start emits the bars again, and records the profiles.
+    await flushLake().catch(() => undefined)
+    const profilesInLake = await this.#options.profilesInLake()
     const head = {
       ...{ folderId, eventNo, originEventNo, atMs: market.timeMs, settings: market.settings },
       ...{ barsInLakeToMs: barsInLakeToMs(), version: MINTLAKE_VERSION, writtenAtMs: clock.now() },
+      profilesInLake,
     }
     await writeCheckpoint(checkpointFolder, head, market.save(), () => signal.throwIfAborted())
   }

@@ -188,6 +188,13 @@ export class Market implements MarketEngine {
     return this.#parts.tokens.slotOf(mint) !== -1
   }
 
+  /** The mints of all tokens. */
+  *mints(): Iterable<string> {
+    const { tokens } = this.#parts
+    for (let slot = 0; slot < tokens.slotsUsed; slot++)
+      if (tokens.isHeld(slot)) yield tokens.metadata[slot].mint
+  }
+
   page(query: PageQuery): Page {
     return this.#pages.page(query, this.seq)
   }

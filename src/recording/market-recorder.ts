@@ -75,6 +75,18 @@ export class MarketRecorder {
     )
   }
 
+  /** Whether every profile was handed to the store. */
+  get hasAllProfiles(): boolean {
+    // What the store refuses it would refuse again.
+    const { waiting, dropped } = this.#profiles.stats()
+    return waiting + dropped === 0
+  }
+
+  /** The profiles of all tokens are recorded, whatever the lake has. */
+  noteAllProfiles(): void {
+    for (const mint of this.#market.mints()) this.#profiles.note(mint)
+  }
+
   /** Hands the store every bar that is closed by now. */
   emitAllBars(): void {
     // The first call may finish a round that is under way; the second goes round all tokens.

@@ -148,6 +148,8 @@ export class RunningMarket {
       const { events, lost, tookMs } =
         restored.redone ?? (await redo(restoreOptions, recorded, market, base, () => this.#isHalted))
       if (this.#isHalted) return false
+      // The last run may have taken some with it that had not come to the lake.
+      if (base.head?.profilesInLake !== true || events + lost > 0) this.recorder.noteAllProfiles()
       this.#redone = { fromEventNo: base.afterEventNo, events, lost, tookMs: Math.round(tookMs) }
       log.info(
         { ...this.#redone, tokens: market.stats().tokens },
@@ -311,7 +313,8 @@ export class RunningMarket {
           store.barsWaitFromMs - 1,
         ),
       // A writer has done so before it stopped taking requests, and its successor waits: what has come since is emitted again there.
-      flushBars: () => (deps.publisher === null ? store.flushLake() : Promise.resolve()),
+      flushLake: () => (deps.publisher === null ? store.flushLake() : Promise.resolve()),
+      profilesInLake: async () => this.recorder.hasAllProfiles && (await store.profiles.areInLake()),
       mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],
       onMade: (eventNo) => deps.publisher?.onCheckpoint(this.#checkpointOf(eventNo)),

@@ -70,6 +70,39 @@ describe('a crash loses nothing that was recorded', () => {
     expect(events).toBeLessThan(150)
   })
 
+  test('of the profiles of tokens either, which come to the lake once more, and once only after a stop in order', async () => {
+    const profilesOf = async (of: TestServer) => {
+      await of.recorded()
+      await of.store.flushLake()
+      const [latest, rows] = await Promise.all(
+        [
+          'mint, name, symbol FROM lake.tokens ORDER BY mint',
+          `count(*) AS rows FROM ${lakeGlob(of.dataDir, 'tokens')}`,
+        ].map((what) =>
+          readSql(`SELECT ${what}`, `ATTACH '${of.dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`),
+        ),
+      )
+      return { latest, rows }
+    }
+    await pushSome(server, clock)
+    await server.recorded()
+    await server.checkpoint()
+    let other = await afterCrash()
+    const known = MINTS.toSorted().flatMap((mint) => {
+      const profile = server.market.profile(mint)
+      return profile === null || profile.name === mint
+        ? []
+        : [{ mint, name: profile.name, symbol: profile.symbol }]
+    })
+    expect(known.length).toBeGreaterThan(3)
+    const { latest, rows } = await profilesOf(other)
+    expect(latest).toEqual(known)
+    others.pop()
+    other = await other.restart()
+    others.push(other)
+    expect(await profilesOf(other)).toEqual({ latest, rows })
+  })
+
   test('several times, in runs that begin with a checkpoint or without one', { tags: 'drill' }, async () => {
     for (let crash = 0; crash < 4; crash++) {
       await pushSome(server, clock, 5)

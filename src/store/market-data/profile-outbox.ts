@@ -44,6 +44,13 @@ export class ProfileOutbox {
     return this.#turns(() => this.#send())
   }
 
+  /** Whether every row that was written is in a file. */
+  async areInLake(): Promise<boolean> {
+    // An answer to any delivery tells how many are.
+    await this.deliver().catch(() => undefined)
+    return this.#unconfirmed.length === 0
+  }
+
   /** Rows that it has no room for are sent again later, after a flush. */
   async #send(): Promise<void> {
     this.#startOver()
