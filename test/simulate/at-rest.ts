@@ -56,6 +56,7 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
     // It goes on without a disk that takes no events, and has told so.
     if ((health.recording.journal?.lost ?? 0) === 0) checkMarket(world, events)
     checkLakeBars(world, events, missing)
+    checkProfiles(world)
   }
   await checkFollowers(world, cast)
   checkFiles(world)
@@ -360,6 +361,22 @@ function checkMarket(world: World, events: readonly RecordedEvent[]): void {
           `${mint} ${tf}: ${JSON.stringify(bars.slice(-4))}, by the model ${JSON.stringify(model.slice(-4))}`,
       )
     }
+  }
+}
+
+/** The lake's latest version of each profile is the market's. */
+function checkProfiles(world: World): void {
+  const { app } = world.server
+  const latest = new Map(world.lake.profiles.map((row) => [row.mint, row]))
+  for (const mint of app!.market.mints()) {
+    const profile = app!.market.profile(mint)
+    if (profile === null || profile.name === mint) continue
+    check(
+      world,
+      'the lake has the latest profile of each token',
+      latest.get(mint)?.name === profile.name,
+      () => `${mint}: ${JSON.stringify(latest.get(mint))}, in the market ${profile.name}`,
+    )
   }
 }
 
