@@ -13,7 +13,7 @@ interface WaitingStep {
 }
 
 export interface CurveOrderOptions {
-  waitMsMax?: number
+  waitMsMax?: number | undefined
   waitingMax?: number
 }
 

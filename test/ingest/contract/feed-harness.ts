@@ -424,6 +424,8 @@ const solana: Harness = {
       random: () => 0,
       pools: 'all',
       holds: () => true,
+      // The clock stands still.
+      predecessorMsMax: 0,
     } as const
     const feed = startSolana({ source, commitment: 'confirmed', ...options }, sink, log)
     const seconds = () => BigInt(Math.floor(clock.nowMs / 1_000))
