@@ -64,11 +64,18 @@ const keyOf = (line: string): string => {
   return `${title} | ${against}`
 }
 
-/** Replaces the measured rows in the full table, and the headlines on the front page. Rows not measured stay. */
-function writeReadmes(rows: readonly Row[], questions: readonly LoadedQuestion[]): void {
+/**
+ * Replaces the measured rows in the full table, and the headlines on the front page. Rows not measured stay, and where most do, those
+ * of another machine say so.
+ */
+function writeReadmes(rows: readonly Row[], questions: readonly LoadedQuestion[], isPart: boolean): void {
   const details = readFileSync(BENCH_README, 'utf8')
   const { before, inside, after } = between(details, TABLE_MARKERS)
-  const [heading, rule, ...measured] = markdownTable(rows).split('\n')
+  const isElsewhere = isPart && !inside.includes(`: ${machine()}.`)
+  const told = isElsewhere
+    ? rows.map((row) => ({ ...row, note: [row.note, machine()].filter(Boolean).join('; ') }))
+    : rows
+  const [heading, rule, ...measured] = markdownTable(told).split('\n')
   const known = tableRows(inside)
   for (const line of measured) known.set(keyOf(line), line)
   const order = questions.flatMap(({ question }) =>
@@ -76,7 +83,9 @@ function writeReadmes(rows: readonly Row[], questions: readonly LoadedQuestion[]
   )
   const lines = [...new Set(order)].flatMap((key) => known.get(key) ?? [])
   const date = new Date().toISOString().slice(0, 10)
-  const intro = `Last measured on ${date}: ${machine()}. A run of some questions replaces their rows alone.`
+  const intro = isElsewhere
+    ? inside.trim().split('\n')[0]
+    : `Last measured on ${date}: ${machine()}. A run of some questions replaces their rows alone.`
   writeFileSync(BENCH_README, `${before}\n${intro}\n\n${[heading, rule, ...lines].join('\n')}\n${after}`)
   const front = readFileSync(FRONT_README, 'utf8')
   const page = between(front, HEADLINE_MARKERS)
@@ -109,7 +118,7 @@ async function main(): Promise<void> {
   process.stderr.write('\r\u001b[K')
   console.log(`${machine()}\n\n${terminalTable(rows)}`)
   if (values.json) writeFileSync(values.json, `${JSON.stringify({ machine: machine(), rows }, null, 2)}\n`)
-  if (values.readme) writeReadmes(rows, questions)
+  if (values.readme) writeReadmes(rows, questions, values.only !== undefined)
   const failed = rows.some(
     ({ met, note }) =>
       (met === 'not measured' && !note.includes(NEEDS_NATS)) || (met === 'no' && !values.small),
