@@ -39,7 +39,7 @@ export interface CheckpointSchedulerOptions extends RecordFolders {
   /** Brings closed bars and token profiles to the lake as far as possible. */
   flushLake(): Promise<void>
   /** Whether the lake has the profiles of all tokens. Otherwise a restart records them again. */
-  profilesInLake(): Promise<boolean>
+  profilesInLake(): boolean
   /** Whether the disk has room for so many bytes that nobody has acknowledged. */
   mayWrite(bytes: number): boolean
   clock: Clock
@@ -176,11 +176,10 @@ export class CheckpointScheduler {
     this.#requireRoom()
     // Where the lake cannot be written, the next start emits the bars again, and records the profiles.
     await flushLake().catch(() => undefined)
-    const profilesInLake = await this.#options.profilesInLake()
     const head = {
       ...{ folderId, eventNo, originEventNo, atMs: market.timeMs, settings: market.settings },
       ...{ barsInLakeToMs: barsInLakeToMs(), version: MINTLAKE_VERSION, writtenAtMs: clock.now() },
-      profilesInLake,
+      profilesInLake: this.#options.profilesInLake(),
     }
     await writeCheckpoint(checkpointFolder, head, market.save(), () => signal.throwIfAborted())
   }

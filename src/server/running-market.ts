@@ -314,7 +314,7 @@ export class RunningMarket {
         ),
       // A writer has done so before it stopped taking requests, and its successor waits: what has come since is emitted again there.
       flushLake: () => (deps.publisher === null ? store.flushLake() : Promise.resolve()),
-      profilesInLake: async () => this.recorder.hasAllProfiles && (await store.profiles.areInLake()),
+      profilesInLake: () => this.recorder.hasAllProfiles && store.profiles.unconfirmed === 0,
       mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],
       onMade: (eventNo) => deps.publisher?.onCheckpoint(this.#checkpointOf(eventNo)),

@@ -151,7 +151,13 @@ export class FlushScheduler {
   async #flushSegments(round: readonly SegmentInfo[], nowMs: number): Promise<BarAccount> {
     const { client, commits, log, unflushed } = this.#deps
     const ask = { nowMs, throughLsn: round.at(-1)?.lastLsn ?? 0 }
-    const { bars, damage, deadRows } = await client.ask('flush', ask, FLUSH_TIMEOUT_MS)
+    const { starts } = client
+    const { bars, damage, deadRows, inLake } = await client.ask('flush', ask, FLUSH_TIMEOUT_MS)
+    // Another lake process counts anew.
+    if (client.starts === starts) {
+      this.bars.confirm(inLake.bars)
+      this.profiles.confirm(inLake.profiles)
+    }
     this.#reportDamage(damage)
     if (deadRows > 0) {
       log.error({ rows: deadRows }, 'rows fit no table of the lake and were set aside')

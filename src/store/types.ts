@@ -155,8 +155,8 @@ export interface BarSink {
 export interface ProfileSink {
   /** Rows of `tokens`, without `known_at`. Rejects where too many wait: they must then be written again. */
   write(rows: readonly Row[]): Promise<void>
-  /** Whether every row that was written is in a file. */
-  areInLake(): Promise<boolean>
+  /** Rows that are not known to be in a file. */
+  readonly unconfirmed: number
 }
 
 /** The journal of recorded events, as far as the store needs it: it must be open until the store is closed. */

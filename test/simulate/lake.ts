@@ -221,7 +221,8 @@ class LakeProcess {
     this.#recordBars(bars, account)
     this.#bars = this.#bars.slice(bars.length)
     this.#inLakeBars = Math.max(this.#inLakeBars, takenBars)
-    return { lsn: state.lsn, files: 0, rows: 0, deadRows: 0, damage, bars: this.#account }
+    const inLake = { bars: this.#inLakeBars, profiles: this.#profiles.inLake }
+    return { lsn: state.lsn, files: 0, rows: 0, deadRows: 0, damage, bars: this.#account, inLake }
   }
 
   #addRow(table: TableName, { lsn, knownAtMs, row }: LakeRow): void {

@@ -81,7 +81,8 @@ export class Flusher {
       const flushed = await this.#write(written, state, ask.nowMs)
       await bars.release(staged)
       await this.#labelOutcomes(ask.nowMs)
-      return { lsn: state.lsn, damage, bars: await bars.recorded(), ...flushed }
+      const inLake = { bars: bars.inLakeBars, profiles: tokens.inLake }
+      return { lsn: state.lsn, damage, bars: await bars.recorded(), inLake, ...flushed }
     } catch (error) {
       this.#state = null
       throw error

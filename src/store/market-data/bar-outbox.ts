@@ -78,6 +78,11 @@ export class BarOutbox implements BarSink {
     return this.#buffer.firstEndMs
   }
 
+  /** So many of the bars that the present lake process was sent are in files. */
+  confirm(inLakeBars: number): void {
+    if (this.#start === this.#options.starts()) this.#buffer.confirm(inLakeBars)
+  }
+
   stats(): { waiting: number; dropped: number } {
     return { waiting: this.#buffer.waiting, dropped: this.#buffer.dropped }
   }

@@ -44,11 +44,13 @@ export class ProfileOutbox {
     return this.#turns(() => this.#send())
   }
 
-  /** Whether every row that was written is in a file. */
-  async areInLake(): Promise<boolean> {
-    // An answer to any delivery tells how many are.
-    await this.deliver().catch(() => undefined)
-    return this.#unconfirmed.length === 0
+  get unconfirmed(): number {
+    return this.#unconfirmed.length
+  }
+
+  /** So many of the rows that the present lake process was sent are in files. */
+  confirm(inLake: number): void {
+    if (this.#starts === this.#client.starts) this.#confirm(inLake)
   }
 
   /** Rows that it has no room for are sent again later, after a flush. */

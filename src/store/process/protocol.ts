@@ -59,6 +59,8 @@ export interface FlushAnswer {
   damage: LogDamage[]
   /** What has become of the bars of this run. */
   bars: BarAccount
+  /** How many of the rows that were delivered to this process are in files. */
+  inLake: { bars: number; profiles: number }
 }
 
 /** How far the lake has recorded events. */
