@@ -31,7 +31,8 @@ const close: number | undefined = bar === undefined ? undefined : 'c' in bar ? b
 
 const point = await client.GET('/api/v1/datapoint', { params: { query: { mint } } })
 if (point.error) throw new Error(point.error.code)
-const priceUsd: number | null = point.data.data.priceUsd
+// Not there where \`fields\` asks for others.
+const priceUsd: number | null | undefined = point.data.data.priceUsd
 
 const profile = await client.POST('/api/v1/agent/profile', { headers, body: { website: 'https://example.org' } })
 if (profile.error) throw new Error(profile.error.code)
