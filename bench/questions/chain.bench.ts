@@ -1,6 +1,5 @@
 // What the feed of the chain costs at 2 000 transactions a second over a real WebSocket, from the frame to the market that shows the
 // trade, beside finding and decoding the events of the same frames alone; and how long a trade takes from its notification to a page.
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -84,6 +83,21 @@ function startDecoding(url: string): Reader {
   return { events: () => events, shown: new Map(), stop }
 }
 
+/** Waits for what a program prints, whatever chunks it comes in. @returns the match */
+async function untilPrinted(
+  program: { text: string },
+  pattern: RegExp,
+  msMax: number,
+): Promise<RegExpExecArray> {
+  const lateMs = performance.now() + msMax
+  for (;;) {
+    const match = pattern.exec(program.text)
+    if (match !== null) return match
+    if (performance.now() > lateMs) throw new Error(`the node does not print ${pattern}`)
+    await sleep(1)
+  }
+}
+
 /** Has a node tell its market to a reader, and takes the CPU of this process meanwhile. */
 const told = (start: (url: string) => Reader) => (options: RunOptions) =>
   inFolder(async (folder): Promise<Measured> => {
@@ -95,13 +109,18 @@ const told = (start: (url: string) => Reader) => (options: RunOptions) =>
       {},
       1,
     )
+    const printed = { text: '' }
+    node.child.stdout!.on('data', (chunk) => {
+      printed.text += chunk
+    })
     const reader = start(`http://127.0.0.1:${node.port}`)
     try {
-      await once(node.child.stdout!, 'data')
+      const msMax = 1_000 * seconds + ARRIVAL_MS_MAX
+      await untilPrinted(printed, /warm\n/, msMax)
       const warmAtMs = performance.timeOrigin + performance.now()
       const before = process.cpuUsage()
-      const [line] = await once(node.child.stdout!, 'data')
-      const events = Number(line)
+      const [, count] = await untilPrinted(printed, /warm\n(\d+)\n/, msMax)
+      const events = Number(count)
       const lateMs = performance.now() + ARRIVAL_MS_MAX
       while (reader.events() < events && performance.now() < lateMs) await sleep(1)
       const { user, system } = process.cpuUsage(before)
