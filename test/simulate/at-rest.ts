@@ -56,7 +56,8 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
     // It goes on without a disk that takes no events, and has told so.
     if ((health.recording.journal?.lost ?? 0) === 0) checkMarket(world, events)
     checkLakeBars(world, events, missing)
-    checkProfiles(world)
+    // The lake may have the profile of an event that the market has lost since, which was told.
+    if (missing.length === 0) checkProfiles(world)
   }
   await checkFollowers(world, cast)
   checkFiles(world)
