@@ -98,8 +98,8 @@ export class Health {
   admit(route: Route): void {
     const phase = this.#phase
     if (!route.path.startsWith('/api/')) return
-    if (this.#keepsMarket && route.answersMarket === true) return
-    const sentence = phase === 'ready' ? this.#notServing(route) : this.#whyNot(phase)
+    const isServed = phase === 'ready' || (this.#keepsMarket && route.answersMarket === true)
+    const sentence = isServed ? this.#notServing(route) : this.#whyNot(phase)
     if (sentence === null || (phase === 'warming_up' && route.access === 'feed')) return
     throw new ServiceError(phase === 'draining' ? phase : 'warming_up', sentence, {}, { 'Retry-After': '1' })
   }
