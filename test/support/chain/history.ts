@@ -24,6 +24,16 @@ export class ChainHistory {
     this.addBlock(slot).push(transaction)
   }
 
+  /** Cleans up what is older than a slot. */
+  forgetBefore(slot: number): void {
+    this.firstSlot = Math.max(this.firstSlot, slot)
+    while (this.#slots.length > 0 && this.#slots[0] < slot) {
+      const oldest = this.#slots.shift()!
+      for (const { signature } of this.#blocks.get(oldest) ?? []) this.#bySignature.delete(signature)
+      this.#blocks.delete(oldest)
+    }
+  }
+
   /** The block of a slot, empty if it was not there. @returns its transactions */
   addBlock(slot: number): TestTransaction[] {
     const known = this.#blocks.get(slot)

@@ -68,7 +68,7 @@ const encodeAccount = (owner: string, data: Buffer) => ({ owner, data: [data.toS
 
 /** One market being told. */
 export class Teller implements MarketTape {
-  /** All that have happened so far, in their order. */
+  /** Those that have happened, in their order, until somebody takes them. */
   readonly transactions: TestTransaction[] = []
   readonly world: ChainWorld
   readonly solUsd: number[] = []

@@ -48,6 +48,8 @@ interface Connection {
 
 const CONFIRM_MS = 800
 const TICK_MS = 100
+/** Of the past the chain keeps what an outage, its healing and a restart reach back to: an hour of all would not fit into memory. */
+const KEPT_MS = 1_200_000
 const AT_ONCE = ['getTransaction', 'getMultipleAccounts', 'getGenesisHash']
 
 export class SimulatedChain implements ChainSource {
@@ -69,7 +71,6 @@ export class SimulatedChain implements ChainSource {
   #queue: Item[] = []
   #order = 0
   #nextTurnMs = 0
-  #kept = 0
   #connection: Connection | null = null
   #opening: string[] = []
 
@@ -158,6 +159,7 @@ export class SimulatedChain implements ChainSource {
   #tick(): void {
     this.#at(this.nowMs + TICK_MS, () => {
       this.onTick(this.nowMs)
+      this.#keep()
       this.#tick()
     })
   }
@@ -188,6 +190,12 @@ export class SimulatedChain implements ChainSource {
     if (told !== null && !this.#isAway()) this.#connection?.reader.read(told.frame)
   }
 
+  /** What has happened becomes the past. */
+  #keep(): void {
+    for (const transaction of this.#options.teller.transactions.splice(0)) this.history.add(transaction)
+    this.history.forgetBefore(slotAt(this.nowMs - KEPT_MS))
+  }
+
   async #call(method: string, params: readonly unknown[]): Promise<RpcAnswer> {
     this.requests[method] = (this.requests[method] ?? 0) + 1
     // What a notification asks for is answered at once: only its arrival orders the swaps of a pool.
@@ -202,8 +210,7 @@ export class SimulatedChain implements ChainSource {
 
   #answer(method: string, params: readonly unknown[]): RpcAnswer {
     const { teller, confirmMs = CONFIRM_MS } = this.#options
-    const { transactions } = teller
-    for (; this.#kept < transactions.length; this.#kept++) this.history.add(transactions[this.#kept])
+    this.#keep()
     if (method === 'getSlot') return { ok: true, result: slotAt(this.nowMs) }
     if (method === 'getGenesisHash') return { ok: true, result: MAINNET_GENESIS }
     if (method === 'getMultipleAccounts')
