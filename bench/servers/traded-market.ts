@@ -13,7 +13,7 @@ const [tokens, trades] = process.argv.slice(2, 4).map(Number)
 const withWallets = process.argv[4] === 'wallets'
 
 /** A text as a decoder makes it, in one piece: not the pieces that it was put together of. */
-const flat = (text: string): string => Buffer.from(text).latin1Slice()
+const flat = (text: string): string => Buffer.from(text).toString('latin1')
 
 const next = random(1)
 const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))

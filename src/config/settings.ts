@@ -158,7 +158,7 @@ export const SETTINGS = {
     'lake-flush-ms',
     10_000,
     wholeNumber(0, DAY_MS),
-    'How often new rows are written to Parquet, ms; 0: at shutdown only. Recorded market events follow a sixth as often while they are few',
+    'How often new rows are written to Parquet, ms; 0: at shutdown only',
   ),
   lakeTidyMs: setting(
     'lake-tidy-ms',
