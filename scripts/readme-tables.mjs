@@ -8,7 +8,8 @@ import { ERRORS } from '../src/schema/errors.ts'
 import { LABELLED } from '../src/schema/tables/labelled.ts'
 import { TABLES } from '../src/schema/tables.ts'
 
-const row = (...cells) => `| ${cells.join(' | ')} |`
+const escaped = (cell) => `${cell ?? ''}`.replaceAll(/(?<!\\)\|/g, '\\|')
+const row = (...cells) => `| ${cells.map(escaped).join(' | ')} |`
 const table = (head, rows) =>
   [row(...head), row(...head.map(() => '---')), ...rows.map((cells) => row(...cells))].join('\n')
 const code = (text) => (text === '' ? '' : `\`${text}\``)

@@ -94,11 +94,30 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
   } catch (error) {
     const sent = args.filter((arg) => arg.startsWith('--')).flatMap((arg) => arg.slice(2).split('=', 1))
     const unknown = sent.find((name) => !names.includes(name))
+    if (unknown !== undefined) refuseReplaced(`--${unknown}`, unknown)
     if (unknown === undefined) throw new ConfigError(errorMessage(error))
     throw new ConfigError(
       `--${unknown} is not a flag of this program${didYouMean(unknown, names, (name) => `--${name}`)}`,
     )
   }
+}
+
+/** Settings that went, and what took their place. */
+const REPLACED: Readonly<Record<string, string>> = {
+  'retain-training-days': '--retain training=DAYS',
+  'retain-rejections-days': '--retain rejections=DAYS',
+  'retain-bars-days': '--retain bars=DAYS',
+  'retain-outcomes-days': '--retain outcomes=DAYS',
+  'retain-trades-days': '--retain trades=DAYSd',
+  'retain-trades-gb': '--retain trades=SIZEgb',
+  'retain-trades-disk-pct': '--retain trades=PERCENT%',
+  'retain-unasked-pct': '--retain unasked=PERCENT%',
+}
+
+/** A setting that went would silently do nothing. @param given the flag or variable that was sent */
+function refuseReplaced(given: string, flagName: string): void {
+  const by = REPLACED[flagName]
+  if (by !== undefined) throw new ConfigError(`${given} is no setting any more: ${by} took its place`)
 }
 
 /** A variable that differs from a known one by at most this many edits is taken for a misspelling. */
@@ -109,6 +128,13 @@ function refuseMisspeltEnv(env: Environment): void {
   const known = Object.values(SETTINGS).map(({ env: name }) => name)
   const others: readonly string[] = Object.values(CLIENT_ENV)
   for (const name of Object.keys(env)) {
+    refuseReplaced(
+      name,
+      name
+        .replace(/^MINTLAKE_/, '')
+        .toLowerCase()
+        .replaceAll('_', '-'),
+    )
     if (!name.startsWith('MINTLAKE_') || known.includes(name) || others.includes(name)) continue
     const nearest = closest(name, known)
     if (distance(name, nearest) > MISSPELT_EDITS_MAX) continue

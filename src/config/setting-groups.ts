@@ -54,17 +54,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   },
   {
     title: 'The lake',
-    settings: [
-      ...([
-        'lakeFlushMs',
-        'lakeTidyMs',
-        'lakeGraceMs',
-        'retainTrainingDays',
-        'retainRejectionsDays',
-      ] as const),
-      ...(['retainBarsDays', 'retainOutcomesDays', 'retainTradesDays', 'retainTradesGb'] as const),
-      ...(['retainTradesDiskPct', 'retainUnaskedPct'] as const),
-    ],
+    settings: ['lakeFlushMs', 'lakeTidyMs', 'lakeGraceMs', 'retain'],
   },
   {
     title: 'Several processes',

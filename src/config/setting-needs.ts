@@ -1,6 +1,7 @@
 // Finds settings that were given but have no effect, since nobody would notice such a mistake.
 import { keysOf } from '../lib/record.ts'
 import { isReaderSetting, READER_ONLY_SETTINGS } from './reader-settings.ts'
+import { isForEver } from './retention.ts'
 import { type Config, SETTINGS } from './settings.ts'
 
 interface Need {
@@ -167,16 +168,8 @@ const NEEDS: readonly Need[] = [
     missing: '--strikes above 0: nobody is suspended',
   },
   {
-    settings: [
-      'retainTrainingDays',
-      'retainRejectionsDays',
-      'retainBarsDays',
-      'retainOutcomesDays',
-      'retainTradesDays',
-      'retainTradesGb',
-      'retainTradesDiskPct',
-    ],
-    isMet: ({ lakeTidyMs }, value) => value === 0 || lakeTidyMs > 0,
+    settings: ['retain'],
+    isMet: ({ lakeTidyMs, retain }) => isForEver(retain) || lakeTidyMs > 0,
     missing: '--lake-tidy-ms above 0: that is when files are removed',
   },
 ]

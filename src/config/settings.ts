@@ -19,14 +19,7 @@ import { LOG_LEVELS } from '../lib/log.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
 import { WORD_CHARS_MAX } from '../schema/bounds.ts'
-import {
-  DISK_RESERVE_MB_DEFAULT,
-  LAKE_GRACE_MS_DEFAULT,
-  RETAIN_TRADES_DAYS_DEFAULT,
-  RETAIN_TRADES_DISK_PCT_DEFAULT,
-  RETAIN_TRADES_GB_DEFAULT,
-  RETAIN_UNASKED_PCT_DEFAULT,
-} from '../store/limits.ts'
+import { DISK_RESERVE_MB_DEFAULT, LAKE_GRACE_MS_DEFAULT } from '../store/limits.ts'
 import {
   LABELS_DELAY_MS,
   MINT_COOLDOWN_MS,
@@ -35,6 +28,7 @@ import {
   SUSPENSIONS_MAX,
 } from '../submissions/limits.ts'
 import { BUS_SETTINGS } from './bus-settings.ts'
+import { RETENTION_DEFAULT, retention } from './retention.ts'
 import {
   address,
   columnMapping,
@@ -55,8 +49,6 @@ import {
   solPrice,
   wholeNumber,
 } from './setting.ts'
-
-const RETAIN_DAYS_MAX = 36_500
 
 /** Every setting of the server. A test holds the README's table equal to this. */
 export const SETTINGS = {
@@ -158,7 +150,7 @@ export const SETTINGS = {
     'lake-flush-ms',
     10_000,
     wholeNumber(0, DAY_MS),
-    'How often new rows are written to Parquet, ms; 0: at shutdown only. Recorded market events follow a sixth as often while they are few',
+    'How often new rows are written to Parquet, ms; 0: at shutdown only',
   ),
   lakeTidyMs: setting(
     'lake-tidy-ms',
@@ -172,34 +164,11 @@ export const SETTINGS = {
     wholeNumber(0, 7 * DAY_MS),
     'How long a replaced Parquet file stays for readers of an older catalog, ms',
   ),
-  retainTrainingDays: retention('training', 1),
-  retainRejectionsDays: retention('rejections', 1),
-  // Outcomes need the bars of the day after their submission.
-  retainBarsDays: retention('bars', 2),
-  retainOutcomesDays: retention('outcomes', 1),
-  retainTradesDays: setting(
-    'retain-trades-days',
-    RETAIN_TRADES_DAYS_DEFAULT,
-    wholeNumber(0, RETAIN_DAYS_MAX),
-    'Full days before today for which the lake keeps recorded market events (tables trades and events), by when they were recorded; 0: for ever',
-  ),
-  retainTradesGb: setting(
-    'retain-trades-gb',
-    RETAIN_TRADES_GB_DEFAULT,
-    wholeNumber(0, 1_000_000),
-    'GB that recorded market events may take in the lake: beyond it the oldest leave; 0: no limit',
-  ),
-  retainTradesDiskPct: setting(
-    'retain-trades-disk-pct',
-    RETAIN_TRADES_DISK_PCT_DEFAULT,
-    wholeNumber(0, 100),
-    'Percent of the disk that recorded market events may take in the lake: beyond it the oldest leave; 0: no limit',
-  ),
-  retainUnaskedPct: setting(
-    'retain-unasked-pct',
-    RETAIN_UNASKED_PCT_DEFAULT,
-    wholeNumber(0, 100),
-    'Percent of a table’s rows that may leave the lake at once for their age without `mintlake lake retire`: where few dates are kept, one is more than the default. 100: all, the newest day too',
+  retain: setting(
+    'retain',
+    RETENTION_DEFAULT,
+    retention,
+    'How long rows stay in the lake: full days before today of training, rejections, bars and outcomes (0 or not named: for ever); of recorded market events (trades) days, size or percent of the disk, whichever is reached first (0: no limit); and percent of a table’s rows that may leave at once for their age without `mintlake lake retire` (unasked). Such as training=90,bars=30,trades=7d|50gb',
   ),
   diskReserveMb: setting(
     'disk-reserve-mb',
@@ -451,16 +420,3 @@ export const SETTINGS = {
 } as const
 
 export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof SETTINGS)[Name]['schema']> }>
-
-/**
- * How long a table's dates stay in the lake. The XP ledger and the token profiles have no such setting: the ledger would no
- * longer add up, and old profiles are still in force.
- */
-function retention(table: 'training' | 'rejections' | 'bars' | 'outcomes', daysMin: number) {
-  const days = wholeNumber(0, RETAIN_DAYS_MAX).refine(
-    (value) => value === 0 || value >= daysMin,
-    `must be 0 or at least ${daysMin}`,
-  )
-  const description = `Full days before today for which the lake keeps ${table}; 0: for ever`
-  return setting(`retain-${table}-days`, 0, days, description)
-}

@@ -292,8 +292,6 @@ export const RECORDING_RESERVE_FACTOR = 8
 export const DISK_LOOK_EVERY_MS = 500
 /** Recorded events that are brought to the lake at once: they are one row group of a file. */
 export const EVENTS_SLICE_ROWS = 122_880
-/** Fewer events than a slice wait for so many intervals of flushes: a file and a catalog for each would cost more than their rows. */
-export const EVENTS_FLUSH_INTERVALS = 6
 /** One request to the lake process brings slices for about this long; then the server asks again. */
 export const EVENTS_ROUND_MS = 5_000
 export const EVENTS_TIMEOUT_MS = 120_000

@@ -7,7 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import { within } from '../lib/wait.ts'
 import { unavailable } from './errors.ts'
 import type { FaultLog } from './fault-log.ts'
-import { CLOSE_FLUSH_MS, EVENTS_FLUSH_INTERVALS, EVENTS_SLICE_ROWS, EVENTS_TIMEOUT_MS } from './limits.ts'
+import { CLOSE_FLUSH_MS, EVENTS_TIMEOUT_MS } from './limits.ts'
 import { PeriodicJob } from './periodic.ts'
 import type { LakeClient } from './process/client.ts'
 import type { EventProgress, EventSource, RecordedEvents, StoreLog } from './types.ts'
@@ -32,8 +32,6 @@ export class EventFlushes implements RecordedEvents {
   #source: EventSource | null = null
   #onProgress: (progress: EventProgress) => void = () => {}
   #job: PeriodicJob | null = null
-  /** Runs of the job since the last flush. */
-  #intervals = 0
   #progress: EventProgress
 
   /** @param eventNo the last event that the lake has */
@@ -56,7 +54,7 @@ export class EventFlushes implements RecordedEvents {
     this.#onProgress = onProgress
     // Failures are logged by `flush`.
     this.#job = new PeriodicJob(
-      () => this.#flushIfDue(source),
+      () => (this.waiting > 0 ? this.#flushQuietly() : Promise.resolve()),
       this.#deps.everyMs,
       () => {},
     )
@@ -84,14 +82,6 @@ export class EventFlushes implements RecordedEvents {
     if (!isDone)
       this.#deps.log.warn({}, 'the last recorded events are not in the lake yet; the next start brings them')
     return isDone
-  }
-
-  /** Flushes where a slice is full, or after some intervals. */
-  async #flushIfDue({ lastEventNo }: EventSource): Promise<void> {
-    const waiting = lastEventNo - this.#progress.eventNo
-    if (++this.#intervals < EVENTS_FLUSH_INTERVALS && waiting < EVENTS_SLICE_ROWS) return
-    this.#intervals = 0
-    await this.#flushQuietly()
   }
 
   async #flushQuietly(): Promise<void> {

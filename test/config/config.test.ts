@@ -61,8 +61,8 @@ describe('a setting that has no effect', () => {
       '--suspensions has no effect without --strikes above 0: nobody is suspended',
     ],
     [
-      '--lake-tidy-ms 0 --retain-bars-days 9',
-      '--retain-bars-days has no effect without --lake-tidy-ms above 0: that is when files are removed',
+      '--lake-tidy-ms 0 --retain bars=9',
+      '--retain has no effect without --lake-tidy-ms above 0: that is when files are removed',
     ],
     ['--bus-max-mb 5 --role all', '--bus-max-mb has no effect without --bus'],
     ['--bus nats://a', '--bus has no effect without --role writer or --role reader'],
@@ -123,7 +123,7 @@ describe('a setting that has no effect', () => {
       { MINTLAKE_BIRDEYE_KEY: 'k', MINTLAKE_PUMPPORTAL_KEY: 'p' },
     ],
     ['--feed none --sol-price 150', { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BIRDEYE_KEY: 'k' }],
-    ['--strikes 0 --suspensions 0 --lake-tidy-ms 0 --retain-bars-days 0', {}],
+    ['--strikes 0 --suspensions 0 --lake-tidy-ms 0 --retain trades=0', {}],
   ])('is not reported for settings that have one: %s', (line, env) => {
     expect(errorOf(words(line), env)).toBe(null)
   })

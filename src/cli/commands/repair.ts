@@ -116,7 +116,7 @@ export const lakeRepairCommand: Command = {
 
 export const lakeRetireCommand: Command = {
   name: 'lake retire',
-  summary: 'Confirm that the clock is right, so that dates beyond --retain-…-days are removed from the lake',
+  summary: 'Confirm that the clock is right, so that dates beyond --retain are removed from the lake',
   operands: [],
   options: { url: URL_OPTION },
   notes: [

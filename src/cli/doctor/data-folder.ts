@@ -120,7 +120,7 @@ export async function checkDiskSpace(dataDir: string, reserveMb: number): Promis
   const { bavail, bsize } = await statfs(folder)
   const freeMb = Math.floor((bavail * bsize) / MEGABYTE)
   const found = `${freeMb} MB of the disk are free`
-  const remedy = 'make room, or let rows expire with --retain-bars-days or --retain-trades-gb'
+  const remedy = 'make room, or let rows expire with --retain'
   if (freeMb < reserveMb) return fail(`${found}: below --disk-reserve-mb submissions are refused`, remedy)
   return freeMb < DISK_FREE_MB_USUAL ? warn(found, remedy) : ok(found)
 }

@@ -113,8 +113,8 @@ export const HEAL_TAKE_MS = 30_000
 export const SETTLE_MS_MAX = 10_000
 /** What comes meanwhile is held back up to this size; beyond it the oldest is fetched too. */
 export const HELD_BYTES_MAX = 64 * 1024 * 1024
-/** Held notifications that are taken before other work has its turn. */
-export const HELD_SLICE = 256
+/** Transactions that were held back or fetched of which so many are taken before other work has its turn. */
+export const TAKE_SLICE = 64
 /** How often the progress is logged. */
 export const HEAL_PROGRESS_MS = 5_000
 /** Without a slot for this long events may be missing, though the connection may still go on: until a slot comes no bar closes. */

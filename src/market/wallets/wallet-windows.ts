@@ -22,8 +22,8 @@ import { COUPONS, couponOf, walletsOfCoupons } from './coupons.ts'
 import { hashWallet, walletHash } from './wallet-hash.ts'
 import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from './word-pool.ts'
 
-// A token's figures, side by side. Minutes are those since 1970.
-const FIGURES = 8
+// All that is known of a token but its table lies in one block of memory, so that a sighting touches few lines of it: eight figures,
+// the tags of the latest wallets, and these wallets. Minutes are those since 1970.
 /** The latest minute of a sighting. */
 const NEWEST = 0
 /** Sightings before this minute may be missing. */
@@ -40,13 +40,22 @@ const TABLE_COUNT = 6
 /** Coupons that were drawn before this minute may be missing in the table. */
 const TABLE_FROM = 7
 
+const FIGURES = 8
+/** Behind the figures a byte of the hash of each of the latest wallets, its tag: four are compared at a time. In words of 32 bits. */
+const TAGS = 2 * FIGURES
+const TAG_WORDS = WALLETS_EXACT_MAX / 4
+const LOWEST_BITS = 0x01010101
+const HIGHEST_BITS = 0x80808080
+
 /**
- * The latest wallets of a token are a ring, in order of the minutes in which they were seen. The first words of their hashes are side
- * by side, to be looked through fast; so many words behind each is half of the second word, and the minute.
+ * The latest wallets are a ring, in order of the minutes in which they were seen. Each is two words: the first of its hash, and one of
+ * half of the second and the minute.
  */
-const SECOND_WORDS = WALLETS_EXACT_MAX
+const RING = TAGS + TAG_WORDS
 const RING_MASK = WALLETS_EXACT_MAX - 1
-const LATEST_WORDS = 2 * WALLETS_EXACT_MAX
+const TOKEN_WORDS = RING + 2 * WALLETS_EXACT_MAX
+/** From a token's figures to those of the next. */
+const TOKEN_FIGURES = TOKEN_WORDS / 2
 
 /** Of a minute 16 bits are kept. What is older than this before the newest is dropped at each new day, long before they repeat. */
 const MINUTE_MASK = 0xffff
@@ -63,9 +72,10 @@ const minuteOf = (timeMs: number): number => Math.floor(timeMs / MINUTE_MS)
 const dayOf = (minute: number): number => Math.floor(minute / DAY_MINUTES)
 
 export class WalletWindows implements Saved {
+  // The blocks of all tokens, by figures, words (with signs, as numbers up to 2^31 need no memory of their own) and bytes.
   readonly #figures: Float64Array
-  /** With signs, as numbers up to 2^31 need no memory of their own. */
-  readonly #latest: Int32Array
+  readonly #words: Int32Array
+  readonly #bytes: Uint8Array
   readonly #pool: WordPool
   /** The words of a table, while it is made anew or counted. */
   readonly #kept = new Uint32Array(1 << BLOCK_BITS_MAX)
@@ -76,15 +86,16 @@ export class WalletWindows implements Saved {
     tokensMax: number,
     couponWordsMax = Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax),
   ) {
-    this.#figures = new Float64Array(tokensMax * FIGURES)
-    this.#latest = new Int32Array(tokensMax * LATEST_WORDS)
+    this.#figures = new Float64Array(tokensMax * TOKEN_FIGURES)
+    this.#words = new Int32Array(this.#figures.buffer)
+    this.#bytes = new Uint8Array(this.#figures.buffer)
     this.#pool = new WordPool(couponWordsMax)
   }
 
   /** A trade of the token. @param wallet null: nobody knows whose it was, and windows that contain it have no answer */
   add(slot: number, wallet: string | null, tsMs: number, nowMs: number): void {
     const figures = this.#figures
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     const minute = minuteOf(tsMs)
     if (wallet === null) {
       figures[at + WHOLE_FROM] = Math.max(figures[at + WHOLE_FROM], minute + 1)
@@ -111,7 +122,7 @@ export class WalletWindows implements Saved {
    */
   countSince(slot: number, fromMs: number): number | null {
     const figures = this.#figures
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     const from = minuteOf(fromMs)
     if (figures[at + WHOLE_FROM] * MINUTE_MS > fromMs) return null
     const agesBelow = figures[at + NEWEST] - from + 1
@@ -125,13 +136,13 @@ export class WalletWindows implements Saved {
   forgetBefore(slot: number, timeMs: number): void {
     this.clear(slot)
     const minute = minuteOf(timeMs)
-    this.#figures[slot * FIGURES + NEWEST] = minute
-    this.#figures[slot * FIGURES + WHOLE_FROM] = minute + 1
+    this.#figures[slot * TOKEN_FIGURES + NEWEST] = minute
+    this.#figures[slot * TOKEN_FIGURES + WHOLE_FROM] = minute + 1
   }
 
   /** Market time has gone back to `timeMs`, and all that was seen of the token is older. */
   rewindTo(slot: number, timeMs: number): void {
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     for (const from of [WHOLE_FROM, TABLE_FROM])
       this.#figures[at + from] = Math.min(this.#figures[at + from], minuteOf(timeMs) + 1)
   }
@@ -139,30 +150,22 @@ export class WalletWindows implements Saved {
   /** Forgets a token. */
   clear(slot: number): void {
     this.#releaseTable(slot)
-    this.#figures.fill(0, slot * FIGURES, (slot + 1) * FIGURES)
+    this.#figures.fill(0, slot * TOKEN_FIGURES, slot * TOKEN_FIGURES + FIGURES)
   }
 
   /** Notes a wallet among the latest. @returns false where it was seen longer ago than all of them, and there is no place for it */
   #see(slot: number, first: number, half: number, minute: number, nowMs: number): boolean {
     const figures = this.#figures
-    const latest = this.#latest
-    const at = slot * FIGURES
-    const start = slot * LATEST_WORDS
-    const oldest = figures[at + LATEST_FIRST] | 0
-    const count = figures[at + LATEST_COUNT] | 0
-    const end = start + Math.min(oldest + count, WALLETS_EXACT_MAX)
-    for (let place = start; place < end; place++) {
-      if (latest[place] !== first || latest[place + SECOND_WORDS] >>> 16 !== half) continue
-      const index = (place - start - oldest) & RING_MASK
-      // Nobody is at this place any more.
-      if (index >= count) continue
-      if (minute > this.#minuteAt(at, place)) {
+    const at = slot * TOKEN_FIGURES
+    const index = this.#find(slot, first, half)
+    if (index !== -1) {
+      if (minute > this.#minuteAt(at, this.#placeOf(slot, index))) {
         this.#takeOut(slot, index)
         this.#putIn(slot, first, half, minute)
       }
       return true
     }
-    if (count === WALLETS_EXACT_MAX) {
+    if (figures[at + LATEST_COUNT] === WALLETS_EXACT_MAX) {
       this.#makeRoom(slot, minute, nowMs)
       if (minute < figures[at + EXACT_FROM]) return false
     }
@@ -170,46 +173,75 @@ export class WalletWindows implements Saved {
     return true
   }
 
+  /** Where among the latest a wallet is, in order of their minutes, or -1. */
+  #find(slot: number, first: number, half: number): number {
+    const words = this.#words
+    const oldest = this.#figures[slot * TOKEN_FIGURES + LATEST_FIRST] | 0
+    const count = this.#figures[slot * TOKEN_FIGURES + LATEST_COUNT] | 0
+    const tags = slot * TOKEN_WORDS + TAGS
+    const ring = slot * TOKEN_WORDS + RING
+    const tagWords = (Math.min(oldest + count, WALLETS_EXACT_MAX) + 3) >> 2
+    const pattern = Math.imul(first >>> 24, LOWEST_BITS)
+    for (let word = 0; word < tagWords; word++) {
+      const different = words[tags + word] ^ pattern
+      // The highest bit of the lowest byte that is 0, and of bytes above it that may be.
+      let maybeEqual = (different - LOWEST_BITS) & ~different & HIGHEST_BITS
+      for (; maybeEqual !== 0; maybeEqual &= maybeEqual - 1) {
+        const turn = (word << 2) | ((31 - Math.clz32(maybeEqual & -maybeEqual)) >> 3)
+        if (words[ring + 2 * turn] !== first || words[ring + 2 * turn + 1] >>> 16 !== half) continue
+        const index = (turn - oldest) & RING_MASK
+        // Otherwise nobody is at this place any more.
+        if (index < count) return index
+      }
+    }
+    return -1
+  }
+
+  /** Where the two words of one of the latest wallets are. @param index in order of their minutes */
+  #placeOf(slot: number, index: number): number {
+    const oldest = this.#figures[slot * TOKEN_FIGURES + LATEST_FIRST] | 0
+    return slot * TOKEN_WORDS + RING + 2 * ((oldest + index) & RING_MASK)
+  }
+
+  /** Writes one of the latest wallets. */
+  #write(slot: number, index: number, first: number, second: number): void {
+    const place = this.#placeOf(slot, index)
+    this.#words[place] = first
+    this.#words[place + 1] = second
+    const ring = slot * TOKEN_WORDS + RING
+    this.#bytes[4 * (slot * TOKEN_WORDS + TAGS) + (place - ring) / 2] = first >>> 24
+  }
+
   /** When the wallet at a place was seen. @param at of the token's figures */
   #minuteAt(at: number, place: number): number {
     const newest = this.#figures[at + NEWEST]
-    return newest - ((newest - this.#latest[place + SECOND_WORDS]) & MINUTE_MASK)
+    return newest - ((newest - this.#words[place + 1]) & MINUTE_MASK)
   }
 
   /** Takes a wallet out of the latest: those that were seen later move up. */
   #takeOut(slot: number, index: number): void {
-    const latest = this.#latest
-    const at = slot * FIGURES
-    const start = slot * LATEST_WORDS
-    const oldest = this.#figures[at + LATEST_FIRST] | 0
+    const words = this.#words
+    const at = slot * TOKEN_FIGURES
     const last = (this.#figures[at + LATEST_COUNT] | 0) - 1
     this.#figures[at + LATEST_COUNT] = last
     for (let moved = index; moved < last; moved++) {
-      const to = start + ((oldest + moved) & RING_MASK)
-      const from = start + ((oldest + moved + 1) & RING_MASK)
-      latest[to] = latest[from]
-      latest[to + SECOND_WORDS] = latest[from + SECOND_WORDS]
+      const from = this.#placeOf(slot, moved + 1)
+      this.#write(slot, moved, words[from], words[from + 1])
     }
   }
 
   /** Puts a wallet among the latest, behind those that were not seen later. There must be room. */
   #putIn(slot: number, first: number, half: number, minute: number): void {
-    const latest = this.#latest
-    const at = slot * FIGURES
-    const start = slot * LATEST_WORDS
-    const oldest = this.#figures[at + LATEST_FIRST] | 0
+    const words = this.#words
+    const at = slot * TOKEN_FIGURES
     let index = this.#figures[at + LATEST_COUNT] | 0
     this.#figures[at + LATEST_COUNT] = index + 1
     for (; index > 0; index--) {
-      const before = start + ((oldest + index - 1) & RING_MASK)
+      const before = this.#placeOf(slot, index - 1)
       if (this.#minuteAt(at, before) <= minute) break
-      const to = start + ((oldest + index) & RING_MASK)
-      latest[to] = latest[before]
-      latest[to + SECOND_WORDS] = latest[before + SECOND_WORDS]
+      this.#write(slot, index, words[before], words[before + 1])
     }
-    const place = start + ((oldest + index) & RING_MASK)
-    latest[place] = first
-    latest[place + SECOND_WORDS] = (half << 16) | (minute & MINUTE_MASK)
+    this.#write(slot, index, first, (half << 16) | (minute & MINUTE_MASK))
   }
 
   /**
@@ -218,8 +250,8 @@ export class WalletWindows implements Saved {
    */
   #makeRoom(slot: number, minute: number, nowMs: number): void {
     const figures = this.#figures
-    const at = slot * FIGURES
-    const leaving = Math.min(minute, this.#minuteAt(at, slot * LATEST_WORDS + figures[at + LATEST_FIRST]))
+    const at = slot * TOKEN_FIGURES
+    const leaving = Math.min(minute, this.#minuteAt(at, this.#placeOf(slot, 0)))
     if (figures[at + TABLE] === 0 && leaving >= minuteOf(dayFromMs(nowMs)))
       if (this.#takeTable(slot, BLOCK_BITS_MIN)) figures[at + TABLE_FROM] = figures[at + EXACT_FROM]
     figures[at + EXACT_FROM] = leaving + 1
@@ -229,14 +261,14 @@ export class WalletWindows implements Saved {
   /** Drops those of the latest wallets that were seen before a minute. Their coupons stay, where there is a table. */
   #dropLatest(slot: number, beforeMinute: number, nowMs: number): void {
     const figures = this.#figures
-    const latest = this.#latest
-    const at = slot * FIGURES
+    const words = this.#words
+    const at = slot * TOKEN_FIGURES
     for (; figures[at + LATEST_COUNT] > 0; figures[at + LATEST_COUNT]--) {
-      const place = slot * LATEST_WORDS + figures[at + LATEST_FIRST]
+      const place = this.#placeOf(slot, 0)
       const minute = this.#minuteAt(at, place)
       if (minute >= beforeMinute) return
       if (figures[at + TABLE] !== 0)
-        this.#draw(slot, couponOf(latest[place], latest[place + SECOND_WORDS] >>> 16), minute, nowMs)
+        this.#draw(slot, couponOf(words[place], words[place + 1] >>> 16), minute, nowMs)
       figures[at + LATEST_FIRST] = (figures[at + LATEST_FIRST] + 1) & RING_MASK
     }
   }
@@ -244,7 +276,7 @@ export class WalletWindows implements Saved {
   /** Notes that a coupon was drawn. */
   #draw(slot: number, coupon: number, minute: number, nowMs: number): void {
     const figures = this.#figures
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     const table = figures[at + TABLE]
     const bits = table & BITS_MASK
     const words = this.#pool.words(table)
@@ -268,14 +300,14 @@ export class WalletWindows implements Saved {
   #takeTable(slot: number, bits: number): boolean {
     const address = this.#pool.take(bits)
     if (address === -1) return false
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     this.#figures[at + TABLE] = address + bits
     this.#figures[at + TABLE_COUNT] = 0
     return true
   }
 
   #releaseTable(slot: number): void {
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     const table = this.#figures[at + TABLE]
     if (table === 0) return
     this.#pool.release(table - (table & BITS_MASK), table & BITS_MASK)
@@ -286,7 +318,7 @@ export class WalletWindows implements Saved {
   /** Makes the table anew of the coupons that were drawn in `fromMinute` or later. Where there is no room for it there is none. */
   #rebuild(slot: number, fromMinute: number): void {
     const figures = this.#figures
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     const kept = this.#keepCoupons(slot, figures[at + NEWEST] - fromMinute + 1)
     this.#releaseTable(slot)
     let bits = BLOCK_BITS_MIN
@@ -305,7 +337,7 @@ export class WalletWindows implements Saved {
 
   /** Copies those coupons of the table to `kept` that are younger than so many minutes. @returns how many there are */
   #keepCoupons(slot: number, agesBelow: number): number {
-    const newest = this.#figures[slot * FIGURES + NEWEST]
+    const newest = this.#figures[slot * TOKEN_FIGURES + NEWEST]
     const table = this.#table(slot)
     let count = 0
     for (let place = 0; place < table.length; place++) {
@@ -317,7 +349,7 @@ export class WalletWindows implements Saved {
 
   /** The table's memory. */
   #table(slot: number): Uint32Array {
-    const table = this.#figures[slot * FIGURES + TABLE]
+    const table = this.#figures[slot * TOKEN_FIGURES + TABLE]
     if (table === 0) return NO_WORDS
     const bits = table & BITS_MASK
     const start = this.#pool.offsetOf(table - bits)
@@ -327,7 +359,7 @@ export class WalletWindows implements Saved {
   /** A new day begins with a sighting in `minute`: what is older than the day before it is needed by no window any more. */
   #dropOld(slot: number, minute: number, nowMs: number): void {
     const figures = this.#figures
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     const newest = figures[at + NEWEST]
     const from = Math.max(minuteOf(dayFromMs(nowMs)), minute - MINUTES_KEPT)
     if (figures[at + EXACT_FROM] <= from) this.#releaseTable(slot)
@@ -337,7 +369,7 @@ export class WalletWindows implements Saved {
   }
 
   #countLatest(slot: number, agesBelow: number): number {
-    const newest = this.#figures[slot * FIGURES + NEWEST]
+    const newest = this.#figures[slot * TOKEN_FIGURES + NEWEST]
     const { seconds } = this.#latestOf(slot)
     let index = seconds.length
     while (index > 0 && ((newest - seconds[index - 1]) & MINUTE_MASK) < agesBelow) index--
@@ -346,7 +378,7 @@ export class WalletWindows implements Saved {
 
   /** How many different coupons were drawn, by the latest wallets too. */
   #countCoupons(slot: number, agesBelow: number): number {
-    const newest = this.#figures[slot * FIGURES + NEWEST]
+    const newest = this.#figures[slot * TOKEN_FIGURES + NEWEST]
     const isDrawn = this.#isDrawn.fill(0)
     let count = 0
     for (let index = this.#keepCoupons(slot, agesBelow) - 1; index >= 0; index--) {
@@ -365,21 +397,23 @@ export class WalletWindows implements Saved {
 
   /** Copies of the first and second words of a token's latest wallets, in order. */
   #latestOf(slot: number): { firsts: Uint32Array; seconds: Uint32Array } {
-    const count = this.#figures[slot * FIGURES + LATEST_COUNT]
+    const count = this.#figures[slot * TOKEN_FIGURES + LATEST_COUNT]
     const [firsts, seconds] = [new Uint32Array(count), new Uint32Array(count)]
     for (let index = 0; index < count; index++) {
-      const place = slot * LATEST_WORDS + ((this.#figures[slot * FIGURES + LATEST_FIRST] + index) & RING_MASK)
-      firsts[index] = this.#latest[place]
-      seconds[index] = this.#latest[place + SECOND_WORDS]
+      const place = this.#placeOf(slot, index)
+      firsts[index] = this.#words[place]
+      seconds[index] = this.#words[place + 1]
     }
     return { firsts, seconds }
   }
 
   *save(slotsUsed: number): Iterable<Section> {
-    const figures = this.#figures.slice(0, slotsUsed * FIGURES)
-    for (let at = 0; at < figures.length; at += FIGURES) {
-      figures[at + LATEST_FIRST] = 0
-      figures[at + TABLE] %= BITS_MASK + 1
+    const figures = new Float64Array(slotsUsed * FIGURES)
+    for (let slot = 0; slot < slotsUsed; slot++) {
+      const at = slot * TOKEN_FIGURES
+      figures.set(this.#figures.subarray(at, at + FIGURES), slot * FIGURES)
+      figures[slot * FIGURES + LATEST_FIRST] = 0
+      figures[slot * FIGURES + TABLE] %= BITS_MASK + 1
     }
     yield numbersSection('wallets.figures', figures)
     for (const { part, first, end } of slotRanges(slotsUsed)) {
@@ -402,20 +436,19 @@ export class WalletWindows implements Saved {
 
   *restore(sections: SectionReader, slotsUsed: number): Iterable<void> {
     if (!sections.has('wallets.figures')) return
-    const figures = this.#figures
-    sections.fill('wallets.figures', figures.subarray(0, slotsUsed * FIGURES))
+    const figures = new Float64Array(slotsUsed * FIGURES)
+    sections.fill('wallets.figures', figures)
     for (const { part, first, end } of slotRanges(slotsUsed)) {
       const latest = sections.uint32(`wallets.latest.${part}`)
       const tables = sections.uint32(`wallets.coupons.${part}`)
       let [latestAt, tableAt] = [0, 0]
       for (let slot = first; slot < end; slot++) {
-        const at = slot * FIGURES
-        const count = figures[at + LATEST_COUNT]
+        this.#figures.set(figures.subarray(slot * FIGURES, (slot + 1) * FIGURES), slot * TOKEN_FIGURES)
+        const count = figures[slot * FIGURES + LATEST_COUNT]
         if (!(count <= WALLETS_EXACT_MAX)) throw notWallets()
-        for (const offset of [0, SECOND_WORDS]) {
-          this.#latest.set(latest.subarray(latestAt, latestAt + count), slot * LATEST_WORDS + offset)
-          latestAt += count
-        }
+        for (let index = 0; index < count; index++, latestAt++)
+          this.#write(slot, index, latest[latestAt], latest[latestAt + count])
+        latestAt += count
         tableAt += this.#restoreTable(slot, tables, tableAt)
       }
       if (latestAt !== latest.length) throw wrongLength(`wallets.latest.${part}`)
@@ -426,7 +459,7 @@ export class WalletWindows implements Saved {
 
   /** Where the pool is smaller than it was, tables that find no room are left out. @returns how many words it had */
   #restoreTable(slot: number, tables: Uint32Array, tableAt: number): number {
-    const at = slot * FIGURES
+    const at = slot * TOKEN_FIGURES
     const [bits, count] = [this.#figures[at + TABLE], this.#figures[at + TABLE_COUNT]]
     this.#figures[at + TABLE] = 0
     this.#figures[at + TABLE_COUNT] = 0

@@ -69,6 +69,43 @@ describe('a feed of the chain that makes up for an outage', () => {
     expect(held.dropped).toBeGreaterThan(50)
   })
 
+  it('says how far it is, and how long it takes yet', async () => {
+    interface Progress {
+      by: string
+      percent: number
+      fromSlot: number
+      toSlot: number
+      atSlot: number
+      requests: number
+      requestsLeft: number
+      secondsLeft: number
+    }
+    const seen: (Progress & { atMs: number })[] = []
+    const turns: RunOptions['turns'] = Array.from({ length: 200 }, (_, index) => ({
+      atMs: at(85) + 100 * index,
+      do: (market) => {
+        const now = market.healing.now as Progress | null
+        if (now?.by != null) seen.push({ ...now, atMs: at(85) + 100 * index })
+      },
+    }))
+    const market = await run({ outages: [outage(40, 85)], requestsPerSecond: 20, turns })
+    expectEqual(market, whole)
+    expect(seen.length).toBeGreaterThan(20)
+    const [first, last] = [seen[0], seen.at(-1)!]
+    expect(first).toMatchObject({ by: 'blocks', percent: expect.closeTo(0, -1) })
+    expect(last.percent).toBeGreaterThan(90)
+    for (const [index, now] of seen.entries()) {
+      expect(now.atSlot).toBeLessThanOrEqual(now.toSlot)
+      if (index === 0) continue
+      expect(now.percent).toBeGreaterThanOrEqual(seen[index - 1].percent)
+      expect(now.requests).toBeGreaterThanOrEqual(seen[index - 1].requests)
+    }
+    // From the middle on it is known how fast it goes: 45 s of blocks at 20 requests a second.
+    const middle = seen[seen.length >> 1]
+    const tookS = (last.atMs - middle.atMs) / 1_000
+    expect(Math.abs(middle.secondsLeft - tookS)).toBeLessThan(3)
+  }, 60_000)
+
   it('and never catches up with what it may hold back tells so', async () => {
     const more = { heldBytesMax: 2_000 }
     const market = await run({ outages: [outage(40, 85)], requestsPerSecond: 2.5, healMs: 60_000, more })

@@ -11,11 +11,11 @@ import {
   HEAL_PROGRESS_MS,
   HEAL_PROOF_MS_MAX,
   HEAL_TAKE_MS,
-  HELD_SLICE,
   PREDECESSOR_MS_MAX,
   SETTLE_MS_MAX,
   SLOT_MS,
   STAYS_SHOWN_MAX,
+  TAKE_SLICE,
 } from '../limits.ts'
 import type { ChainSource } from '../source.ts'
 import type { RawEvent } from '../transaction-events.ts'
@@ -271,7 +271,7 @@ export class Healing {
       this.#handlers.take(told)
       // The rest of a log comes before what follows it.
       if (told.isTruncated) await this.#settle()
-      if (++taken % HELD_SLICE > 0) continue
+      if (++taken % TAKE_SLICE > 0) continue
       await nextTurn()
       await this.#room()
     }
@@ -378,7 +378,12 @@ export class Healing {
     work.requestsLeft = left
     return takeBlocks(history, slots, atSlot, {
       onBlock: async ({ slot, transactions }) => {
-        for (const told of transactions) this.#take(work, { ...told, slot })
+        for (const [index, told] of transactions.entries()) {
+          // Reading a block took long, and taking it does.
+          if (index % TAKE_SLICE === 0) await nextTurn()
+          if (this.#signal.aborted) return
+          this.#take(work, { ...told, slot })
+        }
         this.#advance(work, slot, --left)
         this.#logProgress(work, beforeSlot)
         await this.#room()
