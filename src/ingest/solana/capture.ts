@@ -37,7 +37,7 @@ export async function captureTape(options: CaptureOptions, clock: Clock): Promis
   const { solanaRpc: rpcUrls, solanaWs: socketUrls, solanaCommitment: commitment, out, signal } = options
   if (existsSync(out)) throw new TapeError(`${out} exists already`)
   const full = new AbortController()
-  const tape = new TapeWriter(out, options.bytesMax, clock, () => full.abort())
+  const tape = new TapeWriter(out, options.bytesMax, clock, (end) => full.abort(end))
   const source = new LiveSource(
     { rpcUrls, socketUrls, commitment, requestsPerSecond: options.solanaRps, tape },
     clock,
@@ -52,6 +52,6 @@ export async function captureTape(options: CaptureOptions, clock: Clock): Promis
   const problem = feed.describe().latestError?.message ?? null
   await feed.stop()
   await tape.close()
-  const end: TapeEnd = full.signal.aborted ? 'bytes' : signal.aborted ? 'stopped' : 'time'
+  const end: TapeEnd = full.signal.aborted ? full.signal.reason : signal.aborted ? 'stopped' : 'time'
   return { lines: tape.lines, bytes: tape.bytes, end, problem }
 }

@@ -85,6 +85,8 @@ export const EVENT_AHEAD_MS_MAX = 600_000
 export const SAMPLE_BYTES_MAX = 1_024
 /** All answers of a tape that is played. */
 export const TAPE_ANSWERS_BYTES_MAX = 512 * 1024 * 1024
+/** A tape ends where so much of it waits to be compressed and written. */
+export const TAPE_WAITING_BYTES_MAX = 64 * 1024 * 1024
 /** A tape ends at this size, or after this long. */
 export const TAPE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 export const TAPE_MS_MAX_DEFAULT = 3_600_000

@@ -11,7 +11,12 @@ import { safeParse } from '../../lib/safe-parse.ts'
 import { type ReplaySpeed, SpeedPace } from '../replay/pace.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
-import { FRAME_BYTES_MAX, RPC_ANSWER_BYTES_MAX, TAPE_ANSWERS_BYTES_MAX } from './limits.ts'
+import {
+  FRAME_BYTES_MAX,
+  RPC_ANSWER_BYTES_MAX,
+  TAPE_ANSWERS_BYTES_MAX,
+  TAPE_WAITING_BYTES_MAX,
+} from './limits.ts'
 import { parseJson, type Rpc, type RpcAnswer } from './rpc.ts'
 import type { ChainSource, ChainTape, Settled } from './source.ts'
 import { FrameReader, type SubscriptionHandlers } from './subscription.ts'
@@ -30,9 +35,9 @@ const accountsSchema = z.object({ value: z.array(z.unknown()) })
 export class TapeError extends Error {}
 
 /** Why a tape ended. */
-export type TapeEnd = 'stopped' | 'bytes' | 'time'
+export type TapeEnd = 'stopped' | 'bytes' | 'time' | 'slow disk'
 
-/** Writes a tape. What does not fit is left out, and the tape ends before it. */
+/** Writes a tape. What does not fit, or finds a disk that is far behind, is left out, and the tape ends before it. */
 export class TapeWriter implements ChainTape {
   lines = 0
   bytes = 0
@@ -40,16 +45,16 @@ export class TapeWriter implements ChainTape {
   readonly #written: Promise<void>
   readonly #clock: Clock
   readonly #bytesMax: number
-  readonly #onFull: () => void
+  readonly #onFull: (end: TapeEnd) => void
   #isOpen = true
 
-  /** @param onFull called once, when the tape has its size */
-  constructor(path: string, bytesMax: number, clock: Clock, onFull: () => void) {
+  /** @param onFull called when the tape takes no more */
+  constructor(path: string, bytesMax: number, clock: Clock, onFull: (end: TapeEnd) => void) {
     this.#clock = clock
     this.#bytesMax = bytesMax
     this.#onFull = onFull
     this.#written = pipeline(this.#gzip, createWriteStream(path, { flags: 'wx' }))
-    this.#written.catch(() => onFull())
+    this.#written.catch(() => onFull('stopped'))
     this.#write({ format: FORMAT, version: 1 })
   }
 
@@ -72,10 +77,11 @@ export class TapeWriter implements ChainTape {
   #write(line: object): void {
     if (!this.#isOpen) return
     const text = `${JSON.stringify(line)}\n`
-    if (this.bytes + text.length > this.#bytesMax && !('end' in line)) {
+    const isFull = this.bytes + text.length > this.#bytesMax
+    if ((isFull || this.#gzip.writableLength > TAPE_WAITING_BYTES_MAX) && !('end' in line)) {
       this.#write({ end: this.lines })
       this.#isOpen = false
-      this.#onFull()
+      this.#onFull(isFull ? 'bytes' : 'slow disk')
       return
     }
     if (!('end' in line) && !('format' in line)) this.lines++

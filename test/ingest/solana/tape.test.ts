@@ -6,7 +6,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { captureTape } from '../../../src/ingest/solana/capture.ts'
 import { startSolana } from '../../../src/ingest/solana/solana.ts'
-import { openTape } from '../../../src/ingest/solana/tape.ts'
+import { openTape, type TapeEnd, TapeWriter } from '../../../src/ingest/solana/tape.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { ChainWorld } from '../../support/chain/world.ts'
@@ -100,6 +100,23 @@ it('ends at its size, and is whole then', async () => {
   const report = await capturing
   expect(report).toMatchObject({ end: 'bytes' })
   await openTape(path, 'max', () => 0)
+})
+
+it('ends where the disk is far behind, and is whole then', async () => {
+  const path = join(folder, 'slow.tape')
+  let end: TapeEnd | null = null
+  const tape = new TapeWriter(path, Number.POSITIVE_INFINITY, systemClock, (why) => {
+    end = why
+  })
+  const frame = 'x'.repeat(1_000_000)
+  // Nothing is written within one turn, as with a disk that takes nothing.
+  for (let count = 0; count < 100 && end === null; count++) tape.frame(frame)
+  expect(end).toBe('slow disk')
+  expect(tape.lines).toBeLessThan(80)
+  await tape.close()
+  const lines = gunzipSync(readFileSync(path)).toString().trimEnd().split('\n')
+  expect(lines).toHaveLength(tape.lines + 2)
+  expect(JSON.parse(lines.at(-1)!)).toEqual({ end: tape.lines })
 })
 
 it('that exists is not overwritten', async () => {
