@@ -199,6 +199,11 @@ export function addStoreMetrics(metrics: Metrics, store: Pick<Store, 'figures'>)
     ({ setAside }) => setAside.rowsLost,
   )
   read(
+    'mintlake_losses',
+    'What the data folder has lost and mintlake lake repair has not acknowledged',
+    ({ losses }) => losses,
+  )
+  read(
     'mintlake_lake_bars_missing',
     'Closed bars of this run that the lake should have and does not',
     ({ barsMissing }) => barsMissing,

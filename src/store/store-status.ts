@@ -56,7 +56,7 @@ export class StatusReporter {
   }
 
   figures(isClosing: boolean): StoreFigures {
-    const { bars, client, commits, damage, dataDir, lagMs, space } = this.#sources
+    const { bars, client, commits, damage, dataDir, lagMs, losses, space } = this.#sources
     const { state, recentGroupMs, totals, unflushedBytes, unflushedCommits } = commits.status()
     return {
       isWritable: !isClosing && state === 'ready' && mayCommit(unflushedBytes, space),
@@ -74,6 +74,7 @@ export class StatusReporter {
       freeBytes: space.freeBytes,
       databaseBytes: fileBytes(statePath(dataDir)) + fileBytes(stateLogPath(dataDir)),
       setAside: this.#lakeLosses(),
+      losses: losses.count,
     }
   }
 

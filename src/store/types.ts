@@ -226,6 +226,8 @@ export interface StoreFigures {
   freeBytes: number | null
   databaseBytes: number
   setAside: LakeLosses
+  /** What the data folder has lost and nobody has acknowledged. */
+  losses: number
 }
 
 /** Every promise rejects with StoreError where the disk, DuckDB or the request is at fault. */

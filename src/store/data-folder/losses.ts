@@ -61,10 +61,15 @@ export class Losses {
       .map(({ acknowledgedAtMs: _, ...loss }) => loss)
   }
 
+  /** How many nobody has acknowledged. */
+  get count(): number {
+    return this.unacknowledged.length + this.#omitted
+  }
+
   /** A sentence for each of the first ones, and how many there are besides. */
   get sentences(): string[] {
     const losses = this.unacknowledged
-    const more = losses.length + this.#omitted - LOSSES_TOLD_MAX
+    const more = this.count - LOSSES_TOLD_MAX
     return [
       ...losses
         .slice(0, LOSSES_TOLD_MAX)

@@ -26,7 +26,9 @@ it('a loss is told by every process until it is acknowledged, and equal ones onc
     { kind: 'log', from: 3, to: 5, count: null, foundAtMs: NOON_MS },
     { kind: 'bars', table: 'bars' },
   ])
+  expect(losses.count).toBe(2)
   expect(await losses.acknowledge(NOON_MS + 3)).toHaveLength(2)
+  expect(losses.count).toBe(0)
   expect(await losses.acknowledge(NOON_MS + 4)).toEqual([])
   expect((await reopened()).sentences).toEqual([])
   // The same happens again.
