@@ -71,7 +71,7 @@ function parseRetention(text: string): Retention {
   for (const pairs of [RETENTION_DEFAULT, text]) {
     seen.clear()
     for (const pair of pairs.split(',')) {
-      const [name, amount, ...more] = pair.trim().split('=')
+      const [name = '', amount, ...more] = pair.trim().split('=')
       if (!NAMES.includes(name) || amount === undefined || more.length > 0)
         throw new RetentionError(
           `"${pair}" is not of the form NAME=LIMIT, with a name of ${NAMES.join(', ')}`,
