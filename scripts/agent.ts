@@ -35,7 +35,7 @@ const FINAL_CODES: readonly string[] = [
 const USAGE = `npm run agent -- [--url URL] [--name NAME] [--key-file FILE] [--max SUBMISSIONS] [--per-minute 1..600]
 
 Without --url it takes MINTLAKE_URL, else http://127.0.0.1:8080; its key is MINTLAKE_KEY, else that of --key-file
-(~/.mintlake/HOST_PORT.key), else that of a new agent. Ctrl-C ends it, or --max submissions.`
+(~/.mintlake/HOST_PORT.key), else that of a new agent of that name: for another agent give another --key-file too. Ctrl-C ends it, or --max submissions.`
 
 function readFlags() {
   try {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { resolve } from 'node:path'
 import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
-import type { Config } from './config/settings.ts'
+import { type Config, SETTINGS } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
@@ -189,7 +190,7 @@ async function startParts(base: Base): Promise<App> {
   }
   const ownRoutes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint },
-    ...{ health, metrics, ...clients, writerParts },
+    ...{ health, metrics, ...clients, writerParts, lakeFolder: folderForCommands(config) },
   })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
   const http = { node, routes, market, broadcaster, submissionLog, agents, health, metrics, push, ...clients }
@@ -246,6 +247,10 @@ const createBroadcaster = ({ config, options, servedMs }: Base, market: Market):
 
 const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
   config.role === 'writer' ? writerNode(runId) : singleNode(isReplay(config) ? () => market.timeMs : null)
+
+/** The data folder, where commands that are told none look elsewhere. */
+const folderForCommands = ({ dataDir }: Config): string | null =>
+  dataDir === SETTINGS.dataDir.defaultText ? null : resolve(dataDir)
 
 /** What tells clients apart and bounds them, and what consoles ask for. */
 function clientParts({ config, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {

@@ -1,6 +1,6 @@
 // node bench/clients/consoles.ts PORT CONSOLES SECONDS PID
 // Opens WebSockets as the console does, and only counts what comes. Prints one line of JSON: the CPU that the process PID, the
-// server, takes of one core meanwhile, and the bytes.
+// server, takes of one core meanwhile, the bytes, and those of a console's first rows.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -25,7 +25,8 @@ function frame(text: string): Buffer {
 }
 
 let bytes = 0
-async function open(): Promise<Socket> {
+/** @returns its socket, and how many bytes it had got when the order of its first rows was told, which comes last. */
+async function open(): Promise<{ socket: Socket; firstBytes: number }> {
   const socket = connect(port, '127.0.0.1')
   const headers = [
     'GET /api/v1/stream HTTP/1.1',
@@ -36,18 +37,25 @@ async function open(): Promise<Socket> {
   socket.write(`${headers.join('\r\n')}\r\n\r\n`)
   const [answer] = await once(socket, 'data')
   if (!String(answer).startsWith('HTTP/1.1 101')) throw new Error(String(answer).slice(0, 200))
-  socket.on('data', (chunk) => {
+  const { promise: first, resolve } = Promise.withResolvers<number>()
+  let text = ''
+  socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length
+    if (text.includes('"order"')) return
+    text += chunk.toString('latin1')
+    if (text.includes('"order"')) resolve(text.length)
   })
   socket.write(frame(SUBSCRIBE))
-  return socket
+  return { socket, firstBytes: await first }
 }
 
-const sockets = await Promise.all(Array.from({ length: consoles }, open))
+const opened = await Promise.all(Array.from({ length: consoles }, open))
 await delay(seconds * 1_000 * SETTLE_SHARE)
 bytes = 0
 const before = cpuSeconds(pid)
 await delay(seconds * 1_000)
 const cpu = cpuSeconds(pid) - before
-console.log(JSON.stringify({ cpuShare: Math.max(0.001, cpu / seconds), bytesPerSecond: bytes / seconds }))
-for (const socket of sockets) socket.destroy()
+const firstBytes = Math.max(0, ...opened.map((each) => each.firstBytes))
+const cpuShare = Math.max(0.001, cpu / seconds)
+console.log(JSON.stringify({ cpuShare, bytesPerSecond: bytes / seconds, firstBytes }))
+for (const { socket } of opened) socket.destroy()

@@ -90,6 +90,7 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
       ...rest,
       ip,
       isRelayed: () => false,
+      isLocal: () => false,
       origin: () => '',
       body,
       onGone: () => {},

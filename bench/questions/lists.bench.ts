@@ -74,6 +74,9 @@ class Traded {
   }
 }
 
+/** The name of the metric. */
+const pageMetric = (sort: Sort): string => `page by ${sort}, µs`
+
 async function pages({ small }: RunOptions): Promise<Measured> {
   const made = new Traded(small ? 1_000 : 100_000)
   const { market } = made
@@ -101,6 +104,7 @@ async function pages({ small }: RunOptions): Promise<Measured> {
     metrics: {
       hotPageUs: 1_000 * median(hot),
       figurePageUs: 1_000 * Math.max(...all.map(median)),
+      ...Object.fromEntries([...figures].map(([sort, times]) => [pageMetric(sort), 1_000 * median(times)])),
       worstPageMs: Math.max(...all.flat()),
       firstPageMs: Math.max(...first),
       tradeUs: perTrade(aloneMs, rounds / 5),
@@ -188,6 +192,7 @@ export const question: Question = {
   candidates: { [PAGES]: pages, [STREAMS]: streams },
   comparisons: [
     row(PAGES, 'page by hot', 'hotPageUs', 'µs'),
+    ...FIGURE_SORTS.map((sort) => row(PAGES, `page by ${sort}`, pageMetric(sort), 'µs')),
     row(PAGES, 'page by the slowest figure', 'figurePageUs', 'µs', 5_000),
     row(PAGES, 'page by any figure, the slowest of all', 'worstPageMs', 'ms', 100),
     row(PAGES, 'first page by a figure', 'firstPageMs', 'ms', 500),

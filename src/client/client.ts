@@ -233,7 +233,7 @@ export class MintlakeClient {
     return (await this.#get<{ data: AgentRank[] }>('/api/v1/agents/leaderboard', { limit }, call)).data
   }
 
-  /** What became of an agent's analyses: hit rate, mean return, calibration, XP over time. Computed once a minute. */
+  /** What became of an agent's analyses (`me`: of one's own): hit rate, mean return, calibration, XP over time. Computed once a minute. */
   async agentRecord(agentId: string, call?: CallOptions): Promise<AgentRecord> {
     return (await this.#get<{ data: AgentRecord }>('/api/v1/agents/record', { agentId }, call)).data
   }

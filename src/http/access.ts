@@ -91,7 +91,7 @@ export const isLoopback = (host: string): boolean => LOOPBACK_NAME.test(host) ||
  * Whether a request to a server that listens on loopback is one of this computer's own programs: not passed on by a proxy, and not
  * of a page that another site has sent to a browser here (its Origin tells), by whatever name it calls this server.
  */
-function isLocal({ host, origin, forwardedFor, relayedClient }: RequestPlace): boolean {
+export function isLocal({ host, origin, forwardedFor, relayedClient }: RequestPlace): boolean {
   if (forwardedFor !== '' || relayedClient !== null) return false
   if (!LOOPBACK_NAME.test(host.replace(/:\d+$/, ''))) return false
   return origin === '' || origin === `http://${host}`

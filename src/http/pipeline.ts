@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks'
 import { assert } from '../lib/assert.ts'
 import { type ErrorCode, ServiceError } from '../schema/errors.ts'
-import { type AccessChecks, authorize, callerOf, type Reader } from './access.ts'
+import { type AccessChecks, authorize, callerOf, isLocal, type Reader } from './access.ts'
 import type { Context, HttpAnswer, Notes } from './context.ts'
 import type { EngineRequest, EngineResponse, Handler } from './engine.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
@@ -276,6 +276,7 @@ class UncachedRequest {
     return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
       isRelayed: () => this.#sender.relayedClient !== null,
+      isLocal: () => isLocal(head),
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
       admitRows: () => this.#limitRows(() => deps.admitRows(this.#reader, ip)),
       onGone: (onGone) => {

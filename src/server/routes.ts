@@ -32,6 +32,8 @@ export interface RouteDeps {
   history: ServerHistory
   sessions: ConsoleSessions
   isQueryOpen(): boolean
+  /** The data folder where commands do not find it by themselves, else null. */
+  lakeFolder: string | null
   timeWaits: TimeWaits
   /** By which the age of shared answers is measured, ms. */
   nowMs(): number
@@ -63,7 +65,7 @@ export interface WriterParts {
 export function createRoutes(deps: RouteDeps): Route[] {
   const { settings, node, market, broadcaster, cursors, health, metrics, limits, timeWaits, writerParts } =
     deps
-  const { nowMs, onDataPoint, history, sessions, isQueryOpen } = deps
+  const { nowMs, onDataPoint, history, sessions, isQueryOpen, lakeFolder } = deps
   const metricsText = new SingleFlight(
     async () => {
       await health.refreshStore()
@@ -73,7 +75,8 @@ export function createRoutes(deps: RouteDeps): Route[] {
     nowMs,
   )
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint, sessions, isQueryOpen },
+    ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint, sessions },
+    ...{ isQueryOpen, lakeFolder },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),

@@ -46,11 +46,17 @@ export function errorTitle(error: unknown): string {
   return error.code === 'warming_up' ? 'The server is warming up' : 'This could not be read'
 }
 
+/** Whether the same question would be answered so again: there is no such thing, or it cannot be asked for. */
+const isFinal = (error: unknown): boolean =>
+  error instanceof MintlakeError && (error.status === 404 || error.status === 400)
+
 /** Something that is fetched now and again: its last value, its error, and whether it is being fetched. */
 export class Fetched<Value> {
   value: Value | null = null
   error: string | null = null
   errorTitle = ''
+  /** Whether asking again would bring the same error. */
+  isFinal = false
   /** Unix ms of the last answer. */
   atMs: number | null = null
   readonly #fetch: () => Promise<Value>
@@ -69,10 +75,12 @@ export class Fetched<Value> {
     try {
       this.value = await this.#fetch()
       this.error = null
+      this.isFinal = false
       this.atMs = Date.now()
     } catch (error) {
       this.error = errorText(error)
       this.errorTitle = errorTitle(error)
+      this.isFinal = isFinal(error)
     } finally {
       this.#isFetching = false
       this.#onChange()

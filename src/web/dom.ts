@@ -54,12 +54,16 @@ export const meter = (percent: number | null | undefined, label: string): Templa
     ? html`<span class="dim">–</span>`
     : html`<span class="meter" role="img" aria-label="${label} ${percent.toFixed(0)} percent"><i style=${styles({ width: `${Math.min(100, Math.max(0, percent))}%` })}></i></span><span class="meter-number" aria-hidden="true">${percent.toFixed(0)}%</span>`
 
-/** What a view shows where there is nothing yet: a sentence, and the next step with a command to copy. */
-export const emptyState = (title: string, text: string, command?: string): TemplateResult => html`
+/** What a view shows where there is nothing yet: a sentence, and the next step with commands to copy. */
+export const emptyState = (
+  title: string,
+  text: string,
+  ...commands: readonly string[]
+): TemplateResult => html`
   <div class="empty" role="status">
     <h2>${title}</h2>
     <p>${text}</p>
-    ${command === undefined ? nothing : copyable(command)}
+    ${commands.map((command) => html`<p>${copyable(command)}</p>`)}
   </div>`
 
 /** The addresses at which commands look for a server by themselves. */
@@ -73,10 +77,14 @@ export const urlFlag = (): string =>
 export const agentCommand = (): string =>
   urlFlag() === '' ? 'npm run agent' : `npm run agent --${urlFlag()}`
 
+/** Starts another agent than that one: whoever has the same file with a key is the same agent. */
+export const namedAgentCommand = (name: string): string =>
+  `npm run agent --${urlFlag()} --name ${name} --key-file ~/.mintlake/${name}.key`
+
 /** A command with a button that copies it. */
 export const copyable = (command: string): TemplateResult => html`
   <div class="command">
-    <code>${command}</code>
+    <code>${command.split(' ').map((word, at) => html`${at === 0 ? '' : ' '}<span class="word">${word}</span>`)}</code>
     <button type="button" @click=${(event: Event) => copy(event, command)}>Copy</button>
   </div>`
 
@@ -104,7 +112,7 @@ export const missingState = ({ error, errorTitle }: Fetched<unknown>): TemplateR
     : emptyState(
         errorTitle,
         `${error === `${errorTitle}.` ? '' : error} This page tries again by itself.`,
-        keyCommand(error),
+        ...keyCommand(error),
       )
 
 /** Over something fetched that could not be fetched again: it is older than it looks. */
@@ -118,10 +126,10 @@ export const secondsUntil = (atMs: number | null): number =>
   atMs === null ? 0 : Math.max(0, Math.ceil((atMs - Date.now()) / 1_000))
 
 /** The command that gets a key, where the server's sentence says that one helps. */
-const keyCommand = (error: string): string | undefined =>
+const keyCommand = (error: string): string[] =>
   error.includes('/api/v1/keys/register')
-    ? `curl ${location.origin}/api/v1/keys/register -H 'Content-Type: application/json' -d '{"name":"me"}'`
-    : undefined
+    ? [`curl ${location.origin}/api/v1/keys/register -H 'Content-Type: application/json' -d '{"name":"me"}'`]
+    : []
 
 /** What a view shows before its first data came: why, and that it goes on by itself. */
 export function waitingState({ state, retryAtMs, limitedError }: Live): TemplateResult {
@@ -133,7 +141,7 @@ export function waitingState({ state, retryAtMs, limitedError }: Live): Template
     case 'warming':
       return emptyState('The server is warming up', `It fills its market first. ${again}`)
     case 'limited':
-      return emptyState('Too many reads', `${limitedError} ${again}`, keyCommand(limitedError))
+      return emptyState('Too many reads', `${limitedError} ${again}`, ...keyCommand(limitedError))
     case 'waiting':
       return emptyState('The server cannot be reached', `${again} If it is yours, start it:`, 'npm start')
   }

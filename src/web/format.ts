@@ -145,6 +145,10 @@ export function formatTime(atMs: number | null | undefined, nowMs: number): stri
 export const shortAddress = (address: string | null | undefined): string =>
   address == null ? DASH : address.length <= 12 ? address : `${address.slice(0, 4)}…${address.slice(-4)}`
 
+/** What the server says as a clause. */
+export const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
 
 export function formatBytes(bytes: number | null | undefined): string {

@@ -65,6 +65,9 @@ interface Subscription {
 
 const RETRY_MS_MIN = 500
 const RETRY_MS_MAX = 15_000
+/** A refused handshake brings no sentence of the server's. */
+const LIMITED_ERROR =
+  'The reads of this address are used up. POST /api/v1/keys/register gives a program a key, and reads of its own.'
 /** After a refusal for too many reads. */
 const LIMITED_RETRY_MS = 20_000
 /** The server sends a heartbeat every 15 seconds; without a message for longer the connection counts as lost. */
@@ -98,7 +101,7 @@ export class Live {
   state: LiveState = 'connecting'
   /** When the next attempt to connect begins, Unix ms; null while connected. */
   retryAtMs: number | null = null
-  /** Why it is limited: the server's sentence. */
+  /** Why it is limited. */
   limitedError = ''
   readonly #session: PageSession
   readonly #onState: () => void
@@ -204,6 +207,7 @@ export class Live {
   async #reconnect(wasOpened: boolean): Promise<void> {
     const state = wasOpened ? 'waiting' : await whyRefused()
     this.#retryLater(state === 'limited' ? LIMITED_RETRY_MS : RETRY_MS_MIN)
+    if (state === 'limited') this.limitedError = LIMITED_ERROR
     this.#setState(state)
   }
 

@@ -4,7 +4,7 @@ import { createClient, type MintlakeClient } from '../client/index.ts'
 import type { HealthAnswer } from '../schema/api/status.ts'
 import { request } from './api.ts'
 import type { App, View, ViewFactory } from './app.ts'
-import { secondsUntil } from './dom.ts'
+import { emptyState, secondsUntil } from './dom.ts'
 import { formatAge } from './format.ts'
 import { gapReason, gapTimes, KnownGaps } from './gaps.ts'
 import { Live } from './live.ts'
@@ -277,7 +277,8 @@ const notFound = {
   create: (): View => ({
     title: 'Not found',
     render: () =>
-      html`<section><h1 id="view-title">There is no such page</h1><p><a href=${routeHref('market')}>To the market</a></p></section>`,
+      html`<section><h1 id="view-title">Not found</h1>${emptyState('There is no such page', 'Choose a view from the menu.')}
+        <p class="empty"><a href=${routeHref('market')}>To the market</a></p></section>`,
     stop: () => {},
   }),
 }

@@ -8,12 +8,14 @@ const RENEW_MS = 30 * 60_000
 const PROTOCOL_PREFIX = 'mintlake.session.'
 
 interface SessionAnswer {
-  data: { key: string; queryOpen: boolean }
+  data: { key: string; queryOpen: boolean; dataDir: string | null }
 }
 
 export class PageSession {
   /** Whether the lake may be queried from here without a key. */
   isQueryOpen = false
+  /** The server's data folder, where a command on this computer has to be told it; else null. */
+  dataDir: string | null = null
   #key: string | null = null
   #opening: Promise<void> | null = null
   readonly #onChange: () => void
@@ -60,6 +62,7 @@ export class PageSession {
       const { data }: SessionAnswer = await response.json()
       this.#key = data.key
       this.isQueryOpen = data.queryOpen
+      this.dataDir = data.dataDir
       this.#onChange()
     } catch {
       // The server is away: the connection tells it, and asks for a session when it tries again.

@@ -68,6 +68,18 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
+  test('a day without a trade is a short hole: what was before it is still in sight', async () => {
+    const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`, { timezoneId: 'UTC' })
+    await legend(page).getByText('C $1.50').waitFor()
+    const at = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
+    const times = await timesUnderPointer(page)
+    const before = times.find(({ text }) => text === at(nowMs - DAY_MS))
+    const after = times.find(({ text }) => text === at(nowMs - 2 * MINUTE_MS))
+    expect(before?.share).toBeGreaterThan(0.1)
+    expect(after?.share).toBeGreaterThan((before?.share ?? 1) + 0.2)
+    expect(after?.share).toBeLessThan(0.8)
+  })
+
   test('the legend has the values under the crosshair, and of the newest bar otherwise', async () => {
     const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`)
     await legend(page).getByText('C $1.50').waitFor()
@@ -78,7 +90,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
       .waitFor()
     const times = await timesUnderPointer(page)
     expect(new Set(times.map(({ text }) => text)).size).toBeGreaterThan(1)
-    await point(page, 0.2)
+    await point(page, 0.45)
     await legend(page).getByText('no trade').waitFor()
     await page.mouse.move(2, 2)
     await legend(page).getByText('C $1.50').waitFor()

@@ -138,6 +138,8 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     await openPage(browser, limited.url)
     const { page } = await openPage(browser, limited.url)
     await page.getByRole('heading', { name: 'Too many reads' }).waitFor()
+    // A browser is not told why a handshake was refused: the page says where a key comes from all the same.
+    await page.locator('.command').getByText(`curl ${limited.url}/api/v1/keys/register`).waitFor()
     await page.getByText(/tries again by itself, in \d+ s/).waitFor()
     await page.getByText('too many reads; waiting').waitFor()
     await limited.remove()

@@ -8,6 +8,12 @@ import { openTestServer, type TestServer } from '../support/test-server.ts'
 import { closeBrowser, hasBrowser, openBrowser, openPage, overflowPx, skipped } from './browser.ts'
 
 const TOKENS = 6_000
+/** The one with a long name. */
+const LONG = {
+  at: 2_222,
+  symbol: 'QUOKKA',
+  name: 'Chubby Quokka of the Far Southern Lights, the Second of Its Name',
+}
 const FIRST_ROWS_BYTES_MAX = 100_000
 const BYTES_A_SECOND_MAX = 30_000
 const TRADES_A_SECOND = 300
@@ -22,7 +28,7 @@ const COLUMNS = [
     '24h change_24h',
   ] as const),
   ...(['Vol 24h volume_24h', 'Buys buys_24h', 'Sells sells_24h', 'Mkt cap market_cap'] as const),
-  ...(['Liquidity liquidity', 'Holders holders', 'Age created_timestamp', 'Said analyses'] as const),
+  ...(['Liquidity liquidity', 'Holders holders', 'Age created_timestamp', 'Analyses analyses'] as const),
 ].map((text) => ({
   label: text.slice(0, text.lastIndexOf(' ')),
   sort: text.slice(text.lastIndexOf(' ') + 1),
@@ -62,10 +68,13 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     for (let first = 0; first < TOKENS; first += 1_000) {
       const records: object[] = []
       for (let at = first; at < first + 1_000; at++) {
-        const named = { name: `Token number ${at}`, symbol: `T${at}` }
-        records.push({ type: 'token', mint: mintAt(at), ts: Date.now(), ...named }, trade(at))
+        const { name, symbol } = at === LONG.at ? LONG : { name: `Token number ${at}`, symbol: `T${at}` }
+        records.push({ type: 'token', mint: mintAt(at), ts: Date.now(), name, symbol }, trade(at))
         // The largest are those that nobody trades any more: the last of the hottest.
-        const fields = { marketCap: at < 5 ? 1e9 - at * 1e6 : 1_000 + at }
+        const fields = {
+          marketCap: at < 5 ? 1e9 - at * 1e6 : 1_000 + at,
+          ...(at === LONG.at && { isLive: true }),
+        }
         records.push({ type: 'patch', mint: mintAt(at), ts: Date.now(), fields })
       }
       await server.client.push(...records)
@@ -200,6 +209,37 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
       // A change that one digit does not tell has no direction.
       const still = rows(page).filter({ has: page.getByText(`T${MOVED_FIRST + 2}`, { exact: true }) })
       if (width > 720) expect(await still.locator('.c24h').innerText()).toBe('0.0%')
+    },
+  )
+
+  test.each([1_440, 1_024, 390])(
+    'at %d px a dense row cuts names, not symbols, and its marks are in line',
+    async (width) => {
+      const options = { viewport: { width, height: 800 } }
+      const { page } = await openPage(browser, server.url, '#/market?search=quokka', options)
+      await page.getByLabel('dense').check()
+      const row = rows(page).filter({ hasText: 'QUOKKA' })
+      await row.waitFor()
+      const shown = await page.evaluate<{
+        isSymbolCut: boolean
+        isNameCut: boolean
+        offLinePx: number
+      }>(`(() => {
+        const cell = document.querySelector('.rows .row .cell.token')
+        const isCut = (name) => (({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)(cell.querySelector(name))
+        const middle = (name) => (({ y, height }) => y + height / 2)(cell.querySelector(name).getBoundingClientRect())
+        const offLinePx = Math.abs(middle('.live-mark') - middle('.names'))
+        return { isSymbolCut: isCut('.names b'), isNameCut: isCut('.names small'), offLinePx }
+      })()`)
+      expect(shown.isSymbolCut).toBe(false)
+      // A phone shows neither names nor marks.
+      if (width > 720) expect(shown).toMatchObject({ isNameCut: true })
+      if (width > 720) expect(shown.offLinePx).toBeLessThan(2)
+      // Each of the totals has a line for its name and one for its figure on a phone, and one line for both elsewhere.
+      const heights = await page.evaluate<number[]>(
+        `[...document.querySelectorAll('.totals > div')].map(({ clientHeight }) => clientHeight)`,
+      )
+      expect(Math.max(...heights)).toBeLessThan(width > 720 ? 24 : 44)
     },
   )
 

@@ -38,6 +38,16 @@ describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
     await page.getByLabel('SQL', { exact: true }).press('Control+Enter')
   }
 
+  test('the command for a terminal names the folder of this server', async () => {
+    const open = await openTestServer({}, {}, undefined, { MINTLAKE_ADMIN_KEY: '' })
+    const { page } = await openPage(browser, open.url, '#/query')
+    await page.getByText(`npx mintlake sql --data-dir ${open.dataDir} "SHOW TABLES"`).waitFor()
+    await open.remove()
+    // Who needs a key here may be anywhere: the folder is nobody's business.
+    const { page: other } = await openPage(browser, server.url, '#/query')
+    await other.getByText('npx mintlake sql "SHOW TABLES"').waitFor()
+  })
+
   test('an address shows its query and runs nothing; the keyboard runs it', async () => {
     const sql = `SELECT 'from a link' AS said, 41 + 1 AS n, NULL AS nothing`
     const { page, faults } = await open(sql)

@@ -48,6 +48,34 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
     expect(faults).toEqual([])
   }, 30_000)
 
+  test('at 1 024 px filters and count are one line, and what a phone shows includes the return', async () => {
+    const { page } = await openPage(browser, server.url, '#/submissions', {
+      viewport: { width: 1_024, height: 800 },
+    })
+    await page.getByText('50 shown, older below').waitFor()
+    expect((await page.locator('.toolbar').boundingBox())?.height).toBeLessThan(50)
+    await page.setViewportSize({ width: 390, height: 800 })
+    const heading = await page.getByRole('columnheader', { name: '+5m' }).boundingBox()
+    expect((heading?.x ?? 0) + (heading?.width ?? 0)).toBeLessThan(390)
+    await page.getByRole('columnheader', { name: 'Verdict' }).waitFor({ state: 'attached' })
+  })
+
+  test('an agent that is not there is told once, and calibration says how three agents are had', async () => {
+    const { page } = await openPage(browser, server.url, '#/agents/ag_nobody')
+    await page.getByText('There is no agent ag_nobody.').waitFor()
+    expect(await page.locator('.empty h2').allTextContents()).toEqual(['This agent is not here'])
+    await page.getByRole('link', { name: 'All agents' }).click()
+    await page.getByRole('heading', { name: 'Agents by XP' }).waitFor()
+    await page.goto(`${server.url}/#/calibration`)
+    await page.getByText('each in a terminal and with a key file of its own').waitFor()
+    const commands = await page.locator('.command code').allTextContents()
+    expect(commands).toHaveLength(3)
+    const files = commands.map((command) => /--key-file (\S+)$/.exec(command)?.[1])
+    expect(new Set(files).size).toBe(3)
+    expect(files).not.toContain(undefined)
+    expect(commands[0]).toContain(`npm run agent -- --url ${server.url} --name one`)
+  })
+
   test('filters ask the server, stand in the address, and older ones come in pages', async () => {
     const { page, faults } = await openPage(browser, server.url, '#/submissions')
     await page.getByText('50 shown, older below').waitFor()
@@ -59,6 +87,9 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
     expect(await page.getByText('▼ bearish').count()).toBe(6)
     await page.getByRole('link', { name: 'rejected' }).click()
     await page.getByRole('heading', { name: 'No submission matches' }).waitFor()
+    await page.getByText('Labels of others are withheld').waitFor()
+    await page.getByRole('link', { name: 'any sentiment' }).click()
+    await page.getByText('None of them is rejected.').waitFor()
     await page.getByRole('link', { name: 'Show all' }).click()
     await page.getByText('50 shown, older below').waitFor()
     expect(faults).toEqual([])

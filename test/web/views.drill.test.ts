@@ -6,7 +6,7 @@ import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { LOW_COVERAGE_COUNT } from '../../src/schema/xp.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { closeBrowser, hasBrowser, openBrowser, openPage, overflowPx, skipped } from './browser.ts'
 
 const [RICH, POOR, LIVE, COVERED] = ['rich', 'poor', 'live', 'covered'].map(mintOfSymbol)
 const MINUTE_MS = 60_000
@@ -200,6 +200,24 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(command)
     await page.getByRole('button', { name: 'Copy', exact: true }).waitFor()
     await empty.remove()
+  })
+
+  test('a page that is not there, and a token that is not, fit a phone and lead back', async () => {
+    const options = { viewport: { width: 360, height: 740 } }
+    const { page } = await openPage(
+      browser,
+      server.url,
+      `#/token/${mintOfSymbol('nowhere to be found')}`,
+      options,
+    )
+    await page.getByRole('heading', { name: 'This token is not here' }).waitFor()
+    expect(await overflowPx(page)).toBe(0)
+    await page.evaluate(`location.hash = '#/token/abc'`)
+    await page.getByText('Mint is not a base58 address of 32 bytes.').waitFor()
+    await page.evaluate(`location.hash = '#/nowhere'`)
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+    await page.getByRole('link', { name: 'To the market' }).click()
+    await page.getByRole('heading', { name: 'Market' }).waitFor()
   })
 
   test('calibration: groups with their interval, by the time that passed', async () => {

@@ -41,12 +41,15 @@ const consoles =
   (options: RunOptions): Promise<Measured> =>
     served(options, async ({ port, pid }, seconds) => {
       const args = ['--no-warnings', CLIENTS, ...[port, count, seconds, pid].map(String)]
-      const { cpuShare, bytesPerSecond } = await jsonOf<Record<string, number>>(
+      const { cpuShare, bytesPerSecond, firstBytes } = await jsonOf<Record<string, number>>(
         ...onCore(1, process.execPath, args),
       )
       if (count > 0 && bytesPerSecond === 0) throw new Error('nothing was sent to the consoles')
       return {
-        metrics: { cpuShare, ...(count > 0 && { mbPerSecondEach: bytesPerSecond / 1e6 / count }) },
+        metrics: {
+          cpuShare,
+          ...(count > 0 && { kbPerSecondEach: bytesPerSecond / 1_000 / count, firstKb: firstBytes / 1_000 }),
+        },
         checksum: `${count} consoles`,
       }
     })
@@ -111,6 +114,21 @@ export const question: Question = {
       of: FIFTY,
       against: 'no console',
       unit: 'cores',
+      better: 'lower',
+    },
+    {
+      title: 'a console: the first rows that it is sent',
+      metric: 'firstKb',
+      of: FIFTY,
+      unit: 'kB',
+      gate: 100,
+      better: 'lower',
+    },
+    {
+      title: 'a console at 2 000 trades/s: what it is sent',
+      metric: 'kbPerSecondEach',
+      of: FIFTY,
+      unit: 'kB/s',
       better: 'lower',
     },
   ],

@@ -192,7 +192,7 @@ function listen(shared: Shared): Promise<HttpServer> {
   const isQueryOpen = () => false
   const routes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
-    ...{ history, sessions, isQueryOpen },
+    ...{ history, sessions, isQueryOpen, lakeFolder: null },
     timeWaits: new TimeWaits(market),
     nowMs: () => clock.monotonicMs(),
     writerParts: () => {

@@ -180,7 +180,8 @@ export class RequestHead {
 }
 
 /** The parts of a context that act on the connection, and what the server knows of itself. */
-interface ServerSide extends Pick<Context, 'ip' | 'isRelayed' | 'origin' | 'onGone' | 'admitRows'> {
+interface ServerSide
+  extends Pick<Context, 'ip' | 'isRelayed' | 'isLocal' | 'origin' | 'onGone' | 'admitRows'> {
   market: MarketNotes
 }
 
@@ -226,6 +227,7 @@ export function createContext(
     body: NO_BODY,
     ip: calls.ip,
     isRelayed: calls.isRelayed,
+    isLocal: calls.isLocal,
     origin: calls.origin,
     onGone: calls.onGone,
     admitRows: calls.admitRows,

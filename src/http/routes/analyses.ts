@@ -10,7 +10,7 @@ import { ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX } from '../limits.ts'
 import { checkMint, flag, invalidParameter, oneOf, readAll, wholeNumber } from '../request/parameters.ts'
 
 const ME = 'me'
-export const AGENT_ID = /^[\w-]{1,64}$/
+const AGENT_ID = /^[\w-]{1,64}$/
 
 export interface AnalysisDeps {
   submissions: Submissions
@@ -97,7 +97,8 @@ function filtered({ analyses, next }: AnalysisPage, { outcome, sentiment }: Filt
   }
 }
 
-function parseAgentId(sent: string | null, caller: Caller | null): string | null {
+/** The agent that `agentId` names; `me` is the caller. @throws ServiceError `missing_key`, `invalid_parameter`. */
+export function parseAgentId(sent: string | null, caller: Caller | null): string | null {
   if (sent === ME) {
     if (caller !== null) return caller.agent.agentId
     throw new ServiceError(

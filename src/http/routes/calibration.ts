@@ -11,8 +11,8 @@ import { agentRecordQuery } from '../../schema/api/queries.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
-import type { PlainRoute } from '../route.ts'
-import { AGENT_ID } from './analyses.ts'
+import type { PersonalRoute, PlainRoute } from '../route.ts'
+import { parseAgentId } from './analyses.ts'
 
 export interface CalibrationDeps {
   /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
@@ -53,7 +53,7 @@ export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
   }
 }
 
-export function agentRecordRoute(deps: CalibrationDeps): PlainRoute {
+export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
   const records = new BoundedMap<string, SingleFlight<AgentRecord>>({ entriesMax: AGENT_RECORDS_CACHED_MAX })
   const recordOf = (agentId: string): Promise<AgentRecord> => {
     if (!deps.hasAgent(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
@@ -71,7 +71,7 @@ export function agentRecordRoute(deps: CalibrationDeps): PlainRoute {
   return {
     method: 'GET',
     path: '/api/v1/agents/record',
-    access: 'read',
+    access: 'personal',
     summary: 'What became of an agent’s analyses: hit rate, mean return, calibration, XP over time',
     docs: {
       operationId: 'getAgentRecord',
@@ -83,11 +83,11 @@ export function agentRecordRoute(deps: CalibrationDeps): PlainRoute {
       answers: {
         200: { description: 'The record', content: { 'application/json': agentRecordAnswerSchema } },
       },
-      errors: ['not_found', 'store_unavailable'],
+      errors: ['missing_key', 'not_found', 'store_unavailable'],
     },
-    handle: async ({ query }) => {
-      const agentId = query.get('agentId') ?? ''
-      if (!AGENT_ID.test(agentId)) throw invalidParameter('agentId', 'must be an agent')
+    handle: async ({ query, caller }) => {
+      const agentId = parseAgentId(query.get('agentId') || null, caller)
+      if (agentId === null) throw invalidParameter('agentId', 'must be me or an agent')
       return { status: 200, body: { ok: true, data: await recordOf(agentId) } }
     },
   }

@@ -15,6 +15,8 @@ export interface SessionDeps {
   }
   /** Whether the lake may be queried without a key by programs of this computer. */
   isQueryOpen(): boolean
+  /** The folder of the lake; null: the default, or there is none here. */
+  lakeFolder: string | null
 }
 
 const SESSION_PATH = '/api/v1/session'
@@ -58,8 +60,11 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
   },
 ]
 
-function opened({ sessions, isQueryOpen }: SessionDeps, context: Context): HttpAnswer {
+function opened({ sessions, isQueryOpen, lakeFolder }: SessionDeps, context: Context): HttpAnswer {
   const { key, expiresAtMs } = sessions.open(context.ip(), parseBearer(context.headers.authorization))
-  const data = { key, expiresAt: expiresAtMs, queryOpen: isQueryOpen() }
+  const queryOpen = isQueryOpen()
+  // A path tells who runs the server: it is for those who may read the folder anyway.
+  const dataDir = queryOpen && context.isLocal() ? lakeFolder : null
+  const data = { key, expiresAt: expiresAtMs, queryOpen, dataDir }
   return { status: 201, headers: NO_STORE, body: { ok: true, data } }
 }

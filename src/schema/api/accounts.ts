@@ -89,11 +89,20 @@ export const sessionSchema = withExample(
       queryOpen: z
         .boolean()
         .meta({ description: 'Whether /api/v1/query needs no key of programs of this computer' }),
+      dataDir: z.string().nullable().meta({
+        description:
+          'For a program of this computer where it is so: the data folder, for commands; null where they find it by themselves',
+      }),
     }),
   ),
   {
     ok: true,
-    data: { key: 'mls_0123456789abcdefghijklmnopqrstuv', expiresAt: 1_772_007_200_000, queryOpen: false },
+    data: {
+      key: 'mls_0123456789abcdefghijklmnopqrstuv',
+      expiresAt: 1_772_007_200_000,
+      queryOpen: false,
+      dataDir: null,
+    },
   },
 )
 export const sessionRevokedSchema = withExample(okData(z.object({ revoked: z.boolean() })), {

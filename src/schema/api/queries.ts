@@ -188,7 +188,7 @@ export const analysesQuery = z.object({
 
 /** GET /api/v1/agents/record */
 export const agentRecordQuery = z.object({
-  agentId: z.string().meta({ description: '`agentId` of an agent' }),
+  agentId: z.string().meta({ description: '`agentId` of an agent; `me`: the one whose key is sent' }),
 })
 
 /** POST /api/v1/analysis/submit */

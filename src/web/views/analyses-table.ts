@@ -30,7 +30,7 @@ export const outcomeBadge = (outcome: Outcome): TemplateResult =>
   html`<span class="outcome ${outcome}" title=${outcome}>${OUTCOME_SHAPES[outcome]}<span class="outcome-word"> ${outcome}</span></span>`
 
 interface Column {
-  label: string
+  label: string | TemplateResult
   isNumber?: true
   /** Left out on a phone. */
   isWide?: true
@@ -60,7 +60,10 @@ const COLUMNS = {
       html`<a href=${routeHref('token', mint)} title=${mint}>${symbol ?? shortAddress(mint)}</a>`,
     class: () => 'agent',
   },
-  verdict: { label: 'Verdict', cell: ({ outcome }) => outcomeBadge(outcome) },
+  verdict: {
+    label: html`<span class="outcome-word">Verdict</span>`,
+    cell: ({ outcome }) => outcomeBadge(outcome),
+  },
   agent: {
     label: 'Agent',
     cell: ({ agentId, agentName }) =>

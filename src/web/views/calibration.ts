@@ -5,7 +5,7 @@ import type { Calibration, CalibrationGroup } from '../../schema/api/calibration
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
-import { agentCommand, emptyState, missingState, staleBanner } from '../dom.ts'
+import { emptyState, missingState, namedAgentCommand, staleBanner } from '../dom.ts'
 import { changeClass, formatChange, formatCount, formatSigned, formatTime } from '../format.ts'
 import { roundTicks } from '../round-ticks.ts'
 import { type Route, routeHref } from '../router.ts'
@@ -19,6 +19,12 @@ export const shortestKnown = (groups: readonly CalibrationGroup[]): Horizon | nu
   HORIZON_NAMES.find((horizon) => groups.some((group) => group.horizon === horizon && group.count > 0)) ??
   null
 const EVERY_MS = 60_000
+
+/** Chooses the time after an analysis at which a view looks; all else of its address stays. */
+export const horizonTabs = (shown: Horizon, view: string, id = ''): TemplateResult => html`
+  <nav class="tabs" aria-label="Time after the analysis"><span class="note wide-only">after</span>
+    ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref(view, id, { horizon })} aria-current=${horizon === shown ? 'page' : nothing}>${horizon}</a>`)}
+  </nav>`
 
 class CalibrationView implements View {
   readonly title = 'Calibration'
@@ -50,9 +56,7 @@ class CalibrationView implements View {
     return html`<section aria-labelledby="view-title">
       <header class="toolbar">
         <h1 id="view-title">Calibration</h1>
-        <nav class="tabs" aria-label="Time after the analysis">
-          ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('calibration', '', { horizon })} aria-current=${horizon === this.#horizon ? 'page' : nothing}>${horizon}</a>`)}
-        </nav>
+        ${horizonTabs(this.#horizon, 'calibration')}
         <p class="status own-line">${value === null ? nothing : html`as of ${formatTime(value.asOfMs, this.#app.nowMs())}`}</p>
       </header>
       ${staleBanner(this.#calibration)} ${value === null ? missingState(this.#calibration) : this.#groups(value)}
@@ -72,8 +76,8 @@ class CalibrationView implements View {
     if (bySentiment.length + byScore.length === 0)
       return emptyState(
         `Too few outcomes after ${shown} yet`,
-        'A group is shown from five analyses of three agents on, once the time has passed and their labels are shown. Let the example agent submit meanwhile:',
-        agentCommand(),
+        'A group is shown from five analyses of three agents on, once the time has passed and their labels are shown. Let three example agents submit meanwhile, each in a terminal and with a key file of its own:',
+        ...['one', 'two', 'three'].map(namedAgentCommand),
       )
     return html`<div class="columns">
       ${groupCard('By sentiment', 'A bullish analysis should be followed by a higher price than a bearish one.', bySentiment)}
@@ -128,6 +132,7 @@ function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
     LABEL_WIDTH + ((percent - low) / span) * (PLOT_WIDTH - LABEL_WIDTH - END_WIDTH)
   const height = groups.length * LINE_HEIGHT
   return html`<svg class="intervals" viewBox="0 0 ${PLOT_WIDTH} ${height + AXIS_HEIGHT}" role="img" aria-label="Mean returns with intervals; the table below has the numbers">
+    ${ticks.map((tick) => svg`<line class="grid" x1=${x(tick)} x2=${x(tick)} y1="0" y2=${height}></line><text class="tick" x=${x(tick)} y=${height + AXIS_HEIGHT - 3}>${tickText(tick)}</text>`)}
     ${svg`<line class="zero" x1=${x(0)} x2=${x(0)} y1="0" y2=${height}></line>`}
     ${groups.map(({ label, meanPct, lowPct, highPct }, at) => {
       const y = at * LINE_HEIGHT + LINE_HEIGHT / 2
@@ -135,7 +140,6 @@ function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
         ${lowPct === null || highPct === null ? '' : svg`<line class="interval" x1=${x(lowPct)} x2=${x(highPct)} y1=${y} y2=${y}></line>`}
         ${meanPct === null ? '' : svg`<circle cx=${x(meanPct)} cy=${y} r="4"></circle>`}`
     })}
-    ${ticks.map((tick) => svg`<line class="grid" x1=${x(tick)} x2=${x(tick)} y1="0" y2=${height}></line><text class="tick" x=${x(tick)} y=${height + AXIS_HEIGHT - 3}>${tickText(tick)}</text>`)}
   </svg>`
 }
 

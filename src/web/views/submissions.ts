@@ -95,7 +95,12 @@ class SubmissionsView implements View {
 
   #empty(): TemplateResult {
     if (this.#outcome !== null || this.#sentiment !== null)
-      return html`${emptyState('No submission matches', 'Labels of others are withheld at first: a sentiment can be asked for once they are shown.')}
+      return html`${emptyState(
+        'No submission matches',
+        this.#sentiment === null
+          ? `None of them is ${this.#outcome}.`
+          : 'Labels of others are withheld at first: a sentiment can be asked for once they are shown.',
+      )}
         <p class="empty"><a href=${routeHref('submissions')}>Show all</a></p>`
     return html`${emptyState('Nothing was submitted yet', 'An agent that submits appears here the moment it is evaluated. Start the example agent:')}
       <p class="empty">${copyable(agentCommand())} or <a href=${routeHref('try')}>try it here</a></p>`

@@ -104,6 +104,22 @@ it('a leaderboard answers without a lake, and with what was known before', async
   expect((await hits.get()).get('ag_1')).toEqual(told[0]?.horizons)
 })
 
+it('me is the agent whose key is sent, and without one the answer says that it needs one', async () => {
+  const key = await server.client.register('mine')
+  const asked = await server.client.get('/api/v1/agents/record?agentId=me', {
+    Authorization: `Bearer ${key}`,
+  })
+  expect(agentRecordAnswerSchema.parse(asked.body).data.name).toBe('mine')
+  const other = await server.client.register('theirs')
+  const again = await server.client.get('/api/v1/agents/record?agentId=me', {
+    Authorization: `Bearer ${other}`,
+  })
+  expect(again.body.data.name).toBe('theirs')
+  const keyless = await server.client.get('/api/v1/agents/record?agentId=me')
+  expectProblem(keyless, 'missing_key')
+  expect(keyless.body.error).toContain('Authorization: Bearer')
+})
+
 it('of no agent is 404, and what is no identity 400', async () => {
   expectProblem(await server.client.get('/api/v1/agents/record?agentId=ag_none'), 'not_found')
   expectProblem(await server.client.get('/api/v1/agents/record'), 'invalid_parameter')

@@ -10,6 +10,9 @@ const ask = (server: TestServer, sql: string, headers: Record<string, string> = 
 const isOpen = async (server: TestServer) =>
   (await server.client.post('/api/v1/session', undefined)).body.data.queryOpen
 
+const folderTold = async (server: TestServer, headers: Record<string, string> = {}) =>
+  (await server.client.post('/api/v1/session', undefined, '', headers)).body.data.dataDir
+
 let server: TestServer
 beforeAll(async () => {
   server = await openTestServer({}, {}, undefined, NO_ADMIN)
@@ -23,6 +26,16 @@ it('is open on loopback, read-only', async () => {
   expectProblem(await ask(server, "COPY (SELECT 1) TO '/tmp/mintlake-open.csv'"), 'query_failed')
   const origin = { Origin: server.url }
   expect((await ask(server, 'SELECT 1', origin)).status).toBe(200)
+})
+
+it('tells programs of this computer, and nobody else, which folder the lake is in', async () => {
+  expect(await folderTold(server)).toBe(server.dataDir)
+  expect(await folderTold(server, { Origin: server.url })).toBe(server.dataDir)
+  expect(await folderTold(server, { Origin: 'https://evil.example' })).toBeNull()
+  expect(await folderTold(server, { 'X-Forwarded-For': '203.0.113.7' })).toBeNull()
+  const closed = await openTestServer()
+  expect(await folderTold(closed)).toBeNull()
+  await closed.remove()
 })
 
 it.each([

@@ -66,6 +66,10 @@ nav a { color: #5b6573; text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 nav .back { margin-right: auto; }
 nav strong { color: #15191f; }
+@media (max-width: 720px) {
+  nav { font-size: 13px; }
+  nav .back { flex-basis: 100%; }
+}
 .dark-mode body { background: #0e1116; }
 .dark-mode nav { background: #161a21; border-color: #262d37; }
 .dark-mode nav a { color: #9aa5b4; }

@@ -1,11 +1,10 @@
 // Whether an agent was right, and what it earned over time, as cards.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import type { AgentRecord } from '../../../client/index.ts'
-import { HORIZON_NAMES, type Horizon } from '../../../schema/vocabulary.ts'
+import type { Horizon } from '../../../schema/vocabulary.ts'
 import { meter } from '../../dom.ts'
 import { changeClass, formatChange, formatCount, formatTime } from '../../format.ts'
-import { routeHref } from '../../router.ts'
-import { groupCard, shortestKnown } from '../calibration.ts'
+import { groupCard, horizonTabs, shortestKnown } from '../calibration.ts'
 
 /** @param horizon as the address says; null: the shortest that is known. */
 export function recordCards(record: AgentRecord, horizon: Horizon | null, nowMs: number): TemplateResult {
@@ -17,9 +16,7 @@ export function recordCards(record: AgentRecord, horizon: Horizon | null, nowMs:
     ${
       record.groups.length === 0
         ? nothing
-        : html`<nav class="tabs below" aria-label="Time after the analysis">
-              ${HORIZON_NAMES.map((each) => html`<a href=${routeHref('agents', record.agentId, { horizon: each })} aria-current=${each === shown ? 'page' : nothing}>${each}</a>`)}
-            </nav>
+        : html`<div class="below">${horizonTabs(shown, 'agents', record.agentId)}</div>
             <div class="columns">
               ${groupCard('Its sentiments', `What the price did ${shown} after it said so.`, of('sentiment'))}
               ${groupCard('Its scores', 'A higher score should be followed by a higher return.', of('score'))}

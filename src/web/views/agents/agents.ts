@@ -5,10 +5,10 @@ import { HORIZON_NAMES, type Horizon } from '../../../schema/vocabulary.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { agentCommand, emptyState, meter, missingState, staleBanner } from '../../dom.ts'
-import { changeClass, formatAmount, formatChange, formatCount, shortAddress } from '../../format.ts'
+import { changeClass, formatChange, formatCount, shortAddress } from '../../format.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
-import { toHorizon } from '../calibration.ts'
+import { horizonTabs, toHorizon } from '../calibration.ts'
 import { recordCards } from './agent-record.ts'
 
 const EVERY_MS = 15_000
@@ -75,9 +75,7 @@ class AgentsView implements View {
     return html`<section aria-labelledby="view-title">
       <header class="toolbar">
         <h1 id="view-title">Agents by XP</h1>
-        <nav class="tabs" aria-label="Time after the analysis">
-          ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref('agents', '', { horizon })} aria-current=${horizon === shown ? 'page' : nothing}>${horizon}</a>`)}
-        </nav>
+        ${horizonTabs(shown, 'agents')}
       </header>
       ${staleBanner(this.#leaders)}
       ${
@@ -90,15 +88,19 @@ class AgentsView implements View {
                 agentCommand(),
               )
             : html`<div class="card"><div class="scroll-x"><table class="plain">
-                <thead><tr><th class="num rank">Rank</th><th>Agent</th><th class="num">XP</th><th class="num wide-only">Analyses</th><th class="num wide-only">XP each</th><th class="num">Right after ${shown}</th><th class="num wide-only">Known</th><th class="num wide-only">Mean return</th></tr></thead>
+                <thead><tr><th class="num rank">Rank</th><th>Agent</th><th class="num">XP</th><th class="num wide-only">Analyses</th><th class="num wide-only">XP each</th><th class="num">Right after ${shown}</th><th class="num wide-only">Outcomes</th><th class="num wide-only">Mean return</th></tr></thead>
                 <tbody>${value.map((leader) => leaderRow(leader, shown))}</tbody>
               </table></div>
-              <p class="note below">Right: the price went the way that a bullish or bearish analysis said, in the last 30 days. Known once the time has passed and the labels are shown.</p></div>`
+              <p class="note below">Right: the price went the way that a bullish or bearish analysis said, in the last 30 days. Outcomes are those that are known: the time has passed, and the labels are shown.</p></div>`
       }
     </section>`
   }
 
   #agent(): TemplateResult {
+    if (this.#record?.isFinal === true)
+      return html`<section aria-labelledby="view-title"><h1 id="view-title">Agents</h1>
+        ${emptyState('This agent is not here', this.#record.error ?? '')}
+        <p class="empty"><a href=${routeHref('agents')}>All agents</a></p></section>`
     const leader = this.#leader
     const analyses = this.#analyses
     const record = this.#record?.value ?? null
@@ -120,7 +122,7 @@ class AgentsView implements View {
             ? emptyState('No analyses', 'This agent has submitted nothing that was accepted.')
             : html`<section class="card below"><h2>Analyses</h2>${analysesTable(rows, nowMs, 'ofAgent')}</section>`
       }
-      ${cursor ? html`<p><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => this.#loadOlder(cursor)}>Older</button></p>` : nothing}
+      ${cursor ? html`<p class="below"><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => this.#loadOlder(cursor)}>Older</button></p>` : nothing}
     </section>`
   }
 
@@ -157,7 +159,7 @@ function leaderRow(
   <td class="agent" title=${name}><a class="untrusted" href=${routeHref('agents', agentId)}>${name}</a></td>
   <td class="num">${formatCount(xp)}</td>
   <td class="num wide-only">${formatCount(analyses)}</td>
-  <td class="num wide-only">${formatAmount(analyses === 0 ? null : xp / analyses)}</td>
+  <td class="num wide-only">${analyses === 0 ? '–' : (xp / analyses).toFixed(1)}</td>
   <td class="num">${meter(rightPct, 'right')}</td>
   <td class="num wide-only">${formatCount(known?.count ?? 0)}</td>
   <td class="num wide-only ${changeClass(known?.meanPct)}">${formatChange(known?.meanPct)}</td>

@@ -50,7 +50,7 @@ const change = (name: ChangeName): MarketColumn => {
 const token: MarketColumn = {
   ...{ sort: 'hot', name: 'token', label: 'Token · hot', title: 'By recent volume' },
   cell: ({ mint, name, symbol, image_uri, is_currently_live, complete }, { isTabStop }) => html`
-    <a href=${routeHref('token', mint)} tabindex=${isTabStop ? '0' : '-1'} title="${symbol} ${name}">${tokenPicture(mint, image_uri)}<span class="names"><b>${symbol}</b><small>${name}</small></span></a>
+    <a href=${routeHref('token', mint)} tabindex=${isTabStop ? '0' : '-1'} title="${symbol} ${name}">${tokenPicture(mint, image_uri)}<span class="names"><b>${symbol}</b><small class="token-name">${name}</small></span></a>
     ${is_currently_live ? html`<span class="live-mark" title="Its creator streams live" role="img" aria-label="live">●</span>` : nothing}
     ${complete ? html`<span class="graduated-mark" title="Graduated: its bonding curve is sold out" role="img" aria-label="graduated">✓</span>` : nothing}`,
 }
@@ -100,7 +100,7 @@ export const COLUMNS: readonly MarketColumn[] = [
     cell: ({ created_timestamp }, { nowMs }) => formatAge(created_timestamp, nowMs),
   },
   {
-    ...{ sort: 'analyses', name: 'analyses', label: 'Said' },
+    ...{ sort: 'analyses', name: 'analyses', label: 'Analyses' },
     title: `Accepted analyses; with fewer than ${LOW_COVERAGE_COUNT} one earns a bonus`,
     cell: ({ analysis_count }) => formatCount(analysis_count),
   },

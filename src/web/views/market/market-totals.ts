@@ -24,7 +24,7 @@ export class MarketTotals {
 
   render(): TemplateResult {
     const { value } = this.#fetched
-    const buyPct = value === null ? 0 : (100 * value.buys_24h) / Math.max(1, value.buys_24h + value.sells_24h)
+    const trades = value === null ? 0 : value.buys_24h + value.sells_24h
     const figures: readonly (readonly [string, string])[] = [
       ['Tokens', formatCount(value?.tokens)],
       ['Volume 24h', formatUsd(value?.volume_24h_usd)],
@@ -33,7 +33,7 @@ export class MarketTotals {
     ]
     return html`<dl class="totals" aria-label="The whole market">
       ${figures.map(([label, text]) => html`<div><dt>${label}</dt><dd>${text}</dd></div>`)}
-      <div><dt>Buys</dt><dd>${value === null ? '–' : html`<span class="up">${buyPct.toFixed(0)}%</span>`}</dd></div>
+      <div><dt>Buys</dt><dd>${value === null || trades === 0 ? '–' : html`<span class="up">${((100 * value.buys_24h) / trades).toFixed(0)}%</span>`}</dd></div>
     </dl>`
   }
 }

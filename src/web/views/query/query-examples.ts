@@ -9,6 +9,7 @@ export const EXAMPLES: readonly [QueryExample, ...QueryExample[]] = [
   {
     title: 'Sentiments and what came of them',
     sql: `SELECT sentiment, count(*) AS analyses,
+  round(100 * avg(fwd_ret_5m), 2) AS mean_5m_pct,
   round(100 * avg(fwd_ret_1h), 2) AS mean_1h_pct,
   round(100 * avg(dead_24h::INT), 1) AS dead_pct
 FROM labelled GROUP BY sentiment ORDER BY analyses DESC`,

@@ -95,8 +95,15 @@ class QueryView implements View {
     return emptyState(
       'No query has run yet',
       'Choose an example, or write SQL of your own. SHOW TABLES and DESCRIBE training tell what there is. The same from a terminal:',
-      'npx mintlake sql "SHOW TABLES"',
+      `npx mintlake sql${this.#folderFlag()} "SHOW TABLES"`,
     )
+  }
+
+  /** With a space before it; nothing where the command finds the folder by itself. */
+  #folderFlag(): string {
+    const { dataDir } = this.#app.session
+    if (dataDir === null) return ''
+    return ` --data-dir ${/^[\w./-]+$/.test(dataDir) ? dataDir : `'${dataDir.replaceAll("'", "'\\''")}'`}`
   }
 
   /** Two lines: the operator's key comes from the start of the server, a researcher's from the operator. */

@@ -5,7 +5,15 @@ import type { ToldGap } from '../../../schema/event.ts'
 import { errorText, Fetched, request } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { missingState, staleBanner } from '../../dom.ts'
-import { formatAge, formatAmount, formatBytes, formatCount, formatPrice, formatSpan } from '../../format.ts'
+import {
+  formatAge,
+  formatAmount,
+  formatBytes,
+  formatCount,
+  formatPrice,
+  formatSpan,
+  sentence,
+} from '../../format.ts'
 import { gapReason, gapTimes } from '../../gaps.ts'
 import { parseMetrics, rate } from '../../metrics-text.ts'
 import { ServerHistoryLines } from './server-history.ts'
@@ -151,10 +159,6 @@ function problemsOf(health: HealthAnswer): string[] {
     )
   return problems
 }
-
-/** Reasons come as clauses. */
-const sentence = (text: string): string =>
-  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
 
 function feedText(
   { feed, state, stateSinceMs, accepted, rejected }: HealthAnswer['feeds'][number],

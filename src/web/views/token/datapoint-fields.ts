@@ -115,39 +115,58 @@ function formatField(kind: Kind, value: unknown): string {
 /** Whose an enriched field is, and how old; nothing for any other. */
 function sourceOf({ enrichedFrom }: DataPoint, name: keyof DataPoint, nowMs: number): string {
   const from = enrichedFrom.find(({ fields }) => fields.some((field) => field === name))
-  return from === undefined ? '' : ` (${from.source}, ${formatAge(from.at, nowMs)} ago)`
+  return from === undefined ? '' : `${from.source}, ${formatAge(from.at, nowMs)} ago`
 }
 
-const fieldRow = (point: DataPoint, { name, label, kind }: Field): TemplateResult => {
+/** Where the fields of a card come from: in its heading where all have one source, else beside each. */
+function sourcesOf(point: DataPoint, names: readonly (keyof DataPoint)[], nowMs: number) {
+  const sources = new Set(names.map((name) => sourceOf(point, name, nowMs)))
+  const [source = ''] = sources
+  const isOne = sources.size === 1
+  return {
+    heading: isOne && source !== '' ? html` <small>${source}</small>` : nothing,
+    beside: (name: keyof DataPoint) => {
+      const own = isOne ? '' : sourceOf(point, name, nowMs)
+      return own === '' ? nothing : html`<small class="dim"> (${own})</small>`
+    },
+  }
+}
+
+const fieldRow = (point: DataPoint, { name, label, kind }: Field, source: unknown): TemplateResult => {
   const value = point[name]
   const colour = kind === 'change' && typeof value === 'number' ? changeClass(value) : ''
-  return html`<div><dt>${label}</dt><dd class=${colour}>${formatField(kind, value)}<small class="dim">${sourceOf(point, name, point.snapshotAt)}</small></dd></div>`
+  return html`<div><dt>${label}</dt><dd class=${colour}>${formatField(kind, value)}${source}</dd></div>`
+}
+
+function fieldGroup(point: DataPoint, { title, fields }: Group): TemplateResult {
+  const names = fields.map(({ name }) => name)
+  const { heading, beside } = sourcesOf(point, names, point.snapshotAt)
+  return html`<section class="card">
+    <h2>${title}${heading}</h2>
+    <dl>${fields.map((each) => fieldRow(point, each, beside(each.name)))}</dl>
+  </section>`
 }
 
 /** All groups of fields, each as a list of terms. */
 export const fieldGroups = (point: DataPoint): TemplateResult => html`
-  <div class="groups">
-    ${GROUPS.map(
-      ({ title, fields }) => html`<section class="card">
-        <h2>${title}</h2>
-        <dl>${fields.map((each) => fieldRow(point, each))}</dl>
-      </section>`,
-    )}
-  </div>`
+  <div class="groups">${GROUPS.map((group) => fieldGroup(point, group))}</div>`
 
 /** What can be done to the token's holders, each with a shape and words beside its colour. */
-export const securityFlags = (point: DataPoint, nowMs: number): TemplateResult => html`
-  <section class="card">
-    <h2>Security</h2>
+export function securityFlags(point: DataPoint, nowMs: number): TemplateResult {
+  const names = FLAGS.map(({ name }) => name)
+  const { heading, beside } = sourcesOf(point, names, nowMs)
+  return html`<section class="card">
+    <h2>Security${heading}</h2>
     <ul class="flags">
       ${FLAGS.map(({ name, yes, no, isBad }) => {
         const value = point[name]
         if (typeof value !== 'boolean') return html`<li class="dim">? ${yes}: unknown</li>`
-        return html`<li class=${value === isBad ? 'warn' : 'good'}>${value === isBad ? '⚠' : '✓'} ${value ? yes : no}<small class="dim">${sourceOf(point, name, nowMs)}</small></li>`
+        return html`<li class=${value === isBad ? 'warn' : 'good'}>${value === isBad ? '⚠' : '✓'} ${value ? yes : no}${beside(name)}</li>`
       })}
     </ul>
     ${point.enriched_at === null ? html`<p class="note">Not looked up yet.</p>` : nothing}
   </section>`
+}
 
 export const holdersTable = ({ topHolders }: DataPoint): TemplateResult => html`
   <section class="card">

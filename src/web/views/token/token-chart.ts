@@ -22,8 +22,8 @@ import { ChartTime } from './chart-time.ts'
 import { IncompleteBars } from './incomplete-bars.ts'
 import { markedSpans } from './marked-spans.ts'
 
-/** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks. */
-const HOLES_MAX = 200
+/** An empty interval is drawn as a hole, at most so many in a row: a token may sleep for weeks, and what it did is what the chart is for. */
+const HOLES_MAX = 10
 /** Room for $1,234,567, so that the axis does not grow with each longer price. */
 const AXIS_WIDTH_PX = 92
 /** A chart opens on its newest bars, so many at most, and none narrower than BAR_PX_MIN; a few stand in the middle, no wider than if they were `BARS_SHOWN_MIN`. */
@@ -122,7 +122,7 @@ export class TokenChart {
     const [up, down, line, dim] = [colour('--up'), colour('--down'), colour('--line'), colour('--dim')]
     this.#colours = { up, down, dim }
     this.#chart.applyOptions({
-      layout: { textColor: dim },
+      layout: { textColor: dim, fontFamily: style.fontFamily },
       grid: { vertLines: { color: line }, horzLines: { color: line } },
       rightPriceScale: { borderColor: line, minimumWidth: AXIS_WIDTH_PX },
       timeScale: { borderColor: line },

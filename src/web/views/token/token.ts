@@ -4,7 +4,7 @@ import type { AnalysisPage, DataPoint } from '../../../client/index.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { emptyState, waitingState } from '../../dom.ts'
-import { changeClass, formatAge, formatChange, formatPrice } from '../../format.ts'
+import { changeClass, formatAge, formatChange, formatPrice, sentence } from '../../format.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
@@ -66,7 +66,7 @@ class TokenView implements View {
     if (point === null)
       return this.#error === null
         ? html`<section class="token" aria-busy="true"><h1 id="view-title">Token</h1><p class="mono">${this.#mint}</p>${waitingState(this.#app.live)}</section>`
-        : html`<section class="token"><h1 id="view-title">Token</h1>${html`${emptyState('This token is not here', this.#error)}<p class="empty"><a href=${routeHref('market')}>Choose one from the market</a></p>`}</section>`
+        : html`<section class="token"><h1 id="view-title">Token</h1>${html`${emptyState('This token is not here', sentence(this.#error))}<p class="empty"><a href=${routeHref('market')}>Choose one from the market</a></p>`}</section>`
     const nowMs = this.#app.nowMs()
     return html`<section class="token" aria-labelledby="view-title">
       ${this.#header(point, nowMs)}
