@@ -23,7 +23,7 @@ const DATA_DIR_DEFAULT = './data-cluster'
 /** What this script says itself: the nodes are here, and so is NATS. */
 const OWN_SETTINGS = [
   ...(['role', 'bus', 'busUser', 'busPassword', 'busCredentials', 'busCa', 'busCert', 'busKey'] as const),
-  'sharePort',
+  ...(['sharePort', 'nodeUrl', 'writerUrl'] as const),
 ] as const
 const USAGE =
   'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help all lists them]\n' +

@@ -68,7 +68,7 @@ export interface App {
   exports: ExportService
   queries: QueryService
   downloads: LakeFileServer
-  http: Pick<HttpServer, 'inFlight' | 'requestCount' | 'bodyBytes' | 'relay'>
+  http: Pick<HttpServer, 'inFlight' | 'requestCount' | 'bodyBytes'>
   agents: AgentRegistry
   submissions: SubmissionService
   broadcaster: Broadcaster
@@ -176,7 +176,7 @@ async function startParts(base: Base): Promise<App> {
   addRunningMetrics(metrics, running)
   publisher?.addMetrics(metrics)
   addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
-  const node = nodeOf(config, running)
+  const node = nodeOf(config, running, publisher)
   const { servedMs: nowMs } = base
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
@@ -202,7 +202,7 @@ async function startParts(base: Base): Promise<App> {
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, clients.history, log)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
-  publisher?.serve({ accounts: agents, relay: server.relay, ready })
+  publisher?.serve({ accounts: agents, port: server.ownPort, ready })
   const parts = {
     ...{ health, server, sources, running, publisher, feeding, drainNoticeMs: config.drainNoticeMs },
     ...{ broadcaster, exporter, queries, positions, clockFile, store },
@@ -245,8 +245,14 @@ const createBroadcaster = ({ config, options, servedMs }: Base, market: Market):
   return new Broadcaster(market, { ...following, ageNow: servedMs, ...options.follow })
 }
 
-const nodeOf = (config: Config, { market, runId }: RunningMarket): HttpNode =>
-  config.role === 'writer' ? writerNode(runId) : singleNode(isReplay(config) ? () => market.timeMs : null)
+const nodeOf = (
+  config: Config,
+  { market, runId }: RunningMarket,
+  publisher: MarketPublisher | null,
+): HttpNode =>
+  publisher === null
+    ? singleNode(isReplay(config) ? () => market.timeMs : null)
+    : writerNode(runId, publisher.gate)
 
 /** The data folder, where commands that are told none look elsewhere. */
 const folderForCommands = ({ dataDir }: Config): string | null =>

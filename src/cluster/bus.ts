@@ -19,7 +19,6 @@ export const busNames = (name: string) => ({
   checkpoints: `${name}-checkpoints`,
   accounts: `${name}-accounts`,
   writer: `${name}.writer`,
-  node: (nodeId: string) => `${name}.node.${nodeId}`,
   list: (list: string) => `${name}.list.${list}`,
 })
 export type BusNames = ReturnType<typeof busNames>

@@ -8,7 +8,7 @@ import { safeParse } from '../lib/safe-parse.ts'
 import { OUTCOMES } from '../schema/vocabulary.ts'
 
 /** Raised when nodes of before could not understand, or would apply differently, what is sent. */
-const MESSAGE_FORMAT = 3
+const MESSAGE_FORMAT = 4
 /** Nodes of one cluster must have the same. */
 export const PROTOCOL = `${MESSAGE_FORMAT}.${JOURNAL_FORMAT}.${CHECKPOINT_FORMAT}`
 

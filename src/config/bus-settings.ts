@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { BUS_MAX_AGE_MS_DEFAULT, BUS_MAX_MB_DEFAULT } from '../cluster/limits.ts'
 import { DAY_MS } from '../lib/time.ts'
-import { busName, busUser, natsUrl, secret, setting, wholeNumber } from './setting.ts'
+import { busName, busUser, natsUrl, publicUrl, secret, setting, wholeNumber } from './setting.ts'
 
 export const BUS_SETTINGS = {
   bus: setting(
@@ -23,6 +23,18 @@ export const BUS_SETTINGS = {
   busCa: setting('bus-ca', '', z.string(), 'File with the certificate authority of NATS, for TLS'),
   busCert: setting('bus-cert', '', z.string(), 'File with the certificate of this process for NATS'),
   busKey: setting('bus-key', '', z.string(), 'File with the private key of --bus-cert'),
+  nodeUrl: setting(
+    'node-url',
+    '',
+    publicUrl,
+    'Address at which other nodes reach this one; without it that of --host and --port, where --host is every address the one that NATS sees',
+  ),
+  writerUrl: setting(
+    'writer-url',
+    '',
+    publicUrl,
+    'Address at which a reader reaches the writer; without it the one that the writer tells on the bus',
+  ),
   busMaxAgeMs: setting(
     'bus-max-age-ms',
     BUS_MAX_AGE_MS_DEFAULT,

@@ -65,6 +65,8 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
         'busCa',
         'busCert',
         'busKey',
+        'nodeUrl',
+        'writerUrl',
         'busMaxAgeMs',
         'busMaxMb',
         'busReplicas',

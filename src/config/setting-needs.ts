@@ -31,6 +31,7 @@ const NEEDS: readonly Need[] = [
       'busCa',
       'busCert',
       'busKey',
+      'nodeUrl',
       'busMaxAgeMs',
       'busMaxMb',
       'busReplicas',

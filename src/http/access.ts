@@ -15,7 +15,7 @@ export interface RequestPlace {
   host: string
   origin: string
   forwardedFor: string
-  relayedClient: string | null
+  relay: string
 }
 
 /** The checks that a request passes before its route runs. Each throws a ServiceError to refuse it. */
@@ -91,8 +91,8 @@ export const isLoopback = (host: string): boolean => LOOPBACK_NAME.test(host) ||
  * Whether a request to a server that listens on loopback is one of this computer's own programs: not passed on by a proxy, and not
  * of a page that another site has sent to a browser here (its Origin tells), by whatever name it calls this server.
  */
-export function isLocal({ host, origin, forwardedFor, relayedClient }: RequestPlace): boolean {
-  if (forwardedFor !== '' || relayedClient !== null) return false
+export function isLocal({ host, origin, forwardedFor, relay }: RequestPlace): boolean {
+  if (forwardedFor !== '' || relay !== '') return false
   if (!LOOPBACK_NAME.test(host.replace(/:\d+$/, ''))) return false
   return origin === '' || origin === `http://${host}`
 }

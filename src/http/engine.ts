@@ -1,4 +1,4 @@
-// What is used of the HTTP engine: requests and responses of connections, and in their place those that another node has passed on.
+// What is used of the HTTP engine: requests and responses of connections.
 
 export interface EngineRequest {
   /** In lower case. */
@@ -8,8 +8,6 @@ export interface EngineRequest {
   getQuery(): string | undefined
   /** @param take gets the names in lower case */
   forEach(take: (name: string, value: string) => void): void
-  /** The client, as the node that has passed the request on names it; unset: it is at the other end of the connection. */
-  readonly relayedClient?: string
 }
 
 /** As the engine's own `HttpResponse`, of which these are the parts. */

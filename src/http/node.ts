@@ -15,6 +15,30 @@ export interface HttpNode {
    * within a moment, that is false. Null: this node is never behind, so there is no such position.
    */
   readonly reach: ((seq: number) => Promise<boolean>) | null
+  /** Null: no other node passes requests on to this one. */
+  readonly gate: RelayGate | null
+}
+
+/**
+ * Tells requests that another node has passed on. They have the header X-Mintlake-Relay, which names this node and proves that it was asked
+ * who it is on the bus; then it is believed who their client is, and each answer says which node it is of.
+ */
+export interface RelayGate {
+  readonly nodeId: string
+  /** Whether a request with that header is for this node, and taken now. */
+  admits(relay: string): boolean
+}
+
+/** Of a request that another node passes on, and of its answer. */
+export const RELAY_HEADER = 'X-Mintlake-Relay'
+export const NODE_HEADER = 'X-Mintlake-Node'
+/** What the answer names instead of a node where a request was for another one: nothing was carried out. */
+export const ANOTHER_NODE = 'another'
+
+/** A request that would be carried out by the wrong process, or for ever passed on. */
+export const notForThisNode = (): ServiceError => {
+  const detail = `${RELAY_HEADER} names another process than this one, or one that takes no requests of other nodes at present.`
+  return new ServiceError('invalid_parameter', detail, {}, { [NODE_HEADER]: ANOTHER_NODE })
 }
 
 const RUN = randomBytes(4).toString('hex')
@@ -25,15 +49,25 @@ export const singleNode = (marketTimeMs: (() => number) | null = null): HttpNode
   lagMs: null,
   marketTimeMs,
   reach: null,
+  gate: null,
 })
 
 /** The process that takes the events, where others have the same market. */
-export const writerNode = (runId: string): HttpNode => ({
+export const writerNode = (runId: string, gate: RelayGate): HttpNode => ({
   run: () => runId,
   lagMs: null,
   marketTimeMs: null,
   reach: null,
+  gate,
 })
+
+/** Headers of an answer, and which node has made it where another one has passed the request on. */
+export const withNodeName = (
+  { gate }: HttpNode,
+  isRelayed: boolean,
+  headers: Record<string, string>,
+): Record<string, string> =>
+  isRelayed && gate !== null ? { ...headers, [NODE_HEADER]: gate.nodeId } : headers
 
 /**
  * Headers of an answer and what the node says of its market: in a replay its time, and where the answer is about the market, how far

@@ -6,7 +6,7 @@ import { type AccessChecks, authorize, callerOf, isLocal, type Reader } from './
 import type { Context, HttpAnswer, Notes } from './context.ts'
 import type { EngineRequest, EngineResponse, Handler } from './engine.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
-import { type HttpNode, withMarketState } from './node.ts'
+import { type HttpNode, notForThisNode, withMarketState, withNodeName } from './node.ts'
 import { type BelievedSenders, clientAddress, type Sender } from './request/addresses.ts'
 import { BodyReader, discardBody, tooLarge } from './request/body.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
@@ -137,7 +137,8 @@ export class Pipeline {
       this.#refuseAmbiguous(res, path)
       return
     }
-    const cacheKey = responseCache.isOn && method === 'get' ? head.cacheKey(query) : null
+    const mayCache = responseCache.isOn && method === 'get' && !isForOther(this.#parts)
+    const cacheKey = mayCache ? head.cacheKey(query) : null
     if (cacheKey !== null) {
       const cached = responseCache.find(path, cacheKey, startedAtMs)
       if (cached !== undefined && this.#sendCached(res, cached, startedAtMs)) return
@@ -154,7 +155,8 @@ export class Pipeline {
     let limits: Record<string, string>
     try {
       const reader = authorize(deps, cached.route, head.key)
-      const ip = () => clientAddress(res, head.sender, deps)
+      const sender = { forwardedFor: head.forwardedFor, isRelayed: head.relay !== '' }
+      const ip = () => clientAddress(res, sender, deps)
       limits = deps.countRead(reader, ip, cached.rows)
     } catch {
       return false
@@ -164,7 +166,7 @@ export class Pipeline {
       cached,
       ids,
       head.requestId,
-      withMarketState(deps.node, cached.route, limits),
+      withNodeName(deps.node, head.relay !== '', withMarketState(deps.node, cached.route, limits)),
     )
     if (unfinished !== null) {
       const exchange = new Exchange(unfinished, exchanges)
@@ -195,6 +197,10 @@ export class Pipeline {
   }
 }
 
+/** Whether another node has passed the request at hand on, and not to this one. */
+const isForOther = ({ deps, head }: PipelineParts): boolean =>
+  head.relay !== '' && deps.node.gate?.admits(head.relay) !== true
+
 /** One request on its way through its route: route, checks, body, handler, compression, sending. */
 class UncachedRequest {
   readonly #parts: PipelineParts
@@ -208,6 +214,7 @@ class UncachedRequest {
   /** Writes that were answered before this request began: a later one makes its answer unfit for the cache. */
   readonly #writesBefore: number
   readonly #sender: Sender
+  readonly #isForOther: boolean
   readonly #reply: Reply
   readonly #exchange: Exchange
   #address: string | null = null
@@ -235,7 +242,9 @@ class UncachedRequest {
     this.#cacheKey = cacheKey
     this.#startedAtMs = startedAtMs
     this.#writesBefore = parts.responseCache.writes
-    this.#sender = parts.head.sender
+    const { forwardedFor, relay } = parts.head
+    this.#isForOther = isForOther(parts)
+    this.#sender = { forwardedFor, isRelayed: relay !== '' && !this.#isForOther }
     this.#reply = new Reply(res, parts.ids.idFor(parts.head.requestId), method === 'head')
     this.#exchange = new Exchange(this.#reply, parts.exchanges)
   }
@@ -243,6 +252,7 @@ class UncachedRequest {
   /** Answers the request, at once or later. Must be called inside the engine's handler, while the head is this request's. */
   start(): void {
     try {
+      if (this.#isForOther) throw notForThisNode()
       const match = this.#parts.routes.match(this.#method, this.#path)
       if ('preflight' in match) {
         this.#answer(match.preflight)
@@ -275,7 +285,7 @@ class UncachedRequest {
     if (route.method !== 'GET' && (isPublic(route) || route.access === 'forwarded')) this.#ip()
     return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
-      isRelayed: () => this.#sender.relayedClient !== null,
+      isRelayed: () => this.#sender.isRelayed,
       isLocal: () => isLocal(head),
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
       admitRows: () => this.#limitRows(() => deps.admitRows(this.#reader, ip)),
@@ -404,7 +414,8 @@ class UncachedRequest {
     }
     // A relayed answer tells how far the node is behind that made it.
     const limits = made.relayed ? this.#limits : withMarketState(deps.node, route, this.#limits)
-    send(reply, isDraining ? withConnectionClose(made) : made, limits)
+    const headers = withNodeName(deps.node, this.#sender.isRelayed, limits)
+    send(reply, isDraining ? withConnectionClose(made) : made, headers)
     if (!isSent) this.#exchange.wait()
     deps.observe(route?.path ?? 'none', made.status, (performance.now() - this.#startedAtMs) / 1_000)
   }

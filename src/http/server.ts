@@ -12,8 +12,6 @@ import { nextTurn } from '../lib/wait.ts'
 import { portFault } from '../lib/why-not-listening.ts'
 import { Pipeline, type PipelineDeps } from './pipeline.ts'
 import { ReleasableApp } from './releasable-app.ts'
-import { engineRequestOf, type RelayedRequest } from './request/relayed-request.ts'
-import { RelayedResponse } from './response/relayed-response.ts'
 import { INGEST_PATH, type IngestSocketDeps, registerIngestSockets } from './stream/ingest-socket.ts'
 import type { StreamSources } from './stream/stream-session.ts'
 import { registerStreamSockets } from './stream/stream-socket.ts'
@@ -26,15 +24,10 @@ export interface ServerDeps extends PipelineDeps {
   isPortShared?: boolean
 }
 
-/**
- * Answers a request that another node has received, as if it had come here.
- * @param roomBytes of the answer that wait until they are taken. @param onEnded called once the answer is made, or cut
- */
-export type Relay = (request: RelayedRequest, roomBytes: number, onEnded: () => void) => RelayedResponse
-
 export interface HttpServer {
   port: number
-  readonly relay: Relay
+  /** At which no other process listens: a free one of its own where the other is shared. */
+  ownPort: number
   /** From now on every answer asks its client to close the connection. */
   drain(): void
   /** Accepts no further connections, and ends the WebSockets of feeds. */
@@ -85,7 +78,7 @@ function ingestSocketDeps(
 
 function runningServer(
   close: () => Promise<void>,
-  socket: us_listen_socket,
+  sockets: readonly [us_listen_socket, ...us_listen_socket[]],
   pipeline: Pipeline,
   endSockets: () => void,
 ): HttpServer {
@@ -97,16 +90,12 @@ function runningServer(
     await act()
   }
   const stopListening = () => {
-    if (isListening) us_listen_socket_close(socket)
+    if (isListening) for (const socket of sockets) us_listen_socket_close(socket)
     isListening = false
   }
   return {
-    port: us_socket_local_port(socket),
-    relay: (request, roomBytes, onEnded) => {
-      const response = new RelayedResponse(request.body, roomBytes, onEnded)
-      pipeline.handle(response, engineRequestOf(request))
-      return response
-    },
+    port: us_socket_local_port(sockets[0]),
+    ownPort: us_socket_local_port(sockets.at(-1)!),
     drain: () => pipeline.drain(),
     stopListening: () =>
       afterReading(() => {
@@ -148,13 +137,16 @@ export async function startServer(host: string, port: number, deps: ServerDeps):
       : registerIngestSockets(handlers, ingestSocketDeps(deps, deps.ingestFrame))
   for (const [path, handle] of pipeline.getHandlers()) handlers.get(path, handle)
   handlers.any('/*', pipeline.handle)
-  const socket = await listen(app, host, port, deps.isPortShared ? LISTEN_SHARED_PORT : LISTEN_EXCLUSIVE_PORT)
+  const sockets: [us_listen_socket, ...us_listen_socket[]] = [
+    await listen(app, host, port, deps.isPortShared ? LISTEN_SHARED_PORT : LISTEN_EXCLUSIVE_PORT),
+  ]
+  if (deps.isPortShared) sockets.push(await listen(app, host, 0, LISTEN_EXCLUSIVE_PORT))
   const close = async () => {
     app.close()
     await nextTurn()
     handlers.release()
   }
-  return runningServer(close, socket, pipeline, endSockets)
+  return runningServer(close, sockets, pipeline, endSockets)
 }
 
 function listen(app: TemplatedApp, host: string, port: number, options: number): Promise<us_listen_socket> {

@@ -1,8 +1,8 @@
 // What a server tells of its recorded market to those that bring it to other processes. A server that is alone has no publisher.
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
+import type { RelayGate } from '../http/node.ts'
 import type { Cursors, ListWatcher } from '../http/response/cursors.ts'
 import type { Route } from '../http/route.ts'
-import type { Relay } from '../http/server.ts'
 import type { WrittenBatch } from '../journal/types.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Account, EvaluatedSubmission } from '../submissions/types.ts'
@@ -28,8 +28,8 @@ export interface RunToPublish {
 /** What other processes ask of this one: requests of their clients, and whose keys they have. */
 export interface ServedParts {
   accounts: { agentIds(): Iterable<string>; account(agentId: string): Account | null }
-  /** Of the HTTP server. */
-  relay: Relay
+  /** At which this process takes requests. */
+  port: number
   /** Resolves when requests would not be refused any more. May reject. */
   ready: Promise<unknown>
 }
@@ -48,11 +48,13 @@ export interface MarketPublisher {
   changeAccount(agentId: string): void
   /** To be told of the lists that this process keeps. */
   readonly lists: ListWatcher
+  /** Tells which requests other processes have passed on. */
+  readonly gate: RelayGate
   /** The routes as they are where other processes answer too. */
   routes(routes: readonly Route[], cursors: Cursors): Route[]
-  /** Begins to carry out requests of other processes. */
+  /** Tells other processes where it takes requests, and begins to take theirs. */
   serve(parts: ServedParts): void
-  /** Takes no more of them, and finishes those that run. Never rejects. */
+  /** Takes no more of theirs; those that run go on. Never rejects. */
   stopServing(): Promise<void>
   /** Resolves unless another writer may have taken this one's place. Rejects with `unavailable`. */
   mayCommit(): Promise<void>

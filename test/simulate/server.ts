@@ -3,10 +3,10 @@ import { type App, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { Method } from '../../src/http/context.ts'
 import { Pipeline } from '../../src/http/pipeline.ts'
-import { engineRequestOf } from '../../src/http/request/relayed-request.ts'
-import { RelayedResponse } from '../../src/http/response/relayed-response.ts'
 import type { HttpServer, ServerDeps } from '../../src/http/server.ts'
 import type { Log } from '../../src/lib/log.ts'
+import { engineRequestOf } from './engine-request.ts'
+import { SimulatedResponse } from './engine-response.ts'
 import type { Draws, Machine, SimulatedProcess } from './machine/machine.ts'
 import { ADMIN_KEY, FEED_KEY, flagsOf } from './settings.ts'
 
@@ -137,9 +137,7 @@ export class SimulatedServer {
     life.pipeline = pipeline
     return {
       port: 0,
-      relay: () => {
-        throw new Error('there is no cluster')
-      },
+      ownPort: 0,
       drain: () => pipeline.drain(),
       stopListening: async () => {
         life.pipeline = null
@@ -200,7 +198,7 @@ export class SimulatedServer {
   send(request: SentRequest, onAnswer: (answer: Answer) => void = () => {}): Sent {
     const { machine } = this.#world
     const sentMs = machine.nowMs
-    let response: RelayedResponse | null = null
+    let response: SimulatedResponse | null = null
     const sent: Sent = {
       ...{ answer: null, isLost: false, sentMs },
       leave: () => {
@@ -229,19 +227,19 @@ export class SimulatedServer {
   }
 
   /** Null where nobody listens. */
-  #enter(request: SentRequest, onProgress: (response: RelayedResponse) => void): RelayedResponse | null {
+  #enter(request: SentRequest, onProgress: (response: SimulatedResponse) => void): SimulatedResponse | null {
     const { life } = this
     const pipeline = life?.pipeline
     if (!life?.process.isAlive || pipeline == null) return null
     const body = Buffer.from(request.body ?? '')
-    const response = new RelayedResponse(body, ROOM_BYTES, () => {})
+    const { method, path, query = '', client = '10.0.0.1' } = request
+    const response = new SimulatedResponse(body, ROOM_BYTES, client)
     response.onProgress = () => onProgress(response)
     const { machine, draws } = this.#world
     const headers = { ...request.headers, ...(request.key && { Authorization: `Bearer ${request.key}` }) }
-    const { method, path, query = '', client = '10.0.0.1' } = request
     machine.after(
       draws.between(0.1, 3),
-      () => pipeline.handle(response, engineRequestOf({ method, path, query, headers, client, body })),
+      () => pipeline.handle(response, engineRequestOf({ method, path, query, headers, body })),
       life.process,
     )
     return response
@@ -269,7 +267,7 @@ export class SimulatedServer {
   }
 }
 
-function toAnswer(response: RelayedResponse, text: string, sentMs: number, answeredMs: number): Answer {
+function toAnswer(response: SimulatedResponse, text: string, sentMs: number, answeredMs: number): Answer {
   const headers = Object.fromEntries(response.headers.map(([name, value]) => [name.toLowerCase(), value]))
   const type = headers['content-type'] ?? ''
   const isJson = type.includes('json') && !type.includes('ndjson') && text !== ''

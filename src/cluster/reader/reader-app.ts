@@ -32,7 +32,6 @@ import { SubmissionError } from '../../submissions/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
 import { AccountReplica } from '../accounts/account-replica.ts'
 import type { ToldSubmission } from '../messages.ts'
-import { newNodeId } from '../node-id.ts'
 import { REACH_MS_MAX, SUBMISSIONS_REMEMBERED_MAX } from './limits.ts'
 import { ReaderHealth } from './reader-health.ts'
 import { ReaderLink } from './reader-link.ts'
@@ -105,7 +104,6 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
   const { clock = systemClock, openAccounts = (opened) => new AccountReplica(opened) } = options
   const log =
     options.log ?? createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
-  const nodeId = newNodeId()
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
@@ -115,9 +113,10 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
     symbol: market.profile(submission.mint)?.symbol ?? null,
   }))
   const link: ReaderLink = new ReaderLink({
-    ...{ settings: config, nodeId, market, clock, log, openAccounts },
+    ...{ settings: config, market, clock, log, openAccounts },
     onSubmission: tellOnce(submissionLog, broadcaster),
   })
+  const { nodeId } = link.gate
   const run = () => link.parts?.replica.runId ?? ''
   const cursors = new Cursors({ market, run, watcher: link.lists })
   const readerHealth = new ReaderHealth({
@@ -183,6 +182,7 @@ function listen(shared: Shared): Promise<HttpServer> {
     run: shared.run,
     lagMs: () => readerHealth.lagMs(),
     marketTimeMs: null,
+    gate: link.gate,
     reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
   }
   const sessions = new ConsoleSessions(clock)

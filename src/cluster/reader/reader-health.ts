@@ -87,6 +87,8 @@ export class ReaderHealth {
       reasons.push('the connection to the bus is lost: this reader shows an older market')
     else if (replica.trouble !== null) reasons.push(replica.trouble)
     reasons.push(...link.refusals)
+    if (parts.passingOn.trouble !== null)
+      reasons.push(`what writes cannot be passed on to the writer: ${parts.passingOn.trouble}`)
     const silentMs = this.lagMs()
     if (watch.isConnected && silentMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS)
       reasons.push(`the writer is silent${since(clock, silentMs)}: the market stands still`)

@@ -1,5 +1,6 @@
 // What a reader has once it is connected to the bus. It connects in the background, again and again until that succeeds.
 
+import type { ReaderConfig } from '../../config/reader-settings.ts'
 import type { HttpServer } from '../../http/server.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -8,19 +9,18 @@ import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
 import type { Market } from '../../market/market.ts'
 import { type Bus, connectBus } from '../bus.ts'
-import type { BusSettings } from '../bus-settings.ts'
 import { ConnectionWatch } from '../connection-watch.ts'
-import { ForwardClient } from '../forward/forward-client.ts'
-import { ForwardServer } from '../forward/forward-server.ts'
-import { KeptLists } from '../forward/kept-lists.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import type { ToldSubmission } from '../messages.ts'
+import { KeptLists } from '../proxy/kept-lists.ts'
+import { LOOK_MS } from '../proxy/limits.ts'
+import { NodeGate } from '../proxy/node-gate.ts'
+import { PassingOn } from '../proxy/passing-on.ts'
 import { Replica } from './replica.ts'
 import type { OpenAccounts, ReaderAccounts } from './types.ts'
 
 export interface ReaderLinkOptions {
-  settings: BusSettings
-  nodeId: string
+  settings: ReaderConfig
   market: Market
   clock: Clock
   log: Log
@@ -31,10 +31,10 @@ export interface ReaderLinkOptions {
 export interface ReaderParts {
   bus: Bus
   watch: ConnectionWatch
-  /** The connection for requests of and to other nodes: a NATS whose disk is full lets one wait that asks for the stream. */
+  /** The connection for questions of and to other nodes: a NATS whose disk is full lets one wait that asks for the stream. */
   requests: Requests
   replica: Replica
-  forward: ForwardClient
+  passingOn: PassingOn
   accounts: ReaderAccounts
 }
 
@@ -49,9 +49,11 @@ export class ReaderLink {
   /** Why it is not connected, as a sentence; null: it is, or was not tried yet. */
   trouble: string | null = null
   readonly lists = new KeptLists()
+  /** Of requests that other nodes pass on to this one. */
+  readonly gate = new NodeGate()
   readonly #options: ReaderLinkOptions
   readonly #connected: Promise<void>
-  #server: ForwardServer | null = null
+  #looking: NodeJS.Timeout | null = null
   #isStopped = false
   #wake: () => void = () => {}
 
@@ -68,17 +70,15 @@ export class ReaderLink {
   }
 
   /** Begins to answer other nodes, which ask for pages of the lists that this one keeps. */
-  async serve({ relay }: Pick<HttpServer, 'relay'>): Promise<void> {
+  async serve({ ownPort }: Pick<HttpServer, 'ownPort'>): Promise<void> {
     await this.#connected
-    const { nodeId, log } = this.#options
     if (this.parts === null || this.#isStopped) return
-    const { watch, bus } = this.parts.requests
-    const { connection, names } = bus
-    this.#server = new ForwardServer({
-      ...{ connection, names, nodeId, relay, log },
-      ...{ isWriter: false, position: null, makeCheckpoint: null },
-    })
-    this.lists.open({ connection, watch, names, nodeId })
+    const { requests, passingOn } = this.parts
+    const { connection, names } = requests.bus
+    const address = () => this.gate.address(this.#options.settings, ownPort, connection)
+    this.gate.isOpen = true
+    this.lists.open({ connection, watch: requests.watch, names, address })
+    this.#looking = setInterval(() => void passingOn.look(), LOOK_MS).unref()
   }
 
   async stop(): Promise<void> {
@@ -87,7 +87,9 @@ export class ReaderLink {
     await this.#connected
     const { parts } = this
     if (parts === null) return
-    await this.#server?.stop()
+    this.gate.isOpen = false
+    if (this.#looking !== null) clearInterval(this.#looking)
+    parts.passingOn.close()
     // Whoever waits for an answer of the bus gets an error once the connection is closed.
     const stopped = [parts.replica.stop(), parts.accounts.stop()]
     await Promise.all([parts.bus.close(), parts.requests.bus.close()])
@@ -95,7 +97,8 @@ export class ReaderLink {
   }
 
   async #connect(): Promise<void> {
-    const { settings, nodeId, log } = this.#options
+    const { settings, log } = this.#options
+    const { nodeId } = this.gate
     const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
     while (!this.#isStopped) {
       try {
@@ -120,24 +123,27 @@ export class ReaderLink {
   }
 
   #open(bus: Bus, requestsBus: Bus): void {
-    const { market, clock, log, openAccounts, onSubmission } = this.#options
+    const { settings, market, clock, log, openAccounts, onSubmission } = this.#options
     const watchOf = ({ connection }: Bus) =>
       new ConnectionWatch(connection, (sentence) => log.error({}, sentence))
     const watch = watchOf(bus)
     const requests = { bus: requestsBus, watch: watchOf(requestsBus) }
     const accounts = openAccounts({ bus, watch, clock, log })
-    const forward: ForwardClient = new ForwardClient({
-      ...{ connection: requestsBus.connection, watch: requests.watch, names: bus.names },
+    const passingOn: PassingOn = new PassingOn({
+      ...{ connection: requestsBus.connection, watch: requests.watch, names: bus.names, log },
+      writerUrl: settings.writerUrl,
       writerSilentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
       untilApplied: async ({ eventNo, accounts: revision }, msMax) => {
+        // Nothing comes while it is away.
+        if (!watch.isConnected) return
         await Promise.all([replica.reached(eventNo, msMax), accounts.until(revision, msMax)])
       },
     })
     const replica: Replica = new Replica({
       ...{ bus, market, clock, log, onSubmission },
-      askForCheckpoint: () => forward.askCheckpoint(),
+      askForCheckpoint: () => passingOn.askCheckpoint(),
     })
-    this.parts = { bus, watch, requests, replica, forward, accounts }
+    this.parts = { bus, watch, requests, replica, passingOn, accounts }
     this.trouble = null
   }
 }

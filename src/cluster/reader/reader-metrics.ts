@@ -34,7 +34,7 @@ export function addReaderMetrics(metrics: Metrics, health: ReaderHealth, link: R
   metrics.read(
     'mintlake_cluster_forwarded',
     'Of a reader: requests that other nodes are carrying out for it',
-    () => orNaN(link.parts?.forward.inFlight),
+    () => orNaN(link.parts?.passingOn.inFlight),
   )
   addWatchMetrics(metrics, () => link.refusals)
 }

@@ -1,19 +1,19 @@
 // The routes of a reader: what is about the market, documents and the state of the node are answered here, all else by the writer.
 import type { Cursors } from '../../http/response/cursors.ts'
-import type { PlainRoute, Route } from '../../http/route.ts'
+import type { Route } from '../../http/route.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { withCursors } from '../forward/cursor-route.ts'
-import { type Forwarding, forwardedRoute } from '../forward/forwarded-route.ts'
+import { type Elsewhere, withCursors } from '../proxy/cursor-route.ts'
+import { passedRoute } from '../proxy/passed-route.ts'
+import type { PassingOn } from '../proxy/passing-on.ts'
 import type { ReaderLink } from './reader-link.ts'
 
 /** Null while it is not connected. */
-const forwardingOf = ({ parts }: ReaderLink): Forwarding | null =>
-  parts && { client: parts.forward, names: parts.bus.names }
+const elsewhereOf = ({ parts }: ReaderLink): Elsewhere | null =>
+  parts && { passingOn: parts.passingOn, names: parts.bus.names }
 
 /** @throws ServiceError while it is not connected */
-function toWriter(link: ReaderLink): Forwarding {
-  const forwarding = forwardingOf(link)
-  if (forwarding !== null) return forwarding
+function toWriter({ parts }: ReaderLink): PassingOn {
+  if (parts !== null) return parts.passingOn
   const headers = { 'Retry-After': '1' }
   throw new ServiceError('store_unavailable', 'This reader is not connected to the writer yet.', {}, headers)
 }
@@ -21,20 +21,10 @@ function toWriter(link: ReaderLink): Forwarding {
 const isLocal = ({ access, answersMarket, isOfNode, method }: Route): boolean =>
   answersMarket === true || isOfNode === true || (access === 'open' && method === 'GET')
 
-/** @param routes those of a server that has everything itself */
+/** @param routes those of a server that has everything itself. The connection is there only later than they are */
 export const readerRoutes = (routes: readonly Route[], cursors: Cursors, link: ReaderLink): Route[] =>
-  routes.map((route) => {
-    if (!isLocal(route)) return forwarded(route, link)
-    return withCursors(route, cursors, () => forwardingOf(link))
-  })
-
-/** The connection is there only later than the routes. */
-function forwarded(route: Route, link: ReaderLink): PlainRoute {
-  const access = route.access === 'feed' ? 'feed' : 'forwarded'
-  const { countLimit: _, answersMarket: _market, ...rest } = route
-  return {
-    ...rest,
-    access,
-    handle: (context) => forwardedRoute(route, toWriter(link)).handle(context),
-  }
-}
+  routes.map((route) =>
+    isLocal(route)
+      ? withCursors(route, cursors, () => elsewhereOf(link))
+      : passedRoute(route, () => toWriter(link)),
+  )

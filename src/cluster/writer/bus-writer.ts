@@ -1,6 +1,7 @@
 // The writer's side of the cluster: publishes its recorded market on the bus, with its checkpoints.
 import type { StoredCheckpoint } from '../../checkpoint/checkpoint-folder.ts'
 import type { Config } from '../../config/settings.ts'
+import type { RelayGate } from '../../http/node.ts'
 import type { Cursors, ListWatcher } from '../../http/response/cursors.ts'
 import type { Route } from '../../http/route.ts'
 import { findRunOf } from '../../journal/reader.ts'
@@ -16,9 +17,8 @@ import type {
 import { unavailable } from '../../store/errors.ts'
 import { journalFolder } from '../../store/paths.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'
-import { WriterService } from '../forward/writer-service.ts'
 import { CONFIRM_MS_MAX, REACHABLE_MS_MAX } from '../limits.ts'
-
+import { WriterService } from '../proxy/writer-service.ts'
 import { CheckpointUploader } from './checkpoint-uploader.ts'
 import { Publisher, type PublisherStatus } from './publisher.ts'
 import type { UploadTask } from './upload-protocol.ts'
@@ -128,6 +128,10 @@ export class BusWriter implements MarketPublisher {
 
   get lists(): ListWatcher {
     return this.#service.lists
+  }
+
+  get gate(): RelayGate {
+    return this.#service.gate
   }
 
   routes(routes: readonly Route[], cursors: Cursors): Route[] {

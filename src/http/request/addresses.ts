@@ -53,8 +53,8 @@ export class TrustedProxies {
 export interface Sender {
   /** X-Forwarded-For; empty: not sent. */
   forwardedFor: string
-  /** The client on the node that has passed the request on; null: it came from the client itself. */
-  relayedClient: string | null
+  /** Whether another node of this cluster has passed it on, which names its client as a trusted proxy does. */
+  isRelayed: boolean
 }
 
 /** Whose headers are believed. */
@@ -63,16 +63,16 @@ export interface BelievedSenders {
   trustedProxies: TrustedProxies
 }
 
-/** The client that a request comes from: the peer or, behind trusted proxies, the last forwarded address that is none of
- *  them; of a relayed request, the client of the other node. */
+/** The client that a request comes from: the peer or, behind trusted proxies and other nodes, the last forwarded address that is no
+ *  proxy; where all are, the last one that a node has named, or the peer. */
 export function clientAddress(res: EngineResponse, sender: Sender, believed: BelievedSenders): string {
-  const { forwardedFor, relayedClient } = sender
+  const { forwardedFor, isRelayed } = sender
   const { trustedProxies: proxies } = believed
-  if (relayedClient !== null) return relayedClient
   const peer = peerAddress(res)
-  if (forwardedFor === '' || !proxies.has(peer)) return clientName(peer)
+  if (forwardedFor === '' || !(isRelayed || proxies.has(peer))) return clientName(peer)
   const forwarded = forwardedFor.split(',').map(normalAddress)
-  return clientName(forwarded.findLast((address) => address !== '' && !proxies.has(address)) ?? peer)
+  const client = forwarded.findLast((address) => address !== '' && !proxies.has(address))
+  return clientName(client ?? (isRelayed ? forwarded.at(-1) : undefined) ?? peer)
 }
 
 /** The engine gives four bytes for IPv4, and the text of IPv6 in full. */

@@ -6,7 +6,6 @@ import type { EngineRequest } from '../engine.ts'
 import { PARSED_QUERIES_MAX, PARSED_QUERY_CHARACTERS_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import { type MarketNotes, notesOn } from '../response/notes.ts'
 import type { Route } from '../route.ts'
-import type { Sender } from './addresses.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
@@ -34,8 +33,8 @@ export class RequestHead {
   range = ''
   requestId = ''
   transferEncoding = ''
-  /** See `Sender`. */
-  relayedClient: string | null = null
+  /** X-Mintlake-Relay: of a request that another node has passed on (RelayGate). */
+  relay = ''
   /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
   ambiguous = ''
   #hosts = 0
@@ -59,11 +58,11 @@ export class RequestHead {
     this.ifRange = ''
     this.origin = ''
     this.range = ''
+    this.relay = ''
     this.requestId = ''
     this.transferEncoding = ''
     this.ambiguous = ''
     this.#hosts = 0
-    this.relayedClient = req.relayedClient ?? null
     req.forEach(this.#take)
     return this
   }
@@ -76,11 +75,6 @@ export class RequestHead {
   /** The API key, empty if none was sent. @throws ServiceError `invalid_key` for another form of Authorization. */
   get key(): string {
     return parseBearer(this.credentials)
-  }
-
-  /** What it tells of the client that has sent it. */
-  get sender(): Sender {
-    return { forwardedFor: this.forwardedFor, relayedClient: this.relayedClient }
   }
 
   /** Content-Length in bytes; 0 without one. */
@@ -171,6 +165,9 @@ export class RequestHead {
         break
       case 'x-forwarded-proto':
         this.forwardedProto ||= value
+        break
+      case 'x-mintlake-relay':
+        this.relay ||= value
         break
       case 'x-request-id':
         this.requestId ||= value

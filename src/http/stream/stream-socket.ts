@@ -71,7 +71,7 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
       const { key, protocols, extensions } = readUpgradeHeaders(req)
       try {
         const head = new RequestHead().read(req)
-        const ip = clientAddress(res, head.sender, deps)
+        const ip = clientAddress(res, { forwardedFor: head.forwardedFor, isRelayed: false }, deps)
         const countSubscription = subscriptionCounter(deps, head.key || sessionKeyOf(protocols), ip)
         countSubscription(false, 0)
         broadcaster.admit()

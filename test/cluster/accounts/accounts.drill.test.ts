@@ -9,7 +9,7 @@ import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { AgentRegistry } from '../../../src/submissions/accounts/agent-registry.ts'
 import { SteppedClock } from '../../support/clock.ts'
-import { busSettings } from '../forward/support.ts'
+import { busSettings } from '../proxy/support.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
 
 const log = createLog({ format: 'text', quiet: true })

@@ -1,27 +1,27 @@
 // Routes of which another node makes the answers: what reaches the client is what that node has sent.
 import { randomUUID } from 'node:crypto'
 import { type Context, type HttpAnswer, NO_BYTES } from '../../http/context.ts'
+import { NODE_HEADER } from '../../http/node.ts'
 import { sendChunks } from '../../http/response/send-chunks.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { BusNames } from '../bus.ts'
-import type { Answered, Errand, ForwardClient } from './forward-client.ts'
-import { RelayedBody } from './relayed-body.ts'
+import { ANSWER_MS_MAX, RESEARCH_ANSWER_MS_MAX, UNREPEATABLE_ANSWER_MS_MAX } from './limits.ts'
+import type { PassedAnswer, PassedRequest } from './node-http.ts'
+import type { Errand, PassingOn } from './passing-on.ts'
 
 const SUBMIT_PATH = '/api/v1/analysis/submit'
 /** Of the node that has answered: the client's own node has counted the request too, and tells its own figures. */
-export const RATE_LIMIT_HEADER = /^(x-)?ratelimit/i
-
-export interface Forwarding {
-  client: ForwardClient
-  names: BusNames
-}
+export const RATE_LIMIT_HEADER = /^(x-)?ratelimit/
+/** Headers that tell that a request came twice: not for a client that has sent it once. */
+const KEY_NEWS = /^idempotency-replayed$/
+const NO_NEWS = /^$/
 
 /**
  * The route with its path, documents and limits of bodies, carried out by the writer, which checks the key and counts the
  * request. A feed's key is checked here too, before its large bodies are read: such a node needs the feed key of the writer.
+ * @param passingOn throws ServiceError while there is no way to the writer
  */
-export function forwardedRoute(route: Route, { client, names }: Forwarding): PlainRoute {
+export function passedRoute(route: Route, passingOn: () => PassingOn): PlainRoute {
   const { countLimit: _count, answersMarket: _market, handle: _handle, ...rest } = route
   return {
     ...rest,
@@ -29,7 +29,7 @@ export function forwardedRoute(route: Route, { client, names }: Forwarding): Pla
     handle: async (context) => {
       const { errand, isKeyOurs } = errandOf(route, context)
       try {
-        return relayedAnswer(client, await client.send(names.writer, errand), isKeyOurs ? KEY_NEWS : NO_NEWS)
+        return sentOn(await passingOn().toWriter(errand), isKeyOurs ? KEY_NEWS : NO_NEWS)
       } catch (error) {
         if (isDryRun(route, context)) throw dryRunError(error)
         throw isKeyOurs ? doubtfulError(error, errand.request.headers['Idempotency-Key']) : error
@@ -37,10 +37,6 @@ export function forwardedRoute(route: Route, { client, names }: Forwarding): Pla
     },
   }
 }
-
-/** Headers that tell that a request came twice: not for a client that has sent it once. */
-const KEY_NEWS = /^idempotency-replayed$/i
-const NO_NEWS = /^$/
 
 function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: boolean } {
   const isSubmission = route.path === SUBMIT_PATH && !isDryRun(route, context)
@@ -50,22 +46,24 @@ function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: 
   const isResearch = route.access === 'researcher'
   const isRead = route.method === 'GET' || isResearch
   const repeats = isRead ? 'read' : isSubmission ? 'keyed' : 'once'
-  let isGone = false
+  const answerMsMax = isResearch
+    ? RESEARCH_ANSWER_MS_MAX
+    : repeats === 'once'
+      ? UNREPEATABLE_ANSWER_MS_MAX
+      : ANSWER_MS_MAX
+  const request = requestOf(context, key, answerMsMax)
   // Exports, downloads and queries end with their client. Other answers are there soon, and their clients may send the next
   // request meanwhile.
-  if (isResearch)
-    context.onGone(() => {
-      isGone = true
-    })
-  return { errand: { ...errandAs(repeats, context, key), isAbandoned: () => isGone }, isKeyOurs }
+  if (isResearch) {
+    const gone = new AbortController()
+    context.onGone(() => gone.abort())
+    request.signal = gone.signal
+  }
+  return { errand: { request, repeats }, isKeyOurs }
 }
 
-/** The request as it came, for another node. */
-export function errandAs(
-  repeats: Errand['repeats'],
-  context: Context,
-  idempotencyKey: string,
-): Omit<Errand, 'isAbandoned'> {
+/** The request as it came, for another node, which is told the client that it came from. */
+export function requestOf(context: Context, idempotencyKey: string, answerMsMax: number): PassedRequest {
   const { method, path, queryText: query, headers, requestId, body } = context
   const named = {
     Authorization: headers.authorization,
@@ -77,10 +75,10 @@ export function errandAs(
     Range: headers.range,
     'Idempotency-Key': idempotencyKey,
     'X-Request-Id': requestId,
+    'X-Forwarded-For': context.ip(),
   }
   const sent = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== ''))
-  const request = { kind: 'request', method, path, query, headers: sent, client: context.ip() } as const
-  return { request, body, repeats }
+  return { method, path, query, headers: sent, body, answerMsMax }
 }
 
 const isDryRun = (route: Route, { query }: Context): boolean =>
@@ -102,30 +100,27 @@ function doubtfulError(error: unknown, key: string | undefined): unknown {
   })
 }
 
-/** @param dropped names of headers that the client is not shown */
-export function relayedAnswer(
-  client: ForwardClient,
-  { reply, subject, call }: Answered,
-  dropped: RegExp,
-): HttpAnswer {
-  const headers: Record<string, string> = {}
-  let contentType: string | undefined
-  let length: string | undefined
-  for (const [name, value] of reply.headers) {
-    const lower = name.toLowerCase()
-    if (lower === 'content-type') contentType = value
-    else if (lower === 'content-length') length = value
-    else if (!dropped.test(name)) headers[name] = value
+/** Written by the node that sends the answer to its client, or meant for it. */
+const OWN_HEADERS = new Set([
+  ...['access-control-allow-origin', 'access-control-expose-headers', 'content-length', 'content-type'],
+  ...['x-request-id', NODE_HEADER.toLowerCase(), 'x-mintlake-position'],
+])
+
+/** What the client gets of an answer of another node. @param dropped names of headers that it is not shown, in lower case */
+export function sentOn({ status, headers, body }: PassedAnswer, dropped: RegExp): HttpAnswer {
+  const kept = Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name) && !dropped.test(name))
+  const contentType = headers['content-type']
+  const length = headers['content-length']
+  const head = {
+    ...{ status, headers: Object.fromEntries(kept), relayed: true as const },
+    ...(contentType !== undefined && { contentType }),
   }
-  const { status, bytes, more } = reply
-  const head = { status, headers, relayed: true as const, ...(contentType !== undefined && { contentType }) }
-  if (!more) return { ...head, body: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) }
-  const rest = new RelayedBody(client.link, subject, call, reply)
+  if (Buffer.isBuffer(body)) return { ...head, body }
   return {
     ...head,
     body: NO_BYTES,
     ...(length !== undefined && { bytes: Number(length) }),
-    stream: (writer) => void sendChunks(rest, writer),
-    onDiscard: () => rest.stop(),
+    stream: (writer) => void sendChunks(body, writer),
+    onDiscard: () => body.stop(),
   }
 }

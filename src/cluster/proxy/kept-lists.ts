@@ -1,16 +1,14 @@
 // Tells other nodes which lists this one keeps: it answers at the subject of each of them.
-import type { NatsConnection } from '@nats-io/transport-node'
 import type { ListWatcher } from '../../http/response/cursors.ts'
 import type { BusNames } from '../bus.ts'
-import type { ConnectionWatch } from '../connection-watch.ts'
-import { LastingSubscription } from './lasting-subscription.ts'
-import { encodeReply } from './protocol.ts'
+import type { LastingSubscription } from './lasting-subscription.ts'
+import type { NodeAddress } from './node-gate.ts'
+import { type AskingBus, answerAt } from './questions.ts'
 
-export interface KeptListsBus {
-  connection: NatsConnection
-  watch: ConnectionWatch
+export interface KeptListsBus extends AskingBus {
   names: BusNames
-  nodeId: string
+  /** Of this node. */
+  address(): NodeAddress
 }
 
 export class KeptLists implements ListWatcher {
@@ -42,11 +40,7 @@ export class KeptLists implements ListWatcher {
   #subscribe(name: string): LastingSubscription | null {
     // The client would keep what it is to send until it is connected again, without a bound.
     if (this.#bus === null || !this.#bus.watch.isConnected || this.#bus.connection.isClosed()) return null
-    const { connection, names, nodeId } = this.#bus
-    const reply = encodeReply({ kind: 'done', nodeId })
-    // No queue group: all nodes that keep the list answer, so that one which stands still delays nobody.
-    return new LastingSubscription(connection, names.list(name), undefined, (message) => {
-      if (!connection.isClosed()) message.respond(reply)
-    })
+    const { connection, names, address } = this.#bus
+    return answerAt(connection, names.list(name), address)
   }
 }

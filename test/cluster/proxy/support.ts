@@ -1,10 +1,12 @@
-// A node that forwards, in the test's own process: an HTTP server whose routes are carried out by a writer over the real bus.
-import { connectBus } from '../../../src/cluster/bus.ts'
+// A node that passes requests on, in the test's own process: an HTTP server whose routes are carried out by a writer that the real bus
+// tells of.
+import { vi } from 'vitest'
+import { busNames, connectBus } from '../../../src/cluster/bus.ts'
 import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
-import { ForwardClient } from '../../../src/cluster/forward/forward-client.ts'
-import { ForwardServer } from '../../../src/cluster/forward/forward-server.ts'
-import { forwardedRoute } from '../../../src/cluster/forward/forwarded-route.ts'
-import type { Position } from '../../../src/cluster/forward/protocol.ts'
+import { passedRoute } from '../../../src/cluster/proxy/passed-route.ts'
+import { PassingOn } from '../../../src/cluster/proxy/passing-on.ts'
+import type { Position } from '../../../src/cluster/proxy/position.ts'
+import { answerAt, ask } from '../../../src/cluster/proxy/questions.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import { BODY_MS_MAX } from '../../../src/http/limits.ts'
 import { singleNode } from '../../../src/http/node.ts'
@@ -14,7 +16,7 @@ import { type HttpServer, startServer } from '../../../src/http/server.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { ServiceError } from '../../../src/schema/errors.ts'
 import { createRoutes, type RouteDeps } from '../../../src/server/routes.ts'
-import { ADMIN_KEY, Client, FEED_KEY, type TestServer } from '../../support/test-server.ts'
+import { ADMIN_KEY, Client, FEED_KEY } from '../../support/test-server.ts'
 
 const log = createLog({ format: 'text', quiet: true })
 
@@ -24,7 +26,7 @@ export interface Forwarder {
   client: Client
   url: string
   http: HttpServer
-  forward: ForwardClient
+  passingOn: PassingOn
   /** Positions that an answer waited for. */
   positions: Position[]
   close(): Promise<void>
@@ -41,14 +43,16 @@ const routesOf = (url: string): Route[] =>
   } as unknown as RouteDeps)
 
 /** A node behind a trusted proxy, so that tests choose the addresses of clients (X-Forwarded-For). */
-export async function startForwarder(busUrl: string): Promise<Forwarder> {
+export async function startForwarder(busUrl: string, writerUrl = ''): Promise<Forwarder> {
   const bus = await connectBus(busSettings(busUrl), 'forwarder')
   const watch = new ConnectionWatch(bus.connection)
   const positions: Position[] = []
   const untilApplied = async (position: Position) => void positions.push(position)
   const { connection, names } = bus
-  const forward = new ForwardClient({ connection, names, watch, untilApplied, writerSilentMs: null })
-  const routes = routesOf(busUrl).map((route) => forwardedRoute(route, { client: forward, names }))
+  const passingOn = new PassingOn({
+    ...{ connection, names, watch, untilApplied, log, writerUrl, writerSilentMs: null },
+  })
+  const routes = routesOf(busUrl).map((route) => passedRoute(route, () => passingOn))
   const http = await startServer('127.0.0.1', 0, {
     node: singleNode(),
     routes,
@@ -79,8 +83,9 @@ export async function startForwarder(busUrl: string): Promise<Forwarder> {
   } as Parameters<typeof startServer>[2])
   const url = `http://127.0.0.1:${http.port}`
   return {
-    ...{ client: new Client(url), url, http, forward, positions },
+    ...{ client: new Client(url), url, http, passingOn, positions },
     close: async () => {
+      passingOn.close()
       await http.close()
       await bus.close()
     },
@@ -88,30 +93,25 @@ export async function startForwarder(busUrl: string): Promise<Forwarder> {
 }
 
 export interface Target {
-  server: ForwardServer
   close(): Promise<void>
 }
 
-/** What a server of this process carries out for others. */
+/** Tells the bus that a server of this process is the writer. @param url at which it is reached, unless that is its own */
 export async function startTarget(
   busUrl: string,
-  app: TestServer,
-  changed: Partial<ConstructorParameters<typeof ForwardServer>[0]> = {},
+  { busName, url }: { busName: string; url?: string },
 ): Promise<Target> {
   const bus = await connectBus(busSettings(busUrl), 'target')
-  const server = new ForwardServer({
-    ...{ connection: bus.connection, names: bus.names, nodeId: 'target', isWriter: true, log },
-    ...{ relay: app.http.relay, makeCheckpoint: null },
-    position: async () => ({ eventNo: 7, accounts: 3 }),
-    ...changed,
-  })
-  await bus.connection.flush()
+  const { connection, names } = bus
+  const asking = { connection, watch: new ConnectionWatch(connection) }
+  const own = await vi.waitFor(() => ask(asking, busNames(busName).writer, 'address', 1_000), 10_000)
+  const answering = answerAt(connection, names.writer, () => ({ ...own, ...(url !== undefined && { url }) }))
+  await connection.flush()
   return {
-    server,
     close: async () => {
-      await server.stop()
+      answering.unsubscribe()
       // The bus knows it before anything is sent that nobody is to get.
-      await bus.connection.flush().catch(() => undefined)
+      await connection.flush().catch(() => undefined)
       await bus.close()
     },
   }

@@ -1,10 +1,10 @@
-// The answer to a request that another node has passed on: it is kept here until that node takes it, chunk by chunk, and is made no
+// An answer as the HTTP engine takes it, without a connection: it is kept here until its client takes it, chunk by chunk, and is made no
 // faster than that.
-import type { EngineResponse } from '../engine.ts'
+import type { EngineResponse } from '../../src/http/engine.ts'
 
 const HEADER_LINE = /^([^:]+): ?(.*)$/s
 
-export class RelayedResponse implements EngineResponse {
+export class SimulatedResponse implements EngineResponse {
   /** 0: there is no answer yet. */
   status = 0
   /** By name, as they are written; without those that the engine adds. */
@@ -16,7 +16,7 @@ export class RelayedResponse implements EngineResponse {
   /** Called when there is more of it, and at its end. */
   onProgress: () => void = () => {}
   readonly #roomBytes: number
-  readonly #onEnded: () => void
+  readonly #client: string
   #body: Uint8Array | null
   #waiting: Buffer[] = []
   #waitingBytes = 0
@@ -29,12 +29,12 @@ export class RelayedResponse implements EngineResponse {
   /**
    * @param body of the request
    * @param roomBytes of the answer that wait here before it is to be taken
-   * @param onEnded called once, at the end or when it is cut
+   * @param client its address
    */
-  constructor(body: Uint8Array, roomBytes: number, onEnded: () => void) {
+  constructor(body: Uint8Array, roomBytes: number, client: string) {
     this.#body = body
     this.#roomBytes = roomBytes
-    this.#onEnded = onEnded
+    this.#client = client
   }
 
   /** Bytes that wait to be taken. */
@@ -143,7 +143,7 @@ export class RelayedResponse implements EngineResponse {
   }
 
   getRemoteAddressAsText(): ArrayBuffer {
-    return new ArrayBuffer(0)
+    return Uint8Array.from(Buffer.from(this.#client)).buffer
   }
 
   /** Adds a copy: who writes may use the memory again. */
@@ -157,7 +157,6 @@ export class RelayedResponse implements EngineResponse {
 
   #finish(): void {
     this.isEnded = true
-    this.#onEnded()
     this.onProgress()
   }
 }

@@ -1,30 +1,19 @@
-// A request that another node has received, for this process to answer.
+// A request as the HTTP engine gives it, without a connection.
+import type { Method } from '../../src/http/context.ts'
+import type { EngineRequest } from '../../src/http/engine.ts'
 
-import type { Method } from '../context.ts'
-import type { EngineRequest } from '../engine.ts'
-
-export interface RelayedRequest {
+export interface SimulatedRequest {
   method: Method
   path: string
   /** As it was sent, without its question mark. */
   query: string
   /** By name, as they were sent. */
   headers: Readonly<Record<string, string>>
-  /** The client, as `clientAddress` returned it on the other node. */
-  client: string
   body: Uint8Array
 }
 
 /** The request as the engine would give it. */
-export const engineRequestOf = ({
-  method,
-  path,
-  query,
-  headers,
-  client,
-  body,
-}: RelayedRequest): EngineRequest => ({
-  relayedClient: client,
+export const engineRequestOf = ({ method, path, query, headers, body }: SimulatedRequest): EngineRequest => ({
   getMethod: () => method.toLowerCase(),
   getUrl: () => path,
   getQuery: () => query,

@@ -1,5 +1,5 @@
 // @module-tag drill
-// Submissions that come together, which go to the writer in one message: each has its own answer, and is seen where it was sent.
+// Submissions that come together: each has its own answer, and is seen where it was sent.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ReaderApp, startReader } from '../../../src/cluster/reader/reader-app.ts'
 import { readConfig } from '../../../src/config/config.ts'
@@ -7,7 +7,6 @@ import { createLog } from '../../../src/lib/log.ts'
 import { expectProblem, newMint, submission, submit } from '../../support/submission.ts'
 import { Client, openTestServer, type TestServer } from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
-import { type Forwarder, startForwarder, startTarget, type Target } from './support.ts'
 
 const log = createLog({ format: 'text', quiet: true })
 const UNLIMITED = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'register-limit': '0' }
@@ -90,54 +89,5 @@ describe.skipIf(!hasNats)(`submissions through a reader${skipped}`, () => {
     }
     const { standing } = (await client.get('/api/v1/agent/profile', { Authorization: `Bearer ${key}` })).body
     expect(standing.analyses).toBe(20)
-  })
-})
-
-describe.skipIf(!hasNats)(`a bus that takes small messages only${skipped}`, () => {
-  let nats: Nats
-  let app: TestServer
-  let target: Target
-  let node: Forwarder
-
-  beforeAll(async () => {
-    if (!hasNats) return
-    // A chunk has 6 KiB then.
-    nats = await startNats({ config: `max_payload: ${70 * 1024}` })
-    app = await openTestServer({ role: 'writer', bus: nats.url, 'bus-name': 'app', ...UNLIMITED })
-    target = await startTarget(nats.url, app)
-    node = await startForwarder(nats.url)
-  }, 60_000)
-
-  afterAll(async () => {
-    await node?.close()
-    await target?.close()
-    await app?.remove()
-    await nats?.remove()
-  })
-
-  it('carries answers of every size, around that of one message too', { timeout: 30_000 }, async () => {
-    await seed(app.client, 60)
-    const sizes: number[] = []
-    for (let limit = 1; limit <= 60; limit++) {
-      const path = `/api/v1/market?format=ndjson&limit=${limit}`
-      const [direct, passed] = await Promise.all([app.client.get(path), node.client.get(path)])
-      expect(passed.text).toBe(direct.text)
-      sizes.push(direct.text.length)
-    }
-    expect(Math.min(...sizes)).toBeLessThan(6 * 1024)
-    expect(Math.max(...sizes)).toBeGreaterThan(3 * 6 * 1024)
-    expect(target.server.stats()).toEqual({ calls: 0, bodyBytes: 0 })
-  })
-
-  it('carries submissions that come together in several of them', { timeout: 30_000 }, async () => {
-    const key = await node.client.register()
-    const mints = await seed(app.client, 40)
-    const answers = await Promise.all(
-      mints.map((mint, index) =>
-        submit(node.client, key, submission(mint, { summary: 'a longer one '.repeat(5 + (index % 30)) })),
-      ),
-    )
-    for (const answer of answers) expect(answer.status, answer.text).toBe(201)
-    expect(target.server.stats()).toEqual({ calls: 0, bodyBytes: 0 })
   })
 })

@@ -38,7 +38,7 @@ afterAll(async () => {
 
 describe.skipIf(!hasNats)(`a writer on the bus${skipped}`, () => {
   it('carries out what others ask, and tells what they must have applied', async () => {
-    await vi.waitFor(async () => expect(await node.forward.isThere(bus.names.writer)).toBe(true), 10_000)
+    await vi.waitFor(async () => expect((await node.client.get('/api/v1/xp')).status).toBe(200), 10_000)
     await replica.ready
     node.positions.length = 0
     const key = await node.client.register('reads its writes')
@@ -50,7 +50,7 @@ describe.skipIf(!hasNats)(`a writer on the bus${skipped}`, () => {
     const answer = await submit(node.client, key, submission(mint))
     expect(answer.status, answer.text).toBe(201)
     expect(node.positions.at(-1)!.eventNo).toBeGreaterThan(made!.eventNo)
-    expect(await node.forward.askCheckpoint()).toBe(true)
+    expect(await node.passingOn.askCheckpoint()).toBe(true)
   }, 20_000)
 
   it('refuses keys everywhere once they are revoked', async () => {

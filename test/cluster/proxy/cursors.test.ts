@@ -1,7 +1,7 @@
 // Cursors on a writer and two readers: equal bytes at equal positions, and a list that is read on wherever the client is moved to.
 import { connect } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { withCursors } from '../../../src/cluster/forward/cursor-route.ts'
+import { withCursors } from '../../../src/cluster/proxy/cursor-route.ts'
 import { type ReaderApp, startReader } from '../../../src/cluster/reader/reader-app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import type { Context } from '../../../src/http/context.ts'

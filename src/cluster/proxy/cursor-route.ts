@@ -8,64 +8,68 @@ import type { PlainRoute, Route } from '../../http/route.ts'
 import { MARKET_PATH } from '../../http/routes/market.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { Answered, Errand } from './forward-client.ts'
-import { errandAs, type Forwarding, RATE_LIMIT_HEADER, relayedAnswer } from './forwarded-route.ts'
-import { FIND_MS_MAX, FIND_PAUSE_MS, LIST_MS_MAX, LIST_REPLY_MS_MAX, SILENT_LISTS_MAX } from './limits.ts'
-import { UnansweredError } from './node-link.ts'
+import type { BusNames } from '../bus.ts'
+import { UnansweredError } from './errors.ts'
+import { FIND_MS_MAX, FIND_PAUSE_MS, LIST_ANSWER_MS_MAX, LIST_MS_MAX, SILENT_LISTS_MAX } from './limits.ts'
+import type { PassedAnswer, PassedRequest } from './node-http.ts'
+import { RATE_LIMIT_HEADER, requestOf, sentOn } from './passed-route.ts'
+import { discard, type PassingOn } from './passing-on.ts'
+
+/** The way to other nodes. */
+export interface Elsewhere {
+  passingOn: PassingOn
+  names: BusNames
+}
 
 /**
  * The route, or for the market list one that has other nodes answer for lists that they keep and this one does not.
- * @param forwarding null while the bus was not reached
+ * @param elsewhere null while the bus was not reached
  * @param now monotonic clock, ms
  */
 export function withCursors(
   route: Route,
   cursors: Pick<Cursors, 'missing'>,
-  forwarding: () => Forwarding | null,
+  elsewhere: () => Elsewhere | null,
   now = () => performance.now(),
 ): Route {
   if (route.path !== MARKET_PATH || route.access !== 'read') return route
-  const elsewhere = new ListsElsewhere(forwarding, now)
+  const lists = new ListsElsewhere(elsewhere, now)
   const handle: PlainRoute['handle'] = (context) => {
     const cursor = context.query.get('cursor')
     // A stream reads no cursor. What another node has passed on is answered here or not at all.
     if (!cursor || flag(context.query, 'follow') || context.isRelayed()) return route.handle(context)
     const list = cursors.missing(cursor)
-    return list === null ? route.handle(context) : elsewhere.answer(list, context)
+    return list === null ? route.handle(context) : lists.answer(list, context)
   }
   return { ...route, handle }
 }
 
 /** Has other nodes answer requests with cursors of lists that are not kept here. */
 class ListsElsewhere {
-  readonly #forwarding: () => Forwarding | null
+  readonly #elsewhere: () => Elsewhere | null
   readonly #now: () => number
   /** Since when nobody answers for a list that may be kept. */
   readonly #silentSince = new BoundedMap<string, number>({ entriesMax: SILENT_LISTS_MAX })
 
-  constructor(forwarding: () => Forwarding | null, now: () => number) {
-    this.#forwarding = forwarding
+  constructor(elsewhere: () => Elsewhere | null, now: () => number) {
+    this.#elsewhere = elsewhere
     this.#now = now
   }
 
   /** @throws ServiceError `cursor_expired`: no node keeps the list; `warming_up`: none that may keep it answers at present. */
   async answer(list: string, context: Context): Promise<HttpAnswer> {
     // The address of the client cannot be read after a wait.
-    const errand: Errand = {
-      ...errandAs('once', context, context.headers.idempotencyKey),
-      replyMsMax: LIST_REPLY_MS_MAX,
-      isAbandoned: () => false,
-    }
+    const request = requestOf(context, '', LIST_ANSWER_MS_MAX)
     const untilMs = performance.now() + LIST_MS_MAX
     let isAbsent = false
     while (performance.now() < untilMs) {
-      const forwarding = this.#forwarding()
-      if (forwarding === null) break
-      const asked = await ask(list, errand, forwarding, untilMs)
+      const elsewhere = this.#elsewhere()
+      if (elsewhere === null) break
+      const asked = await ask(list, request, elsewhere, untilMs)
       if (asked === 'disconnected') break
       if (typeof asked === 'object') {
         this.#silentSince.delete(list)
-        return relayedAnswer(forwarding.client, asked, RATE_LIMIT_HEADER)
+        return sentOn(asked, RATE_LIMIT_HEADER)
       }
       if (asked === 'expired') continue
       // That a node keeps the list may be known on the bus a moment after the client has come.
@@ -93,16 +97,18 @@ class ListsElsewhere {
  */
 async function ask(
   list: string,
-  errand: Errand,
-  { client, names }: Forwarding,
+  request: PassedRequest,
+  { passingOn, names }: Elsewhere,
   untilMs: number,
-): Promise<Answered | 'absent' | 'expired' | 'silent' | 'disconnected'> {
+): Promise<PassedAnswer | 'absent' | 'expired' | 'silent' | 'disconnected'> {
   try {
     const msLeft = Math.max(1, untilMs - performance.now())
-    const nodeId = await client.find(names.list(list), Math.min(FIND_MS_MAX, msLeft))
-    if (nodeId === null) return 'absent'
-    const answered = await client.sendOnce(names.node(nodeId), errand)
-    return answered.reply.status === 410 ? 'expired' : answered
+    const node = await passingOn.find(names.list(list), Math.min(FIND_MS_MAX, msLeft))
+    if (node === null) return 'absent'
+    const answer = await passingOn.toNode(node, request)
+    if (answer.status !== 410) return answer
+    discard(answer)
+    return 'expired'
   } catch (error) {
     if (!(error instanceof UnansweredError)) throw error
     return error.reason === 'disconnected' ? 'disconnected' : 'silent'

@@ -3,7 +3,7 @@
 // submission on asks again with the same key, so that it is stored once and answered as if nothing had happened.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
 import { type ServerProcess, spawnServer, temporaryFolder } from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
@@ -16,25 +16,30 @@ let node: Forwarder
 const folders: string[] = []
 const processes: ServerProcess[] = []
 
-beforeAll(async () => {
+beforeEach(async () => {
   if (!hasNats) return
   nats = await startNats()
   node = await startForwarder(nats.url)
 }, 30_000)
 
-afterAll(async () => {
-  for (const each of processes) await each.kill()
+afterEach(async () => {
+  for (const each of processes.splice(0)) await each.kill()
   await node?.close()
   await nats?.remove()
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
 async function startWriter(dataDir: string, env: Record<string, string> = {}): Promise<ServerProcess> {
-  const settings = { role: 'writer', bus: nats.url, 'bus-name': 'app' }
+  const settings = { role: 'writer', bus: nats.url }
   const writer = await spawnServer(settings, dataDir, env, [], [CHILD])
   processes.push(writer)
+  await untilReached()
   return writer
 }
+
+/** Until the bus tells of it, too. */
+const untilReached = () =>
+  vi.waitFor(async () => expect((await node.client.get('/api/v1/xp')).status).toBe(200), 10_000)
 
 const folder = (): string => {
   folders.push(temporaryFolder())
@@ -96,7 +101,7 @@ describe.skipIf(!hasNats)(`a writer that is killed under load${skipped}`, () => 
     const first = await start()
     const keys = await Promise.all(Array.from({ length: AGENTS }, () => first.client.register()))
     const mints = await Promise.all(Array.from({ length: EACH }, () => seedToken(first.client, Date.now())))
-    await vi.waitFor(async () => expect(await node.forward.isThere('mintlake.writer')).toBe(true), 10_000)
+    await untilReached()
     let answered = 0
     const run = async (key: string): Promise<{ stored: number; inDoubt: number }> => {
       const counts = { stored: 0, inDoubt: 0 }

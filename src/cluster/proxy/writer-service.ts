@@ -1,5 +1,5 @@
-// What a writer does for other nodes: it carries out their requests and tells them of accounts. Each has a connection of its own, so that
-// neither waits for the events of the market, and requests do not wait where NATS cannot write.
+// What a writer does for other nodes: it tells them where it takes requests, and tells them of accounts. Each has a connection of its own,
+// so that neither waits for the events of the market, and questions do not wait where NATS cannot write.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/settings.ts'
 import type { Cursors } from '../../http/response/cursors.ts'
@@ -7,41 +7,47 @@ import type { Route } from '../../http/route.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Metrics } from '../../lib/metrics/metrics.ts'
+import { within } from '../../lib/wait.ts'
 import type { ServedParts } from '../../server/market-publisher.ts'
 import { AccountPublisher } from '../accounts/account-publisher.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { addWatchMetrics, ConnectionWatch } from '../connection-watch.ts'
-import { RETRY_MS_MAX } from '../limits.ts'
-import { newNodeId } from '../node-id.ts'
-import { withCursors } from './cursor-route.ts'
-import { ForwardClient } from './forward-client.ts'
-import { ForwardServer } from './forward-server.ts'
-import type { Forwarding } from './forwarded-route.ts'
+import { BUS_CALL_MS_MAX, RETRY_MS_MAX } from '../limits.ts'
+import { type Elsewhere, withCursors } from './cursor-route.ts'
 import { KeptLists } from './kept-lists.ts'
-import { ACCOUNTS_LAST_MS_MAX, CALLS_LAST_MS_MAX } from './limits.ts'
+import type { LastingSubscription } from './lasting-subscription.ts'
+import { ACCOUNTS_LAST_MS_MAX, ACCOUNTS_WAIT_MS_MAX } from './limits.ts'
+import { NodeGate } from './node-gate.ts'
+import { PassingOn } from './passing-on.ts'
+import { type Position, withPosition } from './position.ts'
+import { answerAt, type Question } from './questions.ts'
 
 export interface WriterServiceOptions {
   config: Config
   log: Log
   /** Number of the last event so far. */
   positionToReach(): number
-  /** See `ForwardServerOptions`. */
+  /** Makes a checkpoint of now and uploads it. */
   makeCheckpoint(): Promise<void>
 }
+
+/** Resolves when the bus has all that was sent to it, or is away. */
+const flushed = ({ connection }: Bus): Promise<void> => connection.flush().catch(() => undefined)
 
 export class WriterService {
   readonly lists = new KeptLists()
   readonly #options: WriterServiceOptions
-  readonly #nodeId = newNodeId()
+  readonly gate = new NodeGate()
   readonly #established = Promise.withResolvers<void>()
   readonly #stopping = Promise.withResolvers<void>()
   #isStopped = false
   #opening: Promise<void> | null = null
   readonly #buses: Bus[] = []
   readonly #watches: ConnectionWatch[] = []
-  #server: ForwardServer | null = null
+  #answering: LastingSubscription | null = null
   #accounts: AccountPublisher | null = null
-  #forwarding: Forwarding | null = null
+  #elsewhere: Elsewhere | null = null
+  #checkpoint: Promise<void> | null = null
   /** Whether requests of other nodes arrive here. */
   isServing = false
 
@@ -54,9 +60,17 @@ export class WriterService {
     this.#established.resolve()
   }
 
-  /** Pages of lists that other nodes keep are made there. */
+  /** Pages of lists that other nodes keep are made there; other nodes are told what their requests have changed. */
   routes(routes: readonly Route[], cursors: Cursors): Route[] {
-    return routes.map((route) => withCursors(route, cursors, () => this.#forwarding))
+    const position = () => this.#position()
+    return routes
+      .map((route) => withCursors(route, cursors, () => this.#elsewhere))
+      .map((route) => withPosition(route, position))
+  }
+
+  async #position(): Promise<Position> {
+    const eventNo = this.#options.positionToReach()
+    return { eventNo, accounts: (await this.#accounts?.settled(ACCOUNTS_WAIT_MS_MAX)) ?? 0 }
   }
 
   /** Begins, once `establish` was called and the bus is reached. */
@@ -87,52 +101,61 @@ export class WriterService {
     return [...new Set(this.#watches.flatMap(({ reasons }) => reasons))]
   }
 
-  /** Takes no more requests of other nodes, and finishes those that run. Never rejects. */
+  /** Takes no more requests of other nodes, which find nobody on the bus from then on. Never rejects. */
   async stopServing(): Promise<void> {
     this.#isStopped = true
     this.#stopping.resolve()
     await this.#opening
-    await this.#server?.stop(CALLS_LAST_MS_MAX)
+    this.gate.isOpen = false
+    this.#answering?.unsubscribe()
+    await within(BUS_CALL_MS_MAX, Promise.all(this.#buses.map(flushed)))
   }
 
   /** Brings the last changes of accounts to the bus, for at most ACCOUNTS_LAST_MS_MAX, and disconnects. Never rejects. */
   async stop(): Promise<void> {
     await this.stopServing()
     await this.#accounts?.settled(ACCOUNTS_LAST_MS_MAX)
+    this.#elsewhere?.passingOn.close()
     const stopped = this.#accounts?.stop()
     await Promise.all(this.#buses.map((bus) => bus.close()))
     await stopped
   }
 
-  async #open({ accounts, relay, ready }: ServedParts): Promise<void> {
-    const { config, log, positionToReach, makeCheckpoint } = this.#options
+  async #open({ accounts, port, ready }: ServedParts): Promise<void> {
+    const { config, log } = this.#options
     const accountsBus = await this.#connect('accounts')
     const bus = await this.#connect('requests')
     if (accountsBus === null || bus === null || !(await this.#isReached(this.#established.promise))) return
     const { connection, names } = bus
-    const nodeId = this.#nodeId
     const [accountsWatch, watch] = [this.#watch(accountsBus), this.#watch(bus)]
     // What others answer changes nothing here.
     const untilApplied = () => Promise.resolve()
-    const client = new ForwardClient({ connection, watch, names, untilApplied, writerSilentMs: null })
-    this.#forwarding = { client, names }
-    const publisher = new AccountPublisher({
+    const passingOn = new PassingOn({
+      ...{ connection, watch, names, untilApplied, log, writerUrl: '', writerSilentMs: null },
+    })
+    this.#elsewhere = { passingOn, names }
+    this.#accounts = new AccountPublisher({
       ...{ bus: accountsBus, watch: accountsWatch, accounts, replicas: config.busReplicas, log },
     })
-    this.#accounts = publisher
     // Before that they would be refused.
     if (!(await this.#isReached(ready))) return
-    this.#server = new ForwardServer({
-      ...{ connection, names, nodeId, isWriter: true, relay, makeCheckpoint, log },
-      position: async (waitMsMax) => ({
-        eventNo: positionToReach(),
-        accounts: await publisher.settled(waitMsMax),
-      }),
-    })
-    this.lists.open({ connection, watch, names, nodeId })
+    const address = () => this.gate.address(config, port, connection)
+    this.gate.isOpen = true
+    this.#answering = answerAt(connection, names.writer, address, (asked) => this.#onAsked(asked))
+    this.lists.open({ connection, watch, names, address })
     // From then on the bus knows it.
-    await Promise.race([connection.flush().catch(() => undefined), this.#stopping.promise])
+    await Promise.race([flushed(bus), this.#stopping.promise])
     this.isServing = !this.#isStopped
+  }
+
+  #onAsked(question: Question): void {
+    if (question !== 'checkpoint') return
+    const { makeCheckpoint, log } = this.#options
+    this.#checkpoint ??= makeCheckpoint()
+      .catch((error) => log.warn({ err: error }, 'a checkpoint that a reader asked for has failed'))
+      .finally(() => {
+        this.#checkpoint = null
+      })
   }
 
   /** False: it has failed, or this is stopped before. */

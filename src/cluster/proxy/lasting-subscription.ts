@@ -9,36 +9,20 @@ export class LastingSubscription {
   #retry: NodeJS.Timeout | null = null
   #isEnded = false
 
-  /** @param queue one process of those with the same word gets a message; unset: all do */
-  constructor(
-    connection: NatsConnection,
-    subject: string,
-    queue: string | undefined,
-    onMessage: (message: Msg) => void,
-  ) {
+  constructor(connection: NatsConnection, subject: string, onMessage: (message: Msg) => void) {
     const callback = (error: Error | null, message: Msg) => {
       if (error === null) onMessage(message)
       else this.#tryAgain()
     }
     this.#connection = connection
-    this.#subscribe = () => connection.subscribe(subject, { ...(queue !== undefined && { queue }), callback })
+    this.#subscribe = () => connection.subscribe(subject, { callback })
     this.#subscription = this.#subscribe()
   }
 
   unsubscribe(): void {
-    this.#end()
-    this.#subscription.unsubscribe()
-  }
-
-  /** No more messages come. Resolves when those that were on their way were given to `onMessage`. Rejects where the connection is lost. */
-  async drain(): Promise<void> {
-    this.#end()
-    await this.#subscription.drain()
-  }
-
-  #end(): void {
     this.#isEnded = true
     if (this.#retry !== null) clearTimeout(this.#retry)
+    this.#subscription.unsubscribe()
   }
 
   #tryAgain(): void {

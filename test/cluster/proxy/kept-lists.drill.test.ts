@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
 import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
-import { KeptLists } from '../../../src/cluster/forward/kept-lists.ts'
-import { NodeLink } from '../../../src/cluster/forward/node-link.ts'
+import { KeptLists } from '../../../src/cluster/proxy/kept-lists.ts'
+import { ask } from '../../../src/cluster/proxy/questions.ts'
 import { busSettingsOf, hasNats, type Nats, skipped, startNats } from '../support.ts'
 
 const DENY = ', deny: ["mintlake.list.>"]'
@@ -35,7 +35,8 @@ it.skipIf(!hasNats)(
     const [keeper, asker] = [await connected(), await connected()]
     const { names, connection } = keeper.bus
     const lists = new KeptLists()
-    lists.open({ connection, watch: keeper.watch, names, nodeId: 'keeper' })
+    const told = { nodeId: 'keeper', url: 'http://10.0.0.1:8080', secret: 'secret' }
+    lists.open({ connection, watch: keeper.watch, names, address: () => told })
     for (const name of NAMES) lists.kept(name)
     await expect
       .poll(() => keeper.watch.reasons)
@@ -49,16 +50,14 @@ it.skipIf(!hasNats)(
     const permitted = readFileSync(path, 'utf8').replace(DENY, '').replace(':-1"', `:${port}"`)
     writeFileSync(path, permitted)
     server.child.kill('SIGHUP')
-    const link = new NodeLink(asker.bus.connection, asker.watch)
+    const asking = { connection: asker.bus.connection, watch: asker.watch }
     const nodeOf = (name: string) =>
-      link.ask(names.list(name), { kind: 'ping' }, 500).then(
-        (reply) => reply,
+      ask(asking, names.list(name), 'address', 500).then(
+        (address) => address,
         (error: Error) => error.message,
       )
     for (const name of NAMES.slice(0, 2))
-      await expect
-        .poll(() => nodeOf(name), { timeout: 20_000 })
-        .toEqual(expect.objectContaining({ kind: 'done', nodeId: 'keeper' }))
+      await expect.poll(() => nodeOf(name), { timeout: 20_000 }).toMatchObject(told)
     expect(await nodeOf(NAMES[2]!)).toBe('no process answers to that name on the bus')
   },
 )

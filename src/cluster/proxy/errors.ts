@@ -1,0 +1,45 @@
+import { ServiceError } from '../../schema/errors.ts'
+import { RETRY_AFTER_MS } from './limits.ts'
+
+/** All but `late`: the other node has certainly carried nothing out. */
+type Reason = 'nobody' | 'disconnected' | 'denied' | 'silent' | 'unreachable' | 'late'
+const SENTENCES: Readonly<Record<Reason, string>> = {
+  nobody: 'no process answers to that name on the bus',
+  disconnected: 'there is no connection to the bus',
+  denied: 'the bus does not take messages to that name from this process',
+  silent: 'who answers to that name on the bus did not say so in time',
+  unreachable: 'the other node cannot be reached',
+  late: 'there was no answer',
+}
+
+/** Another node has given no answer. */
+export class UnansweredError extends Error {
+  readonly reason: Reason
+
+  constructor(reason: Reason, sentence = '', cause?: unknown) {
+    super(sentence || SENTENCES[reason], { cause })
+    this.reason = reason
+  }
+
+  /** Whether the other node may have carried the request out. */
+  get mayHaveArrived(): boolean {
+    return this.reason === 'late'
+  }
+}
+
+const retryAfter = (ms: number) => ({ 'Retry-After': `${Math.ceil(ms / 1_000)}` })
+
+/** @param mayBeStored whether the request may have been carried out */
+export const unavailable = (mayBeStored: boolean, sentence?: string): ServiceError =>
+  new ServiceError(
+    'store_unavailable',
+    sentence ??
+      (mayBeStored
+        ? 'The writer of this cluster has not answered: the request may have been carried out.'
+        : 'The writer of this cluster cannot be reached; try again.'),
+    { ...(mayBeStored && { mayBeStored }), retryAfterMs: RETRY_AFTER_MS },
+    retryAfter(RETRY_AFTER_MS),
+  )
+
+export const overloaded = (sentence: string): ServiceError =>
+  new ServiceError('overloaded', sentence, { retryAfterMs: 1_000 }, retryAfter(1_000))

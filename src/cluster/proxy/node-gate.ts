@@ -1,0 +1,42 @@
+// Where other nodes reach this one, and what their requests have to know: whoever is answered on the bus gets both.
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import type { NatsConnection } from '@nats-io/transport-node'
+import type { Config } from '../../config/settings.ts'
+import type { RelayGate } from '../../http/node.ts'
+import { authorityOf } from '../../http/request/addresses.ts'
+import { newNodeId } from '../node-id.ts'
+
+const SECRET_BYTES = 16
+/** What a process listens on that takes connections at every address of its machine. */
+const EVERY_ADDRESS = new Set(['0.0.0.0', '::'])
+
+/** A node as the bus tells of it. */
+export interface NodeAddress {
+  nodeId: string
+  /** Scheme, host and port. */
+  url: string
+  secret: string
+}
+
+/** The value of X-Mintlake-Relay for a node. */
+export const relayValue = ({ nodeId, secret }: Omit<NodeAddress, 'url'>): string => `${nodeId} ${secret}`
+
+export class NodeGate implements RelayGate {
+  readonly nodeId = newNodeId()
+  readonly #secret = randomBytes(SECRET_BYTES).toString('base64url')
+  readonly #relay = Buffer.from(relayValue({ nodeId: this.nodeId, secret: this.#secret }))
+  /** Whether requests of other nodes are taken. */
+  isOpen = false
+
+  admits(relay: string): boolean {
+    const sent = Buffer.from(relay)
+    return this.isOpen && sent.length === this.#relay.length && timingSafeEqual(sent, this.#relay)
+  }
+
+  /** @param port at which this process listens. @param connection to the bus, which tells the address of this machine */
+  address({ host, nodeUrl }: Pick<Config, 'host' | 'nodeUrl'>, port: number, connection: NatsConnection) {
+    const seen = EVERY_ADDRESS.has(host) ? connection.info?.client_ip : undefined
+    const url = nodeUrl === '' ? `http://${authorityOf(seen ?? host, port)}` : nodeUrl
+    return { nodeId: this.nodeId, url, secret: this.#secret }
+  }
+}

@@ -1,0 +1,246 @@
+// Has requests carried out by another node, and tries again where that is safe, so that clients see what they would see of a
+// single process.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { NO_BYTES } from '../../http/context.ts'
+import type { Log } from '../../lib/log.ts'
+import type { BusNames } from '../bus.ts'
+import { TroubleLog } from '../trouble-log.ts'
+import { overloaded, UnansweredError, unavailable } from './errors.ts'
+import {
+  ANSWER_MS_MAX,
+  APPLIED_WAIT_MS_MAX,
+  ASK_MS_MAX,
+  PASSED_ON_MAX,
+  RETRY_MS_TOTAL,
+  RETRY_PAUSE_MS,
+  UNREACHABLE_MS_MAX,
+} from './limits.ts'
+import type { NodeAddress } from './node-gate.ts'
+import { NodeHttp, type PassedAnswer, type PassedRequest } from './node-http.ts'
+import { type Position, positionOf } from './position.ts'
+import { type AskingBus, ask, ForeignAnswerError } from './questions.ts'
+import { WriterAbsence } from './writer-absence.ts'
+
+export interface PassingOnOptions extends AskingBus {
+  names: BusNames
+  /** Where the writer is reached instead of where it says; '': there. */
+  writerUrl: string
+  /** Resolves when this node has applied that, and after `msMax` in any case. */
+  untilApplied(position: Position, msMax: number): Promise<void>
+  /** See `WriterAbsenceOptions`; null: nothing is known of the writer, and nobody waits for one. */
+  writerSilentMs: (() => number) | null
+  log: Log
+}
+
+/** A request that another node is to carry out. */
+export interface Errand {
+  request: PassedRequest
+  /**
+   * `read`: it changes nothing. `keyed`: it has an Idempotency-Key, so that it is carried out once however often it arrives.
+   * `once`: it is not tried again where it may have been carried out.
+   */
+  repeats: 'read' | 'keyed' | 'once'
+}
+
+/** In doubt these say nothing of the request itself: it is being carried out, or the writer is not ready yet. */
+const UNDECIDED_STATUSES = [409, 503]
+
+const LOOK: PassedRequest = {
+  ...{ method: 'GET', path: '/readyz', query: '', headers: {}, body: NO_BYTES, answerMsMax: ANSWER_MS_MAX },
+}
+
+/** Gives an answer up. */
+export const discard = ({ body }: PassedAnswer): void => {
+  if (!Buffer.isBuffer(body)) body.stop()
+}
+
+export class PassingOn {
+  /** Why the writer was not reached at its address the last time, as a sentence; null: it was, or there is none. */
+  trouble: string | null = null
+  readonly #troubles: TroubleLog
+  readonly #options: PassingOnOptions
+  readonly #http = new NodeHttp()
+  readonly #absence: WriterAbsence | null
+  /** As the writer has told it; null: it is to be asked. */
+  #writer: NodeAddress | null = null
+  #asking: Promise<NodeAddress> | null = null
+  #inFlight = 0
+
+  constructor(options: PassingOnOptions) {
+    const { writerSilentMs, log } = options
+    this.#options = options
+    this.#troubles = new TroubleLog(log, 'warn', 'the writer is not reached at its address', null)
+    this.#absence =
+      writerSilentMs &&
+      new WriterAbsence({ silentMs: writerSilentMs, isThere: () => this.#isThere('address') })
+  }
+
+  /** Requests that are not answered yet. */
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** Asks the writer for a checkpoint of now. @returns false where there is no writer that begins one */
+  askCheckpoint(): Promise<boolean> {
+    return this.#isThere('checkpoint')
+  }
+
+  /** Looks whether the writer is reached at its address, so that an operator knows before a client does. Never rejects. */
+  async look(): Promise<void> {
+    try {
+      discard(await this.#attempt(LOOK))
+    } catch (error) {
+      if (error instanceof UnansweredError && error.reason === 'nobody') this.#noteTrouble(null)
+    }
+  }
+
+  /** Ends the connections to other nodes. */
+  close(): void {
+    this.#http.close()
+  }
+
+  /** Has the writer carry out a request. @throws ServiceError `store_unavailable`, `overloaded`, `invalid_parameter` */
+  toWriter(errand: Errand): Promise<PassedAnswer> {
+    return this.#counted(async () => {
+      const answer = await this.#repeat(errand)
+      const position = positionOf(answer.headers)
+      if (position !== null) await this.#options.untilApplied(position, APPLIED_WAIT_MS_MAX)
+      return answer
+    })
+  }
+
+  /**
+   * The node that answers at a subject, the first of those that do; null: there is none.
+   * @throws UnansweredError where none has said so within `msMax`; ServiceError as `toWriter`
+   */
+  find(subject: string, msMax: number): Promise<NodeAddress | null> {
+    return this.#counted(async () => {
+      try {
+        return await ask(this.#options, subject, 'address', msMax)
+      } catch (error) {
+        if (error instanceof UnansweredError && error.reason === 'nobody') return null
+        throw error
+      }
+    })
+  }
+
+  /** Sends a request to a node, once. @throws UnansweredError; ServiceError as `toWriter` */
+  toNode(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
+    return this.#counted(() => this.#http.send(address, request))
+  }
+
+  async #isThere(kind: 'address' | 'checkpoint'): Promise<boolean> {
+    try {
+      await ask(this.#options, this.#options.names.writer, kind, ASK_MS_MAX)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** Carries out `send`, which counts as a request that is not answered yet. */
+  async #counted<Result>(send: () => Promise<Result>): Promise<Result> {
+    if (this.#inFlight >= PASSED_ON_MAX)
+      throw overloaded('The server passes on as many requests as it may; try again.')
+    this.#inFlight++
+    try {
+      return await send()
+    } catch (error) {
+      if (error instanceof ForeignAnswerError) throw unavailable(false, `${error.message}.`)
+      throw error
+    } finally {
+      this.#inFlight--
+    }
+  }
+
+  async #repeat({ request, repeats }: Errand): Promise<PassedAnswer> {
+    const untilMs = performance.now() + RETRY_MS_TOTAL
+    /** Whether it may have been carried out by an attempt whose answer was lost. */
+    let isDoubtful = false
+    let unreachableMs: number | null = null
+    for (;;) {
+      const made = await this.#attemptWhileThere(request)
+      if (!(made instanceof UnansweredError)) {
+        if (!isDoubtful || !UNDECIDED_STATUSES.includes(made.status)) return made
+        discard(made)
+      } else if (repeats !== 'read') isDoubtful ||= made.mayHaveArrived
+      const nowMs = performance.now()
+      const reason = made instanceof UnansweredError ? made.reason : null
+      if (nowMs + RETRY_PAUSE_MS >= untilMs || request.signal?.aborted) throw unavailable(isDoubtful)
+      if (reason === 'nobody' && this.#absence !== null) {
+        if (await this.#absence.over(untilMs)) continue
+        throw unavailable(isDoubtful)
+      }
+      if (reason === 'unreachable') unreachableMs ??= nowMs
+      if (isDoubtful ? repeats === 'once' : !mayPass(reason, nowMs - (unreachableMs ?? nowMs)))
+        throw unavailable(isDoubtful)
+      await sleep(RETRY_PAUSE_MS)
+    }
+  }
+
+  /** An answer that does not come, since the writer has ended meanwhile, is not waited for. Rejects with ForeignAnswerError, ServiceError. */
+  async #attemptWhileThere(request: PassedRequest): Promise<PassedAnswer | UnansweredError> {
+    const attempt = this.#attempt(request).catch((error: unknown) => {
+      if (error instanceof UnansweredError) return error
+      throw error
+    })
+    if (this.#absence === null) return attempt
+    const made = await this.#absence.answerOf(attempt)
+    if (made !== undefined) return made
+    this.#writer = null
+    attempt.then((late) => late instanceof UnansweredError || discard(late)).catch(() => undefined)
+    return new UnansweredError('late')
+  }
+
+  /** @throws UnansweredError, ForeignAnswerError */
+  async #attempt(request: PassedRequest): Promise<PassedAnswer> {
+    const known = this.#writer
+    if (known !== null) {
+      try {
+        return await this.#send(known, request)
+      } catch (error) {
+        // Another writer may be elsewhere by now.
+        if (!(error instanceof UnansweredError) || error.reason !== 'unreachable') throw error
+      }
+    }
+    return this.#send(await this.#askWriter(), request)
+  }
+
+  async #send(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
+    try {
+      const answer = await this.#http.send(address, request)
+      this.#noteTrouble(null)
+      return answer
+    } catch (error) {
+      if (this.#writer === address) this.#writer = null
+      if (error instanceof UnansweredError) this.#noteTrouble(error.message)
+      throw error
+    }
+  }
+
+  #noteTrouble(sentence: string | null): void {
+    this.trouble = sentence
+    this.#troubles.note(sentence)
+  }
+
+  /** One asks for all who wait. @throws UnansweredError, ForeignAnswerError */
+  #askWriter(): Promise<NodeAddress> {
+    if (this.#writer !== null) return Promise.resolve(this.#writer)
+    const { names, writerUrl } = this.#options
+    this.#asking ??= ask(this.#options, names.writer, 'address', ASK_MS_MAX)
+      .then((told) => {
+        this.#writer = writerUrl === '' ? told : { ...told, url: writerUrl }
+        return this.#writer
+      })
+      .finally(() => {
+        this.#asking = null
+      })
+    return this.#asking
+  }
+}
+
+/** Whether what has certainly not been carried out is tried again. @param reason null: it was answered */
+function mayPass(reason: UnansweredError['reason'] | null, unreachableForMs: number): boolean {
+  if (reason === 'unreachable') return unreachableForMs < UNREACHABLE_MS_MAX
+  return reason === 'silent' || reason === 'late'
+}
