@@ -8,10 +8,10 @@ export const SOCKETS_MAX = 512
 export const IDLE_SOCKET_MS_MAX = 4_000
 /** A connection that is not there after so long is not made. */
 export const CONNECT_MS_MAX = 2_000
-/** How long the answer of another node takes at most to begin: where the same is asked again with its key; where it is not asked again; of
- *  exports and queries, which the other node bounds. */
-export const ANSWER_MS_MAX = 3_000
-export const UNREPEATABLE_ANSWER_MS_MAX = 10_000
+/** How long another node takes at most until its answer begins; a submission, which is sent again with its key; exports and queries, which
+ *  that node bounds. */
+export const ANSWER_MS_MAX = 10_000
+export const KEYED_ANSWER_MS_MAX = 3_000
 export const RESEARCH_ANSWER_MS_MAX = 660_000
 /** An answer that has begun and of which nothing more comes for so long is cut. */
 export const STALLED_ANSWER_MS_MAX = 60_000

@@ -5,7 +5,7 @@ import { NODE_HEADER } from '../../http/node.ts'
 import { sendChunks } from '../../http/response/send-chunks.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { ANSWER_MS_MAX, RESEARCH_ANSWER_MS_MAX, UNREPEATABLE_ANSWER_MS_MAX } from './limits.ts'
+import { ANSWER_MS_MAX, KEYED_ANSWER_MS_MAX, RESEARCH_ANSWER_MS_MAX } from './limits.ts'
 import type { PassedAnswer, PassedRequest } from './node-http.ts'
 import type { Errand, PassingOn } from './passing-on.ts'
 
@@ -46,11 +46,7 @@ function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: 
   const isResearch = route.access === 'researcher'
   const isRead = route.method === 'GET' || isResearch
   const repeats = isRead ? 'read' : isSubmission ? 'keyed' : 'once'
-  const answerMsMax = isResearch
-    ? RESEARCH_ANSWER_MS_MAX
-    : repeats === 'once'
-      ? UNREPEATABLE_ANSWER_MS_MAX
-      : ANSWER_MS_MAX
+  const answerMsMax = isSubmission ? KEYED_ANSWER_MS_MAX : isResearch ? RESEARCH_ANSWER_MS_MAX : ANSWER_MS_MAX
   const request = requestOf(context, key, answerMsMax)
   // Exports, downloads and queries end with their client. Other answers are there soon, and their clients may send the next
   // request meanwhile.

@@ -69,7 +69,12 @@ export class PassingOn {
   constructor(options: PassingOnOptions) {
     const { writerSilentMs, log } = options
     this.#options = options
-    this.#troubles = new TroubleLog(log, 'warn', 'the writer is not reached at its address', null)
+    this.#troubles = new TroubleLog(
+      log,
+      'warn',
+      'the writer is not reached at its address',
+      'the writer is reached at its address',
+    )
     this.#absence =
       writerSilentMs &&
       new WriterAbsence({ silentMs: writerSilentMs, isThere: () => this.#isThere('address') })

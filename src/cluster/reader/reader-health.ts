@@ -88,7 +88,10 @@ export class ReaderHealth {
     else if (replica.trouble !== null) reasons.push(replica.trouble)
     reasons.push(...link.refusals)
     if (parts.passingOn.trouble !== null)
-      reasons.push(`what writes cannot be passed on to the writer: ${parts.passingOn.trouble}`)
+      reasons.push(
+        `what writes is not passed on to the writer: ${parts.passingOn.trouble} ` +
+          '(its --host or --node-url says where it is; --writer-url of this reader says otherwise)',
+      )
     const silentMs = this.lagMs()
     if (watch.isConnected && silentMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS)
       reasons.push(`the writer is silent${since(clock, silentMs)}: the market stands still`)
