@@ -69,6 +69,11 @@ describe('a setting that has no effect', () => {
     ['--standby true', '--standby has no effect without --role writer'],
     ['--share-port true', '--share-port has no effect without --role reader'],
     ['--role writer --bus nats://a --lag-max-ms 2000', '--lag-max-ms has no effect without --role reader'],
+    [
+      '--role writer --bus nats://a --writer-url http://a',
+      '--writer-url has no effect without --role reader',
+    ],
+    ['--node-url http://a', '--node-url has no effect without --bus'],
     ['--role writer --bus nats://a --bus-key a', '--bus-key has no effect without --bus-cert'],
   ])('%s is refused', (line, message) => {
     expect(errorOf(words(line))).toBe(message)
@@ -94,6 +99,7 @@ describe('a setting that has no effect', () => {
       '--port 1 --host ::1 --share-port true --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
       '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --rows-per-read 1 --page-age-ms 1',
       '--follow-flush-ms 1 --registration closed --register-limit 1 --submit-rate 1 --submit-cooldown-ms 1 --strikes 1 --lag-max-ms 2000',
+      '--node-url http://10.0.0.2:8080 --writer-url https://writer.internal',
       '--log-format json --log-level debug --quiet true',
     ].join(' ')
     const given = words(line).filter((word) => word.startsWith('--'))

@@ -97,6 +97,14 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     other.close()
   })
 
+  it('is still known while NATS is away', { timeout: 60_000 }, async () => {
+    const writer = await cluster.writer()
+    const reader = await cluster.reader()
+    await expectPassedOn(reader, writer)
+    await cluster.nats.kill()
+    await expectPassedOn(reader, writer)
+  })
+
   it('is the new one where a writer comes back elsewhere', { timeout: 60_000 }, async () => {
     const writer = await cluster.writer()
     const reader = await cluster.reader()
