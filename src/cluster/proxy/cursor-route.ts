@@ -59,7 +59,7 @@ class ListsElsewhere {
   /** @throws ServiceError `cursor_expired`: no node keeps the list; `warming_up`: none that may keep it answers at present. */
   async answer(list: string, context: Context): Promise<HttpAnswer> {
     // The address of the client cannot be read after a wait.
-    const request = requestOf(context, '', LIST_ANSWER_MS_MAX)
+    const request = requestOf(context, '', 'read', LIST_ANSWER_MS_MAX)
     const untilMs = performance.now() + LIST_MS_MAX
     let isAbsent = false
     while (performance.now() < untilMs) {

@@ -49,7 +49,8 @@ export const PASSED_ON_MAX = 4_096
 export const APPLIED_WAIT_MS_MAX = 500
 /** How long a writer waits until the bus has an account that a request changed. */
 export const ACCOUNTS_WAIT_MS_MAX = 250
-/** How long a writer that stops waits for the last accounts. */
+/** How long a writer that stops waits until the bus knows that it takes no more requests, and for the last accounts. */
+export const LEAVE_MS_MAX = 1_000
 export const ACCOUNTS_LAST_MS_MAX = 1_000
 /** How often a reader looks whether it reaches the writer. */
 export const LOOK_MS = 5_000

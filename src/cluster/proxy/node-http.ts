@@ -34,6 +34,11 @@ export interface PassedRequest {
   /** By name, as they were sent. */
   headers: Readonly<Record<string, string>>
   body: Buffer
+  /**
+   * `read`: it changes nothing. `keyed`: it has an Idempotency-Key, so that it is carried out once however often it arrives.
+   * `once`: it is not tried again where it may have been carried out.
+   */
+  repeats: 'read' | 'keyed' | 'once'
   /** How long the answer may take to begin. */
   answerMsMax: number
   /** Aborted when nobody waits for the answer any more. */
@@ -84,7 +89,7 @@ export class NodeHttp {
     // Also told after the answer has begun: then who reads it is told too.
     sent.on('error', reject)
     try {
-      return await this.#take(await promise, address)
+      return await this.#take(await promise, address, request)
     } catch (error) {
       if (error instanceof UnansweredError || error instanceof ServiceError) throw error
       if (connection.isMade)
@@ -104,14 +109,19 @@ export class NodeHttp {
   }
 
   /** @throws UnansweredError, ServiceError; rejects where the connection breaks */
-  async #take(answer: IncomingMessage, address: NodeAddress): Promise<PassedAnswer> {
+  async #take(
+    answer: IncomingMessage,
+    address: NodeAddress,
+    { repeats }: PassedRequest,
+  ): Promise<PassedAnswer> {
     const headers = headersOf(answer)
     const { statusCode: status = 0 } = answer
     const bytes = NO_BODY_STATUSES.includes(status) ? 0 : Number(headers['content-length'] ?? Number.NaN)
     try {
       checkNode(headers[NODE_HEADER.toLowerCase()], address)
       if (bytes <= WHOLE_ANSWER_BYTES_MAX) return { status, headers, body: await wholeBody(answer) }
-      if (this.#openAnswers >= OPEN_ANSWERS_MAX)
+      // What was carried out is told in any case.
+      if (repeats === 'read' && this.#openAnswers >= OPEN_ANSWERS_MAX)
         throw overloaded('The server passes on as many large answers as it may; try again.')
     } catch (error) {
       answer.destroy()

@@ -7,7 +7,8 @@ import type { PlainRoute, Route } from '../../http/route.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ANSWER_MS_MAX, KEYED_ANSWER_MS_MAX, RESEARCH_ANSWER_MS_MAX } from './limits.ts'
 import type { PassedAnswer, PassedRequest } from './node-http.ts'
-import type { Errand, PassingOn } from './passing-on.ts'
+import type { PassingOn } from './passing-on.ts'
+import { POSITION_HEADER } from './position.ts'
 
 const SUBMIT_PATH = '/api/v1/analysis/submit'
 /** Of the node that has answered: the client's own node has counted the request too, and tells its own figures. */
@@ -27,18 +28,18 @@ export function passedRoute(route: Route, passingOn: () => PassingOn): PlainRout
     ...rest,
     access: route.access === 'feed' ? 'feed' : 'forwarded',
     handle: async (context) => {
-      const { errand, isKeyOurs } = errandOf(route, context)
+      const { request, isKeyOurs } = toPassOn(route, context)
       try {
-        return sentOn(await passingOn().toWriter(errand), isKeyOurs ? KEY_NEWS : NO_NEWS)
+        return sentOn(await passingOn().toWriter(request), isKeyOurs ? KEY_NEWS : NO_NEWS)
       } catch (error) {
         if (isDryRun(route, context)) throw dryRunError(error)
-        throw isKeyOurs ? doubtfulError(error, errand.request.headers['Idempotency-Key']) : error
+        throw isKeyOurs ? doubtfulError(error, request.headers['Idempotency-Key']) : error
       }
     },
   }
 }
 
-function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: boolean } {
+function toPassOn(route: Route, context: Context): { request: PassedRequest; isKeyOurs: boolean } {
   const isSubmission = route.path === SUBMIT_PATH && !isDryRun(route, context)
   const sentKey = context.headers.idempotencyKey
   const isKeyOurs = isSubmission && sentKey === ''
@@ -47,7 +48,7 @@ function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: 
   const isRead = route.method === 'GET' || isResearch
   const repeats = isRead ? 'read' : isSubmission ? 'keyed' : 'once'
   const answerMsMax = isSubmission ? KEYED_ANSWER_MS_MAX : isResearch ? RESEARCH_ANSWER_MS_MAX : ANSWER_MS_MAX
-  const request = requestOf(context, key, answerMsMax)
+  const request = requestOf(context, key, repeats, answerMsMax)
   // Exports, downloads and queries end with their client. Other answers are there soon, and their clients may send the next
   // request meanwhile.
   if (isResearch) {
@@ -55,11 +56,16 @@ function errandOf(route: Route, context: Context): { errand: Errand; isKeyOurs: 
     context.onGone(() => gone.abort())
     request.signal = gone.signal
   }
-  return { errand: { request, repeats }, isKeyOurs }
+  return { request, isKeyOurs }
 }
 
 /** The request as it came, for another node, which is told the client that it came from. */
-export function requestOf(context: Context, idempotencyKey: string, answerMsMax: number): PassedRequest {
+export function requestOf(
+  context: Context,
+  idempotencyKey: string,
+  repeats: PassedRequest['repeats'],
+  answerMsMax: number,
+): PassedRequest {
   const { method, path, queryText: query, headers, requestId, body } = context
   const named = {
     Authorization: headers.authorization,
@@ -74,7 +80,7 @@ export function requestOf(context: Context, idempotencyKey: string, answerMsMax:
     'X-Forwarded-For': context.ip(),
   }
   const sent = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== ''))
-  return { method, path, query, headers: sent, body, answerMsMax }
+  return { method, path, query, headers: sent, body, repeats, answerMsMax }
 }
 
 const isDryRun = (route: Route, { query }: Context): boolean =>
@@ -99,7 +105,7 @@ function doubtfulError(error: unknown, key: string | undefined): unknown {
 /** Written by the node that sends the answer to its client, or meant for it. */
 const OWN_HEADERS = new Set([
   ...['access-control-allow-origin', 'access-control-expose-headers', 'content-length', 'content-type'],
-  ...['x-request-id', NODE_HEADER.toLowerCase(), 'x-mintlake-position'],
+  ...['x-request-id', NODE_HEADER.toLowerCase(), POSITION_HEADER.toLowerCase()],
 ])
 
 /** What the client gets of an answer of another node. @param dropped names of headers that it is not shown, in lower case */

@@ -21,32 +21,30 @@ import { type Position, positionOf } from './position.ts'
 import { type AskingBus, ask, ForeignAnswerError } from './questions.ts'
 import { WriterAbsence } from './writer-absence.ts'
 
+export interface StreamOfWriter {
+  /** See `WriterAbsenceOptions`. */
+  silentMs(): number
+  /** Of the writer that has published last; null: it was not told yet. */
+  runId(): string | null
+}
+
 export interface PassingOnOptions extends AskingBus {
   names: BusNames
   /** Where the writer is reached instead of where it says; '': there. */
   writerUrl: string
   /** Resolves when this node has applied that, and after `msMax` in any case. */
   untilApplied(position: Position, msMax: number): Promise<void>
-  /** See `WriterAbsenceOptions`; null: nothing is known of the writer, and nobody waits for one. */
-  writerSilentMs: (() => number) | null
+  /** What the stream tells of the writer; null: nothing is known, and nobody waits for one. */
+  stream: StreamOfWriter | null
   log: Log
-}
-
-/** A request that another node is to carry out. */
-export interface Errand {
-  request: PassedRequest
-  /**
-   * `read`: it changes nothing. `keyed`: it has an Idempotency-Key, so that it is carried out once however often it arrives.
-   * `once`: it is not tried again where it may have been carried out.
-   */
-  repeats: 'read' | 'keyed' | 'once'
 }
 
 /** In doubt these say nothing of the request itself: it is being carried out, or the writer is not ready yet. */
 const UNDECIDED_STATUSES = [409, 503]
 
 const LOOK: PassedRequest = {
-  ...{ method: 'GET', path: '/readyz', query: '', headers: {}, body: NO_BYTES, answerMsMax: ANSWER_MS_MAX },
+  ...{ method: 'GET', path: '/readyz', query: '', headers: {}, body: NO_BYTES },
+  ...{ repeats: 'read', answerMsMax: ANSWER_MS_MAX },
 }
 
 /** Gives an answer up. */
@@ -63,11 +61,13 @@ export class PassingOn {
   readonly #absence: WriterAbsence | null
   /** As the writer has told it; null: it is to be asked. */
   #writer: NodeAddress | null = null
+  /** The run of which the stream told when it was asked. */
+  #askedInRun: string | null = null
   #asking: Promise<NodeAddress> | null = null
   #inFlight = 0
 
   constructor(options: PassingOnOptions) {
-    const { writerSilentMs, log } = options
+    const { stream, log } = options
     this.#options = options
     this.#troubles = new TroubleLog(
       log,
@@ -76,8 +76,8 @@ export class PassingOn {
       'the writer is reached at its address',
     )
     this.#absence =
-      writerSilentMs &&
-      new WriterAbsence({ silentMs: writerSilentMs, isThere: () => this.#isThere('address') })
+      stream &&
+      new WriterAbsence({ silentMs: () => stream.silentMs(), isThere: () => this.#isThere('address') })
   }
 
   /** Requests that are not answered yet. */
@@ -105,9 +105,9 @@ export class PassingOn {
   }
 
   /** Has the writer carry out a request. @throws ServiceError `store_unavailable`, `overloaded`, `invalid_parameter` */
-  toWriter(errand: Errand): Promise<PassedAnswer> {
+  toWriter(request: PassedRequest): Promise<PassedAnswer> {
     return this.#counted(async () => {
-      const answer = await this.#repeat(errand)
+      const answer = await this.#repeat(request)
       const position = positionOf(answer.headers)
       if (position !== null) await this.#options.untilApplied(position, APPLIED_WAIT_MS_MAX)
       return answer
@@ -158,13 +158,16 @@ export class PassingOn {
     }
   }
 
-  async #repeat({ request, repeats }: Errand): Promise<PassedAnswer> {
+  async #repeat(request: PassedRequest): Promise<PassedAnswer> {
+    const { repeats } = request
     const untilMs = performance.now() + RETRY_MS_TOTAL
     /** Whether it may have been carried out by an attempt whose answer was lost. */
     let isDoubtful = false
     let unreachableMs: number | null = null
     for (;;) {
-      const made = await this.#attemptWhileThere(request)
+      const made = await this.#attemptWhileThere(request).catch((error) => {
+        throw isDoubtful ? unavailable(true) : error
+      })
       if (!(made instanceof UnansweredError)) {
         if (!isDoubtful || !UNDECIDED_STATUSES.includes(made.status)) return made
         discard(made)
@@ -199,7 +202,7 @@ export class PassingOn {
 
   /** @throws UnansweredError, ForeignAnswerError */
   async #attempt(request: PassedRequest): Promise<PassedAnswer> {
-    const known = this.#writer
+    const known = this.#knownWriter()
     if (known !== null) {
       try {
         return await this.#send(known, request)
@@ -228,9 +231,18 @@ export class PassingOn {
     this.#troubles.note(sentence)
   }
 
+  /** One that another has followed may still answer: it is cut off from the bus, and does not know it yet. */
+  #knownWriter(): NodeAddress | null {
+    const runId = this.#options.stream?.runId() ?? null
+    if (runId !== this.#askedInRun) this.#writer = null
+    this.#askedInRun = runId
+    return this.#writer
+  }
+
   /** One asks for all who wait. @throws UnansweredError, ForeignAnswerError */
   #askWriter(): Promise<NodeAddress> {
-    if (this.#writer !== null) return Promise.resolve(this.#writer)
+    const known = this.#knownWriter()
+    if (known !== null) return Promise.resolve(known)
     const { names, writerUrl } = this.#options
     this.#asking ??= ask(this.#options, names.writer, 'address', ASK_MS_MAX)
       .then((told) => {

@@ -10,7 +10,7 @@ export interface Position {
   accounts: number
 }
 
-const POSITION_HEADER = 'X-Mintlake-Position'
+export const POSITION_HEADER = 'X-Mintlake-Position'
 
 /** @param headers of an answer, by name in lower case. @returns null: nothing was changed */
 export function positionOf(headers: Readonly<Record<string, string>>): Position | null {

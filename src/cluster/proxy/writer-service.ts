@@ -12,11 +12,11 @@ import type { ServedParts } from '../../server/market-publisher.ts'
 import { AccountPublisher } from '../accounts/account-publisher.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { addWatchMetrics, ConnectionWatch } from '../connection-watch.ts'
-import { BUS_CALL_MS_MAX, RETRY_MS_MAX } from '../limits.ts'
+import { RETRY_MS_MAX } from '../limits.ts'
 import { type Elsewhere, withCursors } from './cursor-route.ts'
 import { KeptLists } from './kept-lists.ts'
 import type { LastingSubscription } from './lasting-subscription.ts'
-import { ACCOUNTS_LAST_MS_MAX, ACCOUNTS_WAIT_MS_MAX } from './limits.ts'
+import { ACCOUNTS_LAST_MS_MAX, ACCOUNTS_WAIT_MS_MAX, LEAVE_MS_MAX } from './limits.ts'
 import { NodeGate } from './node-gate.ts'
 import { PassingOn } from './passing-on.ts'
 import { type Position, withPosition } from './position.ts'
@@ -41,6 +41,7 @@ export class WriterService {
   readonly #established = Promise.withResolvers<void>()
   readonly #stopping = Promise.withResolvers<void>()
   #isStopped = false
+  #leaving: Promise<void> | null = null
   #opening: Promise<void> | null = null
   readonly #buses: Bus[] = []
   readonly #watches: ConnectionWatch[] = []
@@ -102,13 +103,18 @@ export class WriterService {
   }
 
   /** Takes no more requests of other nodes, which find nobody on the bus from then on. Never rejects. */
-  async stopServing(): Promise<void> {
+  stopServing(): Promise<void> {
+    this.#leaving ??= this.#leave()
+    return this.#leaving
+  }
+
+  async #leave(): Promise<void> {
     this.#isStopped = true
     this.#stopping.resolve()
     await this.#opening
     this.gate.isOpen = false
     this.#answering?.unsubscribe()
-    await within(BUS_CALL_MS_MAX, Promise.all(this.#buses.map(flushed)))
+    await within(LEAVE_MS_MAX, Promise.all(this.#buses.map(flushed)))
   }
 
   /** Brings the last changes of accounts to the bus, for at most ACCOUNTS_LAST_MS_MAX, and disconnects. Never rejects. */
@@ -131,7 +137,7 @@ export class WriterService {
     // What others answer changes nothing here.
     const untilApplied = () => Promise.resolve()
     const passingOn = new PassingOn({
-      ...{ connection, watch, names, untilApplied, log, writerUrl: '', writerSilentMs: null },
+      ...{ connection, watch, names, untilApplied, log, writerUrl: '', stream: null },
     })
     this.#elsewhere = { passingOn, names }
     this.#accounts = new AccountPublisher({

@@ -132,7 +132,10 @@ export class ReaderLink {
     const passingOn: PassingOn = new PassingOn({
       ...{ connection: requestsBus.connection, watch: requests.watch, names: bus.names, log },
       writerUrl: settings.writerUrl,
-      writerSilentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
+      stream: {
+        silentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
+        runId: () => replica.runId,
+      },
       untilApplied: async ({ eventNo, accounts: revision }, msMax) => {
         // Nothing comes while it is away.
         if (!watch.isConnected) return

@@ -12,7 +12,15 @@ const NODE = { nodeId: 'other', secret: 'secret' }
 const OURS = { 'X-Mintlake-Node': 'other' }
 const LARGE_BYTES = WHOLE_ANSWER_BYTES_MAX + 1
 const plain: PassedRequest = {
-  ...{ method: 'GET', path: '/page', query: '', headers: {}, body: Buffer.alloc(0), answerMsMax: 5_000 },
+  ...{
+    method: 'GET',
+    path: '/page',
+    query: '',
+    headers: {},
+    body: Buffer.alloc(0),
+    repeats: 'read',
+    answerMsMax: 5_000,
+  },
 }
 
 const servers: Server[] = []

@@ -116,6 +116,29 @@ describe.skipIf(!hasNats)(`requests that the writer carries out${skipped}`, () =
     expect(node.positions[0]!.accounts).toBeGreaterThan(0)
   })
 
+  it('go to the next writer once its run has begun, although the one before still answers', {
+    timeout: 20_000,
+  }, async () => {
+    const next = await openTestServer({ role: 'writer', bus: nats.url, 'bus-name': 'next' })
+    let runId = 'before'
+    const told = await startForwarder(nats.url, { stream: { silentMs: () => 0, runId: () => runId } })
+    const isAt = async (server: TestServer) => {
+      const key = await told.client.register()
+      const headers = { Authorization: `Bearer ${key}` }
+      expect((await server.client.get('/api/v1/agent/profile', headers)).status).toBe(200)
+    }
+    await isAt(app)
+    await target.close()
+    target = await startTarget(nats.url, { busName: 'next' })
+    await isAt(app)
+    runId = 'next'
+    await isAt(next)
+    await target.close()
+    target = await startTarget(nats.url, { busName: 'app' })
+    await told.close()
+    await next.remove()
+  })
+
   it('are carried out, all of 1000 at once', async () => {
     const key = await node.client.register()
     const answers = await Promise.all(
@@ -200,7 +223,7 @@ describe.skipIf(!hasNats)(`a node that the network cuts off${skipped}`, () => {
     timeout: 30_000,
   }, async () => {
     const proxy = await startProxy(app.port)
-    const far = await startForwarder(nats.url, proxy.url.replace('nats:', 'http:'))
+    const far = await startForwarder(nats.url, { writerUrl: proxy.url.replace('nats:', 'http:') })
     const key = await far.client.register()
     const mint = await seedToken(app.client, Date.now())
     const slow = new Promise<void>((resolve) => setTimeout(resolve, 300))

@@ -4,7 +4,7 @@ import { vi } from 'vitest'
 import { busNames, connectBus } from '../../../src/cluster/bus.ts'
 import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
 import { passedRoute } from '../../../src/cluster/proxy/passed-route.ts'
-import { PassingOn } from '../../../src/cluster/proxy/passing-on.ts'
+import { PassingOn, type PassingOnOptions } from '../../../src/cluster/proxy/passing-on.ts'
 import type { Position } from '../../../src/cluster/proxy/position.ts'
 import { answerAt, ask } from '../../../src/cluster/proxy/questions.ts'
 import { readConfig } from '../../../src/config/config.ts'
@@ -43,14 +43,17 @@ const routesOf = (url: string): Route[] =>
   } as unknown as RouteDeps)
 
 /** A node behind a trusted proxy, so that tests choose the addresses of clients (X-Forwarded-For). */
-export async function startForwarder(busUrl: string, writerUrl = ''): Promise<Forwarder> {
+export async function startForwarder(
+  busUrl: string,
+  { writerUrl = '', stream = null }: Partial<Pick<PassingOnOptions, 'writerUrl' | 'stream'>> = {},
+): Promise<Forwarder> {
   const bus = await connectBus(busSettings(busUrl), 'forwarder')
   const watch = new ConnectionWatch(bus.connection)
   const positions: Position[] = []
   const untilApplied = async (position: Position) => void positions.push(position)
   const { connection, names } = bus
   const passingOn = new PassingOn({
-    ...{ connection, names, watch, untilApplied, log, writerUrl, writerSilentMs: null },
+    ...{ connection, names, watch, untilApplied, log, writerUrl, stream },
   })
   const routes = routesOf(busUrl).map((route) => passedRoute(route, () => passingOn))
   const http = await startServer('127.0.0.1', 0, {
