@@ -5,7 +5,13 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
-import { type ServerProcess, spawnServer, temporaryFolder } from '../../support/test-server.ts'
+import {
+  type LaunchedServer,
+  launchServer,
+  type ServerProcess,
+  spawnServer,
+  temporaryFolder,
+} from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
 import { type Forwarder, startForwarder } from './support.ts'
 
@@ -14,7 +20,7 @@ const CHILD = new URL('writer.child.ts', import.meta.url).pathname
 let nats: Nats
 let node: Forwarder
 const folders: string[] = []
-const processes: ServerProcess[] = []
+const processes: Pick<LaunchedServer, 'kill'>[] = []
 
 beforeEach(async () => {
   if (!hasNats) return
@@ -57,14 +63,17 @@ describe.skipIf(!hasNats)(`a writer that is killed between commit and answer${sk
     const mint = await seedToken(first.client, Date.now())
     await first.terminate()
     const second = await startWriter(dataDir, { KILLED_AFTER_ANSWER: join(folder(), 'killed') })
+    // One that waits beside it, so that it is there in time on a slow machine too.
+    const third = launchServer({ role: 'writer', bus: nats.url, standby: 'true', quiet: 'false' }, dataDir)
+    processes.push(third)
+    await expect.poll(() => third.lines.join('\n'), { timeout: 20_000 }).toContain('standing by')
     const ended = new Promise((resolve) => second.process.once('exit', resolve))
     const answered = submit(node.client, key, submission(mint))
     await ended
-    const third = await startWriter(dataDir)
     const answer = await answered
     expect(answer.status, answer.text).toBe(201)
     expect(answer.headers.get('idempotency-replayed')).toBeNull()
-    expect(await standingOf(third.client, key)).toMatchObject({ analyses: 1, validated: 1 })
+    expect(await standingOf(await third.listening, key)).toMatchObject({ analyses: 1, validated: 1 })
     await third.terminate()
   }, 60_000)
 
