@@ -1,4 +1,4 @@
-// Submissions through a reader, which forwards them, beside those that are sent to the writer.
+// Submissions through a reader, which passes them on, beside those that are sent to the writer.
 import { fileURLToPath } from 'node:url'
 import { jsonOf, type Measured, onCore, type Question, type RunOptions } from '../../harness.ts'
 import { nodeOf, onCluster, type Through } from '../../servers/cluster.ts'

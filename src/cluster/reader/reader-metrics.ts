@@ -36,5 +36,10 @@ export function addReaderMetrics(metrics: Metrics, health: ReaderHealth, link: R
     'Of a reader: requests that other nodes are carrying out for it',
     () => orNaN(link.parts?.passingOn.inFlight),
   )
+  metrics.read(
+    'mintlake_cluster_unreached',
+    'Of a reader: 1 while the writer is not reached at its address, so that what writes cannot be passed on',
+    () => Number(link.parts !== null && link.parts.passingOn.trouble !== null),
+  )
   addWatchMetrics(metrics, () => link.refusals)
 }

@@ -41,6 +41,7 @@ async function expectTold(reader: ServerProcess, reason: RegExp): Promise<void> 
   expect(body).not.toHaveProperty('mayBeStored')
   expect(performance.now() - startedAtMs).toBeLessThan(5_000)
   await expect.poll(() => healthOf(reader), WAIT).toMatch(reason)
+  expect((await reader.client.get('/metrics')).text).toMatch(/^mintlake_cluster_unreached 1$/m)
   expect((await reader.client.get('/api/v1/market')).status).toBe(200)
 }
 
