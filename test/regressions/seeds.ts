@@ -22,4 +22,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 120,
     was: 'The closed bar of a late trade was in no file, and did not come again after a crash behind a checkpoint.',
   },
+  {
+    seed: 30027,
+    steps: 191,
+    was: 'The modelled lake counted bars that came during a flush as written, and its account did not have them: no bug of the server.',
+  },
 ]

@@ -196,7 +196,8 @@ class LakeProcess {
   async #flush({ throughLsn }: Requests['flush']['ask']): Promise<FlushAnswer> {
     const lake = this.#lake
     const state = lake.state!
-    const [bars, takenBars, profiles] = [this.#bars, this.#takenBars, this.#profiles.held]
+    // A copy: what is delivered while this waits is for the next flush, as its account is.
+    const [bars, takenBars, profiles] = [[...this.#bars], this.#takenBars, this.#profiles.held]
     const account = copyAccount(this.#account)
     const commits: { lsn: number; knownAtMs: number; rows: [TableName, Row][] }[] = []
     let damage: FlushAnswer['damage'] = []
