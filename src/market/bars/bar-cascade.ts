@@ -235,7 +235,8 @@ export class BarCascade implements Saved {
   /** Emits, once more or for the first time, every bar that ended after `endedAfterMs` and by the watermark. */
   emitEndedSince(slot: number, endedAfterMs: number, watermarkMs: number): void {
     if (this.#closedFrom === TIMEFRAME_COUNT) return
-    this.#emittedToMs[slot] = endedAfterMs
+    // What is not closed yet was never emitted, however long ago it ended: a late trade may have begun it.
+    this.#emittedToMs[slot] = Math.min(endedAfterMs, watermarkMs)
     for (let timeframe = this.#closedFrom; timeframe < TIMEFRAME_COUNT; timeframe++) {
       const { values } = this.#rings[timeframe]
       const addresses: number[] = []
