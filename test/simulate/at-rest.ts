@@ -12,7 +12,7 @@ import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
 import type { LakeRow } from './lake.ts'
 import type { Answer, SentRequest } from './server.ts'
-import { ADMIN_KEY, TOKENS_MAX } from './settings.ts'
+import { ADMIN_KEY } from './settings.ts'
 import { check, type World } from './world.ts'
 
 /** Within this everything is well after the last fault has ended: the longest time limit, that of a flush, is two minutes. */
@@ -52,7 +52,7 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   const events = recordedEvents(world)
   const missing = checkRecorded(world, cast, events)
   // The model knows no time that goes back, and no token that is evicted.
-  if (!world.hadWrongClock && cast.feed.mints.length <= TOKENS_MAX) {
+  if (!world.hadWrongClock && !cast.hasEvictions) {
     // It goes on without a disk that takes no events, and has told so.
     if ((health.recording.journal?.lost ?? 0) === 0) checkMarket(world, events)
     checkLakeBars(world, events, missing)

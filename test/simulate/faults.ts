@@ -37,6 +37,12 @@ const STOP_MS_MAX = 24_000
 const START_MS_MAX = 200_000
 /** A disk that takes nothing for so long is told in /health. */
 const TOLD_WITHIN_MS = 15_000
+/** A life that is up for so long has synced what those before it have written. */
+const SYNCED_WITHIN_MS = 15_000
+/** A write that has not ended for so long hangs. */
+const NOTICED_WITHIN_MS = 7_000
+/** What /health says of a journal that nothing can be written to. */
+const NOT_RECORDED = /market events/
 
 export class Faults {
   readonly rates = new Map<FaultKind, number>()
@@ -49,6 +55,8 @@ export class Faults {
   #diskUntilMs = 0
   #diskSinceMs = 0
   #restartAtMs = 0
+  /** The last life of which everything is synced that lives before it have written. */
+  #syncedLife = 0
   /** Files of which a byte was flipped. */
   readonly #flipped = new Set<string>()
   /** When faults ended last. */
@@ -117,6 +125,11 @@ export class Faults {
 
   #noteEnd(kind: LifeEnd['kind']): void {
     const { machine, server, files } = this.#world
+    // What lives before had not synced goes too, until one of them was up for so long that it has done so.
+    for (let life = server.lives; kind === 'cut' && life > this.#syncedLife; life--) {
+      const before = this.#cast.ends.get(life)
+      if (before?.kind === 'crash') before.kind = kind
+    }
     if (this.#cast.ends.has(server.lives)) return
     this.#cast.ends.set(server.lives, { kind, atMs: machine.nowMs, hadBadDisk: this.#cast.hasBadDisk })
     this.#cast.hasBadDisk = files.mode !== 'ok'
@@ -185,6 +198,8 @@ export class Faults {
       note(this.#world, 'the disk is well again')
     }
     this.#askWhetherTold()
+    const isSynced = server.app !== null && machine.nowMs - server.life!.startedMs > SYNCED_WITHIN_MS
+    if (isSynced && !this.#cast.hasBadDisk) this.#syncedLife = server.lives - 1
     if (server.life !== null && !server.life.process.isAlive) {
       note(this.#world, 'the server has ended', (server.life.failure ?? '').replace(/\/simulated\/\d+/g, ''))
       const isExcused = this.#cast.hasBadDisk || this.#isLakeBad || server.life.startedMs < this.#endedMs
@@ -205,15 +220,25 @@ export class Faults {
     const sinceMs = this.#diskSinceMs
     const isBad = files.mode === 'full' || files.mode === 'hanging'
     const isSettled = machine.nowMs - Math.max(sinceMs, server.life?.startedMs ?? 0) > TOLD_WITHIN_MS
-    if (!isBad || !isSettled || !server.isUp || !this.#cast.feed.hasPushedSince(sinceMs)) return
+    const isWaiting = this.#cast.feed.hasTakenWithin(sinceMs, machine.nowMs - NOTICED_WITHIN_MS)
+    if (!isBad || !isSettled || !server.isUp || !isWaiting) return
     const mode = files.mode
     server.send({ method: 'GET', path: '/health' }, ({ body, status }) => {
       if (files.mode !== mode || this.#diskSinceMs !== sinceMs) return
+      const said = `the disk is ${mode} for ${machine.nowMs - sinceMs} ms, and /health says`
       check(
         this.#world,
         'what is not well is told in /health',
         status !== 200 || body.reasons.length > 0 || body.status !== 'ready',
-        () => `the disk is ${mode} for ${machine.nowMs - sinceMs} ms, and /health says ${body.status}`,
+        () => `${said} ${body.status}`,
+      )
+      check(
+        this.#world,
+        'market events that are not recorded are told',
+        status !== 200 ||
+          body.status !== 'ready' ||
+          body.reasons.some((text: string) => NOT_RECORDED.test(text)),
+        () => `${said} ${JSON.stringify(body.reasons)}`,
       )
     })
   }

@@ -112,6 +112,57 @@ export const PLANTED = {
     from: '    if (this.syncedEventNo < this.writtenEventNo) this.#syncing ??= this.#syncNow()',
     to: '    void this.syncedEventNo',
   },
+  'change-missed': {
+    is: 'of many changes followers miss one',
+    seed: 1,
+    violates: 'every follower has the rows of the market',
+    file: 'market/output/row-changes.ts',
+    from: '        nextSeq = seq - 1\n        return false',
+    to: '        nextSeq = seq\n        return false',
+  },
+  'hang-untold': {
+    is: 'a disk that takes no market events is not told',
+    seed: 7,
+    violates: 'what is not well is told in /health',
+    file: 'journal/journal.ts',
+    from: 'isHanging ? NO_ANSWER : null',
+    to: 'null',
+  },
+  'bonus-twice': {
+    is: 'of two agents that are first at once both get the bonus',
+    seed: 1,
+    violates: 'XP follows the rule',
+    file: 'submissions/xp/scoreboard.ts',
+    from: '    return this.count(mint) + this.#pendingByMint.get(mint)',
+    to: '    return this.count(mint)',
+  },
+  'bonus-lost': {
+    is: 'a submission that the store refuses takes the bonus of a token with it',
+    seed: 1,
+    violates: 'XP follows the rule',
+    file: 'submissions/xp/scoreboard.ts',
+    from: '    return isFirstOpen || isLowCoverageOpen ? this.#decided.wait(mint) : null',
+    to: '    return isFirstOpen && isLowCoverageOpen ? this.#decided.wait(mint) : null',
+  },
+  'segment-removed-early': {
+    is: 'a segment of the log is removed although the lake could not be written',
+    seed: 1,
+    violates: 'what was acknowledged is stored once, and what was refused is not',
+    file: 'store/flush-scheduler.ts',
+    from: "await client.ask('flush', ask, FLUSH_TIMEOUT_MS)",
+    to: `await client.ask('flush', ask, FLUSH_TIMEOUT_MS).catch(async (error) => {
+      for (const { firstLsn } of round) await commits.remove(firstLsn)
+      throw error
+    })`,
+  },
+  'late-bars-lost': {
+    is: 'a checkpoint does not wait for the bars of late trades that no file has',
+    seed: 1,
+    violates: 'the lake has the bars of the recorded trades',
+    file: 'store/store.ts',
+    from: '    return this.#flushes.bars.firstEndMs',
+    to: '    return Number.POSITIVE_INFINITY',
+  },
   'folder-unsynced': {
     is: 'the name of a new data folder is not synced',
     seed: 2,

@@ -10,6 +10,8 @@ export type Character = (typeof CHARACTERS)[number]
 const PATIENCE_MS = 30_000
 const HAS_BURST = 0.1
 const BURST_MAX = 14
+/** How often all agents are after one token in the same moment. */
+const HAS_RUSH = 0.06
 
 const QUANT = {
   ...{ riskLevel: 'medium', riskFactors: ['bonding_curve_risk'], buyPressure: 55, volatilityScore: 40 },
@@ -95,6 +97,7 @@ export class Agents {
   /** Something that an agent does; sometimes many things at once. */
   act(mints: readonly string[]): void {
     const draws = this.#draws
+    if (mints.length > 0 && draws.chance(HAS_RUSH)) return this.#rush(mints)
     const agent = draws.of(this.all)
     if (agent.key === null) this.#register(agent)
     else if (agent.agentId === null) this.#readStanding(agent)
@@ -102,6 +105,14 @@ export class Agents {
       const times = draws.chance(HAS_BURST) ? draws.whole(2, BURST_MAX) : 1
       for (let time = 0; time < times; time++) this.#analyse(agent, mints)
     }
+  }
+
+  /** All are after the bonus of one token, of the one that was analysed least. */
+  #rush(mints: readonly string[]): void {
+    const counts = Map.groupBy(this.attempts, ({ mint }) => mint)
+    const count = (mint: string): number => counts.get(mint)?.length ?? 0
+    const least = mints.reduce((best, mint) => (count(mint) < count(best) ? mint : best))
+    for (const agent of this.ready) this.#submit(agent, least, {})
   }
 
   #analyse(agent: Agent, mints: readonly string[]): void {
