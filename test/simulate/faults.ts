@@ -22,14 +22,20 @@ export const FAULT_KINDS = [
   'child killed',
   'clock',
   'flipped byte',
+  'flipped journal',
+  'flipped log',
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
 /** How often a fault happens at a step, at its highest rate. */
 const RATE_MAX = 0.02
 const HAS_FAULT = 0.5
-/** Much is not exact where the clock was wrong, and is not compared then. */
-const HAS_WRONG_CLOCK = 0.15
+/** Much is not compared where the clock was wrong, or what was recorded is damaged. */
+const HAS_SELDOM: Partial<Record<FaultKind, number>> = {
+  clock: 0.15,
+  'flipped journal': 0.15,
+  'flipped log': 0.15,
+}
 const DISK_FAULT_MS_MAX = 40_000
 /** The program ends itself where its stop takes longer, ms. */
 const STOP_MS_MAX = 24_000
@@ -69,10 +75,7 @@ export class Faults {
     const draws = drawsFor(world, 'fault rates')
     for (const kind of FAULT_KINDS) {
       this.#drawn.set(kind, drawsFor(world, `fault ${kind}`))
-      const [isIn, rate] = [
-        draws.chance(kind === 'clock' ? HAS_WRONG_CLOCK : HAS_FAULT),
-        RATE_MAX * draws.next() ** 2,
-      ]
+      const [isIn, rate] = [draws.chance(HAS_SELDOM[kind] ?? HAS_FAULT), RATE_MAX * draws.next() ** 2]
       // A crash happens in every run.
       if ((isIn || kind === 'crash') && !without.includes(kind)) this.rates.set(kind, rate + 0.002)
     }
@@ -99,7 +102,8 @@ export class Faults {
     if (kind === 'stop') return this.#stop()
     if (kind === 'clock') return this.#setClock(draws.of([-1, 1]) * draws.whole(1_000, 7_200_000))
     if (kind === 'child killed') return this.#killChild()
-    if (kind === 'flipped byte') return this.#flipByte()
+    if (kind === 'flipped byte') return this.#flipSpare()
+    if (kind === 'flipped journal' || kind === 'flipped log') return this.#flipRecorded(kind)
     if (machine.nowMs < this.#diskUntilMs) return
     this.#tell(kind)
     this.#cast.hasBadDisk = true
@@ -163,21 +167,41 @@ export class Faults {
     this.#world.hadWrongClock = true
   }
 
-  /** A byte at rest changes, of a file without which nothing is lost: at most one checkpoint, until there are newer ones. */
-  #flipByte(): void {
+  /** A byte at rest changes of a file without which nothing is lost: at most one checkpoint, until there are newer ones. */
+  #flipSpare(): void {
     const { names } = this.#world.files
     const checkpoints = [...names.keys()].filter((name) => name.endsWith('.checkpoint')).sort()
     const others = [...names.keys()].filter((name) => /(positions|clock)\.json$|\.mark$/.test(name))
     const isAlone = checkpoints.length < 2 || checkpoints.some((name) => this.#flipped.has(name))
-    const name = this.#draws.of([...others, ...(isAlone ? [] : checkpoints.slice(-1))])
-    const entry = names.get(name ?? '')
-    if (name === undefined || entry === undefined || entry.live.length === 0) return
-    this.#tell('flipped byte')
+    this.#flipByte('flipped byte', this.#draws.of([...others, ...(isAlone ? [] : checkpoints.slice(-1))]))
+  }
+
+  /** A byte changes of what is recorded and is in no other place, perhaps: once in a run. */
+  #flipRecorded(kind: 'flipped journal' | 'flipped log'): void {
+    const world = this.#world
+    const isJournal = kind === 'flipped journal'
+    if (isJournal ? world.hasDamagedJournal : world.hasDamagedLog) return
+    const folder = isJournal ? '/data/journal/' : '/data/log/'
+    const files = [...world.files.names].filter(
+      ([name, { live }]) => name.includes(folder) && live.length > 0,
+    )
+    const isFlipped = this.#flipByte(kind, this.#draws.of(files)?.[0])
+    if (!isFlipped) return
+    if (isJournal) world.hasDamagedJournal = true
+    else world.hasDamagedLog = true
+  }
+
+  /** @returns whether there is such a file, with a byte */
+  #flipByte(kind: FaultKind, name: string | undefined): boolean {
+    const entry = this.#world.files.names.get(name ?? '')
+    if (name === undefined || entry === undefined || entry.live.length === 0) return false
+    this.#tell(kind)
     note(this.#world, 'flipped', name.replace(/^.*\//, ''))
     this.#flipped.add(name)
     const at = this.#draws.whole(0, entry.live.length - 1)
     const bit = 1 << this.#draws.whole(0, 7)
     for (const bytes of [entry.live, entry.durable]) if (at < bytes.length) bytes[at] ^= bit
+    return true
   }
 
   /** A child of the server ends: its lake process, or the one that makes a checkpoint. */

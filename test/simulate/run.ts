@@ -74,7 +74,10 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     draws: drawsOf(seed, 'network'),
     onLog: (level, message) => note(world, level, message),
   })
-  const world: World = { seed, machine, files, lake, troubles, server, trace, counts, hadWrongClock: false }
+  const world: World = {
+    ...{ seed, machine, files, lake, troubles, server, trace, counts },
+    ...{ hadWrongClock: false, hasDamagedJournal: false, hasDamagedLog: false },
+  }
   const cast = new Cast(world, sizes)
   const faults = new Faults(world, cast, options.without ?? [])
   let step = 0

@@ -44,7 +44,7 @@ export class Cast {
     this.agents = new Agents(world, sizes.agents, (sending) => checkLimits(world, sending))
     this.followers = new Followers(world, sizes.followers)
     this.operator = new Operator(world, this.agents)
-    this.readers = new Readers(world, this.agents)
+    this.readers = new Readers(world, this.agents, this.hasEvictions)
   }
 
   /** Whether somebody waits for an answer. */
