@@ -155,6 +155,22 @@ export const PLANTED = {
     from: '    return this.#flushes.bars.firstEndMs',
     to: '    return Number.POSITIVE_INFINITY',
   },
+  'open-bars-lost': {
+    is: 'a start takes a bar that was open at the checkpoint as written, since it ended before the lake reached so far',
+    seed: 4,
+    violates: 'the lake has the bars of the recorded trades',
+    file: 'market/bars/bar-cascade.ts',
+    from: 'Math.min(endedAfterMs, watermarkMs)',
+    to: 'endedAfterMs',
+  },
+  'flush-joins': {
+    is: 'a flush is over without the bars that came while a delivery ran',
+    seed: 24,
+    violates: 'the lake has the bars of the recorded trades',
+    file: 'store/market-data/bar-outbox.ts',
+    from: '    if (this.#sending !== null) await this.#sending.catch(() => undefined)\n',
+    to: '',
+  },
   'folder-unsynced': {
     is: 'the name of a new data folder is not synced',
     seed: 2,
