@@ -112,14 +112,6 @@ export const PLANTED = {
     from: '    if (this.syncedEventNo < this.writtenEventNo) this.#syncing ??= this.#syncNow()',
     to: '    void this.syncedEventNo',
   },
-  'change-missed': {
-    is: 'of many changes followers miss one',
-    seed: 229,
-    violates: 'every follower has the rows of the market',
-    file: 'market/output/row-changes.ts',
-    from: '        nextSeq = seq - 1\n        return false',
-    to: '        nextSeq = seq\n        return false',
-  },
   'hang-untold': {
     is: 'a disk that takes no market events is not told',
     seed: 7,
@@ -138,8 +130,8 @@ export const PLANTED = {
   },
   'segment-removed-early': {
     is: 'a segment of the log is removed although the lake could not be written',
-    seed: 21,
-    violates: 'a ban holds',
+    seed: 23,
+    violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'store/flush-scheduler.ts',
     from: "await client.ask('flush', ask, FLUSH_TIMEOUT_MS)",
     to: `await client.ask('flush', ask, FLUSH_TIMEOUT_MS).catch(async (error) => {
@@ -162,14 +154,6 @@ export const PLANTED = {
     file: 'market/bars/bar-cascade.ts',
     from: 'Math.min(endedAfterMs, watermarkMs)',
     to: 'endedAfterMs',
-  },
-  'flush-joins': {
-    is: 'a flush is over without the bars that came while a delivery ran',
-    seed: 24,
-    violates: 'the lake has the bars of the recorded trades',
-    file: 'store/market-data/bar-outbox.ts',
-    from: '    if (this.#sending !== null) await this.#sending.catch(() => undefined)\n',
-    to: '',
   },
   'folder-unsynced': {
     is: 'the name of a new data folder is not synced',

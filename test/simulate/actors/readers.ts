@@ -48,12 +48,13 @@ export class Readers {
   #readPage(): void {
     const world = this.#world
     if (this.#page?.isLost) this.#walk = null
-    else if (this.#page?.answer === null) return
+    else if (this.#page !== null) return
     this.#walk ??= { cursor: '', version: 0, mints: [] }
     const walk = this.#walk
     const order = walk.cursor === '' ? `&sort=${this.#draws.of(['hot', 'market_cap', 'volume_1h'])}` : ''
     const query = `limit=${PAGE_ROWS}&cursor=${walk.cursor}${order}`
     this.#page = world.server.send({ method: 'GET', path: '/api/v1/market', query }, ({ status, body }) => {
+      this.#page = null
       // The server began anew, or the list is too old.
       if (status !== 200) {
         this.#walk = null
