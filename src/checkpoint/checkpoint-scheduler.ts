@@ -34,7 +34,9 @@ export interface CheckpointSchedulerOptions extends RecordFolders {
   eventsKeptMin: number
   /** How far the lake has recorded events: all up to `eventNo`, and still those from `retainedFrom` on. */
   lakeProgress(): { eventNo: number; retainedFrom: number }
-  /** The lake has every closed bar that ended by this market time, Unix ms. A restart emits later ones again. */
+  /** Hands the store every bar that is closed by now. */
+  emitBars(): Promise<void>
+  /** The lake has every bar that the store was handed and that ended by this market time, Unix ms. A restart emits later ones again. */
   barsInLakeToMs(): number
   /** Brings closed bars and token profiles to the lake as far as possible. */
   flushLake(): Promise<void>
@@ -215,7 +217,9 @@ export class CheckpointScheduler {
     if (journal.lastEventNo === (this.#newest?.eventNo ?? 0)) return null
     this.#requireRoom()
     const { throughEventNo } = await journal.seal()
-    // Only now: of the bars that these events have closed, each is in the lake or counts as waiting.
+    // Only now: of the bars that these events have closed, each is in the lake or counts as waiting. A late trade may have closed one
+    // that ended before those that the lake has.
+    await this.#options.emitBars()
     const barsInLakeToMs = this.#options.barsInLakeToMs()
     if (this.#isStopped) return null
     const crash = this.#crash

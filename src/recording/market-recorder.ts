@@ -1,6 +1,7 @@
 // Records closed bars and versions of token profiles in the store. The market never waits for it.
 import type { Log } from '../lib/log.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
+import { nextTurn } from '../lib/wait.ts'
 import type { Market, MarketOptions } from '../market/market.ts'
 import type { BarSink, Store } from '../store/types.ts'
 import { TokenProfileRecorder, type TokenProfileStats } from './token-profile-recorder.ts'
@@ -91,6 +92,15 @@ export class MarketRecorder {
   emitAllBars(): void {
     // The first call may finish a round that is under way; the second goes round all tokens.
     for (let round = 0; round < 2; round++) this.#emitBars(this.#market.tokensMax)
+  }
+
+  /** Hands the store every bar that was closed before this call, some at a time. */
+  async emitBarsInSlices(): Promise<void> {
+    // One slice more: where a round ends, the next one begins with another slice.
+    for (let looked = 0; looked <= this.#market.tokensMax; looked += SWEEP_TOKENS) {
+      this.#emitBars(SWEEP_TOKENS)
+      await nextTurn()
+    }
   }
 
   /** Resolves when every change of a profile so far is with the store, or when the store has refused them for REFUSED_MS_MAX. */

@@ -306,6 +306,7 @@ export class RunningMarket {
       eventsKeptMin: config.feeds.includes('solana') ? TRANSACTIONS_SEEN_MAX : 0,
       intervalMs: recording.hasCheckpoints ? config.checkpointIntervalMs : 0,
       lakeProgress: () => store.events.progress,
+      emitBars: () => this.recorder.emitBarsInSlices(),
       barsInLakeToMs: () =>
         Math.min(
           Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),

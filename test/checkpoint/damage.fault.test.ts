@@ -49,13 +49,6 @@ const filesOf = (folder: string): string[] =>
     .toSorted()
     .map((name) => join(folder, name))
 
-/** Changes a byte in the middle of a file. */
-function damage(path: string): void {
-  const bytes = readFileSync(path)
-  bytes[Math.floor(bytes.length / 2)] ^= 0xff
-  writeFileSync(path, bytes)
-}
-
 describe('a server with two checkpoints crashes', () => {
   let image: string
   let before: ReturnType<typeof answersOf>
@@ -69,13 +62,13 @@ describe('a server with two checkpoints crashes', () => {
     image = await crashImage(server)
   })
 
-  test.each(['its middle', 'its end', 'its name', 'all of it'])(
+  // A flipped byte, anywhere in it: test/simulate.
+  test.each(['its end', 'its name', 'all of it'])(
     'a newest one with damage to %s: the older one is taken',
     { tags: 'drill' },
     async (part) => {
       const [older, newest] = filesOf(checkpointsOf(image))
-      if (part === 'its middle') damage(newest)
-      else if (part === 'its end') truncateSync(newest, readFileSync(newest).length - 5)
+      if (part === 'its end') truncateSync(newest, readFileSync(newest).length - 5)
       else if (part === 'its name') renameSync(older, newest)
       else writeFileSync(newest, '')
       if (part === 'its name') cpSync(newest, older)

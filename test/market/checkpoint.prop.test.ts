@@ -368,6 +368,32 @@ it('a market may be restored with room for more tokens, and another age up to wh
   expect(restored.stats()).toMatchObject({ tokens: 5, tokensMax: 9, evicted: 0 })
 })
 
+it('a bar of a late trade that was open at the checkpoint is emitted, though it ended before those that are known to be written', () => {
+  const { market: lived } = new Watched()
+  const trade = (mint: string, ts: number) =>
+    ({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 }) as const
+  const nowMs = START_MS + 600_000
+  lived.apply({ type: 'token', mint: MINTS[1], ts: nowMs, name: 'B', symbol: 'B' }, nowMs)
+  lived.apply(trade(MINTS[0], nowMs - 90_000), nowMs)
+  const sections = saved(lived)
+  const emitted: ClosedBar[] = []
+  const market = Market.restore(
+    { ...OPTIONS, onBarClosed: (bar) => emitted.push(bar) },
+    (name) => sections.get(name) ?? null,
+  )
+  market.emitBarsEndedSince(nowMs)
+  // Nor does it matter that the token was known before its first trade.
+  market.apply(trade(MINTS[1], nowMs - 60_000), nowMs + 1_000)
+  market.advanceTo(nowMs + 30_000)
+  market.emitClosedBars(9)
+  expect(
+    emitted
+      .filter(({ tf }) => tf === '1m')
+      .map(({ mint }) => mint)
+      .toSorted(),
+  ).toEqual([MINTS[0], MINTS[1]].toSorted())
+})
+
 it('bars that may have been lost with a process are emitted again, in order of time', () => {
   const lived = new Watched()
   for (let minute = 0; minute < 7; minute++) {

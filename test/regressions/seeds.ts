@@ -22,4 +22,24 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 120,
     was: 'The closed bar of a late trade was in no file, and did not come again after a crash behind a checkpoint.',
   },
+  {
+    seed: 4,
+    steps: 120,
+    was: 'The bar of a late trade that was open at a checkpoint was not written after a crash, since it had ended before the lake reached so far.',
+  },
+  {
+    seed: 160,
+    steps: 200,
+    was: 'One flipped bit of the file of the clock was another time, which was believed: events of now were refused as late.',
+  },
+  {
+    seed: 24,
+    steps: 120,
+    was: 'A flush of the lake joined a delivery of bars that had begun before the last ones were closed, and so was over without them.',
+  },
+  {
+    seed: 30027,
+    steps: 191,
+    was: 'The modelled lake counted bars that came during a flush as written, and its account did not have them: no bug of the server.',
+  },
 ]

@@ -12,13 +12,17 @@ import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
 import type { LakeRow } from './lake.ts'
 import type { Answer, SentRequest } from './server.ts'
-import { ADMIN_KEY, TOKENS_MAX } from './settings.ts'
+import { ADMIN_KEY } from './settings.ts'
 import { check, type World } from './world.ts'
 
 /** Within this everything is well after the last fault has ended: the longest time limit, that of a flush, is two minutes. */
 export const HEAL_MS = 180_000
 const ANSWER_MS_MAX = 60_000
 const NEW_WINDOW_MS = 86_400_000
+/** What /health says may be so old. */
+const HEALTH_AGE_MS = 2_000
+/** A closed bar is handed to the store within this. */
+const SWEPT_WITHIN_MS = 500
 const COMPARED_TIMEFRAMES: readonly Timeframe[] = ['1s', '1m', '5m']
 /** The lake has those of a minute and longer. */
 const LAKE_TIMEFRAMES: readonly Timeframe[] = ['1m', '5m']
@@ -28,6 +32,10 @@ const KILL_LOSES_MS = 400
 const CUT_LOSES_MS = 1_600
 /** Sentences of /health that tell of losses and refusals: they stay after all is well. */
 const TOLD = /could not be recorded|lost|are refused|is damaged|damaged part|records of|refused/
+
+/** Those of a damaged log, and of a damaged journal. */
+const LOG_DAMAGED = /\blog\b/
+const JOURNAL_DAMAGED = /journal|recorded events/
 
 // biome-ignore lint/suspicious/noExplicitAny: checks look into JSON freely
 type Listed = any
@@ -47,15 +55,19 @@ export async function ask(world: World, request: SentRequest): Promise<Answer> {
 /** Compares everything. Faults have ended, and the server is up. */
 export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   const health = await untilHealed(world, cast)
+  const closedByMs = world.server.app!.market.timeMs - SWEPT_WITHIN_MS
   await flush(world)
-  checkSubmissions(world, cast, await listAll(world, cast))
+  await world.machine.pass(HEALTH_AGE_MS)
+  const { body: told } = await ask(world, { method: 'GET', path: '/health' })
+  if (world.hasDamagedLog) checkLogLosses(world, cast, told)
+  else checkSubmissions(world, cast, await listAll(world, cast))
   const events = recordedEvents(world)
-  const missing = checkRecorded(world, cast, events)
-  // The model knows no time that goes back, and no token that is evicted.
-  if (!world.hadWrongClock && cast.feed.mints.length <= TOKENS_MAX) {
+  const missing = checkRecorded(world, cast, events, told)
+  // The model knows no time that goes back, no token that is evicted, and no event that only one of the market and the lake has.
+  if (!world.hadWrongClock && !cast.hasEvictions && !world.hasDamagedJournal) {
     // It goes on without a disk that takes no events, and has told so.
     if ((health.recording.journal?.lost ?? 0) === 0) checkMarket(world, events)
-    checkLakeBars(world, events, missing)
+    checkLakeBars(world, events, { missing, closedByMs })
     // The lake may have the profile of an event that the market has lost since, which was told.
     if (missing.length === 0) checkProfiles(world)
   }
@@ -136,18 +148,38 @@ async function listAll(world: World, cast: Cast): Promise<Map<Agent, { rows: Lis
   return lists
 }
 
+/** Of submissions that a damaged log has lost, /health tells. */
+function checkLogLosses(world: World, cast: Cast, health: Listed): void {
+  const byNumber = storedByNumber(world)
+  const lost = cast.agents.attempts.filter(
+    ({ fate, id }) => (fate === 'accepted' || fate === 'rejected') && !byNumber.has(id),
+  )
+  check(
+    world,
+    'what a damaged log has lost is told',
+    lost.length === 0 || health.reasons.some((reason: string) => LOG_DAMAGED.test(reason)),
+    () => `numbers ${lost.map(({ id }) => id)} are lost; ${JSON.stringify(health.reasons)}`,
+  )
+}
+
 const numberOf = (summary: unknown): number => Number(/^Number (\d+):/.exec(String(summary))?.[1])
+
+/** Submissions in the lake, by the number in their text. */
+function storedByNumber(world: World): Map<number, LakeRow[]> {
+  const { lake } = world
+  const stored = [...lake.rows('training'), ...lake.rows('rejections')]
+  const ids = stored.map(({ row }) => row.analysis_id)
+  check(world, 'the lake has a submission once', new Set(ids).size === ids.length, () => 'an identity twice')
+  return Map.groupBy(stored, ({ row }) => numberOf(row.summary))
+}
 
 function checkSubmissions(
   world: World,
   cast: Cast,
   lists: Map<Agent, { rows: Listed[]; standing: Listed }>,
 ): void {
-  const { lake } = world
-  const stored = [...lake.rows('training'), ...lake.rows('rejections')]
-  const byNumber = Map.groupBy(stored, ({ row }) => numberOf(row.summary))
-  const ids = stored.map(({ row }) => row.analysis_id)
-  check(world, 'the lake has a submission once', new Set(ids).size === ids.length, () => 'an identity twice')
+  const byNumber = storedByNumber(world)
+  const stored = [...byNumber.values()].flat()
   for (const attempt of cast.agents.attempts) checkAttempt(world, attempt, byNumber.get(attempt.id) ?? [])
   for (const [agent, { rows, standing }] of lists) {
     const own = stored.filter(({ row }) => row.agent_id === agent.agentId)
@@ -277,7 +309,12 @@ export interface Missing {
  * The lake has what was pushed, in its order: what is missing was not acknowledged, or lies in a gap that was told and is no older than
  * the end of its life may take.
  */
-function checkRecorded(world: World, cast: Cast, events: readonly RecordedEvent[]): Missing[] {
+function checkRecorded(
+  world: World,
+  cast: Cast,
+  events: readonly RecordedEvent[],
+  health: Listed,
+): Missing[] {
   const { pushed } = cast.feed
   const recorded = events.filter(({ feed }) => feed === 'push')
   const found = new Set<number>()
@@ -296,12 +333,19 @@ function checkRecorded(world: World, cast: Cast, events: readonly RecordedEvent[
   const gaps = world.server.app!.market.gaps(10_000)
   const told = [...gaps.ended, ...gaps.open.map((gap) => ({ ...gap, toMs: Number.POSITIVE_INFINITY }))]
   const missing = pushed.filter((_, index) => !found.has(index))
+  // A market that began after them says since when it watches.
+  const beganMs = events[0]?.atMs ?? Number.POSITIVE_INFINITY
+  const isLossTold =
+    world.hasDamagedJournal && health.reasons.some((reason: string) => JOURNAL_DAMAGED.test(reason))
   for (const record of missing.filter(({ state }) => state === 'taken')) {
     const [fromMs, toMs] = [record.sentMs, record.answeredMs].map((ms) => world.machine.startMs + ms)
     check(
       world,
       'an event that is missing lies in a gap that was told',
-      world.hadWrongClock || told.some((gap) => gap.fromMs <= toMs && (gap.toMs ?? 0) >= fromMs),
+      world.hadWrongClock ||
+        isLossTold ||
+        toMs < beganMs ||
+        told.some((gap) => gap.fromMs <= toMs && (gap.toMs ?? 0) >= fromMs),
       () =>
         `record ${record.id} of life ${record.life}, taken ${fromMs}..${toMs}; gaps ${JSON.stringify(told).slice(0, 800)}`,
     )
@@ -311,6 +355,7 @@ function checkRecorded(world: World, cast: Cast, events: readonly RecordedEvent[
       world,
       'no more events are lost than a kill or a power cut may take',
       (end?.hadBadDisk ?? false) ||
+        world.hasDamagedJournal ||
         cast.hasBadDisk ||
         (end !== undefined && record.answeredMs >= end.atMs - losesMs),
       () =>
@@ -387,23 +432,27 @@ function oracleOf(events: readonly RecordedEvent[]): Oracle {
   return oracle
 }
 
-/** The lake has every closed bar of the recorded events, and no other, but where events are missing that were told. */
-function checkLakeBars(world: World, events: readonly RecordedEvent[], missing: readonly Missing[]): void {
+/** The lake has every bar of the recorded events that was closed by then, and no other, but where events are missing that were told. */
+function checkLakeBars(
+  world: World,
+  events: readonly RecordedEvent[],
+  { missing, closedByMs }: { missing: readonly Missing[]; closedByMs: number },
+): void {
   const { lake, server } = world
-  const { market, store } = server.app!
+  const { market } = server.app!
   const oracle = oracleOf(events)
   const expected = new Set<string>()
+  const isTouched = (mint: string, t: number, lengthMs: number): boolean =>
+    missing.some((each) => each.mint === mint && each.tsMs >= t && each.tsMs < t + lengthMs)
   for (const mint of oracle.mints()) {
     for (const tf of LAKE_TIMEFRAMES) {
       const lengthMs = TIMEFRAME_MS[tf]
-      const touches = (t: number) =>
-        missing.some((each) => each.mint === mint && each.tsMs >= t && each.tsMs < t + lengthMs)
+      const due = new Set(oracle.bars(mint, tf, closedByMs).flatMap(({ closed, t }) => (closed ? [t] : [])))
       for (const bar of oracle.bars(mint, tf, market.timeMs)) {
         const key = `${mint} ${TIMEFRAMES.indexOf(tf)} ${bar.t}`
         expected.add(key)
-        const isDue = bar.closed && bar.t + lengthMs <= store.barsInLakeToMs
         const found = lake.bars.get(key)
-        if (touches(bar.t) || (found === undefined && !isDue)) continue
+        if (isTouched(mint, bar.t, lengthMs) || (found === undefined && !due.has(bar.t))) continue
         const isEqual =
           found !== undefined &&
           found.o === bar.o &&
@@ -420,6 +469,16 @@ function checkLakeBars(world: World, events: readonly RecordedEvent[], missing: 
         )
       }
     }
+  }
+  for (const [key, { mint, tf, t }] of lake.bars) {
+    const timeframe = TIMEFRAMES[tf]
+    const isKnown = expected.has(key) || isTouched(mint, t, TIMEFRAME_MS[timeframe])
+    check(
+      world,
+      'the lake has no bar that nobody traded',
+      isKnown || !LAKE_TIMEFRAMES.includes(timeframe),
+      () => key,
+    )
   }
 }
 

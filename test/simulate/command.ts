@@ -1,4 +1,5 @@
 // The command: runs seeds one after another until one fails, or the time is over.
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { FAULT_KINDS, type FaultKind } from './faults.ts'
 import { type RunOptions, type RunResult, simulate } from './run.ts'
@@ -16,10 +17,15 @@ export const USAGE = `npm run simulate -- [SEED] [--steps N] [--runs N] [--minut
   --without K,…  faults that do not happen: ${FAULT_KINDS.join(', ')}
   --agents N  at most so many agents
   --plant BUG a bug of test/simulate/planted.ts
+  --sums FILE goes on with the seed behind those whose counts FILE has, and adds to them; after each seed it is written anew
   --json      counts and the failure as one line of JSON`
 
 export interface Totals {
+  /** The first seed: the others follow it. */
+  first: number
   runs: number
+  /** On the real machine. */
+  tookMs: number
   steps: number
   events: number
   virtualMs: number
@@ -39,6 +45,7 @@ function readFlags(args: string[], realNow: () => number) {
       without: { type: 'string' },
       agents: { type: 'string' },
       plant: { type: 'string' },
+      sums: { type: 'string' },
       json: { type: 'boolean', default: false },
     },
   })
@@ -56,6 +63,7 @@ function readFlags(args: string[], realNow: () => number) {
     minutes,
     runs: number(values.runs, minutes === null ? 1 : Number.POSITIVE_INFINITY),
     isJson: values.json,
+    sums: values.sums ?? null,
     of: {
       steps: number(values.steps, STEPS),
       without: without.filter(isFault),
@@ -66,16 +74,18 @@ function readFlags(args: string[], realNow: () => number) {
 
 /** @param realNow the time of the real machine. @returns the exit code */
 export async function main(args: string[], realNow: () => number): Promise<number> {
-  const { seed: first, minutes, runs, isJson, of } = readFlags(args, realNow)
-  const beganMs = realNow()
-  const untilMs = minutes === null ? Number.POSITIVE_INFINITY : beganMs + minutes * MINUTE_MS
-  const totals: Totals = { runs: 0, steps: 0, events: 0, virtualMs: 0, counts: {} }
+  const { seed, minutes, runs, isJson, sums, of } = readFlags(args, realNow)
+  const untilMs = minutes === null ? Number.POSITIVE_INFINITY : realNow() + minutes * MINUTE_MS
+  const totals = readSums(sums) ?? noTotals(seed)
   const hashes: string[] = []
   let failed: { options: RunOptions; result: RunResult } | null = null
-  for (let seed = first; totals.runs < runs && realNow() < untilMs && failed === null; seed++) {
+  while (hashes.length < runs && realNow() < untilMs && failed === null) {
+    const seed = totals.first + totals.runs
     const options = { ...of, seed }
+    const beganMs = realNow()
     const result = await simulate(options)
-    add(totals, result)
+    add(totals, result, realNow() - beganMs)
+    if (sums !== null) writeSums(sums, totals)
     hashes.push(result.hash)
     if (!isJson)
       console.log(
@@ -83,22 +93,39 @@ export async function main(args: string[], realNow: () => number): Promise<numbe
       )
     if (result.failure !== null) failed = { options, result }
   }
-  if (isJson) console.log(JSON.stringify({ ...totals, hashes, failure: failed?.result.failure ?? null }))
-  else report(totals, first, realNow() - beganMs)
+  if (isJson) {
+    // Without the time of the real machine: what is left is equal wherever it runs.
+    const { tookMs: _, ...equal } = totals
+    console.log(JSON.stringify({ ...equal, hashes, failure: failed?.result.failure ?? null }))
+  } else report(totals)
   if (failed === null) return 0
   if (!isJson) await explain(failed, realNow)
   return 1
 }
 
-function add(totals: Totals, { steps, events, virtualMs, counts }: RunResult): void {
+const noTotals = (first: number): Totals => ({
+  ...{ first, runs: 0, tookMs: 0, steps: 0, events: 0, virtualMs: 0, counts: {} },
+})
+
+const readSums = (path: string | null): Totals | null =>
+  path === null || !existsSync(path) ? null : JSON.parse(readFileSync(path, 'utf8'))
+
+/** A kill leaves the sums of the seed before. */
+function writeSums(path: string, totals: Totals): void {
+  writeFileSync(`${path}.tmp`, `${JSON.stringify(totals)}\n`)
+  renameSync(`${path}.tmp`, path)
+}
+
+function add(totals: Totals, { steps, events, virtualMs, counts }: RunResult, tookMs: number): void {
   totals.runs++
+  totals.tookMs += tookMs
   totals.steps += steps
   totals.events += events
   totals.virtualMs += virtualMs
   for (const [name, count] of counts) totals.counts[name] = (totals.counts[name] ?? 0) + count
 }
 
-function report({ runs, steps, events, virtualMs, counts }: Totals, first: number, tookMs: number): void {
+function report({ first, runs, tookMs, steps, events, virtualMs, counts }: Totals): void {
   console.log(
     `\n${runs} seeds from ${first} in ${Math.round(tookMs / 1_000)} s: ${steps} steps, ${events} turns, ${Math.round(virtualMs / 1_000)} s simulated. Go on with seed ${first + runs}.`,
   )

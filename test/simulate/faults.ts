@@ -22,14 +22,20 @@ export const FAULT_KINDS = [
   'child killed',
   'clock',
   'flipped byte',
+  'flipped journal',
+  'flipped log',
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
 /** How often a fault happens at a step, at its highest rate. */
 const RATE_MAX = 0.02
 const HAS_FAULT = 0.5
-/** Much is not exact where the clock was wrong, and is not compared then. */
-const HAS_WRONG_CLOCK = 0.15
+/** Much is not compared where the clock was wrong, or what was recorded is damaged. */
+const HAS_SELDOM: Partial<Record<FaultKind, number>> = {
+  clock: 0.15,
+  'flipped journal': 0.15,
+  'flipped log': 0.15,
+}
 const DISK_FAULT_MS_MAX = 40_000
 /** The program ends itself where its stop takes longer, ms. */
 const STOP_MS_MAX = 24_000
@@ -37,6 +43,12 @@ const STOP_MS_MAX = 24_000
 const START_MS_MAX = 200_000
 /** A disk that takes nothing for so long is told in /health. */
 const TOLD_WITHIN_MS = 15_000
+/** A life that is up for so long has synced what those before it have written. */
+const SYNCED_WITHIN_MS = 15_000
+/** A write that has not ended for so long hangs. */
+const NOTICED_WITHIN_MS = 7_000
+/** What /health says of a journal that nothing can be written to. */
+const NOT_RECORDED = /market events/
 
 export class Faults {
   readonly rates = new Map<FaultKind, number>()
@@ -49,6 +61,8 @@ export class Faults {
   #diskUntilMs = 0
   #diskSinceMs = 0
   #restartAtMs = 0
+  /** The last life of which everything is synced that lives before it have written. */
+  #syncedLife = 0
   /** Files of which a byte was flipped. */
   readonly #flipped = new Set<string>()
   /** When faults ended last. */
@@ -61,10 +75,7 @@ export class Faults {
     const draws = drawsFor(world, 'fault rates')
     for (const kind of FAULT_KINDS) {
       this.#drawn.set(kind, drawsFor(world, `fault ${kind}`))
-      const [isIn, rate] = [
-        draws.chance(kind === 'clock' ? HAS_WRONG_CLOCK : HAS_FAULT),
-        RATE_MAX * draws.next() ** 2,
-      ]
+      const [isIn, rate] = [draws.chance(HAS_SELDOM[kind] ?? HAS_FAULT), RATE_MAX * draws.next() ** 2]
       // A crash happens in every run.
       if ((isIn || kind === 'crash') && !without.includes(kind)) this.rates.set(kind, rate + 0.002)
     }
@@ -91,7 +102,8 @@ export class Faults {
     if (kind === 'stop') return this.#stop()
     if (kind === 'clock') return this.#setClock(draws.of([-1, 1]) * draws.whole(1_000, 7_200_000))
     if (kind === 'child killed') return this.#killChild()
-    if (kind === 'flipped byte') return this.#flipByte()
+    if (kind === 'flipped byte') return this.#flipSpare()
+    if (kind === 'flipped journal' || kind === 'flipped log') return this.#flipRecorded(kind)
     if (machine.nowMs < this.#diskUntilMs) return
     this.#tell(kind)
     this.#cast.hasBadDisk = true
@@ -117,6 +129,11 @@ export class Faults {
 
   #noteEnd(kind: LifeEnd['kind']): void {
     const { machine, server, files } = this.#world
+    // What lives before had not synced goes too, until one of them was up for so long that it has done so.
+    for (let life = server.lives; kind === 'cut' && life > this.#syncedLife; life--) {
+      const before = this.#cast.ends.get(life)
+      if (before?.kind === 'crash') before.kind = kind
+    }
     if (this.#cast.ends.has(server.lives)) return
     this.#cast.ends.set(server.lives, { kind, atMs: machine.nowMs, hadBadDisk: this.#cast.hasBadDisk })
     this.#cast.hasBadDisk = files.mode !== 'ok'
@@ -150,21 +167,41 @@ export class Faults {
     this.#world.hadWrongClock = true
   }
 
-  /** A byte at rest changes, of a file without which nothing is lost: at most one checkpoint, until there are newer ones. */
-  #flipByte(): void {
+  /** A byte at rest changes of a file without which nothing is lost: at most one checkpoint, until there are newer ones. */
+  #flipSpare(): void {
     const { names } = this.#world.files
     const checkpoints = [...names.keys()].filter((name) => name.endsWith('.checkpoint')).sort()
     const others = [...names.keys()].filter((name) => /(positions|clock)\.json$|\.mark$/.test(name))
     const isAlone = checkpoints.length < 2 || checkpoints.some((name) => this.#flipped.has(name))
-    const name = this.#draws.of([...others, ...(isAlone ? [] : checkpoints.slice(-1))])
-    const entry = names.get(name ?? '')
-    if (name === undefined || entry === undefined || entry.live.length === 0) return
-    this.#tell('flipped byte')
+    this.#flipByte('flipped byte', this.#draws.of([...others, ...(isAlone ? [] : checkpoints.slice(-1))]))
+  }
+
+  /** A byte changes of what is recorded and is in no other place, perhaps: once in a run. */
+  #flipRecorded(kind: 'flipped journal' | 'flipped log'): void {
+    const world = this.#world
+    const isJournal = kind === 'flipped journal'
+    if (isJournal ? world.hasDamagedJournal : world.hasDamagedLog) return
+    const folder = isJournal ? '/data/journal/' : '/data/log/'
+    const files = [...world.files.names].filter(
+      ([name, { live }]) => name.includes(folder) && live.length > 0,
+    )
+    const isFlipped = this.#flipByte(kind, this.#draws.of(files)?.[0])
+    if (!isFlipped) return
+    if (isJournal) world.hasDamagedJournal = true
+    else world.hasDamagedLog = true
+  }
+
+  /** @returns whether there is such a file, with a byte */
+  #flipByte(kind: FaultKind, name: string | undefined): boolean {
+    const entry = this.#world.files.names.get(name ?? '')
+    if (name === undefined || entry === undefined || entry.live.length === 0) return false
+    this.#tell(kind)
     note(this.#world, 'flipped', name.replace(/^.*\//, ''))
     this.#flipped.add(name)
     const at = this.#draws.whole(0, entry.live.length - 1)
     const bit = 1 << this.#draws.whole(0, 7)
     for (const bytes of [entry.live, entry.durable]) if (at < bytes.length) bytes[at] ^= bit
+    return true
   }
 
   /** A child of the server ends: its lake process, or the one that makes a checkpoint. */
@@ -185,6 +222,8 @@ export class Faults {
       note(this.#world, 'the disk is well again')
     }
     this.#askWhetherTold()
+    const isSynced = server.app !== null && machine.nowMs - server.life!.startedMs > SYNCED_WITHIN_MS
+    if (isSynced && !this.#cast.hasBadDisk) this.#syncedLife = server.lives - 1
     if (server.life !== null && !server.life.process.isAlive) {
       note(this.#world, 'the server has ended', (server.life.failure ?? '').replace(/\/simulated\/\d+/g, ''))
       const isExcused = this.#cast.hasBadDisk || this.#isLakeBad || server.life.startedMs < this.#endedMs
@@ -205,15 +244,25 @@ export class Faults {
     const sinceMs = this.#diskSinceMs
     const isBad = files.mode === 'full' || files.mode === 'hanging'
     const isSettled = machine.nowMs - Math.max(sinceMs, server.life?.startedMs ?? 0) > TOLD_WITHIN_MS
-    if (!isBad || !isSettled || !server.isUp || !this.#cast.feed.hasPushedSince(sinceMs)) return
+    const isWaiting = this.#cast.feed.hasTakenWithin(sinceMs, machine.nowMs - NOTICED_WITHIN_MS)
+    if (!isBad || !isSettled || !server.isUp || !isWaiting) return
     const mode = files.mode
     server.send({ method: 'GET', path: '/health' }, ({ body, status }) => {
       if (files.mode !== mode || this.#diskSinceMs !== sinceMs) return
+      const said = `the disk is ${mode} for ${machine.nowMs - sinceMs} ms, and /health says`
       check(
         this.#world,
         'what is not well is told in /health',
         status !== 200 || body.reasons.length > 0 || body.status !== 'ready',
-        () => `the disk is ${mode} for ${machine.nowMs - sinceMs} ms, and /health says ${body.status}`,
+        () => `${said} ${body.status}`,
+      )
+      check(
+        this.#world,
+        'market events that are not recorded are told',
+        status !== 200 ||
+          body.status !== 'ready' ||
+          body.reasons.some((text: string) => NOT_RECORDED.test(text)),
+        () => `${said} ${JSON.stringify(body.reasons)}`,
       )
     })
   }

@@ -189,6 +189,7 @@ class LakeProcess {
         ? []
         : [{ table, entryCount: entries.length, json: JSON.stringify(entries) }]
     })
+    this.#tellLosses()
     const { lsn, knownAtMs, agedToMs } = lake.state
     return { position: { lsn, knownAtMs, agedToMs, eventNo: lake.eventNo, ages: kept }, ages: kept }
   }
@@ -196,7 +197,8 @@ class LakeProcess {
   async #flush({ throughLsn }: Requests['flush']['ask']): Promise<FlushAnswer> {
     const lake = this.#lake
     const state = lake.state!
-    const [bars, takenBars, profiles] = [this.#bars, this.#takenBars, this.#profiles.held]
+    // A copy: what is delivered while this waits is for the next flush, as its account is.
+    const [bars, takenBars, profiles] = [[...this.#bars], this.#takenBars, this.#profiles.held]
     const account = copyAccount(this.#account)
     const commits: { lsn: number; knownAtMs: number; rows: [TableName, Row][] }[] = []
     let damage: FlushAnswer['damage'] = []
@@ -297,9 +299,13 @@ class LakeProcess {
     lake.batches.push(...batches)
     lake.lostEvents.push(...lost)
     lake.eventNo = nextNo - 1
-    if (lake.eventsLost > 0)
-      this.#child.send({ trouble: { setAside: [], retentionHeld: null, eventsLost: lake.eventsLost } })
+    this.#tellLosses()
     return { eventNo: lake.eventNo, retainedFrom: 1, files: 0, rows: 0, damage }
+  }
+
+  #tellLosses(): void {
+    const { eventsLost } = this.#lake
+    if (eventsLost > 0) this.#child.send({ trouble: { setAside: [], retentionHeld: null, eventsLost } })
   }
 
   #find(analysisId: string): SubmissionRow | null {

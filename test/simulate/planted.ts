@@ -26,15 +26,15 @@ export const PLANTED = {
   },
   'state-not-replayed': {
     is: 'a start does not apply the commits that the log holds beyond the last flush',
-    seed: 1,
-    violates: 'a key that was handed out is known',
+    seed: 5,
+    violates: 'ledger, totals and standing agree',
     file: 'store/store.ts',
     from: '    applyCommit(state, { lsn, knownAtMs, rows })',
     to: '    state.lsn = lsn',
   },
   'retry-stored-twice': {
     is: 'a restart forgets which answers were given under an Idempotency-Key',
-    seed: 5,
+    seed: 21,
     violates: 'one Idempotency-Key has one answer',
     file: 'submissions/rate-limits/restore.ts',
     from: '    idempotency.remember(row.agent_id, row.idempotency_key, response)',
@@ -42,7 +42,7 @@ export const PLANTED = {
   },
   'rate-forgotten': {
     is: 'a restart forgets how often an agent has submitted',
-    seed: 3,
+    seed: 7,
     violates: 'the rate limit is not exceeded',
     file: 'submissions/rate-limits/restore.ts',
     from: '    rate.take(row.agent_id, atMs)',
@@ -50,7 +50,7 @@ export const PLANTED = {
   },
   'cooldown-forgotten': {
     is: 'a restart forgets cooldowns',
-    seed: 2,
+    seed: 3,
     violates: 'a cooldown is kept',
     file: 'submissions/rate-limits/restore.ts',
     from: '    cooldowns.start(agentId, mint, atMs)',
@@ -74,7 +74,7 @@ export const PLANTED = {
   },
   'removal-missed': {
     is: 'followers are not told of a token that was evicted',
-    seed: 3,
+    seed: 6,
     violates: 'no follower has a row that the market has not',
     file: 'market/output/row-changes.ts',
     from: '        parts.push({ left: eviction.mint, seq })',
@@ -98,7 +98,7 @@ export const PLANTED = {
   },
   'ban-not-stored': {
     is: 'a ban by the operator does not outlive the process',
-    seed: 14,
+    seed: 15,
     violates: 'a ban holds',
     file: 'submissions/accounts/agent-registry.ts',
     from: "    await this.#append(agentId, { kind: 'banned', data: { untilMs, reason } })",
@@ -106,11 +106,54 @@ export const PLANTED = {
   },
   'journal-unsynced': {
     is: 'recorded events are not synced',
-    seed: 2,
-    violates: 'an event that is missing lies in a gap that was told',
+    seed: 7,
+    violates: 'no more events are lost than a kill or a power cut may take',
     file: 'journal/writer/batch-writer.ts',
     from: '    if (this.syncedEventNo < this.writtenEventNo) this.#syncing ??= this.#syncNow()',
     to: '    void this.syncedEventNo',
+  },
+  'hang-untold': {
+    is: 'a disk that takes no market events is not told',
+    seed: 7,
+    violates: 'what is not well is told in /health',
+    file: 'journal/journal.ts',
+    from: 'isHanging ? NO_ANSWER : null',
+    to: 'null',
+  },
+  'bonus-twice': {
+    is: 'of two agents that are first at once both get the bonus',
+    seed: 3,
+    violates: 'XP follows the rule',
+    file: 'submissions/xp/scoreboard.ts',
+    from: '    return this.count(mint) + this.#pendingByMint.get(mint)',
+    to: '    return this.count(mint)',
+  },
+  'segment-removed-early': {
+    is: 'a segment of the log is removed although the lake could not be written',
+    seed: 23,
+    violates: 'what was acknowledged is stored once, and what was refused is not',
+    file: 'store/flush-scheduler.ts',
+    from: "await client.ask('flush', ask, FLUSH_TIMEOUT_MS)",
+    to: `await client.ask('flush', ask, FLUSH_TIMEOUT_MS).catch(async (error) => {
+      for (const { firstLsn } of round) await commits.remove(firstLsn)
+      throw error
+    })`,
+  },
+  'late-bars-lost': {
+    is: 'a checkpoint does not wait for the bars of late trades that no file has',
+    seed: 62,
+    violates: 'the lake has the bars of the recorded trades',
+    file: 'store/store.ts',
+    from: '    return this.#flushes.bars.firstEndMs',
+    to: '    return Number.POSITIVE_INFINITY',
+  },
+  'open-bars-lost': {
+    is: 'a start takes a bar that was open at the checkpoint as written, since it ended before the lake reached so far',
+    seed: 4,
+    violates: 'the lake has the bars of the recorded trades',
+    file: 'market/bars/bar-cascade.ts',
+    from: 'Math.min(endedAfterMs, watermarkMs)',
+    to: 'endedAfterMs',
   },
   'folder-unsynced': {
     is: 'the name of a new data folder is not synced',

@@ -9,13 +9,12 @@ import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
 import { drawsOf, Machine } from './machine/machine.ts'
 import { SimulatedServer } from './server.ts'
-import { TOKENS_MAX } from './settings.ts'
 import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
 import { note, type World } from './world.ts'
 
-/** How many runs have more tokens than the market holds. */
-const HAS_EVICTIONS = 0.2
+/** How many runs have more tokens than the market holds, and how many have more than a follower is sent at once. */
+const KINDS = { few: 0.65, evicted: 0.2, many: 0.15 }
 
 export interface RunOptions {
   seed: number
@@ -53,6 +52,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const files = new SimulatedFiles(machine, drawsOf(seed, 'disk'))
   const lake = new LakeContents()
   const trace = new Trace()
+  const sizes = sizesOf(options)
   const counts = new Map<string, number>()
   const troubles = {
     rates: {},
@@ -70,12 +70,15 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     machine,
     // No two runs of this process share a path: some modules remember what they did to one.
     dataDir: `/simulated/${String(++runs).padStart(6, '0')}/data`,
-    settings: settingsOf(seed),
+    settings: settingsOf(seed, sizes),
     draws: drawsOf(seed, 'network'),
     onLog: (level, message) => note(world, level, message),
   })
-  const world: World = { seed, machine, files, lake, troubles, server, trace, counts, hadWrongClock: false }
-  const cast = new Cast(world, sizesOf(options))
+  const world: World = {
+    ...{ seed, machine, files, lake, troubles, server, trace, counts },
+    ...{ hadWrongClock: false, hasDamagedJournal: false, hasDamagedLog: false },
+  }
+  const cast = new Cast(world, sizes)
   const faults = new Faults(world, cast, options.without ?? [])
   let step = 0
   let failure: Failure | null = null
@@ -137,17 +140,19 @@ class UncaughtErrors {
 
 function sizesOf({ seed, agentsMax = Number.POSITIVE_INFINITY }: RunOptions): Sizes {
   const draws = drawsOf(seed, 'sizes')
+  const kind = draws.weighted(KINDS)
   return {
-    // More than the market holds: some are evicted.
-    tokens: draws.chance(HAS_EVICTIONS) ? TOKENS_MAX + 6 : draws.whole(2, 10),
+    tokens: kind === 'few' ? draws.whole(2, 10) : kind === 'evicted' ? 22 : 150,
+    tokensMax: kind === 'many' ? 160 : 16,
     agents: Math.min(agentsMax, draws.whole(2, 8)),
     followers: draws.whole(1, 4),
   }
 }
 
-function settingsOf(seed: number): Record<string, string> {
+function settingsOf(seed: number, { tokensMax }: Sizes): Record<string, string> {
   const draws = drawsOf(seed, 'settings')
   return {
+    'tokens-max': String(tokensMax),
     'lake-flush-ms': draws.of(['2000', '10000', '30000']),
     'checkpoint-interval-ms': draws.of(['5000', '20000', '60000']),
     'follow-flush-ms': draws.of(['20', '100']),

@@ -1,7 +1,6 @@
 // The settings of simulated servers: those of a real one, but for sizes that would make a run slow.
 export const FEED_KEY = 'feed-key-of-the-simulation'
 export const ADMIN_KEY = 'admin-key-of-the-simulation'
-export const TOKENS_MAX = 16
 export const COOLDOWN_MS = 60_000
 export const RATE_MAX = 10
 export const RATE_WINDOW_MS = 60_000
@@ -13,7 +12,6 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'read-limit-anonymous': '0',
   'read-limit-keyed': '0',
   'register-limit': '0',
-  'tokens-max': String(TOKENS_MAX),
   'drain-notice-ms': '0',
   'page-age-ms': '0',
   'lake-flush-ms': '10000',

@@ -9,7 +9,7 @@ import { count, type World } from './world.ts'
 /** After so many steps everything is compared. */
 const STEPS_TO_REST = 120
 
-const WEIGHTS = { push: 10, agent: 10, follower: 5, reader: 4, operator: 1, wait: 2 }
+const WEIGHTS = { push: 10, agent: 10, follower: 5, reader: 6, operator: 1, wait: 2 }
 
 export async function takeStep(world: World, cast: Cast, faults: Faults, step: number): Promise<void> {
   count(world, 'steps')

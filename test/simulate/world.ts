@@ -18,6 +18,9 @@ export interface World {
   counts: Map<string, number>
   /** Whether the machine's clock was ever wrong: limits that count by stored times are not exact then. */
   hadWrongClock: boolean
+  /** A byte of the journal, or of the log, has changed: what it held may be lost, which has to be told. */
+  hasDamagedJournal: boolean
+  hasDamagedLog: boolean
 }
 
 export const count = (world: World, name: string, by = 1): void =>

@@ -232,10 +232,10 @@ export class BarCascade implements Saved {
     if (this.#closedFrom < TIMEFRAME_COUNT && watermarkMs > fromMs) this.#emittedToMs[slot] = watermarkMs
   }
 
-  /** Emits, once more or for the first time, every bar that ended after `endedAfterMs` and by the watermark. */
+  /** Emits, perhaps once more, every bar that ended after `endedAfterMs` and by the watermark. What ends above it never was. */
   emitEndedSince(slot: number, endedAfterMs: number, watermarkMs: number): void {
     if (this.#closedFrom === TIMEFRAME_COUNT) return
-    this.#emittedToMs[slot] = endedAfterMs
+    this.#emittedToMs[slot] = Math.min(endedAfterMs, watermarkMs)
     for (let timeframe = this.#closedFrom; timeframe < TIMEFRAME_COUNT; timeframe++) {
       const { values } = this.#rings[timeframe]
       const addresses: number[] = []

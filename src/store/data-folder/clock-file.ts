@@ -1,6 +1,7 @@
 // What the next run is to know of the time, in a file that is replaced every minute. It has the last word on what was recorded: what an
 // operator has declared wrong may stand in rows for good.
 import { readFile } from 'node:fs/promises'
+import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import { systemCode } from '../../lib/error-text.ts'
 import { replaceFile } from '../../lib/files.ts'
@@ -13,14 +14,19 @@ import type { StoreLog } from '../types.ts'
 const savedSchema = z.object({
   atMs: z.number(),
   boot: z.object({ id: z.string(), atMs: z.number() }).nullable(),
+  /** Earlier versions wrote none. */
+  crc32: z.number().optional(),
 }) satisfies z.ZodType<KnownTime>
+
+const checksum = ({ atMs, boot }: KnownTime): number => crc32(JSON.stringify({ atMs, boot }))
 
 /** Null where there is no valid file: then rows tell. */
 export async function readKnownTime(dataDir: string, log: StoreLog): Promise<KnownTime | null> {
   const path = clockPath(dataDir)
   try {
-    const saved = safeParse(savedSchema, JSON.parse(await readFile(path, 'utf8')))
-    if (saved.success) return saved.data
+    const { success, data } = safeParse(savedSchema, JSON.parse(await readFile(path, 'utf8')))
+    // One wrong digit is another time, which would be believed.
+    if (success && (data.crc32 ?? checksum(data)) === checksum(data)) return data
     log.warn({ path }, 'the file of the clock is damaged: the clock is judged by what was recorded')
   } catch (error) {
     if (systemCode(error) !== 'ENOENT')
@@ -67,7 +73,8 @@ export class ClockFile {
 
   async #saveNow(): Promise<void> {
     try {
-      await replaceFile(this.#path, `${JSON.stringify(this.#clock.known())}\n`)
+      const known = this.#clock.known()
+      await replaceFile(this.#path, `${JSON.stringify({ ...known, crc32: checksum(known) })}\n`)
       this.#isRefused = false
     } catch (error) {
       if (!this.#isRefused)

@@ -65,12 +65,15 @@ export class BarOutbox implements BarSink {
     return this.#sent
   }
 
-  flush(): Promise<void> {
+  /** Sends every bar that was added before this call. */
+  async flush(): Promise<void> {
+    // What runs may have begun before the last of them were added.
+    if (this.#sending !== null) await this.#sending.catch(() => undefined)
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = null
       this.#logDropped()
     })
-    return this.#sending
+    await this.#sending
   }
 
   /** The earliest end of a bar that the lake may not have yet, Unix ms; Infinity: it has all. */
@@ -90,10 +93,7 @@ export class BarOutbox implements BarSink {
   /** Sends what waits, and stops. */
   async close(): Promise<void> {
     this.#job.stop()
-    // Twice: a flush may be running that started before the last bars were added.
-    for (let flush = 0; flush < 2; flush++) {
-      await this.flush().catch((error: unknown) => this.#logFailure(error))
-    }
+    await this.flush().catch((error: unknown) => this.#logFailure(error))
     const { waiting } = this.#buffer
     if (waiting > 0) this.#options.log.warn({ bars: waiting }, 'the last closed bars are lost')
   }

@@ -10,6 +10,8 @@ export type Character = (typeof CHARACTERS)[number]
 const PATIENCE_MS = 30_000
 const HAS_BURST = 0.1
 const BURST_MAX = 14
+/** How often all agents are after one token in the same moment. */
+const HAS_RUSH = 0.06
 
 const QUANT = {
   ...{ riskLevel: 'medium', riskFactors: ['bonding_curve_risk'], buyPressure: 55, volatilityScore: 40 },
@@ -96,12 +98,21 @@ export class Agents {
   act(mints: readonly string[]): void {
     const draws = this.#draws
     const agent = draws.of(this.all)
-    if (agent.key === null) this.#register(agent)
+    if (mints.length > 0 && draws.chance(HAS_RUSH)) this.#rush(mints)
+    else if (agent.key === null) this.#register(agent)
     else if (agent.agentId === null) this.#readStanding(agent)
     else if (mints.length > 0) {
       const times = draws.chance(HAS_BURST) ? draws.whole(2, BURST_MAX) : 1
       for (let time = 0; time < times; time++) this.#analyse(agent, mints)
     }
+  }
+
+  /** All are after the bonus of one token, of the one that was analysed least. */
+  #rush(mints: readonly string[]): void {
+    const counts = Map.groupBy(this.attempts, ({ mint }) => mint)
+    const count = (mint: string): number => counts.get(mint)?.length ?? 0
+    const least = mints.reduce((best, mint) => (count(mint) < count(best) ? mint : best))
+    for (const agent of this.ready) this.#submit(agent, least, {})
   }
 
   #analyse(agent: Agent, mints: readonly string[]): void {
@@ -132,7 +143,7 @@ export class Agents {
       check(
         this.#world,
         'a key that was handed out is known',
-        answer.status === 200 || answer.status === 503,
+        answer.status === 200 || answer.status === 503 || this.#world.hasDamagedLog,
         () => `${agent.name}: ${answer.text}`,
       )
       if (answer.status === 200) agent.agentId = answer.body.standing.agentId
@@ -251,7 +262,8 @@ export class Agents {
         before === 'pending' ||
           before === 'unknown' ||
           before === 'refused' ||
-          (before === fate && attempt.analysisId === analysisId),
+          (before === fate && attempt.analysisId === analysisId) ||
+          this.#world.hasDamagedLog,
         () => `number ${attempt.id}: ${before} ${attempt.analysisId}, then ${fate} ${analysisId}`,
       )
       attempt.fate = fate

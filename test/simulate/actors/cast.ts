@@ -19,6 +19,8 @@ export interface LifeEnd {
 
 export interface Sizes {
   tokens: number
+  /** So many of them the market holds. */
+  tokensMax: number
   agents: number
   followers: number
 }
@@ -29,17 +31,20 @@ export class Cast {
   readonly followers: Followers
   readonly operator: Operator
   readonly readers: Readers
+  /** There are more tokens than the market holds: some are evicted. */
+  readonly hasEvictions: boolean
   /** By the number of the life. */
   readonly ends = new Map<number, LifeEnd>()
   /** The disk was not well during this life. */
   hasBadDisk = false
 
   constructor(world: World, sizes: Sizes) {
+    this.hasEvictions = sizes.tokens > sizes.tokensMax
     this.feed = new PushFeed(world, sizes.tokens)
     this.agents = new Agents(world, sizes.agents, (sending) => checkLimits(world, sending))
     this.followers = new Followers(world, sizes.followers)
     this.operator = new Operator(world, this.agents)
-    this.readers = new Readers(world, this.agents)
+    this.readers = new Readers(world, this.agents, this.hasEvictions)
   }
 
   /** Whether somebody waits for an answer. */

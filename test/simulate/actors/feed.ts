@@ -8,6 +8,9 @@ import { check, count, drawsFor, note, type World } from '../world.ts'
 /** The program gives up an answer that takes longer, ms. */
 const PATIENCE_MS = 20_000
 const LATE_MS_MAX = 120_000
+/** How often a body has the first record of another token, and how often that one is late. */
+const HAS_LAUNCH = 0.15
+const IS_LAUNCHED_LATE = 0.4
 /** What was sent in time and answered within this was not late, ms. */
 const QUICK_MS = 3_000
 
@@ -40,6 +43,8 @@ interface Line {
 export class PushFeed {
   readonly pushed: Pushed[] = []
   readonly mints: string[]
+  /** How many of them have been heard of. */
+  #launched = 2
   /** Those that the market certainly has. */
   readonly known = new Set<string>()
   readonly #world: World
@@ -60,9 +65,13 @@ export class PushFeed {
     return this.#sent !== null
   }
 
-  /** Whether the server took something since a moment of the machine's own time. */
-  hasPushedSince(ms: number): boolean {
-    return this.pushed.at(-1) !== undefined && this.pushed[this.pushed.length - 1].sentMs > ms
+  /** Whether the present life of the server took something between two moments of the machine's own time. */
+  hasTakenWithin(fromMs: number, toMs: number): boolean {
+    const { lives } = this.#world.server
+    return this.pushed.some(
+      ({ life, state, sentMs, answeredMs }) =>
+        life === lives && state === 'taken' && sentMs > fromMs && answeredMs < toMs,
+    )
   }
 
   /** Pushes a body, unless the one before has no answer yet. */
@@ -71,6 +80,7 @@ export class PushFeed {
     if (this.#sent !== null) return
     const world = this.#world
     const lines = Array.from({ length: records }, () => this.#line())
+    this.#launch(lines)
     if (this.#draws.chance(0.1)) lines.push(lines[this.#draws.whole(0, lines.length - 1)])
     this.#lines = lines
     this.#life = world.server.lives
@@ -85,6 +95,16 @@ export class PushFeed {
       },
       (answer) => this.#take(answer),
     )
+  }
+
+  /** Begins the body with the first record of a token, sometimes of several, where there are more. */
+  #launch(lines: Line[]): void {
+    const draws = this.#draws
+    if (this.#launched === this.mints.length || !draws.chance(HAS_LAUNCH)) return
+    const before = this.#launched
+    this.#launched = Math.min(this.mints.length, before + draws.whole(1, Math.ceil(this.mints.length / 8)))
+    const first = this.mints.slice(before, this.#launched)
+    lines.unshift(...first.map((mint) => this.#line(mint, draws.chance(IS_LAUNCHED_LATE))))
   }
 
   /** Gives up an answer that does not come. */
@@ -134,11 +154,9 @@ export class PushFeed {
     })
   }
 
-  #line(): Line {
+  #line(mint = this.#draws.of(this.mints.slice(0, this.#launched)), isLate = this.#draws.chance(0.05)): Line {
     const draws = this.#draws
-    const mint = draws.of(this.mints)
     const { trueMs } = this.#world.machine
-    const isLate = draws.chance(0.05)
     const tsMs = trueMs - (isLate ? draws.whole(0, LATE_MS_MAX) : draws.whole(0, 800))
     if (draws.chance(0.03)) return { id: null, mint, tsMs, isLate, text: this.#garbage(mint, tsMs) }
     const id = ++this.#lastId
@@ -188,7 +206,8 @@ export class PushFeed {
       '{"type":"trade"',
       JSON.stringify({ type: 'trade', mint: 'short', ts, side: 'buy', tokenAmount: 1, priceUsd: 1 }),
       JSON.stringify({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: -1 }),
-      JSON.stringify({ type: 'trade', mint, ts: ts + 3_600_000, side: 'buy', tokenAmount: 1, priceUsd: 1 }),
+      // Beyond what a clock is ever wrong by.
+      JSON.stringify({ type: 'trade', mint, ts: ts + 10_800_000, side: 'buy', tokenAmount: 1, priceUsd: 1 }),
       JSON.stringify({ type: 'rumour', mint, ts }),
     ])
   }

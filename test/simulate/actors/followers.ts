@@ -38,7 +38,7 @@ export class Followers {
     if (follower.stream === null || follower.stream.isEnded || follower.life !== this.#world.server.lives)
       this.#connect(follower)
     else if (!follower.isSlow || draws.chance(0.2)) this.#read(follower)
-    if (draws.chance(0.05)) {
+    if (draws.chance(0.12)) {
       follower.stream?.leave()
       follower.stream = null
     }

@@ -32,7 +32,7 @@ const sendingsOf = (agent: Agent): Sending[] => agent.attempts.flatMap(({ sendin
 /** Compares an answer with the limits. */
 export function checkLimits(world: World, sending: Sending): void {
   const { attempt, code, isReplay } = sending
-  if (code === null || isReplay || world.hadWrongClock) return
+  if (code === null || isReplay || world.hadWrongClock || world.hasDamagedLog) return
   checkRate(world, sending, code)
   checkCooldown(world, sending, attempt, code)
   checkBan(world, sending, attempt.agent, code)

@@ -1,11 +1,23 @@
-// Clients that read what anybody may: lists, whose positions never go back, and analyses of others, whose labels are withheld.
+// Clients that read what anybody may: lists, whose positions never go back, one of them page by page, as it was on its first page, and
+// analyses of others, whose labels are withheld.
 
 import type { Draws } from '../machine/machine.ts'
+import type { Sent } from '../server.ts'
 import { LABELS_DELAY_MS } from '../settings.ts'
 import { check, drawsFor, type World } from '../world.ts'
 import type { Agents } from './agents.ts'
 
 const SLACK_MS = 50
+
+const PAGE_ROWS = 3
+
+/** A list that is read page by page. */
+interface Walk {
+  /** Of the next page; empty: of the first one. */
+  cursor: string
+  version: number
+  mints: string[]
+}
 
 export class Readers {
   readonly #world: World
@@ -13,16 +25,60 @@ export class Readers {
   readonly #agents: Agents
   /** The highest position that an answer had. */
   #seq = 0
+  #walk: Walk | null = null
+  #page: Sent | null = null
 
-  constructor(world: World, agents: Agents) {
+  readonly #hasEvictions: boolean
+
+  constructor(world: World, agents: Agents, hasEvictions: boolean) {
     this.#world = world
+    this.#hasEvictions = hasEvictions
     this.#draws = drawsFor(world, 'readers')
     this.#agents = agents
   }
 
   act(): void {
-    if (this.#draws.chance(0.5)) this.#readList()
+    const act = this.#draws.weighted({ list: 3, page: 4, analysis: 5 })
+    if (act === 'list') this.#readList()
+    else if (act === 'page') this.#readPage()
     else this.#readAnalysis()
+  }
+
+  /** The list stays as it was on the first page: each token is there once, but for those that are evicted meanwhile. */
+  #readPage(): void {
+    const world = this.#world
+    if (this.#page?.isLost) this.#walk = null
+    else if (this.#page !== null) return
+    this.#walk ??= { cursor: '', version: 0, mints: [] }
+    const walk = this.#walk
+    const order = walk.cursor === '' ? `&sort=${this.#draws.of(['hot', 'market_cap', 'volume_1h'])}` : ''
+    const query = `limit=${PAGE_ROWS}&cursor=${walk.cursor}${order}`
+    this.#page = world.server.send({ method: 'GET', path: '/api/v1/market', query }, ({ status, body }) => {
+      this.#page = null
+      // The server began anew, or the list is too old.
+      if (status !== 200) {
+        this.#walk = null
+        return
+      }
+      const { nextCursor, total, version } = body.meta
+      if (walk.cursor === '') walk.version = version
+      walk.mints.push(...body.data.map(({ mint }: { mint: string }) => mint))
+      check(
+        world,
+        'pages of a list are of one list',
+        walk.version === version && new Set(walk.mints).size === walk.mints.length,
+        () => `version ${version} after ${walk.version}; ${walk.mints.join()}`,
+      )
+      walk.cursor = nextCursor ?? ''
+      if (nextCursor !== null) return
+      this.#walk = null
+      check(
+        world,
+        'the pages of a list have all its rows',
+        walk.mints.length === total || this.#hasEvictions,
+        () => `${walk.mints.length} of ${total}`,
+      )
+    })
   }
 
   #readList(): void {
@@ -44,7 +100,7 @@ export class Readers {
     const attempt = this.#draws.of(accepted)
     const path = `/api/v1/analysis/${attempt.analysisId}`
     world.server.send({ method: 'GET', path }, ({ status, body, sentMs, answeredMs, text }) => {
-      if (status === 503) return
+      if (status === 503 || (status === 404 && world.hasDamagedLog)) return
       check(world, 'an acknowledged analysis can be read', status === 200, () => `${path}: ${status} ${text}`)
       const stored = attempt.sendings.filter(({ code }) => code !== null || attempt.sendings.length === 1)
       const earliestMs = Math.min(...attempt.sendings.map((each) => each.sentMs))

@@ -63,6 +63,19 @@ test('bars whose receipt was late are sent again with the same count before them
   await outbox.close()
 })
 
+test('a flush sends the bars that came while another one ran, whatever became of that', async () => {
+  for (const answer of ['taken', 'fails'] as const) {
+    const { outbox, arrived } = outboxWith([answer])
+    outbox.add(closedBar({ n: 1 }))
+    const running = outbox.flush().catch(() => undefined)
+    outbox.add(closedBar({ n: 2 }))
+    await outbox.flush()
+    expect(trades(arrived)).toEqual([1, 2])
+    await running
+    await outbox.close()
+  }
+})
+
 test('the market time is reported complete only after all of its bars have arrived', async () => {
   const { outbox, arrived } = outboxWith(['taken', 'full'])
   for (let n = 0; n <= BARS_BATCH_ROWS; n++) outbox.add(closedBar({ n }))
