@@ -1,7 +1,8 @@
 // node --expose-gc bench/servers/traded-market.ts TOKENS TRADES wallets|none
-// A market that takes a part of a day of 300 trades a second, over tokens by Zipf's law, each of one of 200 000 wallets or of none;
-// prints one line of JSON: its memory and the CPU time of a trade.
+// A market that takes a part of a day of 300 trades a second, over tokens by Zipf's law, each of one of 200 000 wallets, which are
+// counted or not; prints one line of JSON: its memory and the CPU time of a trade.
 import { Market } from '../../src/market/market.ts'
+import { WalletWindows } from '../../src/market/wallets/wallet-windows.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'
 import { rssBytes } from '../harness.ts'
@@ -10,7 +11,7 @@ const START_MS = 1_772_000_000_000
 const TRADES_PER_MS = 0.3
 const WALLETS = 200_000
 const [tokens, trades] = process.argv.slice(2, 4).map(Number)
-const withWallets = process.argv[4] === 'wallets'
+if (process.argv[4] === 'none') WalletWindows.prototype.add = () => {}
 
 /** A text as a decoder makes it, in one piece: not the pieces that it was put together of. */
 const flat = (text: string): string => Buffer.from(text).toString('latin1')
@@ -44,7 +45,7 @@ for (let count = 0; count < trades; count++) {
       side: next() < 0.5 ? 'buy' : 'sell',
       tokenAmount: 1e4,
       priceUsd: 1e-5 * (1 + next() / 50),
-      wallet: withWallets ? wallet : null,
+      wallet,
     },
     ts,
   )
