@@ -10,7 +10,8 @@ import type { MarketEvent, MissingPart, TradeEvent } from '../../../src/schema/e
 import { SimulatedChain, type SimulatedChainOptions } from '../../support/chain/simulated-chain.ts'
 import { MemoryLog } from '../memory-sink.ts'
 
-const TOKENS_MAX = process.env.MINTLAKE_TEST_CHAIN_MINUTES === undefined ? 1_024 : 32_768
+/** As many as have room for every bar of the hour: which of the oldest bars a full pool still has depends on the order in which they came. */
+const TOKENS_MAX = process.env.MINTLAKE_TEST_CHAIN_MINUTES === undefined ? 1_024 : 131_072
 const FEED = 'solana'
 
 export interface RunOptions extends SimulatedChainOptions {
