@@ -52,9 +52,9 @@ function addPair(retention: Retention, name: string, text: string): void {
     retention.unaskedPct = amountOf(name, text, ['%'])[1]
   } else if (name === 'trades') {
     const limits = text.split('|').map((limit) => amountOf(name, limit, ['d', 'gb', '%']))
-    const { d = 0, gb = 0, '%': diskPct = 0, ...none } = Object.fromEntries(limits)
-    if (Object.keys(none).length > 0 || new Set(limits.map(([unit]) => unit)).size < limits.length)
-      throw new RetentionError('trades names a limit twice')
+    const amounts = new Map(limits)
+    if (amounts.size < limits.length) throw new RetentionError('trades names a limit twice')
+    const [d = 0, gb = 0, diskPct = 0] = [amounts.get('d'), amounts.get('gb'), amounts.get('%')]
     retention.events = { days: d, bytesMax: gb * BYTES_PER_UNIT, diskPct }
   } else {
     const [, days] = amountOf(name, text, ['d'])
