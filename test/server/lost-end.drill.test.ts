@@ -4,6 +4,11 @@
 import { cpSync, readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { nodeDisk } from '../../src/lib/disk/disk.ts'
+import { readHighWaterMark } from '../../src/lib/disk/high-water-mark.ts'
+import { readFolderInfo } from '../../src/store/data-folder/folder-info.ts'
+import { readLog } from '../../src/store/log/reader.ts'
+import { journalMarkPath, logFolder, logMarkPath } from '../../src/store/paths.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
 import {
@@ -28,7 +33,17 @@ afterAll(async () => {
 let killed = ''
 /** Of the last submission. */
 let analysisId = ''
-/** A server is killed right after its last submission was acknowledged, with its newest trades durable. */
+/** The marks are written without anyone waiting for them: a kill right after an answer may come before its mark. */
+async function untilNoted(): Promise<void> {
+  const { logId } = readFolderInfo(killed)!
+  const { lastLsn } = await readLog({ folder: logFolder(killed), logId, afterLsn: 0 }, () => undefined)
+  const isNoted = async (): Promise<boolean> =>
+    (await readHighWaterMark(nodeDisk, logMarkPath(killed), logId)) === lastLsn &&
+    (await readHighWaterMark(nodeDisk, journalMarkPath(killed), logId)) > TRADES
+  await vi.waitUntil(isNoted, { timeout: 20_000, interval: 20 })
+}
+
+/** A server is killed when its last submission was acknowledged, and is known to be durable. */
 beforeAll(async () => {
   killed = temporaryFolder()
   folders.push(killed)
@@ -48,6 +63,7 @@ beforeAll(async () => {
     expect(answer.status, answer.text).toBe(201)
     analysisId = answer.body.analysisId
   }
+  await untilNoted()
   await server.kill()
 })
 
