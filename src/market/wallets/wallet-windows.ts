@@ -22,8 +22,8 @@ import { COUPONS, couponOf, walletsOfCoupons } from './coupons.ts'
 import { hashWallet, walletHash } from './wallet-hash.ts'
 import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from './word-pool.ts'
 
-// All that is known of a token but its table lies in one block of memory, so that a sighting touches few lines of it: eight figures,
-// the tags of the latest wallets, and these wallets. Minutes are those since 1970.
+// All that is known of a token but its table lies in one block of words of 32 bits, so that a sighting touches few lines of memory:
+// eight figures, the tags of the latest wallets, and these wallets. Minutes are those since 1970.
 /** The latest minute of a sighting. */
 const NEWEST = 0
 /** Sightings before this minute may be missing. */
@@ -41,8 +41,8 @@ const TABLE_COUNT = 6
 const TABLE_FROM = 7
 
 const FIGURES = 8
-/** Behind the figures a byte of the hash of each of the latest wallets, its tag: four are compared at a time. In words of 32 bits. */
-const TAGS = 2 * FIGURES
+/** Behind the figures a byte of the hash of each of the latest wallets, its tag: four are compared at a time. */
+const TAGS = FIGURES
 const TAG_WORDS = WALLETS_EXACT_MAX / 4
 const LOWEST_BITS = 0x01010101
 const HIGHEST_BITS = 0x80808080
@@ -53,9 +53,12 @@ const HIGHEST_BITS = 0x80808080
  */
 const RING = TAGS + TAG_WORDS
 const RING_MASK = WALLETS_EXACT_MAX - 1
-const TOKEN_WORDS = RING + 2 * WALLETS_EXACT_MAX
-/** From a token's figures to those of the next. */
-const TOKEN_FIGURES = TOKEN_WORDS / 2
+/** From a token's block to that of the next: a multiple of a line of memory. */
+const LINE_WORDS = 16
+const TOKEN_WORDS = Math.ceil((RING + 2 * WALLETS_EXACT_MAX) / LINE_WORDS) * LINE_WORDS
+/** Large memory begins 16 bytes behind the beginning of a line (glibc's malloc): the first block begins with the next. */
+const FIRST_BLOCK = LINE_WORDS - 4
+const blockOf = (slot: number): number => FIRST_BLOCK + slot * TOKEN_WORDS
 
 /** Of a minute 16 bits are kept. What is older than this before the newest is dropped at each new day, long before they repeat. */
 const MINUTE_MASK = 0xffff
@@ -68,12 +71,13 @@ const BITS_MASK = (1 << BLOCK_BITS_MIN) - 1
 /** Multiplied with a coupon, the upper bits say where in its table it lies. */
 const SPREAD = 0x9e3779b1
 
-const minuteOf = (timeMs: number): number => Math.floor(timeMs / MINUTE_MS)
+/** The last minute that a word can tell is in the year 6053. */
+const MINUTE_MAX = 2 ** 31 - 2
+const minuteOf = (timeMs: number): number => Math.min(Math.floor(timeMs / MINUTE_MS), MINUTE_MAX)
 const dayOf = (minute: number): number => Math.floor(minute / DAY_MINUTES)
 
 export class WalletWindows implements Saved {
-  // The blocks of all tokens, by figures, words (with signs, as numbers up to 2^31 need no memory of their own) and bytes.
-  readonly #figures: Float64Array
+  // The blocks of all tokens, by words (with signs, as numbers up to 2^31 need no memory of their own) and bytes.
   readonly #words: Int32Array
   readonly #bytes: Uint8Array
   readonly #pool: WordPool
@@ -86,34 +90,33 @@ export class WalletWindows implements Saved {
     tokensMax: number,
     couponWordsMax = Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax),
   ) {
-    this.#figures = new Float64Array(tokensMax * TOKEN_FIGURES)
-    this.#words = new Int32Array(this.#figures.buffer)
-    this.#bytes = new Uint8Array(this.#figures.buffer)
+    this.#words = new Int32Array(blockOf(tokensMax))
+    this.#bytes = new Uint8Array(this.#words.buffer)
     this.#pool = new WordPool(couponWordsMax)
   }
 
   /** A trade of the token. @param wallet null: nobody knows whose it was, and windows that contain it have no answer */
   add(slot: number, wallet: string | null, tsMs: number, nowMs: number): void {
-    const figures = this.#figures
-    const at = slot * TOKEN_FIGURES
+    const words = this.#words
+    const at = blockOf(slot)
     const minute = minuteOf(tsMs)
     if (wallet === null) {
-      figures[at + WHOLE_FROM] = Math.max(figures[at + WHOLE_FROM], minute + 1)
+      words[at + WHOLE_FROM] = Math.max(words[at + WHOLE_FROM], minute + 1)
       return
     }
-    if (minute > figures[at + NEWEST]) {
-      if (dayOf(minute) > dayOf(figures[at + NEWEST])) this.#dropOld(slot, minute, nowMs)
-      figures[at + NEWEST] = minute
-    } else if (minute <= figures[at + NEWEST] - MINUTES_KEPT) {
-      figures[at + WHOLE_FROM] = Math.max(figures[at + WHOLE_FROM], minute + 1)
+    if (minute > words[at + NEWEST]) {
+      if (dayOf(minute) > dayOf(words[at + NEWEST])) this.#dropOld(slot, minute, nowMs)
+      words[at + NEWEST] = minute
+    } else if (minute <= words[at + NEWEST] - MINUTES_KEPT) {
+      words[at + WHOLE_FROM] = Math.max(words[at + WHOLE_FROM], minute + 1)
       return
     }
     hashWallet(wallet)
     const first = walletHash[0]
     const half = walletHash[1] >>> 16
     // A sighting before EXACT_FROM is needed by no window that is counted exactly.
-    if (minute >= figures[at + EXACT_FROM] && this.#see(slot, first, half, minute, nowMs)) return
-    if (figures[at + TABLE] !== 0) this.#draw(slot, couponOf(first, half), minute, nowMs)
+    if (minute >= words[at + EXACT_FROM] && this.#see(slot, first, half, minute, nowMs)) return
+    if (words[at + TABLE] !== 0) this.#draw(slot, couponOf(first, half), minute, nowMs)
   }
 
   /**
@@ -121,13 +124,13 @@ export class WalletWindows implements Saved {
    * launch. null: not all of their trades are known.
    */
   countSince(slot: number, fromMs: number): number | null {
-    const figures = this.#figures
-    const at = slot * TOKEN_FIGURES
+    const words = this.#words
+    const at = blockOf(slot)
     const from = minuteOf(fromMs)
-    if (figures[at + WHOLE_FROM] * MINUTE_MS > fromMs) return null
-    const agesBelow = figures[at + NEWEST] - from + 1
-    if (from >= figures[at + EXACT_FROM]) return this.#countLatest(slot, agesBelow)
-    if (figures[at + TABLE] === 0 || from < figures[at + TABLE_FROM]) return null
+    if (words[at + WHOLE_FROM] * MINUTE_MS > fromMs) return null
+    const agesBelow = words[at + NEWEST] - from + 1
+    if (from >= words[at + EXACT_FROM]) return this.#countLatest(slot, agesBelow)
+    if (words[at + TABLE] === 0 || from < words[at + TABLE_FROM]) return null
     // More than are known exactly, as there are others.
     return Math.max(WALLETS_EXACT_MAX + 1, Math.round(walletsOfCoupons(this.#countCoupons(slot, agesBelow))))
   }
@@ -136,27 +139,27 @@ export class WalletWindows implements Saved {
   forgetBefore(slot: number, timeMs: number): void {
     this.clear(slot)
     const minute = minuteOf(timeMs)
-    this.#figures[slot * TOKEN_FIGURES + NEWEST] = minute
-    this.#figures[slot * TOKEN_FIGURES + WHOLE_FROM] = minute + 1
+    this.#words[blockOf(slot) + NEWEST] = minute
+    this.#words[blockOf(slot) + WHOLE_FROM] = minute + 1
   }
 
   /** Market time has gone back to `timeMs`, and all that was seen of the token is older. */
   rewindTo(slot: number, timeMs: number): void {
-    const at = slot * TOKEN_FIGURES
+    const at = blockOf(slot)
     for (const from of [WHOLE_FROM, TABLE_FROM])
-      this.#figures[at + from] = Math.min(this.#figures[at + from], minuteOf(timeMs) + 1)
+      this.#words[at + from] = Math.min(this.#words[at + from], minuteOf(timeMs) + 1)
   }
 
   /** Forgets a token. */
   clear(slot: number): void {
     this.#releaseTable(slot)
-    this.#figures.fill(0, slot * TOKEN_FIGURES, slot * TOKEN_FIGURES + FIGURES)
+    this.#words.fill(0, blockOf(slot), blockOf(slot) + FIGURES)
   }
 
   /** Notes a wallet among the latest. @returns false where it was seen longer ago than all of them, and there is no place for it */
   #see(slot: number, first: number, half: number, minute: number, nowMs: number): boolean {
-    const figures = this.#figures
-    const at = slot * TOKEN_FIGURES
+    const words = this.#words
+    const at = blockOf(slot)
     const index = this.#find(slot, first, half)
     if (index !== -1) {
       if (minute > this.#minuteAt(at, this.#placeOf(slot, index))) {
@@ -165,9 +168,9 @@ export class WalletWindows implements Saved {
       }
       return true
     }
-    if (figures[at + LATEST_COUNT] === WALLETS_EXACT_MAX) {
+    if (words[at + LATEST_COUNT] === WALLETS_EXACT_MAX) {
       this.#makeRoom(slot, minute, nowMs)
-      if (minute < figures[at + EXACT_FROM]) return false
+      if (minute < words[at + EXACT_FROM]) return false
     }
     this.#putIn(slot, first, half, minute)
     return true
@@ -176,10 +179,10 @@ export class WalletWindows implements Saved {
   /** Where among the latest a wallet is, in order of their minutes, or -1. */
   #find(slot: number, first: number, half: number): number {
     const words = this.#words
-    const oldest = this.#figures[slot * TOKEN_FIGURES + LATEST_FIRST] | 0
-    const count = this.#figures[slot * TOKEN_FIGURES + LATEST_COUNT] | 0
-    const tags = slot * TOKEN_WORDS + TAGS
-    const ring = slot * TOKEN_WORDS + RING
+    const oldest = this.#words[blockOf(slot) + LATEST_FIRST] | 0
+    const count = this.#words[blockOf(slot) + LATEST_COUNT] | 0
+    const tags = blockOf(slot) + TAGS
+    const ring = blockOf(slot) + RING
     const tagWords = (Math.min(oldest + count, WALLETS_EXACT_MAX) + 3) >> 2
     const pattern = Math.imul(first >>> 24, LOWEST_BITS)
     for (let word = 0; word < tagWords; word++) {
@@ -199,8 +202,8 @@ export class WalletWindows implements Saved {
 
   /** Where the two words of one of the latest wallets are. @param index in order of their minutes */
   #placeOf(slot: number, index: number): number {
-    const oldest = this.#figures[slot * TOKEN_FIGURES + LATEST_FIRST] | 0
-    return slot * TOKEN_WORDS + RING + 2 * ((oldest + index) & RING_MASK)
+    const oldest = this.#words[blockOf(slot) + LATEST_FIRST] | 0
+    return blockOf(slot) + RING + 2 * ((oldest + index) & RING_MASK)
   }
 
   /** Writes one of the latest wallets. */
@@ -208,22 +211,22 @@ export class WalletWindows implements Saved {
     const place = this.#placeOf(slot, index)
     this.#words[place] = first
     this.#words[place + 1] = second
-    const ring = slot * TOKEN_WORDS + RING
-    this.#bytes[4 * (slot * TOKEN_WORDS + TAGS) + (place - ring) / 2] = first >>> 24
+    const ring = blockOf(slot) + RING
+    this.#bytes[4 * (blockOf(slot) + TAGS) + (place - ring) / 2] = first >>> 24
   }
 
-  /** When the wallet at a place was seen. @param at of the token's figures */
+  /** When the wallet at a place was seen. @param at of the token's block */
   #minuteAt(at: number, place: number): number {
-    const newest = this.#figures[at + NEWEST]
+    const newest = this.#words[at + NEWEST]
     return newest - ((newest - this.#words[place + 1]) & MINUTE_MASK)
   }
 
   /** Takes a wallet out of the latest: those that were seen later move up. */
   #takeOut(slot: number, index: number): void {
     const words = this.#words
-    const at = slot * TOKEN_FIGURES
-    const last = (this.#figures[at + LATEST_COUNT] | 0) - 1
-    this.#figures[at + LATEST_COUNT] = last
+    const at = blockOf(slot)
+    const last = (this.#words[at + LATEST_COUNT] | 0) - 1
+    this.#words[at + LATEST_COUNT] = last
     for (let moved = index; moved < last; moved++) {
       const from = this.#placeOf(slot, moved + 1)
       this.#write(slot, moved, words[from], words[from + 1])
@@ -233,9 +236,9 @@ export class WalletWindows implements Saved {
   /** Puts a wallet among the latest, behind those that were not seen later. There must be room. */
   #putIn(slot: number, first: number, half: number, minute: number): void {
     const words = this.#words
-    const at = slot * TOKEN_FIGURES
-    let index = this.#figures[at + LATEST_COUNT] | 0
-    this.#figures[at + LATEST_COUNT] = index + 1
+    const at = blockOf(slot)
+    let index = this.#words[at + LATEST_COUNT] | 0
+    this.#words[at + LATEST_COUNT] = index + 1
     for (; index > 0; index--) {
       const before = this.#placeOf(slot, index - 1)
       if (this.#minuteAt(at, before) <= minute) break
@@ -249,95 +252,94 @@ export class WalletWindows implements Saved {
    * minute leave, as no window that has them is counted exactly from now on; where they are of the day, their coupons stay.
    */
   #makeRoom(slot: number, minute: number, nowMs: number): void {
-    const figures = this.#figures
-    const at = slot * TOKEN_FIGURES
+    const words = this.#words
+    const at = blockOf(slot)
     const leaving = Math.min(minute, this.#minuteAt(at, this.#placeOf(slot, 0)))
-    if (figures[at + TABLE] === 0 && leaving >= minuteOf(dayFromMs(nowMs)))
-      if (this.#takeTable(slot, BLOCK_BITS_MIN)) figures[at + TABLE_FROM] = figures[at + EXACT_FROM]
-    figures[at + EXACT_FROM] = leaving + 1
+    if (words[at + TABLE] === 0 && leaving >= minuteOf(dayFromMs(nowMs)))
+      if (this.#takeTable(slot, BLOCK_BITS_MIN)) words[at + TABLE_FROM] = words[at + EXACT_FROM]
+    words[at + EXACT_FROM] = leaving + 1
     this.#dropLatest(slot, leaving + 1, nowMs)
   }
 
   /** Drops those of the latest wallets that were seen before a minute. Their coupons stay, where there is a table. */
   #dropLatest(slot: number, beforeMinute: number, nowMs: number): void {
-    const figures = this.#figures
     const words = this.#words
-    const at = slot * TOKEN_FIGURES
-    for (; figures[at + LATEST_COUNT] > 0; figures[at + LATEST_COUNT]--) {
+    const at = blockOf(slot)
+    for (; words[at + LATEST_COUNT] > 0; words[at + LATEST_COUNT]--) {
       const place = this.#placeOf(slot, 0)
       const minute = this.#minuteAt(at, place)
       if (minute >= beforeMinute) return
-      if (figures[at + TABLE] !== 0)
+      if (words[at + TABLE] !== 0)
         this.#draw(slot, couponOf(words[place], words[place + 1] >>> 16), minute, nowMs)
-      figures[at + LATEST_FIRST] = (figures[at + LATEST_FIRST] + 1) & RING_MASK
+      words[at + LATEST_FIRST] = (words[at + LATEST_FIRST] + 1) & RING_MASK
     }
   }
 
   /** Notes that a coupon was drawn. */
   #draw(slot: number, coupon: number, minute: number, nowMs: number): void {
-    const figures = this.#figures
-    const at = slot * TOKEN_FIGURES
-    const table = figures[at + TABLE]
+    const words = this.#words
+    const at = blockOf(slot)
+    const table = words[at + TABLE]
     const bits = table & BITS_MASK
-    const words = this.#pool.words(table)
+    const coupons = this.#pool.words(table)
     const start = this.#pool.offsetOf(table - bits)
     const mask = (1 << bits) - 1
     let place = Math.imul(coupon, SPREAD) >>> (32 - bits)
-    for (let word = words[start + place]; word !== 0; word = words[start + place]) {
+    for (let word = coupons[start + place]; word !== 0; word = coupons[start + place]) {
       if (word >>> 16 === coupon) {
-        const newest = figures[at + NEWEST]
+        const newest = words[at + NEWEST]
         if (((newest - word) & MINUTE_MASK) > newest - minute)
-          words[start + place] = (coupon << 16) | (minute & MINUTE_MASK)
+          coupons[start + place] = (coupon << 16) | (minute & MINUTE_MASK)
         return
       }
       place = (place + 1) & mask
     }
-    words[start + place] = (coupon << 16) | (minute & MINUTE_MASK)
-    figures[at + TABLE_COUNT]++
-    if (figures[at + TABLE_COUNT] * 5 > 4 << bits) this.#rebuild(slot, minuteOf(dayFromMs(nowMs)))
+    coupons[start + place] = (coupon << 16) | (minute & MINUTE_MASK)
+    words[at + TABLE_COUNT]++
+    if (words[at + TABLE_COUNT] * 5 > 4 << bits) this.#rebuild(slot, minuteOf(dayFromMs(nowMs)))
   }
 
   #takeTable(slot: number, bits: number): boolean {
     const address = this.#pool.take(bits)
     if (address === -1) return false
-    const at = slot * TOKEN_FIGURES
-    this.#figures[at + TABLE] = address + bits
-    this.#figures[at + TABLE_COUNT] = 0
+    const at = blockOf(slot)
+    this.#words[at + TABLE] = address + bits
+    this.#words[at + TABLE_COUNT] = 0
     return true
   }
 
   #releaseTable(slot: number): void {
-    const at = slot * TOKEN_FIGURES
-    const table = this.#figures[at + TABLE]
+    const at = blockOf(slot)
+    const table = this.#words[at + TABLE]
     if (table === 0) return
     this.#pool.release(table - (table & BITS_MASK), table & BITS_MASK)
-    this.#figures[at + TABLE] = 0
-    this.#figures[at + TABLE_COUNT] = 0
+    this.#words[at + TABLE] = 0
+    this.#words[at + TABLE_COUNT] = 0
   }
 
   /** Makes the table anew of the coupons that were drawn in `fromMinute` or later. Where there is no room for it there is none. */
   #rebuild(slot: number, fromMinute: number): void {
-    const figures = this.#figures
-    const at = slot * TOKEN_FIGURES
-    const kept = this.#keepCoupons(slot, figures[at + NEWEST] - fromMinute + 1)
+    const words = this.#words
+    const at = blockOf(slot)
+    const kept = this.#keepCoupons(slot, words[at + NEWEST] - fromMinute + 1)
     this.#releaseTable(slot)
     let bits = BLOCK_BITS_MIN
     while (bits < BLOCK_BITS_MAX && kept * 5 > 3 << bits) bits++
     if (!this.#takeTable(slot, bits)) return
-    const words = this.#table(slot)
+    const coupons = this.#table(slot)
     for (let index = 0; index < kept; index++) {
       const word = this.#kept[index]
       let place = Math.imul(word >>> 16, SPREAD) >>> (32 - bits)
-      while (words[place] !== 0) place = (place + 1) & (words.length - 1)
-      words[place] = word
+      while (coupons[place] !== 0) place = (place + 1) & (coupons.length - 1)
+      coupons[place] = word
     }
-    figures[at + TABLE_COUNT] = kept
-    figures[at + TABLE_FROM] = Math.max(figures[at + TABLE_FROM], fromMinute)
+    words[at + TABLE_COUNT] = kept
+    words[at + TABLE_FROM] = Math.max(words[at + TABLE_FROM], fromMinute)
   }
 
   /** Copies those coupons of the table to `kept` that are younger than so many minutes. @returns how many there are */
   #keepCoupons(slot: number, agesBelow: number): number {
-    const newest = this.#figures[slot * TOKEN_FIGURES + NEWEST]
+    const newest = this.#words[blockOf(slot) + NEWEST]
     const table = this.#table(slot)
     let count = 0
     for (let place = 0; place < table.length; place++) {
@@ -349,7 +351,7 @@ export class WalletWindows implements Saved {
 
   /** The table's memory. */
   #table(slot: number): Uint32Array {
-    const table = this.#figures[slot * TOKEN_FIGURES + TABLE]
+    const table = this.#words[blockOf(slot) + TABLE]
     if (table === 0) return NO_WORDS
     const bits = table & BITS_MASK
     const start = this.#pool.offsetOf(table - bits)
@@ -358,18 +360,18 @@ export class WalletWindows implements Saved {
 
   /** A new day begins with a sighting in `minute`: what is older than the day before it is needed by no window any more. */
   #dropOld(slot: number, minute: number, nowMs: number): void {
-    const figures = this.#figures
-    const at = slot * TOKEN_FIGURES
-    const newest = figures[at + NEWEST]
+    const words = this.#words
+    const at = blockOf(slot)
+    const newest = words[at + NEWEST]
     const from = Math.max(minuteOf(dayFromMs(nowMs)), minute - MINUTES_KEPT)
-    if (figures[at + EXACT_FROM] <= from) this.#releaseTable(slot)
-    else if (figures[at + TABLE] !== 0) this.#rebuild(slot, from)
+    if (words[at + EXACT_FROM] <= from) this.#releaseTable(slot)
+    else if (words[at + TABLE] !== 0) this.#rebuild(slot, from)
     this.#dropLatest(slot, from, nowMs)
-    if (newest !== 0) figures[at + WHOLE_FROM] = Math.max(figures[at + WHOLE_FROM], from)
+    if (newest !== 0) words[at + WHOLE_FROM] = Math.max(words[at + WHOLE_FROM], from)
   }
 
   #countLatest(slot: number, agesBelow: number): number {
-    const newest = this.#figures[slot * TOKEN_FIGURES + NEWEST]
+    const newest = this.#words[blockOf(slot) + NEWEST]
     const { seconds } = this.#latestOf(slot)
     let index = seconds.length
     while (index > 0 && ((newest - seconds[index - 1]) & MINUTE_MASK) < agesBelow) index--
@@ -378,7 +380,7 @@ export class WalletWindows implements Saved {
 
   /** How many different coupons were drawn, by the latest wallets too. */
   #countCoupons(slot: number, agesBelow: number): number {
-    const newest = this.#figures[slot * TOKEN_FIGURES + NEWEST]
+    const newest = this.#words[blockOf(slot) + NEWEST]
     const isDrawn = this.#isDrawn.fill(0)
     let count = 0
     for (let index = this.#keepCoupons(slot, agesBelow) - 1; index >= 0; index--) {
@@ -397,7 +399,7 @@ export class WalletWindows implements Saved {
 
   /** Copies of the first and second words of a token's latest wallets, in order. */
   #latestOf(slot: number): { firsts: Uint32Array; seconds: Uint32Array } {
-    const count = this.#figures[slot * TOKEN_FIGURES + LATEST_COUNT]
+    const count = this.#words[blockOf(slot) + LATEST_COUNT]
     const [firsts, seconds] = [new Uint32Array(count), new Uint32Array(count)]
     for (let index = 0; index < count; index++) {
       const place = this.#placeOf(slot, index)
@@ -410,8 +412,8 @@ export class WalletWindows implements Saved {
   *save(slotsUsed: number): Iterable<Section> {
     const figures = new Float64Array(slotsUsed * FIGURES)
     for (let slot = 0; slot < slotsUsed; slot++) {
-      const at = slot * TOKEN_FIGURES
-      figures.set(this.#figures.subarray(at, at + FIGURES), slot * FIGURES)
+      const at = blockOf(slot)
+      figures.set(this.#words.subarray(at, at + FIGURES), slot * FIGURES)
       figures[slot * FIGURES + LATEST_FIRST] = 0
       figures[slot * FIGURES + TABLE] %= BITS_MASK + 1
     }
@@ -443,7 +445,7 @@ export class WalletWindows implements Saved {
       const tables = sections.uint32(`wallets.coupons.${part}`)
       let [latestAt, tableAt] = [0, 0]
       for (let slot = first; slot < end; slot++) {
-        this.#figures.set(figures.subarray(slot * FIGURES, (slot + 1) * FIGURES), slot * TOKEN_FIGURES)
+        this.#words.set(figures.subarray(slot * FIGURES, (slot + 1) * FIGURES), blockOf(slot))
         const count = figures[slot * FIGURES + LATEST_COUNT]
         if (!(count <= WALLETS_EXACT_MAX)) throw notWallets()
         for (let index = 0; index < count; index++, latestAt++)
@@ -459,16 +461,16 @@ export class WalletWindows implements Saved {
 
   /** Where the pool is smaller than it was, tables that find no room are left out. @returns how many words it had */
   #restoreTable(slot: number, tables: Uint32Array, tableAt: number): number {
-    const at = slot * TOKEN_FIGURES
-    const [bits, count] = [this.#figures[at + TABLE], this.#figures[at + TABLE_COUNT]]
-    this.#figures[at + TABLE] = 0
-    this.#figures[at + TABLE_COUNT] = 0
+    const at = blockOf(slot)
+    const [bits, count] = [this.#words[at + TABLE], this.#words[at + TABLE_COUNT]]
+    this.#words[at + TABLE] = 0
+    this.#words[at + TABLE_COUNT] = 0
     if (bits === 0) return 0
     if (!(bits >= BLOCK_BITS_MIN && bits <= BLOCK_BITS_MAX) || count >= 1 << bits) throw notWallets()
     const words = tables.subarray(tableAt, tableAt + (1 << bits))
     if (this.#takeTable(slot, bits)) {
       this.#table(slot).set(words)
-      this.#figures[at + TABLE_COUNT] = count
+      this.#words[at + TABLE_COUNT] = count
     }
     return 1 << bits
   }
