@@ -11,7 +11,7 @@ import { unlessLate } from '../lib/wait.ts'
 import type { Market } from '../market/market.ts'
 import { writeCheckpoint } from './checkpoint-file.ts'
 import { journalNeededAfter, listCheckpoints, removeOldCheckpoints } from './checkpoint-folder.ts'
-import { type CheckpointJob, startCheckpointJob } from './checkpoint-job.ts'
+import { CHECKPOINT_JOBS, type CheckpointJob } from './checkpoint-job.ts'
 import type { RecordFolders } from './find-base.ts'
 import {
   APPLIED_EVENTS_PER_S,
@@ -135,8 +135,8 @@ export class CheckpointScheduler {
   async stop(): Promise<void> {
     this.#isStopped = true
     if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#job?.kill()
-    await this.#job?.ended()
+    this.#job?.stop()
+    await this.#job?.ended
     await this.#running
     await this.#removing
   }
@@ -233,7 +233,7 @@ export class CheckpointScheduler {
       unusable,
       crash,
     }
-    this.#job = startCheckpointJob(task)
+    this.#job = CHECKPOINT_JOBS.start(task)
     try {
       return await this.#job.result
     } finally {

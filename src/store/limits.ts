@@ -72,6 +72,8 @@ export const MERGE_SAMPLE_ROWS = 20_000
 export const MERGE_DISK_FACTOR = 4
 /** A merge that takes longer is ended, and tried again in the next round. */
 export const MERGE_TIMEOUT_MS = 1_800_000
+/** A process that has no merge for this long is ended, if its round has not ended it before. */
+export const MERGE_IDLE_MS = 60_000
 /** One round of housekeeping. */
 export const HOUSEKEEPING_TIMEOUT_MS = 1_800_000
 

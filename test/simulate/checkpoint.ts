@@ -1,13 +1,8 @@
-// The process that makes a checkpoint: the real work, as a process of the simulated machine.
+// The process that makes a checkpoint: the real work and the real messages, as a process of the simulated machine.
 import { makeCheckpoint } from '../../src/checkpoint/make-checkpoint.ts'
+import { takeJobs } from '../../src/lib/process/parent.ts'
 import type { ChildSide } from './machine/child-process.ts'
 
 export function checkpointProgram(child: ChildSide): void {
-  child.onMessage(async (task: Parameters<typeof makeCheckpoint>[0]) => {
-    try {
-      child.send({ ok: true, result: await makeCheckpoint(task) })
-    } catch (error) {
-      child.send({ ok: false, message: String(error) })
-    }
-  })
+  child.onMessage(takeJobs(makeCheckpoint, child.send, (error) => ({ message: String(error) })))
 }

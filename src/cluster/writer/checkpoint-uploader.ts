@@ -4,12 +4,18 @@ import type { StoredCheckpoint } from '../../checkpoint/checkpoint-folder.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
-import { ChildJob } from '../../lib/process/child-job.ts'
+import type { Job } from '../../lib/process/job.ts'
+import { JobProgram } from '../../lib/process/job-program.ts'
 import { programPath } from '../../lib/process/program-path.ts'
 import { UPLOAD_HEAP_MB, UPLOAD_RETRY_MS, UPLOAD_RETRY_MS_MAX, UPLOAD_TIMEOUT_MS } from '../limits.ts'
 import type { UploadResult, UploadTask } from './upload-protocol.ts'
 
-const PROGRAM = programPath('./upload-process', import.meta.url)
+const UPLOAD_JOBS = new JobProgram<UploadTask, UploadResult>({
+  program: programPath('./upload-process', import.meta.url),
+  name: 'the process that brings a checkpoint to the bus',
+  msMax: UPLOAD_TIMEOUT_MS,
+  heapMb: UPLOAD_HEAP_MB,
+})
 
 export interface CheckpointUploaderOptions {
   settings: UploadTask['settings']
@@ -33,7 +39,7 @@ export class CheckpointUploader {
   /** To be uploaded; a newer one takes its place. */
   #next: StoredCheckpoint | null = null
   #lostFromEventNo: number | null = null
-  #job: ChildJob<UploadTask, UploadResult> | null = null
+  #job: Job<UploadTask, UploadResult> | null = null
   #working: Promise<void> | null = null
   #isOpen = false
   #retry: NodeJS.Timeout | null = null
@@ -72,8 +78,8 @@ export class CheckpointUploader {
   async stop(): Promise<void> {
     this.#isOpen = false
     if (this.#retry !== null) clearTimeout(this.#retry)
-    this.#job?.kill()
-    await this.#job?.ended()
+    this.#job?.stop()
+    await this.#job?.ended
     await this.#working
   }
 
@@ -123,11 +129,7 @@ export class CheckpointUploader {
   async #run({ path, eventNo }: StoredCheckpoint, lostFromEventNo: number | null): Promise<UploadResult> {
     const { folderId, settings } = this.#options
     const runId = this.#runId
-    this.#job = new ChildJob<UploadTask, UploadResult>({
-      task: { settings, path, eventNo, folderId, runId, lostFromEventNo },
-      ...{ program: PROGRAM, name: 'the process that brings a checkpoint to the bus' },
-      ...{ timeoutMs: UPLOAD_TIMEOUT_MS, heapMb: UPLOAD_HEAP_MB },
-    })
+    this.#job = UPLOAD_JOBS.start({ settings, path, eventNo, folderId, runId, lostFromEventNo })
     try {
       return await this.#job.result
     } finally {

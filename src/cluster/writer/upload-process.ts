@@ -5,7 +5,7 @@ import { stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { StorageType } from '@nats-io/jetstream'
 import { type ObjectStore, Objm } from '@nats-io/obj'
-import { doTasks } from '../../lib/process/child-job.ts'
+import { doJobs } from '../../lib/process/parent.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { checkpointObjectName, parseCheckpointObjectName } from '../checkpoint-objects.ts'
 import { CHECKPOINTS_ON_BUS, PART_BYTES, UPLOAD_NICENESS } from '../limits.ts'
@@ -65,4 +65,4 @@ async function removeOld(store: ObjectStore): Promise<void> {
   for (const name of oldestLast.slice(CHECKPOINTS_ON_BUS)) await store.delete(name)
 }
 
-doTasks(UPLOAD_NICENESS, upload)
+doJobs(UPLOAD_NICENESS, upload)

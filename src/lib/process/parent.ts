@@ -1,5 +1,7 @@
 // What a child process has to do with the one that started it.
 import { setPriority } from 'node:os'
+import { errorMessage } from '../error-text.ts'
+import type { Failure, FromWorker, ToWorker } from './job.ts'
 
 /**
  * Sends a message to the process that started this one. Where that has just ended, the message is lost: the event `disconnect`
@@ -10,7 +12,44 @@ export function sendToParent(message: object): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
-/** How a process begins that works for the one that started it: with a low priority, and bound to end with it. */
+/** The work of a task: what it returns is the result. `send` takes a chunk once the reader has room for it. */
+export type Work<Task, Result, Chunk> = (task: Task, send: (chunk: Chunk) => Promise<void>) => Promise<Result>
+
+/** Takes the messages of a parent, and does one task after another. */
+export function takeJobs<Task, Result, Chunk>(
+  work: Work<Task, Result, Chunk>,
+  post: (message: FromWorker<Result, Chunk>) => void,
+  toFailure: (error: unknown) => Failure,
+): (message: ToWorker<Task>) => void {
+  let room = 0
+  let onRoom: () => void = () => {}
+  const send = async (chunk: Chunk): Promise<void> => {
+    while (room === 0)
+      await new Promise<void>((resolve) => {
+        onRoom = resolve
+      })
+    room--
+    post({ chunk })
+  }
+  const run = async (task: Task): Promise<void> => {
+    try {
+      post({ result: await work(task, send) })
+    } catch (error) {
+      post({ failure: toFailure(error) })
+    }
+  }
+  return (message) => {
+    if (message === 'more') {
+      room++
+      onRoom()
+      return
+    }
+    room = message.chunksAhead
+    void run(message.task)
+  }
+}
+
+/** Lowers the priority of this process, and binds its life to that of the one that started it. */
 export function workForParent(niceness: number): void {
   // Threads that start after this inherit the priority.
   setPriority(niceness)
@@ -18,4 +57,14 @@ export function workForParent(niceness: number): void {
   process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   // A terminal sends its signals to all processes. The parent decides when this one ends.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+}
+
+/** Does jobs in this process, one after another. */
+export function doJobs<Task, Result, Chunk = never>(
+  niceness: number,
+  work: Work<Task, Result, Chunk>,
+  toFailure: (error: unknown) => Failure = (error) => ({ message: errorMessage(error) }),
+): void {
+  workForParent(niceness)
+  process.on('message', takeJobs(work, sendToParent, toFailure))
 }

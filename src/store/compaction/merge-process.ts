@@ -3,7 +3,7 @@
 
 import { assert } from '../../lib/assert.ts'
 import { peakMemoryBytes } from '../../lib/memory.ts'
-import { doTasks } from '../../lib/process/child-job.ts'
+import { doJobs } from '../../lib/process/parent.ts'
 import { findLakeTable } from '../duckdb/sql.ts'
 import { hashFile } from '../lake/lake-files.ts'
 import { MERGE_NICENESS } from '../limits.ts'
@@ -22,4 +22,4 @@ async function merge({ table: name, ...work }: MergeRequest): Promise<CopyResult
   return { rows, sha256: await hashFile(work.target), peakBytes: peakMemoryBytes() }
 }
 
-doTasks(MERGE_NICENESS, merge)
+doJobs(MERGE_NICENESS, merge)

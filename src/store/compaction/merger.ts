@@ -1,11 +1,10 @@
-// Starts the merge process when it is needed, and sends it one copy at a time. Every call ends: a process that dies or takes
-// too long is an error.
+// Has sorted copies made by a process of its own, which is kept for the copies of one round.
 import { errorMessage } from '../../lib/error-text.ts'
-import { WorkerProcess } from '../../lib/process/child-job.ts'
+import { JobProgram } from '../../lib/process/job-program.ts'
 import { programPath } from '../../lib/process/program-path.ts'
 import { unavailable } from '../errors.ts'
 import type { ReadableFile } from '../lake/parquet-sql.ts'
-import { MERGE_HEAP_MB, MERGE_TIMEOUT_MS } from '../limits.ts'
+import { MERGE_HEAP_MB, MERGE_IDLE_MS, MERGE_TIMEOUT_MS } from '../limits.ts'
 
 export interface MergeRequest {
   table: string
@@ -25,39 +24,33 @@ export interface CopyResult {
   peakBytes: number
 }
 
-const PROGRAM = programPath('./merge-process', import.meta.url)
-
 export class Merger {
-  #process: WorkerProcess<MergeRequest, CopyResult> | null = null
-  #isClosed = false
+  readonly #jobs = new JobProgram<MergeRequest, CopyResult>({
+    program: programPath('./merge-process', import.meta.url),
+    name: 'the process that merges files',
+    msMax: MERGE_TIMEOUT_MS,
+    heapMb: MERGE_HEAP_MB,
+    idleMs: MERGE_IDLE_MS,
+  })
 
-  /** Writes a sorted copy, one at a time. Rejects with `unavailable`, and then ends the process. */
+  /** Writes a sorted copy. Rejects with `unavailable`; its process has ended then. */
   async copy(request: MergeRequest): Promise<CopyResult> {
-    if (this.#isClosed) throw unavailable('the store is closing')
-    this.#process ??= new WorkerProcess({
-      ...{ program: PROGRAM, name: 'the process that merges files' },
-      ...{ timeoutMs: MERGE_TIMEOUT_MS, heapMb: MERGE_HEAP_MB },
-    })
-    const process = this.#process
+    const job = this.#jobs.start(request)
     try {
-      return await process.run(request)
+      return await job.result
     } catch (error) {
-      if (this.#process === process) await this.stopProcess()
+      await job.ended
       throw unavailable(`files of ${request.table} were not merged: ${errorMessage(error)}`)
     }
   }
 
   /** Ends the process, which frees its memory, even in the middle of a copy. The next copy starts another. */
-  async stopProcess(): Promise<void> {
-    const ending = this.#process
-    this.#process = null
-    ending?.kill()
-    await ending?.ended()
+  stopProcess(): Promise<void> {
+    return this.#jobs.stop()
   }
 
   /** Ends the process for good; further copies are refused. */
-  async close(): Promise<void> {
-    this.#isClosed = true
-    await this.stopProcess()
+  close(): Promise<void> {
+    return this.#jobs.close()
   }
 }

@@ -54,7 +54,7 @@ test('a merge whose process cannot be started is refused; the next one starts an
   const process = new Process()
   fork.mockReturnValueOnce(asChild(process))
   const copied = merger.copy(MERGE)
-  process.emit('message', { ok: true, result: { rows: 3, sha256: '', peakBytes: 0 } })
+  process.emit('message', { result: { rows: 3, sha256: '', peakBytes: 0 } })
   expect(await copied).toMatchObject({ rows: 3 })
 })
 

@@ -1,0 +1,230 @@
+// A job: a task for a process of its own, and the chunks and the result that come of it. A job that is stopped, takes too long or
+// fails ends its process, so that nothing of it goes on.
+
+import type { ChildProcess } from 'node:child_process'
+import { errorMessage } from '../error-text.ts'
+import type { StartOptions } from './start-process.ts'
+
+/** Why a job has no result. */
+export type JobFault =
+  /** It waited too long for its turn. */
+  | 'waited'
+  | 'not started'
+  | 'late'
+  | 'stopped'
+  /** No job is begun any more. */
+  | 'closing'
+  /** Its process ended by itself. */
+  | 'ended'
+  /** Its work threw. */
+  | 'failed'
+
+/** What the process tells of an error: its message, and what else the caller needs to know. */
+export interface Failure {
+  message: string
+}
+
+export class JobError extends Error {
+  readonly fault: JobFault
+  /** Of a job that has failed. */
+  readonly failure: Failure | null
+
+  constructor(fault: JobFault, message: string, failure: Failure | null = null) {
+    super(message)
+    this.fault = fault
+    this.failure = failure
+  }
+}
+
+export interface JobOptions<Task> extends StartOptions {
+  /** For errors, such as `the process of the checkpoint`. */
+  name: string
+  /** How long a job may take, ms, its reader's time included. */
+  msMax: number
+  /** How long a job may wait for its turn, ms; default: as long as it takes. */
+  waitMsMax?: number
+  /** Chunks that a job may send before they are taken; default: one. */
+  chunksAhead?: number
+  /** The error of a job, once for each that has one; default: the same. */
+  explain?(error: JobError): Error
+  /** Removes what the job of a task has left, once no process works on it. Never rejects. */
+  cleanUp?(task: Task): Promise<void>
+}
+
+/** `more`: a chunk was taken. */
+export type ToWorker<Task> = { task: Task; chunksAhead: number } | 'more'
+
+/** Chunks, then what came of the task. After that the process can take another one. */
+export type FromWorker<Result, Chunk> = { chunk: Chunk } | { result: Result } | { failure: Failure }
+
+/** Where the process of a job comes from. */
+export interface Processes {
+  take(): ChildProcess
+  /** Takes a process that is free. @returns false where it is to end */
+  keep(process: ChildProcess): boolean
+}
+
+export class Job<Task, Result, Chunk = never> {
+  /** What its work returned. Rejects where there is nothing. */
+  readonly result: Promise<Result>
+  /** Resolves once its process is free or has ended, and all chunks were taken or are not wanted. */
+  readonly ended: Promise<void>
+  readonly #task: Task
+  readonly #options: JobOptions<Task>
+  readonly #result = Promise.withResolvers<Result>()
+  readonly #ended = Promise.withResolvers<void>()
+  readonly #chunks: Chunk[] = []
+  #reader: PromiseWithResolvers<Chunk | null> | null = null
+  #process: ChildProcess | null = null
+  #timer: NodeJS.Timeout | undefined
+  #beganMs: number | null = null
+  /** The result is there, or never will be. */
+  #isDecided = false
+  #error: Error | null = null
+  /** No process works on it. */
+  #isIdle = true
+
+  constructor(task: Task, options: JobOptions<Task>) {
+    this.#task = task
+    this.#options = options
+    this.result = this.#result.promise
+    this.ended = this.#ended.promise
+    // Whoever reads the chunks need not look at the result.
+    this.result.catch(() => {})
+    if (options.waitMsMax !== undefined) this.#limit('waited', 'was not free for', options.waitMsMax)
+  }
+
+  /** When its turn came, by `performance.now()`; null: it has not. */
+  get beganMs(): number | null {
+    return this.#beganMs
+  }
+
+  /** Chunks that were not taken yet. */
+  get held(): readonly Chunk[] {
+    return this.#chunks
+  }
+
+  /** The next chunk; null at the end. Rejects as the result does. */
+  async next(): Promise<Chunk | null> {
+    const chunk = this.#chunks.shift()
+    if (chunk !== undefined) {
+      this.#askForMore()
+      this.#settle()
+      return chunk
+    }
+    if (this.#error !== null) throw this.#error
+    if (this.#isDecided) return null
+    this.#reader = Promise.withResolvers()
+    return this.#reader.promise
+  }
+
+  /** Gives the job up, and ends its process at once. May be called at any time. */
+  stop(): void {
+    this.#fail('stopped', 'was stopped')
+  }
+
+  /** Gives up a job that has not begun. */
+  refuse(): void {
+    this.#fail('closing', 'is not started: nothing is begun while closing')
+  }
+
+  /** Begins the work, unless it was given up. */
+  begin(processes: Processes): void {
+    if (this.#isDecided) return
+    this.#beganMs = performance.now()
+    this.#limit('late', 'took more than', this.#options.msMax)
+    try {
+      this.#attach(processes.take(), processes)
+    } catch (error) {
+      this.#fail('not started', `could not be started: ${errorMessage(error)}`)
+    }
+  }
+
+  #attach(child: ChildProcess, { keep }: Processes): void {
+    this.#process = child
+    this.#isIdle = false
+    const leave = (): void => {
+      child.off('message', onMessage).off('error', onError).off('exit', onExit)
+      void this.#leave()
+    }
+    const onMessage = (message: FromWorker<Result, Chunk>): void => {
+      if (this.#isDecided) return
+      if ('chunk' in message) this.#receive(message.chunk)
+      else if ('failure' in message) this.#fail('failed', message.failure.message, message.failure)
+      else {
+        this.#complete(message.result)
+        if (keep(child)) leave()
+        else child.kill('SIGKILL')
+      }
+    }
+    const onError = (error: Error): void => {
+      // A process that could not be started emits no exit.
+      if (child.pid !== undefined) return
+      this.#fail('not started', `could not be started: ${error.message}`)
+      leave()
+    }
+    const onExit = (code: number | null, signal: string | null): void => {
+      if (!this.#isDecided) this.#fail('ended', `ended with ${signal ?? code}`)
+      leave()
+    }
+    child.on('message', onMessage).on('error', onError).on('exit', onExit)
+    // Where this fails the process ends, or has ended.
+    child.send({ task: this.#task, chunksAhead: this.#options.chunksAhead ?? 1 }, () => {})
+  }
+
+  #limit(fault: JobFault, what: string, ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#fail(fault, `${what} ${ms} ms`), ms)
+  }
+
+  #receive(chunk: Chunk): void {
+    if (this.#reader === null) {
+      this.#chunks.push(chunk)
+      return
+    }
+    this.#reader.resolve(chunk)
+    this.#reader = null
+    this.#askForMore()
+  }
+
+  #askForMore(): void {
+    if (!this.#isDecided) this.#process?.send('more', () => {})
+  }
+
+  #complete(result: Result): void {
+    this.#result.resolve(result)
+    this.#reader?.resolve(null)
+    this.#decide()
+  }
+
+  #fail(fault: JobFault, text: string, failure: Failure | null = null): void {
+    if (this.#isDecided && this.#chunks.length === 0) return
+    const message = fault === 'failed' ? text : `${this.#options.name} ${text}`
+    const error = new JobError(fault, message, failure)
+    this.#error = this.#options.explain?.(error) ?? error
+    this.#chunks.length = 0
+    this.#result.reject(this.#error)
+    this.#reader?.reject(this.#error)
+    this.#process?.kill('SIGKILL')
+    this.#decide()
+  }
+
+  #decide(): void {
+    this.#isDecided = true
+    this.#settle()
+  }
+
+  /** Its process is free or has ended. */
+  async #leave(): Promise<void> {
+    this.#process = null
+    await this.#options.cleanUp?.(this.#task)
+    this.#isIdle = true
+    this.#settle()
+  }
+
+  #settle(): void {
+    if (!this.#isDecided || this.#chunks.length > 0) return
+    clearTimeout(this.#timer)
+    if (this.#isIdle) this.#ended.resolve()
+  }
+}
