@@ -32,9 +32,8 @@ import { KeyChecks } from './server/key-checks.ts'
 import type { MarketPublisher } from './server/market-publisher.ts'
 import {
   addDownloadMetrics,
-  addExportMetrics,
+  addLakeJobMetrics,
   addMarketMetrics,
-  addQueryMetrics,
   addRecordingMetrics,
   addServerMetrics,
   addStateMetrics,
@@ -51,9 +50,10 @@ import { type RunningParts, shutDown } from './server/shutdown.ts'
 import type { ClockFile } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
-import { type ExportService, openExportService } from './store/export/exporter.ts'
-import type { JobServiceOptions } from './store/lake-jobs.ts'
-import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
+import type { Exports } from './store/export/exports.ts'
+import { LakeJobs } from './store/lake-jobs.ts'
+import type { LakeJobBounds } from './store/lake-program.ts'
+import type { Queries, QueryBounds } from './store/sql/queries.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
@@ -65,8 +65,8 @@ export interface App {
   url: string
   market: Market
   store: Store
-  exports: ExportService
-  queries: QueryService
+  exports: Exports
+  queries: Queries
   downloads: LakeFileServer
   http: Pick<HttpServer, 'inFlight' | 'requestCount' | 'bodyBytes'>
   agents: AgentRegistry
@@ -89,8 +89,8 @@ export interface App {
 export interface AppOptions extends FoundationOptions {
   /** Shorter bounds for tests of followers. */
   follow?: Partial<FollowOptions>
-  exports?: Pick<JobServiceOptions, 'msMax' | 'drainMs'>
-  queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs'>
+  exports?: LakeJobBounds
+  queries?: QueryBounds
   bodyMsMax?: number
   downloadMsMax?: number
   /** Another writer took this one's place on the bus: nothing may be acknowledged any more. By default the process ends at once. */
@@ -115,8 +115,7 @@ export interface AppOptions extends FoundationOptions {
 interface Base extends Foundation {
   config: Config
   options: AppOptions
-  exporter: ExportService
-  queries: QueryService
+  lakeJobs: LakeJobs
   positions: Positions
 }
 
@@ -135,10 +134,9 @@ export async function startApp(
     await requirePort(config.host, config.port)
     const { dataDir, diskReserveMb } = config
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable: store.checkLake }
-    const exporter = openExportService({ ...ofLake, ...options.exports })
-    const queries = openQueryService({ ...ofLake, ...options.queries })
+    const lakeJobs = new LakeJobs(ofLake, options)
     const positions = await openPositions({ dataDir, nowMs: rulesClock.now(), log })
-    return await startParts({ ...foundation, config, options, exporter, queries, positions })
+    return await startParts({ ...foundation, config, options, lakeJobs, positions })
   } catch (error) {
     await clockFile.close()
     await store.close()
@@ -147,7 +145,7 @@ export async function startApp(
 }
 
 async function startParts(base: Base): Promise<App> {
-  const { config, options, log, rulesClock, store, exporter, queries, positions, clockFile } = base
+  const { config, options, log, rulesClock, store, lakeJobs, positions, clockFile } = base
   const publisher = await createPublisher(base)
   const { checkpointCrash = null } = options
   const running = await openRunningMarket({ ...options, ...base, publisher, checkpointCrash })
@@ -181,7 +179,7 @@ async function startParts(base: Base): Promise<App> {
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
   const { downloadMsMax, stamps } = options
-  const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
+  const ofLake = { dataDir: config.dataDir, lakeJobs, downloads, downloadMsMax, store }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const onDataPoint = (mint: string) => {
@@ -205,7 +203,7 @@ async function startParts(base: Base): Promise<App> {
   publisher?.serve({ accounts: agents, port: server.ownPort, ready })
   const parts = {
     ...{ health, server, sources, running, publisher, feeding, drainNoticeMs: config.drainNoticeMs },
-    ...{ broadcaster, exporter, queries, positions, clockFile, store },
+    ...{ broadcaster, lakeJobs, positions, clockFile, store },
   }
   return {
     ...shownOf(parts, config.host),
@@ -215,14 +213,14 @@ async function startParts(base: Base): Promise<App> {
 }
 
 /** What callers see of a server that runs. */
-function shownOf({ server, running, broadcaster, store, exporter, queries }: RunningParts, host: string) {
+function shownOf({ server, running, broadcaster, store, lakeJobs }: RunningParts, host: string) {
   return {
     port: server.port,
     url: `http://${authorityOf(host, server.port)}`,
     market: running.market,
     store,
-    exports: exporter,
-    queries,
+    exports: lakeJobs.exports,
+    queries: lakeJobs.queries,
     http: server,
     broadcaster,
     recorder: running.recorder,
@@ -345,15 +343,10 @@ function addRunningMetrics(metrics: Metrics, running: RunningMarket): void {
 }
 
 /** Of the store, and of what reads the lake. */
-function addLakeMetrics(
-  metrics: Metrics,
-  { store, exporter, queries }: Base,
-  downloads: LakeFileServer,
-): void {
+function addLakeMetrics(metrics: Metrics, { store, lakeJobs }: Base, downloads: LakeFileServer): void {
   addStoreMetrics(metrics, store)
   addDownloadMetrics(metrics, downloads)
-  addExportMetrics(metrics, exporter)
-  addQueryMetrics(metrics, queries)
+  addLakeJobMetrics(metrics, lakeJobs)
 }
 
 /** Brings the market to where it was, and starts the feeds. */

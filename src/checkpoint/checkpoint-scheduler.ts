@@ -11,7 +11,7 @@ import { unlessLate } from '../lib/wait.ts'
 import type { Market } from '../market/market.ts'
 import { writeCheckpoint } from './checkpoint-file.ts'
 import { journalNeededAfter, listCheckpoints, removeOldCheckpoints } from './checkpoint-folder.ts'
-import { CHECKPOINT_JOBS, type CheckpointJob } from './checkpoint-job.ts'
+import { checkpointJobs } from './checkpoint-job.ts'
 import type { RecordFolders } from './find-base.ts'
 import {
   APPLIED_EVENTS_PER_S,
@@ -80,7 +80,7 @@ type NewestCheckpoint = Omit<NonNullable<CheckpointStatus['newest']>, 'ageMs'>
 export class CheckpointScheduler {
   readonly #options: CheckpointSchedulerOptions
   #timer: NodeJS.Timeout | null = null
-  #job: CheckpointJob | null = null
+  readonly #jobs = checkpointJobs()
   #running: Promise<void> | null = null
   #isStopped = false
   readonly #backoff = new Backoff(CHECKPOINT_RETRY_MS, CHECKPOINT_RETRY_MS_MAX)
@@ -135,8 +135,7 @@ export class CheckpointScheduler {
   async stop(): Promise<void> {
     this.#isStopped = true
     if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#job?.stop()
-    await this.#job?.ended
+    await this.#jobs.stop()
     await this.#running
     await this.#removing
   }
@@ -224,21 +223,8 @@ export class CheckpointScheduler {
     if (this.#isStopped) return null
     const crash = this.#crash
     this.#crash = null
-    const task = {
-      journalFolder,
-      checkpointFolder,
-      folderId,
-      throughEventNo,
-      barsInLakeToMs,
-      unusable,
-      crash,
-    }
-    this.#job = CHECKPOINT_JOBS.start(task)
-    try {
-      return await this.#job.result
-    } finally {
-      this.#job = null
-    }
+    const folders = { journalFolder, checkpointFolder, folderId }
+    return this.#jobs.start({ ...folders, throughEventNo, barsInLakeToMs, unusable, crash }).result
   }
 
   /** What is left of a disk belongs to submissions. */

@@ -9,8 +9,7 @@ import type { Log } from '../lib/log.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Market } from '../market/market.ts'
 import type { LakeFileServer } from '../store/download/downloads.ts'
-import type { ExportService } from '../store/export/exporter.ts'
-import type { QueryService } from '../store/sql/query-service.ts'
+import type { LakeJobs } from '../store/lake-jobs.ts'
 import type { LakeTableStatus, Store, StoreFigures } from '../store/types.ts'
 import type { Forgotten } from '../submissions/types.ts'
 import type { Health } from './health.ts'
@@ -307,16 +306,13 @@ export function addDownloadMetrics(metrics: Metrics, downloads: LakeFileServer):
   )
 }
 
-export function addExportMetrics(metrics: Metrics, exporter: ExportService): void {
-  metrics.read('mintlake_exports', 'Exports under way', () => exporter.running)
+export function addLakeJobMetrics(metrics: Metrics, { exports, queries }: LakeJobs): void {
+  metrics.read('mintlake_exports', 'Exports under way', () => exports.running)
   metrics.read(
     'mintlake_exports_held_bytes',
     'Bytes of exports that wait for their clients',
-    () => exporter.held.bytes,
+    () => exports.held.bytes,
   )
-}
-
-export function addQueryMetrics(metrics: Metrics, queries: QueryService): void {
   metrics.read('mintlake_queries', 'Queries on the lake that run', () => queries.running)
   metrics.read('mintlake_queries_waiting', 'Queries that wait for their turn', () => queries.waiting)
   metrics.readEach(

@@ -10,7 +10,8 @@ import type { Metrics } from '../lib/metrics/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
-import type { Exporter, LakeDownloads, LakeQueries, Store } from '../store/types.ts'
+import type { LakeJobs } from '../store/lake-jobs.ts'
+import type { LakeDownloads, Store } from '../store/types.ts'
 import type { Agents, Submissions } from '../submissions/types.ts'
 import type { ClientLimits } from './client-limits.ts'
 import type { ConsoleSessions } from './console-sessions.ts'
@@ -48,9 +49,8 @@ export interface WriterParts {
   dataDir: string
   agents: Agents
   submissions: Submissions
-  exporter: Exporter
+  lakeJobs: LakeJobs
   downloads: LakeDownloads
-  queries: LakeQueries
   downloadMsMax?: number | undefined
   /** Believes the machine's clock. */
   trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
@@ -91,7 +91,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
       return writerParts().submissions
     },
     get exports() {
-      return writerParts().exporter
+      return writerParts().lakeJobs.exports
     },
     get downloads() {
       return writerParts().downloads
@@ -100,7 +100,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
       return writerParts().downloadMsMax
     },
     get queries() {
-      return writerParts().queries
+      return writerParts().lakeJobs.queries
     },
     calibration: () => {
       const { store, submissions } = writerParts()

@@ -5,8 +5,7 @@ import type { Feeds } from '../ingest/start-feeds.ts'
 import { within } from '../lib/wait.ts'
 import type { ClockFile } from '../store/data-folder/clock-file.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
-import type { ExportService } from '../store/export/exporter.ts'
-import type { QueryService } from '../store/sql/query-service.ts'
+import type { LakeJobs } from '../store/lake-jobs.ts'
 import type { Store } from '../store/types.ts'
 import type { Health } from './health.ts'
 import type { MarketPublisher } from './market-publisher.ts'
@@ -32,8 +31,7 @@ export interface RunningParts {
   /** Settles when the feeds were started, or will not be. */
   feeding: Promise<void>
   broadcaster: Broadcaster
-  exporter: ExportService
-  queries: QueryService
+  lakeJobs: LakeJobs
   positions: Positions
   clockFile: ClockFile
   store: Store
@@ -74,8 +72,7 @@ async function leave({
   server,
   running,
   publisher,
-  exporter,
-  queries,
+  lakeJobs,
   store,
   drainNoticeMs,
 }: RunningParts): Promise<void> {
@@ -86,7 +83,7 @@ async function leave({
     FLUSH_MS_MAX,
     store.flushLake().catch(() => undefined),
   )
-  const others = publisher === null ? [] : [exporter.close(), queries.close()]
+  const others = publisher === null ? [] : [lakeJobs.close()]
   await Promise.all([sleep(drainNoticeMs), flushed, ...others])
   await publisher?.stopServing()
 }
@@ -97,7 +94,7 @@ async function leave({
  * are without a page for the start of the next server alone.
  */
 export async function shutDown(parts: RunningParts): Promise<void> {
-  const { health, server, sources, running, exporter, queries, positions, store } = parts
+  const { health, server, sources, running, lakeJobs, positions, store } = parts
   const { recorder } = running
   if (health.isReady) await leave(parts)
   health.markDraining()
@@ -106,7 +103,7 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   await Promise.allSettled([parts.feeding])
   await Promise.all(sources.feeds.map((feed) => feed.stop()))
   await parts.publisher?.stopServing()
-  await finishRequests(parts, [exporter.close(), queries.close()])
+  await finishRequests(parts, [lakeJobs.close()])
   await within(
     LAST_WRITES_MS_MAX,
     Promise.all([recorder.stop().then(() => positions.close()), parts.clockFile.close()]),

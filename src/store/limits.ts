@@ -115,14 +115,10 @@ export const EXPORT_SIZE_CHECK_MS = 200
  *  DuckDB's chunks: 2048 rows. */
 export const EXPORT_CHUNK_BYTES = 256 * 1024
 export const EXPORT_CHUNKS_AHEAD = 4
-/** How often DuckDB is interrupted again until a canceled export ends. */
-export const EXPORT_INTERRUPT_MS = 50
 /** How long an export may take, including a slow client's time. Beyond it the response is cut off. */
 export const EXPORT_MS_MAX = 600_000
 /** A process without an export for this long is ended. */
 export const EXPORT_IDLE_MS = 60_000
-/** A process whose canceled export has not ended after this is killed. */
-export const EXPORT_STOP_MS = 5_000
 /** How long running exports may go on while the server is closing. */
 export const EXPORT_DRAIN_MS = 5_000
 /** Retry-After while all exports are in use, in seconds. */

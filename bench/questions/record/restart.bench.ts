@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { CHECKPOINT_JOBS } from '../../../src/checkpoint/checkpoint-job.ts'
+import { checkpointJobs } from '../../../src/checkpoint/checkpoint-job.ts'
 import { findRecordedOnDisk } from '../../../src/checkpoint/restoration.ts'
 import { checkpointFolder, journalFolder } from '../../../src/store/paths.ts'
 import {
@@ -47,7 +47,7 @@ async function checkpoint(options: RunOptions, throughEventNo: number) {
     checkpointFolder: checkpointFolder(dataDir),
     folderId: 'bench',
   }
-  return CHECKPOINT_JOBS.start({ ...folders, throughEventNo, barsInLakeToMs: 0, unusable: [], crash: null })
+  return checkpointJobs().start({ ...folders, throughEventNo, barsInLakeToMs: 0, unusable: [], crash: null })
     .result
 }
 

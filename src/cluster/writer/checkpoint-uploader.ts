@@ -4,18 +4,10 @@ import type { StoredCheckpoint } from '../../checkpoint/checkpoint-folder.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Job } from '../../lib/process/job.ts'
 import { JobProgram } from '../../lib/process/job-program.ts'
 import { programPath } from '../../lib/process/program-path.ts'
 import { UPLOAD_HEAP_MB, UPLOAD_RETRY_MS, UPLOAD_RETRY_MS_MAX, UPLOAD_TIMEOUT_MS } from '../limits.ts'
 import type { UploadResult, UploadTask } from './upload-protocol.ts'
-
-const UPLOAD_JOBS = new JobProgram<UploadTask, UploadResult>({
-  program: programPath('./upload-process', import.meta.url),
-  name: 'the process that brings a checkpoint to the bus',
-  msMax: UPLOAD_TIMEOUT_MS,
-  heapMb: UPLOAD_HEAP_MB,
-})
 
 export interface CheckpointUploaderOptions {
   settings: UploadTask['settings']
@@ -39,7 +31,12 @@ export class CheckpointUploader {
   /** To be uploaded; a newer one takes its place. */
   #next: StoredCheckpoint | null = null
   #lostFromEventNo: number | null = null
-  #job: Job<UploadTask, UploadResult> | null = null
+  readonly #jobs = new JobProgram<UploadTask, UploadResult>({
+    program: programPath('./upload-process', import.meta.url),
+    name: 'the process that brings a checkpoint to the bus',
+    msMax: UPLOAD_TIMEOUT_MS,
+    heapMb: UPLOAD_HEAP_MB,
+  })
   #working: Promise<void> | null = null
   #isOpen = false
   #retry: NodeJS.Timeout | null = null
@@ -78,8 +75,7 @@ export class CheckpointUploader {
   async stop(): Promise<void> {
     this.#isOpen = false
     if (this.#retry !== null) clearTimeout(this.#retry)
-    this.#job?.stop()
-    await this.#job?.ended
+    await this.#jobs.stop()
     await this.#working
   }
 
@@ -97,11 +93,12 @@ export class CheckpointUploader {
   async #work(): Promise<void> {
     const checkpoint = this.#next
     if (checkpoint === null) return
-    const { log } = this.#options
-    const lostFromEventNo = this.#lostFromEventNo
+    const { folderId, log, settings } = this.#options
+    const { path, eventNo } = checkpoint
+    const [runId, lostFromEventNo] = [this.#runId, this.#lostFromEventNo]
     try {
-      const { bytes, tookMs } = await this.#run(checkpoint, lostFromEventNo)
-      const { eventNo } = checkpoint
+      const task = { settings, path, eventNo, folderId, runId, lostFromEventNo }
+      const { bytes, tookMs } = await this.#jobs.start(task).result
       log.info({ eventNo, bytes, tookMs: Math.round(tookMs) }, 'a checkpoint is on the bus')
       if (this.#next === checkpoint) this.#next = null
       Object.assign(this.#status, {
@@ -123,17 +120,6 @@ export class CheckpointUploader {
         this.#begin()
       }, this.#backoff.nextMs())
       this.#retry.unref()
-    }
-  }
-
-  async #run({ path, eventNo }: StoredCheckpoint, lostFromEventNo: number | null): Promise<UploadResult> {
-    const { folderId, settings } = this.#options
-    const runId = this.#runId
-    this.#job = UPLOAD_JOBS.start({ settings, path, eventNo, folderId, runId, lostFromEventNo })
-    try {
-      return await this.#job.result
-    } finally {
-      this.#job = null
     }
   }
 }

@@ -1,5 +1,5 @@
-// Exports rows of the training set as Parquet or Arrow. A thread of the store makes the file; this sends it as fast as the client
-// reads, and tells in headers where the next request goes on.
+// Exports rows of the training set as Parquet or Arrow. A job of the store makes the file; this sends it as fast as the client reads,
+// and tells in headers where the next request goes on.
 import type { Exporter, ExportFormat, ExportRequest } from '../../store/types.ts'
 import { type Context, NO_BYTES } from '../context.ts'
 import { EXPORT_DOCS } from '../docs/system-docs.ts'

@@ -1,8 +1,9 @@
 // A program that does jobs, each in a process that does no other meanwhile.
 
 import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { within } from '../wait.ts'
-import { Job, type JobOptions } from './job.ts'
+import { type FromWorker, Job, type JobOptions } from './job.ts'
 import { startProcess } from './start-process.ts'
 
 export interface JobProgramOptions<Task> extends JobOptions<Task> {
@@ -18,6 +19,8 @@ export class JobProgram<Task, Result, Chunk = never> {
   readonly #options: JobProgramOptions<Task>
   readonly #running = new Set<Job<Task, Result, Chunk>>()
   readonly #waiting = new Set<Job<Task, Result, Chunk>>()
+  /** What each process works on. */
+  readonly #jobs = new Map<ChildProcess, Job<Task, Result, Chunk>>()
   /** Processes that wait for another job. */
   readonly #idle = new Map<ChildProcess, NodeJS.Timeout>()
   #isClosed = false
@@ -45,7 +48,7 @@ export class JobProgram<Task, Result, Chunk = never> {
       this.#running.delete(job)
       this.#beginNext()
     })
-    if (this.#isClosed) job.refuse()
+    if (this.#isClosed) this.#refuse(job)
     else this.#beginNext()
     return job
   }
@@ -61,10 +64,14 @@ export class JobProgram<Task, Result, Chunk = never> {
   /** Refuses further jobs and those that wait, and lets the others go on for `drainMs`. @param onCutOff told how many did not end */
   async close(drainMs = 0, onCutOff: (jobs: number) => void = () => {}): Promise<void> {
     this.#isClosed = true
-    for (const job of this.#waiting) job.refuse()
+    for (const job of this.#waiting) this.#refuse(job)
     const ended = Promise.all(this.running.map((job) => job.ended))
     if (drainMs > 0 && !(await within(drainMs, ended))) onCutOff(this.#running.size)
     await this.stop()
+  }
+
+  #refuse(job: Job<Task, Result, Chunk>): void {
+    job.fail('closing', 'is not started: nothing is begun while closing')
   }
 
   #beginNext(): void {
@@ -73,34 +80,42 @@ export class JobProgram<Task, Result, Chunk = never> {
       if (this.#running.size >= atOnce) return
       this.#waiting.delete(job)
       this.#running.add(job)
-      job.begin({ take: () => this.#takeProcess(), keep: (process) => this.#keep(process) })
+      job.begin(() => {
+        const [process = this.#startProcess()] = this.#idle.keys()
+        this.#forget(process)
+        this.#jobs.set(process, job)
+        return process
+      })
     }
   }
 
-  #takeProcess(): ChildProcess {
-    const [kept] = this.#idle.keys()
-    if (kept !== undefined) {
-      this.#forget(kept)
-      return kept
+  #startProcess(): ChildProcess {
+    const process = startProcess(this.#options.program, this.#options)
+    const leave = (how: string): void => {
+      this.#forget(process)
+      void this.#jobs.get(process)?.leave(how)
+      this.#jobs.delete(process)
     }
-    const { program } = this.#options
-    const started = startProcess(program, this.#options)
-    // Without a listener, the failure of a process that has no job would end this one.
-    started.on('error', () => {})
-    return started.once('exit', () => this.#forget(started))
+    process.on('message', (message: FromWorker<Result, Chunk>) => {
+      if (!this.#jobs.get(process)?.receive(message)) return
+      if (this.#options.idleMs === undefined) process.kill('SIGKILL')
+      else {
+        leave('is free')
+        const timer = setTimeout(() => void this.#end(process), this.#options.idleMs)
+        this.#idle.set(process, timer)
+      }
+    })
+    process.on('error', (error) => {
+      // A process that could not be started emits no exit.
+      if (process.pid !== undefined) return
+      this.#jobs.get(process)?.fail('not started', `could not be started: ${error.message}`)
+      leave('was not started')
+    })
+    process.on('exit', (code, signal) => leave(`ended with ${signal ?? code}`))
+    return process
   }
 
-  #keep(process: ChildProcess): boolean {
-    const { idleMs } = this.#options
-    if (idleMs === undefined) return false
-    this.#idle.set(
-      process,
-      setTimeout(() => void this.#end(process), idleMs),
-    )
-    return true
-  }
-
-  /** It gets no further job. */
+  /** It waits no longer for a job. */
   #forget(process: ChildProcess): void {
     clearTimeout(this.#idle.get(process))
     this.#idle.delete(process)
@@ -108,9 +123,8 @@ export class JobProgram<Task, Result, Chunk = never> {
 
   async #end(process: ChildProcess): Promise<void> {
     this.#forget(process)
-    const { promise, resolve } = Promise.withResolvers<void>()
-    process.once('exit', () => resolve())
+    const ended = once(process, 'exit')
     process.kill('SIGKILL')
-    await promise
+    await ended
   }
 }

@@ -2,6 +2,7 @@
 // fails ends its process, so that nothing of it goes on.
 
 import type { ChildProcess } from 'node:child_process'
+import { assert } from '../assert.ts'
 import { errorMessage } from '../error-text.ts'
 import type { StartOptions } from './start-process.ts'
 
@@ -57,32 +58,27 @@ export type ToWorker<Task> = { task: Task; chunksAhead: number } | 'more'
 /** Chunks, then what came of the task. After that the process can take another one. */
 export type FromWorker<Result, Chunk> = { chunk: Chunk } | { result: Result } | { failure: Failure }
 
-/** Where the process of a job comes from. */
-export interface Processes {
-  take(): ChildProcess
-  /** Takes a process that is free. @returns false where it is to end */
-  keep(process: ChildProcess): boolean
-}
-
 export class Job<Task, Result, Chunk = never> {
   /** What its work returned. Rejects where there is nothing. */
   readonly result: Promise<Result>
   /** Resolves once its process is free or has ended, and all chunks were taken or are not wanted. */
   readonly ended: Promise<void>
+  /** Chunks that were not taken yet. */
+  readonly held: Chunk[] = []
+  /** When its turn came, by `performance.now()`; null: it has not. */
+  beganMs: number | null = null
   readonly #task: Task
   readonly #options: JobOptions<Task>
   readonly #result = Promise.withResolvers<Result>()
   readonly #ended = Promise.withResolvers<void>()
-  readonly #chunks: Chunk[] = []
   #reader: PromiseWithResolvers<Chunk | null> | null = null
   #process: ChildProcess | null = null
   #timer: NodeJS.Timeout | undefined
-  #beganMs: number | null = null
   /** The result is there, or never will be. */
   #isDecided = false
   #error: Error | null = null
-  /** No process works on it. */
-  #isIdle = true
+  /** No process works on it, and nothing is left of it. */
+  #isTidy = true
 
   constructor(task: Task, options: JobOptions<Task>) {
     this.#task = task
@@ -94,19 +90,10 @@ export class Job<Task, Result, Chunk = never> {
     if (options.waitMsMax !== undefined) this.#limit('waited', 'was not free for', options.waitMsMax)
   }
 
-  /** When its turn came, by `performance.now()`; null: it has not. */
-  get beganMs(): number | null {
-    return this.#beganMs
-  }
-
-  /** Chunks that were not taken yet. */
-  get held(): readonly Chunk[] {
-    return this.#chunks
-  }
-
   /** The next chunk; null at the end. Rejects as the result does. */
   async next(): Promise<Chunk | null> {
-    const chunk = this.#chunks.shift()
+    assert(this.#reader === null, 'one reader at a time')
+    const chunk = this.held.shift()
     if (chunk !== undefined) {
       this.#askForMore()
       this.#settle()
@@ -120,111 +107,83 @@ export class Job<Task, Result, Chunk = never> {
 
   /** Gives the job up, and ends its process at once. May be called at any time. */
   stop(): void {
-    this.#fail('stopped', 'was stopped')
+    this.fail('stopped', 'was stopped')
   }
 
-  /** Gives up a job that has not begun. */
-  refuse(): void {
-    this.#fail('closing', 'is not started: nothing is begun while closing')
-  }
-
-  /** Begins the work, unless it was given up. */
-  begin(processes: Processes): void {
+  /** Its turn has come. @param startProcess gives a process, or throws */
+  begin(startProcess: () => ChildProcess): void {
     if (this.#isDecided) return
-    this.#beganMs = performance.now()
+    this.beganMs = performance.now()
     this.#limit('late', 'took more than', this.#options.msMax)
     try {
-      this.#attach(processes.take(), processes)
+      this.#process = startProcess()
     } catch (error) {
-      this.#fail('not started', `could not be started: ${errorMessage(error)}`)
-    }
-  }
-
-  #attach(child: ChildProcess, { keep }: Processes): void {
-    this.#process = child
-    this.#isIdle = false
-    const leave = (): void => {
-      child.off('message', onMessage).off('error', onError).off('exit', onExit)
-      void this.#leave()
-    }
-    const onMessage = (message: FromWorker<Result, Chunk>): void => {
-      if (this.#isDecided) return
-      if ('chunk' in message) this.#receive(message.chunk)
-      else if ('failure' in message) this.#fail('failed', message.failure.message, message.failure)
-      else {
-        this.#complete(message.result)
-        if (keep(child)) leave()
-        else child.kill('SIGKILL')
-      }
-    }
-    const onError = (error: Error): void => {
-      // A process that could not be started emits no exit.
-      if (child.pid !== undefined) return
-      this.#fail('not started', `could not be started: ${error.message}`)
-      leave()
-    }
-    const onExit = (code: number | null, signal: string | null): void => {
-      if (!this.#isDecided) this.#fail('ended', `ended with ${signal ?? code}`)
-      leave()
-    }
-    child.on('message', onMessage).on('error', onError).on('exit', onExit)
-    // Where this fails the process ends, or has ended.
-    child.send({ task: this.#task, chunksAhead: this.#options.chunksAhead ?? 1 }, () => {})
-  }
-
-  #limit(fault: JobFault, what: string, ms: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#fail(fault, `${what} ${ms} ms`), ms)
-  }
-
-  #receive(chunk: Chunk): void {
-    if (this.#reader === null) {
-      this.#chunks.push(chunk)
+      this.fail('not started', `could not be started: ${errorMessage(error)}`)
       return
     }
-    this.#reader.resolve(chunk)
-    this.#reader = null
-    this.#askForMore()
+    this.#isTidy = false
+    // Where this fails the process ends, or has ended.
+    this.#process.send({ task: this.#task, chunksAhead: this.#options.chunksAhead ?? 1 }, () => {})
   }
 
-  #askForMore(): void {
-    if (!this.#isDecided) this.#process?.send('more', () => {})
+  /** Takes what its process has sent. @returns whether that was the result */
+  receive(message: FromWorker<Result, Chunk>): boolean {
+    if (this.#isDecided) return false
+    if ('failure' in message) this.fail('failed', message.failure.message, message.failure)
+    else if ('result' in message) {
+      this.#result.resolve(message.result)
+      this.#reader?.resolve(null)
+      this.#decide()
+      return true
+    } else if (this.#reader === null) this.held.push(message.chunk)
+    else {
+      this.#reader.resolve(message.chunk)
+      this.#reader = null
+      this.#askForMore()
+    }
+    return false
   }
 
-  #complete(result: Result): void {
-    this.#result.resolve(result)
-    this.#reader?.resolve(null)
-    this.#decide()
-  }
-
-  #fail(fault: JobFault, text: string, failure: Failure | null = null): void {
-    if (this.#isDecided && this.#chunks.length === 0) return
-    const message = fault === 'failed' ? text : `${this.#options.name} ${text}`
+  /** It has no result, or its reader does not get all chunks. */
+  fail(fault: JobFault, text: string, failure: Failure | null = null): void {
+    if (this.#isDecided && this.held.length === 0) return
+    const message = failure === null ? `${this.#options.name} ${text}` : text
     const error = new JobError(fault, message, failure)
     this.#error = this.#options.explain?.(error) ?? error
-    this.#chunks.length = 0
+    this.held.length = 0
     this.#result.reject(this.#error)
     this.#reader?.reject(this.#error)
     this.#process?.kill('SIGKILL')
     this.#decide()
   }
 
-  #decide(): void {
-    this.#isDecided = true
+  /** Its process is free, or has ended. @param how for the error, where it has no result yet */
+  async leave(how: string): Promise<void> {
+    if (!this.#isDecided) this.fail('ended', how)
+    this.#process = null
+    await this.#options.cleanUp?.(this.#task)
+    this.#isTidy = true
     this.#settle()
   }
 
-  /** Its process is free or has ended. */
-  async #leave(): Promise<void> {
-    this.#process = null
-    await this.#options.cleanUp?.(this.#task)
-    this.#isIdle = true
+  #limit(fault: JobFault, what: string, ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.fail(fault, `${what} ${ms} ms`), ms)
+  }
+
+  #askForMore(): void {
+    if (!this.#isDecided) this.#process?.send('more', () => {})
+  }
+
+  #decide(): void {
+    this.#isDecided = true
+    this.#reader = null
     this.#settle()
   }
 
   #settle(): void {
-    if (!this.#isDecided || this.#chunks.length > 0) return
+    if (!this.#isDecided || this.held.length > 0) return
     clearTimeout(this.#timer)
-    if (this.#isIdle) this.#ended.resolve()
+    if (this.#isTidy) this.#ended.resolve()
   }
 }

@@ -49,22 +49,17 @@ export function takeJobs<Task, Result, Chunk>(
   }
 }
 
-/** Lowers the priority of this process, and binds its life to that of the one that started it. */
-export function workForParent(niceness: number): void {
+/** Does jobs in this process, one after another, with a low priority, until the one that started it ends. */
+export function doJobs<Task, Result, Chunk = never>(
+  niceness: number,
+  work: Work<Task, Result, Chunk>,
+  toFailure: (error: unknown) => Failure = (error) => ({ message: errorMessage(error) }),
+): void {
   // Threads that start after this inherit the priority.
   setPriority(niceness)
   // Nobody wants the result any more. DuckDB may be working in a thread that only SIGKILL is sure to end.
   process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   // A terminal sends its signals to all processes. The parent decides when this one ends.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
-}
-
-/** Does jobs in this process, one after another. */
-export function doJobs<Task, Result, Chunk = never>(
-  niceness: number,
-  work: Work<Task, Result, Chunk>,
-  toFailure: (error: unknown) => Failure = (error) => ({ message: errorMessage(error) }),
-): void {
-  workForParent(niceness)
   process.on('message', takeJobs(work, sendToParent, toFailure))
 }

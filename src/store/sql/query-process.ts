@@ -1,14 +1,13 @@
-// A child process that runs one query and ends. Of low priority; its database is in memory, reads no file but the lake's, and
-// spills into a folder of its own.
+// A process that runs one query. Its database is in memory, reads no file but the lake's, and spills into a folder of its own.
 
 import { writeFileSync } from 'node:fs'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolderNow } from '../../lib/files.ts'
-import { sendToParent, workForParent } from '../../lib/process/parent.ts'
+import { doJobs } from '../../lib/process/parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { StoreError } from '../errors.ts'
-import type { JobFailure } from '../lake-jobs.ts'
+import { failure, type LakeFailure, type LakeTask, toLakeFailure } from '../lake-task.ts'
 import {
   QUERY_MEMORY_LIMIT,
   QUERY_NICENESS,
@@ -18,10 +17,11 @@ import {
   QUERY_THREADS,
 } from '../limits.ts'
 import { withLakeReader } from '../query/lake-reader.ts'
+import type { QueryAnswer } from '../types.ts'
 import { encodeResult } from './encode-result.ts'
-import type { FromQuery, QueryTask, SentAnswer } from './messages.ts'
+import type { QueryTask } from './queries.ts'
 
-async function answer(task: QueryTask): Promise<SentAnswer> {
+async function answer(task: QueryTask & LakeTask): Promise<QueryAnswer> {
   const { dataDir, folder, sql, format, rowsMax, diskReserveMb } = task
   requireSpace(dataDir, diskReserveMb, QUERY_SPILL_BYTES_MAX)
   makeFolderNow(folder)
@@ -46,29 +46,17 @@ async function answer(task: QueryTask): Promise<SentAnswer> {
 const USED_UP =
   /^Out of Memory Error|bad_alloc|Allocation failure|max_temp_directory_size|Cannot create a string longer|Invalid (string|array) length/
 
-const TOO_COSTLY: JobFailure = {
-  code: 'query_too_costly',
-  message:
-    `the query needs more memory than the ${QUERY_PROCESS_MB_MAX} MB, or more room on the disk than the ` +
+const TOO_COSTLY = failure(
+  'query_too_costly',
+  `the query needs more memory than the ${QUERY_PROCESS_MB_MAX} MB, or more room on the disk than the ` +
     `${QUERY_SPILL_BYTES_MAX / MEGABYTE} MB, that it may have: read fewer rows or columns, or shorter texts`,
-}
+)
 
-function toFailure(error: unknown): JobFailure {
+function toFailure(error: unknown): LakeFailure {
   const text = errorMessage(error)
   if (USED_UP.test(text)) return TOO_COSTLY
-  if (error instanceof StoreError && error.code === 'invalid') return { code: 'query_failed', message: text }
-  if (error instanceof StoreError && error.code !== 'not_found') return { code: error.code, message: text }
-  return { code: 'unavailable', message: 'the lake cannot be read just now', detail: text }
-}
-
-async function run(task: QueryTask): Promise<void> {
-  let message: FromQuery
-  try {
-    message = { answer: await answer(task) }
-  } catch (error) {
-    message = { failure: toFailure(error) }
-  }
-  sendToParent(message)
+  if (error instanceof StoreError && error.code === 'invalid') return failure('query_failed', text)
+  return toLakeFailure(error instanceof StoreError && error.code === 'not_found' ? text : error)
 }
 
 // Where the machine runs out of memory, Linux is to end this process rather than the server.
@@ -77,5 +65,4 @@ try {
 } catch {
   // Not Linux.
 }
-workForParent(QUERY_NICENESS)
-process.once('message', (task: QueryTask) => void run(task))
+doJobs(QUERY_NICENESS, answer, toFailure)

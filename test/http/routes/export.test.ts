@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TABLES } from '../../../src/schema/tables.ts'
-import { openExportService } from '../../../src/store/export/exporter.ts'
+import { Exports } from '../../../src/store/export/exports.ts'
 import { EXPORT_CHUNKS_AHEAD, EXPORTS_AT_ONCE } from '../../../src/store/limits.ts'
 import { NOON_MS, quietLog, readSql, removeFolder, submission as rowsOf } from '../../store/support.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
@@ -230,7 +230,7 @@ describe('an export', () => {
 
   it('is aborted when it takes too long', async () => {
     const dataDir = temporaryFolder()
-    const exporter = openExportService({ dataDir, log: quietLog, msMax: 1 })
+    const exporter = new Exports({ dataDir, log: quietLog }, { msMax: 1 })
     const job = exporter.begin({ format: 'arrow', fromMs: null, toMs: null, since: null, limit: ROWS })
     await expect(job.head).rejects.toThrow('took too long')
     await exporter.close()
@@ -244,7 +244,7 @@ describe('an export', () => {
   })
 
   it('fails with a clear error when the disk has no room for its file; a stream needs no room', async () => {
-    const exporter = openExportService({ dataDir: server.dataDir, log: quietLog, diskReserveMb: 2 ** 40 })
+    const exporter = new Exports({ dataDir: server.dataDir, log: quietLog, diskReserveMb: 2 ** 40 })
     const whole = { fromMs: null, toMs: null, since: null, limit: ROWS }
     await expect(exporter.begin({ ...whole, format: 'parquet' }).head).rejects.toThrow('the disk has')
     const job = exporter.begin({ ...whole, format: 'arrow' })

@@ -172,7 +172,7 @@ describe('jobs of one program', () => {
   })
 
   test('that cannot be started are errors', async () => {
-    const job = open({ program: `${PROGRAM}.missing` }).start([])
+    const job = open({ program: `${PROGRAM}.missing`, confinedToMb: 2_048 }).start([])
     await expect(job.result).rejects.toMatchObject({ fault: 'ended' })
     await job.ended
   })

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Merger } from '../../../src/store/compaction/merger.ts'
-import { openExportService } from '../../../src/store/export/exporter.ts'
+import { Exports } from '../../../src/store/export/exports.ts'
 import { EXPORT_IDLE_MS, LAKE_PROCESS_EXIT_MS } from '../../../src/store/limits.ts'
 import { LakeProcess } from '../../../src/store/process/rpc.ts'
 import { quietLog, removeFolder, temporaryFolder } from '../support.ts'
@@ -58,23 +58,24 @@ test('a merge whose process cannot be started is refused; the next one starts an
   expect(await copied).toMatchObject({ rows: 3 })
 })
 
-test('an export whose process cannot be started is refused, and does not count as running', () => {
-  const exporter = openExportService({ dataDir, log: quietLog })
+test('an export whose process cannot be started is refused, and does not count as running', async () => {
+  const exports = new Exports({ dataDir, log: quietLog })
   fork.mockImplementationOnce(cannotStart)
-  expect(() => exporter.begin(EXPORT)).toThrow(expect.objectContaining(unavailable))
-  expect(exporter.running).toBe(0)
+  await expect(exports.begin(EXPORT).head).rejects.toMatchObject(unavailable)
+  expect(exports.running).toBe(0)
 })
 
 test('a process that is being ended for idleness gets no further export', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const [first, second] = [new Process(), new Process()]
   fork.mockReturnValueOnce(asChild(first)).mockReturnValueOnce(asChild(second))
-  const exporter = openExportService({ dataDir, log: quietLog })
-  const job = exporter.begin(EXPORT)
-  first.emit('message', { end: 'complete' })
+  const exports = new Exports({ dataDir, log: quietLog })
+  const job = exports.begin(EXPORT)
+  first.emit('message', { result: undefined })
+  await expect.poll(() => exports.running).toBe(0)
   expect(await job.next()).toBeNull()
   vi.advanceTimersByTime(EXPORT_IDLE_MS)
-  exporter.begin(EXPORT)
+  exports.begin(EXPORT)
   expect(first.heard).toHaveLength(1)
   expect(second.heard).toHaveLength(1)
 })
