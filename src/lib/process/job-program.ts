@@ -58,7 +58,7 @@ export class JobProgram<Task, Result, Chunk = never> {
     const jobs = [...this.#waiting, ...this.#running]
     for (const job of jobs) job.stop()
     await Promise.all(jobs.map((job) => job.ended))
-    await Promise.all([...this.#idle.keys()].map((process) => this.#end(process)))
+    await Promise.all([...this.#idle.keys()].map((child) => this.#end(child)))
   }
 
   /** Refuses further jobs and those that wait, and lets the others go on for `drainMs`. @param onCutOff told how many did not end */
@@ -81,50 +81,50 @@ export class JobProgram<Task, Result, Chunk = never> {
       this.#waiting.delete(job)
       this.#running.add(job)
       job.begin(() => {
-        const [process = this.#startProcess()] = this.#idle.keys()
-        this.#forget(process)
-        this.#jobs.set(process, job)
-        return process
+        const [child = this.#startProcess()] = this.#idle.keys()
+        this.#forget(child)
+        this.#jobs.set(child, job)
+        return child
       })
     }
   }
 
   #startProcess(): ChildProcess {
-    const process = startProcess(this.#options.program, this.#options)
+    const child = startProcess(this.#options.program, this.#options)
     const leave = (how: string): void => {
-      this.#forget(process)
-      void this.#jobs.get(process)?.leave(how)
-      this.#jobs.delete(process)
+      this.#forget(child)
+      void this.#jobs.get(child)?.leave(how)
+      this.#jobs.delete(child)
     }
-    process.on('message', (message: FromWorker<Result, Chunk>) => {
-      if (!this.#jobs.get(process)?.receive(message)) return
-      if (this.#options.idleMs === undefined) process.kill('SIGKILL')
+    child.on('message', (message: FromWorker<Result, Chunk>) => {
+      if (!this.#jobs.get(child)?.receive(message)) return
+      if (this.#options.idleMs === undefined) child.kill('SIGKILL')
       else {
         leave('is free')
-        const timer = setTimeout(() => void this.#end(process), this.#options.idleMs)
-        this.#idle.set(process, timer)
+        const timer = setTimeout(() => void this.#end(child), this.#options.idleMs)
+        this.#idle.set(child, timer)
       }
     })
-    process.on('error', (error) => {
+    child.on('error', (error) => {
       // A process that could not be started emits no exit.
-      if (process.pid !== undefined) return
-      this.#jobs.get(process)?.fail('not started', `could not be started: ${error.message}`)
+      if (child.pid !== undefined) return
+      this.#jobs.get(child)?.fail('not started', `could not be started: ${error.message}`)
       leave('was not started')
     })
-    process.on('exit', (code, signal) => leave(`ended with ${signal ?? code}`))
-    return process
+    child.on('exit', (code, signal) => leave(`ended with ${signal ?? code}`))
+    return child
   }
 
   /** It waits no longer for a job. */
-  #forget(process: ChildProcess): void {
-    clearTimeout(this.#idle.get(process))
-    this.#idle.delete(process)
+  #forget(child: ChildProcess): void {
+    clearTimeout(this.#idle.get(child))
+    this.#idle.delete(child)
   }
 
-  async #end(process: ChildProcess): Promise<void> {
-    this.#forget(process)
-    const ended = once(process, 'exit')
-    process.kill('SIGKILL')
+  async #end(child: ChildProcess): Promise<void> {
+    this.#forget(child)
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
     await ended
   }
 }

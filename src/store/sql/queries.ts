@@ -123,7 +123,7 @@ export class Queries implements LakeQueries {
 
   /** As many lines as queries run: QUERIES_AT_ONCE in QUERY_SLOW_MS at most. */
   #tellSlow(sql: string, beganMs: number | null): void {
-    const ms = beganMs === null ? 0 : performance.now() - beganMs
+    const ms = performance.now() - (beganMs ?? Infinity)
     if (ms < this.#slowMs) return
     const text = truncateText(sql.replace(/\s+/g, ' ').trim(), QUERY_LOGGED_CHARACTERS)
     this.#log.warn({ ms: Math.round(ms), sql: text }, 'a query took long')
