@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { errorMessage } from '../lib/error-text.ts'
 import { makeFolder, syncPath } from '../lib/files.ts'
 import { safeParse } from '../lib/safe-parse.ts'
+import { NEXT_NAME, NumberedNames } from '../lib/segments/numbered-names.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
 import type { Section } from '../market/checkpoint/sections.ts'
 import { engineSettingsSchema } from '../schema/event.ts'
@@ -17,8 +18,6 @@ export const CHECKPOINT_FORMAT = 1
 const MAGIC = 'MINTLAKE'
 /** Checksum and length of the directory, then MAGIC. */
 const TAIL_BYTES = 16
-const NAME = /^(\d{20})\.checkpoint$/
-const TEMPORARY_NAME = 'next.tmp'
 
 const headSchema = z.object({
   format: z.number(),
@@ -45,14 +44,8 @@ const directorySchema = headSchema.extend({
   sections: z.array(z.tuple([z.string(), z.number(), z.number()])),
 })
 
-export const checkpointName = (eventNo: number): string => `${String(eventNo).padStart(20, '0')}.checkpoint`
-
-/** The event number of the checkpoint with this file name; null where it is not the name of one. */
-export function parseCheckpointName(name: string): number | null {
-  const digits = NAME.exec(name)?.[1]
-  const number = Number(digits)
-  return digits !== undefined && Number.isSafeInteger(number) ? number : null
-}
+/** Named after the event whose market they hold. */
+export const checkpointNames = new NumberedNames('checkpoint')
 
 export type WriteStep = 'begun' | 'written' | 'synced' | 'renamed'
 
@@ -68,13 +61,13 @@ export async function writeCheckpoint(
   onStep: (step: WriteStep) => void = () => {},
 ): Promise<number> {
   await makeFolder(folder)
-  const temporary = join(folder, TEMPORARY_NAME)
+  const temporary = join(folder, NEXT_NAME)
   try {
     const bytes = await writeSections(temporary, { format: CHECKPOINT_FORMAT, ...head }, sections, onStep)
     onStep('written')
     await syncPath(temporary)
     onStep('synced')
-    await rename(temporary, join(folder, checkpointName(head.eventNo)))
+    await rename(temporary, join(folder, checkpointNames.nameOf(head.eventNo)))
     onStep('renamed')
     await syncPath(folder)
     return bytes

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { systemCode } from '../lib/error-text.ts'
 import { syncPath } from '../lib/files.ts'
 import { DAY_MS } from '../lib/time.ts'
-import { CheckpointFile, parseCheckpointName } from './checkpoint-file.ts'
+import { CheckpointFile, checkpointNames } from './checkpoint-file.ts'
 import { CHECKPOINTS_KEPT } from './limits.ts'
 
 export interface StoredCheckpoint {
@@ -20,7 +20,7 @@ export async function listCheckpoints(folder: string): Promise<StoredCheckpoint[
   })
   return names
     .flatMap((name) => {
-      const eventNo = parseCheckpointName(name)
+      const eventNo = checkpointNames.numberOf(name)
       return eventNo === null ? [] : [{ path: join(folder, name), eventNo }]
     })
     .sort((a, b) => b.eventNo - a.eventNo)

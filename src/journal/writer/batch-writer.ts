@@ -6,13 +6,13 @@ import type { Clock } from '../../lib/clock.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { SEGMENT_BYTES } from '../../lib/segments/limits.ts'
 import { within } from '../../lib/wait.ts'
 import {
   JOURNAL_BYTES_MAX,
   LOOK_EVERY_MS,
   RETRY_MS,
   RETRY_MS_MAX,
-  SEGMENT_BYTES,
   SEGMENT_MS,
   STALLED_MS,
   SYNC_EVERY_MS,

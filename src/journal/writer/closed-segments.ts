@@ -37,8 +37,8 @@ export class ClosedSegments {
     this.#folder = folder
     this.#onUnreadable = onUnreadable
     this.#void = end.voidSegments.map(({ name }) => name)
-    this.#segments = end.segments.map(({ name, bytes, firstEventNo, cutoffEventNo }) => {
-      const lastEventNo = Math.min(cutoffEventNo, end.lastEventNo)
+    this.#segments = end.segments.map(({ name, bytes, firstNo: firstEventNo, cutoffNo }) => {
+      const lastEventNo = Math.min(cutoffNo, end.lastEventNo)
       // A killed process may have left bytes that exist in the page cache only, and a sync of them may have failed already.
       const state = lastEventNo <= end.syncedEventNo ? 'durable' : 'sync_failed'
       return { name, bytes, firstEventNo, lastEventNo, file: null, state }

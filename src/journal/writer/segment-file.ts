@@ -2,8 +2,9 @@
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
 import { createAnew, writeAll } from '../../lib/disk/whole-files.ts'
-import { SCAN_CHUNK_BYTES } from '../limits.ts'
-import { COPY_NAME, headerFrame, NEXT_NAME, type SegmentHeader, segmentName } from '../segments/format.ts'
+import { SCAN_CHUNK_BYTES } from '../../lib/segments/limits.ts'
+import { NEXT_NAME } from '../../lib/segments/numbered-names.ts'
+import { COPY_NAME, headerFrame, type SegmentHeader, segmentNames } from '../segments/format.ts'
 import type { WrittenBatch } from '../types.ts'
 
 /** A segment that is being written. */
@@ -24,7 +25,7 @@ export class SegmentFile {
   }
 
   get name(): string {
-    return segmentName(this.firstEventNo)
+    return segmentNames.nameOf(this.firstEventNo)
   }
 
   /** Rejects where not all of it was written: then nothing more may be appended. */
@@ -42,7 +43,7 @@ export class SegmentFile {
 export async function createSegment(
   disk: Disk,
   folder: string,
-  header: Omit<SegmentHeader, 'format' | 'firstEventNo'>,
+  header: Omit<SegmentHeader, 'firstEventNo'>,
   batch: WrittenBatch,
   openedMs: number,
 ): Promise<SegmentFile> {
@@ -51,7 +52,7 @@ export async function createSegment(
   try {
     const head = headerFrame({ ...header, firstEventNo: batch.firstEventNo })
     await writeAll(file, Buffer.concat([head, batch.frame]))
-    await disk.rename(next, join(folder, segmentName(batch.firstEventNo)))
+    await disk.rename(next, join(folder, segmentNames.nameOf(batch.firstEventNo)))
     return new SegmentFile(file, batch, head.length + batch.frame.length, openedMs)
   } catch (error) {
     await file.close().catch(() => undefined)

@@ -5,17 +5,13 @@ import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { DiskOperations, type OverdueCheck } from '../../lib/disk/disk-operations.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
+import { SEGMENT_BYTES } from '../../lib/segments/limits.ts'
 import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
 import type { QueuedCommit } from './commit-queue.ts'
 import { LogError, type LogErrorCode, toLogErrorCode } from './errors.ts'
-import {
-  FAILURE_LINE_INTERVAL_MS,
-  GROUP_DURATIONS_KEPT,
-  OPERATION_TIMEOUT_MS,
-  SEGMENT_BYTES,
-} from './limits.ts'
+import { FAILURE_LINE_INTERVAL_MS, GROUP_DURATIONS_KEPT, OPERATION_TIMEOUT_MS } from './limits.ts'
 import type { LogRead } from './reader.ts'
-import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentName } from './segments/format.ts'
+import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentNames } from './segments/format.ts'
 import { createSegment, rewriteSegment, type SegmentFile, WriteFailure } from './segments/segment-file.ts'
 import type { LogOptions, SegmentInfo } from './types.ts'
 
@@ -172,7 +168,7 @@ export class LogWriter {
   /** Durably deletes a sealed segment, or renames it to `*.damaged`. Rejects with LogError. */
   async dropSegment(firstLsn: number, how: 'remove' | 'setAside'): Promise<void> {
     const { folder } = this.#options
-    const path = join(folder, segmentName(firstLsn))
+    const path = join(folder, segmentNames.nameOf(firstLsn))
     if (!this.#sealed.some((segment) => segment.firstLsn === firstLsn))
       throw new LogError('segment_removed', `${path} is not a sealed segment`)
     try {
@@ -223,8 +219,7 @@ export class LogWriter {
 
   /** The header voids every commit after `lastLsn` that earlier segments hold. */
   #addHeader(): void {
-    const { lastLsn: afterLsn, lastKnownAtMs: knownAt } = this
-    this.#lines.add(headerText({ log: this.#options.logId, firstLsn: this.#nextLsn, afterLsn, knownAt }))
+    this.#lines.add(headerText(this.#options.logId, this.#nextLsn, this.lastLsn, this.lastKnownAtMs))
   }
 
   #createSegment(bytes: Uint8Array, check: OverdueCheck): Promise<SegmentFile> {

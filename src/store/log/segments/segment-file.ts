@@ -5,6 +5,7 @@ import type { Disk, DiskFile } from '../../../lib/disk/disk.ts'
 import type { OverdueCheck } from '../../../lib/disk/disk-operations.ts'
 import { createAnew, writeAll } from '../../../lib/disk/whole-files.ts'
 import { systemCode } from '../../../lib/error-text.ts'
+import { NEXT_NAME } from '../../../lib/segments/numbered-names.ts'
 import {
   BLOCK_BYTES,
   COPY_CHUNK_BYTES,
@@ -12,7 +13,7 @@ import {
   ZEROS_BYTES_MAX,
   ZEROS_BYTES_MIN,
 } from '../limits.ts'
-import { endText, LineBuffer, NEWLINE, NEXT_NAME, segmentName } from './format.ts'
+import { endText, LineBuffer, NEWLINE, segmentNames } from './format.ts'
 
 export class WriteFailure extends Error {
   /** False: nothing of what was written remains, not even after a restart. True: nobody can tell. */
@@ -52,7 +53,7 @@ async function writeSegment(
     await write(file)
     check()
     isNamed = true
-    await disk.rename(next, join(folder, segmentName(firstLsn)))
+    await disk.rename(next, join(folder, segmentNames.nameOf(firstLsn)))
     check()
     await disk.syncFolder(folder)
     check()
@@ -187,7 +188,7 @@ export async function rewriteSegment(
   check: OverdueCheck,
 ): Promise<number> {
   const { firstLsn, lastLsn, validBytes } = segment
-  const old = await disk.open(join(folder, segmentName(firstLsn)))
+  const old = await disk.open(join(folder, segmentNames.nameOf(firstLsn)))
   let line = encodeEndLine(lastLsn)
   try {
     const file = await writeSegment(disk, folder, firstLsn, check, async (next) => {
