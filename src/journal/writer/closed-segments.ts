@@ -1,10 +1,11 @@
 // The segments that are not written any more, oldest first: made durable, and deleted when nobody needs their events.
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
+import { UnreadableError } from '../../lib/disk/whole-files.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import type { JournalEnd } from '../reader.ts'
 import { endFrame } from '../segments/format.ts'
-import { rewriteSegment, UnreadableError } from './segment-file.ts'
+import { rewriteSegment } from './segment-file.ts'
 
 interface ClosedSegment {
   name: string

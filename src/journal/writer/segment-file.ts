@@ -1,8 +1,7 @@
 // The files of segments as the writer makes them.
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
-import { createAnew, writeAll } from '../../lib/disk/whole-files.ts'
-import { SCAN_CHUNK_BYTES } from '../../lib/segments/limits.ts'
+import { copyBytes, createWhole, writeAll } from '../../lib/disk/whole-files.ts'
 import { NEXT_NAME } from '../../lib/segments/numbered-names.ts'
 import { COPY_NAME, headerFrame, type SegmentHeader, segmentNames } from '../segments/format.ts'
 import type { WrittenBatch } from '../types.ts'
@@ -47,45 +46,26 @@ export async function createSegment(
   batch: WrittenBatch,
   openedMs: number,
 ): Promise<SegmentFile> {
-  const next = join(folder, NEXT_NAME)
-  const file = await createAnew(disk, next, 'create')
-  try {
-    const head = headerFrame({ ...header, firstEventNo: batch.firstEventNo })
-    await writeAll(file, Buffer.concat([head, batch.frame]))
-    await disk.rename(next, join(folder, segmentNames.nameOf(batch.firstEventNo)))
-    return new SegmentFile(file, batch, head.length + batch.frame.length, openedMs)
-  } catch (error) {
-    await file.close().catch(() => undefined)
-    throw error
-  }
+  const head = headerFrame({ ...header, firstEventNo: batch.firstEventNo })
+  const file = await createWhole(
+    disk,
+    {
+      path: join(folder, segmentNames.nameOf(batch.firstEventNo)),
+      temporaryPath: join(folder, NEXT_NAME),
+      way: 'create',
+    },
+    (next) => writeAll(next, Buffer.concat([head, batch.frame])),
+  )
+  return new SegmentFile(file, batch, head.length + batch.frame.length, openedMs)
 }
-
-/** The bytes that were to be copied could not be read. */
-export class UnreadableError extends Error {}
 
 /** Writes a segment anew, since what a failed sync left undone no later sync does. Durable with the next sync of the folder. */
 export async function rewriteSegment(disk: Disk, folder: string, name: string): Promise<void> {
   const path = join(folder, name)
-  const copyPath = join(folder, COPY_NAME)
-  const source = await disk.open(path)
-  try {
-    const copy = await createAnew(disk, copyPath, 'create')
-    try {
-      const chunk = Buffer.allocUnsafe(SCAN_CHUNK_BYTES)
-      for (let offset = 0; ; ) {
-        const read = await source.read(chunk, offset).catch((error: unknown) => {
-          throw new UnreadableError(`${path} cannot be read`, { cause: error })
-        })
-        if (read === 0) break
-        await writeAll(copy, chunk.subarray(0, read))
-        offset += read
-      }
-      await copy.sync()
-    } finally {
-      await copy.close().catch(() => undefined)
-    }
-    await disk.rename(copyPath, path)
-  } finally {
-    await source.close().catch(() => undefined)
-  }
+  const whole = { path, temporaryPath: join(folder, COPY_NAME), way: 'create' } as const
+  const copy = await createWhole(disk, whole, async (file) => {
+    await copyBytes(disk, path, file)
+    await file.sync()
+  })
+  await copy.close().catch(() => undefined)
 }

@@ -26,8 +26,6 @@ export const RECOVERY_RETRY_MS = 100
 export const RECOVERY_RETRY_MAX_MS = 5_000
 /** Reads by position that may wait. Beyond that they are refused. */
 export const READS_QUEUED_MAX = 1_024
-/** How much is copied at once when a segment is rewritten. */
-export const COPY_CHUNK_BYTES = 1024 * 1024
 /** Entries in each list of a read report. */
 export const REPORT_ENTRIES_MAX = 1_000
 /** At most one log line about disk failures in this time. */
