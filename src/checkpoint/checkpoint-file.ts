@@ -59,26 +59,20 @@ export async function writeCheckpoint(
   head: Omit<CheckpointHead, 'format'>,
   sections: Iterable<Section>,
   onStep: (step: WriteStep) => void = () => {},
+  disk = nodeDisk,
 ): Promise<number> {
-  await nodeDisk.makeFolder(folder)
+  await disk.makeFolder(folder)
   let bytes = 0
-  const file = await createWhole(
-    nodeDisk,
-    {
-      path: join(folder, checkpointNames.nameOf(head.eventNo)),
-      temporaryPath: join(folder, NEXT_NAME),
-      way: 'create',
-    },
-    async (next) => {
-      bytes = await writeSections(next, { format: CHECKPOINT_FORMAT, ...head }, sections, onStep)
-      onStep('written')
-      await next.sync()
-      onStep('synced')
-    },
-  )
+  const path = join(folder, checkpointNames.nameOf(head.eventNo))
+  const file = await createWhole(disk, join(folder, NEXT_NAME), path, 'create', async (next) => {
+    bytes = await writeSections(next, { format: CHECKPOINT_FORMAT, ...head }, sections, onStep)
+    onStep('written')
+    await next.sync()
+    onStep('synced')
+  })
   await file.close()
   onStep('renamed')
-  await nodeDisk.syncFolder(folder)
+  await disk.syncFolder(folder)
   return bytes
 }
 

@@ -2,16 +2,23 @@
 // writes. Holds one batch in memory at a time.
 import { type Disk, nodeDisk } from '../lib/disk/disk.ts'
 import { readHighWaterMark } from '../lib/disk/high-water-mark.ts'
-import { type PlannedSegment, planSegments } from '../lib/segments/plan.ts'
-import { findProvenNo, scanSegment } from '../lib/segments/read-segment.ts'
-import { SegmentCheck } from '../lib/segments/segment-check.ts'
-import { damageOf, type EntriesHead, type NumberRange, type SegmentDamage } from '../lib/segments/types.ts'
+import { SegmentReader } from '../lib/segments/segment-reader.ts'
+import {
+  damageOf,
+  type EntriesHead,
+  type NumberRange,
+  type PlannedSegment,
+  type SegmentDamage,
+} from '../lib/segments/types.ts'
 import { decodeBatch } from './batch/batch-decoder.ts'
 import type { EventBatch } from './event-batch.ts'
 import { type JournalHeader, journalFormat } from './segments/journal-format.ts'
 import type { ReadJournalOptions, WrittenBatch } from './types.ts'
 
 type JournalSegment = PlannedSegment<JournalHeader>
+type JournalReader = SegmentReader<JournalHeader, EntriesHead>
+
+const readerOn = (disk: Disk): JournalReader => new SegmentReader(disk, journalFormat)
 
 interface FoundBatch extends EntriesHead {
   /** A view, valid until the next batch is asked for. */
@@ -51,14 +58,15 @@ async function* findBatches(
 ): AsyncGenerator<FoundBatch, void> {
   const { disk = nodeDisk, folderId = null, throughEventNo = Infinity, onDamage = () => {} } = options
   const { knownEventNo = 0 } = options
-  const { segments, foreign } = await planSegments(disk, folder, folderId, journalFormat)
+  const reader = readerOn(disk)
+  const { segments, foreign } = await reader.plan(folder, folderId)
   for (const name of foreign) onDamage(damageOf('foreign_file', name, null))
-  yield* readPlanned(disk, segments, { afterEventNo, throughEventNo, knownEventNo, onDamage })
+  yield* readPlanned(reader, segments, { afterEventNo, throughEventNo, knownEventNo, onDamage })
 }
 
 /** The run that recorded an event; null where the journal does not have it any more, or its segment is damaged. */
 export async function findRunOf(folder: string, folderId: string, eventNo: number): Promise<string | null> {
-  const { segments } = await planSegments(nodeDisk, folder, folderId, journalFormat)
+  const { segments } = await readerOn(nodeDisk).plan(folder, folderId)
   return segments.findLast(({ firstNo }) => firstNo <= eventNo)?.header?.runId ?? null
 }
 
@@ -80,14 +88,14 @@ interface Ending {
 }
 
 async function* readPlanned(
-  disk: Disk,
+  reader: JournalReader,
   segments: readonly JournalSegment[],
   read: PlannedRead,
 ): AsyncGenerator<FoundBatch, Ending> {
   const { afterEventNo, throughEventNo, knownEventNo, onDamage } = read
   const provenEventNo = Math.max(
     Number.isFinite(throughEventNo) ? throughEventNo : knownEventNo,
-    await findProvenIn(disk, segments),
+    await findProvenIn(reader, segments),
   )
   let ending: Ending = { nextEventNo: afterEventNo + 1, isCutOff: false, segment: null }
   if (throughEventNo <= afterEventNo) return ending
@@ -97,7 +105,7 @@ async function* readPlanned(
     // Only the first one may not be connected: readSegment sees to the others.
     if (!isConnected) break
     reportMissing(ending.nextEventNo, segment.firstNo - 1, onDamage)
-    ending = yield* readSegment(disk, segment, provenEventNo, read)
+    ending = yield* readSegment(reader, segment, provenEventNo, read)
     if (ending.isCutOff || ending.nextEventNo > throughEventNo) return ending
   }
   if (ending.segment !== null) return ending
@@ -107,11 +115,11 @@ async function* readPlanned(
 }
 
 /** The last event that is known to have been durable. */
-async function findProvenIn(disk: Disk, segments: readonly JournalSegment[]): Promise<number> {
+async function findProvenIn(reader: JournalReader, segments: readonly JournalSegment[]): Promise<number> {
   const newest = segments.at(-1)
   if (newest === undefined) return 0
   const shown = segments.map(({ header }) => header?.durableNo ?? 0)
-  return Math.max(...shown, await findProvenNo(disk, newest, journalFormat))
+  return Math.max(...shown, await reader.findProvenNo(newest))
 }
 
 function reportMissing(from: number, to: number, onDamage: (damage: SegmentDamage) => void): void {
@@ -120,14 +128,13 @@ function reportMissing(from: number, to: number, onDamage: (damage: SegmentDamag
 
 /** Yields the batches of a segment that have events behind `afterEventNo` and up to `throughEventNo`. */
 async function* readSegment(
-  disk: Disk,
+  reader: JournalReader,
   segment: JournalSegment,
   provenNo: number,
   { afterEventNo, throughEventNo, onDamage }: PlannedRead,
 ): AsyncGenerator<FoundBatch, Ending> {
-  const { hasDurableHeader } = journalFormat
-  const check = new SegmentCheck({ segment, provenNo, hasDurableHeader, onDamage })
-  for await (const item of scanSegment(disk, segment, journalFormat)) {
+  const check = reader.check({ segment, provenNo, onDamage })
+  for await (const item of reader.scan(segment)) {
     const head = check.check(item)
     if (head === null || head.lastNo <= afterEventNo) continue
     if (head.firstNo <= throughEventNo) yield { ...head, frame: item.frame }
@@ -162,16 +169,17 @@ export interface FindEndOptions {
 
 /** Finds where the journal ends; reads the newest segments only. */
 export async function findEnd({ disk, folder, folderId, markPath }: FindEndOptions): Promise<JournalEnd> {
-  const { segments } = await planSegments(disk, folder, folderId, journalFormat)
+  const reader = readerOn(disk)
+  const { segments } = await reader.plan(folder, folderId)
   const knownEventNo = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, folderId)
-  const shownEventNo = await findProvenIn(disk, segments)
+  const shownEventNo = await findProvenIn(reader, segments)
   const syncedEventNo = Math.max(shownEventNo, knownEventNo)
   let missing: NumberRange | null = null
   const onDamage = (damage: SegmentDamage): void => {
     missing = damage.missing
   }
   const read = { afterEventNo: shownEventNo, throughEventNo: Infinity, knownEventNo, onDamage }
-  const batches = readPlanned(disk, segments, read)
+  const batches = readPlanned(reader, segments, read)
   for (;;) {
     const next = await batches.next()
     if (next.done !== true) continue

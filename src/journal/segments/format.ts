@@ -61,13 +61,9 @@ export const headerFrame = (header: SegmentHeader): Buffer =>
 /** The last frame of a sealed segment, written once its events are durable. */
 export const endFrame = (lastEventNo: number): Buffer => jsonFrame('end', { lastEventNo })
 
-const KIND_NAMES = new Map<number, FrameKind>([
-  [KINDS.header, 'header'],
-  [KINDS.batch, 'batch'],
-  [KINDS.quotedBatch, 'quotedBatch'],
-  [KINDS.end, 'end'],
-])
-const kindOf = (byte: number | undefined): FrameKind | null => KIND_NAMES.get(byte ?? 0) ?? null
+const KIND_NAMES = Object.keys(KINDS) as FrameKind[]
+const kindOf = (byte: number | undefined): FrameKind | null =>
+  KIND_NAMES.find((kind) => KINDS[kind] === byte) ?? null
 
 /** Whether a frame of events has the columns of quotes. */
 export const hasQuotes = (frame: Buffer): boolean => kindOf(frame[MAGIC.length]) === 'quotedBatch'

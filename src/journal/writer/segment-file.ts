@@ -47,14 +47,9 @@ export async function createSegment(
   openedMs: number,
 ): Promise<SegmentFile> {
   const head = headerFrame({ ...header, firstEventNo: batch.firstEventNo })
-  const file = await createWhole(
-    disk,
-    {
-      path: join(folder, segmentNames.nameOf(batch.firstEventNo)),
-      temporaryPath: join(folder, NEXT_NAME),
-      way: 'create',
-    },
-    (next) => writeAll(next, Buffer.concat([head, batch.frame])),
+  const path = join(folder, segmentNames.nameOf(batch.firstEventNo))
+  const file = await createWhole(disk, join(folder, NEXT_NAME), path, 'create', (next) =>
+    writeAll(next, Buffer.concat([head, batch.frame])),
   )
   return new SegmentFile(file, batch, head.length + batch.frame.length, openedMs)
 }
@@ -62,8 +57,7 @@ export async function createSegment(
 /** Writes a segment anew, since what a failed sync left undone no later sync does. Durable with the next sync of the folder. */
 export async function rewriteSegment(disk: Disk, folder: string, name: string): Promise<void> {
   const path = join(folder, name)
-  const whole = { path, temporaryPath: join(folder, COPY_NAME), way: 'create' } as const
-  const copy = await createWhole(disk, whole, async (file) => {
+  const copy = await createWhole(disk, join(folder, COPY_NAME), path, 'create', async (file) => {
     await copyBytes(disk, path, file)
     await file.sync()
   })

@@ -106,7 +106,7 @@ export class HighWaterMark {
   /** Takes the place of what an earlier process left, which is there until then. */
   #create(bytes: Buffer): Promise<DiskFile> {
     const path = this.#path
-    return createWhole(this.#disk, { path, temporaryPath: `${path}.tmp`, way: 'create' }, async (file) => {
+    return createWhole(this.#disk, `${path}.tmp`, path, 'create', async (file) => {
       await writeAll(file, bytes)
       await file.sync()
     })

@@ -16,22 +16,20 @@ export async function writeAll(file: DiskFile, bytes: Uint8Array, offset?: numbe
     throw new ShortWriteError(`only ${written} of ${bytes.length} bytes were written`)
 }
 
-export interface WholeFile {
-  path: string
-  /** What it is called until it is whole. A file that a failed attempt or a killed process left there is replaced. */
-  temporaryPath: string
-  /** One of the disk's two ways. */
-  way: 'create' | 'createSynced'
-}
+/** The two ways in which a disk creates files. */
+type Way = 'create' | 'createSynced'
 
 /**
  * Creates a file that has its name, at the place of another one perhaps, only once it is written. Whether the name is durable is up to
  * the caller.
+ * @param temporaryPath what it is called until then. A file that a failed attempt or a killed process left there is replaced
  * @param write all that is to be in it by then
  */
 export async function createWhole(
   disk: Disk,
-  { path, temporaryPath, way }: WholeFile,
+  temporaryPath: string,
+  path: string,
+  way: Way,
   write: (file: DiskFile) => Promise<void>,
 ): Promise<DiskFile> {
   const file = await createAnew(disk, temporaryPath, way)
@@ -49,7 +47,7 @@ export async function createWhole(
   }
 }
 
-async function createAnew(disk: Disk, path: string, way: WholeFile['way']): Promise<DiskFile> {
+async function createAnew(disk: Disk, path: string, way: Way): Promise<DiskFile> {
   try {
     return await disk[way](path)
   } catch (error) {

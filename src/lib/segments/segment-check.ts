@@ -1,5 +1,4 @@
 // Decides which entries of a segment are valid, and what is damage or a torn tail.
-import type { PlannedSegment } from './plan.ts'
 import type { ScanItem } from './scan.ts'
 import {
   type DamageKind,
@@ -7,6 +6,7 @@ import {
   type EntriesHead,
   type HeaderHead,
   numberRange,
+  type PlannedSegment,
   type SegmentDamage,
 } from './types.ts'
 

@@ -79,6 +79,30 @@ export interface SegmentFormat<
   isPassedOver(name: string): boolean
 }
 
+export interface PlannedSegment<Header extends HeaderHead = HeaderHead> {
+  name: string
+  path: string
+  bytes: number
+  firstNo: number
+  /** Null where it is damaged. */
+  header: Header | null
+  /** Entries of earlier segments beyond this one are void. */
+  afterNo: number
+  /** Its own entries beyond this one are void: a later segment says so. Infinity for the newest segment. */
+  cutoffNo: number
+}
+
+export interface SegmentPlan<Header extends HeaderHead> {
+  /** Oldest first. */
+  segments: PlannedSegment<Header>[]
+  /** Names of files that are no segments of this owner. */
+  foreign: string[]
+  /** Paths of files that were deleted since the folder was listed. */
+  removed: string[]
+  /** The highest number in a file name. */
+  highestNamedNo: number
+}
+
 export type DamageKind =
   /** Bytes that are not a frame, before valid frames or in the place of durable ones. */
   | 'invalid_bytes'
@@ -129,3 +153,6 @@ export class SegmentError extends Error {
 
 export const removedError = (path: string): SegmentError =>
   new SegmentError('segment_removed', `${path} was removed while it was read`)
+
+export const unknownFormatError = (path: string, format: number, version: number): SegmentError =>
+  new SegmentError('unknown_format', `${path} has format ${format}, and this version reads up to ${version}`)

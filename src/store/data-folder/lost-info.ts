@@ -2,7 +2,7 @@
 // folder that they belong to. Without its identity they would be files of strangers.
 import { journalFormat } from '../../journal/segments/journal-format.ts'
 import { nodeDisk } from '../../lib/disk/disk.ts'
-import { planSegments } from '../../lib/segments/plan.ts'
+import { SegmentReader } from '../../lib/segments/segment-reader.ts'
 import type { SegmentFormat } from '../../lib/segments/types.ts'
 import { queryOne } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
@@ -31,7 +31,7 @@ export async function findLostInfo(dataDir: string, nowMs: number): Promise<Fold
 
 /** The identity in the header of the newest segment whose header can be read. */
 async function findOwner(folder: string, format: SegmentFormat): Promise<string | null> {
-  const { segments } = await planSegments(nodeDisk, folder, null, format)
+  const { segments } = await new SegmentReader(nodeDisk, format).plan(folder, null)
   return segments.findLast(({ header }) => header !== null)?.header?.owner ?? null
 }
 

@@ -1,12 +1,10 @@
 // Reads the commits of a log, each once and in order, with every CRC checked, and reports damage. Recovery, the flush and
 // verification use it. Holds one record in memory at a time.
 
-import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
-import { type PlannedSegment, planSegments } from '../../lib/segments/plan.ts'
-import { findProvenNo, scanSegment } from '../../lib/segments/read-segment.ts'
+import { nodeDisk } from '../../lib/disk/disk.ts'
 import type { ScanItem } from '../../lib/segments/scan.ts'
-import { SegmentCheck } from '../../lib/segments/segment-check.ts'
-import { damageOf, numberRange, removedError } from '../../lib/segments/types.ts'
+import { SegmentReader } from '../../lib/segments/segment-reader.ts'
+import { damageOf, numberRange, type PlannedSegment, removedError } from '../../lib/segments/types.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import { addDamage, addEntry, newReadReport } from './read-report.ts'
 import {
@@ -20,6 +18,7 @@ import {
 import type { CommitRecord, Position, ReadOptions, ReadReport } from './types.ts'
 
 type LogSegment = PlannedSegment<LogHeader>
+type LogReader = SegmentReader<LogHeader, CommitHead>
 type LogItem = ScanItem<LogHeader, CommitHead>
 
 export type Visit = (record: CommitRecord) => void | Promise<void>
@@ -63,7 +62,8 @@ export interface LogRead {
 /** Like `readLog`, and also returns what the writer needs to continue after the newest segment. */
 export async function readSegments(options: ReadOptions, visit: Visit): Promise<LogRead> {
   const { disk = nodeDisk, folder, logId, afterLsn, throughLsn = Infinity, knownLsn = 0 } = options
-  const plan = await planSegments(disk, folder, logId, logFormat)
+  const reader = new SegmentReader(disk, logFormat)
+  const plan = await reader.plan(folder, logId)
   // The flush deleted it: the caller has to start again, after a later LSN.
   for (const path of plan.removed) throw removedError(path)
   const report = newReadReport(afterLsn)
@@ -78,7 +78,7 @@ export async function readSegments(options: ReadOptions, visit: Visit): Promise<
     const voided = numberRange(segment.afterNo + 1, segment.firstNo - 1)
     if (voided !== null) addEntry(report.voids, voided)
     report.lastKnownAtMs = Math.max(report.lastKnownAtMs, segment.header?.knownAtMs ?? 0)
-    const read = await readSegment(disk, segment, options, report, visit)
+    const read = await readSegment(reader, segment, options, report, visit)
     last = read.segment
     provenLsn = Math.max(provenLsn, read.provenLsn)
   }
@@ -86,29 +86,33 @@ export async function readSegments(options: ReadOptions, visit: Visit): Promise<
 }
 
 /** Commits up to this one are in the segment, void or damaged. */
-async function provenIn(disk: Disk, segment: LogSegment, { throughLsn = 0, knownLsn = 0 }: ReadOptions) {
+async function provenIn(
+  reader: LogReader,
+  segment: LogSegment,
+  { throughLsn = 0, knownLsn = 0 }: ReadOptions,
+) {
   if (segment.cutoffNo < Infinity) return segment.cutoffNo
-  return Math.max(throughLsn, knownLsn, segment.afterNo, await findProvenNo(disk, segment, logFormat))
+  return Math.max(throughLsn, knownLsn, segment.afterNo, await reader.findProvenNo(segment))
 }
 
 async function readSegment(
-  disk: Disk,
+  reader: LogReader,
   segment: LogSegment,
   options: ReadOptions,
   report: ReadReport,
   visit: Visit,
 ): Promise<{ segment: LastSegment; provenLsn: number }> {
   const { name, firstNo: firstLsn, bytes } = segment
-  const provenLsn = await provenIn(disk, segment, options)
+  const provenLsn = await provenIn(reader, segment, options)
   const damageBefore = report.damageCount
   const info = { firstLsn, lastLsn: firstLsn - 1, commits: 0, bytes }
-  const check = new SegmentCheck({
-    ...{ segment, provenNo: provenLsn, hasDurableHeader: logFormat.hasDurableHeader },
+  const check = reader.check({
+    ...{ segment, provenNo: provenLsn },
     onDamage: (damage) => addDamage(report, damage),
     onTornTail: (tail) => addEntry(report.tornTails, tail),
   })
   let isContradicted = false
-  for await (const item of scanSegment(disk, segment, logFormat)) {
+  for await (const item of reader.scan(segment)) {
     const { head, offset, length } = item
     if (head?.kind === 'entries') {
       report.highestLsn = Math.max(report.highestLsn, head.lastNo)

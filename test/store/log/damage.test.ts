@@ -6,10 +6,10 @@ import type { NumberRange } from '../../../src/lib/segments/types.ts'
 import { openLog } from '../../../src/store/log/log.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
 import type { Position, ReadReport } from '../../../src/store/log/types.ts'
+import { quiet } from '../../support/disk/cuts.ts'
 import { SimulatedDisk, systemError } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'
-import { quiet } from './world.ts'
 
 interface Line {
   lsn: number

@@ -38,9 +38,8 @@ async function writeSegment(
   const path = join(folder, segmentNames.nameOf(firstLsn))
   let file: DiskFile | null = null
   let isNamed = false
-  const next = { path, temporaryPath: join(folder, NEXT_NAME), way: 'createSynced' } as const
   try {
-    file = await createWhole(disk, next, async (unnamed) => {
+    file = await createWhole(disk, join(folder, NEXT_NAME), path, 'createSynced', async (unnamed) => {
       check()
       await write(unnamed)
       check()
