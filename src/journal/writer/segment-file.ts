@@ -5,6 +5,7 @@ import { copyBytes, createWhole, writeAll } from '../../lib/disk/whole-files.ts'
 import { NEXT_NAME } from '../../lib/segments/numbered-names.ts'
 import { COPY_NAME, headerFrame, type SegmentHeader, segmentNames } from '../segments/format.ts'
 import type { WrittenBatch } from '../types.ts'
+import type { SegmentState } from './segment-states.ts'
 
 /** A segment that is being written. */
 export class SegmentFile {
@@ -14,6 +15,7 @@ export class SegmentFile {
   /** On the monotonic clock. */
   readonly openedMs: number
   readonly file: DiskFile
+  state: SegmentState = 'open'
 
   constructor(file: DiskFile, batch: WrittenBatch, bytes: number, openedMs: number) {
     this.file = file
