@@ -76,7 +76,10 @@ export class BatchWriter {
         log.error({ error: errorMessage(error) }, 'a part of the journal can neither be synced nor read'),
     })
     this.writtenEventNo = Math.max(end.lastEventNo, options.afterEventNo)
-    this.syncedEventNo = end.lastEventNo <= end.syncedEventNo ? this.writtenEventNo : end.syncedEventNo
+    // What others have beyond the journal is durable, although the journal lacks it. Else it would look like a gap behind which nothing
+    // counts: a power cut may bring back a deleted segment without the one behind it.
+    const isDurable = end.lastEventNo <= end.syncedEventNo || end.lastEventNo < options.afterEventNo
+    this.syncedEventNo = isDurable ? this.writtenEventNo : end.syncedEventNo
     this.#syncTimer = setInterval(() => this.#syncIfNeeded(), SYNC_EVERY_MS)
     this.#syncTimer.unref()
   }
