@@ -1,7 +1,7 @@
 // The checkpoints of a data folder: which there are, and which are kept.
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemCode } from '../lib/error-text.ts'
+import { ignoreMissing } from '../lib/error-text.ts'
 import { syncPath } from '../lib/files.ts'
 import { DAY_MS } from '../lib/time.ts'
 import { CheckpointFile, checkpointNames } from './checkpoint-file.ts'
@@ -14,10 +14,7 @@ export interface StoredCheckpoint {
 
 /** All checkpoints, the newest first; none where the folder is missing. */
 export async function listCheckpoints(folder: string): Promise<StoredCheckpoint[]> {
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (systemCode(error) === 'ENOENT') return []
-    throw error
-  })
+  const names = (await readdir(folder).catch(ignoreMissing)) ?? []
   return names
     .flatMap((name) => {
       const eventNo = checkpointNames.numberOf(name)

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
 import { UnreadableError } from '../../lib/disk/whole-files.ts'
-import { systemCode } from '../../lib/error-text.ts'
+import { ignoreMissing } from '../../lib/error-text.ts'
 import { stateAfter } from '../../lib/states.ts'
 import type { JournalEnd } from '../reader.ts'
 import { endFrame } from '../segments/format.ts'
@@ -123,9 +123,7 @@ export class ClosedSegments {
   }
 
   async #unlink(name: string): Promise<void> {
-    await this.#disk.unlink(join(this.#folder, name)).catch((error: unknown) => {
-      if (systemCode(error) !== 'ENOENT') throw error
-    })
+    await this.#disk.unlink(join(this.#folder, name)).catch(ignoreMissing)
   }
 
   async #rewrite(segment: ClosedSegment): Promise<void> {

@@ -18,44 +18,7 @@ export interface ScanItem<Header extends HeaderHead, Entries extends EntriesHead
 
 const NO_BYTES = Buffer.alloc(0)
 
-/** Reads a file chunk by chunk, one ahead of what was asked for: while one is decoded, the disk reads the next. */
-class ChunkReader {
-  readonly #file: DiskFile
-  readonly #buffers: readonly [Buffer, Buffer]
-  #offset: number
-  #isSecond = false
-  #ahead: Promise<Buffer> | null = null
-
-  constructor(file: DiskFile, chunkBytes: number, fromByte: number) {
-    this.#file = file
-    this.#buffers = [Buffer.allocUnsafeSlow(chunkBytes), Buffer.allocUnsafeSlow(chunkBytes)]
-    this.#offset = fromByte
-  }
-
-  /** The next bytes; none at the end of the file. A view, valid until the next call. Rejects with the error of the disk. */
-  async next(): Promise<Buffer> {
-    const bytes = await (this.#ahead ?? this.#read())
-    this.#ahead = bytes.length === 0 ? null : this.#read()
-    // Its error is for the call that asks for it, if there is one.
-    this.#ahead?.catch(() => undefined)
-    return bytes
-  }
-
-  /** Resolves once nothing reads any more. */
-  async end(): Promise<void> {
-    await this.#ahead?.catch(() => undefined)
-  }
-
-  async #read(): Promise<Buffer> {
-    const buffer = this.#buffers[this.#isSecond ? 1 : 0]
-    this.#isSecond = !this.#isSecond
-    const read = await this.#file.read(buffer, this.#offset)
-    this.#offset += read
-    return buffer.subarray(0, read)
-  }
-}
-
-/** A buffer that moves forward over a file. The bytes from `at` to `end` are not consumed yet. */
+/** A buffer that moves forward over a file. The bytes from `at` to `end` are not consumed yet; while they are, the disk reads the next. */
 class FileWindow {
   bytes: Buffer
   at = 0
@@ -63,12 +26,18 @@ class FileWindow {
   /** Offset in the file of the first byte of `bytes`. */
   base: number
   isAtEnd = false
-  readonly #chunks: ChunkReader
+  readonly #file: DiskFile
+  readonly #chunk: Buffer
+  /** The bytes behind those of the window; none at the end of the file. */
+  #ahead: Promise<Buffer>
 
-  constructor(chunks: ChunkReader, bytes: number, fromByte: number) {
-    this.#chunks = chunks
+  constructor(file: DiskFile, chunkBytes: number, fromByte: number) {
+    this.#file = file
     this.base = fromByte
-    this.bytes = Buffer.allocUnsafeSlow(bytes)
+    // The bytes that are left of a chunk stand before the next one.
+    this.bytes = Buffer.allocUnsafeSlow(2 * chunkBytes)
+    this.#chunk = Buffer.allocUnsafeSlow(chunkBytes)
+    this.#ahead = this.#read()
   }
 
   get available(): number {
@@ -80,13 +49,28 @@ class FileWindow {
     return this.base + this.at
   }
 
-  /** Reads until `wanted` bytes are available or the file ends. */
+  /** Reads until `wanted` bytes are available or the file ends. Rejects with the error of the disk. */
   async fill(wanted: number): Promise<void> {
     while (this.available < wanted && !this.isAtEnd) {
-      const chunk = await this.#chunks.next()
-      if (chunk.length === 0) this.isAtEnd = true
+      const chunk = await this.#ahead
       this.#append(chunk)
+      if (chunk.length === 0) this.isAtEnd = true
+      else this.#ahead = this.#read()
     }
+  }
+
+  /** Resolves once nothing reads any more. */
+  async close(): Promise<void> {
+    await this.#ahead.catch(() => undefined)
+  }
+
+  #read(): Promise<Buffer> {
+    const read = this.#file
+      .read(this.#chunk, this.base + this.end)
+      .then((length) => this.#chunk.subarray(0, length))
+    // Its error is for `fill`, if that asks for it.
+    read.catch(() => undefined)
+    return read
   }
 
   #append(chunk: Buffer): void {
@@ -114,9 +98,7 @@ export async function* scan<Header extends HeaderHead, Entries extends EntriesHe
   format: SegmentFormat<Header, Entries>,
   { chunkBytes = SCAN_CHUNK_BYTES, fromByte = 0 }: ScanOptions = {},
 ): AsyncGenerator<ScanItem<Header, Entries>, void> {
-  const chunks = new ChunkReader(file, chunkBytes, fromByte)
-  // The bytes that are left of a chunk stand before the next one.
-  const window = new FileWindow(chunks, chunkBytes + format.headBytes, fromByte)
+  const window = new FileWindow(file, chunkBytes, fromByte)
   try {
     for (;;) {
       await window.fill(format.headBytes)
@@ -134,7 +116,7 @@ export async function* scan<Header extends HeaderHead, Entries extends EntriesHe
   } catch (error) {
     yield { head: null, offset: window.base + window.end, length: 0, frame: NO_BYTES, error }
   } finally {
-    await chunks.end()
+    await window.close()
   }
 }
 

@@ -1,7 +1,7 @@
 // Reads the segments of a folder: which there are, what counts of each, and their frames.
 import { join } from 'node:path'
 import type { Disk } from '../disk/disk.ts'
-import { systemCode } from '../error-text.ts'
+import { ignoreMissing, systemCode } from '../error-text.ts'
 import { SCAN_CHUNK_BYTES, SEGMENT_BYTES, SEGMENT_START_BYTES } from './limits.ts'
 import { type ScanItem, scan } from './scan.ts'
 import { SegmentCheck, type SegmentCheckOptions } from './segment-check.ts'
@@ -15,11 +15,10 @@ import {
   unknownFormatError,
 } from './types.ts'
 
-interface SegmentStart<Header extends HeaderHead> {
+interface SegmentStart<Header extends HeaderHead, Entries extends EntriesHead> {
   bytes: number
-  header: Header | null
-  /** As the header says or, where it is damaged, the first entries; Infinity where neither can be read. */
-  durableNo: number
+  /** Its header or, where that is damaged, the first entries; null where neither can be read. */
+  head: Header | Entries | null
 }
 
 export class SegmentReader<Header extends HeaderHead, Entries extends EntriesHead> {
@@ -38,7 +37,8 @@ export class SegmentReader<Header extends HeaderHead, Entries extends EntriesHea
    */
   async plan(folder: string, owner: string | null): Promise<SegmentPlan<Header>> {
     const plan: SegmentPlan<Header> = { segments: [], foreign: [], removed: [], highestNamedNo: 0 }
-    for (const name of (await this.#list(folder)).sort()) {
+    const names = (await this.#disk.list(folder).catch(ignoreMissing)) ?? []
+    for (const name of names.sort()) {
       if (this.#format.isPassedOver(name)) continue
       plan.highestNamedNo = Math.max(plan.highestNamedNo, this.#format.names.numberOf(name) ?? 0)
       try {
@@ -46,7 +46,7 @@ export class SegmentReader<Header extends HeaderHead, Entries extends EntriesHea
         if (segment === null) plan.foreign.push(name)
         else plan.segments.push(segment)
       } catch (error) {
-        if (systemCode(error) !== 'ENOENT') throw error
+        ignoreMissing(error)
         plan.removed.push(join(folder, name))
       }
     }
@@ -98,15 +98,6 @@ export class SegmentReader<Header extends HeaderHead, Entries extends EntriesHea
     return 0
   }
 
-  async #list(folder: string): Promise<string[]> {
-    try {
-      return await this.#disk.list(folder)
-    } catch (error) {
-      if (systemCode(error) === 'ENOENT') return []
-      throw error
-    }
-  }
-
   /** Null where the file is not a segment of this owner. */
   async #planSegment(
     folder: string,
@@ -117,26 +108,27 @@ export class SegmentReader<Header extends HeaderHead, Entries extends EntriesHea
     const path = join(folder, name)
     const start = firstNo === null ? null : await this.#tryReadStart(path)
     if (firstNo === null || start === null) return null
-    const { bytes, header, durableNo } = start
+    const { bytes, head } = start
+    const header = head?.kind === 'header' ? head : null
     // A damaged header says nothing against it.
     const isOwn =
       header === null || (header.firstNo === firstNo && (owner === null || header.owner === owner))
-    const afterNo = this.#format.countsTo(firstNo, durableNo)
+    const afterNo = this.#format.countsTo(firstNo, head?.durableNo ?? Number.POSITIVE_INFINITY)
     return isOwn ? { name, path, bytes, firstNo, header, afterNo, cutoffNo: Infinity } : null
   }
 
   /** A file that the disk does not open is known by its name, so that the others are read. */
-  async #tryReadStart(path: string): Promise<SegmentStart<Header> | null> {
+  async #tryReadStart(path: string): Promise<SegmentStart<Header, Entries> | null> {
     try {
       return await this.#readStart(path)
     } catch (error) {
-      if (!this.#format.unreadable.includes(systemCode(error) ?? '')) throw error
-      return { bytes: SEGMENT_BYTES, header: null, durableNo: Number.POSITIVE_INFINITY }
+      if (!this.#format.unreadable.includes(systemCode(error))) throw error
+      return { bytes: SEGMENT_BYTES, head: null }
     }
   }
 
   /** Null where it is a folder. */
-  async #readStart(path: string): Promise<SegmentStart<Header> | null> {
+  async #readStart(path: string): Promise<SegmentStart<Header, Entries> | null> {
     const file = await this.#disk.open(path)
     try {
       const bytes = await file.size()
@@ -145,10 +137,9 @@ export class SegmentReader<Header extends HeaderHead, Entries extends EntriesHea
         if (systemCode(error) === 'EISDIR') return null
         if (offset === 0 && head?.kind === 'newer')
           throw unknownFormatError(path, head.format, this.#format.version)
-        if (offset === 0 && head?.kind === 'header') return { bytes, header: head, durableNo: head.durableNo }
-        if (head?.kind === 'entries') return { bytes, header: null, durableNo: head.durableNo }
+        if (head?.kind === 'entries' || (offset === 0 && head?.kind === 'header')) return { bytes, head }
       }
-      return { bytes, header: null, durableNo: Number.POSITIVE_INFINITY }
+      return { bytes, head: null }
     } finally {
       await file.close()
     }

@@ -5,7 +5,7 @@ import { assert } from '../../lib/assert.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { DiskOperations, type OverdueCheck } from '../../lib/disk/disk-operations.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
-import { errorMessage, systemCode } from '../../lib/error-text.ts'
+import { errorMessage, ignoreMissing } from '../../lib/error-text.ts'
 import { SEGMENT_BYTES } from '../../lib/segments/limits.ts'
 import { stateAfter } from '../../lib/states.ts'
 import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
@@ -326,7 +326,3 @@ const toSegmentInfo = ({ firstLsn, commits, bytes }: Omit<SegmentInfo, 'lastLsn'
   commits,
   bytes,
 })
-
-function ignoreMissing(error: unknown): void {
-  if (systemCode(error) !== 'ENOENT') throw error
-}
