@@ -1,24 +1,23 @@
 // A checkpoint as a file: the sections of a market one behind the other, then a directory of them with what the file is, its checksum
 // and its length. Each section has a checksum of its own, which the market compares.
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { z } from 'zod'
+import { type DiskFile, nodeDisk } from '../lib/disk/disk.ts'
+import { createWhole, writeAll } from '../lib/disk/whole-files.ts'
 import { errorMessage } from '../lib/error-text.ts'
-import { makeFolder, syncPath } from '../lib/files.ts'
 import { safeParse } from '../lib/safe-parse.ts'
+import { NEXT_NAME, NumberedNames } from '../lib/segments/numbered-names.ts'
 import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
 import type { Section } from '../market/checkpoint/sections.ts'
 import { engineSettingsSchema } from '../schema/event.ts'
-import { DIRECTORY_BYTES_MAX, WRITE_CHUNK_BYTES } from './limits.ts'
+import { DIRECTORY_BYTES_MAX } from './limits.ts'
 
 export const CHECKPOINT_FORMAT = 1
 const MAGIC = 'MINTLAKE'
 /** Checksum and length of the directory, then MAGIC. */
 const TAIL_BYTES = 16
-const NAME = /^(\d{20})\.checkpoint$/
-const TEMPORARY_NAME = 'next.tmp'
 
 const headSchema = z.object({
   format: z.number(),
@@ -45,20 +44,14 @@ const directorySchema = headSchema.extend({
   sections: z.array(z.tuple([z.string(), z.number(), z.number()])),
 })
 
-export const checkpointName = (eventNo: number): string => `${String(eventNo).padStart(20, '0')}.checkpoint`
-
-/** The event number of the checkpoint with this file name; null where it is not the name of one. */
-export function parseCheckpointName(name: string): number | null {
-  const digits = NAME.exec(name)?.[1]
-  const number = Number(digits)
-  return digits !== undefined && Number.isSafeInteger(number) ? number : null
-}
+/** Named after the event whose market they hold. */
+export const checkpointNames = new NumberedNames('checkpoint')
 
 export type WriteStep = 'begun' | 'written' | 'synced' | 'renamed'
 
 /**
  * Writes a checkpoint durably. What is there before stays readable at each step.
- * @param onStep called after each step, and between sections with `written` still to come; it throws to give up.
+ * @param onStep called after each step, with `begun` before each section; it throws to give up.
  * @returns its bytes
  */
 export async function writeCheckpoint(
@@ -66,63 +59,45 @@ export async function writeCheckpoint(
   head: Omit<CheckpointHead, 'format'>,
   sections: Iterable<Section>,
   onStep: (step: WriteStep) => void = () => {},
+  disk = nodeDisk,
 ): Promise<number> {
-  await makeFolder(folder)
-  const temporary = join(folder, TEMPORARY_NAME)
-  try {
-    const bytes = await writeSections(temporary, { format: CHECKPOINT_FORMAT, ...head }, sections, onStep)
+  await disk.makeFolder(folder)
+  let bytes = 0
+  const path = join(folder, checkpointNames.nameOf(head.eventNo))
+  const file = await createWhole(disk, join(folder, NEXT_NAME), path, 'create', async (next) => {
+    bytes = await writeSections(next, { format: CHECKPOINT_FORMAT, ...head }, sections, onStep)
     onStep('written')
-    await syncPath(temporary)
+    await next.sync()
     onStep('synced')
-    await rename(temporary, join(folder, checkpointName(head.eventNo)))
-    onStep('renamed')
-    await syncPath(folder)
-    return bytes
-  } catch (error) {
-    await rm(temporary, { force: true }).catch(() => undefined)
-    throw error
-  }
+  })
+  await file.close()
+  onStep('renamed')
+  await disk.syncFolder(folder)
+  return bytes
 }
 
+/** @returns the bytes of all */
 async function writeSections(
-  path: string,
+  file: DiskFile,
   head: CheckpointHead,
   sections: Iterable<Section>,
   onStep: (step: WriteStep) => void,
 ): Promise<number> {
-  const file = await open(path, 'w')
-  try {
+  const directory: [string, number, number][] = []
+  let offset = 0
+  for (const { name, bytes } of sections) {
     onStep('begun')
-    const directory: [string, number, number][] = []
-    let waiting: Uint8Array[] = []
-    let [offset, waitingBytes] = [0, 0]
-    const writeWaiting = async (): Promise<void> => {
-      const { bytesWritten } = await file.writev(waiting)
-      if (bytesWritten < waitingBytes) throw new Error('the disk is full')
-      waiting = []
-      waitingBytes = 0
-    }
-    for (const { name, bytes } of sections) {
-      directory.push([name, offset, bytes.length])
-      waiting.push(bytes)
-      offset += bytes.length
-      waitingBytes += bytes.length
-      if (waitingBytes < WRITE_CHUNK_BYTES) continue
-      await writeWaiting()
-      onStep('begun')
-    }
-    const text = Buffer.from(JSON.stringify({ ...head, sections: directory }))
-    const tail = Buffer.alloc(TAIL_BYTES)
-    tail.writeUInt32LE(crc32(text), 0)
-    tail.writeUInt32LE(text.length, 4)
-    tail.write(MAGIC, 8)
-    waiting.push(text, tail)
-    waitingBytes += text.length + tail.length
-    await writeWaiting()
-    return offset + text.length + tail.length
-  } finally {
-    await file.close()
+    await writeAll(file, bytes)
+    directory.push([name, offset, bytes.length])
+    offset += bytes.length
   }
+  const text = Buffer.from(JSON.stringify({ ...head, sections: directory }))
+  const tail = Buffer.alloc(TAIL_BYTES)
+  tail.writeUInt32LE(crc32(text), 0)
+  tail.writeUInt32LE(text.length, 4)
+  tail.write(MAGIC, 8)
+  await writeAll(file, Buffer.concat([text, tail]))
+  return offset + text.length + tail.length
 }
 
 /** A checkpoint that was opened to be read. */

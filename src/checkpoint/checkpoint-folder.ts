@@ -1,10 +1,10 @@
 // The checkpoints of a data folder: which there are, and which are kept.
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemCode } from '../lib/error-text.ts'
+import { ignoreMissing } from '../lib/error-text.ts'
 import { syncPath } from '../lib/files.ts'
 import { DAY_MS } from '../lib/time.ts'
-import { CheckpointFile, parseCheckpointName } from './checkpoint-file.ts'
+import { CheckpointFile, checkpointNames } from './checkpoint-file.ts'
 import { CHECKPOINTS_KEPT } from './limits.ts'
 
 export interface StoredCheckpoint {
@@ -14,13 +14,10 @@ export interface StoredCheckpoint {
 
 /** All checkpoints, the newest first; none where the folder is missing. */
 export async function listCheckpoints(folder: string): Promise<StoredCheckpoint[]> {
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (systemCode(error) === 'ENOENT') return []
-    throw error
-  })
+  const names = (await readdir(folder).catch(ignoreMissing)) ?? []
   return names
     .flatMap((name) => {
-      const eventNo = parseCheckpointName(name)
+      const eventNo = checkpointNames.numberOf(name)
       return eventNo === null ? [] : [{ path: join(folder, name), eventNo }]
     })
     .sort((a, b) => b.eventNo - a.eventNo)

@@ -91,8 +91,8 @@ export interface RestoredBase {
 export function isConnected({ end, knownEventNo }: Recorded, afterEventNo: number): boolean {
   if (Math.max(end.heldEventNo, knownEventNo) <= afterEventNo) return true
   if (end.lastEventNo < knownEventNo) return false
-  const first = end.segments.find(({ cutoffEventNo }) => cutoffEventNo > afterEventNo)
-  return first !== undefined && first.firstEventNo <= afterEventNo + 1
+  const first = end.segments.find(({ cutoffNo }) => cutoffNo > afterEventNo)
+  return first !== undefined && first.firstNo <= afterEventNo + 1
 }
 
 /** Opens a checkpoint. @throws CheckpointError where it cannot be used with this journal */

@@ -22,8 +22,6 @@ export const APPLIED_EVENTS_PER_S = 100_000
 export const LAST_CHECKPOINT_MS_FREE = 1_000
 /** Of the directory at the end of a checkpoint. */
 export const DIRECTORY_BYTES_MAX = 16 * 1024 * 1024
-/** Written at once; larger sections are written by themselves. */
-export const WRITE_CHUNK_BYTES = 4 * 1024 * 1024
 /** Events that are applied again before the event loop has a turn. */
 export const REDO_SLICE_EVENTS = 512
 /** Events of initial coverage that are recorded before the disk has a turn, and how long it may take for that. */

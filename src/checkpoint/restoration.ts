@@ -31,7 +31,7 @@ export interface Restored {
 
 /** Whether all that is to be applied again was applied under these settings the first time. */
 function isUnderSettings({ end }: Recorded, base: Base, settings: EngineSettings): boolean {
-  const behind = end.segments.filter(({ cutoffEventNo }) => cutoffEventNo > base.afterEventNo)
+  const behind = end.segments.filter(({ cutoffNo }) => cutoffNo > base.afterEventNo)
   return [base.settings, ...behind.flatMap(({ header }) => header?.settings ?? [])].every((each) =>
     isDeepStrictEqual(each, settings),
   )

@@ -16,8 +16,7 @@ export const FRAME_BYTES_MAX = 32 * 1024 * 1024
 export const WAITING_BYTES_MAX = 32 * 1024 * 1024
 /** A disk that has taken nothing for this long is not waited for. */
 export const STALLED_MS = 5_000
-/** A segment that is this large, or this old, is sealed. */
-export const SEGMENT_BYTES = 64 * 1024 * 1024
+/** A segment that is this old is sealed, as one that is large (lib/segments/limits.ts). */
 export const SEGMENT_MS = 60_000
 /** All segments together. Nothing is recorded beyond it: the lake or the checkpoints are far behind. */
 export const JOURNAL_BYTES_MAX = 8 * 1024 * 1024 * 1024
@@ -31,7 +30,5 @@ export const RETRY_MS_MAX = 5_000
 /** How long `seal` and `close` wait for a disk that hangs. */
 export const SEAL_MS_MAX = 10_000
 export const CLOSE_MS_MAX = 3_000
-/** How much is read at once. */
-export const SCAN_CHUNK_BYTES = 1024 * 1024
 
 assert(BATCH_CHARACTERS_MAX * 4 < FRAME_BYTES_MAX, 'a frame holds a batch')

@@ -2,11 +2,28 @@
 // writes. Holds one batch in memory at a time.
 import { type Disk, nodeDisk } from '../lib/disk/disk.ts'
 import { readHighWaterMark } from '../lib/disk/high-water-mark.ts'
+import { SegmentReader } from '../lib/segments/segment-reader.ts'
+import {
+  damageOf,
+  type EntriesHead,
+  type NumberRange,
+  type PlannedSegment,
+  type SegmentDamage,
+} from '../lib/segments/types.ts'
 import { decodeBatch } from './batch/batch-decoder.ts'
 import type { EventBatch } from './event-batch.ts'
-import { type JournalPlan, type PlannedSegment, planJournal } from './segments/plan.ts'
-import { type FoundBatch, findProven, readSegment, type SegmentEnding } from './segments/segment-reader.ts'
-import type { EventRange, JournalDamage, ReadJournalOptions, WrittenBatch } from './types.ts'
+import { type JournalHeader, journalFormat } from './segments/journal-format.ts'
+import type { ReadJournalOptions, WrittenBatch } from './types.ts'
+
+type JournalSegment = PlannedSegment<JournalHeader>
+type JournalReader = SegmentReader<JournalHeader, EntriesHead>
+
+const readerOn = (disk: Disk): JournalReader => new SegmentReader(disk, journalFormat)
+
+interface FoundBatch extends EntriesHead {
+  /** A view, valid until the next batch is asked for. */
+  frame: Buffer
+}
 
 export interface DiskReadOptions extends ReadJournalOptions {
   disk?: Disk
@@ -30,8 +47,8 @@ export async function* readFrames(
   afterEventNo: number,
   options: DiskReadOptions = {},
 ): AsyncGenerator<WrittenBatch, void> {
-  for await (const { firstEventNo, lastEventNo, frame } of findBatches(folder, afterEventNo, options))
-    yield { firstEventNo, lastEventNo, frame: Buffer.from(frame) }
+  for await (const { firstNo, lastNo, frame } of findBatches(folder, afterEventNo, options))
+    yield { firstEventNo: firstNo, lastEventNo: lastNo, frame: Buffer.from(frame) }
 }
 
 async function* findBatches(
@@ -41,17 +58,16 @@ async function* findBatches(
 ): AsyncGenerator<FoundBatch, void> {
   const { disk = nodeDisk, folderId = null, throughEventNo = Infinity, onDamage = () => {} } = options
   const { knownEventNo = 0 } = options
-  const plan = await planJournal(disk, folder, folderId)
-  for (const file of plan.foreign)
-    onDamage({ kind: 'foreign_file', file, fromByte: 0, toByte: 0, missing: null })
-  yield* readPlanned(disk, plan, { afterEventNo, throughEventNo, knownEventNo, onDamage })
+  const reader = readerOn(disk)
+  const { segments, foreign } = await reader.plan(folder, folderId)
+  for (const name of foreign) onDamage(damageOf('foreign_file', name, null))
+  yield* readPlanned(reader, segments, { afterEventNo, throughEventNo, knownEventNo, onDamage })
 }
 
 /** The run that recorded an event; null where the journal does not have it any more, or its segment is damaged. */
 export async function findRunOf(folder: string, folderId: string, eventNo: number): Promise<string | null> {
-  const { segments } = await planJournal(nodeDisk, folder, folderId)
-  const segment = segments.findLast(({ firstEventNo }) => firstEventNo <= eventNo)
-  return segment?.header?.runId ?? null
+  const { segments } = await readerOn(nodeDisk).plan(folder, folderId)
+  return segments.findLast(({ firstNo }) => firstNo <= eventNo)?.header?.runId ?? null
 }
 
 interface PlannedRead {
@@ -59,36 +75,37 @@ interface PlannedRead {
   throughEventNo: number
   /** Events up to this one were durable, whatever the segments say. */
   knownEventNo: number
-  onDamage(damage: JournalDamage): void
+  onDamage(damage: SegmentDamage): void
 }
 
-interface Ending extends SegmentEnding {
+interface Ending {
+  /** The number that follows the last event that was read or is lost. */
+  nextEventNo: number
+  /** The journal ends there: what follows was never durable and is not whole. */
+  isCutOff: boolean
   /** Where the journal ends, where it was read to its end; null: it has no segments behind `afterEventNo`. */
-  segment: PlannedSegment | null
+  segment: JournalSegment | null
 }
 
 async function* readPlanned(
-  disk: Disk,
-  { segments }: JournalPlan,
-  { afterEventNo, throughEventNo, knownEventNo, onDamage }: PlannedRead,
+  reader: JournalReader,
+  segments: readonly JournalSegment[],
+  read: PlannedRead,
 ): AsyncGenerator<FoundBatch, Ending> {
-  const wanted = segments.filter(
-    ({ firstEventNo, cutoffEventNo }) => cutoffEventNo > afterEventNo && firstEventNo <= throughEventNo,
-  )
+  const { afterEventNo, throughEventNo, knownEventNo, onDamage } = read
   const provenEventNo = Math.max(
     Number.isFinite(throughEventNo) ? throughEventNo : knownEventNo,
-    await findProvenIn(disk, segments),
+    await findProvenIn(reader, segments),
   )
-  const ending: Ending = { nextEventNo: afterEventNo + 1, isCutOff: false, segment: null }
+  let ending: Ending = { nextEventNo: afterEventNo + 1, isCutOff: false, segment: null }
   if (throughEventNo <= afterEventNo) return ending
-  for (const segment of wanted) {
-    const isConnected =
-      segment.firstEventNo <= ending.nextEventNo || segment.firstEventNo <= provenEventNo + 1
+  for (const segment of segments) {
+    if (segment.cutoffNo <= afterEventNo || segment.firstNo > throughEventNo) continue
+    const isConnected = segment.firstNo <= ending.nextEventNo || segment.firstNo <= provenEventNo + 1
     // Only the first one may not be connected: readSegment sees to the others.
     if (!isConnected) break
-    reportMissing(ending.nextEventNo, segment.firstEventNo - 1, onDamage)
-    const batches = readSegment(disk, { segment, provenEventNo, onDamage })
-    Object.assign(ending, yield* pickBatches(batches, afterEventNo, throughEventNo), { segment })
+    reportMissing(ending.nextEventNo, segment.firstNo - 1, onDamage)
+    ending = yield* readSegment(reader, segment, provenEventNo, read)
     if (ending.isCutOff || ending.nextEventNo > throughEventNo) return ending
   }
   if (ending.segment !== null) return ending
@@ -98,44 +115,42 @@ async function* readPlanned(
 }
 
 /** The last event that is known to have been durable. */
-async function findProvenIn(disk: Disk, segments: readonly PlannedSegment[]): Promise<number> {
+async function findProvenIn(reader: JournalReader, segments: readonly JournalSegment[]): Promise<number> {
   const newest = segments.at(-1)
   if (newest === undefined) return 0
-  const shown = segments.map(({ header }) => header?.syncedEventNo ?? 0)
-  return Math.max(...shown, await findProven(disk, newest))
+  const shown = segments.map(({ header }) => header?.durableNo ?? 0)
+  return Math.max(...shown, await reader.findProvenNo(newest))
 }
 
-function reportMissing(from: number, to: number, onDamage: (damage: JournalDamage) => void): void {
-  if (from <= to) onDamage({ kind: 'missing', file: null, fromByte: 0, toByte: 0, missing: { from, to } })
+function reportMissing(from: number, to: number, onDamage: (damage: SegmentDamage) => void): void {
+  if (from <= to) onDamage(damageOf('missing', null, { from, to }))
 }
 
-/** Passes on the batches of a segment that have events behind `afterEventNo` and up to `throughEventNo`. */
-async function* pickBatches(
-  batches: AsyncGenerator<FoundBatch, SegmentEnding>,
-  afterEventNo: number,
-  throughEventNo: number,
-): AsyncGenerator<FoundBatch, SegmentEnding> {
-  const none: SegmentEnding = { nextEventNo: 0, isCutOff: false }
-  try {
-    for (;;) {
-      const next = await batches.next()
-      if (next.done === true) return next.value
-      const { firstEventNo, lastEventNo } = next.value
-      if (lastEventNo <= afterEventNo) continue
-      if (firstEventNo <= throughEventNo) yield next.value
-      if (lastEventNo >= throughEventNo) return { nextEventNo: lastEventNo + 1, isCutOff: false }
-    }
-  } finally {
-    // Closes the file, also where the caller wants no more.
-    await batches.return(none)
+/** Yields the batches of a segment that have events behind `afterEventNo` and up to `throughEventNo`. */
+async function* readSegment(
+  reader: JournalReader,
+  segment: JournalSegment,
+  provenNo: number,
+  { afterEventNo, throughEventNo, onDamage }: PlannedRead,
+): AsyncGenerator<FoundBatch, Ending> {
+  const check = reader.check({ segment, provenNo, onDamage })
+  for await (const item of reader.scan(segment)) {
+    const head = check.check(item)
+    if (head === null || head.lastNo <= afterEventNo) continue
+    if (head.firstNo <= throughEventNo) yield { ...head, frame: item.frame }
+    if (head.lastNo >= throughEventNo) return { nextEventNo: head.lastNo + 1, isCutOff: false, segment }
   }
+  check.finish()
+  // A later segment goes on behind a gap.
+  const isGap = check.nextNo <= segment.cutoffNo && segment.cutoffNo < Infinity
+  return { nextEventNo: check.nextNo, isCutOff: check.isCutOff || isGap, segment }
 }
 
 export interface JournalEnd {
   /** Those that hold events, oldest first. */
-  segments: PlannedSegment[]
+  segments: JournalSegment[]
   /** Those behind the end: their events were never durable and are not used. They have to be deleted before others are written. */
-  voidSegments: PlannedSegment[]
+  voidSegments: JournalSegment[]
   /** Number of the last event that can be read or is known to be lost; 0 where there is none. */
   lastEventNo: number
   /** Number of the last event that is there, or before one that is. The events behind it were deleted or cut off. */
@@ -154,22 +169,22 @@ export interface FindEndOptions {
 
 /** Finds where the journal ends; reads the newest segments only. */
 export async function findEnd({ disk, folder, folderId, markPath }: FindEndOptions): Promise<JournalEnd> {
-  const plan = await planJournal(disk, folder, folderId)
-  const { segments } = plan
+  const reader = readerOn(disk)
+  const { segments } = await reader.plan(folder, folderId)
   const knownEventNo = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, folderId)
-  const shownEventNo = await findProvenIn(disk, segments)
+  const shownEventNo = await findProvenIn(reader, segments)
   const syncedEventNo = Math.max(shownEventNo, knownEventNo)
-  let missing: EventRange | null = null
-  const onDamage = (damage: JournalDamage): void => {
+  let missing: NumberRange | null = null
+  const onDamage = (damage: SegmentDamage): void => {
     missing = damage.missing
   }
   const read = { afterEventNo: shownEventNo, throughEventNo: Infinity, knownEventNo, onDamage }
-  const batches = readPlanned(disk, plan, read)
+  const batches = readPlanned(reader, segments, read)
   for (;;) {
     const next = await batches.next()
     if (next.done !== true) continue
     const lastEventNo = next.value.nextEventNo - 1
-    const isVoid = ({ firstEventNo }: PlannedSegment): boolean => firstEventNo > lastEventNo
+    const isVoid = ({ firstNo }: JournalSegment): boolean => firstNo > lastEventNo
     return {
       segments: segments.filter((segment) => !isVoid(segment)),
       voidSegments: segments.filter(isVoid),
@@ -180,5 +195,5 @@ export async function findEnd({ disk, folder, folderId, markPath }: FindEndOptio
 }
 
 /** The last event that is held, where this part is missing as the last one of the journal's damage. */
-const heldBefore = (missing: EventRange | null, lastEventNo: number): number =>
+const heldBefore = (missing: NumberRange | null, lastEventNo: number): number =>
   missing !== null && missing.to === lastEventNo ? missing.from - 1 : lastEventNo

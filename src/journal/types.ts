@@ -1,26 +1,9 @@
 // What the journal offers: a writer, in the server, and a reader, in any process.
 import type { Clock } from '../lib/clock.ts'
 import type { Disk } from '../lib/disk/disk.ts'
+import type { SegmentDamage } from '../lib/segments/types.ts'
 import type { EngineSettings, MarketEvent } from '../schema/event.ts'
 import type { EventBatch } from './event-batch.ts'
-
-/** Numbers of events, both included. */
-export interface EventRange {
-  from: number
-  to: number
-}
-
-export interface JournalDamage {
-  /** `unreadable`: the disk refuses to read it; `missing`: events of a deleted or truncated file; `invalid_bytes`: other content
-   *  than was written; `foreign_file`: not a segment of this journal. */
-  kind: 'unreadable' | 'missing' | 'invalid_bytes' | 'foreign_file'
-  /** Name in the folder; null where a whole file is missing. */
-  file: string | null
-  fromByte: number
-  toByte: number
-  /** The events that are lost by it; null: none. */
-  missing: EventRange | null
-}
 
 export interface ReadJournalOptions {
   /** The last event wanted; the caller knows that it was recorded. Batches are never divided: later events may come with it. */
@@ -30,13 +13,13 @@ export interface ReadJournalOptions {
   /** Identity of the data folder (store.json), so that segments of another one are not read; null: any. */
   folderId?: string | null
   /** Called for each damaged part, in the order in which they are found. */
-  onDamage?(damage: JournalDamage): void
+  onDamage?(damage: SegmentDamage): void
 }
 
 /**
  * Reads whole batches in order, beginning with the first that has an event behind `afterEventNo`: earlier events of that batch
  * are to be skipped by the caller. What was not written completely at the end of the newest segment is left out silently;
- * everything else that is not whole goes to `onDamage`, and reading goes on behind it. Rejects with JournalError for a segment
+ * everything else that is not whole goes to `onDamage`, and reading goes on behind it. Rejects with SegmentError for a segment
  * of a newer format, and for one that is removed meanwhile.
  */
 export type ReadJournal = (

@@ -13,3 +13,8 @@ export function systemCode(error: unknown): string {
   const hasCode = typeof error === 'object' && error !== null && 'code' in error
   return hasCode && typeof error.code === 'string' ? error.code : ''
 }
+
+/** For what may be gone already: a file or a folder. @throws any other error */
+export function ignoreMissing(error: unknown): void {
+  if (systemCode(error) !== 'ENOENT') throw error
+}

@@ -1,7 +1,8 @@
 // The market over the lives of servers: restores it, records what it takes, makes checkpoints, and leaves it to the next start.
+
 import { join } from 'node:path'
 import { beginRun } from '../checkpoint/begin-run.ts'
-import { checkpointName } from '../checkpoint/checkpoint-file.ts'
+import { checkpointNames } from '../checkpoint/checkpoint-file.ts'
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import { CheckpointScheduler, type CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import { lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
@@ -20,9 +21,10 @@ import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
 import type { RecordedPlace, RecordedTo } from '../ingest/types.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
-import type { EventJournal, EventRange, JournalStats, LostInterval } from '../journal/types.ts'
+import type { EventJournal, JournalStats, LostInterval } from '../journal/types.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Log } from '../lib/log.ts'
+import type { NumberRange } from '../lib/segments/types.ts'
 import type { SteadyClock } from '../lib/steady-clock.ts'
 import { HOUR_MS } from '../lib/time.ts'
 import { LATE_GRACE_MS, SILENCE_MS } from '../market/limits.ts'
@@ -204,7 +206,10 @@ export class RunningMarket {
   }
 
   #checkpointOf(eventNo: number): StoredCheckpoint {
-    return { eventNo, path: join(this.#parts.restoreOptions.checkpointFolder, checkpointName(eventNo)) }
+    return {
+      eventNo,
+      path: join(this.#parts.restoreOptions.checkpointFolder, checkpointNames.nameOf(eventNo)),
+    }
   }
 
   /** The number of accepted analyses of a token has changed. */
@@ -337,7 +342,7 @@ interface RunningMarketParts {
   restoreOptions: RestoreOptions
   header: RunHeader
   /** The newest events of the runs before, where they were deleted or cut off; null: they are there. */
-  lostEnd: EventRange | null
+  lostEnd: NumberRange | null
 }
 
 /** Restores the market of the run before, where this configuration goes on with it, and opens the journal. */
@@ -396,7 +401,7 @@ interface Found {
 }
 
 /** Tells of events that were recorded and are neither in the lake nor in the journal, at whose end they were. */
-function lostEndOf({ end, knownEventNo }: Recorded, log: Log): EventRange | null {
+function lostEndOf({ end, knownEventNo }: Recorded, log: Log): NumberRange | null {
   const lost = { from: Math.max(end.heldEventNo, knownEventNo) + 1, to: end.lastEventNo }
   if (lost.from > lost.to) return null
   log.error(lost, 'the end of the journal is missing: these recorded events are lost')

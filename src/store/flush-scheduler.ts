@@ -3,6 +3,7 @@
 
 import pLimit from 'p-limit'
 import type { Clock } from '../lib/clock.ts'
+import type { SegmentDamage } from '../lib/segments/types.ts'
 import { within } from '../lib/wait.ts'
 import type { FaultLog } from './fault-log.ts'
 import {
@@ -12,8 +13,8 @@ import {
   FLUSH_BYTES_MAX,
   FLUSH_TIMEOUT_MS,
 } from './limits.ts'
-import { segmentName } from './log/segments/format.ts'
-import type { CommitLog, LogDamage, SegmentInfo } from './log/types.ts'
+import { segmentNames } from './log/segments/format.ts'
+import type { CommitLog, SegmentInfo } from './log/types.ts'
 import { BarAudit } from './market-data/bar-audit.ts'
 import type { BarAccount } from './market-data/bar-counts.ts'
 import { BarOutbox } from './market-data/bar-outbox.ts'
@@ -32,7 +33,7 @@ export interface FlushSchedulerDeps {
   clock: Clock
   log: StoreLog
   /** Called with each damaged part of the log that was found. */
-  onDamage(damage: LogDamage): void
+  onDamage(damage: SegmentDamage): void
   /** Called when rows were moved to the dead letters. */
   onDeadRows(): void
 }
@@ -44,7 +45,7 @@ export class FlushScheduler {
   /** Resolves when the commits that the log held at the start are in the lake, or the first attempt has failed. */
   readonly caughtUp: Promise<void>
   /** All damage found in the log so far. */
-  readonly damage: LogDamage[]
+  readonly damage: SegmentDamage[]
   /** The lake has every closed bar that ended by this market time, Unix ms, but for those of late trades. */
   barsInLakeToMs = 0
   readonly #deps: FlushSchedulerDeps
@@ -165,7 +166,7 @@ export class FlushScheduler {
     }
     const damagedFiles = new Set(damage.map(({ file }) => file))
     for (const { firstLsn } of round) {
-      if (damagedFiles.has(segmentName(firstLsn))) await commits.setAside(firstLsn)
+      if (damagedFiles.has(segmentNames.nameOf(firstLsn))) await commits.setAside(firstLsn)
       else await commits.remove(firstLsn)
       unflushed.forget(firstLsn)
     }
@@ -173,7 +174,7 @@ export class FlushScheduler {
   }
 
   /** Logs damage once: the start may have found the same. */
-  #reportDamage(damage: readonly LogDamage[]): void {
+  #reportDamage(damage: readonly SegmentDamage[]): void {
     for (const found of damage) {
       if (this.damage.some(({ file, fromByte }) => file === found.file && fromByte === found.fromByte))
         continue

@@ -319,5 +319,3 @@ export const ACCOUNTS_WRITE_BYTES = 262_144
 export const LOSSES_MAX = 1_000
 /** Of them, those that /health tells. */
 export const LOSSES_TOLD_MAX = 10
-/** The header of a segment of the log is shorter. */
-export const LOG_HEADER_BYTES_MAX = 4_096

@@ -1,24 +1,25 @@
 // What the log and the dead letters show to be lost, as entries of the list of losses.
+
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { SegmentDamage } from '../lib/segments/types.ts'
 import type { FoundLoss, Losses } from './data-folder/losses.ts'
 import { countDeadLetters } from './flush/dead-letters.ts'
 import { DAMAGED_SUFFIX } from './log/segments/format.ts'
-import type { LogDamage } from './log/types.ts'
 import { logFolder } from './paths.ts'
 
 /** Where the damaged part of the log is kept, below the data folder, once the lake has the rest of its segment. */
-export const keptFile = ({ file, kind }: LogDamage): string | null =>
+export const keptFile = ({ file, kind }: SegmentDamage): string | null =>
   file === null ? null : join('log', kind === 'foreign_file' ? file : `${file}${DAMAGED_SUFFIX}`)
 
 /** What a damaged part of the log is, as a sentence. */
-export function describeDamage({ kind, fromByte, toByte, missing }: LogDamage): string {
+export function describeDamage({ kind, fromByte, toByte, missing }: SegmentDamage): string {
   const where = toByte > fromByte ? ` (bytes ${fromByte} to ${toByte})` : ''
   const lost = missing === null ? '' : `; the commits ${missing.from} to ${missing.to} are lost`
   return `the log is damaged: ${kind.replaceAll('_', ' ')}${where}${lost}`
 }
 
-export function toLoss(damage: LogDamage): FoundLoss {
+export function toLoss(damage: SegmentDamage): FoundLoss {
   const { file, missing } = damage
   const sentence = `${file === null ? '' : `${file}: `}${describeDamage(damage)}`
   const range = missing === null ? {} : { from: missing.from, to: missing.to }

@@ -2,8 +2,8 @@
 // flushes of the log, which never wait for it.
 
 import pLimit from 'p-limit'
-import type { JournalDamage } from '../journal/types.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { SegmentDamage } from '../lib/segments/types.ts'
 import { within } from '../lib/wait.ts'
 import { unavailable } from './errors.ts'
 import type { FaultLog } from './fault-log.ts'
@@ -25,7 +25,7 @@ const NOT_WRITTEN = 'recorded events could not be brought to the lake; trying ag
 
 export class EventFlushes implements RecordedEvents {
   /** All damage found in the journal so far. */
-  readonly damage: JournalDamage[] = []
+  readonly damage: SegmentDamage[] = []
   readonly #deps: RecordedEventsDeps
   /** One flush at a time. */
   readonly #turns = pLimit(1)
@@ -105,7 +105,7 @@ export class EventFlushes implements RecordedEvents {
   }
 
   /** Logs damage once. */
-  #reportDamage(damage: readonly JournalDamage[]): void {
+  #reportDamage(damage: readonly SegmentDamage[]): void {
     for (const found of damage) {
       if (this.damage.some(({ file, fromByte }) => file === found.file && fromByte === found.fromByte))
         continue

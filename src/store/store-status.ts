@@ -1,11 +1,13 @@
 // The status of the store for `/health`: figures, and a sentence for each thing that is wrong.
+
 import { statSync } from 'node:fs'
+import type { SegmentDamage } from '../lib/segments/types.ts'
 import type { TableName } from '../schema/tables.ts'
 import type { DiskSpace } from './data-folder/disk-space.ts'
 import type { Losses } from './data-folder/losses.ts'
 import type { FaultLog } from './fault-log.ts'
 import { SET_ASIDE_TOLD_MAX, STATUS_TIMEOUT_MS, UNFLUSHED_BYTES_MAX } from './limits.ts'
-import type { CommitLog, LogDamage } from './log/types.ts'
+import type { CommitLog } from './log/types.ts'
 import type { BarAudit } from './market-data/bar-audit.ts'
 import { stateLogPath, statePath } from './paths.ts'
 import type { LakeClient } from './process/client.ts'
@@ -24,7 +26,7 @@ export interface StatusSources {
   unflushed: UnflushedRows
   faults: FaultLog
   bars: BarAudit
-  damage: readonly LogDamage[]
+  damage: readonly SegmentDamage[]
   losses: Losses
   lagMs(): number
   /** Recorded events that the lake does not have. */

@@ -1,5 +1,6 @@
 // The store of the server: opens a data folder and serves commits, look-ups and the lake. The server process writes the log;
 // the lake process does everything else.
+
 import type { ChildProcess } from 'node:child_process'
 import { realpathSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -9,6 +10,8 @@ import { assert } from '../lib/assert.ts'
 import { type Clock, readCautiously } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { makeFolderNow, syncPathNow } from '../lib/files.ts'
+import type { SegmentDamage } from '../lib/segments/types.ts'
+import { SegmentError } from '../lib/segments/types.ts'
 import type { AgentHits, AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
@@ -31,7 +34,7 @@ import * as limits from './limits.ts'
 import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
-import type { CommitLog, LogDamage, SegmentInfo } from './log/types.ts'
+import type { CommitLog, SegmentInfo } from './log/types.ts'
 import { recordKept, toLoss } from './log-losses.ts'
 import { logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
@@ -185,7 +188,9 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   } catch (error) {
     space.close()
     await client.close()
-    throw error instanceof LogError ? unavailable(`the log cannot be opened: ${error.message}`) : error
+    throw error instanceof LogError || error instanceof SegmentError
+      ? unavailable(`the log cannot be opened: ${error.message}`)
+      : error
   }
 }
 
@@ -287,7 +292,7 @@ class DurableStore implements Store {
     const nowMs = () => Math.floor(clock.now())
     const note = (noting: Promise<void>): void =>
       void noting.catch((error: unknown) => log.error({ error: errorMessage(error) }, NOT_NOTED))
-    const onDamage = (damage: LogDamage) => note(losses.record(toLoss(damage), nowMs()))
+    const onDamage = (damage: SegmentDamage) => note(losses.record(toLoss(damage), nowMs()))
     const onDeadRows = () => note(recordKept(losses, dataDir, nowMs()))
     const flushing = { client, commits, unflushed, faults, clock, log, onDamage, onDeadRows }
     this.#flushes = new FlushScheduler(flushing, lakeFlushMs)

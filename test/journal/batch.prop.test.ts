@@ -28,7 +28,12 @@ test('a batch is decoded as it was encoded, and the encoder is empty afterwards'
       const lastEventNo = firstEventNo + each.length - 1
       expect(readFrameHead(frame, 0)).toEqual({ kind: 'batch', bytes: frame.length })
       expect(isWhole(frame)).toBe(true)
-      expect(decodeBatchHead(frame)).toEqual({ firstEventNo, lastEventNo, syncedEventNo: firstEventNo - 1 })
+      expect(decodeBatchHead(frame)).toEqual({
+        kind: 'entries',
+        firstNo: firstEventNo,
+        lastNo: lastEventNo,
+        durableNo: firstEventNo - 1,
+      })
       const batch = decodeBatch(frame)!
       expect(batch).toMatchObject({ firstEventNo, lastEventNo })
       expect(eventsOf(batch)).toEqual(

@@ -3,7 +3,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { EventJournal, JournalOptions, LostInterval } from '../../src/journal/types.ts'
 import { clockOf } from '../support/clock.ts'
-import { LOSSES, type Loss, SimulatedDisk, seededRandom } from '../support/disk/simulated-disk.ts'
+import { anyLoss, type Cut, cutEverywhere, diskAfter } from '../support/disk/cuts.ts'
+import { SimulatedDisk } from '../support/disk/simulated-disk.ts'
 import { appendNumbered, numbersFrom, openTestJournal, readNumbered } from './support.ts'
 
 beforeEach(() => {
@@ -106,10 +107,6 @@ class World {
   }
 }
 
-async function quiet(): Promise<void> {
-  for (let turn = 0; turn < 12; turn++) await new Promise((resolve) => setImmediate(resolve))
-}
-
 /** Batches, segments that end because of their size, seals, syncs, and a restart in order. */
 async function workScript(world: World): Promise<void> {
   await world.open()
@@ -191,11 +188,6 @@ const SCRIPTS = {
   failures: { before: emptyDisk, script: failureScript },
   takeover: { before: killedRun, script: takeoverScript },
 }
-type Cut = 'killed' | Loss
-const CUTS: readonly Cut[] = ['killed', ...LOSSES]
-
-const diskAfter = (disk: SimulatedDisk, cut: Cut, random: () => number): SimulatedDisk =>
-  cut === 'killed' ? disk.afterKill() : disk.afterPowerCut(cut, random)
 
 /** Restarts after the cut, works, and is cut once more. */
 async function checkRestarts(before: World, cut: Cut, random: () => number): Promise<void> {
@@ -206,7 +198,7 @@ async function checkRestarts(before: World, cut: Cut, random: () => number): Pro
   await world.expectWhole()
   if (random() < 0.5) await world.consume()
   await world.append(8)
-  const again: Cut = random() < 0.5 ? 'killed' : LOSSES[Math.floor(random() * LOSSES.length)]
+  const again: Cut = random() < 0.5 ? 'killed' : anyLoss(random)
   const second = new World(diskAfter(world.disk, again, random), world)
   await second.open()
   await second.expectWhole()
@@ -218,7 +210,7 @@ async function checkRestarts(before: World, cut: Cut, random: () => number): Pro
 /** How many kinds of loss are tried at each operation. */
 const CUTS_EACH = Number(process.env.MINTLAKE_TEST_JOURNAL_CUTS ?? 1)
 
-describe.each(Object.entries(SCRIPTS))('a journal cut off during its %s', (name, { before, script }) => {
+describe.each(Object.entries(SCRIPTS))('a journal cut off during its %s', (_, { before, script: run }) => {
   /** On the disk as the run before left it when it was killed. */
   const begin = async (): Promise<World> => {
     const earlier = await before()
@@ -226,28 +218,8 @@ describe.each(Object.entries(SCRIPTS))('a journal cut off during its %s', (name,
   }
 
   test('keeps what was durable, wherever it is cut', { tags: 'drill' }, async () => {
-    const whole = await begin()
-    await script(whole)
+    const whole = await cutEverywhere({ begin, run, check: checkRestarts, cutsEach: CUTS_EACH })
     expect(whole.lost).toEqual([])
-    const { operations } = whole.disk
-    for (let operation = 0; operation < operations; operation++) {
-      for (let each = 0; each < CUTS_EACH; each++) {
-        const seed = operation * CUTS_EACH + each
-        const random = seededRandom(seed)
-        const cut = CUTS[(operation + each) % CUTS.length]
-        const world = await begin()
-        world.disk.cutAt(operation, random() < 0.5)
-        try {
-          await Promise.race([script(world), world.disk.whenCut])
-          await quiet()
-          await checkRestarts(world, cut, random)
-        } catch (error) {
-          throw new Error(`${name}, operation ${operation} of ${operations}, seed ${seed}, ${cut}`, {
-            cause: error,
-          })
-        }
-      }
-    }
   })
 })
 

@@ -1,6 +1,7 @@
 // The end of the journal is deleted or cut off: the mark beside it tells which durable events are gone.
 import { beforeEach, expect, test } from 'vitest'
 import { findEnd } from '../../src/journal/reader.ts'
+import { endFrame } from '../../src/journal/segments/format.ts'
 import type { EventJournal } from '../../src/journal/types.ts'
 import { readHighWaterMark } from '../../src/lib/disk/high-water-mark.ts'
 import { SimulatedDisk } from '../support/disk/simulated-disk.ts'
@@ -68,4 +69,17 @@ test.each([
     ...{ numbers: [...numbersFrom(1, held), ...numbersFrom(61, 65)], missing: numbersFrom(held + 1, 60) },
   })
   await journal.close()
+})
+
+test('a deleted segment that a power cut brings back, without the one behind it, makes nothing void', async () => {
+  // The lake has everything up to 70; the journal ends at 30, and nothing shows that so much was durable.
+  disk.put(NAMES[0], disk.file(NAMES[0]).subarray(0, -endFrame(30).length))
+  disk.put(NAMES[1], null)
+  disk.put('journal.mark', null)
+  const journal = await open(70)
+  appendNumbered(journal, 10)
+  await journal.written(1_000)
+  disk = disk.afterKill()
+  expect(await end()).toMatchObject({ lastEventNo: 80, heldEventNo: 80, voidSegments: [] })
+  expect(await readNumbered(FOLDER, 70, { disk })).toMatchObject({ numbers: numbersFrom(71, 80), damage: [] })
 })

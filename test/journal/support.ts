@@ -1,9 +1,11 @@
 // Events, batches and journals for tests.
+
 import fc from 'fast-check'
 import type { EventBatch, RecordedEvent } from '../../src/journal/event-batch.ts'
 import { openJournal } from '../../src/journal/journal.ts'
 import { type DiskReadOptions, readJournal } from '../../src/journal/reader.ts'
-import type { EventJournal, JournalDamage, JournalOptions } from '../../src/journal/types.ts'
+import type { EventJournal, JournalOptions } from '../../src/journal/types.ts'
+import type { SegmentDamage } from '../../src/lib/segments/types.ts'
 import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { clockOf } from '../support/clock.ts'
@@ -91,7 +93,7 @@ export function eventsOf(batch: EventBatch): RecordedEvent[] {
 
 export interface ReadResult {
   numbers: number[]
-  damage: JournalDamage[]
+  damage: SegmentDamage[]
   /** Numbers that damage says are missing. */
   missing: number[]
 }
@@ -103,7 +105,7 @@ export async function readNumbered(
   options: DiskReadOptions = {},
 ): Promise<ReadResult> {
   const result: ReadResult = { numbers: [], damage: [], missing: [] }
-  const onDamage = (damage: JournalDamage): void => {
+  const onDamage = (damage: SegmentDamage): void => {
     result.damage.push(damage)
     const { from, to } = damage.missing ?? { from: 1, to: 0 }
     for (let eventNo = from; eventNo <= to; eventNo++) result.missing.push(eventNo)

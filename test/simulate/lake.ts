@@ -1,8 +1,9 @@
 // The lake process, modelled: plain tables instead of DuckDB and Parquet, behind the real protocol. It reads the real log and the real
 // journal. Each request can fail, hang, be slow, or end the process; what was recorded before stays.
+
 import type { EventBatch } from '../../src/journal/event-batch.ts'
 import { readJournal } from '../../src/journal/reader.ts'
-import type { JournalDamage } from '../../src/journal/types.ts'
+import type { SegmentDamage } from '../../src/lib/segments/types.ts'
 import {
   compareKeys,
   LISTED_COLUMNS,
@@ -275,14 +276,14 @@ class LakeProcess {
   async #events({ throughEventNo }: Requests['events']['ask']): Promise<EventsAnswer> {
     const lake = this.#lake
     const { dataDir, logId } = this.#options
-    const damage: JournalDamage[] = []
+    const damage: SegmentDamage[] = []
     const batches: EventBatch[] = []
     const lost: { from: number; to: number }[] = []
     let nextNo = lake.eventNo + 1
     const options = {
       throughEventNo,
       folderId: logId,
-      onDamage: (found: JournalDamage) => damage.push(found),
+      onDamage: (found: SegmentDamage) => damage.push(found),
     }
     for await (const batch of readJournal(journalFolder(dataDir), lake.eventNo, options)) {
       if (batch.lastEventNo < nextNo) continue

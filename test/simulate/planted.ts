@@ -21,8 +21,8 @@ export const PLANTED = {
     seed: 2,
     violates: 'a key that was handed out is known',
     file: 'store/log/segments/segment-file.ts',
-    from: "createAnew(disk, next, 'createSynced')",
-    to: "createAnew(disk, next, 'create')",
+    from: "path, 'createSynced'",
+    to: "path, 'create'",
   },
   'state-not-replayed': {
     is: 'a start does not apply the commits that the log holds beyond the last flush',

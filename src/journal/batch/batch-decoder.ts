@@ -2,17 +2,10 @@
 // writer is damage, and not a crash of its readers.
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
+import type { EntriesHead } from '../../lib/segments/types.ts'
 import type { EventBatch, QuoteColumns, RecordedEvent, TradeColumns } from '../event-batch.ts'
 import { FRAME_HEAD_BYTES, hasQuotes } from '../segments/format.ts'
 import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS, QUOTE_COLUMNS } from './batch-layout.ts'
-
-/** The numbers of a batch, without its events. */
-export interface BatchHead {
-  firstEventNo: number
-  lastEventNo: number
-  /** Events up to this one were durable when the batch was encoded. */
-  syncedEventNo: number
-}
 
 type Head = Readonly<Record<(typeof HEAD_FIELDS)[number], number>>
 
@@ -36,11 +29,11 @@ function readHead(frame: Buffer): Head | null {
 }
 
 /** The numbers of the batch in a whole frame; null where it holds none. */
-export function decodeBatchHead(frame: Buffer): BatchHead | null {
+export function decodeBatchHead(frame: Buffer): EntriesHead | null {
   const head = readHead(frame)
   if (head === null) return null
-  const { firstEventNo, syncedEventNo, trades, others } = head
-  return { firstEventNo, lastEventNo: firstEventNo + trades + others - 1, syncedEventNo }
+  const { firstEventNo: firstNo, syncedEventNo: durableNo, trades, others } = head
+  return { kind: 'entries', firstNo, lastNo: firstNo + trades + others - 1, durableNo }
 }
 
 /** Cuts columns off the front of a frame. Each is a copy, so that it is aligned and does not keep the frame alive. */

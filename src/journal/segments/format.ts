@@ -1,20 +1,17 @@
 // The frames of a segment: kind, length and CRC-32 of a payload, then the payload. All numbers are little-endian.
 import { crc32 } from 'node:zlib'
-import { z } from 'zod'
-import { safeParse } from '../../lib/safe-parse.ts'
-import { engineSettingsSchema } from '../../schema/event.ts'
+import { NumberedNames } from '../../lib/segments/numbered-names.ts'
+import type { EngineSettings } from '../../schema/event.ts'
 import { FRAME_BYTES_MAX } from '../limits.ts'
 
 /** 2: batches with the columns of quotes. 3: feeds that heal, which tell so in `disconnect` and `reconnect`. */
 export const FORMAT = 3
 /** Kind, payload length, CRC of both and the payload, and four bytes that are zero. */
 export const FRAME_HEAD_BYTES = 16
-/** A segment while its first bytes are written; it is renamed then. */
-export const NEXT_NAME = 'next.tmp'
 /** A copy of a segment whose sync failed, while it is written. */
 export const COPY_NAME = 'copy.tmp'
 
-const NAME = /^(\d{20})\.events$/
+export const segmentNames = new NumberedNames('events')
 /** The first bytes of every frame. */
 export const MAGIC = Buffer.from('MJ\xf5', 'latin1')
 const KINDS = { header: 0x48, batch: 0x42, quotedBatch: 0x51, end: 0x45 } as const
@@ -22,38 +19,20 @@ export type FrameKind = keyof typeof KINDS
 
 const [LENGTH_AT, CRC_AT, ZERO_AT] = [4, 8, 12]
 
-const eventNo = z.number().int().min(0)
-
-/** First frame of a segment. Events from `firstEventNo` on that earlier segments hold are void: they were not whole when a new
+/** First frame of a segment, as JSON. Events from `firstEventNo` on that earlier segments hold are void: they were not whole when a new
  *  process went on behind them. */
-const headerSchema = z.object({
-  format: z.number(),
+export interface SegmentHeader {
   /** Identity of the data folder, so that a segment of another one is not taken for its own. */
-  folderId: z.string(),
-  firstEventNo: eventNo.min(1),
+  folderId: string
+  firstEventNo: number
   /** Events up to this one were durable when the segment was begun. */
-  syncedEventNo: eventNo,
-  runId: z.string(),
+  syncedEventNo: number
+  runId: string
   /** Number of the `run` event with which an empty market began: this segment goes on from it. */
-  originEventNo: eventNo.min(1),
+  originEventNo: number
   /** Whether the market is made up. */
-  simulated: z.boolean(),
-  settings: engineSettingsSchema,
-})
-export type SegmentHeader = z.infer<typeof headerSchema>
-
-/** Last frame of a sealed segment. It is written once its events are durable. */
-const endSchema = z.object({ lastEventNo: eventNo })
-export type SegmentEnd = z.infer<typeof endSchema>
-
-export const segmentName = (firstEventNo: number): string =>
-  `${String(firstEventNo).padStart(20, '0')}.events`
-
-/** The number of the first event of the segment with this file name; null where it is not the name of a segment. */
-export function parseSegmentName(name: string): number | null {
-  const digits = NAME.exec(name)?.[1]
-  const number = Number(digits)
-  return digits !== undefined && Number.isSafeInteger(number) ? number : null
+  simulated: boolean
+  settings: EngineSettings
 }
 
 /** Writes the head of a frame whose payload is in place already. */
@@ -76,21 +55,15 @@ function jsonFrame(kind: FrameKind, value: object): Buffer {
   return sealFrame(frame, kind)
 }
 
-export const headerFrame = (header: Omit<SegmentHeader, 'format'>): Buffer =>
+export const headerFrame = (header: SegmentHeader): Buffer =>
   jsonFrame('header', { format: FORMAT, ...header })
 
+/** The last frame of a sealed segment, written once its events are durable. */
 export const endFrame = (lastEventNo: number): Buffer => jsonFrame('end', { lastEventNo })
 
-const KIND_NAMES = new Map<number, FrameKind>([
-  [KINDS.header, 'header'],
-  [KINDS.batch, 'batch'],
-  [KINDS.quotedBatch, 'quotedBatch'],
-  [KINDS.end, 'end'],
-])
-const kindOf = (byte: number | undefined): FrameKind | null => KIND_NAMES.get(byte ?? 0) ?? null
-
-/** Whether frames of this kind hold events. */
-export const isBatch = (kind: FrameKind | null): boolean => kind === 'batch' || kind === 'quotedBatch'
+const KIND_NAMES = Object.keys(KINDS) as FrameKind[]
+const kindOf = (byte: number | undefined): FrameKind | null =>
+  KIND_NAMES.find((kind) => KINDS[kind] === byte) ?? null
 
 /** Whether a frame of events has the columns of quotes. */
 export const hasQuotes = (frame: Buffer): boolean => kindOf(frame[MAGIC.length]) === 'quotedBatch'
@@ -112,23 +85,3 @@ export function readFrameHead(bytes: Buffer, at: number): FrameHead | null {
 
 /** Whether a frame is as it was written. */
 export const isWhole = (frame: Buffer): boolean => frame.readUInt32LE(CRC_AT) === checksum(frame)
-
-const readJson = <Schema extends z.ZodType>(frame: Buffer, schema: Schema): z.infer<Schema> | null => {
-  try {
-    const parsed = safeParse(schema, JSON.parse(frame.toString('utf8', FRAME_HEAD_BYTES)))
-    return parsed.success ? parsed.data : null
-  } catch {
-    return null
-  }
-}
-
-const formatSchema = z.object({ format: z.number() })
-
-/** The header in a whole frame; only its format where a newer version wrote it; null where it is none. */
-export function readHeader(frame: Buffer): SegmentHeader | { format: number } | null {
-  const format = readJson(frame, formatSchema)
-  return format !== null && format.format > FORMAT ? format : readJson(frame, headerSchema)
-}
-
-/** The end in a whole frame; null where it is none. */
-export const readEnd = (frame: Buffer): SegmentEnd | null => readJson(frame, endSchema)

@@ -6,13 +6,14 @@ import type { Clock } from '../../lib/clock.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { SEGMENT_BYTES } from '../../lib/segments/limits.ts'
+import { stateAfter } from '../../lib/states.ts'
 import { within } from '../../lib/wait.ts'
 import {
   JOURNAL_BYTES_MAX,
   LOOK_EVERY_MS,
   RETRY_MS,
   RETRY_MS_MAX,
-  SEGMENT_BYTES,
   SEGMENT_MS,
   STALLED_MS,
   SYNC_EVERY_MS,
@@ -21,6 +22,7 @@ import type { JournalEnd } from '../reader.ts'
 import type { JournalLog, JournalOptions, WrittenBatch } from '../types.ts'
 import { ClosedSegments } from './closed-segments.ts'
 import { createSegment, type SegmentFile } from './segment-file.ts'
+import { SEGMENT_STATES } from './segment-states.ts'
 
 interface QueuedBatch {
   batch: WrittenBatch
@@ -55,8 +57,6 @@ export class BatchWriter {
   #isPumping = false
   #isClosed = false
   #syncing: Promise<void> | null = null
-  /** The open segment, where a sync of it has failed. Once that has happened, a later sync may do nothing and succeed. */
-  #failedOpen: SegmentFile | null = null
   #wake: () => void = () => {}
   readonly #syncTimer: NodeJS.Timeout
 
@@ -76,7 +76,10 @@ export class BatchWriter {
         log.error({ error: errorMessage(error) }, 'a part of the journal can neither be synced nor read'),
     })
     this.writtenEventNo = Math.max(end.lastEventNo, options.afterEventNo)
-    this.syncedEventNo = end.lastEventNo <= end.syncedEventNo ? this.writtenEventNo : end.syncedEventNo
+    // What others have beyond the journal is durable, although the journal lacks it. Else it would look like a gap behind which nothing
+    // counts: a power cut may bring back a deleted segment without the one behind it.
+    const isDurable = end.lastEventNo <= end.syncedEventNo || end.lastEventNo < options.afterEventNo
+    this.syncedEventNo = isDurable ? this.writtenEventNo : end.syncedEventNo
     this.#syncTimer = setInterval(() => this.#syncIfNeeded(), SYNC_EVERY_MS)
     this.#syncTimer.unref()
   }
@@ -219,9 +222,9 @@ export class BatchWriter {
     const open = this.#open
     if (open === null) return
     const { name, firstEventNo, lastEventNo, bytes, file } = open
-    const state = open === this.#failedOpen ? 'sync_failed' : 'unsynced'
+    const state = stateAfter(SEGMENT_STATES, open.state, 'ended')
     this.#closed.add({ name, firstEventNo, lastEventNo, bytes, file, state })
-    this.#open = this.#failedOpen = null
+    this.#open = null
   }
 
   #whyNotNow(): string | null {
@@ -268,11 +271,11 @@ export class BatchWriter {
   }
 
   async #syncOpen(open: SegmentFile): Promise<void> {
-    if (open === this.#failedOpen) throw new Error('it has to be written anew')
+    if (open.state === 'openFailed') throw new Error('it has to be written anew')
     try {
       await open.file.sync()
     } catch (error) {
-      if (this.#open === open) this.#failedOpen = open
+      if (this.#open === open) open.state = stateAfter(SEGMENT_STATES, open.state, 'syncFailed')
       else this.#closed.markFailed(open.name)
       void this.endSegment()
       throw error

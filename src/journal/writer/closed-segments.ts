@@ -1,10 +1,13 @@
 // The segments that are not written any more, oldest first: made durable, and deleted when nobody needs their events.
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
-import { systemCode } from '../../lib/error-text.ts'
+import { UnreadableError } from '../../lib/disk/whole-files.ts'
+import { ignoreMissing } from '../../lib/error-text.ts'
+import { stateAfter } from '../../lib/states.ts'
 import type { JournalEnd } from '../reader.ts'
 import { endFrame } from '../segments/format.ts'
-import { rewriteSegment, UnreadableError } from './segment-file.ts'
+import { rewriteSegment } from './segment-file.ts'
+import { SEGMENT_STATES, type SegmentEvent, type SegmentState } from './segment-states.ts'
 
 interface ClosedSegment {
   name: string
@@ -13,7 +16,11 @@ interface ClosedSegment {
   bytes: number
   /** Its open file until it is durable; null: it is durable, was written anew, or was left by an earlier process. */
   file: DiskFile | null
-  state: 'unsynced' | 'sync_failed' | 'synced' | 'durable'
+  state: SegmentState
+}
+
+function become(segment: ClosedSegment, event: SegmentEvent): void {
+  segment.state = stateAfter(SEGMENT_STATES, segment.state, event)
 }
 
 export interface ClosedSegmentsOptions {
@@ -37,10 +44,10 @@ export class ClosedSegments {
     this.#folder = folder
     this.#onUnreadable = onUnreadable
     this.#void = end.voidSegments.map(({ name }) => name)
-    this.#segments = end.segments.map(({ name, bytes, firstEventNo, cutoffEventNo }) => {
-      const lastEventNo = Math.min(cutoffEventNo, end.lastEventNo)
+    this.#segments = end.segments.map(({ name, bytes, firstNo: firstEventNo, cutoffNo }) => {
+      const lastEventNo = Math.min(cutoffNo, end.lastEventNo)
       // A killed process may have left bytes that exist in the page cache only, and a sync of them may have failed already.
-      const state = lastEventNo <= end.syncedEventNo ? 'durable' : 'sync_failed'
+      const state = lastEventNo <= end.syncedEventNo ? 'durable' : 'syncFailed'
       return { name, bytes, firstEventNo, lastEventNo, file: null, state }
     })
     for (const { bytes } of this.#segments) this.bytes += bytes
@@ -69,17 +76,17 @@ export class ClosedSegments {
 
   /** A sync of this segment has failed that began before it was closed. */
   markFailed(name: string): void {
-    for (const segment of this.#segments) if (segment.name === name) segment.state = 'sync_failed'
+    for (const segment of this.#segments) if (segment.name === name) become(segment, 'syncFailed')
   }
 
   /** Syncs the contents of all segments. Rejects where the disk refuses: then it has to be called again. */
   async syncFiles(): Promise<void> {
     // Looked for anew each time: meanwhile segments are deleted, which must not hide the next one, and closed, which need it too.
-    const isUnsynced = ({ state }: ClosedSegment): boolean => state === 'unsynced' || state === 'sync_failed'
+    const isUnsynced = ({ state }: ClosedSegment): boolean => state === 'unsynced' || state === 'syncFailed'
     for (;;) {
       const segment = this.#segments.find(isUnsynced)
       if (segment === undefined) return
-      await (segment.state === 'sync_failed' ? this.#rewrite(segment) : this.#syncFile(segment))
+      await (segment.state === 'syncFailed' ? this.#rewrite(segment) : this.#syncFile(segment))
     }
   }
 
@@ -90,7 +97,7 @@ export class ClosedSegments {
       // Shows that nothing behind it was lost. Without it the next segment does.
       await segment.file?.write(endFrame(segment.lastEventNo)).catch(() => undefined)
       await this.#closeFile(segment)
-      segment.state = 'durable'
+      become(segment, 'folderSynced')
     }
   }
 
@@ -98,9 +105,9 @@ export class ClosedSegments {
     const file = segment.file ?? (await this.#disk.open(join(this.#folder, segment.name)))
     try {
       await file.sync()
-      segment.state = 'synced'
+      become(segment, 'synced')
     } catch (error) {
-      segment.state = 'sync_failed'
+      become(segment, 'syncFailed')
       throw error
     } finally {
       if (segment.file === null) await file.close().catch(() => undefined)
@@ -116,9 +123,7 @@ export class ClosedSegments {
   }
 
   async #unlink(name: string): Promise<void> {
-    await this.#disk.unlink(join(this.#folder, name)).catch((error: unknown) => {
-      if (systemCode(error) !== 'ENOENT') throw error
-    })
+    await this.#disk.unlink(join(this.#folder, name)).catch(ignoreMissing)
   }
 
   async #rewrite(segment: ClosedSegment): Promise<void> {
@@ -130,7 +135,7 @@ export class ClosedSegments {
       this.#onUnreadable(error)
     }
     await this.#closeFile(segment)
-    segment.state = 'synced'
+    become(segment, 'rewritten')
   }
 
   async #closeFile(segment: ClosedSegment): Promise<void> {

@@ -1,10 +1,11 @@
 // The files of segments as the writer makes them.
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../lib/disk/disk.ts'
-import { createAnew, writeAll } from '../../lib/disk/whole-files.ts'
-import { SCAN_CHUNK_BYTES } from '../limits.ts'
-import { COPY_NAME, headerFrame, NEXT_NAME, type SegmentHeader, segmentName } from '../segments/format.ts'
+import { copyBytes, createWhole, writeAll } from '../../lib/disk/whole-files.ts'
+import { NEXT_NAME } from '../../lib/segments/numbered-names.ts'
+import { COPY_NAME, headerFrame, type SegmentHeader, segmentNames } from '../segments/format.ts'
 import type { WrittenBatch } from '../types.ts'
+import type { SegmentState } from './segment-states.ts'
 
 /** A segment that is being written. */
 export class SegmentFile {
@@ -14,6 +15,7 @@ export class SegmentFile {
   /** On the monotonic clock. */
   readonly openedMs: number
   readonly file: DiskFile
+  state: SegmentState = 'open'
 
   constructor(file: DiskFile, batch: WrittenBatch, bytes: number, openedMs: number) {
     this.file = file
@@ -24,7 +26,7 @@ export class SegmentFile {
   }
 
   get name(): string {
-    return segmentName(this.firstEventNo)
+    return segmentNames.nameOf(this.firstEventNo)
   }
 
   /** Rejects where not all of it was written: then nothing more may be appended. */
@@ -42,49 +44,24 @@ export class SegmentFile {
 export async function createSegment(
   disk: Disk,
   folder: string,
-  header: Omit<SegmentHeader, 'format' | 'firstEventNo'>,
+  header: Omit<SegmentHeader, 'firstEventNo'>,
   batch: WrittenBatch,
   openedMs: number,
 ): Promise<SegmentFile> {
-  const next = join(folder, NEXT_NAME)
-  const file = await createAnew(disk, next, 'create')
-  try {
-    const head = headerFrame({ ...header, firstEventNo: batch.firstEventNo })
-    await writeAll(file, Buffer.concat([head, batch.frame]))
-    await disk.rename(next, join(folder, segmentName(batch.firstEventNo)))
-    return new SegmentFile(file, batch, head.length + batch.frame.length, openedMs)
-  } catch (error) {
-    await file.close().catch(() => undefined)
-    throw error
-  }
+  const head = headerFrame({ ...header, firstEventNo: batch.firstEventNo })
+  const path = join(folder, segmentNames.nameOf(batch.firstEventNo))
+  const file = await createWhole(disk, join(folder, NEXT_NAME), path, 'create', (next) =>
+    writeAll(next, Buffer.concat([head, batch.frame])),
+  )
+  return new SegmentFile(file, batch, head.length + batch.frame.length, openedMs)
 }
-
-/** The bytes that were to be copied could not be read. */
-export class UnreadableError extends Error {}
 
 /** Writes a segment anew, since what a failed sync left undone no later sync does. Durable with the next sync of the folder. */
 export async function rewriteSegment(disk: Disk, folder: string, name: string): Promise<void> {
   const path = join(folder, name)
-  const copyPath = join(folder, COPY_NAME)
-  const source = await disk.open(path)
-  try {
-    const copy = await createAnew(disk, copyPath, 'create')
-    try {
-      const chunk = Buffer.allocUnsafe(SCAN_CHUNK_BYTES)
-      for (let offset = 0; ; ) {
-        const read = await source.read(chunk, offset).catch((error: unknown) => {
-          throw new UnreadableError(`${path} cannot be read`, { cause: error })
-        })
-        if (read === 0) break
-        await writeAll(copy, chunk.subarray(0, read))
-        offset += read
-      }
-      await copy.sync()
-    } finally {
-      await copy.close().catch(() => undefined)
-    }
-    await disk.rename(copyPath, path)
-  } finally {
-    await source.close().catch(() => undefined)
-  }
+  const copy = await createWhole(disk, join(folder, COPY_NAME), path, 'create', async (file) => {
+    await copyBytes(disk, path, file)
+    await file.sync()
+  })
+  await copy.close().catch(() => undefined)
 }

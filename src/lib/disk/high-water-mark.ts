@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import type { Disk, DiskFile } from './disk.ts'
-import { createAnew, writeAll } from './whole-files.ts'
+import { createWhole, writeAll } from './whole-files.ts'
 
 /** Within one sector, so that no power cut leaves a part of it. */
 const BYTES = 256
@@ -104,17 +104,11 @@ export class HighWaterMark {
   }
 
   /** Takes the place of what an earlier process left, which is there until then. */
-  async #create(bytes: Buffer): Promise<DiskFile> {
-    const next = `${this.#path}.tmp`
-    const file = await createAnew(this.#disk, next, 'create')
-    try {
+  #create(bytes: Buffer): Promise<DiskFile> {
+    const path = this.#path
+    return createWhole(this.#disk, `${path}.tmp`, path, 'create', async (file) => {
       await writeAll(file, bytes)
       await file.sync()
-      await this.#disk.rename(next, this.#path)
-      return file
-    } catch (error) {
-      await file.close().catch(() => undefined)
-      throw error
-    }
+    })
   }
 }

@@ -1,16 +1,15 @@
 // What store.json said, where it is lost or damaged: the copy of the accounts has it, and segments of log and journal name the
 // folder that they belong to. Without its identity they would be files of strangers.
-import { open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import { planJournal } from '../../journal/segments/plan.ts'
+import { journalFormat } from '../../journal/segments/journal-format.ts'
 import { nodeDisk } from '../../lib/disk/disk.ts'
+import { SegmentReader } from '../../lib/segments/segment-reader.ts'
+import type { SegmentFormat } from '../../lib/segments/types.ts'
 import { queryOne } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
 import { locateLakeFiles } from '../lake/locate-files.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
-import { LOG_HEADER_BYTES_MAX } from '../limits.ts'
-import { PREFIX_BYTES, parsePayload, parseSegmentName } from '../log/segments/format.ts'
+import { logFormat } from '../log/segments/format.ts'
 import { journalFolder, lakeFolder, logFolder } from '../paths.ts'
 import { readAccounts } from '../state/accounts-copy.ts'
 import { StoreState } from '../state/state.ts'
@@ -22,43 +21,18 @@ export async function findLostInfo(dataDir: string, nowMs: number): Promise<Fold
     () => null,
   )
   if (accounts?.folder) return accounts.folder
-  const logId = (await findLogId(dataDir)) ?? (await findJournalId(dataDir))
+  const logId =
+    (await findOwner(logFolder(dataDir), logFormat)) ??
+    (await findOwner(journalFolder(dataDir), journalFormat))
   if (logId === null) return null
   const held = await findHeldKinds(dataDir).catch(() => ({ holdsSimulated: false, holdsReal: false }))
   return { format: STORE_FORMAT, logId, createdAtMs: nowMs, ...held }
 }
 
 /** The identity in the header of the newest segment whose header can be read. */
-async function findLogId(dataDir: string): Promise<string | null> {
-  const folder = logFolder(dataDir)
-  const names = (await readdir(folder).catch(() => [])).filter((name) => parseSegmentName(name) !== null)
-  for (const name of names.toSorted().toReversed()) {
-    const id = await readLogId(join(folder, name)).catch(() => null)
-    if (id !== null) return id
-  }
-  return null
-}
-
-async function readLogId(path: string): Promise<string | null> {
-  const file = await open(path, 'r')
-  try {
-    const { buffer, bytesRead } = await file.read(
-      Buffer.alloc(LOG_HEADER_BYTES_MAX),
-      0,
-      LOG_HEADER_BYTES_MAX,
-      0,
-    )
-    const line = buffer.subarray(0, bytesRead).toString('utf8').split('\n', 1)[0]
-    const header = parsePayload(Buffer.from(line.slice(PREFIX_BYTES)))
-    return header?.kind === 'header' ? header.log : null
-  } finally {
-    await file.close()
-  }
-}
-
-async function findJournalId(dataDir: string): Promise<string | null> {
-  const { segments } = await planJournal(nodeDisk, journalFolder(dataDir), null)
-  return segments.findLast(({ header }) => header !== null)?.header?.folderId ?? null
+async function findOwner(folder: string, format: SegmentFormat): Promise<string | null> {
+  const { segments } = await new SegmentReader(nodeDisk, format).plan(folder, null)
+  return segments.findLast(({ header }) => header !== null)?.header?.owner ?? null
 }
 
 /** Which kinds of data the lake's rows are of. */

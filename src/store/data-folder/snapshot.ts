@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { StoreError, unavailable } from '../errors.ts'
-import { segmentName } from '../log/segments/format.ts'
+import { segmentNames } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
 import {
   checkpointFolder,
@@ -66,7 +66,7 @@ async function copyServerFiles(dataDir: string, to: string, segments: readonly S
     await copyDurably(join(dead, name), join(deadLetterFolder(to), name))
   await mkdir(logFolder(to), { recursive: true })
   for (const { firstLsn } of segments) {
-    const name = segmentName(firstLsn)
+    const name = segmentNames.nameOf(firstLsn)
     await linkOrCopy(join(logFolder(dataDir), name), join(logFolder(to), name))
   }
   await syncFolders([logFolder(to), to])

@@ -5,7 +5,8 @@
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { EventBatch } from '../../journal/event-batch.ts'
-import type { EventRange, JournalDamage, ReadJournal } from '../../journal/types.ts'
+import type { ReadJournal } from '../../journal/types.ts'
+import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import { TABLES } from '../../schema/tables.ts'
 import type { Database } from '../duckdb/database.ts'
@@ -96,11 +97,11 @@ class BatchReader {
   }
 }
 
-const describeDamage = ({ kind, file }: JournalDamage): string =>
+const describeDamage = ({ kind, file }: SegmentDamage): string =>
   `the journal is damaged: ${kind.replaceAll('_', ' ')}${file === null ? '' : ` in ${file}`}`
 
 /** Notes that numbers are missing in the journal. */
-function addLost(slice: Slice, range: EventRange, damage: readonly JournalDamage[]): void {
+function addLost(slice: Slice, range: NumberRange, damage: readonly SegmentDamage[]): void {
   const cause = damage.find(
     ({ missing }) => missing !== null && missing.from <= range.to && missing.to >= range.from,
   )
@@ -111,7 +112,7 @@ function addLost(slice: Slice, range: EventRange, damage: readonly JournalDamage
 }
 
 /** Adds the events of a batch that the slice does not have. */
-function addBatch(slice: Slice, batch: EventBatch, damage: readonly JournalDamage[]): void {
+function addBatch(slice: Slice, batch: EventBatch, damage: readonly SegmentDamage[]): void {
   const { staged, windows } = slice
   const firstNo = slice.nextNo
   if (batch.lastEventNo < firstNo) return
@@ -124,7 +125,7 @@ function addBatch(slice: Slice, batch: EventBatch, damage: readonly JournalDamag
 }
 
 /** Adds batches until they fill the slice, or there are no more. */
-async function readSlice(reader: BatchReader, slice: Slice, damage: readonly JournalDamage[]): Promise<void> {
+async function readSlice(reader: BatchReader, slice: Slice, damage: readonly SegmentDamage[]): Promise<void> {
   let rows = 0
   for (let batch = await reader.next(); batch !== null; batch = await reader.next()) {
     const count = batch.lastEventNo - Math.max(slice.nextNo, batch.firstEventNo) + 1
@@ -138,7 +139,7 @@ async function readSlice(reader: BatchReader, slice: Slice, damage: readonly Jou
 }
 
 /** Behind the last batch numbers count as lost only where damage says so: else what was not found may still be there. */
-function addLostEnd(slice: Slice, reader: BatchReader, damage: readonly JournalDamage[]): void {
+function addLostEnd(slice: Slice, reader: BatchReader, damage: readonly SegmentDamage[]): void {
   if (!reader.isDone) return
   const last = Math.max(0, ...damage.map(({ missing }) => missing?.to ?? 0))
   if (last < slice.nextNo) return
@@ -196,7 +197,7 @@ export class EventFlusher {
     // Before anything is said to be in the lake: the server then removes it from the journal.
     await lake.settle(nowMs)
     const from = await database.maintenance.run(loadEventPosition)
-    const damage: JournalDamage[] = []
+    const damage: SegmentDamage[] = []
     let written = { eventNo: from.eventNo, files: 0, rows: 0 }
     if (throughEventNo > from.eventNo && !this.#isRunning) {
       this.#isRunning = true
@@ -210,7 +211,7 @@ export class EventFlusher {
     return { ...written, damage, retainedFrom }
   }
 
-  async #flushFrom(from: EventPosition, throughEventNo: number, nowMs: number, damage: JournalDamage[]) {
+  async #flushFrom(from: EventPosition, throughEventNo: number, nowMs: number, damage: SegmentDamage[]) {
     const { dataDir, logId, monotonicMs, readJournal } = this.#options
     const batches = readJournal(journalFolder(dataDir), from.eventNo, {
       throughEventNo,
@@ -244,7 +245,7 @@ export class EventFlusher {
     connection: DuckDBConnection,
     reader: BatchReader,
     { eventNo, isSimulated }: EventPosition,
-    { damage, nowMs }: { damage: readonly JournalDamage[]; nowMs: number },
+    { damage, nowMs }: { damage: readonly SegmentDamage[]; nowMs: number },
   ): Promise<WrittenSlice> {
     const { dataDir, failpoint, lake } = this.#options
     const staged = await StagedEvents.create(connection, isSimulated)

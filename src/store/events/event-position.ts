@@ -1,14 +1,15 @@
 // What state.duckdb keeps of recorded events: the last one in the lake, those that are lost, and the intervals whose bars were
 // written before a gap was known.
+
 import type { DuckDBConnection } from '@duckdb/node-api'
-import type { EventRange } from '../../journal/types.ts'
+import type { NumberRange } from '../../lib/segments/types.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { listLiveFiles } from '../lake/manifest.ts'
 import type { BarInterval } from './late-gaps.ts'
 
 /** Events that neither the journal nor the lake has. */
-export interface LostEvents extends EventRange {
+export interface LostEvents extends NumberRange {
   reason: string
 }
 

@@ -1,15 +1,16 @@
 // Flushes the sealed segments of the log and the buffered market data to the lake, and updates the state, in one transaction, so
 // that each commit is applied once. Order: bars, then submissions, which open outcomes, then labels that are due.
+
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import pLimit from 'p-limit'
 import { errorMessage } from '../../lib/error-text.ts'
+import type { SegmentDamage } from '../../lib/segments/types.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { type Database, isFatalError, isSystemError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
 import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
 import { type NewFile, nextSeq } from '../lake/manifest.ts'
-import type { LogDamage } from '../log/types.ts'
 import type { BarStore } from '../market-data/bar-store.ts'
 import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import type { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
@@ -129,7 +130,7 @@ export class Flusher {
     { throughLsn }: FlushAsk,
     state: StoreState,
     splitter: RowSplitter,
-  ): Promise<LogDamage[]> {
+  ): Promise<SegmentDamage[]> {
     if (throughLsn <= state.lsn) return []
     const { dataDir, logId } = this.#options
     const report = await splitCommits({ folder: logFolder(dataDir), logId, throughLsn }, state, splitter)

@@ -12,8 +12,6 @@ export type LogErrorCode =
   /** A disk operation takes longer than the time limit. */
   | 'disk_hanging'
   | 'closed'
-  /** A segment was written by a newer version of this program. */
-  | 'unknown_format'
   /** The bytes at a position are not a valid commit. */
   | 'damaged_record'
   /** The segment of a position does not exist any more. */

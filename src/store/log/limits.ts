@@ -1,10 +1,9 @@
 // Every bound of the log.
 import { assert } from '../../lib/assert.ts'
+import { SCAN_CHUNK_BYTES } from '../../lib/segments/limits.ts'
 
 /** Payload of one record. Part of the format, because it bounds the memory of a reader. */
 export const RECORD_BYTES_MAX = 4 * 1024 * 1024
-/** A segment that reaches this size is sealed, and the next commit begins a new one. */
-export const SEGMENT_BYTES = 64 * 1024 * 1024
 /** Zeros that are written ahead of the lines: as many as the segment has bytes, within these bounds. Less than what a start reads
  *  of the end of the log, where it looks for the last line. */
 export const ZEROS_BYTES_MIN = 16 * 1024
@@ -27,12 +26,6 @@ export const RECOVERY_RETRY_MS = 100
 export const RECOVERY_RETRY_MAX_MS = 5_000
 /** Reads by position that may wait. Beyond that they are refused. */
 export const READS_QUEUED_MAX = 1_024
-/** How much a scan reads at once; a log may have two gigabytes. A longer record makes its buffer grow. */
-export const SCAN_CHUNK_BYTES = 1024 * 1024
-/** How much is read at once where only the first records of a segment are needed. */
-export const SEGMENT_START_BYTES = 8 * 1024
-/** How much is copied at once when a segment is rewritten. */
-export const COPY_CHUNK_BYTES = 1024 * 1024
 /** Entries in each list of a read report. */
 export const REPORT_ENTRIES_MAX = 1_000
 /** At most one log line about disk failures in this time. */

@@ -1,23 +1,22 @@
 // Writes groups of commits to segments, one group at a time, and handles failures of the disk: a group whose write or sync
 // failed is in doubt, and nothing is acknowledged until a durable segment header has voided it.
 import { join } from 'node:path'
+import { assert } from '../../lib/assert.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { DiskOperations, type OverdueCheck } from '../../lib/disk/disk-operations.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
-import { errorMessage, systemCode } from '../../lib/error-text.ts'
+import { errorMessage, ignoreMissing } from '../../lib/error-text.ts'
+import { SEGMENT_BYTES } from '../../lib/segments/limits.ts'
+import { stateAfter } from '../../lib/states.ts'
 import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
 import type { QueuedCommit } from './commit-queue.ts'
 import { LogError, type LogErrorCode, toLogErrorCode } from './errors.ts'
-import {
-  FAILURE_LINE_INTERVAL_MS,
-  GROUP_DURATIONS_KEPT,
-  OPERATION_TIMEOUT_MS,
-  SEGMENT_BYTES,
-} from './limits.ts'
+import { FAILURE_LINE_INTERVAL_MS, GROUP_DURATIONS_KEPT, OPERATION_TIMEOUT_MS } from './limits.ts'
 import type { LogRead } from './reader.ts'
-import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentName } from './segments/format.ts'
+import { DAMAGED_SUFFIX, headerText, LineBuffer, segmentNames } from './segments/format.ts'
 import { createSegment, rewriteSegment, type SegmentFile, WriteFailure } from './segments/segment-file.ts'
 import type { LogOptions, SegmentInfo } from './types.ts'
+import { WRITER_STATES, type WriterEvent, type WriterState } from './writer-states.ts'
 
 export class LogWriter {
   readonly totals = { commits: 0, groups: 0, bytes: 0, refused: 0, inDoubt: 0, failures: 0, overdue: 0 }
@@ -33,15 +32,14 @@ export class LogWriter {
   readonly #onOverdue: () => void
   readonly #lines = new LineBuffer()
   #sealed: SegmentInfo[]
+  #state: WriterState = 'idle'
   /** Segments that may hold commits in doubt. They become sealed ones when recovery succeeds. */
   #failed: SegmentInfo[] = []
   #current: SegmentFile | null = null
   /** Groups that were written but are neither known to be durable nor voided yet. */
   #groupsInDoubt: CommitGroup[] = []
-  /** What must succeed before any commit is acknowledged again; null when nothing is in doubt. */
-  #recovery: ((check: OverdueCheck) => Promise<void>) | null = null
-  /** First LSN of the segment that the previous process left unsealed, until it has been rewritten. */
-  #unsealedLsn: number | null = null
+  /** What the previous process left unsealed. */
+  readonly #unsealed: { segment: SegmentInfo; validBytes: number } | null = null
   #nextLsn: number
   /** False from a failure until a segment is sealed again: on a full disk, commits get the room that is left. */
   #writesAhead = true
@@ -50,7 +48,7 @@ export class LogWriter {
 
   /** @param onOverdue called while an operation hangs, after its own callers were answered */
   constructor(options: LogOptions, { report, last, provenLsn }: LogRead, onOverdue: () => void) {
-    const { disk = nodeDisk, folder, flushed, logId, markPath, timeoutMs = OPERATION_TIMEOUT_MS } = options
+    const { disk = nodeDisk, flushed, logId, markPath, timeoutMs = OPERATION_TIMEOUT_MS } = options
     this.#options = options
     this.#disk = disk
     this.#mark = markPath === undefined ? null : new HighWaterMark(disk, markPath, logId)
@@ -64,15 +62,13 @@ export class LogWriter {
     const segment = report.segments.at(-1)
     if (last === null || segment === undefined || last.isSealed || last.isDamaged) return
     if (segment.lastLsn <= flushed.lsn) return
-    this.#unsealedLsn = segment.firstLsn
-    this.#recovery = async (check) => {
-      segment.bytes = await rewriteSegment(disk, folder, { ...segment, validBytes: last.validBytes }, check)
-    }
+    this.#unsealed = { segment, validBytes: last.validBytes }
+    this.#state = 'unsealed'
   }
 
   /** Recovery has to succeed before commits are taken. */
   get needsRecovery(): boolean {
-    return this.#recovery !== null
+    return this.#state === 'inDoubt' || this.#state === 'unsealed'
   }
 
   get isOverdue(): boolean {
@@ -123,6 +119,7 @@ export class LogWriter {
         () => this.#reportOverdue(group),
       )
       this.#current = written
+      this.#become('stored')
       written.commits += group.size
       this.#acknowledge(group, bytes.length)
     } catch (error) {
@@ -138,6 +135,7 @@ export class LogWriter {
     const segment = this.#current
     if (segment === null || segment.commits === 0) return
     this.#current = null
+    this.#become('sealed')
     try {
       await this.#operations.run(
         (check) => segment.seal(this.lastLsn, check),
@@ -153,15 +151,17 @@ export class LogWriter {
 
   /** Voids what is in doubt, or rewrites the unsealed segment. @returns false where it must be tried again. Never rejects. */
   async recover(): Promise<boolean> {
-    const recovery = this.#recovery
-    if (recovery === null) return true
+    if (!this.needsRecovery) return true
     try {
-      await this.#operations.run(recovery, () => this.#reportOverdue())
+      await this.#operations.run(
+        (check) => (this.#state === 'unsealed' ? this.#rewriteUnsealed(check) : this.#voidInDoubt(check)),
+        () => this.#reportOverdue(),
+      )
     } catch (error) {
       this.#reportFailure(error, 'the log could not recover from a failure yet; it will try again')
       return false
     }
-    this.#recovery = this.#unsealedLsn = null
+    this.#become('recovered')
     this.#sealed.push(...this.#failed.splice(0))
     for (const group of this.#groupsInDoubt.splice(0))
       group.refuse(new LogError('disk_failed', 'the disk failed; the rows are not stored'))
@@ -172,7 +172,7 @@ export class LogWriter {
   /** Durably deletes a sealed segment, or renames it to `*.damaged`. Rejects with LogError. */
   async dropSegment(firstLsn: number, how: 'remove' | 'setAside'): Promise<void> {
     const { folder } = this.#options
-    const path = join(folder, segmentName(firstLsn))
+    const path = join(folder, segmentNames.nameOf(firstLsn))
     if (!this.#sealed.some((segment) => segment.firstLsn === firstLsn))
       throw new LogError('segment_removed', `${path} is not a sealed segment`)
     try {
@@ -190,7 +190,7 @@ export class LogWriter {
       throw new LogError(toLogErrorCode(error), `${path}: ${errorMessage(error)}`, { cause: error })
     }
     this.#sealed = this.#sealed.filter((segment) => segment.firstLsn !== firstLsn)
-    if (this.#unsealedLsn === firstLsn) this.#recovery = this.#unsealedLsn = null
+    if (this.#state === 'unsealed' && this.#unsealed?.segment.firstLsn === firstLsn) this.#become('dropped')
   }
 
   /** Answers the callers whose commits are still in doubt, because the log closes. */
@@ -203,6 +203,7 @@ export class LogWriter {
   async close(): Promise<void> {
     const segment = this.#current
     this.#current = null
+    this.#become('closed')
     if (segment !== null) await this.#closeFile(segment)
     await this.#mark?.close()
   }
@@ -223,8 +224,7 @@ export class LogWriter {
 
   /** The header voids every commit after `lastLsn` that earlier segments hold. */
   #addHeader(): void {
-    const { lastLsn: afterLsn, lastKnownAtMs: knownAt } = this
-    this.#lines.add(headerText({ log: this.#options.logId, firstLsn: this.#nextLsn, afterLsn, knownAt }))
+    this.#lines.add(headerText(this.#options.logId, this.#nextLsn, this.lastLsn, this.lastKnownAtMs))
   }
 
   #createSegment(bytes: Uint8Array, check: OverdueCheck): Promise<SegmentFile> {
@@ -255,28 +255,41 @@ export class LogWriter {
       const message = `the disk refused the write: ${failure.message}; the rows are not stored`
       group.refuse(new LogError(toLogErrorCode(failure.cause), message, { cause: failure }))
       if (segment !== null) this.#sealed.push(info)
+      this.#become('refused')
     } else {
       this.totals.inDoubt += group.size
       this.#failed.push(info)
       this.#nextLsn = group.lastLsn + 1
       this.lastKnownAtMs = group.knownAtMs
-      this.#requireRecovery(group)
+      this.#become('failed')
+      this.#keepInDoubt(group)
     }
     if (segment !== null) await this.#closeFile(segment)
   }
 
   /** The group is in doubt until the header of the next segment, which voids it, is durable. */
-  #requireRecovery(group: CommitGroup): void {
+  #keepInDoubt(group: CommitGroup): void {
     this.#groupsInDoubt.push(group)
     setTimeout(
       () => group.refuse(inDoubtError('disk_failed', 'the disk failed')),
       Math.max(0, this.#timeoutMs - (this.#options.clock.monotonicMs() - group.startedMs)),
     ).unref()
-    this.#recovery = async (check) => {
-      this.#lines.clear()
-      this.#addHeader()
-      this.#current = await this.#createSegment(this.#lines.bytes, check)
-    }
+  }
+
+  async #voidInDoubt(check: OverdueCheck): Promise<void> {
+    this.#lines.clear()
+    this.#addHeader()
+    this.#current = await this.#createSegment(this.#lines.bytes, check)
+  }
+
+  async #rewriteUnsealed(check: OverdueCheck): Promise<void> {
+    assert(this.#unsealed !== null, 'what is unsealed is known')
+    const { segment, validBytes } = this.#unsealed
+    segment.bytes = await rewriteSegment(this.#disk, this.#options.folder, { ...segment, validBytes }, check)
+  }
+
+  #become(event: WriterEvent): void {
+    this.#state = stateAfter(WRITER_STATES, this.#state, event)
   }
 
   #closeFile(segment: SegmentFile): Promise<void> {
@@ -313,7 +326,3 @@ const toSegmentInfo = ({ firstLsn, commits, bytes }: Omit<SegmentInfo, 'lastLsn'
   commits,
   bytes,
 })
-
-function ignoreMissing(error: unknown): void {
-  if (systemCode(error) !== 'ENOENT') throw error
-}

@@ -1,6 +1,7 @@
 // What a read of the log found: damage, torn tails, voids. Keeps the first entries of each list and counts all damage.
+import type { SegmentDamage } from '../../lib/segments/types.ts'
 import { REPORT_ENTRIES_MAX } from './limits.ts'
-import type { LogDamage, LsnRange, ReadReport } from './types.ts'
+import type { ReadReport } from './types.ts'
 
 export const newReadReport = (afterLsn: number): ReadReport => ({
   segments: [],
@@ -14,7 +15,7 @@ export const newReadReport = (afterLsn: number): ReadReport => ({
   damageCount: 0,
 })
 
-export function addDamage(report: ReadReport, damage: LogDamage): void {
+export function addDamage(report: ReadReport, damage: SegmentDamage): void {
   report.damageCount++
   addEntry(report.damage, damage)
 }
@@ -23,6 +24,3 @@ export function addDamage(report: ReadReport, damage: LogDamage): void {
 export function addEntry<T>(entries: T[], entry: T): void {
   if (entries.length < REPORT_ENTRIES_MAX) entries.push(entry)
 }
-
-/** Null where the range is empty. */
-export const lsnRange = (from: number, to: number): LsnRange | null => (from <= to ? { from, to } : null)

@@ -1,16 +1,25 @@
 // Reads the commits of a log, each once and in order, with every CRC checked, and reports damage. Recovery, the flush and
 // verification use it. Holds one record in memory at a time.
 
-import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
-import { systemCode } from '../../lib/error-text.ts'
+import { nodeDisk } from '../../lib/disk/disk.ts'
+import type { ScanItem } from '../../lib/segments/scan.ts'
+import { SegmentReader } from '../../lib/segments/segment-reader.ts'
+import { damageOf, numberRange, type PlannedSegment, removedError } from '../../lib/segments/types.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
-import { SCAN_CHUNK_BYTES, SEGMENT_START_BYTES } from './limits.ts'
-import { type PlannedSegment, planRead, segmentRemovedError } from './read-plan.ts'
-import { addDamage, addEntry, lsnRange, newReadReport } from './read-report.ts'
-import { type CommitHead, parseRows } from './segments/format.ts'
-import { type ScanItem, scan } from './segments/scan.ts'
-import { SegmentValidator } from './segments/segment-validator.ts'
+import { addDamage, addEntry, newReadReport } from './read-report.ts'
+import {
+  type CommitHead,
+  type LogHeader,
+  logFormat,
+  parseRows,
+  payloadOf,
+  RECORD_BYTES_MIN,
+} from './segments/format.ts'
 import type { CommitRecord, Position, ReadOptions, ReadReport } from './types.ts'
+
+type LogSegment = PlannedSegment<LogHeader>
+type LogReader = SegmentReader<LogHeader, CommitHead>
+type LogItem = ScanItem<LogHeader, CommitHead>
 
 export type Visit = (record: CommitRecord) => void | Promise<void>
 
@@ -20,51 +29,16 @@ class VisitedCommit implements CommitRecord {
   readonly position: Position
   readonly payload: Buffer
 
-  constructor(segment: number, { lsn, knownAt }: CommitHead, { offset, length, payload }: ScanItem) {
-    this.lsn = lsn
-    this.knownAtMs = knownAt
+  constructor(segment: number, { firstNo, knownAtMs }: CommitHead, { offset, length, frame }: LogItem) {
+    this.lsn = firstNo
+    this.knownAtMs = knownAtMs
     this.position = { segment, offset, length }
-    this.payload = payload
+    this.payload = payloadOf(frame)
   }
 
   rows(): [TableName, Row][] {
     return parseRows(this.payload)
   }
-}
-
-async function* scanSegment(
-  disk: Disk,
-  { path, bytes }: PlannedSegment,
-  fromByte = 0,
-): AsyncGenerator<ScanItem, void> {
-  const file = await disk.open(path).catch((error: unknown) => {
-    if (systemCode(error) === 'ENOENT') throw segmentRemovedError(path)
-    return null
-  })
-  if (file === null) return yield { head: null, offset: 0, length: 0, payload: Buffer.alloc(0), error: 'EIO' }
-  try {
-    yield* scan(file, Math.min(Math.max(bytes, SEGMENT_START_BYTES), SCAN_CHUNK_BYTES), fromByte)
-  } finally {
-    await file.close()
-  }
-}
-
-/**
- * The highest LSN that a record of the newest segment proves to have been durable. These numbers never decrease, so the end of the
- * file tells; where no record can be read there, the whole file is searched.
- */
-async function findProvenLsn(disk: Disk, segment: PlannedSegment): Promise<number> {
-  const endFrom = Math.max(0, segment.bytes - SCAN_CHUNK_BYTES)
-  const provenLsn = await findProvenFrom(disk, segment, endFrom)
-  return provenLsn ?? (endFrom > 0 ? await findProvenFrom(disk, segment, 0) : null) ?? segment.afterLsn
-}
-
-/** Null where there is no record behind `fromByte`. */
-async function findProvenFrom(disk: Disk, segment: PlannedSegment, fromByte: number): Promise<number | null> {
-  let provenLsn: number | null = null
-  for await (const { head } of scanSegment(disk, segment, fromByte))
-    if (head !== null) provenLsn = Math.max(provenLsn ?? segment.afterLsn, head.afterLsn)
-  return provenLsn
 }
 
 /** What the writer must know about the newest segment. */
@@ -88,54 +62,87 @@ export interface LogRead {
 /** Like `readLog`, and also returns what the writer needs to continue after the newest segment. */
 export async function readSegments(options: ReadOptions, visit: Visit): Promise<LogRead> {
   const { disk = nodeDisk, folder, logId, afterLsn, throughLsn = Infinity, knownLsn = 0 } = options
-  const plan = await planRead(disk, folder, logId)
+  const reader = new SegmentReader(disk, logFormat)
+  const plan = await reader.plan(folder, logId)
+  // The flush deleted it: the caller has to start again, after a later LSN.
+  for (const path of plan.removed) throw removedError(path)
   const report = newReadReport(afterLsn)
-  report.highestLsn = Math.max(afterLsn, plan.highestNamedLsn)
-  for (const name of plan.foreign)
-    addDamage(report, { kind: 'foreign_file', file: name, fromByte: 0, toByte: 0, missing: null })
-  const segments = plan.segments.filter(({ firstLsn }) => firstLsn <= throughLsn)
-  const lost = lsnRange(afterLsn + 1, segments[0]?.afterLsn ?? Math.min(knownLsn, throughLsn))
-  if (lost !== null) addDamage(report, { kind: 'missing', file: null, fromByte: 0, toByte: 0, missing: lost })
+  report.highestLsn = Math.max(afterLsn, plan.highestNamedNo)
+  for (const name of plan.foreign) addDamage(report, damageOf('foreign_file', name, null))
+  const segments = plan.segments.filter(({ firstNo }) => firstNo <= throughLsn)
+  const lost = numberRange(afterLsn + 1, segments[0]?.afterNo ?? Math.min(knownLsn, throughLsn))
+  if (lost !== null) addDamage(report, damageOf('missing', null, lost))
   let last: LastSegment | null = null
   let provenLsn = knownLsn
   for (const segment of segments) {
-    const voided = lsnRange(segment.afterLsn + 1, segment.firstLsn - 1)
+    const voided = numberRange(segment.afterNo + 1, segment.firstNo - 1)
     if (voided !== null) addEntry(report.voids, voided)
-    report.lastKnownAtMs = Math.max(report.lastKnownAtMs, segment.knownAtMs)
-    const read = await readSegment(disk, segment, options, report, visit)
+    report.lastKnownAtMs = Math.max(report.lastKnownAtMs, segment.header?.knownAtMs ?? 0)
+    const read = await readSegment(reader, segment, options, report, visit)
     last = read.segment
     provenLsn = Math.max(provenLsn, read.provenLsn)
   }
   return { report, last, provenLsn }
 }
 
+/** Commits up to this one are in the segment, void or damaged. */
+async function provenIn(
+  reader: LogReader,
+  segment: LogSegment,
+  { throughLsn = 0, knownLsn = 0 }: ReadOptions,
+) {
+  if (segment.cutoffNo < Infinity) return segment.cutoffNo
+  return Math.max(throughLsn, knownLsn, segment.afterNo, await reader.findProvenNo(segment))
+}
+
 async function readSegment(
-  disk: Disk,
-  segment: PlannedSegment,
-  { afterLsn, throughLsn = 0, knownLsn = 0 }: ReadOptions,
+  reader: LogReader,
+  segment: LogSegment,
+  options: ReadOptions,
   report: ReadReport,
   visit: Visit,
 ): Promise<{ segment: LastSegment; provenLsn: number }> {
-  const { firstLsn, cutoffLsn } = segment
-  const isLast = cutoffLsn === Infinity
-  const provenLsn = isLast ? Math.max(throughLsn, knownLsn, await findProvenLsn(disk, segment)) : cutoffLsn
+  const { name, firstNo: firstLsn, bytes } = segment
+  const provenLsn = await provenIn(reader, segment, options)
   const damageBefore = report.damageCount
-  const validator = new SegmentValidator(segment, provenLsn, report)
-  for await (const item of scanSegment(disk, segment)) {
-    const commit = validator.check(item)
+  const info = { firstLsn, lastLsn: firstLsn - 1, commits: 0, bytes }
+  const check = reader.check({
+    ...{ segment, provenNo: provenLsn },
+    onDamage: (damage) => addDamage(report, damage),
+    onTornTail: (tail) => addEntry(report.tornTails, tail),
+  })
+  let isContradicted = false
+  for await (const item of reader.scan(segment)) {
+    const { head, offset, length } = item
+    if (head?.kind === 'entries') {
+      report.highestLsn = Math.max(report.highestLsn, head.lastNo)
+      report.lastKnownAtMs = Math.max(report.lastKnownAtMs, head.knownAtMs)
+      if (head.durableNo > segment.cutoffNo && !isContradicted) {
+        isContradicted = true
+        const place = { file: name, fromByte: offset, toByte: offset + length }
+        addDamage(report, { ...place, kind: 'contradiction', missing: null })
+      }
+    }
+    const commit = check.check(item)
     if (commit === null) continue
-    const record = new VisitedCommit(firstLsn, commit, item)
-    report.lastLsn = Math.max(report.lastLsn, record.lsn)
-    if (record.lsn <= afterLsn) continue
+    info.commits++
+    info.lastLsn = commit.lastNo
+    report.lastLsn = Math.max(report.lastLsn, commit.lastNo)
+    if (commit.lastNo <= options.afterLsn) continue
     report.commits++
-    const visited = visit(record)
+    const visited = visit(new VisitedCommit(firstLsn, commit, item))
     if (visited !== undefined) await visited
   }
-  validator.finish()
-  report.segments.push(validator.info)
-  const isDamaged = report.damageCount > damageBefore
-  const { validBytes, isSealed } = validator
-  return { segment: { firstLsn, validBytes, isSealed, isDamaged }, provenLsn }
+  check.finish()
+  report.segments.push(info)
+  // A torn tail may have held as many.
+  const possibleLsn = check.nextNo - 1 + Math.ceil(check.skippedBytes / RECORD_BYTES_MIN)
+  report.highestLsn = Math.max(report.highestLsn, possibleLsn)
+  const { validBytes, isSealed } = check
+  return {
+    segment: { firstLsn, validBytes, isSealed, isDamaged: report.damageCount > damageBefore },
+    provenLsn,
+  }
 }
 
 /**

@@ -1,6 +1,8 @@
 // The interface of the log, its options, and what it reports.
 import type { Clock } from '../../lib/clock.ts'
 import type { Disk } from '../../lib/disk/disk.ts'
+import type { TornTail } from '../../lib/segments/segment-check.ts'
+import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import type { StoreLog } from '../types.ts'
 
@@ -39,12 +41,6 @@ export interface CommitRecord {
   rows(): [TableName, Row][]
 }
 
-/** LSNs from first to last, both inclusive. */
-export interface LsnRange {
-  from: number
-  to: number
-}
-
 /** A segment that will not be written again. */
 export interface SegmentInfo {
   /** The file is named after it. */
@@ -53,41 +49,6 @@ export interface SegmentInfo {
   lastLsn: number
   commits: number
   bytes: number
-}
-
-export type DamageKind =
-  /** Bytes that are not a record, before valid records or in the place of acknowledged ones. */
-  | 'invalid_bytes'
-  /** The header of a segment is damaged. Its commits are used. */
-  | 'invalid_header'
-  /** Acknowledged commits that are in no file. */
-  | 'missing'
-  /** A commit whose LSN does not rise. It is not used. */
-  | 'out_of_order'
-  /** Commits that were proven durable, but a later segment's header voids them. They are not used. */
-  | 'contradiction'
-  /** The operating system reported an error while reading. */
-  | 'unreadable'
-  /** The file is not a segment of this log. It is not used. */
-  | 'foreign_file'
-
-export interface LogDamage {
-  kind: DamageKind
-  /** File name; null where the file itself is missing. */
-  file: string | null
-  /** Inclusive. */
-  fromByte: number
-  /** Exclusive. */
-  toByte: number
-  /** Commits that are lost; null where there are none. Some of the LSNs may have been void. */
-  missing: LsnRange | null
-}
-
-/** Invalid bytes at the end of a segment, from a write that was never acknowledged. Not damage. */
-export interface TornTail {
-  file: string
-  fromByte: number
-  toByte: number
 }
 
 export interface ReadReport {
@@ -100,9 +61,9 @@ export interface ReadReport {
   highestLsn: number
   lastKnownAtMs: number
   /** LSNs that were assigned and never acknowledged. */
-  voids: LsnRange[]
+  voids: NumberRange[]
   tornTails: TornTail[]
-  damage: LogDamage[]
+  damage: SegmentDamage[]
   /** All damage found. `damage` holds the first entries only. */
   damageCount: number
 }

@@ -1,7 +1,7 @@
 // The messages between the server and the lake process.
 
-import type { JournalDamage } from '../../journal/types.ts'
 import type { Instant } from '../../lib/clock.ts'
+import type { SegmentDamage } from '../../lib/segments/types.ts'
 import type { AgentHits, AgentRecord } from '../../schema/api/agent-record.ts'
 import type { Calibration } from '../../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../../schema/api/submission-list.ts'
@@ -9,7 +9,6 @@ import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
 import type { EventRetention } from '../events/event-retention.ts'
 import type { RetainedDays } from '../lake/retention.ts'
-import type { LogDamage } from '../log/types.ts'
 import type { BarAccount } from '../market-data/bar-counts.ts'
 import type { BarDelivery, BarReceipt } from '../market-data/bar-store.ts'
 import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
@@ -56,7 +55,7 @@ export interface FlushAnswer {
   /** Rows that fit no table and were written to the dead letters. */
   deadRows: number
   /** Damage found in the log. */
-  damage: LogDamage[]
+  damage: SegmentDamage[]
   /** What has become of the bars of this run. */
   bars: BarAccount
   /** How many of the rows that were delivered to this process are in files. */
@@ -72,7 +71,7 @@ export interface EventsAnswer {
   files: number
   rows: number
   /** Damage found in the journal. */
-  damage: JournalDamage[]
+  damage: SegmentDamage[]
 }
 
 export interface Requests {

@@ -1,9 +1,10 @@
 // Reads recorded market events back from a lake, exactly as the engine took them: trades and other events merged by number, in
 // batches, with bounded memory. A server may write to the lake meanwhile.
+
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBValue } from '@duckdb/node-api'
 import type { RecordedEvent } from '../../journal/event-batch.ts'
-import type { EventRange } from '../../journal/types.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import type { NumberRange } from '../../lib/segments/types.ts'
 import type { MarketEvent, RunEvent, TradeEvent } from '../../schema/event.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
@@ -23,7 +24,7 @@ export interface RecordedEventsOptions {
   fromEventNo?: number | undefined
   toEventNo?: number | undefined
   /** Called for numbers that the lake does not have, before the batch behind them. Absent: they are an error. */
-  onMissing?(missing: EventRange): void
+  onMissing?(missing: NumberRange): void
 }
 
 /** The life of a server that recorded. */
@@ -173,7 +174,7 @@ class EventCursor {
 async function* readOpened(
   reader: LakeReader,
   files: readonly CatalogEntry[],
-  { from, to }: EventRange,
+  { from, to }: NumberRange,
 ): AsyncGenerator<RecordedEvent[], void> {
   const connections = [reader.connection, await reader.connect()] as const
   const open = (table: LakeTable, columns: string, connection: DuckDBConnection) =>
@@ -223,7 +224,7 @@ const filesOf = (files: readonly CatalogEntry[], { name }: LakeTable, from: numb
 async function rangeOf(
   connection: DuckDBConnection,
   files: readonly CatalogEntry[],
-): Promise<EventRange | null> {
+): Promise<NumberRange | null> {
   const ofEvents = files.filter(({ table }) => EVENT_TABLES.some(({ name }) => name === table))
   if (ofEvents.length === 0) return null
   const first = Math.min(...ofEvents.map((file) => file.first))
@@ -275,8 +276,8 @@ export async function* readRecordedEvents(
 }
 
 /** Numbers that lie between the events of a batch, or between `fromEventNo` and its first one. */
-function gapsOf(batch: readonly RecordedEvent[], fromEventNo: number): EventRange[] {
-  const gaps: EventRange[] = []
+function gapsOf(batch: readonly RecordedEvent[], fromEventNo: number): NumberRange[] {
+  const gaps: NumberRange[] = []
   let nextNo = fromEventNo
   for (const { eventNo } of batch) {
     if (eventNo > nextNo) gaps.push({ from: nextNo, to: eventNo - 1 })
@@ -285,14 +286,14 @@ function gapsOf(batch: readonly RecordedEvent[], fromEventNo: number): EventRang
   return gaps
 }
 
-function reportMissing(missing: EventRange, { onMissing }: RecordedEventsOptions): void {
+function reportMissing(missing: NumberRange, { onMissing }: RecordedEventsOptions): void {
   onMissing?.(missing)
   if (onMissing === undefined)
     throw unavailable(`the lake does not have the events ${missing.from} to ${missing.to}`)
 }
 
 /** The numbers of recorded events that a lake has; null: none. Some between them may be lost. */
-export const readEventRange = (dataDir: string): Promise<EventRange | null> =>
+export const readEventRange = (dataDir: string): Promise<NumberRange | null> =>
   withLakeReader({ dataDir }, async ({ connection }) =>
     rangeOf(connection, await readCatalogFiles(connection, 'lake')),
   )
@@ -301,7 +302,7 @@ export const readEventRange = (dataDir: string): Promise<EventRange | null> =>
  * The numbers of the events from one market time to another, Unix ms, both included; null: there are none. Where market time went
  * back between two runs, events in between belong to it too.
  */
-export async function findEvents(dataDir: string, fromMs: number, toMs: number): Promise<EventRange | null> {
+export async function findEvents(dataDir: string, fromMs: number, toMs: number): Promise<NumberRange | null> {
   const sql = `SELECT min(event_no)::DOUBLE AS "from", max(event_no)::DOUBLE AS "to" FROM
     (SELECT event_no, "at" FROM lake.trades UNION ALL SELECT event_no, "at" FROM lake.events)
     WHERE "at" BETWEEN epoch_ms(${Math.floor(fromMs)}) AND epoch_ms(${Math.floor(toMs)})`

@@ -1,7 +1,8 @@
 // Which recorded events a replay applies: from the last moment before the wanted one at which the whole state of the market is
 // known, or else, approximately, from a day before.
+
 import { isDeepStrictEqual } from 'node:util'
-import type { EventRange } from '../../journal/types.ts'
+import type { NumberRange } from '../../lib/segments/types.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import type { EngineSettings } from '../../schema/event.ts'
 import { StoreError } from '../errors.ts'
@@ -12,7 +13,7 @@ export const WARM_UP_MS = DAY_MS
 
 export interface ReplayPlan {
   /** The events that are applied. */
-  range: EventRange
+  range: NumberRange
   /** The checkpoint that they follow; null: an empty market. */
   checkpointEventNo: number | null
   /** Events before this number only bring the market to its state. */
@@ -39,10 +40,10 @@ export interface KeptCheckpoint {
 export interface LakeContents {
   runs: readonly RecordedRun[]
   /** The numbers that the lake has. */
-  held: EventRange
+  held: NumberRange
   checkpoints: readonly KeptCheckpoint[]
   /** The first and the last event that is wanted. */
-  wanted: EventRange
+  wanted: NumberRange
   /** Where a replay begins that has no exact start. */
   warmUpFrom: number
 }

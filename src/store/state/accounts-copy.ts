@@ -6,13 +6,12 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, lstat, open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { crc32 } from 'node:zlib'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { type FolderInfo, parseFolderInfo, readFolderInfo } from '../data-folder/folder-info.ts'
 import { ACCOUNTS_GROWTH_BYTES_MIN, ACCOUNTS_WRITE_BYTES } from '../limits.ts'
-import { LineBuffer, NEWLINE, PREFIX_BYTES, parsePayloadLength } from '../log/segments/format.ts'
+import { LineBuffer, NEWLINE, PREFIX_BYTES, readPayload } from '../log/segments/format.ts'
 import { accountsPath } from '../paths.ts'
 import { readState } from './read-state.ts'
 import type { StoreState } from './state.ts'
@@ -165,16 +164,13 @@ async function* linesOf(path: string): AsyncIterable<Buffer> {
 }
 
 function addLine(line: Buffer, state: StoreState, found: ReadAccounts): void {
-  const length = line.length < PREFIX_BYTES ? -1 : parsePayloadLength(line, 0)
-  const payload = line.subarray(PREFIX_BYTES, PREFIX_BYTES + length)
-  const isWhole =
-    length === payload.length && crc32(payload) === Number.parseInt(line.toString('latin1', 9, 17), 16)
-  if (isWhole) addEntry(JSON.parse(payload.toString()), state, found)
-  const rest = isWhole ? line.subarray(PREFIX_BYTES + length) : line
+  const payload = readPayload(line)
+  if (payload !== null) addEntry(JSON.parse(payload.toString()), state, found)
+  const rest = payload === null ? line : line.subarray(PREFIX_BYTES + payload.length)
   if (rest.length === 0) return
   found.damagedLines++
   // The newline is damaged, and the next line has become a part of this one.
-  if (isWhole) addLine(rest.subarray(1), state, found)
+  if (payload !== null) addLine(rest.subarray(1), state, found)
 }
 
 function addEntry(parsed: unknown, state: StoreState, found: ReadAccounts): void {

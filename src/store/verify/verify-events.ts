@@ -1,10 +1,11 @@
 // Verifies the recorded events: each number of the sequence is in one of the two tables, once, and the rows of each file are in
 // order. Only numbers are read, without sorting or grouping them.
+
 import { join } from 'node:path'
 import { readJournal } from '../../journal/reader.ts'
-import type { EventRange, JournalDamage } from '../../journal/types.ts'
 import { nodeDisk } from '../../lib/disk/disk.ts'
 import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
+import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
 import { readFolderInfo } from '../data-folder/folder-info.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
@@ -45,8 +46,8 @@ async function checkOrder({ connection, findings, links }: VerifyContext, file: 
 }
 
 /** The numbers that the tables should have together: a range without those that are known to be lost. */
-interface ExpectedEvents extends EventRange {
-  lost: readonly EventRange[]
+interface ExpectedEvents extends NumberRange {
+  lost: readonly NumberRange[]
 }
 
 /** SQL condition: `number` is expected. */
@@ -131,7 +132,7 @@ function reportLosses({ findings }: VerifyContext, losses: readonly KnownLoss[])
 }
 
 /** The numbers that the files have by their names. */
-function rangeOfFiles(tables: readonly ReadableTable[]): EventRange {
+function rangeOfFiles(tables: readonly ReadableTable[]): NumberRange {
   const files = tables.flatMap(({ listed }) => listed)
   if (files.length === 0) return { from: 1, to: 0 }
   return {
@@ -167,7 +168,7 @@ async function checkJournal({ connection, findings }: VerifyContext, dataDir: st
   const { eventNo } = await loadEventPosition(connection)
   const folderId = readFolderInfo(dataDir)?.logId ?? null
   const knownEventNo = await readHighWaterMark(nodeDisk, journalMarkPath(dataDir), folderId ?? '')
-  const onDamage = (damage: JournalDamage): void =>
+  const onDamage = (damage: SegmentDamage): void =>
     findings.add(null, damage.file && join('journal', damage.file), describeDamage(damage))
   let waiting = 0
   for await (const batch of readJournal(folder, eventNo, { folderId, knownEventNo, onDamage }))
@@ -178,7 +179,7 @@ async function checkJournal({ connection, findings }: VerifyContext, dataDir: st
     )
 }
 
-function describeDamage({ kind, missing }: JournalDamage): string {
+function describeDamage({ kind, missing }: SegmentDamage): string {
   const lost = missing === null ? '' : `; the events ${missing.from} to ${missing.to} are lost`
   return `the journal is damaged: ${kind.replaceAll('_', ' ')}${lost}`
 }

@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Objm } from '@nats-io/obj'
-import { checkpointName, writeCheckpoint } from '../../../src/checkpoint/checkpoint-file.ts'
+import { checkpointNames, writeCheckpoint } from '../../../src/checkpoint/checkpoint-file.ts'
 import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
 import { PART_BYTES } from '../../../src/cluster/limits.ts'
 import {
@@ -167,7 +167,7 @@ export class ScriptedWriter {
       writtenAtMs: 0,
     }
     await writeCheckpoint(folder, { folderId, eventNo, atMs: market.timeMs, ...head }, market.save())
-    const bytes = await readFile(join(folder, checkpointName(eventNo)))
+    const bytes = await readFile(join(folder, checkpointNames.nameOf(eventNo)))
     const store = await new Objm(this.bus.client).open(this.bus.names.checkpoints)
     const { runId } = this
     const metadata = { folderId, runId, eventNo: `${eventNo}`, bytes: `${bytes.length}`, protocol: PROTOCOL }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ObjectStore, Objm } from '@nats-io/obj'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { checkpointName } from '../../../src/checkpoint/checkpoint-file.ts'
+import { checkpointNames } from '../../../src/checkpoint/checkpoint-file.ts'
 import type { Bus } from '../../../src/cluster/bus.ts'
 import { PROTOCOL } from '../../../src/cluster/messages.ts'
 import { checkpointsOf, MINTS } from '../../checkpoint/support.ts'
@@ -59,7 +59,7 @@ describe.skipIf(!hasNats)(`checkpoints of a writer on the bus${skipped}`, () => 
     const newest = await makeOne()
     const names = (await store.list()).map(({ name }) => Number(name))
     expect(names.toSorted((a, b) => a - b)).toEqual([older, newest])
-    const file = readFileSync(join(checkpointsOf(server.dataDir), checkpointName(newest)))
+    const file = readFileSync(join(checkpointsOf(server.dataDir), checkpointNames.nameOf(newest)))
     const bytes = await store.getBlob(`${newest}`.padStart(16, '0'))
     expect(Buffer.compare(Buffer.from(bytes ?? []), file)).toBe(0)
   })

@@ -1,7 +1,9 @@
 // A lake with its database in a temporary folder, and a journal in memory, for tests of how the one gets to the other.
+
 import { mkdirSync } from 'node:fs'
 import type { EventBatch, RecordedEvent, TradeColumns } from '../../../src/journal/event-batch.ts'
-import type { JournalDamage, ReadJournal } from '../../../src/journal/types.ts'
+import type { ReadJournal } from '../../../src/journal/types.ts'
+import type { SegmentDamage } from '../../../src/lib/segments/types.ts'
 import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
 import { Compactor } from '../../../src/store/compaction/compactor.ts'
 import { openDatabase } from '../../../src/store/duckdb/database.ts'
@@ -67,7 +69,7 @@ export class MemoryJournal {
   readonly recorded: RecordedEvent[] = []
   readonly #batches: EventBatch[] = []
   /** Told with the next read. */
-  damage: JournalDamage[] = []
+  damage: SegmentDamage[] = []
   #lastNo = 0
 
   /** Appends a batch of events, each at a market time. */
@@ -104,7 +106,7 @@ export interface World {
   journal: MemoryJournal
   trouble: LakeTrouble | null
   /** Brings all events to the lake. */
-  flush(nowMs?: number): Promise<{ eventNo: number; retainedFrom: number; damage: readonly JournalDamage[] }>
+  flush(nowMs?: number): Promise<{ eventNo: number; retainedFrom: number; damage: readonly SegmentDamage[] }>
   compact(nowMs?: number, quietMs?: number): Promise<void>
   close(): Promise<void>
 }

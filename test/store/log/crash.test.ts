@@ -1,7 +1,8 @@
 // A power cut at each operation of a scripted run loses nothing that was acknowledged and brings back nothing that was refused.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { LOSSES, type Loss, SimulatedDisk, seededRandom } from '../../support/disk/simulated-disk.ts'
-import { quiet, TIMEOUT_MS, World } from './world.ts'
+import { anyCut, anyLoss, type Cut, cutEverywhere, diskAfter, quiet } from '../../support/disk/cuts.ts'
+import { SimulatedDisk, seededRandom } from '../../support/disk/simulated-disk.ts'
+import { TIMEOUT_MS, World } from './world.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
@@ -145,19 +146,6 @@ async function hangScript(world: World): Promise<void> {
 }
 
 const SCRIPTS = { work: workScript, failures: failureScript, hangs: hangScript }
-type Cut = 'killed' | Loss
-const CUTS: readonly Cut[] = ['killed', ...LOSSES]
-
-/** The disk as the next process finds it. */
-const diskAfter = (disk: SimulatedDisk, cut: Cut, random: () => number): SimulatedDisk =>
-  cut === 'killed' ? disk.afterKill() : disk.afterPowerCut(cut, random)
-
-/** Runs a script until the disk is cut, or to its end. */
-async function runUntilCut(script: (world: World) => Promise<void>, world: World): Promise<void> {
-  await Promise.race([script(world), world.disk.whenCut])
-  // Answers that were on their way at the cut may still be recorded.
-  await quiet()
-}
 
 /** Restarts the log, sometimes cutting the disk during recovery, and restarts it again after power cuts. */
 async function checkRestarts(before: World, cut: Cut, random: () => number): Promise<void> {
@@ -165,13 +153,13 @@ async function checkRestarts(before: World, cut: Cut, random: () => number): Pro
   if (random() < 0.3) {
     const world = new World(disk.cutAt(Math.floor(random() * 25), random() < 0.5), before)
     await Promise.race([world.open(), disk.whenCut])
-    disk = diskAfter(disk, CUTS[Math.floor(random() * CUTS.length)], random)
+    disk = diskAfter(disk, anyCut(random), random)
   }
   const world = new World(disk, before)
   const found = await world.open()
   world.expectConsistent(found)
   // Commits that a start has visited survive a power cut right after it.
-  const second = new World(disk.afterPowerCut(LOSSES[Math.floor(random() * LOSSES.length)], random), world)
+  const second = new World(disk.afterPowerCut(anyLoss(random), random), world)
   expect(await second.open()).toEqual(found)
   await second.expectRising(found)
   const third = new World(second.disk.afterPowerCut('nothing kept', random), second)
@@ -184,33 +172,17 @@ async function checkRestarts(before: World, cut: Cut, random: () => number): Pro
 /** How many kinds of loss are tried at each operation. */
 const CUTS_EACH = Number(process.env.MINTLAKE_TEST_LOG_CUTS ?? 1)
 
-describe.each(Object.entries(SCRIPTS))('a log cut off during its %s', (name, script) => {
+describe.each(Object.entries(SCRIPTS))('a log cut off during its %s', (_, run) => {
+  const begin = (): World => new World(new SimulatedDisk())
+
   test('holds every acknowledged commit and no refused one, wherever it is cut', async () => {
-    const whole = new World(new SimulatedDisk())
-    await script(whole)
-    const { operations } = whole.disk
+    const whole = await cutEverywhere({ begin, run, check: checkRestarts, cutsEach: CUTS_EACH })
     expect(whole.disk.runningMax).toBe(1)
-    for (let operation = 0; operation < operations; operation++) {
-      for (let each = 0; each < CUTS_EACH; each++) {
-        const seed = operation * CUTS_EACH + each
-        const random = seededRandom(seed)
-        const cut = CUTS[(operation + each) % CUTS.length]
-        const world = new World(new SimulatedDisk().cutAt(operation, random() < 0.5))
-        try {
-          await runUntilCut(script, world)
-          await checkRestarts(world, cut, random)
-        } catch (error) {
-          throw new Error(`${name}, operation ${operation} of ${operations}, seed ${seed}, ${cut}`, {
-            cause: error,
-          })
-        }
-      }
-    }
   })
 
   test('answers every caller when it is not cut', async () => {
-    const world = new World(new SimulatedDisk())
-    await script(world)
+    const world = begin()
+    await run(world)
     expect(world.acknowledged.size + world.notStored.size + world.maybeStored.size).toBe(world.asked.size)
     expect(world.acknowledged.size).toBeGreaterThan(0)
   })

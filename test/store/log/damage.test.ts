@@ -1,13 +1,15 @@
 // Damaged log files: intact records are read and the damage is reported. Power cuts are tested in crash.test.ts.
+
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
+import type { NumberRange } from '../../../src/lib/segments/types.ts'
 import { openLog } from '../../../src/store/log/log.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
-import type { LsnRange, Position, ReadReport } from '../../../src/store/log/types.ts'
+import type { Position, ReadReport } from '../../../src/store/log/types.ts'
+import { quiet } from '../../support/disk/cuts.ts'
 import { SimulatedDisk, systemError } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'
-import { quiet } from './world.ts'
 
 interface Line {
   lsn: number
@@ -185,7 +187,7 @@ describe('a torn tail, not damage, is', () => {
 })
 
 describe('damage is reported with its bytes and the lost commits, and all other records are used:', () => {
-  const lost = (from: number, to = from): LsnRange => ({ from, to })
+  const lost = (from: number, to = from): NumberRange => ({ from, to })
 
   test('a flipped byte', async () => {
     const { offset, length } = positionOf(8)

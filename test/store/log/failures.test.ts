@@ -3,10 +3,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { LogError } from '../../../src/store/log/errors.ts'
 import { openLog } from '../../../src/store/log/log.ts'
 import type { CommitLog, LogOptions } from '../../../src/store/log/types.ts'
+import { quiet } from '../../support/disk/cuts.ts'
 import { SimulatedDisk } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'
-import { quiet, TIMEOUT_MS, timePasses } from './world.ts'
+import { TIMEOUT_MS, timePasses } from './world.ts'
 
 let disk: SimulatedDisk
 let nowMs: number

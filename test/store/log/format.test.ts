@@ -3,9 +3,10 @@ import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { DiskFile } from '../../../src/lib/disk/disk.ts'
-import { RECORD_BYTES_MAX, SCAN_CHUNK_BYTES } from '../../../src/store/log/limits.ts'
+import { SCAN_CHUNK_BYTES } from '../../../src/lib/segments/limits.ts'
+import { scan } from '../../../src/lib/segments/scan.ts'
+import { RECORD_BYTES_MAX } from '../../../src/store/log/limits.ts'
 import * as format from '../../../src/store/log/segments/format.ts'
-import { scan } from '../../../src/store/log/segments/scan.ts'
 import { anyCharacter } from '../../support/any-character.ts'
 
 /** A file whose reads return at most `atOnce` bytes. */
@@ -17,8 +18,10 @@ const fileOf = (bytes: Buffer, atOnce = Infinity): DiskFile =>
 
 async function scanned(bytes: Buffer, atOnce?: number) {
   const found: { kind: string | null; offset: number; length: number; payload: string }[] = []
-  for await (const { head, offset, length, payload } of scan(fileOf(bytes, atOnce)))
-    found.push({ kind: head?.kind ?? null, offset, length, payload: payload.toString() })
+  for await (const { head, offset, length, frame } of scan(fileOf(bytes, atOnce), format.logFormat)) {
+    const payload = head === null ? '' : format.payloadOf(frame).toString()
+    found.push({ kind: head?.kind ?? null, offset, length, payload })
+  }
   return found
 }
 
@@ -38,10 +41,10 @@ test('a record is a line of text: length, CRC-32 and JSON', () => {
 })
 
 test('a segment is named after its first LSN, and no other name is taken for a segment', () => {
-  expect(format.segmentName(42)).toBe('00000000000000000042.log')
-  expect(format.parseSegmentName('00000000000000000042.log')).toBe(42)
+  expect(format.segmentNames.nameOf(42)).toBe('00000000000000000042.log')
+  expect(format.segmentNames.numberOf('00000000000000000042.log')).toBe(42)
   for (const name of ['42.log', '00000000000000000042.log.damaged', '99999999999999999999.log', 'next.tmp'])
-    expect(format.parseSegmentName(name)).toBeNull()
+    expect(format.segmentNames.numberOf(name)).toBeNull()
 })
 
 test('records with any content are read back unchanged, whatever the size of each read', async () => {
@@ -60,7 +63,7 @@ test('records with any content are read back unchanged, whatever the size of eac
       for (const payload of payloads) lines.add(payload)
       const found = await scanned(lines.bytes, atOnce)
       expect(found.map(({ payload }) => payload)).toEqual(payloads)
-      expect(found.every(({ kind }) => kind === 'commit')).toBe(true)
+      expect(found.every(({ kind }) => kind === 'entries')).toBe(true)
       expect(format.parseRows(Buffer.from(payloads[0]))).toHaveLength(1)
     }),
     { numRuns: 30 },
@@ -74,12 +77,12 @@ test('the largest record is read back, and a line that claims to be longer is sk
   lines.add(format.commitText(1, 0, 1, format.rowsText([{ table: 'training', json }])))
   const largest = lines.bytes
   expect(largest.length).toBe(RECORD_BYTES_MAX + format.FRAME_BYTES)
-  expect((await scanned(largest)).map(({ kind }) => kind)).toEqual(['commit'])
+  expect((await scanned(largest)).map(({ kind }) => kind)).toEqual(['entries'])
   const claiming = Buffer.from(largest)
   claiming.write((RECORD_BYTES_MAX + 1).toString(16).padStart(8, '0'), 'latin1')
   expect(await scanned(Buffer.concat([claiming, largest]))).toMatchObject([
     { kind: null, offset: 0, length: largest.length },
-    { kind: 'commit', offset: largest.length },
+    { kind: 'entries', offset: largest.length },
   ])
 })
 
@@ -99,7 +102,7 @@ test('damage affects only the lines that it touches, at any place relative to th
       const to = from + length
       const found = await scanned(Buffer.from(whole).fill(text, from, to))
       const untouched = ends.filter((end, index) => end <= from || (ends[index - 1] ?? 0) >= to).length
-      expect(found.filter(({ kind }) => kind === 'commit').length).toBeGreaterThanOrEqual(untouched)
+      expect(found.filter(({ kind }) => kind === 'entries').length).toBeGreaterThanOrEqual(untouched)
     }),
     { numRuns: 30 },
   )

@@ -5,6 +5,7 @@ import { LogError } from '../../../src/store/log/errors.ts'
 import { openLog } from '../../../src/store/log/log.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
 import type { CommitLog, CommitRecord, LogOptions } from '../../../src/store/log/types.ts'
+import { quiet } from '../../support/disk/cuts.ts'
 import type { SimulatedDisk } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'
@@ -169,11 +170,6 @@ export class World {
     const back = await this.log.read(position)
     expect([back.lsn, back.rows()[0][1].analysis_id]).toEqual([lsn, 'probe'])
   }
-}
-
-/** Resolves when the disk and the log are idle. */
-export async function quiet(): Promise<void> {
-  for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 const STEP_MS = 250

@@ -2,6 +2,15 @@
 // digits each, then the payload, which contains no newline, and a newline.
 import { crc32 } from 'node:zlib'
 import { assert } from '../../../lib/assert.ts'
+import { NEXT_NAME, NumberedNames } from '../../../lib/segments/numbered-names.ts'
+import type {
+  EndHead,
+  EntriesHead,
+  FrameHead,
+  HeaderHead,
+  NewerHead,
+  SegmentFormat,
+} from '../../../lib/segments/types.ts'
 import type { Row, TableName } from '../../../schema/tables.ts'
 import { RECORD_BYTES_MAX } from '../limits.ts'
 import type { EncodedRow } from '../types.ts'
@@ -13,11 +22,8 @@ export const PREFIX_BYTES = 18
 export const FRAME_BYTES = PREFIX_BYTES + 1
 /** No record is shorter. Bounds how many records a torn tail of a given size can have held. */
 export const RECORD_BYTES_MIN = 32
-/** Name of a segment file while it is written; it is renamed once its first bytes are durable. */
-export const NEXT_NAME = 'next.tmp'
 export const DAMAGED_SUFFIX = '.damaged'
 
-const NAME = /^(\d{20})\.log$/
 const SPACE = 32
 export const NEWLINE = 10
 const QUOTE = 34
@@ -26,45 +32,29 @@ const COMMIT = /^\{"lsn":(\d{1,16}),"afterLsn":(\d{1,16}),"knownAt":(\d{1,16}),"
 const COMMIT_HEAD_BYTES = 96
 const COMMIT_START = '{"lsn":'
 
-/** First line of a segment. Voids the commits after `afterLsn` that earlier segments hold: only those up to it were
- *  acknowledged before this segment. LSNs between `afterLsn` and `firstLsn` are never used. */
-export interface SegmentHeader {
-  kind: 'header'
-  format: number
-  log: string
-  firstLsn: number
-  afterLsn: number
-  /** No commit of an earlier segment has a later `knownAt`. Unix ms. */
-  knownAt: number
+/** The start of a payload with the space before it. Occurs nowhere else in a line: the JSON has no spaces between its tokens and
+ *  escapes the quotes in its strings. */
+const PAYLOAD_START = Buffer.from(' {"')
+/** Where `PAYLOAD_START` is in a line, in bytes. */
+const PAYLOAD_START_OFFSET = PREFIX_BYTES - 1
+
+/** First line of a segment. Voids the commits after `durableNo` that earlier segments hold: only those up to it were acknowledged
+ *  before this segment. LSNs between `durableNo` and `firstNo` are never used. */
+export interface LogHeader extends HeaderHead {
+  /** No commit of an earlier segment has a later one. Unix ms. */
+  knownAtMs: number
 }
 
-export interface CommitHead {
-  kind: 'commit'
-  lsn: number
-  /** Every commit up to this one was durable when the record was written. */
-  afterLsn: number
+/** A commit, whose LSN is both `firstNo` and `lastNo`. */
+export interface CommitHead extends EntriesHead {
   /** Unix ms. */
-  knownAt: number
-}
-
-/** Last line of a sealed segment. */
-export interface SegmentEnd {
-  kind: 'end'
-  /** Every commit up to this one was durable when the record was written. */
-  afterLsn: number
+  knownAtMs: number
 }
 
 /** A record without the rows of a commit. */
-export type RecordHead = SegmentHeader | CommitHead | SegmentEnd
+export type RecordHead = FrameHead<LogHeader, CommitHead>
 
-export const segmentName = (firstLsn: number): string => `${String(firstLsn).padStart(20, '0')}.log`
-
-/** The first LSN of the segment with this file name; null where it is not the name of a segment. */
-export function parseSegmentName(name: string): number | null {
-  const digits = NAME.exec(name)?.[1]
-  const lsn = Number(digits)
-  return digits !== undefined && Number.isSafeInteger(lsn) ? lsn : null
-}
+export const segmentNames = new NumberedNames('log')
 
 /** Encodes the rows of a commit as they stand in its payload. */
 export function rowsText(rows: readonly EncodedRow[]): string {
@@ -82,8 +72,8 @@ export const commitText = (lsn: number, afterLsn: number, knownAtMs: number, row
 /** The most bytes that `commitText` adds to its rows. */
 export const COMMIT_FRAME_BYTES_MAX = commitText(2 ** 53, 2 ** 53, 2 ** 53, '').length
 
-export const headerText = ({ log, firstLsn, afterLsn, knownAt }: Omit<SegmentHeader, 'kind' | 'format'>) =>
-  JSON.stringify({ format: FORMAT, log, firstLsn, afterLsn, knownAt })
+export const headerText = (log: string, firstLsn: number, afterLsn: number, knownAtMs: number): string =>
+  JSON.stringify({ format: FORMAT, log, firstLsn, afterLsn, knownAt: knownAtMs })
 
 export const endText = (afterLsn: number): string => JSON.stringify({ end: true, afterLsn })
 
@@ -147,25 +137,44 @@ function parseHex(bytes: Buffer, at: number): number {
   return value
 }
 
-/** The payload length in the prefix of a line; -1 where no line begins at `at`. Needs `PREFIX_BYTES` bytes. */
-export function parsePayloadLength(bytes: Buffer, at: number): number {
-  if (bytes[at + 8] !== SPACE || bytes[at + 17] !== SPACE) return -1
+/** Bytes of the line that begins at `at`, with its newline; null where none does. Needs `PREFIX_BYTES` bytes. */
+function lineBytes(bytes: Buffer, at: number): number | null {
+  if (bytes[at + 8] !== SPACE || bytes[at + 17] !== SPACE) return null
   const length = parseHex(bytes, at)
-  return length >= 2 && length <= RECORD_BYTES_MAX ? length : -1
+  return length >= 2 && length <= RECORD_BYTES_MAX ? FRAME_BYTES + length : null
 }
 
-/** Decodes the line that begins at `at` and has this payload; null where the CRC is wrong or the payload is not a known record. */
-export function decodeLine(bytes: Buffer, at: number, payload: Buffer): RecordHead | null {
-  return crc32(payload) === parseHex(bytes, at + 9) ? parsePayload(payload) : null
+/** The payload of a line that `readPayload` accepts. */
+export const payloadOf = (line: Buffer): Buffer =>
+  line.subarray(PREFIX_BYTES, PREFIX_BYTES + parseHex(line, 0))
+
+/** The payload of a line that is whole, but for its newline perhaps; null where it is not as it was written. */
+export function readPayload(line: Buffer): Buffer | null {
+  const bytes = line.length < PREFIX_BYTES ? null : lineBytes(line, 0)
+  if (bytes === null || line.length < bytes - 1) return null
+  const payload = payloadOf(line)
+  return crc32(payload) === parseHex(line, 9) ? payload : null
+}
+
+/** Null where the line is not a record, whole but for its newline. */
+export function decodeLine(line: Buffer): { head: RecordHead; length: number } | null {
+  const payload = readPayload(line)
+  const head = payload === null ? null : parsePayload(payload)
+  if (payload === null || head === null) return null
+  const end = PREFIX_BYTES + payload.length
+  // A damaged newline affects neither the record before it nor the one after it.
+  return { head, length: line[end] === NEWLINE ? end + 1 : end }
 }
 
 /** Null where the payload is not a record of this format. */
-export function parsePayload(payload: Buffer): RecordHead | null {
+function parsePayload(payload: Buffer): RecordHead | null {
   const start = payload.toString('latin1', 0, COMMIT_HEAD_BYTES)
   if (start.startsWith(COMMIT_START)) {
     const found = COMMIT.exec(start)
     if (found === null) return null
-    return { kind: 'commit', lsn: Number(found[1]), afterLsn: Number(found[2]), knownAt: Number(found[3]) }
+    const lsn = Number(found[1])
+    const [durableNo, knownAtMs] = [Number(found[2]), Number(found[3])]
+    return { kind: 'entries', firstNo: lsn, lastNo: lsn, durableNo, knownAtMs }
   }
   return payload[1] === QUOTE ? parseHeaderOrEnd(payload) : null
 }
@@ -173,14 +182,14 @@ export function parsePayload(payload: Buffer): RecordHead | null {
 const isCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 
-function parseHeaderOrEnd(payload: Buffer): SegmentHeader | SegmentEnd | null {
+function parseHeaderOrEnd(payload: Buffer): LogHeader | NewerHead | EndHead | null {
   const { format, log, firstLsn, afterLsn, knownAt, end } = parseJson(payload)
-  if (end === true) return isCount(afterLsn) ? { kind: 'end', afterLsn } : null
+  if (end === true) return isCount(afterLsn) ? { kind: 'end', durableNo: afterLsn } : null
   if (!isCount(format)) return null
   // The fields of a newer format are unknown; the reader refuses it by its number.
-  if (format > FORMAT) return { kind: 'header', format, log: '', firstLsn: 0, afterLsn: 0, knownAt: 0 }
+  if (format > FORMAT) return { kind: 'newer', format, durableNo: 0 }
   if (typeof log !== 'string' || !isCount(firstLsn) || !isCount(afterLsn) || !isCount(knownAt)) return null
-  return { kind: 'header', format, log, firstLsn, afterLsn, knownAt }
+  return { kind: 'header', owner: log, firstNo: firstLsn, durableNo: afterLsn, knownAtMs: knownAt }
 }
 
 /** An empty object where the payload is not JSON. */
@@ -195,4 +204,29 @@ function parseJson(payload: Buffer): Record<string, unknown> {
 /** Parses the rows of a commit. They are not validated: the CRC proves that they are what was written. */
 export function parseRows(payload: Buffer): [TableName, Row][] {
   return JSON.parse(payload.toString()).rows
+}
+
+/** Where the next line may begin: after a newline or, should that be damaged, before the start of a payload. */
+function findLine(bytes: Buffer, from: number): number {
+  const lineStart = bytes.indexOf(NEWLINE, Math.max(0, from - 1)) + 1
+  const payloadStart = bytes.indexOf(PAYLOAD_START, from + PAYLOAD_START_OFFSET)
+  if (payloadStart === -1) return lineStart === 0 ? -1 : lineStart
+  const found = payloadStart - PAYLOAD_START_OFFSET
+  return lineStart === 0 ? found : Math.min(lineStart, found)
+}
+
+/** How the log's files are read. */
+export const logFormat: SegmentFormat<LogHeader, CommitHead> = {
+  version: FORMAT,
+  names: segmentNames,
+  headBytes: PREFIX_BYTES,
+  lengthOf: lineBytes,
+  decode: decodeLine,
+  find: findLine,
+  markBytes: PAYLOAD_START_OFFSET + PAYLOAD_START.length,
+  hasDurableHeader: true,
+  // What was not durable then is void, and its LSNs are not used again.
+  countsTo: (firstLsn, durableNo) => Math.min(durableNo, firstLsn - 1),
+  unreadable: ['EIO'],
+  isPassedOver: (name) => name === NEXT_NAME || name.endsWith(DAMAGED_SUFFIX),
 }

@@ -8,7 +8,7 @@ import { unlessLate } from '../../../lib/wait.ts'
 import { LogError } from '../errors.ts'
 import { READS_QUEUED_MAX } from '../limits.ts'
 import type { CommitRecord, Position } from '../types.ts'
-import { decodeLine, PREFIX_BYTES, parsePayloadLength, parseRows, segmentName } from './format.ts'
+import { decodeLine, parseRows, payloadOf, segmentNames } from './format.ts'
 
 export class PositionReader {
   readonly #disk: Disk
@@ -48,20 +48,18 @@ export class PositionReader {
 
   async #readCommit(position: Position): Promise<CommitRecord> {
     const line = await this.#readLine(position)
-    const payloadLength = line.length < PREFIX_BYTES ? -1 : parsePayloadLength(line, 0)
-    const isWhole = payloadLength !== -1 && PREFIX_BYTES + payloadLength <= line.length
-    const payload = line.subarray(PREFIX_BYTES, PREFIX_BYTES + payloadLength)
-    const head = isWhole ? decodeLine(line, 0, payload) : null
-    if (head?.kind !== 'commit')
+    const head = decodeLine(line)?.head
+    if (head?.kind !== 'entries')
       throw new LogError(
         'damaged_record',
-        `there is no valid commit at byte ${position.offset} of ${segmentName(position.segment)}`,
+        `there is no valid commit at byte ${position.offset} of ${segmentNames.nameOf(position.segment)}`,
       )
-    return { lsn: head.lsn, knownAtMs: head.knownAt, position, payload, rows: () => parseRows(payload) }
+    const payload = payloadOf(line)
+    return { lsn: head.firstNo, knownAtMs: head.knownAtMs, position, payload, rows: () => parseRows(payload) }
   }
 
   async #readLine({ segment, offset, length }: Position): Promise<Buffer> {
-    const path = join(this.#folder, segmentName(segment))
+    const path = join(this.#folder, segmentNames.nameOf(segment))
     try {
       const file = await this.#disk.open(path)
       try {

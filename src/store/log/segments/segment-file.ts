@@ -3,16 +3,11 @@
 import { join } from 'node:path'
 import type { Disk, DiskFile } from '../../../lib/disk/disk.ts'
 import type { OverdueCheck } from '../../../lib/disk/disk-operations.ts'
-import { createAnew, writeAll } from '../../../lib/disk/whole-files.ts'
+import { copyBytes, createWhole, writeAll } from '../../../lib/disk/whole-files.ts'
 import { systemCode } from '../../../lib/error-text.ts'
-import {
-  BLOCK_BYTES,
-  COPY_CHUNK_BYTES,
-  WRITE_AHEAD_FOR_BYTES_MAX,
-  ZEROS_BYTES_MAX,
-  ZEROS_BYTES_MIN,
-} from '../limits.ts'
-import { endText, LineBuffer, NEWLINE, NEXT_NAME, segmentName } from './format.ts'
+import { NEXT_NAME } from '../../../lib/segments/numbered-names.ts'
+import { BLOCK_BYTES, WRITE_AHEAD_FOR_BYTES_MAX, ZEROS_BYTES_MAX, ZEROS_BYTES_MIN } from '../limits.ts'
+import { endText, LineBuffer, NEWLINE, segmentNames } from './format.ts'
 
 export class WriteFailure extends Error {
   /** False: nothing of what was written remains, not even after a restart. True: nobody can tell. */
@@ -32,10 +27,7 @@ const ZEROS = Buffer.alloc(WRITE_AHEAD_FOR_BYTES_MAX + ZEROS_BYTES_MAX + BLOCK_B
 const isFull = (error: unknown): boolean => FULL.has(systemCode(error) ?? '')
 const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
-/**
- * Durably writes a new segment file under a temporary name, renames it and syncs the folder. Rejects with WriteFailure, which is in
- * doubt only from the rename on.
- */
+/** Durably writes a new segment file and its name. Rejects with WriteFailure, which is in doubt only from the naming on. */
 async function writeSegment(
   disk: Disk,
   folder: string,
@@ -43,24 +35,22 @@ async function writeSegment(
   check: OverdueCheck,
   write: (file: DiskFile) => Promise<void>,
 ): Promise<DiskFile> {
-  const next = join(folder, NEXT_NAME)
+  const path = join(folder, segmentNames.nameOf(firstLsn))
   let file: DiskFile | null = null
   let isNamed = false
   try {
-    file = await createAnew(disk, next, 'createSynced')
-    check()
-    await write(file)
-    check()
-    isNamed = true
-    await disk.rename(next, join(folder, segmentName(firstLsn)))
+    file = await createWhole(disk, join(folder, NEXT_NAME), path, 'createSynced', async (unnamed) => {
+      check()
+      await write(unnamed)
+      check()
+      isNamed = true
+    })
     check()
     await disk.syncFolder(folder)
     check()
     return file
   } catch (error) {
     await file?.close().catch(() => undefined)
-    // Without this, on a full disk the next attempt would lack the space.
-    if (!isNamed) await disk.unlink(next).catch(() => undefined)
     throw new WriteFailure(error, isNamed)
   }
 }
@@ -187,26 +177,14 @@ export async function rewriteSegment(
   check: OverdueCheck,
 ): Promise<number> {
   const { firstLsn, lastLsn, validBytes } = segment
-  const old = await disk.open(join(folder, segmentName(firstLsn)))
+  const path = join(folder, segmentNames.nameOf(firstLsn))
   let line = encodeEndLine(lastLsn)
-  try {
-    const file = await writeSegment(disk, folder, firstLsn, check, async (next) => {
-      const chunk = Buffer.allocUnsafeSlow(Math.min(validBytes, COPY_CHUNK_BYTES))
-      for (let at = 0; at < validBytes; ) {
-        const read = await old.read(chunk.subarray(0, Math.min(chunk.length, validBytes - at)), at)
-        if (read === 0) throw new Error(`the segment has shrunk to ${at} bytes`)
-        check()
-        await writeAll(next, chunk.subarray(0, read))
-        check()
-        at += read
-        // Restores a damaged newline after the last record.
-        if (at === validBytes && chunk[read - 1] !== NEWLINE) line = Buffer.concat([Buffer.from('\n'), line])
-      }
-      await writeAll(next, line)
-    })
-    await file.close()
-  } finally {
-    await old.close().catch(() => undefined)
-  }
+  const file = await writeSegment(disk, folder, firstLsn, check, async (next) => {
+    const last = await copyBytes(disk, path, next, validBytes, check)
+    // Restores a damaged newline after the last record.
+    if (last !== NEWLINE) line = Buffer.concat([Buffer.from('\n'), line])
+    await writeAll(next, line)
+  })
+  await file.close()
   return validBytes + line.length
 }
