@@ -381,13 +381,14 @@ function createSubmissions(
 ) {
   const { market } = running
   const random = options.random ?? machineRandom()
+  const limits = config.submitLimits
   const agents = new AgentRegistry({
     recovered,
     store,
     clock,
     random,
     randomBytes,
-    submitRateMax: config.submitRate,
+    submitRateMax: config.submitLimits.rate,
     registrationOpen: config.registration === 'open',
     onChanged: onAccount,
     onSanction: (agentId, sanction) => log.warn({ agentId, ...sanction }, 'an agent was banned or unbanned'),
@@ -402,10 +403,10 @@ function createSubmissions(
     recordedTime: followsRecordedTime(config),
     stamps: options.stamps,
     recovered,
-    submitRateMax: config.submitRate,
-    cooldownMs: config.submitCooldownMs,
+    submitRateMax: limits.rate,
+    cooldownMs: limits.cooldownMs,
     labelsDelayMs: config.labelsDelayMs,
-    strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
+    strikeRules: { ...STRIKE_RULES, strikesMax: limits.strikes, suspensionsMax: limits.suspensions },
     onAccepted: (mint, count) => running.setAnalysisCount(mint, count),
     ...told,
   })

@@ -24,7 +24,7 @@ async function main(): Promise<void> {
     return
   }
   const config = readConfig(args, process.env)
-  const log = createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
+  const log = createLog(config.logLevel)
   log.info(shownConfig(config), 'settings')
   // The lake process loads its modules while this process loads its own.
   let lakeProcess = config.role === 'reader' ? undefined : forkLakeProcess()

@@ -36,7 +36,7 @@ async function mintlake(): Promise<number[]> {
   const app = await startApp(
     readConfig(
       [
-        ...['--port', '0', '--data-dir', folder, '--feed', 'none', '--quiet', 'true'],
+        ...['--port', '0', '--data-dir', folder, '--feed', 'none', '--log-level', 'warn'],
         ...['--read-limit-anonymous', '0', '--follow-flush-ms', flushMs, '--tokens-max', tokens],
       ],
       { MINTLAKE_FEED_KEY: 'bench' },

@@ -6,14 +6,14 @@ import { createLog } from '../../src/lib/log.ts'
 import { ReplayedLake } from '../../src/server/replayed-lake.ts'
 import { peakRssBytes } from '../harness.ts'
 
-const log = createLog({ format: 'json', quiet: true })
+const log = createLog('warn')
 const wanted = {
   dataDir: '',
   replayLake: process.argv[2],
   replayFrom: null,
   replayTo: null,
   replaySpeed: 'max',
-  quiet: true,
+  logLevel: 'warn',
 } as const
 const lake = await ReplayedLake.open(wanted, log)
 if (lake === null) throw new Error('no lake was named')

@@ -73,13 +73,10 @@ export interface Played {
 
 /** Settings of the live server that a backtest takes from the environment: they are rules that agents meet. */
 const RULES = [
-  'SUBMIT_RATE',
-  'SUBMIT_COOLDOWN_MS',
+  'SUBMIT_LIMITS',
   'READ_LIMIT_ANONYMOUS',
   'READ_LIMIT_KEYED',
   'ROWS_PER_READ',
-  'STRIKES',
-  'SUSPENSIONS',
   'LABELS_DELAY_MS',
 ].map((name) => `MINTLAKE_${name}`)
 
@@ -90,7 +87,7 @@ function configOf({ lake, from, to, env }: BacktestOptions, dataDir: string): Co
     ...(to !== '' && { 'replay-to': to }),
     // Whatever happens by itself would happen at another market time on another machine.
     ...{ 'page-age-ms': '0', 'follow-flush-ms': '0', 'lake-flush-ms': '0', 'drain-notice-ms': '0' },
-    ...{ 'register-limit': '0', 'disk-reserve-mb': '0', quiet: 'true' },
+    ...{ 'register-limit': '0', 'disk-reserve-mb': '0', 'log-level': 'warn' },
   }
   const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
   return readConfig(words, Object.fromEntries(RULES.map((name) => [name, env[name]])))
@@ -197,7 +194,7 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
   const steps = new StepPace()
   const stamps = new WallStamps()
   const random = new Random(options.seed)
-  const log = createLog({ format: 'json', quiet: true })
+  const log = createLog('warn')
   const app = await startApp({ ...config, replayTo }, { steps, stamps, log, random: () => random.next() })
   assert(app.replayed !== null, 'a lake is replayed')
   const { span } = app.replayed

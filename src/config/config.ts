@@ -8,6 +8,7 @@ import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { didYouMean } from '../lib/text/nearest-word.ts'
 import { CLIENT_ENV } from './client-env.ts'
+import { REPLACED } from './replaced.ts'
 import { FIRST_SETTINGS, SETTING_GROUPS, type SettingGroup } from './setting-groups.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
 import { type Config, SETTINGS } from './settings.ts'
@@ -102,24 +103,13 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
   }
 }
 
-/** Settings that went, and what took their place. */
-const REPLACED: Readonly<Record<string, string>> = {
-  'retain-training-days': '--retain training=DAYS',
-  'retain-rejections-days': '--retain rejections=DAYS',
-  'retain-bars-days': '--retain bars=DAYS',
-  'retain-outcomes-days': '--retain outcomes=DAYS',
-  'retain-trades-days': '--retain trades=DAYSd',
-  'retain-trades-gb': '--retain trades=SIZEgb',
-  'retain-trades-disk-pct': '--retain trades=PERCENT%',
-  'retain-unasked-pct': '--retain unasked=PERCENT%',
-}
-
 /** A setting that went would silently do nothing. @param given the flag or variable that was sent */
 function refuseReplaced(given: string, flagName: string): void {
-  const by = REPLACED[flagName]
-  if (by !== undefined) throw new ConfigError(`${given} is no setting any more: ${by} took its place`)
+  const instead = REPLACED[flagName]
+  if (instead !== undefined) throw new ConfigError(`${given} is no setting any more: ${instead}`)
 }
 
+const PREFIX = 'MINTLAKE_'
 /** A variable that differs from a known one by at most this many edits is taken for a misspelling. */
 const MISSPELT_EDITS_MAX = 3
 
@@ -127,15 +117,9 @@ const MISSPELT_EDITS_MAX = 3
 function refuseMisspeltEnv(env: Environment): void {
   const known = Object.values(SETTINGS).map(({ env: name }) => name)
   const others: readonly string[] = Object.values(CLIENT_ENV)
-  for (const name of Object.keys(env)) {
-    refuseReplaced(
-      name,
-      name
-        .replace(/^MINTLAKE_/, '')
-        .toLowerCase()
-        .replaceAll('_', '-'),
-    )
-    if (!name.startsWith('MINTLAKE_') || known.includes(name) || others.includes(name)) continue
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith(PREFIX) || !value || known.includes(name) || others.includes(name)) continue
+    refuseReplaced(name, name.slice(PREFIX.length).toLowerCase().replaceAll('_', '-'))
     const nearest = closest(name, known)
     if (distance(name, nearest) > MISSPELT_EDITS_MAX) continue
     throw new ConfigError(`${name} is not a setting of this program; did you mean ${nearest}?`)

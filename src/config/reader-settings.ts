@@ -8,10 +8,10 @@ export const READER_SETTINGS = [
   ...(['port', 'host', 'sharePort', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
   ...(['readLimitAnonymous', 'readLimitKeyed', 'rowsPerRead', 'pageAgeMs', 'followFlushMs'] as const),
   // Which limits the writer holds to, for documents.
-  ...(['registration', 'registerLimit', 'submitRate', 'submitCooldownMs', 'strikes'] as const),
+  ...(['registration', 'registerLimit', 'submitLimits'] as const),
   // Pushes are refused before they are passed on.
   'feedKey',
-  ...(['logFormat', 'logLevel', 'quiet'] as const),
+  'logLevel',
 ] as const satisfies readonly (keyof Config)[]
 
 export type ReaderConfig = Pick<Config, (typeof READER_SETTINGS)[number]>

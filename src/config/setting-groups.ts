@@ -19,18 +19,10 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   },
   {
     title: 'Limits of clients',
-    settings: [
-      'rowsPerRead',
-      'registerLimit',
-      'submitRate',
-      'submitCooldownMs',
-      'labelsDelayMs',
-      'strikes',
-      'suspensions',
-    ],
+    settings: ['rowsPerRead', 'registerLimit', 'submitLimits', 'labelsDelayMs'],
   },
   { title: 'The market', settings: ['tokensMax', 'newHours', 'solPrice', 'solPriceMaxAgeMs'] },
-  { title: 'Simulator', settings: ['simulatorSeed', 'simulatorTokens', 'simulatorRate'] },
+  { title: 'Simulator', settings: ['simulator'] },
   {
     title: 'Replay',
     settings: [
@@ -73,5 +65,4 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
       ] as const),
     ],
   },
-  { title: 'The log', settings: ['logFormat', 'quiet'] },
 ]

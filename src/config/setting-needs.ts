@@ -62,7 +62,7 @@ const NEEDS: readonly Need[] = [
     missing: '--role writer',
   },
   {
-    settings: ['simulatorSeed', 'simulatorTokens', 'simulatorRate'],
+    settings: ['simulator'],
     isMet: ({ feeds }) => feeds.includes('simulator'),
     missing: '--feed simulator',
   },
@@ -162,11 +162,6 @@ const NEEDS: readonly Need[] = [
     isMet: ({ feeds, record, role }) =>
       role === 'writer' || (record !== 'false' && !feeds.includes('simulator')),
     missing: 'recorded events of a real feed: a simulated market is new at each start',
-  },
-  {
-    settings: ['suspensions'],
-    isMet: ({ strikes }, value) => value === 0 || strikes > 0,
-    missing: '--strikes above 0: nobody is suspended',
   },
   {
     settings: ['retain'],

@@ -28,6 +28,7 @@ import {
   SUSPENSIONS_MAX,
 } from '../submissions/limits.ts'
 import { BUS_SETTINGS } from './bus-settings.ts'
+import { pairs, part } from './pairs.ts'
 import { RETENTION_DEFAULT, retention } from './retention.ts'
 import {
   address,
@@ -98,29 +99,15 @@ export const SETTINGS = {
     oneOf(['open', 'closed']),
     'Whether agents may register themselves: open or closed',
   ),
-  submitRate: setting(
-    'submit-rate',
-    SUBMIT_RATE_MAX,
-    wholeNumber(0, 1e6),
-    'Submissions per minute of an agent; 0: no limit',
-  ),
-  submitCooldownMs: setting(
-    'submit-cooldown-ms',
-    MINT_COOLDOWN_MS,
-    wholeNumber(0, DAY_MS),
-    'Least time between two submissions of an agent on one mint, ms; 0: none',
-  ),
-  strikes: setting(
-    'strikes',
-    STRIKES_MAX,
-    wholeNumber(0, 1_000),
-    'Number of rejections within 24 hours that suspends an agent; 0: no automatic ban',
-  ),
-  suspensions: setting(
-    'suspensions',
-    SUSPENSIONS_MAX,
-    wholeNumber(0, 1_000),
-    'Number of suspensions within 30 days that bans an agent for good; 0: never',
+  submitLimits: pairs(
+    'submit-limits',
+    {
+      rate: part(SUBMIT_RATE_MAX, wholeNumber(0, 1e6)),
+      cooldownMs: part(MINT_COOLDOWN_MS, wholeNumber(0, DAY_MS)),
+      strikes: part(STRIKES_MAX, wholeNumber(0, 1_000)),
+      suspensions: part(SUSPENSIONS_MAX, wholeNumber(0, 1_000)),
+    },
+    'What an agent may submit: rate: submissions per minute; cooldown-ms: least time between two on one mint; strikes: rejections within 24 hours that suspend it; suspensions: of them within 30 days that ban it for good. 0 switches each off',
   ),
   labelsDelayMs: setting(
     'labels-delay-ms',
@@ -244,23 +231,14 @@ export const SETTINGS = {
     'How far a reader may be behind before it refuses reads, ms',
   ),
   sharePort: setting('share-port', 'false', flag, 'true: several readers may listen on one --port (not 0)'),
-  simulatorSeed: setting(
-    'simulator-seed',
-    SIMULATOR_DEFAULTS.seed,
-    wholeNumber(0, Number.MAX_SAFE_INTEGER),
-    'Seed of the simulated market',
-  ),
-  simulatorTokens: setting(
-    'simulator-tokens',
-    SIMULATOR_DEFAULTS.tokens,
-    wholeNumber(1, SIMULATOR_TOKENS_MAX),
-    'Simulated tokens at the start',
-  ),
-  simulatorRate: setting(
-    'simulator-rate',
-    SIMULATOR_DEFAULTS.tradesPerSecond,
-    wholeNumber(1, SIMULATOR_RATE_MAX),
-    'Simulated trades per second, also of the history that the market begins with: at most a day, or 72000 trades',
+  simulator: pairs(
+    'simulator',
+    {
+      seed: part(SIMULATOR_DEFAULTS.seed, wholeNumber(0, Number.MAX_SAFE_INTEGER)),
+      tokens: part(SIMULATOR_DEFAULTS.tokens, wholeNumber(1, SIMULATOR_TOKENS_MAX)),
+      tradesPerSecond: part(SIMULATOR_DEFAULTS.tradesPerSecond, wholeNumber(1, SIMULATOR_RATE_MAX)),
+    },
+    'The simulated market: its seed; tokens at the start; trades-per-second, also of the history that it begins with: at most a day, or 72000 trades',
   ),
   replayFile: setting(
     'replay-file',
@@ -404,19 +382,12 @@ export const SETTINGS = {
     wholeNumber(0, 30 * DAY_MS),
     'How old the SOL price of a feed may be: trades without a price in USD are refused beyond that, ms; 0: any age. With the feed solana 600000 unless told',
   ),
-  logFormat: setting(
-    'log-format',
-    'auto',
-    oneOf(['auto', 'text', 'json']),
-    'auto: text on a terminal, JSON otherwise',
-  ),
   logLevel: setting(
     'log-level',
     'info',
     oneOf(LOG_LEVELS),
     'What the log has: debug, info, warn or error, and what is graver',
   ),
-  quiet: setting('quiet', 'false', flag, 'true: warnings and errors only, as --log-level warn'),
 } as const
 
 export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof SETTINGS)[Name]['schema']> }>

@@ -138,10 +138,8 @@ async function startFeed(
 ): Promise<Feed> {
   const { sink, room } = market
   switch (feed) {
-    case 'simulator': {
-      const { simulatorSeed: seed, simulatorTokens: tokens, simulatorRate: tradesPerSecond } = config
-      return startSimulator({ seed, tokens, tradesPerSecond }, markSimulated(sink), clock, log, room)
-    }
+    case 'simulator':
+      return startSimulator(config.simulator, markSimulated(sink), clock, log, room)
     case 'pumpportal': {
       const { pumpportalKey, pumpportalUrl: url } = config
       const apiKey = pumpportalKey === '' ? null : pumpportalKey
@@ -235,7 +233,7 @@ async function startConfiguredReplay(
     symbol: config.replaySymbol === '' ? null : config.replaySymbol,
   })
   const { replaySpeed: speed, replayTime: time, replaySimulated: simulated, replayFile: label } = config
-  const report = new ProgressReport('rows', log, barTerminal(config.quiet))
+  const report = new ProgressReport('rows', log, barTerminal(config.logLevel))
   const options = { trades: batches, rowsTotal, speed, time, simulated, label, report }
   return startReplay(options, sink, clock, log, room)
 }

@@ -23,7 +23,7 @@ export function openConfiguredStore(
     retainDays: retain.days,
     retainUnaskedPct: retain.unaskedPct,
     retainEvents: retain.events,
-    cooldownMs: config.submitCooldownMs,
+    cooldownMs: config.submitLimits.cooldownMs,
     labelsDelayMs: config.labelsDelayMs,
     provenance,
     isMixed: config.mixed,

@@ -33,8 +33,7 @@ export interface Foundation extends Clocks {
 
 /** Whoever calls it closes the store and the clock file. Rejects, with nothing left open, where the folder cannot be used. */
 export async function layFoundation(config: Config, options: FoundationOptions): Promise<Foundation> {
-  const { logFormat: format, logLevel: level, quiet } = config
-  const log = options.log ?? createLog({ format, level, quiet })
+  const log = options.log ?? createLog(config.logLevel)
   const clock = judgeClock(options.clock ?? systemClock, log)
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)

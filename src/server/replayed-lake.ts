@@ -16,7 +16,7 @@ import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
 
 type ReplayConfig = Pick<
   Config,
-  'dataDir' | 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed' | 'quiet'
+  'dataDir' | 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed' | 'logLevel'
 >
 type ReadableCheckpoint = StoredCheckpoint & KeptCheckpoint
 
@@ -97,7 +97,7 @@ export class ReplayedLake {
       ...{ approximate, endsEarly, playFromNo, simulated, seq, speed, label: dataDir },
       events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to }),
       eventsTotal: range.to - range.from + 1,
-      report: new ProgressReport('events', this.#log, barTerminal(this.#config.quiet)),
+      report: new ProgressReport('events', this.#log, barTerminal(this.#config.logLevel)),
       ...{ steps, countsAnalyses: steps !== undefined },
     }
   }

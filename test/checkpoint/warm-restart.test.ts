@@ -195,7 +195,7 @@ test('a stop while the market is being applied again leaves it to the next start
   const { startApp } = await import('../../src/app.ts')
   const { readConfig } = await import('../../src/config/config.ts')
   const config = readConfig(
-    ['--port', '0', '--feed', 'none', '--quiet', 'true', '--tokens-max', '5000', '--data-dir', image],
+    ['--port', '0', '--feed', 'none', '--log-level', 'warn', '--tokens-max', '5000', '--data-dir', image],
     { MINTLAKE_FEED_KEY: 'key' },
   )
   const app = await startApp(config, { clock })

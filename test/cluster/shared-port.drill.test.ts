@@ -10,7 +10,7 @@ afterEach(() => cluster.remove())
 describe.skipIf(!hasNats)(`--share-port${skipped}`, () => {
   test('two readers answer on one port, and a cursor of one is good at the other', async () => {
     cluster = await TestCluster.start()
-    const writer = await cluster.writer({ feed: 'simulator', 'simulator-tokens': '50' })
+    const writer = await cluster.writer({ feed: 'simulator', simulator: 'tokens=50' })
     // A port that the system chooses cannot be shared.
     const port = `${await freePort()}`
     const first = await cluster.reader({ 'share-port': 'true', port })

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig, shownConfig, usage } from '../../src/config/config.ts'
 import { isReaderSetting, READER_SETTINGS } from '../../src/config/reader-settings.ts'
+import { REPLACED } from '../../src/config/replaced.ts'
 import { SETTING_GROUPS } from '../../src/config/setting-groups.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 
@@ -43,22 +44,13 @@ describe('a setting that has no effect', () => {
       '--replay-symbol has no effect without --replay-file',
     ],
     ['--replay-time now --feed pumpportal', '--replay-time has no effect without --feed replay'],
-    ['--feed none --simulator-rate 5', '--simulator-rate has no effect without --feed simulator'],
-    ['--feed none --simulator-seed 1', '--simulator-seed has no effect without --feed simulator'],
-    [
-      '--feed replay --replay-file a.csv --simulator-tokens 5',
-      '--simulator-tokens has no effect without --feed simulator',
-    ],
+    ['--feed none --simulator seed=1', '--simulator has no effect without --feed simulator'],
     ['--pumpportal-url wss://a/b', '--pumpportal-url has no effect without --feed pumpportal'],
     ['--feed pumpportal --birdeye-rate 5', '--birdeye-rate has no effect without MINTLAKE_BIRDEYE_KEY'],
     ['--feed pumpportal --birdeye-url https://a', '--birdeye-url has no effect without MINTLAKE_BIRDEYE_KEY'],
     [
       '--sol-price 150',
       '--sol-price has no effect without a feed that sends no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
-    ],
-    [
-      '--strikes 0 --suspensions 2',
-      '--suspensions has no effect without --strikes above 0: nobody is suspended',
     ],
     [
       '--lake-tidy-ms 0 --retain bars=9',
@@ -83,7 +75,7 @@ describe('a setting that has no effect', () => {
 
   test('is any of a reader that it does not use: a value for each is refused, from flag and environment', () => {
     const unused = Object.entries(SETTINGS).filter(([name]) => !isReaderSetting(name))
-    expect(unused.length).toBeGreaterThan(30)
+    expect(unused.length).toBeGreaterThan(20)
     for (const [, { flag, env, defaultText }] of unused) {
       const value = SAMPLES[env] ?? defaultText
       const because = 'has no effect without --role writer'
@@ -98,9 +90,9 @@ describe('a setting that has no effect', () => {
       '--role reader --bus tls://a --bus-name b --bus-user c --bus-ca c --bus-cert c --bus-key k',
       '--port 1 --host ::1 --share-port true --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
       '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --rows-per-read 1 --page-age-ms 1',
-      '--follow-flush-ms 1 --registration closed --register-limit 1 --submit-rate 1 --submit-cooldown-ms 1 --strikes 1 --lag-max-ms 2000',
+      '--follow-flush-ms 1 --registration closed --register-limit 1 --submit-limits rate=1 --lag-max-ms 2000',
       '--node-url http://10.0.0.2:8080 --writer-url https://writer.internal',
-      '--log-format json --log-level debug --quiet true',
+      '--log-level debug',
     ].join(' ')
     const given = words(line).filter((word) => word.startsWith('--'))
     expect(errorOf(words(line), { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BUS_PASSWORD: 'p' })).toBe(null)
@@ -122,14 +114,14 @@ describe('a setting that has no effect', () => {
 
   test.each([
     ['--feed replay --replay-file a.csv --replay-speed max --replay-time now --sol-price 150', {}],
-    ['--simulator-rate 5 --simulator-seed 2', {}],
-    ['--feed simulator,replay --replay-file a.csv --simulator-tokens 9', {}],
+    ['--simulator trades-per-second=5,seed=2', {}],
+    ['--feed simulator,replay --replay-file a.csv --simulator tokens=9', {}],
     [
       '--feed pumpportal --sol-price 150 --pumpportal-url ws://a --birdeye-rate 100',
       { MINTLAKE_BIRDEYE_KEY: 'k', MINTLAKE_PUMPPORTAL_KEY: 'p' },
     ],
     ['--feed none --sol-price 150', { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BIRDEYE_KEY: 'k' }],
-    ['--strikes 0 --suspensions 0 --lake-tidy-ms 0 --retain trades=0', {}],
+    ['--lake-tidy-ms 0 --retain trades=0', {}],
   ])('is not reported for settings that have one: %s', (line, env) => {
     expect(errorOf(words(line), env)).toBe(null)
   })
@@ -207,6 +199,48 @@ describe('the value of a setting', () => {
     expect(shown).toMatchObject({ busPassword: 'set', adminKey: 'set', feedKey: 'not set', busKey: '' })
     expect(JSON.stringify(shown)).not.toContain('secret')
     expect(errorOf(words('--pumpportal-url https://user:pass@a/b?api-key=secret'))).not.toMatch(/secret|pass/)
+  })
+})
+
+describe('a setting of pairs', () => {
+  const limitsOf = (text: string) => readConfig(['--submit-limits', text], {}).submitLimits
+  const STANDARD = { rate: 10, cooldownMs: 60_000, strikes: 3, suspensions: 3 }
+
+  test('has the default of whatever it does not name', () => {
+    expect(readConfig([], {}).submitLimits).toEqual(STANDARD)
+    expect(limitsOf('strikes=0')).toEqual({ ...STANDARD, strikes: 0 })
+    expect(limitsOf(' cooldown-ms=5, rate=7 ')).toEqual({ ...STANDARD, rate: 7, cooldownMs: 5 })
+  })
+
+  test.each([
+    ['rate', '"rate" is not of the form NAME=VALUE, with a name of rate, cooldown-ms, strikes, suspensions'],
+    ['=3', '"=3" is not of the form NAME=VALUE, with'],
+    ['cooldownMs=3', '"cooldownMs=3" is not of the form NAME=VALUE, with'],
+    ['toString=3', '"toString=3" is not of the form NAME=VALUE, with'],
+    ['rate=3,rate=4', 'names rate twice'],
+    ['rate=', '"rate" must be a number'],
+    ['rate=1.5', '"rate" must be a whole number from 0 to 1000000'],
+    ['strikes=3=4', '"strikes" must be a whole number from 0 to 1000'],
+  ])('refuses %s with the reason', (text, reason) => {
+    expect(errorOf(['--submit-limits', text])).toContain(`--submit-limits: "${text}" is not valid: ${reason}`)
+  })
+})
+
+describe('a setting that went', () => {
+  test.each(Object.entries(REPLACED))('%s is answered with what took its place', (flag, instead) => {
+    const env = `MINTLAKE_${flag.toUpperCase().replaceAll('-', '_')}`
+    expect(errorOf([`--${flag}`, '1'])).toBe(`--${flag} is no setting any more: ${instead}`)
+    expect(errorOf([], { [env]: '1' })).toBe(`${env} is no setting any more: ${instead}`)
+    expect(errorOf([], { [env]: '' })).toBe(null)
+    // What it names is there.
+    const [, named] = /^(--[a-z-]+)/.exec(instead) ?? []
+    const flags = Object.values(SETTINGS).map((setting) => `--${setting.flag}`)
+    if (named !== undefined) expect(flags).toContain(named)
+    expect(flags).not.toContain(`--${flag}`)
+  })
+
+  test('is none of another program', () => {
+    expect(errorOf([], { QUIET: '1', STRIKES: '1' })).toBe(null)
   })
 })
 

@@ -51,13 +51,4 @@ describe('retention', () => {
   ])('refuses %s with the reason', (text, reason) => {
     expect(errorOf(['--retain', text])).toContain(reason)
   })
-
-  test('by the settings that went is refused with what took their place', () => {
-    expect(errorOf(['--retain-bars-days', '30'])).toBe(
-      '--retain-bars-days is no setting any more: --retain bars=DAYS took its place',
-    )
-    expect(errorOf([], { MINTLAKE_RETAIN_TRADES_GB: '5' })).toBe(
-      'MINTLAKE_RETAIN_TRADES_GB is no setting any more: --retain trades=SIZEgb took its place',
-    )
-  })
 })

@@ -27,8 +27,7 @@ const READER = `
   }))
 `
 const SETTINGS = {
-  'submit-rate': '0',
-  'submit-cooldown-ms': '0',
+  'submit-limits': 'rate=0,cooldown-ms=0',
   'lake-flush-ms': '50',
   'lake-tidy-ms': '100',
   'lake-grace-ms': '0',

@@ -27,7 +27,7 @@ export interface Settings {
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
-  quiet: 'true',
+  'log-level': 'warn',
   'read-limit-anonymous': '0',
   'read-limit-keyed': '0',
   'register-limit': '0',

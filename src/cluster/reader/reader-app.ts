@@ -102,8 +102,7 @@ export async function startReader(config: ReaderConfig, options: ReaderOptions =
 
 function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () => void): Shared {
   const { clock = systemClock, openAccounts = (opened) => new AccountReplica(opened) } = options
-  const log =
-    options.log ?? createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
+  const log = options.log ?? createLog(config.logLevel)
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })
   const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })

@@ -22,8 +22,7 @@ const SETTLE_MS_MAX = 20_000
 
 /** Agents submit as often as they like, but each token once a minute. */
 const WRITER_SETTINGS: Settings = {
-  'submit-rate': '0',
-  'submit-cooldown-ms': '60000',
+  'submit-limits': 'rate=0,cooldown-ms=60000',
   'follow-flush-ms': '0',
 }
 

@@ -18,7 +18,7 @@ import { ServiceError } from '../../../src/schema/errors.ts'
 import { createRoutes, type RouteDeps } from '../../../src/server/routes.ts'
 import { ADMIN_KEY, Client, FEED_KEY } from '../../support/test-server.ts'
 
-const log = createLog({ format: 'text', quiet: true })
+const log = createLog('warn')
 
 export const busSettings = (url: string) => readConfig(['--role', 'reader', '--bus', url], {})
 

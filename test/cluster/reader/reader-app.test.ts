@@ -10,7 +10,7 @@ import { noAccounts } from './no-accounts.ts'
 import { ScriptedWriter } from './scripted-writer.ts'
 
 const WAIT = { timeout: 20_000 }
-const log = createLog({ format: 'json', quiet: true })
+const log = createLog('warn')
 log.level = 'silent'
 
 describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
@@ -56,7 +56,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
         'bus-name': 'test',
         port: '0',
         'lag-max-ms': '1000',
-        quiet: 'true',
+        'log-level': 'warn',
       },
       ...{ 'read-limit-anonymous': '0', 'page-age-ms': '0', 'drain-notice-ms': '0', ...settings },
     }

@@ -12,13 +12,11 @@ const document: Json = apiDocument()
 
 /** Limits that no other test uses, so that a number in a document is one that this server was told. */
 const LIMITS = {
-  'submit-rate': '7',
-  'submit-cooldown-ms': '42000',
+  'submit-limits': 'rate=7,cooldown-ms=42000,strikes=4',
   'read-limit-anonymous': '113',
   'read-limit-keyed': '557',
   'rows-per-read': '1234',
   'register-limit': '19',
-  strikes: '4',
 }
 let server: TestServer
 beforeAll(async () => {
