@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { ConfigError, readConfig } from '../src/config/config.ts'
-import { isReaderSetting, READER_ONLY_SETTINGS } from '../src/config/reader-settings.ts'
+import { isReaderSetting } from '../src/config/reader-settings.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { hasNatsServer, INSTALL_HINT, type NatsServer, startNatsServer } from './nats-server.ts'
 import { SERVER_FLAGS } from './program.mjs'
@@ -21,10 +21,7 @@ const EXIT_USAGE = 2
 const PORT_DEFAULT = 8180
 const DATA_DIR_DEFAULT = './data-cluster'
 /** What this script says itself: the nodes are here, and so is NATS. */
-const OWN_SETTINGS = [
-  ...(['role', 'bus', 'busUser', 'busPassword', 'busCredentials', 'busCa', 'busCert', 'busKey'] as const),
-  ...(['sharePort', 'nodeUrl', 'writerUrl'] as const),
-] as const
+const OWN_SETTINGS = [...(['role', 'bus', 'busLogin', 'busPassword', 'busTls', 'nodeUrl'] as const)] as const
 const USAGE =
   'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help all lists them]\n' +
   `Without --port the writer has ${PORT_DEFAULT} and the readers the ports behind it; without --data-dir all is in ${DATA_DIR_DEFAULT}.`
@@ -43,12 +40,11 @@ interface Plan {
 class UsageError extends Error {}
 
 type Role = 'writer' | 'reader'
-const READER_ONLY: readonly string[] = READER_ONLY_SETTINGS
 
 /** The settings that a node uses. */
 const settingsOf = (role: Role) =>
   Object.entries(SETTINGS)
-    .filter(([name]) => (role === 'reader' ? isReaderSetting(name) : !READER_ONLY.includes(name)))
+    .filter(([name]) => (role === 'reader' ? isReaderSetting(name) : name !== 'reader'))
     .map(([, setting]) => setting)
 
 const hasFlag = (settings: ReturnType<typeof settingsOf>, flag: string): boolean =>

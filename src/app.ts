@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
-import { type Config, SETTINGS } from './config/settings.ts'
+import { type Config, isWriter, SETTINGS } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
@@ -324,7 +324,7 @@ async function trustClockDurably(
 
 /** Brings the market to readers, where this process is the writer of a cluster; else nothing of a cluster is loaded. */
 async function createPublisher({ config, options, log, store }: Base): Promise<MarketPublisher | null> {
-  if (config.role !== 'writer') return null
+  if (!isWriter(config)) return null
   const { BusWriter } = await import('./cluster/writer/bus-writer.ts')
   const { folderId } = store
   const { busWaitingBytesMax: waitingBytesMax, onFenced = endAtOnce } = options

@@ -1,7 +1,4 @@
 import type { Config } from '../config/settings.ts'
 
 /** How the bus is reached. */
-export type BusSettings = Pick<
-  Config,
-  'bus' | 'busName' | 'busUser' | 'busPassword' | 'busCredentials' | 'busCa' | 'busCert' | 'busKey'
->
+export type BusSettings = Pick<Config, 'bus' | 'busName' | 'busLogin' | 'busPassword' | 'busTls'>

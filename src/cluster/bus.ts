@@ -57,7 +57,9 @@ export async function connectBus(settings: BusSettings, nodeName: string): Promi
 
 /** Files are read at each call: certificates and credentials may have been renewed. */
 function connectOptions(settings: BusSettings, nodeName: string): NodeConnectionOptions {
-  const { bus, busUser, busPassword, busCredentials, busCa, busCert, busKey } = settings
+  const { bus, busLogin, busPassword, busTls } = settings
+  const { user, credentials } = busLogin
+  const { ca, cert, key } = busTls
   return {
     servers: [...bus],
     name: nodeName,
@@ -72,13 +74,12 @@ function connectOptions(settings: BusSettings, nodeName: string): NodeConnection
     pingInterval: 2_000,
     maxPingOut: 2,
     // Its replies come to an inbox that no other user may read.
-    ...(busUser !== '' && { user: busUser, pass: busPassword, inboxPrefix: `_INBOX.${busUser}` }),
-    ...(busCredentials !== '' && { authenticator: credsAuthenticator(readFileSync(busCredentials)) }),
+    ...(user !== '' && { user, pass: busPassword, inboxPrefix: `_INBOX.${user}` }),
+    ...(credentials !== '' && { authenticator: credsAuthenticator(readFileSync(credentials)) }),
     ...(isTls(settings) && {
       tls: {
-        ...(busCa !== '' && { caFile: busCa }),
-        ...(busCert !== '' && { certFile: busCert }),
-        ...(busKey !== '' && { keyFile: busKey }),
+        ...(ca !== '' && { caFile: ca }),
+        ...(cert !== '' && { certFile: cert, keyFile: key }),
       },
     }),
   }

@@ -1,8 +1,9 @@
 // The settings of the bus between the nodes of a cluster.
 import { z } from 'zod'
-import { BUS_MAX_AGE_MS_DEFAULT, BUS_MAX_MB_DEFAULT } from '../cluster/limits.ts'
-import { DAY_MS } from '../lib/time.ts'
-import { busName, busUser, natsUrl, publicUrl, secret, setting, wholeNumber } from './setting.ts'
+import { BUS_MAX_AGE_MS_DEFAULT, BUS_MAX_MB_DEFAULT, LAG_MAX_MS_DEFAULT } from '../cluster/limits.ts'
+import { DAY_MS, HOUR_MS } from '../lib/time.ts'
+import { pairs, part } from './pairs.ts'
+import { busName, busUser, flag, natsUrl, publicUrl, secret, setting, wholeNumber } from './setting.ts'
 
 export const BUS_SETTINGS = {
   bus: setting(
@@ -12,40 +13,42 @@ export const BUS_SETTINGS = {
     'NATS server with JetStream that connects writer and readers, such as nats://127.0.0.1:4222; several, comma-separated',
   ),
   busName: setting('bus-name', 'mintlake', busName, 'Beginning of the names on the bus'),
-  busUser: setting(
-    'bus-user',
-    '',
-    busUser,
-    'User of this process at NATS; its replies come to _INBOX.<user>',
+  busLogin: pairs(
+    'bus-login',
+    { user: part('', busUser), credentials: part('', z.string()) },
+    'Who this process is for NATS: user: its name, whose replies come to _INBOX.<user>; or credentials: a file with them (.creds)',
+    ({ user, credentials }) =>
+      user !== '' && credentials !== '' ? 'must name a user or credentials: a process is one user' : null,
   ),
-  busPassword: secret('BUS_PASSWORD', 'Password of --bus-user'),
-  busCredentials: setting('bus-credentials', '', z.string(), 'File with the credentials (.creds) for NATS'),
-  busCa: setting('bus-ca', '', z.string(), 'File with the certificate authority of NATS, for TLS'),
-  busCert: setting('bus-cert', '', z.string(), 'File with the certificate of this process for NATS'),
-  busKey: setting('bus-key', '', z.string(), 'File with the private key of --bus-cert'),
+  busPassword: secret('BUS_PASSWORD', 'Password of the user of --bus-login'),
+  busTls: pairs(
+    'bus-tls',
+    { ca: part('', z.string()), cert: part('', z.string()), key: part('', z.string()) },
+    'Files for NATS over TLS: ca: the certificate authority of NATS; cert and key: certificate of this process and its private key',
+    ({ cert, key }) => ((cert === '') === (key === '') ? null : 'must name a cert together with its key'),
+  ),
   nodeUrl: setting(
     'node-url',
     '',
     publicUrl,
     'Address at which other nodes reach this one; without it that of --host and --port, where --host is every address the one that NATS sees',
   ),
-  writerUrl: setting(
-    'writer-url',
-    '',
-    publicUrl,
-    'Address at which a reader reaches the writer; without it the one that the writer tells on the bus',
+  busStream: pairs(
+    'bus-stream',
+    {
+      maxAgeMs: part(BUS_MAX_AGE_MS_DEFAULT, wholeNumber(60_000, 7 * DAY_MS)),
+      maxMb: part(BUS_MAX_MB_DEFAULT, wholeNumber(1, 1e6)),
+      replicas: part(1, wholeNumber(1, 5)),
+    },
+    'What the writer keeps on the bus: max-age-ms: how long events stay, a reader that was away longer begins with a checkpoint; max-mb: their largest size, the oldest go first; replicas: NATS servers that keep each',
   ),
-  busMaxAgeMs: setting(
-    'bus-max-age-ms',
-    BUS_MAX_AGE_MS_DEFAULT,
-    wholeNumber(60_000, 7 * DAY_MS),
-    'How long events stay on the bus, ms; a reader that was away longer begins with a checkpoint',
+  reader: pairs(
+    'reader',
+    {
+      lagMaxMs: part(LAG_MAX_MS_DEFAULT, wholeNumber(1_000, HOUR_MS)),
+      sharePort: part('false', flag),
+      writerUrl: part('', publicUrl),
+    },
+    'Of a reader: lag-max-ms: how far it may be behind before it refuses reads; share-port=true: several may listen on one --port (not 0); writer-url: where it reaches the writer, if not where that says on the bus',
   ),
-  busMaxMb: setting(
-    'bus-max-mb',
-    BUS_MAX_MB_DEFAULT,
-    wholeNumber(1, 1e6),
-    'Largest size of the events on the bus, MB; the oldest go first',
-  ),
-  busReplicas: setting('bus-replicas', 1, wholeNumber(1, 5), 'NATS servers that keep each event'),
 } as const

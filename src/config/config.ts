@@ -11,7 +11,7 @@ import { CLIENT_ENV } from './client-env.ts'
 import { REPLACED } from './replaced.ts'
 import { FIRST_SETTINGS, SETTING_GROUPS, type SettingGroup } from './setting-groups.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
-import { type Config, SETTINGS } from './settings.ts'
+import { type Config, isWriter, SETTINGS } from './settings.ts'
 
 /** A setting is wrong. The message is meant for people; the process exits with code 2. */
 export class ConfigError extends Error {}
@@ -56,14 +56,14 @@ function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): vo
     throw new ConfigError(
       `--role ${config.role} needs --bus, the NATS server that connects writer and readers`,
     )
-  if (config.busUser !== '' && config.busPassword === '')
-    throw new ConfigError(`--bus-user needs ${SETTINGS.busPassword.env}`)
-  if (config.busCert !== '' && config.busKey === '')
-    throw new ConfigError('--bus-cert needs --bus-key, the private key of that certificate')
-  if (config.role === 'writer' && config.record === 'false')
-    throw new ConfigError('--role writer records events: without them readers have no market')
-  if (config.role === 'writer' && config.replayLake !== '')
-    throw new ConfigError('--replay-lake plays a market for one process: --role writer has an own one')
+  if (config.busLogin.user !== '' && config.busPassword === '')
+    throw new ConfigError(`--bus-login user=… needs ${SETTINGS.busPassword.env}`)
+  if (isWriter(config) && config.record === 'false')
+    throw new ConfigError(`--role ${config.role} records events: without them readers have no market`)
+  if (isWriter(config) && config.replayLake !== '')
+    throw new ConfigError(
+      `--replay-lake plays a market for one process: --role ${config.role} has an own one`,
+    )
   checkFeeds(config)
 }
 

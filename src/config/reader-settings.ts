@@ -3,9 +3,8 @@ import type { Config } from './settings.ts'
 
 /** Those that say how it answers have to be the same on every node: the documents of each state them. */
 export const READER_SETTINGS = [
-  ...(['role', 'bus', 'busName', 'busUser', 'busPassword', 'busCredentials'] as const),
-  ...(['busCa', 'busCert', 'busKey', 'lagMaxMs', 'nodeUrl', 'writerUrl'] as const),
-  ...(['port', 'host', 'sharePort', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
+  ...(['role', 'bus', 'busName', 'busLogin', 'busPassword', 'busTls', 'nodeUrl', 'reader'] as const),
+  ...(['port', 'host', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
   ...(['readLimitAnonymous', 'readLimitKeyed', 'rowsPerRead', 'pageAgeMs', 'followFlushMs'] as const),
   // Which limits the writer holds to, for documents.
   ...(['registration', 'registerLimit', 'submitLimits'] as const),
@@ -15,13 +14,6 @@ export const READER_SETTINGS = [
 ] as const satisfies readonly (keyof Config)[]
 
 export type ReaderConfig = Pick<Config, (typeof READER_SETTINGS)[number]>
-
-/** Settings that have an effect on readers alone. */
-export const READER_ONLY_SETTINGS = [
-  'lagMaxMs',
-  'sharePort',
-  'writerUrl',
-] as const satisfies readonly (keyof Config)[]
 
 const NAMES: ReadonlySet<string> = new Set(READER_SETTINGS)
 

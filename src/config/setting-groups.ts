@@ -51,18 +51,8 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   {
     title: 'Several processes',
     settings: [
-      ...(['role', 'standby', 'lagMaxMs', 'sharePort', 'bus', 'busName', 'busUser', 'busPassword'] as const),
-      ...([
-        'busCredentials',
-        'busCa',
-        'busCert',
-        'busKey',
-        'nodeUrl',
-        'writerUrl',
-        'busMaxAgeMs',
-        'busMaxMb',
-        'busReplicas',
-      ] as const),
+      ...(['role', 'bus', 'busName', 'busLogin', 'busPassword', 'busTls', 'busStream'] as const),
+      ...(['nodeUrl', 'reader'] as const),
     ],
   },
 ]

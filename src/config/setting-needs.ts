@@ -1,8 +1,8 @@
 // Finds settings that were given but have no effect, since nobody would notice such a mistake.
 import { keysOf } from '../lib/record.ts'
-import { isReaderSetting, READER_ONLY_SETTINGS } from './reader-settings.ts'
+import { isReaderSetting } from './reader-settings.ts'
 import { isForEver } from './retention.ts'
-import { type Config, SETTINGS } from './settings.ts'
+import { type Config, isWriter, SETTINGS } from './settings.ts'
 
 interface Need {
   settings: readonly (keyof Config)[]
@@ -24,43 +24,21 @@ const NEEDS: readonly Need[] = [
     missing: '--role writer or --role reader',
   },
   {
-    settings: [
-      'busName',
-      'busUser',
-      'busCredentials',
-      'busCa',
-      'busCert',
-      'busKey',
-      'nodeUrl',
-      'busMaxAgeMs',
-      'busMaxMb',
-      'busReplicas',
-    ],
+    settings: ['busName', 'busLogin', 'busTls', 'busStream', 'nodeUrl'],
     isMet: ({ bus }) => bus.length > 0,
     missing: '--bus',
   },
   {
-    settings: ['busMaxAgeMs', 'busMaxMb', 'busReplicas'],
-    isMet: ({ role }) => role === 'writer',
+    settings: ['busStream'],
+    isMet: isWriter,
     missing: '--role writer, which keeps the events on the bus',
   },
-  { settings: ['busPassword'], isMet: ({ busUser }) => busUser !== '', missing: '--bus-user' },
   {
-    settings: ['busCredentials'],
-    isMet: ({ busUser }) => busUser === '',
-    missing: 'leaving --bus-user out: a process is one user',
+    settings: ['busPassword'],
+    isMet: ({ busLogin }) => busLogin.user !== '',
+    missing: '--bus-login user=NAME',
   },
-  { settings: ['busKey'], isMet: ({ busCert }) => busCert !== '', missing: '--bus-cert' },
-  {
-    settings: READER_ONLY_SETTINGS,
-    isMet: ({ role }, value) => value === false || role === 'reader',
-    missing: '--role reader',
-  },
-  {
-    settings: ['standby'],
-    isMet: ({ role }, value) => value === false || role === 'writer',
-    missing: '--role writer',
-  },
+  { settings: ['reader'], isMet: ({ role }) => role === 'reader', missing: '--role reader' },
   {
     settings: ['simulator'],
     isMet: ({ feeds }) => feeds.includes('simulator'),
@@ -159,8 +137,7 @@ const NEEDS: readonly Need[] = [
   },
   {
     settings: ['checkpointIntervalMs'],
-    isMet: ({ feeds, record, role }) =>
-      role === 'writer' || (record !== 'false' && !feeds.includes('simulator')),
+    isMet: (config) => isWriter(config) || (config.record !== 'false' && !config.feeds.includes('simulator')),
     missing: 'recorded events of a real feed: a simulated market is new at each start',
   },
   {

@@ -180,7 +180,7 @@ export const natsUrl = wordList
   .refine((urls) => urls.every(isNatsUrl), 'must be an address such as nats://127.0.0.1:4222')
   .refine(
     (urls) => urls.every((url) => !URL.canParse(url) || new URL(url).username === ''),
-    'must not name a user: that is --bus-user, or the file of --bus-credentials',
+    'must not name a user: that is --bus-login',
   )
   .refine((urls) => urls.length <= NATS_URLS_MAX, `there may be ${NATS_URLS_MAX} addresses`)
 

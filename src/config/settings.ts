@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
-import { LAG_MAX_MS_DEFAULT } from '../cluster/limits.ts'
 import { FOLLOW_FLUSH_MS_DEFAULT } from '../http/limits.ts'
 import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
@@ -214,23 +213,10 @@ export const SETTINGS = {
   role: setting(
     'role',
     'all',
-    oneOf(['all', 'writer', 'reader']),
-    'all: one process; writer: the one that takes events and submissions, for readers on a bus; reader: a replica that answers reads',
-  ),
-  standby: setting(
-    'standby',
-    'false',
-    flag,
-    'true: a writer that waits until the one before it has ended, then goes on with its data folder',
+    oneOf(['all', 'writer', 'standby', 'reader']),
+    'all: one process; writer: the one that takes events and submissions, for readers on a bus; standby: a writer that waits until the one before it has ended, then goes on with its data folder; reader: a replica that answers reads',
   ),
   ...BUS_SETTINGS,
-  lagMaxMs: setting(
-    'lag-max-ms',
-    LAG_MAX_MS_DEFAULT,
-    wholeNumber(1_000, HOUR_MS),
-    'How far a reader may be behind before it refuses reads, ms',
-  ),
-  sharePort: setting('share-port', 'false', flag, 'true: several readers may listen on one --port (not 0)'),
   simulator: pairs(
     'simulator',
     {
@@ -391,3 +377,6 @@ export const SETTINGS = {
 } as const
 
 export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof SETTINGS)[Name]['schema']> }>
+
+/** Whether it takes events and submissions for readers, at once or when its turn comes. */
+export const isWriter = ({ role }: Pick<Config, 'role'>): boolean => role === 'writer' || role === 'standby'

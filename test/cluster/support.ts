@@ -30,8 +30,8 @@ export const skipped = hasNats ? '' : ' (needs nats-server)'
 
 /** Of a process that NATS knows nothing of. */
 export const busSettingsOf = (url: string, busName = 'mintlake'): BusSettings => ({
-  ...{ bus: [url], busName, busUser: '', busPassword: '', busCredentials: '' },
-  ...{ busCa: '', busCert: '', busKey: '' },
+  ...{ bus: [url], busName, busLogin: { user: '', credentials: '' }, busPassword: '' },
+  busTls: { ca: '', cert: '', key: '' },
 })
 
 export interface Nats {
@@ -144,8 +144,8 @@ export async function startProxy(port: number): Promise<BusProxy> {
 }
 
 /** Settings that make a fault last a second where it lasts five in service. */
-const READER_DEFAULTS: Settings = { role: 'reader', 'lag-max-ms': '1000' }
-const WRITER_DEFAULTS: Settings = { role: 'writer', 'bus-max-mb': '256' }
+const READER_DEFAULTS: Settings = { role: 'reader', reader: 'lag-max-ms=1000' }
+const WRITER_DEFAULTS: Settings = { role: 'writer', 'bus-stream': 'max-mb=256' }
 
 export interface NodeOptions {
   /** A folder of before; else a new one. */

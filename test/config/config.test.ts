@@ -56,17 +56,15 @@ describe('a setting that has no effect', () => {
       '--lake-tidy-ms 0 --retain bars=9',
       '--retain has no effect without --lake-tidy-ms above 0: that is when files are removed',
     ],
-    ['--bus-max-mb 5 --role all', '--bus-max-mb has no effect without --bus'],
+    ['--bus-stream max-mb=5 --role all', '--bus-stream has no effect without --bus'],
     ['--bus nats://a', '--bus has no effect without --role writer or --role reader'],
-    ['--standby true', '--standby has no effect without --role writer'],
-    ['--share-port true', '--share-port has no effect without --role reader'],
-    ['--role writer --bus nats://a --lag-max-ms 2000', '--lag-max-ms has no effect without --role reader'],
+    ['--reader share-port=true', '--reader has no effect without --role reader'],
     [
-      '--role writer --bus nats://a --writer-url http://a',
-      '--writer-url has no effect without --role reader',
+      '--role standby --bus nats://a --reader writer-url=http://a',
+      '--reader has no effect without --role reader',
     ],
     ['--node-url http://a', '--node-url has no effect without --bus'],
-    ['--role writer --bus nats://a --bus-key a', '--bus-key has no effect without --bus-cert'],
+    ['--bus-tls ca=a', '--bus-tls has no effect without --bus'],
   ])('%s is refused', (line, message) => {
     expect(errorOf(words(line))).toBe(message)
   })
@@ -87,17 +85,17 @@ describe('a setting that has no effect', () => {
 
   test('is none of those that a reader uses', () => {
     const line = [
-      '--role reader --bus tls://a --bus-name b --bus-user c --bus-ca c --bus-cert c --bus-key k',
-      '--port 1 --host ::1 --share-port true --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
+      '--role reader --bus tls://a --bus-name b --bus-login user=c --bus-tls ca=c,cert=c,key=k',
+      '--port 1 --host ::1 --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
       '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --rows-per-read 1 --page-age-ms 1',
-      '--follow-flush-ms 1 --registration closed --register-limit 1 --submit-limits rate=1 --lag-max-ms 2000',
-      '--node-url http://10.0.0.2:8080 --writer-url https://writer.internal',
+      '--follow-flush-ms 1 --registration closed --register-limit 1 --submit-limits rate=1',
+      '--node-url http://10.0.0.2:8080 --reader lag-max-ms=2000,share-port=true,writer-url=https://writer.internal',
       '--log-level debug',
     ].join(' ')
     const given = words(line).filter((word) => word.startsWith('--'))
     expect(errorOf(words(line), { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BUS_PASSWORD: 'p' })).toBe(null)
-    expect(errorOf([...reader, '--bus-credentials', 'c'])).toBe(null)
-    expect(given).toHaveLength(READER_SETTINGS.length - 3)
+    expect(errorOf([...reader, '--bus-login', 'credentials=c'])).toBe(null)
+    expect(given).toHaveLength(READER_SETTINGS.length - 2)
   })
 
   test('is refused from the environment too, with the name of its variable', () => {
@@ -177,10 +175,11 @@ describe('the value of a setting', () => {
     ['--role writer --bus nats://user:pass@a', 'must not name a user'],
     ['--role writer --bus http://a', 'must be an address such as nats://127.0.0.1:4222'],
     ['--role writer', 'needs --bus'],
-    ['--role writer --bus nats://a --bus-cert a', '--bus-cert needs --bus-key'],
-    ['--role writer --bus nats://a --bus-user a', '--bus-user needs MINTLAKE_BUS_PASSWORD'],
-    ['--role writer --bus nats://a --bus-user a.b', 'must have 1 to 32 letters'],
-    ['--role writer --bus nats://a --bus-user a --bus-credentials f', 'a process is one user'],
+    ['--role writer --bus nats://a --bus-tls cert=a', 'must name a cert together with its key'],
+    ['--role writer --bus nats://a --bus-tls key=a', 'must name a cert together with its key'],
+    ['--role writer --bus nats://a --bus-login user=a', '--bus-login user=… needs MINTLAKE_BUS_PASSWORD'],
+    ['--role writer --bus nats://a --bus-login user=a.b', 'must have 1 to 32 letters'],
+    ['--role writer --bus nats://a --bus-login user=a,credentials=f', 'a process is one user'],
     ['--role writer --bus nats://a --record false', 'readers have no market'],
     ['--role writer --bus nats://a --bus-name a.b', 'must have 1 to 32 letters'],
     ['--birdeye-rate 101', 'must be a whole number from 1 to 100'],
@@ -192,11 +191,16 @@ describe('the value of a setting', () => {
   test('is shown without the keys that it may hold', () => {
     const args = words('--feed pumpportal --pumpportal-url wss://user:pass@a/b?api-key=secret')
     expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|pass/)
-    const bus = words('--role writer --bus nats://a --bus-user u')
+    const bus = words('--role writer --bus nats://a --bus-login user=u')
     const shown = shownConfig(
       readConfig(bus, { MINTLAKE_BUS_PASSWORD: 'secret', MINTLAKE_ADMIN_KEY: 'secret' }),
     )
-    expect(shown).toMatchObject({ busPassword: 'set', adminKey: 'set', feedKey: 'not set', busKey: '' })
+    expect(shown).toMatchObject({
+      busPassword: 'set',
+      adminKey: 'set',
+      feedKey: 'not set',
+      busTls: { key: '' },
+    })
     expect(JSON.stringify(shown)).not.toContain('secret')
     expect(errorOf(words('--pumpportal-url https://user:pass@a/b?api-key=secret'))).not.toMatch(/secret|pass/)
   })

@@ -141,7 +141,7 @@ export class WriterService {
     })
     this.#elsewhere = { passingOn, names }
     this.#accounts = new AccountPublisher({
-      ...{ bus: accountsBus, watch: accountsWatch, accounts, replicas: config.busReplicas, log },
+      ...{ bus: accountsBus, watch: accountsWatch, accounts, replicas: config.busStream.replicas, log },
     })
     // Before that they would be refused.
     if (!(await this.#isReached(ready))) return

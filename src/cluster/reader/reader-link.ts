@@ -131,7 +131,7 @@ export class ReaderLink {
     const accounts = openAccounts({ bus, watch, clock, log })
     const passingOn: PassingOn = new PassingOn({
       ...{ connection: requestsBus.connection, watch: requests.watch, names: bus.names, log },
-      writerUrl: settings.writerUrl,
+      writerUrl: settings.reader.writerUrl,
       stream: {
         silentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
         runId: () => replica.runId,

@@ -169,13 +169,13 @@ export class BusWriter implements MarketPublisher {
   }
 
   async mayCommit(): Promise<void> {
-    if (!this.#options.config.standby || (await this.#publisher.holds(CONFIRM_MS_MAX))) return
+    if (this.#options.config.role !== 'standby' || (await this.#publisher.holds(CONFIRM_MS_MAX))) return
     throw unavailable('The bus is away, and another writer may have taken over.')
   }
 
   async mayAcknowledge(): Promise<void> {
     // A writer that no standby waits for goes on without the bus.
-    if (!this.#options.config.standby) {
+    if (this.#options.config.role !== 'standby') {
       if (this.#publisher.status().trouble === null) await this.#publisher.holds(CONFIRM_MS_MAX)
       return
     }
@@ -226,8 +226,8 @@ export class BusWriter implements MarketPublisher {
 
 /** They are sent to another process, so there are no more of them than it needs. */
 function uploadSettings(config: Config): UploadTask['settings'] {
-  const { bus, busName, busUser, busPassword, busCredentials, busCa, busCert, busKey, busReplicas } = config
-  return { bus, busName, busUser, busPassword, busCredentials, busCa, busCert, busKey, busReplicas }
+  const { bus, busName, busLogin, busPassword, busTls, busStream } = config
+  return { bus, busName, busLogin, busPassword, busTls, busStream }
 }
 
 function reasonsOf(

@@ -18,7 +18,7 @@ import { readStreamEnd } from './stream-state.ts'
  * @throws FencedError where another writer publishes
  */
 export async function whenWriterMayBegin(config: Config, log: Log): Promise<void> {
-  if (config.standby) return waitForTurn(config, log)
+  if (config.role === 'standby') return waitForTurn(config, log)
   if (!isLockedElsewhere(config.dataDir)) return
   try {
     const bus = await connectBus(config, 'mintlake writer')

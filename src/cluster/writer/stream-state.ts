@@ -15,7 +15,7 @@ import { parseCheckpointObjectName } from '../checkpoint-objects.ts'
 import { DUPLICATES_MS } from '../limits.ts'
 import { type BusMessage, DamagedMessageError, decodeMessage } from '../messages.ts'
 
-export type StreamSettings = Pick<Config, 'busMaxAgeMs' | 'busMaxMb' | 'busReplicas'>
+export type StreamSettings = Pick<Config, 'busStream'>
 
 export interface StreamEnd {
   /** Of the newest message that the stream has, or had. */
@@ -36,11 +36,11 @@ export const isWrongSequence = (error: unknown): boolean =>
   hasCode(error, JetStreamApiCodes.StreamWrongLastSequence)
 
 /** Makes the stream, or brings its bounds up to date. */
-export async function ensureStream({ manager, names }: Bus, settings: StreamSettings): Promise<void> {
+export async function ensureStream({ manager, names }: Bus, { busStream }: StreamSettings): Promise<void> {
   const bounds = {
-    max_age: nanos(settings.busMaxAgeMs),
-    max_bytes: settings.busMaxMb * MEGABYTE,
-    num_replicas: settings.busReplicas,
+    max_age: nanos(busStream.maxAgeMs),
+    max_bytes: busStream.maxMb * MEGABYTE,
+    num_replicas: busStream.replicas,
   }
   try {
     const { config } = await manager.streams.info(names.stream)

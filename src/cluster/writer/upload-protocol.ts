@@ -1,8 +1,9 @@
 // What the process that brings a checkpoint to the bus is told, and what it replies.
 import type { BusSettings } from '../bus-settings.ts'
+import type { StreamSettings } from './stream-state.ts'
 
 export interface UploadTask {
-  settings: BusSettings & { busReplicas: number }
+  settings: BusSettings & StreamSettings
   path: string
   eventNo: number
   /** Identity of the data folder. */

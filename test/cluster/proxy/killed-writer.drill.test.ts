@@ -64,10 +64,7 @@ describe.skipIf(!hasNats)(`a writer that is killed between commit and answer${sk
     await first.terminate()
     const second = await startWriter(dataDir, { KILLED_AFTER_ANSWER: join(folder(), 'killed') })
     // One that waits beside it, so that it is there in time on a slow machine too.
-    const third = launchServer(
-      { role: 'writer', bus: nats.url, standby: 'true', 'log-level': 'info' },
-      dataDir,
-    )
+    const third = launchServer({ role: 'standby', bus: nats.url, 'log-level': 'info' }, dataDir)
     processes.push(third)
     await expect.poll(() => third.lines.join('\n'), { timeout: 20_000 }).toContain('standing by')
     const ended = new Promise((resolve) => second.process.once('exit', resolve))
