@@ -92,6 +92,7 @@ export interface AppOptions extends FoundationOptions {
   exports?: Pick<JobServiceOptions, 'msMax' | 'drainMs'>
   queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs'>
   bodyMsMax?: number
+  rowsPerRead?: number
   downloadMsMax?: number
   /** Another writer took this one's place on the bus: nothing may be acknowledged any more. By default the process ends at once. */
   onFenced?(sentence: string): void
@@ -240,9 +241,9 @@ function stopOnce(parts: RunningParts, history: ServerHistory): () => Promise<vo
   }
 }
 
-const createBroadcaster = ({ config, options, servedMs }: Base, market: Market): Broadcaster => {
-  const following = { flushMs: config.followFlushMs, isStepped: options.steps !== undefined }
-  return new Broadcaster(market, { ...following, ageNow: servedMs, ...options.follow })
+const createBroadcaster = ({ options, servedMs }: Base, market: Market): Broadcaster => {
+  const isStepped = options.steps !== undefined
+  return new Broadcaster(market, { isStepped, ageNow: servedMs, ...options.follow })
 }
 
 const nodeOf = (
@@ -259,10 +260,10 @@ const folderForCommands = ({ dataDir }: Config): string | null =>
   dataDir === SETTINGS.dataDir.defaultText ? null : resolve(dataDir)
 
 /** What tells clients apart and bounds them, and what consoles ask for. */
-function clientParts({ config, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {
+function clientParts({ config, options, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {
   const keys = new KeyChecks(config, agents)
   return {
-    limits: new ClientLimits(config, rulesClock),
+    limits: new ClientLimits(config, rulesClock, options.rowsPerRead),
     sessions: new ConsoleSessions(clock),
     history: historyOf(metrics, clock, config),
     keys,

@@ -37,10 +37,11 @@ async function mintlake(): Promise<number[]> {
     readConfig(
       [
         ...['--port', '0', '--data-dir', folder, '--feed', 'none', '--log-level', 'warn'],
-        ...['--read-limit-anonymous', '0', '--follow-flush-ms', flushMs, '--tokens-max', tokens],
+        ...['--read-limit-anonymous', '0', '--tokens-max', tokens],
       ],
       { MINTLAKE_FEED_KEY: 'bench' },
     ),
+    { follow: { flushMs: Number(flushMs) } },
   )
   stop = app.stop
   await app.ready

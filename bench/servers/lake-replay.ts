@@ -10,8 +10,7 @@ const log = createLog('warn')
 const wanted = {
   dataDir: '',
   replayLake: process.argv[2],
-  replayFrom: null,
-  replayTo: null,
+  replaySpan: { fromMs: null, toMs: null },
   replaySpeed: 'max',
   logLevel: 'warn',
 } as const

@@ -126,7 +126,9 @@ async function mintlake(): Promise<number> {
           : ['--solana-rpc', options.solanaRpc, '--solana-rps', '10000']),
         ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
         ...['--submit-limits', 'rate=0,cooldown-ms=0'],
-        ...(options.record === undefined ? [] : ['--record', `${options.record}`, '--lake-tidy-ms', '20000']),
+        ...(options.record === undefined
+          ? []
+          : ['--record', `${options.record}`, '--lake-tidy', 'every-ms=20000']),
         ...(options.pageAgeMs === undefined ? [] : ['--page-age-ms', `${options.pageAgeMs}`]),
       ],
       { MINTLAKE_FEED_KEY: 'bench' },

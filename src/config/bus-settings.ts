@@ -17,15 +17,20 @@ export const BUS_SETTINGS = {
     'bus-login',
     { user: part('', busUser), credentials: part('', z.string()) },
     'Who this process is for NATS: user: its name, whose replies come to _INBOX.<user>; or credentials: a file with them (.creds)',
-    ({ user, credentials }) =>
-      user !== '' && credentials !== '' ? 'must name a user or credentials: a process is one user' : null,
+    {
+      flaw: ({ user, credentials }) =>
+        user !== '' && credentials !== '' ? 'must name a user or credentials: a process is one user' : null,
+    },
   ),
   busPassword: secret('BUS_PASSWORD', 'Password of the user of --bus-login'),
   busTls: pairs(
     'bus-tls',
     { ca: part('', z.string()), cert: part('', z.string()), key: part('', z.string()) },
     'Files for NATS over TLS: ca: the certificate authority of NATS; cert and key: certificate of this process and its private key',
-    ({ cert, key }) => ((cert === '') === (key === '') ? null : 'must name a cert together with its key'),
+    {
+      flaw: ({ cert, key }) =>
+        (cert === '') === (key === '') ? null : 'must name a cert together with its key',
+    },
   ),
   nodeUrl: setting(
     'node-url',

@@ -2,7 +2,6 @@
 import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import type { z } from 'zod'
-import { SOL_PRICE_AGE_MS_MAX } from '../ingest/solana/limits.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
@@ -38,15 +37,10 @@ export function readConfig(args: readonly string[], env: Environment): Config {
     },
   )
   // Object.fromEntries forgets the names; each value was parsed by the schema of its setting.
-  const parsed = Object.fromEntries(values) as Config
-  const config = Object.freeze(givenBy.has('solPriceMaxAgeMs') ? parsed : withPriceAge(parsed))
+  const config = Object.freeze(Object.fromEntries(values) as Config)
   checkTogether(config, givenBy)
   return config
 }
-
-/** The chain tells the price of SOL every minute: one that is older for it is stale. */
-const withPriceAge = (config: Config): Config =>
-  config.feeds.includes('solana') ? { ...config, solPriceMaxAgeMs: SOL_PRICE_AGE_MS_MAX } : config
 
 /** @throws ConfigError for settings that are valid alone but not together. */
 function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): void {
@@ -68,7 +62,7 @@ function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): vo
 }
 
 function checkFeeds(config: Config): void {
-  const { feeds, replayFile, replayLake, replayFrom, replayTo } = config
+  const { feeds, replayFile, replayLake } = config
   if (feeds.includes('solana') && config.solanaRpc.length === 0 && config.solanaTape === '')
     throw new ConfigError('--feed solana needs --solana-rpc, an endpoint of the chain, or --solana-tape')
   if (config.solanaTape !== '' && feeds.length > 1)
@@ -83,8 +77,6 @@ function checkFeeds(config: Config): void {
   if (replayFile !== '') throw new ConfigError('--replay-file and --replay-lake exclude each other')
   if (feeds.length > 1)
     throw new ConfigError('--replay-lake plays a whole market: no other --feed may be beside it')
-  if (replayFrom !== null && replayTo !== null && replayFrom > replayTo)
-    throw new ConfigError('--replay-from is later than --replay-to')
 }
 
 function readFlags(args: readonly string[]): Record<string, string | undefined> {
@@ -140,11 +132,16 @@ export function shownConfig(config: Config): Record<string, unknown> {
   )
 }
 
-/** The value without what a URL may hold of secrets: a password, or a key in its query. */
+/** The value without what its addresses may hold of secrets: a password, or a key in a query. */
 function withoutSecrets<Value>(name: string, value: Value): Value | string {
   if (name === 'solanaRpc' || name === 'solanaWs') return hostsOf(value)
-  return name.endsWith('Url') ? `${value}`.replace(/\/\/[^/]*@/, '//…@').replace(/\?.*$/s, '?…') : value
+  return JSON.parse(JSON.stringify(value ?? null), (_, each) =>
+    typeof each === 'string' ? masked(each) : each,
+  )
 }
+
+const masked = (text: string): string =>
+  text.includes('://') ? text.replaceAll(/\/\/[^/,]*@/g, '//…@').replaceAll(/\?[^,]*/g, '?…') : text
 
 /** The hosts of addresses whose paths and queries are keys. */
 const hostsOf = (value: unknown): string =>

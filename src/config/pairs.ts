@@ -30,9 +30,10 @@ const textOf = (parts: Parts): string =>
     .join(',')
 
 /** @throws PairsError */
-function splitPairs(text: string, words: readonly string[]): Map<string, string> {
+function splitPairs(text: string, words: readonly string[], unnamed: string | null): Map<string, string> {
   const given = new Map<string, string>()
-  for (const pair of text.split(',').filter((each) => each.trim() !== '')) {
+  for (const sent of text.split(',').filter((each) => each.trim() !== '')) {
+    const pair = unnamed === null || sent.includes('=') ? sent : `${unnamed}=${sent}`
     const at = pair.indexOf('=')
     const word = pair.slice(0, at).trim()
     if (at < 1 || !words.includes(word))
@@ -44,8 +45,8 @@ function splitPairs(text: string, words: readonly string[]): Map<string, string>
 }
 
 /** @throws PairsError */
-function parsePairs<Of extends Parts>(text: string, parts: Of): Values<Of> {
-  const given = splitPairs(text, Object.keys(parts).map(wordOf))
+function parsePairs<Of extends Parts>(text: string, parts: Of, unnamed: string | null): Values<Of> {
+  const given = splitPairs(text, Object.keys(parts).map(wordOf), unnamed)
   const values = Object.entries(parts).map(([name, { defaultText, schema }]) => {
     const word = wordOf(name)
     const result = safeParse<z.ZodType>(schema, given.get(word) ?? defaultText)
@@ -56,19 +57,23 @@ function parsePairs<Of extends Parts>(text: string, parts: Of): Values<Of> {
   return Object.freeze(Object.fromEntries(values)) as Values<Of>
 }
 
-/**
- * A setting that is given as pairs.
- * @param flaw what is wrong with values that are valid alone but not together; null: nothing
- */
+interface PairsOptions<Of extends Parts> {
+  /** What is wrong with values that are valid alone but not together; null: nothing. */
+  flaw?(values: Values<Of>): string | null
+  /** What a value without a name is. */
+  unnamed?: string
+}
+
+/** A setting that is given as pairs. */
 export function pairs<Of extends Parts>(
   flagName: string,
   parts: Of,
   description: string,
-  flaw: (values: Values<Of>) => string | null = () => null,
+  { flaw = () => null, unnamed }: PairsOptions<Of> = {},
 ): Setting<z.ZodType<Values<Of>>> {
   const schema = z.string().transform((text, context): Values<Of> => {
     try {
-      const values = parsePairs(text, parts)
+      const values = parsePairs(text, parts, unnamed ?? null)
       const wrong = flaw(values)
       if (wrong !== null) throw new PairsError(wrong)
       return values

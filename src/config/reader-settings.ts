@@ -5,7 +5,7 @@ import type { Config } from './settings.ts'
 export const READER_SETTINGS = [
   ...(['role', 'bus', 'busName', 'busLogin', 'busPassword', 'busTls', 'nodeUrl', 'reader'] as const),
   ...(['port', 'host', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
-  ...(['readLimitAnonymous', 'readLimitKeyed', 'rowsPerRead', 'pageAgeMs', 'followFlushMs'] as const),
+  ...(['readLimitAnonymous', 'readLimitKeyed', 'pageAgeMs'] as const),
   // Which limits the writer holds to, for documents.
   ...(['registration', 'registerLimit', 'submitLimits'] as const),
   // Pushes are refused before they are passed on.

@@ -15,19 +15,18 @@ export const FIRST_SETTINGS = [
 export const SETTING_GROUPS: readonly SettingGroup[] = [
   {
     title: 'Serving',
-    settings: ['trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs', 'pageAgeMs', 'followFlushMs'],
+    settings: ['trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs', 'pageAgeMs'],
   },
   {
     title: 'Limits of clients',
-    settings: ['rowsPerRead', 'registerLimit', 'submitLimits', 'labelsDelayMs'],
+    settings: ['registerLimit', 'submitLimits', 'labelsDelayMs'],
   },
-  { title: 'The market', settings: ['tokensMax', 'newHours', 'solPrice', 'solPriceMaxAgeMs'] },
+  { title: 'The market', settings: ['tokensMax', 'newHours', 'solPrice'] },
   { title: 'Simulator', settings: ['simulator'] },
   {
     title: 'Replay',
     settings: [
-      ...(['replayFile', 'replayMap', 'replaySymbol', 'replaySimulated', 'replayLake'] as const),
-      ...(['replayFrom', 'replayTo', 'replaySpeed', 'replayTime'] as const),
+      ...(['replayFile', 'replayMap', 'replayAs', 'replayLake', 'replaySpan', 'replaySpeed'] as const),
     ],
   },
   {
@@ -38,7 +37,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   },
   {
     title: 'Other providers',
-    settings: ['pumpportalKey', 'pumpportalUrl', 'birdeyeKey', 'birdeyeUrl', 'birdeyeRate'],
+    settings: ['pumpportalKey', 'birdeyeKey', 'providers', 'metadataGateway'],
   },
   {
     title: 'Recording and restart',
@@ -46,7 +45,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   },
   {
     title: 'The lake',
-    settings: ['lakeFlushMs', 'lakeTidyMs', 'lakeGraceMs', 'retain'],
+    settings: ['lakeFlushMs', 'lakeTidy', 'retain'],
   },
   {
     title: 'Several processes',

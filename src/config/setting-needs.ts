@@ -45,16 +45,7 @@ const NEEDS: readonly Need[] = [
     missing: '--feed simulator',
   },
   {
-    settings: [
-      'replayFile',
-      'replayLake',
-      'replayFrom',
-      'replayTo',
-      'replayMap',
-      'replaySymbol',
-      'replaySimulated',
-      'replayTime',
-    ],
+    settings: ['replayFile', 'replayLake', 'replaySpan', 'replayMap', 'replayAs'],
     isMet: ({ feeds }) => feeds.includes('replay'),
     missing: '--feed replay',
   },
@@ -82,17 +73,17 @@ const NEEDS: readonly Need[] = [
     missing: 'leaving --solana-tape out: what is on a tape needs no endpoint',
   },
   {
-    settings: ['replayFrom', 'replayTo'],
-    isMet: ({ replayLake }, value) => value === null || replayLake !== '',
+    settings: ['replaySpan'],
+    isMet: ({ replayLake }) => replayLake !== '',
     missing: '--replay-lake',
   },
   {
-    settings: ['replayMap', 'replaySymbol', 'replaySimulated', 'replayTime'],
+    settings: ['replayMap', 'replayAs'],
     isMet: ({ replayLake }) => replayLake === '',
     missing: '--replay-file',
   },
   {
-    settings: ['tokensMax', 'newHours', 'solPriceMaxAgeMs', 'solPrice', 'record', 'checkpointIntervalMs'],
+    settings: ['tokensMax', 'newHours', 'solPrice', 'record', 'checkpointIntervalMs'],
     isMet: ({ replayLake }) => replayLake === '',
     missing:
       'another source than --replay-lake, whose market is recorded already and has the settings of then',
@@ -104,33 +95,26 @@ const NEEDS: readonly Need[] = [
     missing: 'another source than --replay-lake, whose market nobody may push into',
   },
   {
-    settings: ['pumpportalKey', 'pumpportalUrl'],
+    settings: ['pumpportalKey'],
     isMet: ({ feeds }) => feeds.includes('pumpportal'),
     missing: '--feed pumpportal',
   },
   {
-    settings: ['birdeyeKey'],
-    isMet: (config) => isOfNow(config),
+    settings: ['birdeyeKey', 'metadataGateway'],
+    isMet: (config, value) => value === null || isOfNow(config),
     missing:
       '--feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
   },
   {
-    settings: ['fetchMetadata'],
-    isMet: (config, value) => value === false || isOfNow(config),
-    missing:
-      '--feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
-  },
-  { settings: ['ipfsGateway'], isMet: ({ fetchMetadata }) => fetchMetadata, missing: '--fetch-metadata' },
-  {
-    settings: ['birdeyeUrl', 'birdeyeRate'],
-    isMet: ({ birdeyeKey }) => birdeyeKey !== '',
-    missing: 'MINTLAKE_BIRDEYE_KEY',
+    settings: ['providers'],
+    isMet: ({ feeds, birdeyeKey }) => feeds.includes('pumpportal') || birdeyeKey !== '',
+    missing: '--feed pumpportal or MINTLAKE_BIRDEYE_KEY',
   },
   {
     // The simulator sends its own price of SOL with its first event.
     settings: ['solPrice'],
-    isMet: (config, value) =>
-      value === null ||
+    isMet: (config) =>
+      config.solPrice.usd === null ||
       (!config.feeds.includes('simulator') && (hasRealTokens(config) || config.feeds.includes('replay'))),
     missing:
       'a feed that sends no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
@@ -142,8 +126,8 @@ const NEEDS: readonly Need[] = [
   },
   {
     settings: ['retain'],
-    isMet: ({ lakeTidyMs, retain }) => isForEver(retain) || lakeTidyMs > 0,
-    missing: '--lake-tidy-ms above 0: that is when files are removed',
+    isMet: ({ lakeTidy, retain }) => isForEver(retain) || lakeTidy.everyMs > 0,
+    missing: 'every-ms of --lake-tidy above 0: that is when files are removed',
   },
 ]
 

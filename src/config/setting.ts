@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isNetwork } from '../http/request/addresses.ts'
 import { ENDPOINTS_MAX } from '../ingest/solana/limits.ts'
+import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 
 /** One setting: how it is given, its default and how its text is parsed. */
 export interface Setting<Schema extends z.ZodType = z.ZodType> {
@@ -44,7 +45,7 @@ export const wholeNumber = (min: number, max: number) => {
 
 const POSITIVE_MAX = 1e6
 const positive = { error: `must be a number above 0, and at most ${POSITIVE_MAX}` }
-const positiveNumber = number.pipe(z.number(positive).positive(positive).max(POSITIVE_MAX, positive))
+export const positiveNumber = number.pipe(z.number(positive).positive(positive).max(POSITIVE_MAX, positive))
 
 /** One of some words. */
 export const oneOf = <const Words extends readonly string[]>(words: Words) =>
@@ -119,21 +120,37 @@ export const columnMapping = wordList.transform((pairs, context) => {
 
 export const replaySpeed = z.union([z.literal('max'), positiveNumber], `${positive.error}, or max`)
 
-/** A moment as Unix ms, or null for ''. An ISO 8601 time without a zone is in UTC. */
-export const moment = z.string().transform((text, context) => {
-  if (text === '') return null
+/** A moment as Unix ms; NaN: it is none. An ISO 8601 time without a zone is in UTC. */
+function parseMoment(text: string): number {
   const iso = /^\d{4}-\d\d-\d\d(T[\d:.]+)?$/.test(text) ? `${text}${text.includes('T') ? 'Z' : ''}` : text
-  const ms = /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(iso)
-  if (Number.isFinite(ms)) return ms
-  context.addIssue({
-    code: 'custom',
-    message: 'must be an ISO 8601 time, such as 2026-01-31T12:00:00Z, or Unix ms',
-  })
-  return z.NEVER
+  return /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(iso)
+}
+
+/** `FROM..TO` as Unix ms; null where one is left out. */
+export const span = z.string().transform((text, context) => {
+  const issue = (message: string) => {
+    context.addIssue({ code: 'custom', message })
+    return z.NEVER
+  }
+  const [from, to, ...more] = text === '' ? ['', ''] : text.split('..')
+  if (from === undefined || to === undefined || more.length > 0)
+    return issue('must be of the form FROM..TO, of which one may be left out')
+  const [fromMs, toMs] = [from, to].map((end) => (end === '' ? null : parseMoment(end)))
+  if (fromMs === undefined || toMs === undefined || Number.isNaN(fromMs) || Number.isNaN(toMs))
+    return issue('must be ISO 8601 times, such as 2026-01-31T12:00:00Z, or Unix ms')
+  if (fromMs !== null && toMs !== null && fromMs > toMs) return issue('must not begin after its end')
+  return { fromMs, toMs }
 })
 
-/** A number, or null for ''. */
-export const solPrice = z.union([z.literal('').transform(() => null), positiveNumber], positive)
+/** What the schema says, or null for ''. */
+export const orNull = <Schema extends z.ZodType>(schema: Schema) =>
+  z.string().transform((text, context): z.output<Schema> | null => {
+    if (text === '') return null
+    const result = safeParse(schema, text)
+    if (result.success) return result.data
+    context.addIssue({ code: 'custom', message: firstIssue(result.error).message })
+    return z.NEVER
+  })
 
 /** A complete URL with one of the schemes. */
 export function address(...schemes: readonly string[]) {
@@ -156,11 +173,17 @@ export const publicUrl = z.union(
   'must be an address of scheme, host and port alone, such as https://mintlake.example',
 )
 
-/** An https address, with a path or without; '' for none. */
-export const gatewayAddress = z.union(
-  [z.literal(''), address('https')],
-  'must be an address that begins with https://',
-)
+/** Where documents in IPFS are fetched unless another gateway is told. */
+const IPFS_GATEWAY = 'https://ipfs.io'
+
+/** The gateway of IPFS beside which documents of tokens are fetched; null: none are. */
+export const metadataGateway = z.string().transform((text, context) => {
+  const isOn = safeParse(flag, text)
+  if (isOn.success) return isOn.data ? IPFS_GATEWAY : null
+  if (safeParse(address('https'), text).success) return text
+  context.addIssue({ code: 'custom', message: 'must be true, false or an address that begins with https://' })
+  return z.NEVER
+})
 
 /** Addresses of endpoints, which may hold keys; empty: none. */
 export const endpointList = (...schemes: readonly string[]) =>

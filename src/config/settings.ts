@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
-import { FOLLOW_FLUSH_MS_DEFAULT } from '../http/limits.ts'
 import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
   REPLAY_DEFAULTS,
@@ -13,6 +12,7 @@ import {
   HEAL_MS_MAX,
   RPC_PER_SECOND_DEFAULT,
   RPC_PER_SECOND_MAX,
+  SOL_PRICE_AGE_MS_MAX,
 } from '../ingest/solana/limits.ts'
 import { LOG_LEVELS } from '../lib/log.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
@@ -36,17 +36,18 @@ import {
   FEEDS,
   feedList,
   flag,
-  gatewayAddress,
   host,
   hostList,
-  moment,
+  metadataGateway,
   networkList,
   oneOf,
+  orNull,
+  positiveNumber,
   publicUrl,
   replaySpeed,
   secret,
   setting,
-  solPrice,
+  span,
   wholeNumber,
 } from './setting.ts'
 
@@ -79,12 +80,6 @@ export const SETTINGS = {
     300,
     wholeNumber(0, 1e9),
     'Reads per minute of a key; 0: no limit',
-  ),
-  rowsPerRead: setting(
-    'rows-per-read',
-    10_000,
-    wholeNumber(0, 1e6),
-    'Rows of market lists per minute, for each read that the limit allows: 30 reads may take 300000 rows; 0: no limit',
   ),
   registerLimit: setting(
     'register-limit',
@@ -120,12 +115,6 @@ export const SETTINGS = {
     wholeNumber(0, 1_000),
     'How long the answer to a read may be reused, ms; 0: every answer is made anew',
   ),
-  followFlushMs: setting(
-    'follow-flush-ms',
-    FOLLOW_FLUSH_MS_DEFAULT,
-    wholeNumber(0, 10_000),
-    'How long changes are collected before they are sent to followers, ms; 0: sent at once',
-  ),
   drainNoticeMs: setting(
     'drain-notice-ms',
     500,
@@ -138,17 +127,13 @@ export const SETTINGS = {
     wholeNumber(0, DAY_MS),
     'How often new rows are written to Parquet, ms; 0: at shutdown only',
   ),
-  lakeTidyMs: setting(
-    'lake-tidy-ms',
-    60_000,
-    wholeNumber(0, DAY_MS),
-    'How often small Parquet files are merged and replaced ones removed, ms; 0: never',
-  ),
-  lakeGraceMs: setting(
-    'lake-grace-ms',
-    LAKE_GRACE_MS_DEFAULT,
-    wholeNumber(0, 7 * DAY_MS),
-    'How long a replaced Parquet file stays for readers of an older catalog, ms',
+  lakeTidy: pairs(
+    'lake-tidy',
+    {
+      everyMs: part(60_000, wholeNumber(0, DAY_MS)),
+      graceMs: part(LAKE_GRACE_MS_DEFAULT, wholeNumber(0, 7 * DAY_MS)),
+    },
+    'every-ms: how often small Parquet files are merged and replaced ones removed, 0: never; grace-ms: how long a replaced one stays for readers of an older catalog',
   ),
   retain: setting(
     'retain',
@@ -238,13 +223,12 @@ export const SETTINGS = {
     z.string(),
     'Data folder of another server whose recorded market the feed replay plays, instead of a file',
   ),
-  replayFrom: setting(
-    'replay-from',
+  replaySpan: setting(
+    'replay-span',
     '',
-    moment,
-    'Market time from which that market is played, ISO 8601 or Unix ms; without it from its first recorded run',
+    span,
+    'Market time that is played of that market, FROM..TO as ISO 8601 or Unix ms; without FROM from its first recorded run, without TO to its end',
   ),
-  replayTo: setting('replay-to', '', moment, 'Market time up to which it is played; without it to its end'),
   replayMap: setting(
     'replay-map',
     '',
@@ -252,17 +236,14 @@ export const SETTINGS = {
     'Columns of that file with other names: ts= (or ts=date+time),symbol=,price=,size=, and optionally side=,wallet=,tx=; ' +
       'a field without a name (side=) is not read',
   ),
-  replaySymbol: setting(
-    'replay-symbol',
-    '',
-    z.string().max(WORD_CHARS_MAX),
-    'Symbol of all trades of that file, where it has no column for it',
-  ),
-  replaySimulated: setting(
-    'replay-simulated',
-    'false',
-    flag,
-    'true: the trades of that file are made up, and so rows of the lake and /health say simulated',
+  replayAs: pairs(
+    'replay-as',
+    {
+      symbol: part('', z.string().max(WORD_CHARS_MAX)),
+      time: part(REPLAY_DEFAULTS.time, oneOf(['recorded', 'now'])),
+      simulated: part('false', flag),
+    },
+    'What the trades of that file are taken as: symbol: that of all, where it has no column for it; time=now: the first one happens at the start, recorded: all when they did; simulated=true: made up, and rows of the lake and /health say so',
   ),
   replaySpeed: setting(
     'replay-speed',
@@ -270,37 +251,22 @@ export const SETTINGS = {
     replaySpeed,
     'Speed as a multiple of the recorded one, or max',
   ),
-  replayTime: setting(
-    'replay-time',
-    REPLAY_DEFAULTS.time,
-    oneOf(['recorded', 'now']),
-    'recorded keeps the trades’ times; now moves them so that the first one happens at the start',
-  ),
   pumpportalKey: secret(
     'PUMPPORTAL_KEY',
     'API key of PumpPortal: without it launches and migrations come, but no trades',
-  ),
-  pumpportalUrl: setting(
-    'pumpportal-url',
-    'wss://pumpportal.fun/api/data',
-    address('ws', 'wss'),
-    'Address of PumpPortal’s WebSocket',
   ),
   birdeyeKey: secret(
     'BIRDEYE_KEY',
     'API key of Birdeye, a provider of enriched fields and of the price of SOL; without it the fields come from the chain, from own trades and from patches',
   ),
-  birdeyeUrl: setting(
-    'birdeye-url',
-    'https://public-api.birdeye.so',
-    address('http', 'https'),
-    'Address of Birdeye’s API',
-  ),
-  birdeyeRate: setting(
-    'birdeye-rate',
-    1,
-    wholeNumber(1, PROVIDER_REQUESTS_PER_SECOND_MAX),
-    'Requests per second that Birdeye’s plan allows; each token takes two, and the most recently traded tokens come first',
+  providers: pairs(
+    'providers',
+    {
+      pumpportalUrl: part('wss://pumpportal.fun/api/data', address('ws', 'wss')),
+      birdeyeUrl: part('https://public-api.birdeye.so', address('http', 'https')),
+      birdeyeRate: part(1, wholeNumber(1, PROVIDER_REQUESTS_PER_SECOND_MAX)),
+    },
+    'Where PumpPortal and Birdeye are; birdeye-rate: requests per second that Birdeye’s plan allows: each token takes two, and the most recently traded tokens come first',
   ),
   solanaRpc: setting(
     'solana-rpc',
@@ -344,29 +310,17 @@ export const SETTINGS = {
     z.string(),
     'File that mintlake capture has written, played instead of an endpoint, at --replay-speed',
   ),
-  fetchMetadata: setting(
+  metadataGateway: setting(
     'fetch-metadata',
     'false',
-    flag,
-    'true: fetch the document that a new token names, for its description, picture and links, from whatever public https address it is at',
+    metadataGateway,
+    'true: fetch the document that a new token names, for its description, picture and links, from whatever public https address it is at, and from IPFS through https://ipfs.io; or the address of another gateway of IPFS',
   ),
-  ipfsGateway: setting(
-    'ipfs-gateway',
-    'https://ipfs.io',
-    gatewayAddress,
-    'Where documents of tokens that are in IPFS are fetched, and their pictures shown from',
-  ),
-  solPrice: setting(
+  solPrice: pairs(
     'sol-price',
-    '',
-    solPrice,
-    'Price of one SOL in USD until a feed sends one, of any age; PumpPortal sends none',
-  ),
-  solPriceMaxAgeMs: setting(
-    'sol-price-max-age-ms',
-    SOL_PRICE_MAX_AGE_MS_DEFAULT,
-    wholeNumber(0, 30 * DAY_MS),
-    'How old the SOL price of a feed may be: trades without a price in USD are refused beyond that, ms; 0: any age. With the feed solana 600000 unless told',
+    { usd: part('', orNull(positiveNumber)), maxAgeMs: part('', orNull(wholeNumber(0, 30 * DAY_MS))) },
+    `Price of one SOL: usd, or a number alone: until a feed sends one, of any age (PumpPortal sends none); max-age-ms: how old that of a feed may be, trades without a price in USD are refused beyond that, 0: any age; without it ${SOL_PRICE_MAX_AGE_MS_DEFAULT}, with the feed solana ${SOL_PRICE_AGE_MS_MAX}`,
+    { unnamed: 'usd' },
   ),
   logLevel: setting(
     'log-level',
@@ -380,3 +334,7 @@ export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof
 
 /** Whether it takes events and submissions for readers, at once or when its turn comes. */
 export const isWriter = ({ role }: Pick<Config, 'role'>): boolean => role === 'writer' || role === 'standby'
+
+/** How old the price of SOL may be; 0: any age. The chain tells it every minute: one that is older for it is stale. */
+export const solPriceMaxAgeMs = ({ feeds, solPrice }: Config): number =>
+  solPrice.maxAgeMs ?? (feeds.includes('solana') ? SOL_PRICE_AGE_MS_MAX : SOL_PRICE_MAX_AGE_MS_DEFAULT)

@@ -17,7 +17,7 @@ export function provenanceOf({ feeds, feedKey }: Config, isReplaySimulated: bool
 /** Whether market time is the recorded time of a replay or of a tape. Otherwise it follows the clock. */
 export function followsRecordedTime(config: Config): boolean {
   if (config.solanaTape !== '') return true
-  return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
+  return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayAs.time === 'recorded'
 }
 
 export interface HealingFeed {

@@ -13,12 +13,12 @@ export function openConfiguredStore(
   log: Log,
   lakeProcess?: ChildProcess,
 ): Promise<Store> {
-  const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, diskReserveMb, retain } = config
+  const { dataDir, lakeFlushMs, lakeTidy, diskReserveMb, retain } = config
   return openStore({
     dataDir,
     lakeFlushMs,
-    lakeTidyMs,
-    lakeGraceMs,
+    lakeTidyMs: lakeTidy.everyMs,
+    lakeGraceMs: lakeTidy.graceMs,
     diskReserveMb,
     retainDays: retain.days,
     retainUnaskedPct: retain.unaskedPct,

@@ -14,10 +14,7 @@ import { StoreError } from '../store/errors.ts'
 import { checkpointFolder } from '../store/paths.ts'
 import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
 
-type ReplayConfig = Pick<
-  Config,
-  'dataDir' | 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed' | 'logLevel'
->
+type ReplayConfig = Pick<Config, 'dataDir' | 'replayLake' | 'replaySpan' | 'replaySpeed' | 'logLevel'>
 type ReadableCheckpoint = StoredCheckpoint & KeptCheckpoint
 
 /** The data folder of `--replay-lake`. Its server may be running: nothing is written there. */
@@ -140,9 +137,9 @@ function readSettings(checkpoint: StoredCheckpoint, folderId: string | null, log
 
 /** Imported here because it loads DuckDB, which only a replay needs in this process. */
 async function makePlan(
-  { replayLake, replayFrom: fromMs, replayTo: toMs }: ReplayConfig,
+  { replayLake, replaySpan }: ReplayConfig,
   checkpoints: readonly KeptCheckpoint[],
 ): Promise<ReplayPlan> {
   const { openReplayPlan } = await import('../store/query/replay-plan.ts')
-  return openReplayPlan(replayLake, { fromMs, toMs, checkpoints })
+  return openReplayPlan(replayLake, { ...replaySpan, checkpoints })
 }

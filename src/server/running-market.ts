@@ -14,6 +14,7 @@ import {
   restoreMarket,
 } from '../checkpoint/restoration.ts'
 import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
+import { solPriceMaxAgeMs } from '../config/settings.ts'
 import { followsRecordedTime, healingFeedOf } from '../ingest/feed-settings.ts'
 import type { Pace } from '../ingest/replay/pace.ts'
 import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
@@ -349,7 +350,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
   const settings = settingsOf({
     tokensMax: config.tokensMax,
     newWindowMs: config.newHours * HOUR_MS,
-    solPriceMaxAgeMs: config.solPriceMaxAgeMs,
+    solPriceMaxAgeMs: solPriceMaxAgeMs(config),
   })
   const restoreOptions: RestoreOptions = {
     journalFolder: journalFolder(config.dataDir),

@@ -27,7 +27,7 @@ const HOUR_MS = 3_600_000
 const SETTINGS = {
   'submit-limits': 'rate=0,cooldown-ms=3600000',
   'lake-flush-ms': '200',
-  'lake-tidy-ms': '300',
+  'lake-tidy': 'every-ms=300',
 }
 
 const folders: string[] = []

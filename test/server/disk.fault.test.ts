@@ -29,8 +29,7 @@ const READER = `
 const SETTINGS = {
   'submit-limits': 'rate=0,cooldown-ms=0',
   'lake-flush-ms': '50',
-  'lake-tidy-ms': '100',
-  'lake-grace-ms': '0',
+  'lake-tidy': 'every-ms=100,grace-ms=0',
 }
 const TOKENS = 8
 /** Enough submissions to fill the rest of the disk. */

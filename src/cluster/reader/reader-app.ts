@@ -105,7 +105,7 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
   const log = options.log ?? createLog(config.logLevel)
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })
-  const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
+  const broadcaster = new Broadcaster(market, options.follow)
   const submissionLog: SubmissionLog = new SubmissionLog((submission) => ({
     ...submission,
     agentName: link.parts?.accounts.name(submission.agentId) ?? submission.agentId,

@@ -14,6 +14,7 @@ import {
   LEADERBOARD_LIMIT_MAX,
   MARKET_LIMIT_MAX_JSON,
   QUERY_CHARACTERS_MAX,
+  ROWS_PER_READ,
   SUBSCRIPTIONS_MAX,
 } from '../../limits.ts'
 
@@ -21,10 +22,9 @@ import {
 export interface DocumentSettings {
   /** Submissions a minute of an agent, the least time between two on one mint, and the rejections within 24 hours that suspend it. */
   submitLimits: { rate: number; cooldownMs: number; strikes: number }
-  /** Reads a minute without a key and with one, and rows of lists for each of them. */
+  /** Reads a minute without a key and with one. */
   readLimitAnonymous: number
   readLimitKeyed: number
-  rowsPerRead: number
   /** Registrations an hour of an address. */
   registerLimit: number
   /** Where clients reach this server; empty: at the address of each request. */
@@ -46,10 +46,7 @@ export const limitRows = ({
     orNone(settings.readLimitAnonymous, `${settings.readLimitAnonymous} in 60 s; a stream is one read`),
   ],
   ['Reads with a key', orNone(settings.readLimitKeyed, `${settings.readLimitKeyed} in 60 s`)],
-  [
-    'Rows of market lists',
-    orNone(settings.rowsPerRead, `${settings.rowsPerRead} in 60 s for each read that you may make`),
-  ],
+  ['Rows of market lists', `${ROWS_PER_READ} in 60 s for each read that you may make`],
   ['Registrations of an address', orNone(settings.registerLimit, `${settings.registerLimit} in an hour`)],
   ['Body of a request', `${BODY_BYTES_MAX} bytes`],
   ['Query string', `${QUERY_CHARACTERS_MAX} characters`],
