@@ -134,7 +134,8 @@ export async function startApp(
   const { rulesClock, log, store, clockFile } = foundation
   try {
     await requirePort(config.host, config.port)
-    const { dataDir, diskReserveMb } = config
+    const { dataDir } = config
+    const { diskReserveMb } = config.store
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable: store.checkLake }
     const exporter = openExportService({ ...ofLake, ...options.exports })
     const queries = openQueryService({ ...ofLake, ...options.queries })

@@ -185,14 +185,14 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
   const dataDir = join(outDir, 'data')
   const config = configOf(options, dataDir)
   // What lies behind the end of what programs see is played too, as far as it is wanted for outcomes.
-  const { fromMs, toMs } = config.replaySpan
-  const replaySpan = { fromMs, toMs: toMs && toMs + options.tailMarketMs }
+  const { fromMs, toMs } = config.replay.span
+  const played = { fromMs, toMs: toMs && toMs + options.tailMarketMs }
   const steps = new StepPace()
   const stamps = new WallStamps()
   const random = new Random(options.seed)
   const log = createLog('warn')
   const app = await startApp(
-    { ...config, replaySpan },
+    { ...config, replay: { ...config.replay, span: played } },
     {
       ...{ steps, stamps, log, random: () => random.next() },
       follow: { flushMs: 0 },

@@ -2,7 +2,7 @@
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream'
 import { AuthorizationError, type PermissionViolationError } from '@nats-io/transport-node'
 import { errorMessage, systemCode } from '../lib/error-text.ts'
-import type { BusSettings } from './bus-settings.ts'
+import type { BusSettings } from './settings.ts'
 
 /** Codes of OpenSSL and Node for a certificate that nobody vouches for. */
 const UNKNOWN_AUTHORITY = new Set([
@@ -15,8 +15,8 @@ const UNKNOWN_AUTHORITY = new Set([
 ])
 
 /** Whether a connection without TLS is refused. */
-export const isTls = ({ bus, busTls: { ca, cert } }: BusSettings): boolean =>
-  ca !== '' || cert !== '' || bus.some((url) => url.startsWith('tls://'))
+export const isTls = ({ servers, tls: { ca, cert } }: BusSettings): boolean =>
+  ca !== '' || cert !== '' || servers.some((url) => url.startsWith('tls://'))
 
 /** An error as it is, or one whose message says what to look at. */
 export function connectError(error: unknown, settings: BusSettings): Error {
@@ -27,7 +27,7 @@ export function connectError(error: unknown, settings: BusSettings): Error {
 
 function sentenceOf(error: unknown, settings: BusSettings): string | null {
   if (error instanceof AuthorizationError) return refusedUser(settings)
-  const { ca, cert } = settings.busTls
+  const { ca, cert } = settings.tls
   const code = codeOf(error)
   if (UNKNOWN_AUTHORITY.has(code))
     return ca === ''
@@ -49,7 +49,7 @@ function sentenceOf(error: unknown, settings: BusSettings): string | null {
 const codeOf = (error: unknown): string =>
   systemCode(error) || (error instanceof Error ? systemCode(error.cause) : '')
 
-function refusedUser({ busLogin: { user, credentials }, busTls: { cert } }: BusSettings): string {
+function refusedUser({ login: { user, credentials }, tls: { cert } }: BusSettings): string {
   if (user !== '') return `NATS does not know the user ${user} (--bus-login), or the password is another`
   if (credentials !== '') return `NATS does not take the credentials in ${credentials} (--bus-login)`
   if (cert !== '') return `NATS knows no user with the certificate in ${cert} (--bus-tls)`

@@ -1,18 +1,18 @@
 // The settings by what an operator wants to do, for --help: first those that matter first, then all others.
-import type { Config } from './settings.ts'
+import type { SettingName, SettingPath } from './settings.ts'
 
-export interface SettingGroup {
+export interface HelpGroup {
   title: string
-  settings: readonly (keyof Config)[]
+  settings: readonly SettingName[]
 }
 
 /** What --help lists. The others stand in SETTING_GROUPS, for --help all. */
 export const FIRST_SETTINGS = [
   ...(['port', 'host', 'dataDir', 'feeds', 'feedKey', 'adminKey'] as const),
   ...(['readLimitAnonymous', 'readLimitKeyed', 'registration', 'logLevel'] as const),
-] as const satisfies readonly (keyof Config)[]
+] as const satisfies readonly SettingPath[]
 
-export const SETTING_GROUPS: readonly SettingGroup[] = [
+export const SETTING_GROUPS: readonly HelpGroup[] = [
   {
     title: 'Serving',
     settings: ['trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs', 'pageAgeMs'],
@@ -23,35 +23,13 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   },
   { title: 'The market', settings: ['tokensMax', 'newHours', 'solPrice'] },
   { title: 'Simulator', settings: ['simulator'] },
-  {
-    title: 'Replay',
-    settings: [
-      ...(['replayFile', 'replayMap', 'replayAs', 'replayLake', 'replaySpan', 'replaySpeed'] as const),
-    ],
-  },
-  {
-    title: 'The chain',
-    settings: [
-      ...(['solanaRpc', 'solanaWs', 'solanaCommitment', 'solanaRps', 'solanaPools', 'solanaTape'] as const),
-    ],
-  },
+  { title: 'Replay', settings: ['replay'] },
+  { title: 'The chain', settings: ['solana'] },
   {
     title: 'Other providers',
     settings: ['pumpportalKey', 'birdeyeKey', 'providers', 'metadataGateway'],
   },
-  {
-    title: 'Recording and restart',
-    settings: ['record', 'mixed', 'checkpointIntervalMs', 'diskReserveMb'],
-  },
-  {
-    title: 'The lake',
-    settings: ['lakeFlushMs', 'lakeTidy', 'retain'],
-  },
-  {
-    title: 'Several processes',
-    settings: [
-      ...(['role', 'bus', 'busName', 'busLogin', 'busPassword', 'busTls', 'busStream'] as const),
-      ...(['nodeUrl', 'reader'] as const),
-    ],
-  },
+  { title: 'Recording and restart', settings: ['record', 'checkpointIntervalMs'] },
+  { title: 'The lake', settings: ['store'] },
+  { title: 'Several processes', settings: ['role', 'bus'] },
 ]

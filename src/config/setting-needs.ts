@@ -1,11 +1,20 @@
 // Finds settings that were given but have no effect, since nobody would notice such a mistake.
 import { keysOf } from '../lib/record.ts'
+import { isForEver } from '../store/retention-setting.ts'
 import { isReaderSetting } from './reader-settings.ts'
-import { isForEver } from './retention.ts'
-import { type Config, isWriter, SETTINGS } from './settings.ts'
+import {
+  type Config,
+  isWriter,
+  pathsOf,
+  SETTINGS_BY_PATH,
+  type SettingName,
+  type SettingPath,
+  valueAt,
+} from './settings.ts'
 
 interface Need {
-  settings: readonly (keyof Config)[]
+  /** Of a group all are meant. */
+  settings: readonly SettingName[]
   /** Whether the settings have an effect; `value` is that of the setting in question. */
   isMet(config: Config, value: unknown): boolean
   /** What is missing when they have none, to be read after "has no effect without". */
@@ -14,84 +23,76 @@ interface Need {
 
 const NEEDS: readonly Need[] = [
   {
-    settings: keysOf(SETTINGS).filter((name) => !isReaderSetting(name)),
+    settings: keysOf(SETTINGS_BY_PATH).filter((name) => !isReaderSetting(name)),
     isMet: ({ role }) => role !== 'reader',
     missing: '--role writer or --role all: a reader stores nothing, takes no feed and judges no submission',
   },
   {
-    settings: ['bus'],
+    settings: ['bus.servers'],
     isMet: ({ role }, value) => role !== 'all' || (Array.isArray(value) && value.length === 0),
     missing: '--role writer or --role reader',
   },
   {
-    settings: ['busName', 'busLogin', 'busTls', 'busStream', 'nodeUrl'],
-    isMet: ({ bus }) => bus.length > 0,
+    settings: ['bus.name', 'bus.login', 'bus.tls', 'bus.stream', 'bus.nodeUrl'],
+    isMet: ({ bus }) => bus.servers.length > 0,
     missing: '--bus',
   },
   {
-    settings: ['busStream'],
+    settings: ['bus.stream'],
     isMet: isWriter,
     missing: '--role writer, which keeps the events on the bus',
   },
   {
-    settings: ['busPassword'],
-    isMet: ({ busLogin }) => busLogin.user !== '',
+    settings: ['bus.password'],
+    isMet: ({ bus }) => bus.login.user !== '',
     missing: '--bus-login user=NAME',
   },
-  { settings: ['reader'], isMet: ({ role }) => role === 'reader', missing: '--role reader' },
+  { settings: ['bus.reader'], isMet: ({ role }) => role === 'reader', missing: '--role reader' },
   {
     settings: ['simulator'],
     isMet: ({ feeds }) => feeds.includes('simulator'),
     missing: '--feed simulator',
   },
   {
-    settings: ['replayFile', 'replayLake', 'replaySpan', 'replayMap', 'replayAs'],
+    settings: ['replay.file', 'replay.lake', 'replay.span', 'replay.map', 'replay.as'],
     isMet: ({ feeds }) => feeds.includes('replay'),
     missing: '--feed replay',
   },
   {
-    settings: ['replaySpeed'],
-    isMet: ({ feeds, solanaTape }) => feeds.includes('replay') || solanaTape !== '',
+    settings: ['replay.speed'],
+    isMet: ({ feeds, solana }) => feeds.includes('replay') || solana.tapeFile !== '',
     missing: '--feed replay or --solana-tape',
   },
   {
-    settings: [
-      'solanaRpc',
-      'solanaWs',
-      'solanaCommitment',
-      'solanaRps',
-      'solanaHealMs',
-      'solanaPools',
-      'solanaTape',
-    ],
+    settings: ['solana'],
     isMet: ({ feeds }) => feeds.includes('solana'),
     missing: '--feed solana',
   },
   {
-    settings: ['solanaRpc', 'solanaWs', 'solanaRps', 'solanaHealMs'],
-    isMet: ({ solanaTape }) => solanaTape === '',
+    settings: ['solana.rpcUrls', 'solana.socketUrls', 'solana.requestsPerSecond', 'solana.healMs'],
+    isMet: ({ solana }) => solana.tapeFile === '',
     missing: 'leaving --solana-tape out: what is on a tape needs no endpoint',
   },
   {
-    settings: ['replaySpan'],
-    isMet: ({ replayLake }) => replayLake !== '',
+    settings: ['replay.span'],
+    isMet: ({ replay }) => replay.lake !== '',
     missing: '--replay-lake',
   },
   {
-    settings: ['replayMap', 'replayAs'],
-    isMet: ({ replayLake }) => replayLake === '',
+    settings: ['replay.map', 'replay.as'],
+    isMet: ({ replay }) => replay.lake === '',
     missing: '--replay-file',
   },
   {
     settings: ['tokensMax', 'newHours', 'solPrice', 'record', 'checkpointIntervalMs'],
-    isMet: ({ replayLake }) => replayLake === '',
+    isMet: ({ replay }) => replay.lake === '',
     missing:
       'another source than --replay-lake, whose market is recorded already and has the settings of then',
   },
   {
     // Whatever is pushed would change the market that is replayed.
     settings: ['feedKey'],
-    isMet: ({ replayLake }, value) => value === '' || replayLake === '',
+    isMet: ({ replay }, value) => value === '' || replay.lake === '',
     missing: 'another source than --replay-lake, whose market nobody may push into',
   },
   {
@@ -125,8 +126,8 @@ const NEEDS: readonly Need[] = [
     missing: 'recorded events of a real feed: a simulated market is new at each start',
   },
   {
-    settings: ['retain'],
-    isMet: ({ lakeTidy, retain }) => isForEver(retain) || lakeTidy.everyMs > 0,
+    settings: ['store.retain'],
+    isMet: ({ store }) => isForEver(store.retain) || store.lakeTidy.everyMs > 0,
     missing: 'every-ms of --lake-tidy above 0: that is when files are removed',
   },
 ]
@@ -136,16 +137,16 @@ const hasRealTokens = ({ feeds, feedKey }: Pick<Config, 'feeds' | 'feedKey'>): b
   feeds.includes('pumpportal') || feeds.includes('solana') || feedKey !== ''
 
 /** Whether what others say of its tokens now is true of the market's time: a tape has its own. */
-const isOfNow = (config: Config): boolean => hasRealTokens(config) && config.solanaTape === ''
+const isOfNow = (config: Config): boolean => hasRealTokens(config) && config.solana.tapeFile === ''
 
 /** The first given setting that has no effect, and what it needs; null when all have an effect. */
 export function settingWithoutEffect(
   config: Config,
-  isGiven: (name: keyof Config) => boolean,
-): { name: keyof Config; missing: string } | null {
+  isGiven: (path: SettingPath) => boolean,
+): { path: SettingPath; missing: string } | null {
   for (const { settings, isMet, missing } of NEEDS) {
-    const name = settings.find((setting) => isGiven(setting) && !isMet(config, config[setting]))
-    if (name !== undefined) return { name, missing }
+    const path = pathsOf(settings).find((each) => isGiven(each) && !isMet(config, valueAt(config, each)))
+    if (path !== undefined) return { path, missing }
   }
   return null
 }

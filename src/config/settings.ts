@@ -1,24 +1,33 @@
 import { z } from 'zod'
 import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
+import { BUS_SETTINGS } from '../cluster/settings.ts'
 import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
-  REPLAY_DEFAULTS,
   SIMULATOR_DEFAULTS,
   SIMULATOR_RATE_MAX,
   SIMULATOR_TOKENS_MAX,
 } from '../ingest/limits.ts'
-import {
-  HEAL_MS_DEFAULT,
-  HEAL_MS_MAX,
-  RPC_PER_SECOND_DEFAULT,
-  RPC_PER_SECOND_MAX,
-  SOL_PRICE_AGE_MS_MAX,
-} from '../ingest/solana/limits.ts'
+import { FEEDS, feedList, metadataGateway, REPLAY_SETTINGS, SOLANA_SETTINGS } from '../ingest/settings.ts'
+import { SOL_PRICE_AGE_MS_MAX } from '../ingest/solana/limits.ts'
 import { LOG_LEVELS } from '../lib/log.ts'
+import { keysOf } from '../lib/record.ts'
+import { pairs, part } from '../lib/settings/pairs.ts'
+import {
+  address,
+  oneOf,
+  orNull,
+  positiveNumber,
+  publicUrl,
+  type Setting,
+  type SettingGroup,
+  secret,
+  setting,
+  type ValuesOf,
+  wholeNumber,
+} from '../lib/settings/setting.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
-import { WORD_CHARS_MAX } from '../schema/bounds.ts'
-import { DISK_RESERVE_MB_DEFAULT, LAKE_GRACE_MS_DEFAULT } from '../store/limits.ts'
+import { STORE_SETTINGS } from '../store/settings.ts'
 import {
   LABELS_DELAY_MS,
   MINT_COOLDOWN_MS,
@@ -26,30 +35,7 @@ import {
   SUBMIT_RATE_MAX,
   SUSPENSIONS_MAX,
 } from '../submissions/limits.ts'
-import { BUS_SETTINGS } from './bus-settings.ts'
-import { pairs, part } from './pairs.ts'
-import { RETENTION_DEFAULT, retention } from './retention.ts'
-import {
-  address,
-  columnMapping,
-  endpointList,
-  FEEDS,
-  feedList,
-  flag,
-  host,
-  hostList,
-  metadataGateway,
-  networkList,
-  oneOf,
-  orNull,
-  positiveNumber,
-  publicUrl,
-  replaySpeed,
-  secret,
-  setting,
-  span,
-  wholeNumber,
-} from './setting.ts'
+import { host, hostList, networkList } from './hosts.ts'
 
 /** Every setting of the server. A test holds the README's table equal to this. */
 export const SETTINGS = {
@@ -121,38 +107,7 @@ export const SETTINGS = {
     wholeNumber(0, 10_000),
     'How long a server that is shutting down says so by /readyz, and still answers, before it refuses requests, ms',
   ),
-  lakeFlushMs: setting(
-    'lake-flush-ms',
-    10_000,
-    wholeNumber(0, DAY_MS),
-    'How often new rows are written to Parquet, ms; 0: at shutdown only',
-  ),
-  lakeTidy: pairs(
-    'lake-tidy',
-    {
-      everyMs: part(60_000, wholeNumber(0, DAY_MS)),
-      graceMs: part(LAKE_GRACE_MS_DEFAULT, wholeNumber(0, 7 * DAY_MS)),
-    },
-    'every-ms: how often small Parquet files are merged and replaced ones removed, 0: never; grace-ms: how long a replaced one stays for readers of an older catalog',
-  ),
-  retain: setting(
-    'retain',
-    RETENTION_DEFAULT,
-    retention,
-    'How long rows stay in the lake: full days before today of training, rejections, bars and outcomes (0 or not named: for ever); of recorded market events (trades) days, size or percent of the disk, whichever is reached first (0: no limit); and percent of a table’s rows that may leave at once for their age without `mintlake lake retire` (unasked). Such as training=90,bars=30,trades=7d|50gb',
-  ),
-  diskReserveMb: setting(
-    'disk-reserve-mb',
-    DISK_RESERVE_MB_DEFAULT,
-    wholeNumber(0, 1_000_000),
-    'Submissions are refused while less of the disk is free, MB; 0: until it is full',
-  ),
-  mixed: setting(
-    'mixed',
-    'false',
-    flag,
-    'true: one data folder may hold simulated and real data; the column simulated tells them apart',
-  ),
+  store: STORE_SETTINGS,
   record: setting(
     'record',
     'auto',
@@ -201,7 +156,7 @@ export const SETTINGS = {
     oneOf(['all', 'writer', 'standby', 'reader']),
     'all: one process; writer: the one that takes events and submissions, for readers on a bus; standby: a writer that waits until the one before it has ended, then goes on with its data folder; reader: a replica that answers reads',
   ),
-  ...BUS_SETTINGS,
+  bus: BUS_SETTINGS,
   simulator: pairs(
     'simulator',
     {
@@ -211,46 +166,7 @@ export const SETTINGS = {
     },
     'The simulated market: its seed; tokens at the start; trades-per-second, also of the history that it begins with: at most a day, or 72000 trades',
   ),
-  replayFile: setting(
-    'replay-file',
-    '',
-    z.string(),
-    'Parquet, CSV or JSON file of trades for the feed replay',
-  ),
-  replayLake: setting(
-    'replay-lake',
-    '',
-    z.string(),
-    'Data folder of another server whose recorded market the feed replay plays, instead of a file',
-  ),
-  replaySpan: setting(
-    'replay-span',
-    '',
-    span,
-    'Market time that is played of that market, FROM..TO as ISO 8601 or Unix ms; without FROM from its first recorded run, without TO to its end',
-  ),
-  replayMap: setting(
-    'replay-map',
-    '',
-    columnMapping,
-    'Columns of that file with other names: ts= (or ts=date+time),symbol=,price=,size=, and optionally side=,wallet=,tx=; ' +
-      'a field without a name (side=) is not read',
-  ),
-  replayAs: pairs(
-    'replay-as',
-    {
-      symbol: part('', z.string().max(WORD_CHARS_MAX)),
-      time: part(REPLAY_DEFAULTS.time, oneOf(['recorded', 'now'])),
-      simulated: part('false', flag),
-    },
-    'What the trades of that file are taken as: symbol: that of all, where it has no column for it; time=now: the first one happens at the start, recorded: all when they did; simulated=true: made up, and rows of the lake and /health say so',
-  ),
-  replaySpeed: setting(
-    'replay-speed',
-    REPLAY_DEFAULTS.speed,
-    replaySpeed,
-    'Speed as a multiple of the recorded one, or max',
-  ),
+  replay: REPLAY_SETTINGS,
   pumpportalKey: secret(
     'PUMPPORTAL_KEY',
     'API key of PumpPortal: without it launches and migrations come, but no trades',
@@ -268,48 +184,7 @@ export const SETTINGS = {
     },
     'Where PumpPortal and Birdeye are; birdeye-rate: requests per second that Birdeye’s plan allows: each token takes two, and the most recently traded tokens come first',
   ),
-  solanaRpc: setting(
-    'solana-rpc',
-    '',
-    endpointList('http', 'https'),
-    'RPC endpoints of Solana’s mainnet for the feed solana, comma-separated: the next one when one fails',
-  ),
-  solanaWs: setting(
-    'solana-ws',
-    '',
-    endpointList('ws', 'wss'),
-    'Their addresses for subscriptions; without it they follow from --solana-rpc',
-  ),
-  solanaCommitment: setting(
-    'solana-commitment',
-    'confirmed',
-    oneOf(['confirmed', 'processed']),
-    'confirmed: what practically never is undone; processed: some 0.5 s earlier, and a little of it may be dropped by the chain',
-  ),
-  solanaRps: setting(
-    'solana-rps',
-    RPC_PER_SECOND_DEFAULT,
-    wholeNumber(1, RPC_PER_SECOND_MAX),
-    'Requests per second that the endpoints allow, all uses together',
-  ),
-  solanaHealMs: setting(
-    'solana-heal-ms',
-    HEAL_MS_DEFAULT,
-    wholeNumber(0, HEAL_MS_MAX),
-    'How long an outage or a restart of the feed solana may have been to be made up for from the chain, and how long that may take, ms; 0: never',
-  ),
-  solanaPools: setting(
-    'solana-pools',
-    'migrated',
-    oneOf(['migrated', 'all']),
-    'Whose swaps count: migrated: of tokens that the market holds; all: of every pool',
-  ),
-  solanaTape: setting(
-    'solana-tape',
-    '',
-    z.string(),
-    'File that mintlake capture has written, played instead of an endpoint, at --replay-speed',
-  ),
+  solana: SOLANA_SETTINGS,
   metadataGateway: setting(
     'fetch-metadata',
     'false',
@@ -330,7 +205,48 @@ export const SETTINGS = {
   ),
 } as const
 
-export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof SETTINGS)[Name]['schema']> }>
+type Tree = typeof SETTINGS
+
+/** What the settings say; those of one group are an object. */
+export type Config = Readonly<{
+  [Name in keyof Tree]: Tree[Name] extends Setting
+    ? z.infer<Tree[Name]['schema']>
+    : Tree[Name] extends SettingGroup
+      ? ValuesOf<Tree[Name]>
+      : never
+}>
+
+/** Where a setting is, such as `bus.name`. */
+export type SettingPath = {
+  [Name in keyof Tree]: Tree[Name] extends Setting ? Name : `${Name}.${keyof Tree[Name] & string}`
+}[keyof Tree]
+
+const isSetting = (node: Setting | SettingGroup): node is Setting => typeof node.env === 'string'
+
+// Object.fromEntries forgets the names, which are all that SettingPath says.
+export const SETTINGS_BY_PATH = Object.fromEntries(
+  Object.entries<Setting | SettingGroup>(SETTINGS).flatMap(([name, node]) =>
+    isSetting(node)
+      ? [[name, node]]
+      : Object.entries(node).map(([inner, each]) => [`${name}.${inner}`, each]),
+  ),
+) as Readonly<Record<SettingPath, Setting>>
+
+/** A setting, or all of a group. */
+export type SettingName = SettingPath | keyof Tree
+
+/** The settings of these names, in their order. */
+export const pathsOf = (names: readonly SettingName[]): SettingPath[] =>
+  names.flatMap((name) =>
+    keysOf(SETTINGS_BY_PATH).filter((path) => path === name || path.startsWith(`${name}.`)),
+  )
+
+/** The value of a setting. */
+export function valueAt(config: Config, path: SettingPath): unknown {
+  const [name = '', inner] = path.split('.')
+  const value: unknown = Reflect.get(config, name)
+  return inner === undefined ? value : Reflect.get(Object(value), inner)
+}
 
 /** Whether it takes events and submissions for readers, at once or when its turn comes. */
 export const isWriter = ({ role }: Pick<Config, 'role'>): boolean => role === 'writer' || role === 'standby'

@@ -197,7 +197,7 @@ async function startConfiguredSolana(
 ): Promise<SolanaFeed> {
   // Imported here: only this feed needs what reads the chain.
   const { startSolana } = await import('./solana/solana.ts')
-  const { solanaCommitment: commitment, solanaPools: pools } = config
+  const { commitment, pools, healMs } = config.solana
   const source = await openChainSource(config, clock)
   // A tape begins with an empty market, whatever was recorded.
   const past = source.hasEnd
@@ -205,20 +205,19 @@ async function startConfiguredSolana(
     : {
         recorded: await recordedPlaces('solana'),
         recordedTo: recordedTo('solana'),
-        healMs: config.solanaHealMs,
+        healMs,
       }
   const options = { source, commitment, pools, holds, room, onUri, random: Math.random, ...past }
   return startSolana(options, watch(sink), log)
 }
 
-async function openChainSource(config: Config, clock: Clock): Promise<ChainSource> {
-  const { solanaRpc: rpcUrls, solanaWs: socketUrls, solanaCommitment: commitment } = config
-  if (config.solanaTape !== '') {
+async function openChainSource({ solana, replay }: Config, clock: Clock): Promise<ChainSource> {
+  if (solana.tapeFile !== '') {
     const { openTape } = await import('./solana/tape.ts')
-    return openTape(config.solanaTape, config.replaySpeed, () => clock.monotonicMs())
+    return openTape(solana.tapeFile, replay.speed, () => clock.monotonicMs())
   }
   const { LiveSource } = await import('./solana/source.ts')
-  return new LiveSource({ rpcUrls, socketUrls, commitment, requestsPerSecond: config.solanaRps }, clock)
+  return new LiveSource(solana, clock)
 }
 
 async function startConfiguredReplay(
@@ -229,14 +228,14 @@ async function startConfiguredReplay(
 ): Promise<Feed> {
   // Imported here because it loads DuckDB, which only a replay needs in this process.
   const { openTradeFile } = await import('./replay/trade-file.ts')
-  const { symbol, time, simulated } = config.replayAs
+  const { file, map: mapping, speed } = config.replay
+  const { symbol, time, simulated } = config.replay.as
   const { batches, rowsTotal } = await openTradeFile({
-    path: config.replayFile,
-    mapping: config.replayMap,
+    path: file,
+    mapping,
     symbol: symbol === '' ? null : symbol,
   })
-  const { replaySpeed: speed, replayFile: label } = config
   const report = new ProgressReport('rows', log, barTerminal(config.logLevel))
-  const options = { trades: batches, rowsTotal, speed, time, simulated, label, report }
+  const options = { trades: batches, rowsTotal, speed, time, simulated, label: file, report }
   return startReplay(options, sink, clock, log, room)
 }

@@ -13,9 +13,9 @@ export function openConfiguredStore(
   log: Log,
   lakeProcess?: ChildProcess,
 ): Promise<Store> {
-  const { dataDir, lakeFlushMs, lakeTidy, diskReserveMb, retain } = config
+  const { lakeFlushMs, lakeTidy, diskReserveMb, retain, isMixed } = config.store
   return openStore({
-    dataDir,
+    dataDir: config.dataDir,
     lakeFlushMs,
     lakeTidyMs: lakeTidy.everyMs,
     lakeGraceMs: lakeTidy.graceMs,
@@ -26,7 +26,7 @@ export function openConfiguredStore(
     cooldownMs: config.submitLimits.cooldownMs,
     labelsDelayMs: config.labelsDelayMs,
     provenance,
-    isMixed: config.mixed,
+    isMixed,
     lakeProcess,
     clock,
     log,

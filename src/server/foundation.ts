@@ -38,7 +38,7 @@ export async function layFoundation(config: Config, options: FoundationOptions):
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)
   const replayed = isReplayOfLake(config) ? await openReplayed(config, log) : null
-  const provenance = provenanceOf(config, replayed?.simulated ?? config.replayAs.simulated)
+  const provenance = provenanceOf(config, replayed?.simulated ?? config.replay.as.simulated)
   const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
   const store = await openConfiguredStore(config, provenance, clocks.storeClock, log, options.lakeProcess)
   if (known === null) clock.notBefore(store.lastKnownAtMs)

@@ -10,7 +10,8 @@ import {
   type NatsServerOptions,
   startNatsServer,
 } from '../../scripts/nats-server.ts'
-import type { BusSettings } from '../../src/cluster/bus-settings.ts'
+import type { BusSettings } from '../../src/cluster/settings.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { freePort } from '../support/free-port.ts'
 import {
   type LaunchedServer,
@@ -29,9 +30,9 @@ export const hasNats = hasNatsServer()
 export const skipped = hasNats ? '' : ' (needs nats-server)'
 
 /** Of a process that NATS knows nothing of. */
-export const busSettingsOf = (url: string, busName = 'mintlake'): BusSettings => ({
-  ...{ bus: [url], busName, busLogin: { user: '', credentials: '' }, busPassword: '' },
-  busTls: { ca: '', cert: '', key: '' },
+export const busSettingsOf = (url: string, name = 'mintlake'): BusSettings => ({
+  ...readConfig(['--role', 'writer', '--bus', url], {}).bus,
+  name,
 })
 
 export interface Nats {

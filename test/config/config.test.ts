@@ -4,7 +4,7 @@ import { ConfigError, readConfig, shownConfig, usage } from '../../src/config/co
 import { isReaderSetting, READER_SETTINGS } from '../../src/config/reader-settings.ts'
 import { REPLACED } from '../../src/config/replaced.ts'
 import { SETTING_GROUPS } from '../../src/config/setting-groups.ts'
-import { SETTINGS, solPriceMaxAgeMs } from '../../src/config/settings.ts'
+import { SETTINGS_BY_PATH, solPriceMaxAgeMs } from '../../src/config/settings.ts'
 
 const errorOf = (args: string[], env: Record<string, string> = {}): string | null => {
   try {
@@ -75,7 +75,7 @@ describe('a setting that has no effect', () => {
   const reader = words('--role reader --bus nats://a')
 
   test('is any of a reader that it does not use: a value for each is refused, from flag and environment', () => {
-    const unused = Object.entries(SETTINGS).filter(([name]) => !isReaderSetting(name))
+    const unused = Object.entries(SETTINGS_BY_PATH).filter(([name]) => !isReaderSetting(name))
     expect(unused.length).toBeGreaterThan(20)
     for (const [, { flag, env, defaultText }] of unused) {
       const value = SAMPLES[env] ?? defaultText
@@ -157,9 +157,9 @@ describe('the value of a setting', () => {
 
   test('of a span is market time, from or to which all is played where an end is left out', () => {
     const spanOf = (text: string) =>
-      readConfig(words(`--feed replay --replay-lake a --replay-span ${text}`), {}).replaySpan
+      readConfig(words(`--feed replay --replay-lake a --replay-span ${text}`), {}).replay.span
     const [from, to] = [Date.UTC(2026, 10, 21, 14), Date.UTC(2026, 10, 21)]
-    expect(readConfig([], {}).replaySpan).toEqual({ fromMs: null, toMs: null })
+    expect(readConfig([], {}).replay.span).toEqual({ fromMs: null, toMs: null })
     expect(spanOf('2026-11-21T14:00..')).toEqual({ fromMs: from, toMs: null })
     expect(spanOf('..2026-11-21')).toEqual({ fromMs: null, toMs: to })
     expect(spanOf(`${to}..2026-11-21T15:00:00.5+01:00`)).toEqual({ fromMs: to, toMs: from + 500 })
@@ -186,7 +186,7 @@ describe('the value of a setting', () => {
   })
 
   test('counts as not set when it is empty in the environment, and never as a limit of 0', () => {
-    const empty = Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '']))
+    const empty = Object.fromEntries(Object.values(SETTINGS_BY_PATH).map(({ env }) => [env, '']))
     expect(readConfig([], empty)).toEqual(readConfig([], {}))
   })
 
@@ -233,7 +233,7 @@ describe('the value of a setting', () => {
     const args = words(
       '--feed pumpportal --providers pumpportal-url=wss://user:pass@a/b?api-key=secret,birdeye-rate=7',
     )
-    expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|pass/)
+    expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|user:|:pass/)
     expect(shownConfig(readConfig(args, {}))).toMatchObject({
       providers: { pumpportalUrl: 'wss://…@a/b?…', birdeyeRate: 7 },
     })
@@ -242,10 +242,10 @@ describe('the value of a setting', () => {
       readConfig(bus, { MINTLAKE_BUS_PASSWORD: 'secret', MINTLAKE_ADMIN_KEY: 'secret' }),
     )
     expect(shown).toMatchObject({
-      busPassword: 'set',
+      'bus.password': 'set',
       adminKey: 'set',
       feedKey: 'not set',
-      busTls: { key: '' },
+      'bus.tls': { key: '' },
     })
     expect(JSON.stringify(shown)).not.toContain('secret')
     expect(errorOf(words('--providers pumpportal-url=https://user:pass@a/b?api-key=secret'))).not.toMatch(
@@ -286,7 +286,7 @@ describe('a setting that went', () => {
     expect(errorOf([], { [env]: '' })).toBe(null)
     // What it names is there.
     const [, named] = /^(--[a-z-]+)/.exec(instead) ?? []
-    const flags = Object.values(SETTINGS).map((setting) => `--${setting.flag}`)
+    const flags = Object.values(SETTINGS_BY_PATH).map((setting) => `--${setting.flag}`)
     if (named !== undefined) expect(flags).toContain(named)
     expect(flags).not.toContain(`--${flag}`)
   })
@@ -298,7 +298,7 @@ describe('a setting that went', () => {
 
 describe('a value that a setting does not take', () => {
   const BAD = ['', ' ', 'x', '-1', '1.5', '1e99', 'NaN', '99999999999999999', 'http://', '%', ',', 'a=b,c']
-  const settings = Object.entries(SETTINGS).filter(([, { flag }]) => flag !== null)
+  const settings = Object.entries(SETTINGS_BY_PATH).filter(([, { flag }]) => flag !== null)
 
   test.each(settings)('%s is refused in our words', (_, { flag }) => {
     for (const value of BAD) {
@@ -322,7 +322,7 @@ describe('a value that a setting does not take', () => {
 })
 
 describe('--help', () => {
-  const every = Object.values(SETTINGS).map(({ env }) => env)
+  const every = Object.values(SETTINGS_BY_PATH).map(({ env }) => env)
   const listed = (text: string) => [...text.matchAll(/(MINTLAKE_\w+)(?: \[|$)/gm)].map(([, env]) => env)
 
   test('has the ten settings that matter first, and says what --help all has besides', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../../src/config/config.ts'
 
-const retainOf = (text: string) => readConfig(['--retain', text], {}).retain
+const retainOf = (text: string) => readConfig(['--retain', text], {}).store.retain
 const STANDARD = { days: 30, bytesMax: 20e9, diskPct: 20 }
 
 function errorOf(args: string[], env: Record<string, string> = {}): string {
@@ -17,7 +17,7 @@ function errorOf(args: string[], env: Record<string, string> = {}): string {
 
 describe('retention', () => {
   test('is that of the default where nothing is said', () => {
-    expect(readConfig([], {}).retain).toEqual({ days: {}, events: STANDARD, unaskedPct: 10 })
+    expect(readConfig([], {}).store.retain).toEqual({ days: {}, events: STANDARD, unaskedPct: 10 })
   })
 
   test.each([

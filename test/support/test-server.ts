@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { READER_SETTINGS } from '../../src/config/reader-settings.ts'
-import { SETTINGS } from '../../src/config/settings.ts'
+import { SETTINGS_BY_PATH } from '../../src/config/settings.ts'
 import { checkConformance } from './conformance/conformance.ts'
 import { withLakeProcess } from './lake/lend.ts'
 
@@ -43,7 +43,7 @@ const CHANGE_LOG_ENTRIES = 1_048_576
 
 /** Of a reader: those defaults that it uses. */
 function readerFlagsOf(settings: Settings): string[] {
-  const flags = READER_SETTINGS.map((name) => SETTINGS[name].flag)
+  const flags = READER_SETTINGS.map((path) => SETTINGS_BY_PATH[path].flag)
   const defaults = Object.entries(DEFAULTS).filter(([name]) => flags.includes(name))
   return Object.entries({ ...Object.fromEntries(defaults), ...settings }).flatMap(([name, value]) => [
     `--${name}`,

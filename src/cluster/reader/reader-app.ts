@@ -119,7 +119,7 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
   const run = () => link.parts?.replica.runId ?? ''
   const cursors = new Cursors({ market, run, watcher: link.lists })
   const readerHealth = new ReaderHealth({
-    ...{ link, nodeId, clock, log, lagMaxMs: config.reader.lagMaxMs },
+    ...{ link, nodeId, clock, log, lagMaxMs: config.bus.reader.lagMaxMs },
     onReady: () => {
       health.markReady()
       onReady()
@@ -209,7 +209,7 @@ function listen(shared: Shared): Promise<HttpServer> {
     routes: readerRoutes(routes, shared.cursors, link),
     streams: { market, broadcaster, submissionLog },
     ingestFrame: null,
-    isPortShared: config.reader.sharePort,
+    isPortShared: config.bus.reader.sharePort,
     authenticate,
     keyHint: keyHint(config),
     consoleSession: (key) => sessions.check(key),

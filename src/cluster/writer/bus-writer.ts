@@ -21,7 +21,6 @@ import { CONFIRM_MS_MAX, REACHABLE_MS_MAX } from '../limits.ts'
 import { WriterService } from '../proxy/writer-service.ts'
 import { CheckpointUploader } from './checkpoint-uploader.ts'
 import { Publisher, type PublisherStatus } from './publisher.ts'
-import type { UploadTask } from './upload-protocol.ts'
 import { addWriterMetrics } from './writer-metrics.ts'
 
 export interface BusWriterOptions {
@@ -50,7 +49,7 @@ export class BusWriter implements MarketPublisher {
     const { config, folderId, log, onFenced } = options
     const folder = journalFolder(config.dataDir)
     this.#publisher = new Publisher({
-      ...{ journalFolder: folder, folderId, settings: config, log, onFenced },
+      ...{ journalFolder: folder, folderId, settings: config.bus, log, onFenced },
       waitingBytesMax: options.waitingBytesMax,
       findRunOf: (eventNo) => findRunOf(folder, folderId, eventNo),
       beginAnew: () => this.#beginAnew(),
@@ -58,7 +57,7 @@ export class BusWriter implements MarketPublisher {
       onHole: () => this.#makeCheckpointInTime(),
     })
     void this.#publisher.observe()
-    this.#uploader = new CheckpointUploader({ settings: uploadSettings(config), folderId, log })
+    this.#uploader = new CheckpointUploader({ settings: config.bus, folderId, log })
     this.#service = new WriterService({
       ...{ config, log },
       positionToReach: () => this.#positionToReach(),
@@ -222,12 +221,6 @@ export class BusWriter implements MarketPublisher {
   #makeCheckpointInTime(): void {
     void this.#run?.makeCheckpoint()
   }
-}
-
-/** They are sent to another process, so there are no more of them than it needs. */
-function uploadSettings(config: Config): UploadTask['settings'] {
-  const { bus, busName, busLogin, busPassword, busTls, busStream } = config
-  return { bus, busName, busLogin, busPassword, busTls, busStream }
 }
 
 function reasonsOf(

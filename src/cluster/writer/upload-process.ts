@@ -14,7 +14,7 @@ import type { UploadResult, UploadTask } from './upload-protocol.ts'
 
 async function upload(task: UploadTask): Promise<UploadResult> {
   const beganMs = performance.now()
-  const { replicas } = task.settings.busStream
+  const { replicas } = task.settings.stream
   const bus = await connectBus(task.settings, `mintlake upload ${task.runId}`)
   try {
     const options = { storage: StorageType.File, replicas }

@@ -63,9 +63,9 @@ const launchReader = (env: Record<string, string>) =>
 /** A client of NATS with the rights of a user. */
 const connectedAs = (user: User): Promise<Bus> => {
   const own = {
-    busLogin: { user, credentials: '' },
-    busPassword: PASSWORDS[user],
-    busTls: { ca: join(dir, 'ca.crt'), cert: '', key: '' },
+    login: { user, credentials: '' },
+    password: PASSWORDS[user],
+    tls: { ca: join(dir, 'ca.crt'), cert: '', key: '' },
   }
   return connectBus({ ...busSettingsOf(cluster.nats.url), ...own }, 'test')
 }

@@ -28,7 +28,7 @@ afterEach(async () => {
 })
 
 async function connect(name: string): Promise<{ bus: Bus; watch: ConnectionWatch }> {
-  const bus = await connectBus({ ...busSettings(nats.url), busName: name }, 'test')
+  const bus = await connectBus({ ...busSettings(nats.url), name }, 'test')
   toClose.push(() => bus.close())
   return { bus, watch: new ConnectionWatch(bus.connection) }
 }

@@ -29,7 +29,7 @@ it.skipIf(!hasNats)(
     const { url, port, server } = nats
     const connected = async () => {
       const bus = await connectBus(
-        { ...busSettingsOf(url), busLogin: { user: 'node', credentials: '' }, busPassword: 'right' },
+        { ...busSettingsOf(url), login: { user: 'node', credentials: '' }, password: 'right' },
         'test',
       )
       buses.push(bus)

@@ -20,7 +20,8 @@ import { ADMIN_KEY, Client, FEED_KEY } from '../../support/test-server.ts'
 
 const log = createLog('warn')
 
-export const busSettings = (url: string) => readConfig(['--role', 'reader', '--bus', url], {})
+const settingsOf = (url: string) => readConfig(['--role', 'reader', '--bus', url], {})
+export const busSettings = (url: string) => settingsOf(url).bus
 
 export interface Forwarder {
   client: Client
@@ -35,7 +36,7 @@ export interface Forwarder {
 /** Every route of the server; only their handlers use what they are made of. */
 const routesOf = (url: string): Route[] =>
   createRoutes({
-    settings: busSettings(url),
+    settings: settingsOf(url),
     node: singleNode(),
     market: { seq: 0 },
     metrics: {},

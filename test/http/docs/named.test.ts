@@ -1,6 +1,6 @@
 // Everything that the documents for agents name exists: addresses, parameters, fields, codes and limits.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { SETTINGS } from '../../../src/config/settings.ts'
+import { SETTINGS_BY_PATH } from '../../../src/config/settings.ts'
 import { EXAMPLE_MINT, EXAMPLE_SUBMISSION } from '../../../src/schema/api/examples.ts'
 import { apiDocument } from '../../support/conformance/conformance.ts'
 import { submit } from '../../support/submission.ts'
@@ -27,7 +27,7 @@ const read = async (path: string): Promise<string> => (await server.client.get(p
 
 /** Every name that a client may meet: fields, parameters, headers, codes and other words of the description. */
 function knownNames(): Set<string> {
-  const names = new Set<string>(Object.values(SETTINGS).map(({ flag }) => `--${flag}`))
+  const names = new Set<string>(Object.values(SETTINGS_BY_PATH).map(({ flag }) => `--${flag}`))
   const collect = (node: Json, key = ''): void => {
     if (Array.isArray(node)) {
       for (const entry of node) {

@@ -1,6 +1,6 @@
 // Several values of one idea as one setting: `rate=10,cooldown-ms=60000`. What is not named has its default.
 import { z } from 'zod'
-import { firstIssue, safeParse } from '../lib/safe-parse.ts'
+import { firstIssue, safeParse } from '../safe-parse.ts'
 import { type Setting, setting } from './setting.ts'
 
 /** One of the values: its default as it would be given, and how its text is parsed. */

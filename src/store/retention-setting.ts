@@ -5,7 +5,7 @@ import {
   RETAIN_TRADES_DISK_PCT_DEFAULT,
   RETAIN_TRADES_GB_DEFAULT,
   RETAIN_UNASKED_PCT_DEFAULT,
-} from '../store/limits.ts'
+} from './limits.ts'
 
 /**
  * Tables with dates that may leave, and the fewest days of each: outcomes need the bars of the day after their submission. The XP ledger
