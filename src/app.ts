@@ -7,8 +7,7 @@ import { type HttpNode, singleNode, writerNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import { keyHint } from './http/request/key-hint.ts'
 import { Cursors } from './http/response/cursors.ts'
-import type { Route } from './http/route.ts'
-import { type HttpServer, startServer } from './http/server.ts'
+import { type HttpServer, type ServerDeps, startServer } from './http/server.ts'
 import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
 import { TimeWaits } from './http/time-waits.ts'
@@ -262,13 +261,11 @@ const folderForCommands = ({ dataDir }: Config): string | null =>
 
 /** What tells clients apart and bounds them, and what consoles ask for. */
 function clientParts({ config, options, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {
-  const keys = new KeyChecks(config, agents)
   return {
     limits: new ClientLimits(config, rulesClock, options.rowsPerRead),
     sessions: new ConsoleSessions(clock),
     history: historyOf(metrics, clock, config),
-    keys,
-    isQueryOpen: () => keys.isQueryOpen(),
+    keys: new KeyChecks(config, agents),
   }
 }
 
@@ -422,49 +419,23 @@ const createSubmissionLog = (agents: AgentRegistry, market: Market): SubmissionL
     symbol: market.profile(submission.mint)?.symbol ?? null,
   }))
 
-interface HttpParts {
-  node: HttpNode
-  routes: readonly Route[]
-  market: Market
-  broadcaster: Broadcaster
-  submissionLog: SubmissionLog
-  agents: Agents
-  health: Health
-  limits: ClientLimits
-  keys: KeyChecks
-  sessions: ConsoleSessions
-  metrics: Metrics
-  push: Feeds['push']
-}
+/** What of the HTTP layer is made of parts that the server has. */
+type HttpParts = Omit<
+  ServerDeps,
+  'ingestFrame' | 'keyHint' | 'reuseMs' | 'approximate' | 'bodyMsMax' | 'trustedProxies' | 'onFault'
+> & { push: Feeds['push'] }
 
-function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
+function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> {
   const { config, options, log, replayed } = base
-  const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
-  const { keys, sessions } = parts
   const refusals = new RefusalLog(log, base.clock)
   return (options.startServer ?? startServer)(config.host, config.port, {
-    node,
-    routes,
-    streams: { market, broadcaster, submissionLog },
+    ...parts,
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
-    authenticate: (key) => agents.authenticate(key),
     keyHint: keyHint(config),
-    consoleSession: (key) => sessions.check(key),
-    isQueryOpen: () => keys.isQueryOpen(),
-    countRead: (reader, ip, rows) => limits.countRead(reader, ip, rows),
-    countRows: (reader, ip, rows) => limits.countRows(reader, ip, rows),
-    admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: replayed?.approximate ?? null,
-    warmingUp: () => health.warmingUp(),
     bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,
-    admit: (route) => health.admit(route),
-    checkOperator: (access, key) => keys.checkOperator(access, key),
-    checkAnyKey: (key) => keys.checkAnyKey(key),
-    admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
-    observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
-    observeError: (code) => metrics.observeError(code),
     onRefused: (refusal) => refusals.note(refusal),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })

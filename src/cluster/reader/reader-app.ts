@@ -58,6 +58,11 @@ export interface ReaderOptions {
   openAccounts?: OpenAccounts
 }
 
+/** Documents are for everybody: only the writer knows all keys. */
+class ReaderKeys extends KeyChecks {
+  override checkAnyKey(): void {}
+}
+
 /** Everything that the parts of a reader share. */
 interface Shared {
   config: ReaderConfig
@@ -187,47 +192,34 @@ function listen(shared: Shared): Promise<HttpServer> {
   const sessions = new ConsoleSessions(clock)
   const history = historyOf(metrics, clock, { tokensMax: 0 })
   history.start()
-  // Only the writer knows the keys of researchers, and only the writer has the lake.
-  const isQueryOpen = () => false
+  const authenticate = (key: string): Caller => {
+    if (link.parts !== null) return link.parts.accounts.authenticate(key)
+    throw new SubmissionError('invalid_key', 'The API key is not known yet.')
+  }
+  // The operator's key is checked by the writer, which alone knows those of researchers and has the lake.
+  const keys = new ReaderKeys({ ...config, adminKey: '' }, { authenticate, hasResearcher: () => true })
   const routes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
-    ...{ history, sessions, isQueryOpen, lakeFolder: null },
+    ...{ history, sessions, keys, lakeFolder: null },
     timeWaits: new TimeWaits(market),
     nowMs: () => clock.monotonicMs(),
     writerParts: () => {
       throw new Error('a reader passes this on to the writer')
     },
   })
-  const authenticate = (key: string): Caller => {
-    if (link.parts !== null) return link.parts.accounts.authenticate(key)
-    throw new SubmissionError('invalid_key', 'The API key is not known yet.')
-  }
-  // The operator's key is checked by the writer.
-  const keys = new KeyChecks({ ...config, adminKey: '' }, { authenticate, hasResearcher: () => true })
   const started = startServer(config.host, config.port, {
     node,
     routes: readerRoutes(routes, shared.cursors, link),
-    streams: { market, broadcaster, submissionLog },
+    ...{ market, broadcaster, submissionLog },
     ingestFrame: null,
     isPortShared: config.bus.reader.sharePort,
-    authenticate,
+    ...{ health, keys, limits, metrics, sessions },
+    agents: { authenticate },
     keyHint: keyHint(config),
-    consoleSession: (key) => sessions.check(key),
-    isQueryOpen,
-    countRead: (reader, ip, rows) => limits.countRead(reader, ip, rows),
-    countRows: (reader, ip, rows) => limits.countRows(reader, ip, rows),
-    admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: null,
     bodyMsMax: BODY_MS_MAX,
-    admit: (route) => health.admit(route),
-    checkOperator: (access, key) => keys.checkOperator(access, key),
-    // Documents are for everybody; only the writer knows all keys.
-    checkAnyKey: () => undefined,
-    admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
-    observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
-    observeError: (code) => metrics.observeError(code),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
   void started.then((server) => addServerMetrics(metrics, server)).catch(() => undefined)
