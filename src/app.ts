@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
-import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
 import { type Config, isWriter, SETTINGS } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
@@ -8,7 +7,7 @@ import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import { keyHint } from './http/request/key-hint.ts'
 import { Cursors } from './http/response/cursors.ts'
 import { type HttpServer, type ServerDeps, startServer } from './http/server.ts'
-import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
+import { Broadcaster } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
 import { TimeWaits } from './http/time-waits.ts'
 import { followsRecordedTime, isReplay } from './ingest/feed-settings.ts'
@@ -47,12 +46,12 @@ import type { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
 import { type RunningParts, shutDown } from './server/shutdown.ts'
+import type { Tuning } from './server/tuning.ts'
 import type { ClockFile } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
 import { type ExportService, openExportService } from './store/export/exporter.ts'
-import type { JobServiceOptions } from './store/lake-jobs.ts'
-import { openQueryService, type QueryService, type QueryServiceOptions } from './store/sql/query-service.ts'
+import { openQueryService, type QueryService } from './store/sql/query-service.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
@@ -86,23 +85,9 @@ export interface App {
 }
 
 export interface AppOptions extends FoundationOptions {
-  /** Shorter bounds for tests of followers. */
-  follow?: Partial<FollowOptions>
-  exports?: Pick<JobServiceOptions, 'msMax' | 'drainMs'>
-  queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs'>
-  bodyMsMax?: number
-  rowsPerRead?: number
-  downloadMsMax?: number
+  tuning?: Tuning
   /** Another writer took this one's place on the bus: nothing may be acknowledged any more. By default the process ends at once. */
   onFenced?(sentence: string): void
-  /** Of a writer: how much waits for the bus in memory. */
-  busWaitingBytesMax?: number
-  /** How much waits for the disk before market events are lost. */
-  journalWaitingBytesMax?: number
-  /** How many changes followers may be behind, a power of two. */
-  changeLogEntriesMax?: number
-  /** Where the first process that makes a checkpoint is killed. */
-  checkpointCrash?: CheckpointCrashPoint | null
   /** Told of the DataPoints that are served, and asked for the market time of a client's own clock. */
   stamps?: SnapshotStamps & { noteServed(mint: string): void }
   /** For identities: uniform in [0, 1). */
@@ -136,8 +121,8 @@ export async function startApp(
     const { dataDir } = config
     const { diskReserveMb } = config.store
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable: store.checkLake }
-    const exporter = openExportService({ ...ofLake, ...options.exports })
-    const queries = openQueryService({ ...ofLake, ...options.queries })
+    const exporter = openExportService({ ...ofLake, ...options.tuning?.exports })
+    const queries = openQueryService({ ...ofLake, ...options.tuning?.queries })
     const positions = await openPositions({ dataDir, nowMs: rulesClock.now(), log })
     return await startParts({ ...foundation, config, options, exporter, queries, positions })
   } catch (error) {
@@ -150,8 +135,7 @@ export async function startApp(
 async function startParts(base: Base): Promise<App> {
   const { config, options, log, rulesClock, store, exporter, queries, positions, clockFile } = base
   const publisher = await createPublisher(base)
-  const { checkpointCrash = null } = options
-  const running = await openRunningMarket({ ...options, ...base, publisher, checkpointCrash })
+  const running = await openRunningMarket({ ...options, ...base, publisher })
   const { market } = running
   base.followMarket(market)
   const metrics = new Metrics()
@@ -181,8 +165,15 @@ async function startParts(base: Base): Promise<App> {
   const { servedMs: nowMs } = base
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
-  const { downloadMsMax, stamps } = options
-  const ofLake = { dataDir: config.dataDir, exporter, downloads, downloadMsMax, queries, store }
+  const { stamps, tuning } = options
+  const ofLake = {
+    dataDir: config.dataDir,
+    exporter,
+    downloads,
+    downloadMsMax: tuning?.downloadMsMax,
+    queries,
+    store,
+  }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const onDataPoint = (mint: string) => {
@@ -243,7 +234,7 @@ function stopOnce(parts: RunningParts, history: ServerHistory): () => Promise<vo
 
 const createBroadcaster = ({ options, servedMs }: Base, market: Market): Broadcaster => {
   const isStepped = options.steps !== undefined
-  return new Broadcaster(market, { isStepped, ageNow: servedMs, ...options.follow })
+  return new Broadcaster(market, { isStepped, ageNow: servedMs, ...options.tuning?.follow })
 }
 
 const nodeOf = (
@@ -262,7 +253,7 @@ const folderForCommands = ({ dataDir }: Config): string | null =>
 /** What tells clients apart and bounds them, and what consoles ask for. */
 function clientParts({ config, options, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {
   return {
-    limits: new ClientLimits(config, rulesClock, options.rowsPerRead),
+    limits: new ClientLimits(config, rulesClock, options.tuning?.rowsPerRead),
     sessions: new ConsoleSessions(clock),
     history: historyOf(metrics, clock, config),
     keys: new KeyChecks(config, agents),
@@ -326,8 +317,8 @@ async function createPublisher({ config, options, log, store }: Base): Promise<M
   if (!isWriter(config)) return null
   const { BusWriter } = await import('./cluster/writer/bus-writer.ts')
   const { folderId } = store
-  const { busWaitingBytesMax: waitingBytesMax, onFenced = endAtOnce } = options
-  return new BusWriter({ config, folderId, log, onFenced, waitingBytesMax })
+  const { tuning, onFenced = endAtOnce } = options
+  return new BusWriter({ config, folderId, log, onFenced, waitingBytesMax: tuning?.busWaitingBytesMax })
 }
 
 /** What is being answered is not answered any more. */
@@ -434,7 +425,7 @@ function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> 
     keyHint: keyHint(config),
     reuseMs: config.pageAgeMs,
     approximate: replayed?.approximate ?? null,
-    bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,
+    bodyMsMax: options.tuning?.bodyMsMax ?? BODY_MS_MAX,
     trustedProxies: new TrustedProxies(config.trustedProxies),
     onRefused: (refusal) => refusals.note(refusal),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),

@@ -41,7 +41,7 @@ async function mintlake(): Promise<number[]> {
       ],
       { MINTLAKE_FEED_KEY: 'bench' },
     ),
-    { follow: { flushMs: Number(flushMs) } },
+    { tuning: { follow: { flushMs: Number(flushMs) } } },
   )
   stop = app.stop
   await app.ready

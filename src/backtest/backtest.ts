@@ -195,7 +195,7 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
     { ...config, replay: { ...config.replay, span: played } },
     {
       ...{ steps, stamps, log, random: () => random.next() },
-      follow: { flushMs: 0 },
+      tuning: { follow: { flushMs: 0 } },
     },
   )
   assert(app.replayed !== null, 'a lake is replayed')

@@ -1,11 +1,11 @@
 // The market over the lives of servers: restores it, records what it takes, makes checkpoints, and leaves it to the next start.
+
 import { join } from 'node:path'
 import { beginRun } from '../checkpoint/begin-run.ts'
 import { checkpointName } from '../checkpoint/checkpoint-file.ts'
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import { CheckpointScheduler, type CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import { lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
-import type { CheckpointCrashPoint } from '../checkpoint/protocol.ts'
 import {
   findRecordedOnDisk,
   type Restored,
@@ -38,6 +38,7 @@ import type { Store } from '../store/types.ts'
 import { clockReasons } from './clock-reasons.ts'
 import { readRecordedPlaces } from './recorded-places.ts'
 import { explainRecording, type Recording, type RecordingDeps, recordingOf } from './recording-mode.ts'
+import type { Tuning } from './tuning.ts'
 
 /** How often market time is carried forward, for tokens without events. */
 const TICK_MS = 100
@@ -46,13 +47,9 @@ export interface RunningMarketDeps extends RecordingDeps {
   clock: SteadyClock
   store: Store
   positions: Positions
-  /** For tests: how much waits for the disk until events are lost. */
-  journalWaitingBytesMax?: number | undefined
-  changeLogEntriesMax?: number | undefined
+  tuning?: Tuning
   /** Who takes a market on that waits. */
   steps?: Pace | undefined
-  /** For tests: where the first process that makes a checkpoint is killed. */
-  checkpointCrash: CheckpointCrashPoint | null
 }
 
 export interface RecordingStatus {
@@ -320,7 +317,7 @@ export class RunningMarket {
       mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],
       onMade: (eventNo) => deps.publisher?.onCheckpoint(this.#checkpointOf(eventNo)),
-      crash: deps.checkpointCrash,
+      crash: deps.tuning?.checkpointCrash ?? null,
     })
   }
 }
@@ -343,7 +340,8 @@ interface RunningMarketParts {
 
 /** Restores the market of the run before, where this configuration goes on with it, and opens the journal. */
 export async function openRunningMarket(deps: RunningMarketDeps): Promise<RunningMarket> {
-  const { changeLogEntriesMax, clock, config, log, replayed, store } = deps
+  const { clock, config, log, replayed, store, tuning = {} } = deps
+  const { changeLogEntriesMax } = tuning
   const recording = recordingOf(deps)
   explainRecording(deps, recording)
   const { callbacks, recorderOf } = prepareRecorder(store, log)
@@ -378,7 +376,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
       mayRecord: (unflushedBytes) => store.mayRecord(unflushedBytes),
-      waitingBytesMax: deps.journalWaitingBytesMax,
+      waitingBytesMax: deps.tuning?.journalWaitingBytesMax,
       onBatch: (batch) => deps.publisher?.onBatch(batch),
       onLost: (interval) => running?.noteLost(interval),
     }),

@@ -160,7 +160,7 @@ test.each(CHECKPOINT_CRASH_POINTS)(
   { tags: 'drill' },
   async (crash) => {
     await server.remove()
-    server = await openTestServer({}, { clock, checkpointCrash: crash })
+    server = await openTestServer({}, { clock, tuning: { checkpointCrash: crash } })
     await pushSome(server, clock, 4)
     await server.checkpoint()
     const { checkpoints, reasons } = await recordingOf(server)

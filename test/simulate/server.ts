@@ -118,8 +118,7 @@ export class SimulatedServer {
         clock,
         log: this.#log(),
         random: draws.next,
-        changeLogEntriesMax: CHANGE_LOG_ENTRIES,
-        follow: { flushMs: followFlushMs },
+        tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, follow: { flushMs: followFlushMs } },
         startServer: async (_host, _port, deps) => this.#listen(life, deps),
       })
       life.app.ready.catch((error) => this.#fail(life, error))

@@ -166,7 +166,11 @@ export async function openTestServer(
 ): Promise<TestServer> {
   const config = readConfig(flagsOf(settings, dataDir), { ...secretsOf(settings), ...env })
   const server = await withLakeProcess((lakeProcess) =>
-    startApp(config, { lakeProcess, changeLogEntriesMax: CHANGE_LOG_ENTRIES, ...options }),
+    startApp(config, {
+      lakeProcess,
+      ...options,
+      tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, ...options.tuning },
+    }),
   )
   await server.ready
   return {

@@ -7,7 +7,7 @@ import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
 import { keyHint } from '../../http/request/key-hint.ts'
 import { Cursors } from '../../http/response/cursors.ts'
 import { type HttpServer, startServer } from '../../http/server.ts'
-import { Broadcaster, type FollowOptions } from '../../http/stream/broadcaster.ts'
+import { Broadcaster } from '../../http/stream/broadcaster.ts'
 import { SubmissionLog } from '../../http/stream/submission-log.ts'
 import { TimeWaits } from '../../http/time-waits.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
@@ -53,8 +53,6 @@ export interface ReaderApp {
 export interface ReaderOptions {
   clock?: Clock
   log?: Log
-  /** Shorter bounds for tests of followers. */
-  follow?: Partial<FollowOptions>
   openAccounts?: OpenAccounts
 }
 
@@ -110,7 +108,7 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
   const log = options.log ?? createLog(config.logLevel)
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })
-  const broadcaster = new Broadcaster(market, options.follow)
+  const broadcaster = new Broadcaster(market)
   const submissionLog: SubmissionLog = new SubmissionLog((submission) => ({
     ...submission,
     agentName: link.parts?.accounts.name(submission.agentId) ?? submission.agentId,

@@ -35,7 +35,7 @@ describe.skipIf(!hasNats)(`events that the disk refuses${skipped}`, () => {
     cluster = await TestCluster.start()
     server = await openTestServer(
       { role: 'writer', bus: cluster.nats.url },
-      { journalWaitingBytesMax: WAITING_BYTES_MAX },
+      { tuning: { journalWaitingBytesMax: WAITING_BYTES_MAX } },
     )
     const { client, dataDir } = server
     await expect.poll(async () => (await client.get('/readyz')).status, { timeout: 20_000 }).toBe(200)

@@ -158,7 +158,7 @@ describe('a body', () => {
   })
 
   it('times out when it stalls, and its memory is released', async () => {
-    const hasty = await openTestServer({}, { bodyMsMax: 300 })
+    const hasty = await openTestServer({}, { tuning: { bodyMsMax: 300 } })
     for (const sent of ['', 'x'.repeat(20_000)]) {
       const socket = new RawSocket(hasty.url)
       await socket.write(headOf('/api/v1/keys/register', { ...JSON_BODY, 'Content-Length': 50_000 }) + sent)

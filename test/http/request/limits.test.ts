@@ -165,7 +165,7 @@ describe('rows of the market list', () => {
   const ROWS = 15
   /** Ten reads and twenty rows a minute. */
   const SETTINGS = { 'read-limit-anonymous': '10', 'read-limit-keyed': '10' }
-  const openFew = (settings: Settings) => open(settings, { rowsPerRead: 2 })
+  const openFew = (settings: Settings) => open(settings, { tuning: { rowsPerRead: 2 } })
   const list = (query = '', key = '') =>
     server.client.get(`/api/v1/market?${query}`, key === '' ? {} : { Authorization: `Bearer ${key}` })
   const fill = () =>
