@@ -1,5 +1,7 @@
 // How long rows stay in the lake, as one setting: `training=90,bars=30,trades=30d|20gb|20%,unasked=10%`.
 import { z } from 'zod'
+import { keysOf } from '../lib/record.ts'
+import { pairs, part } from '../lib/settings/pairs.ts'
 import {
   RETAIN_TRADES_DAYS_DEFAULT,
   RETAIN_TRADES_DISK_PCT_DEFAULT,
@@ -22,78 +24,72 @@ export interface Retention {
   unaskedPct: number
 }
 
-const DAYS_MAX = 36_500
 const BYTES_PER_UNIT = 1e9
-const UNITS_MAX = { d: DAYS_MAX, gb: 1_000_000, '%': 100 } as const
+const UNITS_MAX = { d: 36_500, gb: 1_000_000, '%': 100 } as const
 type Unit = keyof typeof UNITS_MAX
+type Limits = Partial<Record<Unit, number>>
 
-const NAMES = [...Object.keys(DAYS_MIN), 'trades', 'unasked']
-
-export const RETENTION_DEFAULT = `trades=${RETAIN_TRADES_DAYS_DEFAULT}d|${RETAIN_TRADES_GB_DEFAULT}gb|${RETAIN_TRADES_DISK_PCT_DEFAULT}%,unasked=${RETAIN_UNASKED_PCT_DEFAULT}%`
-
-class RetentionError extends Error {}
-
-/** A whole number with one of some units; the first of them may be left out. */
-function amountOf(name: string, text: string, units: readonly Unit[]): [Unit, number] {
-  const [, digits = '', sentUnit = ''] = /^(\d{1,7})(d|gb|%)?$/.exec(text) ?? []
-  const unit = units.find((each) => each === (sentUnit || units[0]))
-  if (digits === '' || unit === undefined)
-    throw new RetentionError(
-      `${name} takes a whole number with ${units.join(' or ')}, such as ${name}=30${units[0]}`,
-    )
-  const amount = Number(digits)
-  if (amount > UNITS_MAX[unit]) throw new RetentionError(`${name} takes at most ${UNITS_MAX[unit]}${unit}`)
-  return [unit, amount]
-}
-
-/** Adds what one pair says. */
-function addPair(retention: Retention, name: string, text: string): void {
-  if (name === 'unasked') {
-    retention.unaskedPct = amountOf(name, text, ['%'])[1]
-  } else if (name === 'trades') {
-    const limits = text.split('|').map((limit) => amountOf(name, limit, ['d', 'gb', '%']))
-    const amounts = new Map(limits)
-    if (amounts.size < limits.length) throw new RetentionError('trades names a limit twice')
-    const [d = 0, gb = 0, diskPct = 0] = [amounts.get('d'), amounts.get('gb'), amounts.get('%')]
-    retention.events = { days: d, bytesMax: gb * BYTES_PER_UNIT, diskPct }
-  } else {
-    const [, days] = amountOf(name, text, ['d'])
-    const daysMin = DAYS_MIN[name as keyof typeof DAYS_MIN]
-    if (days > 0 && days < daysMin) throw new RetentionError(`${name} takes 0 or at least ${daysMin}`)
-    if (days > 0) retention.days[name as keyof typeof DAYS_MIN] = days
-  }
-}
-
-/** What the default says where the text says nothing else. @throws RetentionError */
-function parseRetention(text: string): Retention {
-  const retention: Retention = { days: {}, events: { days: 0, bytesMax: 0, diskPct: 0 }, unaskedPct: 0 }
-  const seen = new Set<string>()
-  for (const pairs of [RETENTION_DEFAULT, text]) {
-    seen.clear()
-    for (const pair of pairs.split(',')) {
-      const [name = '', amount, ...more] = pair.trim().split('=')
-      if (!NAMES.includes(name) || amount === undefined || more.length > 0)
-        throw new RetentionError(
-          `"${pair}" is not of the form NAME=LIMIT, with a name of ${NAMES.join(', ')}`,
-        )
-      if (seen.has(name)) throw new RetentionError(`${name} stands there twice`)
-      seen.add(name)
-      addPair(retention, name, amount.trim())
+/** Whole numbers, each with another of these units; the first unit may be left out. */
+const limits = (...units: readonly [Unit, ...Unit[]]) =>
+  z.string().transform((text, context): Limits => {
+    const found: Limits = {}
+    const issue = (message: string) => {
+      context.addIssue({ code: 'custom', message })
+      return z.NEVER
     }
-  }
-  return retention
+    for (const limit of text.split('|')) {
+      const [, digits = '', sentUnit = ''] = /^(\d{1,7})(d|gb|%)?$/.exec(limit.trim()) ?? []
+      const unit = units.find((each) => each === (sentUnit || units[0]))
+      if (digits === '' || unit === undefined)
+        return issue(`must be a whole number with ${units.join(' or ')}, such as 30${units[0]}`)
+      if (Number(digits) > UNITS_MAX[unit]) return issue(`must be at most ${UNITS_MAX[unit]}${unit}`)
+      if (found[unit] !== undefined) return issue('names a limit twice')
+      found[unit] = Number(digits)
+    }
+    return found
+  })
+
+/** 0: for ever. */
+const days = (min: number) =>
+  limits('d')
+    .transform(({ d = 0 }) => d)
+    .refine((d) => d === 0 || d >= min, `must be 0 or at least ${min}`)
+
+const tables = {
+  training: part(0, days(DAYS_MIN.training)),
+  rejections: part(0, days(DAYS_MIN.rejections)),
+  bars: part(0, days(DAYS_MIN.bars)),
+  outcomes: part(0, days(DAYS_MIN.outcomes)),
 }
 
-export const retention = z.string().transform((text, context) => {
-  try {
-    return parseRetention(text)
-  } catch (error) {
-    if (!(error instanceof RetentionError)) throw error
-    context.addIssue({ code: 'custom', message: error.message })
-    return z.NEVER
-  }
-})
+const eventLimits = limits('d', 'gb', '%').transform(({ d = 0, gb = 0, '%': diskPct = 0 }) => ({
+  ...{ days: d, bytesMax: gb * BYTES_PER_UNIT, diskPct },
+}))
+
+const EVENTS_DEFAULT = `${RETAIN_TRADES_DAYS_DEFAULT}d|${RETAIN_TRADES_GB_DEFAULT}gb|${RETAIN_TRADES_DISK_PCT_DEFAULT}%`
+
+const given = pairs(
+  'retain',
+  {
+    ...tables,
+    trades: part(EVENTS_DEFAULT, eventLimits),
+    unasked: part(
+      `${RETAIN_UNASKED_PCT_DEFAULT}%`,
+      limits('%').transform(({ '%': pct = 0 }) => pct),
+    ),
+  },
+  'How long rows stay in the lake: full days before today of training, rejections, bars and outcomes (0 or not named: for ever); of recorded market events (trades) days, size or percent of the disk, whichever is reached first (0: no limit); and percent of a table’s rows that may leave at once for their age without `mintlake lake retire` (unasked). Such as training=90,bars=30,trades=7d|50gb',
+)
+
+export const RETAIN = {
+  ...given,
+  schema: given.schema.transform(({ trades, unasked, ...ofTables }): Retention => {
+    const kept: Retention['days'] = {}
+    for (const table of keysOf(DAYS_MIN)) if (ofTables[table] > 0) kept[table] = ofTables[table]
+    return { days: kept, events: trades, unaskedPct: unasked }
+  }),
+}
 
 /** Whether nothing ever leaves. */
-export const isForEver = ({ days, events }: Retention): boolean =>
-  Object.keys(days).length === 0 && events.days === 0 && events.bytesMax === 0 && events.diskPct === 0
+export const isForEver = ({ days: kept, events }: Retention): boolean =>
+  Object.keys(kept).length === 0 && events.days === 0 && events.bytesMax === 0 && events.diskPct === 0

@@ -3,7 +3,7 @@ import { pairs, part } from '../lib/settings/pairs.ts'
 import { flag, setting, type ValuesOf, wholeNumber } from '../lib/settings/setting.ts'
 import { DAY_MS } from '../lib/time.ts'
 import { DISK_RESERVE_MB_DEFAULT, LAKE_GRACE_MS_DEFAULT } from './limits.ts'
-import { RETENTION_DEFAULT, retention } from './retention-setting.ts'
+import { RETAIN } from './retention-setting.ts'
 
 export const STORE_SETTINGS = {
   lakeFlushMs: setting(
@@ -20,12 +20,7 @@ export const STORE_SETTINGS = {
     },
     'every-ms: how often small Parquet files are merged and replaced ones removed, 0: never; grace-ms: how long a replaced one stays for readers of an older catalog',
   ),
-  retain: setting(
-    'retain',
-    RETENTION_DEFAULT,
-    retention,
-    'How long rows stay in the lake: full days before today of training, rejections, bars and outcomes (0 or not named: for ever); of recorded market events (trades) days, size or percent of the disk, whichever is reached first (0: no limit); and percent of a table’s rows that may leave at once for their age without `mintlake lake retire` (unasked). Such as training=90,bars=30,trades=7d|50gb',
-  ),
+  retain: RETAIN,
   diskReserveMb: setting(
     'disk-reserve-mb',
     DISK_RESERVE_MB_DEFAULT,

@@ -36,18 +36,18 @@ describe('retention', () => {
   })
 
   test.each([
-    ['xp_ledger=3', '"xp_ledger=3" is not of the form NAME=LIMIT, with a name of training, rejections, bars'],
-    ['bars', '"bars" is not of the form NAME=LIMIT'],
-    ['bars=3=4', 'is not of the form NAME=LIMIT'],
-    ['bars=1', 'bars takes 0 or at least 2'],
-    ['bars=2gb', 'bars takes a whole number with d, such as bars=30d'],
-    ['bars=40000', 'bars takes at most 36500d'],
-    ['bars=3,bars=4', 'bars stands there twice'],
-    ['trades=30d|', 'trades takes a whole number with d or gb or %'],
-    ['trades=30d|20d', 'trades names a limit twice'],
-    ['trades=101%', 'trades takes at most 100%'],
-    ['trades=1.5gb', 'trades takes a whole number'],
-    ['unasked=3d', 'unasked takes a whole number with %, such as unasked=30%'],
+    ['xp_ledger=3', '"xp_ledger=3" is not of the form NAME=VALUE, with a name of training, rejections, bars'],
+    ['bars', '"bars" is not of the form NAME=VALUE'],
+    ['bars=3=4', '"bars" must be a whole number with d'],
+    ['bars=1', '"bars" must be 0 or at least 2'],
+    ['bars=2gb', '"bars" must be a whole number with d, such as 30d'],
+    ['bars=40000', '"bars" must be at most 36500d'],
+    ['bars=3,bars=4', 'names bars twice'],
+    ['trades=30d|', '"trades" must be a whole number with d or gb or %'],
+    ['trades=30d|20d', '"trades" names a limit twice'],
+    ['trades=101%', '"trades" must be at most 100%'],
+    ['trades=1.5gb', '"trades" must be a whole number'],
+    ['unasked=3d', '"unasked" must be a whole number with %, such as 30%'],
   ])('refuses %s with the reason', (text, reason) => {
     expect(errorOf(['--retain', text])).toContain(reason)
   })
