@@ -51,7 +51,7 @@ try {
   // A day ago: no clock of a program can be mistaken for the market’s.
   const startMs = Math.floor((Date.now() - DAY_MS) / MINUTE_MS) * MINUTE_MS
   const wanted = { ...MARKET, dataDir: lake, startMs, lengthMs: minutes * MINUTE_MS }
-  const events = await recordSimulation(wanted, createLog({ format: 'json', quiet: true }), stopping.signal)
+  const events = await recordSimulation(wanted, createLog('warn'), stopping.signal)
   const tookMs = Math.round(performance.now() - beganMs)
   console.error(`recorded ${minutes} simulated minutes, ${events} events, in ${tookMs / 1_000} s`)
   const to = new Date(startMs + (minutes - TAIL_MINUTES) * MINUTE_MS).toISOString()

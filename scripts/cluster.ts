@@ -8,8 +8,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { ConfigError, readConfig } from '../src/config/config.ts'
-import { isReaderSetting, READER_ONLY_SETTINGS } from '../src/config/reader-settings.ts'
-import { SETTINGS } from '../src/config/settings.ts'
+import { isReaderSetting } from '../src/config/reader-settings.ts'
+import { SETTINGS, SETTINGS_BY_PATH } from '../src/config/settings.ts'
+import { keysOf } from '../src/lib/record.ts'
 import { hasNatsServer, INSTALL_HINT, type NatsServer, startNatsServer } from './nats-server.ts'
 import { SERVER_FLAGS } from './program.mjs'
 
@@ -22,8 +23,7 @@ const PORT_DEFAULT = 8180
 const DATA_DIR_DEFAULT = './data-cluster'
 /** What this script says itself: the nodes are here, and so is NATS. */
 const OWN_SETTINGS = [
-  ...(['role', 'bus', 'busUser', 'busPassword', 'busCredentials', 'busCa', 'busCert', 'busKey'] as const),
-  ...(['sharePort', 'nodeUrl', 'writerUrl'] as const),
+  ...(['role', 'bus.servers', 'bus.login', 'bus.password', 'bus.tls', 'bus.nodeUrl'] as const),
 ] as const
 const USAGE =
   'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help all lists them]\n' +
@@ -43,13 +43,12 @@ interface Plan {
 class UsageError extends Error {}
 
 type Role = 'writer' | 'reader'
-const READER_ONLY: readonly string[] = READER_ONLY_SETTINGS
 
 /** The settings that a node uses. */
 const settingsOf = (role: Role) =>
-  Object.entries(SETTINGS)
-    .filter(([name]) => (role === 'reader' ? isReaderSetting(name) : !READER_ONLY.includes(name)))
-    .map(([, setting]) => setting)
+  keysOf(SETTINGS_BY_PATH)
+    .filter((path) => (role === 'reader' ? isReaderSetting(path) : path !== 'bus.reader'))
+    .map((path) => SETTINGS_BY_PATH[path])
 
 const hasFlag = (settings: ReturnType<typeof settingsOf>, flag: string): boolean =>
   settings.some((setting) => setting.flag === flag)
@@ -57,7 +56,7 @@ const hasFlag = (settings: ReturnType<typeof settingsOf>, flag: string): boolean
 /** The variables that a node uses: it refuses those of the other role. */
 function environmentOf(role: Role): NodeJS.ProcessEnv {
   const used = new Set(settingsOf(role).map(({ env }) => env))
-  const unused = Object.values(SETTINGS).flatMap(({ env }) => (used.has(env) ? [] : env))
+  const unused = Object.values(SETTINGS_BY_PATH).flatMap(({ env }) => (used.has(env) ? [] : env))
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !unused.includes(name)))
 }
 
@@ -77,7 +76,7 @@ function flagsOf(args: readonly string[]): [string, string][] {
 /** @throws UsageError or ConfigError */
 function planOf(args: readonly string[]): Plan {
   const flags = flagsOf(args)
-  for (const { flag, env } of OWN_SETTINGS.map((name) => SETTINGS[name])) {
+  for (const { flag, env } of OWN_SETTINGS.map((path) => SETTINGS_BY_PATH[path])) {
     if (flag !== null && flags.some(([name]) => name === flag))
       throw new UsageError(`--${flag} is set by this script`)
     if (process.env[env]) throw new UsageError(`${env} is set by this script`)

@@ -1,7 +1,7 @@
 // node scripts/readme-tables.mjs
 // Regenerates the tables between markers in the README files from the code. A test fails when they differ.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { SETTINGS } from '../src/config/settings.ts'
+import { SETTINGS_BY_PATH } from '../src/config/settings.ts'
 import { streamsText } from '../src/http/docs/texts/streams.ts'
 import { allRoutes } from '../src/http/routes/all-routes.ts'
 import { ERRORS } from '../src/schema/errors.ts'
@@ -75,7 +75,7 @@ export function readmeTables() {
     ),
     settings: table(
       ['Flag', 'Environment', 'Default', 'Meaning'],
-      Object.values(SETTINGS).map(({ flag, env, defaultText, description }) => [
+      Object.values(SETTINGS_BY_PATH).map(({ flag, env, defaultText, description }) => [
         code(flag === null ? '' : `--${flag}`),
         code(env),
         code(defaultText),

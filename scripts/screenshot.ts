@@ -15,7 +15,7 @@ const TOKENS = 1_000
 const dataDir = mkdtempSync(join(tmpdir(), 'mintlake-screenshot-'))
 const app = await startApp(
   readConfig(
-    ['--port', '0', '--quiet', 'true', '--data-dir', dataDir, '--simulator-tokens', `${TOKENS}`],
+    ['--port', '0', '--log-level', 'warn', '--data-dir', dataDir, '--simulator', `tokens=${TOKENS}`],
     {},
   ),
 )

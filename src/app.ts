@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
-import type { CheckpointCrashPoint } from './checkpoint/protocol.ts'
-import { type Config, SETTINGS } from './config/settings.ts'
+import { type Config, isWriter, SETTINGS } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import { keyHint } from './http/request/key-hint.ts'
 import { Cursors } from './http/response/cursors.ts'
-import type { Route } from './http/route.ts'
-import { type HttpServer, startServer } from './http/server.ts'
-import { Broadcaster, type FollowOptions } from './http/stream/broadcaster.ts'
+import { type HttpServer, type ServerDeps, startServer } from './http/server.ts'
+import { Broadcaster } from './http/stream/broadcaster.ts'
 import { SubmissionLog } from './http/stream/submission-log.ts'
 import { TimeWaits } from './http/time-waits.ts'
 import { followsRecordedTime, isReplay } from './ingest/feed-settings.ts'
@@ -47,13 +45,13 @@ import type { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
 import { type RunningParts, shutDown } from './server/shutdown.ts'
+import type { Tuning } from './server/tuning.ts'
 import type { ClockFile } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
 import type { Exports } from './store/export/exports.ts'
 import { LakeJobs } from './store/lake-jobs.ts'
-import type { LakeJobBounds } from './store/lake-program.ts'
-import type { Queries, QueryBounds } from './store/sql/queries.ts'
+import type { Queries } from './store/sql/queries.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
@@ -87,22 +85,9 @@ export interface App {
 }
 
 export interface AppOptions extends FoundationOptions {
-  /** Shorter bounds for tests of followers. */
-  follow?: Partial<FollowOptions>
-  exports?: LakeJobBounds
-  queries?: QueryBounds
-  bodyMsMax?: number
-  downloadMsMax?: number
+  tuning?: Tuning
   /** Another writer took this one's place on the bus: nothing may be acknowledged any more. By default the process ends at once. */
   onFenced?(sentence: string): void
-  /** Of a writer: how much waits for the bus in memory. */
-  busWaitingBytesMax?: number
-  /** How much waits for the disk before market events are lost. */
-  journalWaitingBytesMax?: number
-  /** How many changes followers may be behind, a power of two. */
-  changeLogEntriesMax?: number
-  /** Where the first process that makes a checkpoint is killed. */
-  checkpointCrash?: CheckpointCrashPoint | null
   /** Told of the DataPoints that are served, and asked for the market time of a client's own clock. */
   stamps?: SnapshotStamps & { noteServed(mint: string): void }
   /** For identities: uniform in [0, 1). */
@@ -132,9 +117,10 @@ export async function startApp(
   const { rulesClock, log, store, clockFile } = foundation
   try {
     await requirePort(config.host, config.port)
-    const { dataDir, diskReserveMb } = config
+    const { dataDir } = config
+    const { diskReserveMb } = config.store
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable: store.checkLake }
-    const lakeJobs = new LakeJobs(ofLake, options)
+    const lakeJobs = new LakeJobs(ofLake, options.tuning)
     const positions = await openPositions({ dataDir, nowMs: rulesClock.now(), log })
     return await startParts({ ...foundation, config, options, lakeJobs, positions })
   } catch (error) {
@@ -147,8 +133,7 @@ export async function startApp(
 async function startParts(base: Base): Promise<App> {
   const { config, options, log, rulesClock, store, lakeJobs, positions, clockFile } = base
   const publisher = await createPublisher(base)
-  const { checkpointCrash = null } = options
-  const running = await openRunningMarket({ ...options, ...base, publisher, checkpointCrash })
+  const running = await openRunningMarket({ ...options, ...base, publisher })
   const { market } = running
   base.followMarket(market)
   const metrics = new Metrics()
@@ -178,8 +163,14 @@ async function startParts(base: Base): Promise<App> {
   const { servedMs: nowMs } = base
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
-  const { downloadMsMax, stamps } = options
-  const ofLake = { dataDir: config.dataDir, lakeJobs, downloads, downloadMsMax, store }
+  const { stamps, tuning } = options
+  const ofLake = {
+    dataDir: config.dataDir,
+    lakeJobs,
+    downloads,
+    downloadMsMax: tuning?.downloadMsMax,
+    store,
+  }
   const trustClock = () => trustClockDurably(running, clockFile)
   const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const onDataPoint = (mint: string) => {
@@ -238,9 +229,9 @@ function stopOnce(parts: RunningParts, history: ServerHistory): () => Promise<vo
   }
 }
 
-const createBroadcaster = ({ config, options, servedMs }: Base, market: Market): Broadcaster => {
-  const following = { flushMs: config.followFlushMs, isStepped: options.steps !== undefined }
-  return new Broadcaster(market, { ...following, ageNow: servedMs, ...options.follow })
+const createBroadcaster = ({ options, servedMs }: Base, market: Market): Broadcaster => {
+  const isStepped = options.steps !== undefined
+  return new Broadcaster(market, { isStepped, ageNow: servedMs, ...options.tuning?.follow })
 }
 
 const nodeOf = (
@@ -257,14 +248,12 @@ const folderForCommands = ({ dataDir }: Config): string | null =>
   dataDir === SETTINGS.dataDir.defaultText ? null : resolve(dataDir)
 
 /** What tells clients apart and bounds them, and what consoles ask for. */
-function clientParts({ config, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {
-  const keys = new KeyChecks(config, agents)
+function clientParts({ config, options, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {
   return {
-    limits: new ClientLimits(config, rulesClock),
+    limits: new ClientLimits(config, rulesClock, options.tuning?.rowsPerRead),
     sessions: new ConsoleSessions(clock),
     history: historyOf(metrics, clock, config),
-    keys,
-    isQueryOpen: () => keys.isQueryOpen(),
+    keys: new KeyChecks(config, agents),
   }
 }
 
@@ -322,11 +311,11 @@ async function trustClockDurably(
 
 /** Brings the market to readers, where this process is the writer of a cluster; else nothing of a cluster is loaded. */
 async function createPublisher({ config, options, log, store }: Base): Promise<MarketPublisher | null> {
-  if (config.role !== 'writer') return null
+  if (!isWriter(config)) return null
   const { BusWriter } = await import('./cluster/writer/bus-writer.ts')
   const { folderId } = store
-  const { busWaitingBytesMax: waitingBytesMax, onFenced = endAtOnce } = options
-  return new BusWriter({ config, folderId, log, onFenced, waitingBytesMax })
+  const { tuning, onFenced = endAtOnce } = options
+  return new BusWriter({ config, folderId, log, onFenced, waitingBytesMax: tuning?.busWaitingBytesMax })
 }
 
 /** What is being answered is not answered any more. */
@@ -374,13 +363,14 @@ function createSubmissions(
 ) {
   const { market } = running
   const random = options.random ?? machineRandom()
+  const limits = config.submitLimits
   const agents = new AgentRegistry({
     recovered,
     store,
     clock,
     random,
     randomBytes,
-    submitRateMax: config.submitRate,
+    submitRateMax: config.submitLimits.rate,
     registrationOpen: config.registration === 'open',
     onChanged: onAccount,
     onSanction: (agentId, sanction) => log.warn({ agentId, ...sanction }, 'an agent was banned or unbanned'),
@@ -395,10 +385,10 @@ function createSubmissions(
     recordedTime: followsRecordedTime(config),
     stamps: options.stamps,
     recovered,
-    submitRateMax: config.submitRate,
-    cooldownMs: config.submitCooldownMs,
+    submitRateMax: limits.rate,
+    cooldownMs: limits.cooldownMs,
     labelsDelayMs: config.labelsDelayMs,
-    strikeRules: { ...STRIKE_RULES, strikesMax: config.strikes, suspensionsMax: config.suspensions },
+    strikeRules: { ...STRIKE_RULES, strikesMax: limits.strikes, suspensionsMax: limits.suspensions },
     onAccepted: (mint, count) => running.setAnalysisCount(mint, count),
     ...told,
   })
@@ -412,49 +402,23 @@ const createSubmissionLog = (agents: AgentRegistry, market: Market): SubmissionL
     symbol: market.profile(submission.mint)?.symbol ?? null,
   }))
 
-interface HttpParts {
-  node: HttpNode
-  routes: readonly Route[]
-  market: Market
-  broadcaster: Broadcaster
-  submissionLog: SubmissionLog
-  agents: Agents
-  health: Health
-  limits: ClientLimits
-  keys: KeyChecks
-  sessions: ConsoleSessions
-  metrics: Metrics
-  push: Feeds['push']
-}
+/** What of the HTTP layer is made of parts that the server has. */
+type HttpParts = Omit<
+  ServerDeps,
+  'ingestFrame' | 'keyHint' | 'reuseMs' | 'approximate' | 'bodyMsMax' | 'trustedProxies' | 'onFault'
+> & { push: Feeds['push'] }
 
-function listen(base: Base, parts: HttpParts): Promise<HttpServer> {
+function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> {
   const { config, options, log, replayed } = base
-  const { node, routes, market, broadcaster, submissionLog, agents, health, limits, metrics, push } = parts
-  const { keys, sessions } = parts
   const refusals = new RefusalLog(log, base.clock)
   return (options.startServer ?? startServer)(config.host, config.port, {
-    node,
-    routes,
-    streams: { market, broadcaster, submissionLog },
+    ...parts,
     ingestFrame: config.feedKey === '' ? null : (frame, isBinary) => push.ingestFrame(frame, isBinary),
-    authenticate: (key) => agents.authenticate(key),
     keyHint: keyHint(config),
-    consoleSession: (key) => sessions.check(key),
-    isQueryOpen: () => keys.isQueryOpen(),
-    countRead: (reader, ip, rows) => limits.countRead(reader, ip, rows),
-    countRows: (reader, ip, rows) => limits.countRows(reader, ip, rows),
-    admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: replayed?.approximate ?? null,
-    warmingUp: () => health.warmingUp(),
-    bodyMsMax: options.bodyMsMax ?? BODY_MS_MAX,
-    admit: (route) => health.admit(route),
-    checkOperator: (access, key) => keys.checkOperator(access, key),
-    checkAnyKey: (key) => keys.checkAnyKey(key),
-    admitResearcher: (key) => keys.admitResearcher(key),
+    bodyMsMax: options.tuning?.bodyMsMax ?? BODY_MS_MAX,
     trustedProxies: new TrustedProxies(config.trustedProxies),
-    observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
-    observeError: (code) => metrics.observeError(code),
     onRefused: (refusal) => refusals.note(refusal),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
-import type { Config } from './config/settings.ts'
+import { type Config, isWriter } from './config/settings.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { forkLakeProcess } from './store/process/fork.ts'
 
@@ -24,14 +24,14 @@ async function main(): Promise<void> {
     return
   }
   const config = readConfig(args, process.env)
-  const log = createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
+  const log = createLog(config.logLevel)
   log.info(shownConfig(config), 'settings')
   // The lake process loads its modules while this process loads its own.
   let lakeProcess = config.role === 'reader' ? undefined : forkLakeProcess()
-  if (config.role === 'writer') {
+  if (isWriter(config)) {
     const { whenWriterMayBegin } = await import('./cluster/writer/standby.ts')
     // What a standby has loaded it need not load while others wait for it. Whoever starts it sees where that fails.
-    if (config.standby) import('./app.ts').catch(() => undefined)
+    if (config.role === 'standby') import('./app.ts').catch(() => undefined)
     await whenWriterMayBegin(config, log)
     // A standby may have waited for months.
     if (lakeProcess?.exitCode !== null || lakeProcess.signalCode !== null) lakeProcess = forkLakeProcess()

@@ -79,13 +79,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   config: [
     'checkpoint/limits.ts',
-    'cluster/limits.ts',
-    'http/limits.ts',
+    'cluster/settings.ts',
     'http/request/addresses.ts',
     'ingest/limits.ts',
+    'ingest/settings.ts',
     'ingest/solana/limits.ts',
     'market/limits.ts',
-    'store/limits.ts',
+    'store/retention-setting.ts',
+    'store/settings.ts',
     'submissions/limits.ts',
   ],
   ingest: [],
@@ -244,7 +245,7 @@ it('no file imports itself by way of others, for a type either', () => {
   expect(circles.find((circle) => circle.length > 0)).toBeUndefined()
 })
 
-it('a process that is alone loads nothing of a cluster but its bounds', () => {
+it('a process that is alone loads nothing of a cluster but its settings and bounds', () => {
   const loaded = new Set<string>()
   const load = (name: string): void => {
     if (loaded.has(name)) return
@@ -256,7 +257,10 @@ it('a process that is alone loads nothing of a cluster but its bounds', () => {
   load('main.ts')
   load('app.ts')
   expect(loaded.size).toBeGreaterThan(200)
-  expect([...loaded].filter((name) => name.startsWith('cluster/'))).toEqual(['cluster/limits.ts'])
+  expect([...loaded].filter((name) => name.startsWith('cluster/'))).toEqual([
+    'cluster/settings.ts',
+    'cluster/limits.ts',
+  ])
 })
 
 it('programs of scripts read results of DuckDB as src does', () => {

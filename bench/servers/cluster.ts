@@ -15,10 +15,10 @@ const START_MS_MAX = 60_000
 const POLL_MS = 50
 /** Launches in one body. */
 const PUSHED_TOGETHER = 2_000
-const FLAGS = ['--port', '0', '--quiet', 'true', '--read-limit-anonymous', '0', '--read-limit-keyed', '0']
+const FLAGS = ['--port', '0', '--log-level', 'warn', '--read-limit-anonymous', '0', '--read-limit-keyed', '0']
 const WRITER_FLAGS = [
-  ...['--feed', 'none', '--record', 'true', '--register-limit', '0', '--submit-rate', '0'],
-  ...['--submit-cooldown-ms', '0', '--lake-tidy-ms', '20000'],
+  ...['--feed', 'none', '--record', 'true', '--register-limit', '0'],
+  ...['--submit-limits', 'rate=0,cooldown-ms=0', '--lake-tidy', 'every-ms=20000'],
 ]
 
 export interface Cluster {

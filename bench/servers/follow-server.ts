@@ -36,11 +36,12 @@ async function mintlake(): Promise<number[]> {
   const app = await startApp(
     readConfig(
       [
-        ...['--port', '0', '--data-dir', folder, '--feed', 'none', '--quiet', 'true'],
-        ...['--read-limit-anonymous', '0', '--follow-flush-ms', flushMs, '--tokens-max', tokens],
+        ...['--port', '0', '--data-dir', folder, '--feed', 'none', '--log-level', 'warn'],
+        ...['--read-limit-anonymous', '0', '--tokens-max', tokens],
       ],
       { MINTLAKE_FEED_KEY: 'bench' },
     ),
+    { tuning: { follow: { flushMs: Number(flushMs) } } },
   )
   stop = app.stop
   await app.ready

@@ -1,19 +1,18 @@
 // node bench/servers/lake-replay.ts DATA_DIR
 // Replays the lake of a data folder as fast as possible, as a server does, and prints one line of JSON: events a second.
+import { readConfig } from '../../src/config/config.ts'
 import { startLakeReplay } from '../../src/ingest/replay/lake-replay.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { ReplayedLake } from '../../src/server/replayed-lake.ts'
 import { peakRssBytes } from '../harness.ts'
 
-const log = createLog({ format: 'json', quiet: true })
+const log = createLog('warn')
+const settings = readConfig([], {}).replay
 const wanted = {
   dataDir: '',
-  replayLake: process.argv[2],
-  replayFrom: null,
-  replayTo: null,
-  replaySpeed: 'max',
-  quiet: true,
+  replay: { ...settings, lake: process.argv[2], speed: 'max' },
+  logLevel: 'warn',
 } as const
 const lake = await ReplayedLake.open(wanted, log)
 if (lake === null) throw new Error('no lake was named')

@@ -112,9 +112,9 @@ async function mintlake(): Promise<number> {
   const app = await startApp(
     readConfig(
       [
-        ...['--port', '0', '--data-dir', folder, '--quiet', 'true'],
+        ...['--port', '0', '--data-dir', folder, '--log-level', 'warn'],
         ...(isDefault
-          ? ['--simulator-tokens', `${options.tokens}`, '--simulator-rate', '300']
+          ? ['--simulator', `tokens=${options.tokens},trades-per-second=300`]
           : [
               '--feed',
               options.solanaRpc === undefined ? 'none' : 'solana',
@@ -125,8 +125,10 @@ async function mintlake(): Promise<number> {
           ? []
           : ['--solana-rpc', options.solanaRpc, '--solana-rps', '10000']),
         ...['--read-limit-anonymous', '0', '--read-limit-keyed', '0', '--register-limit', '0'],
-        ...['--submit-rate', '0', '--submit-cooldown-ms', '0'],
-        ...(options.record === undefined ? [] : ['--record', `${options.record}`, '--lake-tidy-ms', '20000']),
+        ...['--submit-limits', 'rate=0,cooldown-ms=0'],
+        ...(options.record === undefined
+          ? []
+          : ['--record', `${options.record}`, '--lake-tidy', 'every-ms=20000']),
         ...(options.pageAgeMs === undefined ? [] : ['--page-age-ms', `${options.pageAgeMs}`]),
       ],
       { MINTLAKE_FEED_KEY: 'bench' },

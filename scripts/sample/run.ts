@@ -91,7 +91,7 @@ class Run {
       clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },
       log: quietLog,
     })
-    const { callbacks, recorderOf } = prepareRecorder(this.store, createLog({ format: 'json', quiet: true }))
+    const { callbacks, recorderOf } = prepareRecorder(this.store, createLog('warn'))
     this.market = new Market({ tokensMax: TOKENS_MAX, ...callbacks })
     this.recorder = recorderOf(this.market)
     await this.record()

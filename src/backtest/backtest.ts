@@ -20,7 +20,7 @@ import { WallStamps } from './wall-stamps.ts'
 export interface BacktestOptions {
   /** The data folder whose market is played. */
   lake: string
-  /** As `--replay-from` and `--replay-to` take them; empty: from the first run that was recorded, to its end. */
+  /** As `--replay-span` takes them; empty: from the first run that was recorded, to its end. */
   from: string
   to: string
   speed: number | 'max'
@@ -72,25 +72,17 @@ export interface Played {
 }
 
 /** Settings of the live server that a backtest takes from the environment: they are rules that agents meet. */
-const RULES = [
-  'SUBMIT_RATE',
-  'SUBMIT_COOLDOWN_MS',
-  'READ_LIMIT_ANONYMOUS',
-  'READ_LIMIT_KEYED',
-  'ROWS_PER_READ',
-  'STRIKES',
-  'SUSPENSIONS',
-  'LABELS_DELAY_MS',
-].map((name) => `MINTLAKE_${name}`)
+const RULES = ['SUBMIT_LIMITS', 'READ_LIMIT_ANONYMOUS', 'READ_LIMIT_KEYED', 'LABELS_DELAY_MS'].map(
+  (name) => `MINTLAKE_${name}`,
+)
 
 function configOf({ lake, from, to, env }: BacktestOptions, dataDir: string): Config {
   const flags: Record<string, string> = {
     ...{ host: '127.0.0.1', port: '0', 'data-dir': dataDir, feed: 'replay', 'replay-lake': lake },
-    ...(from !== '' && { 'replay-from': from }),
-    ...(to !== '' && { 'replay-to': to }),
+    ...((from !== '' || to !== '') && { 'replay-span': `${from}..${to}` }),
     // Whatever happens by itself would happen at another market time on another machine.
-    ...{ 'page-age-ms': '0', 'follow-flush-ms': '0', 'lake-flush-ms': '0', 'drain-notice-ms': '0' },
-    ...{ 'register-limit': '0', 'disk-reserve-mb': '0', quiet: 'true' },
+    ...{ 'page-age-ms': '0', 'lake-flush-ms': '0', 'drain-notice-ms': '0' },
+    ...{ 'register-limit': '0', 'disk-reserve-mb': '0', 'log-level': 'warn' },
   }
   const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
   return readConfig(words, Object.fromEntries(RULES.map((name) => [name, env[name]])))
@@ -193,17 +185,24 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
   const dataDir = join(outDir, 'data')
   const config = configOf(options, dataDir)
   // What lies behind the end of what programs see is played too, as far as it is wanted for outcomes.
-  const replayTo = config.replayTo === null ? null : config.replayTo + options.tailMarketMs
+  const { fromMs, toMs } = config.replay.span
+  const played = { fromMs, toMs: toMs && toMs + options.tailMarketMs }
   const steps = new StepPace()
   const stamps = new WallStamps()
   const random = new Random(options.seed)
-  const log = createLog({ format: 'json', quiet: true })
-  const app = await startApp({ ...config, replayTo }, { steps, stamps, log, random: () => random.next() })
+  const log = createLog('warn')
+  const app = await startApp(
+    { ...config, replay: { ...config.replay, span: played } },
+    {
+      ...{ steps, stamps, log, random: () => random.next() },
+      tuning: { follow: { flushMs: 0 } },
+    },
+  )
   assert(app.replayed !== null, 'a lake is replayed')
   const { span } = app.replayed
   const timing = { marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs }
   const driver = new Driver({ ...timing, app, steps, stamps, signal }, span.fromMs)
-  return { app, driver, span, untilMs: Math.min(config.replayTo ?? span.toMs, span.toMs), dataDir }
+  return { app, driver, span, untilMs: Math.min(toMs ?? span.toMs, span.toMs), dataDir }
 }
 
 class Run {

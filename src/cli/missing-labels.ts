@@ -7,7 +7,7 @@ import { LABEL_DELAY_MS } from '../store/limits.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
 
 /** How often a server writes to its lake, unless it was told otherwise. */
-const FLUSH_MS = Number(SETTINGS.lakeFlushMs.defaultText)
+const FLUSH_MS = Number(SETTINGS.store.lakeFlushMs.defaultText)
 
 /** The longest horizon whose label a query names, such as 24h by `fwd_ret_24h` or by `SET VARIABLE horizon = '24h'`; null: none. */
 const longestHorizon = (sql: string): Horizon | null =>

@@ -2,7 +2,7 @@
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream'
 import { AuthorizationError, type PermissionViolationError } from '@nats-io/transport-node'
 import { errorMessage, systemCode } from '../lib/error-text.ts'
-import type { BusSettings } from './bus-settings.ts'
+import type { BusSettings } from './settings.ts'
 
 /** Codes of OpenSSL and Node for a certificate that nobody vouches for. */
 const UNKNOWN_AUTHORITY = new Set([
@@ -15,8 +15,8 @@ const UNKNOWN_AUTHORITY = new Set([
 ])
 
 /** Whether a connection without TLS is refused. */
-export const isTls = ({ bus, busCa, busCert }: BusSettings): boolean =>
-  busCa !== '' || busCert !== '' || bus.some((url) => url.startsWith('tls://'))
+export const isTls = ({ servers, tls: { ca, cert } }: BusSettings): boolean =>
+  ca !== '' || cert !== '' || servers.some((url) => url.startsWith('tls://'))
 
 /** An error as it is, or one whose message says what to look at. */
 export function connectError(error: unknown, settings: BusSettings): Error {
@@ -27,33 +27,33 @@ export function connectError(error: unknown, settings: BusSettings): Error {
 
 function sentenceOf(error: unknown, settings: BusSettings): string | null {
   if (error instanceof AuthorizationError) return refusedUser(settings)
+  const { ca, cert } = settings.tls
   const code = codeOf(error)
   if (UNKNOWN_AUTHORITY.has(code))
-    return settings.busCa === ''
-      ? 'the certificate of NATS is of an authority that this machine does not know: give --bus-ca'
-      : `the certificate of NATS is not of the authority in ${settings.busCa} (--bus-ca)`
+    return ca === ''
+      ? 'the certificate of NATS is of an authority that this machine does not know: give --bus-tls ca=FILE'
+      : `the certificate of NATS is not of the authority in ${ca} (--bus-tls)`
   if (code === 'CERT_HAS_EXPIRED') return 'the certificate of NATS has expired'
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
     return `the certificate of NATS is of another host: ${errorMessage(error)}`
   if (/not support 'tls'|not available on this server/.test(errorMessage(error)))
-    return 'NATS offers no TLS, which --bus-ca, --bus-cert or tls:// asks for'
+    return 'NATS offers no TLS, which --bus-tls or tls:// asks for'
   // Over TLS 1.3 a certificate is refused after the handshake, which the client of NATS does not notice.
   if (isTls(settings) && errorMessage(error) === 'timeout')
-    return settings.busCert === ''
-      ? 'NATS has not answered: it may ask for a certificate of this process (--bus-cert, --bus-key)'
-      : `NATS has not answered: it may not take the certificate in ${settings.busCert} (--bus-cert)`
+    return cert === ''
+      ? 'NATS has not answered: it may ask for a certificate of this process (--bus-tls cert=FILE,key=FILE)'
+      : `NATS has not answered: it may not take the certificate in ${cert} (--bus-tls)`
   return null
 }
 
 const codeOf = (error: unknown): string =>
   systemCode(error) || (error instanceof Error ? systemCode(error.cause) : '')
 
-function refusedUser({ busUser, busCredentials, busCert }: BusSettings): string {
-  if (busUser !== '') return `NATS does not know the user ${busUser} (--bus-user), or the password is another`
-  if (busCredentials !== '')
-    return `NATS does not take the credentials in ${busCredentials} (--bus-credentials)`
-  if (busCert !== '') return `NATS knows no user with the certificate in ${busCert} (--bus-cert)`
-  return 'NATS asks who this is: give --bus-user, or --bus-credentials'
+function refusedUser({ login: { user, credentials }, tls: { cert } }: BusSettings): string {
+  if (user !== '') return `NATS does not know the user ${user} (--bus-login), or the password is another`
+  if (credentials !== '') return `NATS does not take the credentials in ${credentials} (--bus-login)`
+  if (cert !== '') return `NATS knows no user with the certificate in ${cert} (--bus-tls)`
+  return 'NATS asks who this is: give --bus-login'
 }
 
 /** Codes of JetStream for a limit of its storage that is reached. */

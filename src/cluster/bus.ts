@@ -9,8 +9,8 @@ import {
   type NodeConnectionOptions,
 } from '@nats-io/transport-node'
 import { connectError, isTls } from './bus-errors.ts'
-import type { BusSettings } from './bus-settings.ts'
 import { BUS_CALL_MS_MAX, RETRY_MS_MAX } from './limits.ts'
+import type { BusSettings } from './settings.ts'
 
 /** Names on the bus. */
 export const busNames = (name: string) => ({
@@ -46,7 +46,7 @@ export async function connectBus(settings: BusSettings, nodeName: string): Promi
     const manager = await jetstreamManager(connection, options)
     const client = jetstream(connection, options)
     return {
-      ...{ names: busNames(settings.busName), connection, client, manager },
+      ...{ names: busNames(settings.name), connection, client, manager },
       close: () => connection.close().catch(() => undefined),
     }
   } catch (error) {
@@ -57,9 +57,10 @@ export async function connectBus(settings: BusSettings, nodeName: string): Promi
 
 /** Files are read at each call: certificates and credentials may have been renewed. */
 function connectOptions(settings: BusSettings, nodeName: string): NodeConnectionOptions {
-  const { bus, busUser, busPassword, busCredentials, busCa, busCert, busKey } = settings
+  const { user, credentials } = settings.login
+  const { ca, cert, key } = settings.tls
   return {
-    servers: [...bus],
+    servers: [...settings.servers],
     name: nodeName,
     maxReconnectAttempts: -1,
     reconnectTimeWait: RETRY_MS_MAX,
@@ -72,13 +73,12 @@ function connectOptions(settings: BusSettings, nodeName: string): NodeConnection
     pingInterval: 2_000,
     maxPingOut: 2,
     // Its replies come to an inbox that no other user may read.
-    ...(busUser !== '' && { user: busUser, pass: busPassword, inboxPrefix: `_INBOX.${busUser}` }),
-    ...(busCredentials !== '' && { authenticator: credsAuthenticator(readFileSync(busCredentials)) }),
+    ...(user !== '' && { user, pass: settings.password, inboxPrefix: `_INBOX.${user}` }),
+    ...(credentials !== '' && { authenticator: credsAuthenticator(readFileSync(credentials)) }),
     ...(isTls(settings) && {
       tls: {
-        ...(busCa !== '' && { caFile: busCa }),
-        ...(busCert !== '' && { certFile: busCert }),
-        ...(busKey !== '' && { keyFile: busKey }),
+        ...(ca !== '' && { caFile: ca }),
+        ...(cert !== '' && { certFile: cert, keyFile: key }),
       },
     }),
   }

@@ -44,7 +44,7 @@ export const SILENT_LOOK_MS = 100
 export const LEASE_MS = 1_500
 /** How long an acknowledgement waits for the bus. */
 export const CONFIRM_MS_MAX = 5_000
-/** Of the stream. The writer does not use it; its default would be longer than the shortest --bus-max-age-ms. */
+/** Of the stream. The writer does not use it; its default would be longer than the shortest max-age-ms of --bus-stream. */
 export const DUPLICATES_MS = 1_000
 /** Submissions that wait to be told on the bus; the oldest are forgotten. */
 export const TOLD_SUBMISSIONS_MAX = 1_000

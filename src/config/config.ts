@@ -2,15 +2,24 @@
 import { parseArgs } from 'node:util'
 import { closest, distance } from 'fastest-levenshtein'
 import type { z } from 'zod'
-import { SOL_PRICE_AGE_MS_MAX } from '../ingest/solana/limits.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { didYouMean } from '../lib/text/nearest-word.ts'
 import { CLIENT_ENV } from './client-env.ts'
-import { FIRST_SETTINGS, SETTING_GROUPS, type SettingGroup } from './setting-groups.ts'
+import { REPLACED } from './replaced.ts'
+import { FIRST_SETTINGS, type HelpGroup, SETTING_GROUPS } from './setting-groups.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
-import { type Config, SETTINGS } from './settings.ts'
+import {
+  type Config,
+  isWriter,
+  pathsOf,
+  SETTINGS,
+  SETTINGS_BY_PATH,
+  type SettingName,
+  type SettingPath,
+  valueAt,
+} from './settings.ts'
 
 /** A setting is wrong. The message is meant for people; the process exits with code 2. */
 export class ConfigError extends Error {}
@@ -24,70 +33,69 @@ export function readConfig(args: readonly string[], env: Environment): Config {
   refuseMisspeltEnv(env)
   /** For each setting that was given, the flag or variable that gave it. */
   const givenBy = new Map<string, string>()
-  const values = Object.entries(SETTINGS).map(
-    ([name, { flag: flagName, env: envName, defaultText, schema }]) => {
-      const fromFlag = flagName === null ? undefined : flags[flagName]
-      const sent = fromFlag ?? (env[envName] || undefined)
-      const source = fromFlag === undefined ? envName : `--${flagName}`
-      if (sent !== undefined) givenBy.set(name, source)
-      const result = safeParse<z.ZodType>(schema, sent ?? defaultText)
-      if (result.success) return [name, result.data]
-      const { message } = firstIssue(result.error)
-      throw new ConfigError(`${source}: "${withoutSecrets(name, sent)}" is not valid: ${message}`)
-    },
-  )
-  // Object.fromEntries forgets the names; each value was parsed by the schema of its setting.
-  const parsed = Object.fromEntries(values) as Config
-  const config = Object.freeze(givenBy.has('solPriceMaxAgeMs') ? parsed : withPriceAge(parsed))
-  checkTogether(config, givenBy)
-  return config
+  const config: Record<string, unknown> = {}
+  for (const path of keysOf(SETTINGS_BY_PATH)) {
+    const { flag: flagName, env: envName, defaultText, schema } = SETTINGS_BY_PATH[path]
+    const fromFlag = flagName === null ? undefined : flags[flagName]
+    const sent = fromFlag ?? (env[envName] || undefined)
+    const source = fromFlag === undefined ? envName : `--${flagName}`
+    if (sent !== undefined) givenBy.set(path, source)
+    const result = safeParse<z.ZodType>(schema, sent ?? defaultText)
+    if (!result.success)
+      throw new ConfigError(
+        `${source}: "${withoutSecrets(path, sent)}" is not valid: ${firstIssue(result.error).message}`,
+      )
+    put(config, path, result.data)
+  }
+  return checked(config as Config, givenBy)
 }
 
-/** The chain tells the price of SOL every minute: one that is older for it is stale. */
-const withPriceAge = (config: Config): Config =>
-  config.feeds.includes('solana') ? { ...config, solPriceMaxAgeMs: SOL_PRICE_AGE_MS_MAX } : config
+/** Puts a value at a path such as `bus.name`. */
+function put(config: Record<string, unknown>, path: string, value: unknown): void {
+  const [name = '', inner] = path.split('.')
+  config[name] = inner === undefined ? value : { ...Object(config[name]), [inner]: value }
+}
 
 /** @throws ConfigError for settings that are valid alone but not together. */
-function checkTogether(config: Config, givenBy: ReadonlyMap<string, string>): void {
-  const idle = settingWithoutEffect(config, (name) => givenBy.has(name))
-  if (idle !== null) throw new ConfigError(`${givenBy.get(idle.name)} has no effect without ${idle.missing}`)
-  if (config.role !== 'all' && config.bus.length === 0)
+function checked(config: Config, givenBy: ReadonlyMap<string, string>): Config {
+  const idle = settingWithoutEffect(config, (path) => givenBy.has(path))
+  if (idle !== null) throw new ConfigError(`${givenBy.get(idle.path)} has no effect without ${idle.missing}`)
+  if (config.role !== 'all' && config.bus.servers.length === 0)
     throw new ConfigError(
       `--role ${config.role} needs --bus, the NATS server that connects writer and readers`,
     )
-  if (config.busUser !== '' && config.busPassword === '')
-    throw new ConfigError(`--bus-user needs ${SETTINGS.busPassword.env}`)
-  if (config.busCert !== '' && config.busKey === '')
-    throw new ConfigError('--bus-cert needs --bus-key, the private key of that certificate')
-  if (config.role === 'writer' && config.record === 'false')
-    throw new ConfigError('--role writer records events: without them readers have no market')
-  if (config.role === 'writer' && config.replayLake !== '')
-    throw new ConfigError('--replay-lake plays a market for one process: --role writer has an own one')
+  if (config.bus.login.user !== '' && config.bus.password === '')
+    throw new ConfigError(`--bus-login user=… needs ${SETTINGS.bus.password.env}`)
+  if (isWriter(config) && config.record === 'false')
+    throw new ConfigError(`--role ${config.role} records events: without them readers have no market`)
+  if (isWriter(config) && config.replay.lake !== '')
+    throw new ConfigError(
+      `--replay-lake plays a market for one process: --role ${config.role} has an own one`,
+    )
   checkFeeds(config)
+  return Object.freeze(config)
 }
 
 function checkFeeds(config: Config): void {
-  const { feeds, replayFile, replayLake, replayFrom, replayTo } = config
-  if (feeds.includes('solana') && config.solanaRpc.length === 0 && config.solanaTape === '')
+  const { feeds, replay, solana } = config
+  if (feeds.includes('solana') && solana.rpcUrls.length === 0 && solana.tapeFile === '')
     throw new ConfigError('--feed solana needs --solana-rpc, an endpoint of the chain, or --solana-tape')
-  if (config.solanaTape !== '' && feeds.length > 1)
+  if (solana.tapeFile !== '' && feeds.length > 1)
     throw new ConfigError('--solana-tape plays a whole market: no other --feed may be beside it')
-  const sockets = config.solanaWs.length
-  if (sockets > 0 && sockets !== config.solanaRpc.length)
+  const sockets = solana.socketUrls.length
+  if (sockets > 0 && sockets !== solana.rpcUrls.length)
     throw new ConfigError('--solana-ws names as many addresses as --solana-rpc')
   if (!feeds.includes('replay')) return
-  if (replayFile === '' && replayLake === '')
+  if (replay.file === '' && replay.lake === '')
     throw new ConfigError('--feed replay needs --replay-file or --replay-lake')
-  if (replayLake === '') return
-  if (replayFile !== '') throw new ConfigError('--replay-file and --replay-lake exclude each other')
+  if (replay.lake === '') return
+  if (replay.file !== '') throw new ConfigError('--replay-file and --replay-lake exclude each other')
   if (feeds.length > 1)
     throw new ConfigError('--replay-lake plays a whole market: no other --feed may be beside it')
-  if (replayFrom !== null && replayTo !== null && replayFrom > replayTo)
-    throw new ConfigError('--replay-from is later than --replay-to')
 }
 
 function readFlags(args: readonly string[]): Record<string, string | undefined> {
-  const names = Object.values(SETTINGS).flatMap(({ flag: name }) => name ?? [])
+  const names = Object.values(SETTINGS_BY_PATH).flatMap(({ flag: name }) => name ?? [])
   const options = Object.fromEntries(names.map((name) => [name, { type: 'string' as const }]))
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
@@ -102,40 +110,23 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
   }
 }
 
-/** Settings that went, and what took their place. */
-const REPLACED: Readonly<Record<string, string>> = {
-  'retain-training-days': '--retain training=DAYS',
-  'retain-rejections-days': '--retain rejections=DAYS',
-  'retain-bars-days': '--retain bars=DAYS',
-  'retain-outcomes-days': '--retain outcomes=DAYS',
-  'retain-trades-days': '--retain trades=DAYSd',
-  'retain-trades-gb': '--retain trades=SIZEgb',
-  'retain-trades-disk-pct': '--retain trades=PERCENT%',
-  'retain-unasked-pct': '--retain unasked=PERCENT%',
-}
-
 /** A setting that went would silently do nothing. @param given the flag or variable that was sent */
 function refuseReplaced(given: string, flagName: string): void {
-  const by = REPLACED[flagName]
-  if (by !== undefined) throw new ConfigError(`${given} is no setting any more: ${by} took its place`)
+  const instead = REPLACED[flagName]
+  if (instead !== undefined) throw new ConfigError(`${given} is no setting any more: ${instead}`)
 }
 
+const PREFIX = 'MINTLAKE_'
 /** A variable that differs from a known one by at most this many edits is taken for a misspelling. */
 const MISSPELT_EDITS_MAX = 3
 
 /** A misspelt variable would silently do nothing. Those of clients, and others with our prefix, are ignored. */
 function refuseMisspeltEnv(env: Environment): void {
-  const known = Object.values(SETTINGS).map(({ env: name }) => name)
+  const known = Object.values(SETTINGS_BY_PATH).map(({ env: name }) => name)
   const others: readonly string[] = Object.values(CLIENT_ENV)
-  for (const name of Object.keys(env)) {
-    refuseReplaced(
-      name,
-      name
-        .replace(/^MINTLAKE_/, '')
-        .toLowerCase()
-        .replaceAll('_', '-'),
-    )
-    if (!name.startsWith('MINTLAKE_') || known.includes(name) || others.includes(name)) continue
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith(PREFIX) || !value || known.includes(name) || others.includes(name)) continue
+    refuseReplaced(name, name.slice(PREFIX.length).toLowerCase().replaceAll('_', '-'))
     const nearest = closest(name, known)
     if (distance(name, nearest) > MISSPELT_EDITS_MAX) continue
     throw new ConfigError(`${name} is not a setting of this program; did you mean ${nearest}?`)
@@ -145,22 +136,24 @@ function refuseMisspeltEnv(env: Environment): void {
 /** The configuration for the log: of secrets only whether they are set. */
 export function shownConfig(config: Config): Record<string, unknown> {
   return Object.fromEntries(
-    keysOf(config).map((name) => [
-      name,
-      SETTINGS[name].flag === null
-        ? config[name] === ''
-          ? 'not set'
-          : 'set'
-        : withoutSecrets(name, config[name]),
-    ]),
+    keysOf(SETTINGS_BY_PATH).map((path) => {
+      const value = valueAt(config, path)
+      const isSecret = SETTINGS_BY_PATH[path].flag === null
+      return [path, isSecret ? (value === '' ? 'not set' : 'set') : withoutSecrets(path, value)]
+    }),
   )
 }
 
-/** The value without what a URL may hold of secrets: a password, or a key in its query. */
-function withoutSecrets<Value>(name: string, value: Value): Value | string {
-  if (name === 'solanaRpc' || name === 'solanaWs') return hostsOf(value)
-  return name.endsWith('Url') ? `${value}`.replace(/\/\/[^/]*@/, '//…@').replace(/\?.*$/s, '?…') : value
+/** The value without what its addresses may hold of secrets: a password, or a key in a query. */
+function withoutSecrets(path: SettingPath, value: unknown): unknown {
+  if (path === 'solana.rpcUrls' || path === 'solana.socketUrls') return hostsOf(value)
+  return JSON.parse(JSON.stringify(value ?? null), (_, each) =>
+    typeof each === 'string' ? masked(each) : each,
+  )
 }
+
+const masked = (text: string): string =>
+  text.includes('://') ? text.replaceAll(/\/\/[^/,]*@/g, '//…@').replaceAll(/\?[^,]*/g, '?…') : text
 
 /** The hosts of addresses whose paths and queries are keys. */
 const hostsOf = (value: unknown): string =>
@@ -176,24 +169,21 @@ export function usage(isAll: boolean): string {
     : [{ title: 'What matters first', settings: FIRST_SETTINGS }]
   const tables = groups.map(({ title, settings }) => `${title}\n\n${settingRows(settings)}`)
   const titles = SETTING_GROUPS.map((group) => group.title.toLowerCase()).join(', ')
-  const rest = Object.keys(SETTINGS).length - FIRST_SETTINGS.length
+  const rest = Object.keys(SETTINGS_BY_PATH).length - FIRST_SETTINGS.length
   const more = isAll ? '' : `\n\n--help all lists the other ${rest}: ${titles}.`
   return `npm start -- [--name value …]; each can also be given as the environment variable beside it.\n\n${tables.join('\n\n')}${more}`
 }
 
 /** What has no place in the groups yet is listed all the same. */
-function ungrouped(): SettingGroup[] {
-  const known = new Set<keyof Config>([
-    ...FIRST_SETTINGS,
-    ...SETTING_GROUPS.flatMap(({ settings }) => settings),
-  ])
-  const settings = keysOf(SETTINGS).filter((name) => !known.has(name))
+function ungrouped(): HelpGroup[] {
+  const known = new Set(pathsOf([...FIRST_SETTINGS, ...SETTING_GROUPS.flatMap(({ settings }) => settings)]))
+  const settings = keysOf(SETTINGS_BY_PATH).filter((path) => !known.has(path))
   return settings.length === 0 ? [] : [{ title: 'Others', settings }]
 }
 
 /** The name of each setting, its variable and its default, and below them what it means. */
-function settingRows(names: readonly (keyof Config)[]): string {
-  const settings = names.map((name) => SETTINGS[name])
+function settingRows(names: readonly SettingName[]): string {
+  const settings = pathsOf(names).map((path) => SETTINGS_BY_PATH[path])
   const flagOf = (flagName: string | null): string => (flagName === null ? '' : `--${flagName}`)
   const width = Math.max(...settings.map(({ flag: name }) => flagOf(name).length))
   return settings

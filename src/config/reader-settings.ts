@@ -1,27 +1,21 @@
 // The settings that a reader of a cluster uses. All others are of whoever takes events and judges submissions.
-import type { Config } from './settings.ts'
+import type { Config, SettingPath } from './settings.ts'
 
 /** Those that say how it answers have to be the same on every node: the documents of each state them. */
 export const READER_SETTINGS = [
-  ...(['role', 'bus', 'busName', 'busUser', 'busPassword', 'busCredentials'] as const),
-  ...(['busCa', 'busCert', 'busKey', 'lagMaxMs', 'nodeUrl', 'writerUrl'] as const),
-  ...(['port', 'host', 'sharePort', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
-  ...(['readLimitAnonymous', 'readLimitKeyed', 'rowsPerRead', 'pageAgeMs', 'followFlushMs'] as const),
+  ...(['role', 'bus.servers', 'bus.name', 'bus.login', 'bus.password', 'bus.tls'] as const),
+  ...(['bus.nodeUrl', 'bus.reader'] as const),
+  ...(['port', 'host', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
+  ...(['readLimitAnonymous', 'readLimitKeyed', 'pageAgeMs'] as const),
   // Which limits the writer holds to, for documents.
-  ...(['registration', 'registerLimit', 'submitRate', 'submitCooldownMs', 'strikes'] as const),
+  ...(['registration', 'registerLimit', 'submitLimits'] as const),
   // Pushes are refused before they are passed on.
   'feedKey',
-  ...(['logFormat', 'logLevel', 'quiet'] as const),
-] as const satisfies readonly (keyof Config)[]
+  'logLevel',
+] as const satisfies readonly SettingPath[]
 
-export type ReaderConfig = Pick<Config, (typeof READER_SETTINGS)[number]>
-
-/** Settings that have an effect on readers alone. */
-export const READER_ONLY_SETTINGS = [
-  'lagMaxMs',
-  'sharePort',
-  'writerUrl',
-] as const satisfies readonly (keyof Config)[]
+/** Of what is for the bus those of the stream are the writer's. */
+export type ReaderConfig = Pick<Config, Extract<(typeof READER_SETTINGS)[number], keyof Config> | 'bus'>
 
 const NAMES: ReadonlySet<string> = new Set(READER_SETTINGS)
 

@@ -1,77 +1,35 @@
 // The settings by what an operator wants to do, for --help: first those that matter first, then all others.
-import type { Config } from './settings.ts'
+import type { SettingName, SettingPath } from './settings.ts'
 
-export interface SettingGroup {
+export interface HelpGroup {
   title: string
-  settings: readonly (keyof Config)[]
+  settings: readonly SettingName[]
 }
 
 /** What --help lists. The others stand in SETTING_GROUPS, for --help all. */
 export const FIRST_SETTINGS = [
   ...(['port', 'host', 'dataDir', 'feeds', 'feedKey', 'adminKey'] as const),
   ...(['readLimitAnonymous', 'readLimitKeyed', 'registration', 'logLevel'] as const),
-] as const satisfies readonly (keyof Config)[]
+] as const satisfies readonly SettingPath[]
 
-export const SETTING_GROUPS: readonly SettingGroup[] = [
+export const SETTING_GROUPS: readonly HelpGroup[] = [
   {
     title: 'Serving',
-    settings: ['trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs', 'pageAgeMs', 'followFlushMs'],
+    settings: ['trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs', 'pageAgeMs'],
   },
   {
     title: 'Limits of clients',
-    settings: [
-      'rowsPerRead',
-      'registerLimit',
-      'submitRate',
-      'submitCooldownMs',
-      'labelsDelayMs',
-      'strikes',
-      'suspensions',
-    ],
+    settings: ['registerLimit', 'submitLimits', 'labelsDelayMs'],
   },
-  { title: 'The market', settings: ['tokensMax', 'newHours', 'solPrice', 'solPriceMaxAgeMs'] },
-  { title: 'Simulator', settings: ['simulatorSeed', 'simulatorTokens', 'simulatorRate'] },
-  {
-    title: 'Replay',
-    settings: [
-      ...(['replayFile', 'replayMap', 'replaySymbol', 'replaySimulated', 'replayLake'] as const),
-      ...(['replayFrom', 'replayTo', 'replaySpeed', 'replayTime'] as const),
-    ],
-  },
-  {
-    title: 'The chain',
-    settings: [
-      ...(['solanaRpc', 'solanaWs', 'solanaCommitment', 'solanaRps', 'solanaPools', 'solanaTape'] as const),
-    ],
-  },
+  { title: 'The market', settings: ['tokensMax', 'newHours', 'solPrice'] },
+  { title: 'Simulator', settings: ['simulator'] },
+  { title: 'Replay', settings: ['replay'] },
+  { title: 'The chain', settings: ['solana'] },
   {
     title: 'Other providers',
-    settings: ['pumpportalKey', 'pumpportalUrl', 'birdeyeKey', 'birdeyeUrl', 'birdeyeRate'],
+    settings: ['pumpportalKey', 'birdeyeKey', 'providers', 'metadataGateway'],
   },
-  {
-    title: 'Recording and restart',
-    settings: ['record', 'mixed', 'checkpointIntervalMs', 'diskReserveMb'],
-  },
-  {
-    title: 'The lake',
-    settings: ['lakeFlushMs', 'lakeTidyMs', 'lakeGraceMs', 'retain'],
-  },
-  {
-    title: 'Several processes',
-    settings: [
-      ...(['role', 'standby', 'lagMaxMs', 'sharePort', 'bus', 'busName', 'busUser', 'busPassword'] as const),
-      ...([
-        'busCredentials',
-        'busCa',
-        'busCert',
-        'busKey',
-        'nodeUrl',
-        'writerUrl',
-        'busMaxAgeMs',
-        'busMaxMb',
-        'busReplicas',
-      ] as const),
-    ],
-  },
-  { title: 'The log', settings: ['logFormat', 'quiet'] },
+  { title: 'Recording and restart', settings: ['record', 'checkpointIntervalMs'] },
+  { title: 'The lake', settings: ['store'] },
+  { title: 'Several processes', settings: ['role', 'bus'] },
 ]

@@ -1,11 +1,20 @@
 // Finds settings that were given but have no effect, since nobody would notice such a mistake.
 import { keysOf } from '../lib/record.ts'
-import { isReaderSetting, READER_ONLY_SETTINGS } from './reader-settings.ts'
-import { isForEver } from './retention.ts'
-import { type Config, SETTINGS } from './settings.ts'
+import { isForEver } from '../store/retention-setting.ts'
+import { isReaderSetting } from './reader-settings.ts'
+import {
+  type Config,
+  isWriter,
+  pathsOf,
+  SETTINGS_BY_PATH,
+  type SettingName,
+  type SettingPath,
+  valueAt,
+} from './settings.ts'
 
 interface Need {
-  settings: readonly (keyof Config)[]
+  /** Of a group all are meant. */
+  settings: readonly SettingName[]
   /** Whether the settings have an effect; `value` is that of the setting in question. */
   isMet(config: Config, value: unknown): boolean
   /** What is missing when they have none, to be read after "has no effect without". */
@@ -14,164 +23,112 @@ interface Need {
 
 const NEEDS: readonly Need[] = [
   {
-    settings: keysOf(SETTINGS).filter((name) => !isReaderSetting(name)),
+    settings: keysOf(SETTINGS_BY_PATH).filter((name) => !isReaderSetting(name)),
     isMet: ({ role }) => role !== 'reader',
     missing: '--role writer or --role all: a reader stores nothing, takes no feed and judges no submission',
   },
   {
-    settings: ['bus'],
+    settings: ['bus.servers'],
     isMet: ({ role }, value) => role !== 'all' || (Array.isArray(value) && value.length === 0),
     missing: '--role writer or --role reader',
   },
   {
-    settings: [
-      'busName',
-      'busUser',
-      'busCredentials',
-      'busCa',
-      'busCert',
-      'busKey',
-      'nodeUrl',
-      'busMaxAgeMs',
-      'busMaxMb',
-      'busReplicas',
-    ],
-    isMet: ({ bus }) => bus.length > 0,
+    settings: ['bus.name', 'bus.login', 'bus.tls', 'bus.stream', 'bus.nodeUrl'],
+    isMet: ({ bus }) => bus.servers.length > 0,
     missing: '--bus',
   },
   {
-    settings: ['busMaxAgeMs', 'busMaxMb', 'busReplicas'],
-    isMet: ({ role }) => role === 'writer',
+    settings: ['bus.stream'],
+    isMet: isWriter,
     missing: '--role writer, which keeps the events on the bus',
   },
-  { settings: ['busPassword'], isMet: ({ busUser }) => busUser !== '', missing: '--bus-user' },
   {
-    settings: ['busCredentials'],
-    isMet: ({ busUser }) => busUser === '',
-    missing: 'leaving --bus-user out: a process is one user',
+    settings: ['bus.password'],
+    isMet: ({ bus }) => bus.login.user !== '',
+    missing: '--bus-login user=NAME',
   },
-  { settings: ['busKey'], isMet: ({ busCert }) => busCert !== '', missing: '--bus-cert' },
+  { settings: ['bus.reader'], isMet: ({ role }) => role === 'reader', missing: '--role reader' },
   {
-    settings: READER_ONLY_SETTINGS,
-    isMet: ({ role }, value) => value === false || role === 'reader',
-    missing: '--role reader',
-  },
-  {
-    settings: ['standby'],
-    isMet: ({ role }, value) => value === false || role === 'writer',
-    missing: '--role writer',
-  },
-  {
-    settings: ['simulatorSeed', 'simulatorTokens', 'simulatorRate'],
+    settings: ['simulator'],
     isMet: ({ feeds }) => feeds.includes('simulator'),
     missing: '--feed simulator',
   },
   {
-    settings: [
-      'replayFile',
-      'replayLake',
-      'replayFrom',
-      'replayTo',
-      'replayMap',
-      'replaySymbol',
-      'replaySimulated',
-      'replayTime',
-    ],
+    settings: ['replay.file', 'replay.lake', 'replay.span', 'replay.map', 'replay.as'],
     isMet: ({ feeds }) => feeds.includes('replay'),
     missing: '--feed replay',
   },
   {
-    settings: ['replaySpeed'],
-    isMet: ({ feeds, solanaTape }) => feeds.includes('replay') || solanaTape !== '',
+    settings: ['replay.speed'],
+    isMet: ({ feeds, solana }) => feeds.includes('replay') || solana.tapeFile !== '',
     missing: '--feed replay or --solana-tape',
   },
   {
-    settings: [
-      'solanaRpc',
-      'solanaWs',
-      'solanaCommitment',
-      'solanaRps',
-      'solanaHealMs',
-      'solanaPools',
-      'solanaTape',
-    ],
+    settings: ['solana'],
     isMet: ({ feeds }) => feeds.includes('solana'),
     missing: '--feed solana',
   },
   {
-    settings: ['solanaRpc', 'solanaWs', 'solanaRps', 'solanaHealMs'],
-    isMet: ({ solanaTape }) => solanaTape === '',
+    settings: ['solana.rpcUrls', 'solana.socketUrls', 'solana.requestsPerSecond', 'solana.healMs'],
+    isMet: ({ solana }) => solana.tapeFile === '',
     missing: 'leaving --solana-tape out: what is on a tape needs no endpoint',
   },
   {
-    settings: ['replayFrom', 'replayTo'],
-    isMet: ({ replayLake }, value) => value === null || replayLake !== '',
+    settings: ['replay.span'],
+    isMet: ({ replay }) => replay.lake !== '',
     missing: '--replay-lake',
   },
   {
-    settings: ['replayMap', 'replaySymbol', 'replaySimulated', 'replayTime'],
-    isMet: ({ replayLake }) => replayLake === '',
+    settings: ['replay.map', 'replay.as'],
+    isMet: ({ replay }) => replay.lake === '',
     missing: '--replay-file',
   },
   {
-    settings: ['tokensMax', 'newHours', 'solPriceMaxAgeMs', 'solPrice', 'record', 'checkpointIntervalMs'],
-    isMet: ({ replayLake }) => replayLake === '',
+    settings: ['tokensMax', 'newHours', 'solPrice', 'record', 'checkpointIntervalMs'],
+    isMet: ({ replay }) => replay.lake === '',
     missing:
       'another source than --replay-lake, whose market is recorded already and has the settings of then',
   },
   {
     // Whatever is pushed would change the market that is replayed.
     settings: ['feedKey'],
-    isMet: ({ replayLake }, value) => value === '' || replayLake === '',
+    isMet: ({ replay }, value) => value === '' || replay.lake === '',
     missing: 'another source than --replay-lake, whose market nobody may push into',
   },
   {
-    settings: ['pumpportalKey', 'pumpportalUrl'],
+    settings: ['pumpportalKey'],
     isMet: ({ feeds }) => feeds.includes('pumpportal'),
     missing: '--feed pumpportal',
   },
   {
-    settings: ['birdeyeKey'],
-    isMet: (config) => isOfNow(config),
+    settings: ['birdeyeKey', 'metadataGateway'],
+    isMet: (config, value) => value === null || isOfNow(config),
     missing:
       '--feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
   },
   {
-    settings: ['fetchMetadata'],
-    isMet: (config, value) => value === false || isOfNow(config),
-    missing:
-      '--feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
-  },
-  { settings: ['ipfsGateway'], isMet: ({ fetchMetadata }) => fetchMetadata, missing: '--fetch-metadata' },
-  {
-    settings: ['birdeyeUrl', 'birdeyeRate'],
-    isMet: ({ birdeyeKey }) => birdeyeKey !== '',
-    missing: 'MINTLAKE_BIRDEYE_KEY',
+    settings: ['providers'],
+    isMet: ({ feeds, birdeyeKey }) => feeds.includes('pumpportal') || birdeyeKey !== '',
+    missing: '--feed pumpportal or MINTLAKE_BIRDEYE_KEY',
   },
   {
     // The simulator sends its own price of SOL with its first event.
     settings: ['solPrice'],
-    isMet: (config, value) =>
-      value === null ||
+    isMet: (config) =>
+      config.solPrice.usd === null ||
       (!config.feeds.includes('simulator') && (hasRealTokens(config) || config.feeds.includes('replay'))),
     missing:
       'a feed that sends no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
   },
   {
     settings: ['checkpointIntervalMs'],
-    isMet: ({ feeds, record, role }) =>
-      role === 'writer' || (record !== 'false' && !feeds.includes('simulator')),
+    isMet: (config) => isWriter(config) || (config.record !== 'false' && !config.feeds.includes('simulator')),
     missing: 'recorded events of a real feed: a simulated market is new at each start',
   },
   {
-    settings: ['suspensions'],
-    isMet: ({ strikes }, value) => value === 0 || strikes > 0,
-    missing: '--strikes above 0: nobody is suspended',
-  },
-  {
-    settings: ['retain'],
-    isMet: ({ lakeTidyMs, retain }) => isForEver(retain) || lakeTidyMs > 0,
-    missing: '--lake-tidy-ms above 0: that is when files are removed',
+    settings: ['store.retain'],
+    isMet: ({ store }) => isForEver(store.retain) || store.lakeTidy.everyMs > 0,
+    missing: 'every-ms of --lake-tidy above 0: that is when files are removed',
   },
 ]
 
@@ -180,16 +137,16 @@ const hasRealTokens = ({ feeds, feedKey }: Pick<Config, 'feeds' | 'feedKey'>): b
   feeds.includes('pumpportal') || feeds.includes('solana') || feedKey !== ''
 
 /** Whether what others say of its tokens now is true of the market's time: a tape has its own. */
-const isOfNow = (config: Config): boolean => hasRealTokens(config) && config.solanaTape === ''
+const isOfNow = (config: Config): boolean => hasRealTokens(config) && config.solana.tapeFile === ''
 
 /** The first given setting that has no effect, and what it needs; null when all have an effect. */
 export function settingWithoutEffect(
   config: Config,
-  isGiven: (name: keyof Config) => boolean,
-): { name: keyof Config; missing: string } | null {
+  isGiven: (path: SettingPath) => boolean,
+): { path: SettingPath; missing: string } | null {
   for (const { settings, isMet, missing } of NEEDS) {
-    const name = settings.find((setting) => isGiven(setting) && !isMet(config, config[setting]))
-    if (name !== undefined) return { name, missing }
+    const path = pathsOf(settings).find((each) => isGiven(each) && !isMet(config, valueAt(config, each)))
+    if (path !== undefined) return { path, missing }
   }
   return null
 }

@@ -1,25 +1,33 @@
 import { z } from 'zod'
 import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
-import { LAG_MAX_MS_DEFAULT } from '../cluster/limits.ts'
-import { FOLLOW_FLUSH_MS_DEFAULT } from '../http/limits.ts'
+import { BUS_SETTINGS } from '../cluster/settings.ts'
 import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
-  REPLAY_DEFAULTS,
   SIMULATOR_DEFAULTS,
   SIMULATOR_RATE_MAX,
   SIMULATOR_TOKENS_MAX,
 } from '../ingest/limits.ts'
-import {
-  HEAL_MS_DEFAULT,
-  HEAL_MS_MAX,
-  RPC_PER_SECOND_DEFAULT,
-  RPC_PER_SECOND_MAX,
-} from '../ingest/solana/limits.ts'
+import { FEEDS, feedList, metadataGateway, REPLAY_SETTINGS, SOLANA_SETTINGS } from '../ingest/settings.ts'
+import { SOL_PRICE_AGE_MS_MAX } from '../ingest/solana/limits.ts'
 import { LOG_LEVELS } from '../lib/log.ts'
+import { keysOf } from '../lib/record.ts'
+import { pairs, part } from '../lib/settings/pairs.ts'
+import {
+  address,
+  oneOf,
+  orNull,
+  positiveNumber,
+  publicUrl,
+  type Setting,
+  type SettingGroup,
+  secret,
+  setting,
+  type ValuesOf,
+  wholeNumber,
+} from '../lib/settings/setting.ts'
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
-import { WORD_CHARS_MAX } from '../schema/bounds.ts'
-import { DISK_RESERVE_MB_DEFAULT, LAKE_GRACE_MS_DEFAULT } from '../store/limits.ts'
+import { STORE_SETTINGS } from '../store/settings.ts'
 import {
   LABELS_DELAY_MS,
   MINT_COOLDOWN_MS,
@@ -27,28 +35,7 @@ import {
   SUBMIT_RATE_MAX,
   SUSPENSIONS_MAX,
 } from '../submissions/limits.ts'
-import { BUS_SETTINGS } from './bus-settings.ts'
-import { RETENTION_DEFAULT, retention } from './retention.ts'
-import {
-  address,
-  columnMapping,
-  endpointList,
-  FEEDS,
-  feedList,
-  flag,
-  gatewayAddress,
-  host,
-  hostList,
-  moment,
-  networkList,
-  oneOf,
-  publicUrl,
-  replaySpeed,
-  secret,
-  setting,
-  solPrice,
-  wholeNumber,
-} from './setting.ts'
+import { host, hostList, networkList } from './hosts.ts'
 
 /** Every setting of the server. A test holds the README's table equal to this. */
 export const SETTINGS = {
@@ -80,12 +67,6 @@ export const SETTINGS = {
     wholeNumber(0, 1e9),
     'Reads per minute of a key; 0: no limit',
   ),
-  rowsPerRead: setting(
-    'rows-per-read',
-    10_000,
-    wholeNumber(0, 1e6),
-    'Rows of market lists per minute, for each read that the limit allows: 30 reads may take 300000 rows; 0: no limit',
-  ),
   registerLimit: setting(
     'register-limit',
     20,
@@ -98,29 +79,15 @@ export const SETTINGS = {
     oneOf(['open', 'closed']),
     'Whether agents may register themselves: open or closed',
   ),
-  submitRate: setting(
-    'submit-rate',
-    SUBMIT_RATE_MAX,
-    wholeNumber(0, 1e6),
-    'Submissions per minute of an agent; 0: no limit',
-  ),
-  submitCooldownMs: setting(
-    'submit-cooldown-ms',
-    MINT_COOLDOWN_MS,
-    wholeNumber(0, DAY_MS),
-    'Least time between two submissions of an agent on one mint, ms; 0: none',
-  ),
-  strikes: setting(
-    'strikes',
-    STRIKES_MAX,
-    wholeNumber(0, 1_000),
-    'Number of rejections within 24 hours that suspends an agent; 0: no automatic ban',
-  ),
-  suspensions: setting(
-    'suspensions',
-    SUSPENSIONS_MAX,
-    wholeNumber(0, 1_000),
-    'Number of suspensions within 30 days that bans an agent for good; 0: never',
+  submitLimits: pairs(
+    'submit-limits',
+    {
+      rate: part(SUBMIT_RATE_MAX, wholeNumber(0, 1e6)),
+      cooldownMs: part(MINT_COOLDOWN_MS, wholeNumber(0, DAY_MS)),
+      strikes: part(STRIKES_MAX, wholeNumber(0, 1_000)),
+      suspensions: part(SUSPENSIONS_MAX, wholeNumber(0, 1_000)),
+    },
+    'What an agent may submit: rate: submissions per minute; cooldown-ms: least time between two on one mint; strikes: rejections within 24 hours that suspend it; suspensions: of them within 30 days that ban it for good. 0 switches each off',
   ),
   labelsDelayMs: setting(
     'labels-delay-ms',
@@ -134,54 +101,13 @@ export const SETTINGS = {
     wholeNumber(0, 1_000),
     'How long the answer to a read may be reused, ms; 0: every answer is made anew',
   ),
-  followFlushMs: setting(
-    'follow-flush-ms',
-    FOLLOW_FLUSH_MS_DEFAULT,
-    wholeNumber(0, 10_000),
-    'How long changes are collected before they are sent to followers, ms; 0: sent at once',
-  ),
   drainNoticeMs: setting(
     'drain-notice-ms',
     500,
     wholeNumber(0, 10_000),
     'How long a server that is shutting down says so by /readyz, and still answers, before it refuses requests, ms',
   ),
-  lakeFlushMs: setting(
-    'lake-flush-ms',
-    10_000,
-    wholeNumber(0, DAY_MS),
-    'How often new rows are written to Parquet, ms; 0: at shutdown only',
-  ),
-  lakeTidyMs: setting(
-    'lake-tidy-ms',
-    60_000,
-    wholeNumber(0, DAY_MS),
-    'How often small Parquet files are merged and replaced ones removed, ms; 0: never',
-  ),
-  lakeGraceMs: setting(
-    'lake-grace-ms',
-    LAKE_GRACE_MS_DEFAULT,
-    wholeNumber(0, 7 * DAY_MS),
-    'How long a replaced Parquet file stays for readers of an older catalog, ms',
-  ),
-  retain: setting(
-    'retain',
-    RETENTION_DEFAULT,
-    retention,
-    'How long rows stay in the lake: full days before today of training, rejections, bars and outcomes (0 or not named: for ever); of recorded market events (trades) days, size or percent of the disk, whichever is reached first (0: no limit); and percent of a table’s rows that may leave at once for their age without `mintlake lake retire` (unasked). Such as training=90,bars=30,trades=7d|50gb',
-  ),
-  diskReserveMb: setting(
-    'disk-reserve-mb',
-    DISK_RESERVE_MB_DEFAULT,
-    wholeNumber(0, 1_000_000),
-    'Submissions are refused while less of the disk is free, MB; 0: until it is full',
-  ),
-  mixed: setting(
-    'mixed',
-    'false',
-    flag,
-    'true: one data folder may hold simulated and real data; the column simulated tells them apart',
-  ),
+  store: STORE_SETTINGS,
   record: setting(
     'record',
     'auto',
@@ -227,188 +153,49 @@ export const SETTINGS = {
   role: setting(
     'role',
     'all',
-    oneOf(['all', 'writer', 'reader']),
-    'all: one process; writer: the one that takes events and submissions, for readers on a bus; reader: a replica that answers reads',
+    oneOf(['all', 'writer', 'standby', 'reader']),
+    'all: one process; writer: the one that takes events and submissions, for readers on a bus; standby: a writer that waits until the one before it has ended, then goes on with its data folder; reader: a replica that answers reads',
   ),
-  standby: setting(
-    'standby',
-    'false',
-    flag,
-    'true: a writer that waits until the one before it has ended, then goes on with its data folder',
+  bus: BUS_SETTINGS,
+  simulator: pairs(
+    'simulator',
+    {
+      seed: part(SIMULATOR_DEFAULTS.seed, wholeNumber(0, Number.MAX_SAFE_INTEGER)),
+      tokens: part(SIMULATOR_DEFAULTS.tokens, wholeNumber(1, SIMULATOR_TOKENS_MAX)),
+      tradesPerSecond: part(SIMULATOR_DEFAULTS.tradesPerSecond, wholeNumber(1, SIMULATOR_RATE_MAX)),
+    },
+    'The simulated market: its seed; tokens at the start; trades-per-second, also of the history that it begins with: at most a day, or 72000 trades',
   ),
-  ...BUS_SETTINGS,
-  lagMaxMs: setting(
-    'lag-max-ms',
-    LAG_MAX_MS_DEFAULT,
-    wholeNumber(1_000, HOUR_MS),
-    'How far a reader may be behind before it refuses reads, ms',
-  ),
-  sharePort: setting('share-port', 'false', flag, 'true: several readers may listen on one --port (not 0)'),
-  simulatorSeed: setting(
-    'simulator-seed',
-    SIMULATOR_DEFAULTS.seed,
-    wholeNumber(0, Number.MAX_SAFE_INTEGER),
-    'Seed of the simulated market',
-  ),
-  simulatorTokens: setting(
-    'simulator-tokens',
-    SIMULATOR_DEFAULTS.tokens,
-    wholeNumber(1, SIMULATOR_TOKENS_MAX),
-    'Simulated tokens at the start',
-  ),
-  simulatorRate: setting(
-    'simulator-rate',
-    SIMULATOR_DEFAULTS.tradesPerSecond,
-    wholeNumber(1, SIMULATOR_RATE_MAX),
-    'Simulated trades per second, also of the history that the market begins with: at most a day, or 72000 trades',
-  ),
-  replayFile: setting(
-    'replay-file',
-    '',
-    z.string(),
-    'Parquet, CSV or JSON file of trades for the feed replay',
-  ),
-  replayLake: setting(
-    'replay-lake',
-    '',
-    z.string(),
-    'Data folder of another server whose recorded market the feed replay plays, instead of a file',
-  ),
-  replayFrom: setting(
-    'replay-from',
-    '',
-    moment,
-    'Market time from which that market is played, ISO 8601 or Unix ms; without it from its first recorded run',
-  ),
-  replayTo: setting('replay-to', '', moment, 'Market time up to which it is played; without it to its end'),
-  replayMap: setting(
-    'replay-map',
-    '',
-    columnMapping,
-    'Columns of that file with other names: ts= (or ts=date+time),symbol=,price=,size=, and optionally side=,wallet=,tx=; ' +
-      'a field without a name (side=) is not read',
-  ),
-  replaySymbol: setting(
-    'replay-symbol',
-    '',
-    z.string().max(WORD_CHARS_MAX),
-    'Symbol of all trades of that file, where it has no column for it',
-  ),
-  replaySimulated: setting(
-    'replay-simulated',
-    'false',
-    flag,
-    'true: the trades of that file are made up, and so rows of the lake and /health say simulated',
-  ),
-  replaySpeed: setting(
-    'replay-speed',
-    REPLAY_DEFAULTS.speed,
-    replaySpeed,
-    'Speed as a multiple of the recorded one, or max',
-  ),
-  replayTime: setting(
-    'replay-time',
-    REPLAY_DEFAULTS.time,
-    oneOf(['recorded', 'now']),
-    'recorded keeps the trades’ times; now moves them so that the first one happens at the start',
-  ),
+  replay: REPLAY_SETTINGS,
   pumpportalKey: secret(
     'PUMPPORTAL_KEY',
     'API key of PumpPortal: without it launches and migrations come, but no trades',
-  ),
-  pumpportalUrl: setting(
-    'pumpportal-url',
-    'wss://pumpportal.fun/api/data',
-    address('ws', 'wss'),
-    'Address of PumpPortal’s WebSocket',
   ),
   birdeyeKey: secret(
     'BIRDEYE_KEY',
     'API key of Birdeye, a provider of enriched fields and of the price of SOL; without it the fields come from the chain, from own trades and from patches',
   ),
-  birdeyeUrl: setting(
-    'birdeye-url',
-    'https://public-api.birdeye.so',
-    address('http', 'https'),
-    'Address of Birdeye’s API',
+  providers: pairs(
+    'providers',
+    {
+      pumpportalUrl: part('wss://pumpportal.fun/api/data', address('ws', 'wss')),
+      birdeyeUrl: part('https://public-api.birdeye.so', address('http', 'https')),
+      birdeyeRate: part(1, wholeNumber(1, PROVIDER_REQUESTS_PER_SECOND_MAX)),
+    },
+    'Where PumpPortal and Birdeye are; birdeye-rate: requests per second that Birdeye’s plan allows: each token takes two, and the most recently traded tokens come first',
   ),
-  birdeyeRate: setting(
-    'birdeye-rate',
-    1,
-    wholeNumber(1, PROVIDER_REQUESTS_PER_SECOND_MAX),
-    'Requests per second that Birdeye’s plan allows; each token takes two, and the most recently traded tokens come first',
-  ),
-  solanaRpc: setting(
-    'solana-rpc',
-    '',
-    endpointList('http', 'https'),
-    'RPC endpoints of Solana’s mainnet for the feed solana, comma-separated: the next one when one fails',
-  ),
-  solanaWs: setting(
-    'solana-ws',
-    '',
-    endpointList('ws', 'wss'),
-    'Their addresses for subscriptions; without it they follow from --solana-rpc',
-  ),
-  solanaCommitment: setting(
-    'solana-commitment',
-    'confirmed',
-    oneOf(['confirmed', 'processed']),
-    'confirmed: what practically never is undone; processed: some 0.5 s earlier, and a little of it may be dropped by the chain',
-  ),
-  solanaRps: setting(
-    'solana-rps',
-    RPC_PER_SECOND_DEFAULT,
-    wholeNumber(1, RPC_PER_SECOND_MAX),
-    'Requests per second that the endpoints allow, all uses together',
-  ),
-  solanaHealMs: setting(
-    'solana-heal-ms',
-    HEAL_MS_DEFAULT,
-    wholeNumber(0, HEAL_MS_MAX),
-    'How long an outage or a restart of the feed solana may have been to be made up for from the chain, and how long that may take, ms; 0: never',
-  ),
-  solanaPools: setting(
-    'solana-pools',
-    'migrated',
-    oneOf(['migrated', 'all']),
-    'Whose swaps count: migrated: of tokens that the market holds; all: of every pool',
-  ),
-  solanaTape: setting(
-    'solana-tape',
-    '',
-    z.string(),
-    'File that mintlake capture has written, played instead of an endpoint, at --replay-speed',
-  ),
-  fetchMetadata: setting(
+  solana: SOLANA_SETTINGS,
+  metadataGateway: setting(
     'fetch-metadata',
     'false',
-    flag,
-    'true: fetch the document that a new token names, for its description, picture and links, from whatever public https address it is at',
+    metadataGateway,
+    'true: fetch the document that a new token names, for its description, picture and links, from whatever public https address it is at, and from IPFS through https://ipfs.io; or the address of another gateway of IPFS',
   ),
-  ipfsGateway: setting(
-    'ipfs-gateway',
-    'https://ipfs.io',
-    gatewayAddress,
-    'Where documents of tokens that are in IPFS are fetched, and their pictures shown from',
-  ),
-  solPrice: setting(
+  solPrice: pairs(
     'sol-price',
-    '',
-    solPrice,
-    'Price of one SOL in USD until a feed sends one, of any age; PumpPortal sends none',
-  ),
-  solPriceMaxAgeMs: setting(
-    'sol-price-max-age-ms',
-    SOL_PRICE_MAX_AGE_MS_DEFAULT,
-    wholeNumber(0, 30 * DAY_MS),
-    'How old the SOL price of a feed may be: trades without a price in USD are refused beyond that, ms; 0: any age. With the feed solana 600000 unless told',
-  ),
-  logFormat: setting(
-    'log-format',
-    'auto',
-    oneOf(['auto', 'text', 'json']),
-    'auto: text on a terminal, JSON otherwise',
+    { usd: part('', orNull(positiveNumber)), maxAgeMs: part('', orNull(wholeNumber(0, 30 * DAY_MS))) },
+    `Price of one SOL: usd, or a number alone: until a feed sends one, of any age (PumpPortal sends none); max-age-ms: how old that of a feed may be, trades without a price in USD are refused beyond that, 0: any age; without it ${SOL_PRICE_MAX_AGE_MS_DEFAULT}, with the feed solana ${SOL_PRICE_AGE_MS_MAX}`,
+    { unnamed: 'usd' },
   ),
   logLevel: setting(
     'log-level',
@@ -416,7 +203,54 @@ export const SETTINGS = {
     oneOf(LOG_LEVELS),
     'What the log has: debug, info, warn or error, and what is graver',
   ),
-  quiet: setting('quiet', 'false', flag, 'true: warnings and errors only, as --log-level warn'),
 } as const
 
-export type Config = Readonly<{ [Name in keyof typeof SETTINGS]: z.infer<(typeof SETTINGS)[Name]['schema']> }>
+type Tree = typeof SETTINGS
+
+/** What the settings say; those of one group are an object. */
+export type Config = Readonly<{
+  [Name in keyof Tree]: Tree[Name] extends Setting
+    ? z.infer<Tree[Name]['schema']>
+    : Tree[Name] extends SettingGroup
+      ? ValuesOf<Tree[Name]>
+      : never
+}>
+
+/** Where a setting is, such as `bus.name`. */
+export type SettingPath = {
+  [Name in keyof Tree]: Tree[Name] extends Setting ? Name : `${Name}.${keyof Tree[Name] & string}`
+}[keyof Tree]
+
+const isSetting = (node: Setting | SettingGroup): node is Setting => typeof node.env === 'string'
+
+// Object.fromEntries forgets the names, which are all that SettingPath says.
+export const SETTINGS_BY_PATH = Object.fromEntries(
+  Object.entries<Setting | SettingGroup>(SETTINGS).flatMap(([name, node]) =>
+    isSetting(node)
+      ? [[name, node]]
+      : Object.entries(node).map(([inner, each]) => [`${name}.${inner}`, each]),
+  ),
+) as Readonly<Record<SettingPath, Setting>>
+
+/** A setting, or all of a group. */
+export type SettingName = SettingPath | keyof Tree
+
+/** The settings of these names, in their order. */
+export const pathsOf = (names: readonly SettingName[]): SettingPath[] =>
+  names.flatMap((name) =>
+    keysOf(SETTINGS_BY_PATH).filter((path) => path === name || path.startsWith(`${name}.`)),
+  )
+
+/** The value of a setting. */
+export function valueAt(config: Config, path: SettingPath): unknown {
+  const [name = '', inner] = path.split('.')
+  const value: unknown = Reflect.get(config, name)
+  return inner === undefined ? value : Reflect.get(Object(value), inner)
+}
+
+/** Whether it takes events and submissions for readers, at once or when its turn comes. */
+export const isWriter = ({ role }: Pick<Config, 'role'>): boolean => role === 'writer' || role === 'standby'
+
+/** How old the price of SOL may be; 0: any age. The chain tells it every minute: one that is older for it is stale. */
+export const solPriceMaxAgeMs = ({ feeds, solPrice }: Config): number =>
+  solPrice.maxAgeMs ?? (feeds.includes('solana') ? SOL_PRICE_AGE_MS_MAX : SOL_PRICE_MAX_AGE_MS_DEFAULT)

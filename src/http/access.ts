@@ -18,14 +18,8 @@ export interface RequestPlace {
   relay: string
 }
 
-/** The checks that a request passes before its route runs. Each throws a ServiceError to refuse it. */
-export interface AccessChecks {
-  /** 503 while the server is warming up or shutting down. */
-  admit(route: Route): void
-  /** The agent of a key, or 401. */
-  authenticate(key: string): Caller
-  /** Whether a key is a session of the console that is open; `unknown`: it has the form of one. */
-  consoleSession(key: string): 'open' | 'unknown' | 'no'
+/** Knows the keys that no agent has. */
+export interface OperatorKeys {
   /** 401 unless it is the feed key or the operator's key. */
   checkOperator(access: 'feed' | 'admin', key: string): void
   /** 401 unless it is a key of this server, of any kind. */
@@ -34,6 +28,23 @@ export interface AccessChecks {
   admitResearcher(key: string): Caller | null
   /** Whether the lake may be queried without a key by programs of this computer. */
   isQueryOpen(): boolean
+}
+
+/** Who checks a request before its route runs. Each throws a ServiceError to refuse it. */
+export interface AccessChecks {
+  health: {
+    /** 503 while the server is warming up or shutting down. */
+    admit(route: Route): void
+  }
+  agents: {
+    /** The agent of a key, or 401. */
+    authenticate(key: string): Caller
+  }
+  sessions: {
+    /** Whether a key is a session of the console that is open; `unknown`: it has the form of one. */
+    check(key: string): 'open' | 'unknown' | 'no'
+  }
+  keys: OperatorKeys
 }
 
 /**
@@ -47,38 +58,39 @@ export function authorize(
   key: string,
   place: RequestPlace | null = null,
 ): Reader {
-  checks.admit(route)
+  const { health, agents, keys, sessions } = checks
+  health.admit(route)
   switch (route.access) {
     case 'read':
     case 'personal':
       return key === '' ? null : readerOfKey(checks, key)
     case 'agent':
-      return checks.authenticate(key)
+      return agents.authenticate(key)
     case 'researcher': {
-      const isOpen = route.opensLocally === true && place !== null && isLocal(place) && checks.isQueryOpen()
-      return key === '' && isOpen ? null : checks.admitResearcher(key)
+      const isOpen = route.opensLocally === true && place !== null && isLocal(place) && keys.isQueryOpen()
+      return key === '' && isOpen ? null : keys.admitResearcher(key)
     }
     case 'feed':
     case 'admin':
-      checks.checkOperator(route.access, key)
+      keys.checkOperator(route.access, key)
       return null
     case 'forwarded':
       return null
     case 'open':
-      if (key !== '' && checks.consoleSession(key) === 'no') checks.checkAnyKey(key)
+      if (key !== '' && sessions.check(key) === 'no') keys.checkAnyKey(key)
       return null
   }
 }
 
 /** A session that has ended gives nothing: its page counts as a reader without a key until it has asked for another. */
-function readerOfKey(checks: AccessChecks, key: string): Reader {
-  switch (checks.consoleSession(key)) {
+function readerOfKey({ agents, sessions }: AccessChecks, key: string): Reader {
+  switch (sessions.check(key)) {
     case 'open':
       return CONSOLE_READER
     case 'unknown':
       return null
     case 'no':
-      return checks.authenticate(key)
+      return agents.authenticate(key)
   }
 }
 

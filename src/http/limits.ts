@@ -85,6 +85,8 @@ export const PROXY_CHECKS_CACHED_MAX = 4_096
 /** How long the download of a file of the lake may take, a slow client's time included; the connection is cut then. */
 export const LAKE_DOWNLOAD_MS_MAX = 600_000
 export const READ_WINDOW_MS = 60_000
+/** Rows of market lists for each read that the limit allows: 30 reads may take 300 000 rows. */
+export const ROWS_PER_READ = 10_000
 export const REGISTER_WINDOW_MS = HOUR_MS
 /** How long a cursor is valid: the promised 30 s, and a second for its way to the client and back. */
 export const CURSOR_TTL_MS = 31_000

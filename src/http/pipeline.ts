@@ -25,27 +25,36 @@ import { toServiceError } from './response/to-service-error.ts'
 import { isPublic, isRead, isWrite, type Route } from './route.ts'
 import { RouteTable } from './route-table.ts'
 
+/** Counts what clients read, or throws 429. */
+export interface ReadCounter {
+  /** Counts a read, and its rows if they are known. @returns the headers that describe the limit */
+  countRead(reader: Reader, ip: () => string, rows?: number): Record<string, string>
+  /** Counts the rows of a read that is counted already. */
+  countRows(reader: Reader, ip: () => string, rows: number): void
+  /** Throws if the reader has used up its rows. */
+  admitRows(reader: Reader, ip: () => string): void
+}
+
 export interface PipelineDeps extends AccessChecks, BelievedSenders {
   node: HttpNode
   routes: readonly Route[]
-  /** Counts a read, and its rows if they are known. @returns the headers that describe the limit, or throws 429. */
-  countRead(reader: Reader, ip: () => string, rows?: number): Record<string, string>
-  /** Counts the rows of a read that is counted already, or throws 429. */
-  countRows(reader: Reader, ip: () => string, rows: number): void
-  /** Throws 429 if the reader has used up its rows. */
-  admitRows(reader: Reader, ip: () => string): void
+  health: AccessChecks['health'] & {
+    /** Why the market does not have all yet that it begins with; null: it does. */
+    warmingUp(): string | null
+  }
+  limits: ReadCounter
+  metrics: {
+    observeRequest(route: string, status: number, seconds: number): void
+    observeError(code: ErrorCode): void
+  }
   /** Why the market is not exactly the one that it stands for; null: it is. */
   approximate: string | null
-  /** Why the market does not have all yet that it begins with; null: it does. */
-  warmingUp?(): string | null
   /** What a client is told that lacks a key (request/key-hint.ts). */
   keyHint: string
   /** How old a cached response may be, ms; 0 switches the response cache off. */
   reuseMs: number
   /** How long a body may take to arrive, for routes that set no time of their own. */
   bodyMsMax: number
-  observe(route: string, status: number, seconds: number): void
-  observeError(code: ErrorCode): void
   /** Told of each request that is refused. */
   onRefused?(refusal: Refusal): void
   /** Logs an error that no code expected. */
@@ -157,7 +166,7 @@ export class Pipeline {
       const reader = authorize(deps, cached.route, head.key)
       const sender = { forwardedFor: head.forwardedFor, isRelayed: head.relay !== '' }
       const ip = () => clientAddress(res, sender, deps)
-      limits = deps.countRead(reader, ip, cached.rows)
+      limits = deps.limits.countRead(reader, ip, cached.rows)
     } catch {
       return false
     }
@@ -173,7 +182,7 @@ export class Pipeline {
       unfinished.onSent = () => exchange.finish()
       exchange.wait()
     }
-    deps.observe(cached.route.path, 200, (performance.now() - startedAtMs) / 1_000)
+    deps.metrics.observeRequest(cached.route.path, 200, (performance.now() - startedAtMs) / 1_000)
     return true
   }
 
@@ -187,12 +196,12 @@ export class Pipeline {
     const exchange = new Exchange(reply, exchanges)
     const error = invalidParameter(head.ambiguous, 'may be read in two ways')
     reply.closes = true
-    deps.observeError(error.code)
+    deps.metrics.observeError(error.code)
     exchange.wait()
     exchange.defer(() => {
       send(reply, problemAnswer(error, path, reply.requestId), withMarketState(deps.node, null, {}))
       exchange.finish()
-      deps.observe('none', error.status, 0)
+      deps.metrics.observeRequest('none', error.status, 0)
     })
   }
 }
@@ -288,11 +297,11 @@ class UncachedRequest {
       isRelayed: () => this.#sender.isRelayed,
       isLocal: () => isLocal(head),
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
-      admitRows: () => this.#limitRows(() => deps.admitRows(this.#reader, ip)),
+      admitRows: () => this.#limitRows(() => deps.limits.admitRows(this.#reader, ip)),
       onGone: (onGone) => {
         this.#reply.onClosed = onGone
       },
-      market: { approximate: deps.approximate, warmingUp: deps.warmingUp?.() ?? null },
+      market: { approximate: deps.approximate, warmingUp: deps.health.warmingUp() },
     })
   }
 
@@ -315,7 +324,7 @@ class UncachedRequest {
   #admit(route: Route, context: Context): void {
     const { deps, head } = this.#parts
     this.#reader = authorize(deps, route, head.key, head)
-    if (isRead(route)) this.#limits = deps.countRead(this.#reader, context.ip)
+    if (isRead(route)) this.#limits = deps.limits.countRead(this.#reader, context.ip)
     else if (route.countLimit !== undefined) this.#limits = route.countLimit(context)
   }
 
@@ -381,7 +390,7 @@ class UncachedRequest {
     const { deps, compressionCache } = this.#parts
     const { rows } = made
     if (made.relayed) return made
-    if (rows !== undefined) this.#limitRows(() => deps.countRows(this.#reader, context.ip, rows))
+    if (rows !== undefined) this.#limitRows(() => deps.limits.countRows(this.#reader, context.ip, rows))
     const told = tellNotes(made, context.notes)
     if (told.stream !== undefined) return told
     const answer = conditional(told, context, !isPublic(route))
@@ -417,7 +426,11 @@ class UncachedRequest {
     const headers = withNodeName(deps.node, this.#sender.isRelayed, limits)
     send(reply, isDraining ? withConnectionClose(made) : made, headers)
     if (!isSent) this.#exchange.wait()
-    deps.observe(route?.path ?? 'none', made.status, (performance.now() - this.#startedAtMs) / 1_000)
+    deps.metrics.observeRequest(
+      route?.path ?? 'none',
+      made.status,
+      (performance.now() - this.#startedAtMs) / 1_000,
+    )
   }
 
   #fail(error: unknown): void {
@@ -425,7 +438,7 @@ class UncachedRequest {
     const { deps } = this.#parts
     const known = toServiceError(error)
     if (known === null) deps.onFault(error, requestId)
-    deps.observeError(known?.code ?? 'internal')
+    deps.metrics.observeError(known?.code ?? 'internal')
     const route = this.#route
     if (known !== null)
       deps.onRefused?.({

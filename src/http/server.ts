@@ -16,8 +16,7 @@ import { INGEST_PATH, type IngestSocketDeps, registerIngestSockets } from './str
 import type { StreamSources } from './stream/stream-session.ts'
 import { registerStreamSockets } from './stream/stream-socket.ts'
 
-export interface ServerDeps extends PipelineDeps {
-  streams: StreamSources
+export interface ServerDeps extends PipelineDeps, StreamSources {
   /** Applies a message of a feed's WebSocket; null if the server takes no pushes. */
   ingestFrame: ((frame: Uint8Array, isBinary: boolean) => object | Promise<object>) | null
   /** Whether further processes may listen on the same port; false unless told. */
@@ -69,8 +68,8 @@ function ingestSocketDeps(
   const route = deps.routes.find(({ path }) => path === INGEST_PATH)
   assert(route !== undefined, 'there is a route for pushes')
   return {
-    checkKey: (key) => deps.checkOperator('feed', key),
-    admit: () => deps.admit(route),
+    checkKey: (key) => deps.keys.checkOperator('feed', key),
+    admit: () => deps.health.admit(route),
     onFault: (error) => deps.onFault(error, 'frame'),
     ingestFrame,
   }

@@ -16,8 +16,8 @@ export function provenanceOf({ feeds, feedKey }: Config, isReplaySimulated: bool
 
 /** Whether market time is the recorded time of a replay or of a tape. Otherwise it follows the clock. */
 export function followsRecordedTime(config: Config): boolean {
-  if (config.solanaTape !== '') return true
-  return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replayTime === 'recorded'
+  if (config.solana.tapeFile !== '') return true
+  return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replay.as.time === 'recorded'
 }
 
 export interface HealingFeed {
@@ -27,14 +27,14 @@ export interface HealingFeed {
 }
 
 /** The feed that makes up for what it missed while the server did not run; null: none does. */
-export function healingFeedOf({ feeds, solanaHealMs, solanaTape }: Config): HealingFeed | null {
-  const heals = feeds.includes('solana') && solanaHealMs > 0 && solanaTape === ''
-  return heals ? { feed: 'solana', healMs: solanaHealMs } : null
+export function healingFeedOf({ feeds, solana: { healMs, tapeFile } }: Config): HealingFeed | null {
+  const heals = feeds.includes('solana') && healMs > 0 && tapeFile === ''
+  return heals ? { feed: 'solana', healMs } : null
 }
 
 /** Whether what the market is told was recorded before, whatever time it is moved to. */
 export const isReplay = (config: Config): boolean =>
-  config.feeds.includes('replay') || config.solanaTape !== ''
+  config.feeds.includes('replay') || config.solana.tapeFile !== ''
 
 /** Whether a recorded market is replayed from its lake. */
-export const isReplayOfLake = ({ replayLake }: Config): boolean => replayLake !== ''
+export const isReplayOfLake = ({ replay }: Config): boolean => replay.lake !== ''

@@ -75,11 +75,12 @@ export function prepareFeeds(
     push,
     want: (mint) => solana?.want(mint, 'asked'),
     start: async () => {
-      const { birdeyeKey: apiKey, birdeyeUrl: baseUrl, birdeyeRate: requestsPerSecond } = config
+      const { birdeyeKey: apiKey, solPrice, providers } = config
+      const { birdeyeUrl: baseUrl, birdeyeRate: requestsPerSecond } = providers
       // Valid until a feed sends another. In a replay the market's time is that of the recorded data, so the clock is not used.
       const nowMs = followsRecordedTime(config) ? 0 : clock.now()
-      if (config.solPrice !== null)
-        sinkOf(SETTING).apply({ type: 'solPrice', ts: nowMs, usd: config.solPrice, source: SETTING }, nowMs)
+      if (solPrice.usd !== null)
+        sinkOf(SETTING).apply({ type: 'solPrice', ts: nowMs, usd: solPrice.usd, source: SETTING }, nowMs)
       // Configurations with only simulated or past data cannot have this key: Birdeye does not know such tokens.
       const birdeye = apiKey !== '' ? new BirdeyeClient({ apiKey, baseUrl, requestsPerSecond }) : null
       const security = birdeye && startSecurityFeed({ birdeye }, sinkOf(SECURITY_FEED), clock, log)
@@ -138,12 +139,11 @@ async function startFeed(
 ): Promise<Feed> {
   const { sink, room } = market
   switch (feed) {
-    case 'simulator': {
-      const { simulatorSeed: seed, simulatorTokens: tokens, simulatorRate: tradesPerSecond } = config
-      return startSimulator({ seed, tokens, tradesPerSecond }, markSimulated(sink), clock, log, room)
-    }
+    case 'simulator':
+      return startSimulator(config.simulator, markSimulated(sink), clock, log, room)
     case 'pumpportal': {
-      const { pumpportalKey, pumpportalUrl: url } = config
+      const { pumpportalKey, providers } = config
+      const { pumpportalUrl: url } = providers
       const apiKey = pumpportalKey === '' ? null : pumpportalKey
       warnOfMissingSettings(config, log)
       // Agents will ask for tokens that are launched or traded: what others say of them is fetched in advance.
@@ -158,13 +158,13 @@ async function startFeed(
 
 /** What tokens say of themselves elsewhere is fetched only where the operator has said so. */
 function startConfiguredMetadata(
-  { fetchMetadata, ipfsGateway: gateway }: Config,
+  { metadataGateway: gateway }: Config,
   sinkOf: SinkOf,
   clock: Clock,
   log: Log,
   { holds }: MarketSide,
 ): MetadataFeed | null {
-  return fetchMetadata ? startMetadataFeed({ gateway, holds }, sinkOf(METADATA_FEED), clock, log) : null
+  return gateway === null ? null : startMetadataFeed({ gateway, holds }, sinkOf(METADATA_FEED), clock, log)
 }
 
 /** Without a key PumpPortal sends no trades, and without a price of SOL its trades have no price in USD. */
@@ -175,7 +175,7 @@ function warnOfMissingSettings({ pumpportalKey, birdeyeKey, solPrice }: Config, 
       { feed },
       'without a key PumpPortal sends launches and migrations, but no trades: set MINTLAKE_PUMPPORTAL_KEY',
     )
-  if (birdeyeKey === '' && solPrice === null)
+  if (birdeyeKey === '' && solPrice.usd === null)
     log.warn(
       { feed },
       'trades of PumpPortal are rejected until there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price, or push one',
@@ -197,7 +197,7 @@ async function startConfiguredSolana(
 ): Promise<SolanaFeed> {
   // Imported here: only this feed needs what reads the chain.
   const { startSolana } = await import('./solana/solana.ts')
-  const { solanaCommitment: commitment, solanaPools: pools } = config
+  const { commitment, pools, healMs } = config.solana
   const source = await openChainSource(config, clock)
   // A tape begins with an empty market, whatever was recorded.
   const past = source.hasEnd
@@ -205,20 +205,19 @@ async function startConfiguredSolana(
     : {
         recorded: await recordedPlaces('solana'),
         recordedTo: recordedTo('solana'),
-        healMs: config.solanaHealMs,
+        healMs,
       }
   const options = { source, commitment, pools, holds, room, onUri, random: Math.random, ...past }
   return startSolana(options, watch(sink), log)
 }
 
-async function openChainSource(config: Config, clock: Clock): Promise<ChainSource> {
-  const { solanaRpc: rpcUrls, solanaWs: socketUrls, solanaCommitment: commitment } = config
-  if (config.solanaTape !== '') {
+async function openChainSource({ solana, replay }: Config, clock: Clock): Promise<ChainSource> {
+  if (solana.tapeFile !== '') {
     const { openTape } = await import('./solana/tape.ts')
-    return openTape(config.solanaTape, config.replaySpeed, () => clock.monotonicMs())
+    return openTape(solana.tapeFile, replay.speed, () => clock.monotonicMs())
   }
   const { LiveSource } = await import('./solana/source.ts')
-  return new LiveSource({ rpcUrls, socketUrls, commitment, requestsPerSecond: config.solanaRps }, clock)
+  return new LiveSource(solana, clock)
 }
 
 async function startConfiguredReplay(
@@ -229,13 +228,14 @@ async function startConfiguredReplay(
 ): Promise<Feed> {
   // Imported here because it loads DuckDB, which only a replay needs in this process.
   const { openTradeFile } = await import('./replay/trade-file.ts')
+  const { file, map: mapping, speed } = config.replay
+  const { symbol, time, simulated } = config.replay.as
   const { batches, rowsTotal } = await openTradeFile({
-    path: config.replayFile,
-    mapping: config.replayMap,
-    symbol: config.replaySymbol === '' ? null : config.replaySymbol,
+    path: file,
+    mapping,
+    symbol: symbol === '' ? null : symbol,
   })
-  const { replaySpeed: speed, replayTime: time, replaySimulated: simulated, replayFile: label } = config
-  const report = new ProgressReport('rows', log, barTerminal(config.quiet))
-  const options = { trades: batches, rowsTotal, speed, time, simulated, label, report }
+  const report = new ProgressReport('rows', log, barTerminal(config.logLevel))
+  const options = { trades: batches, rowsTotal, speed, time, simulated, label: file, report }
   return startReplay(options, sink, clock, log, room)
 }

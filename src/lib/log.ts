@@ -6,15 +6,6 @@ export type Log = Logger
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-export interface LogOptions {
-  /** auto: text on a terminal, JSON otherwise. */
-  format: 'auto' | 'text' | 'json'
-  /** What is logged, and what is graver; info unless given. */
-  level?: LogLevel
-  /** Nothing below warnings. */
-  quiet: boolean
-}
-
 const LEVELS: Readonly<Record<number, string>> = {
   20: 'debug: ',
   30: '',
@@ -23,17 +14,10 @@ const LEVELS: Readonly<Record<number, string>> = {
   60: 'fatal: ',
 }
 
-export function createLog({ format, level = 'info', quiet }: LogOptions): Log {
-  const text = format === 'text' || (format === 'auto' && process.stdout.isTTY)
-  const destination = text ? textStream() : pino.destination({ dest: 1, sync: true })
-  return pino(
-    {
-      level: quiet && level !== 'error' ? 'warn' : level,
-      base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
-    },
-    destination,
-  )
+/** Text on a terminal, JSON otherwise. @param level what is logged, and what is graver */
+export function createLog(level: LogLevel): Log {
+  const destination = process.stdout.isTTY ? textStream() : pino.destination({ dest: 1, sync: true })
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
 }
 
 /** Formats entries as `12:00:00 message key=value`. */

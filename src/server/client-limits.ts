@@ -1,14 +1,11 @@
 import type { Config } from '../config/settings.ts'
 import type { Reader } from '../http/access.ts'
-import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS } from '../http/limits.ts'
+import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS, ROWS_PER_READ } from '../http/limits.ts'
 import { NO_LIMITS, ReadLimits, readerOf } from '../http/request/read-limits.ts'
 import { type Clock, readClock } from '../lib/clock.ts'
 import type { Caller, Quota } from '../submissions/types.ts'
 
-type ClientLimitSettings = Pick<
-  Config,
-  'readLimitAnonymous' | 'readLimitKeyed' | 'rowsPerRead' | 'registerLimit'
->
+type ClientLimitSettings = Pick<Config, 'readLimitAnonymous' | 'readLimitKeyed' | 'registerLimit'>
 
 /**
  * Applies the configured limits to clients: reads and rows per minute, registrations per hour. A client is a key, an address
@@ -17,6 +14,7 @@ type ClientLimitSettings = Pick<
 export class ClientLimits {
   readonly #settings: ClientLimitSettings
   readonly #clock: Clock
+  readonly #rowsPerRead: number
   readonly #reads = new ReadLimits({
     policy: 'read',
     code: 'read_rate_limited',
@@ -30,8 +28,9 @@ export class ClientLimits {
     readersMax: READERS_MAX,
   })
 
-  constructor(settings: ClientLimitSettings, clock: Clock) {
+  constructor(settings: ClientLimitSettings, clock: Clock, rowsPerRead = ROWS_PER_READ) {
     this.#settings = settings
+    this.#rowsPerRead = rowsPerRead
     this.#clock = clock
   }
 
@@ -75,6 +74,6 @@ export class ClientLimits {
   }
 
   #rowsMax(reader: Reader): number {
-    return this.#readsMax(reader) * this.#settings.rowsPerRead
+    return this.#readsMax(reader) * this.#rowsPerRead
   }
 }

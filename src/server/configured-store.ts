@@ -13,20 +13,20 @@ export function openConfiguredStore(
   log: Log,
   lakeProcess?: ChildProcess,
 ): Promise<Store> {
-  const { dataDir, lakeFlushMs, lakeTidyMs, lakeGraceMs, diskReserveMb, retain } = config
+  const { lakeFlushMs, lakeTidy, diskReserveMb, retain, isMixed } = config.store
   return openStore({
-    dataDir,
+    dataDir: config.dataDir,
     lakeFlushMs,
-    lakeTidyMs,
-    lakeGraceMs,
+    lakeTidyMs: lakeTidy.everyMs,
+    lakeGraceMs: lakeTidy.graceMs,
     diskReserveMb,
     retainDays: retain.days,
     retainUnaskedPct: retain.unaskedPct,
     retainEvents: retain.events,
-    cooldownMs: config.submitCooldownMs,
+    cooldownMs: config.submitLimits.cooldownMs,
     labelsDelayMs: config.labelsDelayMs,
     provenance,
-    isMixed: config.mixed,
+    isMixed,
     lakeProcess,
     clock,
     log,

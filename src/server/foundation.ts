@@ -33,13 +33,12 @@ export interface Foundation extends Clocks {
 
 /** Whoever calls it closes the store and the clock file. Rejects, with nothing left open, where the folder cannot be used. */
 export async function layFoundation(config: Config, options: FoundationOptions): Promise<Foundation> {
-  const { logFormat: format, logLevel: level, quiet } = config
-  const log = options.log ?? createLog({ format, level, quiet })
+  const log = options.log ?? createLog(config.logLevel)
   const clock = judgeClock(options.clock ?? systemClock, log)
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)
   const replayed = isReplayOfLake(config) ? await openReplayed(config, log) : null
-  const provenance = provenanceOf(config, replayed?.simulated ?? config.replaySimulated)
+  const provenance = provenanceOf(config, replayed?.simulated ?? config.replay.as.simulated)
   const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
   const store = await openConfiguredStore(config, provenance, clocks.storeClock, log, options.lakeProcess)
   if (known === null) clock.notBefore(store.lastKnownAtMs)

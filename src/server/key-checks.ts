@@ -1,18 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
+import type { Config } from '../config/settings.ts'
 import { isLoopback } from '../http/access.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { Agents, Caller } from '../submissions/types.ts'
 
-export interface KeySettings {
-  /** '' where no feed may push. */
-  feedKey: string
-  /** '' where the admin endpoints are off. */
-  adminKey: string
-  /** The address that the server listens on. */
-  host: string
-  trustedProxies: readonly string[]
-  publicUrl: string
-}
+export type KeySettings = Pick<Config, 'feedKey' | 'adminKey' | 'host' | 'trustedProxies' | 'publicUrl'>
 
 type KnownAgents = Pick<Agents, 'authenticate' | 'hasResearcher'>
 

@@ -14,10 +14,7 @@ import { StoreError } from '../store/errors.ts'
 import { checkpointFolder } from '../store/paths.ts'
 import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
 
-type ReplayConfig = Pick<
-  Config,
-  'dataDir' | 'replayLake' | 'replayFrom' | 'replayTo' | 'replaySpeed' | 'quiet'
->
+type ReplayConfig = Pick<Config, 'dataDir' | 'replay' | 'logLevel'>
 type ReadableCheckpoint = StoredCheckpoint & KeptCheckpoint
 
 /** The data folder of `--replay-lake`. Its server may be running: nothing is written there. */
@@ -44,11 +41,11 @@ export class ReplayedLake {
    * @throws StoreError `not_found` where it has no recorded events of the wanted time
    */
   static async open(config: ReplayConfig, log: Log): Promise<ReplayedLake | null> {
-    if (config.replayLake === '') return null
+    if (config.replay.lake === '') return null
     checkFolders(config)
-    const stored = await listCheckpoints(checkpointFolder(config.replayLake))
+    const stored = await listCheckpoints(checkpointFolder(config.replay.lake))
     // A lake may have been copied alone.
-    const folderId = readFolderInfo(config.replayLake)?.logId ?? null
+    const folderId = readFolderInfo(config.replay.lake)?.logId ?? null
     const checkpoints = stored.flatMap((checkpoint) => readSettings(checkpoint, folderId, log))
     return new ReplayedLake(config, checkpoints, await makePlan(config, checkpoints), log)
   }
@@ -89,7 +86,7 @@ export class ReplayedLake {
 
   /** What the feed plays. @param seq the position of the market @param steps whoever says when events are due, of a market that waits */
   async replayOptions(seq: () => number, steps?: Pace): Promise<LakeReplayOptions> {
-    const { replayLake: dataDir, replaySpeed: speed } = this.#config
+    const { lake: dataDir, speed } = this.#config.replay
     const { readRecordedEvents } = await import('../store/query/recorded-events.ts')
     const { approximate, endsEarly, playFromNo, range, simulated } = this.#plan
     for (const sentence of [approximate, endsEarly]) if (sentence !== null) this.#log.warn({}, sentence)
@@ -97,17 +94,16 @@ export class ReplayedLake {
       ...{ approximate, endsEarly, playFromNo, simulated, seq, speed, label: dataDir },
       events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to }),
       eventsTotal: range.to - range.from + 1,
-      report: new ProgressReport('events', this.#log, barTerminal(this.#config.quiet)),
+      report: new ProgressReport('events', this.#log, barTerminal(this.#config.logLevel)),
       ...{ steps, countsAnalyses: steps !== undefined },
     }
   }
 }
 
 /** @throws StoreError where there is no folder to replay, or it is the one that is written to, under whatever name */
-function checkFolders({ dataDir, replayLake }: ReplayConfig): void {
-  if (!existsSync(replayLake))
-    throw new StoreError('not_found', `--replay-lake: there is no folder ${replayLake}`)
-  if (existsSync(dataDir) && realpathSync(dataDir) === realpathSync(replayLake))
+function checkFolders({ dataDir, replay: { lake } }: ReplayConfig): void {
+  if (!existsSync(lake)) throw new StoreError('not_found', `--replay-lake: there is no folder ${lake}`)
+  if (existsSync(dataDir) && realpathSync(dataDir) === realpathSync(lake))
     throw new StoreError(
       'invalid',
       '--replay-lake must be another folder than --data-dir: a replay writes its own bars',
@@ -140,9 +136,9 @@ function readSettings(checkpoint: StoredCheckpoint, folderId: string | null, log
 
 /** Imported here because it loads DuckDB, which only a replay needs in this process. */
 async function makePlan(
-  { replayLake, replayFrom: fromMs, replayTo: toMs }: ReplayConfig,
+  { replay: { lake, span } }: ReplayConfig,
   checkpoints: readonly KeptCheckpoint[],
 ): Promise<ReplayPlan> {
   const { openReplayPlan } = await import('../store/query/replay-plan.ts')
-  return openReplayPlan(replayLake, { fromMs, toMs, checkpoints })
+  return openReplayPlan(lake, { ...span, checkpoints })
 }

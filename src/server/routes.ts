@@ -17,6 +17,7 @@ import type { ClientLimits } from './client-limits.ts'
 import type { ConsoleSessions } from './console-sessions.ts'
 import type { Health } from './health.ts'
 import type { ServerHistory } from './history.ts'
+import type { KeyChecks } from './key-checks.ts'
 
 /** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
 const METRICS_TTL_MS = 1_000
@@ -32,7 +33,7 @@ export interface RouteDeps {
   limits: ClientLimits
   history: ServerHistory
   sessions: ConsoleSessions
-  isQueryOpen(): boolean
+  keys: KeyChecks
   /** The data folder where commands do not find it by themselves, else null. */
   lakeFolder: string | null
   timeWaits: TimeWaits
@@ -65,7 +66,7 @@ export interface WriterParts {
 export function createRoutes(deps: RouteDeps): Route[] {
   const { settings, node, market, broadcaster, cursors, health, metrics, limits, timeWaits, writerParts } =
     deps
-  const { nowMs, onDataPoint, history, sessions, isQueryOpen, lakeFolder } = deps
+  const { nowMs, onDataPoint, history, sessions, keys, lakeFolder } = deps
   const metricsText = new SingleFlight(
     async () => {
       await health.refreshStore()
@@ -76,7 +77,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
   )
   return allRoutes({
     ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint, sessions },
-    ...{ isQueryOpen, lakeFolder },
+    ...{ keys, lakeFolder },
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),

@@ -6,7 +6,6 @@ import { checkpointNames } from '../checkpoint/checkpoint-file.ts'
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import { CheckpointScheduler, type CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import { lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
-import type { CheckpointCrashPoint } from '../checkpoint/protocol.ts'
 import {
   findRecordedOnDisk,
   type Restored,
@@ -15,6 +14,7 @@ import {
   restoreMarket,
 } from '../checkpoint/restoration.ts'
 import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
+import { solPriceMaxAgeMs } from '../config/settings.ts'
 import { followsRecordedTime, healingFeedOf } from '../ingest/feed-settings.ts'
 import type { Pace } from '../ingest/replay/pace.ts'
 import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
@@ -39,6 +39,7 @@ import type { Store } from '../store/types.ts'
 import { clockReasons } from './clock-reasons.ts'
 import { readRecordedPlaces } from './recorded-places.ts'
 import { explainRecording, type Recording, type RecordingDeps, recordingOf } from './recording-mode.ts'
+import type { Tuning } from './tuning.ts'
 
 /** How often market time is carried forward, for tokens without events. */
 const TICK_MS = 100
@@ -47,13 +48,9 @@ export interface RunningMarketDeps extends RecordingDeps {
   clock: SteadyClock
   store: Store
   positions: Positions
-  /** For tests: how much waits for the disk until events are lost. */
-  journalWaitingBytesMax?: number | undefined
-  changeLogEntriesMax?: number | undefined
+  tuning?: Tuning
   /** Who takes a market on that waits. */
   steps?: Pace | undefined
-  /** For tests: where the first process that makes a checkpoint is killed. */
-  checkpointCrash: CheckpointCrashPoint | null
 }
 
 export interface RecordingStatus {
@@ -324,7 +321,7 @@ export class RunningMarket {
       mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],
       onMade: (eventNo) => deps.publisher?.onCheckpoint(this.#checkpointOf(eventNo)),
-      crash: deps.checkpointCrash,
+      crash: deps.tuning?.checkpointCrash ?? null,
     })
   }
 }
@@ -347,14 +344,15 @@ interface RunningMarketParts {
 
 /** Restores the market of the run before, where this configuration goes on with it, and opens the journal. */
 export async function openRunningMarket(deps: RunningMarketDeps): Promise<RunningMarket> {
-  const { changeLogEntriesMax, clock, config, log, replayed, store } = deps
+  const { clock, config, log, replayed, store, tuning = {} } = deps
+  const { changeLogEntriesMax } = tuning
   const recording = recordingOf(deps)
   explainRecording(deps, recording)
   const { callbacks, recorderOf } = prepareRecorder(store, log)
   const settings = settingsOf({
     tokensMax: config.tokensMax,
     newWindowMs: config.newHours * HOUR_MS,
-    solPriceMaxAgeMs: config.solPriceMaxAgeMs,
+    solPriceMaxAgeMs: solPriceMaxAgeMs(config),
   })
   const restoreOptions: RestoreOptions = {
     journalFolder: journalFolder(config.dataDir),
@@ -382,7 +380,7 @@ export async function openRunningMarket(deps: RunningMarketDeps): Promise<Runnin
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
       mayRecord: (unflushedBytes) => store.mayRecord(unflushedBytes),
-      waitingBytesMax: deps.journalWaitingBytesMax,
+      waitingBytesMax: deps.tuning?.journalWaitingBytesMax,
       onBatch: (batch) => deps.publisher?.onBatch(batch),
       onLost: (interval) => running?.noteLost(interval),
     }),

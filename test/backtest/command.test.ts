@@ -25,7 +25,7 @@ test.each([
   [['--', 'node'], '--lake FOLDER is missing'],
   [['--lake', 'x', '--speed', 'fast', '--', 'node'], '--speed'],
   [['--lake', 'x', '--labels-only', '--', 'node'], '--labels-only runs no program'],
-  [['--lake', 'x', '--from', 'yesterday', '--out', 'out', '--', 'node'], '--replay-from'],
+  [['--lake', 'x', '--from', 'yesterday', '--out', 'out', '--', 'node'], '--replay-span'],
 ])('%s is refused with what is wrong', async (args, sentence) => {
   const words = args.map((word) => (word === 'out' ? join(folder, 'refused') : word))
   const { code, err } = await runCommand(['backtest', ...words])

@@ -10,7 +10,7 @@ import { type Answer, openTestServer, temporaryFolder } from '../support/test-se
 import { openStepped, removeFolder, START_MS } from './support.ts'
 
 const MINTS = Array.from({ length: 6 }, (_, index) => mintOfSymbol(`again ${index}`))
-const RATES = { 'submit-rate': '10', 'submit-cooldown-ms': '60000' }
+const RATES = { 'submit-limits': 'rate=10,cooldown-ms=60000' }
 
 let liveDir: string
 afterAll(() => {
@@ -123,8 +123,7 @@ test('the same submissions at the same recorded events get the same verdicts, XP
   const outcomes = new Set(sent.map(({ verdict }) => verdict.outcome ?? verdict.code))
   expect([...outcomes].sort()).toEqual(['agent_banned', 'rejected', 'unvalidated', 'validated'])
   const env = {
-    MINTLAKE_SUBMIT_RATE: '10',
-    MINTLAKE_SUBMIT_COOLDOWN_MS: '60000',
+    MINTLAKE_SUBMIT_LIMITS: 'rate=10,cooldown-ms=60000',
     MINTLAKE_LABELS_DELAY_MS: '0',
   }
   const again = await openStepped(liveDir, { env })

@@ -13,7 +13,7 @@ export const MINUTE_MS = 60_000
 export const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-test-'))
 export const removeFolder = (): void => rmSync(folder, { recursive: true, force: true })
 
-const log = createLog({ format: 'json', quiet: true })
+const log = createLog('warn')
 let count = 0
 
 /** Records so many minutes of a simulated market, always the same. @returns its data folder */

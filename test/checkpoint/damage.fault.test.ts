@@ -27,7 +27,7 @@ const recordingOf = async (of: TestServer) => (await of.client.get('/health')).b
 /** A log that collects its sentences. */
 function listeningLog() {
   const sentences: string[] = []
-  const log = createLog({ format: 'json', quiet: true })
+  const log = createLog('warn')
   for (const level of ['info', 'warn', 'error'] as const)
     log[level] = (details: object, message?: string) =>
       void sentences.push(`${message} ${JSON.stringify(details)}`)
@@ -160,7 +160,7 @@ test.each(CHECKPOINT_CRASH_POINTS)(
   { tags: 'drill' },
   async (crash) => {
     await server.remove()
-    server = await openTestServer({}, { clock, checkpointCrash: crash })
+    server = await openTestServer({}, { clock, tuning: { checkpointCrash: crash } })
     await pushSome(server, clock, 4)
     await server.checkpoint()
     const { checkpoints, reasons } = await recordingOf(server)
@@ -212,7 +212,7 @@ describe('a checkpoint that is older than what the lake has', () => {
 
   test('nor where a recorded simulator began another market since', { tags: 'drill' }, async () => {
     await pushSome(server, clock)
-    const simulated = { feed: 'simulator', record: 'true', mixed: 'true', 'simulator-tokens': '20' }
+    const simulated = { feed: 'simulator', record: 'true', mixed: 'true', simulator: 'tokens=20' }
     server = await server.restart(simulated)
     await server.store.events.flush()
     await server.stop()

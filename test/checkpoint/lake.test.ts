@@ -79,7 +79,7 @@ test.each([
 test('a simulated market is recorded if that is asked for, and is new at each start', {
   tags: 'drill',
 }, async () => {
-  const simulated = { feed: 'simulator', 'simulator-tokens': '50', record: 'true' }
+  const simulated = { feed: 'simulator', simulator: 'tokens=50', record: 'true' }
   const server = await open(simulated)
   await expect.poll(() => server.market.stats().trades).toBeGreaterThan(20)
   const image = await crashImage(server)
@@ -108,7 +108,7 @@ test('without recording each start begins with an empty market', async () => {
   await other.stop()
   // The simulator is not recorded unless that is asked for.
   const folder = temporaryFolder()
-  const simulated = await open({ feed: 'simulator', 'simulator-tokens': '5' }, folder)
+  const simulated = await open({ feed: 'simulator', simulator: 'tokens=5' }, folder)
   expect((await simulated.client.get('/health')).body.recording).toMatchObject({ isOn: false, reasons: [] })
   rmSync(folder, { recursive: true, force: true })
 })

@@ -42,12 +42,15 @@ let dataDir: string
 const live: Digests[] = []
 /** Their digests by event number. */
 const expected = new Map<number, string>()
-const LIVE_SETTINGS: Settings = { feed: 'pumpportal', 'tokens-max': `${TOKENS_MAX}`, 'birdeye-rate': '100' }
+const LIVE_SETTINGS: Settings = { feed: 'pumpportal', 'tokens-max': `${TOKENS_MAX}` }
 let lastNo = 0
 let checkpointNo = 0
 
 async function open(from: string): Promise<TestServer> {
-  const settings = { ...LIVE_SETTINGS, 'pumpportal-url': pumpPortal.url, 'birdeye-url': birdeye.url }
+  const settings = {
+    ...LIVE_SETTINGS,
+    providers: `birdeye-rate=100,pumpportal-url=${pumpPortal.url},birdeye-url=${birdeye.url}`,
+  }
   const env = { MINTLAKE_PUMPPORTAL_KEY: 'key', MINTLAKE_BIRDEYE_KEY: 'key' }
   const server = await openTestServer(settings, { clock }, from, env)
   await vi.waitFor(() => expect(pumpPortal.peers.size).toBe(1), { timeout: 10_000 })
@@ -201,7 +204,7 @@ describe('a server that replays', () => {
   })
 
   test('from a moment begins with the checkpoint before it', async () => {
-    const server = await replay({ 'replay-from': new Date(clock.wallMs - 30_000).toISOString() })
+    const server = await replay({ 'replay-span': `${new Date(clock.wallMs - 30_000).toISOString()}..` })
     expect(digestOf(server.market, MINTS)).toBe(expected.get(lastNo))
     const { feeds } = (await server.client.get('/health')).body
     expect(feeds[0]).toMatchObject({ approximate: null, rejected: {} })
@@ -215,7 +218,7 @@ describe('a server that replays', () => {
     const [newest, ...older] = await listCheckpoints(checkpointsOf(copy))
     truncateSync(newest.path, 100_000)
     for (const { path } of older.slice(0, -1)) writeFileSync(path, 'nothing')
-    const server = await replay({ 'replay-lake': copy, 'replay-from': `${clock.wallMs - 30_000}` })
+    const server = await replay({ 'replay-lake': copy, 'replay-span': `${clock.wallMs - 30_000}..` })
     expect(digestOf(server.market, MINTS)).toBe(expected.get(lastNo))
     rmSync(copy, { recursive: true })
   })
@@ -225,7 +228,7 @@ describe('a server that replays', () => {
     cpSync(dataDir, copy, { recursive: true, verbatimSymlinks: true })
     const path = join(copy, 'store.json')
     writeFileSync(path, readFileSync(path, 'utf8').replace(/"logId":\s*"[^"]+"/, '"logId":"another"'))
-    const server = await replay({ 'replay-lake': copy, 'replay-from': `${clock.wallMs - 30_000}` })
+    const server = await replay({ 'replay-lake': copy, 'replay-span': `${clock.wallMs - 30_000}..` })
     expect((await server.client.get('/health')).body.feeds[0].events).toBe(lastNo)
     expect(digestOf(server.market, MINTS)).toBe(expected.get(lastNo))
     rmSync(copy, { recursive: true })
@@ -243,7 +246,7 @@ describe('a server that replays', () => {
     const world = await openWorld(lake, { journal })
     await world.flush()
     await world.close()
-    const server = await replay({ 'replay-lake': lake, 'replay-from': `${hours[30]}` })
+    const server = await replay({ 'replay-lake': lake, 'replay-span': `${hours[30]}..` })
     const { client } = server
     const { feeds } = (await client.get('/health')).body
     expect(feeds[0]).toMatchObject({ events: 34, eventsTotal: 34, approximate: expect.any(String) })
@@ -264,7 +267,7 @@ describe('a server that replays', () => {
     const empty = temporaryFolder()
     await expect(replay({ 'replay-lake': empty })).rejects.toThrow(/no lake|no recorded events|not found/)
     await expect(replay({ 'replay-lake': `${empty}/not-there` })).rejects.toThrow('there is no folder')
-    await expect(replay({ 'replay-from': '2031-01-01' })).rejects.toThrow('no recorded events of that time')
+    await expect(replay({ 'replay-span': '2031-01-01..' })).rejects.toThrow('no recorded events of that time')
     const link = join(empty, 'link')
     symlinkSync(dataDir, link)
     await expect(replay({ 'data-dir': link })).rejects.toThrow('another folder than --data-dir')

@@ -120,14 +120,14 @@ describe('a crash loses nothing that was recorded', () => {
   test('under other settings', { tags: 'drill' }, async () => {
     await pushSome(server, clock)
     const before = answersOf(server.market)
-    const other = await afterCrash({ 'tokens-max': '6000', 'sol-price-max-age-ms': '0' })
+    const other = await afterCrash({ 'tokens-max': '6000', 'sol-price': 'max-age-ms=0' })
     expect(answersOf(other.market).tokens).toEqual(before.tokens)
     expect((await recordingOf(other)).restored).toMatchObject({ lost: 0 })
     // What it records goes on under its settings, also for the process that makes checkpoints.
     await pushSome(other, clock)
     await other.checkpoint()
     const again = await openTestServer(
-      { 'tokens-max': '6000', 'sol-price-max-age-ms': '0' },
+      { 'tokens-max': '6000', 'sol-price': 'max-age-ms=0' },
       { clock },
       await crashImage(other),
     )
@@ -195,7 +195,7 @@ test('a stop while the market is being applied again leaves it to the next start
   const { startApp } = await import('../../src/app.ts')
   const { readConfig } = await import('../../src/config/config.ts')
   const config = readConfig(
-    ['--port', '0', '--feed', 'none', '--quiet', 'true', '--tokens-max', '5000', '--data-dir', image],
+    ['--port', '0', '--feed', 'none', '--log-level', 'warn', '--tokens-max', '5000', '--data-dir', image],
     { MINTLAKE_FEED_KEY: 'key' },
   )
   const app = await startApp(config, { clock })

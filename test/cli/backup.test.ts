@@ -25,10 +25,9 @@ const BEFORE = 30
 const AFTER = 15
 const HOUR_MS = 3_600_000
 const SETTINGS = {
-  'submit-rate': '0',
-  'submit-cooldown-ms': '3600000',
+  'submit-limits': 'rate=0,cooldown-ms=3600000',
   'lake-flush-ms': '200',
-  'lake-tidy-ms': '300',
+  'lake-tidy': 'every-ms=300',
 }
 
 const folders: string[] = []

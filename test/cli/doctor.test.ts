@@ -85,7 +85,7 @@ describe('what is wrong has a remedy and exit code 1', () => {
   it('a setting without an effect, a wrong one, a misspelt one', async () => {
     await wrong(
       'settings',
-      ['--feed', 'none', '--simulator-rate', '5'],
+      ['--feed', 'none', '--simulator', 'tokens=5'],
       /has no effect without --feed simulator/,
     )
     await wrong('settings', ['--tokens-max', 'many'], /--tokens-max: "many" is not valid/)

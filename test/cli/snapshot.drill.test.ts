@@ -12,7 +12,7 @@ import { openTestServer, type TestServer } from '../support/test-server.ts'
 let server: TestServer
 let key: string
 beforeAll(async () => {
-  server = await openTestServer({ 'submit-rate': '0', 'lake-grace-ms': '0' })
+  server = await openTestServer({ 'submit-limits': 'rate=0', 'lake-tidy': 'grace-ms=0' })
   key = await server.client.register()
 })
 afterAll(() => server.remove())

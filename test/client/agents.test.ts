@@ -17,7 +17,7 @@ let server: TestServer
 let folder: string
 
 beforeAll(async () => {
-  server = await openTestServer({ 'submit-cooldown-ms': '0', 'submit-rate': '0' })
+  server = await openTestServer({ 'submit-limits': 'rate=0,cooldown-ms=0' })
   folder = temporaryFolder()
   for (let count = 0; count < 6; count++) await seedToken(server.client, Date.now())
 })
@@ -158,7 +158,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s stops it cleanly', async (signal) 
 
 test('it survives a restart of the server', { tags: 'drill' }, async () => {
   // A server that was given port 0 leaves connections behind that keep another from its port for a minute.
-  const settings = { port: `${await freePort()}`, 'submit-cooldown-ms': '0', 'submit-rate': '0' }
+  const settings = { port: `${await freePort()}`, 'submit-limits': 'rate=0,cooldown-ms=0' }
   const before = await spawnServer(settings)
   const { url } = before.client
   await seedToken(before.client, Date.now())

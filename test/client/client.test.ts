@@ -9,7 +9,7 @@ let server: TestServer
 let anonymous: MintlakeClient
 
 beforeAll(async () => {
-  server = await openTestServer({ 'submit-cooldown-ms': `${COOLDOWN_MS}`, 'submit-rate': '0' })
+  server = await openTestServer({ 'submit-limits': `rate=0,cooldown-ms=${COOLDOWN_MS}` })
   anonymous = createClient({ baseUrl: server.url })
 })
 afterAll(() => server.remove())

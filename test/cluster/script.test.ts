@@ -30,7 +30,17 @@ afterEach(async () => {
 
 /** Starts the script, and reads the addresses that it prints. */
 function started(...flags: string[]): Promise<Record<string, string>> {
-  const args = ['--no-warnings', SCRIPT, '--port', '0', '--data-dir', dataDir, '--quiet', 'true', ...flags]
+  const args = [
+    '--no-warnings',
+    SCRIPT,
+    '--port',
+    '0',
+    '--data-dir',
+    dataDir,
+    '--log-level',
+    'warn',
+    ...flags,
+  ]
   child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   written = []
   createInterface({ input: child.stderr! }).on('line', (line) => void written.push(line))
@@ -71,7 +81,7 @@ describe.skipIf(!hasNats)(`npm run cluster${skipped}`, () => {
     'starts NATS, a writer and two readers, which answer; %s ends all',
     { tags: 'drill' },
     async (signal) => {
-      const addresses = await started('--readers', '2', '--simulator-tokens', '50', '--tokens-max', '1000')
+      const addresses = await started('--readers', '2', '--simulator', 'tokens=50', '--tokens-max', '1000')
       expect(Object.keys(addresses)).toEqual(['nats-server', 'writer', 'reader 1', 'reader 2'])
       const urls = Object.values(addresses).filter((url) => url.startsWith('http'))
       for (const url of urls) await expect.poll(() => statusOf(url, '/readyz'), { timeout: 20_000 }).toBe(200)
@@ -90,7 +100,7 @@ describe.skipIf(!hasNats)(`npm run cluster${skipped}`, () => {
   )
 
   test('leaves nothing behind when it is killed', async () => {
-    const addresses = await started('--readers', '1', '--simulator-tokens', '50', '--tokens-max', '1000')
+    const addresses = await started('--readers', '1', '--simulator', 'tokens=50', '--tokens-max', '1000')
     for (const url of Object.values(addresses)) expect(await isListening(url)).toBe(true)
     child!.kill('SIGKILL')
     for (const url of Object.values(addresses))

@@ -7,14 +7,14 @@ import { hasNats, skipped, TestCluster } from './support.ts'
 let cluster: TestCluster
 afterEach(() => cluster.remove())
 
-describe.skipIf(!hasNats)(`--share-port${skipped}`, () => {
+describe.skipIf(!hasNats)(`--reader share-port=true${skipped}`, () => {
   test('two readers answer on one port, and a cursor of one is good at the other', async () => {
     cluster = await TestCluster.start()
-    const writer = await cluster.writer({ feed: 'simulator', 'simulator-tokens': '50' })
+    const writer = await cluster.writer({ feed: 'simulator', simulator: 'tokens=50' })
     // A port that the system chooses cannot be shared.
     const port = `${await freePort()}`
-    const first = await cluster.reader({ 'share-port': 'true', port })
-    const second = await cluster.reader({ 'share-port': 'true', port })
+    const first = await cluster.reader({ reader: 'lag-max-ms=1000,share-port=true', port })
+    const second = await cluster.reader({ reader: 'lag-max-ms=1000,share-port=true', port })
     expect(second.client.url).toBe(first.client.url)
     // Each connection is a new one: the kernel assigns it to one of the two.
     const read = (path: string) => fetch(second.client.url + path, { headers: { Connection: 'close' } })

@@ -10,7 +10,8 @@ import {
   type NatsServerOptions,
   startNatsServer,
 } from '../../scripts/nats-server.ts'
-import type { BusSettings } from '../../src/cluster/bus-settings.ts'
+import type { BusSettings } from '../../src/cluster/settings.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { freePort } from '../support/free-port.ts'
 import {
   type LaunchedServer,
@@ -29,9 +30,9 @@ export const hasNats = hasNatsServer()
 export const skipped = hasNats ? '' : ' (needs nats-server)'
 
 /** Of a process that NATS knows nothing of. */
-export const busSettingsOf = (url: string, busName = 'mintlake'): BusSettings => ({
-  ...{ bus: [url], busName, busUser: '', busPassword: '', busCredentials: '' },
-  ...{ busCa: '', busCert: '', busKey: '' },
+export const busSettingsOf = (url: string, name = 'mintlake'): BusSettings => ({
+  ...readConfig(['--role', 'writer', '--bus', url], {}).bus,
+  name,
 })
 
 export interface Nats {
@@ -144,8 +145,8 @@ export async function startProxy(port: number): Promise<BusProxy> {
 }
 
 /** Settings that make a fault last a second where it lasts five in service. */
-const READER_DEFAULTS: Settings = { role: 'reader', 'lag-max-ms': '1000' }
-const WRITER_DEFAULTS: Settings = { role: 'writer', 'bus-max-mb': '256' }
+const READER_DEFAULTS: Settings = { role: 'reader', reader: 'lag-max-ms=1000' }
+const WRITER_DEFAULTS: Settings = { role: 'writer', 'bus-stream': 'max-mb=256' }
 
 export interface NodeOptions {
   /** A folder of before; else a new one. */

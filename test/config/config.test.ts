@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig, shownConfig, usage } from '../../src/config/config.ts'
 import { isReaderSetting, READER_SETTINGS } from '../../src/config/reader-settings.ts'
+import { REPLACED } from '../../src/config/replaced.ts'
 import { SETTING_GROUPS } from '../../src/config/setting-groups.ts'
-import { SETTINGS } from '../../src/config/settings.ts'
+import { SETTINGS_BY_PATH, solPriceMaxAgeMs } from '../../src/config/settings.ts'
 
 const errorOf = (args: string[], env: Record<string, string> = {}): string | null => {
   try {
@@ -21,10 +22,8 @@ const SAMPLES: Record<string, string> = {
   MINTLAKE_PUMPPORTAL_KEY: 'p',
   MINTLAKE_REPLAY_FILE: 'a.csv',
   MINTLAKE_REPLAY_LAKE: 'lake',
-  MINTLAKE_REPLAY_FROM: '1',
-  MINTLAKE_REPLAY_TO: '2',
+  MINTLAKE_REPLAY_SPAN: '1..2',
   MINTLAKE_REPLAY_MAP: 'ts=a',
-  MINTLAKE_REPLAY_SYMBOL: 'SPY',
   MINTLAKE_SOL_PRICE: '150',
   MINTLAKE_SOLANA_RPC: 'https://a',
   MINTLAKE_SOLANA_WS: 'wss://a',
@@ -37,44 +36,38 @@ describe('a setting that has no effect', () => {
     ['--replay-speed 10', '--replay-speed has no effect without --feed replay or --solana-tape'],
     ['--replay-file a.csv', '--replay-file has no effect without --feed replay'],
     ['--replay-map ts=time --feed none', '--replay-map has no effect without --feed replay'],
-    ['--replay-symbol SPY', '--replay-symbol has no effect without --feed replay'],
     [
-      '--feed replay --replay-lake a --replay-symbol SPY',
-      '--replay-symbol has no effect without --replay-file',
+      '--feed replay --replay-lake a --replay-as symbol=SPY',
+      '--replay-as has no effect without --replay-file',
     ],
-    ['--replay-time now --feed pumpportal', '--replay-time has no effect without --feed replay'],
-    ['--feed none --simulator-rate 5', '--simulator-rate has no effect without --feed simulator'],
-    ['--feed none --simulator-seed 1', '--simulator-seed has no effect without --feed simulator'],
+    ['--replay-as time=now --feed pumpportal', '--replay-as has no effect without --feed replay'],
+    ['--feed none --simulator seed=1', '--simulator has no effect without --feed simulator'],
     [
-      '--feed replay --replay-file a.csv --simulator-tokens 5',
-      '--simulator-tokens has no effect without --feed simulator',
+      '--providers birdeye-rate=5',
+      '--providers has no effect without --feed pumpportal or MINTLAKE_BIRDEYE_KEY',
     ],
-    ['--pumpportal-url wss://a/b', '--pumpportal-url has no effect without --feed pumpportal'],
-    ['--feed pumpportal --birdeye-rate 5', '--birdeye-rate has no effect without MINTLAKE_BIRDEYE_KEY'],
-    ['--feed pumpportal --birdeye-url https://a', '--birdeye-url has no effect without MINTLAKE_BIRDEYE_KEY'],
+    ['--feed replay --replay-file a --replay-span 1..2', '--replay-span has no effect without --replay-lake'],
+    [
+      '--fetch-metadata true --feed none',
+      '--fetch-metadata has no effect without --feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
+    ],
     [
       '--sol-price 150',
       '--sol-price has no effect without a feed that sends no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
     ],
     [
-      '--strikes 0 --suspensions 2',
-      '--suspensions has no effect without --strikes above 0: nobody is suspended',
+      '--lake-tidy every-ms=0 --retain bars=9',
+      '--retain has no effect without every-ms of --lake-tidy above 0: that is when files are removed',
     ],
-    [
-      '--lake-tidy-ms 0 --retain bars=9',
-      '--retain has no effect without --lake-tidy-ms above 0: that is when files are removed',
-    ],
-    ['--bus-max-mb 5 --role all', '--bus-max-mb has no effect without --bus'],
+    ['--bus-stream max-mb=5 --role all', '--bus-stream has no effect without --bus'],
     ['--bus nats://a', '--bus has no effect without --role writer or --role reader'],
-    ['--standby true', '--standby has no effect without --role writer'],
-    ['--share-port true', '--share-port has no effect without --role reader'],
-    ['--role writer --bus nats://a --lag-max-ms 2000', '--lag-max-ms has no effect without --role reader'],
+    ['--reader share-port=true', '--reader has no effect without --role reader'],
     [
-      '--role writer --bus nats://a --writer-url http://a',
-      '--writer-url has no effect without --role reader',
+      '--role standby --bus nats://a --reader writer-url=http://a',
+      '--reader has no effect without --role reader',
     ],
     ['--node-url http://a', '--node-url has no effect without --bus'],
-    ['--role writer --bus nats://a --bus-key a', '--bus-key has no effect without --bus-cert'],
+    ['--bus-tls ca=a', '--bus-tls has no effect without --bus'],
   ])('%s is refused', (line, message) => {
     expect(errorOf(words(line))).toBe(message)
   })
@@ -82,8 +75,8 @@ describe('a setting that has no effect', () => {
   const reader = words('--role reader --bus nats://a')
 
   test('is any of a reader that it does not use: a value for each is refused, from flag and environment', () => {
-    const unused = Object.entries(SETTINGS).filter(([name]) => !isReaderSetting(name))
-    expect(unused.length).toBeGreaterThan(30)
+    const unused = Object.entries(SETTINGS_BY_PATH).filter(([name]) => !isReaderSetting(name))
+    expect(unused.length).toBeGreaterThan(20)
     for (const [, { flag, env, defaultText }] of unused) {
       const value = SAMPLES[env] ?? defaultText
       const because = 'has no effect without --role writer'
@@ -95,17 +88,17 @@ describe('a setting that has no effect', () => {
 
   test('is none of those that a reader uses', () => {
     const line = [
-      '--role reader --bus tls://a --bus-name b --bus-user c --bus-ca c --bus-cert c --bus-key k',
-      '--port 1 --host ::1 --share-port true --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
-      '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --rows-per-read 1 --page-age-ms 1',
-      '--follow-flush-ms 1 --registration closed --register-limit 1 --submit-rate 1 --submit-cooldown-ms 1 --strikes 1 --lag-max-ms 2000',
-      '--node-url http://10.0.0.2:8080 --writer-url https://writer.internal',
-      '--log-format json --log-level debug --quiet true',
+      '--role reader --bus tls://a --bus-name b --bus-login user=c --bus-tls ca=c,cert=c,key=k',
+      '--port 1 --host ::1 --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
+      '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --page-age-ms 1',
+      '--registration closed --register-limit 1 --submit-limits rate=1',
+      '--node-url http://10.0.0.2:8080 --reader lag-max-ms=2000,share-port=true,writer-url=https://writer.internal',
+      '--log-level debug',
     ].join(' ')
     const given = words(line).filter((word) => word.startsWith('--'))
     expect(errorOf(words(line), { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BUS_PASSWORD: 'p' })).toBe(null)
-    expect(errorOf([...reader, '--bus-credentials', 'c'])).toBe(null)
-    expect(given).toHaveLength(READER_SETTINGS.length - 3)
+    expect(errorOf([...reader, '--bus-login', 'credentials=c'])).toBe(null)
+    expect(given).toHaveLength(READER_SETTINGS.length - 2)
   })
 
   test('is refused from the environment too, with the name of its variable', () => {
@@ -121,15 +114,15 @@ describe('a setting that has no effect', () => {
   })
 
   test.each([
-    ['--feed replay --replay-file a.csv --replay-speed max --replay-time now --sol-price 150', {}],
-    ['--simulator-rate 5 --simulator-seed 2', {}],
-    ['--feed simulator,replay --replay-file a.csv --simulator-tokens 9', {}],
+    ['--feed replay --replay-file a.csv --replay-speed max --replay-as time=now --sol-price 150', {}],
+    ['--simulator trades-per-second=5,seed=2', {}],
+    ['--feed simulator,replay --replay-file a.csv --simulator tokens=9', {}],
     [
-      '--feed pumpportal --sol-price 150 --pumpportal-url ws://a --birdeye-rate 100',
+      '--feed pumpportal --sol-price 150 --providers pumpportal-url=ws://a,birdeye-rate=100 --fetch-metadata true',
       { MINTLAKE_BIRDEYE_KEY: 'k', MINTLAKE_PUMPPORTAL_KEY: 'p' },
     ],
     ['--feed none --sol-price 150', { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BIRDEYE_KEY: 'k' }],
-    ['--strikes 0 --suspensions 0 --lake-tidy-ms 0 --retain trades=0', {}],
+    ['--lake-tidy every-ms=0 --retain trades=0', {}],
   ])('is not reported for settings that have one: %s', (line, env) => {
     expect(errorOf(words(line), env)).toBe(null)
   })
@@ -162,12 +155,42 @@ describe('the value of a setting', () => {
       expect(errorOf(['--image-hosts', wrong]), wrong).toContain('--image-hosts')
   })
 
+  test('of a span is market time, from or to which all is played where an end is left out', () => {
+    const spanOf = (text: string) =>
+      readConfig(words(`--feed replay --replay-lake a --replay-span ${text}`), {}).replay.span
+    const [from, to] = [Date.UTC(2026, 10, 21, 14), Date.UTC(2026, 10, 21)]
+    expect(readConfig([], {}).replay.span).toEqual({ fromMs: null, toMs: null })
+    expect(spanOf('2026-11-21T14:00..')).toEqual({ fromMs: from, toMs: null })
+    expect(spanOf('..2026-11-21')).toEqual({ fromMs: null, toMs: to })
+    expect(spanOf(`${to}..2026-11-21T15:00:00.5+01:00`)).toEqual({ fromMs: to, toMs: from + 500 })
+  })
+
+  test('of the price of SOL may be a number alone, and is as old as its feed allows', () => {
+    const none = { usd: null, maxAgeMs: null }
+    expect(readConfig([], {}).solPrice).toEqual(none)
+    expect(readConfig(words('--feed pumpportal --sol-price 150'), {}).solPrice).toEqual({ ...none, usd: 150 })
+    const told = readConfig(words('--sol-price max-age-ms=0'), {})
+    expect(told.solPrice).toEqual({ ...none, maxAgeMs: 0 })
+    const solana = readConfig(words('--feed solana --solana-rpc https://a'), {})
+    expect([readConfig([], {}), told, solana].map(solPriceMaxAgeMs)).toEqual([86_400_000, 0, 600_000])
+  })
+
+  test('of documents of tokens is the gateway of IPFS beside which they are fetched', () => {
+    const of = (text: string) =>
+      readConfig(['--fetch-metadata', text], { MINTLAKE_FEED_KEY: 'f' }).metadataGateway
+    expect([of('false'), of('true'), of('https://gateway.example/x')]).toEqual([
+      null,
+      'https://ipfs.io',
+      'https://gateway.example/x',
+    ])
+  })
+
   test('counts as not set when it is empty in the environment, and never as a limit of 0', () => {
-    const empty = Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '']))
+    const empty = Object.fromEntries(Object.values(SETTINGS_BY_PATH).map(({ env }) => [env, '']))
     expect(readConfig([], empty)).toEqual(readConfig([], {}))
   })
 
-  test.each(['--read-limit-anonymous=', '--port=', '--port= ', '--tokens-max=', '--birdeye-rate='])(
+  test.each(['--read-limit-anonymous=', '--port=', '--port= ', '--tokens-max=', '--new-hours='])(
     'is not a number when it is empty on the command line: %s',
     (flag) => {
       expect(errorOf([flag])).toMatch(/is not valid: must be a number$/)
@@ -179,40 +202,103 @@ describe('the value of a setting', () => {
     ['--feed none,simulator', 'none stands alone'],
     ['--feed replay --replay-file a --replay-map time=ts', '"time" is none of the fields ts, symbol, price'],
     ['--feed replay --replay-file a --replay-map ts', '"ts" is not of the form field=column'],
-    ['--feed pumpportal --pumpportal-url https://a', 'must be an address that begins with ws:// or wss://'],
-    ['--feed pumpportal --pumpportal-url nowhere', 'must be an address that begins with ws:// or wss://'],
-    ['--feed pumpportal --birdeye-url ftp://a', 'must be an address that begins with http:// or https://'],
+    ['--providers pumpportal-url=https://a', 'must be an address that begins with ws:// or wss://'],
+    ['--providers pumpportal-url=nowhere', 'must be an address that begins with ws:// or wss://'],
+    ['--providers birdeye-url=ftp://a', 'must be an address that begins with http:// or https://'],
+    ['--replay-span 1', 'must be of the form FROM..TO'],
+    ['--replay-span 1..2..3', 'must be of the form FROM..TO'],
+    ['--replay-span yesterday..', 'must be ISO 8601 times, such as 2026-01-31T12:00:00Z, or Unix ms'],
+    ['--replay-span 2..1', 'must not begin after its end'],
+    ['--sol-price 0', 'must be a number above 0'],
+    ['--sol-price 1,usd=2', 'names usd twice'],
+    ['--sol-price max-age-ms=-1', 'must be a whole number from 0 to 2592000000'],
+    ['--fetch-metadata http://a', 'must be true, false or an address that begins with https://'],
     ['--role writer --bus nats://user:pass@a', 'must not name a user'],
     ['--role writer --bus http://a', 'must be an address such as nats://127.0.0.1:4222'],
     ['--role writer', 'needs --bus'],
-    ['--role writer --bus nats://a --bus-cert a', '--bus-cert needs --bus-key'],
-    ['--role writer --bus nats://a --bus-user a', '--bus-user needs MINTLAKE_BUS_PASSWORD'],
-    ['--role writer --bus nats://a --bus-user a.b', 'must have 1 to 32 letters'],
-    ['--role writer --bus nats://a --bus-user a --bus-credentials f', 'a process is one user'],
+    ['--role writer --bus nats://a --bus-tls cert=a', 'must name a cert together with its key'],
+    ['--role writer --bus nats://a --bus-tls key=a', 'must name a cert together with its key'],
+    ['--role writer --bus nats://a --bus-login user=a', '--bus-login user=… needs MINTLAKE_BUS_PASSWORD'],
+    ['--role writer --bus nats://a --bus-login user=a.b', 'must have 1 to 32 letters'],
+    ['--role writer --bus nats://a --bus-login user=a,credentials=f', 'a process is one user'],
     ['--role writer --bus nats://a --record false', 'readers have no market'],
     ['--role writer --bus nats://a --bus-name a.b', 'must have 1 to 32 letters'],
-    ['--birdeye-rate 101', 'must be a whole number from 1 to 100'],
-    ['--birdeye-rate 0', 'must be a whole number from 1 to 100'],
+    ['--providers birdeye-rate=101', 'must be a whole number from 1 to 100'],
+    ['--providers birdeye-rate=0', 'must be a whole number from 1 to 100'],
   ])('is refused with the reason: %s', (line, reason) => {
     expect(errorOf(words(line))).toContain(reason)
   })
 
   test('is shown without the keys that it may hold', () => {
-    const args = words('--feed pumpportal --pumpportal-url wss://user:pass@a/b?api-key=secret')
-    expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|pass/)
-    const bus = words('--role writer --bus nats://a --bus-user u')
+    const args = words(
+      '--feed pumpportal --providers pumpportal-url=wss://user:pass@a/b?api-key=secret,birdeye-rate=7',
+    )
+    expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|user:|:pass/)
+    expect(shownConfig(readConfig(args, {}))).toMatchObject({
+      providers: { pumpportalUrl: 'wss://…@a/b?…', birdeyeRate: 7 },
+    })
+    const bus = words('--role writer --bus nats://a --bus-login user=u')
     const shown = shownConfig(
       readConfig(bus, { MINTLAKE_BUS_PASSWORD: 'secret', MINTLAKE_ADMIN_KEY: 'secret' }),
     )
-    expect(shown).toMatchObject({ busPassword: 'set', adminKey: 'set', feedKey: 'not set', busKey: '' })
+    expect(shown).toMatchObject({
+      'bus.password': 'set',
+      adminKey: 'set',
+      feedKey: 'not set',
+      'bus.tls': { key: '' },
+    })
     expect(JSON.stringify(shown)).not.toContain('secret')
-    expect(errorOf(words('--pumpportal-url https://user:pass@a/b?api-key=secret'))).not.toMatch(/secret|pass/)
+    expect(errorOf(words('--providers pumpportal-url=https://user:pass@a/b?api-key=secret'))).not.toMatch(
+      /secret|pass/,
+    )
+  })
+})
+
+describe('a setting of pairs', () => {
+  const limitsOf = (text: string) => readConfig(['--submit-limits', text], {}).submitLimits
+  const STANDARD = { rate: 10, cooldownMs: 60_000, strikes: 3, suspensions: 3 }
+
+  test('has the default of whatever it does not name', () => {
+    expect(readConfig([], {}).submitLimits).toEqual(STANDARD)
+    expect(limitsOf('strikes=0')).toEqual({ ...STANDARD, strikes: 0 })
+    expect(limitsOf(' cooldown-ms=5, rate=7 ')).toEqual({ ...STANDARD, rate: 7, cooldownMs: 5 })
+  })
+
+  test.each([
+    ['rate', '"rate" is not of the form NAME=VALUE, with a name of rate, cooldown-ms, strikes, suspensions'],
+    ['=3', '"=3" is not of the form NAME=VALUE, with'],
+    ['cooldownMs=3', '"cooldownMs=3" is not of the form NAME=VALUE, with'],
+    ['toString=3', '"toString=3" is not of the form NAME=VALUE, with'],
+    ['rate=3,rate=4', 'names rate twice'],
+    ['rate=', '"rate" must be a number'],
+    ['rate=1.5', '"rate" must be a whole number from 0 to 1000000'],
+    ['strikes=3=4', '"strikes" must be a whole number from 0 to 1000'],
+  ])('refuses %s with the reason', (text, reason) => {
+    expect(errorOf(['--submit-limits', text])).toContain(`--submit-limits: "${text}" is not valid: ${reason}`)
+  })
+})
+
+describe('a setting that went', () => {
+  test.each(Object.entries(REPLACED))('%s is answered with what took its place', (flag, instead) => {
+    const env = `MINTLAKE_${flag.toUpperCase().replaceAll('-', '_')}`
+    expect(errorOf([`--${flag}`, '1'])).toBe(`--${flag} is no setting any more: ${instead}`)
+    expect(errorOf([], { [env]: '1' })).toBe(`${env} is no setting any more: ${instead}`)
+    expect(errorOf([], { [env]: '' })).toBe(null)
+    // What it names is there.
+    const [, named] = /^(--[a-z-]+)/.exec(instead) ?? []
+    const flags = Object.values(SETTINGS_BY_PATH).map((setting) => `--${setting.flag}`)
+    if (named !== undefined) expect(flags).toContain(named)
+    expect(flags).not.toContain(`--${flag}`)
+  })
+
+  test('is none of another program', () => {
+    expect(errorOf([], { QUIET: '1', STRIKES: '1' })).toBe(null)
   })
 })
 
 describe('a value that a setting does not take', () => {
   const BAD = ['', ' ', 'x', '-1', '1.5', '1e99', 'NaN', '99999999999999999', 'http://', '%', ',', 'a=b,c']
-  const settings = Object.entries(SETTINGS).filter(([, { flag }]) => flag !== null)
+  const settings = Object.entries(SETTINGS_BY_PATH).filter(([, { flag }]) => flag !== null)
 
   test.each(settings)('%s is refused in our words', (_, { flag }) => {
     for (const value of BAD) {
@@ -236,7 +322,7 @@ describe('a value that a setting does not take', () => {
 })
 
 describe('--help', () => {
-  const every = Object.values(SETTINGS).map(({ env }) => env)
+  const every = Object.values(SETTINGS_BY_PATH).map(({ env }) => env)
   const listed = (text: string) => [...text.matchAll(/(MINTLAKE_\w+)(?: \[|$)/gm)].map(([, env]) => env)
 
   test('has the ten settings that matter first, and says what --help all has besides', () => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { SERVER_FLAGS } from '../../scripts/program.mjs'
-import { SETTINGS } from '../../src/config/settings.ts'
+import { SETTINGS_BY_PATH } from '../../src/config/settings.ts'
 
 const read = (name: string): string => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 const manifest = JSON.parse(read('package.json'))
@@ -17,7 +17,7 @@ it('npm start, the unit, mintlake serve and npm run cluster give Node the same f
 })
 
 it('the unit sets settings that exist', () => {
-  const known = Object.values(SETTINGS).map(({ env }) => env)
+  const known = Object.values(SETTINGS_BY_PATH).map(({ env }) => env)
   const set = [...unit.matchAll(/^Environment=(MINTLAKE_[A-Z_]+)=/gm)].map(([, name]) => name)
   expect(set.length).toBeGreaterThan(0)
   expect(set.filter((name) => !known.includes(name))).toEqual([])

@@ -135,7 +135,7 @@ describe.skipIf(!isWanted)('the package (needs the package registry: MINTLAKE_TE
     const lake = join(folder, 'lake')
     const startMs = Date.parse('2026-03-02T12:00:00Z')
     const market = { seed: 7, tokens: 60, tradesPerSecond: 4, startMs, lengthMs: 60_000 }
-    await recordSimulation({ ...market, dataDir: lake }, createLog({ format: 'json', quiet: true }))
+    await recordSimulation({ ...market, dataDir: lake }, createLog('warn'))
     const agent = `
       import { createClient } from 'mintlake/client'
       const mintlake = createClient({ baseUrl: process.env.MINTLAKE_URL, key: process.env.MINTLAKE_KEY })

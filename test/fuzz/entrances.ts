@@ -2,7 +2,7 @@
 // as specified, and throws otherwise.
 import { Packr } from 'msgpackr'
 import { ConfigError, readConfig } from '../../src/config/config.ts'
-import { SETTINGS } from '../../src/config/settings.ts'
+import { SETTINGS_BY_PATH } from '../../src/config/settings.ts'
 import type { Context } from '../../src/http/context.ts'
 import { jsonObject } from '../../src/http/routes/agents.ts'
 import {
@@ -153,7 +153,7 @@ export function entrances(): Record<string, (mutator: Mutator) => void | Promise
       throw new Error(`an event that nobody may push: ${JSON.stringify(event)}: ${error.message}`)
     market.apply(event, NOW)
   }
-  const settings = Object.values(SETTINGS)
+  const settings = Object.values(SETTINGS_BY_PATH)
 
   return {
     'a line of a push': (mutator) => {

@@ -9,7 +9,7 @@ const mint = mintOfSymbol('sources')
 
 test('hostile frames do not end the server, and log, /readyz and /health show what its sources lack and lose', async () => {
   const upstream = await PumpPortalServer.start()
-  const server = await spawnServer({ feed: 'pumpportal', 'pumpportal-url': upstream.url })
+  const server = await spawnServer({ feed: 'pumpportal', providers: `pumpportal-url=${upstream.url}` })
   const feedOf = async () => (await server.client.get('/health')).body.feeds[0]
   try {
     const warnings = () => server.lines.filter((line) => line.includes('"level":40')).join('\n')
@@ -55,7 +55,7 @@ test('a server is not ready until its source was reached once; it says why and s
   await upstream.close()
   const server = await openTestServer({
     feed: 'pumpportal',
-    'pumpportal-url': upstream.url,
+    providers: `pumpportal-url=${upstream.url}`,
     'sol-price': '150',
   })
   const refused = await server.client.get('/readyz')
@@ -77,7 +77,7 @@ test('a connection that is lost in the middle of a bar is told with the bars of 
   const upstream = await PumpPortalServer.start()
   const server = await openTestServer({
     feed: 'pumpportal',
-    'pumpportal-url': upstream.url,
+    providers: `pumpportal-url=${upstream.url}`,
     'sol-price': '150',
   })
   const feed = async () => (await server.client.get('/health')).body.feeds[0]

@@ -76,7 +76,11 @@ test('a burst that is larger than what may wait for the disk waits instead', asy
   cleanUp.push(() => first.remove())
   await burst(first.url, 60_000)
   const image = await crashImage(first)
-  const server = await openTestServer(SETTINGS, { journalWaitingBytesMax: WAITING_BYTES_MAX }, image)
+  const server = await openTestServer(
+    SETTINGS,
+    { tuning: { journalWaitingBytesMax: WAITING_BYTES_MAX } },
+    image,
+  )
   cleanUp.push(() => server.remove())
   const flushed = server.store.flushLake()
   expect(await burst(server.url, 100_000)).toBe(100_000)

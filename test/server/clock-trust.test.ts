@@ -226,7 +226,7 @@ test.each(WRONG)(
   'a clock that is %s during one commit forgets nothing',
   { tags: 'drill' },
   async (_, wrongMs) => {
-    await open({ 'submit-cooldown-ms': '600000', 'labels-delay-ms': '600000' })
+    await open({ 'submit-limits': 'cooldown-ms=600000', 'labels-delay-ms': '600000' })
     const begun = await beginLimits()
     pass(SECOND_MS)
     clock.step(wrongMs)
@@ -241,7 +241,7 @@ test.each(WRONG)(
   'a clock that is %s during a whole run forgets nothing for the next',
   { tags: 'drill' },
   async (_, wrongMs) => {
-    await open({ 'submit-cooldown-ms': '600000', 'labels-delay-ms': '600000' })
+    await open({ 'submit-limits': 'cooldown-ms=600000', 'labels-delay-ms': '600000' })
     const begun = await beginLimits()
     pass(SECOND_MS)
     clock.step(wrongMs)

@@ -101,7 +101,7 @@ it('the last ban or unban is in effect after a restart, even if the clock was se
 it('after a restart a suspension and a cooldown from a clock that was ahead last no longer than their full length', {
   tags: 'drill',
 }, async () => {
-  await open({ 'submit-cooldown-ms': `${2 * HOUR_MS}` })
+  await open({ 'submit-limits': `cooldown-ms=${2 * HOUR_MS}` })
   const [suspended, other] = [await server.client.register(), await server.client.register()]
   const [mint, ...others] = [await token(), await token(), await token(), await token()]
   clock.step(40 * DAY_MS)
@@ -121,7 +121,7 @@ it('after a restart a suspension and a cooldown from a clock that was ahead last
 })
 
 it('after a restart a cooldown of a day lasts for its remaining time', async () => {
-  await open({ 'submit-cooldown-ms': `${DAY_MS}` })
+  await open({ 'submit-limits': `cooldown-ms=${DAY_MS}` })
   const key = await server.client.register()
   const mint = await token()
   expect((await send(key, submission(mint))).status).toBe(201)

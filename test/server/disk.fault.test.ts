@@ -27,11 +27,9 @@ const READER = `
   }))
 `
 const SETTINGS = {
-  'submit-rate': '0',
-  'submit-cooldown-ms': '0',
+  'submit-limits': 'rate=0,cooldown-ms=0',
   'lake-flush-ms': '50',
-  'lake-tidy-ms': '100',
-  'lake-grace-ms': '0',
+  'lake-tidy': 'every-ms=100,grace-ms=0',
 }
 const TOKENS = 8
 /** Enough submissions to fill the rest of the disk. */

@@ -44,7 +44,7 @@ let key: string
 
 const open = async (settings: Record<string, string> = {}): Promise<TestServer> => {
   server = await openTestServer(
-    { 'submit-cooldown-ms': '0', 'log-format': 'json', ...settings },
+    { 'submit-limits': 'cooldown-ms=0', ...settings },
     { clock: clockOf(() => nowMs) },
     folder,
   )

@@ -19,7 +19,7 @@ import {
   untilReady,
 } from '../support/test-server.ts'
 
-const SETTINGS = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'lake-tidy-ms': '0', quiet: 'false' }
+const SETTINGS = { 'submit-limits': 'rate=0,cooldown-ms=0', 'lake-tidy': 'every-ms=0', 'log-level': 'info' }
 const SUBMISSIONS = 12
 const TRADES = 500
 

@@ -68,8 +68,8 @@ const metrics = async (): Promise<string> => (await server.client.get('/metrics'
 beforeAll(async () => {
   server = await openTestServer({
     feed: 'simulator',
-    'simulator-tokens': '50',
-    'submit-cooldown-ms': '60000',
+    simulator: 'tokens=50',
+    'submit-limits': 'cooldown-ms=60000',
   })
   const key = await server.client.register()
   const mint = await seedToken(server.client, Date.now())

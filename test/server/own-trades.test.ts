@@ -14,7 +14,7 @@ let server: TestServer
 let key: string
 beforeAll(async () => {
   clock = new SteppedClock(START_MS)
-  server = await openTestServer({ 'submit-rate': '0', 'submit-cooldown-ms': '0' }, { clock })
+  server = await openTestServer({ 'submit-limits': 'rate=0,cooldown-ms=0' }, { clock })
   key = await server.client.register()
 })
 afterAll(() => server.remove())

@@ -22,10 +22,7 @@ let nowMs = START_MS
 let server: TestServer
 let key: string
 beforeAll(async () => {
-  server = await openTestServer(
-    { 'submit-rate': '0', 'submit-cooldown-ms': '0' },
-    { clock: clockOf(() => nowMs) },
-  )
+  server = await openTestServer({ 'submit-limits': 'rate=0,cooldown-ms=0' }, { clock: clockOf(() => nowMs) })
   key = await server.client.register()
 })
 afterAll(() => server.remove())

@@ -35,7 +35,7 @@ async function run(args: string[], env: Record<string, string> = {}) {
   const [code] = await once(child, 'close')
   return { code, out, err }
 }
-const quietFlags = (dataDir: string) => ['--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
+const quietFlags = (dataDir: string) => ['--feed', 'none', '--log-level', 'warn', '--data-dir', dataDir]
 
 /** A module that makes each write and sync of a file hang after SIGUSR2, in a pool thread: it opens a pipe that has no writer. */
 const hangingDisk = (pipe: string): string =>

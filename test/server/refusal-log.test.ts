@@ -53,7 +53,7 @@ it('a refused submission is told with its agent and why, once in a while, and ho
 })
 
 it('a limit that is reached is told with who met it', async () => {
-  const { server: opened, of } = await logged({ 'read-limit-anonymous': '1', 'submit-rate': '1' })
+  const { server: opened, of } = await logged({ 'read-limit-anonymous': '1', 'submit-limits': 'rate=1' })
   const { client } = opened
   for (let count = 0; count < 3; count++) await client.get('/api/v1/xp')
   expect(of('a limit was reached')).toMatchObject([
@@ -69,7 +69,7 @@ it('a limit that is reached is told with who met it', async () => {
 
 it('cooldowns are told with --log-level debug only', async () => {
   for (const level of ['debug', 'info']) {
-    const { server: opened, of } = await logged({ 'submit-cooldown-ms': '60000' }, level)
+    const { server: opened, of } = await logged({ 'submit-limits': 'cooldown-ms=60000' }, level)
     const key = await opened.client.register()
     const body = submission(await seedToken(opened.client, Date.now()))
     for (let count = 0; count < 2; count++) await submit(opened.client, key, body)
@@ -82,7 +82,7 @@ it('cooldowns are told with --log-level debug only', async () => {
 })
 
 it('suspensions, and bans of the operator, are warnings', async () => {
-  const { server: opened, of } = await logged({ strikes: '1' })
+  const { server: opened, of } = await logged({ 'submit-limits': 'strikes=1' })
   const { client } = opened
   const key = await client.register()
   const snapshot = { ...VALUES, priceUsd: VALUES.priceUsd * 9, snapshotAt: Date.now() }

@@ -94,9 +94,9 @@ test.each([
   },
 )
 
-test('a file without a header and without symbols gets its symbol from --replay-symbol', async () => {
+test('a file without a header and without symbols gets its symbol from --replay-as', async () => {
   const lines = ROW_NUMBERS.map((at) => `${FIRST_MS / 1_000 + at},${100 + at},0.5`)
-  const { status, feeds } = await replay(lines.join('\n'), { 'replay-symbol': 'XBTUSD' })
+  const { status, feeds } = await replay(lines.join('\n'), { 'replay-as': 'symbol=XBTUSD' })
   expect(status).toBe('ready')
   expect(feeds[0]).toMatchObject({ accepted: ROWS + 1, rejected: {} })
   const page = await (await fetch(`${server?.url}/api/v1/market?format=ndjson`)).text()
@@ -106,7 +106,7 @@ test('a file without a header and without symbols gets its symbol from --replay-
 test('a file may be declared simulated: /health and rows of the lake say so, and real data stays apart', async () => {
   const lines = ROW_NUMBERS.map((at) => `${FIRST_MS + 60_000 * at},MADEUP,${100 + at},1`)
   const text = ['ts,symbol,price,size', ...lines].join('\n')
-  const { feeds, simulated } = await replay(text, { 'replay-simulated': 'true' })
+  const { feeds, simulated } = await replay(text, { 'replay-as': 'simulated=true' })
   expect({ simulated, feed: feeds[0].simulated }).toEqual({ simulated: true, feed: true })
   await server?.store.flushLake()
   const { out } = await runCommand([

@@ -42,7 +42,7 @@ it('a port that cannot be listened on is told from an address that is not this m
   const other = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => other.once('listening', resolve))
   const { port } = other.address() as { port: number }
-  const deps = { routes: [], ingestFrame: null, streams: {} } as unknown as Parameters<typeof startServer>[2]
+  const deps = { routes: [], ingestFrame: null } as unknown as Parameters<typeof startServer>[2]
   expect(await error(() => startServer('127.0.0.1', port, deps))).toBe(
     `port ${port} on 127.0.0.1 cannot be used: another program listens there`,
   )

@@ -18,7 +18,7 @@ import { type ServerProcess, spawnServer, temporaryFolder } from '../support/tes
 const SERVER_MB_MAX = 1_800
 const LAKE_PROCESS_MB_MAX = 1_200
 const SETTINGS = {
-  'submit-cooldown-ms': String(DAY_MS),
+  'submit-limits': `cooldown-ms=${DAY_MS}`,
   'labels-delay-ms': String(DAY_MS),
   'lake-flush-ms': '300',
 }

@@ -10,7 +10,7 @@ const SUBMITTERS = 200
 const TOKENS = 20
 /** The server is killed once this many are acknowledged, while others are in flight. */
 const ACKNOWLEDGED_MIN = 300
-const SETTINGS = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'lake-flush-ms': '200' }
+const SETTINGS = { 'submit-limits': 'rate=0,cooldown-ms=0', 'lake-flush-ms': '200' }
 
 const dataDir = temporaryFolder()
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }))

@@ -71,6 +71,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     // No two runs of this process share a path: some modules remember what they did to one.
     dataDir: `/simulated/${String(++runs).padStart(6, '0')}/data`,
     settings: settingsOf(seed, sizes),
+    followFlushMs: drawsOf(seed, 'follow').of([20, 100]),
     draws: drawsOf(seed, 'network'),
     onLog: (level, message) => note(world, level, message),
   })
@@ -155,6 +156,5 @@ function settingsOf(seed: number, { tokensMax }: Sizes): Record<string, string> 
     'tokens-max': String(tokensMax),
     'lake-flush-ms': draws.of(['2000', '10000', '30000']),
     'checkpoint-interval-ms': draws.of(['5000', '20000', '60000']),
-    'follow-flush-ms': draws.of(['20', '100']),
   }
 }

@@ -70,6 +70,7 @@ export interface ServerWorld {
   machine: Machine
   dataDir: string
   settings: Readonly<Record<string, string>>
+  followFlushMs: number
   draws: Draws
   onLog(level: string, message: string, fields: unknown): void
 }
@@ -106,7 +107,7 @@ export class SimulatedServer {
   }
 
   async #begin(life: Life): Promise<void> {
-    const { machine, dataDir, settings, draws } = this.#world
+    const { machine, dataDir, settings, followFlushMs, draws } = this.#world
     try {
       const config = readConfig(flagsOf({ ...settings, 'data-dir': dataDir }), {
         MINTLAKE_FEED_KEY: FEED_KEY,
@@ -117,7 +118,7 @@ export class SimulatedServer {
         clock,
         log: this.#log(),
         random: draws.next,
-        changeLogEntriesMax: CHANGE_LOG_ENTRIES,
+        tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, follow: { flushMs: followFlushMs } },
         startServer: async (_host, _port, deps) => this.#listen(life, deps),
       })
       life.app.ready.catch((error) => this.#fail(life, error))

@@ -16,8 +16,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'page-age-ms': '0',
   'lake-flush-ms': '10000',
   'labels-delay-ms': String(LABELS_DELAY_MS),
-  'submit-cooldown-ms': String(COOLDOWN_MS),
-  'submit-rate': String(RATE_MAX),
+  'submit-limits': `rate=${RATE_MAX},cooldown-ms=${COOLDOWN_MS}`,
 }
 
 /** As arguments of the program. */

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { READER_SETTINGS } from '../../src/config/reader-settings.ts'
-import { SETTINGS } from '../../src/config/settings.ts'
+import { SETTINGS_BY_PATH } from '../../src/config/settings.ts'
 import { checkConformance } from './conformance/conformance.ts'
 import { withLakeProcess } from './lake/lend.ts'
 
@@ -27,7 +27,7 @@ export interface Settings {
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
-  quiet: 'true',
+  'log-level': 'warn',
   'read-limit-anonymous': '0',
   'read-limit-keyed': '0',
   'register-limit': '0',
@@ -43,7 +43,7 @@ const CHANGE_LOG_ENTRIES = 1_048_576
 
 /** Of a reader: those defaults that it uses. */
 function readerFlagsOf(settings: Settings): string[] {
-  const flags = READER_SETTINGS.map((name) => SETTINGS[name].flag)
+  const flags = READER_SETTINGS.map((path) => SETTINGS_BY_PATH[path].flag)
   const defaults = Object.entries(DEFAULTS).filter(([name]) => flags.includes(name))
   return Object.entries({ ...Object.fromEntries(defaults), ...settings }).flatMap(([name, value]) => [
     `--${name}`,
@@ -166,7 +166,11 @@ export async function openTestServer(
 ): Promise<TestServer> {
   const config = readConfig(flagsOf(settings, dataDir), { ...secretsOf(settings), ...env })
   const server = await withLakeProcess((lakeProcess) =>
-    startApp(config, { lakeProcess, changeLogEntriesMax: CHANGE_LOG_ENTRIES, ...options }),
+    startApp(config, {
+      lakeProcess,
+      ...options,
+      tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, ...options.tuning },
+    }),
   )
   await server.ready
   return {

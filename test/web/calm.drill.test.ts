@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
   })
 
   test('data that is made up is marked in every view', async () => {
-    const simulated = await openTestServer({ feed: 'simulator', 'simulator-tokens': '20' })
+    const simulated = await openTestServer({ feed: 'simulator', simulator: 'tokens=20' })
     for (const view of ['market', 'agents']) {
       const { page } = await openPage(browser, simulated.url, `#/${view}`)
       await page.getByText('SIMULATED', { exact: true }).waitFor()

@@ -17,7 +17,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
   let key: string
 
   beforeAll(async () => {
-    const settings = { 'labels-delay-ms': `${DELAY_MS}`, 'submit-rate': '0', 'submit-cooldown-ms': '0' }
+    const settings = { 'labels-delay-ms': `${DELAY_MS}`, 'submit-limits': 'rate=0,cooldown-ms=0' }
     ;[browser, server] = await Promise.all([openBrowser(), openTestServer(settings)])
     await server.client.push(
       ...MINTS.flatMap((mint, at) => [

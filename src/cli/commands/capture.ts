@@ -19,7 +19,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   stop.act = () => stopping.abort()
   const { out = '' } = values
   const options = {
-    ...config,
+    solana: config.solana,
     out,
     bytesMax,
     timeMsMax: secondsMax * 1_000,

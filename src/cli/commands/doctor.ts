@@ -2,7 +2,7 @@
 
 import { CLIENT_ENV } from '../../config/client-env.ts'
 import { readConfig } from '../../config/config.ts'
-import { type Config, SETTINGS } from '../../config/settings.ts'
+import { type Config, SETTINGS, SETTINGS_BY_PATH } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { type Command, EXIT, type Option, type Values } from '../command.ts'
 import { endpointChecks } from '../doctor/chain.ts'
@@ -24,7 +24,7 @@ import { type Terminal, write } from '../terminal.ts'
 /** The flags of `serve`: without a value, the environment or the default counts, as there. */
 const settingOptions = (): Record<string, Option> =>
   Object.fromEntries(
-    Object.values(SETTINGS).flatMap(({ flag, description }) =>
+    Object.values(SETTINGS_BY_PATH).flatMap(({ flag, description }) =>
       flag === null ? [] : [[flag, { value: 'VALUE', description }]],
     ),
   )
@@ -72,7 +72,7 @@ function checkConfig({ adminKey, feedKey, feeds, host }: Config): CheckResult {
 
 async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
   const { config, result } = readSettings(values, terminal)
-  const { dataDir, diskReserveMb, host, port } = config
+  const { dataDir, host, port } = config
   // It is about the server of these settings, wherever clients of this shell go.
   const own = { [CLIENT_ENV.url]: undefined, [SETTINGS.host.env]: host, [SETTINGS.port.env]: `${port}` }
   const env = { ...terminal.env, ...own }
@@ -88,7 +88,7 @@ async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
     { name: 'port', run: () => checkPort(host, port, health) },
     { name: 'data folder', run: () => checkFolder(dataDir, servedHere) },
     { name: 'disk', run: () => checkWritable(dataDir) },
-    { name: 'room', run: () => checkDiskSpace(dataDir, diskReserveMb) },
+    { name: 'room', run: () => checkDiskSpace(dataDir, config.store.diskReserveMb) },
     { name: 'clock', run: () => checkClock(terminal.clock.now(), dataDir) },
     ...endpointChecks(config, terminal.clock),
     { name: 'server', run: () => checkServer(url, health, Boolean(values.url)) },

@@ -169,7 +169,7 @@ async function toStdout(dataDir: string, task: Task): Promise<number> {
 const replaced = () =>
   new ServiceError(
     'store_unavailable',
-    'files of the lake were replaced while they were read; try again, or raise --lake-grace-ms of the server',
+    'files of the lake were replaced while they were read; try again, or raise grace-ms of the server’s --lake-tidy',
   )
 
 async function checkOut(out: string, format: Format, overwrites: boolean): Promise<void> {

@@ -11,7 +11,7 @@ import { FORMAT } from './lake.ts'
 import { lossLines } from './repair.ts'
 
 /** What of the server's settings the state depends on, as far as the environment tells. */
-function stateSettings({ env }: Terminal): Pick<Config, 'labelsDelayMs' | 'submitCooldownMs'> {
+function stateSettings({ env }: Terminal): Pick<Config, 'labelsDelayMs' | 'submitLimits'> {
   try {
     return readConfig([], env)
   } catch {
@@ -45,8 +45,9 @@ function repairedText({ done, filesChecked, ...repaired }: FolderRepair, dataDir
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
   const dataDir = folderOf(values, terminal)
-  const { labelsDelayMs, submitCooldownMs: cooldownMs } = stateSettings(terminal)
+  const { labelsDelayMs, submitLimits } = stateSettings(terminal)
   const { clock } = terminal
+  const { cooldownMs } = submitLimits
   const options = { dataDir, lakeFlushMs: 0, labelsDelayMs, cooldownMs, clock, log: storeLogTo(terminal) }
   const repaired = await repairFolder(options).catch((error: unknown) => {
     if (!isFolderInUse(error)) throw error

@@ -38,7 +38,7 @@ function watched({ columns, batches }: QueryResult, stop: Stop): QueryResult {
       if (!isWritten || !isMissingFileError(error)) throw error
       throw new ServiceError(
         'store_unavailable',
-        'files of the lake were replaced while the query was reading them; try again, or raise --lake-grace-ms of the server',
+        'files of the lake were replaced while the query was reading them; try again, or raise grace-ms of the server’s --lake-tidy',
       )
     }
   }

@@ -6,10 +6,10 @@ import { type Check, type CheckResult, fail, ok, warn } from './check.ts'
 const PRICE_AGE_MS_MAX = 600_000
 
 /** A check for each endpoint of the settings. */
-export const endpointChecks = ({ solanaRpc, solanaWs }: Config, clock: Clock): Check[] =>
-  solanaRpc.map((url, index) => ({
-    name: solanaRpc.length === 1 ? 'endpoint' : `endpoint ${index + 1}`,
-    run: () => checkOne(url, solanaWs[index] ?? null, clock),
+export const endpointChecks = ({ solana: { rpcUrls, socketUrls } }: Config, clock: Clock): Check[] =>
+  rpcUrls.map((url, index) => ({
+    name: rpcUrls.length === 1 ? 'endpoint' : `endpoint ${index + 1}`,
+    run: () => checkOne(url, socketUrls[index] ?? null, clock),
   }))
 
 async function checkOne(rpcUrl: string, socketUrl: string | null, clock: Clock): Promise<CheckResult> {

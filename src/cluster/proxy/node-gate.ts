@@ -1,7 +1,6 @@
 // Where other nodes reach this one, and what their requests have to know: whoever is answered on the bus gets both.
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { NatsConnection } from '@nats-io/transport-node'
-import type { Config } from '../../config/settings.ts'
 import type { RelayGate } from '../../http/node.ts'
 import { authorityOf } from '../../http/request/addresses.ts'
 import { newNodeId } from '../node-id.ts'
@@ -9,6 +8,12 @@ import { newNodeId } from '../node-id.ts'
 const SECRET_BYTES = 16
 /** What a process listens on that takes connections at every address of its machine. */
 const EVERY_ADDRESS = new Set(['0.0.0.0', '::'])
+
+/** Where a node listens, and where others reach it, unless that is the same. */
+export interface HostSettings {
+  host: string
+  bus: { nodeUrl: string }
+}
 
 /** A node as the bus tells of it. */
 export interface NodeAddress {
@@ -34,7 +39,7 @@ export class NodeGate implements RelayGate {
   }
 
   /** @param port at which this process listens. @param connection to the bus, which tells the address of this machine */
-  address({ host, nodeUrl }: Pick<Config, 'host' | 'nodeUrl'>, port: number, connection: NatsConnection) {
+  address({ host, bus: { nodeUrl } }: HostSettings, port: number, connection: NatsConnection) {
     const seen = EVERY_ADDRESS.has(host) ? connection.info?.client_ip : undefined
     const url = nodeUrl === '' ? `http://${authorityOf(seen ?? host, port)}` : nodeUrl
     return { nodeId: this.nodeId, url, secret: this.#secret }

@@ -141,7 +141,7 @@ export class WriterService {
     })
     this.#elsewhere = { passingOn, names }
     this.#accounts = new AccountPublisher({
-      ...{ bus: accountsBus, watch: accountsWatch, accounts, replicas: config.busReplicas, log },
+      ...{ bus: accountsBus, watch: accountsWatch, accounts, replicas: config.bus.stream.replicas, log },
     })
     // Before that they would be refused.
     if (!(await this.#isReached(ready))) return
@@ -183,7 +183,7 @@ export class WriterService {
   async #connect(what: 'accounts' | 'requests'): Promise<Bus | null> {
     while (!this.#isStopped) {
       try {
-        const bus = await connectBus(this.#options.config, `mintlake writer: ${what}`)
+        const bus = await connectBus(this.#options.config.bus, `mintlake writer: ${what}`)
         this.#buses.push(bus)
         return bus
       } catch (error) {

@@ -7,7 +7,7 @@ import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
 import { keyHint } from '../../http/request/key-hint.ts'
 import { Cursors } from '../../http/response/cursors.ts'
 import { type HttpServer, startServer } from '../../http/server.ts'
-import { Broadcaster, type FollowOptions } from '../../http/stream/broadcaster.ts'
+import { Broadcaster } from '../../http/stream/broadcaster.ts'
 import { SubmissionLog } from '../../http/stream/submission-log.ts'
 import { TimeWaits } from '../../http/time-waits.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
@@ -53,9 +53,12 @@ export interface ReaderApp {
 export interface ReaderOptions {
   clock?: Clock
   log?: Log
-  /** Shorter bounds for tests of followers. */
-  follow?: Partial<FollowOptions>
   openAccounts?: OpenAccounts
+}
+
+/** Documents are for everybody: only the writer knows all keys. */
+class ReaderKeys extends KeyChecks {
+  override checkAnyKey(): void {}
 }
 
 /** Everything that the parts of a reader share. */
@@ -102,11 +105,10 @@ export async function startReader(config: ReaderConfig, options: ReaderOptions =
 
 function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () => void): Shared {
   const { clock = systemClock, openAccounts = (opened) => new AccountReplica(opened) } = options
-  const log =
-    options.log ?? createLog({ format: config.logFormat, level: config.logLevel, quiet: config.quiet })
+  const log = options.log ?? createLog(config.logLevel)
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })
-  const broadcaster = new Broadcaster(market, { flushMs: config.followFlushMs, ...options.follow })
+  const broadcaster = new Broadcaster(market)
   const submissionLog: SubmissionLog = new SubmissionLog((submission) => ({
     ...submission,
     agentName: link.parts?.accounts.name(submission.agentId) ?? submission.agentId,
@@ -120,7 +122,7 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
   const run = () => link.parts?.replica.runId ?? ''
   const cursors = new Cursors({ market, run, watcher: link.lists })
   const readerHealth = new ReaderHealth({
-    ...{ link, nodeId, clock, log, lagMaxMs: config.lagMaxMs },
+    ...{ link, nodeId, clock, log, lagMaxMs: config.bus.reader.lagMaxMs },
     onReady: () => {
       health.markReady()
       onReady()
@@ -188,47 +190,34 @@ function listen(shared: Shared): Promise<HttpServer> {
   const sessions = new ConsoleSessions(clock)
   const history = historyOf(metrics, clock, { tokensMax: 0 })
   history.start()
-  // Only the writer knows the keys of researchers, and only the writer has the lake.
-  const isQueryOpen = () => false
+  const authenticate = (key: string): Caller => {
+    if (link.parts !== null) return link.parts.accounts.authenticate(key)
+    throw new SubmissionError('invalid_key', 'The API key is not known yet.')
+  }
+  // The operator's key is checked by the writer, which alone knows those of researchers and has the lake.
+  const keys = new ReaderKeys({ ...config, adminKey: '' }, { authenticate, hasResearcher: () => true })
   const routes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
-    ...{ history, sessions, isQueryOpen, lakeFolder: null },
+    ...{ history, sessions, keys, lakeFolder: null },
     timeWaits: new TimeWaits(market),
     nowMs: () => clock.monotonicMs(),
     writerParts: () => {
       throw new Error('a reader passes this on to the writer')
     },
   })
-  const authenticate = (key: string): Caller => {
-    if (link.parts !== null) return link.parts.accounts.authenticate(key)
-    throw new SubmissionError('invalid_key', 'The API key is not known yet.')
-  }
-  // The operator's key is checked by the writer.
-  const keys = new KeyChecks({ ...config, adminKey: '' }, { authenticate, hasResearcher: () => true })
   const started = startServer(config.host, config.port, {
     node,
     routes: readerRoutes(routes, shared.cursors, link),
-    streams: { market, broadcaster, submissionLog },
+    ...{ market, broadcaster, submissionLog },
     ingestFrame: null,
-    isPortShared: config.sharePort,
-    authenticate,
+    isPortShared: config.bus.reader.sharePort,
+    ...{ health, keys, limits, metrics, sessions },
+    agents: { authenticate },
     keyHint: keyHint(config),
-    consoleSession: (key) => sessions.check(key),
-    isQueryOpen,
-    countRead: (reader, ip, rows) => limits.countRead(reader, ip, rows),
-    countRows: (reader, ip, rows) => limits.countRows(reader, ip, rows),
-    admitRows: (reader, ip) => limits.admitRows(reader, ip),
     reuseMs: config.pageAgeMs,
     approximate: null,
     bodyMsMax: BODY_MS_MAX,
-    admit: (route) => health.admit(route),
-    checkOperator: (access, key) => keys.checkOperator(access, key),
-    // Documents are for everybody; only the writer knows all keys.
-    checkAnyKey: () => undefined,
-    admitResearcher: (key) => keys.admitResearcher(key),
     trustedProxies: new TrustedProxies(config.trustedProxies),
-    observe: (route, status, seconds) => metrics.observeRequest(route, status, seconds),
-    observeError: (code) => metrics.observeError(code),
     onFault: (error, requestId) => log.error({ err: error, requestId }, 'a request failed'),
   })
   void started.then((server) => addServerMetrics(metrics, server)).catch(() => undefined)

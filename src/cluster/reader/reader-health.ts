@@ -90,7 +90,7 @@ export class ReaderHealth {
     if (parts.passingOn.trouble !== null)
       reasons.push(
         `what writes is not passed on to the writer: ${parts.passingOn.trouble} ` +
-          '(its --host or --node-url says where it is; --writer-url of this reader says otherwise)',
+          '(its --host or --node-url says where it is; --reader writer-url of this reader says otherwise)',
       )
     const silentMs = this.lagMs()
     if (watch.isConnected && silentMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS)

@@ -102,13 +102,13 @@ export class ReaderLink {
     const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
     while (!this.#isStopped) {
       try {
-        const bus = await connectBus(settings, `mintlake reader ${nodeId}`)
-        const requests = connectBus(settings, `mintlake reader ${nodeId}: requests`)
+        const bus = await connectBus(settings.bus, `mintlake reader ${nodeId}`)
+        const requests = connectBus(settings.bus, `mintlake reader ${nodeId}: requests`)
         this.#open(bus, await requests.catch((error) => bus.close().then(() => Promise.reject(error))))
         return
       } catch (error) {
         const sentence = `the bus cannot be reached: ${errorMessage(error)}`
-        if (sentence !== this.trouble) log.warn({ bus: settings.bus }, sentence)
+        if (sentence !== this.trouble) log.warn({ bus: settings.bus.servers }, sentence)
         this.trouble = sentence
       }
       if (!this.#isStopped) await this.#sleep(backoff.nextMs())
@@ -131,7 +131,7 @@ export class ReaderLink {
     const accounts = openAccounts({ bus, watch, clock, log })
     const passingOn: PassingOn = new PassingOn({
       ...{ connection: requestsBus.connection, watch: requests.watch, names: bus.names, log },
-      writerUrl: settings.writerUrl,
+      writerUrl: settings.bus.reader.writerUrl,
       stream: {
         silentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
         runId: () => replica.runId,

@@ -21,7 +21,6 @@ import { CONFIRM_MS_MAX, REACHABLE_MS_MAX } from '../limits.ts'
 import { WriterService } from '../proxy/writer-service.ts'
 import { CheckpointUploader } from './checkpoint-uploader.ts'
 import { Publisher, type PublisherStatus } from './publisher.ts'
-import type { UploadTask } from './upload-protocol.ts'
 import { addWriterMetrics } from './writer-metrics.ts'
 
 export interface BusWriterOptions {
@@ -50,7 +49,7 @@ export class BusWriter implements MarketPublisher {
     const { config, folderId, log, onFenced } = options
     const folder = journalFolder(config.dataDir)
     this.#publisher = new Publisher({
-      ...{ journalFolder: folder, folderId, settings: config, log, onFenced },
+      ...{ journalFolder: folder, folderId, settings: config.bus, log, onFenced },
       waitingBytesMax: options.waitingBytesMax,
       findRunOf: (eventNo) => findRunOf(folder, folderId, eventNo),
       beginAnew: () => this.#beginAnew(),
@@ -58,7 +57,7 @@ export class BusWriter implements MarketPublisher {
       onHole: () => this.#makeCheckpointInTime(),
     })
     void this.#publisher.observe()
-    this.#uploader = new CheckpointUploader({ settings: uploadSettings(config), folderId, log })
+    this.#uploader = new CheckpointUploader({ settings: config.bus, folderId, log })
     this.#service = new WriterService({
       ...{ config, log },
       positionToReach: () => this.#positionToReach(),
@@ -169,13 +168,13 @@ export class BusWriter implements MarketPublisher {
   }
 
   async mayCommit(): Promise<void> {
-    if (!this.#options.config.standby || (await this.#publisher.holds(CONFIRM_MS_MAX))) return
+    if (this.#options.config.role !== 'standby' || (await this.#publisher.holds(CONFIRM_MS_MAX))) return
     throw unavailable('The bus is away, and another writer may have taken over.')
   }
 
   async mayAcknowledge(): Promise<void> {
     // A writer that no standby waits for goes on without the bus.
-    if (!this.#options.config.standby) {
+    if (this.#options.config.role !== 'standby') {
       if (this.#publisher.status().trouble === null) await this.#publisher.holds(CONFIRM_MS_MAX)
       return
     }
@@ -222,12 +221,6 @@ export class BusWriter implements MarketPublisher {
   #makeCheckpointInTime(): void {
     void this.#run?.makeCheckpoint()
   }
-}
-
-/** They are sent to another process, so there are no more of them than it needs. */
-function uploadSettings(config: Config): UploadTask['settings'] {
-  const { bus, busName, busUser, busPassword, busCredentials, busCa, busCert, busKey, busReplicas } = config
-  return { bus, busName, busUser, busPassword, busCredentials, busCa, busCert, busKey, busReplicas }
 }
 
 function reasonsOf(

@@ -8,7 +8,6 @@ import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
 import { connectBus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
-import type { BusSettings } from '../bus-settings.ts'
 import {
   BUS_CALL_MS_MAX,
   LAST_EVENTS_MS_MAX,
@@ -19,6 +18,7 @@ import {
   TICK_MS,
 } from '../limits.ts'
 import type { ToldSubmission } from '../messages.ts'
+import type { BusSettings } from '../settings.ts'
 import { TroubleLog } from '../trouble-log.ts'
 import { FrameSource, type FrameSourceOptions } from './frame-source.ts'
 import { type Link, linkOf } from './link.ts'
@@ -31,12 +31,11 @@ import {
   purgeStream,
   readStreamEnd,
   removeCheckpoints,
-  type StreamSettings,
 } from './stream-state.ts'
 import { ToldSubmissions } from './told-submissions.ts'
 
 export interface PublisherOptions extends FrameSourceOptions {
-  settings: BusSettings & StreamSettings
+  settings: BusSettings
   log: Log
   /** The run that recorded an event; null: the journal does not tell. */
   findRunOf(eventNo: number): Promise<string | null>

@@ -18,10 +18,10 @@ import { readStreamEnd } from './stream-state.ts'
  * @throws FencedError where another writer publishes
  */
 export async function whenWriterMayBegin(config: Config, log: Log): Promise<void> {
-  if (config.standby) return waitForTurn(config, log)
+  if (config.role === 'standby') return waitForTurn(config, log)
   if (!isLockedElsewhere(config.dataDir)) return
   try {
-    const bus = await connectBus(config, 'mintlake writer')
+    const bus = await connectBus(config.bus, 'mintlake writer')
     try {
       if ((await silentFor(bus, SILENT_MS, false)) === 'published') throw fenced()
     } finally {
@@ -41,7 +41,7 @@ async function waitForTurn(config: Config, log: Log): Promise<void> {
   let told = ''
   let bus: Bus | null = null
   const connected = async (): Promise<Bus> => {
-    bus ??= await connectBus(config, 'mintlake standby')
+    bus ??= await connectBus(config.bus, 'mintlake standby')
     return bus
   }
   try {

@@ -8,14 +8,12 @@ import {
 } from '@nats-io/jetstream'
 import { Objm } from '@nats-io/obj'
 import { nanos } from '@nats-io/transport-node'
-import type { Config } from '../../config/settings.ts'
 import type { Bus } from '../bus.ts'
 import { isStreamMissing } from '../bus-errors.ts'
 import { parseCheckpointObjectName } from '../checkpoint-objects.ts'
 import { DUPLICATES_MS } from '../limits.ts'
 import { type BusMessage, DamagedMessageError, decodeMessage } from '../messages.ts'
-
-export type StreamSettings = Pick<Config, 'busMaxAgeMs' | 'busMaxMb' | 'busReplicas'>
+import type { BusSettings } from '../settings.ts'
 
 export interface StreamEnd {
   /** Of the newest message that the stream has, or had. */
@@ -36,11 +34,11 @@ export const isWrongSequence = (error: unknown): boolean =>
   hasCode(error, JetStreamApiCodes.StreamWrongLastSequence)
 
 /** Makes the stream, or brings its bounds up to date. */
-export async function ensureStream({ manager, names }: Bus, settings: StreamSettings): Promise<void> {
+export async function ensureStream({ manager, names }: Bus, { stream }: BusSettings): Promise<void> {
   const bounds = {
-    max_age: nanos(settings.busMaxAgeMs),
-    max_bytes: settings.busMaxMb * MEGABYTE,
-    num_replicas: settings.busReplicas,
+    max_age: nanos(stream.maxAgeMs),
+    max_bytes: stream.maxMb * MEGABYTE,
+    num_replicas: stream.replicas,
   }
   try {
     const { config } = await manager.streams.info(names.stream)

@@ -14,10 +14,10 @@ import type { UploadResult, UploadTask } from './upload-protocol.ts'
 
 async function upload(task: UploadTask): Promise<UploadResult> {
   const beganMs = performance.now()
-  const { busReplicas } = task.settings
+  const { replicas } = task.settings.stream
   const bus = await connectBus(task.settings, `mintlake upload ${task.runId}`)
   try {
-    const options = { storage: StorageType.File, replicas: busReplicas }
+    const options = { storage: StorageType.File, replicas }
     const store = await new Objm(bus.client).create(bus.names.checkpoints, options)
     await removeOthers(store, task)
     await removeLeftovers(bus, store)

@@ -1,8 +1,8 @@
 // What the process that brings a checkpoint to the bus is told, and what it replies.
-import type { BusSettings } from '../bus-settings.ts'
+import type { BusSettings } from '../settings.ts'
 
 export interface UploadTask {
-  settings: BusSettings & { busReplicas: number }
+  settings: BusSettings
   path: string
   eventNo: number
   /** Identity of the data folder. */

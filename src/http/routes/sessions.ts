@@ -1,4 +1,5 @@
 // Keys of pages of the console: each page gets one when it is opened, so that programs of the same address do not use up its reads.
+import type { OperatorKeys } from '../access.ts'
 import type { Context, HttpAnswer } from '../context.ts'
 import { SESSION_DOCS } from '../docs/page-docs.ts'
 import { parseBearer } from '../request/request-head.ts'
@@ -13,8 +14,7 @@ export interface SessionDeps {
     /** How many there were. */
     revokeAll(): number
   }
-  /** Whether the lake may be queried without a key by programs of this computer. */
-  isQueryOpen(): boolean
+  keys: Pick<OperatorKeys, 'isQueryOpen'>
   /** The folder of the lake; null: the default, or there is none here. */
   lakeFolder: string | null
 }
@@ -60,9 +60,9 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
   },
 ]
 
-function opened({ sessions, isQueryOpen, lakeFolder }: SessionDeps, context: Context): HttpAnswer {
+function opened({ sessions, keys, lakeFolder }: SessionDeps, context: Context): HttpAnswer {
   const { key, expiresAtMs } = sessions.open(context.ip(), parseBearer(context.headers.authorization))
-  const queryOpen = isQueryOpen()
+  const queryOpen = keys.isQueryOpen()
   // A path tells who runs the server: it is for those who may read the folder anyway.
   const dataDir = queryOpen && context.isLocal() ? lakeFolder : null
   const data = { key, expiresAt: expiresAtMs, queryOpen, dataDir }

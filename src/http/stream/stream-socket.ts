@@ -29,7 +29,7 @@ const FORMATS = new Map<string, 'json' | 'msgpack'>([
 ])
 const PROTOCOLS: readonly string[] = [...FORMATS.keys()]
 
-type StreamSocketDeps = PipelineDeps & { streams: StreamSources }
+type StreamSocketDeps = PipelineDeps & StreamSources
 
 /** What the engine keeps with a socket. */
 interface SocketData {
@@ -60,7 +60,7 @@ export const streamRoute: PlainRoute = {
 
 /** Must be called before the routes are registered: plain requests at the path are left to them. */
 export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps): void {
-  const { broadcaster } = deps.streams
+  const { node, market, broadcaster, submissionLog } = deps
   /** Sockets whose rows are compressed. */
   let compressed = 0
   app.ws<SocketData>(STREAM_PATH, {
@@ -89,15 +89,8 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
       const { format, isCompressed, countSubscription } = data
       if (isCompressed) compressed++
       const onFault = (error: unknown) => deps.onFault(error, 'message')
-      const options = {
-        ...deps.streams,
-        node: deps.node,
-        path: STREAM_PATH,
-        format,
-        isCompressed,
-        countSubscription,
-        onFault,
-      }
+      const sources = { node, market, broadcaster, submissionLog }
+      const options = { ...sources, path: STREAM_PATH, format, isCompressed, countSubscription, onFault }
       data.session = new StreamSession(ws, options)
     },
     message(ws, message, isBinary) {
@@ -119,8 +112,8 @@ function subscriptionCounter(deps: StreamSocketDeps, key: string, ip: string) {
     let reader: Reader = null
     try {
       reader = authorize(deps, streamRoute, key)
-      if (isFree) deps.countRows(reader, () => ip, rows)
-      else deps.countRead(reader, () => ip, rows)
+      if (isFree) deps.limits.countRows(reader, () => ip, rows)
+      else deps.limits.countRead(reader, () => ip, rows)
     } catch (error) {
       const known = toServiceError(error)
       throw known === null ? error : withKeyHint(known, streamRoute.access, reader, deps.keyHint)

@@ -22,7 +22,7 @@ const REJECTION_MESSAGES = {
     'the disk of the server takes no more events, which other nodes would lack: send it again later',
   late: 'ts: older than the bars still open to late trades',
   sol_price_unknown: 'priceUsd is missing and no solPrice has come yet',
-  sol_price_stale: 'priceUsd is missing and the latest solPrice is too old (--sol-price-max-age-ms)',
+  sol_price_stale: 'priceUsd is missing and the latest solPrice is too old (max-age-ms of --sol-price)',
   price_unknown: `no price from ${PRICE_MIN} to ${AMOUNT_MAX} USD follows from this trade`,
   volume_too_large: `priceUsd times tokenAmount is above ${AMOUNT_MAX} USD`,
 } as const satisfies Record<EventRejection, string>

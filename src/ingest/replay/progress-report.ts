@@ -1,4 +1,5 @@
 // How far a replay is, for people: a bar on a terminal, which is drawn over itself, elsewhere a line of the log now and then.
+import type { LogLevel } from '../../lib/log.ts'
 import { REPLAY_LINE_MS } from '../limits.ts'
 import type { FeedLog } from '../types.ts'
 
@@ -85,5 +86,5 @@ function tellTime(ms: number): string {
 }
 
 /** The terminal of the program, if it has one and its log is no quiet one. */
-export const barTerminal = (isQuiet: boolean): BarTerminal | null =>
-  process.stderr.isTTY === true && !isQuiet ? process.stderr : null
+export const barTerminal = (level: LogLevel): BarTerminal | null =>
+  process.stderr.isTTY === true && (level === 'debug' || level === 'info') ? process.stderr : null

@@ -2,17 +2,15 @@
 import { existsSync } from 'node:fs'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
+import type { SolanaSettings } from '../settings.ts'
 import type { FeedLog } from '../types.ts'
 import { wait } from '../wait.ts'
 import { startSolana } from './solana.ts'
-import { type Commitment, LiveSource } from './source.ts'
+import { LiveSource } from './source.ts'
 import { type TapeEnd, TapeError, TapeWriter } from './tape.ts'
 
 export interface CaptureOptions {
-  solanaRpc: readonly string[]
-  solanaWs: readonly string[]
-  solanaCommitment: Commitment
-  solanaRps: number
+  solana: Pick<SolanaSettings, 'rpcUrls' | 'socketUrls' | 'commitment' | 'requestsPerSecond'>
   /** The file to write. */
   out: string
   bytesMax: number
@@ -34,17 +32,14 @@ const quiet: FeedLog = { info() {}, warn() {}, error() {} }
 
 /** Writes a tape until it is full, its time is over, or the signal aborts. @throws TapeError where the file exists already */
 export async function captureTape(options: CaptureOptions, clock: Clock): Promise<CaptureReport> {
-  const { solanaRpc: rpcUrls, solanaWs: socketUrls, solanaCommitment: commitment, out, signal } = options
+  const { solana, out, signal } = options
   if (existsSync(out)) throw new TapeError(`${out} exists already`)
   const full = new AbortController()
   const tape = new TapeWriter(out, options.bytesMax, clock, (end) => full.abort(end))
-  const source = new LiveSource(
-    { rpcUrls, socketUrls, commitment, requestsPerSecond: options.solanaRps, tape },
-    clock,
-  )
+  const source = new LiveSource({ ...solana, tape }, clock)
   // Every pool: the tape may be played with any setting.
   const feed = startSolana(
-    { source, commitment, pools: 'all', holds: () => false, random: Math.random },
+    { source, commitment: solana.commitment, pools: 'all', holds: () => false, random: Math.random },
     takesAll,
     quiet,
   )

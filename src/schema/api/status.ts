@@ -55,7 +55,7 @@ export const solPriceSchema = z
     maxAgeMs: z.number().nullable().meta({
       unit: 'ms',
       description:
-        'The age beyond which trades are not priced with it (--sol-price-max-age-ms); null: any age',
+        'The age beyond which trades are not priced with it (max-age-ms of --sol-price); null: any age',
     }),
     isStale: z.boolean().meta({
       description: 'It is older: trades without a price in USD are refused with sol_price_stale',

@@ -230,7 +230,7 @@ async function unlessReplaced(
     await check()
   } catch (error) {
     if (hasStore || !isMissingFileError(error)) throw error
-    const why = 'files were replaced meanwhile, and deleted after the server’s --lake-grace-ms'
+    const why = 'files were replaced meanwhile, and deleted after grace-ms of the server’s --lake-tidy'
     findings.notes.push(`${what}: ${why}`)
   }
 }

@@ -47,7 +47,10 @@ async function startCluster(natsConfig: string): Promise<void> {
 
 type User = keyof typeof PASSWORDS
 
-const settingsOf = (user: User): Settings => ({ 'bus-user': user, 'bus-ca': join(dir, 'ca.crt') })
+const settingsOf = (user: User): Settings => ({
+  'bus-login': `user=${user}`,
+  'bus-tls': `ca=${join(dir, 'ca.crt')}`,
+})
 const envOf = (user: User) => ({ MINTLAKE_BUS_PASSWORD: PASSWORDS[user] })
 
 const startWriter = (more: Settings = {}): Promise<ServerProcess> =>
@@ -59,7 +62,11 @@ const launchReader = (env: Record<string, string>) =>
 
 /** A client of NATS with the rights of a user. */
 const connectedAs = (user: User): Promise<Bus> => {
-  const own = { busUser: user, busPassword: PASSWORDS[user], busCa: join(dir, 'ca.crt') }
+  const own = {
+    login: { user, credentials: '' },
+    password: PASSWORDS[user],
+    tls: { ca: join(dir, 'ca.crt'), cert: '', key: '' },
+  }
   return connectBus({ ...busSettingsOf(cluster.nats.url), ...own }, 'test')
 }
 
@@ -89,7 +96,7 @@ async function pagedThrough(clients: readonly Client[]): Promise<number> {
 
 describe.skipIf(!canRun)(`the sample configuration of NATS${skipped}`, () => {
   test('permits all that a cluster does', { timeout: 120_000 }, async () => {
-    const writer = await startWriter({ 'bus-max-mb': '1' })
+    const writer = await startWriter({ 'bus-stream': 'max-mb=1' })
     const launches = Array.from({ length: 50 }, (_, index) => ({
       ...{
         type: 'token',
@@ -150,7 +157,7 @@ describe.skipIf(!canRun)(`the sample configuration of NATS${skipped}`, () => {
     timeout: 120_000,
   }, async () => {
     const writer = await startWriter()
-    const sentence = /NATS does not know the user reader \(--bus-user\), or the password is another/
+    const sentence = /NATS does not know the user reader \(--bus-login\), or the password is another/
     const wrong = launchReader({ MINTLAKE_BUS_PASSWORD: 'guessed' })
     await untilHealth(await wrong.listening, sentence)
     expect([...wrong.lines, ...wrong.errorLines].join('\n')).toMatch(sentence)

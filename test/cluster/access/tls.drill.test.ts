@@ -46,34 +46,34 @@ describe.skipIf(!canRun)(`NATS with TLS${skipped}`, () => {
     timeout: 60_000,
   }, async () => {
     cluster = await TestCluster.start({ config: `tls { ${TLS} }` })
-    const ca = { 'bus-ca': at('ca.crt') }
+    const ca = { 'bus-tls': `ca=${at('ca.crt')}` }
     await cluster.writer(ca)
     await cluster.reader(ca)
     await refused(
-      { 'bus-ca': at('other.crt') },
+      { 'bus-tls': `ca=${at('other.crt')}` },
       /the certificate of NATS is not of the authority in \S*other\.crt/,
     )
-    await refused({}, /of an authority that this machine does not know: give --bus-ca/)
-    await refused({ 'bus-ca': at('missing.crt') }, /missing\.crt doesn't exist/)
+    await refused({}, /of an authority that this machine does not know: give --bus-tls ca=FILE/)
+    await refused({ 'bus-tls': `ca=${at('missing.crt')}` }, /missing\.crt doesn't exist/)
   })
 
   test('that asks for certificates takes those of its authority alone', { timeout: 60_000 }, async () => {
     cluster = await TestCluster.start({ config: `tls { ${TLS}, ca_file: "${at('ca.crt')}", verify: true }` })
     const as = (name: string) => ({
-      ...{ 'bus-ca': at('ca.crt'), 'bus-cert': at(`${name}.crt`), 'bus-key': at(`${name}.key`) },
+      'bus-tls': `ca=${at('ca.crt')},cert=${at(`${name}.crt`)},key=${at(`${name}.key`)}`,
     })
     await cluster.writer(as('node'))
     await cluster.reader(as('node'))
     await refused(as('foreign'), /NATS has not answered: it may not take the certificate in \S*foreign\.crt/)
     await refused(
-      { 'bus-ca': at('ca.crt') },
+      { 'bus-tls': `ca=${at('ca.crt')}` },
       /NATS has not answered: it may ask for a certificate of this process/,
     )
   })
 
   test('is asked for where a setting says so: one without TLS is refused', { timeout: 60_000 }, async () => {
     cluster = await TestCluster.start()
-    await refused({ 'bus-ca': at('ca.crt') }, /NATS offers no TLS, which --bus-ca/)
+    await refused({ 'bus-tls': `ca=${at('ca.crt')}` }, /NATS offers no TLS, which --bus-tls/)
   })
 })
 
@@ -83,17 +83,17 @@ describe.skipIf(!canRun)(`NATS whose users have credentials files${skipped}`, ()
     for (const name of ['writer', 'reader']) writeFileSync(at(`${name}.creds`), ours.userCredentials(name))
     writeFileSync(at('foreign.creds'), theirs.userCredentials('reader'))
     cluster = await TestCluster.start({ config: ours.config })
-    await cluster.writer({ 'bus-credentials': at('writer.creds') })
-    const reader = await cluster.reader({ 'bus-credentials': at('reader.creds') })
+    await cluster.writer({ 'bus-login': `credentials=${at('writer.creds')}` })
+    const reader = await cluster.reader({ 'bus-login': `credentials=${at('reader.creds')}` })
     await reader.client.register('through the reader')
     await refused(
-      { 'bus-credentials': at('foreign.creds') },
+      { 'bus-login': `credentials=${at('foreign.creds')}` },
       /NATS does not take the credentials in \S*foreign\.creds/,
     )
     await refused(
-      { 'bus-credentials': at('missing.creds') },
+      { 'bus-login': `credentials=${at('missing.creds')}` },
       /no such file or directory, open '\S*missing\.creds'/,
     )
-    await refused({}, /NATS asks who this is: give --bus-user/)
+    await refused({}, /NATS asks who this is: give --bus-login/)
   })
 })

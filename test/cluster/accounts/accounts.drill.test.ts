@@ -12,7 +12,7 @@ import { SteppedClock } from '../../support/clock.ts'
 import { busSettings } from '../proxy/support.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
 
-const log = createLog({ format: 'text', quiet: true })
+const log = createLog('warn')
 const START_MS = 1_800_000_000_000
 const DAY_MS = 86_400_000
 
@@ -28,7 +28,7 @@ afterEach(async () => {
 })
 
 async function connect(name: string): Promise<{ bus: Bus; watch: ConnectionWatch }> {
-  const bus = await connectBus({ ...busSettings(nats.url), busName: name }, 'test')
+  const bus = await connectBus({ ...busSettings(nats.url), name }, 'test')
   toClose.push(() => bus.close())
   return { bus, watch: new ConnectionWatch(bus.connection) }
 }

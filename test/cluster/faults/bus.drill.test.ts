@@ -7,7 +7,7 @@ import { pause } from './nodes.ts'
 import { statusOf, underLoad, untilHealth } from './run.ts'
 import { fillers } from './trades.ts'
 
-/** Longer than --lag-max-ms of the tests' readers. */
+/** Longer than lag-max-ms of the tests' readers. */
 const AWAY_MS = 4_000
 
 describe.skipIf(!hasNats)(`NATS under load${skipped}`, () => {
@@ -65,7 +65,7 @@ describe.skipIf(!hasNats)(`NATS under load${skipped}`, () => {
   })
 
   test('the stream may be a megabyte only: who is behind restores a checkpoint', { timeout: 180_000 }, () =>
-    underLoad({ writer: { 'bus-max-mb': '1' } }, async (running) => {
+    underLoad({ writer: { 'bus-stream': 'max-mb=1' } }, async (running) => {
       // More than a megabyte of events, which the new reader and the one that wakes up have not seen.
       running.readers[0].process.kill('SIGSTOP')
       for (let round = 0; round < 5; round++) await running.writer.client.push(...fillers(4_000))

@@ -7,7 +7,7 @@ import { freeze, hasNats, skipped, TestCluster } from '../support.ts'
 import { connect, readStream } from '../writer/stream-log.ts'
 import { untilHealth } from './run.ts'
 
-const SETTINGS: Settings = { role: 'writer', 'submit-rate': '0', 'submit-cooldown-ms': '0' }
+const SETTINGS: Settings = { role: 'writer', 'submit-limits': 'rate=0,cooldown-ms=0' }
 const AGENTS = 3
 
 let cluster: TestCluster | null = null
@@ -48,15 +48,15 @@ async function start(
   cluster = await TestCluster.start()
   const writer = await cluster.writer({ ...SETTINGS, ...settings })
   const mint = await seedToken(writer.client, Date.now())
-  const reader = await cluster.reader({ 'lag-max-ms': '5000' })
+  const reader = await cluster.reader({ reader: 'lag-max-ms=5000' })
   return { writer, reader, mint }
 }
 
 describe.skipIf(!hasNats)(`a deploy of the writer${skipped}`, () => {
   test('beside a standby refuses no submission', { timeout: 90_000 }, async () => {
-    const { writer, reader, mint } = await start({ standby: 'true' })
+    const { writer, reader, mint } = await start({ role: 'standby' })
     const { dataDir } = writer
-    const standby = cluster!.launch({ ...SETTINGS, standby: 'true', quiet: 'false' }, { dataDir })
+    const standby = cluster!.launch({ ...SETTINGS, role: 'standby', 'log-level': 'info' }, { dataDir })
     await expect.poll(() => standby.lines.join('\n'), { timeout: 20_000 }).toContain('standing by')
     const agents = await submitting(reader.client, mint)
     await agents.more(20)

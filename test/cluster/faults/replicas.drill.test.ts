@@ -24,7 +24,7 @@ async function placesOf({ nats, otherNats }: TestCluster): Promise<{ leader: Nat
 
 describe.skipIf(!hasNats)(`three NATS servers under load${skipped}`, () => {
   test('the one that takes the events is killed and started again', { timeout: 240_000 }, () =>
-    underLoad({ natsServers: 3, writer: { 'bus-replicas': '3' } }, async (running) => {
+    underLoad({ natsServers: 3, writer: { 'bus-stream': 'max-mb=256,replicas=3' } }, async (running) => {
       const { cluster, writer, readers } = running
       // The first checkpoint is made some seconds after the start.
       await expect

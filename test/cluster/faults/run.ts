@@ -22,9 +22,7 @@ const SETTLE_MS_MAX = 20_000
 
 /** Agents submit as often as they like, but each token once a minute. */
 const WRITER_SETTINGS: Settings = {
-  'submit-rate': '0',
-  'submit-cooldown-ms': '60000',
-  'follow-flush-ms': '0',
+  'submit-limits': 'rate=0,cooldown-ms=60000',
 }
 
 export interface FaultOptions {
@@ -97,7 +95,7 @@ async function startAll(cluster: TestCluster, options: FaultOptions): Promise<Ru
   nodes.writer = writer.client
   const trades = new Trades(nodes)
   await trades.start()
-  const readerSettings: Settings = { 'follow-flush-ms': '0', ...options.reader }
+  const readerSettings = options.reader ?? {}
   const running: Running = {
     ...{ cluster, proxy, nodes, writer, readers: [], trades, followers: [] },
     agents: new SubmittingAgents(nodes, AGENTS),

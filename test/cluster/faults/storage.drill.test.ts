@@ -57,7 +57,7 @@ async function checkWithRoom({ writer, readers }: Running): Promise<void> {
 describe.skipIf(!hasNats)(`NATS runs out of room under load${skipped}`, () => {
   test('because other streams take it: the writer goes on until there is some', { timeout: 180_000 }, () =>
     underLoad(
-      { nats: { storageBytesMax: 60 * MEGABYTE }, writer: { 'bus-max-mb': '16' } },
+      { nats: { storageBytesMax: 60 * MEGABYTE }, writer: { 'bus-stream': 'max-mb=16' } },
       async (running) => {
         const key = await running.writer.client.register('asks the writer')
         const connection = await connect({ servers: running.cluster.nats.url })
@@ -92,7 +92,7 @@ describe.skipIf(!hasNats)(`NATS runs out of room under load${skipped}`, () => {
       const disk = await openSmallDisk(folder, '64m')
       try {
         const nats = { streamsDir: folder, within: disk.within, storageBytesMax: 60 * MEGABYTE }
-        await underLoad({ nats, writer: { 'bus-max-mb': '16' } }, async (running) => {
+        await underLoad({ nats, writer: { 'bus-stream': 'max-mb=16' } }, async (running) => {
           const key = await running.writer.client.register('asks the writer')
           disk.fill(0)
           await checkWithoutRoom(running, key, 'its disk is full')

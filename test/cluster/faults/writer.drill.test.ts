@@ -55,7 +55,7 @@ describe.skipIf(!hasNats)(`the writer under load${skipped}`, () => {
     underLoad({}, async (running) => {
       const { cluster, writer, nodes } = running
       const standby = cluster.launch(
-        { role: 'writer', standby: 'true', 'submit-rate': '0', 'submit-cooldown-ms': '60000' },
+        { role: 'standby', 'submit-limits': 'rate=0,cooldown-ms=60000' },
         { dataDir: writer.dataDir },
       )
       await pause(2_000)

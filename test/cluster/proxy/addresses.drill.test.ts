@@ -52,7 +52,7 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     await expectPassedOn(reader, writer)
   })
 
-  it('of the writer that leads nowhere is told, before anybody writes too; --writer-url takes its place', {
+  it('of the writer that leads nowhere is told, before anybody writes too; writer-url of --reader takes its place', {
     timeout: 60_000,
   }, async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`
@@ -61,7 +61,10 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     const reason = /what writes is not passed on to the writer: http:\/\/127\.0\.0\.1:\d+ cannot be reached/
     await expect.poll(() => healthOf(reader), WAIT).toMatch(reason)
     await expectTold(reader, reason)
-    await expectPassedOn(await cluster.reader({ 'writer-url': writer.client.url }), writer)
+    await expectPassedOn(
+      await cluster.reader({ reader: `lag-max-ms=1000,writer-url=${writer.client.url}` }),
+      writer,
+    )
   })
 
   it('that leads to a reader, or back to the same one, is told, and nothing goes round', {
@@ -71,8 +74,8 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     const first = await cluster.reader()
     const port = `${await freePort()}`
     const lost: Settings[] = [
-      { 'writer-url': first.client.url },
-      { port, 'writer-url': `http://127.0.0.1:${port}` },
+      { reader: `lag-max-ms=1000,writer-url=${first.client.url}` },
+      { port, reader: `lag-max-ms=1000,writer-url=http://127.0.0.1:${port}` },
     ]
     for (const settings of lost)
       await expectTold(
@@ -90,7 +93,7 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     other.listen(0, '127.0.0.1')
     await once(other, 'listening')
     const reader = await cluster.reader({
-      'writer-url': `http://127.0.0.1:${(other.address() as AddressInfo).port}`,
+      reader: `lag-max-ms=1000,writer-url=http://127.0.0.1:${(other.address() as AddressInfo).port}`,
     })
     expect((await register(reader)).body).toMatchObject({ code: 'store_unavailable', mayBeStored: true })
     await expect.poll(() => healthOf(reader), WAIT).toContain('is no node of this cluster')

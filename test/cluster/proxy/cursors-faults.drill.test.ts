@@ -26,7 +26,7 @@ async function startAll(readers: number): Promise<{ writer: ServerProcess; reade
   }))
   await writer.client.push(...tokens)
   // One that falls behind while a node stands still goes on answering.
-  const settings = { 'lag-max-ms': '60000' }
+  const settings = { reader: 'lag-max-ms=60000' }
   const started = await Promise.all(Array.from({ length: readers }, () => cluster.reader(settings)))
   const version = await versionOf(writer.client)
   for (const { client } of started) await expect.poll(() => versionOf(client), WAIT).toBe(version)
@@ -115,7 +115,7 @@ describe.skipIf(!hasNats)(`cursors under faults${skipped}`, () => {
   it('a reader that begins without a writer has the ETags and cursors of the others', async () => {
     const { writer, readers } = await startAll(1)
     expect(await writer.terminate()).toBe(0)
-    const late = await cluster.reader({ 'lag-max-ms': '60000' })
+    const late = await cluster.reader({ reader: 'lag-max-ms=60000' })
     for (const path of [LIST, SEARCH]) {
       const [ours, theirs] = [await readers[0]!.client.get(path), await late.client.get(path)]
       expect(ours.body.meta.nextCursor).toMatch(/./)

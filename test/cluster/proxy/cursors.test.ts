@@ -13,7 +13,7 @@ import { KEPT_SORTS, ORDERS, TABS } from '../../../src/schema/vocabulary.ts'
 import { type Answer, Client, openTestServer, type TestServer } from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
 
-const log = createLog({ format: 'text', quiet: true })
+const log = createLog('warn')
 const TOKENS = 40
 const MINTS = Array.from({ length: TOKENS }, (_, index) => mintOfSymbol(`paged ${index}`))
 const FILTERS = ['', '&search=even', '&max_analyses=3', '&search=p&max_analyses=0']
@@ -33,7 +33,7 @@ let clients: Client[] = []
 
 async function openReader(): Promise<ReaderApp & { client: Client }> {
   const settings = {
-    ...{ role: 'reader', bus: nats.url, port: '0', 'page-age-ms': '0', quiet: 'true' },
+    ...{ role: 'reader', bus: nats.url, port: '0', 'page-age-ms': '0', 'log-level': 'warn' },
     ...{ 'read-limit-anonymous': '0', 'drain-notice-ms': '0' },
   }
   const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])

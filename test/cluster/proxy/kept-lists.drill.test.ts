@@ -28,7 +28,10 @@ it.skipIf(!hasNats)(
     nats = await startNats({ config: CONFIG })
     const { url, port, server } = nats
     const connected = async () => {
-      const bus = await connectBus({ ...busSettingsOf(url), busUser: 'node', busPassword: 'right' }, 'test')
+      const bus = await connectBus(
+        { ...busSettingsOf(url), login: { user: 'node', credentials: '' }, password: 'right' },
+        'test',
+      )
       buses.push(bus)
       return { bus, watch: new ConnectionWatch(bus.connection) }
     }

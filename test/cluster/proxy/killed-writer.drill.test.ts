@@ -64,7 +64,7 @@ describe.skipIf(!hasNats)(`a writer that is killed between commit and answer${sk
     await first.terminate()
     const second = await startWriter(dataDir, { KILLED_AFTER_ANSWER: join(folder(), 'killed') })
     // One that waits beside it, so that it is there in time on a slow machine too.
-    const third = launchServer({ role: 'writer', bus: nats.url, standby: 'true', quiet: 'false' }, dataDir)
+    const third = launchServer({ role: 'standby', bus: nats.url, 'log-level': 'info' }, dataDir)
     processes.push(third)
     await expect.poll(() => third.lines.join('\n'), { timeout: 20_000 }).toContain('standing by')
     const ended = new Promise((resolve) => second.process.once('exit', resolve))
@@ -101,7 +101,7 @@ describe.skipIf(!hasNats)(`a writer that is killed under load${skipped}`, () => 
 
   it('has each submission that was answered once, and doubles none', async () => {
     const dataDir = folder()
-    const settings = { role: 'writer', bus: nats.url, 'submit-rate': '0', 'submit-cooldown-ms': '0' }
+    const settings = { role: 'writer', bus: nats.url, 'submit-limits': 'rate=0,cooldown-ms=0' }
     const start = async () => {
       const writer = await spawnServer(settings, dataDir)
       processes.push(writer)

@@ -210,7 +210,7 @@ describe('a large answer', () => {
 describe('the gate of a node', () => {
   it('is for who knows its secret, and only while it is open', () => {
     const gate = new NodeGate()
-    const { secret, nodeId } = gate.address({ host: 'h', nodeUrl: '' }, 1, { info: {} } as never)
+    const { secret, nodeId } = gate.address({ host: 'h', bus: { nodeUrl: '' } }, 1, { info: {} } as never)
     const admitted = () => gate.admits(`${nodeId} ${secret}`)
     expect(admitted()).toBe(false)
     gate.isOpen = true
@@ -229,6 +229,6 @@ describe('the gate of a node', () => {
     ['0.0.0.0', 'https://writer.example', 'https://writer.example'],
   ])('listening at %s, told %s: %s', (host, nodeUrl, url) => {
     const connection = { info: { client_ip: '10.0.0.7' } } as never
-    expect(new NodeGate().address({ host, nodeUrl }, 8_080, connection).url).toBe(url)
+    expect(new NodeGate().address({ host, bus: { nodeUrl } }, 8_080, connection).url).toBe(url)
   })
 })

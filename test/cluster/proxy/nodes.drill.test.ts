@@ -8,7 +8,7 @@ import { seedToken, submission, submit } from '../../support/submission.ts'
 import { Client, openTestServer, type TestServer } from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
 
-const log = createLog({ format: 'text', quiet: true })
+const log = createLog('warn')
 
 let nats: Nats
 let writer: TestServer
@@ -24,8 +24,8 @@ async function openReader() {
     '0',
     '--page-age-ms',
     '0',
-    '--quiet',
-    'true',
+    '--log-level',
+    'warn',
   ]
   const unlimited = ['--read-limit-anonymous', '0', '--read-limit-keyed', '0']
   const app = await startReader(readConfig([...flags, ...unlimited], {}), { log })

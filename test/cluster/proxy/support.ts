@@ -12,15 +12,17 @@ import { BODY_MS_MAX } from '../../../src/http/limits.ts'
 import { singleNode } from '../../../src/http/node.ts'
 import { TrustedProxies } from '../../../src/http/request/addresses.ts'
 import type { Route } from '../../../src/http/route.ts'
-import { type HttpServer, startServer } from '../../../src/http/server.ts'
+import { type HttpServer, type ServerDeps, startServer } from '../../../src/http/server.ts'
+import type { StreamSources } from '../../../src/http/stream/stream-session.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { ServiceError } from '../../../src/schema/errors.ts'
 import { createRoutes, type RouteDeps } from '../../../src/server/routes.ts'
 import { ADMIN_KEY, Client, FEED_KEY } from '../../support/test-server.ts'
 
-const log = createLog({ format: 'text', quiet: true })
+const log = createLog('warn')
 
-export const busSettings = (url: string) => readConfig(['--role', 'reader', '--bus', url], {})
+const settingsOf = (url: string) => readConfig(['--role', 'reader', '--bus', url], {})
+export const busSettings = (url: string) => settingsOf(url).bus
 
 export interface Forwarder {
   client: Client
@@ -35,7 +37,7 @@ export interface Forwarder {
 /** Every route of the server; only their handlers use what they are made of. */
 const routesOf = (url: string): Route[] =>
   createRoutes({
-    settings: busSettings(url),
+    settings: settingsOf(url),
     node: singleNode(),
     market: { seq: 0 },
     metrics: {},
@@ -59,31 +61,31 @@ export async function startForwarder(
   const http = await startServer('127.0.0.1', 0, {
     node: singleNode(),
     routes,
-    streams: {} as never,
     ingestFrame: null,
-    admit: () => {},
-    authenticate: () => {
-      throw new Error('not asked for')
+    health: { admit: () => {}, warmingUp: () => null },
+    agents: {
+      authenticate: () => {
+        throw new Error('not asked for')
+      },
     },
-    checkOperator: (_access, key) => {
-      if (key !== FEED_KEY) throw new ServiceError('invalid_key', 'The feed key is wrong.')
+    keys: {
+      checkOperator: (_access, key) => {
+        if (key !== FEED_KEY) throw new ServiceError('invalid_key', 'The feed key is wrong.')
+      },
+      checkAnyKey: () => {},
+      isQueryOpen: () => false,
+      admitResearcher: () => null,
     },
-    checkAnyKey: () => {},
-    consoleSession: () => 'no',
-    isQueryOpen: () => false,
-    admitResearcher: () => null,
-    countRead: () => ({}),
-    countRows: () => {},
-    admitRows: () => {},
+    sessions: { check: () => 'no' },
+    limits: { countRead: () => ({}), countRows: () => {}, admitRows: () => {} },
+    metrics: { observeRequest: () => {}, observeError: () => {} },
     trustedProxies: new TrustedProxies(['127.0.0.1']),
     approximate: null,
     keyHint: '',
     reuseMs: 0,
     bodyMsMax: BODY_MS_MAX,
-    observe: () => {},
-    observeError: () => {},
     onFault: (error) => console.error(error),
-  } as Parameters<typeof startServer>[2])
+  } satisfies Omit<ServerDeps, keyof StreamSources> as unknown as ServerDeps)
   const url = `http://127.0.0.1:${http.port}`
   return {
     ...{ client: new Client(url), url, http, passingOn, positions },

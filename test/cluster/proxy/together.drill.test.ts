@@ -8,8 +8,8 @@ import { expectProblem, newMint, submission, submit } from '../../support/submis
 import { Client, openTestServer, type TestServer } from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
 
-const log = createLog({ format: 'text', quiet: true })
-const UNLIMITED = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'register-limit': '0' }
+const log = createLog('warn')
+const UNLIMITED = { 'submit-limits': 'rate=0,cooldown-ms=0', 'register-limit': '0' }
 
 const seed = async (client: Client, count: number): Promise<string[]> => {
   const mints = Array.from({ length: count }, newMint)
@@ -34,7 +34,7 @@ describe.skipIf(!hasNats)(`submissions through a reader${skipped}`, () => {
     nats = await startNats()
     writer = await openTestServer({ role: 'writer', bus: nats.url, ...UNLIMITED })
     const flags = ['--role', 'reader', '--bus', nats.url, '--port', '0', '--page-age-ms', '0']
-    const more = ['--quiet', 'true', '--read-limit-anonymous', '0', '--read-limit-keyed', '0']
+    const more = ['--log-level', 'warn', '--read-limit-anonymous', '0', '--read-limit-keyed', '0']
     reader = await startReader(readConfig([...flags, ...more], {}), { log })
     await reader.ready
     client = new Client(reader.url)

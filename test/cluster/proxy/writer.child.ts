@@ -7,7 +7,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import { answering } from './answering.ts'
 
 const config = readConfig(process.argv.slice(2), process.env)
-const log = createLog({ format: 'text', quiet: true })
+const log = createLog('warn')
 const marker = process.env.KILLED_AFTER_ANSWER ?? ''
 const startServer = answering(async () => {
   if (marker === '' || existsSync(marker)) return

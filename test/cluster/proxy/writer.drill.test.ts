@@ -11,7 +11,7 @@ import { openTestServer, type TestServer } from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
 import { busSettings, type Forwarder, startForwarder } from './support.ts'
 
-const log = createLog({ format: 'text', quiet: true })
+const log = createLog('warn')
 
 let nats: Nats
 let node: Forwarder

@@ -10,7 +10,7 @@ import { noAccounts } from './no-accounts.ts'
 import { ScriptedWriter } from './scripted-writer.ts'
 
 const WAIT = { timeout: 20_000 }
-const log = createLog({ format: 'json', quiet: true })
+const log = createLog('warn')
 log.level = 'silent'
 
 describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
@@ -55,8 +55,8 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
         bus: proxy.url,
         'bus-name': 'test',
         port: '0',
-        'lag-max-ms': '1000',
-        quiet: 'true',
+        reader: 'lag-max-ms=1000',
+        'log-level': 'warn',
       },
       ...{ 'read-limit-anonymous': '0', 'page-age-ms': '0', 'drain-notice-ms': '0', ...settings },
     }
@@ -204,7 +204,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
     tags: 'drill',
   }, async () => {
     startTicking()
-    const { ready: whenReady, url, client } = await startTestReader({ 'lag-max-ms': '60000' })
+    const { ready: whenReady, url, client } = await startTestReader({ reader: 'lag-max-ms=60000' })
     await whenReady
     const { body } = await fetch(`${url}/api/v1/market?format=ndjson&follow=1&limit=1`)
     const lines: string[] = []

@@ -4,7 +4,7 @@ import type { ReaderLink } from '../../../src/cluster/reader/reader-link.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createLog } from '../../../src/lib/log.ts'
 
-const log = createLog({ format: 'json', quiet: true })
+const log = createLog('warn')
 log.level = 'silent'
 
 let health: ReaderHealth | null = null

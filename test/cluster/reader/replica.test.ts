@@ -12,7 +12,7 @@ import { type BusProxy, hasNats, type Nats, skipped, startNats, startProxy } fro
 import { busSettings, ScriptedWriter, SETTINGS } from './scripted-writer.ts'
 
 const REACH_MS_MAX = 20_000
-const log = createLog({ format: 'json', quiet: true })
+const log = createLog('warn')
 log.level = 'silent'
 
 /** Everything that readers see, positions and versions included. */

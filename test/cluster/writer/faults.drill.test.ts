@@ -177,7 +177,7 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
 
   it('reads back from the journal what did not fit into memory', async () => {
     const nats = await natsServer()
-    const { client } = await writer(nats, { busWaitingBytesMax: 10_000 })
+    const { client } = await writer(nats, { tuning: { busWaitingBytesMax: 10_000 } })
     await nats.kill()
     const load = pushing(client)
     await eventually(async () => ((await health(client)).cluster.writtenEventNo > 10_000 ? true : null))
@@ -263,7 +263,7 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
   it('is followed by a standby when it ends, which acknowledges nothing without the bus', async () => {
     const nats = await natsServer()
     const first = await writerProcess(nats)
-    const settings = { role: 'writer', bus: nats.url, standby: 'true' }
+    const settings = { role: 'standby', bus: nats.url }
     const standby = launchServer(settings, first.dataDir, {})
     cleanups.push(() => standby.kill())
     const load = pushing(first.client)

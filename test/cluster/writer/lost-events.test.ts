@@ -35,14 +35,14 @@ describe.skipIf(!hasNats)(`events that the disk refuses${skipped}`, () => {
     cluster = await TestCluster.start()
     server = await openTestServer(
       { role: 'writer', bus: cluster.nats.url },
-      { journalWaitingBytesMax: WAITING_BYTES_MAX },
+      { tuning: { journalWaitingBytesMax: WAITING_BYTES_MAX } },
     )
     const { client, dataDir } = server
     await expect.poll(async () => (await client.get('/readyz')).status, { timeout: 20_000 }).toBe(200)
     const mint = await seedToken(client, Date.now())
     const other = newMint()
     await client.push({ type: 'token', mint: other, ts: Date.now(), name: 'Other', symbol: 'O' })
-    const reader = await cluster.reader({ 'lag-max-ms': '5000', 'page-age-ms': '0' })
+    const reader = await cluster.reader({ reader: 'lag-max-ms=5000', 'page-age-ms': '0' })
     const key = await reader.client.register()
     const { restored } = (await reader.client.get('/health')).body.cluster
     // The open segment ends, and no other can be made.

@@ -1,6 +1,6 @@
 // Everything that the documents for agents name exists: addresses, parameters, fields, codes and limits.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { SETTINGS } from '../../../src/config/settings.ts'
+import { SETTINGS_BY_PATH } from '../../../src/config/settings.ts'
 import { EXAMPLE_MINT, EXAMPLE_SUBMISSION } from '../../../src/schema/api/examples.ts'
 import { apiDocument } from '../../support/conformance/conformance.ts'
 import { submit } from '../../support/submission.ts'
@@ -12,13 +12,10 @@ const document: Json = apiDocument()
 
 /** Limits that no other test uses, so that a number in a document is one that this server was told. */
 const LIMITS = {
-  'submit-rate': '7',
-  'submit-cooldown-ms': '42000',
+  'submit-limits': 'rate=7,cooldown-ms=42000,strikes=4',
   'read-limit-anonymous': '113',
   'read-limit-keyed': '557',
-  'rows-per-read': '1234',
   'register-limit': '19',
-  strikes: '4',
 }
 let server: TestServer
 beforeAll(async () => {
@@ -30,7 +27,7 @@ const read = async (path: string): Promise<string> => (await server.client.get(p
 
 /** Every name that a client may meet: fields, parameters, headers, codes and other words of the description. */
 function knownNames(): Set<string> {
-  const names = new Set<string>(Object.values(SETTINGS).map(({ flag }) => `--${flag}`))
+  const names = new Set<string>(Object.values(SETTINGS_BY_PATH).map(({ flag }) => `--${flag}`))
   const collect = (node: Json, key = ''): void => {
     if (Array.isArray(node)) {
       for (const entry of node) {
@@ -100,7 +97,7 @@ function limitFaults(text: string): string[] {
     'Rejected submissions': /^4 in 24 hours/,
     'Reads without a key, by address': /^113 in 60 s/,
     'Reads with a key': /^557 in 60 s/,
-    'Rows of market lists': /^1234 in 60 s/,
+    'Rows of market lists': /^10000 in 60 s/,
     'Registrations of an address': /^19 in an hour$/,
     'Body of a request': /^65536 bytes$/,
     'Query string': /^10240 characters$/,

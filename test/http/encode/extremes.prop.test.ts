@@ -11,7 +11,7 @@ import { checkedFetch, FEED_KEY, openTestServer, type TestServer } from '../../s
 let server: TestServer
 let key: string
 beforeAll(async () => {
-  server = await openTestServer({ 'submit-rate': '0', 'submit-cooldown-ms': '0', strikes: '0' })
+  server = await openTestServer({ 'submit-limits': 'rate=0,cooldown-ms=0,strikes=0' })
   key = await server.client.register()
 })
 afterAll(() => server.remove())

@@ -85,7 +85,7 @@ describe('a request whose headers have arrived', () => {
 
   it('is refused if it is a push and pushing is disabled', async () => {
     const dataDir = temporaryFolder()
-    const words = ['--port', '0', '--feed', 'none', '--quiet', 'true', '--drain-notice-ms', '0']
+    const words = ['--port', '0', '--feed', 'none', '--log-level', 'warn', '--drain-notice-ms', '0']
     const closed = await startApp(readConfig([...words, '--data-dir', dataDir], {}))
     const socket = new RawSocket(closed.url)
     await socket.write(headOf('/api/v1/ingest', { ...NDJSON_BODY, ...CHUNKED }))
@@ -158,7 +158,7 @@ describe('a body', () => {
   })
 
   it('times out when it stalls, and its memory is released', async () => {
-    const hasty = await openTestServer({}, { bodyMsMax: 300 })
+    const hasty = await openTestServer({}, { tuning: { bodyMsMax: 300 } })
     for (const sent of ['', 'x'.repeat(20_000)]) {
       const socket = new RawSocket(hasty.url)
       await socket.write(headOf('/api/v1/keys/register', { ...JSON_BODY, 'Content-Length': 50_000 }) + sent)

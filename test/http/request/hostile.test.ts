@@ -11,7 +11,7 @@ let server: TestServer
 let key: string
 
 beforeAll(async () => {
-  server = await openTestServer({ 'submit-rate': '0' })
+  server = await openTestServer({ 'submit-limits': 'rate=0' })
   key = await server.client.register()
 })
 afterAll(() => server.remove())

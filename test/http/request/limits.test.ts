@@ -1,5 +1,7 @@
 // The limits of reads and registrations on a clock that the test sets: exact counts and headers, on 2xx and on 429.
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { AppOptions } from '../../../src/app.ts'
 import { clockOf } from '../../support/clock.ts'
 import { RawSocket } from '../../support/raw-socket.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
@@ -11,8 +13,8 @@ const HOUR_MS = 3_600_000
 let nowMs: number
 let server: TestServer
 
-async function open(settings: Settings): Promise<void> {
-  server = await openTestServer(settings, { clock: clockOf(() => nowMs) })
+async function open(settings: Settings, options: AppOptions = {}): Promise<void> {
+  server = await openTestServer(settings, { clock: clockOf(() => nowMs), ...options })
 }
 beforeEach(() => {
   nowMs = START_MS
@@ -162,7 +164,8 @@ describe('reads', () => {
 describe('rows of the market list', () => {
   const ROWS = 15
   /** Ten reads and twenty rows a minute. */
-  const SETTINGS = { 'read-limit-anonymous': '10', 'read-limit-keyed': '10', 'rows-per-read': '2' }
+  const SETTINGS = { 'read-limit-anonymous': '10', 'read-limit-keyed': '10' }
+  const openFew = (settings: Settings) => open(settings, { tuning: { rowsPerRead: 2 } })
   const list = (query = '', key = '') =>
     server.client.get(`/api/v1/market?${query}`, key === '' ? {} : { Authorization: `Bearer ${key}` })
   const fill = () =>
@@ -177,7 +180,7 @@ describe('rows of the market list', () => {
     )
 
   it('have a limit of their own: a client that reaches it is refused further rows and can read everything else', async () => {
-    await open(SETTINGS)
+    await openFew(SETTINGS)
     await fill()
     for (let left = 9; left >= 8; left--)
       expect((await list()).headers.get('x-ratelimit-remaining')).toBe(`${left}`)
@@ -199,7 +202,7 @@ describe('rows of the market list', () => {
   })
 
   it('are counted when the answer comes from the cache, and not when it is 304', async () => {
-    await open({ ...SETTINGS, 'page-age-ms': '1000' })
+    await openFew({ ...SETTINGS, 'page-age-ms': '1000' })
     await fill()
     const etag = (await list()).headers.get('etag')!
     for (let count = 0; count < 3; count++) {
@@ -211,7 +214,7 @@ describe('rows of the market list', () => {
   })
 
   it('are counted when a stream opens or restarts, over HTTP and WebSocket, but not when it resumes', async () => {
-    await open(SETTINGS)
+    await openFew(SETTINGS)
     await fill()
     const follow = async (query: string) => {
       const response = await fetch(`${server.url}/api/v1/market?follow=1&${query}`)
@@ -237,7 +240,7 @@ describe('rows of the market list', () => {
   })
 
   it('are unlimited when reads are', async () => {
-    await open({ ...SETTINGS, 'read-limit-anonymous': '0' })
+    await openFew({ ...SETTINGS, 'read-limit-anonymous': '0' })
     await fill()
     for (let count = 0; count < 5; count++) expect((await list()).status).toBe(200)
   })

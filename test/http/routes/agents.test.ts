@@ -66,7 +66,7 @@ describe('a key', () => {
   ])(
     'is registered with the configured submit rate, which the documents state too: %s becomes %s',
     async (rate, rateLimit) => {
-      await alone({ 'submit-rate': rate }, async () => {
+      await alone({ 'submit-limits': `rate=${rate}` }, async () => {
         const { body } = await post('/api/v1/keys/register', { name: 'Ada' })
         expect(body.data.rateLimit).toBe(rateLimit)
         expect((await post('/api/v1/keys/rotate', {}, body.data.key)).body.data.rateLimit).toBe(rateLimit)

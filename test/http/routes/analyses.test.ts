@@ -102,7 +102,7 @@ describe('the list of an agent’s submissions', () => {
   })
 
   it('comes in pages', async () => {
-    await open({ 'submit-rate': '0' })
+    await open({ 'submit-limits': 'rate=0' })
     const ids: string[] = []
     for (let index = 0; index < 5; index++) {
       ids.unshift(await send(await seed()))
@@ -331,7 +331,7 @@ describe('the list of all submissions', () => {
   })
 
   it('of a filter has pages that leave out none', async () => {
-    await open({ 'labels-delay-ms': '0', 'submit-rate': '0' })
+    await open({ 'labels-delay-ms': '0', 'submit-limits': 'rate=0' })
     const ids: string[] = []
     for (let at = 0; at < 7; at++) {
       const mint = await seed()

@@ -129,8 +129,7 @@ describe('a server’s endpoints', () => {
   it('/health reports simulated data from the simulator', async () => {
     const simulated = await openTestServer({
       feed: 'simulator',
-      'simulator-tokens': '20',
-      'simulator-rate': '20',
+      simulator: 'tokens=20,trades-per-second=20',
     })
     try {
       expect((await simulated.client.get('/health')).body.simulated).toBe(true)
@@ -159,7 +158,7 @@ describe('a server’s endpoints', () => {
 
   it('those for feeds and operators do not exist without a feed key and an admin key', async () => {
     const dataDir = temporaryFolder()
-    const flags = ['--port', '0', '--feed', 'none', '--quiet', 'true', '--data-dir', dataDir]
+    const flags = ['--port', '0', '--feed', 'none', '--log-level', 'warn', '--data-dir', dataDir]
     const bare = await startApp(readConfig(flags, {}))
     try {
       const client = new Client(bare.url)

@@ -49,7 +49,11 @@ beforeAll(async () => {
   const left = join(folder, 'export.tmp', '7')
   mkdirSync(left, { recursive: true })
   writeFileSync(join(left, 'training.parquet'), 'of a crash')
-  server = await openTestServer({ 'lake-grace-ms': '0' }, { exports: { drainMs: 100 } }, folder)
+  server = await openTestServer(
+    { 'lake-tidy': 'grace-ms=0' },
+    { tuning: { exports: { drainMs: 100 } } },
+    folder,
+  )
   const made = await server.client.post(
     '/api/v1/admin/keys',
     { name: 'Rosalind', type: 'researcher' },

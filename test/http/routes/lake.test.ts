@@ -251,7 +251,7 @@ describe('readers', () => {
   it('that take longer than a download may are cut off, and nothing of them stays open', {
     tags: 'drill',
   }, async () => {
-    const impatient = await openTestServer({}, { downloadMsMax: 200 })
+    const impatient = await openTestServer({}, { tuning: { downloadMsMax: 200 } })
     try {
       await fill(impatient)
       const [file] = (await impatient.store.lakeFiles()).filter(({ table }) => table === 'training')

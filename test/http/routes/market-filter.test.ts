@@ -100,7 +100,7 @@ describe('a search', () => {
   })
 
   it('counts the rows that it sends', async () => {
-    const limited = await openTestServer({ 'read-limit-anonymous': '2', 'rows-per-read': '5' })
+    const limited = await openTestServer({ 'read-limit-anonymous': '2' }, { tuning: { rowsPerRead: 5 } })
     try {
       await limited.client.push(...[1, 2, 3].map((price) => trade(newMint(), price)))
       const read = (query: string) => limited.client.get(`/api/v1/market?${query}`)

@@ -51,7 +51,7 @@ describe('the standing of an agent', () => {
   })
 
   it('has the rank of the leaderboard, equal XP included', async () => {
-    await open({ 'submit-rate': '0' })
+    await open({ 'submit-limits': 'rate=0' })
     const keys = await Promise.all(['a', 'b', 'c', 'd'].map((name) => server.client.register(name)))
     const mint = await seed()
     for (const key of [...keys, keys[2]]) {
@@ -102,7 +102,7 @@ describe('the standing of an agent', () => {
   })
 
   it('says null for limits that are switched off', async () => {
-    await open({ 'submit-rate': '0' })
+    await open({ 'submit-limits': 'rate=0' })
     const key = await server.client.register()
     expect((await standing(key)).limits).toEqual({ submit: null, reads: null, cooldowns: [] })
   })
@@ -110,7 +110,7 @@ describe('the standing of an agent', () => {
   it('lists the cooldowns that end first, rejected submissions included, also after a restart', {
     tags: 'drill',
   }, async () => {
-    await open({ 'submit-rate': '0', strikes: '0' })
+    await open({ 'submit-limits': 'rate=0,strikes=0' })
     const key = await server.client.register()
     const mints: string[] = []
     for (let index = 0; index < COOLDOWNS_LISTED_MAX + 2; index++) {

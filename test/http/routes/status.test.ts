@@ -49,7 +49,7 @@ describe('one server', () => {
 it('look-ups and submissions are answered while 300 connections request /health and /metrics', {
   tags: 'drill',
 }, async () => {
-  const spawned = await spawnServer({ 'submit-cooldown-ms': '0' })
+  const spawned = await spawnServer({ 'submit-limits': 'cooldown-ms=0' })
   try {
     const { client } = spawned
     const key = await client.register()

@@ -17,7 +17,7 @@ let mint: string
 let key: string
 
 beforeAll(async () => {
-  server = await openTestServer({ 'submit-rate': '0', 'submit-cooldown-ms': '0' })
+  server = await openTestServer({ 'submit-limits': 'rate=0,cooldown-ms=0' })
   mint = await seedToken(server.client, Date.now())
   key = await server.client.register()
 })

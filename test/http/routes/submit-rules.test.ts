@@ -278,7 +278,7 @@ describe('the limits', () => {
   })
 
   it('accept exactly one of many racing submissions of a mint', async () => {
-    await alone({ 'submit-rate': '0' }, async () => {
+    await alone({ 'submit-limits': 'rate=0' }, async () => {
       const mint = await token()
       const key = await register()
       const answers = await Promise.all(Array.from({ length: 20 }, () => send(key, submission(mint))))
@@ -387,7 +387,7 @@ describe('rejections', () => {
   })
 
   it('never suspend when automatic bans are disabled', async () => {
-    await alone({ strikes: '0' }, async () => {
+    await alone({ 'submit-limits': 'strikes=0' }, async () => {
       const key = await register()
       for (let count = 1; count <= 5; count++) {
         const rejected = await fabricate(key)

@@ -23,7 +23,7 @@ let laterMs = 0
 beforeEach(async () => {
   server = await openTestServer(
     { 'tokens-max': '20000' },
-    { follow: { stalledMsMax: STALLED_MS_MAX, now: () => performance.now() + laterMs } },
+    { tuning: { follow: { stalledMsMax: STALLED_MS_MAX, now: () => performance.now() + laterMs } } },
   )
   child = fork(new URL('followers.child.ts', import.meta.url).pathname)
 })

@@ -11,7 +11,7 @@ const SNAPSHOT = ['priceUsd', 'marketCap', 'volume24h', 'buys24h', 'sells24h', '
 
 let server: TestServer
 beforeAll(async () => {
-  server = await openTestServer({ 'submit-rate': '0', 'submit-cooldown-ms': '0' })
+  server = await openTestServer({ 'submit-limits': 'rate=0,cooldown-ms=0' })
 })
 afterAll(() => server.remove())
 
@@ -63,7 +63,7 @@ test('a DataPoint that was served while one large body was ingested is validated
 test('a DataPoint served in the millisecond of a change, before or after it, is validated without a deviation', async () => {
   await server.remove()
   let nowMs = 1_900_000_000_000
-  const settings = { 'submit-rate': '0', 'submit-cooldown-ms': '0' }
+  const settings = { 'submit-limits': 'rate=0,cooldown-ms=0' }
   server = await openTestServer(settings, { clock: { ...systemClock, now: () => nowMs } })
   const { client, market } = server
   const key = await client.register()

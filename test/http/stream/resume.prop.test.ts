@@ -18,7 +18,10 @@ const SENTINEL = mintOfSymbol('sentinel')
 let server: TestServer
 beforeAll(async () => {
   // Frequent heartbeats, so that a reader never waits long.
-  server = await openTestServer({ 'tokens-max': `${TOKENS_MAX}` }, { follow: { heartbeatMs: 20 } })
+  server = await openTestServer(
+    { 'tokens-max': `${TOKENS_MAX}` },
+    { tuning: { follow: { heartbeatMs: 20 } } },
+  )
 })
 afterAll(() => server.remove())
 

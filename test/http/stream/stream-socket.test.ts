@@ -108,7 +108,10 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
 describe('a stream', () => {
   it('reports a bar that closed because time passed, without a trade', async () => {
     let nowMs = 1_800_000_000_000
-    const timed = await openTestServer({}, { clock: clockOf(() => nowMs), follow: { heartbeatMs: 40 } })
+    const timed = await openTestServer(
+      {},
+      { clock: clockOf(() => nowMs), tuning: { follow: { heartbeatMs: 40 } } },
+    )
     try {
       const mint = newMint()
       await timed.client.push(trade(mint, nowMs, 1))
@@ -298,7 +301,7 @@ describe('a stream', () => {
   })
 
   it('sends heartbeats while nothing happens', async () => {
-    const quiet = await openTestServer({}, { follow: { heartbeatMs: 20 } })
+    const quiet = await openTestServer({}, { tuning: { follow: { heartbeatMs: 20 } } })
     try {
       const reader = open(undefined, {}, quiet)
       await reader.send({ op: 'subscribe', topic: 'market' })
@@ -313,7 +316,7 @@ describe('a stream', () => {
   })
 
   it('ends with a bye message at its maximum age and when the server shuts down', async () => {
-    const brief = await openTestServer({}, { follow: { ageMsMax: 300 } })
+    const brief = await openTestServer({}, { tuning: { follow: { ageMsMax: 300 } } })
     const old = open(undefined, {}, brief)
     await old.send({ op: 'subscribe', topic: 'market' })
     expect(await old.until('bye')).toMatchObject({ reason: 'max_age', seq: brief.market.seq })
@@ -381,7 +384,7 @@ describe('the stream endpoint', () => {
   })
 
   it('limits the number of streams, the subscriptions of one and the length of a message', async () => {
-    const small = await openTestServer({}, { follow: { followersMax: 1 } })
+    const small = await openTestServer({}, { tuning: { follow: { followersMax: 1 } } })
     try {
       const mints = Array.from({ length: 101 }, newMint)
       await small.client.push(...mints.map((mint) => token(mint)))

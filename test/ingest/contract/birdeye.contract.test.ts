@@ -293,9 +293,7 @@ test('a server with a key asks for the price of SOL and the tokens of its feeds,
   const server = await openTestServer(
     {
       feed: 'pumpportal',
-      'pumpportal-url': portal.url,
-      'birdeye-url': upstream.url,
-      'birdeye-rate': '100',
+      providers: `pumpportal-url=${portal.url},birdeye-url=${upstream.url},birdeye-rate=100`,
       'sol-price': '99',
     },
     {},
@@ -329,7 +327,7 @@ test('a server with a key asks for the price of SOL and the tokens of its feeds,
 })
 
 test('a price of SOL that is too old is shown, and trades that need it are refused and counted', async () => {
-  const server = await openTestServer({ 'sol-price-max-age-ms': '60000' })
+  const server = await openTestServer({ 'sol-price': 'max-age-ms=60000' })
   const health = async () => (await server.client.get('/health')).body
   expect((await health()).solPrice).toBe(null)
   const trade = { type: 'trade', mint: newMint(), ts: Date.now(), side: 'buy', tokenAmount: 5 }

@@ -212,7 +212,7 @@ const push: Harness = {
   isLight: false,
   keyOf: txOf,
   async start({ sink, clock }) {
-    const server = await openTestServer({ 'sol-price-max-age-ms': '0' }, { clock })
+    const server = await openTestServer({ 'sol-price': 'max-age-ms=0' }, { clock })
     server.market.apply = (event, receivedAtMs) => sink.apply(event, receivedAtMs)
     const socket = new WebSocket(`${server.url.replace('http', 'ws')}/api/v1/ingest`, {
       headers: { Authorization: `Bearer ${FEED_KEY}` },

@@ -29,10 +29,10 @@ afterEach(async () => {
 
 const optionsOf = (out: string, signal: AbortSignal, bytesMax = 1e9) => ({
   ...{
-    solanaRpc: [`${node.url}/${KEY}`],
-    solanaWs: [],
-    solanaCommitment: 'confirmed' as const,
-    solanaRps: 1_000,
+    solana: {
+      ...{ rpcUrls: [`${node.url}/${KEY}`], socketUrls: [], requestsPerSecond: 1_000 },
+      commitment: 'confirmed' as const,
+    },
   },
   ...{ out, bytesMax, timeMsMax: 60_000, signal },
 })

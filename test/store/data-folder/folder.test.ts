@@ -136,7 +136,7 @@ describe('simulated and real data', () => {
     const folder = newFolder()
     await close(await openIn(folder, { provenance: SIMULATED }))
     const replay = { feed: 'pumpportal' }
-    const exits = spawnServer(replay, folder, { MINTLAKE_PUMPPORTAL_URL: 'ws://127.0.0.1:9' })
+    const exits = spawnServer(replay, folder, { MINTLAKE_PROVIDERS: 'pumpportal-url=ws://127.0.0.1:9' })
     await expect(exits).rejects.toThrow('the server ended with 1 before it listened')
   })
 })

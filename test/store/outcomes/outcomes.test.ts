@@ -25,7 +25,7 @@ let folder: string
 let store: Store
 let nowMs = START_MS
 const clock = clockOf(() => nowMs)
-const log = createLog({ format: 'json', quiet: true })
+const log = createLog('warn')
 
 beforeEach(async () => {
   folder = temporaryFolder()

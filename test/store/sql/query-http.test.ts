@@ -261,7 +261,7 @@ describe('a query that runs long', () => {
   ]
   for (const { msMax, tags } of limits)
     it(`ends at its time limit of ${msMax} ms, its connection still open`, { tags }, async () => {
-      const strict = await openTestServer({}, { queries: { msMax } })
+      const strict = await openTestServer({}, { tuning: { queries: { msMax } } })
       expectProblem(await strict.client.post(PATH, { sql: ENDLESS }, ADMIN_KEY), 'query_too_costly')
       await expectTidy(strict)
       const { text } = await strict.client.get('/metrics')
@@ -360,7 +360,7 @@ describe('a query that runs long', () => {
   })
 
   it('that waits too long for its place is refused', async () => {
-    const busy = await openTestServer({}, { queries: { waitMsMax: 50, drainMs: 50 } })
+    const busy = await openTestServer({}, { tuning: { queries: { waitMsMax: 50, drainMs: 50 } } })
     const key = await makeResearcher(busy, 'other')
     const running = Array.from({ length: QUERIES_AT_ONCE }, () =>
       busy.client.post(PATH, { sql: ENDLESS }, ADMIN_KEY),

@@ -80,8 +80,10 @@ test('a server that is started with a shorter delay shows what has waited long e
 
 test('no setting allows a longer time than is assumed of a folder that names none', async () => {
   const { SETTINGS } = await import('../../../src/config/settings.ts')
-  for (const setting of [SETTINGS.labelsDelayMs, SETTINGS.submitCooldownMs]) {
-    expect(setting.schema.safeParse(String(STATE_AGE_MS_MAX)).success).toBe(true)
-    expect(setting.schema.safeParse(String(STATE_AGE_MS_MAX + 1)).success).toBe(false)
+  const { labelsDelayMs, submitLimits } = SETTINGS
+  const settings = [[labelsDelayMs, ''] as const, [submitLimits, 'cooldown-ms='] as const]
+  for (const [setting, name] of settings) {
+    expect(setting.schema.safeParse(`${name}${STATE_AGE_MS_MAX}`).success).toBe(true)
+    expect(setting.schema.safeParse(`${name}${STATE_AGE_MS_MAX + 1}`).success).toBe(false)
   }
 })

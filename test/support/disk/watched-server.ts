@@ -15,7 +15,7 @@ import {
 import { type WatchedDisk, watchDisk } from './disk-shim.ts'
 import { lossesOf, SEGMENT } from './disk-trace.ts'
 
-const SETTINGS: Settings = { 'submit-rate': '0', 'submit-cooldown-ms': '0', 'lake-tidy-ms': '0' }
+const SETTINGS: Settings = { 'submit-limits': 'rate=0,cooldown-ms=0', 'lake-tidy': 'every-ms=0' }
 /** The keys of rows of the market. */
 const KEYS = [
   ['bars', 'mint, tf, t'],

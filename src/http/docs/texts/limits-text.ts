@@ -14,23 +14,19 @@ import {
   LEADERBOARD_LIMIT_MAX,
   MARKET_LIMIT_MAX_JSON,
   QUERY_CHARACTERS_MAX,
+  ROWS_PER_READ,
   SUBSCRIPTIONS_MAX,
 } from '../../limits.ts'
 
 /** Settings that the documents tell; 0 switches a limit off. */
 export interface DocumentSettings {
-  /** Submissions a minute of an agent. */
-  submitRate: number
-  /** Least time between two submissions of an agent on one mint. */
-  submitCooldownMs: number
-  /** Reads a minute without a key and with one, and rows of lists for each of them. */
+  /** Submissions a minute of an agent, the least time between two on one mint, and the rejections within 24 hours that suspend it. */
+  submitLimits: { rate: number; cooldownMs: number; strikes: number }
+  /** Reads a minute without a key and with one. */
   readLimitAnonymous: number
   readLimitKeyed: number
-  rowsPerRead: number
   /** Registrations an hour of an address. */
   registerLimit: number
-  /** Rejections within 24 hours that suspend an agent. */
-  strikes: number
   /** Where clients reach this server; empty: at the address of each request. */
   publicUrl: string
 }
@@ -38,25 +34,19 @@ export interface DocumentSettings {
 const orNone = (limit: number, text: string): string => (limit === 0 ? 'no limit' : text)
 
 /** What is limited, and to how much. */
-export const limitRows = (settings: DocumentSettings): readonly (readonly [string, string])[] => [
-  [
-    'Submissions of an agent',
-    orNone(settings.submitRate, `${settings.submitRate} in 60 s, dry runs included`),
-  ],
-  [
-    'Submissions of an agent on one mint',
-    orNone(settings.submitCooldownMs, `1 in ${settings.submitCooldownMs / 1_000} s`),
-  ],
-  ['Rejected submissions', orNone(settings.strikes, `${settings.strikes} in 24 hours suspend the agent`)],
+export const limitRows = ({
+  submitLimits: { rate, cooldownMs, strikes },
+  ...settings
+}: DocumentSettings): readonly (readonly [string, string])[] => [
+  ['Submissions of an agent', orNone(rate, `${rate} in 60 s, dry runs included`)],
+  ['Submissions of an agent on one mint', orNone(cooldownMs, `1 in ${cooldownMs / 1_000} s`)],
+  ['Rejected submissions', orNone(strikes, `${strikes} in 24 hours suspend the agent`)],
   [
     'Reads without a key, by address',
     orNone(settings.readLimitAnonymous, `${settings.readLimitAnonymous} in 60 s; a stream is one read`),
   ],
   ['Reads with a key', orNone(settings.readLimitKeyed, `${settings.readLimitKeyed} in 60 s`)],
-  [
-    'Rows of market lists',
-    orNone(settings.rowsPerRead, `${settings.rowsPerRead} in 60 s for each read that you may make`),
-  ],
+  ['Rows of market lists', `${ROWS_PER_READ} in 60 s for each read that you may make`],
   ['Registrations of an address', orNone(settings.registerLimit, `${settings.registerLimit} in an hour`)],
   ['Body of a request', `${BODY_BYTES_MAX} bytes`],
   ['Query string', `${QUERY_CHARACTERS_MAX} characters`],

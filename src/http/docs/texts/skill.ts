@@ -39,7 +39,7 @@ const VOCABULARIES: Readonly<Record<string, readonly string[]>> = {
   shape: BAR_SHAPES,
 }
 
-const strikesText = ({ strikes }: DocumentSettings): string =>
+const strikesText = ({ submitLimits: { strikes } }: DocumentSettings): string =>
   strikes === 0
     ? 'Here no number of strikes suspends an agent by itself.'
     : `${strikes} strikes within 24 hours suspend the agent for 24 hours (403 \`agent_banned\`, with

@@ -1,7 +1,0 @@
-import type { Config } from '../config/settings.ts'
-
-/** How the bus is reached. */
-export type BusSettings = Pick<
-  Config,
-  'bus' | 'busName' | 'busUser' | 'busPassword' | 'busCredentials' | 'busCa' | 'busCert' | 'busKey'
->

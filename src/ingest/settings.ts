@@ -1,0 +1,185 @@
+// The settings of feeds.
+import { z } from 'zod'
+import { safeParse } from '../lib/safe-parse.ts'
+import { pairs, part } from '../lib/settings/pairs.ts'
+import {
+  address,
+  flag,
+  oneOf,
+  positive,
+  positiveNumber,
+  setting,
+  type ValuesOf,
+  wholeNumber,
+  wordList,
+} from '../lib/settings/setting.ts'
+import { WORD_CHARS_MAX } from '../schema/bounds.ts'
+import { REPLAY_DEFAULTS } from './limits.ts'
+import {
+  ENDPOINTS_MAX,
+  HEAL_MS_DEFAULT,
+  HEAL_MS_MAX,
+  RPC_PER_SECOND_DEFAULT,
+  RPC_PER_SECOND_MAX,
+} from './solana/limits.ts'
+
+export const FEEDS = ['simulator', 'none', 'replay', 'pumpportal', 'solana'] as const
+
+export const feedList = wordList
+  .pipe(z.array(oneOf(FEEDS)).min(1, `must name one of ${FEEDS.join(', ')}`))
+  .refine((feeds) => new Set(feeds).size === feeds.length, 'names a feed twice')
+  .refine((feeds) => feeds.length === 1 || !feeds.includes('none'), 'none stands alone')
+  .transform((feeds) => feeds.filter((feed) => feed !== 'none'))
+
+/** Where documents in IPFS are fetched unless another gateway is told. */
+const IPFS_GATEWAY = 'https://ipfs.io'
+
+/** The gateway of IPFS beside which documents of tokens are fetched; null: none are. */
+export const metadataGateway = z.string().transform((text, context) => {
+  const isOn = safeParse(flag, text)
+  if (isOn.success) return isOn.data ? IPFS_GATEWAY : null
+  if (safeParse(address('https'), text).success) return text
+  context.addIssue({ code: 'custom', message: 'must be true, false or an address that begins with https://' })
+  return z.NEVER
+})
+
+/** What of a trade a column may be. */
+const MAPPED_FIELDS = ['ts', 'symbol', 'price', 'size', 'side', 'wallet', 'tx']
+
+/** `field=column,…` as an object. */
+const columnMapping = wordList.transform((pairs, context) => {
+  const columns: Record<string, string> = {}
+  for (const pair of pairs) {
+    const at = pair.indexOf('=')
+    if (at < 1) context.addIssue({ code: 'custom', message: `"${pair}" is not of the form field=column` })
+    else if (!MAPPED_FIELDS.includes(pair.slice(0, at)))
+      context.addIssue({
+        code: 'custom',
+        message: `"${pair.slice(0, at)}" is none of the fields ${MAPPED_FIELDS.join(', ')}`,
+      })
+    else columns[pair.slice(0, at)] = pair.slice(at + 1)
+  }
+  return columns
+})
+
+const replaySpeed = z.union([z.literal('max'), positiveNumber], `${positive.error}, or max`)
+
+/** A moment as Unix ms; NaN: it is none. An ISO 8601 time without a zone is in UTC. */
+function parseMoment(text: string): number {
+  const iso = /^\d{4}-\d\d-\d\d(T[\d:.]+)?$/.test(text) ? `${text}${text.includes('T') ? 'Z' : ''}` : text
+  return /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(iso)
+}
+
+/** `FROM..TO` as Unix ms; null where one is left out. */
+const span = z.string().transform((text, context) => {
+  const issue = (message: string) => {
+    context.addIssue({ code: 'custom', message })
+    return z.NEVER
+  }
+  const [from, to, ...more] = text === '' ? ['', ''] : text.split('..')
+  if (from === undefined || to === undefined || more.length > 0)
+    return issue('must be of the form FROM..TO, of which one may be left out')
+  const [fromMs, toMs] = [from, to].map((end) => (end === '' ? null : parseMoment(end)))
+  if (fromMs === undefined || toMs === undefined || Number.isNaN(fromMs) || Number.isNaN(toMs))
+    return issue('must be ISO 8601 times, such as 2026-01-31T12:00:00Z, or Unix ms')
+  if (fromMs !== null && toMs !== null && fromMs > toMs) return issue('must not begin after its end')
+  return { fromMs, toMs }
+})
+
+/** Addresses of endpoints, which may hold keys; empty: none. */
+const endpointList = (...schemes: readonly string[]) =>
+  wordList
+    .refine(
+      (urls) => urls.every((url) => schemes.includes(URL.parse(url)?.protocol.slice(0, -1) ?? '')),
+      `every word must be an address that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+    )
+    .refine((urls) => urls.length <= ENDPOINTS_MAX, `there may be ${ENDPOINTS_MAX} addresses`)
+
+/** A recorded market that is played: trades of a file, or the lake of another server. */
+export const REPLAY_SETTINGS = {
+  file: setting('replay-file', '', z.string(), 'Parquet, CSV or JSON file of trades for the feed replay'),
+  lake: setting(
+    'replay-lake',
+    '',
+    z.string(),
+    'Data folder of another server whose recorded market the feed replay plays, instead of a file',
+  ),
+  span: setting(
+    'replay-span',
+    '',
+    span,
+    'Market time that is played of that market, FROM..TO as ISO 8601 or Unix ms; without FROM from its first recorded run, without TO to its end',
+  ),
+  map: setting(
+    'replay-map',
+    '',
+    columnMapping,
+    'Columns of that file with other names: ts= (or ts=date+time),symbol=,price=,size=, and optionally side=,wallet=,tx=; ' +
+      'a field without a name (side=) is not read',
+  ),
+  as: pairs(
+    'replay-as',
+    {
+      symbol: part('', z.string().max(WORD_CHARS_MAX)),
+      time: part(REPLAY_DEFAULTS.time, oneOf(['recorded', 'now'])),
+      simulated: part('false', flag),
+    },
+    'What the trades of that file are taken as: symbol: that of all, where it has no column for it; time=now: the first one happens at the start, recorded: all when they did; simulated=true: made up, and rows of the lake and /health say so',
+  ),
+  speed: setting(
+    'replay-speed',
+    REPLAY_DEFAULTS.speed,
+    replaySpeed,
+    'Speed as a multiple of the recorded one, or max',
+  ),
+} as const
+
+export type ReplaySettings = ValuesOf<typeof REPLAY_SETTINGS>
+
+/** The chain, by RPC endpoints or a tape of them. */
+export const SOLANA_SETTINGS = {
+  rpcUrls: setting(
+    'solana-rpc',
+    '',
+    endpointList('http', 'https'),
+    'RPC endpoints of Solana’s mainnet for the feed solana, comma-separated: the next one when one fails',
+  ),
+  socketUrls: setting(
+    'solana-ws',
+    '',
+    endpointList('ws', 'wss'),
+    'Their addresses for subscriptions; without it they follow from --solana-rpc',
+  ),
+  commitment: setting(
+    'solana-commitment',
+    'confirmed',
+    oneOf(['confirmed', 'processed']),
+    'confirmed: what practically never is undone; processed: some 0.5 s earlier, and a little of it may be dropped by the chain',
+  ),
+  requestsPerSecond: setting(
+    'solana-rps',
+    RPC_PER_SECOND_DEFAULT,
+    wholeNumber(1, RPC_PER_SECOND_MAX),
+    'Requests per second that the endpoints allow, all uses together',
+  ),
+  healMs: setting(
+    'solana-heal-ms',
+    HEAL_MS_DEFAULT,
+    wholeNumber(0, HEAL_MS_MAX),
+    'How long an outage or a restart of the feed solana may have been to be made up for from the chain, and how long that may take, ms; 0: never',
+  ),
+  pools: setting(
+    'solana-pools',
+    'migrated',
+    oneOf(['migrated', 'all']),
+    'Whose swaps count: migrated: of tokens that the market holds; all: of every pool',
+  ),
+  tapeFile: setting(
+    'solana-tape',
+    '',
+    z.string(),
+    'File that mintlake capture has written, played instead of an endpoint, at --replay-speed',
+  ),
+} as const
+
+export type SolanaSettings = ValuesOf<typeof SOLANA_SETTINGS>
