@@ -8,7 +8,7 @@ export interface Tuning {
   /** Of followers. */
   follow?: Partial<FollowOptions>
   exports?: Pick<JobServiceOptions, 'msMax' | 'drainMs'>
-  queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs'>
+  queries?: Pick<QueryServiceOptions, 'waitMsMax' | 'msMax' | 'drainMs' | 'slowMs'>
   bodyMsMax?: number
   downloadMsMax?: number
   /** Rows of market lists for each read that a limit allows. */
