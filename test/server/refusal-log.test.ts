@@ -1,6 +1,8 @@
 // The log lines of what clients are refused, of bans and of slow queries.
+
 import { pino } from 'pino'
 import { afterEach, expect, it } from 'vitest'
+import type { AppOptions } from '../../src/app.ts'
 import { REFUSAL_LOG_MS } from '../../src/server/refusal-log.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
@@ -19,7 +21,7 @@ afterEach(async () => {
 })
 
 /** A server whose log is kept. */
-async function logged(flags: Record<string, string> = {}, level = 'info', options: object = {}) {
+async function logged(flags: Record<string, string> = {}, level = 'info', options: AppOptions = {}) {
   const lines: Line[] = []
   const log = pino({ level }, { write: (line: string) => void lines.push(JSON.parse(line)) })
   const opened = await openTestServer(flags, { ...options, log })
@@ -100,7 +102,7 @@ it('suspensions, and bans of the operator, are warnings', async () => {
 })
 
 it('a query that took long is told with its text', async () => {
-  const { server: opened, of } = await logged({}, 'info', { queries: { slowMs: 0 } })
+  const { server: opened, of } = await logged({}, 'info', { tuning: { queries: { slowMs: 0 } } })
   const admin = { Authorization: `Bearer ${ADMIN_KEY}`, 'Content-Type': 'application/json' }
   const sql = `SELECT  1\n AS ${'x'.repeat(1_000)}`
   const answer = await opened.client.request('POST', '/api/v1/query', JSON.stringify({ sql }), admin)
