@@ -34,7 +34,7 @@ export const PLANTED = {
   },
   'retry-stored-twice': {
     is: 'a restart forgets which answers were given under an Idempotency-Key',
-    seed: 21,
+    seed: 44,
     violates: 'one Idempotency-Key has one answer',
     file: 'submissions/rate-limits/restore.ts',
     from: '    idempotency.remember(row.agent_id, row.idempotency_key, response)',
@@ -114,7 +114,7 @@ export const PLANTED = {
   },
   'hang-untold': {
     is: 'a disk that takes no market events is not told',
-    seed: 7,
+    seed: 38,
     violates: 'what is not well is told in /health',
     file: 'journal/journal.ts',
     from: 'isHanging ? NO_ANSWER : null',
@@ -141,7 +141,7 @@ export const PLANTED = {
   },
   'late-bars-lost': {
     is: 'a checkpoint does not wait for the bars of late trades that no file has',
-    seed: 62,
+    seed: 104,
     violates: 'the lake has the bars of the recorded trades',
     file: 'store/store.ts',
     from: '    return this.#flushes.bars.firstEndMs',
@@ -149,7 +149,7 @@ export const PLANTED = {
   },
   'open-bars-lost': {
     is: 'a start takes a bar that was open at the checkpoint as written, since it ended before the lake reached so far',
-    seed: 4,
+    seed: 195,
     violates: 'the lake has the bars of the recorded trades',
     file: 'market/bars/bar-cascade.ts',
     from: 'Math.min(endedAfterMs, watermarkMs)',
