@@ -51,6 +51,7 @@ import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'
 import type { Exports } from './store/export/exports.ts'
 import { LakeJobs } from './store/lake-jobs.ts'
+import { simulatedMarketPath } from './store/paths.ts'
 import type { Queries } from './store/sql/queries.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
@@ -287,6 +288,8 @@ function feedsInto(running: RunningMarket, { config, options, rulesClock, log, r
   const { market } = running
   const openReplay = replayed && (() => replayed.replayOptions(() => market.seq, options.steps))
   const marketSide = {
+    isRecorded: running.isRecorded,
+    simulatedMarketPath: simulatedMarketPath(config.dataDir),
     holds: (mint: string) => market.has(mint),
     room: () => running.room(),
     recordedPlaces: (feed: string) => running.recordedPlaces(feed),

@@ -103,6 +103,7 @@ async function exit(code: number): Promise<void> {
 
 main().catch((error: Error) => {
   console.error(`mintlake: ${error.message}`)
-  if (error instanceof ConfigError) console.error('run with --help for the settings')
+  if (error instanceof ConfigError)
+    console.error('run with --help for the settings that matter first, with --help all for every one')
   process.exit(error instanceof ConfigError ? EXIT_USAGE : 1)
 })

@@ -118,7 +118,7 @@ export class Transport {
       const { body } = await this.#send(request, deadline)
       if (body !== null) return body
     } catch (error) {
-      throw failureOf(error, deadline)
+      throw failureOf(error, deadline, this.options.baseUrl)
     }
     throw new MintlakeError('invalid_response', 'The answer has no body')
   }
@@ -136,7 +136,7 @@ export class Transport {
       try {
         return await attempt(deadline)
       } catch (error) {
-        const failure = failureOf(error, deadline)
+        const failure = failureOf(error, deadline, this.options.baseUrl)
         waiting = failure instanceof MintlakeError ? this.#plan(plan, failure, retry, call.signal) : null
         if (waiting === null) throw failure
       } finally {
@@ -207,12 +207,12 @@ export class Transport {
 }
 
 /** What a failed attempt is reported as. */
-function failureOf(error: unknown, deadline: Deadline): unknown {
+function failureOf(error: unknown, deadline: Deadline, baseUrl: string): unknown {
   if (deadline.isOver)
     return new MintlakeError('timeout', 'The server did not answer in time', { cause: error })
   if (deadline.signal.aborted) return deadline.signal.reason
   if (error instanceof MintlakeError) return error
-  return new MintlakeError('network_error', `No answer: ${reasonOf(error)}`, { cause: error })
+  return new MintlakeError('network_error', `No answer from ${baseUrl}: ${reasonOf(error)}`, { cause: error })
 }
 
 /** Node says in the cause of fetch's error what happened, browsers nowhere. */

@@ -104,10 +104,17 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
     const unknown = sent.find((name) => !names.includes(name))
     if (unknown !== undefined) refuseReplaced(`--${unknown}`, unknown)
     if (unknown === undefined) throw new ConfigError(errorMessage(error))
-    throw new ConfigError(
-      `--${unknown} is not a flag of this program${didYouMean(unknown, names, (name) => `--${name}`)}`,
-    )
+    const meant = didYouMean(unknown, names, (name) => `--${name}`) || mayBePart(unknown, names, '-', '--')
+    throw new ConfigError(`--${unknown} is not a flag of this program${meant}`)
   }
+}
+
+/** The end of a sentence on a name that is longer than that of a setting: many are parts of one, `days` of `retain`. '' for none. */
+function mayBePart(name: string, known: readonly string[], separator: string, dashes = ''): string {
+  const whole = known
+    .filter((each) => name.startsWith(each + separator))
+    .toSorted((a, b) => b.length - a.length)
+  return whole.length === 0 ? '' : `; did you mean ${dashes}${whole[0]}?`
 }
 
 /** A setting that went would silently do nothing. @param given the flag or variable that was sent */
@@ -128,8 +135,9 @@ function refuseMisspeltEnv(env: Environment): void {
     if (!name.startsWith(PREFIX) || !value || known.includes(name) || others.includes(name)) continue
     refuseReplaced(name, name.slice(PREFIX.length).toLowerCase().replaceAll('_', '-'))
     const nearest = closest(name, known)
-    if (distance(name, nearest) > MISSPELT_EDITS_MAX) continue
-    throw new ConfigError(`${name} is not a setting of this program; did you mean ${nearest}?`)
+    const isMisspelt = distance(name, nearest) <= MISSPELT_EDITS_MAX
+    const meant = isMisspelt ? `; did you mean ${nearest}?` : mayBePart(name, known, '_')
+    if (meant !== '') throw new ConfigError(`${name} is not a setting of this program${meant}`)
   }
 }
 

@@ -3,6 +3,7 @@ import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
 import { BUS_SETTINGS } from '../cluster/settings.ts'
 import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
+  SIMULATED_TRADES_REPEATED_MAX,
   SIMULATOR_DEFAULTS,
   SIMULATOR_RATE_MAX,
   SIMULATOR_TOKENS_MAX,
@@ -160,11 +161,11 @@ export const SETTINGS = {
   simulator: pairs(
     'simulator',
     {
-      seed: part(SIMULATOR_DEFAULTS.seed, wholeNumber(0, Number.MAX_SAFE_INTEGER)),
+      seed: part('', orNull(wholeNumber(0, Number.MAX_SAFE_INTEGER))),
       tokens: part(SIMULATOR_DEFAULTS.tokens, wholeNumber(1, SIMULATOR_TOKENS_MAX)),
       tradesPerSecond: part(SIMULATOR_DEFAULTS.tradesPerSecond, wholeNumber(1, SIMULATOR_RATE_MAX)),
     },
-    'The simulated market: its seed; tokens at the start; trades-per-second, also of the history that it begins with: at most a day, or 72000 trades',
+    `The simulated market: its seed, without it that of the market that the data folder had, or the next one where that one cannot go on (after ${SIMULATED_TRADES_REPEATED_MAX} trades, or with other figures than before); tokens at the start; trades-per-second, also of the history that it begins with: at most a day, or 72000 trades`,
   ),
   replay: REPLAY_SETTINGS,
   pumpportalKey: secret(

@@ -43,6 +43,8 @@ export const SIMULATOR_TOKENS_MAX = 50_000
 export const SIMULATOR_RATE_MAX = 20_000
 /** When the simulator is further behind the wall clock, for example after the machine slept, it skips the time in between. */
 export const SIMULATOR_LAG_MS_MAX = 60_000
+/** Trades since the start of a simulated market within which the next start goes on with it: that makes them again. */
+export const SIMULATED_TRADES_REPEATED_MAX = 100_000
 /** Simulated events applied in one turn of the event loop. */
 export const SIMULATOR_SLICE_EVENTS = 4_096
 /** How often the simulator catches up with the wall clock. */

@@ -14,6 +14,7 @@ import { PUSH_FEED } from './push/record.ts'
 import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts'
 import { barTerminal, ProgressReport } from './replay/progress-report.ts'
 import { startReplay } from './replay/replay.ts'
+import { openSimulatedMarket } from './simulated-market.ts'
 import { startSimulator } from './simulator/simulator.ts'
 import type { SolanaFeed } from './solana/solana.ts'
 import type { ChainSource } from './solana/source.ts'
@@ -30,6 +31,10 @@ export type SinkOf = (feed: string) => TimedSink
 export interface MarketSide {
   /** Feeds that can wait do so until there is room for their events. */
   room: Room
+  /** Whether the events of feeds are recorded. */
+  isRecorded: boolean
+  /** The file that tells which market is simulated. */
+  simulatedMarketPath: string
   /** Whether the market holds a token. */
   holds: (mint: string) => boolean
   /** The latest trades that a feed of this name brought in the runs before, oldest first. */
@@ -137,10 +142,10 @@ async function startFeed(
   clock: Clock,
   log: Log,
 ): Promise<Feed> {
-  const { sink, room } = market
+  const { sink } = market
   switch (feed) {
     case 'simulator':
-      return startSimulator(config.simulator, markSimulated(sink), clock, log, room)
+      return await startConfiguredSimulator(config, market, clock, log)
     case 'pumpportal': {
       const { pumpportalKey, providers } = config
       const { pumpportalUrl: url } = providers
@@ -180,6 +185,17 @@ function warnOfMissingSettings({ pumpportalKey, birdeyeKey, solPrice }: Config, 
       { feed },
       'trades of PumpPortal are rejected until there is a price of SOL: set MINTLAKE_BIRDEYE_KEY or --sol-price, or push one',
     )
+}
+
+async function startConfiguredSimulator(
+  { simulator }: Config,
+  { sink, room, isRecorded, simulatedMarketPath }: FeedMarket,
+  clock: Clock,
+  log: Log,
+): Promise<Feed> {
+  const options = { ...simulator, isRecorded }
+  const market = await openSimulatedMarket(simulatedMarketPath, options, clock.now(), log)
+  return startSimulator(market, markSimulated(sink), clock, log, room)
 }
 
 /** Names the simulator as the source of its SOL prices. */

@@ -2,6 +2,14 @@
 export const errorMessage = (error: unknown): string =>
   error instanceof Error ? error.message : String(error)
 
+/** Why a `fetch` failed: Node says it in the cause of the error, if at all. */
+export function fetchFailure(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined
+  return cause instanceof Error
+    ? cause.message || systemCode(cause) || errorMessage(error)
+    : errorMessage(error)
+}
+
 /** The first line of the message. DuckDB appends lines that show the SQL. */
 export function errorFirstLine(error: unknown): string {
   const [line = ''] = errorMessage(error).split('\n', 1)

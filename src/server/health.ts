@@ -151,12 +151,14 @@ export class Health {
     const recording = this.#deps.recording()
     const problems = feeds.flatMap(tellProblem)
     const refusals = feeds.flatMap(({ feed, refusals }) => tellRefusals(feed, refusals) ?? [])
+    const notWarm = this.isReady ? whyNotWarm(this.#deps.feeds) : null
     const reasons = [
       ...(this.#deps.clockReasons?.() ?? []),
       ...store.reasons,
       ...recording.reasons,
       ...(cluster?.reasons ?? []),
       ...problems,
+      ...(notWarm === null ? [] : [notWarm]),
       ...refusals,
     ]
     return {

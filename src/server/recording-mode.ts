@@ -46,7 +46,7 @@ export function explainRecording({ config, log, provenance }: RecordingDeps, rec
   else if (!isOn)
     log.info(
       {},
-      'a simulated market is not recorded unless --record true asks for it, and is new at each start',
+      'a simulated market is not recorded unless --record true asks for it: each start makes it again from its seed',
     )
   if (!isOn) return
   const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'

@@ -98,6 +98,11 @@ export class RunningMarket {
     return this.#parts.restored !== null && this.#parts.restored.redone === null
   }
 
+  /** Whether the events of feeds are recorded. */
+  get isRecorded(): boolean {
+    return this.#parts.recording.isOn
+  }
+
   /**
    * The places on the chain of trades that a feed of this name has brought, oldest first, as far as the journal keeps them. Where it
    * cannot be read there are none: what is told again may count twice then, which the log says.

@@ -19,6 +19,8 @@ export const accountsPath = (dataDir: string): string => join(dataDir, 'accounts
 export const lossesPath = (dataDir: string): string => join(dataDir, 'losses.json')
 /** Format, identity of the log, kinds of data; see data-folder/folder-info.ts. */
 export const folderInfoPath = (dataDir: string): string => join(dataDir, 'store.json')
+/** Which market is simulated; see src/ingest/simulated-market.ts. */
+export const simulatedMarketPath = (dataDir: string): string => join(dataDir, 'simulator.json')
 /** Rows that fit no table of the lake, as they were committed. */
 export const deadLetterFolder = (dataDir: string): string => join(dataDir, 'dead-letters')
 /** Where a flush writes rows for DuckDB to read. Emptied at each flush. */

@@ -346,5 +346,12 @@ test('variables of clients are no misspelt settings, and others are told with th
     'MINTLAKE_PROT is not a setting of this program; did you mean MINTLAKE_PORT?',
   )
   expect(errorOf(['--prot', '1'])).toBe('--prot is not a flag of this program; did you mean --port?')
+  // Names that are longer than a setting's: what they ask for is a part of it now, or never was a setting.
+  expect(errorOf([], { MINTLAKE_RETAIN_DAYS: '3' })).toBe(
+    'MINTLAKE_RETAIN_DAYS is not a setting of this program; did you mean MINTLAKE_RETAIN?',
+  )
+  expect(errorOf(['--retain-days', '3'])).toBe(
+    '--retain-days is not a flag of this program; did you mean --retain?',
+  )
   expect(errorOf(['--nothing-like-it', '1'])).toBe('--nothing-like-it is not a flag of this program')
 })

@@ -43,15 +43,22 @@ export function createSimulator(options: SimulatorOptions & { startMs: number })
   return new Simulation({ seed, tokens, tradesPerSecond, startMs })
 }
 
+export interface SimulatorFeedOptions extends SimulatorOptions {
+  /** When the market began to go by the clock, Unix ms: now, or in an earlier run, which is history by now. */
+  startMs?: number
+  /** Called when time was skipped: the same seed would no longer make this market. */
+  onSkipped?(): void
+}
+
 /** Starts a feed of simulated events: the history at once, then live by the clock. It is ready after the history. */
 export function startSimulator(
-  options: SimulatorOptions,
+  options: SimulatorFeedOptions,
   sink: EventSink,
   clock: Clock,
   log: FeedLog,
   room: Room = ALWAYS_ROOM,
 ): Feed {
-  return new SimulatorFeed({ ...SIMULATOR_DEFAULTS, ...options }, sink, clock, log, room)
+  return new SimulatorFeed(options, sink, clock, log, room)
 }
 
 class SimulatorFeed implements Feed {
@@ -67,12 +74,15 @@ class SimulatorFeed implements Feed {
   readonly #log: FeedLog
   readonly #room: Room
   readonly #stopping = new AbortController()
+  readonly #onSkipped: () => void
   readonly #running: Promise<void>
 
-  constructor(options: Required<SimulatorOptions>, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
-    const startMs = clock.now()
-    this.#options = options
-    this.#simulation = createSimulator({ ...options, startMs })
+  constructor(options: SimulatorFeedOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
+    const nowMs = clock.now()
+    const { startMs = nowMs, onSkipped = () => {}, ...simulated } = options
+    this.#options = { ...SIMULATOR_DEFAULTS, ...simulated }
+    this.#simulation = createSimulator({ ...this.#options, startMs })
+    this.#onSkipped = onSkipped
     this.#state = new FeedState(clock)
     this.#counters = new EventCounters('simulator', sink, clock, log)
     this.#faults = new SinkFaults('simulator', this.#counters, clock, log)
@@ -80,14 +90,14 @@ class SimulatorFeed implements Feed {
     this.#clock = clock
     this.#log = log
     this.#room = room
-    this.ready = this.#deliverHistory(startMs)
-    this.#running = this.ready.then(() => this.#runLive(startMs))
+    this.ready = this.#deliverHistory(nowMs)
+    this.#running = this.ready.then(() => this.#runLive(nowMs))
   }
 
-  async #deliverHistory(startMs: number): Promise<void> {
+  async #deliverHistory(nowMs: number): Promise<void> {
     await nextTurn()
     while (!this.#stopping.signal.aborted) {
-      if (this.#advance(startMs)) break
+      if (this.#advance(nowMs)) break
       await nextTurn()
       await untilRoom(this.#room, this.#stopping.signal)
     }
@@ -95,9 +105,9 @@ class SimulatorFeed implements Feed {
     this.#log.info(this.describe(), 'the simulated market is running: all of its data is made up')
   }
 
-  async #runLive(startMs: number): Promise<void> {
+  async #runLive(readyMs: number): Promise<void> {
     const { signal } = this.#stopping
-    for (let caughtUpMs = startMs; !signal.aborted; ) {
+    for (let caughtUpMs = readyMs; !signal.aborted; ) {
       const nowMs = this.#clock.now()
       if (nowMs - caughtUpMs > SIMULATOR_LAG_MS_MAX) this.#skipGap(caughtUpMs, nowMs)
       const isCaughtUp = this.#advance(nowMs)
@@ -122,6 +132,7 @@ class SimulatorFeed implements Feed {
   #skipGap(fromMs: number, nowMs: number): void {
     this.#skippedMs += nowMs - fromMs
     this.#simulation.skipTo(nowMs)
+    this.#onSkipped()
     this.#link.lose(fromMs, nowMs)
     this.#link.restore(nowMs)
     this.#log.warn({ fromMs, nowMs }, 'the simulator was delayed: it skips the time in between')

@@ -1,7 +1,7 @@
 // Calls to RPC endpoints: JSON-RPC over HTTP within one budget of requests.
 import pLimit from 'p-limit'
 import { z } from 'zod'
-import { errorMessage } from '../../lib/error-text.ts'
+import { fetchFailure } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { readRetryAfterMs } from '../retry-after.ts'
 import { wait } from '../wait.ts'
@@ -269,7 +269,7 @@ export class RpcClient implements Rpc {
       return this.#readEnvelope(text, id, host)
     } catch (error) {
       if (signal.aborted) return this.#failed('stopped', 'the feed stops')
-      return this.#failed(timeout.aborted ? 'timeout' : 'unreachable', `${host}: ${errorMessage(error)}`)
+      return this.#failed(timeout.aborted ? 'timeout' : 'unreachable', `${host}: ${fetchFailure(error)}`)
     }
   }
 

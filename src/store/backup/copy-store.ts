@@ -27,6 +27,7 @@ import {
   logFolder,
   lossesPath,
   positionsPath,
+  simulatedMarketPath,
   stateLogPath,
   statePath,
 } from '../paths.ts'
@@ -76,9 +77,15 @@ const listMarketFiles = async (dataDir: string): Promise<string[]> => [
 
 /** The other files of a data folder besides the lake, as absolute paths. */
 export async function listServerFiles(dataDir: string): Promise<string[]> {
-  const known = [statePath, stateLogPath, folderInfoPath, positionsPath, clockPath, lossesPath].map(
-    (pathOf) => pathOf(dataDir),
-  )
+  const known = [
+    statePath,
+    stateLogPath,
+    folderInfoPath,
+    positionsPath,
+    clockPath,
+    lossesPath,
+    simulatedMarketPath,
+  ].map((pathOf) => pathOf(dataDir))
   return [
     ...(await pathsIn(dataDir)).filter((path) => known.includes(path)),
     ...(await pathsIn(logFolder(dataDir))),

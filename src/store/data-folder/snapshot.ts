@@ -17,6 +17,7 @@ import {
   logFolder,
   lossesPath,
   positionsPath,
+  simulatedMarketPath,
 } from '../paths.ts'
 
 /** Errors of a disk without hard links, or between two disks. */
@@ -59,7 +60,7 @@ export async function syncFolders(folders: Iterable<string>): Promise<void> {
 /** Copies what the server writes: the description of the folder, and the segments that the lake does not hold. */
 async function copyServerFiles(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
   await copyDurably(folderInfoPath(dataDir), folderInfoPath(to))
-  for (const pathIn of [positionsPath, clockPath, lossesPath])
+  for (const pathIn of [positionsPath, clockPath, lossesPath, simulatedMarketPath])
     await ifPresent(copyDurably(pathIn(dataDir), pathIn(to)))
   const dead = deadLetterFolder(dataDir)
   for (const name of existsSync(dead) ? await readdir(dead) : [])

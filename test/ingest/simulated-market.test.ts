@@ -1,0 +1,119 @@
+// The simulated market of a data folder: a start goes on with it, or begins one of other tokens, so that nothing that is kept of a token is
+// that of two markets.
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
+import { SIMULATED_TRADES_REPEATED_MAX } from '../../src/ingest/limits.ts'
+import { openSimulatedMarket, type SimulatedMarketOptions } from '../../src/ingest/simulated-market.ts'
+import { type Client, type ServerProcess, spawnServer, temporaryFolder } from '../support/test-server.ts'
+import { silentLog } from './memory-sink.ts'
+
+const NOW_MS = Date.UTC(2026, 10, 1)
+
+let folder: string
+let server: ServerProcess | null = null
+beforeEach(() => {
+  folder = temporaryFolder()
+})
+afterEach(async () => {
+  await server?.kill()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('the market of a start', () => {
+  const OPTIONS = { seed: null, tokens: 50, tradesPerSecond: 10, isRecorded: false }
+  const openAt = async (nowMs: number, more: Partial<SimulatedMarketOptions> = {}) => {
+    const { onSkipped, ...market } = await openSimulatedMarket(
+      join(folder, 'simulator.json'),
+      { ...OPTIONS, ...more },
+      nowMs,
+      silentLog,
+    )
+    return { onSkipped, market }
+  }
+  const first = { seed: 1, tokens: 50, tradesPerSecond: 10, startMs: NOW_MS }
+  const laterMs = NOW_MS + 3_600_000
+  const longestMs = (SIMULATED_TRADES_REPEATED_MAX / 10) * 1_000
+
+  it('goes on as long as it can be made again soon', async () => {
+    expect((await openAt(NOW_MS)).market).toEqual(first)
+    expect((await openAt(NOW_MS + longestMs)).market).toEqual(first)
+    expect((await openAt(NOW_MS + longestMs + 1)).market).toMatchObject({ seed: 2 })
+  })
+
+  it.each<[string, number, Partial<SimulatedMarketOptions>, number]>([
+    ['with as many tokens as before', laterMs, { tokens: 50 }, 1],
+    ['with the seed that it has', laterMs, { seed: 1 }, 1],
+    ['with other tokens', laterMs, { tokens: 51 }, 2],
+    ['at another rate', laterMs, { tradesPerSecond: 20 }, 2],
+    ['of another seed', laterMs, { seed: 7 }, 7],
+    ['whose events are recorded', laterMs, { isRecorded: true }, 2],
+    ['before it began', NOW_MS - 1, {}, 2],
+  ])('%s', async (_, nowMs, more, seed) => {
+    await openAt(NOW_MS)
+    const { market } = await openAt(nowMs, more)
+    expect(market).toEqual({
+      ...{ seed, tokens: more.tokens ?? 50, tradesPerSecond: more.tradesPerSecond ?? 10 },
+      startMs: seed === 1 ? NOW_MS : nowMs,
+    })
+  })
+
+  it('does not go on once it has skipped some time', async () => {
+    await (await openAt(NOW_MS)).onSkipped()
+    expect((await openAt(laterMs)).market).toMatchObject({ seed: 2, startMs: laterMs })
+    expect((await openAt(laterMs + 1)).market).toMatchObject({ seed: 2, startMs: laterMs })
+  })
+
+  it('is another one of the same kind where nobody knows what it was', async () => {
+    await openAt(NOW_MS)
+    writeFileSync(join(folder, 'simulator.json'), '{"seed":')
+    expect((await openAt(laterMs)).market).toEqual({ ...first, seed: laterMs, startMs: laterMs })
+  })
+})
+
+const SETTINGS = { feed: 'simulator', simulator: 'tokens=200,trades-per-second=50' }
+const BAR_MS = 5_000
+/** The bars of tokens that had ended by a time, by mint. Late trades may still come to the newest of them. */
+async function barsUntil(client: Client, mints: readonly string[], endMs: number) {
+  const bars: { t: number }[][] = []
+  for (const mint of mints) {
+    const { body } = await client.get(`/api/v1/ohlc?mint=${mint}&tf=5s&limit=500`)
+    const ended = body.data.filter(({ t }: { t: number }) => t + BAR_MS <= endMs)
+    bars.push(ended.map(({ closed: _, ...bar }: { t: number; closed: boolean }) => bar))
+  }
+  return bars
+}
+const mintsOf = async (client: Client): Promise<string[]> =>
+  (await client.get('/api/v1/market?limit=200')).body.data.map(({ mint }: { mint: string }) => mint)
+
+test('after a kill the server goes on with the market: its bars of before are the same', async () => {
+  const startedMs = Date.now()
+  server = await spawnServer(SETTINGS, folder)
+  const { client } = server
+  const mints = (await mintsOf(client)).slice(0, 5)
+  // Until there are bars of trades that happened by the clock, behind those of its history.
+  const untilMs = startedMs + 2 * BAR_MS
+  const isOver = async () => (await barsUntil(client, mints, Infinity)).flat().some(({ t }) => t > untilMs)
+  await expect.poll(isOver).toBe(true)
+  const before = await barsUntil(client, mints, untilMs)
+  expect(before.flat().filter(({ t }) => t < startedMs).length).toBeGreaterThan(20)
+  expect(before.flat().filter(({ t }) => t >= startedMs).length).toBeGreaterThan(0)
+  await server.kill()
+  server = await spawnServer(SETTINGS, folder)
+  expect(await mintsOf(server.client)).toEqual(expect.arrayContaining(mints))
+  expect(await barsUntil(server.client, mints, untilMs)).toEqual(before)
+})
+
+test('a market of other figures has other tokens', async () => {
+  server = await spawnServer(SETTINGS, folder)
+  const before = new Set(await mintsOf(server.client))
+  await server.terminate()
+  server = await spawnServer({ ...SETTINGS, simulator: 'tokens=210,trades-per-second=50' }, folder)
+  const mints = await mintsOf(server.client)
+  expect(mints.length).toBeGreaterThan(40)
+  expect(mints.filter((mint) => before.has(mint))).toEqual([])
+  expect(JSON.parse(readFileSync(join(folder, 'simulator.json'), 'utf8'))).toMatchObject({
+    seed: 2,
+    tokens: 210,
+  })
+})
