@@ -123,7 +123,8 @@ const NEEDS: readonly Need[] = [
   {
     settings: ['checkpointIntervalMs'],
     isMet: (config) => isWriter(config) || (config.record !== 'false' && !config.feeds.includes('simulator')),
-    missing: 'recorded events of a real feed: a simulated market is made again, or another one, at each start',
+    missing:
+      'recorded events of a real feed: a simulated market is made again, or another one, at each start',
   },
   {
     settings: ['store.retain'],
