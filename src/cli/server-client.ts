@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { CLIENT_ENV } from '../config/client-env.ts'
 import { SETTINGS } from '../config/settings.ts'
-import { errorMessage } from '../lib/error-text.ts'
+import { fetchFailure } from '../lib/error-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
 import { Failure, type Option, UsageError, type Values } from './command.ts'
 import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
@@ -63,12 +63,6 @@ function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Why a request failed. `fetch` says it in the cause of its error. */
-function failureReason(error: unknown): string {
-  const cause = error instanceof Error && error.cause !== undefined ? errorMessage(error.cause) : ''
-  return cause || errorMessage(error)
-}
-
 async function exchange(url: string, question: Question): Promise<{ status: number; text: string }> {
   const { method, path, body, key, timeoutMs } = question
   try {
@@ -85,7 +79,7 @@ async function exchange(url: string, question: Question): Promise<{ status: numb
     return { status: response.status, text: await readBounded(response, url) }
   } catch (error) {
     if (error instanceof Failure) throw error
-    throw new Failure(`no server answers at ${url}: ${failureReason(error)}`)
+    throw new Failure(`no server answers at ${url}: ${fetchFailure(error)}`)
   }
 }
 

@@ -82,7 +82,7 @@ function canContinue(
 
 function anotherMarket(before: Saved | null, options: SimulatedMarketOptions, startMs: number): Saved {
   const { seed, tokens, tradesPerSecond } = options
-  const next = before === null ? SIMULATOR_DEFAULTS.seed : before.seed + 1
+  const next = before === null ? SIMULATOR_DEFAULTS.seed : (before.seed + 1) % Number.MAX_SAFE_INTEGER
   return { seed: seed ?? next, tokens, tradesPerSecond, startMs, hasSkipped: false }
 }
 

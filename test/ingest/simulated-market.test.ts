@@ -64,6 +64,12 @@ describe('the market of a start', () => {
     expect((await openAt(laterMs + 1)).market).toMatchObject({ seed: 2, startMs: laterMs })
   })
 
+  it('follows one of the largest seed', async () => {
+    const seed = Number.MAX_SAFE_INTEGER
+    expect((await openAt(NOW_MS, { seed })).market).toMatchObject({ seed })
+    expect((await openAt(NOW_MS + longestMs + 1)).market).toMatchObject({ seed: 1 })
+  })
+
   it('is another one of the same kind where nobody knows what it was', async () => {
     await openAt(NOW_MS)
     writeFileSync(join(folder, 'simulator.json'), '{"seed":')
