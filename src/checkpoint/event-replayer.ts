@@ -3,13 +3,21 @@ import { isDeepStrictEqual } from 'node:util'
 import { readTrade } from '../journal/batch/read-trade.ts'
 import type { EventBatch, RecordedEvent } from '../journal/event-batch.ts'
 import { assert } from '../lib/assert.ts'
-import type { EngineSettings, MarketEvent, RunHeader, TradeEvent } from '../schema/event.ts'
+import {
+  type EngineSettings,
+  type MarketEvent,
+  PREFETCHED_MAX,
+  type RunHeader,
+  type TradeEvent,
+} from '../schema/event.ts'
 import { REDO_SLICE_EVENTS } from './limits.ts'
 
 /** The part of a market that events change. */
 export interface ReplayedMarket {
   readonly timeMs: number
   apply(event: MarketEvent, receivedAtMs: number): unknown
+  /** See EventSink. */
+  prefetch?(mints: readonly string[]): void
 }
 
 export interface EventReplayerOptions<Market extends ReplayedMarket> {
@@ -66,8 +74,10 @@ export class EventReplayer<Market extends ReplayedMarket> {
       if (eventNo <= this.#lastEventNo) continue
       const atMs = event?.atMs ?? trades.atMs[at] ?? Number.NaN
       if (eventNo > this.#lastEventNo + 1) this.#applyLoss(eventNo, atMs)
-      if (event === undefined) this.#market.apply(readTrade(trades, at, this.#trade), atMs)
-      else this.#applyOther(event)
+      if (event === undefined) {
+        if (at % PREFETCHED_MAX === 0) this.#market.prefetch?.(trades.mint.slice(at, at + PREFETCHED_MAX))
+        this.#market.apply(readTrade(trades, at, this.#trade), atMs)
+      } else this.#applyOther(event)
       this.#lastEventNo = eventNo
       if (++this.count % REDO_SLICE_EVENTS === 0) yield
     }

@@ -25,6 +25,10 @@ export class EventCounters implements EventSink {
     return rejection
   }
 
+  prefetch(mints: readonly string[]): void {
+    this.#sink.prefetch?.(mints)
+  }
+
   /**
    * Counts input that was rejected, before or after it became an event.
    * @param sample what was wrong, for people: only asked where it is shown. It must not hold a secret.

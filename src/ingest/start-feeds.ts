@@ -70,7 +70,10 @@ export function prepareFeeds(
   const feeds: Feed[] = []
   let solana: SolanaFeed | null = null
   let pushed: EventSink = sinkOf(PUSH_FEED)
-  const sink: EventSink = { apply: (event, receivedAtMs) => pushed.apply(event, receivedAtMs) }
+  const sink: EventSink = {
+    apply: (event, receivedAtMs) => pushed.apply(event, receivedAtMs),
+    prefetch: (mints) => pushed.prefetch?.(mints),
+  }
   const push = new PushFeed(sink, sinkOf(PUSH_FEED), clock, log, marketSide.room)
   if (config.feedKey !== '') feeds.push(push)
   /** Before `push`, which is the last one. */

@@ -7,6 +7,7 @@ import { ClosedBarSweep, copyClosedBar } from './bars/closed-bar.ts'
 import { DAY_TIMEFRAME, Windows } from './bars/windows.ts'
 import { EventWriter } from './events/event-writer.ts'
 import { Healing } from './events/healing.ts'
+import { Prefetch } from './events/prefetch.ts'
 import { rewindMarket } from './events/rewind.ts'
 import { TradeWriter } from './events/trade-writer.ts'
 import { Gaps } from './gaps.ts'
@@ -125,6 +126,7 @@ export function createParts(options: MarketOptions) {
   return {
     ...parts,
     barTexts: new BarTextCache(parts.bars),
+    prefetch: new Prefetch(parts),
     sweep,
     figures,
     lifecycle,

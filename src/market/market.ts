@@ -162,6 +162,10 @@ export class Market implements MarketEngine {
     return this.#events.apply(event)
   }
 
+  prefetch(mints: readonly string[]): void {
+    this.#parts.prefetch.run(mints)
+  }
+
   advanceTo(timeMs: number): void {
     if (!this.#time.advanceTo(timeMs)) return
     this.#healing.passTime()

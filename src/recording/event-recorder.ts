@@ -8,6 +8,8 @@ export interface FeedSink {
   /** Market time, Unix ms. */
   readonly timeMs: number
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
+  /** See EventSink. */
+  prefetch(mints: readonly string[]): void
 }
 
 /** What the server itself delivers, such as counts of analyses. */
@@ -20,7 +22,7 @@ function withHeldFrom(event: MarketEvent, heldFromMs: number): MarketEvent {
 }
 
 export class EventRecorder {
-  readonly #market: Pick<Market, 'apply' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>
+  readonly #market: Pick<Market, 'apply' | 'prefetch' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>
   readonly #journal: Pick<EventJournal, 'append' | 'isLosing'> | null
   readonly #appliesLost: boolean
 
@@ -30,7 +32,7 @@ export class EventRecorder {
    * but other processes that have the recorded events would be at the same position with another market
    */
   constructor(
-    market: Pick<Market, 'apply' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>,
+    market: Pick<Market, 'apply' | 'prefetch' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>,
     journal: Pick<EventJournal, 'append' | 'isLosing'> | null,
     appliesLost = true,
   ) {
@@ -48,6 +50,7 @@ export class EventRecorder {
       get timeMs() {
         return market.timeMs
       },
+      prefetch: (mints) => market.prefetch(mints),
       apply(event, receivedAtMs) {
         const isLost = !appliesLost && journal?.isLosing === true
         const recorded = journal === null ? event : withHeldFrom(event, market.heldFromMs)

@@ -208,6 +208,7 @@ class SecurityFetcher implements SecurityFeed {
 
   watch(sink: EventSink): EventSink {
     return {
+      prefetch: (mints) => sink.prefetch?.(mints),
       apply: (event, receivedAtMs) => {
         const rejection = sink.apply(event, receivedAtMs)
         if (rejection === null && (event.type === 'trade' || event.type === 'token')) this.request(event.mint)

@@ -164,6 +164,7 @@ class MetadataFetcher implements MetadataFeed {
 
   watch(sink: EventSink): EventSink {
     return {
+      prefetch: (mints) => sink.prefetch?.(mints),
       apply: (event, receivedAtMs) => {
         const rejection = sink.apply(event, receivedAtMs)
         if (rejection === null && event.type === 'token' && event.uri) this.want(event.mint, event.uri)

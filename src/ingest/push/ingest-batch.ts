@@ -1,5 +1,11 @@
 import { AMOUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
-import type { EventRejection, EventSink, MarketEvent, TradeEvent } from '../../schema/event.ts'
+import {
+  type EventRejection,
+  type EventSink,
+  type MarketEvent,
+  PREFETCHED_MAX,
+  type TradeEvent,
+} from '../../schema/event.ts'
 import { INGEST_ERRORS_MAX, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
 import { isFault, type RecordFault, readRecord, timeFault } from './record.ts'
 
@@ -40,6 +46,9 @@ export class IngestBatch {
   #accepted = 0
   #rejected = 0
   readonly #errors: IngestError[] = []
+  /** Trades that were read and not delivered yet, PREFETCHED_MAX at most, and their mints. */
+  readonly #trades: TradeEvent[] = []
+  readonly #mints: string[] = []
   readonly #sink: RecordSink
 
   constructor(sink: RecordSink, receivedAtMs: number) {
@@ -54,17 +63,30 @@ export class IngestBatch {
 
   /** Adds one parsed record of unknown shape. */
   addRecord(record: unknown): void {
+    this.flush()
     this.#deliver(readRecord(record, this.receivedAtMs))
   }
 
-  /** Adds a trade whose fields were checked already; only its time is checked here. */
+  /** Adds a trade whose fields were checked already; only its time is checked here. It may wait for others until `flush`. */
   addTrade(trade: TradeEvent): void {
-    this.#deliver(timeFault(trade.ts, this.receivedAtMs) ?? trade)
+    this.#trades.push(trade)
+    this.#mints.push(trade.mint)
+    if (this.#trades.length === PREFETCHED_MAX) this.flush()
+  }
+
+  /** Delivers the trades that wait. */
+  flush(): void {
+    const trades = this.#trades
+    if (trades.length > 1) this.#sink.prefetch?.(this.#mints)
+    for (let at = 0; at < trades.length; at++)
+      this.#deliver(timeFault(trades[at].ts, this.receivedAtMs) ?? trades[at])
+    trades.length = 0
+    this.#mints.length = 0
   }
 
   #deliver(event: MarketEvent | RecordFault): void {
     if (isFault(event)) {
-      this.reject(event.code, event.message)
+      this.#refuse(event.code, event.message)
       return
     }
     const rejection = this.#sink.apply(event, this.receivedAtMs)
@@ -74,6 +96,11 @@ export class IngestBatch {
 
   /** Counts a record that is not delivered. */
   reject(code: string, message: string): void {
+    this.flush()
+    this.#refuse(code, message)
+  }
+
+  #refuse(code: string, message: string): void {
     this.#sink.countRejected?.(code, () => message)
     this.#note(code, message)
   }
@@ -94,6 +121,6 @@ export class IngestBatch {
 
 /** A body being read. */
 export interface BodyReader {
-  /** Adds up to `recordsMax` more records to the batch. @returns whether any are left. */
+  /** Adds up to `recordsMax` more records to the batch, and has all of them delivered. @returns whether any are left. */
   read(recordsMax: number): boolean
 }

@@ -43,6 +43,7 @@ export class MsgpackBody implements BodyReader {
       taken++
       this.#batch.addTrade(trade)
     }
+    this.#batch.flush()
     if (this.#hasNext()) return true
     this.#checkEnd()
     return false

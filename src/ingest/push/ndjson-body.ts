@@ -46,6 +46,7 @@ export class NdjsonBody implements BodyReader {
       this.#addLine(position, end)
       position = end + 1
     }
+    batch.flush()
     this.#position = position
     return position < body.length
   }

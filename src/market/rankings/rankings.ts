@@ -75,6 +75,11 @@ export class Rankings implements Saved {
     })
   }
 
+  /** Reads a number of each line of memory that a trade of the token touches first, see events/prefetch.ts. @returns their sum */
+  prefetch(slot: number): number {
+    return this.#keys.hot[slot] + this.#keys.market_cap[slot] + this.#tabs[slot]
+  }
+
   of(tab: Tab, sort: Sort): LazyRanking {
     if (isFigureSort(sort)) return this.figureOrders.of(tab, sort)
     if ((this.#rankedTabs[sort] & tabBit(tab)) === 0) this.#rank(tab, sort)

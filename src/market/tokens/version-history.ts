@@ -69,6 +69,11 @@ export class VersionHistory implements Saved {
     this.#latest = new Float64Array(tokensMax).fill(NONE)
   }
 
+  /** Reads where the token's latest version is, see events/prefetch.ts. */
+  prefetch(slot: number): number {
+    return this.#latest[slot]
+  }
+
   get held(): number {
     return this.#nextNumber - this.#firstNumber
   }
