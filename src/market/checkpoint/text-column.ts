@@ -67,6 +67,15 @@ export class TextColumn {
     return this.#words[index] === NULL_TEXT
   }
 
+  /** Copies a text to `target`. @returns its length; -1: it is none, has more than `charsMax` characters, or some that are no ASCII */
+  copyAscii(index: number, target: Buffer, targetAt: number, charsMax: number): number {
+    const length = this.#words[index]
+    if (length > charsMax) return -1
+    const start = this.#starts[index]
+    this.#bytes.copy(target, targetAt, start, start + length)
+    return length
+  }
+
   at(index: number): string | null {
     const word = this.#words[index]
     if (word === NULL_TEXT) return null

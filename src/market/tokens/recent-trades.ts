@@ -1,6 +1,4 @@
-// The latest trades of each token, at most RECENT_TRADES_MAX. They lie in columns, in blocks of tokens, so that taking a trade
-// allocates nothing and touches two lines of memory.
-import type { DataPoint } from '../../schema/datapoint.ts'
+// The latest trades of each token, at most RECENT_TRADES_MAX, in rings of places.
 import type { TradeEvent } from '../../schema/event.ts'
 import {
   numbersSection,
@@ -9,116 +7,96 @@ import {
   type SectionReader,
   wrongLength,
 } from '../checkpoint/sections.ts'
-import { encodeTexts, type TextColumn } from '../checkpoint/text-column.ts'
+import { encodeTexts } from '../checkpoint/text-column.ts'
 import { RECENT_TRADES_MAX } from '../limits.ts'
-
-type RecentTrade = DataPoint['recentTrades'][number]
+import { CHUNK_PLACES, type RecentTrade, TradePlaces } from './trade-places.ts'
 
 const BLOCK_TOKENS_BITS = 8
 const BLOCK_TOKENS = 1 << BLOCK_TOKENS_BITS
 const TOKEN_MASK = BLOCK_TOKENS - 1
+const CHUNKS_MAX = Math.ceil(RECENT_TRADES_MAX / CHUNK_PLACES)
+const NONE = -1
 
-/** The trades of some tokens. Each token has RECENT_TRADES_MAX places, and each place two numbers and two texts. */
+/** The rings of some tokens. */
 interface Block {
-  /** By token: how many trades it has had. The next one goes to this place, modulo RECENT_TRADES_MAX. */
+  /** By token: how many trades it has had. The next one goes to this place of its ring, modulo RECENT_TRADES_MAX. */
   counts: Float64Array
-  /** Time, negative for a sell, and amount of SOL, NaN for unknown. */
-  numbers: Float64Array
-  /** Transaction and wallet. A number is the index of a text in `saved`. */
-  texts: (string | number | null)[]
-  /** Texts of a checkpoint. Decoding all of them would take most of the time of a start, and few are read before they give way. */
-  saved: TextColumn | null
-  /** How many places still refer to them. */
-  savedPlaces: number
+  /** By token, CHUNKS_MAX each: the first places of the chunks of its ring; NONE: not taken yet. */
+  chunks: Int32Array
 }
 
 const emptyBlock = (): Block => ({
   counts: new Float64Array(BLOCK_TOKENS),
-  numbers: new Float64Array(BLOCK_TOKENS * RECENT_TRADES_MAX * 2),
-  texts: new Array<string | number | null>(BLOCK_TOKENS * RECENT_TRADES_MAX * 2).fill(null),
-  saved: null,
-  savedPlaces: 0,
+  chunks: new Int32Array(BLOCK_TOKENS * CHUNKS_MAX).fill(NONE),
 })
 
 export class RecentTrades implements Saved {
   readonly #blocks: Block[] = []
+  readonly #places = new TradePlaces()
 
   /** Reads a number of each line of memory that a trade of the token touches first, see events/prefetch.ts. @returns their sum */
   prefetch(slot: number): number {
-    const { counts, numbers, texts } = this.#blockOf(slot)
+    const { counts, chunks } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    const at = tradeIndex(token, counts[token])
-    return numbers[at] + (texts[at] === null ? 0 : 1)
+    const place = placeOf(chunks, token, counts[token])
+    return place < 0 ? 0 : this.#places.signedMs(place) + this.#places.lengths(place)
   }
 
   add(slot: number, trade: TradeEvent): void {
     const block = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    const at = tradeIndex(token, block.counts[token]++)
-    if (block.saved !== null) letGo(block, at)
-    block.numbers[at] = trade.side === 'buy' ? trade.ts : -trade.ts
-    block.numbers[at + 1] = trade.solAmount ?? Number.NaN
-    block.texts[at] = trade.tx ?? null
-    block.texts[at + 1] = trade.wallet ?? null
+    this.#places.write(this.#takePlace(block, token, block.counts[token]++), trade)
   }
 
   /** Adds a trade that happened before others that came earlier: it goes to its place by time. */
   insert(slot: number, trade: TradeEvent): void {
-    const block = this.#blockOf(slot)
+    const { counts, chunks } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    const count = block.counts[token]
+    const count = counts[token]
     const kept = Math.min(count, RECENT_TRADES_MAX)
+    const isLater = (age: number) =>
+      Math.abs(this.#places.signedMs(placeOf(chunks, token, count - 1 - age))) > trade.ts
     let later = 0
-    while (later < kept && Math.abs(block.numbers[tradeIndex(token, count - 1 - later)]) > trade.ts) later++
+    while (later < kept && isLater(later)) later++
     // Older than all that are shown.
     if (later === RECENT_TRADES_MAX) return
     this.add(slot, trade)
     for (let age = 0; age < later; age++)
-      swapPlaces(block, tradeIndex(token, count - age), tradeIndex(token, count - age - 1))
+      this.#places.swap(placeOf(chunks, token, count - age), placeOf(chunks, token, count - age - 1))
   }
 
   /** The trades in order of arrival, newest first. */
   read(slot: number): RecentTrade[] {
-    const block = this.#blockOf(slot)
+    const { counts, chunks } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    const newest = block.counts[token] - 1
-    return Array.from({ length: Math.min(block.counts[token], RECENT_TRADES_MAX) }, (_, age) => {
-      const at = tradeIndex(token, newest - age)
-      const time = block.numbers[at]
-      const sol = block.numbers[at + 1]
-      return {
-        tx: textAt(block, at),
-        type: time < 0 ? 'sell' : 'buy',
-        sol: Number.isNaN(sol) ? null : sol,
-        wallet: textAt(block, at + 1),
-        timestamp: Math.abs(time),
-      }
-    })
+    const newest = counts[token] - 1
+    return Array.from({ length: Math.min(counts[token], RECENT_TRADES_MAX) }, (_, age) =>
+      this.#places.read(placeOf(chunks, token, newest - age)),
+    )
   }
 
   clear(slot: number): void {
-    const block = this.#blockOf(slot)
+    const { counts, chunks } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK
-    eachPlaceOf(token, block.counts[token], (at) => {
-      letGo(block, at)
-      block.texts[at] = null
-      block.texts[at + 1] = null
-    })
-    block.counts[token] = 0
+    counts[token] = 0
+    for (let chunk = token * CHUNKS_MAX; chunk < (token + 1) * CHUNKS_MAX; chunk++) {
+      if (chunks[chunk] !== NONE) this.#places.release(chunks[chunk])
+      chunks[chunk] = NONE
+    }
   }
 
   *save(slotsUsed: number): Iterable<Section> {
     for (let first = 0; first < slotsUsed; first += BLOCK_TOKENS) {
       const block = this.#blockOf(first)
-      const numbers = new Float64Array(block.numbers.length)
+      const numbers: number[] = []
       const texts: (string | null)[] = []
-      eachPlace(block, (at) => {
-        numbers[texts.length] = block.numbers[at]
-        numbers[texts.length + 1] = block.numbers[at + 1]
-        texts.push(textAt(block, at), textAt(block, at + 1))
+      eachTrade(block, (token, trade) => {
+        const place = placeOf(block.chunks, token, trade)
+        numbers.push(this.#places.signedMs(place), this.#places.sol(place))
+        texts.push(this.#places.tx(place), this.#places.wallet(place))
       })
       yield numbersSection(`recent.counts.${first}`, block.counts)
-      yield numbersSection(`recent.numbers.${first}`, numbers.subarray(0, texts.length))
+      yield numbersSection(`recent.numbers.${first}`, Float64Array.from(numbers))
       yield { name: `recent.texts.${first}`, bytes: encodeTexts(texts) }
     }
   }
@@ -128,19 +106,28 @@ export class RecentTrades implements Saved {
       const block = this.#blockOf(first)
       sections.fill(`recent.counts.${first}`, block.counts)
       const numbers = sections.float64(`recent.numbers.${first}`)
+      const texts = sections.texts(`recent.texts.${first}`, numbers.length)
       let index = 0
-      eachPlace(block, (at) => {
-        block.numbers[at] = numbers[index]
-        block.numbers[at + 1] = numbers[index + 1]
-        block.texts[at] = index
-        block.texts[at + 1] = index + 1
+      eachTrade(block, (token, trade) => {
+        if (index < numbers.length) {
+          const place = this.#takePlace(block, token, trade)
+          this.#places.writeNumbers(place, numbers[index], numbers[index + 1])
+          this.#places.writeSaved(place, texts, index)
+        }
         index += 2
       })
       if (numbers.length !== index) throw wrongLength(`recent.numbers.${first}`)
-      if (index === 0) continue
-      block.saved = sections.texts(`recent.texts.${first}`, index)
-      block.savedPlaces = index / 2
     }
+  }
+
+  /** Where the n-th trade of a token goes. */
+  #takePlace({ chunks }: Block, token: number, trade: number): number {
+    const place = placeOf(chunks, token, trade)
+    if (place >= 0) return place
+    const index = trade % RECENT_TRADES_MAX
+    const first = this.#places.take()
+    chunks[token * CHUNKS_MAX + Math.floor(index / CHUNK_PLACES)] = first
+    return first + (index % CHUNK_PLACES)
   }
 
   #blockOf(slot: number): Block {
@@ -150,44 +137,16 @@ export class RecentTrades implements Saved {
   }
 }
 
-/** Where the n-th trade of a token of the block lies in `numbers` and `texts`. */
-const tradeIndex = (token: number, trade: number): number =>
-  (token * RECENT_TRADES_MAX + (trade % RECENT_TRADES_MAX)) * 2
-
-/** Visits the places of the trades that a token of the block still has, oldest first. */
-function eachPlaceOf(token: number, trades: number, visit: (at: number) => void): void {
-  for (let trade = Math.max(0, trades - RECENT_TRADES_MAX); trade < trades; trade++)
-    visit(tradeIndex(token, trade))
+/** Where the n-th trade of a token of the block lies; negative: its chunk is not taken. */
+function placeOf(chunks: Int32Array, token: number, trade: number): number {
+  const index = trade % RECENT_TRADES_MAX
+  const first = chunks[token * CHUNKS_MAX + Math.floor(index / CHUNK_PLACES)]
+  return first === NONE ? NONE : first + (index % CHUNK_PLACES)
 }
 
-function eachPlace({ counts }: Block, visit: (at: number) => void): void {
-  for (let token = 0; token < BLOCK_TOKENS; token++) eachPlaceOf(token, counts[token], visit)
-}
-
-function textAt({ texts, saved }: Block, at: number): string | null {
-  const text = texts[at]
-  return typeof text === 'number' ? (saved?.at(text) ?? null) : text
-}
-
-/** The place takes other texts. Once few places refer to saved texts, these are decoded, so that the others can be freed. */
-function letGo(block: Block, at: number): void {
-  if (typeof block.texts[at] !== 'number') return
-  block.texts[at] = null
-  block.texts[at + 1] = null
-  block.savedPlaces--
-  const count = (block.saved?.count ?? 0) / 2
-  if (block.savedPlaces * 4 > count) return
-  for (const [index, text] of block.texts.entries())
-    if (typeof text === 'number') block.texts[index] = textAt(block, index)
-  block.saved = null
-}
-
-function swapPlaces({ numbers, texts }: Block, a: number, b: number): void {
-  for (let index = 0; index < 2; index++) {
-    const [number, text] = [numbers[a + index], texts[a + index]]
-    numbers[a + index] = numbers[b + index]
-    texts[a + index] = texts[b + index]
-    numbers[b + index] = number
-    texts[b + index] = text
-  }
+/** Visits the trades that are kept, token after token, oldest first. */
+function eachTrade({ counts }: Block, visit: (token: number, trade: number) => void): void {
+  for (let token = 0; token < BLOCK_TOKENS; token++)
+    for (let trade = Math.max(0, counts[token] - RECENT_TRADES_MAX); trade < counts[token]; trade++)
+      visit(token, trade)
 }
