@@ -1,8 +1,9 @@
 // node --expose-gc bench/servers/traded-market.ts TOKENS TRADES wallets|none
 // A market that takes a part of a day of 300 trades a second, over tokens by Zipf's law, each of one of 200 000 wallets, which are
-// counted or not; prints one line of JSON: its memory and the CPU time of a trade.
+// counted or not, as feeds that are pushed deliver them; prints one line of JSON: its memory and the CPU time of a trade.
 import { Market } from '../../src/market/market.ts'
 import { WalletWindows } from '../../src/market/wallets/wallet-windows.ts'
+import { PREFETCHED_MAX, type TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'
 import { rssBytes } from '../harness.ts'
@@ -11,7 +12,8 @@ const START_MS = 1_772_000_000_000
 const TRADES_PER_MS = 0.3
 const WALLETS = 200_000
 const [tokens, trades] = process.argv.slice(2, 4).map(Number)
-if (process.argv[4] === 'none') WalletWindows.prototype.add = () => {}
+if (process.argv[4] === 'none')
+  Object.assign(WalletWindows.prototype, { add: () => {}, prefetch: () => 0 } satisfies Partial<WalletWindows>)
 
 const next = random(1)
 const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))
@@ -32,24 +34,24 @@ for (let place = 0, rank = 0, sum = 1; place < ranks.length; place++) {
   ranks[place] = rank
 }
 
+const tradeAt = (count: number): TradeEvent => ({
+  type: 'trade',
+  mint: mints[ranks[Math.floor(next() * ranks.length)]],
+  ts: START_MS + Math.floor(count / TRADES_PER_MS),
+  side: next() < 0.5 ? 'buy' : 'sell',
+  tokenAmount: 1e4,
+  priceUsd: 1e-5 * (1 + next() / 50),
+  wallet: nextWallet(),
+})
+
 const market = new Market({ tokensMax: tokens })
 for (const [index, mint] of mints.entries())
   market.apply({ type: 'token', mint, ts: START_MS, name: `Token ${index}`, symbol: `T${index}` }, START_MS)
 const began = process.cpuUsage()
-for (let count = 0; count < trades; count++) {
-  const ts = START_MS + Math.floor(count / TRADES_PER_MS)
-  market.apply(
-    {
-      type: 'trade',
-      mint: mints[ranks[Math.floor(next() * ranks.length)]],
-      ts,
-      side: next() < 0.5 ? 'buy' : 'sell',
-      tokenAmount: 1e4,
-      priceUsd: 1e-5 * (1 + next() / 50),
-      wallet: nextWallet(),
-    },
-    ts,
-  )
+for (let count = 0; count < trades; count += PREFETCHED_MAX) {
+  const batch = Array.from({ length: Math.min(PREFETCHED_MAX, trades - count) }, (_, at) => tradeAt(count + at))
+  market.prefetch(batch.map(({ mint }) => mint))
+  for (const trade of batch) market.apply(trade, trade.ts)
 }
 const { user, system } = process.cpuUsage(began)
 globalThis.gc?.()

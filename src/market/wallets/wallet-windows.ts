@@ -99,7 +99,7 @@ export class WalletWindows implements Saved {
   prefetch(slot: number): number {
     const at = blockOf(slot)
     const words = this.#words
-    return words[at] + words[at + LINE_WORDS] + words[at + 2 * LINE_WORDS]
+    return words[at] + words[at + LINE_WORDS] + words[this.#placeOf(slot, words[at + LATEST_COUNT])]
   }
 
   /** A trade of the token. @param wallet null: nobody knows whose it was, and windows that contain it have no answer */
