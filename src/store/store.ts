@@ -25,10 +25,8 @@ import { findLostInfo } from './data-folder/lost-info.ts'
 import { checkPaths } from './data-folder/odd-paths.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
 import { StoreError, unavailable } from './errors.ts'
-import type { EventRetention } from './events/event-retention.ts'
 import { FaultLog } from './fault-log.ts'
 import { FlushScheduler } from './flush-scheduler.ts'
-import type { RetainedDays } from './lake/retention.ts'
 import { LakeMaintenance } from './lake-maintenance.ts'
 import * as limits from './limits.ts'
 import { LogError } from './log/errors.ts'
@@ -40,8 +38,10 @@ import { logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/crash-points.ts'
 import { EventFlushes } from './recorded-events.ts'
+import { KEEP_FOR_EVER } from './retention-setting.ts'
 import { identifyRow, UnflushedRows } from './rows/recent-rows.ts'
 import { encodeWrite } from './rows/row-encoder.ts'
+import type { StoreSettings } from './settings.ts'
 import { restoreState } from './state/read-state.ts'
 import { recoverFrom } from './state/recovered.ts'
 import { applyCommit, type StateAges, type StoreState } from './state/state.ts'
@@ -64,24 +64,12 @@ import type {
   StoreStatus,
 } from './types.ts'
 
-export interface StoreOptions {
+/** Settings that are not given: the lake is tidied on demand alone, and keeps everything. */
+export interface StoreOptions extends Partial<StoreSettings> {
   dataDir: string
-  /** How often new rows are flushed to the lake; 0: only on demand and at close. */
   lakeFlushMs: number
-  /** How often small files are merged and replaced ones deleted; 0: only on demand. */
-  lakeTidyMs?: number
-  /** How long a replaced file is kept for readers that opened it before. */
-  lakeGraceMs?: number
-  /** For how many full days before today rows stay in the lake, by table. Tables not named are kept for ever. */
-  retainDays?: RetainedDays
-  /** The most of a table's rows, in percent, that leave for their age without an operator's word. */
-  retainUnaskedPct?: number
-  /** How long recorded events stay, and how much of the disk they may take. Default: no limit. */
-  retainEvents?: EventRetention
   /** A date without a new file for this long is merged into one file. */
   lakeQuietMs?: number
-  /** Commits are refused while less than this is free on the disk; 0: until it is full. A flush may use the rest. */
-  diskReserveMb?: number
   /** The longest cooldown in use: how long the start of one is remembered. Default 0, and as the folder was used last where
    *  `labelsDelayMs` is not given either. */
   cooldownMs?: number
@@ -89,8 +77,6 @@ export interface StoreOptions {
   labelsDelayMs?: number
   /** Where the market data of this run comes from. Written into rows, and checked against what the folder holds. */
   provenance?: Provenance | null
-  /** The folder may hold both simulated and real data. */
-  isMixed?: boolean
   /** A lake process that waits for its options; see process/fork.ts. Default: one is forked. */
   lakeProcess?: ChildProcess | undefined
   clock: Clock
@@ -157,10 +143,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
     ...{ dataDir, logId, runId, provenance, ages: agesOf(options), diskReserveMb, now, log },
-    lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
-    retainDays: options.retainDays ?? {},
-    retainUnaskedPct: options.retainUnaskedPct,
-    retainEvents: options.retainEvents ?? { days: 0, bytesMax: 0, diskPct: 0 },
+    lakeGraceMs: options.lakeTidy?.graceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
+    retain: options.retain ?? KEEP_FOR_EVER,
     crash: options.crash ?? null,
     forked: options.lakeProcess ?? null,
   })
@@ -276,7 +260,7 @@ class DurableStore implements Store {
       dataDir,
       lakeFlushMs,
       lakeQuietMs: quietMs = limits.DATE_QUIET_MS,
-      lakeTidyMs = 0,
+      lakeTidy,
       log,
     } = options
     const faults = new FaultLog(log, clock)
@@ -297,7 +281,7 @@ class DurableStore implements Store {
     const flushing = { client, commits, unflushed, faults, clock, log, onDamage, onDeadRows }
     this.#flushes = new FlushScheduler(flushing, lakeFlushMs)
     this.events = new EventFlushes({ client, faults, clock, log, everyMs: lakeFlushMs }, eventNo)
-    const upkeep = { client, faults, clock, losses, quietMs, compactEveryMs: lakeTidyMs }
+    const upkeep = { client, faults, clock, losses, quietMs, compactEveryMs: lakeTidy?.everyMs ?? 0 }
     this.#maintenance = new LakeMaintenance(upkeep)
     const { barAudit, bars, caughtUp, damage, profiles } = this.#flushes
     const lagMs = () => this.#flushes.lagMs

@@ -25,7 +25,7 @@ import {
 } from '../lake/manifest.ts'
 import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
 import { expireFiles, listExpiredFiles } from '../lake/retention.ts'
-import { MERGE_DISK_FACTOR, RETAIN_UNASKED_PCT_DEFAULT } from '../limits.ts'
+import { MERGE_DISK_FACTOR } from '../limits.ts'
 import { settleMissingBars } from '../market-data/bar-account.ts'
 import { spillFolder } from '../paths.ts'
 import type { CrashPoint } from '../process/crash-points.ts'
@@ -196,12 +196,11 @@ export class Compactor {
     connection: DuckDBConnection,
     now: Instant,
   ): Promise<{ files: ListedFile[]; doubts: { files: ListedFile[]; doubt: string }[] }> {
-    const { retainDays: days, retainEvents: events } = this.#options
-    const { retainUnaskedPct: unaskedPct = RETAIN_UNASKED_PCT_DEFAULT } = this.#options
+    const { retain } = this.#options
     const { lakeDir } = this.#lake
     const clockDoubt = await this.#clock.check(connection, now)
-    const { aged, evicted } = await listExpiredEvents(connection, { events, unaskedPct }, lakeDir, now.wallMs)
-    const dated = await listExpiredFiles(connection, { days, unaskedPct }, now.wallMs)
+    const { aged, evicted } = await listExpiredEvents(connection, retain, lakeDir, now.wallMs)
+    const dated = await listExpiredFiles(connection, retain, now.wallMs)
     const files = [...evicted]
     const doubts: { files: ListedFile[]; doubt: string }[] = []
     for (const expiry of [...dated, aged]) {

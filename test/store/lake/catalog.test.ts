@@ -36,7 +36,10 @@ const INFORMATION = [
 beforeEach(async () => {
   folder = temporaryFolder()
   nowMs = NOON_MS
-  store = await openTestStore(folder, { clock: clockOf(() => nowMs), lakeGraceMs: GRACE_MS })
+  store = await openTestStore(folder, {
+    clock: clockOf(() => nowMs),
+    lakeTidy: { everyMs: 0, graceMs: GRACE_MS },
+  })
 })
 afterEach(async () => {
   await store.close()
