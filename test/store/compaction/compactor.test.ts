@@ -30,18 +30,15 @@ test('replaced files are deleted even when expiring dates and merging fail', asy
     const lake = {
       lakeDir,
       links,
+      failpoint: () => {},
       database: { maintenance },
       listLiveFiles: async () => [],
       checkFiles: async () => 0,
     }
     const compactor = new Compactor(lake as unknown as Lake, {
-      ...{
-        dataDir: lakeDir,
-        lakeGraceMs: 0,
-        retain: KEEP_FOR_EVER,
-        diskReserveMb: 0,
-      },
-      ...{ failpoint: () => {}, log: () => {} },
+      lakeGraceMs: 0,
+      retain: KEEP_FOR_EVER,
+      diskReserveMb: 0,
     })
     await expect(compactor.compact({ wallMs: NOON_MS, monotonicMs: 0 }, 0)).rejects.toThrow(CLOCK_KNOWN)
   })

@@ -124,12 +124,11 @@ export async function openWorld(
   }
   const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble })
   const flusher = new EventFlusher({
-    ...{ dataDir, logId: 'log', database, lake, readJournal: journal.read, failpoint: nothing },
+    ...{ logId: 'log', lake, readJournal: journal.read },
     monotonicMs: () => performance.now(),
   })
   const compactor = new Compactor(lake, {
-    ...{ dataDir, lakeGraceMs: 0, retain, diskReserveMb: 0 },
-    ...{ failpoint: nothing, log: nothing },
+    ...{ lakeGraceMs: 0, retain, diskReserveMb: 0 },
   })
   const world: World = {
     journal,
