@@ -55,7 +55,7 @@ export class AccountReplica {
     this.ready = promise
     this.#becomeReady = resolve
     // The bus may have lost what was watched.
-    this.#unwatch = options.watch.onConnected(() => this.#entries?.stop())
+    this.#unwatch = options.bus.watch.onConnected(() => this.#entries?.stop())
     this.#working = this.#work()
   }
 

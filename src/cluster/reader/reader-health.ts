@@ -56,7 +56,7 @@ export class ReaderHealth {
       ...{ state: parts.replica.state, eventNo: parts.replica.eventNo, runId: parts.replica.runId },
       restored: parts.replica.restored,
     }
-    const connected = parts?.watch.isConnected ?? false
+    const connected = parts?.bus.watch.isConnected ?? false
     return {
       reasons,
       notServing: this.#notServing(),
@@ -73,7 +73,7 @@ export class ReaderHealth {
     const behindMs = this.behindMs()
     if (!this.#isReady) return `This reader is catching up with the writer${because(parts.replica.trouble)}.`
     if (this.#serves()) return null
-    if (!parts.watch.isConnected) return `This reader is cut off from the bus for ${seconds(behindMs)}.`
+    if (!parts.bus.watch.isConnected) return `This reader is cut off from the bus for ${seconds(behindMs)}.`
     return `This reader is ${seconds(behindMs)} behind the writer${because(parts.replica.trouble)}.`
   }
 
@@ -81,7 +81,8 @@ export class ReaderHealth {
     const { link, clock } = this.#options
     const { parts, trouble } = link
     if (parts === null) return trouble === null ? [] : [trouble]
-    const { replica, watch } = parts
+    const { replica } = parts
+    const { watch } = parts.bus
     const reasons: string[] = []
     if (!watch.isConnected)
       reasons.push('the connection to the bus is lost: this reader shows an older market')

@@ -3,7 +3,6 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Caller } from '../../submissions/types.ts'
 import type { Bus } from '../bus.ts'
-import type { ConnectionWatch } from '../connection-watch.ts'
 
 export interface ReaderAccounts {
   /** Whether all accounts were known once. */
@@ -19,7 +18,6 @@ export interface ReaderAccounts {
 
 export interface AccountsOptions {
   bus: Bus
-  watch: ConnectionWatch
   clock: Clock
   log: Log
 }

@@ -24,7 +24,7 @@ it('a reader that was too far behind serves again once it has caught up, not a m
     restored: 0,
   }
   const passingOn = { trouble: null }
-  const parts = { replica, passingOn, accounts: { isReady: true }, watch: { isConnected: true } }
+  const parts = { replica, passingOn, accounts: { isReady: true }, bus: { watch: { isConnected: true } } }
   const link = { parts, trouble: null, refusals: [] } as unknown as ReaderLink
   const ready = Promise.withResolvers<void>()
   const made = new ReaderHealth({
