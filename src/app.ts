@@ -278,7 +278,7 @@ function healthOf(
   const { market } = running
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
   const recording = () => running.status()
-  const clockReasons = () => running.clockReasons()
+  const clockReasons = () => running.clock.reasons()
   const pushIngest = config.feedKey !== ''
   return new Health({ ...{ market, store, feeds, recording, clockReasons, pushIngest }, ...cluster })
 }
@@ -303,7 +303,7 @@ async function trustClockDurably(
   running: RunningMarket,
   clockFile: ClockFile,
 ): Promise<{ movedMs: number; marketTimeMs: number }> {
-  const movedMs = running.trustClock()
+  const movedMs = running.clock.trust()
   if (!(await clockFile.save()))
     throw new ServiceError(
       'store_unavailable',
@@ -392,7 +392,7 @@ function createSubmissions(
     cooldownMs: limits.cooldownMs,
     labelsDelayMs: config.labelsDelayMs,
     strikeRules: { ...STRIKE_RULES, strikesMax: limits.strikes, suspensionsMax: limits.suspensions },
-    onAccepted: (mint, count) => running.setAnalysisCount(mint, count),
+    onAccepted: (mint, count) => running.serverEvents.setAnalysisCount(mint, count),
     ...told,
   })
   return { agents, submissions }
