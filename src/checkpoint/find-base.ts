@@ -47,7 +47,7 @@ export async function findRecorded(
   knownEventNo: number,
 ): Promise<Recorded> {
   const { journalFolder: folder, folderId, journalMarkPath: markPath } = folders
-  const end = await findEnd({ disk, folder, folderId, markPath })
+  const end = await findEnd({ folder, folderId, markPath }, disk)
   const checkpoints = await listCheckpoints(folders.checkpointFolder)
   const latest = end.segments.findLast(({ header }) => header !== null)?.header ?? null
   return { ...folders, end, checkpoints, latest, knownEventNo }

@@ -73,10 +73,9 @@ export class RunningMarket {
   async recordedPlaces(feed: string): Promise<RecordedPlace[]> {
     const { journal, restoreOptions } = this.#opened
     if (journal === null) return []
-    const { journalFolder: folder, folderId } = restoreOptions
     const afterEventNo = Math.max(0, journal.lastEventNo - TRANSACTIONS_SEEN_MAX)
     try {
-      return await readRecordedPlaces(feed, { folder, folderId, afterEventNo })
+      return await readRecordedPlaces(feed, restoreOptions, afterEventNo)
     } catch (error) {
       this.#deps.log.error(
         { error: errorMessage(error) },

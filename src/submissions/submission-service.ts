@@ -18,7 +18,7 @@ import { STRIKE_RULES, type StrikeRules } from './accounts/sanctions.ts'
 import { AnalysisReader } from './analysis-reader.ts'
 import { type Decision, evaluatedSubmission } from './decision.ts'
 import { SubmissionError } from './errors.ts'
-import { Evaluator } from './evaluator.ts'
+import { Evaluator, type EvaluatorOptions } from './evaluator.ts'
 import {
   COOLDOWNS_LISTED_MAX,
   LABELS_DELAY_MS,
@@ -41,11 +41,9 @@ import type {
   Caller,
   EvaluatedSubmission,
   Forgotten,
-  MarketReader,
   Receipt,
   RecoveredLimits,
   RecoveredXp,
-  SnapshotStamps,
   Standing,
   SubmissionStore,
   Submissions,
@@ -63,19 +61,10 @@ import { xpPerUnit } from './xp/xp.ts'
 
 const BUSY_RETRY_MS = 1_000
 
-export interface SubmissionServiceOptions {
-  market: MarketReader
+export interface SubmissionServiceOptions extends Omit<EvaluatorOptions, 'cooldowns' | 'machineMs'> {
   store: SubmissionStore
   agents: AgentRegistry
   clock: Clock
-  /** For identities: uniform in [0, 1). */
-  random: () => number
-  /** The market's time, Unix ms. The age of a snapshot is measured by it too. */
-  marketMs(): number
-  /** The market replays old data in its own time, which the wall clock tells nothing about. */
-  recordedTime?: boolean
-  /** Tells market time of snapshots that are stamped with a clock of the client's own; default: nobody does. */
-  stamps?: SnapshotStamps | null | undefined
   recovered: RecoveredXp & RecoveredLimits
   /** Called when an accepted analysis is durable, with the count of its mint. */
   onAccepted(mint: string, count: number): void
@@ -122,7 +111,6 @@ export class SubmissionService implements Submissions {
   #inFlight = 0
 
   constructor({ recovered, ...options }: SubmissionServiceOptions) {
-    const { market, random, recordedTime = false, stamps = null } = options
     const onForgotten = (kind: Forgotten) => () => options.onForgotten?.(kind)
     this.#options = options
     this.#rate = new RateLimiter(options.submitRateMax ?? SUBMIT_RATE_MAX, SUBMIT_RATE_WINDOW_MS)
@@ -137,14 +125,10 @@ export class SubmissionService implements Submissions {
       onForgotten('withheld_labels'),
     )
     this.#reader = new AnalysisReader(options.store, this.#labels, options.clock)
-    this.#ledger = new XpLedger(random)
+    this.#ledger = new XpLedger(options.random)
     this.#evaluator = new Evaluator({
-      market,
-      random,
-      recordedTime,
-      stamps,
+      ...options,
       cooldowns: this.#cooldowns,
-      marketMs: () => options.marketMs(),
       machineMs: () => machineMs(options.clock),
     })
     const limits = {
@@ -333,12 +317,11 @@ export class SubmissionService implements Submissions {
     const { agentId, outcome } = evaluation
     const { agents } = this.#options
     const { cooldownMs } = this.#cooldowns
-    const deps = { scoreboard: this.#scoreboard, ledger: this.#ledger, cooldownMs }
     try {
       return await this.#whenCertain(evaluation, () =>
         outcome === 'rejected'
           ? new Rejection(evaluation, now, this.#strikes, agents.bans(agentId))
-          : new Acceptance(evaluation, now, deps),
+          : new Acceptance(evaluation, now, this.#scoreboard, this.#ledger, cooldownMs),
       )
     } catch (error) {
       this.#cooldowns.cancel(cooldown)

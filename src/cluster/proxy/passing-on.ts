@@ -22,7 +22,7 @@ import { ask, ForeignAnswerError } from './questions.ts'
 import { WriterAbsence } from './writer-absence.ts'
 
 export interface StreamOfWriter {
-  /** See `WriterAbsenceOptions`. */
+  /** For how long it has had nothing of the writer, ms; 0: it has, or that is not known at present. */
   silentMs(): number
   /** Of the writer that has published last; null: it was not told yet. */
   runId(): string | null
@@ -73,9 +73,8 @@ export class PassingOn {
       'the writer is not reached at its address',
       'the writer is reached at its address',
     )
-    this.#absence =
-      stream &&
-      new WriterAbsence({ silentMs: () => stream.silentMs(), isThere: () => this.#isThere('address') })
+    const isThere = () => this.#isThere('address')
+    this.#absence = stream && new WriterAbsence(() => stream.silentMs(), isThere)
   }
 
   /** Why the writer was not reached at its address the last time, as a sentence; null: it was, or there is none. */

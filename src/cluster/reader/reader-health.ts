@@ -8,7 +8,6 @@ import type { ReaderLink } from './reader-link.ts'
 
 export interface ReaderHealthOptions {
   link: ReaderLink
-  nodeId: string
   clock: Clock
   log: Log
   lagMaxMs: number
@@ -48,8 +47,8 @@ export class ReaderHealth {
   }
 
   health(): ClusterHealth {
-    const { nodeId, link } = this.#options
-    const { parts } = link
+    const { gate, parts } = this.#options.link
+    const { nodeId } = gate
     const [lagMs, behindMs] = [this.lagMs(), this.behindMs()].map(toWholeMs)
     const reasons = this.#reasons()
     const replica = parts && {

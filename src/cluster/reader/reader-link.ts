@@ -8,6 +8,7 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
 import type { Market } from '../../market/market.ts'
+import { AccountReplica } from '../accounts/account-replica.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import type { ToldSubmission } from '../messages.ts'
@@ -16,14 +17,12 @@ import { LOOK_MS } from '../proxy/limits.ts'
 import { NodeGate } from '../proxy/node-gate.ts'
 import { PassingOn } from '../proxy/passing-on.ts'
 import { Replica } from './replica.ts'
-import type { OpenAccounts, ReaderAccounts } from './types.ts'
 
 export interface ReaderLinkOptions {
   settings: ReaderConfig
   market: Market
   clock: Clock
   log: Log
-  openAccounts: OpenAccounts
   onSubmission(submission: ToldSubmission): void
 }
 
@@ -33,7 +32,7 @@ export interface ReaderParts {
   requests: Bus
   replica: Replica
   passingOn: PassingOn
-  accounts: ReaderAccounts
+  accounts: AccountReplica
 }
 
 export class ReaderLink {
@@ -115,9 +114,9 @@ export class ReaderLink {
   }
 
   #open(bus: Bus, requests: Bus): void {
-    const { settings, market, clock, log, openAccounts, onSubmission } = this.#options
+    const { settings, market, clock, log, onSubmission } = this.#options
     const { watch } = bus
-    const accounts = openAccounts({ bus, clock, log })
+    const accounts = new AccountReplica({ bus, clock, log })
     const passingOn: PassingOn = new PassingOn({
       bus: requests,
       log,

@@ -187,7 +187,7 @@ async function upgradeState(
     await database.maintenance.run(async (connection) => {
       await moveToChunks(connection)
       await moveRebuiltNote(connection, options.dataDir, nowMs)
-      await countOutcomes(connection, lake.reader, { options, spillDir, nowMs })
+      await countOutcomes(connection, lake.reader, options, spillDir, nowMs)
       await changeAges(connection, options, spillDir)
     })
   } catch (error) {
