@@ -1,8 +1,9 @@
 // node --expose-gc bench/servers/traded-market.ts TOKENS TRADES wallets|none
 // A market that takes a part of a day of 300 trades a second, over tokens by Zipf's law, each of one of 200 000 wallets, which are
 // counted or not; prints one line of JSON: its memory and the CPU time of a trade.
+
+import { WalletWindows } from '../../src/market/bars/wallet-windows.ts'
 import { Market } from '../../src/market/market.ts'
-import { WalletWindows } from '../../src/market/wallets/wallet-windows.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'
 import { rssBytes } from '../harness.ts'

@@ -4,7 +4,7 @@
 import { findEnd, type JournalEnd } from '../journal/reader.ts'
 import type { Disk } from '../lib/disk/disk.ts'
 import { errorMessage } from '../lib/error-text.ts'
-import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
+import { CheckpointError } from '../lib/sections/checkpoint-error.ts'
 import type { Market } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
 import { CheckpointFile, type CheckpointHead } from './checkpoint-file.ts'

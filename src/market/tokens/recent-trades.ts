@@ -1,15 +1,16 @@
 // The latest trades of each token, at most RECENT_TRADES_MAX. They lie in columns, in blocks of tokens, so that taking a trade
 // allocates nothing and touches two lines of memory.
-import type { DataPoint } from '../../schema/datapoint.ts'
-import type { TradeEvent } from '../../schema/event.ts'
+
 import {
   numbersSection,
   type Saved,
   type Section,
   type SectionReader,
   wrongLength,
-} from '../checkpoint/sections.ts'
-import { encodeTexts, type TextColumn } from '../checkpoint/text-column.ts'
+} from '../../lib/sections/sections.ts'
+import { encodeTexts, type TextColumn } from '../../lib/sections/text-column.ts'
+import type { DataPoint } from '../../schema/datapoint.ts'
+import type { TradeEvent } from '../../schema/event.ts'
 import { RECENT_TRADES_MAX } from '../limits.ts'
 
 type RecentTrade = DataPoint['recentTrades'][number]
