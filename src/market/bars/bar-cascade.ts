@@ -5,7 +5,6 @@
 //                  │ closed       │ closed    │ closed          │ closed
 //                  ▼              ▼           ▼                 ▼
 //              ring of 1s     ring of 5s  ring of 15s  …    ring of 1d   closed bars, read by everyone
-
 import {
   numbersSection,
   type Saved,
