@@ -122,7 +122,7 @@ export async function startApp(
     const { diskReserveMb } = config.store
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable: store.checkLake }
     const lakeJobs = new LakeJobs(ofLake, options.tuning)
-    const positions = await openPositions({ dataDir, nowMs: rulesClock.now(), log })
+    const positions = await openPositions(dataDir, rulesClock.now(), log)
     return await startParts({ ...foundation, config, options, lakeJobs, positions })
   } catch (error) {
     await clockFile.close()

@@ -71,7 +71,7 @@ export async function restoreBackup(
     // Copied, not linked: the backup must not depend on what happens to this folder.
     const copied = await copyStore(source, folder, { ...options, links: false })
     const nowMs = Math.max(options.nowMs, madeAtMs)
-    await reserveAboveLostRun({ dataDir: folder, nowMs, log: options.log })
+    await reserveAboveLostRun(folder, nowMs, options.log)
     const findings = await verifyCopy(folder, copied, options)
     await rm(backupNotePath(folder))
     await syncPath(folder)

@@ -27,7 +27,6 @@ import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
 import { expireFiles, listExpiredFiles } from '../lake/retention.ts'
 import { MERGE_DISK_FACTOR } from '../limits.ts'
 import { settleMissingBars } from '../market-data/bar-account.ts'
-import { spillFolder } from '../paths.ts'
 import type { LakeProcessOptions } from '../process/protocol.ts'
 import type { LakeRepair } from '../types.ts'
 import { mergeFiles } from './merge-files.ts'
@@ -116,15 +115,12 @@ export class Compactor {
 
   /** Merges one group of files: written in the merge process, then swapped on the manifest in one transaction. */
   async #mergeGroup(table: LakeTable, files: readonly ListedFile[], nowMs: number): Promise<void> {
-    const { database, dataDir, failpoint, lakeDir, links, log } = this.#lake
+    const { database, failpoint, lakeDir, log } = this.#lake
     failpoint('merge:planned')
     const bytesBefore = files.reduce((sum, { bytes }) => sum + bytes, 0)
     requireSpace(lakeDir, this.#options.diskReserveMb, MERGE_DISK_FACTOR * bytesBefore)
     const started = performance.now()
-    const merged = await mergeFiles(table, files, {
-      ...{ pathOf: links.pathOf, merger: this.#merger, failpoint },
-      spillDir: join(spillFolder(dataDir), 'merge'),
-    })
+    const merged = await mergeFiles(this.#lake, this.#merger, table, files)
     await database.maintenance.run(async (connection) => {
       await replaceFiles(connection, files, [merged], nowMs)
       this.#lake.markCatalogStale()
