@@ -277,7 +277,7 @@ test('files of an older schema read as NULL in the columns they lack, alone, wit
   const lake = {
     dataDir: folder,
     failpoint: () => {},
-    pathOf: ({ first, last }: DataFile) =>
+    pathOf: ({ first, last }: { first: number; last: number }) =>
       first === last ? paths.get(first)! : join(folder, 'merged', 'both.parquet'),
   }
   const merged = await mergeFiles(lake, merger, table, [part(1, older), part(2, newer)])
