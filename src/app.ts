@@ -55,7 +55,6 @@ import { simulatedMarketPath } from './store/paths.ts'
 import type { Queries } from './store/sql/queries.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
-import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission, SnapshotStamps, SubmissionStore } from './submissions/types.ts'
 
@@ -373,7 +372,7 @@ function createSubmissions(
     clock,
     random,
     randomBytes,
-    submitRateMax: config.submitLimits.rate,
+    submitRateMax: limits.rate,
     registrationOpen: config.registration === 'open',
     onChanged: onAccount,
     onSanction: (agentId, sanction) => log.warn({ agentId, ...sanction }, 'an agent was banned or unbanned'),
@@ -388,10 +387,8 @@ function createSubmissions(
     recordedTime: followsRecordedTime(config),
     stamps: options.stamps,
     recovered,
-    submitRateMax: limits.rate,
-    cooldownMs: limits.cooldownMs,
+    limits,
     labelsDelayMs: config.labelsDelayMs,
-    strikeRules: { ...STRIKE_RULES, strikesMax: limits.strikes, suspensionsMax: limits.suspensions },
     onAccepted: (mint, count) => running.serverEvents.setAnalysisCount(mint, count),
     ...told,
   })

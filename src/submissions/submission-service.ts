@@ -14,7 +14,6 @@ import type { SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import { Acceptance, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'
-import { STRIKE_RULES, type StrikeRules } from './accounts/sanctions.ts'
 import { AnalysisReader } from './analysis-reader.ts'
 import { type Decision, evaluatedSubmission } from './decision.ts'
 import { SubmissionError } from './errors.ts'
@@ -22,10 +21,10 @@ import { Evaluator, type EvaluatorOptions } from './evaluator.ts'
 import {
   COOLDOWNS_LISTED_MAX,
   LABELS_DELAY_MS,
-  MINT_COOLDOWN_MS,
   SUBMISSIONS_IN_FLIGHT_MAX,
-  SUBMIT_RATE_MAX,
+  SUBMIT_LIMITS,
   SUBMIT_RATE_WINDOW_MS,
+  type SubmitLimits,
 } from './limits.ts'
 import { type CooldownStart, Cooldowns } from './rate-limits/cooldowns.ts'
 import { IdempotencyCache, type IdempotentRequest } from './rate-limits/idempotency.ts'
@@ -70,9 +69,7 @@ export interface SubmissionServiceOptions extends Omit<EvaluatorOptions, 'cooldo
   onAccepted(mint: string, count: number): void
   /** Called when an evaluated submission is durable. */
   onEvaluated?(submission: EvaluatedSubmission): void
-  submitRateMax?: number
-  cooldownMs?: number
-  strikeRules?: StrikeRules
+  limits?: SubmitLimits
   /** How long others do not see the labels of a submission; 0: they see them at once. */
   labelsDelayMs?: number
   /** Called for each thing that is forgotten before its time, since there are more than its limit allows. */
@@ -111,12 +108,13 @@ export class SubmissionService implements Submissions {
   #inFlight = 0
 
   constructor({ recovered, ...options }: SubmissionServiceOptions) {
+    const { limits = SUBMIT_LIMITS } = options
     const onForgotten = (kind: Forgotten) => () => options.onForgotten?.(kind)
     this.#options = options
-    this.#rate = new RateLimiter(options.submitRateMax ?? SUBMIT_RATE_MAX, SUBMIT_RATE_WINDOW_MS)
-    this.#cooldowns = new Cooldowns(options.cooldownMs ?? MINT_COOLDOWN_MS, onForgotten('cooldown'))
+    this.#rate = new RateLimiter(limits.rate, SUBMIT_RATE_WINDOW_MS)
+    this.#cooldowns = new Cooldowns(limits.cooldownMs, onForgotten('cooldown'))
     this.#idempotency = new IdempotencyCache(onForgotten('idempotency_key'))
-    this.#strikes = new Strikes(options.strikeRules ?? STRIKE_RULES)
+    this.#strikes = new Strikes(limits)
     this.#scoreboard = new Scoreboard(recovered)
     this.#outcomes = new OutcomeTable(recovered.outcomeCounts)
     this.#labels = new WithheldLabels(
@@ -131,14 +129,14 @@ export class SubmissionService implements Submissions {
       cooldowns: this.#cooldowns,
       machineMs: () => machineMs(options.clock),
     })
-    const limits = {
+    const reserved = {
       rate: this.#rate,
       cooldowns: this.#cooldowns,
       idempotency: this.#idempotency,
       strikes: this.#strikes.window,
     }
     const now = readCautiously(options.clock)
-    restoreLimits(recovered, limits, now)
+    restoreLimits(recovered, reserved, now)
     for (const { analysisId, atMs, ...labels } of recovered.recentLabels)
       this.#labels.add(analysisId, labels, { wallMs: atMs, monotonicMs: toMonotonicMs(atMs, now) })
   }
