@@ -55,7 +55,6 @@ import { simulatedMarketPath } from './store/paths.ts'
 import type { Queries } from './store/sql/queries.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
-import { STRIKE_RULES } from './submissions/accounts/sanctions.ts'
 import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
 import type { Agents, EvaluatedSubmission, SnapshotStamps, SubmissionStore } from './submissions/types.ts'
 
@@ -122,7 +121,7 @@ export async function startApp(
     const { diskReserveMb } = config.store
     const ofLake = { dataDir, log, diskReserveMb, onUnreadable: store.checkLake }
     const lakeJobs = new LakeJobs(ofLake, options.tuning)
-    const positions = await openPositions({ dataDir, nowMs: rulesClock.now(), log })
+    const positions = await openPositions(dataDir, rulesClock.now(), log)
     return await startParts({ ...foundation, config, options, lakeJobs, positions })
   } catch (error) {
     await clockFile.close()
@@ -278,7 +277,7 @@ function healthOf(
   const { market } = running
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
   const recording = () => running.status()
-  const clockReasons = () => running.clockReasons()
+  const clockReasons = () => running.clock.reasons()
   const pushIngest = config.feedKey !== ''
   return new Health({ ...{ market, store, feeds, recording, clockReasons, pushIngest }, ...cluster })
 }
@@ -303,7 +302,7 @@ async function trustClockDurably(
   running: RunningMarket,
   clockFile: ClockFile,
 ): Promise<{ movedMs: number; marketTimeMs: number }> {
-  const movedMs = running.trustClock()
+  const movedMs = running.clock.trust()
   if (!(await clockFile.save()))
     throw new ServiceError(
       'store_unavailable',
@@ -373,7 +372,7 @@ function createSubmissions(
     clock,
     random,
     randomBytes,
-    submitRateMax: config.submitLimits.rate,
+    submitRateMax: limits.rate,
     registrationOpen: config.registration === 'open',
     onChanged: onAccount,
     onSanction: (agentId, sanction) => log.warn({ agentId, ...sanction }, 'an agent was banned or unbanned'),
@@ -388,11 +387,9 @@ function createSubmissions(
     recordedTime: followsRecordedTime(config),
     stamps: options.stamps,
     recovered,
-    submitRateMax: limits.rate,
-    cooldownMs: limits.cooldownMs,
+    limits,
     labelsDelayMs: config.labelsDelayMs,
-    strikeRules: { ...STRIKE_RULES, strikesMax: limits.strikes, suspensionsMax: limits.suspensions },
-    onAccepted: (mint, count) => running.setAnalysisCount(mint, count),
+    onAccepted: (mint, count) => running.serverEvents.setAnalysisCount(mint, count),
     ...told,
   })
   return { agents, submissions }

@@ -49,7 +49,13 @@ async function write(dataDir: string, rows: number, crowd?: Crowd): Promise<Writ
   let written = 0
   let merges = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
-  const store = await openStore({ dataDir, lakeFlushMs: 0, lakeGraceMs: 60_000, clock, log })
+  const store = await openStore({
+    dataDir,
+    lakeFlushMs: 0,
+    lakeTidy: { everyMs: 0, graceMs: 60_000 },
+    clock,
+    log,
+  })
   const started = performance.now()
   let tidying: Promise<void> | null = null
   let flushing: Promise<void> = Promise.resolve()

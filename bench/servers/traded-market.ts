@@ -2,7 +2,7 @@
 // A market that takes a part of a day of 300 trades a second, over tokens by Zipf's law, each of one of 200 000 wallets, which are
 // counted or not, as feeds that are pushed deliver them; prints one line of JSON: its memory and the CPU time of a trade.
 import { Market } from '../../src/market/market.ts'
-import { WalletWindows } from '../../src/market/wallets/wallet-windows.ts'
+import { WalletWindows } from '../../src/market/bars/wallet-windows.ts'
 import { PREFETCHED_MAX, type TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'

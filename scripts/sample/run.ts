@@ -85,7 +85,7 @@ class Run {
     this.store = await openStore({
       dataDir,
       lakeFlushMs: 0,
-      lakeGraceMs: 0,
+      lakeTidy: { everyMs: 0, graceMs: 0 },
       lakeQuietMs: 0,
       provenance: { feed: FEED, simulated: true },
       clock: { now: () => this.nowMs + this.storeDelayMs, monotonicMs: () => this.nowMs },

@@ -11,34 +11,28 @@ import { assert } from '../lib/assert.ts'
 import { createLog } from '../lib/log.ts'
 import { within } from '../lib/wait.ts'
 import { Baselines } from './baselines.ts'
-import { Driver, type DriverStats } from './driver.ts'
+import { Driver, type DriverStats, type Pacing } from './driver.ts'
 import { FIRST_REQUEST_MS_MAX, UNWATCHED_STEP_MS } from './limits.ts'
 import { Moments, type TokenFilter } from './moments.ts'
 import { nameProgram, Program, type ProgramEnd } from './programs.ts'
 import { WallStamps } from './wall-stamps.ts'
 
-export interface BacktestOptions {
+export interface BacktestOptions extends Pacing {
   /** The data folder whose market is played. */
   lake: string
   /** As `--replay-span` takes them; empty: from the first run that was recorded, to its end. */
   from: string
   to: string
-  speed: number | 'max'
   /** A folder that does not exist or is empty. */
   outDir: string
   /** The words of each program. */
   programs: readonly (readonly string[])[]
   hasBaselines: boolean
-  marketStepMs: number
-  silenceMs: number
-  waitMsMax: number
-  flushMarketMs: number
   /** Market time for which it goes on without programs. */
   tailMarketMs: number
   /** Of what is random here. */
   seed: number
   env: Readonly<Record<string, string | undefined>>
-  signal: AbortSignal
   /** Tells a person what happens. */
   say(sentence: string): void
 }
@@ -180,7 +174,7 @@ export interface Opened {
 
 /** A server on the replayed market, which waits at its beginning. */
 export async function openBacktest(options: BacktestOptions): Promise<Opened> {
-  const { outDir, marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs, signal } = options
+  const { outDir } = options
   await makeOutFolder(outDir)
   const dataDir = join(outDir, 'data')
   const config = configOf(options, dataDir)
@@ -200,8 +194,7 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
   )
   assert(app.replayed !== null, 'a lake is replayed')
   const { span } = app.replayed
-  const timing = { marketStepMs, silenceMs, waitMsMax, speed, flushMarketMs }
-  const driver = new Driver({ ...timing, app, steps, stamps, signal }, span.fromMs)
+  const driver = new Driver({ app, steps, stamps }, options, span.fromMs)
   return { app, driver, span, untilMs: Math.min(toMs ?? span.toMs, span.toMs), dataDir }
 }
 

@@ -7,10 +7,15 @@ import { nextTurn } from '../lib/wait.ts'
 import { PENDING_LOOK_MS } from './limits.ts'
 import type { WallStamps } from './wall-stamps.ts'
 
-export interface DriverOptions {
+/** What is driven. */
+export interface Driven {
   app: App
   steps: StepPace
   stamps: WallStamps
+}
+
+/** How fast it goes. */
+export interface Pacing {
   /** Market time of one step. */
   marketStepMs: number
   /** How long programs have to be silent before a step. */
@@ -39,7 +44,8 @@ export interface DriverStats {
 
 export class Driver {
   readonly stats: DriverStats = { steps: 0, stepsCut: 0, stepsMet: 0, playedMs: 0, marketMs: 0 }
-  readonly #options: DriverOptions
+  readonly #driven: Driven
+  readonly #pacing: Pacing
   #marketMs: number
   #flushDueMs: number
   /** When the last step was due at the speed that is allowed. */
@@ -51,10 +57,11 @@ export class Driver {
   #activeAtMs = 0
 
   /** @param fromMs market time at which it begins, Unix ms */
-  constructor(options: DriverOptions, fromMs: number) {
-    this.#options = options
+  constructor(driven: Driven, pacing: Pacing, fromMs: number) {
+    this.#driven = driven
+    this.#pacing = pacing
     this.#marketMs = fromMs
-    this.#flushDueMs = fromMs + options.flushMarketMs
+    this.#flushDueMs = fromMs + pacing.flushMarketMs
   }
 
   /** Market time, Unix ms. */
@@ -71,15 +78,15 @@ export class Driver {
     isOver: () => boolean = () => false,
     onStep?: (marketMs: number) => Promise<void>,
   ): Promise<void> {
-    const { marketStepMs, signal } = this.#options
+    const { marketStepMs, signal } = this.#pacing
     const [beganMs, fromMs] = [performance.now(), this.#marketMs]
     while (this.#marketMs < untilMs && !signal.aborted && !isOver()) {
       await this.#untilDue()
       await this.untilSilent()
-      const requests = this.#options.app.http.requestCount()
+      const requests = this.#driven.app.http.requestCount()
       await this.stepTo(Math.min(this.#marketMs + marketStepMs, untilMs))
       this.stats.steps++
-      if (this.#options.app.http.requestCount() !== requests) this.stats.stepsMet++
+      if (this.#driven.app.http.requestCount() !== requests) this.stats.stepsMet++
       await onStep?.(this.#marketMs)
     }
     this.stats.playedMs += performance.now() - beganMs
@@ -89,19 +96,19 @@ export class Driver {
   /** Takes the market to a time at once, and lets streams and waits know. */
   async stepTo(marketMs: number): Promise<void> {
     await this.#flushIfDue()
-    await this.#options.steps.stepTo(marketMs)
+    await this.#driven.steps.stepTo(marketMs)
     await this.#arrive(marketMs)
   }
 
   /** Takes the market to a recorded event, and to a time that is not before it: the market in which a submission was made. */
   async stepToEvent(eventNo: number, marketMs: number): Promise<void> {
     await this.#flushIfDue()
-    await this.#options.steps.stepToEvent(eventNo)
+    await this.#driven.steps.stepToEvent(eventNo)
     await this.#arrive(marketMs)
   }
 
   async #arrive(marketMs: number): Promise<void> {
-    const { app, stamps } = this.#options
+    const { app, stamps } = this.#driven
     app.market.advanceTo(marketMs)
     this.#marketMs = marketMs
     stamps.note(marketMs)
@@ -120,13 +127,13 @@ export class Driver {
   /** Before a step, when programs have had their turn: nobody asks the lake while it is written, and what they said then is in it. */
   async #flushIfDue(): Promise<void> {
     if (this.#marketMs < this.#flushDueMs) return
-    this.#flushDueMs = this.#marketMs + this.#options.flushMarketMs
+    this.#flushDueMs = this.#marketMs + this.#pacing.flushMarketMs
     await this.#beginFlush()
   }
 
   /** Settles what the flush brings to the lake. The market goes on beside it, but not past the next one. */
   async #beginFlush(): Promise<void> {
-    const { app } = this.#options
+    const { app } = this.#driven
     await this.#flushing
     app.recorder.emitAllBars()
     await app.recorded()
@@ -139,7 +146,7 @@ export class Driver {
 
   /** Resolves when no request of a program is pending, streams excepted, and nothing was heard of or said to one for long enough. */
   async untilSilent(): Promise<void> {
-    const { signal, silenceMs, waitMsMax } = this.#options
+    const { signal, silenceMs, waitMsMax } = this.#pacing
     const beganMs = performance.now()
     while (!signal.aborted) {
       await nextTurn()
@@ -161,13 +168,13 @@ export class Driver {
    * streams later.
    */
   #isPending(): boolean {
-    const { http, timeWaits, broadcaster } = this.#options.app
+    const { http, timeWaits, broadcaster } = this.#driven.app
     return http.inFlight() > timeWaits.size || (timeWaits.size === 0 && broadcaster.stalled > 0)
   }
 
   /** Whether a request came in, or something was said on a stream, since this was last asked. */
   #hasMoved(): boolean {
-    const { http, timeWaits, broadcaster } = this.#options.app
+    const { http, timeWaits, broadcaster } = this.#driven.app
     const seen = `${http.requestCount()} ${timeWaits.size} ${broadcaster.writes}`
     const hasMoved = seen !== this.#seen
     this.#seen = seen
@@ -176,7 +183,7 @@ export class Driver {
 
   /** Waits where the market would be faster than it may be. It does not make up for time in which programs were slow, but for a step. */
   async #untilDue(): Promise<void> {
-    const { marketStepMs, signal, speed } = this.#options
+    const { marketStepMs, signal, speed } = this.#pacing
     if (speed === 'max') return
     const stepMs = marketStepMs / speed
     const nowMs = performance.now()

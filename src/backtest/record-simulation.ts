@@ -1,6 +1,7 @@
 // Records a simulated market in the lake of a new data folder, as fast as it can be written: for whoever has recorded none yet.
 
 import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
+import type { SimulationOptions } from '../ingest/simulator/simulation.ts'
 import { createSimulator } from '../ingest/simulator/simulator.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
@@ -16,14 +17,11 @@ const FEED = 'simulator'
 /** Events between two looks at whether the disk keeps up. */
 const SLICE_EVENTS = 2_000
 
-export interface SimulationToRecord {
+/** It begins at `startMs`, market time, with a day of coarse history before it. */
+export interface SimulationToRecord extends SimulationOptions {
   dataDir: string
-  /** Market time at which it begins, with a day of coarse history before it, Unix ms; and how long it goes on. */
-  startMs: number
+  /** How long it goes on. */
   lengthMs: number
-  seed: number
-  tokens: number
-  tradesPerSecond: number
 }
 
 /** @returns how many events were recorded. Rejects when the signal is aborted */

@@ -4,7 +4,7 @@
 import { findEnd, type JournalEnd } from '../journal/reader.ts'
 import type { Disk } from '../lib/disk/disk.ts'
 import { errorMessage } from '../lib/error-text.ts'
-import { CheckpointError } from '../market/checkpoint/checkpoint-error.ts'
+import { CheckpointError } from '../lib/sections/checkpoint-error.ts'
 import type { Market } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
 import { CheckpointFile, type CheckpointHead } from './checkpoint-file.ts'
@@ -47,7 +47,7 @@ export async function findRecorded(
   knownEventNo: number,
 ): Promise<Recorded> {
   const { journalFolder: folder, folderId, journalMarkPath: markPath } = folders
-  const end = await findEnd({ disk, folder, folderId, markPath })
+  const end = await findEnd({ folder, folderId, markPath }, disk)
   const checkpoints = await listCheckpoints(folders.checkpointFolder)
   const latest = end.segments.findLast(({ header }) => header !== null)?.header ?? null
   return { ...folders, end, checkpoints, latest, knownEventNo }

@@ -4,11 +4,12 @@ import { errorOfAnswer, MintlakeError } from './errors.ts'
 import {
   ANSWER_BYTES_MAX,
   LIMIT_WAIT_MS_MAX,
+  REQUEST_MS_MAX,
   RETRIES_MAX,
   RETRY_AFTER_MS_MAX,
   TIME_WAIT_MS_MAX,
 } from './limits.ts'
-import { type BackoffBounds, backoffMs, Deadline, wait } from './waiting.ts'
+import { BACKOFF, type BackoffBounds, backoffMs, Deadline, wait } from './waiting.ts'
 
 /** What every call may be given. */
 export interface CallOptions {
@@ -35,16 +36,49 @@ export interface Request {
   retry: 'any' | 'refused'
 }
 
-export interface TransportOptions {
+export interface ClientOptions {
+  /** Where the server is, for example `http://127.0.0.1:8080`; may have a path, for a server behind a proxy. */
   baseUrl: string
-  key: string | undefined
-  fetch: typeof fetch
-  timeoutMs: number
-  waitForLimits: boolean
-  limitWaitMsMax: number | undefined
-  retriesMax: number | undefined
-  backoff: BackoffBounds
+  /** API key. Without one only public reads are possible, at a lower limit. */
+  key?: string | undefined
+  /** Another `fetch`. */
+  fetch?: typeof fetch | undefined
+  /** Time limit of a request, its whole answer included; for streams of the headers. 15 000 ms unless given. */
+  timeoutMs?: number | undefined
+  /** Whether calls wait until a rate limit allows them. Each call may say otherwise. */
+  waitForLimits?: boolean | undefined
+  /** How long one call waits for rate limits in all; 150 000 ms unless given. */
+  limitWaitMsMax?: number | undefined
+  /** Retries of one call after failures that may pass; 4 unless given. */
+  retriesMax?: number | undefined
+  /** The first and the longest wait between attempts; 250 and 10 000 ms unless given. */
+  backoff?: BackoffBounds | undefined
 }
+
+const defaultsOf = ({
+  baseUrl,
+  key,
+  // Browsers allow fetch to be called as a member of the window only.
+  fetch: request = (input, init) => globalThis.fetch(input, init),
+  timeoutMs = REQUEST_MS_MAX,
+  waitForLimits = false,
+  limitWaitMsMax = LIMIT_WAIT_MS_MAX,
+  retriesMax = RETRIES_MAX,
+  backoff = BACKOFF,
+}: ClientOptions) => {
+  const { origin, pathname } = new URL(baseUrl)
+  return {
+    baseUrl: `${origin}${pathname}`.replace(/\/+$/, ''),
+    key,
+    fetch: request,
+    timeoutMs,
+    waitForLimits,
+    limitWaitMsMax,
+    retriesMax,
+    backoff,
+  }
+}
+type TransportOptions = ReturnType<typeof defaultsOf>
 
 /** Failures of a proxy before the server, which pass like those of the network. */
 const GATEWAY_STATUSES = [502, 503, 504]
@@ -66,7 +100,7 @@ class RetryPlan {
   constructor(options: TransportOptions, call: CallOptions) {
     this.#options = options
     this.#waitsForLimits = call.waitForLimits ?? options.waitForLimits
-    this.#limitWaitMsLeft = options.limitWaitMsMax ?? LIMIT_WAIT_MS_MAX
+    this.#limitWaitMsLeft = options.limitWaitMsMax
   }
 
   /** How long to wait until a rate limit allows the call, ms, by the server's time; null: it is not to be waited for. */
@@ -79,7 +113,7 @@ class RetryPlan {
   /** The wait before the next attempt after any other failure, ms; null: the call has failed. */
   delayMs(error: MintlakeError, retry: Request['retry']): number | null {
     const { retryAfterMs } = error
-    if (!mayPass(error, retry) || this.#failures >= (this.#options.retriesMax ?? RETRIES_MAX)) return null
+    if (!mayPass(error, retry) || this.#failures >= this.#options.retriesMax) return null
     if (retryAfterMs !== null && retryAfterMs > RETRY_AFTER_MS_MAX) return null
     this.#failures++
     return Math.max(retryAfterMs ?? 0, backoffMs(this.#failures, this.#options.backoff))
@@ -91,8 +125,9 @@ export class Transport {
   /** Market time of the latest answer, Unix ms, where the server has a time of its own: it plays a recorded market. */
   marketMs: number | null = null
 
-  constructor(options: TransportOptions) {
-    this.options = options
+  /** @throws TypeError for a base URL that is none. */
+  constructor(options: ClientOptions) {
+    this.options = defaultsOf(options)
   }
 
   /**

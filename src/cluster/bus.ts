@@ -8,7 +8,9 @@ import {
   type NatsConnection,
   type NodeConnectionOptions,
 } from '@nats-io/transport-node'
+import type { Log } from '../lib/log.ts'
 import { connectError, isTls } from './bus-errors.ts'
+import { ConnectionWatch } from './connection-watch.ts'
 import { BUS_CALL_MS_MAX, RETRY_MS_MAX } from './limits.ts'
 import type { BusSettings } from './settings.ts'
 
@@ -28,6 +30,7 @@ export interface Bus {
   connection: NatsConnection
   client: JetStreamClient
   manager: JetStreamManager
+  watch: ConnectionWatch
   /** Ends the connection; what was sent before is delivered first. Never rejects. */
   close(): Promise<void>
 }
@@ -36,17 +39,23 @@ export interface Bus {
  * Connects, and stays connected: whenever the connection is lost it is made again, without end. Rejects where no server can be reached
  * now, where it refuses this process, with a sentence that says why, or where it has no JetStream.
  * @param nodeName shown in the server's list of connections
+ * @param log told of each thing that the bus does not permit, once
  */
-export async function connectBus(settings: BusSettings, nodeName: string): Promise<Bus> {
+export async function connectBus(settings: BusSettings, nodeName: string, log?: Log): Promise<Bus> {
   const connection = await connect(connectOptions(settings, nodeName)).catch((error: unknown) => {
     throw connectError(error, settings)
   })
+  const watch = new ConnectionWatch(connection, (sentence) => log?.error({}, sentence))
   try {
     const options = { timeout: BUS_CALL_MS_MAX }
     const manager = await jetstreamManager(connection, options)
     const client = jetstream(connection, options)
     return {
-      ...{ names: busNames(settings.name), connection, client, manager },
+      names: busNames(settings.name),
+      connection,
+      client,
+      manager,
+      watch,
       close: () => connection.close().catch(() => undefined),
     }
   } catch (error) {

@@ -7,6 +7,9 @@ import { DENIED_MAX, DENIED_MS } from './limits.ts'
 export class ConnectionWatch {
   #isConnected = true
   #isRefused = false
+  /** It was lost, at least once. */
+  #lost: Error | null = null
+  readonly #onLost = new Set<(error: Error) => void>()
   /** What was denied, as sentences, and when it was the last time, on the monotonic clock. */
   readonly #denied = new Map<string, number>()
   readonly #onConnected = new Set<() => void>()
@@ -16,7 +19,7 @@ export class ConnectionWatch {
    * @param connection a connection that is there. It is watched until it is closed.
    * @param onDenied told of each thing that the bus does not permit, once
    */
-  constructor(connection: NatsConnection, onDenied: (sentence: string) => void = () => {}) {
+  constructor(connection: NatsConnection, onDenied: (sentence: string) => void) {
     this.#onDenied = onDenied
     void this.#watch(connection)
   }
@@ -39,10 +42,25 @@ export class ConnectionWatch {
     return () => this.#onConnected.delete(act)
   }
 
+  /**
+   * Waits for work no longer than the connection lasts. Rejects as soon as it is lost, and from then on: what was on its way may or may
+   * not have arrived.
+   */
+  readonly untilLost = async <Value>(work: Promise<Value>): Promise<Value> => {
+    const { promise, reject } = Promise.withResolvers<never>()
+    if (this.#lost !== null) reject(this.#lost)
+    this.#onLost.add(reject)
+    try {
+      return await Promise.race([work, promise])
+    } finally {
+      this.#onLost.delete(reject)
+    }
+  }
+
   async #watch(connection: NatsConnection): Promise<void> {
     for await (const status of connection.status()) {
       const { type } = status
-      if (type === 'disconnect' || type === 'staleConnection' || type === 'close') this.#isConnected = false
+      if (type === 'disconnect' || type === 'staleConnection' || type === 'close') this.#noteLost()
       if (type === 'error') this.#noteError(status.error)
       if (type !== 'reconnect') continue
       this.#isConnected = true
@@ -50,7 +68,13 @@ export class ConnectionWatch {
       this.#denied.clear()
       for (const act of this.#onConnected) act()
     }
+    this.#noteLost()
+  }
+
+  #noteLost(): void {
     this.#isConnected = false
+    this.#lost ??= new Error('the connection to the bus was lost')
+    for (const reject of this.#onLost) reject(this.#lost)
   }
 
   #noteError(error: Error): void {

@@ -8,8 +8,12 @@ export class TroubleLog {
   readonly #level: 'warn' | 'error'
   readonly #what: string
   readonly #over: string | null
-  #hasWorked = false
-  #sinceMs: number | null = null
+  /** Why the last try failed, as a sentence; null: it did not, or there was none. */
+  trouble: string | null = null
+  /** Whether a try has ever not failed. */
+  hasWorked = false
+  /** When the first try in a row failed, on the monotonic clock; null: the last one did not. */
+  sinceMs: number | null = null
   #told: string | null = null
 
   /** @param over what is logged once it is over; null: nothing */
@@ -22,15 +26,16 @@ export class TroubleLog {
 
   /** Called at each try. @param sentence why it failed; null: it did not */
   note(sentence: string | null): void {
+    this.trouble = sentence
     if (sentence === null) {
-      if (this.#over !== null && (this.#told !== null || !this.#hasWorked)) this.#log.info({}, this.#over)
-      this.#hasWorked = true
-      this.#sinceMs = this.#told = null
+      if (this.#over !== null && (this.#told !== null || !this.hasWorked)) this.#log.info({}, this.#over)
+      this.hasWorked = true
+      this.sinceMs = this.#told = null
       return
     }
     const nowMs = performance.now()
-    this.#sinceMs ??= nowMs
-    if (sentence === this.#told || (!this.#hasWorked && nowMs - this.#sinceMs < START_TROUBLE_MS)) return
+    this.sinceMs ??= nowMs
+    if (sentence === this.#told || (!this.hasWorked && nowMs - this.sinceMs < START_TROUBLE_MS)) return
     this.#log[this.#level]({ reason: sentence }, this.#what)
     this.#told = sentence
   }

@@ -29,13 +29,7 @@ import {
 import { DAY_MS, HOUR_MS } from '../lib/time.ts'
 import { NEW_WINDOW_MS_DEFAULT, SOL_PRICE_MAX_AGE_MS_DEFAULT, TOKENS_MAX_DEFAULT } from '../market/limits.ts'
 import { STORE_SETTINGS } from '../store/settings.ts'
-import {
-  LABELS_DELAY_MS,
-  MINT_COOLDOWN_MS,
-  STRIKES_MAX,
-  SUBMIT_RATE_MAX,
-  SUSPENSIONS_MAX,
-} from '../submissions/limits.ts'
+import { LABELS_DELAY_MS, SUBMIT_LIMITS } from '../submissions/limits.ts'
 import { host, hostList, networkList } from './hosts.ts'
 
 /** Every setting of the server. A test holds the README's table equal to this. */
@@ -83,10 +77,10 @@ export const SETTINGS = {
   submitLimits: pairs(
     'submit-limits',
     {
-      rate: part(SUBMIT_RATE_MAX, wholeNumber(0, 1e6)),
-      cooldownMs: part(MINT_COOLDOWN_MS, wholeNumber(0, DAY_MS)),
-      strikes: part(STRIKES_MAX, wholeNumber(0, 1_000)),
-      suspensions: part(SUSPENSIONS_MAX, wholeNumber(0, 1_000)),
+      rate: part(SUBMIT_LIMITS.rate, wholeNumber(0, 1e6)),
+      cooldownMs: part(SUBMIT_LIMITS.cooldownMs, wholeNumber(0, DAY_MS)),
+      strikes: part(SUBMIT_LIMITS.strikes, wholeNumber(0, 1_000)),
+      suspensions: part(SUBMIT_LIMITS.suspensions, wholeNumber(0, 1_000)),
     },
     'What an agent may submit: rate: submissions per minute; cooldown-ms: least time between two on one mint; strikes: rejections within 24 hours that suspend it; suspensions: of them within 30 days that ban it for good. 0 switches each off',
   ),

@@ -7,18 +7,17 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import { assert } from '../lib/assert.ts'
 import { nextTurn } from '../lib/wait.ts'
 import { portFault } from '../lib/why-not-listening.ts'
 import { Pipeline, type PipelineDeps } from './pipeline.ts'
 import { ReleasableApp } from './releasable-app.ts'
-import { INGEST_PATH, type IngestSocketDeps, registerIngestSockets } from './stream/ingest-socket.ts'
+import { type IngestFrame, registerIngestSockets } from './stream/ingest-socket.ts'
 import type { StreamSources } from './stream/stream-session.ts'
 import { registerStreamSockets } from './stream/stream-socket.ts'
 
 export interface ServerDeps extends PipelineDeps, StreamSources {
   /** Applies a message of a feed's WebSocket; null if the server takes no pushes. */
-  ingestFrame: ((frame: Uint8Array, isBinary: boolean) => object | Promise<object>) | null
+  ingestFrame: IngestFrame | null
   /** Whether further processes may listen on the same port; false unless told. */
   isPortShared?: boolean
 }
@@ -57,21 +56,6 @@ declare module 'uWebSockets.js' {
       options: number,
       done: (socket: us_listen_socket | false) => void,
     ): TemplatedApp
-  }
-}
-
-/** A feed's WebSocket passes the same checks as a push over HTTP. */
-function ingestSocketDeps(
-  deps: ServerDeps,
-  ingestFrame: NonNullable<ServerDeps['ingestFrame']>,
-): IngestSocketDeps {
-  const route = deps.routes.find(({ path }) => path === INGEST_PATH)
-  assert(route !== undefined, 'there is a route for pushes')
-  return {
-    checkKey: (key) => deps.keys.checkOperator('feed', key),
-    admit: () => deps.health.admit(route),
-    onFault: (error) => deps.onFault(error, 'frame'),
-    ingestFrame,
   }
 }
 
@@ -131,9 +115,7 @@ export async function startServer(host: string, port: number, deps: ServerDeps):
   const handlers = new ReleasableApp(app)
   registerStreamSockets(handlers, deps)
   const endSockets =
-    deps.ingestFrame === null
-      ? () => {}
-      : registerIngestSockets(handlers, ingestSocketDeps(deps, deps.ingestFrame))
+    deps.ingestFrame === null ? () => {} : registerIngestSockets(handlers, deps, deps.ingestFrame)
   for (const [path, handle] of pipeline.getHandlers()) handlers.get(path, handle)
   handlers.any('/*', pipeline.handle)
   const sockets: [us_listen_socket, ...us_listen_socket[]] = [

@@ -19,11 +19,9 @@ const savedSchema = z.object({
 })
 type Saved = z.infer<typeof savedSchema>
 
-export interface SimulatedMarketOptions {
+export interface SimulatedMarketOptions extends Omit<SimulationOptions, 'seed' | 'startMs'> {
   /** Null: that of the market before, or the next one where another market begins. */
   seed: number | null
-  tokens: number
-  tradesPerSecond: number
   /** Its events are recorded: the record of a market that was made again would have them twice. */
   isRecorded: boolean
 }

@@ -12,8 +12,7 @@ import { BatchWriter } from './writer/batch-writer.ts'
 
 /** Opens the journal for writing. Rejects where its newest segment has a newer format, or the folder cannot be read. */
 export async function openJournal(options: JournalOptions): Promise<EventJournal> {
-  const { disk = nodeDisk, folder, folderId, markPath } = options
-  return new Journal(options, await findEnd({ disk, folder, folderId, markPath }))
+  return new Journal(options, await findEnd(options, options.disk ?? nodeDisk))
 }
 
 const TOO_SLOW = 'the disk is too slow'

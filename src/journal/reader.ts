@@ -13,7 +13,7 @@ import {
 import { decodeBatch } from './batch/batch-decoder.ts'
 import type { EventBatch } from './event-batch.ts'
 import { type JournalHeader, journalFormat } from './segments/journal-format.ts'
-import type { ReadJournalOptions, WrittenBatch } from './types.ts'
+import type { JournalOptions, ReadJournalOptions, WrittenBatch } from './types.ts'
 
 type JournalSegment = PlannedSegment<JournalHeader>
 type JournalReader = SegmentReader<JournalHeader, EntriesHead>
@@ -159,16 +159,11 @@ export interface JournalEnd {
   syncedEventNo: number
 }
 
-export interface FindEndOptions {
-  disk: Disk
-  folder: string
-  folderId: string
-  /** Where it was noted how far the journal went; undefined: nowhere. */
-  markPath: string | undefined
-}
-
 /** Finds where the journal ends; reads the newest segments only. */
-export async function findEnd({ disk, folder, folderId, markPath }: FindEndOptions): Promise<JournalEnd> {
+export async function findEnd(
+  { folder, folderId, markPath }: Pick<JournalOptions, 'folder' | 'folderId' | 'markPath'>,
+  disk: Disk,
+): Promise<JournalEnd> {
   const reader = readerOn(disk)
   const { segments } = await reader.plan(folder, folderId)
   const knownEventNo = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, folderId)

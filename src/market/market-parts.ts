@@ -4,13 +4,15 @@ import type { EngineSettings } from '../schema/event.ts'
 import { BarCascade, type BarCascadeOptions } from './bars/bar-cascade.ts'
 import { BarTextCache } from './bars/bar-text.ts'
 import { ClosedBarSweep, copyClosedBar } from './bars/closed-bar.ts'
+import { WalletWindows } from './bars/wallet-windows.ts'
 import { DAY_TIMEFRAME, Windows } from './bars/windows.ts'
 import { EventWriter } from './events/event-writer.ts'
 import { Healing } from './events/healing.ts'
 import { Prefetch } from './events/prefetch.ts'
 import { rewindMarket } from './events/rewind.ts'
+import { TokenFigures } from './events/token-figures.ts'
+import { TokenLifecycle } from './events/token-lifecycle.ts'
 import { TradeWriter } from './events/trade-writer.ts'
-import { Gaps } from './gaps.ts'
 import {
   BARS_PER_TOKEN_MAX_DEFAULT,
   CHANGE_LOG_ENTRIES_MAX,
@@ -23,7 +25,6 @@ import {
   VERSION_RETENTION_MS,
   VERSIONS_MAX_DEFAULT,
 } from './limits.ts'
-import { MarketTime } from './market-time.ts'
 import { ChangeLog } from './output/change-log.ts'
 import { DataPointCache } from './output/datapoint-cache.ts'
 import { FieldRows } from './output/field-rows.ts'
@@ -35,16 +36,15 @@ import { RowChanges } from './output/row-changes.ts'
 import { ListFigures } from './rankings/list-figures.ts'
 import { MintOrder } from './rankings/mint-order.ts'
 import { Rankings } from './rankings/rankings.ts'
+import { Gaps } from './time/gaps.ts'
+import { MarketTime } from './time/market-time.ts'
 import { AnalysisCounts } from './tokens/analysis-counts.ts'
 import { EvictedMints } from './tokens/evicted-mints.ts'
 import { RecentTrades } from './tokens/recent-trades.ts'
 import { SearchIndex } from './tokens/search-index.ts'
 import { SolPrice } from './tokens/sol-price.ts'
-import { TokenFigures } from './tokens/token-figures.ts'
-import { TokenLifecycle } from './tokens/token-lifecycle.ts'
 import { TokenTable } from './tokens/token-table.ts'
 import { VersionHistory } from './tokens/version-history.ts'
-import { WalletWindows } from './wallets/wallet-windows.ts'
 
 export interface MarketOptions {
   tokensMax?: number

@@ -1,11 +1,12 @@
 // What the market offers: its interface, its queries and their answers.
+
+import type { Section } from '../lib/sections/sections.ts'
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
 import type { DataPoint, Enriched, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
 import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
 import type { EnrichedField } from '../schema/features.ts'
 import type { MarketItem, RowField } from '../schema/market-item.ts'
 import type { Order, RangeFigure, Sort, Tab } from '../schema/vocabulary.ts'
-import type { Section } from './checkpoint/sections.ts'
 
 export interface PageQuery {
   tab: Tab

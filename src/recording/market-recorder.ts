@@ -14,13 +14,6 @@ const PROFILES_EVERY_MS = 250
 /** How long `recorded` waits for a store that refuses every profile. */
 const REFUSED_MS_MAX = 3_000
 
-export interface MarketRecorderParts {
-  market: Market
-  bars: BarSink
-  profiles: TokenProfileRecorder
-  log: Log
-}
-
 export interface RecorderStats {
   bars: ReturnType<BarSink['stats']>
   profiles: TokenProfileStats
@@ -44,7 +37,7 @@ export function prepareRecorder(
   )
   return {
     callbacks: { onBarClosed: (bar) => bars.add(bar), onProfileChanged: (mint) => profiles.note(mint) },
-    recorderOf: (market) => new MarketRecorder({ market, bars, profiles, log }),
+    recorderOf: (market) => new MarketRecorder(market, bars, profiles, log),
   }
 }
 
@@ -58,7 +51,7 @@ export class MarketRecorder {
   /** When the store began to refuse every commit of profiles, monotonic ms; null while it takes them. */
   #failingSinceMs: number | null = null
 
-  constructor({ market, bars, profiles, log }: MarketRecorderParts) {
+  constructor(market: Market, bars: BarSink, profiles: TokenProfileRecorder, log: Log) {
     this.#market = market
     this.#bars = bars
     this.#profiles = profiles

@@ -7,9 +7,9 @@ import type { Pace } from '../ingest/replay/pace.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { createLog, type Log } from '../lib/log.ts'
 import { ClockFile, readKnownTime } from '../store/data-folder/clock-file.ts'
+import { openStore } from '../store/store.ts'
 import type { Provenance, Store } from '../store/types.ts'
 import { type Clocks, clocksOf, judgeClock } from './clocks.ts'
-import { openConfiguredStore } from './configured-store.ts'
 import type { ReplayedLake } from './replayed-lake.ts'
 
 export interface FoundationOptions {
@@ -40,7 +40,16 @@ export async function layFoundation(config: Config, options: FoundationOptions):
   const replayed = isReplayOfLake(config) ? await openReplayed(config, log) : null
   const provenance = provenanceOf(config, replayed?.simulated ?? config.replay.as.simulated)
   const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
-  const store = await openConfiguredStore(config, provenance, clocks.storeClock, log, options.lakeProcess)
+  const store = await openStore({
+    ...config.store,
+    dataDir: config.dataDir,
+    cooldownMs: config.submitLimits.cooldownMs,
+    labelsDelayMs: config.labelsDelayMs,
+    provenance,
+    lakeProcess: options.lakeProcess,
+    clock: clocks.storeClock,
+    log,
+  })
   if (known === null) clock.notBefore(store.lastKnownAtMs)
   return { ...clocks, log, replayed, provenance, store, clockFile: new ClockFile(config.dataDir, clock, log) }
 }

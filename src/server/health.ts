@@ -9,7 +9,7 @@ import { ServiceError } from '../schema/errors.ts'
 import { type ToldGap, tellGap } from '../schema/event.ts'
 import type { StoreStatus } from '../store/types.ts'
 import type { ClusterHealth } from './market-publisher.ts'
-import type { RecordingStatus } from './running-market.ts'
+import type { RecordingStatus } from './recording-status.ts'
 
 /** How long /health waits for the store's status. */
 const STORE_STATUS_MS_MAX = 1_000

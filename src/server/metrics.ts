@@ -13,7 +13,7 @@ import type { LakeJobs } from '../store/lake-jobs.ts'
 import type { LakeTableStatus, Store, StoreFigures } from '../store/types.ts'
 import type { Forgotten } from '../submissions/types.ts'
 import type { Health } from './health.ts'
-import type { RecordingStatus } from './running-market.ts'
+import type { RecordingStatus } from './recording-status.ts'
 
 const MS_PER_SECOND = 1_000
 /** How often it is logged that something was forgotten before its time. */

@@ -1,21 +1,17 @@
 // Which trades of the chain are recorded already, so that a feed does not bring one again after a restart.
+import type { StartFolders } from '../checkpoint/find-base.ts'
 import type { RecordedPlace } from '../ingest/types.ts'
 import { readJournal } from '../journal/reader.ts'
 
-export interface RecordedPlacesOptions {
-  folder: string
-  folderId: string
-  afterEventNo: number
-}
-
-/** The trades of a feed in the journal that say where they stand on the chain, oldest first. */
+/** The trades of a feed in the journal behind an event that say where they stand on the chain, oldest first. */
 export async function readRecordedPlaces(
   feed: string,
-  { folder, folderId, afterEventNo }: RecordedPlacesOptions,
+  { journalFolder, folderId }: StartFolders,
+  afterEventNo: number,
 ): Promise<RecordedPlace[]> {
   const places: RecordedPlace[] = []
   // What is damaged was told when the market was restored.
-  for await (const { trades } of readJournal(folder, afterEventNo, { folderId })) {
+  for await (const { trades } of readJournal(journalFolder, afterEventNo, { folderId })) {
     const { quotes } = trades
     if (quotes === null) continue
     for (let at = 0; at < trades.count; at++) {

@@ -2,10 +2,8 @@
 // never overlap.
 
 import pLimit from 'p-limit'
-import type { Clock } from '../lib/clock.ts'
 import type { SegmentDamage } from '../lib/segments/types.ts'
 import { within } from '../lib/wait.ts'
-import type { FaultLog } from './fault-log.ts'
 import {
   BARS_FLUSH_ROWS,
   BARS_TIMEOUT_MS,
@@ -14,29 +12,15 @@ import {
   FLUSH_TIMEOUT_MS,
 } from './limits.ts'
 import { segmentNames } from './log/segments/format.ts'
-import type { CommitLog, SegmentInfo } from './log/types.ts'
+import type { SegmentInfo } from './log/types.ts'
+import { recordKept, tellNotNoted, toLoss } from './log-losses.ts'
 import { BarAudit } from './market-data/bar-audit.ts'
 import type { BarAccount } from './market-data/bar-counts.ts'
 import { BarOutbox } from './market-data/bar-outbox.ts'
 import type { BarDelivery, BarReceipt } from './market-data/bar-store.ts'
 import { ProfileOutbox } from './market-data/profile-outbox.ts'
 import { PeriodicJob } from './periodic.ts'
-import type { LakeClient } from './process/client.ts'
-import type { UnflushedRows } from './rows/recent-rows.ts'
-import type { StoreLog } from './types.ts'
-
-export interface FlushSchedulerDeps {
-  client: LakeClient
-  commits: CommitLog
-  unflushed: UnflushedRows
-  faults: FaultLog
-  clock: Clock
-  log: StoreLog
-  /** Called with each damaged part of the log that was found. */
-  onDamage(damage: SegmentDamage): void
-  /** Called when rows were moved to the dead letters. */
-  onDeadRows(): void
-}
+import type { StoreParts } from './store-parts.ts'
 
 export class FlushScheduler {
   readonly bars: BarOutbox
@@ -48,7 +32,7 @@ export class FlushScheduler {
   readonly damage: SegmentDamage[]
   /** The lake has every closed bar that ended by this market time, Unix ms, but for those of late trades. */
   barsInLakeToMs = 0
-  readonly #deps: FlushSchedulerDeps
+  readonly #parts: StoreParts
   /** One flush or snapshot at a time. Each begins with what was committed before it was requested. */
   readonly #turns = pLimit(1)
   readonly #job: PeriodicJob
@@ -56,12 +40,12 @@ export class FlushScheduler {
   #flushedToMs: number
 
   /** `everyMs` 0: flushes only on demand and at close. */
-  constructor(deps: FlushSchedulerDeps, everyMs: number) {
-    const { client, clock, commits, log } = deps
-    this.#deps = deps
+  constructor(parts: StoreParts, everyMs: number) {
+    const { client, clock, commits, log } = parts
+    this.#parts = parts
     this.#flushedToMs = clock.monotonicMs()
     this.damage = [...commits.recovered.damage]
-    this.damage.forEach(deps.onDamage)
+    for (const found of this.damage) this.#noteDamage(found)
     this.profiles = new ProfileOutbox(client)
     this.barAudit = new BarAudit(log)
     this.bars = new BarOutbox({
@@ -79,7 +63,7 @@ export class FlushScheduler {
 
   /** How long the lake may have been behind the log, ms; 0: it has every commit. */
   get lagMs(): number {
-    const { clock, commits } = this.#deps
+    const { clock, commits } = this.#parts
     if (commits.status().unflushedCommits === 0) return 0
     return Math.floor(clock.monotonicMs() - this.#flushedToMs)
   }
@@ -90,7 +74,7 @@ export class FlushScheduler {
    */
   flush(onBegun?: () => void): Promise<void> {
     return this.#turns(() =>
-      this.#deps.faults.watch('the lake could not be written; trying again', () => this.#flushNow(onBegun)),
+      this.#parts.faults.watch('the lake could not be written; trying again', () => this.#flushNow(onBegun)),
     )
   }
 
@@ -101,8 +85,8 @@ export class FlushScheduler {
   pauseFor<Copied>(copy: (segments: readonly SegmentInfo[]) => Promise<Copied>): Promise<Copied> {
     return this.#turns(async () => {
       await this.#flushNow().catch(() => undefined)
-      await this.#deps.commits.seal()
-      return copy(this.#deps.commits.segments())
+      await this.#parts.commits.seal()
+      return copy(this.#parts.commits.segments())
     })
   }
 
@@ -114,7 +98,7 @@ export class FlushScheduler {
   async close(): Promise<boolean> {
     const isDone = await within(CLOSE_FLUSH_MS, this.#flushLast())
     if (!isDone)
-      this.#deps.log.warn({}, 'the last flush took too long; the next start brings the rest to the lake')
+      this.#parts.log.warn({}, 'the last flush took too long; the next start brings the rest to the lake')
     return isDone
   }
 
@@ -129,13 +113,13 @@ export class FlushScheduler {
   }
 
   async #flushNow(onBegun?: () => void): Promise<void> {
-    const beganMs = this.#deps.clock.monotonicMs()
+    const beganMs = this.#parts.clock.monotonicMs()
     await this.bars.flush()
     const { sent } = this.bars
     await this.profiles.deliver()
-    await this.#deps.commits.seal()
-    const segments = this.#deps.commits.segments()
-    const nowMs = Math.floor(this.#deps.clock.now())
+    await this.#parts.commits.seal()
+    const segments = this.#parts.commits.segments()
+    const nowMs = Math.floor(this.#parts.clock.now())
     const first = this.#flushSegments(takeRound(segments), nowMs)
     onBegun?.()
     let bars = await first
@@ -150,7 +134,7 @@ export class FlushScheduler {
    * of this run
    */
   async #flushSegments(round: readonly SegmentInfo[], nowMs: number): Promise<BarAccount> {
-    const { client, commits, log, unflushed } = this.#deps
+    const { client, commits, log, unflushed } = this.#parts
     const ask = { nowMs, throughLsn: round.at(-1)?.lastLsn ?? 0 }
     const { starts } = client
     const { bars, damage, deadRows, inLake } = await client.ask('flush', ask, FLUSH_TIMEOUT_MS)
@@ -162,7 +146,7 @@ export class FlushScheduler {
     this.#reportDamage(damage)
     if (deadRows > 0) {
       log.error({ rows: deadRows }, 'rows fit no table of the lake and were set aside')
-      this.#deps.onDeadRows()
+      this.#noteDeadRows()
     }
     const damagedFiles = new Set(damage.map(({ file }) => file))
     for (const { firstLsn } of round) {
@@ -179,13 +163,23 @@ export class FlushScheduler {
       if (this.damage.some(({ file, fromByte }) => file === found.file && fromByte === found.fromByte))
         continue
       this.damage.push(found)
-      this.#deps.log.error({ ...found }, 'a part of the log is damaged')
-      this.#deps.onDamage(found)
+      this.#parts.log.error({ ...found }, 'a part of the log is damaged')
+      this.#noteDamage(found)
     }
   }
 
+  #noteDamage(found: SegmentDamage): void {
+    const { clock, log, losses } = this.#parts
+    losses.record(toLoss(found), Math.floor(clock.now())).catch((error) => tellNotNoted(log, error))
+  }
+
+  #noteDeadRows(): void {
+    const { clock, dataDir, log, losses } = this.#parts
+    recordKept(losses, dataDir, Math.floor(clock.now())).catch((error) => tellNotNoted(log, error))
+  }
+
   async #sendBars(delivery: BarDelivery): Promise<BarReceipt> {
-    const { held, ...receipt } = await this.#deps.client.ask('bars', delivery, BARS_TIMEOUT_MS)
+    const { held, ...receipt } = await this.#parts.client.ask('bars', delivery, BARS_TIMEOUT_MS)
     // Bars may come faster than the interval of flushes allows for: the lake process must not run out of room.
     if (held >= BARS_FLUSH_ROWS && this.#turns.activeCount === 0) void this.#flushQuietly()
     return receipt

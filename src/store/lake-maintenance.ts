@@ -1,41 +1,34 @@
 // Upkeep of the lake, done by the lake process: merges of small files, checks and repairs, expiry of old dates.
-import { type Clock, readClock } from '../lib/clock.ts'
-import type { Losses } from './data-folder/losses.ts'
-import type { FaultLog } from './fault-log.ts'
+import { readClock } from '../lib/clock.ts'
 import { HOUSEKEEPING_TIMEOUT_MS } from './limits.ts'
 import { PeriodicJob } from './periodic.ts'
-import type { LakeClient } from './process/client.ts'
+import type { StoreParts } from './store-parts.ts'
 import type { LakeRepair } from './types.ts'
 
-export interface LakeMaintenanceOptions {
-  client: LakeClient
-  faults: FaultLog
-  clock: Clock
-  losses: Losses
-  /** How often small files are merged; 0: only on demand. */
-  compactEveryMs: number
-  /** A date without a new file for this long is merged into one file. */
-  quietMs: number
-}
-
 export class LakeMaintenance {
-  readonly #options: LakeMaintenanceOptions
+  readonly #parts: StoreParts
+  readonly #quietMs: number
   readonly #job: PeriodicJob
   #isChecking = false
 
-  constructor(options: LakeMaintenanceOptions) {
-    this.#options = options
+  /**
+   * @param everyMs how often small files are merged; 0: only on demand
+   * @param quietMs a date without a new file for this long is merged into one file
+   */
+  constructor(parts: StoreParts, everyMs: number, quietMs: number) {
+    this.#parts = parts
+    this.#quietMs = quietMs
     // Failures are logged by `compact`.
     this.#job = new PeriodicJob(
       async () => void (await this.compact()),
-      options.compactEveryMs,
+      everyMs,
       () => {},
     )
   }
 
   compact(): Promise<{ merged: number; removed: number }> {
-    const { client, clock, faults, quietMs } = this.#options
-    const ask = { now: readClock(clock), quietMs }
+    const { client, clock, faults } = this.#parts
+    const ask = { now: readClock(clock), quietMs: this.#quietMs }
     return faults.watch('files of the lake could not be merged; trying again', () =>
       client.ask('compact', ask, HOUSEKEEPING_TIMEOUT_MS),
     )
@@ -43,7 +36,7 @@ export class LakeMaintenance {
 
   /** Checks every file. @param acknowledges whether the losses count as told from then on */
   async repair(acknowledges: boolean): Promise<LakeRepair> {
-    const { clock, losses } = this.#options
+    const { clock, losses } = this.#parts
     const repaired = await this.#checkFiles(acknowledges)
     const nowMs = Math.floor(clock.now())
     if (acknowledges) return { ...repaired, losses: await losses.acknowledge(nowMs) }
@@ -55,7 +48,7 @@ export class LakeMaintenance {
   check(): void {
     if (this.#isChecking) return
     this.#isChecking = true
-    void this.#options.faults
+    void this.#parts.faults
       .watch('the files of the lake could not be checked', () => this.#checkFiles(false))
       // `watch` has logged it.
       .catch(() => undefined)
@@ -65,7 +58,7 @@ export class LakeMaintenance {
   }
 
   retire(): Promise<{ files: number }> {
-    const { client, clock } = this.#options
+    const { client, clock } = this.#parts
     return client.ask('retire', { now: readClock(clock) }, HOUSEKEEPING_TIMEOUT_MS)
   }
 
@@ -74,7 +67,7 @@ export class LakeMaintenance {
   }
 
   #checkFiles(settles: boolean): Promise<Omit<LakeRepair, 'losses'>> {
-    const { client, clock } = this.#options
+    const { client, clock } = this.#parts
     const ask = { nowMs: Math.floor(clock.now()), settles }
     return client.ask('repair', ask, HOUSEKEEPING_TIMEOUT_MS)
   }

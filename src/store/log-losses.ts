@@ -2,11 +2,13 @@
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { errorMessage } from '../lib/error-text.ts'
 import type { SegmentDamage } from '../lib/segments/types.ts'
 import type { FoundLoss, Losses } from './data-folder/losses.ts'
 import { countDeadLetters } from './flush/dead-letters.ts'
 import { DAMAGED_SUFFIX } from './log/segments/format.ts'
 import { logFolder } from './paths.ts'
+import type { StoreLog } from './types.ts'
 
 /** Where the damaged part of the log is kept, below the data folder, once the lake has the rest of its segment. */
 export const keptFile = ({ file, kind }: SegmentDamage): string | null =>
@@ -25,6 +27,13 @@ export function toLoss(damage: SegmentDamage): FoundLoss {
   const range = missing === null ? {} : { from: missing.from, to: missing.to }
   return { kind: 'log', sentence, ...range, file: keptFile(damage) }
 }
+
+/** Noting has failed, which keeps nothing from going on. */
+export const tellNotNoted = (log: StoreLog, error: unknown): void =>
+  log.error(
+    { error: errorMessage(error) },
+    'what was lost could not be read or noted (losses.json); a restart may forget it',
+  )
 
 /** Notes what a folder keeps of earlier losses, where it is not noted yet: earlier versions forgot it. */
 export async function recordKept(losses: Losses, dataDir: string, nowMs: number): Promise<void> {

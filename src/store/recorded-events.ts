@@ -2,31 +2,21 @@
 // flushes of the log, which never wait for it.
 
 import pLimit from 'p-limit'
-import type { Clock } from '../lib/clock.ts'
 import type { SegmentDamage } from '../lib/segments/types.ts'
 import { within } from '../lib/wait.ts'
 import { unavailable } from './errors.ts'
-import type { FaultLog } from './fault-log.ts'
 import { CLOSE_FLUSH_MS, EVENTS_TIMEOUT_MS } from './limits.ts'
 import { PeriodicJob } from './periodic.ts'
-import type { LakeClient } from './process/client.ts'
-import type { EventProgress, EventSource, RecordedEvents, StoreLog } from './types.ts'
-
-export interface RecordedEventsDeps {
-  client: LakeClient
-  faults: FaultLog
-  clock: Clock
-  log: StoreLog
-  /** Interval of flushes, ms; 0: only on demand and at close. */
-  everyMs: number
-}
+import type { StoreParts } from './store-parts.ts'
+import type { EventProgress, EventSource, RecordedEvents } from './types.ts'
 
 const NOT_WRITTEN = 'recorded events could not be brought to the lake; trying again'
 
 export class EventFlushes implements RecordedEvents {
   /** All damage found in the journal so far. */
   readonly damage: SegmentDamage[] = []
-  readonly #deps: RecordedEventsDeps
+  readonly #parts: StoreParts
+  readonly #everyMs: number
   /** One flush at a time. */
   readonly #turns = pLimit(1)
   #source: EventSource | null = null
@@ -34,9 +24,10 @@ export class EventFlushes implements RecordedEvents {
   #job: PeriodicJob | null = null
   #progress: EventProgress
 
-  /** @param eventNo the last event that the lake has */
-  constructor(deps: RecordedEventsDeps, eventNo: number) {
-    this.#deps = deps
+  /** @param everyMs interval of flushes; 0: only on demand and at close. @param eventNo the last event that the lake has */
+  constructor(parts: StoreParts, everyMs: number, eventNo: number) {
+    this.#parts = parts
+    this.#everyMs = everyMs
     this.#progress = { eventNo, retainedFrom: 1 }
   }
 
@@ -55,7 +46,7 @@ export class EventFlushes implements RecordedEvents {
     // Failures are logged by `flush`.
     this.#job = new PeriodicJob(
       () => (this.waiting > 0 ? this.#flushQuietly() : Promise.resolve()),
-      this.#deps.everyMs,
+      this.#everyMs,
       () => {},
     )
   }
@@ -63,7 +54,7 @@ export class EventFlushes implements RecordedEvents {
   flush(): Promise<void> {
     const source = this.#source
     if (source === null) return Promise.resolve()
-    return this.#turns(() => this.#deps.faults.watch(NOT_WRITTEN, () => this.#flushNow(source)))
+    return this.#turns(() => this.#parts.faults.watch(NOT_WRITTEN, () => this.#flushNow(source)))
   }
 
   /** Runs `copy` while no events are brought to the lake. */
@@ -80,7 +71,7 @@ export class EventFlushes implements RecordedEvents {
     if (this.#source === null) return true
     const isDone = await within(CLOSE_FLUSH_MS, this.#flushQuietly())
     if (!isDone)
-      this.#deps.log.warn({}, 'the last recorded events are not in the lake yet; the next start brings them')
+      this.#parts.log.warn({}, 'the last recorded events are not in the lake yet; the next start brings them')
     return isDone
   }
 
@@ -89,7 +80,7 @@ export class EventFlushes implements RecordedEvents {
   }
 
   async #flushNow(source: EventSource): Promise<void> {
-    const { client, clock } = this.#deps
+    const { client, clock } = this.#parts
     const { throughEventNo } = await source.seal()
     for (let isDone = false; !isDone; ) {
       const ask = { nowMs: Math.floor(clock.now()), throughEventNo }
@@ -110,7 +101,7 @@ export class EventFlushes implements RecordedEvents {
       if (this.damage.some(({ file, fromByte }) => file === found.file && fromByte === found.fromByte))
         continue
       this.damage.push(found)
-      this.#deps.log.error({ ...found }, 'a part of the journal is damaged')
+      this.#parts.log.error({ ...found }, 'a part of the journal is damaged')
     }
   }
 }

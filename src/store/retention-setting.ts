@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { keysOf } from '../lib/record.ts'
 import { pairs, part } from '../lib/settings/pairs.ts'
+import type { TableName } from '../schema/tables.ts'
 import {
   RETAIN_TRADES_DAYS_DEFAULT,
   RETAIN_TRADES_DISK_PCT_DEFAULT,
@@ -17,11 +18,21 @@ const DAYS_MIN = { training: 1, rejections: 1, bars: 2, outcomes: 1 } as const
 
 export interface Retention {
   /** Full days before today by table; those that are not named are kept for ever. */
-  days: { -readonly [Table in keyof typeof DAYS_MIN]?: number }
-  /** Of recorded market events, which are the tables trades and events; 0: no limit. */
+  days: { -readonly [Table in TableName]?: number }
+  /**
+   * Of recorded market events, which are the tables trades and events: full days before today on which they were recorded (their own
+   * times may be older, in a replay), and how much they may take, also in percent of the disk that the lake is on. What is reached first
+   * counts; 0: no limit.
+   */
   events: { days: number; bytesMax: number; diskPct: number }
   /** Percent of a table's rows that may leave at once for their age without an operator's word. */
   unaskedPct: number
+}
+
+export const KEEP_FOR_EVER: Retention = {
+  days: {},
+  events: { days: 0, bytesMax: 0, diskPct: 0 },
+  unaskedPct: RETAIN_UNASKED_PCT_DEFAULT,
 }
 
 const BYTES_PER_UNIT = 1e9

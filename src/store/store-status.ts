@@ -1,49 +1,34 @@
 // The status of the store for `/health`: figures, and a sentence for each thing that is wrong.
 
 import { statSync } from 'node:fs'
-import type { SegmentDamage } from '../lib/segments/types.ts'
 import type { TableName } from '../schema/tables.ts'
 import type { DiskSpace } from './data-folder/disk-space.ts'
-import type { Losses } from './data-folder/losses.ts'
-import type { FaultLog } from './fault-log.ts'
+import type { FlushScheduler } from './flush-scheduler.ts'
 import { SET_ASIDE_TOLD_MAX, STATUS_TIMEOUT_MS, UNFLUSHED_BYTES_MAX } from './limits.ts'
-import type { CommitLog } from './log/types.ts'
-import type { BarAudit } from './market-data/bar-audit.ts'
 import { stateLogPath, statePath } from './paths.ts'
-import type { LakeClient } from './process/client.ts'
-import type { UnflushedRows } from './rows/recent-rows.ts'
+import type { EventFlushes } from './recorded-events.ts'
+import type { StoreParts } from './store-parts.ts'
 import type { LakeLosses, LakeTableStatus, StoreFigures, StoreStatus } from './types.ts'
 
 /** Commits are refused while the lake is too far behind, or while the disk lacks the space to flush them. */
 export const mayCommit = (unflushedBytes: number, space: DiskSpace): boolean =>
   unflushedBytes < UNFLUSHED_BYTES_MAX && space.mayWrite(unflushedBytes)
 
-export interface StatusSources {
-  dataDir: string
-  client: LakeClient
-  commits: CommitLog
-  space: DiskSpace
-  unflushed: UnflushedRows
-  faults: FaultLog
-  bars: BarAudit
-  damage: readonly SegmentDamage[]
-  losses: Losses
-  lagMs(): number
-  /** Recorded events that the lake does not have. */
-  eventsWaiting(): number
-}
-
 export class StatusReporter {
-  readonly #sources: StatusSources
+  readonly #parts: StoreParts
+  readonly #flushes: Pick<FlushScheduler, 'barAudit' | 'damage' | 'lagMs'>
+  readonly #events: Pick<EventFlushes, 'waiting'>
   /** As last reported by the lake process. */
   #lake: LakeTableStatus[] = []
 
-  constructor(sources: StatusSources) {
-    this.#sources = sources
+  constructor(parts: StoreParts, flushes: FlushScheduler, events: EventFlushes) {
+    this.#parts = parts
+    this.#flushes = flushes
+    this.#events = events
   }
 
   async report(isClosing: boolean): Promise<StoreStatus> {
-    const { commits, faults } = this.#sources
+    const { commits, faults } = this.#parts
     await this.#refreshLake()
     const { isWritable, lake, log, lakeProcess, freeBytes, databaseBytes, setAside } = this.figures(isClosing)
     const { unflushedCommits, unflushedBytes, damage } = log
@@ -58,14 +43,15 @@ export class StatusReporter {
   }
 
   figures(isClosing: boolean): StoreFigures {
-    const { bars, client, commits, damage, dataDir, lagMs, losses, space } = this.#sources
+    const { client, commits, dataDir, losses, space } = this.#parts
+    const { barAudit, damage, lagMs } = this.#flushes
     const { state, recentGroupMs, totals, unflushedBytes, unflushedCommits } = commits.status()
     return {
       isWritable: !isClosing && state === 'ready' && mayCommit(unflushedBytes, space),
       lake: this.#lake.map((each) => ({ ...each, backlog: each.backlog + this.#backlogOf(each.table) })),
-      lakeLagMs: lagMs(),
+      lakeLagMs: lagMs,
       lakeProcess: { isRunning: client.isRunning, starts: client.starts },
-      barsMissing: bars.missing,
+      barsMissing: barAudit.missing,
       log: {
         ...{ unflushedCommits, unflushedBytes, damage: damage.length },
         slowestGroupMs: Math.max(0, ...recentGroupMs),
@@ -82,30 +68,29 @@ export class StatusReporter {
 
   /** Rows that no process has but the server. Recorded events count as trades, which nearly all of them are. */
   #backlogOf(table: TableName): number {
-    const { eventsWaiting, unflushed } = this.#sources
-    return table === 'trades' ? eventsWaiting() : unflushed.count(table)
+    return table === 'trades' ? this.#events.waiting : this.#parts.unflushed.count(table)
   }
 
   #lakeLosses(): LakeLosses {
-    const { setAside } = this.#sources.client.trouble
+    const { setAside } = this.#parts.client.trouble
     const rowsLost = setAside.reduce((sum, file) => sum + file.rowsLost, 0)
     return { files: setAside.length, rowsLost, first: setAside.slice(0, SET_ASIDE_TOLD_MAX) }
   }
 
   async #refreshLake(): Promise<void> {
     try {
-      this.#lake = (await this.#sources.client.ask('status', {}, STATUS_TIMEOUT_MS)).lake
+      this.#lake = (await this.#parts.client.ask('status', {}, STATUS_TIMEOUT_MS)).lake
     } catch {
       // The status matters most while the lake process fails: the last figures are kept, and `reasons` tells the rest.
     }
   }
 
   #reasons(): string[] {
-    const { bars, client, faults, losses } = this.#sources
+    const { client, faults, losses } = this.#parts
     const reasons = this.#reasonsNotWritable()
     if (!client.isRunning) reasons.push(`the lake process does not run: ${client.lastFailure}`)
     const { eventsLost, retentionHeld, setAside } = client.trouble
-    reasons.push(...faults.current, ...bars.reasons)
+    reasons.push(...faults.current, ...this.#flushes.barAudit.reasons)
     if (retentionHeld !== null) reasons.push(retentionHeld)
     reasons.push(...losses.sentences)
     if (setAside.length > 0)
@@ -115,7 +100,7 @@ export class StatusReporter {
   }
 
   #reasonsNotWritable(): string[] {
-    const { commits, space } = this.#sources
+    const { commits, space } = this.#parts
     const { state, unflushedBytes } = commits.status()
     const reasons: string[] = []
     if (state === 'hanging') reasons.push('the disk does not answer')

@@ -10,14 +10,13 @@ import { assert } from '../lib/assert.ts'
 import { type Clock, readCautiously } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { makeFolderNow, syncPathNow } from '../lib/files.ts'
-import type { SegmentDamage } from '../lib/segments/types.ts'
 import { SegmentError } from '../lib/segments/types.ts'
 import type { AgentHits, AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { checkFinished } from './backup/note.ts'
-import { DiskSpace, requireSpace } from './data-folder/disk-space.ts'
+import { DiskSpace } from './data-folder/disk-space.ts'
 import { claimFolder, readFolderInfo, writeFolderInfo } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
 import { Losses } from './data-folder/losses.ts'
@@ -25,27 +24,28 @@ import { findLostInfo } from './data-folder/lost-info.ts'
 import { checkPaths } from './data-folder/odd-paths.ts'
 import { makeSnapshot } from './data-folder/snapshot.ts'
 import { StoreError, unavailable } from './errors.ts'
-import type { EventRetention } from './events/event-retention.ts'
 import { FaultLog } from './fault-log.ts'
 import { FlushScheduler } from './flush-scheduler.ts'
-import type { RetainedDays } from './lake/retention.ts'
 import { LakeMaintenance } from './lake-maintenance.ts'
 import * as limits from './limits.ts'
 import { LogError } from './log/errors.ts'
 import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
-import type { CommitLog, SegmentInfo } from './log/types.ts'
-import { recordKept, toLoss } from './log-losses.ts'
+import type { SegmentInfo } from './log/types.ts'
+import { recordKept, tellNotNoted } from './log-losses.ts'
 import { logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/crash-points.ts'
 import { EventFlushes } from './recorded-events.ts'
+import { KEEP_FOR_EVER } from './retention-setting.ts'
 import { identifyRow, UnflushedRows } from './rows/recent-rows.ts'
 import { encodeWrite } from './rows/row-encoder.ts'
+import type { StoreSettings } from './settings.ts'
 import { restoreState } from './state/read-state.ts'
 import { recoverFrom } from './state/recovered.ts'
 import { applyCommit, type StateAges, type StoreState } from './state/state.ts'
 import { StateRowParser } from './state/state-rows.ts'
+import type { StoreParts } from './store-parts.ts'
 import { mayCommit, StatusReporter } from './store-status.ts'
 import { SubmissionLists } from './submission-lists.ts'
 import { SubmissionLookup } from './submission-lookup.ts'
@@ -64,24 +64,12 @@ import type {
   StoreStatus,
 } from './types.ts'
 
-export interface StoreOptions {
+/** Settings that are not given: the lake is tidied on demand alone, and keeps everything. */
+export interface StoreOptions extends Partial<StoreSettings> {
   dataDir: string
-  /** How often new rows are flushed to the lake; 0: only on demand and at close. */
   lakeFlushMs: number
-  /** How often small files are merged and replaced ones deleted; 0: only on demand. */
-  lakeTidyMs?: number
-  /** How long a replaced file is kept for readers that opened it before. */
-  lakeGraceMs?: number
-  /** For how many full days before today rows stay in the lake, by table. Tables not named are kept for ever. */
-  retainDays?: RetainedDays
-  /** The most of a table's rows, in percent, that leave for their age without an operator's word. */
-  retainUnaskedPct?: number
-  /** How long recorded events stay, and how much of the disk they may take. Default: no limit. */
-  retainEvents?: EventRetention
   /** A date without a new file for this long is merged into one file. */
   lakeQuietMs?: number
-  /** Commits are refused while less than this is free on the disk; 0: until it is full. A flush may use the rest. */
-  diskReserveMb?: number
   /** The longest cooldown in use: how long the start of one is remembered. Default 0, and as the folder was used last where
    *  `labelsDelayMs` is not given either. */
   cooldownMs?: number
@@ -89,8 +77,6 @@ export interface StoreOptions {
   labelsDelayMs?: number
   /** Where the market data of this run comes from. Written into rows, and checked against what the folder holds. */
   provenance?: Provenance | null
-  /** The folder may hold both simulated and real data. */
-  isMixed?: boolean
   /** A lake process that waits for its options; see process/fork.ts. Default: one is forked. */
   lakeProcess?: ChildProcess | undefined
   clock: Clock
@@ -157,10 +143,8 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
     ...{ dataDir, logId, runId, provenance, ages: agesOf(options), diskReserveMb, now, log },
-    lakeGraceMs: options.lakeGraceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
-    retainDays: options.retainDays ?? {},
-    retainUnaskedPct: options.retainUnaskedPct,
-    retainEvents: options.retainEvents ?? { days: 0, bytesMax: 0, diskPct: 0 },
+    lakeGraceMs: options.lakeTidy?.graceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
+    retain: options.retain ?? KEEP_FOR_EVER,
     crash: options.crash ?? null,
     forked: options.lakeProcess ?? null,
   })
@@ -182,9 +166,9 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     const recovered = recoverFrom(state, readCautiously(clock).wallMs, { empties: true })
     const { eventNo } = position
     const losses = await openLosses(dataDir, now(), log)
-    const ids = { logId, runId }
-    const parts = { options, ...ids, client, commits, lock, space, unflushed, recovered, eventNo, losses }
-    return new DurableStore(parts)
+    const faults = new FaultLog(log, clock)
+    const parts = { dataDir, clock, log, client, commits, space, unflushed, faults, losses }
+    return new DurableStore(parts, { options, folderId: logId, runId, lock, recovered, eventNo })
   } catch (error) {
     space.close()
     await client.close()
@@ -210,12 +194,10 @@ async function openLosses(dataDir: string, nowMs: number, log: StoreLog): Promis
     await losses.load(nowMs)
     await recordKept(losses, dataDir, nowMs)
   } catch (error) {
-    log.error({ error: errorMessage(error) }, NOT_NOTED)
+    tellNotNoted(log, error)
   }
   return losses
 }
-
-const NOT_NOTED = 'what was lost could not be read or noted (losses.json); a restart may forget it'
 
 /** Null: those with which the folder was used last. */
 function agesOf({ cooldownMs, labelsDelayMs }: StoreOptions): StateAges | null {
@@ -237,19 +219,15 @@ function applyTo(state: StoreState, unflushed: UnflushedRows): Visit {
   }
 }
 
-interface StoreParts {
+/** How a store was opened. */
+interface Opened {
   options: StoreOptions
-  logId: string
+  folderId: string
   runId: string
-  client: LakeClient
-  commits: CommitLog
   lock: FolderLock
-  space: DiskSpace
-  unflushed: UnflushedRows
   recovered: Recovered
   /** The last recorded event that the lake has. */
   eventNo: number
-  losses: Losses
 }
 
 class DurableStore implements Store {
@@ -259,7 +237,8 @@ class DurableStore implements Store {
   readonly profiles: ProfileSink
   readonly events: EventFlushes
   readonly caughtUp: Promise<void>
-  readonly #parts: Omit<StoreParts, 'recovered'>
+  readonly #parts: StoreParts
+  readonly #lock: FolderLock
   #recovered: Recovered | null
   readonly #provenance: Provenance | null
   readonly #lookup: SubmissionLookup
@@ -269,18 +248,11 @@ class DurableStore implements Store {
   readonly #status: StatusReporter
   #closed: Promise<void> | null = null
 
-  constructor({ recovered, ...parts }: StoreParts) {
-    const { client, commits, eventNo, losses, options, space, unflushed } = parts
-    const {
-      clock,
-      dataDir,
-      lakeFlushMs,
-      lakeQuietMs: quietMs = limits.DATE_QUIET_MS,
-      lakeTidyMs = 0,
-      log,
-    } = options
-    const faults = new FaultLog(log, clock)
+  constructor(parts: StoreParts, { options, folderId, runId, lock, recovered, eventNo }: Opened) {
+    const { client, commits, unflushed, clock } = parts
+    const { lakeFlushMs, lakeQuietMs = limits.DATE_QUIET_MS, lakeTidy } = options
     this.#parts = parts
+    this.#lock = lock
     this.#provenance = options.provenance ?? null
     this.#lookup = new SubmissionLookup(client, commits, unflushed)
     this.#lists = new SubmissionLists({
@@ -289,25 +261,13 @@ class DurableStore implements Store {
       readLake: (query) =>
         client.askPatiently('list', { query, nowMs: Math.floor(clock.now()) }, limits.LOOKUP_TIMEOUT_MS),
     })
-    const nowMs = () => Math.floor(clock.now())
-    const note = (noting: Promise<void>): void =>
-      void noting.catch((error: unknown) => log.error({ error: errorMessage(error) }, NOT_NOTED))
-    const onDamage = (damage: SegmentDamage) => note(losses.record(toLoss(damage), nowMs()))
-    const onDeadRows = () => note(recordKept(losses, dataDir, nowMs()))
-    const flushing = { client, commits, unflushed, faults, clock, log, onDamage, onDeadRows }
-    this.#flushes = new FlushScheduler(flushing, lakeFlushMs)
-    this.events = new EventFlushes({ client, faults, clock, log, everyMs: lakeFlushMs }, eventNo)
-    const upkeep = { client, faults, clock, losses, quietMs, compactEveryMs: lakeTidyMs }
-    this.#maintenance = new LakeMaintenance(upkeep)
-    const { barAudit, bars, caughtUp, damage, profiles } = this.#flushes
-    const lagMs = () => this.#flushes.lagMs
-    const eventsWaiting = () => this.events.waiting
-    this.#status = new StatusReporter({
-      ...{ dataDir, client, commits, space, unflushed, faults, damage, losses, lagMs, eventsWaiting },
-      bars: barAudit,
-    })
-    this.folderId = parts.logId
-    this.runId = parts.runId
+    this.#flushes = new FlushScheduler(parts, lakeFlushMs)
+    this.events = new EventFlushes(parts, lakeFlushMs, eventNo)
+    this.#maintenance = new LakeMaintenance(parts, lakeTidy?.everyMs ?? 0, lakeQuietMs)
+    this.#status = new StatusReporter(parts, this.#flushes, this.events)
+    const { bars, caughtUp, profiles } = this.#flushes
+    this.folderId = folderId
+    this.runId = runId
     this.#recovered = recovered
     this.bars = bars
     this.profiles = profiles
@@ -334,7 +294,7 @@ class DurableStore implements Store {
   }
 
   analysis(analysisId: string): Promise<SubmissionRow | null> {
-    return this.#lookup.find(analysisId, Math.floor(this.#parts.options.clock.now()))
+    return this.#lookup.find(analysisId, Math.floor(this.#parts.clock.now()))
   }
 
   submissions(query: SubmissionQuery): Promise<SubmissionPage> {
@@ -342,20 +302,20 @@ class DurableStore implements Store {
   }
 
   calibration(labelsToMs: number | null): Promise<Calibration> {
-    const { client, options } = this.#parts
-    const nowMs = Math.floor(options.clock.now())
+    const { client, clock } = this.#parts
+    const nowMs = Math.floor(clock.now())
     return client.askPatiently('calibration', { nowMs, labelsToMs }, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>> {
-    const { client, options } = this.#parts
-    const nowMs = Math.floor(options.clock.now())
+    const { client, clock } = this.#parts
+    const nowMs = Math.floor(clock.now())
     return client.askPatiently('agentRecord', { agentId, nowMs, labelsToMs }, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   async agentHits(agentIds: readonly string[], labelsToMs: number | null): Promise<AgentHits[]> {
-    const { client, options } = this.#parts
-    const ask = { agentIds, nowMs: Math.floor(options.clock.now()), labelsToMs }
+    const { client, clock } = this.#parts
+    const ask = { agentIds, nowMs: Math.floor(clock.now()), labelsToMs }
     return (await client.askPatiently('agentHits', ask, limits.CALIBRATION_TIMEOUT_MS)).agents
   }
 
@@ -395,11 +355,11 @@ class DurableStore implements Store {
   }
 
   async snapshot(folder: string): Promise<Snapshot> {
-    const { client, options } = this.#parts
+    const { client, dataDir } = this.#parts
     // As far as the lake can be written: what the journal still has is not in the copy.
     await this.events.flush().catch(() => undefined)
     const copy = async (segments: readonly SegmentInfo[]) => {
-      const copied = await makeSnapshot(options.dataDir, resolve(folder), segments, (to) =>
+      const copied = await makeSnapshot(dataDir, resolve(folder), segments, (to) =>
         client.ask('snapshot', { to }, limits.HOUSEKEEPING_TIMEOUT_MS),
       )
       return { ...copied, lsn: Math.max(copied.lsn, segments.at(-1)?.lastLsn ?? 0) }
@@ -408,11 +368,11 @@ class DurableStore implements Store {
   }
 
   async stageBackup(): Promise<StagedBackup> {
-    const { dataDir, diskReserveMb = limits.DISK_RESERVE_MB_DEFAULT } = this.#parts.options
+    const { dataDir, space } = this.#parts
     const path = stagedCopyFolder(dataDir)
     await rm(path, { recursive: true, force: true })
     // The lake's files are linked; the state is copied.
-    requireSpace(dataDir, diskReserveMb, this.figures().databaseBytes)
+    space.require(this.figures().databaseBytes)
     return { path, ...(await this.snapshot(path)) }
   }
 
@@ -434,14 +394,14 @@ class DurableStore implements Store {
   }
 
   async #close(): Promise<void> {
-    const { client, commits, lock, space } = this.#parts
+    const { client, commits, space } = this.#parts
     this.#flushes.stop()
     this.events.stop()
     this.#maintenance.stop()
     const areFlushed = await Promise.all([this.#flushes.close(), this.events.close()])
     await Promise.all([commits.close(), client.close(areFlushed.every(Boolean))])
     space.close()
-    lock.release()
+    this.#lock.release()
   }
 }
 

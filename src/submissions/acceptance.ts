@@ -10,12 +10,6 @@ import { xpBreakdown, xpEarned } from './xp/xp.ts'
 const UNVALIDATED_WARNING =
   'The snapshot deviates from the DataPoint by more than 15%: half the XP. Above 50% a submission is rejected and may lead to a ban.'
 
-export interface AcceptanceDeps {
-  scoreboard: Scoreboard
-  ledger: XpLedger
-  cooldownMs: number
-}
-
 /** What an accepted submission gets. Reserves nothing. */
 export function acceptedReceipt(
   evaluation: Evaluation,
@@ -55,7 +49,13 @@ export class Acceptance implements Decision {
   readonly #scoreboard: Scoreboard
   readonly #analysis: ScoredAnalysis
 
-  constructor(evaluation: Evaluation, now: Instant, { scoreboard, ledger, cooldownMs }: AcceptanceDeps) {
+  constructor(
+    evaluation: Evaluation,
+    now: Instant,
+    scoreboard: Scoreboard,
+    ledger: XpLedger,
+    cooldownMs: number,
+  ) {
     const { analysisId, agentId, submission, submittedAtMs } = evaluation
     this.result = acceptedReceipt(evaluation, scoreboard, now.wallMs + cooldownMs)
     const xp = this.result.xpEarned

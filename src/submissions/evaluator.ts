@@ -18,14 +18,14 @@ export interface EvaluatorOptions {
   cooldowns: Cooldowns
   /** For identities: uniform in [0, 1). */
   random: () => number
-  /** The market's time, Unix ms. */
+  /** The market's time, Unix ms. The age of a snapshot is measured by it too. */
   marketMs(): number
   /** What the machine's clock says, which the server may not believe, Unix ms. */
   machineMs(): number
   /** The market replays old data in its own time, which the wall clock tells nothing about. */
-  recordedTime: boolean
-  /** Null, or not there: a snapshot is stamped with market time. */
-  stamps?: SnapshotStamps | null
+  recordedTime?: boolean
+  /** Tells market time of snapshots that are stamped with a clock of the client's own; null, or not there: they are stamped with market time. */
+  stamps?: SnapshotStamps | null | undefined
 }
 
 /** Checks the body of a submission and compares it with the market. */

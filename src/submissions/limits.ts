@@ -4,10 +4,19 @@ import { DAY_MS } from '../lib/time.ts'
 
 export { AWARD_TIMES_MAX } from '../schema/api/admin.ts'
 
-/** Submissions of one agent on all mints within the window, and how long it waits between two on the same mint. Beyond them: 429. */
-export const SUBMIT_RATE_MAX = 10
+/** What an agent may submit, where the operator does not say otherwise; 0 switches each off. */
+export const SUBMIT_LIMITS = {
+  /** Submissions on all mints within the window. Beyond: 429. */
+  rate: 10,
+  /** How long it waits between two on the same mint. Before: 429. */
+  cooldownMs: 60_000,
+  /** Strikes within their window until it is suspended, and suspensions within theirs until it is banned. */
+  strikes: 3,
+  suspensions: 3,
+}
+export type SubmitLimits = Readonly<typeof SUBMIT_LIMITS>
+
 export const SUBMIT_RATE_WINDOW_MS = 60_000
-export const MINT_COOLDOWN_MS = 60_000
 /** Cooldowns that run. Beyond it the one that began first ends, and its agent may submit on that mint again. */
 export const COOLDOWNS_MAX = 1_000_000
 
@@ -16,11 +25,9 @@ export const SNAPSHOT_AGE_MS_MAX = 300_000
 /** A client's clock may run ahead by this much, inclusive. */
 export const SNAPSHOT_AHEAD_MS_MAX = 30_000
 
-/** Strikes within their window until an agent is suspended, for how long, and suspensions within theirs until it is banned. */
-export const STRIKES_MAX = 3
 export const STRIKE_WINDOW_MS = DAY_MS
+/** How long an agent is suspended. */
 export const SUSPENSION_MS = DAY_MS
-export const SUSPENSIONS_MAX = 3
 export const SUSPENSION_WINDOW_MS = 30 * DAY_MS
 /** Strikes counted for one agent. It is reached only where strikes do not suspend. */
 export const STRIKES_COUNTED_MAX = 1_000
@@ -62,6 +69,6 @@ export const ROTATIONS_PER_DAY_MAX = 10
 /** Keys of one agent that are remembered, revoked ones included. Beyond it the oldest counts as unknown, not as revoked. */
 export const KEYS_REMEMBERED_MAX = 64
 
-assert(STRIKES_MAX < STRIKES_COUNTED_MAX, 'strikes must be countable up to the suspension')
+assert(SUBMIT_LIMITS.strikes < STRIKES_COUNTED_MAX, 'strikes must be countable up to the suspension')
 assert(SUSPENSION_MS >= STRIKE_WINDOW_MS, 'a suspension must outlive the strikes that caused it')
 assert(KEYS_REMEMBERED_MAX > 2 * ROTATIONS_PER_DAY_MAX, 'a rotated key must be remembered while it lives')

@@ -2,11 +2,11 @@ import type { Instant } from '../lib/clock.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import { writeEvent } from './accounts/agent-events.ts'
 import { type Bans, bannedError, type Suspension } from './accounts/bans.ts'
-import { type Sanction, type StrikeRules, sanctionFor, warningFor } from './accounts/sanctions.ts'
+import { type Sanction, type StrikeLimits, sanctionFor, warningFor } from './accounts/sanctions.ts'
 import type { Decision } from './decision.ts'
 import { shownPercent } from './deviation.ts'
 import { type ErrorDetails, SubmissionError } from './errors.ts'
-import { STRIKES_COUNTED_MAX } from './limits.ts'
+import { STRIKE_WINDOW_MS, STRIKES_COUNTED_MAX } from './limits.ts'
 import { KeyedCondition } from './rate-limits/keyed-condition.ts'
 import { SlidingWindow } from './rate-limits/sliding-window.ts'
 import { type Evaluation, rejectionRow } from './rows.ts'
@@ -15,15 +15,15 @@ const SUSPENSION_REASON = 'rejected submissions'
 
 /** Strikes by agent. An agent's rejections are decided one after the other, since each must know which strike it is. */
 export class Strikes {
-  readonly rules: StrikeRules
+  readonly limits: StrikeLimits
   readonly window: SlidingWindow
   /** Agents with a rejection that the store has not acknowledged. */
   readonly #pending = new Set<string>()
   readonly #decided = new KeyedCondition()
 
-  constructor(rules: StrikeRules) {
-    this.rules = rules
-    this.window = new SlidingWindow(rules.strikeWindowMs, STRIKES_COUNTED_MAX)
+  constructor(limits: StrikeLimits) {
+    this.limits = limits
+    this.window = new SlidingWindow(STRIKE_WINDOW_MS, STRIKES_COUNTED_MAX)
   }
 
   /** Null when the agent's next rejection can be decided, else a promise to wait for before asking again. */
@@ -64,11 +64,11 @@ interface Verdict {
 /** What a rejected submission leads to. Reserves nothing. */
 export function assessRejection(evaluation: Evaluation, now: Instant, strikes: Strikes, bans: Bans): Verdict {
   const { monotonicMs, wallMs } = now
-  const { rules } = strikes
+  const { limits } = strikes
   // No more strikes are counted than that.
   const count = Math.min(STRIKES_COUNTED_MAX, strikes.count(evaluation.agentId, monotonicMs) + 1)
-  const sanction = sanctionFor(count, bans.suspendedAtMs, monotonicMs, rules)
-  return { strikes: count, sanction, error: rejectionError(evaluation, count, sanction, wallMs, rules) }
+  const sanction = sanctionFor(count, bans.suspendedAtMs, monotonicMs, limits)
+  return { strikes: count, sanction, error: rejectionError(evaluation, count, sanction, wallMs, limits) }
 }
 
 /**
@@ -126,9 +126,9 @@ function rejectionError(
   strikes: number,
   sanction: Sanction,
   nowMs: number,
-  rules: StrikeRules,
+  limits: StrikeLimits,
 ): SubmissionError {
-  const warning = warningFor(strikes, sanction, rules)
+  const warning = warningFor(strikes, sanction, limits)
   const { deviationPct, worstField, deviations } = deviation
   const details: ErrorDetails = {
     mint: submission.mint,

@@ -14,18 +14,17 @@ import type { SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import { Acceptance, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'
-import { STRIKE_RULES, type StrikeRules } from './accounts/sanctions.ts'
 import { AnalysisReader } from './analysis-reader.ts'
 import { type Decision, evaluatedSubmission } from './decision.ts'
 import { SubmissionError } from './errors.ts'
-import { Evaluator } from './evaluator.ts'
+import { Evaluator, type EvaluatorOptions } from './evaluator.ts'
 import {
   COOLDOWNS_LISTED_MAX,
   LABELS_DELAY_MS,
-  MINT_COOLDOWN_MS,
   SUBMISSIONS_IN_FLIGHT_MAX,
-  SUBMIT_RATE_MAX,
+  SUBMIT_LIMITS,
   SUBMIT_RATE_WINDOW_MS,
+  type SubmitLimits,
 } from './limits.ts'
 import { type CooldownStart, Cooldowns } from './rate-limits/cooldowns.ts'
 import { IdempotencyCache, type IdempotentRequest } from './rate-limits/idempotency.ts'
@@ -41,11 +40,9 @@ import type {
   Caller,
   EvaluatedSubmission,
   Forgotten,
-  MarketReader,
   Receipt,
   RecoveredLimits,
   RecoveredXp,
-  SnapshotStamps,
   Standing,
   SubmissionStore,
   Submissions,
@@ -63,27 +60,16 @@ import { xpPerUnit } from './xp/xp.ts'
 
 const BUSY_RETRY_MS = 1_000
 
-export interface SubmissionServiceOptions {
-  market: MarketReader
+export interface SubmissionServiceOptions extends Omit<EvaluatorOptions, 'cooldowns' | 'machineMs'> {
   store: SubmissionStore
   agents: AgentRegistry
   clock: Clock
-  /** For identities: uniform in [0, 1). */
-  random: () => number
-  /** The market's time, Unix ms. The age of a snapshot is measured by it too. */
-  marketMs(): number
-  /** The market replays old data in its own time, which the wall clock tells nothing about. */
-  recordedTime?: boolean
-  /** Tells market time of snapshots that are stamped with a clock of the client's own; default: nobody does. */
-  stamps?: SnapshotStamps | null | undefined
   recovered: RecoveredXp & RecoveredLimits
   /** Called when an accepted analysis is durable, with the count of its mint. */
   onAccepted(mint: string, count: number): void
   /** Called when an evaluated submission is durable. */
   onEvaluated?(submission: EvaluatedSubmission): void
-  submitRateMax?: number
-  cooldownMs?: number
-  strikeRules?: StrikeRules
+  limits?: SubmitLimits
   /** How long others do not see the labels of a submission; 0: they see them at once. */
   labelsDelayMs?: number
   /** Called for each thing that is forgotten before its time, since there are more than its limit allows. */
@@ -122,13 +108,13 @@ export class SubmissionService implements Submissions {
   #inFlight = 0
 
   constructor({ recovered, ...options }: SubmissionServiceOptions) {
-    const { market, random, recordedTime = false, stamps = null } = options
+    const { limits = SUBMIT_LIMITS } = options
     const onForgotten = (kind: Forgotten) => () => options.onForgotten?.(kind)
     this.#options = options
-    this.#rate = new RateLimiter(options.submitRateMax ?? SUBMIT_RATE_MAX, SUBMIT_RATE_WINDOW_MS)
-    this.#cooldowns = new Cooldowns(options.cooldownMs ?? MINT_COOLDOWN_MS, onForgotten('cooldown'))
+    this.#rate = new RateLimiter(limits.rate, SUBMIT_RATE_WINDOW_MS)
+    this.#cooldowns = new Cooldowns(limits.cooldownMs, onForgotten('cooldown'))
     this.#idempotency = new IdempotencyCache(onForgotten('idempotency_key'))
-    this.#strikes = new Strikes(options.strikeRules ?? STRIKE_RULES)
+    this.#strikes = new Strikes(limits)
     this.#scoreboard = new Scoreboard(recovered)
     this.#outcomes = new OutcomeTable(recovered.outcomeCounts)
     this.#labels = new WithheldLabels(
@@ -137,24 +123,20 @@ export class SubmissionService implements Submissions {
       onForgotten('withheld_labels'),
     )
     this.#reader = new AnalysisReader(options.store, this.#labels, options.clock)
-    this.#ledger = new XpLedger(random)
+    this.#ledger = new XpLedger(options.random)
     this.#evaluator = new Evaluator({
-      market,
-      random,
-      recordedTime,
-      stamps,
+      ...options,
       cooldowns: this.#cooldowns,
-      marketMs: () => options.marketMs(),
       machineMs: () => machineMs(options.clock),
     })
-    const limits = {
+    const reserved = {
       rate: this.#rate,
       cooldowns: this.#cooldowns,
       idempotency: this.#idempotency,
       strikes: this.#strikes.window,
     }
     const now = readCautiously(options.clock)
-    restoreLimits(recovered, limits, now)
+    restoreLimits(recovered, reserved, now)
     for (const { analysisId, atMs, ...labels } of recovered.recentLabels)
       this.#labels.add(analysisId, labels, { wallMs: atMs, monotonicMs: toMonotonicMs(atMs, now) })
   }
@@ -333,12 +315,11 @@ export class SubmissionService implements Submissions {
     const { agentId, outcome } = evaluation
     const { agents } = this.#options
     const { cooldownMs } = this.#cooldowns
-    const deps = { scoreboard: this.#scoreboard, ledger: this.#ledger, cooldownMs }
     try {
       return await this.#whenCertain(evaluation, () =>
         outcome === 'rejected'
           ? new Rejection(evaluation, now, this.#strikes, agents.bans(agentId))
-          : new Acceptance(evaluation, now, deps),
+          : new Acceptance(evaluation, now, this.#scoreboard, this.#ledger, cooldownMs),
       )
     } catch (error) {
       this.#cooldowns.cancel(cooldown)

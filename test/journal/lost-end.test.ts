@@ -33,7 +33,7 @@ beforeEach(async () => {
 const read = async (): ReturnType<typeof readNumbered> =>
   readNumbered(FOLDER, 0, { disk, knownEventNo: await readHighWaterMark(disk, MARK, FOLDER_ID) })
 
-const end = () => findEnd({ disk, folder: FOLDER, folderId: FOLDER_ID, markPath: MARK })
+const end = () => findEnd({ folder: FOLDER, folderId: FOLDER_ID, markPath: MARK }, disk)
 
 test('a kill alone is no loss', async () => {
   expect(await read()).toMatchObject({ numbers: numbersFrom(1, 70), damage: [] })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Simulation } from '../../src/ingest/simulator/simulation.ts'
-import { CheckpointError } from '../../src/market/checkpoint/checkpoint-error.ts'
+import { CheckpointError } from '../../src/lib/sections/checkpoint-error.ts'
 import { Market, type MarketOptions } from '../../src/market/market.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
 import type { MarketEvent, RunHeader } from '../../src/schema/event.ts'

@@ -1,10 +1,10 @@
 // Gaps against a plain list: which bars a gap touches, whatever began and ended in which order.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Gaps } from '../../src/market/gaps.ts'
 import { GAPS_ANSWERED_MAX, GAPS_MAX } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
-import { MarketTime } from '../../src/market/market-time.ts'
+import { Gaps } from '../../src/market/time/gaps.ts'
+import { MarketTime } from '../../src/market/time/market-time.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
 import {
   type DisconnectEvent,

@@ -3,7 +3,12 @@
 // than their length.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { STRIKE_RULES } from '../../src/submissions/accounts/sanctions.ts'
+import {
+  STRIKE_WINDOW_MS,
+  SUBMIT_LIMITS,
+  SUSPENSION_MS,
+  SUSPENSION_WINDOW_MS,
+} from '../../src/submissions/limits.ts'
 import type { Caller } from '../../src/submissions/types.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { codeOf, type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
@@ -95,13 +100,12 @@ class Oracle {
     this.starts.push({ ...now, mint })
     if (isHonest) return 'accepted'
     this.strikes.push({ ...now })
-    if (within(this.strikes, STRIKE_RULES.strikeWindowMs) < STRIKE_RULES.strikesMax)
-      return 'snapshot_rejected'
-    const earlier = within(this.suspensions, STRIKE_RULES.suspensionWindowMs)
-    const isForGood = earlier + 1 >= STRIKE_RULES.suspensionsMax
+    if (within(this.strikes, STRIKE_WINDOW_MS) < SUBMIT_LIMITS.strikes) return 'snapshot_rejected'
+    const earlier = within(this.suspensions, SUSPENSION_WINDOW_MS)
+    const isForGood = earlier + 1 >= SUBMIT_LIMITS.suspensions
     this.suspensions.push({
       ...now,
-      lengthMs: isForGood ? Number.POSITIVE_INFINITY : STRIKE_RULES.suspensionMs,
+      lengthMs: isForGood ? Number.POSITIVE_INFINITY : SUSPENSION_MS,
     })
     return 'agent_banned'
   }
@@ -113,8 +117,7 @@ async function run(plan: readonly Step[]): Promise<void> {
   const open = (before?: MemorySubmissions) =>
     openMemorySubmissions(clock, {
       ...(before !== undefined && { rows: before.store.rows }),
-      submitRateMax: RATE_MAX,
-      cooldownMs: COOLDOWN_MS,
+      limits: { rate: RATE_MAX, cooldownMs: COOLDOWN_MS },
     })
   let service = open()
   const caller: Caller = await service.register()

@@ -13,14 +13,15 @@ const COOLDOWN_MS = 1_000
 
 let clock: SteppedClock
 let service: MemorySubmissions
-const restarted = () => openMemorySubmissions(clock, { cooldownMs: COOLDOWN_MS, rows: service.store.rows })
+const restarted = () =>
+  openMemorySubmissions(clock, { limits: { cooldownMs: COOLDOWN_MS }, rows: service.store.rows })
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 const fabricated = (mint: string) =>
   submission(mint, { snapshot: { ...VALUES, liquidity: 1, snapshotAt: clock.wallMs } })
 
 beforeEach(() => {
   clock = new SteppedClock(START_MS)
-  service = openMemorySubmissions(clock, { cooldownMs: COOLDOWN_MS })
+  service = openMemorySubmissions(clock, { limits: { cooldownMs: COOLDOWN_MS } })
 })
 
 /** From here on commits wait. */

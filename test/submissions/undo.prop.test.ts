@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Row, TableName } from '../../src/schema/tables.ts'
-import { STRIKE_RULES } from '../../src/submissions/accounts/sanctions.ts'
+import { SUBMIT_LIMITS } from '../../src/submissions/limits.ts'
 import type { Caller } from '../../src/submissions/types.ts'
 import { xpBreakdown, xpEarned } from '../../src/submissions/xp/xp.ts'
 import { SteppedClock } from '../support/clock.ts'
@@ -71,12 +71,12 @@ function expectEarned(rowsOf: (table: TableName) => Row[]): void {
   }
   const suspended = rowsOf('agent_events').filter(({ kind }) => kind === 'suspended')
   for (const { agent_id } of suspended)
-    expect(strikes.get(agent_id as string)).toBeGreaterThanOrEqual(STRIKE_RULES.strikesMax)
+    expect(strikes.get(agent_id as string)).toBeGreaterThanOrEqual(SUBMIT_LIMITS.strikes)
 }
 
 async function run(plan: readonly Action[]): Promise<void> {
   const clock = new SteppedClock(START_MS)
-  const settings = { submitRateMax: 0, cooldownMs: 20_000 }
+  const settings = { limits: { rate: 0, cooldownMs: 20_000 } }
   const service = openMemorySubmissions(clock, settings)
   const callers: Caller[] = []
   for (let count = 0; count < AGENTS; count++) callers.push(await service.register(`agent ${count}`))

@@ -1,5 +1,6 @@
 // SubmissionService and AgentRegistry over a store in memory that writes in order, at once or when the test decides. A restart
 // recovers all rows, however old.
+
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../src/lib/clock.ts'
 import { machineRandom } from '../../src/lib/random.ts'
@@ -8,6 +9,7 @@ import { ENRICHED_FIELDS, type SnapshotValues, type SourcedEnriched } from '../.
 import type { SubmissionRow, TableName, TableRow, Write } from '../../src/schema/tables.ts'
 import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
 import { SubmissionError } from '../../src/submissions/errors.ts'
+import { SUBMIT_LIMITS, type SubmitLimits } from '../../src/submissions/limits.ts'
 import { SubmissionService, type SubmissionServiceOptions } from '../../src/submissions/submission-service.ts'
 import type { Caller, SubmitResult } from '../../src/submissions/types.ts'
 import { VALUES } from './submission.ts'
@@ -123,19 +125,16 @@ export interface MemorySubmissions {
   send(caller: Caller, body: unknown, idempotencyKey?: string | null): Promise<SubmitResult | SubmissionError>
 }
 
-type Settings = Partial<
-  Pick<
-    SubmissionServiceOptions,
-    'submitRateMax' | 'cooldownMs' | 'strikeRules' | 'onAccepted' | 'labelsDelayMs'
-  >
->
+type Settings = Partial<Pick<SubmissionServiceOptions, 'onAccepted' | 'labelsDelayMs'>> & {
+  limits?: Partial<SubmitLimits>
+}
 
 /** `values`: what is known of each mint; by default every mint has `VALUES`. */
 export function openMemorySubmissions(
   clock: Clock,
   settings: Settings & { rows?: readonly Write[]; values?: (mint: string) => SnapshotValues | null } = {},
 ): MemorySubmissions {
-  const { rows = [], values = () => VALUES, ...rest } = settings
+  const { rows = [], values = () => VALUES, limits, ...rest } = settings
   const store = new MemorySubmissionStore(rows)
   const recovered = recoveredFrom(rows)
   const agents = new AgentRegistry({
@@ -166,6 +165,7 @@ export function openMemorySubmissions(
     recovered,
     onAccepted: () => {},
     labelsDelayMs: 0,
+    limits: { ...SUBMIT_LIMITS, ...limits },
     ...rest,
   })
   return {

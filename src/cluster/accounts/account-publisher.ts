@@ -9,7 +9,6 @@ import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
 import type { Account } from '../../submissions/types.ts'
 import type { Bus } from '../bus.ts'
-import type { ConnectionWatch } from '../connection-watch.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import { COMPLETE_KEY, COMPLETE_VALUE, encodeAccount, entryKey, isSameAccount } from './account-entry.ts'
 import { createdAtOf } from './created-at.ts'
@@ -21,17 +20,11 @@ export interface AccountSource {
   account(agentId: string): Account | null
 }
 
-export interface AccountPublisherOptions {
-  bus: Bus
-  watch: ConnectionWatch
-  accounts: AccountSource
-  /** NATS servers that keep each entry. */
-  replicas: number
-  log: Log
-}
-
 export class AccountPublisher {
-  readonly #options: AccountPublisherOptions
+  readonly #bus: Bus
+  readonly #accounts: AccountSource
+  readonly #replicas: number
+  readonly #log: Log
   /** Agents whose entries are to be put: each as it is when its turn comes. Bounded by the number of agents. */
   readonly #changed = new Set<string>()
   /** Keys of entries that belong to no agent. */
@@ -52,9 +45,13 @@ export class AccountPublisher {
   #entries: { stop(): void } | null = null
   readonly #onSettled = new Set<() => void>()
 
-  constructor(options: AccountPublisherOptions) {
-    this.#options = options
-    this.#unwatch = options.watch.onConnected(() => {
+  /** @param replicas NATS servers that keep each entry */
+  constructor(bus: Bus, accounts: AccountSource, replicas: number, log: Log) {
+    this.#bus = bus
+    this.#accounts = accounts
+    this.#replicas = replicas
+    this.#log = log
+    this.#unwatch = bus.watch.onConnected(() => {
       this.#connection++
       this.#entries?.stop()
       this.#giveUp()
@@ -93,18 +90,15 @@ export class AccountPublisher {
     while (!this.#isStopped) {
       const connection = this.#connection
       try {
-        const { bus, replicas } = this.#options
-        const kv = await new Kvm(bus.client).create(bus.names.accounts, { history: 1, replicas })
+        const { client, names } = this.#bus
+        const kv = await new Kvm(client).create(names.accounts, { history: 1, replicas: this.#replicas })
         await this.#compare(kv, connection)
         if (connection === this.#connection) await this.#put(kv, connection)
         backoff.reset()
       } catch (error) {
         if (this.#isStopped) return
         this.trouble = errorMessage(error)
-        this.#options.log.warn(
-          { reason: errorMessage(error) },
-          'accounts cannot be brought to the bus; tried again',
-        )
+        this.#log.warn({ reason: errorMessage(error) }, 'accounts cannot be brought to the bus; tried again')
         await sleep(backoff.nextMs(), undefined, { ref: false })
       }
     }
@@ -112,7 +106,7 @@ export class AccountPublisher {
 
   /** Finds what differs between the bus and the accounts. */
   async #compare(kv: KV, connection: number): Promise<void> {
-    const { accounts } = this.#options
+    const accounts = this.#accounts
     const byKey = new Map<string, string>()
     for (const agentId of accounts.agentIds()) byKey.set(entryKey(agentId), agentId)
     this.#isComplete = false
@@ -150,7 +144,7 @@ export class AccountPublisher {
   async #putSome(kv: KV): Promise<void> {
     const agentIds = firstOf(this.#changed, PUTS_AT_ONCE)
     const put = async (agentId: string) => {
-      const account = this.#options.accounts.account(agentId)
+      const account = this.#accounts.account(agentId)
       // Changes from now on are put again.
       this.#changed.delete(agentId)
       if (account === null) return

@@ -5,17 +5,25 @@ import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv'
 import { nanos } from '@nats-io/transport-node'
 import { Backoff } from '../../lib/backoff.ts'
+import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Account, Caller } from '../../submissions/types.ts'
+import type { Bus } from '../bus.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
-import type { AccountsOptions } from '../reader/types.ts'
 import { COMPLETE_KEY, decodeAccount } from './account-entry.ts'
 import { createdAtOf } from './created-at.ts'
 import { CHECK_MS } from './limits.ts'
+
+export interface AccountReplicaOptions {
+  bus: Bus
+  clock: Clock
+  log: Log
+}
 
 interface Known {
   agentId: string
@@ -35,7 +43,7 @@ interface Pass {
 export class AccountReplica {
   /** Resolves when all accounts are known for the first time. */
   readonly ready: Promise<void>
-  readonly #options: AccountsOptions
+  readonly #options: AccountReplicaOptions
   readonly #keys = new KeyTable()
   /** By key of the entry. */
   readonly #known = new Map<string, Known>()
@@ -49,13 +57,13 @@ export class AccountReplica {
   #revision = 0
   #entries: { stop(): void } | null = null
 
-  constructor(options: AccountsOptions) {
+  constructor(options: AccountReplicaOptions) {
     this.#options = options
     const { promise, resolve } = Promise.withResolvers<void>()
     this.ready = promise
     this.#becomeReady = resolve
     // The bus may have lost what was watched.
-    this.#unwatch = options.watch.onConnected(() => this.#entries?.stop())
+    this.#unwatch = options.bus.watch.onConnected(() => this.#entries?.stop())
     this.#working = this.#work()
   }
 

@@ -1,25 +1,19 @@
 // Tells other nodes which lists this one keeps: it answers at the subject of each of them.
 import type { ListWatcher } from '../../http/response/cursors.ts'
-import type { BusNames } from '../bus.ts'
+import type { Bus } from '../bus.ts'
 import type { LastingSubscription } from './lasting-subscription.ts'
 import type { NodeAddress } from './node-gate.ts'
-import { type AskingBus, answerAt } from './questions.ts'
-
-export interface KeptListsBus extends AskingBus {
-  names: BusNames
-  /** Of this node. */
-  address(): NodeAddress
-}
+import { answerAt } from './questions.ts'
 
 export class KeptLists implements ListWatcher {
   /** By the name of each list that is kept; null: no other node knows of it yet. */
   readonly #subscriptions = new Map<string, LastingSubscription | null>()
-  /** Null: the bus was not reached yet. */
-  #bus: KeptListsBus | null = null
+  /** And the address of this node. Null: the bus was not reached yet. */
+  #opened: { bus: Bus; address: () => NodeAddress } | null = null
 
   /** Begins to answer. Subscriptions come again by themselves after the connection was lost, or where the bus has denied them. */
-  open(bus: KeptListsBus): void {
-    this.#bus = bus
+  open(bus: Bus, address: () => NodeAddress): void {
+    this.#opened = { bus, address }
     this.#subscribeAll()
     bus.watch.onConnected(() => this.#subscribeAll())
   }
@@ -39,8 +33,9 @@ export class KeptLists implements ListWatcher {
 
   #subscribe(name: string): LastingSubscription | null {
     // The client would keep what it is to send until it is connected again, without a bound.
-    if (this.#bus === null || !this.#bus.watch.isConnected || this.#bus.connection.isClosed()) return null
-    const { connection, names, address } = this.#bus
-    return answerAt(connection, names.list(name), address)
+    if (this.#opened === null) return null
+    const { bus, address } = this.#opened
+    if (!bus.watch.isConnected || bus.connection.isClosed()) return null
+    return answerAt(bus.connection, bus.names.list(name), address)
   }
 }

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { NO_BYTES } from '../../http/context.ts'
 import type { Log } from '../../lib/log.ts'
-import type { BusNames } from '../bus.ts'
+import type { Bus } from '../bus.ts'
 import { TroubleLog } from '../trouble-log.ts'
 import { overloaded, UnansweredError, unavailable } from './errors.ts'
 import {
@@ -18,18 +18,18 @@ import {
 import type { NodeAddress } from './node-gate.ts'
 import { NodeHttp, type PassedAnswer, type PassedRequest } from './node-http.ts'
 import { type Position, positionOf } from './position.ts'
-import { type AskingBus, ask, ForeignAnswerError } from './questions.ts'
+import { ask, ForeignAnswerError } from './questions.ts'
 import { WriterAbsence } from './writer-absence.ts'
 
 export interface StreamOfWriter {
-  /** See `WriterAbsenceOptions`. */
+  /** For how long it has had nothing of the writer, ms; 0: it has, or that is not known at present. */
   silentMs(): number
   /** Of the writer that has published last; null: it was not told yet. */
   runId(): string | null
 }
 
-export interface PassingOnOptions extends AskingBus {
-  names: BusNames
+export interface PassingOnOptions {
+  bus: Bus
   /** Where the writer is reached instead of where it says; '': there. */
   writerUrl: string
   /** Resolves when this node has applied that, and after `msMax` in any case. */
@@ -53,8 +53,6 @@ export const discard = ({ body }: PassedAnswer): void => {
 }
 
 export class PassingOn {
-  /** Why the writer was not reached at its address the last time, as a sentence; null: it was, or there is none. */
-  trouble: string | null = null
   readonly #troubles: TroubleLog
   readonly #options: PassingOnOptions
   readonly #http = new NodeHttp()
@@ -75,9 +73,13 @@ export class PassingOn {
       'the writer is not reached at its address',
       'the writer is reached at its address',
     )
-    this.#absence =
-      stream &&
-      new WriterAbsence({ silentMs: () => stream.silentMs(), isThere: () => this.#isThere('address') })
+    const isThere = () => this.#isThere('address')
+    this.#absence = stream && new WriterAbsence(() => stream.silentMs(), isThere)
+  }
+
+  /** Why the writer was not reached at its address the last time, as a sentence; null: it was, or there is none. */
+  get trouble(): string | null {
+    return this.#troubles.trouble
   }
 
   /** Requests that are not answered yet. */
@@ -95,7 +97,7 @@ export class PassingOn {
     try {
       discard(await this.#attempt(LOOK))
     } catch (error) {
-      if (error instanceof UnansweredError && error.reason === 'nobody') this.#noteTrouble(null)
+      if (error instanceof UnansweredError && error.reason === 'nobody') this.#troubles.note(null)
     }
   }
 
@@ -121,7 +123,7 @@ export class PassingOn {
   find(subject: string, msMax: number): Promise<NodeAddress | null> {
     return this.#counted(async () => {
       try {
-        return await ask(this.#options, subject, 'address', msMax)
+        return await ask(this.#options.bus, subject, 'address', msMax)
       } catch (error) {
         if (error instanceof UnansweredError && error.reason === 'nobody') return null
         throw error
@@ -136,7 +138,8 @@ export class PassingOn {
 
   async #isThere(kind: 'address' | 'checkpoint'): Promise<boolean> {
     try {
-      await ask(this.#options, this.#options.names.writer, kind, ASK_MS_MAX)
+      const { bus } = this.#options
+      await ask(bus, bus.names.writer, kind, ASK_MS_MAX)
       return true
     } catch {
       return false
@@ -217,18 +220,13 @@ export class PassingOn {
   async #send(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
     try {
       const answer = await this.#http.send(address, request)
-      this.#noteTrouble(null)
+      this.#troubles.note(null)
       return answer
     } catch (error) {
       if (this.#writer === address) this.#writer = null
-      if (error instanceof UnansweredError) this.#noteTrouble(error.message)
+      if (error instanceof UnansweredError) this.#troubles.note(error.message)
       throw error
     }
-  }
-
-  #noteTrouble(sentence: string | null): void {
-    this.trouble = sentence
-    this.#troubles.note(sentence)
   }
 
   /** One that another has followed may still answer: it is cut off from the bus, and does not know it yet. */
@@ -243,8 +241,8 @@ export class PassingOn {
   #askWriter(): Promise<NodeAddress> {
     const known = this.#knownWriter()
     if (known !== null) return Promise.resolve(known)
-    const { names, writerUrl } = this.#options
-    this.#asking ??= ask(this.#options, names.writer, 'address', ASK_MS_MAX)
+    const { bus, writerUrl } = this.#options
+    this.#asking ??= ask(bus, bus.names.writer, 'address', ASK_MS_MAX)
       .then((told) => {
         this.#writer = writerUrl === '' ? told : { ...told, url: writerUrl }
         return this.#writer

@@ -8,7 +8,7 @@ import {
 import { Packr } from 'msgpackr'
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
-import type { ConnectionWatch } from '../connection-watch.ts'
+import type { Bus } from '../bus.ts'
 import { PROTOCOL } from '../messages.ts'
 import { UnansweredError } from './errors.ts'
 import { LastingSubscription } from './lasting-subscription.ts'
@@ -63,15 +63,9 @@ const isDenied = (error: unknown): boolean =>
   error instanceof PermissionViolationError ||
   (error instanceof RequestError && error.cause instanceof PermissionViolationError)
 
-/** The connection on which a node asks, and is asked. */
-export interface AskingBus {
-  connection: NatsConnection
-  watch: ConnectionWatch
-}
-
 /** Asks who answers at a subject: the first one that does. @throws UnansweredError, ForeignAnswerError */
 export async function ask(
-  { connection, watch }: AskingBus,
+  { connection, watch }: Pick<Bus, 'connection' | 'watch'>,
   subject: string,
   kind: Question,
   msMax: number,

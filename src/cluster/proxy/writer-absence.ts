@@ -5,23 +5,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { unlessLate } from '../../lib/wait.ts'
 import { ABSENCE_LOOK_MS, HELD_MAX, WRITER_GONE_MS, WRITER_HOLD_MS } from './limits.ts'
 
-export interface WriterAbsenceOptions {
-  /** For how long the stream has had nothing of the writer, ms; 0: it has, or that is not known at present. */
-  silentMs(): number
-  /** Whether a writer answers now. Never rejects. */
-  isThere(): Promise<boolean>
-}
-
 export class WriterAbsence {
-  readonly #options: WriterAbsenceOptions
+  readonly #silentMs: () => number
+  readonly #isThere: () => Promise<boolean>
   /** Requests that wait for a writer. */
   #held = 0
   #looking: Promise<boolean> | null = null
   readonly #unanswered = new Set<{ sentMs: number; giveUp(): void }>()
   #timer: NodeJS.Timeout | null = null
 
-  constructor(options: WriterAbsenceOptions) {
-    this.#options = options
+  /**
+   * @param silentMs for how long the stream has had nothing of the writer; 0: it has, or that is not known at present
+   * @param isThere whether a writer answers now. Never rejects
+   */
+  constructor(silentMs: () => number, isThere: () => Promise<boolean>) {
+    this.#silentMs = silentMs
+    this.#isThere = isThere
   }
 
   /**
@@ -59,20 +58,20 @@ export class WriterAbsence {
   }
 
   #isExpected(): boolean {
-    return this.#options.silentMs() < WRITER_HOLD_MS
+    return this.#silentMs() < WRITER_HOLD_MS
   }
 
   /** One asks for all who wait. */
   async #untilThere(): Promise<boolean> {
     do {
       await sleep(ABSENCE_LOOK_MS)
-      if (await this.#options.isThere()) return true
+      if (await this.#isThere()) return true
     } while (this.#held > 0 && this.#isExpected())
     return false
   }
 
   #look(): void {
-    const silentMs = this.#options.silentMs()
+    const silentMs = this.#silentMs()
     if (silentMs < WRITER_GONE_MS) return
     const seenMs = performance.now() - silentMs
     // What was sent later went to a process that began meanwhile.

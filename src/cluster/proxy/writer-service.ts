@@ -11,7 +11,7 @@ import { within } from '../../lib/wait.ts'
 import type { ServedParts } from '../../server/market-publisher.ts'
 import { AccountPublisher } from '../accounts/account-publisher.ts'
 import { type Bus, connectBus } from '../bus.ts'
-import { addWatchMetrics, ConnectionWatch } from '../connection-watch.ts'
+import { addWatchMetrics } from '../connection-watch.ts'
 import { RETRY_MS_MAX } from '../limits.ts'
 import { type Elsewhere, withCursors } from './cursor-route.ts'
 import { KeptLists } from './kept-lists.ts'
@@ -44,7 +44,6 @@ export class WriterService {
   #leaving: Promise<void> | null = null
   #opening: Promise<void> | null = null
   readonly #buses: Bus[] = []
-  readonly #watches: ConnectionWatch[] = []
   #answering: LastingSubscription | null = null
   #accounts: AccountPublisher | null = null
   #elsewhere: Elsewhere | null = null
@@ -99,7 +98,7 @@ export class WriterService {
 
   /** What NATS refuses on either connection, each once. */
   get #refusals(): string[] {
-    return [...new Set(this.#watches.flatMap(({ reasons }) => reasons))]
+    return [...new Set(this.#buses.flatMap(({ watch }) => watch.reasons))]
   }
 
   /** Takes no more requests of other nodes, which find nobody on the bus from then on. Never rejects. */
@@ -133,22 +132,17 @@ export class WriterService {
     const bus = await this.#connect('requests')
     if (accountsBus === null || bus === null || !(await this.#isReached(this.#established.promise))) return
     const { connection, names } = bus
-    const [accountsWatch, watch] = [this.#watch(accountsBus), this.#watch(bus)]
     // What others answer changes nothing here.
     const untilApplied = () => Promise.resolve()
-    const passingOn = new PassingOn({
-      ...{ connection, watch, names, untilApplied, log, writerUrl: '', stream: null },
-    })
+    const passingOn = new PassingOn({ bus, untilApplied, log, writerUrl: '', stream: null })
     this.#elsewhere = { passingOn, names }
-    this.#accounts = new AccountPublisher({
-      ...{ bus: accountsBus, watch: accountsWatch, accounts, replicas: config.bus.stream.replicas, log },
-    })
+    this.#accounts = new AccountPublisher(accountsBus, accounts, config.bus.stream.replicas, log)
     // Before that they would be refused.
     if (!(await this.#isReached(ready))) return
     const address = () => this.gate.address(config, port, connection)
     this.gate.isOpen = true
     this.#answering = answerAt(connection, names.writer, address, (asked) => this.#onAsked(asked))
-    this.lists.open({ connection, watch, names, address })
+    this.lists.open(bus, address)
     // From then on the bus knows it.
     await Promise.race([flushed(bus), this.#stopping.promise])
     this.isServing = !this.#isStopped
@@ -173,21 +167,16 @@ export class WriterService {
     return Promise.race([done, this.#stopping.promise.then(() => false)])
   }
 
-  #watch({ connection }: Bus): ConnectionWatch {
-    const watch = new ConnectionWatch(connection, (sentence) => this.#options.log.error({}, sentence))
-    this.#watches.push(watch)
-    return watch
-  }
-
   /** Null: stopped before the bus was reached. */
   async #connect(what: 'accounts' | 'requests'): Promise<Bus | null> {
+    const { config, log } = this.#options
     while (!this.#isStopped) {
       try {
-        const bus = await connectBus(this.#options.config.bus, `mintlake writer: ${what}`)
+        const bus = await connectBus(config.bus, `mintlake writer: ${what}`, log)
         this.#buses.push(bus)
         return bus
       } catch (error) {
-        this.#options.log.debug({ reason: errorMessage(error) }, 'requests of readers cannot be taken yet')
+        log.debug({ reason: errorMessage(error) }, 'requests of readers cannot be taken yet')
         await sleep(RETRY_MS_MAX / 4, undefined, { ref: false })
       }
     }

@@ -30,14 +30,12 @@ import { createRoutes } from '../../server/routes.ts'
 import { closeHttp, finishRequests } from '../../server/shutdown.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
-import { AccountReplica } from '../accounts/account-replica.ts'
 import type { ToldSubmission } from '../messages.ts'
 import { REACH_MS_MAX, SUBMISSIONS_REMEMBERED_MAX } from './limits.ts'
 import { ReaderHealth } from './reader-health.ts'
 import { ReaderLink } from './reader-link.ts'
 import { addReaderMetrics } from './reader-metrics.ts'
 import { readerRoutes } from './reader-routes.ts'
-import type { OpenAccounts } from './types.ts'
 
 export interface ReaderApp {
   port: number
@@ -53,7 +51,6 @@ export interface ReaderApp {
 export interface ReaderOptions {
   clock?: Clock
   log?: Log
-  openAccounts?: OpenAccounts
 }
 
 /** Documents are for everybody: only the writer knows all keys. */
@@ -104,7 +101,7 @@ export async function startReader(config: ReaderConfig, options: ReaderOptions =
 }
 
 function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () => void): Shared {
-  const { clock = systemClock, openAccounts = (opened) => new AccountReplica(opened) } = options
+  const { clock = systemClock } = options
   const log = options.log ?? createLog(config.logLevel)
   // Until there is one from the bus.
   const market = new Market({ tokensMax: 1 })
@@ -115,14 +112,19 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
     symbol: market.profile(submission.mint)?.symbol ?? null,
   }))
   const link: ReaderLink = new ReaderLink({
-    ...{ settings: config, market, clock, log, openAccounts },
+    settings: config,
+    market,
+    clock,
+    log,
     onSubmission: tellOnce(submissionLog, broadcaster),
   })
-  const { nodeId } = link.gate
   const run = () => link.parts?.replica.runId ?? ''
   const cursors = new Cursors({ market, run, watcher: link.lists })
   const readerHealth = new ReaderHealth({
-    ...{ link, nodeId, clock, log, lagMaxMs: config.bus.reader.lagMaxMs },
+    link,
+    clock,
+    log,
+    lagMaxMs: config.bus.reader.lagMaxMs,
     onReady: () => {
       health.markReady()
       onReady()
@@ -131,20 +133,18 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
   })
   const health = createHealth(config, market, link, readerHealth)
   return {
-    ...{
-      config,
-      clock,
-      log,
-      nodeId,
-      market,
-      run,
-      broadcaster,
-      cursors,
-      submissionLog,
-      link,
-      readerHealth,
-      health,
-    },
+    config,
+    clock,
+    log,
+    nodeId: link.gate.nodeId,
+    market,
+    run,
+    broadcaster,
+    cursors,
+    submissionLog,
+    link,
+    readerHealth,
+    health,
   }
 }
 

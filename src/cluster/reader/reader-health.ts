@@ -8,7 +8,6 @@ import type { ReaderLink } from './reader-link.ts'
 
 export interface ReaderHealthOptions {
   link: ReaderLink
-  nodeId: string
   clock: Clock
   log: Log
   lagMaxMs: number
@@ -48,15 +47,15 @@ export class ReaderHealth {
   }
 
   health(): ClusterHealth {
-    const { nodeId, link } = this.#options
-    const { parts } = link
+    const { gate, parts } = this.#options.link
+    const { nodeId } = gate
     const [lagMs, behindMs] = [this.lagMs(), this.behindMs()].map(toWholeMs)
     const reasons = this.#reasons()
     const replica = parts && {
       ...{ state: parts.replica.state, eventNo: parts.replica.eventNo, runId: parts.replica.runId },
       restored: parts.replica.restored,
     }
-    const connected = parts?.watch.isConnected ?? false
+    const connected = parts?.bus.watch.isConnected ?? false
     return {
       reasons,
       notServing: this.#notServing(),
@@ -73,7 +72,7 @@ export class ReaderHealth {
     const behindMs = this.behindMs()
     if (!this.#isReady) return `This reader is catching up with the writer${because(parts.replica.trouble)}.`
     if (this.#serves()) return null
-    if (!parts.watch.isConnected) return `This reader is cut off from the bus for ${seconds(behindMs)}.`
+    if (!parts.bus.watch.isConnected) return `This reader is cut off from the bus for ${seconds(behindMs)}.`
     return `This reader is ${seconds(behindMs)} behind the writer${because(parts.replica.trouble)}.`
   }
 
@@ -81,7 +80,8 @@ export class ReaderHealth {
     const { link, clock } = this.#options
     const { parts, trouble } = link
     if (parts === null) return trouble === null ? [] : [trouble]
-    const { replica, watch } = parts
+    const { replica } = parts
+    const { watch } = parts.bus
     const reasons: string[] = []
     if (!watch.isConnected)
       reasons.push('the connection to the bus is lost: this reader shows an older market')

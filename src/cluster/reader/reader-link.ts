@@ -8,8 +8,8 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
 import type { Market } from '../../market/market.ts'
+import { AccountReplica } from '../accounts/account-replica.ts'
 import { type Bus, connectBus } from '../bus.ts'
-import { ConnectionWatch } from '../connection-watch.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import type { ToldSubmission } from '../messages.ts'
 import { KeptLists } from '../proxy/kept-lists.ts'
@@ -17,30 +17,22 @@ import { LOOK_MS } from '../proxy/limits.ts'
 import { NodeGate } from '../proxy/node-gate.ts'
 import { PassingOn } from '../proxy/passing-on.ts'
 import { Replica } from './replica.ts'
-import type { OpenAccounts, ReaderAccounts } from './types.ts'
 
 export interface ReaderLinkOptions {
   settings: ReaderConfig
   market: Market
   clock: Clock
   log: Log
-  openAccounts: OpenAccounts
   onSubmission(submission: ToldSubmission): void
 }
 
 export interface ReaderParts {
   bus: Bus
-  watch: ConnectionWatch
   /** The connection for questions of and to other nodes: a NATS whose disk is full lets one wait that asks for the stream. */
-  requests: Requests
+  requests: Bus
   replica: Replica
   passingOn: PassingOn
-  accounts: ReaderAccounts
-}
-
-interface Requests {
-  bus: Bus
-  watch: ConnectionWatch
+  accounts: AccountReplica
 }
 
 export class ReaderLink {
@@ -65,8 +57,8 @@ export class ReaderLink {
   /** A sentence for each thing that NATS refuses to this node. */
   get refusals(): string[] {
     if (this.parts === null) return []
-    const { watch, requests } = this.parts
-    return [...new Set([...watch.reasons, ...requests.watch.reasons])]
+    const { bus, requests } = this.parts
+    return [...new Set([...bus.watch.reasons, ...requests.watch.reasons])]
   }
 
   /** Begins to answer other nodes, which ask for pages of the lists that this one keeps. */
@@ -74,10 +66,9 @@ export class ReaderLink {
     await this.#connected
     if (this.parts === null || this.#isStopped) return
     const { requests, passingOn } = this.parts
-    const { connection, names } = requests.bus
-    const address = () => this.gate.address(this.#options.settings, ownPort, connection)
+    const address = () => this.gate.address(this.#options.settings, ownPort, requests.connection)
     this.gate.isOpen = true
-    this.lists.open({ connection, watch: requests.watch, names, address })
+    this.lists.open(requests, address)
     this.#looking = setInterval(() => void passingOn.look(), LOOK_MS).unref()
   }
 
@@ -92,7 +83,7 @@ export class ReaderLink {
     parts.passingOn.close()
     // Whoever waits for an answer of the bus gets an error once the connection is closed.
     const stopped = [parts.replica.stop(), parts.accounts.stop()]
-    await Promise.all([parts.bus.close(), parts.requests.bus.close()])
+    await Promise.all([parts.bus.close(), parts.requests.close()])
     await Promise.all(stopped)
   }
 
@@ -102,8 +93,8 @@ export class ReaderLink {
     const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
     while (!this.#isStopped) {
       try {
-        const bus = await connectBus(settings.bus, `mintlake reader ${nodeId}`)
-        const requests = connectBus(settings.bus, `mintlake reader ${nodeId}: requests`)
+        const bus = await connectBus(settings.bus, `mintlake reader ${nodeId}`, log)
+        const requests = connectBus(settings.bus, `mintlake reader ${nodeId}: requests`, log)
         this.#open(bus, await requests.catch((error) => bus.close().then(() => Promise.reject(error))))
         return
       } catch (error) {
@@ -122,15 +113,13 @@ export class ReaderLink {
     await within(ms, promise)
   }
 
-  #open(bus: Bus, requestsBus: Bus): void {
-    const { settings, market, clock, log, openAccounts, onSubmission } = this.#options
-    const watchOf = ({ connection }: Bus) =>
-      new ConnectionWatch(connection, (sentence) => log.error({}, sentence))
-    const watch = watchOf(bus)
-    const requests = { bus: requestsBus, watch: watchOf(requestsBus) }
-    const accounts = openAccounts({ bus, watch, clock, log })
+  #open(bus: Bus, requests: Bus): void {
+    const { settings, market, clock, log, onSubmission } = this.#options
+    const { watch } = bus
+    const accounts = new AccountReplica({ bus, clock, log })
     const passingOn: PassingOn = new PassingOn({
-      ...{ connection: requestsBus.connection, watch: requests.watch, names: bus.names, log },
+      bus: requests,
+      log,
       writerUrl: settings.bus.reader.writerUrl,
       stream: {
         silentMs: () => (watch.isConnected ? replica.writerSilentMs() : 0),
@@ -143,10 +132,14 @@ export class ReaderLink {
       },
     })
     const replica: Replica = new Replica({
-      ...{ bus, market, clock, log, onSubmission },
+      bus,
+      market,
+      clock,
+      log,
+      onSubmission,
       askForCheckpoint: () => passingOn.askCheckpoint(),
     })
-    this.parts = { bus, watch, requests, replica, passingOn, accounts }
+    this.parts = { bus, requests, replica, passingOn, accounts }
     this.trouble = null
   }
 }

@@ -21,7 +21,7 @@ export function addReaderMetrics(metrics: Metrics, health: ReaderHealth, link: R
     () => orNaN(health.behindMs() / MS_PER_SECOND),
   )
   metrics.read('mintlake_cluster_connected', '1 while the connection to the bus is there', () =>
-    Number(link.parts?.watch.isConnected ?? false),
+    Number(link.parts?.bus.watch.isConnected ?? false),
   )
   metrics.read('mintlake_cluster_event_no', 'Of a reader: the last event that it has applied', () =>
     orNaN(link.parts?.replica.eventNo),

@@ -6,8 +6,8 @@ import type { JsMsg } from '@nats-io/jetstream'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import { nextTurn } from '../../lib/wait.ts'
-import { CheckpointError } from '../../market/checkpoint/checkpoint-error.ts'
 import { Market } from '../../market/market.ts'
 import type { Bus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
@@ -44,8 +44,6 @@ export type ReplicaState = 'waiting' | 'restoring' | 'catching_up' | 'following'
 export class Replica {
   readonly lag = new Lag()
   state: ReplicaState = 'waiting'
-  /** Why it does not follow at present, as a sentence; null: it does. */
-  trouble: string | null = null
   /** Checkpoints restored so far. */
   restored = 0
   /** When the last message arrived, on the monotonic clock. */
@@ -123,14 +121,18 @@ export class Replica {
     await this.#ended
   }
 
+  /** Why it does not follow at present, as a sentence; null: it does. */
+  get trouble(): string | null {
+    return this.#troubles.trouble
+  }
+
   async #run(): Promise<void> {
     const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
     while (!this.#isStopped) {
       try {
         await this.#follow()
       } catch (error) {
-        this.trouble = busTrouble(error)
-        this.#troubles.note(this.trouble)
+        this.#troubles.note(busTrouble(error))
       }
       if (this.state === 'following') backoff.reset()
       this.state = 'waiting'
@@ -248,7 +250,6 @@ export class Replica {
     // An empty stream has no such time.
     if (busMs > 0) this.lag.applied(busMs)
     this.state = 'following'
-    this.trouble = null
     this.#troubles.note(null)
     this.#waiters.check()
   }

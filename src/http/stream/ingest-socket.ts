@@ -3,9 +3,11 @@
 // read its replies is disconnected.
 
 import type { WebSocket } from 'uWebSockets.js'
+import { assert } from '../../lib/assert.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
 import { toMsgpack } from '../encode/items.ts'
 import { INGEST_FRAME_BYTES_MAX } from '../limits.ts'
+import type { PipelineDeps } from '../pipeline.ts'
 import type { ReleasableApp } from '../releasable-app.ts'
 import { RequestHead } from '../request/request-head.ts'
 import { problemAnswer } from '../response/reply.ts'
@@ -14,26 +16,33 @@ import { CLOSE_GOING_AWAY, readUpgradeHeaders, refuseUpgrade, SOCKET_SETTINGS } 
 
 export const INGEST_PATH = '/api/v1/ingest'
 
-export interface IngestSocketDeps {
-  /** Throws 401 unless it is the feed key. */
-  checkKey(key: string): void
-  /** Throws 503 while the server takes no events. */
-  admit(): void
-  /** Applies one message, of which it may keep nothing. Each waits for those before it. @returns what the reply tells of it. */
-  ingestFrame(frame: Uint8Array, isBinary: boolean): object | Promise<object>
-  onFault(error: unknown): void
-}
+/** Applies one message, of which it may keep nothing. Each waits for those before it. @returns what the reply tells of it. */
+export type IngestFrame = (frame: Uint8Array, isBinary: boolean) => object | Promise<object>
 
-/** Accepts WebSockets at the path of the push. @returns a function that ends them all. */
-export function registerIngestSockets(app: ReleasableApp, deps: IngestSocketDeps): () => void {
+/**
+ * Accepts WebSockets at the path of the push, after the checks of a push over HTTP; each message is admitted as one is.
+ * @returns a function that ends them all.
+ */
+export function registerIngestSockets(
+  app: ReleasableApp,
+  deps: PipelineDeps,
+  ingestFrame: IngestFrame,
+): () => void {
+  const { health, keys, routes } = deps
+  const route = routes.find(({ path }) => path === INGEST_PATH)
+  assert(route !== undefined, 'there is a route for pushes')
+  const ingest: IngestFrame = (frame, isBinary) => {
+    health.admit(route)
+    return ingestFrame(frame, isBinary)
+  }
   const sockets = new Set<WebSocket<unknown>>()
   app.ws(INGEST_PATH, {
     ...SOCKET_SETTINGS,
     maxPayloadLength: INGEST_FRAME_BYTES_MAX,
     upgrade(res, req, context) {
       try {
-        deps.admit()
-        deps.checkKey(new RequestHead().read(req).key)
+        health.admit(route)
+        keys.checkOperator('feed', new RequestHead().read(req).key)
       } catch (error) {
         refuseUpgrade(res, INGEST_PATH, error)
         return
@@ -49,7 +58,7 @@ export function registerIngestSockets(app: ReleasableApp, deps: IngestSocketDeps
       sockets.delete(ws)
     },
     message: (ws, message, isBinary) => {
-      const result = apply(new Uint8Array(message), isBinary, deps)
+      const result = apply(new Uint8Array(message), isBinary, ingest, deps)
       if (!(result instanceof Promise)) reply(ws, result, isBinary)
       else void result.then((late) => sockets.has(ws) && reply(ws, late, isBinary))
     },
@@ -63,15 +72,19 @@ function reply(ws: WebSocket<unknown>, result: object, isBinary: boolean): void 
   ws.send(isBinary ? toMsgpack(result) : jsonLine(result), isBinary)
 }
 
-function apply(frame: Uint8Array, isBinary: boolean, deps: IngestSocketDeps): object | Promise<object> {
+function apply(
+  frame: Uint8Array,
+  isBinary: boolean,
+  ingest: IngestFrame,
+  { onFault }: Pick<PipelineDeps, 'onFault'>,
+): object | Promise<object> {
   const refuse = (error: unknown): object => {
-    if (toServiceError(error) === null) deps.onFault(error)
+    if (toServiceError(error) === null) onFault(error, 'frame')
     return problemAnswer(error, INGEST_PATH, 'frame').body
   }
   const accept = (result: object): object => ({ ok: true, ...result })
   try {
-    deps.admit()
-    const result = deps.ingestFrame(frame, isBinary)
+    const result = ingest(frame, isBinary)
     return result instanceof Promise ? result.then(accept, refuse) : accept(result)
   } catch (error) {
     return refuse(error)

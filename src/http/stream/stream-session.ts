@@ -27,14 +27,18 @@ export interface StreamSources {
   submissionLog: SubmissionLog
 }
 
-export interface SessionOptions extends StreamSources {
-  node: HttpNode
-  path: string
+/** What a client was given when its socket was opened. */
+export interface SocketTerms {
   format: 'json' | 'msgpack'
   /** Whether rows are compressed where that makes them smaller. */
   isCompressed: boolean
   /** Checks the client's key and counts a subscription: its rows and, unless it is free, one read. Throws 401 or 429. */
   countSubscription(isFree: boolean, rows: number): void
+}
+
+export interface SessionOptions extends StreamSources, SocketTerms {
+  node: HttpNode
+  path: string
   onFault(error: unknown): void
 }
 

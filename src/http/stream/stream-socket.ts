@@ -11,7 +11,7 @@ import { invalidParameter } from '../request/parameters.ts'
 import { RequestHead } from '../request/request-head.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { PlainRoute } from '../route.ts'
-import { StreamSession, type StreamSources } from './stream-session.ts'
+import { type SocketTerms, StreamSession, type StreamSources } from './stream-session.ts'
 import {
   readUpgradeHeaders,
   refuseUpgrade,
@@ -32,10 +32,7 @@ const PROTOCOLS: readonly string[] = [...FORMATS.keys()]
 type StreamSocketDeps = PipelineDeps & StreamSources
 
 /** What the engine keeps with a socket. */
-interface SocketData {
-  format: 'json' | 'msgpack'
-  isCompressed: boolean
-  countSubscription(isFree: boolean, rows: number): void
+interface SocketData extends SocketTerms {
   /** Null until the handshake is complete. */
   session: StreamSession | null
 }

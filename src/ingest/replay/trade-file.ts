@@ -8,7 +8,7 @@ import { openJson } from './json-trades.ts'
 import { openParquet } from './parquet-trades.ts'
 import { inTimeOrder } from './time-order.ts'
 import { checkBatchRows } from './trade-batch-builder.ts'
-import { invalid, type TradeMapping } from './trade-columns.ts'
+import { invalid } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 import { untilWholeEnd } from './whole-file.ts'
 
@@ -16,13 +16,8 @@ export type { TradeBatch } from './trade-batch.ts'
 export type { TradeMapping } from './trade-columns.ts'
 export type { TradeFile } from './trade-source.ts'
 
-export interface TradeFileOptions {
-  path: string
-  mapping?: TradeMapping
-  /** The symbol of all rows, of a file without a column for it. */
-  symbol?: string | null
-  batchRows?: number
-}
+/** `symbol` is that of all rows, of a file without a column for it. */
+export type TradeFileOptions = Partial<SourceOptions> & Pick<SourceOptions, 'path'>
 
 type Format = 'Parquet' | 'CSV' | 'JSON'
 const FORMATS_BY_NAME: readonly [RegExp, Format][] = [

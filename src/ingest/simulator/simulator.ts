@@ -16,23 +16,16 @@ import { SinkFaults } from '../sink-faults.ts'
 import { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { untilRoom, wait } from '../wait.ts'
-import { Simulation } from './simulation.ts'
+import { Simulation, type SimulationOptions } from './simulation.ts'
 
 export type { SimulatedEvent } from './simulation.ts'
 export { Simulation } from './simulation.ts'
-
-export interface SimulatorOptions {
-  seed?: number
-  /** Tokens that exist when the live market starts. */
-  tokens?: number
-  tradesPerSecond?: number
-}
 
 /**
  * Creates a deterministic market with a history, at the same rate, that ends at `startMs`, Unix ms. The same options give the same
  * events, however the time is divided into calls.
  */
-export function createSimulator(options: SimulatorOptions & { startMs: number }): Simulation {
+export function createSimulator(options: Partial<SimulationOptions> & { startMs: number }): Simulation {
   const { seed, tokens, tradesPerSecond, startMs } = { ...SIMULATOR_DEFAULTS, ...options }
   assert(Number.isSafeInteger(seed), 'the seed is a safe integer')
   assert(tokens >= 1 && tokens <= SIMULATOR_TOKENS_MAX, `tokens lie in 1..${SIMULATOR_TOKENS_MAX}`)
@@ -43,9 +36,8 @@ export function createSimulator(options: SimulatorOptions & { startMs: number })
   return new Simulation({ seed, tokens, tradesPerSecond, startMs })
 }
 
-export interface SimulatorFeedOptions extends SimulatorOptions {
-  /** When the market began to go by the clock, Unix ms: now, or in an earlier run, which is history by now. */
-  startMs?: number
+/** `startMs`: now unless given; that of an earlier run is history by now. */
+export interface SimulatorFeedOptions extends Partial<SimulationOptions> {
   /** Called when time was skipped: the same seed would no longer make this market. */
   onSkipped?(): void
 }
@@ -64,7 +56,7 @@ export function startSimulator(
 class SimulatorFeed implements Feed {
   readonly ready: Promise<void>
   #skippedMs = 0
-  readonly #options: Required<SimulatorOptions>
+  readonly #options: Omit<SimulationOptions, 'startMs'>
   readonly #simulation: Simulation
   readonly #state: FeedState
   readonly #link: SourceLink

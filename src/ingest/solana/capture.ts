@@ -2,15 +2,14 @@
 import { existsSync } from 'node:fs'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
-import type { SolanaSettings } from '../settings.ts'
 import type { FeedLog } from '../types.ts'
 import { wait } from '../wait.ts'
 import { startSolana } from './solana.ts'
-import { LiveSource } from './source.ts'
+import { type EndpointSettings, LiveSource } from './source.ts'
 import { type TapeEnd, TapeError, TapeWriter } from './tape.ts'
 
 export interface CaptureOptions {
-  solana: Pick<SolanaSettings, 'rpcUrls' | 'socketUrls' | 'commitment' | 'requestsPerSecond'>
+  solana: EndpointSettings
   /** The file to write. */
   out: string
   bytesMax: number

@@ -1,5 +1,6 @@
 // Where the feed has the chain from: endpoints of today, or a tape of them.
 import type { Clock } from '../../lib/clock.ts'
+import type { SolanaSettings } from '../settings.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
 import { type Endpoint, endpointsOf, socketEndpointsOf, socketsOf, withoutAddresses } from './endpoints.ts'
@@ -39,12 +40,13 @@ export interface ChainSource {
   masked(text: string): string
 }
 
-export interface LiveSourceOptions extends SubscriptionTiming {
-  rpcUrls: readonly string[]
-  /** Empty: they follow from those of the calls. */
-  socketUrls: readonly string[]
-  commitment: Commitment
-  requestsPerSecond: number
+/** Which endpoints it has, and how they are used. */
+export type EndpointSettings = Pick<
+  SolanaSettings,
+  'rpcUrls' | 'socketUrls' | 'commitment' | 'requestsPerSecond'
+>
+
+export interface LiveSourceOptions extends EndpointSettings, SubscriptionTiming {
   rpcTimeoutMs?: number
   /** Told of all that comes in. */
   tape?: ChainTape

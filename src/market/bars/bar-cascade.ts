@@ -5,7 +5,6 @@
 //                  │ closed       │ closed    │ closed          │ closed
 //                  ▼              ▼           ▼                 ▼
 //              ring of 1s     ring of 5s  ring of 15s  …    ring of 1d   closed bars, read by everyone
-import { TIMEFRAMES } from '../../schema/bar.ts'
 import {
   numbersSection,
   type Saved,
@@ -13,7 +12,8 @@ import {
   type SectionReader,
   slotRanges,
   wrongLength,
-} from '../checkpoint/sections.ts'
+} from '../../lib/sections/sections.ts'
+import { TIMEFRAMES } from '../../schema/bar.ts'
 import {
   BARS_PER_TOKEN_MAX_DEFAULT,
   CHUNK_BARS,

@@ -2,14 +2,14 @@
 // maximum it gives back its oldest chunk; when the pool is empty, the market's oldest chunk is taken from its owner.
 import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
-import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
+import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import {
   jsonSection,
   numbersSection,
   type Saved,
   type Section,
   type SectionReader,
-} from '../checkpoint/sections.ts'
+} from '../../lib/sections/sections.ts'
 
 // A bar is BAR_STRIDE numbers side by side: start (Unix ms), OHLC prices (USD), volume (USD), counts, volume of the buys (USD).
 // Reads of these columns of numbers need no `!`: an index within the column always holds a number.

@@ -1,12 +1,12 @@
 // How closed bars leave the engine: as values, each once.
 
 import { z } from 'zod'
+import { jsonSection, type Saved, type Section, type SectionReader } from '../../lib/sections/sections.ts'
 import type { ClosedBar } from '../../schema/bar.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
-import { jsonSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
-import type { Gaps } from '../gaps.ts'
 import { LATE_GRACE_MS, SILENCE_MS, TIMEFRAME_LENGTHS_MS } from '../limits.ts'
-import type { MarketTime } from '../market-time.ts'
+import type { Gaps } from '../time/gaps.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import { BV, buyCount, C, H, L, N, O, T, tradeCount, V } from './bar-ring.ts'

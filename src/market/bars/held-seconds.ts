@@ -6,7 +6,7 @@ import {
   type Section,
   type SectionReader,
   wrongLength,
-} from '../checkpoint/sections.ts'
+} from '../../lib/sections/sections.ts'
 import { T } from './bar-ring.ts'
 import { PENDING_STRIDE } from './token-block.ts'
 

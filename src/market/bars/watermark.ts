@@ -1,5 +1,5 @@
 import { LATE_GRACE_MS, SILENCE_MS } from '../limits.ts'
-import type { MarketTime } from '../market-time.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
 
 /**

@@ -4,15 +4,15 @@
 // No sum drifts: it is computed again from the bars whenever its window has moved. Only writes store a sum, since sums of doubles
 // depend on their order, and what is served must not depend on earlier reads.
 import { recordFrom } from '../../lib/record.ts'
-import { TIMEFRAMES } from '../../schema/bar.ts'
-import type { DataPoint } from '../../schema/datapoint.ts'
 import {
   numbersSection,
   type Saved,
   type Section,
   type SectionReader,
   wrongLength,
-} from '../checkpoint/sections.ts'
+} from '../../lib/sections/sections.ts'
+import { TIMEFRAMES } from '../../schema/bar.ts'
+import type { DataPoint } from '../../schema/datapoint.ts'
 import {
   CHUNK_BARS,
   intervalStart,

@@ -3,6 +3,16 @@
 import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
+import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
+import {
+  jsonSection,
+  parseJson,
+  type Saved,
+  type Section,
+  type SectionIndex,
+  SectionReader,
+  sectionIndexSchema,
+} from '../../lib/sections/sections.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import { SNAPSHOT_FIELDS } from '../../schema/datapoint.ts'
 import { KEPT_SORTS, TABS } from '../../schema/vocabulary.ts'
@@ -19,17 +29,7 @@ import {
 } from '../limits.ts'
 import type { MarketParts } from '../market-parts.ts'
 import { TOKEN_LAYOUT, TOKEN_LAYOUT_BEFORE_QUOTES } from '../tokens/token-table.ts'
-import { CheckpointError } from './checkpoint-error.ts'
 import { restoreVersions } from './format-1.ts'
-import {
-  jsonSection,
-  parseJson,
-  type Saved,
-  type Section,
-  type SectionIndex,
-  SectionReader,
-  sectionIndexSchema,
-} from './sections.ts'
 
 /**
  * Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. 1 and 2 knew no feed

@@ -1,12 +1,12 @@
 // Reads the versions of a checkpoint of format 1. Beside its end each had the start of the window that its 24-hour sums covered
 // instead of its beginning, and the sums of an earlier window were made from them: NaN where a patch had set any.
 import { z } from 'zod'
+import type { SectionReader } from '../../lib/sections/sections.ts'
 import { buyCount, tradeCount } from '../bars/bar-ring.ts'
 import { DAY_TIMEFRAME, dayMovedAtMs } from '../bars/windows.ts'
 import { TIMEFRAME_LENGTHS_MS } from '../limits.ts'
 import type { MarketParts } from '../market-parts.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
-import type { SectionReader } from './sections.ts'
 
 const ENDED_AT = VERSION_VALUES
 const WINDOW_FROM = VERSION_VALUES + 1

@@ -1,10 +1,10 @@
 // While a feed brings what it has missed, bars that its gap touches stay open: those of all tokens, since nobody knows which of them
 // it will bring. Whatever ends that closes them as if they had not been held.
 import type { BarCascade } from '../bars/bar-cascade.ts'
-import type { Gaps } from '../gaps.ts'
 import { HELD_SECONDS_MAX, LATE_GRACE_MS } from '../limits.ts'
-import type { MarketTime } from '../market-time.ts'
 import type { RowChanges } from '../output/row-changes.ts'
+import type { Gaps } from '../time/gaps.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 

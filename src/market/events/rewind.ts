@@ -2,20 +2,20 @@
 // and bars of later seconds, which would be in the way of the trades to come, are forgotten.
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import type { ClosedBarSweep } from '../bars/closed-bar.ts'
+import type { WalletWindows } from '../bars/wallet-windows.ts'
 import type { Windows } from '../bars/windows.ts'
-import type { Gaps } from '../gaps.ts'
 import { intervalStart } from '../limits.ts'
-import type { MarketTime } from '../market-time.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import { rewindHotScore } from '../rankings/hot-score.ts'
 import type { Rankings } from '../rankings/rankings.ts'
+import type { Gaps } from '../time/gaps.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import type { EvictedMints } from '../tokens/evicted-mints.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
-import type { TokenFigures } from '../tokens/token-figures.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { VersionHistory } from '../tokens/version-history.ts'
-import type { WalletWindows } from '../wallets/wallet-windows.ts'
 import type { Healing } from './healing.ts'
+import type { TokenFigures } from './token-figures.ts'
 
 export interface RewoundParts {
   time: MarketTime

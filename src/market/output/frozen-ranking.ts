@@ -23,34 +23,27 @@ export class FrozenRanking implements FrozenList {
   readonly sort: Sort
   readonly filter: ListFilter | null
   readonly version: number
-  readonly #orderVersion: number
-  readonly #ranking: RankingSnapshot
-  readonly #tokens: TokenTable
-  readonly #pages: PageCache
-  readonly #changes: RowChanges
+  readonly #parts: FrozenRankingParts
 
-  constructor({ tab, sort, filter, orderVersion, ranking, tokens, pages, changes }: FrozenRankingParts) {
-    this.tab = tab
-    this.sort = sort
-    this.filter = filter
-    this.version = changes.seq
-    this.#orderVersion = orderVersion
-    this.#ranking = ranking
-    this.#tokens = tokens
-    this.#pages = pages
-    this.#changes = changes
+  constructor(parts: FrozenRankingParts) {
+    this.tab = parts.tab
+    this.sort = parts.sort
+    this.filter = parts.filter
+    this.version = parts.changes.seq
+    this.#parts = parts
   }
 
   get size(): number {
-    return this.#ranking.size
+    return this.#parts.ranking.size
   }
 
   page(order: Order, offset: number, limit: number, fields: RowFields | null = null): Page {
-    return this.#pages.join(this.#slots(order, offset, limit), {
+    const { changes, orderVersion, pages } = this.#parts
+    return pages.join(this.#slots(order, offset, limit), {
       total: this.size,
       version: this.version,
-      orderVersion: this.#orderVersion,
-      seq: this.#changes.seq,
+      orderVersion,
+      seq: changes.seq,
       fields,
     })
   }
@@ -62,13 +55,13 @@ export class FrozenRanking implements FrozenList {
     rowsMax: number,
     fields: RowFields | null = null,
   ): boolean {
-    return this.#pages.prepare(this.#slots(order, offset, limit), rowsMax, fields)
+    return this.#parts.pages.prepare(this.#slots(order, offset, limit), rowsMax, fields)
   }
 
   /** Tokens that were evicted since are left out: their slots may hold others, which were not on this list. */
   #slots(order: Order, offset: number, limit: number): Uint32Array {
-    return this.#ranking
+    return this.#parts.ranking
       .slice(offset, limit, order === 'desc')
-      .filter((slot) => this.#tokens.isHeldSince(slot, this.version))
+      .filter((slot) => this.#parts.tokens.isHeldSince(slot, this.version))
   }
 }

@@ -1,7 +1,7 @@
 import { DAY_MS } from '../../lib/time.ts'
-import type { MarketTime } from '../market-time.ts'
 import { KEY_UNKNOWN } from '../rankings/chunk.ts'
 import type { Rankings } from '../rankings/rankings.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { MarketTotals } from '../types.ts'
 

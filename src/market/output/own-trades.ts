@@ -1,15 +1,15 @@
 // What the market's own trades say of a token, where it has watched all of a window: since the token's launch or the window's
 // beginning, without a gap.
 
+import type { WalletWindows } from '../bars/wallet-windows.ts'
 import { type Windows, windowFromMs } from '../bars/windows.ts'
-import type { Gaps } from '../gaps.ts'
 import type { WindowName } from '../limits.ts'
 import { LATE_GRACE_MS } from '../limits.ts'
-import type { MarketTime } from '../market-time.ts'
+import type { Gaps } from '../time/gaps.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { OwnTradeFigures } from '../types.ts'
-import type { WalletWindows } from '../wallets/wallet-windows.ts'
 
 export interface OwnTradesParts {
   tokens: TokenTable

@@ -2,8 +2,8 @@
 // bytes of its rows. Lines are never written to again: a page that is being sent keeps showing its moment.
 import { ownBytes } from '../../lib/bytes.ts'
 import { dayFromMs } from '../bars/windows.ts'
-import type { MarketTime } from '../market-time.ts'
 import type { Rankings } from '../rankings/rankings.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
 import type { Page, PageQuery, RowFields } from '../types.ts'
 import type { FieldRows } from './field-rows.ts'

@@ -1,4 +1,5 @@
 import { recordFrom } from '../../lib/record.ts'
+import { numbersSection, type Saved, type Section, type SectionReader } from '../../lib/sections/sections.ts'
 import {
   isFigureSort,
   KEPT_SORTS,
@@ -7,8 +8,7 @@ import {
   TABS,
   type Tab,
 } from '../../schema/vocabulary.ts'
-import { numbersSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
-import type { MarketTime } from '../market-time.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import { KEY_UNKNOWN } from './chunk.ts'
 import { sortSlots } from './figure-order.ts'
 import { FigureOrders } from './figure-orders.ts'

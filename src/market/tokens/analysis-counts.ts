@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import { readMintNumbers, saveMintNumbers } from '../checkpoint/mint-numbers.ts'
-import type { Saved, Section, SectionReader } from '../checkpoint/sections.ts'
+import type { Saved, Section, SectionReader } from '../../lib/sections/sections.ts'
+import { readMintNumbers, saveMintNumbers } from './mint-numbers.ts'
 
 /**
  * How often each mint was analysed, whether it is held or not. It holds a bounded number of mints; at the maximum the one whose

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import { readMintNumbers, saveMintNumbers } from '../checkpoint/mint-numbers.ts'
-import { jsonSection, type Saved, type Section, type SectionReader } from '../checkpoint/sections.ts'
+import { jsonSection, type Saved, type Section, type SectionReader } from '../../lib/sections/sections.ts'
+import { readMintNumbers, saveMintNumbers } from './mint-numbers.ts'
 
 const savedSchema = z.object({ forgottenToMs: z.number() })
 

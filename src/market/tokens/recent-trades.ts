@@ -6,8 +6,8 @@ import {
   type Section,
   type SectionReader,
   wrongLength,
-} from '../checkpoint/sections.ts'
-import { encodeTexts } from '../checkpoint/text-column.ts'
+} from '../../lib/sections/sections.ts'
+import { encodeTexts } from '../../lib/sections/text-column.ts'
 import { RECENT_TRADES_MAX } from '../limits.ts'
 import { CHUNK_PLACES, type RecentTrade, TradePlaces } from './trade-places.ts'
 

@@ -1,9 +1,10 @@
 // DataPoint fields that few tokens have, as only patches and a few events set them. Each token has one record of them; most share
 // that of a token that has none.
+
+import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
+import type { Saved, Section, SectionReader } from '../../lib/sections/sections.ts'
+import { encodeTexts, type TextColumn } from '../../lib/sections/text-column.ts'
 import type { DataPoint, PatchFields } from '../../schema/datapoint.ts'
-import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
-import type { Saved, Section, SectionReader } from '../checkpoint/sections.ts'
-import { encodeTexts, type TextColumn } from '../checkpoint/text-column.ts'
 import { addReport, type EnrichmentReports } from './enrichment.ts'
 
 const SPARSE_DEFAULTS = {

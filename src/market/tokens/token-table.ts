@@ -2,15 +2,15 @@
 import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
 import { recordFrom } from '../../lib/record.ts'
-import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
+import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import {
   jsonSection,
   numbersSection,
   type Section,
   type SectionReader,
   slotRanges,
-} from '../checkpoint/sections.ts'
-import { encodeTexts, type TextColumn } from '../checkpoint/text-column.ts'
+} from '../../lib/sections/sections.ts'
+import { encodeTexts, type TextColumn } from '../../lib/sections/text-column.ts'
 import type { TokenTexts } from '../types.ts'
 import { SPARSE_FIELDS_UNKNOWN, SparseTable } from './sparse-fields.ts'
 

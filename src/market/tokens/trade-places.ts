@@ -2,7 +2,7 @@
 // collector would have to walk, or to copy because it outlives the event that brought it.
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
-import type { TextColumn } from '../checkpoint/text-column.ts'
+import type { TextColumn } from '../../lib/sections/text-column.ts'
 
 export type RecentTrade = DataPoint['recentTrades'][number]
 

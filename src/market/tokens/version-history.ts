@@ -4,15 +4,15 @@
 
 import { z } from 'zod'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
-import { readMintNumbers, saveMintNumbers } from '../checkpoint/mint-numbers.ts'
+import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import {
   jsonSection,
   numbersSection,
   type Saved,
   type Section,
   type SectionReader,
-} from '../checkpoint/sections.ts'
+} from '../../lib/sections/sections.ts'
+import { readMintNumbers, saveMintNumbers } from './mint-numbers.ts'
 
 /** Numbers of one version: the compared values, in the order of SNAPSHOT_FIELDS. */
 export const VERSION_VALUES = 9

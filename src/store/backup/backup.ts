@@ -15,13 +15,11 @@ import { backupNotePath } from '../paths.ts'
 import type { StagedBackup, StoreLog } from '../types.ts'
 import type { Finding } from '../verify/findings.ts'
 import { verifyLake } from '../verify/verify.ts'
-import { type CopiedStore, copyBytes, copyStore } from './copy-store.ts'
+import { type CopiedStore, type CopyOptions, copyBytes, copyStore } from './copy-store.ts'
 import { checkFinished, readBackupNote, writeBackupNote, writeUnfinishedNote } from './note.ts'
 
-export interface BackupOptions {
-  nowMs: number
-  /** Called often. Throws to give up: what was written is removed. */
-  check(): void
+/** `check` is called often; where it throws, what was written is removed. */
+export interface BackupOptions extends Omit<CopyOptions, 'links'> {
   log: StoreLog
 }
 
@@ -73,7 +71,7 @@ export async function restoreBackup(
     // Copied, not linked: the backup must not depend on what happens to this folder.
     const copied = await copyStore(source, folder, { ...options, links: false })
     const nowMs = Math.max(options.nowMs, madeAtMs)
-    await reserveAboveLostRun({ dataDir: folder, nowMs, log: options.log })
+    await reserveAboveLostRun(folder, nowMs, options.log)
     const findings = await verifyCopy(folder, copied, options)
     await rm(backupNotePath(folder))
     await syncPath(folder)

@@ -25,21 +25,15 @@ import {
 } from '../lake/manifest.ts'
 import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
 import { expireFiles, listExpiredFiles } from '../lake/retention.ts'
-import { MERGE_DISK_FACTOR, RETAIN_UNASKED_PCT_DEFAULT } from '../limits.ts'
+import { MERGE_DISK_FACTOR } from '../limits.ts'
 import { settleMissingBars } from '../market-data/bar-account.ts'
-import { spillFolder } from '../paths.ts'
-import type { CrashPoint } from '../process/crash-points.ts'
 import type { LakeProcessOptions } from '../process/protocol.ts'
-import type { LakeRepair, LogLine } from '../types.ts'
+import type { LakeRepair } from '../types.ts'
 import { mergeFiles } from './merge-files.ts'
 import { planMerges } from './merge-plan.ts'
 import { Merger } from './merger.ts'
 
-export interface CompactorOptions
-  extends Omit<LakeProcessOptions, 'ages' | 'logId' | 'runId' | 'provenance' | 'crash'> {
-  failpoint(point: CrashPoint): void
-  log(line: LogLine): void
-}
+export type CompactorOptions = Pick<LakeProcessOptions, 'lakeGraceMs' | 'retain' | 'diskReserveMb'>
 
 export class Compactor {
   readonly #lake: Lake
@@ -121,15 +115,12 @@ export class Compactor {
 
   /** Merges one group of files: written in the merge process, then swapped on the manifest in one transaction. */
   async #mergeGroup(table: LakeTable, files: readonly ListedFile[], nowMs: number): Promise<void> {
-    const { dataDir, diskReserveMb, failpoint, log } = this.#options
-    const { database, lakeDir, links } = this.#lake
+    const { database, failpoint, lakeDir, log } = this.#lake
     failpoint('merge:planned')
-    requireSpace(lakeDir, diskReserveMb, MERGE_DISK_FACTOR * files.reduce((sum, { bytes }) => sum + bytes, 0))
+    const bytesBefore = files.reduce((sum, { bytes }) => sum + bytes, 0)
+    requireSpace(lakeDir, this.#options.diskReserveMb, MERGE_DISK_FACTOR * bytesBefore)
     const started = performance.now()
-    const merged = await mergeFiles(table, files, {
-      ...{ pathOf: links.pathOf, merger: this.#merger, failpoint },
-      spillDir: join(spillFolder(dataDir), 'merge'),
-    })
+    const merged = await mergeFiles(this.#lake, this.#merger, table, files)
     await database.maintenance.run(async (connection) => {
       await replaceFiles(connection, files, [merged], nowMs)
       this.#lake.markCatalogStale()
@@ -146,8 +137,8 @@ export class Compactor {
 
   /** Deletes files that were replaced before the grace period. */
   #deleteReplaced(nowMs: number): Promise<number> {
-    const { lakeGraceMs, failpoint } = this.#options
-    const { database, lakeDir, links } = this.#lake
+    const { lakeGraceMs } = this.#options
+    const { database, failpoint, lakeDir, links } = this.#lake
     return database.maintenance.run(async (connection) => {
       const expired = await listReplacedFiles(connection, nowMs - lakeGraceMs)
       await links.remove(expired)
@@ -166,8 +157,8 @@ export class Compactor {
    */
   #expireDates(now: Instant, isConfirmed: boolean): Promise<number> {
     const nowMs = now.wallMs
-    const { failpoint, log } = this.#options
-    return this.#lake.database.maintenance.run(async (connection) => {
+    const { database, failpoint, log } = this.#lake
+    return database.maintenance.run(async (connection) => {
       if (isConfirmed) await this.#clock.trust(connection, now)
       const { files, doubts } = await this.#listExpired(connection, now)
       this.#reportHold(isConfirmed ? [] : doubts.map(({ doubt }) => doubt))
@@ -196,12 +187,11 @@ export class Compactor {
     connection: DuckDBConnection,
     now: Instant,
   ): Promise<{ files: ListedFile[]; doubts: { files: ListedFile[]; doubt: string }[] }> {
-    const { retainDays: days, retainEvents: events } = this.#options
-    const { retainUnaskedPct: unaskedPct = RETAIN_UNASKED_PCT_DEFAULT } = this.#options
+    const { retain } = this.#options
     const { lakeDir } = this.#lake
     const clockDoubt = await this.#clock.check(connection, now)
-    const { aged, evicted } = await listExpiredEvents(connection, { events, unaskedPct }, lakeDir, now.wallMs)
-    const dated = await listExpiredFiles(connection, { days, unaskedPct }, now.wallMs)
+    const { aged, evicted } = await listExpiredEvents(connection, retain, lakeDir, now.wallMs)
+    const dated = await listExpiredFiles(connection, retain, now.wallMs)
     const files = [...evicted]
     const doubts: { files: ListedFile[]; doubt: string }[] = []
     for (const expiry of [...dated, aged]) {
@@ -219,8 +209,7 @@ export class Compactor {
         ? null
         : `no row leaves the lake for its age: ${reasons}; if they are to be deleted: mintlake lake retire`
     const { retentionHeld } = this.#lake.trouble
-    if (held !== null && retentionHeld === null)
-      this.#options.log({ level: 'warn', message: held, fields: {} })
+    if (held !== null && retentionHeld === null) this.#lake.log({ level: 'warn', message: held, fields: {} })
     if (held !== retentionHeld) this.#lake.publishTrouble({ retentionHeld: held })
   }
 

@@ -1,8 +1,9 @@
 // Merges small files of one table and date into a larger one.
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { assert } from '../../lib/assert.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 import { keepsNewestOnly, type LakeTable } from '../duckdb/sql.ts'
+import type { Lake } from '../lake/lake.ts'
 import {
   type DataFile,
   fileSizeBytes,
@@ -12,26 +13,19 @@ import {
   writeOrRemove,
 } from '../lake/lake-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
-import type { CrashPoint } from '../process/crash-points.ts'
+import { spillFolder } from '../paths.ts'
 import type { CopyResult, Merger } from './merger.ts'
 
 export interface MergedFile extends DataFile, CopyResult {
   bytes: number
 }
 
-export interface MergeOptions {
-  pathOf(file: DataFile): string
-  merger: Merger
-  /** A folder that only the merger uses. */
-  spillDir: string
-  failpoint(point: CrashPoint): void
-}
-
 /** Merges files of one table and date into one durable file. Listing it is for the caller; the old files stay. */
 export async function mergeFiles(
+  { dataDir, failpoint, pathOf }: Pick<Lake, 'dataDir' | 'failpoint' | 'pathOf'>,
+  merger: Merger,
   table: LakeTable,
   files: readonly ListedFile[],
-  { pathOf, merger, spillDir, failpoint }: MergeOptions,
 ): Promise<MergedFile> {
   assert(files.length > 0, 'there is something to merge')
   const merged: DataFile = {
@@ -47,6 +41,7 @@ export async function mergeFiles(
     const { schemaVersion, sha256 } = file
     return { path: pathOf(file), schemaVersion, sha256 }
   })
+  const spillDir = join(spillFolder(dataDir), 'merge')
   const expected = files.reduce((sum, file) => sum + file.rows, 0)
   const { rows, sha256, peakBytes } = await writeOrRemove(target, () =>
     merger.copy({ table: table.name, files: sources, rows: expected, target, spillDir }),

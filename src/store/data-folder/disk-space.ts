@@ -50,6 +50,11 @@ export class DiskSpace {
     return this.#freeBytes >= RECORDING_RESERVE_FACTOR * this.#reserveBytes + FLUSH_FACTOR * unflushedBytes
   }
 
+  /** Throws as `requireSpace` does, by what is free now. */
+  require(bytes: number): void {
+    requireSpace(this.#folder, this.#reserveBytes / MEGABYTE, bytes)
+  }
+
   /** Does not reject: where the free space cannot be read, a write fails or succeeds by itself. */
   async refresh(): Promise<void> {
     if (this.#isRefreshing) return

@@ -15,13 +15,6 @@ import {
 import { positionsPath } from '../paths.ts'
 import type { StoreLog } from '../types.ts'
 
-export interface PositionsOptions {
-  dataDir: string
-  /** Wall time, Unix ms. */
-  nowMs: number
-  log: StoreLog
-}
-
 const checksum = (reservedTo: number): string => crc32(`${reservedTo}`).toString(16)
 const formatReservation = (reservedTo: number): string =>
   `${JSON.stringify({ reservedTo, crc32: checksum(reservedTo) })}\n`
@@ -55,14 +48,14 @@ const positionAt = (nowMs: number): number =>
  * after the backup: a day's positions above its reservation and above the clock.
  * @param nowMs wall time, Unix ms; or that of the backup, if it is later
  */
-export async function reserveAboveLostRun({ dataDir, nowMs, log }: PositionsOptions): Promise<void> {
+export async function reserveAboveLostRun(dataDir: string, nowMs: number, log: StoreLog): Promise<void> {
   const path = positionsPath(dataDir)
   const reached = Math.max(await readReservation(path, log), positionAt(nowMs))
   await writeReservation(path, reached + POSITIONS_RESTORED_AHEAD)
 }
 
-/** Begins a run. Where the disk refuses the reservation, this is logged and tried again; the clock suffices meanwhile. */
-export async function openPositions({ dataDir, nowMs, log }: PositionsOptions): Promise<Positions> {
+/** Begins a run, at a wall time. Where the disk refuses the reservation, this is logged and tried again; the clock suffices meanwhile. */
+export async function openPositions(dataDir: string, nowMs: number, log: StoreLog): Promise<Positions> {
   const path = positionsPath(dataDir)
   const reservedTo = await readReservation(path, log)
   const positions = new Positions(path, log, reservedTo, Math.max(reservedTo + 1, positionAt(nowMs)))

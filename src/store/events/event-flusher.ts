@@ -9,7 +9,6 @@ import type { ReadJournal } from '../../journal/types.ts'
 import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import { TABLES } from '../../schema/tables.ts'
-import type { Database } from '../duckdb/database.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { appendDeadLetters } from '../flush/dead-letters.ts'
 import { type PendingFile, writePendingFiles } from '../lake/file-writer.ts'
@@ -22,7 +21,6 @@ import {
   EVENTS_SLICE_ROWS,
 } from '../limits.ts'
 import { journalFolder, spillFolder } from '../paths.ts'
-import type { CrashPoint } from '../process/crash-points.ts'
 import type { EventsAnswer, Requests } from '../process/protocol.ts'
 import {
   countLostEvents,
@@ -39,13 +37,10 @@ import { type BarInterval, findLateIntervals } from './late-gaps.ts'
 import { StagedEvents, selectStagedEvents, type UnfitEvent } from './staged-events.ts'
 
 export interface EventFlushOptions {
-  dataDir: string
+  lake: Lake
   /** Identity of the data folder. */
   logId: string
-  database: Database
-  lake: Lake
   readJournal: ReadJournal
-  failpoint(point: CrashPoint): void
   /** Monotonic time, ms. */
   monotonicMs(): number
 }
@@ -193,7 +188,8 @@ export class EventFlusher {
 
   /** Brings events up to `throughEventNo` to the lake, for about EVENTS_ROUND_MS; at least one slice. */
   async flush({ throughEventNo, nowMs }: Requests['events']['ask']): Promise<EventsAnswer> {
-    const { database, lake } = this.#options
+    const { lake } = this.#options
+    const { database } = lake
     // Before anything is said to be in the lake: the server then removes it from the journal.
     await lake.settle(nowMs)
     const from = await database.maintenance.run(loadEventPosition)
@@ -212,7 +208,8 @@ export class EventFlusher {
   }
 
   async #flushFrom(from: EventPosition, throughEventNo: number, nowMs: number, damage: SegmentDamage[]) {
-    const { dataDir, logId, monotonicMs, readJournal } = this.#options
+    const { lake, logId, monotonicMs, readJournal } = this.#options
+    const { dataDir } = lake
     const batches = readJournal(journalFolder(dataDir), from.eventNo, {
       throughEventNo,
       folderId: logId,
@@ -247,7 +244,7 @@ export class EventFlusher {
     { eventNo, isSimulated }: EventPosition,
     { damage, nowMs }: { damage: readonly SegmentDamage[]; nowMs: number },
   ): Promise<WrittenSlice> {
-    const { dataDir, failpoint, lake } = this.#options
+    const { dataDir, failpoint, pathOf } = this.#options.lake
     const staged = await StagedEvents.create(connection, isSimulated)
     try {
       const windows = new EventWindows()
@@ -258,7 +255,7 @@ export class EventFlusher {
       const { lost, lateIntervals } = slice
       const unfit = keepUnfit(dataDir, staged.unfit)
       const files = await writePendingFiles(connection, pendingFiles(slice, nowMs), {
-        pathOf: lake.pathOf,
+        pathOf,
         failpoint: (step) => failpoint(`events:${step}`),
       })
       const position = { eventNo: slice.nextNo - 1, isSimulated: staged.isSimulated }
@@ -270,7 +267,8 @@ export class EventFlusher {
 
   /** Lists the files of a slice, in one transaction with the position behind it. */
   async #listSlice(slice: WrittenSlice, nowMs: number): Promise<void> {
-    const { database, failpoint, lake } = this.#options
+    const { lake } = this.#options
+    const { database, failpoint } = lake
     const record = async (connection: DuckDBConnection): Promise<void> => {
       await insertLostEvents(connection, slice.lost, nowMs)
       await insertIncompleteBars(connection, slice.lateIntervals)

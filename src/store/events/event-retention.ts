@@ -8,21 +8,16 @@ import { literal, REMOVALS } from '../duckdb/sql.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import { type ListedFile, listLiveFiles, listQuarantinedFiles } from '../lake/manifest.ts'
 import { agingDates, type Expiry, firstRetainedDate, judgeExpiry, later } from '../lake/retention.ts'
-
-/** How long recorded events stay, and how much of the disk they may take: what is reached first counts. 0: no limit. */
-export interface EventRetention {
-  /** Full days before today on which they were recorded; their own times may be older, in a replay. */
-  days: number
-  bytesMax: number
-  /** Percent of the disk that the lake is on. */
-  diskPct: number
-}
+import type { Retention } from '../retention-setting.ts'
 
 export const EVENT_TABLE_NAMES = [TABLES.trades.name, TABLES.events.name] as const satisfies TableName[]
 export const isEventTable = (name: string): boolean => EVENT_TABLE_NAMES.some((each) => each === name)
 
 /** The bytes that live files of recorded events may have together; infinite without a limit. */
-export async function eventBytesMax({ bytesMax, diskPct }: EventRetention, lakeDir: string): Promise<number> {
+export async function eventBytesMax(
+  { bytesMax, diskPct }: Retention['events'],
+  lakeDir: string,
+): Promise<number> {
   const limits = [Number.POSITIVE_INFINITY]
   if (bytesMax > 0) limits.push(bytesMax)
   if (diskPct > 0) {
@@ -80,7 +75,7 @@ export interface EventExpiry {
 /** The files of recorded events that are over their limits, damaged ones of the same time included. */
 export async function listExpiredEvents(
   connection: DuckDBConnection,
-  { events, unaskedPct }: { events: EventRetention; unaskedPct: number },
+  { events, unaskedPct }: Retention,
   lakeDir: string,
   nowMs: number,
 ): Promise<EventExpiry> {

@@ -7,7 +7,7 @@ import pLimit from 'p-limit'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { SegmentDamage } from '../../lib/segments/types.ts'
 import { TABLES } from '../../schema/tables.ts'
-import { type Database, isFatalError, isSystemError } from '../duckdb/database.ts'
+import { isFatalError, isSystemError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
 import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
 import { type NewFile, nextSeq } from '../lake/manifest.ts'
@@ -16,28 +16,22 @@ import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import type { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { openOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { flushFolder, logFolder } from '../paths.ts'
-import type { CrashPoint } from '../process/crash-points.ts'
 import type { FlushAnswer, Requests } from '../process/protocol.ts'
 import { AccountsCopy } from '../state/accounts-copy.ts'
 import { loadState } from '../state/read-state.ts'
 import type { StateOptions, StoreState } from '../state/state.ts'
 import { saveState } from '../state/state-database.ts'
-import type { LogLine } from '../types.ts'
 import { moveDeadRows } from './dead-letters.ts'
 import { splitCommits } from './log-rows.ts'
 import { RowSplitter, type StagedRows } from './row-splitter.ts'
 import { selectStaged } from './staged-sql.ts'
 
 export interface FlushOptions extends StateOptions {
-  dataDir: string
-  logId: string
-  database: Database
   lake: Lake
+  logId: string
   bars: BarStore
   tokens: ProfileBuffer
   outcomes: OutcomeLabeler
-  failpoint(point: CrashPoint): void
-  log(line: LogLine): void
 }
 
 type FlushAsk = Requests['flush']['ask']
@@ -52,7 +46,7 @@ export class Flusher {
 
   constructor(options: FlushOptions) {
     this.#options = options
-    this.#accounts = new AccountsCopy(options.dataDir)
+    this.#accounts = new AccountsCopy(options.lake.dataDir)
   }
 
   /** Can be called again after it has rejected, even where the rows were listed before a later step failed. */
@@ -61,16 +55,16 @@ export class Flusher {
   }
 
   async #flush(ask: FlushAsk): Promise<FlushAnswer> {
-    const { bars, lake, tokens, dataDir } = this.#options
+    const { bars, lake, tokens } = this.#options
     const staged = await bars.stage(ask.nowMs)
     const profiles = tokens.held
-    const splitter = new RowSplitter(flushFolder(dataDir))
+    const splitter = new RowSplitter(flushFolder(lake.dataDir))
     const state = await this.#loadState()
     try {
       const firstLsn = state.lsn + 1
       const damage = await this.#readCommits(ask, state, splitter)
       this.#splitProfiles(splitter, profiles, ask.nowMs)
-      this.#options.failpoint('flush:read')
+      lake.failpoint('flush:read')
       const lsns = { first: firstLsn, last: state.lsn }
       // Released as soon as they are listed. If a later step failed, the next flush would write them a second time otherwise.
       const onListed = () => tokens.release(profiles)
@@ -98,7 +92,8 @@ export class Flusher {
     state: StoreState,
     nowMs: number,
   ): Promise<Flushed & { deadRows: number }> {
-    const { database, lake, dataDir } = this.#options
+    const { lake } = this.#options
+    const { database, dataDir } = lake
     const sequenced = await database.maintenance.run((connection) => assignProfileSeqs(connection, rows))
     const batch = (staged: readonly StagedRows[]) => ({
       ...written,
@@ -121,7 +116,7 @@ export class Flusher {
   }
 
   async #loadState(): Promise<StoreState> {
-    const { database } = this.#options
+    const { database } = this.#options.lake
     this.#state ??= await database.maintenance.run((connection) => loadState(connection, this.#options))
     return this.#state
   }
@@ -132,8 +127,8 @@ export class Flusher {
     splitter: RowSplitter,
   ): Promise<SegmentDamage[]> {
     if (throughLsn <= state.lsn) return []
-    const { dataDir, logId } = this.#options
-    const report = await splitCommits({ folder: logFolder(dataDir), logId, throughLsn }, state, splitter)
+    const { lake, logId } = this.#options
+    const report = await splitCommits({ folder: logFolder(lake.dataDir), logId, throughLsn }, state, splitter)
     // LSNs that are void or lost count as flushed too, so that later flushes do not look for them.
     state.lsn = Math.max(state.lsn, throughLsn)
     return report.damage
@@ -152,23 +147,21 @@ export class Flusher {
     for (const rows of staged.filter(({ table }) => table.name === TABLES.training.name))
       await connection.run(openOutcomesSql(selectStaged(TABLES.training, rows)))
     await this.#accounts.write(connection, state)
-    await saveState(connection, state, join(flushFolder(this.#options.dataDir), 'state'))
-    this.#options.failpoint('flush:recorded')
+    const { dataDir, failpoint } = this.#options.lake
+    await saveState(connection, state, join(flushFolder(dataDir), 'state'))
+    failpoint('flush:recorded')
   }
 
   /** Computes due outcomes, which the next flush writes to the lake. An ordinary failure is logged: it must not fail this flush. */
   async #labelOutcomes(nowMs: number): Promise<void> {
-    const { bars, outcomes } = this.#options
+    const { bars, lake, outcomes } = this.#options
     try {
       await outcomes.labelDue(bars.inLakeToMs, nowMs)
     } catch (error) {
       if (isFatalError(error)) throw error
       const fields = { error: errorMessage(error) }
-      this.#options.log({
-        level: 'error',
-        message: 'outcomes could not be computed; the next flush tries again',
-        fields,
-      })
+      const message = 'outcomes could not be computed; the next flush tries again'
+      lake.log({ level: 'error', message, fields })
     }
   }
 }

@@ -139,7 +139,10 @@ export class Lake {
   readonly links: Links
   readonly quarantine: Quarantine
   readonly reader: LiveFileReader
-  readonly #options: LakeOptions
+  readonly dataDir: string
+  readonly failpoint: LakeOptions['failpoint']
+  readonly log: LakeOptions['log']
+  readonly #onTrouble: LakeOptions['onTrouble']
   /** The manifest has changed since the catalog was written. */
   #isCatalogStale = true
   /** A change of hard links failed: they may differ from the manifest. */
@@ -156,7 +159,10 @@ export class Lake {
     this.database = database
     this.lakeDir = lakeDir
     this.links = links
-    this.#options = options
+    this.dataDir = options.dataDir
+    this.failpoint = options.failpoint
+    this.log = options.log
+    this.#onTrouble = options.onTrouble
     const onChange = () => this.markCatalogStale()
     this.quarantine = new Quarantine({ lakeDir, links, log: options.log, onChange })
     this.reader = new LiveFileReader(database, links, this.quarantine)
@@ -178,7 +184,7 @@ export class Lake {
   /** Changes some members of `trouble` and passes it on to the server. */
   publishTrouble(change: Partial<LakeTrouble>): void {
     this.#trouble = { ...this.#trouble, ...change }
-    this.#options.onTrouble(this.#trouble)
+    this.#onTrouble(this.#trouble)
   }
 
   /**
@@ -188,7 +194,7 @@ export class Lake {
   async refreshCatalog(
     connection: DuckDBConnection,
     nowMs: number,
-    failpoint = this.#options.failpoint,
+    failpoint = this.failpoint,
   ): Promise<void> {
     if (!this.#isCatalogStale) return
     try {
@@ -211,7 +217,7 @@ export class Lake {
 
   /** Writes and lists all pending rows, in one transaction with the changes of `batch.record`. */
   async flush(batch: FlushBatch, nowMs: number): Promise<Flushed> {
-    const { failpoint } = this.#options
+    const { failpoint } = this
     return this.database.maintenance.run(async (connection) => {
       await this.#recover(connection, nowMs)
       const pending = [
@@ -375,7 +381,7 @@ export class Lake {
     const [first, ...others] = orphans.filter((path) => listed.has(path))
     if (first === undefined) return
     const files = others.length === 0 ? first : `${others.length + 1} files, such as ${first}`
-    throw damagedState(this.#options.dataDir, `is older than the lake: it does not know of ${files}`)
+    throw damagedState(this.dataDir, `is older than the lake: it does not know of ${files}`)
   }
 
   async #recoverTable(
@@ -386,8 +392,7 @@ export class Lake {
     nowMs: number,
   ): Promise<void> {
     assert(found !== undefined, 'every table was looked for')
-    const { links, lakeDir } = this
-    const { log } = this.#options
+    const { links, lakeDir, log } = this
     const { live, listing, orphans, flushedSeq } = found
     const quarantined = await this.quarantine.check(connection, live, 'end', nowMs)
     const recovered = await recoverOrphans(orphans, {

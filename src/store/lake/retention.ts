@@ -4,11 +4,11 @@
 
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { DAY_MS } from '../../lib/time.ts'
-import type { TableName } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
 import { queryOne } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { LATE_ROWS_MS, YOUNG_MS } from '../limits.ts'
+import type { Retention } from '../retention-setting.ts'
 import { utcDate } from './lake-files.ts'
 import {
   type ListedFile,
@@ -17,9 +17,6 @@ import {
   markReplaced,
   pathListSql,
 } from './manifest.ts'
-
-/** For how many full days before today a table's rows stay in the lake. Tables not named are kept for ever. */
-export type RetainedDays = Partial<Record<TableName, number>>
 
 /** The oldest UTC date that is kept. */
 export const firstRetainedDate = (days: number, nowMs: number): string => utcDate(nowMs - days * DAY_MS)
@@ -84,7 +81,7 @@ export function judgeExpiry(
 /** What has expired of each table that is not kept for ever, damaged files included. */
 export async function listExpiredFiles(
   connection: DuckDBConnection,
-  { days, unaskedPct }: { days: RetainedDays; unaskedPct: number },
+  { days, unaskedPct }: Retention,
   nowMs: number,
 ): Promise<Expiry[]> {
   const found: Expiry[] = []

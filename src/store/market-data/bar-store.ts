@@ -5,10 +5,11 @@ import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk } from '@duckdb/
 import { nextTurn } from '../../lib/wait.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
-import { type Database, withAppender } from '../duckdb/database.ts'
+import { withAppender } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { createTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
+import type { Lake } from '../lake/lake.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { listLiveFiles, nextSeq } from '../lake/manifest.ts'
 import { type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
@@ -151,12 +152,11 @@ async function findUncertainDates(connection: DuckDBConnection): Promise<Readonl
   return new Set(rows.map(({ date }) => date))
 }
 
-export interface BarStoreOptions {
-  database: Database
-  reader: LiveFileReader
+/** A run of the server. */
+interface Run {
+  runId: string
   /** Written into every row; null where it is unknown. */
   provenance: Provenance | null
-  runId: string
 }
 
 /** What the lake has of bars when a process begins. */
@@ -169,21 +169,22 @@ interface BarsInLake {
   account: BarAccount
 }
 
-export async function openBarStore(options: BarStoreOptions, nowMs: number): Promise<BarStore> {
-  const { database, reader, runId } = options
+export async function openBarStore(lake: Lake, run: Run, nowMs: number): Promise<BarStore> {
+  const { database, reader } = lake
   return database.maintenance.run(async (connection) => {
     await connection.run(CREATE_STAGED)
     await beginBarAccounts(connection)
-    return new BarStore(options, {
+    return new BarStore(lake, run, {
       youngestMs: await findYoungestInLake(connection, reader, nowMs),
       firstSeq: await nextSeq(connection, TABLE.name),
-      account: await loadBarAccount(connection, runId),
+      account: await loadBarAccount(connection, run.runId),
     })
   })
 }
 
 export class BarStore {
-  readonly #options: BarStoreOptions
+  readonly #lake: Pick<Lake, 'database' | 'reader'>
+  readonly #run: Run
   readonly #seen: SeenBars
   /** Reused: its memory is not managed by the garbage collector. */
   readonly #chunk = duckdb.DuckDBDataChunk.create(CHUNK_TYPES)
@@ -194,8 +195,13 @@ export class BarStore {
   readonly #taken: StagedBars
   readonly #inLake = { toMs: 0, bars: 0 }
 
-  constructor(options: BarStoreOptions, { youngestMs, firstSeq, account }: BarsInLake) {
-    this.#options = options
+  constructor(
+    lake: Pick<Lake, 'database' | 'reader'>,
+    run: Run,
+    { youngestMs, firstSeq, account }: BarsInLake,
+  ) {
+    this.#lake = lake
+    this.#run = run
     this.#seen = new SeenBars(youngestMs)
     this.#nextSeq = firstSeq
     this.#taken = { toMs: 0, bars: 0, account }
@@ -231,7 +237,7 @@ export class BarStore {
 
   /** Turns the bars taken so far into rows for the next flush. @returns how far they reach, for `release` */
   async stage(nowMs: number): Promise<StagedBars> {
-    return this.#options.database.maintenance.run(async (connection) => {
+    return this.#lake.database.maintenance.run(async (connection) => {
       // Copies: what arrives while this waits is for the next flush.
       const batches = [...this.#pending]
       const count = this.#pendingBars
@@ -260,7 +266,7 @@ export class BarStore {
     { account, toMs }: StagedBars,
     paths: readonly string[],
   ): Promise<void> {
-    const { runId } = this.#options
+    const { runId } = this.#run
     if (sumBars(account.closed) === 0) return
     const before = await loadBarAccount(connection, runId)
     const added = await countBarRows(connection, paths)
@@ -271,8 +277,7 @@ export class BarStore {
 
   /** What has become of the bars of this run, as of the last flush. */
   recorded(): Promise<BarAccount> {
-    const { database, runId } = this.#options
-    return database.maintenance.run((connection) => loadBarAccount(connection, runId))
+    return this.#lake.database.maintenance.run((connection) => loadBarAccount(connection, this.#run.runId))
   }
 
   /** Drops the staged rows that are in files by now. */
@@ -280,7 +285,7 @@ export class BarStore {
     this.#inLake.toMs = Math.max(this.#inLake.toMs, toMs)
     this.#inLake.bars = Math.max(this.#inLake.bars, bars)
     if (this.#stagedBars === 0) return
-    await this.#options.database.maintenance.run(async (connection) => {
+    await this.#lake.database.maintenance.run(async (connection) => {
       const first = await nextSeq(connection, TABLE.name)
       const sql = `SELECT count(*)::DOUBLE AS rows FROM ${relation(TABLE)} WHERE ${ROW_SEQ} >= ${first}`
       const { rows } = await queryOne(connection, sql, { rows: 'number' })
@@ -331,8 +336,7 @@ export class BarStore {
 
   /** Inserts the staged bars that the lake does not have. @returns how many it has */
   async #insertNew(connection: DuckDBConnection, nowMs: number): Promise<BarCounts> {
-    const { provenance, reader } = this.#options
-    const cells = TABLE.columns.map((column) => cellSql(column, nowMs, provenance)).join(', ')
+    const cells = TABLE.columns.map((column) => cellSql(column, nowMs, this.#run.provenance)).join(', ')
     const insert = (staged: string) =>
       connection.run(
         `INSERT INTO ${relation(TABLE)} (${ROW_SEQ}, ${lakeColumns(TABLE)})
@@ -343,7 +347,7 @@ export class BarStore {
       await insert(`${STAGED} AS staged`)
       return noBars()
     }
-    return reader.read(connection, {
+    return this.#lake.reader.read(connection, {
       table: TABLE,
       nowMs,
       isNeeded: ({ date }) => dates.has(date),

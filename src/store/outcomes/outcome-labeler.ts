@@ -1,16 +1,17 @@
 // Labels accepted submissions with their outcomes, horizon by horizon, once the lake has the bars up to the horizon. Labels are
 // computed from the bars' files in a scratch database, a bounded number of submissions at a time. Each step is recorded in
 // one transaction: a step that was interrupted is computed again, with the same result. A label never changes.
+import { join } from 'node:path'
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { HORIZONS, TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
-import { type Database, transaction, withAppender } from '../duckdb/database.ts'
+import { transaction, withAppender } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
+import type { Lake } from '../lake/lake.ts'
 import { utcDate } from '../lake/lake-files.ts'
-import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { listQuarantinedFiles, nextSeq } from '../lake/manifest.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
 import {
@@ -20,7 +21,7 @@ import {
   OUTCOMES_STEPS_MAX,
   OUTCOMES_THREADS,
 } from '../limits.ts'
-import type { CrashPoint } from '../process/crash-points.ts'
+import { spillFolder } from '../paths.ts'
 import {
   CREATE_DUE,
   CREATE_STAGED_LABELS,
@@ -57,14 +58,6 @@ const LABEL_COLUMNS = {
   last_trade_ms: 'number?',
   watched_minutes: 'number?',
 } as const satisfies Record<keyof Label, 'number?'>
-
-export interface OutcomeLabelerOptions {
-  database: Database
-  reader: LiveFileReader
-  /** Where a step spills data that does not fit in memory. */
-  spillDir: string
-  failpoint(point: CrashPoint): void
-}
 
 /** Appends a few thousand cells at most, column by column. */
 async function appendColumns(
@@ -144,10 +137,13 @@ async function findLastSeq(connection: DuckDBConnection): Promise<number> {
 }
 
 export class OutcomeLabeler {
-  readonly #options: OutcomeLabelerOptions
+  readonly #lake: Lake
+  /** Where a step spills data that does not fit in memory. */
+  readonly #spillDir: string
 
-  constructor(options: OutcomeLabelerOptions) {
-    this.#options = options
+  constructor(lake: Lake) {
+    this.#lake = lake
+    this.#spillDir = join(spillFolder(lake.dataDir), 'outcomes')
   }
 
   /**
@@ -158,7 +154,7 @@ export class OutcomeLabeler {
   async labelDue(knownToMs: number, nowMs: number): Promise<number> {
     // 0: no market time is known yet.
     if (knownToMs === 0) return 0
-    const { maintenance } = this.#options.database
+    const { maintenance } = this.#lake.database
     await this.#deleteWritten()
     const { done } = await maintenance.run((connection) =>
       queryOne(connection, selectFewestDoneSql(knownToMs), { done: 'number?' }),
@@ -178,7 +174,7 @@ export class OutcomeLabeler {
 
   /** Deletes the rows that are in the lake by now. */
   async #deleteWritten(): Promise<void> {
-    await this.#options.database.maintenance.run(async (connection) => {
+    await this.#lake.database.maintenance.run(async (connection) => {
       const first = await nextSeq(connection, TABLES.outcomes.name)
       await connection.run(`DELETE FROM outcomes WHERE ${ROW_SEQ} < ${first}`)
     })
@@ -190,7 +186,7 @@ export class OutcomeLabeler {
     const due = await queryRows(connection, sql, DUE_COLUMNS)
     if (due.length === 0) return 0
     const labels = await this.#label(connection, horizon, due, nowMs)
-    this.#options.failpoint('outcomes:computed')
+    this.#lake.failpoint('outcomes:computed')
     await this.#record(connection, horizon, labels, nowMs)
     return labels.length
   }
@@ -201,9 +197,9 @@ export class OutcomeLabeler {
     due: readonly DueSubmission[],
     nowMs: number,
   ): Promise<Label[]> {
-    const { reader, spillDir } = this.#options
+    const spillDir = this.#spillDir
     const [first, last] = findBarDates(horizon, due)
-    return reader.read(connection, {
+    return this.#lake.reader.read(connection, {
       table: TABLES.bars,
       nowMs,
       isNeeded: ({ date }) => first <= date && date <= last,
@@ -225,7 +221,7 @@ export class OutcomeLabeler {
   }
 
   async #record(connection: DuckDBConnection, horizon: Horizon, labels: readonly Label[], nowMs: number) {
-    const { failpoint } = this.#options
+    const { failpoint } = this.#lake
     await connection.run(CREATE_STAGED_LABELS)
     const columns = LABEL_NUMBERS.map((name) => labels.map((label) => label[name]))
     await appendColumns(connection, STAGED_LABELS, MARKET_DATABASE, columns)

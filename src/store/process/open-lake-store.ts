@@ -1,6 +1,5 @@
 // Opens the state database and the lake when a lake process starts: completes what a crash interrupted, and
 // rebuilds the state from the lake's files where the state database is gone.
-import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { readJournal } from '../../journal/reader.ts'
 import { errorMessage } from '../../lib/error-text.ts'
@@ -19,7 +18,7 @@ import { COOLDOWNS_RECOVERED_MS_MIN, STATE_AGE_MS_MAX } from '../limits.ts'
 import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
-import { flushFolder, lakeFolder, spillFolder } from '../paths.ts'
+import { flushFolder, lakeFolder } from '../paths.ts'
 import { LakeLists } from '../query/lake-lists.ts'
 import { LakeLookup } from '../query/lake-lookup.ts'
 import { moveToChunks } from '../state/move-to-chunks.ts'
@@ -80,7 +79,7 @@ export async function openLakeStore(context: OpenContext, nowMs: number): Promis
 
 async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
   const { failpoint, log, onTrouble } = asked
-  const { dataDir, provenance, runId } = asked.options
+  const { dataDir } = asked.options
   makeFolderNow(lakeFolder(dataDir))
   const database = await openDatabase(dataDir)
   const ages = asked.options.ages ?? (await agesOfFolder(database))
@@ -97,22 +96,25 @@ async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore>
   await upgradeState(context, database, lake, nowMs)
   lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
   const position = await database.maintenance.run(loadPosition)
-  const bars = await openBarStore({ database, reader: lake.reader, provenance, runId }, nowMs)
+  const bars = await openBarStore(lake, options, nowMs)
   const tokens = new ProfileBuffer()
-  const spillDir = join(spillFolder(dataDir), 'outcomes')
-  const outcomes = new OutcomeLabeler({ database, reader: lake.reader, spillDir, failpoint })
+  const outcomes = new OutcomeLabeler(lake)
   const store = {
-    ...{ bars, database, lake, tokens },
+    bars,
+    database,
+    lake,
+    tokens,
     savedState: await database.maintenance.run(async (connection) => readSaved(connection, dataDir)),
     lookup: new LakeLookup(database.lookups, lake.reader),
     lists: new LakeLists(database.lists, lake.reader),
-    compactor: new Compactor(lake, { ...options, failpoint, log }),
+    compactor: new Compactor(lake, options),
     events: new EventFlusher({
-      ...{ dataDir, database, lake, readJournal, failpoint },
+      lake,
+      readJournal,
       logId: options.logId,
       monotonicMs: () => performance.now(),
     }),
-    flusher: new Flusher({ ...options, database, lake, bars, tokens, outcomes, failpoint, log }),
+    flusher: new Flusher({ ...options, lake, bars, tokens, outcomes }),
   }
   return { store, position, ages }
 }
@@ -185,7 +187,7 @@ async function upgradeState(
     await database.maintenance.run(async (connection) => {
       await moveToChunks(connection)
       await moveRebuiltNote(connection, options.dataDir, nowMs)
-      await countOutcomes(connection, lake.reader, { options, spillDir, nowMs })
+      await countOutcomes(connection, lake.reader, options, spillDir, nowMs)
       await changeAges(connection, options, spillDir)
     })
   } catch (error) {

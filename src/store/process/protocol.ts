@@ -7,11 +7,10 @@ import type { Calibration } from '../../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../../schema/api/submission-list.ts'
 import type { SubmissionRow } from '../../schema/tables.ts'
 import type { StoreErrorCode } from '../errors.ts'
-import type { EventRetention } from '../events/event-retention.ts'
-import type { RetainedDays } from '../lake/retention.ts'
 import type { BarAccount } from '../market-data/bar-counts.ts'
 import type { BarDelivery, BarReceipt } from '../market-data/bar-store.ts'
 import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
+import type { StoreSettings } from '../settings.ts'
 import type { StatePiece } from '../state/read-state.ts'
 import type { StateAges } from '../state/state.ts'
 import type { SavedPosition } from '../state/state-database.ts'
@@ -26,7 +25,7 @@ import type {
 } from '../types.ts'
 import type { Crash } from './crash-points.ts'
 
-export interface LakeProcessOptions {
+export interface LakeProcessOptions extends Pick<StoreSettings, 'retain' | 'diskReserveMb'> {
   dataDir: string
   /** Null: those with which the folder was used last. */
   ages: StateAges | null
@@ -36,12 +35,6 @@ export interface LakeProcessOptions {
   runId: string
   /** How long a replaced file is kept for readers that opened it before. */
   lakeGraceMs: number
-  retainDays: RetainedDays
-  /** Default: RETAIN_UNASKED_PCT_DEFAULT. */
-  retainUnaskedPct?: number | undefined
-  retainEvents: EventRetention
-  /** Files are merged only while more than this is free on the disk; 0: until it is full. */
-  diskReserveMb: number
   /** Written into every bar and submission. */
   provenance: Provenance | null
   crash: Crash | null

@@ -12,17 +12,13 @@ import { loadState } from './read-state.ts'
 import type { StateOptions, StoreState } from './state.ts'
 import { isMarked, noteMark, saveState } from './state-database.ts'
 
-export interface CountOptions {
-  options: StateOptions
-  spillDir: string
-  nowMs: number
-}
-
 /** Counts once for each data folder. Rows whose dates have expired, and those of lost files, are not counted. */
 export async function countOutcomes(
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  { options, spillDir, nowMs }: CountOptions,
+  options: StateOptions,
+  spillDir: string,
+  nowMs: number,
 ): Promise<void> {
   if (await isMarked(connection, 'outcomes_counted')) return
   const state = await loadState(connection, options)

@@ -13,7 +13,7 @@ import {
 import type { TableRow, TableWrite } from '../../schema/tables.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { SubmissionError } from '../errors.ts'
-import { AGENTS_MAX, ROTATED_KEY_LIFE_MS, ROTATIONS_PER_DAY_MAX, SUBMIT_RATE_MAX } from '../limits.ts'
+import { AGENTS_MAX, ROTATED_KEY_LIFE_MS, ROTATIONS_PER_DAY_MAX, SUBMIT_LIMITS } from '../limits.ts'
 import { RateLimiter } from '../rate-limits/rate-limiter.ts'
 import type {
   Account,
@@ -300,7 +300,7 @@ export class AgentRegistry implements Agents {
   }
 
   #issued(key: string, { type }: Agent): IssuedKey {
-    const { submitRateMax = SUBMIT_RATE_MAX } = this.#options
+    const { submitRateMax = SUBMIT_LIMITS.rate } = this.#options
     return { key, type, rateLimit: submitRateMax === 0 ? null : submitRateMax }
   }
 

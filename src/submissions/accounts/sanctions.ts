@@ -1,29 +1,8 @@
 import { HOUR_MS } from '../../lib/time.ts'
-import {
-  STRIKE_WINDOW_MS,
-  STRIKES_MAX,
-  SUSPENSION_MS,
-  SUSPENSION_WINDOW_MS,
-  SUSPENSIONS_MAX,
-} from '../limits.ts'
+import { STRIKE_WINDOW_MS, SUSPENSION_MS, SUSPENSION_WINDOW_MS, type SubmitLimits } from '../limits.ts'
 
-export interface StrikeRules {
-  /** The strike within `strikeWindowMs` that suspends. 0: no strike does. */
-  strikesMax: number
-  strikeWindowMs: number
-  suspensionMs: number
-  /** The suspension within `suspensionWindowMs` that bans for good. 0: none does. */
-  suspensionsMax: number
-  suspensionWindowMs: number
-}
-
-export const STRIKE_RULES: StrikeRules = {
-  strikesMax: STRIKES_MAX,
-  strikeWindowMs: STRIKE_WINDOW_MS,
-  suspensionMs: SUSPENSION_MS,
-  suspensionsMax: SUSPENSIONS_MAX,
-  suspensionWindowMs: SUSPENSION_WINDOW_MS,
-}
+/** The strike that suspends, and the suspension that bans for good; 0: none does. */
+export type StrikeLimits = Pick<SubmitLimits, 'strikes' | 'suspensions'>
 
 export type Sanction =
   | { kind: 'warning' }
@@ -40,23 +19,23 @@ export function sanctionFor(
   strikes: number,
   suspendedAtMs: readonly number[],
   nowMs: number,
-  rules: StrikeRules,
+  limits: StrikeLimits,
 ): Sanction {
-  if (rules.strikesMax === 0 || strikes < rules.strikesMax) return { kind: 'warning' }
-  const suspensions = 1 + suspendedAtMs.filter((atMs) => atMs > nowMs - rules.suspensionWindowMs).length
-  if (rules.suspensionsMax > 0 && suspensions >= rules.suspensionsMax) return { kind: 'ban' }
-  return { kind: 'suspension', lengthMs: rules.suspensionMs }
+  if (limits.strikes === 0 || strikes < limits.strikes) return { kind: 'warning' }
+  const suspensions = 1 + suspendedAtMs.filter((atMs) => atMs > nowMs - SUSPENSION_WINDOW_MS).length
+  if (limits.suspensions > 0 && suspensions >= limits.suspensions) return { kind: 'ban' }
+  return { kind: 'suspension', lengthMs: SUSPENSION_MS }
 }
 
 /** The warning in the answer to a rejection. Clients look for the word “ban”, so every form has it. */
-export function warningFor(strikes: number, sanction: Sanction, rules: StrikeRules): string {
+export function warningFor(strikes: number, sanction: Sanction, limits: StrikeLimits): string {
   const reason = 'The snapshot deviates from the DataPoint by more than 50%.'
   if (sanction.kind === 'ban') return `${reason} This agent is banned for good.`
   if (sanction.kind === 'suspension') {
-    const outlook = rules.suspensionsMax > 0 ? ' Further suspensions end in a ban for good.' : ''
+    const outlook = limits.suspensions > 0 ? ' Further suspensions end in a ban for good.' : ''
     return `${reason} This agent is banned from submitting for ${sanction.lengthMs / HOUR_MS} hours.${outlook}`
   }
-  if (rules.strikesMax === 0) return `${reason} Fabricated data may lead to a ban.`
-  const [windowHours, banHours] = [rules.strikeWindowMs / HOUR_MS, rules.suspensionMs / HOUR_MS]
-  return `${reason} Strike ${strikes} of ${rules.strikesMax} within ${windowHours} hours: strike ${rules.strikesMax} brings a ban of ${banHours} hours.`
+  if (limits.strikes === 0) return `${reason} Fabricated data may lead to a ban.`
+  const [windowHours, banHours] = [STRIKE_WINDOW_MS / HOUR_MS, SUSPENSION_MS / HOUR_MS]
+  return `${reason} Strike ${strikes} of ${limits.strikes} within ${windowHours} hours: strike ${limits.strikes} brings a ban of ${banHours} hours.`
 }

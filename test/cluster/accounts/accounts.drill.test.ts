@@ -5,7 +5,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { AccountPublisher } from '../../../src/cluster/accounts/account-publisher.ts'
 import { AccountReplica } from '../../../src/cluster/accounts/account-replica.ts'
 import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
-import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { AgentRegistry } from '../../../src/submissions/accounts/agent-registry.ts'
 import { SteppedClock } from '../../support/clock.ts'
@@ -27,10 +26,10 @@ afterEach(async () => {
   for (const close of toClose.splice(0).reverse()) await close()
 })
 
-async function connect(name: string): Promise<{ bus: Bus; watch: ConnectionWatch }> {
+async function connect(name: string): Promise<Bus> {
   const bus = await connectBus({ ...busSettings(nats.url), name }, 'test')
   toClose.push(() => bus.close())
-  return { bus, watch: new ConnectionWatch(bus.connection) }
+  return bus
 }
 
 interface Writer {
@@ -54,18 +53,18 @@ async function startWriter(name: string, agentCount = 0): Promise<Writer> {
     onChanged: (agentId) => publisher?.change(agentId),
   })
   for (let index = 0; index < agentCount; index++) await agents.register({ name: `agent ${index}` })
-  const { bus, watch } = await connect(name)
-  publisher = new AccountPublisher({ bus, watch, accounts: agents, replicas: 1, log })
+  const bus = await connect(name)
+  publisher = new AccountPublisher(bus, agents, 1, log)
   toClose.push(() => publisher!.stop())
   return { agents, publisher, clock, bus }
 }
 
 async function startReader(name: string): Promise<{ replica: AccountReplica; clock: SteppedClock }> {
-  const { bus, watch } = await connect(name)
+  const bus = await connect(name)
   // Ten seconds beside the writer's clock, and another monotonic clock.
   const clock = new SteppedClock(START_MS - 10_000)
   clock.pass(77_777)
-  const replica = new AccountReplica({ bus, watch, clock, log })
+  const replica = new AccountReplica({ bus, clock, log })
   toClose.push(() => replica.stop())
   return { replica, clock }
 }
@@ -158,10 +157,10 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
     expect(codeOf(() => replica.authenticate(made.key))).toBe('none')
     // A writer that finds everything as it is puts nothing.
     await second.publisher.stop()
-    const { bus, watch } = await connect('other')
+    const bus = await connect('other')
     const kv = await new Kvm(bus.client).open(bus.names.accounts)
     const before = (await kv.status()).streamInfo.state.last_seq
-    const third = new AccountPublisher({ bus, watch, accounts: second.agents, replicas: 1, log })
+    const third = new AccountPublisher(bus, second.agents, 1, log)
     toClose.push(() => third.stop())
     await third.settled(5_000)
     expect((await kv.status()).streamInfo.state.last_seq).toBe(before)

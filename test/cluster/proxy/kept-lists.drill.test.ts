@@ -4,7 +4,6 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
-import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
 import { KeptLists } from '../../../src/cluster/proxy/kept-lists.ts'
 import { ask } from '../../../src/cluster/proxy/questions.ts'
 import { busSettingsOf, hasNats, type Nats, skipped, startNats } from '../support.ts'
@@ -33,13 +32,12 @@ it.skipIf(!hasNats)(
         'test',
       )
       buses.push(bus)
-      return { bus, watch: new ConnectionWatch(bus.connection) }
+      return bus
     }
     const [keeper, asker] = [await connected(), await connected()]
-    const { names, connection } = keeper.bus
     const lists = new KeptLists()
     const told = { nodeId: 'keeper', url: 'http://10.0.0.1:8080', secret: 'secret' }
-    lists.open({ connection, watch: keeper.watch, names, address: () => told })
+    lists.open(keeper, () => told)
     for (const name of NAMES) lists.kept(name)
     await expect
       .poll(() => keeper.watch.reasons)
@@ -53,9 +51,8 @@ it.skipIf(!hasNats)(
     const permitted = readFileSync(path, 'utf8').replace(DENY, '').replace(':-1"', `:${port}"`)
     writeFileSync(path, permitted)
     server.child.kill('SIGHUP')
-    const asking = { connection: asker.bus.connection, watch: asker.watch }
     const nodeOf = (name: string) =>
-      ask(asking, names.list(name), 'address', 500).then(
+      ask(asker, asker.names.list(name), 'address', 500).then(
         (address) => address,
         (error: Error) => error.message,
       )

@@ -2,7 +2,6 @@
 // tells of.
 import { vi } from 'vitest'
 import { busNames, connectBus } from '../../../src/cluster/bus.ts'
-import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
 import { passedRoute } from '../../../src/cluster/proxy/passed-route.ts'
 import { PassingOn, type PassingOnOptions } from '../../../src/cluster/proxy/passing-on.ts'
 import type { Position } from '../../../src/cluster/proxy/position.ts'
@@ -50,13 +49,9 @@ export async function startForwarder(
   { writerUrl = '', stream = null }: Partial<Pick<PassingOnOptions, 'writerUrl' | 'stream'>> = {},
 ): Promise<Forwarder> {
   const bus = await connectBus(busSettings(busUrl), 'forwarder')
-  const watch = new ConnectionWatch(bus.connection)
   const positions: Position[] = []
   const untilApplied = async (position: Position) => void positions.push(position)
-  const { connection, names } = bus
-  const passingOn = new PassingOn({
-    ...{ connection, names, watch, untilApplied, log, writerUrl, stream },
-  })
+  const passingOn = new PassingOn({ bus, untilApplied, log, writerUrl, stream })
   const routes = routesOf(busUrl).map((route) => passedRoute(route, () => passingOn))
   const http = await startServer('127.0.0.1', 0, {
     node: singleNode(),
@@ -108,8 +103,7 @@ export async function startTarget(
 ): Promise<Target> {
   const bus = await connectBus(busSettings(busUrl), 'target')
   const { connection, names } = bus
-  const asking = { connection, watch: new ConnectionWatch(connection) }
-  const own = await vi.waitFor(() => ask(asking, busNames(busName).writer, 'address', 1_000), 10_000)
+  const own = await vi.waitFor(() => ask(bus, busNames(busName).writer, 'address', 1_000), 10_000)
   const answering = answerAt(connection, names.writer, () => ({ ...own, ...(url !== undefined && { url }) }))
   await connection.flush()
   return {

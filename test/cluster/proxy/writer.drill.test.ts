@@ -3,7 +3,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { AccountReplica } from '../../../src/cluster/accounts/account-replica.ts'
 import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
-import { ConnectionWatch } from '../../../src/cluster/connection-watch.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
@@ -24,7 +23,7 @@ beforeAll(async () => {
   nats = await startNats()
   node = await startForwarder(nats.url)
   bus = await connectBus(busSettings(nats.url), 'test')
-  replica = new AccountReplica({ bus, watch: new ConnectionWatch(bus.connection), clock: systemClock, log })
+  replica = new AccountReplica({ bus, clock: systemClock, log })
   writer = await openTestServer({ role: 'writer', bus: nats.url })
 }, 30_000)
 

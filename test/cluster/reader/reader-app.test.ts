@@ -1,12 +1,12 @@
 // A reader as its clients see it, on the real nats-server, beside a writer that does what the test tells it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { AccountPublisher } from '../../../src/cluster/accounts/account-publisher.ts'
 import { type ReaderApp, startReader } from '../../../src/cluster/reader/reader-app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { MINTS } from '../../checkpoint/support.ts'
 import { Client } from '../../support/test-server.ts'
 import { type BusProxy, hasNats, type Nats, skipped, startNats, startProxy } from '../support.ts'
-import { noAccounts } from './no-accounts.ts'
 import { ScriptedWriter } from './scripted-writer.ts'
 
 const WAIT = { timeout: 20_000 }
@@ -17,6 +17,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
   let nats: Nats
   let proxy: BusProxy
   let writer: ScriptedWriter
+  let accounts: AccountPublisher
   let ticking: NodeJS.Timeout | null
   const readers: ReaderApp[] = []
 
@@ -24,6 +25,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
     nats = await startNats()
     proxy = await startProxy(nats.port)
     writer = await ScriptedWriter.connect(nats.url)
+    accounts = new AccountPublisher(writer.bus, { agentIds: () => [], account: () => null }, 1, log)
     writer.begin('empty')
     writer.some(3)
     await writer.publish()
@@ -32,6 +34,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
   afterEach(async () => {
     stopTicking()
     await Promise.all(readers.splice(0).map((reader) => reader.stop()))
+    await accounts.stop()
     await writer.bus.close()
     await proxy.close()
     await nats.remove()
@@ -61,7 +64,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
       ...{ 'read-limit-anonymous': '0', 'page-age-ms': '0', 'drain-notice-ms': '0', ...settings },
     }
     const flags = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value])
-    const reader = await startReader(readConfig(flags, {}), { log, openAccounts: noAccounts })
+    const reader = await startReader(readConfig(flags, {}), { log })
     readers.push(reader)
     return { ...reader, client: new Client(reader.url) }
   }

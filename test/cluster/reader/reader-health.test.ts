@@ -24,11 +24,11 @@ it('a reader that was too far behind serves again once it has caught up, not a m
     restored: 0,
   }
   const passingOn = { trouble: null }
-  const parts = { replica, passingOn, accounts: { isReady: true }, watch: { isConnected: true } }
-  const link = { parts, trouble: null, refusals: [] } as unknown as ReaderLink
+  const parts = { replica, passingOn, accounts: { isReady: true }, bus: { watch: { isConnected: true } } }
+  const link = { parts, gate: { nodeId: 'node' }, trouble: null, refusals: [] } as unknown as ReaderLink
   const ready = Promise.withResolvers<void>()
   const made = new ReaderHealth({
-    ...{ link, nodeId: 'node', clock: systemClock, log, lagMaxMs: 5_000 },
+    ...{ link, clock: systemClock, log, lagMaxMs: 5_000 },
     onReady: ready.resolve,
     onBehind: () => {
       ended++

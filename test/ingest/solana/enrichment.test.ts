@@ -59,7 +59,7 @@ async function connected(
 ): Promise<SolanaFeed> {
   const socketUrls = [node.url.replace('http', 'ws')]
   const source = new LiveSource(
-    { rpcUrls: urls, socketUrls, commitment: 'confirmed', requestsPerSecond, pulseMsMax: 60_000 },
+    { rpcUrls: [...urls], socketUrls, commitment: 'confirmed', requestsPerSecond, pulseMsMax: 60_000 },
     systemClock,
   )
   const held = () => new Set(sink.data.flatMap((event) => ('mint' in event ? [event.mint] : [])))

@@ -1,4 +1,5 @@
 // Compaction on a full disk, where the manifest cannot be written.
+
 import { existsSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
@@ -9,6 +10,7 @@ import { CLOCK_KNOWN, CREATE_MANIFEST } from '../../../src/store/duckdb/sql.ts'
 import type { Lake } from '../../../src/store/lake/lake.ts'
 import { openLinks } from '../../../src/store/lake/links.ts'
 import { insertFiles, markReplaced } from '../../../src/store/lake/manifest.ts'
+import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 
 const FILE = { table: 'training', date: '2025-06-01', first: 1, last: 2, rows: 2, bytes: 1, sha256: null }
@@ -28,19 +30,15 @@ test('replaced files are deleted even when expiring dates and merging fail', asy
     const lake = {
       lakeDir,
       links,
+      failpoint: () => {},
       database: { maintenance },
       listLiveFiles: async () => [],
       checkFiles: async () => 0,
     }
     const compactor = new Compactor(lake as unknown as Lake, {
-      ...{
-        dataDir: lakeDir,
-        lakeGraceMs: 0,
-        retainDays: {},
-        retainEvents: { days: 0, bytesMax: 0, diskPct: 0 },
-        diskReserveMb: 0,
-      },
-      ...{ failpoint: () => {}, log: () => {} },
+      lakeGraceMs: 0,
+      retain: KEEP_FOR_EVER,
+      diskReserveMb: 0,
     })
     await expect(compactor.compact({ wallMs: NOON_MS, monotonicMs: 0 }, 0)).rejects.toThrow(CLOCK_KNOWN)
   })

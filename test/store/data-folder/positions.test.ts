@@ -22,7 +22,7 @@ const log = {
 }
 const opened: Positions[] = []
 async function open(nowMs: number): Promise<Positions> {
-  const positions = await openPositions({ dataDir, nowMs, log })
+  const positions = await openPositions(dataDir, nowMs, log)
   opened.push(positions)
   return positions
 }
@@ -54,7 +54,7 @@ it('a restored folder begins above what the lost run reached after the backup, o
   const backedUp = await open(NOW_MS)
   await backedUp.reserveAhead(backedUp.first)
   const lostReached = (NOW_MS + DAY_MS / 2) * POSITIONS_PER_MS
-  await reserveAboveLostRun({ dataDir, nowMs: NOW_MS, log })
+  await reserveAboveLostRun(dataDir, NOW_MS, log)
   expect((await open(NOW_MS - DAY_MS)).first).toBeGreaterThan(lostReached)
 })
 

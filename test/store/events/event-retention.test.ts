@@ -1,4 +1,5 @@
 // Recorded events leave the lake file by file, oldest first and of both tables.
+
 import { statfsSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import type { MarketEvent } from '../../../src/schema/event.ts'
@@ -9,6 +10,7 @@ import {
 } from '../../../src/store/events/event-retention.ts'
 import type { ListedFile } from '../../../src/store/lake/manifest.ts'
 import { readEventRange, readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
+import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
 import { openWorld, trade, type World } from './world.ts'
@@ -105,7 +107,9 @@ test('the smaller of a number of bytes and a share of the disk counts', async ()
 
 test('what has left is told, and the rest is whole', async () => {
   const price: MarketEvent = { type: 'solPrice', ts: NOON_MS, usd: 150 }
-  world = await openWorld(dataDir, { retainEvents: { days: 0, bytesMax: 1, diskPct: 0 } })
+  world = await openWorld(dataDir, {
+    retain: { ...KEEP_FOR_EVER, events: { days: 0, bytesMax: 1, diskPct: 0 } },
+  })
   world.journal.append([trade(), price])
   await world.flush()
   world.journal.append([trade(), trade()])

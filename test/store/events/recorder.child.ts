@@ -14,8 +14,7 @@ const isStorm = mode === 'storm'
 const store = await openTestStore(folder, {
   ...(crashAt !== undefined && { crash: { at: crashAt as CrashPoint, withServer: alone === undefined } }),
   lakeFlushMs: isStorm ? 20 : 0,
-  lakeTidyMs: isStorm ? 70 : 0,
-  lakeGraceMs: 0,
+  lakeTidy: { everyMs: isStorm ? 70 : 0, graceMs: 0 },
 })
 const journal = await openTestJournal(journalFolder(folder), {
   folderId: readFolderInfo(folder)!.logId,

@@ -8,16 +8,15 @@ import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
 import { Compactor } from '../../../src/store/compaction/compactor.ts'
 import { openDatabase } from '../../../src/store/duckdb/database.ts'
 import { EventFlusher } from '../../../src/store/events/event-flusher.ts'
-import type { EventRetention } from '../../../src/store/events/event-retention.ts'
 import { openLake } from '../../../src/store/lake/lake.ts'
 import { lakeFolder } from '../../../src/store/paths.ts'
+import { KEEP_FOR_EVER, type Retention } from '../../../src/store/retention-setting.ts'
 import { beginState } from '../../../src/store/state/state-database.ts'
 import type { LakeTrouble } from '../../../src/store/types.ts'
 import { NOON_MS } from '../support.ts'
 
 export const MINT = 'So11111111111111111111111111111111111111112'
 export const SOL_PRICE_USD = 150
-const NO_LIMITS: EventRetention = { days: 0, bytesMax: 0, diskPct: 0 }
 
 /** A trade of a token outside of the curve, at 1 SOL for 4 tokens. */
 export const trade = (over: Partial<TradeEvent> = {}): TradeEvent => ({
@@ -114,9 +113,9 @@ export interface World {
 /** Opens the lake of `dataDir`, as a lake process does. */
 export async function openWorld(
   dataDir: string,
-  options: { journal?: MemoryJournal; retainEvents?: EventRetention } = {},
+  options: { journal?: MemoryJournal; retain?: Retention } = {},
 ): Promise<World> {
-  const { journal = new MemoryJournal(), retainEvents = NO_LIMITS } = options
+  const { journal = new MemoryJournal(), retain = KEEP_FOR_EVER } = options
   mkdirSync(lakeFolder(dataDir), { recursive: true })
   const database = await openDatabase(dataDir)
   const nothing = (): void => {}
@@ -125,12 +124,11 @@ export async function openWorld(
   }
   const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble })
   const flusher = new EventFlusher({
-    ...{ dataDir, logId: 'log', database, lake, readJournal: journal.read, failpoint: nothing },
+    ...{ logId: 'log', lake, readJournal: journal.read },
     monotonicMs: () => performance.now(),
   })
   const compactor = new Compactor(lake, {
-    ...{ dataDir, lakeGraceMs: 0, retainDays: {}, retainEvents, diskReserveMb: 0 },
-    ...{ failpoint: nothing, log: nothing },
+    ...{ lakeGraceMs: 0, retain, diskReserveMb: 0 },
   })
   const world: World = {
     journal,

@@ -1,9 +1,11 @@
 // Flushes that overlap: the server gives one up after a time and asks again, while the disk still holds up the first.
+
 import { expect, test } from 'vitest'
 import { openLog } from '../../../src/store/log/log.ts'
 import { logFolder } from '../../../src/store/paths.ts'
 import { openLakeStore } from '../../../src/store/process/open-lake-store.ts'
 import type { LakeProcessOptions } from '../../../src/store/process/protocol.ts'
+import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import { encodeWrite } from '../../../src/store/rows/row-encoder.ts'
 import { clockOf } from '../../support/clock.ts'
 import {
@@ -35,12 +37,12 @@ test('a flush that is asked for while another runs waits for it: each commit is 
       logId,
       runId: 'run',
       lakeGraceMs: 0,
-      retainDays: {},
+      retain: KEEP_FOR_EVER,
       diskReserveMb: 0,
       provenance: null,
       crash: null,
     },
-    ...{ retainEvents: { days: 0, bytesMax: 0, diskPct: 0 }, ages: { cooldownKeptMs: 0, labelsDelayMs: 0 } },
+    ages: { cooldownKeptMs: 0, labelsDelayMs: 0 },
   }
   const nothing = () => {}
   const { store } = await openLakeStore(

@@ -36,7 +36,10 @@ const INFORMATION = [
 beforeEach(async () => {
   folder = temporaryFolder()
   nowMs = NOON_MS
-  store = await openTestStore(folder, { clock: clockOf(() => nowMs), lakeGraceMs: GRACE_MS })
+  store = await openTestStore(folder, {
+    clock: clockOf(() => nowMs),
+    lakeTidy: { everyMs: 0, graceMs: GRACE_MS },
+  })
 })
 afterEach(async () => {
   await store.close()
@@ -271,13 +274,13 @@ test('files of an older schema read as NULL in the columns they lack, alone, wit
     [2, young],
   ])
   const merger = new Merger()
-  const merged = await mergeFiles(table, [part(1, older), part(2, newer)], {
-    pathOf: ({ first, last }) =>
-      first === last ? paths.get(first)! : join(folder, 'merged', 'both.parquet'),
-    merger,
-    spillDir: join(folder, 'spill'),
+  const lake = {
+    dataDir: folder,
     failpoint: () => {},
-  })
+    pathOf: ({ first, last }: { first: number; last: number }) =>
+      first === last ? paths.get(first)! : join(folder, 'merged', 'both.parquet'),
+  }
+  const merged = await mergeFiles(lake, merger, table, [part(1, older), part(2, newer)])
   await merger.close()
   expect(merged.rows).toBe(2)
   expect(await readSql(`SELECT note FROM '${folder}/merged/both.parquet' ORDER BY schema_version`)).toEqual([

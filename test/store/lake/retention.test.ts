@@ -1,9 +1,11 @@
 // Which dates expire from the lake, and when their files are deleted.
+
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { literal } from '../../../src/store/duckdb/sql.ts'
 import { firstRetainedDate } from '../../../src/store/lake/retention.ts'
+import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import type { Store } from '../../../src/store/types.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { SteppedClock } from '../../support/clock.ts'
@@ -24,12 +26,11 @@ let folder: string
 let store: Store
 let clock: SteppedClock
 
-const open = (retainUnaskedPct = 100): Promise<Store> =>
+const open = (unaskedPct = 100): Promise<Store> =>
   openTestStore(folder, {
     clock,
-    lakeGraceMs: GRACE_MS,
-    retainDays: { training: 2 },
-    retainUnaskedPct,
+    lakeTidy: { everyMs: 0, graceMs: GRACE_MS },
+    retain: { ...KEEP_FOR_EVER, days: { training: 2 }, unaskedPct },
   })
 
 beforeEach(async () => {

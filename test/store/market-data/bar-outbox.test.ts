@@ -136,7 +136,7 @@ test('the lake process takes and counts a repeated batch once', async () => {
   const database = await openDatabase(dataDir)
   const nothing = () => {}
   const lake = await openLake(database, { dataDir, failpoint: nothing, log: nothing, onTrouble: nothing })
-  const bars = await openBarStore({ database, reader: lake.reader, provenance: null, runId: 'run' }, NOON_MS)
+  const bars = await openBarStore(lake, { provenance: null, runId: 'run' }, NOON_MS)
   const { outbox, arrived } = outboxWith(['late', 'taken'])
   outbox.add(closedBar({ n: 1 }))
   await expect(outbox.flush()).rejects.toThrow('too late')

@@ -1,4 +1,5 @@
 // Child processes that cannot be started, or that do not end.
+
 import type { ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -6,6 +7,7 @@ import { Merger } from '../../../src/store/compaction/merger.ts'
 import { Exports } from '../../../src/store/export/exports.ts'
 import { EXPORT_IDLE_MS, LAKE_PROCESS_EXIT_MS } from '../../../src/store/limits.ts'
 import { LakeProcess } from '../../../src/store/process/rpc.ts'
+import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import { quietLog, removeFolder, temporaryFolder } from '../support.ts'
 import { watchFork } from './forked.ts'
 
@@ -91,8 +93,7 @@ test('a lake process that does not end after it was killed is not waited for; it
     {
       ...settings,
       lakeGraceMs: 0,
-      retainDays: {},
-      retainEvents: { days: 0, bytesMax: 0, diskPct: 0 },
+      retain: KEEP_FOR_EVER,
       diskReserveMb: 0,
     },
     { log: ({ message }) => void lines.push(message), onTrouble: () => {}, onExit },

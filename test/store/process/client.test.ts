@@ -1,6 +1,8 @@
 // The client of the lake process where a process cannot be started, and where it is closed during a start.
+
 import { expect, test, vi } from 'vitest'
 import { LakeClient } from '../../../src/store/process/client.ts'
+import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import type { StoreLog } from '../../../src/store/types.ts'
 import { NOON_MS, quietLog, removeFolder, temporaryFolder } from '../support.ts'
 import { watchFork } from './forked.ts'
@@ -13,8 +15,7 @@ const clientOn = (dataDir: string, log: StoreLog = quietLog): LakeClient =>
     ...{
       ages: null,
       lakeGraceMs: 0,
-      retainDays: {},
-      retainEvents: { days: 0, bytesMax: 0, diskPct: 0 },
+      retain: KEEP_FOR_EVER,
       diskReserveMb: 0,
       log,
     },

@@ -1,5 +1,6 @@
 // A process that commits submissions in a given mode, perhaps up to a crash point. Writes acknowledged ids to standard output and
 // to the file `acknowledged`, which has them even when the pipe was not drained.
+
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -7,6 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { StoreError } from '../../../src/store/errors.ts'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
 import type { CrashPoint } from '../../../src/store/process/crash-points.ts'
+import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import { analysisIdAt, NOON_MS, openTestStore, submission } from '../support.ts'
 
 const [folder, mode, crashAt, alone] = process.argv.slice(2)
@@ -19,10 +21,8 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const store = await openTestStore(folder, {
   ...(crashAt !== undefined && { crash: { at: crashAt as CrashPoint, withServer: alone === undefined } }),
   lakeFlushMs: mode === 'storm' ? 50 : 0,
-  lakeTidyMs: mode === 'storm' ? 70 : 0,
-  lakeGraceMs: 0,
-  retainDays: mode === 'retain' ? { training: 0 } : {},
-  retainUnaskedPct: 100,
+  lakeTidy: { everyMs: mode === 'storm' ? 70 : 0, graceMs: 0 },
+  retain: { ...KEEP_FOR_EVER, days: mode === 'retain' ? { training: 0 } : {}, unaskedPct: 100 },
   ...(mode === 'unseen' && { commitTimeoutMs: UNSEEN_TIMEOUT_MS }),
 })
 

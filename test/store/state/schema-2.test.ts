@@ -36,7 +36,11 @@ const count = (sql: string): Promise<number> =>
 test('its bars have no word on whether they are complete, alone and merged with new ones', async () => {
   const before = await count('bars')
   expect(before).toBeGreaterThan(100)
-  store = await openTestStore(dataDir, { lakeGraceMs: 0, lakeQuietMs: 0, clock: clockOf(() => END_MS) })
+  store = await openTestStore(dataDir, {
+    lakeTidy: { everyMs: 0, graceMs: 0 },
+    lakeQuietMs: 0,
+    clock: clockOf(() => END_MS),
+  })
   expect(await count('bars WHERE complete IS NULL AND schema_version = 2')).toBe(before)
   expect(await count('trades')).toBe(0)
   const newBars = [true, false].map((complete, index) =>

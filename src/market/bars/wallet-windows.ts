@@ -6,9 +6,8 @@
 //   among the latest any more: how many coupons there are since a minute tells how many wallets.
 //
 // A sighting may come in any order: what is answered is the same.
-import { MINUTE_MS } from '../../lib/time.ts'
-import { dayFromMs } from '../bars/windows.ts'
-import { CheckpointError } from '../checkpoint/checkpoint-error.ts'
+
+import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import {
   numbersSection,
   type Saved,
@@ -16,10 +15,12 @@ import {
   type SectionReader,
   slotRanges,
   wrongLength,
-} from '../checkpoint/sections.ts'
+} from '../../lib/sections/sections.ts'
+import { MINUTE_MS } from '../../lib/time.ts'
 import { COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN, WALLETS_EXACT_MAX } from '../limits.ts'
 import { COUPONS, couponOf, walletsOfCoupons } from './coupons.ts'
 import { hashWallet, walletHash } from './wallet-hash.ts'
+import { dayFromMs } from './windows.ts'
 import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from './word-pool.ts'
 
 // All that is known of a token but its table lies in one block of words of 32 bits, so that a sighting touches few lines of memory:

@@ -1,20 +1,20 @@
-// A saved market is a list of named sections of bytes. Numbers lie in them as in memory, whose byte order all machines share that
-// Mintlake runs on.
+// A saved state, such as that of a market, is a list of named sections of bytes. Numbers lie in them as in memory, whose byte order all
+// machines share that Mintlake runs on.
 import { crc32 } from 'node:zlib'
 import { z } from 'zod'
-import { safeParse } from '../../lib/safe-parse.ts'
+import { safeParse } from '../safe-parse.ts'
 import { CheckpointError } from './checkpoint-error.ts'
 import { TextColumn } from './text-column.ts'
 
 export interface Section {
   name: string
-  /** May be a view of the market's memory: it is valid until the market changes. */
+  /** May be a view of memory: it is valid until the state changes. */
   bytes: Uint8Array
 }
 
-/** A part of the market whose state is saved. */
+/** A part whose state is saved: what it has of each slot of a table. */
 export interface Saved {
-  /** @param slotsUsed slots that hold a token: those from 0 to before it. */
+  /** @param slotsUsed slots that hold something: those from 0 to before it. */
   save(slotsUsed: number): Iterable<Section>
   /** Takes the state of a part that was saved, into a part that is empty. @throws CheckpointError */
   /** Where it takes long it yields in between. */

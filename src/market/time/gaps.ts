@@ -1,6 +1,7 @@
 // Intervals in which events may be missing: a feed was away, the server did not run, or events were lost. Bars that such an interval
 // touches are incomplete. A feed may bring what is missing: then its gap ends as none, or as the parts that stay missing.
 import { z } from 'zod'
+import { jsonSection, type Saved, type Section, type SectionReader } from '../../lib/sections/sections.ts'
 import {
   type DisconnectEvent,
   GAP_REASONS,
@@ -10,8 +11,7 @@ import {
   MISSING_REASONS,
   type MissingPart,
   type ReconnectEvent,
-} from '../schema/event.ts'
-import { jsonSection, type Saved, type Section, type SectionReader } from './checkpoint/sections.ts'
+} from '../../schema/event.ts'
 import {
   FEEDS_AWAY_MAX,
   GAP_CHANGES_MAX,
@@ -19,7 +19,7 @@ import {
   GAPS_MAX,
   HEAL_MS_MAX,
   LATE_GRACE_MS,
-} from './limits.ts'
+} from '../limits.ts'
 import type { MarketTime } from './market-time.ts'
 
 /** A gap that has ended. */

@@ -2,11 +2,17 @@
 import { bounded } from '../../schema/bounds.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import { quotePriceUsd } from '../../schema/quote.ts'
-import type { MarketTime } from '../market-time.ts'
 import type { PageCache } from '../output/page-cache.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { Rankings } from '../rankings/rankings.ts'
-import { bondingProgress, CURVE_SUPPLY, progressOf, raisedSol, SOLD_ON_CURVE } from './bonding-curve.ts'
+import type { MarketTime } from '../time/market-time.ts'
+import {
+  bondingProgress,
+  CURVE_SUPPLY,
+  progressOf,
+  raisedSol,
+  SOLD_ON_CURVE,
+} from '../tokens/bonding-curve.ts'
 import {
   FLAG_COMPLETE,
   FLAG_LIQUIDITY_PATCHED,
@@ -15,7 +21,7 @@ import {
   FLAG_MAYHEM_KNOWN,
   rowIndex,
   type TokenTable,
-} from './token-table.ts'
+} from '../tokens/token-table.ts'
 
 export interface TokenFiguresParts {
   tokens: TokenTable

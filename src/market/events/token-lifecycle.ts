@@ -1,10 +1,10 @@
 // How a token's slot is taken, changed and given to another token. Before a token changes, its values are recorded as the
 // version that ends now.
 import type { BarCascade } from '../bars/bar-cascade.ts'
+import type { WalletWindows } from '../bars/wallet-windows.ts'
 import { watermarkMs } from '../bars/watermark.ts'
 import { dayMovedAtMs, type Windows } from '../bars/windows.ts'
 import { VERSION_RETENTION_MS } from '../limits.ts'
-import type { MarketTime } from '../market-time.ts'
 import type { DataPointCache } from '../output/datapoint-cache.ts'
 import type { Projections } from '../output/projections.ts'
 import type { RowChanges } from '../output/row-changes.ts'
@@ -12,13 +12,13 @@ import { KEY_UNKNOWN } from '../rankings/chunk.ts'
 import { HOT_SCORE_NONE } from '../rankings/hot-score.ts'
 import type { MintOrder } from '../rankings/mint-order.ts'
 import type { Rankings } from '../rankings/rankings.ts'
-import type { WalletWindows } from '../wallets/wallet-windows.ts'
-import type { AnalysisCounts } from './analysis-counts.ts'
-import type { EvictedMints } from './evicted-mints.ts'
-import type { RecentTrades } from './recent-trades.ts'
-import type { SearchIndex } from './search-index.ts'
-import { rowIndex, type TokenTable } from './token-table.ts'
-import type { VersionHistory } from './version-history.ts'
+import type { MarketTime } from '../time/market-time.ts'
+import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
+import type { EvictedMints } from '../tokens/evicted-mints.ts'
+import type { RecentTrades } from '../tokens/recent-trades.ts'
+import type { SearchIndex } from '../tokens/search-index.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import type { VersionHistory } from '../tokens/version-history.ts'
 
 export interface TokenLifecycleParts {
   tokens: TokenTable

@@ -1,8 +1,8 @@
 // Mints with a number each, in order.
 import { z } from 'zod'
 import type { Entry } from '../../lib/collections/bounded-map.ts'
-import { jsonSection, numbersSection, type Section, type SectionReader } from './sections.ts'
-import { encodeTexts } from './text-column.ts'
+import { jsonSection, numbersSection, type Section, type SectionReader } from '../../lib/sections/sections.ts'
+import { encodeTexts } from '../../lib/sections/text-column.ts'
 
 /** Entries in one section, which bounds the memory that it takes. */
 const ENTRIES_PER_SECTION = 65_536

@@ -1,0 +1,139 @@
+// The end of the stream, as the run knows it that appends to it: where it goes on after each connection, which message is the newest, and
+// of which it is in doubt whether the stream has them.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../../lib/log.ts'
+import { type Bus, connectBus } from '../bus.ts'
+import { BUS_CALL_MS_MAX, SILENT_MS } from '../limits.ts'
+import type { BusSettings } from '../settings.ts'
+import type { OutgoingMessage, PublishedRun } from './outgoing.ts'
+import { fenced, type LastPublished, nextStep } from './standing.ts'
+import { ensureStream, purgeStream, readStreamEnd, removeCheckpoints } from './stream-state.ts'
+import type { ToldSubmissions } from './told-submissions.ts'
+
+export interface StreamTailOptions {
+  settings: BusSettings
+  log: Log
+  /** The run that recorded an event; null: the journal does not tell. */
+  findRunOf(eventNo: number): Promise<string | null>
+  /** The stream has to be begun anew. @returns the event behind which it begins: readers restore a checkpoint of it */
+  beginAnew(): number
+}
+
+/** Where a run goes on. */
+export interface Place {
+  /** The last event that is on the bus. */
+  afterEventNo: number
+  /** The first event that the stream had and this market never had; null: there is none. */
+  lostFromEventNo: number | null
+}
+
+export class StreamTail {
+  /** What the bus has taken. */
+  messages = 0
+  bytes = 0
+  readonly #options: StreamTailOptions
+  readonly #submissions: ToldSubmissions
+  /** Of the newest message of the stream. */
+  #sequence = 0
+  #ackedSequence: number | null = null
+  /** Where the stream ended before this run began. */
+  #seen = { sequence: -1, atMs: 0 }
+  /** Messages of which it is not known whether the stream has them, and the sequence before the first of them. */
+  #doubtful: { messages: readonly OutgoingMessage[]; sequence: number } | null = null
+
+  /** @param submissions to which those return that have not arrived */
+  constructor(options: StreamTailOptions, submissions: ToldSubmissions) {
+    this.#options = options
+    this.#submissions = submissions
+  }
+
+  /** Looks where the stream ends, long before the run begins: where it then ends there still, nobody else publishes. Never rejects. */
+  async observe(): Promise<void> {
+    try {
+      const bus = await connectBus(this.#options.settings, 'mintlake writer')
+      const { lastSequence } = await readStreamEnd(bus).finally(() => bus.close())
+      this.#seen = { sequence: lastSequence, atMs: performance.now() }
+    } catch {
+      // It is looked at later, and waited for.
+    }
+  }
+
+  /** Looks where the stream ends, and whether the run may go on from there. @throws FencedError, RefusedError */
+  async findPlace(bus: Bus, run: PublishedRun): Promise<Place> {
+    const { untilLost } = bus.watch
+    await untilLost(ensureStream(bus, this.#options.settings))
+    const own = { ...run, ackedSequence: this.#ackedSequence }
+    const end = await untilLost(readStreamEnd(bus))
+    const next = nextStep(end, own)
+    this.#sequence = end.lastSequence
+    this.#settleDoubtful(next.step === 'continue' ? end.lastSequence : null)
+    if (next.step === 'continue') return { afterEventNo: next.afterEventNo, lostFromEventNo: null }
+    if (next.step === 'anew') return this.#beginAnew(bus, null)
+    if (!next.ended) {
+      await untilLost(sleep(this.#silentMsLeft(end.lastSequence)))
+      if ((await untilLost(readStreamEnd(bus))).lastSequence > end.lastSequence) throw fenced()
+    }
+    const { eventNo, runEventNo } = next
+    if (await this.#isRecorded(next, run)) return { afterEventNo: eventNo, lostFromEventNo: null }
+    // A power cut has taken events that were written and published, or the data folder is an older copy.
+    this.#options.log.warn({ eventNo }, 'the bus has events that the journal lacks: its stream begins anew')
+    run.runEventNo = Math.min(run.runEventNo, runEventNo)
+    await untilLost(purgeStream(bus))
+    return this.#beginAnew(bus, run.runEventNo)
+  }
+
+  /** Before anything is published, so that no reader combines an older checkpoint with it. */
+  async #beginAnew(bus: Bus, lostFromEventNo: number | null): Promise<Place> {
+    const afterEventNo = this.#options.beginAnew()
+    const fromEventNo = Math.min(afterEventNo, lostFromEventNo ?? Infinity)
+    await bus.watch.untilLost(removeCheckpoints(bus, fromEventNo))
+    return { afterEventNo, lostFromEventNo }
+  }
+
+  /** How long the stream has to stay as it is until it is certain that nobody else publishes. */
+  #silentMsLeft(lastSequence: number): number {
+    const { sequence, atMs } = this.#seen
+    const seenForMs = sequence === lastSequence ? performance.now() - atMs : 0
+    return Math.max(0, SILENT_MS - seenForMs)
+  }
+
+  /** Whether what another run has published up to an event is what the journal has. */
+  async #isRecorded({ eventNo, runId, runEventNo }: LastPublished, run: PublishedRun): Promise<boolean> {
+    if (eventNo >= run.runEventNo) return false
+    if (eventNo < runEventNo) return true
+    const recordedBy = await this.#options.findRunOf(eventNo)
+    return recordedBy === null || recordedBy === runId
+  }
+
+  /** @param lastSequence null: none of the messages is in the stream */
+  #settleDoubtful(lastSequence: number | null): void {
+    const doubtful = this.#doubtful
+    this.#doubtful = null
+    if (doubtful === null) return
+    const { messages, sequence } = doubtful
+    const landed = lastSequence === null ? 0 : Math.max(0, lastSequence - sequence)
+    this.#submissions.putBack(messages.slice(landed).flatMap(({ submissions }) => submissions))
+  }
+
+  /** Each message expects the one before: where one is refused, all behind it are. */
+  async append({ client, names, watch }: Bus, messages: readonly OutgoingMessage[]): Promise<void> {
+    const sequence = this.#sequence
+    this.#doubtful = { messages, sequence }
+    const publishing = Promise.allSettled(
+      messages.map(({ bytes }, index) =>
+        client.publish(names.subject, bytes, {
+          expect: { streamName: names.stream, lastSequence: sequence + index },
+          timeout: BUS_CALL_MS_MAX,
+        }),
+      ),
+    )
+    for (const result of await watch.untilLost(publishing)) {
+      if (result.status === 'rejected') throw result.reason
+      this.#sequence = this.#ackedSequence = result.value.seq
+    }
+    this.#doubtful = null
+    this.messages += messages.length
+    for (const { bytes } of messages) this.bytes += bytes.length
+  }
+}

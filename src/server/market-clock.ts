@@ -1,0 +1,95 @@
+// Market time of a running server: it goes on with the clock, unless it is that of recorded data.
+import { followsRecordedTime } from '../ingest/feed-settings.ts'
+import { CLOCK_JUMP_MS_MIN, type SteadyClock } from '../lib/steady-clock.ts'
+import type { Market } from '../market/market.ts'
+import type { FeedSink } from '../recording/event-recorder.ts'
+import type { RunningMarketDeps } from './open-market.ts'
+
+/** How often market time is carried forward, for tokens without events. */
+const TICK_MS = 100
+
+type ClockDeps = Pick<RunningMarketDeps, 'clock' | 'config' | 'log' | 'publisher'>
+
+export class MarketClock {
+  /** Where market time went back to: bars that end later may not be in the lake, whatever it was told before. */
+  rewoundToMs = Number.POSITIVE_INFINITY
+  readonly #deps: ClockDeps
+  readonly #clock: SteadyClock
+  readonly #isRecordedTime: boolean
+  readonly #market: Market
+  readonly #sink: FeedSink
+  #ticker: NodeJS.Timeout | null = null
+
+  /** @param sink for events of the server itself */
+  constructor(deps: ClockDeps, market: Market, sink: FeedSink) {
+    this.#deps = deps
+    this.#clock = deps.clock
+    this.#isRecordedTime = followsRecordedTime(deps.config)
+    this.#market = market
+    this.#sink = sink
+  }
+
+  /** When a run begins, market time, Unix ms; 0: recorded data says when. To be asked once the market is where the run before left it. */
+  beginMs(): number {
+    if (this.#isRecordedTime) return 0
+    this.#clock.notBefore(this.#market.timeMs)
+    return this.#clock.now()
+  }
+
+  /** Market time goes on from now on. */
+  start(): void {
+    if (this.#isRecordedTime) return
+    this.#ticker = setInterval(() => this.#market.advanceTo(this.#clock.now()), TICK_MS)
+  }
+
+  /** Market time stands still from now on. */
+  stop(): void {
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+  }
+
+  /**
+   * Believes the machine's clock: an operator has confirmed it. Market time that is ahead of it goes back, and the market stays.
+   * @returns how far market time has moved, ms
+   */
+  trust(): number {
+    const market = this.#market
+    const { log, publisher } = this.#deps
+    const beforeMs = market.timeMs
+    this.#clock.trust()
+    if (this.#isRecordedTime) return 0
+    const nowMs = this.#clock.now()
+    if (nowMs < beforeMs) {
+      this.#sink.apply({ type: 'rewind', ts: nowMs }, nowMs)
+      publisher?.noteTime()
+      this.rewoundToMs = Math.min(this.rewoundToMs, nowMs)
+    } else market.advanceTo(nowMs)
+    const movedMs = market.timeMs - beforeMs
+    log.warn({ movedMs }, 'the operator has confirmed the clock: market time follows it')
+    return movedMs
+  }
+
+  /** What is wrong with the clock, as sentences. */
+  reasons(): string[] {
+    return clockReasons(this.#clock, this.#isRecordedTime ? null : this.#market.timeMs)
+  }
+}
+
+const seconds = (ms: number): string =>
+  `${String(Math.round(ms / 1_000)).replaceAll(/\B(?=(\d{3})+$)/g, ' ')} s`
+
+const REMEDY = 'if the clock is right, mintlake clock trust brings the market to it; else set the clock'
+
+/**
+ * What is wrong with the clock, as sentences: where it cannot be told whether it is the clock or what was recorded.
+ * @param marketMs market time; null: it is that of recorded data
+ */
+function clockReasons(clock: SteadyClock, marketMs: number | null): string[] {
+  const { jumpMs } = clock
+  const what = marketMs === null ? 'the time of this server' : 'market time'
+  if (jumpMs > 0)
+    return [
+      `the clock has leapt, and is ${seconds(jumpMs)} ahead of ${what}, which follows it if it stays: ${REMEDY}`,
+    ]
+  const aheadMs = Math.max(-jumpMs, (marketMs ?? 0) - clock.machineMs())
+  return aheadMs < CLOCK_JUMP_MS_MIN ? [] : [`${what} is ${seconds(aheadMs)} ahead of the clock: ${REMEDY}`]
+}

@@ -1,0 +1,36 @@
+// How a run records its market, for /health and /metrics.
+import type { CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
+import type { JournalStats } from '../journal/types.ts'
+import type { OpenedMarket } from './open-market.ts'
+
+export interface RecordingStatus {
+  /** Whether market events are to be recorded. */
+  isOn: boolean
+  /** A sentence for each thing that is wrong. */
+  reasons: string[]
+  journal: JournalStats | null
+  checkpoints: CheckpointStatus | null
+  /** What this run began with; null: an empty market. */
+  restored: { fromEventNo: number; events: number; lost: number; tookMs: number } | null
+}
+
+/** What is wrong, as sentences. @param lakeEventNo the last recorded event that the lake has */
+export function recordingReasons(
+  { lostEnd, trouble }: Pick<OpenedMarket, 'lostEnd' | 'trouble'>,
+  { journal, checkpoints }: Pick<RecordingStatus, 'journal' | 'checkpoints'>,
+  lakeEventNo: number,
+): string[] {
+  const reasons = trouble === null ? [] : [trouble]
+  // Once the lake is past them it tells of them itself, until `lake repair` acknowledges that.
+  if (lostEnd !== null && lakeEventNo < lostEnd.to)
+    reasons.push(
+      `the recorded events ${lostEnd.from} to ${lostEnd.to} are lost: the end of the journal is missing`,
+    )
+  if (journal !== null && journal.trouble !== null)
+    reasons.push(`market events are not recorded: ${journal.trouble}`)
+  if (journal !== null && journal.lost > 0)
+    reasons.push(`market events of this run that could not be recorded: ${journal.lost}; see gaps`)
+  if (checkpoints !== null && checkpoints.trouble !== null)
+    reasons.push(`no checkpoint of the market can be made: ${checkpoints.trouble}`)
+  return reasons
+}
