@@ -20,17 +20,30 @@ const TESTS = 'test/**/*.test.ts'
 const hasDrill = (file: string): boolean =>
   /@module-tag drill|tags: 'drill'|fewAndMany/.test(readFileSync(file, 'utf8'))
 
-/** The files that take longest begin first: none of them is left to run alone at the end. A fresh clone has no record of
- *  earlier runs, and their size does not tell. */
+/** The files that take longest begin first, in the order of their time: none of them is left to run alone at the end. A fresh clone
+ *  has no record of earlier runs, and their size does not tell. */
 const LONGEST = [
   'bench.drill',
+  'server/state-bounds.drill',
   'cluster/faults/bus.drill',
-  'cluster/faults/cut-off.drill',
   'web/console',
+  'cli/repair',
+  'store/process/kill.fault',
+  'simulate/simulate.drill',
+  'cluster/faults/writer.drill',
+  'store/sql/strange-catalog',
+  'server/failing-sync.drill',
+  'web/late-answers.drill',
+  'web/market.drill',
+  'cluster/faults/cut-off.drill',
   'cluster/faults/short',
-  'store/sql/query-http',
-  'http/routes/analyses',
+  'card',
+  'checkpoint/warm-restart',
+  'store/lake/retention',
+  'ingest/contract/feed.contract',
 ]
+/** More than there are cores: tests wait for disks, timers and other processes. Drills, which start whole clusters and browsers, wait most. */
+const WORKERS_BESIDE_CORES = { test: 1, drills: 2 }
 const rankOf = ({ moduleId }: TestSpecification): number => {
   const rank = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`))
   return rank === -1 ? LONGEST.length : rank
@@ -50,11 +63,12 @@ export default defineConfig(({ mode }) => ({
     // Many kill processes at random moments, or wait for timers of a machine that does other work too. In CI a failed one is run
     // once more, and .ci/run names it.
     retry: process.env.CI === undefined ? 0 : 1,
-    testTimeout: 60_000,
+    testTimeout: mode === 'drills' ? 120_000 : 60_000,
     hookTimeout: 60_000,
     // A busy machine is no failure: only what never comes is.
     expect: { poll: { timeout: 20_000 } },
-    maxWorkers: Math.max(2, availableParallelism()),
+    maxWorkers:
+      availableParallelism() + (mode === 'drills' ? WORKERS_BESIDE_CORES.drills : WORKERS_BESIDE_CORES.test),
     sequence: { sequencer: LongestFirst },
     // Node loads the TypeScript, and a process keeps what it has loaded for the next file: modules, warm code, lake processes. Drills stop
     // and kill the processes of their file, so each file has its own.
