@@ -97,7 +97,7 @@ test('a simulated market is recorded if that is asked for, and is new at each st
   expect(answersOf(again.market)).toEqual(answersOf(real.market))
 })
 
-test('without recording each start begins with an empty market', async () => {
+test('without recording each start begins with an empty market', { tags: 'drill' }, async () => {
   const server = await open({ record: 'false' })
   await pushSome(server, clock, 2)
   expect((await server.client.get('/health')).body.recording).toMatchObject({ isOn: false, journal: null })

@@ -1,3 +1,4 @@
+// @module-tag drill
 // The package as somebody gets it: packed, installed in an empty folder, run by `npx mintlake`. Installing needs the package registry,
 // so this is skipped unless it is asked for.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'

@@ -117,7 +117,9 @@ test('closed bars are in the lake when the server has stopped, open bars are not
   expect(await bars()).toEqual(expected)
 })
 
-test('a server whose lake lacks bars that the engine has closed says so in /health and as a metric', async () => {
+test('a server whose lake lacks bars that the engine has closed says so in /health and as a metric', {
+  tags: 'drill',
+}, async () => {
   const { client, store } = server
   expect((await client.get('/health')).body.reasons).toEqual([])
   // As the count of an engine of whose bars five were lost on their way.

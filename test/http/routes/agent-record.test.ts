@@ -85,7 +85,7 @@ it('counts hits in the direction said, once labels are shown, and tells XP over 
   })
 })
 
-it('a leaderboard answers without a lake, and with what was known before', async () => {
+it('a leaderboard answers without a lake, and with what was known before', { tags: 'drill' }, async () => {
   const told: AgentHits[] = [
     { agentId: 'ag_1', horizons: [{ horizon: '5m', count: 2, hits: 1, meanPct: 0.5 }] },
   ]

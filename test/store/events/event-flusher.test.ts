@@ -222,7 +222,9 @@ describe('what is lost', () => {
     world = await openWorld(dataDir)
   })
 
-  test('at the end of the journal is passed over where damage says so, and else waited for', async () => {
+  test('at the end of the journal is passed over where damage says so, and else waited for', {
+    tags: 'drill',
+  }, async () => {
     world.journal.append([trade()])
     await world.flush()
     world.journal.skip(2)

@@ -84,7 +84,7 @@ test('a flush without new bars writes no file, and close writes the bars that wa
   expect(await inLake()).toHaveLength(2)
 })
 
-test('all bars of several days and many batches are written to the lake', async () => {
+test('all bars of several days and many batches are written to the lake', { tags: 'drill' }, async () => {
   const count = 2 * BARS_BATCH_ROWS + 10
   const all = Array.from({ length: count }, (_, i) =>
     bar({ mint: `mint-${i % 50}`, t: NOON_MS + Math.floor(i / 50) * 10 * MINUTE_MS, n: i }),
