@@ -83,7 +83,9 @@ test('each version of a token profile is recorded once, and the view of tokens s
   ])
 })
 
-test('closed bars are in the lake when the server has stopped, open bars are not, and a restart writes none twice', async () => {
+test('closed bars are in the lake when the server has stopped, open bars are not, and a restart writes none twice', {
+  tags: 'drill',
+}, async () => {
   const { client } = server
   const startMs = nowMs
   for (let minute = 0; minute < 6; minute++) {

@@ -159,7 +159,7 @@ describe('the sequence', () => {
     await expectVerified()
   })
 
-  test('goes on across dates, also where a later run has earlier times', async () => {
+  test('goes on across dates, also where a later run has earlier times', { tags: 'drill' }, async () => {
     const days = [0, 1, 1, 2, 0, 0, 1]
     world.journal.append(
       days.map((_, index) => (index % 2 === 0 ? trade() : solPrice(index + 1))),

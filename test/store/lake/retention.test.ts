@@ -103,7 +103,9 @@ test('expired rows do not return after a restart, and their row numbers are not 
   expect(held()[0]).toMatch(/part-0*2-0*2\.parquet$/)
 })
 
-test('when the clock jumps ahead nothing expires until an operator confirms it, also over a restart', async () => {
+test('when the clock jumps ahead nothing expires until an operator confirms it, also over a restart', {
+  tags: 'drill',
+}, async () => {
   const ids = ['an_0', 'an_1', 'an_2']
   const leap = 40 * DAY_MS
   await submitDaysAgo(0, 1, 2)

@@ -96,7 +96,9 @@ test('all bars of several days and many batches are written to the lake', { tags
   expect(sums).toEqual({ rows: count, dates: 3, n: (count * (count - 1)) / 2 })
 })
 
-test('bars that arrive while a flush is writing others are all in the lake after the next', async () => {
+test('bars that arrive while a flush is writing others are all in the lake after the next', {
+  tags: 'drill',
+}, async () => {
   let added = 0
   const addMinutes = (count: number): void => {
     for (let i = 0; i < count; i++, added++)

@@ -1,3 +1,4 @@
+// @module-tag drill
 // The real program under a load of pushes is killed at random moments, again and again, with and without checkpoints in between:
 // every trade acknowledged well before is there, each once and in order.
 import { rmSync } from 'node:fs'
