@@ -166,7 +166,12 @@ describe('the samples', () => {
     expect({ unknown, same, keys }).toEqual({ unknown: rows, same: rows, keys: rows })
   }
   it.each(TABLES_OF_VERSIONS.filter(isNewest))(showsNull, expectNullShown)
-  it.each(TABLES_OF_VERSIONS.filter((each) => !isNewest(each)))(showsNull, { tags: 'drill' }, expectNullShown)
+  // What lies between the first version and the newest has more columns than the one, and fewer than the other.
+  it.each(TABLES_OF_VERSIONS.filter(({ version }) => version === 1))(
+    showsNull,
+    { tags: 'drill' },
+    expectNullShown,
+  )
 
   const isVerified = 'of schema version %i have no findings in lake verify'
   async function expectVerified(version: number): Promise<void> {
