@@ -48,7 +48,8 @@ async function strange(statementsOf: (outside: Strange) => readonly string[]): P
 }
 
 const COMMANDS = [
-  ['sql', 'FROM training'],
+  // One row: a terminal's table of all columns of all rows takes ten seconds to draw.
+  ['sql', 'FROM training LIMIT 1'],
   ['sql', 'SELECT count(*) FROM bars'],
   ['sql', 'SHOW ALL TABLES'],
   ['export', '--format', 'csv', '--out', '-'],
@@ -96,8 +97,7 @@ async function expectTableNeeded(table: string): Promise<void> {
 it('lake_files is no longer a table but a view that reads another file', () =>
   expectTableNeeded('lake_files'))
 
-// A command that copies the lake waits some seconds until it believes what it finds: these wait together.
-describe.concurrent('a stranger’s catalog', { tags: 'drill', timeout: 120_000 }, () => {
+describe('a stranger’s catalog', { tags: 'drill' }, () => {
   it.each(TABLES.slice(1))('in which %s is a view that reads another file', expectTableNeeded)
 
   it('of which lake verify opens no other file', async () => {
