@@ -388,7 +388,8 @@ describe('what a start mends by itself:', () => {
     ['positions.json', ''],
     ['losses.json', ''],
   ] as const)('%s/%s', { tags: 'drill', timeout: 60_000 }, async (path) => {
-    for (const how of ['cut', 'emptied'] as const) {
+    // To DuckDB an empty file is a new database.
+    for (const how of path[0] === 'lake' ? (['cut', 'emptied'] as const) : (['cut'] as const)) {
       copyWhole()
       if (!existsSync(join(folder, ...path))) writeFileSync(join(folder, ...path), '{"some": "text"}')
       damage(how, ...path)
