@@ -1,9 +1,10 @@
 // How the tests are run. `npm test` leaves out the drills, which are long; `npm run test:drills` runs them alone.
 import { globSync, readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { MERGE_NICENESS } from './src/store/limits.ts'
 
 /** Servers that tests start need not compile what the one before has compiled; see scripts/compile-cache.mjs. */
 const NODE_COMPILE_CACHE = fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url))
@@ -20,16 +21,24 @@ const TESTS = 'test/**/*.test.ts'
 const hasDrill = (file: string): boolean =>
   /@module-tag drill|tags: 'drill'|fewAndMany/.test(readFileSync(file, 'utf8'))
 
-/** The files that take longest begin first: none of them is left to run alone at the end. A fresh clone has no record of
- *  earlier runs, and their size does not tell. */
+/** The files that take longest begin first, in the order of their time: none of them is left to run alone at the end. A fresh clone
+ *  has no record of earlier runs, and their size does not tell. */
 const LONGEST = [
   'bench.drill',
-  'cluster/faults/bus.drill',
-  'cluster/faults/cut-off.drill',
+  'server/state-bounds.drill',
+  'simulate/simulate.drill',
   'web/console',
+  'cli/repair',
+  'store/process/kill.fault',
+  'cluster/faults/writer.drill',
+  'web/late-answers.drill',
+  'cluster/faults/bus.drill',
+  'web/market.drill',
+  'server/disk.fault',
+  'cluster/faults/cut-off.drill',
   'cluster/faults/short',
-  'store/sql/query-http',
-  'http/routes/analyses',
+  'ingest/contract/feed.contract',
+  'ingest/solana/solana',
 ]
 const rankOf = ({ moduleId }: TestSpecification): number => {
   const rank = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`))
@@ -42,27 +51,33 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig(({ mode }) => ({
-  test: {
-    // Files without a drill need not be loaded for the drills.
-    include: mode === 'drills' ? globSync(TESTS, { cwd: import.meta.dirname }).filter(hasDrill) : [TESTS],
-    tags: [DRILL],
-    // Many kill processes at random moments, or wait for timers of a machine that does other work too. In CI a failed one is run
-    // once more, and .ci/run names it.
-    retry: process.env.CI === undefined ? 0 : 1,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    // A busy machine is no failure: only what never comes is.
-    expect: { poll: { timeout: 20_000 } },
-    maxWorkers: Math.max(2, availableParallelism()),
-    sequence: { sequencer: LongestFirst },
-    // Node loads the TypeScript, and a process keeps what it has loaded for the next file: modules, warm code, lake processes. Drills stop
-    // and kill the processes of their file, so each file has its own.
-    experimental: { viteModuleRunner: false },
-    isolate: mode === 'drills',
-    globalSetup: 'test/support/temporary-root.ts',
-    setupFiles: ['test/support/conformance/setup.ts'],
-    // The size of a request's head is as scripts/start.mjs sets it.
-    env: { NODE_COMPILE_CACHE, NODE_OPTIONS, UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
-  },
-}))
+export default defineConfig(({ mode }) => {
+  const isDrills = mode === 'drills'
+  // Tests wait for disks, timers and other processes, drills most: so more run than there are cores. Processes of real servers that give
+  // way to other work must not starve by it: drills give way nearly as much, and no more than any of them, which could not take it back.
+  if (isDrills) setPriority(MERGE_NICENESS)
+  return {
+    test: {
+      // Files without a drill need not be loaded for the drills.
+      include: isDrills ? globSync(TESTS, { cwd: import.meta.dirname }).filter(hasDrill) : [TESTS],
+      tags: [DRILL],
+      // Many kill processes at random moments, or wait for timers of a machine that does other work too. In CI a failed one is run
+      // once more, and .ci/run names it.
+      retry: process.env.CI === undefined ? 0 : 1,
+      testTimeout: isDrills ? 120_000 : 60_000,
+      hookTimeout: 60_000,
+      // A busy machine is no failure: only what never comes is.
+      expect: { poll: { timeout: 20_000 } },
+      maxWorkers: availableParallelism() + (isDrills ? 2 : 1),
+      sequence: { sequencer: LongestFirst },
+      // Node loads the TypeScript, and a process keeps what it has loaded for the next file: modules, warm code, lake processes. Drills stop
+      // and kill the processes of their file, so each file has its own.
+      experimental: { viteModuleRunner: false },
+      isolate: isDrills,
+      globalSetup: 'test/support/temporary-root.ts',
+      setupFiles: ['test/support/conformance/setup.ts'],
+      // The size of a request's head is as scripts/start.mjs sets it.
+      env: { NODE_COMPILE_CACHE, NODE_OPTIONS, UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
+    },
+  }
+})

@@ -133,7 +133,9 @@ describe('the time of the market', () => {
     expect(receipts).toBe(mints.length)
   })
 
-  test('is bounded by a speed, and does not catch up with the time in which a program was slow', async () => {
+  test('is bounded by a speed, and does not catch up with the time in which a program was slow', {
+    tags: 'drill',
+  }, async () => {
     const [speed, marketStepMs, slowMs] = [100, 500, 400]
     const bounded = await openStepped(lake, { speed, marketStepMs, silenceMs: 0 })
     const { driver } = bounded

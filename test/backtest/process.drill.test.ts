@@ -136,27 +136,24 @@ describe.skipIf(noWatchedDisk !== null)(
 )
 
 describe('interrupted', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    'by %s it ends its programs with their children, and reports what was played',
-    async (signal) => {
-      const pids = join(folder, `pids of ${signal}`)
-      const out = join(folder, `out of ${signal}`)
-      const args = ['backtest', '--lake', lake, '--out', out, '--speed', '1']
-      const backtest = run([...args, ...program(`${signal}.mjs`, stubborn(pids))])
-      await expect.poll(() => existsSync(pids), { timeout: 60_000 }).toBe(true)
-      await expect.poll(() => backtest.err(), { timeout: 60_000 }).toContain('the market begins')
-      const running = readFileSync(pids, 'utf8').split(' ').map(Number)
-      expect(running.map(isRunning)).toEqual([true, true])
-      backtest.child.kill(signal)
-      expect(await backtest.exited, backtest.err()).toBe(130)
-      expect(running.map(isRunning)).toEqual([false, false])
-      expect(backtest.err()).toContain('mintlake: interrupted')
-      expect(backtest.out()).toContain('Interrupted: this is what was played until then')
-      expect(readFileSync(join(out, 'report.html'), 'utf8')).toContain('Interrupted')
-      expect(readdirSync(join(out, 'data'))).not.toContain('server.lock')
-    },
-    120_000,
-  )
+  // By SIGTERM: the two tests behind it.
+  test('it ends its programs with their children, and reports what was played', async () => {
+    const pids = join(folder, 'pids')
+    const out = join(folder, 'out')
+    const args = ['backtest', '--lake', lake, '--out', out, '--speed', '1']
+    const backtest = run([...args, ...program('interrupted.mjs', stubborn(pids))])
+    await expect.poll(() => existsSync(pids), { timeout: 60_000 }).toBe(true)
+    await expect.poll(() => backtest.err(), { timeout: 60_000 }).toContain('the market begins')
+    const running = readFileSync(pids, 'utf8').split(' ').map(Number)
+    expect(running.map(isRunning)).toEqual([true, true])
+    backtest.child.kill('SIGINT')
+    expect(await backtest.exited, backtest.err()).toBe(130)
+    expect(running.map(isRunning)).toEqual([false, false])
+    expect(backtest.err()).toContain('mintlake: interrupted')
+    expect(backtest.out()).toContain('Interrupted: this is what was played until then')
+    expect(readFileSync(join(out, 'report.html'), 'utf8')).toContain('Interrupted')
+    expect(readdirSync(join(out, 'data'))).not.toContain('server.lock')
+  }, 120_000)
 
   test('before its programs saw a market it leaves nothing, and a part of a labelled data set neither', async () => {
     const waiting = join(folder, 'waiting')

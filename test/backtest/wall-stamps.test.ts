@@ -67,7 +67,9 @@ describe('a submission', () => {
     return stepped.client.post('/api/v1/analysis/submit', submission(mint, { snapshot }), key)
   }
 
-  test('with a stamp of the own clock is compared with what was served then, and one that may be several moments is refused with what to do', async () => {
+  test('with a stamp of the own clock is compared with what was served then, and one that may be several moments is refused with what to do', {
+    tags: 'drill',
+  }, async () => {
     const { app, client, driver } = stepped
     const { key } = await app.agents.register({ name: 'stamper' })
     const { body } = await client.get('/api/v1/market?limit=4')

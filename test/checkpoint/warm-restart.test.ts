@@ -56,7 +56,7 @@ describe('a crash loses nothing that was recorded', () => {
     expect(restored.events).toBeGreaterThan(200)
   })
 
-  test('behind a checkpoint', async () => {
+  test('behind a checkpoint', { tags: 'drill' }, async () => {
     await pushSome(server, clock)
     await server.checkpoint()
     await pushSome(server, clock)
@@ -70,7 +70,9 @@ describe('a crash loses nothing that was recorded', () => {
     expect(events).toBeLessThan(150)
   })
 
-  test('of the profiles of tokens either, which come to the lake once more, and once only after a stop in order', async () => {
+  test('of the profiles of tokens either, which come to the lake once more, and once only after a stop in order', {
+    tags: 'drill',
+  }, async () => {
     const profilesOf = async (of: TestServer) => {
       await of.recorded()
       await of.store.flushLake()

@@ -220,7 +220,9 @@ describe('a backup of a stopped server', () => {
     })
   })
 
-  it('that was killed is recognised: it is neither restored nor opened nor continued', async () => {
+  it('that was killed is recognised: it is neither restored nor opened nor continued', {
+    tags: 'drill',
+  }, async () => {
     const killed = join(newFolder(), 'backup')
     const module = new URL('../../src/store/backup/backup.ts', import.meta.url).href
     const script = `

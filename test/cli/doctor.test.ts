@@ -208,7 +208,9 @@ describe('what may be worth a look', () => {
 })
 
 describe('an endpoint of the chain', () => {
-  it('that serves it is told as such, and one that does not with what to do; its key is never shown', async () => {
+  it('that serves it is told as such, and one that does not with what to do; its key is never shown', {
+    tags: 'drill',
+  }, async () => {
     const node = await SolanaNode.start()
     node.setSolPrice(150, Date.now())
     const pulse = setInterval(() => node.nextSlot(), 20)

@@ -180,7 +180,7 @@ const STATE_LOST =
   /the state database was lost and made anew from the lake and the log; lost: answers that were remembered/
 
 describe('a state database that is', () => {
-  it.for(['flipped', 'cut', 'emptied', 'a folder'] as const)(
+  it.for(['flipped', 'emptied', 'a folder'] as const)(
     '%s is refused with the command that makes it anew, and nothing but remembered answers is lost',
     { tags: 'drill', timeout: 60_000 },
     async (how) => {
@@ -261,7 +261,7 @@ describe('a copy of the accounts that is', () => {
 })
 
 describe('a description of the folder (store.json) that is', () => {
-  it.for(['flipped', 'cut', 'emptied', 'a folder', 'deleted'] as const)(
+  it.for(['flipped', 'emptied', 'a folder', 'deleted'] as const)(
     '%s is found again, and nothing is lost',
     {
       tags: 'drill',
@@ -283,19 +283,24 @@ describe('a description of the folder (store.json) that is', () => {
       }
       expect(await readFolder()).toEqual(before)
       expect(readFileSync(join(folder, 'store.json'), 'utf8')).toBe(content)
-      // Without the copy, segments of the log name the folder.
-      removeFolder(folder)
-      copyWhole()
-      damage('deleted', 'accounts.log')
-      damage('deleted', 'store.json')
-      expect(await readFolder()).toEqual(before)
       removeFolder(folder)
     },
   )
+
+  it('deleted with the copy of the accounts is found again by the segments of the log', {
+    tags: 'drill',
+  }, async () => {
+    copyWhole()
+    damage('deleted', 'accounts.log')
+    damage('deleted', 'store.json')
+    expect(await readFolder()).toEqual(before)
+    removeFolder(folder)
+  })
 })
 
 describe('the log', () => {
   it('that is a file is refused, and the repair tells that commits are lost', {
+    tags: 'drill',
     timeout: 60_000,
   }, async () => {
     copyWhole()
@@ -383,7 +388,8 @@ describe('what a start mends by itself:', () => {
     ['positions.json', ''],
     ['losses.json', ''],
   ] as const)('%s/%s', { tags: 'drill', timeout: 60_000 }, async (path) => {
-    for (const how of ['cut', 'emptied'] as const) {
+    // To DuckDB an empty file is a new database.
+    for (const how of path[0] === 'lake' ? (['cut', 'emptied'] as const) : (['cut'] as const)) {
       copyWhole()
       if (!existsSync(join(folder, ...path))) writeFileSync(join(folder, ...path), '{"some": "text"}')
       damage(how, ...path)

@@ -133,7 +133,9 @@ test('it takes a key from the environment, and says what is wrong with one', asy
   expect(flag.lines[0]).toBe('--per-minute is not between 1 and 600')
 })
 
-test('it takes the server from MINTLAKE_URL as the agent of README does, and tells its flags', async () => {
+test('it takes the server from MINTLAKE_URL as the agent of README does, and tells its flags', {
+  tags: 'drill',
+}, async () => {
   const agent = run([join(ROOT, 'scripts/agent.ts'), ...FAST, '--max', '1'], {
     HOME: folder,
     MINTLAKE_URL: server.url,

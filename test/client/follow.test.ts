@@ -52,7 +52,7 @@ const isRow =
   (item: FollowItem): boolean =>
     item.type === 'row' && item.row.mint === mintOf(index) && item.row.name === name
 
-test('connections that are cut in the middle of lines lose no change', async () => {
+test('connections that are cut in the middle of lines lose no change', { tags: 'drill' }, async () => {
   const server = await openTestServer()
   cleanups.push(() => server.remove())
   const network = await FaultyNetwork.before(Number(new URL(server.url).port))

@@ -99,7 +99,7 @@ describe.skipIf(!hasNats)(`npm run cluster${skipped}`, () => {
     },
   )
 
-  test('leaves nothing behind when it is killed', async () => {
+  test('leaves nothing behind when it is killed', { tags: 'drill' }, async () => {
     const addresses = await started('--readers', '1', '--simulator', 'tokens=50', '--tokens-max', '1000')
     for (const url of Object.values(addresses)) expect(await isListening(url)).toBe(true)
     child!.kill('SIGKILL')

@@ -83,7 +83,9 @@ test('each version of a token profile is recorded once, and the view of tokens s
   ])
 })
 
-test('closed bars are in the lake when the server has stopped, open bars are not, and a restart writes none twice', async () => {
+test('closed bars are in the lake when the server has stopped, open bars are not, and a restart writes none twice', {
+  tags: 'drill',
+}, async () => {
   const { client } = server
   const startMs = nowMs
   for (let minute = 0; minute < 6; minute++) {
@@ -117,7 +119,9 @@ test('closed bars are in the lake when the server has stopped, open bars are not
   expect(await bars()).toEqual(expected)
 })
 
-test('a server whose lake lacks bars that the engine has closed says so in /health and as a metric', async () => {
+test('a server whose lake lacks bars that the engine has closed says so in /health and as a metric', {
+  tags: 'drill',
+}, async () => {
   const { client, store } = server
   expect((await client.get('/health')).body.reasons).toEqual([])
   // As the count of an engine of whose bars five were lost on their way.

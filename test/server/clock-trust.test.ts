@@ -13,11 +13,10 @@ const START_MS = 1_900_000_000_000
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600 * SECOND_MS
 const DAY_MS = 24 * HOUR_MS
+/** Less and more than anything is remembered for, in either direction. */
 const WRONG = [
-  ['an hour ahead', HOUR_MS],
   ['40 days ahead', 40 * DAY_MS],
   ['an hour behind', -HOUR_MS],
-  ['40 days behind', -40 * DAY_MS],
   ['in 1970', 5_000 - START_MS],
 ] as const
 const [KNOWN, OTHER, NEW] = ['known', 'other', 'new'].map(mintOfSymbol) as [string, string, string]
@@ -134,7 +133,9 @@ test('a clock that is a day ahead at a start: market time goes back on an operat
   expect(server.market.datapoint(OTHER)).toMatchObject({ volume1h: 4 })
 })
 
-test('what an earlier version recorded with a clock that was ahead is told, and settled by the same word', async () => {
+test('what an earlier version recorded with a clock that was ahead is told, and settled by the same word', {
+  tags: 'drill',
+}, async () => {
   await open()
   clock.step(DAY_MS)
   server = await server.restart()

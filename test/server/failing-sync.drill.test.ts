@@ -4,7 +4,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { noWatchedDisk } from '../support/disk/disk-shim.ts'
 import { type Sent, until, WatchedServer } from '../support/disk/watched-server.ts'
-import { expectProblem, submission, submit } from '../support/submission.ts'
+import { expectProblem } from '../support/submission.ts'
 
 const COMMIT_TIMEOUT_MS = 10_000
 /** Limit for a read while the disk hangs: far more than a read takes, and far less than the disk hangs. */
@@ -63,17 +63,6 @@ async function slowestReadMs(server: WatchedServer, lasts: () => boolean): Promi
   return slowestMs
 }
 
-/** Submits from several callers at once while the next sync fails. */
-async function refusedOnce(server: WatchedServer, pattern: string, callers: number): Promise<void> {
-  const mints = await server.tokens(callers)
-  server.disk.disturb('fail', 'once', pattern)
-  const sent = await server.submitAll(mints)
-  expect(server.disk.isTaken).toBe(true)
-  const refused = sent.filter(({ answer }) => answer.status !== 201)
-  expect(refused.length).toBeGreaterThan(0)
-  expectRefused(refused, false)
-}
-
 describe.concurrent('a sync of the log', () => {
   // The longest test comes first.
   it('that fails for longer than the commit timeout: its callers get mayBeStored, all others are refused as not stored', {
@@ -95,30 +84,6 @@ describe.concurrent('a sync of the log', () => {
     server.disk.calm()
     await untilAccepted(server)
     await server.expectWholeAfterKill()
-  })
-
-  it('that leaves a submission in doubt: a retry under its Idempotency-Key stores it once, before a kill and after it', {
-    tags: 'drill',
-  }, async () => {
-    const server = await start()
-    const [mint] = await server.tokens(1)
-    const key = await server.client.register()
-    const send = () => submit(server.client, key, submission(mint), { 'Idempotency-Key': 'retried' })
-    const listed = async () => {
-      const { data } = (await server.client.get(`/api/v1/analysis?mint=${mint}`)).body
-      return data.map(({ analysisId }: { analysisId: string }) => analysisId)
-    }
-    server.disk.disturb('fail', 'always', '*/log/*')
-    expectRefused([{ mint, answer: await send() }], true)
-    server.disk.calm()
-    await until('the retry is accepted', async () => (await send()).status === 201)
-    const stored = await listed()
-    expect(stored).toHaveLength(1)
-    await server.killAndStart()
-    const replayed = await send()
-    expect([replayed.status, replayed.headers.get('idempotency-replayed')]).toEqual([201, 'true'])
-    expect([replayed.body.analysisId]).toEqual(stored)
-    expect(await listed()).toEqual(stored)
   })
 
   it('that hangs: callers wait 10 s at most, reads are served, and the log recovers by itself when the sync ends', {
@@ -158,24 +123,6 @@ describe.concurrent('a sync of the log', () => {
 })
 
 // What follows keeps the machine busy, where the tests above wait: at once, they would slow each other down to their limits.
-describe('a sync of the log', () => {
-  it('that fails once, for a segment, a new one or their folder: its callers are refused as not stored, the next are accepted', async () => {
-    const server = await start()
-    for (const pattern of ['*.log', '*/log/next.tmp', '*/log']) {
-      await refusedOnce(server, pattern, 4)
-      const [mint] = await server.tokens(1)
-      expect((await server.submit(mint)).answer.status).toBe(201)
-      // The server is killed before it writes anything else, and what it refused as not stored must not be there.
-      await refusedOnce(server, '*.log', 1)
-      await server.killAndStart()
-      // The next commit begins a new segment.
-      await server.untilFlushed()
-      await server.expectLake()
-    }
-    await server.expectWholeAfterKill()
-  })
-})
-
 describe('a disk', () => {
   it('whose syncs take 150 ms each serves many concurrent callers with few syncs', {
     tags: 'drill',

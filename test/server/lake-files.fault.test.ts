@@ -256,7 +256,9 @@ it.each(['a folder', 'flipped'])(
   },
 )
 
-it('a flipped byte is found by verify, and a repair sets the file aside while the server runs', async () => {
+it('a flipped byte is found by verify, and a repair sets the file aside while the server runs', {
+  tags: 'drill',
+}, async () => {
   freshFolder()
   const all = await bars()
   const name = damage('bars', 0, 'flipped')

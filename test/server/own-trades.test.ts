@@ -83,7 +83,9 @@ test('an hour after its launch, a token’s rows have the wallets and volumes of
   expect(body.data.enriched_source).toBe('trades')
 })
 
-test('a stop leaves them unknown to tokens of before, until the windows are covered, and not to later ones', async () => {
+test('a stop leaves them unknown to tokens of before, until the windows are covered, and not to later ones', {
+  tags: 'drill',
+}, async () => {
   const [before, after] = [newMint(), newMint()]
   await launch(before)
   await server.client.push(tradeOf(before, 'a'))

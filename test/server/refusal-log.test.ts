@@ -69,7 +69,7 @@ it('a limit that is reached is told with who met it', async () => {
   })
 })
 
-it('cooldowns are told with --log-level debug only', async () => {
+it('cooldowns are told with --log-level debug only', { tags: 'drill' }, async () => {
   for (const level of ['debug', 'info']) {
     const { server: opened, of } = await logged({ 'submit-limits': 'cooldown-ms=60000' }, level)
     const key = await opened.client.register()

@@ -74,6 +74,7 @@ test.each([
   ['words for sides', (at: number) => `${FIRST_MS + at};SPY;1;1;north`, 'side_unknown', '"side" is "north"'],
 ])(
   'a file with %s is refused as a whole, and /health, a metric and the log say so',
+  { tags: 'drill' },
   async (_, row, reason, sample) => {
     const { status, reasons, feeds } = await replay(
       `ts;symbol;price;size${reason === 'side_unknown' ? ';side' : ''}\n${ROW_NUMBERS.map(row).join('\n')}\n`,

@@ -76,7 +76,9 @@ async function expectForeign(
   expect(page).toMatchObject({ status: 410, body: { code: 'cursor_expired' } })
 }
 
-it('a position from a killed run gets resync over HTTP and WebSocket, and a cursor from it gets 410', async () => {
+it('a position from a killed run gets resync over HTTP and WebSocket, and a cursor from it gets 410', {
+  tags: 'drill',
+}, async () => {
   const dataDir = folder()
   const first = await spawnServer({}, dataDir)
   const held = await tornOff(first.client, () => first.kill())

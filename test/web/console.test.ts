@@ -177,13 +177,14 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     { name: 'a desktop', viewport: { width: 1280, height: 800 } },
     { name: 'a phone', viewport: { width: 360, height: 740 } },
   ])(
-    'no view has an accessibility fault on $name, light or dark',
+    'no view has an accessibility fault on $name, light or dark, nor a sideways scroll',
     { tags: 'drill', timeout: 120_000 },
     async ({ viewport }) => {
       for (const view of VIEWS) {
         const { page } = await openPage(browser, server.url, `#/${view}`, { bypassCSP: true, viewport })
         await page.locator('#view-title').waitFor()
         await page.waitForLoadState('networkidle')
+        expect({ view, overflow: await overflowPx(page) }).toEqual({ view, overflow: 0 })
         expect({ view, faults: await accessibilityFaults(page) }).toEqual({ view, faults: [] })
         await closeSession(page.context())
       }
@@ -214,17 +215,6 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.emulateMedia({ colorScheme: 'light' })
     await expect.poll(theme).toBe('light')
     expect(faults).toEqual([])
-  })
-
-  test('a phone has no sideways scroll', { tags: 'drill' }, async () => {
-    for (const view of VIEWS) {
-      const { page } = await openPage(browser, server.url, `#/${view}`, {
-        viewport: { width: 360, height: 740 },
-      })
-      await page.locator('#view-title').waitFor()
-      expect({ view, overflow: await overflowPx(page) }).toEqual({ view, overflow: 0 })
-      await closeSession(page.context())
-    }
   })
 
   test('the keyboard alone leads from the market to a submission', { tags: 'drill' }, async () => {

@@ -11,58 +11,38 @@ import { fillers } from './trades.ts'
 const AWAY_MS = 4_000
 
 describe.skipIf(!hasNats)(`NATS under load${skipped}`, () => {
-  test.each([true, false])(
-    'is killed and started again, with its data: %s',
-    { timeout: 180_000 },
-    (keepData) =>
-      underLoad({}, async (running) => {
-        const { cluster, writer, readers } = running
-        await cluster.nats.kill()
-        await pause(AWAY_MS)
-        for (const { client } of readers) {
-          await untilHealth(client, /NATS|bus/)
-          expect(await statusOf(client, '/readyz')).toBe(503)
-          expect(await statusOf(client, '/api/v1/market')).toBe(503)
-        }
-        // The writer needs none of it to go on.
-        await untilHealth(writer.client, /"status":"degraded"/)
-        expect(await statusOf(writer.client, '/readyz')).toBe(200)
-        await cluster.nats.start({ keepData })
-        for (const { client } of [writer, ...readers]) await untilHealth(client, /"status":"ready"/, 40_000)
-      }),
-  )
-
-  test('a reader is cut off for a while: it refuses reads, and goes on by itself', { timeout: 120_000 }, () =>
+  // With its data: short.test.ts.
+  test('is killed and started again, without its data', { timeout: 180_000 }, () =>
     underLoad({}, async (running) => {
-      const proxy = await running.cluster.proxy()
-      const reader = await running.addReader({ bus: proxy.url })
-      for (const fault of ['swallow', 'cut'] as const) {
-        proxy[fault]()
-        await expect.poll(() => statusOf(reader.client, '/readyz'), { timeout: 20_000 }).toBe(503)
-        expect(await statusOf(reader.client, '/api/v1/market')).toBe(503)
-        await untilHealth(reader.client, /NATS|bus/)
-        await pause(2_000)
-        proxy.heal()
-        await expect.poll(() => statusOf(reader.client, '/readyz'), { timeout: 30_000 }).toBe(200)
+      const { cluster, writer, readers } = running
+      await cluster.nats.kill()
+      await pause(AWAY_MS)
+      for (const { client } of readers) {
+        await untilHealth(client, /NATS|bus/)
+        expect(await statusOf(client, '/readyz')).toBe(503)
+        expect(await statusOf(client, '/api/v1/market')).toBe(503)
       }
+      // The writer needs none of it to go on.
+      await untilHealth(writer.client, /"status":"degraded"/)
+      expect(await statusOf(writer.client, '/readyz')).toBe(200)
+      await cluster.nats.start({ keepData: false })
+      for (const { client } of [writer, ...readers]) await untilHealth(client, /"status":"ready"/, 40_000)
     }),
   )
 
-  test('the writer is cut off for a while', { timeout: 180_000 }, async () => {
-    await underLoad({ writerBehindProxy: true }, async (running) => {
+  // By a network that swallows, for longer, and a reader too: cut-off.drill.test.ts.
+  test('the writer’s connection is cut for a while', { timeout: 180_000 }, () =>
+    underLoad({ writerBehindProxy: true }, async (running) => {
       const { proxy, readers, writer } = running
-      for (const fault of ['swallow', 'cut'] as const) {
-        proxy![fault]()
-        await untilHealth(writer.client, /"status":"degraded"/, 30_000)
-        expect(await statusOf(writer.client, '/readyz')).toBe(200)
-        for (const { client } of readers) expect(await statusOf(client, '/readyz')).toBe(200)
-        await pause(2_000)
-        proxy!.heal()
-        for (const { client } of [writer, ...readers]) await untilHealth(client, /"status":"ready"/, 40_000)
-        await running.untilAcknowledged(10)
-      }
-    })
-  })
+      proxy!.cut()
+      await untilHealth(writer.client, /"status":"degraded"/, 30_000)
+      expect(await statusOf(writer.client, '/readyz')).toBe(200)
+      for (const { client } of readers) expect(await statusOf(client, '/readyz')).toBe(200)
+      await pause(2_000)
+      proxy!.heal()
+      for (const { client } of [writer, ...readers]) await untilHealth(client, /"status":"ready"/, 40_000)
+    }),
+  )
 
   test('the stream may be a megabyte only: who is behind restores a checkpoint', { timeout: 180_000 }, () =>
     underLoad({ writer: { 'bus-stream': 'max-mb=1' } }, async (running) => {

@@ -6,49 +6,48 @@ import { pause } from './nodes.ts'
 import { statusOf, underLoad, untilHealth } from './run.ts'
 
 describe.skipIf(!hasNats)(`the writer under load${skipped}`, () => {
-  test('is killed and started again, twice', { timeout: 180_000 }, () =>
+  test('is killed and started again', { timeout: 180_000 }, () =>
     underLoad({}, async (running) => {
-      for (let kill = 0; kill < 2; kill++) {
-        await running.killWriter()
-        const [{ client }] = running.readers
-        await untilHealth(client, /"status":"degraded"/)
-        // Reads go on, and are ready; what writes is told when to come again.
-        expect(await statusOf(client, '/readyz')).toBe(200)
-        expect(await statusOf(client, '/api/v1/market?limit=5')).toBe(200)
-        const refused = await fetch(`${client.url}/api/v1/keys/register`, {
-          method: 'POST',
-          headers: { 'Content-Type': 'application/json' },
-          body: '{"name":"late"}',
-        })
-        expect(refused.status).toBe(503)
-        expect(refused.headers.get('retry-after')).not.toBeNull()
-        await running.restartWriter()
-        await untilHealth(client, /"status":"ready"/)
-        await running.untilAcknowledged(10)
-      }
-    }),
-  )
-
-  test('stops in order and is started again, as a deploy does', { timeout: 120_000 }, () =>
-    underLoad({}, async (running) => {
-      const { writer, nodes } = running
-      nodes.writer = null
-      expect(await writer.terminate()).toBe(0)
+      await running.killWriter()
+      const [{ client }] = running.readers
+      await untilHealth(client, /"status":"degraded"/)
+      // Reads go on, and are ready; what writes is told when to come again.
+      expect(await statusOf(client, '/readyz')).toBe(200)
+      expect(await statusOf(client, '/api/v1/market?limit=5')).toBe(200)
+      const refused = await fetch(`${client.url}/api/v1/keys/register`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: '{"name":"late"}',
+      })
+      expect(refused.status).toBe(503)
+      expect(refused.headers.get('retry-after')).not.toBeNull()
       await running.restartWriter()
+      await untilHealth(client, /"status":"ready"/)
     }),
   )
 
-  test('another one with a folder of its own is refused with a sentence', { timeout: 120_000 }, () =>
-    underLoad({}, async ({ cluster, writer }) => {
-      const other = cluster.launch({ role: 'writer' })
-      const client = await other.listening.catch(() => null)
-      if (client === null) {
-        expect(await other.exited).toBe(1)
-        expect(other.errorLines.join('\n')).toMatch(/writer|another data folder/)
-      } else await untilHealth(client, /another data folder/)
-      await other.kill()
-      expect(await statusOf(writer.client, '/readyz')).toBe(200)
-    }),
+  test(
+    'refuses another one with a folder of its own, stops in order and is started again',
+    {
+      timeout: 120_000,
+    },
+    () =>
+      underLoad({}, async (running) => {
+        const { cluster, writer, nodes } = running
+        const other = cluster.launch({ role: 'writer' })
+        const client = await other.listening.catch(() => null)
+        if (client === null) {
+          expect(await other.exited).toBe(1)
+          expect(other.errorLines.join('\n')).toMatch(/writer|another data folder/)
+        } else await untilHealth(client, /another data folder/)
+        await other.kill()
+        expect(await statusOf(writer.client, '/readyz')).toBe(200)
+
+        await running.untilAcknowledged(10)
+        nodes.writer = null
+        expect(await writer.terminate()).toBe(0)
+        await running.restartWriter()
+      }),
   )
 
   test('a standby takes over its folder when it is killed', { timeout: 180_000 }, () =>

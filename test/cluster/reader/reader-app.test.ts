@@ -286,7 +286,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
     socket.close()
   })
 
-  it('without a writer what it forwards is 503, and reads go on', async () => {
+  it('without a writer what it forwards is 503, and reads go on', { tags: 'drill' }, async () => {
     const { ready: whenReady, client } = await startTestReader()
     await whenReady
     const answer = await client.post('/api/v1/keys/register', { name: 'me' })

@@ -123,7 +123,7 @@ describe('links of documents', () => {
     }
   })
 
-  it('are those of --public-url where it is set', async () => {
+  it('are those of --public-url where it is set', { tags: 'drill' }, async () => {
     const named = await openTestServer({ 'public-url': 'https://mintlake.example/' })
     try {
       expect(await told(named, 'Host: other.example')).toContain(`${link}(https://mintlake.example/skill.md)`)

@@ -105,20 +105,6 @@ describe('reads', () => {
     expect((await from('10.9.8.8')).status).toBe(200)
   })
 
-  it('are counted by the address that the proxy added last, also in a custom header', async () => {
-    await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
-    const ask = async (spoofed: string): Promise<number[]> => {
-      const socket = new RawSocket(server.url)
-      const added = `X-Forwarded-For: ${spoofed}\r\nX-Forwarded-For: 10.0.0.9\r\n`
-      await socket.write(`GET /api/v1/market HTTP/1.1\r\nHost: x\r\n${added}\r\n`)
-      const statuses = await socket.answers(1)
-      socket.close()
-      return statuses
-    }
-    expect(await ask('6.6.6.6')).toEqual([200])
-    expect(await ask('6.6.6.7')).toEqual([429])
-  })
-
   it('are counted, and proxies trusted, when the server listens on an IPv6 address', async () => {
     await open({ host: '::1', 'read-limit-anonymous': '1', 'trusted-proxies': '::1' })
     expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
@@ -140,13 +126,6 @@ describe('reads', () => {
     expect((await fetch(`http://[::1]:${port}/api/v1/market`)).status).toBe(200)
   })
 
-  it('are unlimited when the limit is 0', async () => {
-    await open({ 'read-limit-anonymous': '0' })
-    const answers = await Promise.all(Array.from({ length: 50 }, () => market()))
-    expect(answers.every(({ status }) => status === 200)).toBe(true)
-    expect(answers[0].headers.get('ratelimit')).toBeNull()
-  })
-
   it('are counted by the address that a trusted proxy reports, and by that of the peer without one', async () => {
     await open({ 'read-limit-anonymous': '1', 'trusted-proxies': '127.0.0.1' })
     const from = (address: string) => server.client.get('/api/v1/market', { 'X-Forwarded-For': address })
@@ -154,6 +133,17 @@ describe('reads', () => {
     expect((await from('10.0.0.2')).status).toBe(200)
     expectProblem(await from('10.0.0.2'), 'read_rate_limited')
     expectProblem(await from('6.6.6.6, 10.0.0.1'), 'read_rate_limited')
+    // The one that the proxy added last, also in a header of its own.
+    const raw = async (spoofed: string): Promise<number[]> => {
+      const socket = new RawSocket(server.url)
+      const added = `X-Forwarded-For: ${spoofed}\r\nX-Forwarded-For: 10.0.0.9\r\n`
+      await socket.write(`GET /api/v1/market HTTP/1.1\r\nHost: x\r\n${added}\r\n`)
+      const statuses = await socket.answers(1)
+      socket.close()
+      return statuses
+    }
+    expect(await raw('6.6.6.6')).toEqual([200])
+    expect(await raw('6.6.6.7')).toEqual([429])
     await server.remove()
     await open({ 'read-limit-anonymous': '1' })
     expect((await from('10.0.0.1')).status).toBe(200)
@@ -239,10 +229,12 @@ describe('rows of the market list', () => {
     reader.close()
   })
 
-  it('are unlimited when reads are', async () => {
+  it('are unlimited when reads are, by a limit of 0', async () => {
     await openFew({ ...SETTINGS, 'read-limit-anonymous': '0' })
     await fill()
-    for (let count = 0; count < 5; count++) expect((await list()).status).toBe(200)
+    const answers = await Promise.all(Array.from({ length: 50 }, () => list()))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    expect(answers[0].headers.get('ratelimit')).toBeNull()
   })
 })
 

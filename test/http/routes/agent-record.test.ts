@@ -46,7 +46,9 @@ const recordOf = async (agentId: string) => {
   return agentRecordAnswerSchema.parse(body).data
 }
 
-it('counts hits in the direction said, once labels are shown, and tells XP over time', async () => {
+it('counts hits in the direction said, once labels are shown, and tells XP over time', {
+  tags: 'drill',
+}, async () => {
   const mint = await seedToken(server.client, clock.now())
   await rise(mint, 1, 0)
   const [right, wrong] = [await server.client.register('right'), await server.client.register('wrong')]
@@ -85,7 +87,7 @@ it('counts hits in the direction said, once labels are shown, and tells XP over 
   })
 })
 
-it('a leaderboard answers without a lake, and with what was known before', async () => {
+it('a leaderboard answers without a lake, and with what was known before', { tags: 'drill' }, async () => {
   const told: AgentHits[] = [
     { agentId: 'ag_1', horizons: [{ horizon: '5m', count: 2, hits: 1, meanPct: 0.5 }] },
   ]

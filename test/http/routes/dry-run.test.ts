@@ -105,7 +105,7 @@ describe('a dry run', () => {
     expect((await tryOut(submission(mint))).body).toMatchObject({ code: 'mint_cooldown', dryRun: true })
   })
 
-  it('uses the rate, of which a restart forgets nothing', async () => {
+  it('uses the rate, of which a restart forgets nothing', { tags: 'drill' }, async () => {
     const mint = await seedToken(server.client, nowMs)
     for (let left = 9; left >= 0; left--)
       expect((await tryOut(submission(mint))).headers.get('x-ratelimit-remaining')).toBe(`${left}`)

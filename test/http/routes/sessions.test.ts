@@ -6,12 +6,19 @@ import { CONSOLE_SESSION_MS, CONSOLE_SESSIONS_PER_ADDRESS_MAX } from '../../../s
 import { ConsoleSessions } from '../../../src/server/console-sessions.ts'
 import { SteppedClock } from '../../support/clock.ts'
 import { expectProblem, submission } from '../../support/submission.ts'
-import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
 
 const SESSION = '/api/v1/session'
 const LIMITS = { 'read-limit-anonymous': '2', 'read-limit-keyed': '5' }
 let server: TestServer
-afterEach(() => server.remove())
+const opened: TestServer[] = []
+async function open(settings: Settings = {}): Promise<void> {
+  server = await openTestServer(settings)
+  opened.push(server)
+}
+afterEach(async () => {
+  for (const each of opened.splice(0)) await each.remove()
+})
 
 const bearer = (key: string) => ({ Authorization: `Bearer ${key}` })
 const read = (key = '') => server.client.get('/api/v1/agents/leaderboard', key === '' ? {} : bearer(key))
@@ -22,7 +29,7 @@ async function openSession(known = ''): Promise<string> {
 }
 
 it('a session goes on reading where a script has used up the reads of the address', async () => {
-  server = await openTestServer(LIMITS)
+  await open(LIMITS)
   const key = await openSession()
   for (let reads = 0; reads < 2; reads++) expect((await read()).status).toBe(200)
   expectProblem(await read(), 'read_rate_limited')
@@ -33,7 +40,7 @@ it('a session goes on reading where a script has used up the reads of the addres
 })
 
 it('a session may do nothing but read', async () => {
-  server = await openTestServer()
+  await open()
   const key = await openSession()
   expectProblem(await server.client.get('/api/v1/agent/profile', bearer(key)), 'invalid_key')
   expectProblem(await server.client.post('/api/v1/analysis/submit', submission('x'), key), 'invalid_key')
@@ -43,7 +50,7 @@ it('a session may do nothing but read', async () => {
 })
 
 it('a session that was revoked, by its page or by the operator, counts as no key', async () => {
-  server = await openTestServer({ ...LIMITS, 'read-limit-anonymous': '1' })
+  await open({ ...LIMITS, 'read-limit-anonymous': '1' })
   const [mine, others] = [await openSession(), await openSession()]
   const ended = await server.client.request('DELETE', SESSION, undefined, bearer(mine))
   expect(ended.body.data).toEqual({ revoked: true })
@@ -57,7 +64,7 @@ it('a session that was revoked, by its page or by the operator, counts as no key
 })
 
 it('a WebSocket offers the key as a protocol, and asking again keeps the session', async () => {
-  server = await openTestServer({ ...LIMITS, 'read-limit-anonymous': '1' })
+  await open({ ...LIMITS, 'read-limit-anonymous': '1' })
   const key = await openSession()
   expect(await openSession(key)).toBe(key)
   expect((await read()).status).toBe(200)
@@ -70,8 +77,7 @@ it('a WebSocket offers the key as a protocol, and asking again keeps the session
   await expect(once(refused, 'open')).rejects.toThrow('429')
 })
 
-it('sessions end by their time, and an address has a bounded number', async () => {
-  server = await openTestServer()
+it('sessions end by their time, and an address has a bounded number', () => {
   const clock = new SteppedClock(1_795_000_000_000)
   const sessions = new ConsoleSessions(clock)
   const first = sessions.open('a', '').key

@@ -126,7 +126,7 @@ describe('the standing of an agent', () => {
     expect((await standing(key)).limits.cooldowns).toEqual(expected)
   })
 
-  it('is not moved by a wall clock that is set, nor are times ahead', async () => {
+  it('is not moved by a wall clock that is set, nor are times ahead', { tags: 'drill' }, async () => {
     await open()
     const key = await server.client.register()
     const mint = await seed()
@@ -139,7 +139,7 @@ describe('the standing of an agent', () => {
     expect(limits.submit.resetAt).toBe(atMs)
   })
 
-  it('tells a ban for good from one that ends', async () => {
+  it('tells a ban for good from one that ends', { tags: 'drill' }, async () => {
     await open()
     const key = await server.client.register()
     const agentId = await agentIdOf(key)

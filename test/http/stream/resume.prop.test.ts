@@ -148,7 +148,7 @@ const rowsOf = (tab: Tab): Row[] =>
 const withoutSeq = ({ seq: _, ...row }: Row) => row
 const byMint = (rows: readonly Row[]) => rows.map(withoutSeq).toSorted((a, b) => (a.mint < b.mint ? -1 : 1))
 
-for (const { runs, tags } of fewAndMany(1, 4))
+for (const { runs, tags } of fewAndMany(1, 3))
   it.each([
     ['HTTP', overHttp],
     ['a WebSocket in JSON', overSocket('mintlake.json')],

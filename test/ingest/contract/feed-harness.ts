@@ -17,6 +17,7 @@ import type { EventSink, MarketEvent } from '../../../src/schema/event.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { encodeEvent } from '../../support/chain/encode.ts'
 import { transactionOf } from '../../support/chain/transaction.ts'
+import { SOL } from '../../support/chain/world.ts'
 import { FEED_KEY, openTestServer } from '../../support/test-server.ts'
 import {
   type Answer,
@@ -402,6 +403,12 @@ const solPrice: Harness = {
   },
 }
 
+const POOL = { quote_mint: SOL, base_mint_decimals: 6, quote_mint_decimals: 9 }
+const SWAPPED = {
+  ...{ base_amount_in: 7, quote_amount_out: 5 },
+  ...{ pool_base_token_reserves: 1_000_000_000, pool_quote_token_reserves: 1_000_000_000 },
+}
+
 const solana: Harness = {
   name: 'solana',
   inFlightMs: IN_FLIGHT_MS,
@@ -424,8 +431,6 @@ const solana: Harness = {
       random: () => 0,
       pools: 'all',
       holds: () => true,
-      // The clock stands still.
-      predecessorMsMax: 0,
     } as const
     const feed = startSolana({ source, commitment: 'confirmed', ...options }, sink, log)
     const seconds = () => BigInt(Math.floor(clock.nowMs / 1_000))
@@ -433,14 +438,13 @@ const solana: Harness = {
       ...running(feed),
       async send(count) {
         return newNames(count).map((name) => {
-          const values = {
-            mint: mintOfSymbol(name),
-            timestamp: seconds(),
-            sol_amount: 5,
-            token_amount: 7,
-            is_buy: true,
-          }
-          const transaction = transactionOf(name, node.slot, [encodeEvent('TradeEvent', values)])
+          // In a pool: the first trade on a curve waits for the one before it.
+          const [mint, pool] = [mintOfSymbol(name), mintOfSymbol(`pool of ${name}`)]
+          const timestamp = seconds()
+          const transaction = transactionOf(name, node.slot, [
+            encodeEvent('CreatePoolEvent', { ...POOL, base_mint: mint, pool, timestamp }),
+            encodeEvent('SellEvent', { pool, timestamp, ...SWAPPED }),
+          ])
           node.confirm(transaction)
           return transaction.signature
         })

@@ -1,21 +1,19 @@
 // Trades in any quote through the whole server: pushed and from the chain, priced exactly or not at all, recorded, and there again
 // after a restart.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { lakeGlob, readSql } from '../../store/support.ts'
 import { ChainWorld, OTHER_QUOTE, SOL, USDC } from '../../support/chain/world.ts'
+import { newMint } from '../../support/submission.ts'
 import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 import { SolanaNode } from '../../support/upstreams/solana-node.ts'
 
 const soon = { interval: 10, timeout: 20_000 }
-const MINT = mintOfSymbol('quoted')
 let server: TestServer
 let node: SolanaNode | null = null
 
-afterEach(async () => {
+afterAll(async () => {
   await server.remove()
   await node?.close()
-  node = null
 })
 
 /** Pushes records, of which some may be refused. */
@@ -29,21 +27,27 @@ const push = (...records: object[]) =>
       Authorization: `Bearer ${FEED_KEY}`,
     },
   )
-const lakeRows = async (columns: string) => {
+const lakeRows = async (columns: string, where = 'true') => {
   await server.store.events.flush()
-  return readSql(`SELECT ${columns} FROM ${lakeGlob(server.dataDir, 'trades')} ORDER BY event_no`)
+  return readSql(
+    `SELECT ${columns} FROM ${lakeGlob(server.dataDir, 'trades')} WHERE ${where} ORDER BY event_no`,
+  )
 }
 const datapoint = async (mint: string) =>
   (await server.client.get(`/api/v1/datapoint?mint=${mint}`)).body.data
 const bars = async (mint: string) => (await server.client.get(`/api/v1/ohlc?mint=${mint}&tf=1m`)).body.data
 
 describe('pushed', () => {
-  beforeEach(async () => {
+  let mint: string
+  beforeAll(async () => {
     server = await openTestServer({ record: 'true' })
+  })
+  beforeEach(() => {
+    mint = newMint()
   })
   const trade = (more: object) => ({
     type: 'trade',
-    mint: MINT,
+    mint,
     ts: Date.now(),
     side: 'buy',
     tokenAmount: 1_000,
@@ -53,13 +57,13 @@ describe('pushed', () => {
   it('USDC counts as one dollar: price and volume are what was paid', async () => {
     const answer = await push(trade({ quoteMint: USDC, quoteAmount: 250 }))
     expect(answer.body).toMatchObject({ accepted: 1, rejected: 0 })
-    expect(await datapoint(MINT)).toMatchObject({
+    expect(await datapoint(mint)).toMatchObject({
       priceUsd: 0.25,
       quoteMint: USDC,
       volume24h: 250,
       isMayhem: null,
     })
-    expect((await bars(MINT)).at(-1)).toMatchObject({ c: 0.25, v: 250, n: 1 })
+    expect((await bars(mint)).at(-1)).toMatchObject({ c: 0.25, v: 250, n: 1 })
   })
 
   it('SOL by its price of then; on a curve the price is the spot price, and the volume what was paid', async () => {
@@ -74,7 +78,7 @@ describe('pushed', () => {
         curveTokens: 396_550_000,
       }),
     )
-    const shown = await datapoint(MINT)
+    const shown = await datapoint(mint)
     expect(shown).toMatchObject({
       priceSol: 32 / 1e9,
       priceUsd: (32 / 1e9) * 150,
@@ -87,15 +91,15 @@ describe('pushed', () => {
   it('another quote is recorded and counted, makes no bar, and leaves the price null', async () => {
     const answer = await push(trade({ quoteMint: OTHER_QUOTE, quoteAmount: 5 }))
     expect(answer.body).toMatchObject({ accepted: 1, rejected: 0 })
-    expect(await datapoint(MINT)).toMatchObject({
+    expect(await datapoint(mint)).toMatchObject({
       priceUsd: null,
       marketCap: null,
       tradeCount: 1,
       quoteMint: OTHER_QUOTE,
     })
-    expect(await bars(MINT)).toEqual([])
-    const item = (await server.client.get('/api/v1/market?limit=1')).body.data[0]
-    expect(item).toMatchObject({ mint: MINT, priceUsd: null, quoteMint: OTHER_QUOTE, isMayhem: null })
+    expect(await bars(mint)).toEqual([])
+    const item = (await server.client.get(`/api/v1/market?search=${mint}`)).body.data[0]
+    expect(item).toMatchObject({ mint, priceUsd: null, quoteMint: OTHER_QUOTE, isMayhem: null })
   })
 
   it('without a price, an amount of SOL or a quote is refused', async () => {
@@ -109,7 +113,7 @@ describe('pushed', () => {
     await push(
       {
         type: 'token',
-        mint: MINT,
+        mint,
         ts: Date.now(),
         name: 'M',
         symbol: 'M',
@@ -121,10 +125,11 @@ describe('pushed', () => {
       trade({ quoteMint: OTHER_QUOTE, quoteAmount: 7 }),
       trade({ priceUsd: 0.3 }),
     )
-    const before = await datapoint(MINT)
+    const before = await datapoint(mint)
     expect(before).toMatchObject({ isMayhem: true, totalSupply: 2e9, marketCap: 0.3 * 2e9 })
     const rows = await lakeRows(
       'quote_mint, quote_amount, price_usd, volume_usd, slot::INT AS slot, event_index',
+      `mint = '${mint}'`,
     )
     expect(rows).toEqual([
       { quote_mint: USDC, quote_amount: 250, price_usd: 0.25, volume_usd: 250, slot: 5, event_index: 2 },
@@ -146,7 +151,7 @@ describe('pushed', () => {
       },
     ])
     server = await server.restart()
-    const after = await datapoint(MINT)
+    const after = await datapoint(mint)
     expect({ ...after, snapshotAt: 0 }).toEqual({ ...before, snapshotAt: 0 })
   })
 })
@@ -155,6 +160,7 @@ it('the chain fills a whole server: lists, DataPoints, bars, and the lake has ea
   node = await SolanaNode.start()
   const world = new ChainWorld(3, { startMs: Date.now() })
   node.setSolPrice(150, Date.now())
+  await server.remove()
   server = await openTestServer({ feed: 'solana', 'solana-rpc': node.url, 'solana-rps': '1000' })
   await expect
     .poll(async () => (await server.client.get('/health')).body.feeds[0].isConnected, soon)

@@ -75,7 +75,7 @@ describe('a sorted copy has every row once', () => {
     ).toEqual([{ n: 2 * ROWS, low: 0 }])
   })
 
-  test('when it is sliced by time, for a table without mint', async () => {
+  test('when it is sliced by time, for a table without mint', { tags: 'drill' }, async () => {
     await write('xp_ledger', { entry_id: `'entry ' || i`, awarded_at: HASHED_TIME }, 3)
     expect(await copySorted({ ...work('xp_ledger', 3), sliceRows: 10_000 })).toBe(3 * ROWS)
     await expectSorted('xp_ledger', 3)

@@ -167,7 +167,9 @@ describe('a folder', () => {
     expect((await (await next).status()).healthy).toBe(true)
   })
 
-  it('is free again after a kill, though nobody asks about the killed process and its entry stays', async () => {
+  it('is free again after a kill, though nobody asks about the killed process and its entry stays', {
+    tags: 'drill',
+  }, async () => {
     const folder = newFolder()
     const lockModule = new URL('../../../src/store/data-folder/folder-lock.ts', import.meta.url).pathname
     const holder = `import { lockFolder } from '${lockModule}'; lockFolder('${folder}'); console.log(process.pid); setInterval(() => {}, 1000)`
@@ -223,7 +225,9 @@ describe('a folder of version 0.1, whose rows were in mintlake.duckdb,', () => {
     expect(readdirSync(folder)).toEqual(before)
   })
 
-  it('is told from one of today that kept the text in its place, though its store.json is lost', async () => {
+  it('is told from one of today that kept the text in its place, though its store.json is lost', {
+    tags: 'drill',
+  }, async () => {
     const folder = newFolder()
     const store = await openIn(folder)
     await store.commit([writeOf('agents', { agent_id: 'agent-1' })])

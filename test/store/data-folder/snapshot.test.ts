@@ -95,7 +95,9 @@ it('a snapshot under load opens as a store with what was acknowledged before it 
   }
 })
 
-it('a snapshot goes on as a store of its own: what either writes later, the other does not have', async () => {
+it('a snapshot goes on as a store of its own: what either writes later, the other does not have', {
+  tags: 'drill',
+}, async () => {
   const [folder, to] = [newFolder(), join(newFolder(), 'copy')]
   const store = await openIn(folder)
   await store.commit(submission('an_writer_0', { agent_id: 'writer' }))

@@ -159,7 +159,7 @@ describe('the sequence', () => {
     await expectVerified()
   })
 
-  test('goes on across dates, also where a later run has earlier times', async () => {
+  test('goes on across dates, also where a later run has earlier times', { tags: 'drill' }, async () => {
     const days = [0, 1, 1, 2, 0, 0, 1]
     world.journal.append(
       days.map((_, index) => (index % 2 === 0 ? trade() : solPrice(index + 1))),
@@ -222,7 +222,9 @@ describe('what is lost', () => {
     world = await openWorld(dataDir)
   })
 
-  test('at the end of the journal is passed over where damage says so, and else waited for', async () => {
+  test('at the end of the journal is passed over where damage says so, and else waited for', {
+    tags: 'drill',
+  }, async () => {
     world.journal.append([trade()])
     await world.flush()
     world.journal.skip(2)

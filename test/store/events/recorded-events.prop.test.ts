@@ -77,7 +77,7 @@ const history = fc.array(
 const withoutAbsent = (event: MarketEvent): unknown =>
   Object.fromEntries(Object.entries(event).filter(([, value]) => value !== null && value !== undefined))
 
-for (const { runs, tags } of fewAndMany(1, 12))
+for (const { runs, tags } of fewAndMany(1, 6))
   test(`every event comes back in its order, exactly: ${runs} cases`, {
     tags,
     timeout: runs * 20_000,

@@ -104,7 +104,9 @@ test('expired rows do not return after a restart, and their row numbers are not 
   expect(held()[0]).toMatch(/part-0*2-0*2\.parquet$/)
 })
 
-test('when the clock jumps ahead nothing expires until an operator confirms it, also over a restart', async () => {
+test('when the clock jumps ahead nothing expires until an operator confirms it, also over a restart', {
+  tags: 'drill',
+}, async () => {
   const ids = ['an_0', 'an_1', 'an_2']
   const leap = 40 * DAY_MS
   await submitDaysAgo(0, 1, 2)
@@ -168,7 +170,7 @@ async function submitDaily(days: number): Promise<string[]> {
   return Array.from({ length: days }, (_, day) => `an_${day}`).sort()
 }
 
-test('more than a tenth of a table leaves on an operator’s word only', async () => {
+test('more than a tenth of a table leaves on an operator’s word only', { tags: 'drill' }, async () => {
   await store.close()
   store = await open(10)
   await submitDaily(4)
@@ -180,7 +182,7 @@ test('more than a tenth of a table leaves on an operator’s word only', async (
   expect(await doubts()).toEqual([])
 })
 
-test('the newest day of a table leaves on an operator’s word only', async () => {
+test('the newest day of a table leaves on an operator’s word only', { tags: 'drill' }, async () => {
   await store.close()
   store = await open(99)
   await submitDaysAgo(0)
@@ -198,18 +200,22 @@ test('the newest day of a table leaves on an operator’s word only', async () =
 test.each([
   ['40 days behind', -40 * DAY_MS],
   ['in 1970', -NOON_MS + DAY_MS],
-])('what was submitted while the clock was %s is as young as what came before it', async (_, stepMs) => {
-  await store.close()
-  store = await open(60)
-  await submitDaysAgo(0)
-  await store.commit(submission('an_behind', { submitted_at: clock.now() + stepMs }))
-  await store.flushLake()
-  clock.pass(DAY_MS)
-  await submitDaysAgo(0)
-  await store.compactLake()
-  expect(await catalogued('training')).toContain('an_behind')
-  expect(await doubts()).toEqual([])
-})
+])(
+  'what was submitted while the clock was %s is as young as what came before it',
+  { tags: 'drill' },
+  async (_, stepMs) => {
+    await store.close()
+    store = await open(60)
+    await submitDaysAgo(0)
+    await store.commit(submission('an_behind', { submitted_at: clock.now() + stepMs }))
+    await store.flushLake()
+    clock.pass(DAY_MS)
+    await submitDaysAgo(0)
+    await store.compactLake()
+    expect(await catalogued('training')).toContain('an_behind')
+    expect(await doubts()).toEqual([])
+  },
+)
 
 test('the oldest date kept is the given number of full UTC days before today', () => {
   const lastMs = Date.UTC(2025, 0, 1, 23, 59, 59, 999)

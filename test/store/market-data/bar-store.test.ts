@@ -84,7 +84,7 @@ test('a flush without new bars writes no file, and close writes the bars that wa
   expect(await inLake()).toHaveLength(2)
 })
 
-test('all bars of several days and many batches are written to the lake', async () => {
+test('all bars of several days and many batches are written to the lake', { tags: 'drill' }, async () => {
   const count = 2 * BARS_BATCH_ROWS + 10
   const all = Array.from({ length: count }, (_, i) =>
     bar({ mint: `mint-${i % 50}`, t: NOON_MS + Math.floor(i / 50) * 10 * MINUTE_MS, n: i }),
@@ -96,7 +96,9 @@ test('all bars of several days and many batches are written to the lake', async 
   expect(sums).toEqual({ rows: count, dates: 3, n: (count * (count - 1)) / 2 })
 })
 
-test('bars that arrive while a flush is writing others are all in the lake after the next', async () => {
+test('bars that arrive while a flush is writing others are all in the lake after the next', {
+  tags: 'drill',
+}, async () => {
   let added = 0
   const addMinutes = (count: number): void => {
     for (let i = 0; i < count; i++, added++)

@@ -202,7 +202,8 @@ describe('processes that die while they work on the lake lose nothing and double
     timeout: 120_000,
   }, async () => {
     const acknowledged: string[] = []
-    for (const point of pointsOf('flush')) {
+    // Before the files are the lake's, and after. What a process leaves at each point is shown above, whoever dies with it.
+    for (const point of ['flush:copied', 'flush:recorded'] satisfies CrashPoint[]) {
       const child = start('flush', point, 'alone')
       expect(`${point} ${(await child.exited).code}`).toBe(`${point} 0`)
       acknowledged.push(...child.lines)

@@ -359,7 +359,7 @@ describe('a query that runs long', () => {
     await own.remove()
   })
 
-  it('that waits too long for its place is refused', async () => {
+  it('that waits too long for its place is refused', { tags: 'drill' }, async () => {
     const busy = await openTestServer({}, { tuning: { queries: { waitMsMax: 50, drainMs: 50 } } })
     const key = await makeResearcher(busy, 'other')
     const running = Array.from({ length: QUERIES_AT_ONCE }, () =>

@@ -28,6 +28,8 @@ export interface CutScript<World extends { readonly disk: SimulatedDisk }> {
   check(before: World, cut: Cut, random: () => number): Promise<void>
   /** How many kinds of loss are tried at each operation. */
   cutsEach?: number
+  /** Only each so many-th operation is cut. */
+  everyOperation?: number
 }
 
 /** @returns the process that ran the whole script */
@@ -36,12 +38,14 @@ export async function cutEverywhere<World extends { readonly disk: SimulatedDisk
   run,
   check,
   cutsEach = 1,
+  everyOperation = 1,
 }: CutScript<World>): Promise<World> {
   const whole = await begin()
   await run(whole)
   const { operations } = whole.disk
   for (let seed = 0; seed < operations * cutsEach; seed++) {
     const operation = Math.floor(seed / cutsEach)
+    if (operation % everyOperation !== 0) continue
     const random = seededRandom(seed)
     const cut = CUTS[(operation + (seed % cutsEach)) % CUTS.length]
     const world = await begin()

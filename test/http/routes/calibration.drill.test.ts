@@ -1,3 +1,4 @@
+// @module-tag drill
 // GET /api/v1/calibration over real HTTP and the real store: whose labels it tells, and when.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { calibrationAnswerSchema } from '../../../src/schema/api/calibration.ts'

@@ -1,3 +1,4 @@
+// @module-tag drill
 // A disk that refuses to record: what readers would never have is not in the writer's market either.
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// @module-tag drill
 // A data folder whose lake has schema version 2 is used as before, and gets what version 3 has added.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'

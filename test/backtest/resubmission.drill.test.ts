@@ -1,3 +1,4 @@
+// @module-tag drill
 // What agents submitted to a live server, submitted again at the same recorded events of its market: every verdict, every award and every
 // label is the same, row by row. The market moves within the millisecond of a submission too, before it and after it.
 import { rmSync } from 'node:fs'

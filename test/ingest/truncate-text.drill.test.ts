@@ -1,3 +1,4 @@
+// @module-tag drill
 // Tests that truncated texts are copies, which do not keep the original text in memory, and that they are well-formed.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

@@ -1,8 +1,9 @@
+// @module-tag drill
 // The package as somebody gets it: packed, installed in an empty folder, run by `npx mintlake`. Installing needs the package registry,
 // so this is skipped unless it is asked for.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -19,6 +20,12 @@ const isWanted = process.env.MINTLAKE_TEST_PACKAGE === '1'
 
 const folder = isWanted ? temporaryFolder() : ''
 const project = join(folder, 'project')
+/** What is packed: a copy of the sources, since packing compiles into the folder, from which other tests run meanwhile. */
+const clone = join(folder, 'clone')
+const SOURCES = [
+  ...['package.json', 'tsconfig.json', 'README.md', 'LICENSE'],
+  ...['data/README.md', 'data/samples', 'scripts', 'src'],
+]
 const dataDir = join(folder, 'data')
 
 /** The environment of a user's shell: without what npm and vitest add to it, such as the Node of this project. */
@@ -77,7 +84,9 @@ let packed: { filename: string; files: { path: string }[] }
 describe.skipIf(!isWanted)('the package (needs the package registry: MINTLAKE_TEST_PACKAGE=1)', () => {
   beforeAll(async () => {
     mkdirSync(project)
-    const told = await run('npm', ['pack', '--json', '--pack-destination', folder], ROOT)
+    for (const path of SOURCES) cpSync(join(ROOT, path), join(clone, path), { recursive: true })
+    symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+    const told = await run('npm', ['pack', '--json', '--pack-destination', folder], clone)
     packed = JSON.parse(told.slice(told.search(/^\[/m)))[0]
     writeFileSync(join(project, 'package.json'), '{"type":"module"}')
     await run(
@@ -101,7 +110,7 @@ describe.skipIf(!isWanted)('the package (needs the package registry: MINTLAKE_TE
     // The console's sources lose their types when they are served.
     const sources = paths.filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
     expect(sources.filter((path) => !path.startsWith('dist/web/'))).toEqual([])
-    expect(existsSync(join(ROOT, 'dist')), 'what was built is removed after packing').toBe(false)
+    expect(existsSync(join(clone, 'dist')), 'what was built is removed after packing').toBe(false)
   })
 
   it('serves, stores a submission, exports it, and stops when npx is told to', async () => {

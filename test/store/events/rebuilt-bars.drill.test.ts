@@ -1,3 +1,4 @@
+// @module-tag drill
 // Bars made from recorded trades are those of the engine, in a market with late trades, silent tokens and evictions.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Random } from '../../../src/ingest/simulator/random.ts'

@@ -1,3 +1,4 @@
+// @module-tag drill
 // What `lake verify` finds in recorded events, and what repairs settle.
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'

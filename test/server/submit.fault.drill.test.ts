@@ -1,3 +1,4 @@
+// @module-tag drill
 // The real program, killed in the middle of 200 concurrent submitters: whatever was acknowledged is there once.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
