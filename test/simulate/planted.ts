@@ -163,6 +163,38 @@ export const PLANTED = {
     from: '    syncNamesOf(path)\n',
     to: '',
   },
+  'outcome-early': {
+    is: 'outcomes are labelled at their horizon, before its last bars have closed',
+    seed: 1,
+    violates: 'no label is made before its time',
+    file: 'store/limits.ts',
+    from: 'export const LABEL_DELAY_MS = 60_000',
+    to: 'export const LABEL_DELAY_MS = 0',
+  },
+  'expired-early': {
+    is: 'rows leave the lake a day before their time',
+    seed: 1,
+    violates: 'no row leaves before its time',
+    file: 'store/lake/retention.ts',
+    from: 'nowMs - days * DAY_MS',
+    to: 'nowMs - (days - 1) * DAY_MS',
+  },
+  'clock-believed': {
+    is: 'rows leave the lake by a clock that has leaped',
+    seed: 1,
+    violates: 'no row leaves by a clock that is wrong',
+    file: 'store/lake/clock-guard.ts',
+    from: 'wallMs - expectedMs <= CLOCK_JUMP_MAX_MS',
+    to: 'wallMs >= 0',
+  },
+  'merged-across-dates': {
+    is: 'files of different dates are merged into one',
+    seed: 1,
+    violates: 'a file has rows of its date and its numbers alone',
+    file: 'store/compaction/merge-plan.ts',
+    from: 'Map.groupBy(files, ({ date }) => date)',
+    to: 'Map.groupBy(files, ({ table }) => table)',
+  },
 } as const satisfies Record<string, PlantedBug>
 
 export type PlantedName = keyof typeof PLANTED

@@ -10,7 +10,7 @@ import { isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { acknowledgeLostEvents, countLostEvents } from '../events/event-position.ts'
 import { listExpiredEvents } from '../events/event-retention.ts'
-import { ClockGuard } from '../lake/clock-guard.ts'
+import { ClockGuard, knownTimeOf } from '../lake/clock-guard.ts'
 import { forEachTable, type Lake, toSetAsideFile } from '../lake/lake.ts'
 import { relativePath, removeFile } from '../lake/lake-files.ts'
 import {
@@ -168,7 +168,7 @@ export class Compactor {
     const nowMs = now.wallMs
     const { failpoint, log } = this.#options
     return this.#lake.database.maintenance.run(async (connection) => {
-      if (isConfirmed) await this.#clock.trust(connection, now)
+      if (isConfirmed) await this.#clock.trust(knownTimeOf(connection), now)
       const { files, doubts } = await this.#listExpired(connection, now)
       this.#reportHold(isConfirmed ? [] : doubts.map(({ doubt }) => doubt))
       if (isConfirmed) for (const held of doubts) files.push(...held.files)
@@ -199,7 +199,7 @@ export class Compactor {
     const { retainDays: days, retainEvents: events } = this.#options
     const { retainUnaskedPct: unaskedPct = RETAIN_UNASKED_PCT_DEFAULT } = this.#options
     const { lakeDir } = this.#lake
-    const clockDoubt = await this.#clock.check(connection, now)
+    const clockDoubt = await this.#clock.check(knownTimeOf(connection), now)
     const { aged, evicted } = await listExpiredEvents(connection, { events, unaskedPct }, lakeDir, now.wallMs)
     const dated = await listExpiredFiles(connection, { days, unaskedPct }, now.wallMs)
     const files = [...evicted]
