@@ -12,7 +12,13 @@ import { Oracle } from '../market/oracle.ts'
 import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
 import type { LakeRow } from './lake/contents.ts'
-import { checkLakeFiles, checkOutcomes, checkRetention } from './lake-at-rest.ts'
+import {
+  checkLakeFiles,
+  checkOutcomes,
+  checkRetention,
+  checkShownOutcomes,
+  latestOutcomes,
+} from './lake-at-rest.ts'
 import type { Answer, SentRequest } from './server.ts'
 import { ADMIN_KEY } from './settings.ts'
 import { check, type World } from './world.ts'
@@ -66,7 +72,12 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   await world.machine.pass(HEALTH_AGE_MS)
   const { body: told } = await ask(world, { method: 'GET', path: '/health' })
   if (world.hasDamagedLog) checkLogLosses(world, cast, told)
-  else checkSubmissions(world, cast, await listAll(world, cast))
+  else {
+    const labelled = latestOutcomes(world)
+    const lists = await listAll(world, cast)
+    checkSubmissions(world, cast, lists)
+    for (const { rows } of lists.values()) checkShownOutcomes(world, rows, labelled)
+  }
   const events = recordedEvents(world)
   const missing = checkRecorded(world, cast, events, told)
   // The model knows no time that goes back, no token that is evicted, and no event that only one of the market and the lake has.

@@ -1,5 +1,6 @@
 // What must be so of the lake at rest: its files have each row once, what left was over its time, and labels are those of the trades.
 import { DAY_MS } from '../../src/lib/time.ts'
+import { OUTCOME_LABELS } from '../../src/schema/api/submission-list.ts'
 import { HORIZONS, type Row, type TableName } from '../../src/schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../../src/schema/vocabulary.ts'
 import type { Oracle } from '../market/oracle.ts'
@@ -9,6 +10,8 @@ import { check, count, type World } from './world.ts'
 
 /** A label waits so long for the last bars before its horizon. */
 const LABEL_DELAY_MS = 60_000
+/** So long after its end the bar of a token that is silent may still be open. */
+const SILENT_MS = 15_000
 /** A clock that is wrong by more is not believed. */
 const CLOCK_BELIEVED_MS = 2 * 3_600_000
 /** Rows of a date may come so much later. */
@@ -159,7 +162,8 @@ export function checkOutcomes(
       names.every((name, index) => name === HORIZON_NAMES[index]),
       () => `${id}: ${names}`,
     )
-    const due = HORIZON_NAMES.filter((name) => submittedAtMs + HORIZONS[name] + LABEL_DELAY_MS <= closedByMs)
+    const knownToMs = closedByMs - SILENT_MS - LABEL_DELAY_MS
+    const due = HORIZON_NAMES.filter((name) => submittedAtMs + HORIZONS[name] <= knownToMs)
     check(
       world,
       'a label is made once its time has come',
@@ -178,9 +182,41 @@ export function checkOutcomes(
         knownAtMs >= toMs + LABEL_DELAY_MS,
         () => `${id} ${horizon}: made ${knownAtMs - submittedAtMs} ms after it`,
       )
+      // What the price did is not known any more, which NULL says.
+      const isUnknown = label[`fwd_ret_${horizon}`] === null
+      if (isUnknown && lake.files.haveLeft('bars', submittedAtMs, toMs)) continue
       if (isTouched(String(mint), submittedAtMs - (base === null ? DAY_MS : 60_000), toMs)) continue
       checkLabel(world, label, labelsOf(priced, horizon, minutes), minutes)
     }
+  }
+}
+
+/** The labels of each submission that the lake has. */
+export const latestOutcomes = ({ lake }: World): ReadonlyMap<unknown, Row> =>
+  new Map(lake.files.rows('outcomes').map(({ row }) => [row!.analysis_id, row!]))
+
+interface ListedOutcomes {
+  analysisId: string
+  outcomes: Readonly<Record<string, unknown>>
+}
+
+/** Lists show the labels that the lake has. @param before what it had before the list was asked for */
+export function checkShownOutcomes(
+  world: World,
+  listed: readonly ListedOutcomes[],
+  before: ReadonlyMap<unknown, Row>,
+): void {
+  const after = latestOutcomes(world)
+  for (const { analysisId: id, outcomes } of listed) {
+    const isRight = OUTCOME_LABELS.every((name) =>
+      [before, after].some((labels) => outcomes[name] === (labels.get(id)?.[name] ?? null)),
+    )
+    check(
+      world,
+      'a list shows the labels that the lake has',
+      isRight,
+      () => `${id}: ${JSON.stringify(outcomes)}, in the lake ${JSON.stringify(after.get(id))}`,
+    )
   }
 }
 

@@ -58,6 +58,12 @@ export class LakeFiles {
     return this.#live.flatMap((file) => (file.table === table ? file.content : []))
   }
 
+  /** Whether rows of a date between two times have left. */
+  haveLeft(table: TableName, fromMs: number, toMs: number): boolean {
+    const [from, to] = [utcDate(fromMs), utcDate(toMs)]
+    return this.removed.some(({ file }) => file.table === table && from <= file.date && file.date <= to)
+  }
+
   /** The first number that no row of a table has had. */
   nextSeq(table: TableName): number {
     return (this.#lastSeqs.get(table) ?? 0) + 1

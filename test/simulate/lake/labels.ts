@@ -47,6 +47,9 @@ export function minutesOf(bars: Iterable<{ mint: string; t: number; c: number; n
   return { of: (mint) => byMint.get(mint) ?? [], ends }
 }
 
+/** Of one whose bars were not in the lake any more. */
+export const unknownLabels = (horizon: Horizon): Row => ({ [`fwd_ret_${horizon}`]: null })
+
 type Labelled = Pick<OpenOutcome, 'mint' | 'submittedAtMs' | 'base'>
 
 /** The price that returns refer to: that of the submission, else the last close before it. */

@@ -41,7 +41,7 @@ import { applyCommit, STATE_TABLES, StoreState } from '../../../src/store/state/
 import type { ChildSide } from '../machine/child-process.ts'
 import type { Draws, Machine } from '../machine/machine.ts'
 import type { LakeBar, LakeContents, LakeRow } from './contents.ts'
-import { basePriceOf, labelsOf, minutesOf, type OpenOutcome } from './labels.ts'
+import { basePriceOf, labelsOf, minutesOf, type OpenOutcome, unknownLabels } from './labels.ts'
 import { Upkeep } from './upkeep.ts'
 
 export type LakeFault = 'fails' | 'hangs' | 'slow' | 'killed'
@@ -298,7 +298,9 @@ class LakeProcess {
       while (open.done < HORIZON_NAMES.length && isDue(open)) {
         if (open.done === 0) open.base = basePriceOf(open, minutes)
         const horizon = HORIZON_NAMES[open.done++]
-        Object.assign(open.labels, labelsOf(open, horizon, minutes))
+        const toMs = open.submittedAtMs + HORIZONS[horizon]
+        const isKnown = !lake.files.haveLeft('bars', open.submittedAtMs, toMs)
+        Object.assign(open.labels, isKnown ? labelsOf(open, horizon, minutes) : unknownLabels(horizon))
         const { analysisId, mint, submittedAtMs, base, labels } = open
         const row = {
           ...{ analysis_id: analysisId, mint, submitted_at: submittedAtMs, base_price_usd: base, ...labels },
