@@ -1,8 +1,9 @@
 // node --expose-gc bench/servers/traded-market.ts TOKENS TRADES wallets|none
 // A market that takes a part of a day of 300 trades a second, over tokens by Zipf's law, each of one of 200 000 wallets, which are
 // counted or not, as feeds that are pushed deliver them; prints one line of JSON: its memory and the CPU time of a trade.
-import { Market } from '../../src/market/market.ts'
+
 import { WalletWindows } from '../../src/market/bars/wallet-windows.ts'
+import { Market } from '../../src/market/market.ts'
 import { PREFETCHED_MAX, type TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'
@@ -13,7 +14,10 @@ const TRADES_PER_MS = 0.3
 const WALLETS = 200_000
 const [tokens, trades] = process.argv.slice(2, 4).map(Number)
 if (process.argv[4] === 'none')
-  Object.assign(WalletWindows.prototype, { add: () => {}, prefetch: () => 0 } satisfies Partial<WalletWindows>)
+  Object.assign(WalletWindows.prototype, {
+    add: () => {},
+    prefetch: () => 0,
+  } satisfies Partial<WalletWindows>)
 
 const next = random(1)
 const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))
@@ -49,7 +53,9 @@ for (const [index, mint] of mints.entries())
   market.apply({ type: 'token', mint, ts: START_MS, name: `Token ${index}`, symbol: `T${index}` }, START_MS)
 const began = process.cpuUsage()
 for (let count = 0; count < trades; count += PREFETCHED_MAX) {
-  const batch = Array.from({ length: Math.min(PREFETCHED_MAX, trades - count) }, (_, at) => tradeAt(count + at))
+  const batch = Array.from({ length: Math.min(PREFETCHED_MAX, trades - count) }, (_, at) =>
+    tradeAt(count + at),
+  )
   market.prefetch(batch.map(({ mint }) => mint))
   for (const trade of batch) market.apply(trade, trade.ts)
 }

@@ -3,6 +3,7 @@
 
 import { readTrade } from '../../src/journal/batch/read-trade.ts'
 import type { RecordedEvent } from '../../src/journal/event-batch.ts'
+import { DAY_MS } from '../../src/lib/time.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../src/schema/bar.ts'
 import { SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
@@ -10,7 +11,14 @@ import { LOW_COVERAGE_COUNT, XP_MULTIPLIERS, XP_TABLE } from '../../src/schema/x
 import { Oracle } from '../market/oracle.ts'
 import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
-import type { LakeRow } from './lake.ts'
+import type { LakeRow } from './lake/contents.ts'
+import {
+  checkLakeFiles,
+  checkOutcomes,
+  checkRetention,
+  checkShownOutcomes,
+  latestOutcomes,
+} from './lake-at-rest.ts'
 import type { Answer, SentRequest } from './server.ts'
 import { ADMIN_KEY } from './settings.ts'
 import { check, type World } from './world.ts'
@@ -31,7 +39,8 @@ const KILL_LOSES_MS = 400
 /** What a power cut may take: what was not synced yet. */
 const CUT_LOSES_MS = 1_600
 /** Sentences of /health that tell of losses and refusals: they stay after all is well. */
-const TOLD = /could not be recorded|lost|are refused|is damaged|damaged part|records of|refused/
+const TOLD =
+  /could not be recorded|lost|are refused|is damaged|damaged part|records of|refused|^no row leaves the lake/
 
 /** Those of a damaged log, and of a damaged journal. */
 const LOG_DAMAGED = /\blog\b/
@@ -57,10 +66,18 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   const health = await untilHealed(world, cast)
   const closedByMs = world.server.app!.market.timeMs - SWEPT_WITHIN_MS
   await flush(world)
+  // Labels that a flush makes are written by the next one.
+  await flush(world)
+  await tidy(world)
   await world.machine.pass(HEALTH_AGE_MS)
   const { body: told } = await ask(world, { method: 'GET', path: '/health' })
   if (world.hasDamagedLog) checkLogLosses(world, cast, told)
-  else checkSubmissions(world, cast, await listAll(world, cast))
+  else {
+    const labelled = latestOutcomes(world)
+    const lists = await listAll(world, cast)
+    checkSubmissions(world, cast, lists)
+    for (const { rows } of lists.values()) checkShownOutcomes(world, rows, labelled)
+  }
   const events = recordedEvents(world)
   const missing = checkRecorded(world, cast, events, told)
   // The model knows no time that goes back, no token that is evicted, and no event that only one of the market and the lake has.
@@ -68,11 +85,18 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
     // It goes on without a disk that takes no events, and has told so.
     if ((health.recording.journal?.lost ?? 0) === 0) checkMarket(world, events)
     checkLakeBars(world, events, { missing, closedByMs })
+    checkOutcomes(world, oracleOf(events), {
+      closedByMs,
+      isTouched: (mint, fromMs, toMs) =>
+        missing.some((each) => each.mint === mint && each.tsMs >= fromMs && each.tsMs < toMs),
+    })
     // The lake may have the profile of an event that the market has lost since, which was told.
     if (missing.length === 0) checkProfiles(world)
   }
   await checkFollowers(world, cast)
-  checkFiles(world)
+  checkFiles(world, cast)
+  checkLakeFiles(world)
+  checkRetention(world, told)
 }
 
 async function untilHealed(world: World, cast: Cast): Promise<Listed> {
@@ -131,6 +155,26 @@ async function flush(world: World): Promise<void> {
   }
 }
 
+/** Small files are merged, and what is over its time leaves; sometimes on the operator's word. */
+async function tidy(world: World): Promise<void> {
+  const { machine, server } = world
+  const { app, life } = server
+  let state: 'running' | 'done' | string = 'running'
+  const isConfirmed = Math.floor(machine.nowMs) % 2 === 0
+  machine.queue(
+    () =>
+      (isConfirmed ? app!.store.retireLake() : Promise.resolve())
+        .then(() => app!.store.compactLake())
+        .then(
+          () => (state = 'done'),
+          (error) => (state = String(error)),
+        ),
+    life!.process,
+  )
+  await machine.until(() => state !== 'running', HEAL_MS)
+  check(world, 'the lake can be tidied up', state === 'done', () => state)
+}
+
 /** What each agent is shown of its own submissions, page by page, and its standing. */
 async function listAll(world: World, cast: Cast): Promise<Map<Agent, { rows: Listed[]; standing: Listed }>> {
   const lists = new Map<Agent, { rows: Listed[]; standing: Listed }>()
@@ -180,19 +224,21 @@ function checkSubmissions(
 ): void {
   const byNumber = storedByNumber(world)
   const stored = [...byNumber.values()].flat()
+  const left = new Set(world.lake.files.removed.flatMap(({ file }) => file.content.map(({ row }) => row)))
   for (const attempt of cast.agents.attempts) checkAttempt(world, attempt, byNumber.get(attempt.id) ?? [])
   for (const [agent, { rows, standing }] of lists) {
     const own = stored.filter(({ row }) => row.agent_id === agent.agentId)
+    const live = own.filter(({ row }) => !left.has(row))
     const listed = rows.map(({ analysisId }) => analysisId).sort()
     check(
       world,
       'an agent is shown what the lake has of it',
       listed.join() ===
-        own
+        live
           .map(({ row }) => row.analysis_id)
           .sort()
           .join(),
-      () => `${agent.name}: ${listed.length} listed, ${own.length} in the lake`,
+      () => `${agent.name}: ${listed.length} listed, ${live.length} in the lake`,
     )
     checkStanding(world, cast, agent, own, standing)
   }
@@ -518,9 +564,15 @@ async function checkFollowers(world: World, cast: Cast): Promise<void> {
 }
 
 /** What is in the lake does not stay in the log. */
-function checkFiles(world: World): void {
+function checkFiles(world: World, cast: Cast): void {
   const segments = [...world.files.names.keys()].filter((name) => name.includes('/data/log/'))
   check(world, 'the log keeps no more than it needs', segments.length <= 3, () => segments.join(', '))
   const checkpoints = [...world.files.names.keys()].filter((name) => name.endsWith('.checkpoint'))
-  check(world, 'old checkpoints are removed', checkpoints.length <= 6, () => checkpoints.join(', '))
+  // One of each date is kept besides the newest ones.
+  const { startMs, trueMs } = world.machine
+  const dates = world.hadWrongClock ? 20 : Math.floor(trueMs / DAY_MS) - Math.floor(startMs / DAY_MS)
+  // A stop writes one more, and a life removes them once it has made one itself.
+  const stops = [...cast.ends.values()].filter(({ kind }) => kind === 'stop').length
+  const isFew = checkpoints.length <= 6 + dates + stops
+  check(world, 'old checkpoints are removed', isFew, () => checkpoints.join(', '))
 }

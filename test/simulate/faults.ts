@@ -1,8 +1,10 @@
 // What goes wrong: each run has some of the faults, each with a rate of its own.
 
+import { HORIZONS } from '../../src/schema/tables.ts'
+import { HORIZON_NAMES } from '../../src/schema/vocabulary.ts'
 import type { Cast, LifeEnd } from './actors/cast.ts'
 import { HEAL_MS } from './at-rest.ts'
-import type { LakeFault } from './lake.ts'
+import type { LakeFault } from './lake/process.ts'
 import type { DiskMode } from './machine/files.ts'
 import type { Draws } from './machine/machine.ts'
 import { check, count, drawsFor, note, type World } from './world.ts'
@@ -24,6 +26,7 @@ export const FAULT_KINDS = [
   'flipped byte',
   'flipped journal',
   'flipped log',
+  'absence',
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
@@ -35,8 +38,11 @@ const HAS_SELDOM: Partial<Record<FaultKind, number>> = {
   clock: 0.15,
   'flipped journal': 0.15,
   'flipped log': 0.15,
+  absence: 0.3,
 }
 const DISK_FAULT_MS_MAX = 40_000
+/** The longest time that nobody starts the server. */
+const ABSENT_MS_MAX = 4 * 86_400_000
 /** The program ends itself where its stop takes longer, ms. */
 const STOP_MS_MAX = 24_000
 /** A start that takes longer has failed. */
@@ -100,7 +106,8 @@ export class Faults {
     const draws = this.#draws
     if (kind === 'crash' || kind === 'cut') return this.#endLife(kind)
     if (kind === 'stop') return this.#stop()
-    if (kind === 'clock') return this.#setClock(draws.of([-1, 1]) * draws.whole(1_000, 7_200_000))
+    if (kind === 'absence') return this.#leaveAlone()
+    if (kind === 'clock') return this.#setClock(draws.of([-1, 1]) * this.#drawClockError())
     if (kind === 'child killed') return this.#killChild()
     if (kind === 'flipped byte') return this.#flipSpare()
     if (kind === 'flipped journal' || kind === 'flipped log') return this.#flipRecorded(kind)
@@ -157,14 +164,37 @@ export class Faults {
     this.#restartAtMs = machine.nowMs + this.#draws.between(50, 8_000)
   }
 
+  /** Nobody starts the server for hours or days: horizons pass, and dates get old. */
+  async #leaveAlone(): Promise<void> {
+    const { machine } = this.#world
+    this.#tell('absence')
+    if (this.#draws.chance(0.5)) await this.#stop()
+    this.#endLife('crash')
+    const draws = this.#draws
+    // Often so that a horizon of what was submitted last passes once the server is back.
+    const horizonMs = HORIZONS[draws.of(HORIZON_NAMES)] - draws.between(0, 120_000)
+    await machine.pass(draws.chance(0.5) ? horizonMs : draws.between(600_000, ABSENT_MS_MAX))
+    this.#restartAtMs = machine.nowMs
+    this.#cast.agents.forgetOldKeys()
+  }
+
   get #isLakeBad(): boolean {
     return Object.values(this.#world.troubles.rates).some(Boolean)
   }
 
+  /** Where rows leave by their age also so much that the clock must not be believed: between the two lies more than a day. */
+  #drawClockError(): number {
+    const draws = this.#draws
+    const isWild = Object.keys(this.#world.retain).length > 0 && draws.chance(0.5)
+    return isWild ? draws.whole(2, 10) * 86_400_000 : draws.whole(1_000, 7_200_000)
+  }
+
   #setClock(errorMs: number): void {
     this.#tell('clock')
-    this.#world.machine.clockErrorMs = errorMs
+    const { lake, machine } = this.#world
+    machine.clockErrorMs = errorMs
     this.#world.hadWrongClock = true
+    this.#world.hadWrongBegin ||= lake.knownTimeMs === null
   }
 
   /** A byte at rest changes of a file without which nothing is lost: at most one checkpoint, until there are newer ones. */

@@ -72,6 +72,14 @@ export const PLANTED = {
     from: '    const announcedMs = submittedAtMs + this.#delayMs',
     to: '    if (now.wallMs - submittedAtMs > this.#delayMs / 2) return null\n    const announcedMs = submittedAtMs + this.#delayMs',
   },
+  'change-missed': {
+    is: 'followers miss the first change behind the position that they have',
+    seed: 3,
+    violates: 'every follower has the rows of the market',
+    file: 'market/output/row-changes.ts',
+    from: 'this.#log.since(since, (slot, seq, eviction) =>',
+    to: 'this.#log.since(since + 1, (slot, seq, eviction) =>',
+  },
   'removal-missed': {
     is: 'followers are not told of a token that was evicted',
     seed: 6,
@@ -141,7 +149,7 @@ export const PLANTED = {
   },
   'late-bars-lost': {
     is: 'a checkpoint does not wait for the bars of late trades that no file has',
-    seed: 104,
+    seed: 116,
     violates: 'the lake has the bars of the recorded trades',
     file: 'store/store.ts',
     from: '    return this.#flushes.bars.firstEndMs',
@@ -162,6 +170,30 @@ export const PLANTED = {
     file: 'store/store.ts',
     from: '    syncNamesOf(path)\n',
     to: '',
+  },
+  'outcome-early': {
+    is: 'outcomes are labelled at their horizon, before its last bars have closed',
+    seed: 10,
+    violates: 'no label is made before its time',
+    file: 'store/limits.ts',
+    from: 'export const LABEL_DELAY_MS = 60_000',
+    to: 'export const LABEL_DELAY_MS = 0',
+  },
+  'expired-early': {
+    is: 'rows leave the lake a day before their time',
+    seed: 1,
+    violates: 'no row leaves before its time',
+    file: 'store/lake/retention.ts',
+    from: 'nowMs - days * DAY_MS',
+    to: 'nowMs - (days - 1) * DAY_MS',
+  },
+  'merged-across-dates': {
+    is: 'files of different dates are merged into one',
+    seed: 1,
+    violates: 'a file has rows of its date and its numbers alone',
+    file: 'store/compaction/merge-plan.ts',
+    from: 'Map.groupBy(files, ({ date }) => date)',
+    to: 'Map.groupBy(files, ({ table }) => table)',
   },
 } as const satisfies Record<string, PlantedBug>
 

@@ -4,7 +4,8 @@ import { Cast, type Sizes } from './actors/cast.ts'
 import { checkAtRest } from './at-rest.ts'
 import { checkpointProgram } from './checkpoint.ts'
 import { type FaultKind, Faults } from './faults.ts'
-import { LakeContents, lakeProgram } from './lake.ts'
+import { LakeContents } from './lake/contents.ts'
+import { lakeProgram } from './lake/process.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
 import { drawsOf, Machine } from './machine/machine.ts'
@@ -53,6 +54,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const lake = new LakeContents()
   const trace = new Trace()
   const sizes = sizesOf(options)
+  const retain = retentionOf(seed)
   const counts = new Map<string, number>()
   const troubles = {
     rates: {},
@@ -70,14 +72,20 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     machine,
     // No two runs of this process share a path: some modules remember what they did to one.
     dataDir: `/simulated/${String(++runs).padStart(6, '0')}/data`,
-    settings: settingsOf(seed, sizes),
+    settings: { ...settingsOf(seed, sizes), ...(retain.setting !== '' && { retain: retain.setting }) },
     followFlushMs: drawsOf(seed, 'follow').of([20, 100]),
     draws: drawsOf(seed, 'network'),
     onLog: (level, message) => note(world, level, message),
   })
   const world: World = {
     ...{ seed, machine, files, lake, troubles, server, trace, counts },
-    ...{ hadWrongClock: false, hasDamagedJournal: false, hasDamagedLog: false },
+    ...{
+      hadWrongClock: false,
+      hadWrongBegin: false,
+      retain: retain.days,
+      hasDamagedJournal: false,
+      hasDamagedLog: false,
+    },
   }
   const cast = new Cast(world, sizes)
   const faults = new Faults(world, cast, options.without ?? [])
@@ -150,11 +158,24 @@ function sizesOf({ seed, agentsMax = Number.POSITIVE_INFINITY }: RunOptions): Si
   }
 }
 
+/** How long rows stay: in half of the runs for ever. */
+function retentionOf(seed: number): { setting: string; days: Record<string, number> } {
+  const draws = drawsOf(seed, 'retention')
+  if (draws.chance(0.5)) return { setting: '', days: {} }
+  const days = {
+    ...{ training: draws.whole(1, 3), rejections: draws.whole(1, 3), bars: draws.whole(2, 3) },
+    ...{ outcomes: draws.whole(1, 3), trades: draws.whole(1, 3) },
+  }
+  const named = Object.entries(days).map(([table, kept]) => `${table}=${kept}d`)
+  return { setting: [...named, `unasked=${draws.of([10, 60, 100])}%`].join(','), days }
+}
+
 function settingsOf(seed: number, { tokensMax }: Sizes): Record<string, string> {
   const draws = drawsOf(seed, 'settings')
   return {
     'tokens-max': String(tokensMax),
     'lake-flush-ms': draws.of(['2000', '10000', '30000']),
     'checkpoint-interval-ms': draws.of(['5000', '20000', '60000']),
+    'lake-tidy': `every-ms=${draws.of([5_000, 20_000, 60_000])}`,
   }
 }

@@ -1,6 +1,7 @@
 // What the parts of a run share.
 
-import type { LakeContents, LakeTroubles } from './lake.ts'
+import type { LakeContents } from './lake/contents.ts'
+import type { LakeTroubles } from './lake/process.ts'
 import type { SimulatedFiles } from './machine/files.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
 import type { SimulatedServer } from './server.ts'
@@ -18,6 +19,10 @@ export interface World {
   counts: Map<string, number>
   /** Whether the machine's clock was ever wrong: limits that count by stored times are not exact then. */
   hadWrongClock: boolean
+  /** The clock was wrong when the lake began: nothing tells it what the time is. */
+  hadWrongBegin: boolean
+  /** Full days for which the tables that are not kept for ever keep their rows. */
+  retain: Readonly<Record<string, number>>
   /** A byte of the journal, or of the log, has changed: what it held may be lost, which has to be told. */
   hasDamagedJournal: boolean
   hasDamagedLog: boolean

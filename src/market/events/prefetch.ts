@@ -3,11 +3,11 @@
 // so all tokens of the trades that come next are read first, part after part (group prefetching: Chen, Ailamaki, Gibbons and Mowry,
 // "Improving Hash Join Performance through Prefetching", 2004).
 import type { BarCascade } from '../bars/bar-cascade.ts'
+import type { WalletWindows } from '../bars/wallet-windows.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import type { RecentTrades } from '../tokens/recent-trades.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
 import type { VersionHistory } from '../tokens/version-history.ts'
-import type { WalletWindows } from '../wallets/wallet-windows.ts'
 
 export interface PrefetchParts {
   tokens: TokenTable

@@ -1,5 +1,5 @@
 // The latest trades of each token, at most RECENT_TRADES_MAX, in rings of places.
-import type { TradeEvent } from '../../schema/event.ts'
+
 import {
   numbersSection,
   type Saved,
@@ -8,6 +8,7 @@ import {
   wrongLength,
 } from '../../lib/sections/sections.ts'
 import { encodeTexts } from '../../lib/sections/text-column.ts'
+import type { TradeEvent } from '../../schema/event.ts'
 import { RECENT_TRADES_MAX } from '../limits.ts'
 import { CHUNK_PLACES, type RecentTrade, TradePlaces } from './trade-places.ts'
 

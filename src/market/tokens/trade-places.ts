@@ -1,8 +1,9 @@
 // Places for the latest trades of tokens, as bytes in large blocks of memory: what trades leave behind is nothing that the garbage
 // collector would have to walk, or to copy because it outlives the event that brought it.
+
+import type { TextColumn } from '../../lib/sections/text-column.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
-import type { TextColumn } from '../../lib/sections/text-column.ts'
 
 export type RecentTrade = DataPoint['recentTrades'][number]
 

@@ -10,7 +10,7 @@ import { isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { acknowledgeLostEvents, countLostEvents } from '../events/event-position.ts'
 import { listExpiredEvents } from '../events/event-retention.ts'
-import { ClockGuard } from '../lake/clock-guard.ts'
+import { ClockGuard, knownTimeOf } from '../lake/clock-guard.ts'
 import { forEachTable, type Lake, toSetAsideFile } from '../lake/lake.ts'
 import { relativePath, removeFile } from '../lake/lake-files.ts'
 import {
@@ -159,7 +159,7 @@ export class Compactor {
     const nowMs = now.wallMs
     const { database, failpoint, log } = this.#lake
     return database.maintenance.run(async (connection) => {
-      if (isConfirmed) await this.#clock.trust(connection, now)
+      if (isConfirmed) await this.#clock.trust(knownTimeOf(connection), now)
       const { files, doubts } = await this.#listExpired(connection, now)
       this.#reportHold(isConfirmed ? [] : doubts.map(({ doubt }) => doubt))
       if (isConfirmed) for (const held of doubts) files.push(...held.files)
@@ -189,7 +189,7 @@ export class Compactor {
   ): Promise<{ files: ListedFile[]; doubts: { files: ListedFile[]; doubt: string }[] }> {
     const { retain } = this.#options
     const { lakeDir } = this.#lake
-    const clockDoubt = await this.#clock.check(connection, now)
+    const clockDoubt = await this.#clock.check(knownTimeOf(connection), now)
     const { aged, evicted } = await listExpiredEvents(connection, retain, lakeDir, now.wallMs)
     const dated = await listExpiredFiles(connection, retain, now.wallMs)
     const files = [...evicted]

@@ -9,7 +9,21 @@ import { CLOCK_JUMP_MAX_MS } from '../limits.ts'
 /** The known time is saved again once it has changed by this much. */
 const SAVE_EVERY_MS = 3_600_000
 
-/** The time that earlier runs saved, else when the youngest file was written; null where there is neither. */
+/** The time that earlier runs knew, Unix ms. */
+export interface KnownTime {
+  /** What they saved, else when the youngest file was written; null where there is neither. */
+  load(): Promise<number | null>
+  save(ms: number): Promise<void>
+}
+
+/** That of a state database. */
+export const knownTimeOf = (connection: DuckDBConnection): KnownTime => ({
+  load: () => loadKnownMs(connection),
+  async save(ms) {
+    await connection.run(`DELETE FROM ${CLOCK_KNOWN}; INSERT INTO ${CLOCK_KNOWN} VALUES (${ms})`)
+  },
+})
+
 async function loadKnownMs(connection: DuckDBConnection): Promise<number | null> {
   const { ms } = await queryOne(
     connection,
@@ -28,11 +42,11 @@ export class ClockGuard {
   #savedMs = 0
 
   /** Compares the wall clock with the known time. @returns a sentence where it may have jumped, null where it is trusted */
-  async check(connection: DuckDBConnection, { wallMs, monotonicMs }: Instant): Promise<string | null> {
-    const known = this.#known ?? { ms: (await loadKnownMs(connection)) ?? wallMs, monotonicMs }
+  async check(earlier: KnownTime, { wallMs, monotonicMs }: Instant): Promise<string | null> {
+    const known = this.#known ?? { ms: (await earlier.load()) ?? wallMs, monotonicMs }
     const expectedMs = known.ms + (monotonicMs - known.monotonicMs)
     if (wallMs - expectedMs <= CLOCK_JUMP_MAX_MS) {
-      await this.#record(connection, Math.max(expectedMs, wallMs), monotonicMs)
+      await this.#record(earlier, Math.max(expectedMs, wallMs), monotonicMs)
       return null
     }
     this.#known = { ms: expectedMs, monotonicMs }
@@ -40,14 +54,14 @@ export class ClockGuard {
   }
 
   /** Takes the wall clock as right: an operator has confirmed it. */
-  trust(connection: DuckDBConnection, { wallMs, monotonicMs }: Instant): Promise<void> {
-    return this.#record(connection, wallMs, monotonicMs)
+  trust(earlier: KnownTime, { wallMs, monotonicMs }: Instant): Promise<void> {
+    return this.#record(earlier, wallMs, monotonicMs)
   }
 
-  async #record(connection: DuckDBConnection, ms: number, monotonicMs: number): Promise<void> {
+  async #record(earlier: KnownTime, ms: number, monotonicMs: number): Promise<void> {
     this.#known = { ms, monotonicMs }
     if (Math.abs(ms - this.#savedMs) < SAVE_EVERY_MS) return
-    await connection.run(`DELETE FROM ${CLOCK_KNOWN}; INSERT INTO ${CLOCK_KNOWN} VALUES (${Math.floor(ms)})`)
+    await earlier.save(Math.floor(ms))
     this.#savedMs = ms
   }
 }

@@ -5,7 +5,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { DAY_MS } from '../../lib/time.ts'
 import { transaction } from '../duckdb/database.ts'
-import { queryOne } from '../duckdb/query.ts'
+import { queryOne, queryRows } from '../duckdb/query.ts'
 import { identifier, LAKE_TABLES, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { LATE_ROWS_MS, YOUNG_MS } from '../limits.ts'
 import type { Retention } from '../retention-setting.ts'
@@ -129,6 +129,13 @@ export async function readRemoved(connection: DuckDBConnection, table: string): 
   const sql = `SELECT coalesce(sum(row_count), 0)::DOUBLE AS rows, coalesce(max(seq_last), 0)::DOUBLE AS "lastSeq"
     FROM ${REMOVALS} WHERE table_name = $table`
   return queryOne(connection, sql, { rows: 'number', lastSeq: 'number' }, { table })
+}
+
+/** The UTC dates of which rows of a table have left. */
+export async function listRemovedDates(connection: DuckDBConnection, table: string): Promise<string[]> {
+  const sql = `SELECT DISTINCT strftime(dt, '%Y-%m-%d') AS date FROM ${REMOVALS} WHERE table_name = $table`
+  const rows = await queryRows(connection, sql, { date: 'string' }, { table })
+  return rows.map(({ date }) => date)
 }
 
 /** SQL condition: the UTC date of the time in `column` has not expired from `table`. */

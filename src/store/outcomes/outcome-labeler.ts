@@ -14,6 +14,7 @@ import type { Lake } from '../lake/lake.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import { listQuarantinedFiles, nextSeq } from '../lake/manifest.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
+import { listRemovedDates } from '../lake/retention.ts'
 import {
   BASE_LOOKBACK_MS,
   OUTCOMES_MEMORY_LIMIT,
@@ -111,7 +112,7 @@ function findBarDates(
   return [utcDate(Math.min(...times) - lookBackMs), utcDate(Math.max(...times) + HORIZONS[horizon])]
 }
 
-/** The label of a submission whose bars were lost. */
+/** The label of a submission whose bars were lost, or have left the lake. */
 const unknownLabel = ({ seq, basePriceUsd }: DueSubmission): Label => ({
   seq,
   base: basePriceUsd,
@@ -123,10 +124,11 @@ const unknownLabel = ({ seq, basePriceUsd }: DueSubmission): Label => ({
   watched_minutes: null,
 })
 
-/** Dates of which bars were lost: a price on such a day is unknown, not unchanged. */
-async function listLostDates(connection: DuckDBConnection): Promise<string[]> {
+/** Dates of which bars were lost, or have left the lake: a price on such a day is unknown, not unchanged. */
+async function listUnknownDates(connection: DuckDBConnection): Promise<string[]> {
   const lost = (await listQuarantinedFiles(connection)).filter(({ rowsLost }) => rowsLost > 0)
-  return lost.filter(({ table }) => table === TABLES.bars.name).map(({ date }) => date)
+  const dates = lost.filter(({ table }) => table === TABLES.bars.name).map(({ date }) => date)
+  return [...dates, ...(await listRemovedDates(connection, TABLES.bars.name))]
 }
 
 /** The last row number of an outcome, in the lake or in the database. */
@@ -204,11 +206,11 @@ export class OutcomeLabeler {
       nowMs,
       isNeeded: ({ date }) => first <= date && date <= last,
       async work(files) {
-        const lostDates = await listLostDates(connection)
+        const unknownDates = await listUnknownDates(connection)
         const isUnknown = (each: DueSubmission): boolean => {
-          if (lostDates.length === 0) return false
+          if (unknownDates.length === 0) return false
           const [from, to] = findBarDates(horizon, [each])
-          return lostDates.some((date) => from <= date && date <= to)
+          return unknownDates.some((date) => from <= date && date <= to)
         }
         const { known = [], unknown = [] } = Object.groupBy(due, (each) =>
           isUnknown(each) ? 'unknown' : 'known',

@@ -8,6 +8,8 @@ export type Character = (typeof CHARACTERS)[number]
 
 /** An agent gives up an answer that takes longer, ms. */
 const PATIENCE_MS = 30_000
+/** Answers to an Idempotency-Key are kept for a day. */
+const REPEATED_WITHIN_MS = 20 * 3_600_000
 const HAS_BURST = 0.1
 const BURST_MAX = 14
 /** How often all agents are after one token in the same moment. */
@@ -63,7 +65,14 @@ export interface Agent {
   ban: 'none' | 'banned' | 'unknown'
   /** When that was, on the machine's own time. */
   banSinceMs: number
+  /** It was given another key and does not know it: its own one is good for a day only. */
+  mayHaveOldKey: boolean
 }
+
+const newAgent = (name: string, character: Character): Agent => ({
+  ...{ name, character, key: null, agentId: null, attempts: [] },
+  ...{ ban: 'none', banSinceMs: 0, mayHaveOldKey: false },
+})
 
 export class Agents {
   readonly all: Agent[]
@@ -80,10 +89,9 @@ export class Agents {
     this.#world = world
     this.#draws = drawsFor(world, 'agents')
     this.#onSettled = onSettled
-    this.all = Array.from({ length: agents }, (_, index) => ({
-      ...{ name: `agent ${index}`, character: CHARACTERS[index % CHARACTERS.length] },
-      ...{ key: null, agentId: null, attempts: [], ban: 'none', banSinceMs: 0 },
-    }))
+    this.all = Array.from({ length: agents }, (_, index) =>
+      newAgent(`agent ${index}`, CHARACTERS[index % CHARACTERS.length]),
+    )
   }
 
   get ready(): Agent[] {
@@ -92,6 +100,12 @@ export class Agents {
 
   get isWaiting(): boolean {
     return this.#waiting.size > 0
+  }
+
+  /** After a day, who does not know its newest key begins anew. */
+  forgetOldKeys(): void {
+    for (const [index, { mayHaveOldKey, name, character }] of this.all.entries())
+      if (mayHaveOldKey) this.all[index] = newAgent(`${name}'`, character)
   }
 
   /** Something that an agent does; sometimes many things at once. */
@@ -118,7 +132,11 @@ export class Agents {
   #analyse(agent: Agent, mints: readonly string[]): void {
     const draws = this.#draws
     const again = agent.attempts.at(-1)
-    const mayRepeat = agent.character === 'retrying' && again?.idempotencyKey != null
+    const { nowMs } = this.#world.machine
+    const mayRepeat =
+      agent.character === 'retrying' &&
+      again?.idempotencyKey != null &&
+      nowMs - again.sendings[0].sentMs < REPEATED_WITHIN_MS
     const mint = draws.of(mints)
     if (mayRepeat && draws.chance(0.4)) this.#send(again)
     else if (agent.character === 'cheating' && draws.chance(0.6)) this.#submitAfterReading(agent, mint, 3)

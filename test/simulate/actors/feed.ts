@@ -207,7 +207,14 @@ export class PushFeed {
       JSON.stringify({ type: 'trade', mint: 'short', ts, side: 'buy', tokenAmount: 1, priceUsd: 1 }),
       JSON.stringify({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: -1 }),
       // Beyond what a clock is ever wrong by.
-      JSON.stringify({ type: 'trade', mint, ts: ts + 10_800_000, side: 'buy', tokenAmount: 1, priceUsd: 1 }),
+      JSON.stringify({
+        type: 'trade',
+        mint,
+        ts: ts + 100 * 86_400_000,
+        side: 'buy',
+        tokenAmount: 1,
+        priceUsd: 1,
+      }),
       JSON.stringify({ type: 'rumour', mint, ts }),
     ])
   }

@@ -8,6 +8,8 @@ import type { Agent, Attempt, Sending } from './agents.ts'
 /** Stored times are whole milliseconds, and a turn takes a moment. */
 const SLACK_MS = 10
 const STRIKES_MAX = 3
+/** So long a strike counts, and a suspension lasts. */
+const STRIKE_MS = 86_400_000
 
 /** Answers that say for certain that a submission counted against the rate. */
 const COUNTED = new Set([
@@ -123,7 +125,9 @@ function checkBan(world: World, sending: Sending, agent: Agent, code: string): v
   const rejections = sendingsOf(agent).filter(
     ({ code, isReplay }) => code === 'snapshot_rejected' && !isReplay,
   )
-  const before = rejections.filter((each) => each.endedMs < sentMs)
+  const before = rejections.filter(
+    (each) => each.endedMs < sentMs && each.sentMs > endedMs - STRIKE_MS + SLACK_MS,
+  )
   const isBanned = agent.ban === 'banned' && agent.banSinceMs < sentMs
   if (code === 'agent_banned') {
     const possible = sendingsOf(agent).filter((each) => each.sentMs < endedMs && mayHaveStarted(each))

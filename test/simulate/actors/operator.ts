@@ -67,8 +67,12 @@ export class Operator {
 
   #rotate(agent: Agent): void {
     const request = { method: 'POST', path: '/api/v1/keys/rotate', key: agent.key! } as const
+    agent.mayHaveOldKey = true
     this.#world.server.send(request, ({ status, body }) => {
-      if (status === 201 || status === 200) agent.key = body.data.key
+      if (status === 201 || status === 200) {
+        agent.key = body.data.key
+        agent.mayHaveOldKey = false
+      }
       note(this.#world, 'rotated', agent.name, status)
     })
   }

@@ -19,6 +19,10 @@ interface Walk {
   mints: string[]
 }
 
+/** Whether its row is older than the lake keeps it. */
+const hasLeft = ({ lake }: World, analysisId: string | null): boolean =>
+  lake.files.removed.some(({ file }) => file.content.some(({ row }) => row?.analysis_id === analysisId))
+
 export class Readers {
   readonly #world: World
   readonly #draws: Draws
@@ -100,7 +104,8 @@ export class Readers {
     const attempt = this.#draws.of(accepted)
     const path = `/api/v1/analysis/${attempt.analysisId}`
     world.server.send({ method: 'GET', path }, ({ status, body, sentMs, answeredMs, text }) => {
-      if (status === 503 || (status === 404 && world.hasDamagedLog)) return
+      if (status === 503 || (status === 404 && (world.hasDamagedLog || hasLeft(world, attempt.analysisId))))
+        return
       check(world, 'an acknowledged analysis can be read', status === 200, () => `${path}: ${status} ${text}`)
       const stored = attempt.sendings.filter(({ code }) => code !== null || attempt.sendings.length === 1)
       const earliestMs = Math.min(...attempt.sendings.map((each) => each.sentMs))

@@ -4,6 +4,7 @@ import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
+import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import type { Store } from '../../../src/store/types.ts'
 import {
   closedBar,
@@ -61,6 +62,32 @@ test('an outcome whose bars are lost is NULL, and one of another day is unchange
   ])
   expect((await store.status()).setAside).toMatchObject({ files: 1, rowsLost: 3 })
   expect(await read('SELECT count(*)::INT AS n FROM lake.bars')).toEqual([{ n: 7 }])
+})
+
+test('an outcome whose bars have left the lake is NULL: that nobody traded is not known', async () => {
+  await store.close()
+  let nowMs = NOON_MS
+  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
+  store = await openTestStore(folder, {
+    clock,
+    retain: { ...KEEP_FOR_EVER, days: { bars: 2 }, unaskedPct: 100 },
+  })
+  await addMinutes(0, 3)
+  await store.commit([
+    writeOf('training', { analysis_id: 'an_1', mint: 'mint-1', submitted_at: NOON_MS, price_usd: 1 }),
+  ])
+  await store.flushLake()
+  // The server stood still for three days, and the first round of upkeep comes before the first flush.
+  nowMs += 3 * 86_400_000
+  await store.retireLake()
+  store.bars.completeTo(nowMs)
+  await store.bars.flush()
+  await store.flushLake()
+  await store.flushLake()
+  const unknown = { fwd_ret_5m: null, fwd_ret_24h: null, dead_24h: null }
+  expect(
+    await read(`SELECT fwd_ret_5m, fwd_ret_24h, dead_24h FROM lake.outcomes WHERE labelled_to = '24h'`),
+  ).toEqual([unknown])
 })
 
 test('a damaged file is left out of a merge of the others', { tags: 'drill' }, async () => {
