@@ -28,7 +28,7 @@ describe.skipIf(!hasNats)(`readers under load${skipped}`, () => {
   test(
     'one is killed and replaced; another stands still for a while, and catches up',
     {
-      timeout: 120_000,
+      timeout: 180_000,
     },
     () =>
       underLoad({}, async (running) => {
@@ -49,7 +49,7 @@ describe.skipIf(!hasNats)(`readers under load${skipped}`, () => {
   test(
     'clocks are ten seconds ahead and behind; one of an older version is refused with a sentence',
     {
-      timeout: 120_000,
+      timeout: 180_000,
     },
     () =>
       underLoad({ first: { options: { nodeFlags: shiftedBy(10_000) } } }, async (running) => {

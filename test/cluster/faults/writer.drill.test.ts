@@ -29,7 +29,7 @@ describe.skipIf(!hasNats)(`the writer under load${skipped}`, () => {
   test(
     'refuses another one with a folder of its own, stops in order and is started again',
     {
-      timeout: 120_000,
+      timeout: 180_000,
     },
     () =>
       underLoad({}, async (running) => {
