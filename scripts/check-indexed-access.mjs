@@ -10,6 +10,7 @@ const FOLDERS_OF_COLUMNS = [
   'src/http/encode/',
   'src/ingest/',
   'src/journal/batch/',
+  'src/lib/sections/',
   'src/market/',
   'src/store/',
 ]
