@@ -131,7 +131,7 @@ export async function startApp(
 }
 
 async function startParts(base: Base): Promise<App> {
-  const { config, options, log, rulesClock, store, lakeJobs, positions, clockFile } = base
+  const { config, options, log, rulesClock, store, lakeJobs, clockFile } = base
   const publisher = await createPublisher(base)
   const running = await openRunningMarket({ ...options, ...base, publisher })
   const { market } = running
@@ -177,30 +177,24 @@ async function startParts(base: Base): Promise<App> {
     stamps?.noteServed(mint)
     sources.want(mint)
   }
-  const ownRoutes = createRoutes({
-    ...{ settings: config, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint },
-    ...{ health, metrics, ...clients, writerParts, lakeFolder: folderForCommands(config) },
-  })
+  const served = { node, market, broadcaster, health, metrics, ...clients }
+  const [settings, lakeFolder] = [config, folderForCommands(config)]
+  const ofRoutes = { settings, cursors, timeWaits, nowMs, onDataPoint, writerParts, lakeFolder }
+  const ownRoutes = createRoutes({ ...served, ...ofRoutes })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
-  const http = { node, routes, market, broadcaster, submissionLog, agents, health, metrics, push, ...clients }
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
-  const server = await listen(base, http)
+  const server = await listen(base, { ...served, routes, submissionLog, agents, push })
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
   const ready = becomeReady(feeding, sources, health, clients.history, log)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, port: server.ownPort, ready })
-  const parts = {
-    ...{ health, server, sources, running, publisher, feeding, drainNoticeMs: config.drainNoticeMs },
-    ...{ broadcaster, lakeJobs, positions, clockFile, store },
-  }
-  return {
-    ...shownOf(parts, config.host),
-    ...{ agents, submissions, timeWaits, replayed: base.replayed, downloads, ready },
-    stop: stopOnce(parts, clients.history),
-  }
+  const { drainNoticeMs } = config
+  const parts = { ...base, health, server, sources, running, publisher, feeding, broadcaster, drainNoticeMs }
+  const shown = { ...shownOf(parts, config.host), agents, submissions, timeWaits, downloads, ready }
+  return { ...shown, replayed: base.replayed, stop: stopOnce(parts, clients.history) }
 }
 
 /** What callers see of a server that runs. */
@@ -277,9 +271,9 @@ function healthOf(
   const { market } = running
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
   const recording = () => running.status()
-  const clockReasons = () => running.clock.reasons()
+  const clockReasons = () => running.timekeeper.reasons()
   const pushIngest = config.feedKey !== ''
-  return new Health({ ...{ market, store, feeds, recording, clockReasons, pushIngest }, ...cluster })
+  return new Health({ market, store, feeds, recording, clockReasons, pushIngest, ...cluster })
 }
 
 /** The feeds of the configuration, or a lake that is replayed, on their way into the market. */
@@ -302,7 +296,7 @@ async function trustClockDurably(
   running: RunningMarket,
   clockFile: ClockFile,
 ): Promise<{ movedMs: number; marketTimeMs: number }> {
-  const movedMs = running.clock.trust()
+  const movedMs = running.timekeeper.trust()
   if (!(await clockFile.save()))
     throw new ServiceError(
       'store_unavailable',

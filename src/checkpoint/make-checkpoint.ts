@@ -2,6 +2,8 @@
 import { readJournal } from '../journal/reader.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
 import { peakMemoryBytes } from '../lib/memory.ts'
+import type { Market } from '../market/market.ts'
+import type { EngineSettings } from '../schema/event.ts'
 import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
 import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
@@ -39,10 +41,8 @@ export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointRe
   failpoint(task, 'checkpoint:restored')
   const restoredMs = performance.now()
   const { afterEventNo, settings } = base
-  const replayer = new EventReplayer({
-    ...{ market, afterEventNo, settings },
-    onSettings: (before, after) => withSettings(before, quietOptions(after)),
-  })
+  const onSettings = (before: Market, after: EngineSettings) => withSettings(before, quietOptions(after))
+  const replayer = new EventReplayer({ market, afterEventNo, settings, onSettings })
   for await (const batch of readJournal(journalFolder, afterEventNo, { folderId, throughEventNo }))
     for (const _ of replayer.apply(batch));
   failpoint(task, 'checkpoint:replayed')

@@ -99,10 +99,8 @@ export async function redo(
   isCancelled: () => boolean = () => false,
 ): Promise<Redone> {
   const beganMs = performance.now()
-  const replayer = new EventReplayer({
-    ...{ market, afterEventNo, settings },
-    onSettings: (before, after) => withSettings(before, quietOptions(after)),
-  })
+  const onSettings = (before: Market, after: EngineSettings) => withSettings(before, quietOptions(after))
+  const replayer = new EventReplayer({ market, afterEventNo, settings, onSettings })
   const batches = readJournal(journalFolder, afterEventNo, {
     folderId,
     throughEventNo: end.lastEventNo,

@@ -58,10 +58,8 @@ export async function openSimulatedMarket(
       'another simulated market begins: it does not go on with the one before it',
     )
   const { seed, tokens, tradesPerSecond, startMs } = market
-  return {
-    ...{ seed, tokens, tradesPerSecond, startMs },
-    onSkipped: () => save({ ...market, hasSkipped: true }),
-  }
+  const onSkipped = () => save({ ...market, hasSkipped: true })
+  return { seed, tokens, tradesPerSecond, startMs, onSkipped }
 }
 
 function canContinue(

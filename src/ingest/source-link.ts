@@ -35,19 +35,17 @@ export class SourceLink {
   lose(sinceMs: number, nowMs: number, healUntilMs: number | null = null): void {
     if (!this.#isUp && healUntilMs === null) return
     this.#isUp = false
-    this.#apply({
-      ...{ type: 'disconnect', ts: nowMs, feed: this.#feed, sinceMs: Math.min(sinceMs, nowMs) },
-      ...(healUntilMs !== null && { healUntilMs }),
-    })
+    this.#apply({ ...this.#loss(sinceMs, nowMs), ...(healUntilMs !== null && { healUntilMs }) })
   }
 
   /** While it is away: these parts of what it has missed stay missing, whatever becomes of the rest. The others as for `lose`. */
   miss(sinceMs: number, nowMs: number, healUntilMs: number, missing: readonly MissingPart[]): void {
     if (this.#isUp) return
-    this.#apply({
-      ...{ type: 'disconnect', ts: nowMs, feed: this.#feed, sinceMs: Math.min(sinceMs, nowMs), healUntilMs },
-      missing: toldParts(missing),
-    })
+    this.#apply({ ...this.#loss(sinceMs, nowMs), healUntilMs, missing: toldParts(missing) })
+  }
+
+  #loss(sinceMs: number, nowMs: number) {
+    return { type: 'disconnect', ts: nowMs, feed: this.#feed, sinceMs: Math.min(sinceMs, nowMs) } as const
   }
 
   /** What was missed stays missing. */

@@ -17,11 +17,11 @@ import type { Market } from '../market/market.ts'
 import { EventRecorder, type FeedSink, SERVER_FEED } from '../recording/event-recorder.ts'
 import type { MarketRecorder } from '../recording/market-recorder.ts'
 import type { Gap } from '../schema/event.ts'
-import { MarketClock } from './market-clock.ts'
 import { type OpenedMarket, openMarket, type RunningMarketDeps } from './open-market.ts'
 import { readRecordedPlaces } from './recorded-places.ts'
 import { type RecordingStatus, recordingReasons } from './recording-status.ts'
 import { ServerEvents } from './server-events.ts'
+import { Timekeeper } from './timekeeper.ts'
 
 export class RunningMarket {
   readonly market: Market
@@ -29,7 +29,7 @@ export class RunningMarket {
   readonly runId: string
   /** What the server itself brings to the market. */
   readonly serverEvents: ServerEvents
-  readonly clock: MarketClock
+  readonly timekeeper: Timekeeper
   readonly #deps: RunningMarketDeps
   readonly #opened: OpenedMarket
   readonly #events: EventRecorder
@@ -50,7 +50,7 @@ export class RunningMarket {
     this.#events = new EventRecorder(market, journal, deps.publisher === null)
     const ownSink = this.sinkOf(SERVER_FEED)
     this.serverEvents = new ServerEvents(ownSink)
-    this.clock = new MarketClock(deps, market, ownSink)
+    this.timekeeper = new Timekeeper(deps, market, ownSink)
     this.#checkpoints = journal === null ? null : this.#createCheckpoints(journal)
     if (journal !== null) deps.store.events.follow(journal, () => void this.#checkpoints?.removeSegments())
   }
@@ -123,7 +123,7 @@ export class RunningMarket {
       )
     }
     if (restored !== null) this.#recordedTo = { timeMs: market.timeMs, open: market.gaps(1).open }
-    const nowMs = this.clock.beginMs()
+    const nowMs = this.timekeeper.beginMs()
     // What is replayed has all that was recorded of then, runs and counts of analyses too.
     const runEventNo = (this.#opened.journal?.lastEventNo ?? 0) + 1
     if (replayed === null) await this.#beginRun(nowMs)
@@ -133,7 +133,7 @@ export class RunningMarket {
     // Where the market waits, whoever takes it on says when they are recorded: by the machine’s time they would differ each time.
     if (steps === undefined) this.recorder.start()
     positions.keepAhead(() => market.seq)
-    this.clock.start()
+    this.timekeeper.start()
     await this.#checkpoints?.start()
     this.#publish(runEventNo)
     this.#hasBegun = true
@@ -197,7 +197,7 @@ export class RunningMarket {
   /** Time stands still from now on, and what is being applied again is given up. */
   halt(): void {
     this.#isHalted = true
-    this.clock.stop()
+    this.timekeeper.stop()
   }
 
   /** Closes the journal and writes the market for the next start. To be called when no more events come. */
@@ -237,7 +237,7 @@ export class RunningMarket {
       barsInLakeToMs: () =>
         Math.min(
           Math.max(store.barsInLakeToMs, restored?.base.head?.barsInLakeToMs ?? 0),
-          this.clock.rewoundToMs - SILENCE_MS - LATE_GRACE_MS,
+          this.timekeeper.rewoundToMs - SILENCE_MS - LATE_GRACE_MS,
           store.barsWaitFromMs - 1,
         ),
       // A writer has done so before it stopped taking requests, and its successor waits: what has come since is emitted again there.

@@ -12,7 +12,7 @@ import type { EngineSettings } from '../../schema/event.ts'
 import type { Bus } from '../bus.ts'
 import { PROTOCOL } from '../messages.ts'
 import type { MarketBase } from './applied-market.ts'
-import { BUS_HEARTBEAT_MS, BUS_REQUEST_MS, DOWNLOAD_STALLED_MS, MESSAGES_WAITING_MAX } from './limits.ts'
+import { CONSUMED, DOWNLOAD_STALLED_MS } from './limits.ts'
 
 export interface BusCheckpoint {
   eventNo: number
@@ -78,9 +78,7 @@ async function fetchTo({ client, names }: Bus, { bytes, nuid }: BusCheckpoint, p
   const consumer = await client.consumers.get(`OBJ_${names.checkpoints}`, {
     filter_subjects: `$O.${names.checkpoints}.C.${nuid}`,
   })
-  const chunks = await consumer.consume({
-    ...{ max_messages: MESSAGES_WAITING_MAX, expires: BUS_REQUEST_MS, idle_heartbeat: BUS_HEARTBEAT_MS },
-  })
+  const chunks = await consumer.consume(CONSUMED)
   const file = await open(path, 'w')
   const stalled = setTimeout(() => chunks.stop(), DOWNLOAD_STALLED_MS)
   let written = 0

@@ -1,10 +1,13 @@
 // Bounds of a reader.
 
-/** Messages that were received and are not applied yet; each is at most PART_BYTES and its envelope. */
-export const MESSAGES_WAITING_MAX = 64
-/** How often the bus says that it is there while it has no messages, and how long one request for messages lasts. */
-export const BUS_HEARTBEAT_MS = 1_000
-export const BUS_REQUEST_MS = 5_000
+/** How messages are asked for. */
+export const CONSUMED = {
+  /** Messages that were received and are not applied yet; each is at most PART_BYTES and its envelope. */
+  max_messages: 64,
+  /** How often the bus says that it is there while it has no messages, and how long one request for messages lasts. */
+  idle_heartbeat: 1_000,
+  expires: 5_000,
+}
 /** How often a reader looks at how far behind it is. */
 export const WATCH_MS = 250
 /** A reader that has got nothing for so long asks what the stream's last message is. */

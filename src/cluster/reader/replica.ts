@@ -18,13 +18,7 @@ import { AppliedMarket } from './applied-market.ts'
 import { listBusCheckpoints, restoreFromBus } from './bus-checkpoints.ts'
 import { BusWatch } from './bus-watch.ts'
 import { Lag } from './lag.ts'
-import {
-  BUS_HEARTBEAT_MS,
-  BUS_REQUEST_MS,
-  CHECKPOINT_ASKED_EVERY_MS,
-  MESSAGES_WAITING_MAX,
-  WRITER_AWAY_MS,
-} from './limits.ts'
+import { CHECKPOINT_ASKED_EVERY_MS, CONSUMED, WRITER_AWAY_MS } from './limits.ts'
 import { findPlace, findRunAt, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
 import { Waiters } from './waiting.ts'
 
@@ -148,9 +142,7 @@ export class Replica {
     const { applied, place } = await this.#begin(range)
     const consumer = await client.consumers.get(names.stream, { opt_start_seq: Math.max(1, place) })
     this.lag.compareClocks(Date.parse((await consumer.info(true)).created), clock.monotonicMs())
-    const messages = await consumer.consume({
-      ...{ max_messages: MESSAGES_WAITING_MAX, expires: BUS_REQUEST_MS, idle_heartbeat: BUS_HEARTBEAT_MS },
-    })
+    const messages = await consumer.consume(CONSUMED)
     this.sequence = place - 1
     this.created = range.created
     this.arrivedAtMs = clock.monotonicMs()

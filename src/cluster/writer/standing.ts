@@ -48,10 +48,8 @@ export function nextStep({ message, lastSequence }: StreamEnd, own: Standing): N
   const { ackedSequence } = own
   const isLater = ackedSequence !== null && lastSequence >= ackedSequence
   if (isLater || (ackedSequence !== null && message.runEventNo > own.runEventNo)) throw fenced()
-  return {
-    ...{ step: 'look_again', eventNo: afterEventNo, runId: message.runId },
-    ...{ runEventNo: message.runEventNo, ended: message.ended },
-  }
+  const { runId, runEventNo, ended } = message
+  return { step: 'look_again', eventNo: afterEventNo, runId, runEventNo, ended }
 }
 
 export const fenced = (): FencedError =>

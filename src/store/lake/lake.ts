@@ -395,9 +395,8 @@ export class Lake {
     const { links, lakeDir, log } = this
     const { live, listing, orphans, flushedSeq } = found
     const quarantined = await this.quarantine.check(connection, live, 'end', nowMs)
-    const recovered = await recoverOrphans(orphans, {
-      ...{ connection, table, lakeDir, links, log, listFrom, flushedSeq },
-    })
+    const options = { connection, table, lakeDir, links, log, listFrom, flushedSeq }
+    const recovered = await recoverOrphans(orphans, options)
     if (recovered.length > 0) {
       await insertFilesAtomically(connection, recovered, nowMs)
       this.markCatalogStale()

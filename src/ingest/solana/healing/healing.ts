@@ -284,12 +284,10 @@ export class Healing {
     this.#work = null
     this.#gap = null
     const tookMs = Math.round(source.clock.monotonicMs() - work.startedMs)
-    const { parts } = work.missing
+    const { by, fromSlot, atSlot: toSlot, missing } = work
+    const { parts } = missing
     log.info(
-      {
-        ...{ feed: 'solana', by: work.by, fromSlot: work.fromSlot, toSlot: work.atSlot, tookMs },
-        missing: parts,
-      },
+      { feed: 'solana', by, fromSlot, toSlot, tookMs, missing: parts },
       parts.length === 0 ? 'healed: nothing is missing' : 'healed in part: the rest stays missing',
     )
     this.#tell(this.#nowMs, parts)

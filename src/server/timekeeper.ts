@@ -8,12 +8,12 @@ import type { RunningMarketDeps } from './open-market.ts'
 /** How often market time is carried forward, for tokens without events. */
 const TICK_MS = 100
 
-type ClockDeps = Pick<RunningMarketDeps, 'clock' | 'config' | 'log' | 'publisher'>
+type TimekeeperDeps = Pick<RunningMarketDeps, 'clock' | 'config' | 'log' | 'publisher'>
 
-export class MarketClock {
+export class Timekeeper {
   /** Where market time went back to: bars that end later may not be in the lake, whatever it was told before. */
   rewoundToMs = Number.POSITIVE_INFINITY
-  readonly #deps: ClockDeps
+  readonly #deps: TimekeeperDeps
   readonly #clock: SteadyClock
   readonly #isRecordedTime: boolean
   readonly #market: Market
@@ -21,7 +21,7 @@ export class MarketClock {
   #ticker: NodeJS.Timeout | null = null
 
   /** @param sink for events of the server itself */
-  constructor(deps: ClockDeps, market: Market, sink: FeedSink) {
+  constructor(deps: TimekeeperDeps, market: Market, sink: FeedSink) {
     this.#deps = deps
     this.#clock = deps.clock
     this.#isRecordedTime = followsRecordedTime(deps.config)
