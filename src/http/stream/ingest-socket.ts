@@ -4,8 +4,8 @@
 
 import type { WebSocket } from 'uWebSockets.js'
 import { jsonLine } from '../../lib/text/json-text.ts'
+import { INGEST_FRAME_BYTES_MAX } from '../../schema/media-types.ts'
 import { toMsgpack } from '../encode/items.ts'
-import { INGEST_FRAME_BYTES_MAX } from '../limits.ts'
 import type { ReleasableApp } from '../releasable-app.ts'
 import { RequestHead } from '../request/request-head.ts'
 import { problemAnswer } from '../response/reply.ts'
