@@ -49,6 +49,8 @@ export const LARGE_PAGES_WAITING_MAX = 64
  *  has either. MINTLAKE_PAGE_AGE_MS is their age. */
 export const CACHED_RESPONSES_MAX = 2_048
 export const RESPONSE_CACHE_BYTES_MAX = 16 * 1024 * 1024
+/** How long a response is kept at least, for the case that it stays the newest. */
+export const RESPONSE_KEPT_MS_MIN = 50
 /** Bodies whose compressed forms are cached, in uncompressed bytes; beyond it the least recently used is dropped. */
 export const COMPRESSED_FORMS_BYTES_MAX = 32 * 1024 * 1024
 /** Of larger bodies one is compressed at a time, for all who ask for the same; others are sent plain meanwhile. */

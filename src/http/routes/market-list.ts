@@ -245,6 +245,7 @@ function answerPage(
     // Which rows a filtered list has may change with any row.
     ...(source.filter === null &&
       !isFigureSort(source.query.sort) && { isUnchanged: () => page.isCurrent() }),
+    isNewest: () => page.isNewest(),
   }
 }
 

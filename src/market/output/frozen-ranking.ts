@@ -2,7 +2,7 @@ import type { Order, Sort, Tab } from '../../schema/vocabulary.ts'
 import type { RankingSnapshot } from '../rankings/ranking.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
 import type { FrozenList, ListFilter, Page, RowFields } from '../types.ts'
-import type { PageCache } from './page-cache.ts'
+import type { Pages } from './pages.ts'
 import type { RowChanges } from './row-changes.ts'
 
 export interface FrozenRankingParts {
@@ -13,7 +13,7 @@ export interface FrozenRankingParts {
   orderVersion: number
   ranking: RankingSnapshot
   tokens: TokenTable
-  pages: PageCache
+  pages: Pages
   changes: RowChanges
 }
 
@@ -26,8 +26,7 @@ export class FrozenRanking implements FrozenList {
   readonly #orderVersion: number
   readonly #ranking: RankingSnapshot
   readonly #tokens: TokenTable
-  readonly #pages: PageCache
-  readonly #changes: RowChanges
+  readonly #pages: Pages
 
   constructor({ tab, sort, filter, orderVersion, ranking, tokens, pages, changes }: FrozenRankingParts) {
     this.tab = tab
@@ -38,7 +37,6 @@ export class FrozenRanking implements FrozenList {
     this.#ranking = ranking
     this.#tokens = tokens
     this.#pages = pages
-    this.#changes = changes
   }
 
   get size(): number {
@@ -50,8 +48,8 @@ export class FrozenRanking implements FrozenList {
       total: this.size,
       version: this.version,
       orderVersion: this.#orderVersion,
-      seq: this.#changes.seq,
       fields,
+      isOrderNewest: () => false,
     })
   }
 
