@@ -94,7 +94,7 @@ export const SETTINGS = {
     'page-age-ms',
     50,
     wholeNumber(0, 1_000),
-    'How long the answer to a read may be reused, ms; 0: every answer is made anew',
+    'How long the answer to a read may be reused, ms; 0: only while it is the newest',
   ),
   drainNoticeMs: setting(
     'drain-notice-ms',

@@ -99,6 +99,8 @@ export interface HttpAnswer {
   reusable?: true
   /** For a reusable answer, asked after a write to its path: whether it would still be the same. Unset: it would not. */
   isUnchanged?: () => boolean
+  /** Whether it is what would be answered now, whatever its age. */
+  isNewest?: () => boolean
   /** Called once status, headers and `body` are written: it writes the rest. */
   stream?: (writer: BodyWriter) => void
   /** Length of a streamed body, where it is known: it is sent as Content-Length. */

@@ -1,25 +1,6 @@
 // Every limit of the HTTP layer that is no setting, and what happens when it is reached.
 import { HOUR_MS } from '../lib/time.ts'
 
-export { QUERY_ROWS_DEFAULT, QUERY_ROWS_MAX, SQL_CHARACTERS_MAX } from '../schema/api/lake.ts'
-export { BATCH_MINTS_MAX } from '../schema/api/market.ts'
-export { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../schema/api/parts.ts'
-export {
-  ANALYSES_LIMIT_DEFAULT,
-  ANALYSES_LIMIT_MAX,
-  BARS_LIMIT_DEFAULT,
-  BARS_LIMIT_MAX,
-  EXPORT_LIMIT_DEFAULT,
-  EXPORT_LIMIT_MAX,
-  LEADERBOARD_LIMIT_DEFAULT,
-  LEADERBOARD_LIMIT_MAX,
-  MARKET_LIMIT_DEFAULT,
-  MARKET_LIMIT_MAX_JSON,
-  MINTS_FILTERED_MAX,
-  SEARCH_CHARACTERS_MAX,
-} from '../schema/api/queries.ts'
-export { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../schema/media-types.ts'
-
 /** Sessions of consoles that are open at once, in all and of one address; the oldest gives way to a new one. */
 export const CONSOLE_SESSIONS_MAX = 10_000
 export const CONSOLE_SESSIONS_PER_ADDRESS_MAX = 64
@@ -68,6 +49,8 @@ export const LARGE_PAGES_WAITING_MAX = 64
  *  has either. MINTLAKE_PAGE_AGE_MS is their age. */
 export const CACHED_RESPONSES_MAX = 2_048
 export const RESPONSE_CACHE_BYTES_MAX = 16 * 1024 * 1024
+/** How long a response is kept at least, for the case that it stays the newest. */
+export const RESPONSE_KEPT_MS_MIN = 50
 /** Bodies whose compressed forms are cached, in uncompressed bytes; beyond it the least recently used is dropped. */
 export const COMPRESSED_FORMS_BYTES_MAX = 32 * 1024 * 1024
 /** Of larger bodies one is compressed at a time, for all who ask for the same; others are sent plain meanwhile. */

@@ -51,7 +51,7 @@ export interface PipelineDeps extends AccessChecks, BelievedSenders {
   approximate: string | null
   /** What a client is told that lacks a key (request/key-hint.ts). */
   keyHint: string
-  /** How old a cached response may be, ms; 0 switches the response cache off. */
+  /** How old a cached response may be that is not the newest any more, ms. */
   reuseMs: number
   /** How long a body may take to arrive, for routes that set no time of their own. */
   bodyMsMax: number
@@ -146,7 +146,7 @@ export class Pipeline {
       this.#refuseAmbiguous(res, path)
       return
     }
-    const mayCache = responseCache.isOn && method === 'get' && !isForOther(this.#parts)
+    const mayCache = method === 'get' && !isForOther(this.#parts)
     const cacheKey = mayCache ? head.cacheKey(query) : null
     if (cacheKey !== null) {
       const cached = responseCache.find(path, cacheKey, startedAtMs)
@@ -411,8 +411,8 @@ class UncachedRequest {
     const route = this.#route
     if (route !== null && isWrite(route) && made.status < 300) responseCache.invalidate(route.changes ?? null)
     if (route !== null && this.#cacheKey !== null && isPublic(route) && isReusable(made)) {
-      const { body, rows = 0, isUnchanged } = made
-      const cached = { route, ...encodeHead(made, ids), body, rows, isUnchanged }
+      const { body, rows = 0, isUnchanged, isNewest } = made
+      const cached = { route, ...encodeHead(made, ids), body, rows, isUnchanged, isNewest }
       responseCache.add(this.#path, this.#cacheKey, cached, this.#startedAtMs, this.#writesBefore)
     }
     const reply = this.#reply

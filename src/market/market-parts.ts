@@ -27,12 +27,12 @@ import {
 } from './limits.ts'
 import { ChangeLog } from './output/change-log.ts'
 import { DataPointCache } from './output/datapoint-cache.ts'
-import { FieldRows } from './output/field-rows.ts'
 import { MarketTotalsCache } from './output/market-totals.ts'
 import { OwnTrades } from './output/own-trades.ts'
-import { PageCache } from './output/page-cache.ts'
+import { Pages } from './output/pages.ts'
 import { Projections } from './output/projections.ts'
 import { RowChanges } from './output/row-changes.ts'
+import { RowLines } from './output/row-lines.ts'
 import { ListFigures } from './rankings/list-figures.ts'
 import { MintOrder } from './rankings/mint-order.ts'
 import { Rankings } from './rankings/rankings.ts'
@@ -87,20 +87,21 @@ export function createParts(options: MarketOptions) {
   const { tokens, rankings, time } = sources
   const ownTrades = new OwnTrades(sources)
   const projections = new Projections({ ...sources, ownTrades })
-  const fieldRows = new FieldRows(tokens, projections, sources.listFigures)
-  const pages = new PageCache({ tokens, rankings, projections, fieldRows, time })
+  const rowLines = new RowLines({ ...sources, projections })
   const log = new ChangeLog({
     entriesMax: options.changeLogEntriesMax ?? CHANGE_LOG_ENTRIES_MAX,
     evictionsMax: options.evictionsMax ?? EVICTIONS_MAX,
     firstSeq: options.firstSeq ?? 0,
   })
+  const changes = new RowChanges(tokens, rankings, rowLines, log)
   const parts = {
     ...sources,
     settings,
     ownTrades,
     projections,
-    pages,
-    changes: new RowChanges(tokens, rankings, pages, log),
+    rowLines,
+    pages: new Pages(rankings, rowLines, changes),
+    changes,
     datapoints: new DataPointCache(projections),
     searchIndex: new SearchIndex(tokens),
     totals: new MarketTotalsCache(tokens, rankings, time),

@@ -16,7 +16,7 @@ import { BAR_COLUMNS_KEPT, VERSIONS_ANSWERED_MAX } from './limits.ts'
 import { createParts, type MarketOptions, type MarketParts } from './market-parts.ts'
 import { FrozenRanking } from './output/frozen-ranking.ts'
 import { filterRanking } from './output/list-filter.ts'
-import type { PageCache } from './output/page-cache.ts'
+import type { Pages } from './output/pages.ts'
 import { toSnapshot } from './output/projections.ts'
 import type { FigureOrders } from './rankings/figure-orders.ts'
 import type { GapChanges } from './time/gaps.ts'
@@ -50,7 +50,7 @@ export class Market implements MarketEngine {
   readonly #columnBuffer = new ColumnBuffer(BAR_COLUMNS_KEPT)
   // Used by every event.
   #time: MarketTime
-  #pages: PageCache
+  #pages: Pages
   #figures: TokenFigures
   #figureOrders: FigureOrders
   #events: EventWriter
@@ -169,7 +169,6 @@ export class Market implements MarketEngine {
   advanceTo(timeMs: number): void {
     if (!this.#time.advanceTo(timeMs)) return
     this.#healing.passTime()
-    this.#pages.tidy(this.seq)
     this.#figureOrders.advance()
     this.#figures.removeAged()
   }
@@ -200,7 +199,7 @@ export class Market implements MarketEngine {
   }
 
   page(query: PageQuery): Page {
-    return this.#pages.page(query, this.seq)
+    return this.#pages.page(query)
   }
 
   preparePage({ tab, sort, order, offset, limit, fields = null }: PageQuery, rowsMax: number): boolean {

@@ -60,10 +60,8 @@ export interface ListFilter {
 export interface Page {
   /** One JSON object and a newline for each row, in order. */
   readonly lines: readonly Buffer[]
-  /** The lines joined. A small page keeps the result; a large one joins again at each call. */
+  /** The lines joined, anew at each call. */
   readonly ndjson: Buffer
-  /** The joined lines if the page holds them now, else null. A slow reader of a large page should hold the lines instead. */
-  readonly joined: Buffer | null
   /** Length of `ndjson`. */
   readonly bytes: number
   readonly rowCount: number
@@ -73,6 +71,8 @@ export interface Page {
   readonly version: number
   /** Changes whenever `ndjson` may have: with the order, a row, or the 24-hour window that rows show. */
   readonly contentVersion: string
+  /** Whether it is what would be read now. */
+  isNewest(): boolean
   /** Whether its rows are still what they were, in whatever order they are now. */
   isCurrent(): boolean
 }

@@ -1,18 +1,31 @@
 import { z } from 'zod'
+import { EXAMPLE_TIME_MS, withExample } from './example.ts'
 import type { Timeframe } from './timeframe.ts'
 
 export { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from './timeframe.ts'
 
-export const barSchema = z.object({
-  t: z.number().int().meta({ description: 'Inclusive start', unit: 'Unix ms' }),
-  o: z.number().meta({ unit: 'USD' }),
-  h: z.number().meta({ unit: 'USD' }),
-  l: z.number().meta({ unit: 'USD' }),
-  c: z.number().meta({ unit: 'USD' }),
-  v: z.number().meta({ description: 'Volume', unit: 'USD' }),
-  n: z.number().int().meta({ description: 'Trades' }),
-  closed: z.boolean().meta({ description: 'No later trade will change this bar' }),
-})
+export const barSchema = withExample(
+  z.object({
+    t: z.number().int().meta({ description: 'Inclusive start', unit: 'Unix ms' }),
+    o: z.number().meta({ unit: 'USD' }),
+    h: z.number().meta({ unit: 'USD' }),
+    l: z.number().meta({ unit: 'USD' }),
+    c: z.number().meta({ unit: 'USD' }),
+    v: z.number().meta({ description: 'Volume', unit: 'USD' }),
+    n: z.number().int().meta({ description: 'Trades' }),
+    closed: z.boolean().meta({ description: 'No later trade will change this bar' }),
+  }),
+  {
+    t: EXAMPLE_TIME_MS,
+    o: 0.00015,
+    h: 0.00019,
+    l: 0.00015,
+    c: 0.00019,
+    v: 4_135.18,
+    n: 47,
+    closed: true,
+  },
+)
 
 export type Bar = z.infer<typeof barSchema>
 export const BAR_FILLS = ['none', 'prev'] as const

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { recordFrom } from '../lib/record.ts'
 import { AMOUNT_MAX } from './bounds.ts'
-import { SNAPSHOT_FIELDS, type SnapshotField } from './datapoint.ts'
+import { dataPointSchema, SNAPSHOT_FIELDS, type SnapshotField } from './datapoint.ts'
+import { EXAMPLE_MINT, EXAMPLE_TIME_MS, exampleOf, withExample } from './example.ts'
 import { isMint, MINT_SHAPE } from './mint.ts'
 import {
   HOLDER_CONCENTRATIONS,
@@ -112,28 +113,51 @@ export const snapshotSchema = z
   })
   .check(inRange)
 
-export const submissionSchema = z.object({
-  mint: z
-    .string()
-    .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
-    .meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE }),
-  sentiment: z.enum(SENTIMENTS),
-  score: percent,
-  summary: z
-    .string()
-    .trim()
-    .check(({ value, issues }) => {
-      const fault = lengthFault(countCodePoints(value))
-      if (fault !== null) issues.push({ code: 'custom', input: value, ...fault })
-    })
-    .meta({
-      description: 'The analysis in words; length in Unicode code points after trimming',
-      minLength: SUMMARY_CODE_POINTS_MIN,
-      maxLength: SUMMARY_CODE_POINTS_MAX,
-    }),
-  snapshot: snapshotSchema.nullish(),
-  quant: quantSchema,
-})
+export const submissionSchema = withExample(
+  z.object({
+    mint: z
+      .string()
+      .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
+      .meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE }),
+    sentiment: z.enum(SENTIMENTS),
+    score: percent,
+    summary: z
+      .string()
+      .trim()
+      .check(({ value, issues }) => {
+        const fault = lengthFault(countCodePoints(value))
+        if (fault !== null) issues.push({ code: 'custom', input: value, ...fault })
+      })
+      .meta({
+        description: 'The analysis in words; length in Unicode code points after trimming',
+        minLength: SUMMARY_CODE_POINTS_MIN,
+        maxLength: SUMMARY_CODE_POINTS_MAX,
+      }),
+    snapshot: snapshotSchema.nullish(),
+    quant: quantSchema,
+  }),
+  {
+    mint: EXAMPLE_MINT,
+    sentiment: 'bullish',
+    score: 70,
+    summary:
+      'Volume rises while the ten largest wallets hold still; the bonding curve is six tenths of the way.',
+    quant: {
+      riskLevel: 'medium',
+      riskFactors: ['bonding_curve_risk', 'high_concentration'],
+      buyPressure: 55,
+      volatilityScore: 40,
+      liquidityDepth: 'moderate',
+      holderConcentration: 'concentrated',
+      trendDirection: 'up',
+      volumeProfile: 'rising',
+    },
+    snapshot: {
+      ...recordFrom(SNAPSHOT_FIELDS, (field) => exampleOf(dataPointSchema)[field]),
+      snapshotAt: EXAMPLE_TIME_MS,
+    },
+  },
+)
 
 export type Submission = z.infer<typeof submissionSchema>
 export type SubmittedSnapshot = z.infer<typeof snapshotSchema>

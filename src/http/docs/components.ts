@@ -2,13 +2,7 @@
 import { z } from 'zod'
 import { profileSchema } from '../../schema/api/accounts.ts'
 import { agentStatusSchema } from '../../schema/api/admin.ts'
-import {
-  EXAMPLE_BAR,
-  EXAMPLE_DATAPOINT,
-  EXAMPLE_ITEM,
-  EXAMPLE_SUBMISSION,
-} from '../../schema/api/examples.ts'
-import { barLineSchema, longBarSchema } from '../../schema/api/market.ts'
+import { barLineSchema, longBarSchema } from '../../schema/api/bars.ts'
 import { fieldErrorSchema, problemSchema } from '../../schema/api/problem.ts'
 import {
   chosenStreamRowSchema,
@@ -56,16 +50,10 @@ export const COMPONENTS = {
 } as const satisfies Record<string, z.ZodType>
 
 /** Named by an id of its own: its transforms have no form as an answer, which the list above would need. */
-export const ingestRecord = ingestRecordSchema.meta({ id: 'IngestRecord' })
-
-/** Examples of schemas that hold none of their own. */
-export const EXAMPLES: ReadonlyMap<unknown, unknown> = new Map<z.ZodType, unknown>([
-  [submissionSchema, EXAMPLE_SUBMISSION],
-  [dataPointSchema, EXAMPLE_DATAPOINT],
-  [marketItemSchema, EXAMPLE_ITEM],
-  [barSchema, EXAMPLE_BAR],
-  [ingestRecord, { type: 'solPrice', ts: 1_772_000_000_000, usd: 140 }],
-])
+export const ingestRecord = ingestRecordSchema.meta({
+  id: 'IngestRecord',
+  examples: [{ type: 'solPrice', ts: 1_772_000_000_000, usd: 140 }],
+})
 
 export type ComponentName = keyof typeof COMPONENTS | 'IngestRecord'
 

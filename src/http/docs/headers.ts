@@ -1,10 +1,10 @@
 // Headers of requests and answers, as the API description names them.
 import { z } from 'zod'
 
-const whole = (description: string) => z.number().int().min(0).meta({ description })
-const text = (description: string) => z.string().meta({ description })
-const maybeText = (description: string) => z.string().optional().meta({ description })
-const maybeWhole = (description: string) => z.number().int().min(0).optional().meta({ description })
+export const whole = (description: string) => z.number().int().min(0).meta({ description })
+export const text = (description: string) => z.string().meta({ description })
+export const maybeText = (description: string) => z.string().optional().meta({ description })
+export const maybeWhole = (description: string) => z.number().int().min(0).optional().meta({ description })
 
 /** The same headers, each under its name among the components, to which all operations refer. */
 function shared<Shape extends Record<string, z.ZodType>>(shape: Shape): z.ZodObject<Shape> {
@@ -80,41 +80,11 @@ export const ERROR_HEADERS: Readonly<Record<number, z.ZodObject>> = {
   503: UNAVAILABLE_HEADERS,
 }
 
-export const LIST_HEADERS = z.object({
-  ETag: maybeText('Version of the page; a stream has none'),
-  'X-Result-Count': maybeWhole('Rows of this answer'),
-  'X-List-Version': maybeWhole('Position in the sequence of changes'),
-  'X-Next-Cursor': maybeText('`cursor` of the next page'),
-  'X-Accel-Buffering': maybeText('Of a stream: no, so that proxies pass each line on'),
-})
-export const BARS_HEADERS = z.object({
-  'X-Result-Count': whole('Bars of this answer'),
-  'X-Complete-From': maybeWhole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }),
-  'X-Incomplete': maybeText(
-    'Intervals in which trades may be missing, as `meta.incomplete` has them; without an end where they go on',
-  ).meta({ examples: ['1772000000000/1772000060000;reason=disconnect;feed=pumpportal'] }),
-})
-/** Of answers that may be repeated. */
-export const REPLAY_HEADERS = z.object({
-  'Idempotency-Replayed': z
-    .literal('true')
-    .optional()
-    .meta({ description: 'This is the answer to an earlier request with the same Idempotency-Key' }),
-})
-export const SUBMIT_HEADERS = z.object({
-  Location: text('Address of the analysis'),
-  ...REPLAY_HEADERS.shape,
-})
-export const EXPORT_HEADERS = z.object({
-  ...CACHE_HEADERS.shape,
-  'Content-Disposition': text('A file name'),
-  'X-Result-Count': whole('Rows of this answer'),
-  'X-Next-Since': text('`since` of the next request'),
-  'X-More': z.enum(['true', 'false']).meta({ description: 'Whether there are more rows now' }),
-})
-/** Of the CSV of a query; JSON has the same in `meta`. */
-export const QUERY_HEADERS = z.object({
-  'Content-Disposition': maybeText('A file name'),
-  'X-Result-Count': maybeWhole('Rows of this answer'),
-  'X-More': z.enum(['true', 'false']).optional().meta({ description: 'Whether the result has more rows' }),
-})
+export const noSniff = { 'X-Content-Type-Options': z.literal('nosniff') }
+/** Headers of a page for people. */
+export const pageHeaders = (policy: string) =>
+  z.object({
+    'Content-Security-Policy': text(policy),
+    'Referrer-Policy': z.literal('no-referrer'),
+    ...noSniff,
+  })

@@ -10,9 +10,10 @@ import {
 } from 'zod-openapi'
 import { problemSchema } from '../../schema/api/problem.ts'
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
+import { exampleOf } from '../../schema/example.ts'
 import { PROBLEM_TYPE } from '../context.ts'
 import { isRead, type Route } from '../route.ts'
-import { COMPONENTS, EXAMPLES } from './components.ts'
+import { COMPONENTS } from './components.ts'
 import { errorsOf } from './errors.ts'
 import {
   ANSWER_HEADERS,
@@ -25,9 +26,11 @@ import {
 } from './headers.ts'
 import { type AnswerDocs, type BodyDocs, TAGS } from './operation-docs.ts'
 
-/** JSON Schema of what a client sends: before defaults and conversions. */
-export const inputSchema = (schema: z.ZodType): object =>
-  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+/** JSON Schema of what a client sends, before defaults and conversions, without examples. */
+export function inputSchema(schema: z.ZodType): object {
+  const { examples: _, ...described } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+  return described
+}
 
 const DESCRIPTION = `Market data of blockchain tokens, and XP for analyses of them that can be verified.
 
@@ -73,7 +76,7 @@ export function openApi(routes: readonly Route[], version: string): object {
       },
     },
     {
-      override: ({ jsonSchema, zodSchema }) => adaptSchema(jsonSchema, EXAMPLES.get(zodSchema)),
+      override: ({ jsonSchema, zodSchema }) => adaptSchema(jsonSchema, exampleOf(zodSchema)),
       allowEmptySchema: { unknown: true, custom: true },
     },
   )
@@ -81,6 +84,7 @@ export function openApi(routes: readonly Route[], version: string): object {
 
 /** Fits the JSON Schema that zod makes to a description of an API. */
 function adaptSchema(schema: Record<string, unknown>, example: unknown): void {
+  // Those of schemas that transform what is sent are left out otherwise.
   if (example !== undefined) schema.examples = [example]
   // Fields may be added to any answer, so no object is closed to others.
   if (schema.additionalProperties === false) delete schema.additionalProperties

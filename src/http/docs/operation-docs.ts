@@ -1,5 +1,5 @@
 // What a route tells of itself for the API description: names, parameters, bodies and answers, as schemas.
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { ErrorCode } from '../../schema/errors.ts'
 
 /** The groups of operations in the API description. */
@@ -24,6 +24,14 @@ export interface AnswerDocs {
   /** Headers of this answer beside those that every answer has. */
   headers?: z.ZodObject
 }
+
+export const json = (schema: z.ZodType): BodyDocs => ({ 'application/json': schema })
+export const textType = (type: string): BodyDocs => ({ [type]: z.string() })
+/** An answer of JSON. */
+export const jsonAnswer = (description: string, schema: z.ZodType): AnswerDocs => ({
+  description,
+  content: json(schema),
+})
 
 export interface OperationDocs {
   /** Unique; generated clients name the method so. */

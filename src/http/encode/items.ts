@@ -5,8 +5,9 @@
 // processes).
 import type { Data, DataType, Schema } from 'apache-arrow'
 import { Packr } from 'msgpackr'
+import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
-import { type MarketRow, marketItemSchema, type RowField } from '../../schema/market-item.ts'
+import { type MarketRow, marketItemSchema, marketRowSchema, type RowField } from '../../schema/market-item.ts'
 import { arrow } from './arrow.ts'
 import { writeInt64s } from './bar-arrow.ts'
 
@@ -18,28 +19,15 @@ const packr = new Packr({ useRecords: false, variableMapSize: true })
 
 export const toMsgpack = (value: unknown): Buffer => Buffer.from(packr.pack(value))
 
-const TIMES = new Set(['created_timestamp', 'last_trade_timestamp'])
-const COUNTS = new Set(['analysis_count', 'holder_count', 'trades_24h', 'buys_24h', 'sells_24h'])
-const FLAGS = new Set(['is_currently_live', 'complete', 'isMayhem'])
-const TEXTS = new Set([
-  'mint',
-  'name',
-  'symbol',
-  'description',
-  'image_uri',
-  'creator',
-  'website',
-  'twitter',
-  'telegram',
-  'quoteMint',
-])
-
-function columnType(name: string): DataType {
-  if (TIMES.has(name)) return new arrow.TimestampMillisecond()
+/** The type of a column follows from the schema of its field. */
+function columnType(name: RowField): DataType {
+  const schema: z.ZodType = marketRowSchema.shape[name]
+  const known = schema instanceof z.ZodNullable ? schema.unwrap() : schema
+  if (known instanceof z.ZodString) return new arrow.Utf8()
+  if (known instanceof z.ZodBoolean) return new arrow.Bool()
+  if (schema.meta()?.unit === 'Unix ms') return new arrow.TimestampMillisecond()
   // 64 bits, because a feed may report more holders than fit into 32.
-  if (COUNTS.has(name)) return new arrow.Int64()
-  if (FLAGS.has(name)) return new arrow.Bool()
-  return TEXTS.has(name) ? new arrow.Utf8() : new arrow.Float64()
+  return known instanceof z.ZodNumber && known.isInt ? new arrow.Int64() : new arrow.Float64()
 }
 
 const FIELDS = marketItemSchema.keyof().options

@@ -1,6 +1,6 @@
 // Finds the parameters of a query that have no effect: a misspelled one would otherwise go unnoticed.
 import { truncateText } from '../../lib/text/truncate-text.ts'
-import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../limits.ts'
+import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../../schema/api/parts.ts'
 import type { Route } from '../route.ts'
 
 const NO_NAMES: readonly string[] = []

@@ -1,9 +1,9 @@
 // Which tokens of the market list a query asks for: search, ranges of figures, a set of mints.
 import { searchWords } from '../../lib/text/search-words.ts'
 import type { FigureRange, ListFilter } from '../../market/types.ts'
+import { MINTS_FILTERED_MAX, SEARCH_CHARACTERS_MAX } from '../../schema/api/market.ts'
 import { RANGE_FIGURES } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
-import { MINTS_FILTERED_MAX, SEARCH_CHARACTERS_MAX } from '../limits.ts'
 import { checkMint, decimal, invalidParameter, readAll, wholeNumber } from './parameters.ts'
 
 /** Filters that streams of a whole tab do not have, and have always been told as ignored there. */

@@ -1,5 +1,5 @@
 // Chooses the format of an answer: the `format` parameter wins over the Accept header.
-import { FORMATS } from '../../schema/api/queries.ts'
+import { FORMATS } from '../../schema/api/parts.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Context } from '../context.ts'
 import { oneOf } from './parameters.ts'

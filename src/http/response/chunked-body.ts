@@ -23,8 +23,7 @@ export class ChunkedBody {
   /** The next bytes from `offset` on, which must not be lower than before. Valid until the next call on any body. */
   chunkAt(offset: number): Buffer {
     assert(offset >= this.#lineAt && offset < this.bytes, 'a body is read once, from start to end')
-    const { lines, joined } = this.#page
-    if (joined !== null) return joined.subarray(offset)
+    const { lines } = this.#page
     const rest = this.#seekLine(offset).subarray(offset - this.#lineAt)
     if (rest.length >= BODY_CHUNK_BYTES) return rest
     sharedChunk.set(rest)

@@ -1,6 +1,7 @@
 // What an answer tells about itself beside its data, in headers and, if its body is an object, in `meta`.
+
+import { IGNORED_NAMES_MAX } from '../../schema/api/parts.ts'
 import type { HttpAnswer, Notes } from '../context.ts'
-import { IGNORED_NAMES_MAX } from '../limits.ts'
 import { unknownParameters } from '../request/ignored-parameters.ts'
 import type { Route } from '../route.ts'
 import { ChunkedBody } from './chunked-body.ts'

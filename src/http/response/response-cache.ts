@@ -2,7 +2,12 @@
 // that a client which has been told of a write also reads it. Responses are kept in two generations, so that they are dropped soon
 // after they expire: those that nobody asks for again would otherwise grow old in the heap, with the buffers they were cut from.
 import type { HttpAnswer } from '../context.ts'
-import { CACHED_RESPONSE_BYTES_MAX, CACHED_RESPONSES_MAX, RESPONSE_CACHE_BYTES_MAX } from '../limits.ts'
+import {
+  CACHED_RESPONSE_BYTES_MAX,
+  CACHED_RESPONSES_MAX,
+  RESPONSE_CACHE_BYTES_MAX,
+  RESPONSE_KEPT_MS_MIN,
+} from '../limits.ts'
 import type { Route } from '../route.ts'
 
 export interface CachedResponse {
@@ -16,12 +21,16 @@ export interface CachedResponse {
   rows: number
   /** Whether it is still what would be answered, after a write to its path. */
   isUnchanged: (() => boolean) | undefined
+  /** Whether it is what would be answered now; undefined: it cannot tell. */
+  isNewest: (() => boolean) | undefined
 }
 
 interface CacheEntry {
   response: CachedResponse
-  /** When it expires, on the monotonic clock. */
+  /** Until when it may be reused whatever changes, on the monotonic clock. */
   untilMs: number
+  /** Until when it may be reused while it is the newest. */
+  keptUntilMs: number
   /** Writes that were acknowledged when the request began which made it, or when it was last found to be unchanged. */
   writes: number
 }
@@ -69,22 +78,27 @@ export class ResponseCache {
   #lastWrite = 0
   readonly #lastWriteByPath = new Map<string, number>()
 
-  /** @param reuseMs how old a cached response may be; 0 switches the cache off. */
+  /** @param reuseMs how old a cached response may be that is not the newest any more. */
   constructor(reuseMs: number) {
     this.#reuseMs = reuseMs
   }
 
-  get isOn(): boolean {
-    return this.#reuseMs > 0
-  }
-
   find(path: string, cacheKey: string, nowMs: number): CachedResponse | undefined {
     const found = this.#newer.find(path, cacheKey) ?? this.#older.find(path, cacheKey)
-    if (found === undefined || nowMs >= found.untilMs) return undefined
-    if (!this.#isStale(path, found)) return found.response
-    if (found.response.isUnchanged?.() !== true) return undefined
-    found.writes = this.#writes
-    return found.response
+    return found !== undefined && this.#isFresh(path, found, nowMs) ? found.response : undefined
+  }
+
+  /**
+   * A response is fresh while it may be reused: at its age anything but a write to its path may have changed it, and after such a
+   * write it says itself whether it is still what would be answered. Whatever its age, it is fresh while it is the newest.
+   */
+  #isFresh(path: string, entry: CacheEntry, nowMs: number): boolean {
+    const { isUnchanged, isNewest } = entry.response
+    if (nowMs >= entry.untilMs) return nowMs < entry.keptUntilMs && isNewest?.() === true
+    if (!this.#isStale(path, entry)) return true
+    if (isUnchanged?.() !== true) return false
+    entry.writes = this.#writes
+    return true
   }
 
   #isStale(path: string, { writes }: CacheEntry): boolean {
@@ -98,13 +112,15 @@ export class ResponseCache {
 
   /** @param startedAtMs when the request began. @param writes `writes` at that moment. */
   add(path: string, cacheKey: string, response: CachedResponse, startedAtMs: number, writes: number): void {
+    if (this.#reuseMs === 0 && response.isNewest === undefined) return
     const untilMs = startedAtMs + this.#reuseMs
-    // A generation takes responses for as long as one may be reused: when the next one ends, all of its own have expired.
+    const keptUntilMs = startedAtMs + Math.max(this.#reuseMs, RESPONSE_KEPT_MS_MIN)
+    // A generation takes responses for as long as one is kept: when the next one ends, all of its own have expired.
     if (startedAtMs >= this.#newer.untilMs || this.#newer.isFullFor(response)) {
       this.#older = this.#newer
-      this.#newer = new Generation(untilMs)
+      this.#newer = new Generation(keptUntilMs)
     }
-    this.#newer.set(path, cacheKey, { response, untilMs, writes })
+    this.#newer.set(path, cacheKey, { response, untilMs, keptUntilMs, writes })
   }
 
   /** Invalidates what was cached for `paths` or is being made for them; null: for all paths. Call it before the write is

@@ -1,11 +1,27 @@
-import { NOTE_CHARACTERS_MAX } from '../../schema/api/admin.ts'
+import type { z } from 'zod'
+import { operatorRegistrationSchema, registeredSchema } from '../../schema/api/accounts.ts'
+import {
+  agentListSchema,
+  awardAnswerSchema,
+  awardXpSchema,
+  bannedSchema,
+  banSchema,
+  clockTrustedSchema,
+  keysRevokedSchema,
+  lakeRepairSchema,
+  lakeRetiredSchema,
+  NOTE_CHARACTERS_MAX,
+  repairLakeSchema,
+  revokeKeysSchema,
+  stagedBackupSchema,
+  unbanSchema,
+} from '../../schema/api/admin.ts'
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { LakeRepair, StagedBackup } from '../../store/types.ts'
 import type { Agents, Submissions } from '../../submissions/types.ts'
 import type { Context, HttpAnswer, Method } from '../context.ts'
-import type { OperationDocs } from '../docs/operation-docs.ts'
-import { ADMIN_DOCS } from '../docs/system-docs.ts'
+import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { issuedKey, jsonObject } from './agents.ts'
 
@@ -25,68 +41,89 @@ export interface AdminDeps {
 /** What the operator may do, with the operator's key. */
 export function adminRoutes(deps: AdminDeps): Route[] {
   return [
-    admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', ADMIN_DOCS.agents, () =>
-      ok(deps.agents.list()),
-    ),
+    admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', {
+      docs: adminDocs('listAllAgents', 'Every agent', agentListSchema),
+      handle: () => ok(deps.agents.list()),
+    }),
     admin(
       'POST',
       '/api/v1/admin/keys',
       'Make an agent or a researcher and its key, registration open or not: {name, description?, type?}',
-      ADMIN_DOCS.keys,
-      async (context) => issuedKey(await deps.agents.register(jsonObject(context), true)),
+      {
+        docs: {
+          operationId: 'makeKey',
+          tag: 'admin',
+          body: json(operatorRegistrationSchema),
+          answers: { 201: jsonAnswer('The key', registeredSchema) },
+          errors: ['registration_closed', 'store_unavailable'],
+        },
+        handle: async (context) => issuedKey(await deps.agents.register(jsonObject(context), true)),
+      },
     ),
     admin(
       'POST',
       '/api/v1/admin/revoke',
       'Revoke an agent’s keys, or the one of that prefix: {agentId, prefix?}',
-      ADMIN_DOCS.revoke,
-      (context) => revokeKeys(deps.agents, context),
+      {
+        docs: adminDocs('revokeKeys', 'How many keys were revoked', keysRevokedSchema, revokeKeysSchema),
+        handle: (context) => revokeKeys(deps.agents, context),
+      },
     ),
-    admin(
-      'POST',
-      '/api/v1/admin/ban',
-      'Ban an agent: {agentId, untilMs?, reason}',
-      ADMIN_DOCS.ban,
-      (context) => ban(deps.agents, context),
-    ),
-    admin('POST', '/api/v1/admin/unban', 'Lift a ban or suspension: {agentId}', ADMIN_DOCS.unban, (context) =>
-      unban(deps.agents, context),
-    ),
+    admin('POST', '/api/v1/admin/ban', 'Ban an agent: {agentId, untilMs?, reason}', {
+      docs: adminDocs('banAgent', 'The agent is banned', bannedSchema, banSchema),
+      handle: (context) => ban(deps.agents, context),
+    }),
+    admin('POST', '/api/v1/admin/unban', 'Lift a ban or suspension: {agentId}', {
+      docs: adminDocs('unbanAgent', 'The agent may submit', bannedSchema, unbanSchema),
+      handle: (context) => unban(deps.agents, context),
+    }),
     admin(
       'POST',
       '/api/v1/admin/lake/repair',
       'Read every file of the lake, set damaged ones aside, and settle what is lost: {dataDir?}',
-      ADMIN_DOCS.repairLake,
-      async (context) => ok(await deps.repairLake(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+      {
+        docs: adminDocs('repairLake', 'What was found', lakeRepairSchema, repairLakeSchema),
+        handle: async (context) =>
+          ok(await deps.repairLake(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+      },
     ),
     admin(
       'POST',
       '/api/v1/admin/backup',
       'Copy the store within its data folder, for mintlake backup to take from: {dataDir?}',
-      ADMIN_DOCS.stageBackup,
-      async (context) => ok(await deps.stageBackup(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+      {
+        docs: adminDocs(
+          'stageBackup',
+          'Where the copy is, and what it has',
+          stagedBackupSchema,
+          repairLakeSchema,
+        ),
+        handle: async (context) =>
+          ok(await deps.stageBackup(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+      },
     ),
     admin(
       'POST',
       '/api/v1/admin/lake/retire',
       'The clock is right: dates that are over their time leave the lake',
-      ADMIN_DOCS.retireLake,
-      async () => ok(await deps.retireLake()),
+      {
+        docs: adminDocs('retireLake', 'What left the lake', lakeRetiredSchema),
+        handle: async () => ok(await deps.retireLake()),
+      },
     ),
     admin(
       'POST',
       '/api/v1/admin/clock/trust',
       'The clock is right: market time is brought to it, and the market stays',
-      ADMIN_DOCS.trustClock,
-      async () => ok(await deps.trustClock()),
+      {
+        docs: adminDocs('trustClock', 'How far market time has moved', clockTrustedSchema),
+        handle: async () => ok(await deps.trustClock()),
+      },
     ),
-    admin(
-      'POST',
-      '/api/v1/admin/xp',
-      'Award XP: {agentId, kind, times?, note?}',
-      ADMIN_DOCS.awardXp,
-      (context) => awardXp(deps.submissions, context),
-    ),
+    admin('POST', '/api/v1/admin/xp', 'Award XP: {agentId, kind, times?, note?}', {
+      docs: adminDocs('awardXp', 'The award', awardAnswerSchema, awardXpSchema),
+      handle: (context) => awardXp(deps.submissions, context),
+    }),
   ]
 }
 
@@ -94,15 +131,20 @@ const admin = (
   method: Method,
   path: string,
   summary: string,
-  docs: OperationDocs,
-  handle: PlainRoute['handle'],
-): Route => ({
-  method,
-  path,
-  summary,
-  docs,
-  handle,
-  access: 'admin',
+  rest: Pick<PlainRoute, 'docs' | 'handle'>,
+): Route => ({ method, path, summary, access: 'admin', ...rest })
+
+const adminDocs = (
+  operationId: string,
+  description: string,
+  answer: z.ZodType,
+  body?: z.ZodType,
+): OperationDocs => ({
+  operationId,
+  tag: 'admin',
+  ...(body && { body: json(body) }),
+  answers: { 200: jsonAnswer(description, answer) },
+  errors: ['store_unavailable'],
 })
 
 const ok = (data: unknown): HttpAnswer => ({ status: 200, body: { ok: true, data } })

@@ -1,11 +1,35 @@
 // Routes of agents: submissions, leaderboards, keys and profiles. Statuses, headers and bodies of their answers are made here.
+import { z } from 'zod'
+import {
+  profileAnswerSchema,
+  profileChangedSchema,
+  profileChangeSchema,
+  registeredSchema,
+  registrationSchema,
+  revokedSchema,
+  rotatedSchema,
+} from '../../schema/api/accounts.ts'
 import type { AgentHits } from '../../schema/api/agent-record.ts'
+import { analysesQuery } from '../../schema/api/analyses.ts'
+import {
+  agentLeaderboardSchema,
+  analysesAnswerSchema,
+  analysisAnswerSchema,
+  dryRunSchema,
+  LEADERBOARD_LIMIT_DEFAULT,
+  LEADERBOARD_LIMIT_MAX,
+  leaderboardQuery,
+  submitAnswerSchema,
+  submitQuery,
+  xpTableSchema,
+} from '../../schema/api/submissions.ts'
 import { ServiceError } from '../../schema/errors.ts'
+import { submissionSchema } from '../../schema/submission.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { Agents, Caller, IssuedKey, Quota, Submissions, SubmitResult } from '../../submissions/types.ts'
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
-import { ACCOUNT_DOCS, SUBMISSION_DOCS } from '../docs/agent-docs.ts'
-import { LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX } from '../limits.ts'
+import { text } from '../docs/headers.ts'
+import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
 import { flag, wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
@@ -109,6 +133,61 @@ export const issuedKey = (
 
 export const agentRoutes = (deps: AgentDeps): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
 
+const OTHERS_LABELS =
+  'Labels (sentiment, score, summary, quant) of other agents are null until `labelsAvailableAt`.'
+
+/** Of answers that may be repeated. */
+const REPLAY_HEADERS = z.object({
+  'Idempotency-Replayed': z
+    .literal('true')
+    .optional()
+    .meta({ description: 'This is the answer to an earlier request with the same Idempotency-Key' }),
+})
+const SUBMIT_HEADERS = z.object({
+  Location: text('Address of the analysis'),
+  ...REPLAY_HEADERS.shape,
+})
+
+const SUBMIT_DOCS: OperationDocs = {
+  operationId: 'submitAnalysis',
+  tag: 'analysis',
+  description:
+    'The answer comes once the submission is durable. A snapshot that deviates by more than 50 % is refused with 422 ' +
+    '`snapshot_rejected`, and is a strike; too many strikes suspend the agent (403 `agent_banned`). A 503 with ' +
+    '`mayBeStored` may be repeated with the same Idempotency-Key.',
+  headers: z.object({
+    'Idempotency-Key': z.string().max(255).optional().meta({
+      description: 'A repeated request with the same key and body gets the first answer, for 24 hours',
+    }),
+  }),
+  query: submitQuery,
+  body: json(submissionSchema),
+  answers: {
+    200: jsonAnswer('Of a dry run: what the submission would get', dryRunSchema),
+    201: {
+      description: 'Accepted: validated or unvalidated',
+      content: { 'application/json': submitAnswerSchema },
+      headers: SUBMIT_HEADERS,
+    },
+  },
+  errors: [
+    'invalid_mint',
+    'token_not_found',
+    'agent_banned',
+    'idempotency_in_flight',
+    'idempotency_mismatch',
+    'snapshot_rejected',
+    'snapshot_stale',
+    'snapshot_in_future',
+    'mint_cooldown',
+    'submit_rate_limited',
+    'datapoint_unavailable',
+    'store_unavailable',
+  ],
+  errorHeaders: REPLAY_HEADERS,
+  rateLimited: true,
+}
+
 function submissionRoutes(deps: AgentDeps): Route[] {
   const hits = new KnownHits(deps)
   return [
@@ -117,7 +196,7 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: `${ANALYSIS_PATH}/submit`,
       access: 'agent',
       summary: 'Submit an analysis and earn XP',
-      docs: SUBMISSION_DOCS.submit,
+      docs: SUBMIT_DOCS,
       changes: [MARKET_PATH, ANALYSIS_PATH, AGENT_LEADERBOARD_PATH],
       handle: async (context) => {
         if (flag(context.query, 'dryRun')) return dryRun(deps.submissions, context)
@@ -133,7 +212,16 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       access: 'personal',
       summary:
         'Coverage: the most analysed tokens; with agentId, mint or latest=1: submissions, newest first',
-      docs: SUBMISSION_DOCS.coverage,
+      docs: {
+        operationId: 'listAnalyses',
+        tag: 'analysis',
+        description: `With agentId, mint, both, or latest=1: submissions, newest first; outcome and sentiment narrow them. ${OTHERS_LABELS} Without: the most analysed tokens.`,
+        query: analysesQuery,
+        answers: {
+          200: jsonAnswer('Submissions, or the most analysed tokens', analysesAnswerSchema),
+        },
+        errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
+      },
       handle: (context) =>
         asksForAnalyses(context.query)
           ? listAnalyses(deps, context)
@@ -144,7 +232,16 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: `${ANALYSIS_PATH}/{id}`,
       access: 'personal',
       summary: 'One analysis',
-      docs: SUBMISSION_DOCS.analysis,
+      docs: {
+        operationId: 'getAnalysis',
+        tag: 'analysis',
+        description: OTHERS_LABELS,
+        params: z.object({ id: z.string().meta({ description: '`analysisId` of a submission' }) }),
+        answers: {
+          200: jsonAnswer('The submission', analysisAnswerSchema),
+        },
+        errors: ['not_found', 'store_unavailable'],
+      },
       handle: (context) => findAnalysis(deps.submissions, context),
     },
     {
@@ -152,7 +249,14 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: AGENT_LEADERBOARD_PATH,
       access: 'read',
       summary: 'Agents by XP',
-      docs: SUBMISSION_DOCS.leaderboard,
+      docs: {
+        operationId: 'listAgents',
+        tag: 'agents',
+        query: leaderboardQuery,
+        answers: {
+          200: jsonAnswer('Agents, most XP first', agentLeaderboardSchema),
+        },
+      },
       handle: async (context) => {
         const horizonsByAgent = await hits.get()
         return leaderboard(context, (limit) => {
@@ -167,7 +271,11 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/xp',
       access: 'read',
       summary: 'The XP table',
-      docs: SUBMISSION_DOCS.xp,
+      docs: {
+        operationId: 'getXpTable',
+        tag: 'analysis',
+        answers: { 200: jsonAnswer('What earns how much', xpTableSchema) },
+      },
       handle: () => ok({ data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } }),
     },
   ]
@@ -180,7 +288,13 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/keys/register',
       access: 'open',
       summary: 'Get an API key',
-      docs: ACCOUNT_DOCS.register,
+      docs: {
+        operationId: 'register',
+        tag: 'agents',
+        body: json(registrationSchema),
+        answers: { 201: jsonAnswer('The key', registeredSchema) },
+        errors: ['registration_closed', 'register_rate_limited', 'store_unavailable'],
+      },
       countLimit: (context) => deps.countRegistration(context.ip()),
       handle: async (context) => issuedKey(await deps.agents.register(jsonObject(context))),
     },
@@ -189,7 +303,15 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/keys/rotate',
       access: 'agent',
       summary: 'Replace the key; the old one lives 24 hours more',
-      docs: ACCOUNT_DOCS.rotate,
+      docs: {
+        operationId: 'rotateKey',
+        tag: 'agents',
+        answers: { 201: jsonAnswer('The new key', rotatedSchema) },
+        description:
+          'The old key submits and reads for 24 hours more; it can neither be rotated again nor change the profile, so that a leaked one ' +
+          'does not outlive its rotation. `DELETE /api/v1/keys/current` with it ends it at once.',
+        errors: ['key_not_allowed', 'register_rate_limited', 'store_unavailable'],
+      },
       bodyTypes: ['', 'application/json'],
       handle: async ({ caller }) => issuedKey(await deps.agents.rotate(caller)),
     },
@@ -198,7 +320,12 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/keys/current',
       access: 'agent',
       summary: 'Revoke the key',
-      docs: ACCOUNT_DOCS.revoke,
+      docs: {
+        operationId: 'revokeKey',
+        tag: 'agents',
+        answers: { 200: jsonAnswer('The key is revoked', revokedSchema) },
+        errors: ['store_unavailable'],
+      },
       handle: async ({ caller }) => {
         await deps.agents.revoke(caller)
         return ok({ data: { revoked: true } })
@@ -209,7 +336,13 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'The agent’s profile and standing: XP, rank, outcomes, strikes, limits',
-      docs: ACCOUNT_DOCS.profile,
+      docs: {
+        operationId: 'getProfile',
+        tag: 'agents',
+        answers: {
+          200: jsonAnswer('The profile, and where the agent stands', profileAnswerSchema),
+        },
+      },
       handle: (context) => profile(deps, context),
     },
     {
@@ -217,7 +350,16 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'Change the agent’s profile',
-      docs: ACCOUNT_DOCS.setProfile,
+      docs: {
+        operationId: 'setProfile',
+        tag: 'agents',
+        description: 'A field that is absent keeps its value; null clears it.',
+        body: json(profileChangeSchema),
+        answers: {
+          200: jsonAnswer('The profile as it is now', profileChangedSchema),
+        },
+        errors: ['key_not_allowed', 'store_unavailable'],
+      },
       changes: [AGENT_LEADERBOARD_PATH],
       handle: async (context) =>
         ok({ profile: await deps.agents.setProfile(context.caller, jsonObject(context)) }),

@@ -1,12 +1,12 @@
 // Reads of submissions: one of them, and lists by agent and mint.
 
+import { ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX } from '../../schema/api/analyses.ts'
 import type { SubmissionKey } from '../../schema/api/submission-list.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isAnalysisId } from '../../schema/submission.ts'
 import { OUTCOMES, type Outcome, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
 import type { AnalysisPage, Caller, Submissions } from '../../submissions/types.ts'
 import type { HttpAnswer, Query, ReaderContext } from '../context.ts'
-import { ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX } from '../limits.ts'
 import { checkMint, flag, invalidParameter, oneOf, readAll, wholeNumber } from '../request/parameters.ts'
 
 const ME = 'me'

@@ -1,14 +1,17 @@
 // Reads of a token's bars, encoded from the market's text (JSON, NDJSON) or its columns (Arrow, msgpack).
+import { z } from 'zod'
 import { jsonLine } from '../../lib/text/json-text.ts'
 import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm, WithGaps } from '../../market/types.ts'
+import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, barsQuery, barsSchema } from '../../schema/api/bars.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Notes } from '../context.ts'
-import { MARKET_DOCS } from '../docs/market-docs.ts'
+import { linesOf } from '../docs/components.ts'
+import { maybeText, maybeWhole, whole } from '../docs/headers.ts'
+import type { OperationDocs } from '../docs/operation-docs.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
-import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../limits.ts'
 import type { HttpNode } from '../node.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
 import { oneOf, readAll, requiredMint, timeframe, timeMs, wholeNumber } from '../request/parameters.ts'
@@ -24,13 +27,41 @@ interface BarDeps {
   node: HttpNode
 }
 
+const BARS_HEADERS = z.object({
+  'X-Result-Count': whole('Bars of this answer'),
+  'X-Complete-From': maybeWhole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }),
+  'X-Incomplete': maybeText(
+    'Intervals in which trades may be missing, as `meta.incomplete` has them; without an end where they go on',
+  ).meta({ examples: ['1772000000000/1772000060000;reason=disconnect;feed=pumpportal'] }),
+})
+
+const BARS_DOCS: OperationDocs = {
+  operationId: 'getBars',
+  tag: 'market',
+  description: 'The most recent bars, ascending; the last one may still be forming.',
+  query: barsQuery,
+  answers: {
+    200: {
+      description: 'Bars',
+      content: {
+        'application/json': barsSchema,
+        'application/x-ndjson': linesOf('BarLine', 'One bar a line'),
+        [MSGPACK_TYPE]: barsSchema,
+        [ARROW_TYPE]: null,
+      },
+      headers: BARS_HEADERS,
+    },
+  },
+  errors: ['invalid_mint', 'token_not_found', 'not_acceptable'],
+}
+
 export const barRoute = (deps: BarDeps): PlainRoute => ({
   method: 'GET',
   path: '/api/v1/ohlc',
   access: 'read',
   answersMarket: true,
   summary: 'OHLC bars of a token',
-  docs: MARKET_DOCS.bars,
+  docs: BARS_DOCS,
   handle: (context) => bars(deps, context),
 })
 

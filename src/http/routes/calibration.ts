@@ -1,13 +1,12 @@
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { SingleFlight } from '../../lib/single-flight.ts'
-import { type AgentRecord, agentRecordAnswerSchema } from '../../schema/api/agent-record.ts'
+import { type AgentRecord, agentRecordAnswerSchema, agentRecordQuery } from '../../schema/api/agent-record.ts'
 import {
   CALIBRATION_AGENTS_MIN,
   CALIBRATION_SUBMISSIONS_MIN,
   type Calibration,
   calibrationAnswerSchema,
 } from '../../schema/api/calibration.ts'
-import { agentRecordQuery } from '../../schema/api/queries.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'

@@ -1,5 +1,7 @@
+import { z } from 'zod'
 import { ServiceError } from '../../schema/errors.ts'
-import { consoleFileDocs, PAGE_DOCS } from '../docs/page-docs.ts'
+import { pageHeaders, text } from '../docs/headers.ts'
+import type { OperationDocs } from '../docs/operation-docs.ts'
 import { listConsoleFiles } from '../docs/site/console-files.ts'
 import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
@@ -28,6 +30,33 @@ function securityHeaders({ imageHosts }: ConsoleSettings) {
   }
 }
 
+const CONSOLE_DOCS: OperationDocs = {
+  operationId: 'getConsole',
+  tag: 'documents',
+  answers: {
+    200: {
+      description: 'A page',
+      content: { 'text/html': z.string() },
+      headers: pageHeaders('Nothing but this server, and images of the hosts that its operator names'),
+    },
+  },
+}
+
+/** Files of one folder of the console: scripts and styles. `path` ends with `{id}`. */
+const fileDocs = (path: string): OperationDocs => ({
+  operationId: `getConsoleFile_${path.split(/[/-]/).slice(2, -1).join('_')}`,
+  tag: 'documents',
+  params: z.object({ id: text('Name of the file') }),
+  answers: {
+    200: {
+      description: 'The file',
+      content: { 'text/javascript': z.string(), 'text/css': z.string() },
+      headers: pageHeaders('Nothing but this server, and images of the hosts that its operator names'),
+    },
+  },
+  errors: ['not_found'],
+})
+
 /** Routes for the console's files: one for each folder, so that files do not multiply the routes. */
 export function consoleRoutes(deps: ConsoleDeps): PlainRoute[] {
   const files = new Map(listConsoleFiles().map((file) => [file.path, file]))
@@ -38,7 +67,7 @@ export function consoleRoutes(deps: ConsoleDeps): PlainRoute[] {
     path,
     access: 'open',
     summary: path === '/' ? 'The console, a page for people' : 'Files of the console',
-    docs: path === '/' ? PAGE_DOCS.console : consoleFileDocs(path),
+    docs: path === '/' ? CONSOLE_DOCS : fileDocs(path),
     handle: (context) => {
       const file = files.get(context.path)
       if (file === undefined) throw new ServiceError('not_found', `There is nothing at ${context.path}.`)

@@ -1,9 +1,11 @@
 // Documents that describe the service to people, programs and language models, generated from the routes and the schemas.
+import { z } from 'zod'
+import { submissionSchemaAnswerSchema } from '../../schema/api/submissions.ts'
 import { submissionSchema } from '../../schema/submission.ts'
 import { type HttpAnswer, JSON_TYPE } from '../context.ts'
 import { type Description, describePath } from '../docs/one-path.ts'
 import { inputSchema, openApi } from '../docs/openapi.ts'
-import { DOCUMENT_DOCS } from '../docs/system-docs.ts'
+import { type BodyDocs, json, jsonAnswer, type OperationDocs, textType } from '../docs/operation-docs.ts'
 import type { DocumentSettings } from '../docs/texts/limits-text.ts'
 import { llmsText } from '../docs/texts/llms.ts'
 import { skillText } from '../docs/texts/skill.ts'
@@ -17,6 +19,18 @@ export const API_VERSION = '1.0.0'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
 const MARKDOWN_TYPE = 'text/markdown; charset=utf-8'
 
+const openApiSchema = z.looseObject({
+  openapi: z.string(),
+  info: z.looseObject({}),
+  paths: z.looseObject({}),
+})
+const document = (operationId: string, description: string, content: BodyDocs) =>
+  ({
+    operationId,
+    tag: 'documents',
+    answers: { 200: { description, content } },
+  }) as const satisfies OperationDocs
+
 /** Routes for documents about `routes` and about themselves. */
 export function documentRoutes(routes: readonly Route[], settings: DocumentSettings): Route[] {
   const documents: Route[] = [
@@ -25,7 +39,15 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/openapi.json',
       access: 'open',
       summary: 'This API as OpenAPI 3.1, or one path of it',
-      docs: DOCUMENT_DOCS.openapi,
+      docs: {
+        ...document('getOpenApi', 'OpenAPI 3.1', json(openApiSchema)),
+        query: z.object({
+          path: z.string().optional().meta({
+            description:
+              'One path as it stands here, `{id}` included: only it, and the schemas that it needs',
+          }),
+        }),
+      },
       handle: (context) => description()(context),
     },
     {
@@ -33,7 +55,7 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/llms.txt',
       access: 'open',
       summary: 'This API for language models',
-      docs: DOCUMENT_DOCS.llms,
+      docs: document('getLlmsTxt', 'What there is, with links', textType('text/plain')),
       handle: linked(TEXT_TYPE, settings, (base) => llmsText(base, all)),
     },
     {
@@ -41,7 +63,7 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/skill.md',
       access: 'open',
       summary: 'How an agent works with this API',
-      docs: DOCUMENT_DOCS.skill,
+      docs: document('getSkill', 'All that an agent needs', textType('text/markdown')),
       handle: linked(MARKDOWN_TYPE, settings, (base) => skillText(base, settings)),
     },
     {
@@ -49,7 +71,7 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/streams.md',
       access: 'open',
       summary: 'How to follow changes over HTTP and WebSocket',
-      docs: DOCUMENT_DOCS.streams,
+      docs: document('getStreams', 'Streams: lines, messages, resuming, bounds', textType('text/markdown')),
       handle: linked(MARKDOWN_TYPE, settings, streamsText),
     },
     {
@@ -57,7 +79,11 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/api/v1/analysis/schema',
       access: 'open',
       summary: 'JSON Schema of a submission',
-      docs: DOCUMENT_DOCS.submissionSchema,
+      docs: {
+        operationId: 'getSubmissionSchema',
+        tag: 'analysis',
+        answers: { 200: jsonAnswer('JSON Schema', submissionSchemaAnswerSchema) },
+      },
       handle: serveDocument(
         Buffer.from(JSON.stringify({ ok: true, data: inputSchema(submissionSchema) })),
         JSON_TYPE,

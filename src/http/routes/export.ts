@@ -1,10 +1,12 @@
 // Exports rows of the training set as Parquet or Arrow. A job of the store makes the file; this sends it as fast as the client reads,
 // and tells in headers where the next request goes on.
+
+import { z } from 'zod'
+import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, exportQuery } from '../../schema/api/lake.ts'
 import type { Exporter, ExportFormat, ExportRequest } from '../../store/types.ts'
 import { type Context, NO_BYTES } from '../context.ts'
-import { EXPORT_DOCS } from '../docs/system-docs.ts'
+import { CACHE_HEADERS, text, whole } from '../docs/headers.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
-import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX } from '../limits.ts'
 import { negotiate } from '../request/negotiate.ts'
 import { readAll, timeMs, wholeNumber } from '../request/parameters.ts'
 import { sendChunks } from '../response/send-chunks.ts'
@@ -41,6 +43,14 @@ function parseRequest(context: Context): ExportRequest {
   })
 }
 
+const EXPORT_HEADERS = z.object({
+  ...CACHE_HEADERS.shape,
+  'Content-Disposition': text('A file name'),
+  'X-Result-Count': whole('Rows of this answer'),
+  'X-Next-Since': text('`since` of the next request'),
+  'X-More': z.enum(['true', 'false']).meta({ description: 'Whether there are more rows now' }),
+})
+
 export function exportRoutes(deps: ExportDeps): Route[] {
   return [
     {
@@ -48,7 +58,20 @@ export function exportRoutes(deps: ExportDeps): Route[] {
       path: EXPORT_PATH,
       access: 'researcher',
       summary: 'The training set as Parquet or Arrow, from where the last answer ended',
-      docs: EXPORT_DOCS,
+      docs: {
+        operationId: 'exportTraining',
+        tag: 'lake',
+        query: exportQuery,
+        answers: {
+          200: {
+            description: 'A file of rows',
+            content: { [PARQUET_TYPE]: null, [ARROW_TYPE]: null },
+            headers: EXPORT_HEADERS,
+          },
+        },
+        errors: ['not_acceptable', 'store_unavailable'],
+        unversioned: true,
+      },
       handle: async (context) => {
         const request = parseRequest(context)
         const job = deps.exports.begin(request)

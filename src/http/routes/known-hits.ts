@@ -2,8 +2,9 @@
 import { SingleFlight } from '../../lib/single-flight.ts'
 import { unlessLate } from '../../lib/wait.ts'
 import type { AgentHits } from '../../schema/api/agent-record.ts'
+import { LEADERBOARD_LIMIT_MAX } from '../../schema/api/submissions.ts'
 import type { Submissions } from '../../submissions/types.ts'
-import { AGENT_HITS_WAIT_MS, CALIBRATION_TTL_MS, LEADERBOARD_LIMIT_MAX } from '../limits.ts'
+import { AGENT_HITS_WAIT_MS, CALIBRATION_TTL_MS } from '../limits.ts'
 
 type HorizonsByAgent = ReadonlyMap<string, AgentHits['horizons']>
 

@@ -1,9 +1,17 @@
 import { jsonLine } from '../../lib/text/json-text.ts'
 import type { MarketEngine } from '../../market/types.ts'
+import {
+  BATCH_MINTS_MAX,
+  batchAnswerSchema,
+  batchQuery,
+  batchSchema,
+  dataPointAnswerSchema,
+  datapointQuery,
+  totalsAnswerSchema,
+} from '../../schema/api/market.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, type Notes } from '../context.ts'
-import { MARKET_DOCS } from '../docs/market-docs.ts'
-import { BATCH_MINTS_MAX } from '../limits.ts'
+import { json, jsonAnswer } from '../docs/operation-docs.ts'
 import type { HttpNode } from '../node.ts'
 import { datapointFields, pick, pickJson } from '../request/fields.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
@@ -16,7 +24,7 @@ import type { PlainRoute } from '../route.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
 import { SharedGzip } from '../stream/gzip-stream.ts'
 import { streamRoute } from '../stream/stream-socket.ts'
-import { answerList, CACHE_ONE_SECOND } from './market-list.ts'
+import { answerList, CACHE_ONE_SECOND, LIST_DOCS } from './market-list.ts'
 
 export const MARKET_PATH = '/api/v1/market'
 export const TOTALS_PATH = '/api/v1/market/totals'
@@ -52,7 +60,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'The market list; follow=1 streams its changes',
-      docs: MARKET_DOCS.list,
+      docs: LIST_DOCS,
       handle: (context) => answerList(listDeps, context),
     },
     {
@@ -61,7 +69,12 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'The whole market in a few numbers',
-      docs: MARKET_DOCS.totals,
+      docs: {
+        operationId: 'getMarketTotals',
+        tag: 'market',
+        description: 'Sums over all tokens that the market holds, at most a second old.',
+        answers: { 200: jsonAnswer('The totals', totalsAnswerSchema) },
+      },
       handle: () => answerTotals(market),
     },
     {
@@ -70,7 +83,17 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',
-      docs: MARKET_DOCS.datapoint,
+      docs: {
+        operationId: 'getDataPoint',
+        tag: 'market',
+        description:
+          'What the market says of a token now. A submission may send its compared fields back as `snapshot`, with `snapshotAt`.',
+        query: datapointQuery,
+        answers: {
+          200: jsonAnswer('The DataPoint', dataPointAnswerSchema),
+        },
+        errors: ['invalid_mint', 'token_not_found', 'not_acceptable'],
+      },
       handle: (context) => answerDatapoint(deps, context),
     },
     {
@@ -79,7 +102,16 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'Up to ten DataPoints',
-      docs: MARKET_DOCS.batch,
+      docs: {
+        operationId: 'getDataPoints',
+        tag: 'market',
+        query: batchQuery,
+        body: json(batchSchema),
+        answers: {
+          200: jsonAnswer('The DataPoints that are known, each mint once', batchAnswerSchema),
+        },
+        errors: ['invalid_mint'],
+      },
       handle: (context) => answerBatch(deps, context),
     },
     streamRoute,

@@ -1,7 +1,8 @@
 // What a browser opens beside the console: the reference with its files, and the icon.
+import { z } from 'zod'
 import { SingleFlight } from '../../lib/single-flight.ts'
 import type { HttpAnswer } from '../context.ts'
-import { fileDocs, PAGE_DOCS } from '../docs/page-docs.ts'
+import { noSniff, pageHeaders } from '../docs/headers.ts'
 import { FAVICON } from '../docs/site/favicon.ts'
 import {
   PACKAGE_FILES,
@@ -17,6 +18,7 @@ import type { PlainRoute } from '../route.ts'
 
 const DOCS_PATH = '/docs'
 const NO_SNIFF = { 'X-Content-Type-Options': 'nosniff' }
+const mediaTypeOf = (contentType: string): string => contentType.split(';')[0] ?? contentType
 
 export const pageRoutes = (): PlainRoute[] => [
   {
@@ -24,7 +26,17 @@ export const pageRoutes = (): PlainRoute[] => [
     path: DOCS_PATH,
     access: 'open',
     summary: 'This API to read and try, in a browser',
-    docs: PAGE_DOCS.reference,
+    docs: {
+      operationId: 'getReference',
+      tag: 'documents',
+      answers: {
+        200: {
+          description: 'A page',
+          content: { 'text/html': z.string() },
+          headers: pageHeaders('Scripts and requests of this server alone'),
+        },
+      },
+    },
     handle: serveDocument(Buffer.from(PAGE_HTML), 'text/html; charset=utf-8', PAGE_HEADERS),
   },
   {
@@ -32,7 +44,13 @@ export const pageRoutes = (): PlainRoute[] => [
     path: '/favicon.ico',
     access: 'open',
     summary: 'Icon',
-    docs: PAGE_DOCS.favicon,
+    docs: {
+      operationId: 'getIcon',
+      tag: 'documents',
+      answers: {
+        200: { description: 'An icon', content: { 'image/x-icon': null }, headers: z.object(noSniff) },
+      },
+    },
     handle: serveDocument(FAVICON, 'image/x-icon', NO_SNIFF),
   },
   ownFile('page.css', PAGE_CSS, 'text/css; charset=utf-8'),
@@ -46,7 +64,17 @@ const file = (name: string, type: string, handle: PlainRoute['handle']): PlainRo
   path: `${DOCS_PATH}/${name}`,
   access: 'open',
   summary: `A file of the page ${DOCS_PATH}`,
-  docs: fileDocs(name, type),
+  docs: {
+    operationId: `getFile_${name.replaceAll(/\W/g, '_')}`,
+    tag: 'documents',
+    answers: {
+      200: {
+        description: 'The file',
+        content: { [mediaTypeOf(type)]: z.string() },
+        headers: z.object(noSniff),
+      },
+    },
+  },
   handle,
 })
 

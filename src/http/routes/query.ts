@@ -1,12 +1,13 @@
 // SQL on the lake for the operator and for researchers. It runs in a process of its own (store/sql).
-
+import { z } from 'zod'
 import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import { QUERY_FORMATS, querySchema } from '../../schema/api/lake.ts'
+import { QUERY_FORMATS, queryAnswerSchema, querySchema } from '../../schema/api/lake.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { LakeQueries, QueryAnswer, QueryFormat } from '../../store/types.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, type Notes, type ReaderContext } from '../context.ts'
-import { QUERY_DOCS } from '../docs/system-docs.ts'
+import { maybeText, maybeWhole } from '../docs/headers.ts'
+import { json, type OperationDocs, textType } from '../docs/operation-docs.ts'
 import { negotiate } from '../request/negotiate.ts'
 import type { Route } from '../route.ts'
 import { jsonObject } from './agents.ts'
@@ -69,6 +70,36 @@ function toAnswer(answer: QueryAnswer, format: QueryFormat, notes: Notes): HttpA
 /** By the key's owner, never by the text of a header: the same key can be written in many ways. */
 const ownerOf = ({ caller }: ReaderContext): string =>
   caller === null ? 'operator' : `agent ${caller.agent.agentId}`
+
+const QUERY_DOCS: OperationDocs = {
+  operationId: 'queryLake',
+  tag: 'lake',
+  description:
+    'DuckDB’s SQL on the tables of the lake. SHOW TABLES and DESCRIBE training tell what there is. Nothing can be written, and no ' +
+    'file but the lake’s can be read; paths of the lake on the server can be seen. A query may run for 30 seconds in a process of ' +
+    'its own, with bounded memory. Two run at once, and a key may have three running or waiting. Temporary tables live as long as ' +
+    'the query. Closing the connection ends it.',
+  query: z.object({
+    format: z.enum(QUERY_FORMATS).optional().meta({ description: '`json` unless told here or by Accept' }),
+  }),
+  body: json(querySchema),
+  answers: {
+    200: {
+      description: 'The rows',
+      content: { ...json(queryAnswerSchema), ...textType('text/csv') },
+      // Of the CSV; JSON has the same in `meta`.
+      headers: z.object({
+        'Content-Disposition': maybeText('A file name'),
+        'X-Result-Count': maybeWhole('Rows of this answer'),
+        'X-More': z
+          .enum(['true', 'false'])
+          .optional()
+          .meta({ description: 'Whether the result has more rows' }),
+      }),
+    },
+  },
+  errors: ['query_failed', 'query_too_costly', 'not_acceptable', 'overloaded', 'store_unavailable'],
+}
 
 /** Not counted as a read: the places for queries, in all and of one key, bound it instead. */
 export function queryRoute(deps: QueryDeps): Route {

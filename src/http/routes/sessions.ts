@@ -1,7 +1,8 @@
 // Keys of pages of the console: each page gets one when it is opened, so that programs of the same address do not use up its reads.
+import { sessionRevokedSchema, sessionSchema, sessionsRevokedSchema } from '../../schema/api/accounts.ts'
 import type { OperatorKeys } from '../access.ts'
 import type { Context, HttpAnswer } from '../context.ts'
-import { SESSION_DOCS } from '../docs/page-docs.ts'
+import { jsonAnswer } from '../docs/operation-docs.ts'
 import { parseBearer } from '../request/request-head.ts'
 import type { Route } from '../route.ts'
 
@@ -22,13 +23,23 @@ export interface SessionDeps {
 const SESSION_PATH = '/api/v1/session'
 const NO_STORE = { 'Cache-Control': 'no-store' }
 
+const SESSION_KEY =
+  'A session key may do what a reader without a key may. The consoles of an address have the limit of a key together'
+
 export const sessionRoutes = (deps: SessionDeps): Route[] => [
   {
     method: 'POST',
     path: SESSION_PATH,
     access: 'open',
     summary: 'A session key for a page of the console: reads, counted apart from those of the address',
-    docs: SESSION_DOCS.open,
+    docs: {
+      operationId: 'openSession',
+      tag: 'documents',
+      description: `${SESSION_KEY}. Sent as Authorization, it gives another while to the same session; on a WebSocket it is offered as the protocol \`mintlake.session.<key>\`. One that has ended counts as no key.`,
+      answers: {
+        201: jsonAnswer('The session', sessionSchema),
+      },
+    },
     changes: [],
     isOfNode: true,
     bodyTypes: ['', 'application/json'],
@@ -39,7 +50,13 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     path: SESSION_PATH,
     access: 'open',
     summary: 'End the session whose key is sent',
-    docs: SESSION_DOCS.end,
+    docs: {
+      operationId: 'endSession',
+      tag: 'documents',
+      answers: {
+        200: jsonAnswer('Whether there was one', sessionRevokedSchema),
+      },
+    },
     changes: [],
     isOfNode: true,
     handle: ({ headers }) => ({
@@ -53,7 +70,13 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     path: '/api/v1/admin/sessions/revoke',
     access: 'admin',
     summary: 'End every session of consoles; open pages ask for another',
-    docs: SESSION_DOCS.endAll,
+    docs: {
+      operationId: 'endSessions',
+      tag: 'admin',
+      answers: {
+        200: jsonAnswer('How many there were', sessionsRevokedSchema),
+      },
+    },
     changes: [],
     bodyTypes: ['', 'application/json'],
     handle: () => ({ status: 200, body: { ok: true, data: { revoked: deps.sessions.revokeAll() } } }),

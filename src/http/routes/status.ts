@@ -1,7 +1,13 @@
-import type { History } from '../../schema/api/status.ts'
+import {
+  type History,
+  healthSchema,
+  historyQuery,
+  historySchema,
+  readySchema,
+} from '../../schema/api/status.ts'
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { STATUS_DOCS } from '../docs/system-docs.ts'
+import { jsonAnswer, textType } from '../docs/operation-docs.ts'
 import { wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 
@@ -27,7 +33,12 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/health',
       access: 'open',
       summary: 'Whether the server lives, and what feeds it',
-      docs: STATUS_DOCS.health,
+      docs: {
+        operationId: 'getHealth',
+        tag: 'status',
+        answers: { 200: jsonAnswer('The state of the server', healthSchema) },
+        unversioned: true,
+      },
       handle: async () => ({ status: 200, headers: NO_STORE, body: { ok: true, ...(await deps.health()) } }),
     },
     {
@@ -35,7 +46,15 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/health/history',
       access: 'open',
       summary: 'What the server did in the last hour, sampled',
-      docs: STATUS_DOCS.history,
+      docs: {
+        operationId: 'getHistory',
+        tag: 'status',
+        description:
+          'Samples of a few metrics of the last hour, kept in memory; after a restart they begin anew.',
+        query: historyQuery,
+        answers: { 200: jsonAnswer('Series, each with its limit', historySchema) },
+        unversioned: true,
+      },
       handle: ({ query }) => {
         const { value } = wholeNumber(query, 'since', { min: 0, max: TIME_MS_MAX, otherwise: 0 })
         return { status: 200, headers: NO_STORE, body: { ok: true, data: deps.history(value) } }
@@ -46,7 +65,13 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/readyz',
       access: 'open',
       summary: 'Whether the server is ready to serve',
-      docs: STATUS_DOCS.ready,
+      docs: {
+        operationId: 'getReadiness',
+        tag: 'status',
+        answers: { 200: jsonAnswer('The server is ready', readySchema) },
+        errors: ['warming_up', 'draining'],
+        unversioned: true,
+      },
       handle: () => {
         const [reason, feeds] = [deps.notReady(), deps.feedStates()]
         if (reason !== null)
@@ -59,7 +84,12 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/metrics',
       access: 'open',
       summary: 'Metrics as Prometheus text',
-      docs: STATUS_DOCS.metrics,
+      docs: {
+        operationId: 'getMetrics',
+        tag: 'status',
+        answers: { 200: { description: 'Prometheus text', content: textType('text/plain') } },
+        unversioned: true,
+      },
       handle: async () => {
         const { text, contentType } = await deps.metrics()
         return { status: 200, headers: NO_STORE, body: Buffer.from(text), contentType }

@@ -1,6 +1,6 @@
 import type { MarketEngine } from '../../market/types.ts'
+import { BARS_LIMIT_MAX } from '../../schema/api/bars.ts'
 import { TIMEFRAME_MS, type Timeframe } from '../../schema/bar.ts'
-import { BARS_LIMIT_MAX } from '../limits.ts'
 import { type Channel, leftChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
 import { Chunk, ChunkCache, type StreamPosition } from './chunk.ts'
 

@@ -1,13 +1,15 @@
 // Parses what a client asks to follow, from a query over HTTP or a message on a WebSocket, with the same rules for both.
 import { unpack } from 'msgpackr'
 import type { RowFields } from '../../market/types.ts'
+import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../../schema/api/bars.ts'
+import { MARKET_LIMIT_DEFAULT } from '../../schema/api/market.ts'
 import { STREAM_TOPICS } from '../../schema/api/stream.ts'
 import type { Timeframe } from '../../schema/bar.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { ORDERS, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
-import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, MARKET_LIMIT_DEFAULT, WINDOW_ROWS_MAX } from '../limits.ts'
+import { WINDOW_ROWS_MAX } from '../limits.ts'
 import { datapointFields, rowFields } from '../request/fields.ts'
 import { listFilter, windowFilters } from '../request/list-filter.ts'
 import {

@@ -1,7 +1,9 @@
 // Accepts streaming WebSockets: the same channels as follow=1 over HTTP, after the same checks.
+import { z } from 'zod'
+import { STREAM_PROTOCOLS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { authorize, type Reader } from '../access.ts'
-import { MARKET_DOCS } from '../docs/market-docs.ts'
+import { refTo } from '../docs/components.ts'
 import { COMPRESSED_SOCKETS_MAX, STREAM_MESSAGE_BYTES_MAX } from '../limits.ts'
 import type { PipelineDeps } from '../pipeline.ts'
 import type { ReleasableApp } from '../releasable-app.ts'
@@ -44,7 +46,30 @@ export const streamRoute: PlainRoute = {
   access: 'read',
   answersMarket: true,
   summary: 'WebSocket: follow market tabs, tokens and bars; one read in all',
-  docs: MARKET_DOCS.stream,
+  docs: {
+    operationId: 'openStream',
+    tag: 'market',
+    description:
+      'A WebSocket. The client sends messages of the form StreamRequest; the server sends StreamMessage. ' +
+      `Protocols: ${STREAM_PROTOCOLS.join(', ')}; JSON without one. The handshake counts as one read. See [/streams.md](/streams.md).`,
+    headers: z.object({
+      'Sec-WebSocket-Protocol': z
+        .enum(STREAM_PROTOCOLS)
+        .optional()
+        .meta({ description: 'Format of the messages' }),
+    }),
+    answers: { 101: { description: 'The WebSocket is open' } },
+    errors: ['upgrade_required'],
+    unversioned: true,
+    extensions: {
+      'x-stream': {
+        requests: refTo('StreamRequest'),
+        messages: refTo('StreamMessage'),
+        protocols: STREAM_PROTOCOLS,
+        document: '/streams.md',
+      },
+    },
+  },
   handle: () => {
     throw new ServiceError(
       'upgrade_required',

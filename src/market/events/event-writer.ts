@@ -14,8 +14,8 @@ import type {
 import type { EnrichedField } from '../../schema/features.ts'
 import { WINDOW_FIELDS, type Windows } from '../bars/windows.ts'
 import type { OwnTrades } from '../output/own-trades.ts'
-import type { PageCache } from '../output/page-cache.ts'
 import type { RowChanges } from '../output/row-changes.ts'
+import type { RowLines } from '../output/row-lines.ts'
 import type { Gaps } from '../time/gaps.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
@@ -33,7 +33,7 @@ export interface EventWriterParts {
   tokens: TokenTable
   time: MarketTime
   windows: Windows
-  pages: PageCache
+  rowLines: RowLines
   ownTrades: OwnTrades
   changes: RowChanges
   gaps: Gaps
@@ -127,7 +127,7 @@ export class EventWriter {
   }
 
   #applyToken(event: TokenEvent): void {
-    const { tokens, lifecycle, figures, pages, searchIndex, onProfileChanged } = this.#parts
+    const { tokens, lifecycle, figures, rowLines, searchIndex, onProfileChanged } = this.#parts
     const slot = lifecycle.beginChange(event.mint)
     const metadata = tokens.metadata[slot]
     metadata.name = event.name
@@ -139,7 +139,7 @@ export class EventWriter {
     metadata.twitter = event.twitter ?? metadata.twitter
     metadata.telegram = event.telegram ?? metadata.telegram
     metadata.quoteMint = event.quoteMint ?? metadata.quoteMint
-    pages.metadataChanged(slot)
+    rowLines.textsChanged(slot)
     searchIndex.changed(slot)
     if (Number.isNaN(tokens.columns.createdAtMs[rowIndex(slot)])) figures.setCreatedAt(slot, event.ts)
     if (event.totalSupply != null) figures.setTotalSupply(slot, event.totalSupply)
@@ -150,7 +150,7 @@ export class EventWriter {
   }
 
   #applyPatch({ mint, ts, fields }: PatchEvent): void {
-    const { tokens, time, windows, lifecycle, figures, pages, searchIndex, onProfileChanged } = this.#parts
+    const { tokens, time, windows, lifecycle, figures, rowLines, searchIndex, onProfileChanged } = this.#parts
     const slot = lifecycle.beginChange(mint)
     applyPatch(tokens, slot, fields)
     if (isEnrichment(fields)) this.#addEnrichment(slot, fields)
@@ -165,7 +165,7 @@ export class EventWriter {
     if (isLive !== undefined) figures.setLive(slot, isLive)
     if (isCurrentlyLive !== undefined) figures.setLive(slot, isCurrentlyLive)
     if (createdAt !== undefined) figures.setCreatedAt(slot, createdAt ?? Number.NaN)
-    pages.metadataChanged(slot)
+    rowLines.textsChanged(slot)
     if (fields.name !== undefined || fields.symbol !== undefined) searchIndex.changed(slot)
     figures.rankMarketCap(slot)
     if (changesProfile(fields)) onProfileChanged(mint)

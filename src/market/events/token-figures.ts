@@ -2,8 +2,8 @@
 import { bounded } from '../../schema/bounds.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import { quotePriceUsd } from '../../schema/quote.ts'
-import type { PageCache } from '../output/page-cache.ts'
 import type { RowChanges } from '../output/row-changes.ts'
+import type { RowLines } from '../output/row-lines.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import {
@@ -30,7 +30,7 @@ export interface TokenFiguresParts {
   time: MarketTime
   /** How long a token counts as new. */
   newWindowMs: number
-  pages: PageCache
+  rowLines: RowLines
   onProfileChanged: (mint: string) => void
 }
 
@@ -40,7 +40,7 @@ export class TokenFigures {
   readonly #changes: RowChanges
   readonly #time: MarketTime
   readonly #newWindowMs: number
-  readonly #pages: PageCache
+  readonly #rowLines: RowLines
   readonly #onProfileChanged: (mint: string) => void
 
   constructor(parts: TokenFiguresParts) {
@@ -49,7 +49,7 @@ export class TokenFigures {
     this.#changes = parts.changes
     this.#time = parts.time
     this.#newWindowMs = parts.newWindowMs
-    this.#pages = parts.pages
+    this.#rowLines = parts.rowLines
     this.#onProfileChanged = parts.onProfileChanged
   }
 
@@ -110,7 +110,7 @@ export class TokenFigures {
     const row = rowIndex(slot)
     if (metadata[slot].quoteMint !== quoteMint) {
       metadata[slot].quoteMint = quoteMint
-      this.#pages.metadataChanged(slot)
+      this.#rowLines.textsChanged(slot)
     }
     if (vTokens != null) this.setReserves(slot, vSol ?? Number.NaN, vTokens)
     if (curveTokens != null && (flags[slot] & FLAG_COMPLETE) === 0) {

@@ -2,7 +2,7 @@ import type { Order, Sort, Tab } from '../../schema/vocabulary.ts'
 import type { RankingSnapshot } from '../rankings/ranking.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
 import type { FrozenList, ListFilter, Page, RowFields } from '../types.ts'
-import type { PageCache } from './page-cache.ts'
+import type { Pages } from './pages.ts'
 import type { RowChanges } from './row-changes.ts'
 
 export interface FrozenRankingParts {
@@ -13,7 +13,7 @@ export interface FrozenRankingParts {
   orderVersion: number
   ranking: RankingSnapshot
   tokens: TokenTable
-  pages: PageCache
+  pages: Pages
   changes: RowChanges
 }
 
@@ -38,13 +38,13 @@ export class FrozenRanking implements FrozenList {
   }
 
   page(order: Order, offset: number, limit: number, fields: RowFields | null = null): Page {
-    const { changes, orderVersion, pages } = this.#parts
+    const { orderVersion, pages } = this.#parts
     return pages.join(this.#slots(order, offset, limit), {
       total: this.size,
       version: this.version,
       orderVersion,
-      seq: changes.seq,
       fields,
+      isOrderNewest: () => false,
     })
   }
 

@@ -6,24 +6,24 @@ import type { Rankings } from '../rankings/rankings.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { ChangePart, Changes, RowFields } from '../types.ts'
 import type { ChangeLog } from './change-log.ts'
-import type { PageCache } from './page-cache.ts'
+import type { RowLines } from './row-lines.ts'
 
 export class RowChanges {
   readonly #tokens: TokenTable
   /** By token: the position of its row's last change. */
   readonly #changedSeq: Float64Array
   readonly #rankings: Rankings
-  readonly #pages: PageCache
+  readonly #rowLines: RowLines
   readonly #log: ChangeLog
   /** By tab and token: the position of the change that last moved the token out of the tab; 0: none. */
   readonly #leftSeq: Readonly<Record<Tab, Float64Array>>
   #onChanged: (() => void) | null = null
 
-  constructor(tokens: TokenTable, rankings: Rankings, pages: PageCache, log: ChangeLog) {
+  constructor(tokens: TokenTable, rankings: Rankings, rowLines: RowLines, log: ChangeLog) {
     this.#tokens = tokens
     this.#changedSeq = tokens.columns.changedSeq
     this.#rankings = rankings
-    this.#pages = pages
+    this.#rowLines = rowLines
     this.#log = log
     this.#leftSeq = recordFrom(TABS, () => new Float64Array(tokens.capacity))
   }
@@ -62,8 +62,9 @@ export class RowChanges {
 
   /** The token's row has changed. */
   record(slot: number): void {
-    this.#changedSeq[rowIndex(slot)] = this.#log.append(slot)
-    this.#pages.changed(slot)
+    const seq = this.#log.append(slot)
+    this.#changedSeq[rowIndex(slot)] = seq
+    this.#rowLines.changed(slot, seq)
     this.#rankings.figureOrders.changed(slot)
     this.#onChanged?.()
   }
@@ -89,7 +90,7 @@ export class RowChanges {
     const lastSeqByTab = TABS.map((tab) => (this.#rankings.has(slot, tab) ? seq : this.#leftSeq[tab][slot]))
     this.#log.recordEviction({ mint: this.#tokens.metadata[slot].mint, lastSeqByTab })
     this.#rankings.remove(slot)
-    this.#pages.forget(slot)
+    this.#rowLines.forget(slot)
   }
 
   /**
@@ -103,7 +104,7 @@ export class RowChanges {
     let seqs: number[] = []
     const endRows = () => {
       if (slots.length > 0)
-        parts.push({ rows: this.#pages.joinWithSeq(slots, seqs, fields), seq: seqs[seqs.length - 1] })
+        parts.push({ rows: this.#rowLines.joinWithSeq(slots, seqs, fields), seq: seqs[seqs.length - 1] })
       slots = []
       seqs = []
     }

@@ -1,8 +1,8 @@
 // Bodies and answers about agents: registration, keys, profiles.
 import { z } from 'zod'
+import { EXAMPLE_AGENT_ID, EXAMPLE_TIME_MS, withExample } from '../example.ts'
 import { AGENT_TYPES } from '../vocabulary.ts'
-import { EXAMPLE_AGENT_ID, EXAMPLE_PROFILE } from './examples.ts'
-import { okData, okWith, unixMs, withExample } from './parts.ts'
+import { okData, okWith, unixMs } from './parts.ts'
 import { EXAMPLE_STANDING, standingSchema } from './standing.ts'
 
 const text = (charactersMax: number) => z.string().trim().max(charactersMax)
@@ -68,6 +68,15 @@ export const profileSchema = z.object({
   createdAt: unixMs('When it was first set'),
   updatedAt: unixMs('When it was last changed'),
 })
+const EXAMPLE_PROFILE = {
+  name: 'curve-watcher',
+  description: 'Looks at young bonding curves.',
+  avatarUrl: null,
+  twitterHandle: null,
+  website: 'https://example.org',
+  createdAt: EXAMPLE_TIME_MS,
+  updatedAt: EXAMPLE_TIME_MS,
+}
 export const profileAnswerSchema = withExample(
   okWith({
     profile: profileSchema.nullable().meta({ description: 'null: none was set' }),

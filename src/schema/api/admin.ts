@@ -1,10 +1,10 @@
 // Bodies and answers of what the operator may do.
 import { z } from 'zod'
 import { TIME_MS_MAX } from '../bounds.ts'
+import { EXAMPLE_AGENT_ID, withExample } from '../example.ts'
 import { AGENT_TYPES } from '../vocabulary.ts'
 import { AWARDED_KINDS } from '../xp.ts'
-import { EXAMPLE_AGENT_ID } from './examples.ts'
-import { okData, unixMs, wholeCount, withExample } from './parts.ts'
+import { okData, unixMs, wholeCount } from './parts.ts'
 
 /** Characters that are kept of a reason or a note. */
 export const NOTE_CHARACTERS_MAX = 500

@@ -1,9 +1,14 @@
 // What became of an agent's analyses: whether it was right, by horizon, and its XP over time.
 import { z } from 'zod'
+import { EXAMPLE_AGENT_ID, withExample } from '../example.ts'
 import { HORIZON_NAMES } from '../vocabulary.ts'
 import { calibrationGroupSchema } from './calibration.ts'
-import { EXAMPLE_AGENT_ID } from './examples.ts'
-import { okData, percent, unixMs, wholeCount, withExample } from './parts.ts'
+import { okData, percent, unixMs, wholeCount } from './parts.ts'
+
+/** GET /api/v1/agents/record */
+export const agentRecordQuery = z.object({
+  agentId: z.string().meta({ description: '`agentId` of an agent; `me`: the one whose key is sent' }),
+})
 
 const horizonShape = {
   horizon: z.enum(HORIZON_NAMES).meta({ description: 'Time after the submission' }),

@@ -1,10 +1,26 @@
-// The answer of the list of analyses.
+// The list of analyses: query and answer.
 import { z } from 'zod'
 import { recordFrom } from '../../lib/record.ts'
 import { quantSchema } from '../submission.ts'
 import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
+import * as parameter from './parameters.ts'
 import { clampedSchema, metaWith, percent, unixMs } from './parts.ts'
 import { OUTCOME_LABELS } from './submission-list.ts'
+
+/** Rows of one page of a list of submissions. */
+export const ANALYSES_LIMIT_DEFAULT = 50
+export const ANALYSES_LIMIT_MAX = 200
+
+/** GET /api/v1/analysis */
+export const analysesQuery = z.object({
+  agentId: parameter.text('List the submissions of this agent; `me`: of the agent whose key is sent'),
+  mint: parameter.text('List the submissions on this token only'),
+  latest: parameter.word(['0', '1', 'false', 'true'], '1: list the submissions of all agents on all tokens'),
+  outcome: parameter.word(OUTCOMES, 'List those with this verdict only'),
+  sentiment: parameter.word(SENTIMENTS, 'List those that say this only; withheld labels are none'),
+  cursor: parameter.text('meta.nextCursor of the page before'),
+  limit: parameter.limit(ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX, ''),
+})
 
 /** What the price did after an accepted submission: the columns of the table `outcomes`. */
 export const outcomeLabelsSchema = z

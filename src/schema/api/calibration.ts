@@ -1,7 +1,8 @@
 // Whether the labels of accepted submissions came true.
 import { z } from 'zod'
+import { withExample } from '../example.ts'
 import { HORIZON_NAMES, SENTIMENTS } from '../vocabulary.ts'
-import { okData, percent, unixMs, wholeCount, withExample } from './parts.ts'
+import { okData, percent, unixMs, wholeCount } from './parts.ts'
 
 /** Submissions and agents of a group that is shown, at least: a smaller one would tell who said what. */
 export const CALIBRATION_SUBMISSIONS_MIN = 5

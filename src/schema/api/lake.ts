@@ -1,6 +1,8 @@
 // The routes that give the lake to researchers on other machines: its files, and SQL on it.
 import { z } from 'zod'
-import { metaWith, okData, wholeCount, withExample } from './parts.ts'
+import { withExample } from '../example.ts'
+import * as parameter from './parameters.ts'
+import { metaWith, okData, wholeCount } from './parts.ts'
 
 export const lakeFileSchema = z.object({
   name: z.string().describe('Name of the file; it never stands for other content'),
@@ -59,6 +61,22 @@ export const lakeCatalogAnswerSchema = withExample(okData(lakeCatalogSchema), {
       },
     ],
   },
+})
+
+/** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */
+export const EXPORT_LIMIT_DEFAULT = 100_000
+export const EXPORT_LIMIT_MAX = 500_000
+export const EXPORT_FORMATS = ['parquet', 'arrow'] as const
+
+/** GET /api/v1/training/export */
+export const exportQuery = z.object({
+  format: parameter.word(EXPORT_FORMATS, '`parquet` unless told here or by Accept'),
+  from: parameter.time('Submitted at this time or later'),
+  to: parameter.time('Submitted before this time'),
+  since: parameter.text(
+    'X-Next-Since of the answer before, for the rows after it; or Unix ms, for rows known from then on',
+  ),
+  limit: parameter.limit(EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, ''),
 })
 
 /** Longest SQL text, UTF-16 units. */

@@ -1,23 +1,124 @@
-// Answers of reads of the market.
+// Reads of the market list, of DataPoints and of market time: queries, bodies, answers.
 import { z } from 'zod'
-import { BAR_FILLS, barSchema, TIMEFRAMES } from '../bar.ts'
-import { chosenDataPointSchema, dataPointSchema } from '../datapoint.ts'
-import { gapSchema } from '../event.ts'
-import { chosenRowSchema, marketItemSchema } from '../market-item.ts'
-import { ORDERS, SORTS, TABS } from '../vocabulary.ts'
-import { EXAMPLE_BAR, EXAMPLE_DATAPOINT, EXAMPLE_ITEM, EXAMPLE_MINT } from './examples.ts'
-import {
-  clampedSchema,
-  metaWith,
-  mintSchema,
-  okData,
-  okWith,
-  unixMs,
-  wholeCount,
-  withExample,
-} from './parts.ts'
+import { COMPACT_DATAPOINT_FIELDS, chosenDataPointSchema, dataPointSchema } from '../datapoint.ts'
+import { EXAMPLE_MINT, exampleOf, withExample } from '../example.ts'
+import { COMPACT_ROW_FIELDS, chosenRowSchema, marketItemSchema } from '../market-item.ts'
+import { ORDERS, RANGE_FIGURES, type RangeFigure, SORTS, TABS } from '../vocabulary.ts'
+import * as parameter from './parameters.ts'
+import { clampedSchema, FORMATS, metaWith, mintSchema, okData, okWith, unixMs, wholeCount } from './parts.ts'
 
+export const MARKET_LIMIT_DEFAULT = 50
+export const MARKET_LIMIT_MAX_JSON = 500
+/** Mints that a list may be limited to. */
+export const MINTS_FILTERED_MAX = 200
+/** Characters of a search of the market list. */
+export const SEARCH_CHARACTERS_MAX = 64
 export const BATCH_MINTS_MAX = 10
+
+/** What a figure of the list is, in the words of the range filters. */
+const FIGURE_UNITS: Readonly<Record<RangeFigure, string>> = {
+  price: 'USD',
+  volume_24h: 'USD',
+  volume_1h: 'USD',
+  change_5m: 'percent',
+  change_1h: 'percent',
+  change_6h: 'percent',
+  change_24h: 'percent',
+  liquidity: 'USD',
+  holders: 'count',
+  trades_24h: 'count',
+  buys_24h: 'count',
+  sells_24h: 'count',
+  last_trade: 'Unix ms',
+  analyses: 'count',
+  market_cap: 'USD',
+  created_timestamp: 'Unix ms',
+  age_ms: 'ms',
+}
+
+const bound = (word: 'least' | 'most', figure: RangeFigure) =>
+  z
+    .number()
+    .optional()
+    .meta({
+      description: `Only tokens whose ${figure} is known and at ${word} this`,
+      unit: FIGURE_UNITS[figure],
+    })
+type RangeName = `min_${RangeFigure}` | `max_${Exclude<RangeFigure, 'analyses'>}`
+const ranges = Object.fromEntries(
+  RANGE_FIGURES.flatMap((figure) => [
+    [`min_${figure}`, bound('least', figure)],
+    ...(figure === 'analyses' ? [] : [[`max_${figure}`, bound('most', figure)]]),
+  ]),
+) as Record<RangeName, ReturnType<typeof bound>>
+
+const fields = (compact: readonly string[], more: string) =>
+  parameter.text(
+    `Names of the members that are wanted, with commas between; \`compact\`: ${compact.join(', ')}. \`mint\` is always one.${more}`,
+  )
+
+/** GET /api/v1/market */
+export const marketQuery = z.object({
+  tab: z.enum(TABS).default('all').meta({ description: 'Which tokens' }),
+  sort: parameter.word(
+    SORTS,
+    '`hot` unless told; `created_timestamp` for the tab `new`. Tokens whose figure is not known come last in either order, equal ' +
+      'ones by mint. What trades do is in the order at once; what time alone moves (volume, change, trades) at most once a second, ' +
+      'and all of it within seconds',
+  ),
+  order: z.enum(ORDERS).default('desc').meta({ description: 'In upper or lower case' }),
+  limit: parameter.limit(
+    MARKET_LIMIT_DEFAULT,
+    MARKET_LIMIT_MAX_JSON,
+    ', which meta.clamped tells; NDJSON may have every token',
+  ),
+  offset: z.int().min(0).default(0).meta({ description: 'Rows to skip' }),
+  search: z
+    .string()
+    .max(SEARCH_CHARACTERS_MAX)
+    .optional()
+    .meta({
+      description:
+        'Only tokens with a word in their name or symbol that begins with this, or with a mint that does, whatever the ' +
+        'case. Several words have to follow one another. follow ignores it',
+      examples: ['soggy nar'],
+    }),
+  max_analyses: parameter.whole(0, 'Only tokens with at most so many accepted analyses. follow ignores it'),
+  ...ranges,
+  mints: parameter.text(`Only these tokens: up to ${MINTS_FILTERED_MAX} mints, with commas between`),
+  fields: fields(
+    COMPACT_ROW_FIELDS,
+    ' change_5m, change_1h, change_6h, change_24h, volume_1h_usd, trades_24h, buys_24h and sells_24h are in rows only where they ' +
+      'are asked for',
+  ),
+  cursor: parameter.text(
+    'meta.nextCursor or X-Next-Cursor of the page before, valid for at least 30 s. The list is that of the first page: ' +
+      'only limit, format and fields are read beside it. Empty: the first page, with a cursor in any format',
+  ),
+  follow: parameter.word(
+    ['0', '1', 'false', 'true', 'window'],
+    '1: the rows as NDJSON, then each row of the tab that changes. window: the rows as NDJSON, then once a second what has changed ' +
+      'among the rows from offset on, at most limit (200 at most), of the sorted and filtered list',
+  ),
+  since: parameter.whole(
+    0,
+    'With follow: only what changed after this `seq`; a resync where that is no longer known',
+  ),
+  format: parameter.word(FORMATS, '`json` unless told here or by Accept'),
+})
+
+/** GET /api/v1/datapoint */
+export const datapointQuery = z.object({
+  mint: mintSchema,
+  fields: fields(COMPACT_DATAPOINT_FIELDS, ''),
+  format: parameter.word(['json'], 'There is JSON only'),
+})
+
+/** POST /api/v1/datapoint/batch */
+export const batchQuery = z.object({ fields: fields(COMPACT_DATAPOINT_FIELDS, '') })
+
+/** GET /api/v1/time */
+export const timeQuery = z.object({ until: parameter.time('Answer once market time is this') })
 
 /** Where a page is in its list. */
 export const marketMetaSchema = metaWith({
@@ -45,7 +146,7 @@ export const marketPageSchema = withExample(
   okWith({ data: z.array(z.union([marketItemSchema, chosenRowSchema])), meta: marketMetaSchema }),
   {
     ok: true,
-    data: [EXAMPLE_ITEM],
+    data: [exampleOf(marketItemSchema)],
     meta: {
       tab: 'all',
       sort: 'hot',
@@ -90,7 +191,7 @@ export type TotalsAnswer = z.infer<typeof totalsAnswerSchema>
 
 export const dataPointAnswerSchema = withExample(okData(z.union([dataPointSchema, chosenDataPointSchema])), {
   ok: true,
-  data: EXAMPLE_DATAPOINT,
+  data: exampleOf(dataPointSchema),
 })
 
 export const batchSchema = z
@@ -103,23 +204,8 @@ export const batchAnswerSchema = withExample(
       notFound: z.array(z.string()).meta({ description: 'Mints of which nothing is known' }),
     }),
   }),
-  { ok: true, data: [EXAMPLE_DATAPOINT], meta: { notFound: [] } },
+  { ok: true, data: [exampleOf(dataPointSchema)], meta: { notFound: [] } },
 )
-
-/** A bar under `shape=long`: the same values by longer names. */
-export const longBarSchema = z.object({
-  timestamp: barSchema.shape.t,
-  open: barSchema.shape.o,
-  high: barSchema.shape.h,
-  low: barSchema.shape.l,
-  close: barSchema.shape.c,
-  volume: barSchema.shape.v,
-  trades: barSchema.shape.n,
-  closed: barSchema.shape.closed,
-})
-
-/** A line of bars as NDJSON: `shape` chooses. */
-export const barLineSchema = z.union([barSchema, longBarSchema])
 
 /** Market time. */
 export const timeAnswerSchema = withExample(
@@ -128,26 +214,4 @@ export const timeAnswerSchema = withExample(
     ok: true,
     data: { marketTime: 1_772_000_000_800 },
   },
-)
-
-export const barsMetaSchema = metaWith({
-  mint: z.string(),
-  tf: z.enum(TIMEFRAMES),
-  limit: wholeCount('Bars asked for'),
-  fill: z.enum(BAR_FILLS),
-  gaps: wholeCount('Intervals without trades between the first bar and the last'),
-  completeFrom: unixMs('Bars that start earlier may lack trades: the token had been evicted').optional(),
-  incomplete: z
-    .array(gapSchema)
-    .optional()
-    .meta({ description: 'Intervals in which trades may be missing. Bars that they touch are incomplete' }),
-  clamped: clampedSchema,
-})
-
-export const barsSchema = withExample(
-  okWith({
-    data: z.union([z.array(barSchema), z.array(longBarSchema)]),
-    meta: barsMetaSchema,
-  }),
-  { ok: true, data: [EXAMPLE_BAR], meta: { mint: EXAMPLE_MINT, tf: '1m', limit: 1, fill: 'none', gaps: 0 } },
 )

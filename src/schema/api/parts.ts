@@ -4,6 +4,9 @@ import { MINT_SHAPE } from '../mint.ts'
 
 export const mintSchema = z.string().meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE })
 
+/** The formats of reads of the market; the parameter wins over the Accept header. */
+export const FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
+
 /** A time in Unix ms. */
 export const unixMs = (description: string) => z.number().int().meta({ description, unit: 'Unix ms' })
 export const percent = (description: string) => z.number().meta({ description, unit: 'percent' })
@@ -50,7 +53,3 @@ export const clampedSchema = z
   .object({ limit: z.number().int() })
   .meta({ description: 'The maximum, where the `limit` that was sent is above it' })
   .optional()
-
-/** The same schema with an example. */
-export const withExample = <Schema extends z.ZodType>(schema: Schema, example: unknown): Schema =>
-  schema.meta({ examples: [example] })

@@ -1,6 +1,6 @@
 // The standing of an agent, as its profile shows it.
 import { z } from 'zod'
-import { EXAMPLE_AGENT_ID } from './examples.ts'
+import { EXAMPLE_AGENT_ID } from '../example.ts'
 import { unixMs, wholeCount } from './parts.ts'
 
 /** What is left of a limit; null where there is no such limit. */

@@ -1,8 +1,9 @@
 // State of the server: /health, its last hour, and /readyz.
 import { z } from 'zod'
 import { gapSchema } from '../event.ts'
-import { EXAMPLE_FEED } from './examples.ts'
-import { okWith, unixMs, wholeCount, withExample } from './parts.ts'
+import { withExample } from '../example.ts'
+import * as parameter from './parameters.ts'
+import { okWith, unixMs, wholeCount } from './parts.ts'
 
 const failureSchema = z
   .object({ message: z.string(), atMs: unixMs('When it happened') })
@@ -130,6 +131,7 @@ const storeStateSchema = z.looseObject({
     .meta({ description: 'Its tables; absent while the store does not answer' }),
 })
 
+const EXAMPLE_FEED = { feed: 'simulator', state: 'running', stateSinceMs: 1_772_000_000_000 }
 const EXAMPLE_REFUSALS = {
   isTooMuch: false,
   share: 0,
@@ -199,6 +201,9 @@ export const healthSchema = withExample(
 )
 
 export type HealthAnswer = z.infer<typeof healthSchema>
+
+/** GET /health/history */
+export const historyQuery = z.object({ since: parameter.time('Only samples after this time') })
 
 export const historySeriesSchema = z.object({
   name: z.string(),

@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { barSchema, TIMEFRAMES } from '../bar.ts'
 import { chosenDataPointSchema, dataPointSchema } from '../datapoint.ts'
 import { gapSchema } from '../event.ts'
+import { EXAMPLE_MINT } from '../example.ts'
 import { chosenRowSchema, marketItemSchema } from '../market-item.ts'
 import { ORDERS, OUTCOMES, SORTS, TABS } from '../vocabulary.ts'
-import { EXAMPLE_MINT } from './examples.ts'
+import { marketQuery } from './market.ts'
 import { mintSchema, percent, unixMs } from './parts.ts'
 import { problemSchema } from './problem.ts'
-import { marketQuery } from './queries.ts'
 
 export const STREAM_OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
 export const STREAM_TOPICS = ['market', 'window', 'token', 'ohlc', 'submissions'] as const

@@ -2,14 +2,32 @@
 import { z } from 'zod'
 import { recordFrom } from '../../lib/record.ts'
 import { dataPointSchema } from '../datapoint.ts'
+import { EXAMPLE_AGENT_ID, EXAMPLE_MINT, EXAMPLE_TIME_MS, exampleOf, withExample } from '../example.ts'
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../features.ts'
-import { quantSchema } from '../submission.ts'
+import { quantSchema, submissionSchema } from '../submission.ts'
 import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../xp.ts'
 import { agentHorizonSchema } from './agent-record.ts'
 import { analysisListSchema } from './analyses.ts'
-import { EXAMPLE_AGENT_ID, EXAMPLE_ANALYSIS, EXAMPLE_MINT, EXAMPLE_RECEIPT } from './examples.ts'
-import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount, withExample } from './parts.ts'
+import * as parameter from './parameters.ts'
+import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount } from './parts.ts'
+
+export const LEADERBOARD_LIMIT_DEFAULT = 50
+export const LEADERBOARD_LIMIT_MAX = 200
+
+/** POST /api/v1/analysis/submit */
+export const submitQuery = z.object({
+  dryRun: parameter.word(
+    ['0', '1', 'false', 'true'],
+    '1: every check, the verdict and the XP that it would earn. It uses the submit rate; nothing else is stored, and ' +
+      'the Idempotency-Key is not read. Refusals are those of a submission, with `dryRun:true`',
+  ),
+})
+
+/** GET of either leaderboard. */
+export const leaderboardQuery = z.object({
+  limit: parameter.limit(LEADERBOARD_LIMIT_DEFAULT, LEADERBOARD_LIMIT_MAX, ', which meta.clamped tells'),
+})
 
 /** How the XP of an analysis comes about: (base + bonuses) x multiplier. A bonus that does not apply is 0. */
 export const xpBreakdownSchema = z.object({
@@ -49,6 +67,24 @@ export const receiptSchema = z.object({
   nextAllowedAt: unixMs('When the agent may submit on this mint again'),
 })
 
+const EXAMPLE_ANALYSIS_ID = 'an_01K3ZC0M7Q8R9S0T1V2W3X4Y5Z'
+const EXAMPLE_ENRICHED = recordFrom(ENRICHED_FIELDS, (field) => exampleOf(dataPointSchema)[field])
+const EXAMPLE_RECEIPT = {
+  analysisId: EXAMPLE_ANALYSIS_ID,
+  mint: EXAMPLE_MINT,
+  outcome: 'validated',
+  validated: true,
+  xpEarned: 50,
+  xpTotal: 340,
+  xpBreakdown: { base: 10, firstBonus: 25, lowCoverageBonus: 15, multiplier: 1 },
+  deviationPct: 3.2,
+  worstField: 'volume24h',
+  deviations: { priceUsd: 0.4, volume24h: 3.2 },
+  snapshotSource: 'client',
+  enriched: EXAMPLE_ENRICHED,
+  createdAt: EXAMPLE_TIME_MS,
+  nextAllowedAt: EXAMPLE_TIME_MS + 60_000,
+}
 export const submitAnswerSchema = withExample(okWith(receiptSchema.shape), { ok: true, ...EXAMPLE_RECEIPT })
 
 /** The verdict of a dry run: what the submission would get. */
@@ -83,7 +119,24 @@ export const analysisSchema = z.object({
   enriched: enrichedSchema,
   createdAt: unixMs('When it was submitted'),
 })
-export const analysisAnswerSchema = withExample(okData(analysisSchema), { ok: true, data: EXAMPLE_ANALYSIS })
+const { mint: _, snapshot, quant, ...EXAMPLE_LABELS } = exampleOf(submissionSchema)
+export const analysisAnswerSchema = withExample(okData(analysisSchema), {
+  ok: true,
+  data: {
+    labelsAvailableAt: null,
+    analysisId: EXAMPLE_ANALYSIS_ID,
+    agentId: EXAMPLE_AGENT_ID,
+    mint: EXAMPLE_MINT,
+    outcome: 'validated',
+    validated: true,
+    deviationPct: 3.2,
+    ...EXAMPLE_LABELS,
+    snapshot,
+    quant,
+    enriched: EXAMPLE_ENRICHED,
+    createdAt: EXAMPLE_TIME_MS,
+  },
+})
 
 /** A token by its accepted analyses. */
 export const coverageRowSchema = z.object({

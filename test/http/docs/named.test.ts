@@ -1,7 +1,8 @@
 // Everything that the documents for agents name exists: addresses, parameters, fields, codes and limits.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SETTINGS_BY_PATH } from '../../../src/config/settings.ts'
-import { EXAMPLE_MINT, EXAMPLE_SUBMISSION } from '../../../src/schema/api/examples.ts'
+import { EXAMPLE_MINT, exampleOf } from '../../../src/schema/example.ts'
+import { submissionSchema } from '../../../src/schema/submission.ts'
 import { apiDocument } from '../../support/conformance/conformance.ts'
 import { submit } from '../../support/submission.ts'
 import { openTestServer, type TestServer } from '../../support/test-server.ts'
@@ -175,7 +176,7 @@ describe('/skill.md', () => {
   it('shows a whole body that is accepted once mint and snapshot are those of a token', async () => {
     const [, shown] = /```json\n([\s\S]*?)```/.exec(await read('/skill.md')) ?? []
     const body = JSON.parse(shown)
-    expect(body).toEqual(EXAMPLE_SUBMISSION)
+    expect(body).toEqual(exampleOf(submissionSchema))
     const { snapshotAt: _, ...fields } = body.snapshot
     const ts = Date.now()
     await server.client.push(

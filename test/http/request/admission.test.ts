@@ -8,9 +8,9 @@ import {
   BODY_BYTES_CHARGED_MIN,
   BODY_BYTES_MAX,
   CLIENT_BODIES_BYTES_MAX,
-  INGEST_BODY_BYTES_MAX,
   OPERATOR_BODIES_BYTES_MAX,
 } from '../../../src/http/limits.ts'
+import { INGEST_BODY_BYTES_MAX } from '../../../src/schema/media-types.ts'
 import { RawSocket } from '../../support/raw-socket.ts'
 import { newMint, seedToken, submission } from '../../support/submission.ts'
 import {

@@ -7,6 +7,7 @@ import {
   CACHED_RESPONSE_BYTES_MAX,
   CACHED_RESPONSES_MAX,
   RESPONSE_CACHE_BYTES_MAX,
+  RESPONSE_KEPT_MS_MIN,
 } from '../../../src/http/limits.ts'
 import { ResponseCache } from '../../../src/http/response/response-cache.ts'
 import type { Route } from '../../../src/http/route.ts'
@@ -47,8 +48,8 @@ describe('a cached answer', () => {
     const mint = newMint()
     await server.client.push(trade(mint, 1))
     for (const path of ['/api/v1/market', `/api/v1/datapoint?mint=${mint}`, `/api/v1/ohlc?mint=${mint}`]) {
-      const first = await server.client.get(path)
       const madeAtMs = performance.now()
+      const first = await server.client.get(path)
       await server.client.push(trade(mint, 2))
       expect((await server.client.get(path, FRESH)).text, path).not.toBe(first.text)
       let again = await server.client.get(path)
@@ -140,13 +141,14 @@ describe('a cached answer', () => {
   })
 })
 
-const response = (bytes = 1, isUnchanged?: () => boolean) => ({
+const response = (bytes = 1, isUnchanged?: () => boolean, isNewest?: () => boolean) => ({
   route: {} as Route,
   head: Buffer.alloc(0),
   bytesBeforeId: 0,
   body: Buffer.alloc(bytes),
   rows: 0,
   isUnchanged,
+  isNewest,
 })
 
 it('a cached answer is found for as long as it may be reused, and after a write only if that has left it as it was', () => {
@@ -192,6 +194,29 @@ it('a cached answer is found for as long as it may be reused, and after a write 
       }
     }),
   )
+})
+
+it('an answer that is the newest is found whatever its age, and no longer once it is not', () => {
+  const cache = new ResponseCache(0)
+  let isNewest = true
+  cache.add('/page', 'plain', response(), 0, 0)
+  cache.add(
+    '/page',
+    'tells',
+    response(1, undefined, () => isNewest),
+    0,
+    0,
+  )
+  const found = (key: string, nowMs: number) => cache.find('/page', key, nowMs) !== undefined
+  expect([found('plain', 0), found('tells', 0), found('tells', RESPONSE_KEPT_MS_MIN - 1)]).toEqual([
+    false,
+    true,
+    true,
+  ])
+  isNewest = false
+  expect(found('tells', 1)).toBe(false)
+  isNewest = true
+  expect(found('tells', RESPONSE_KEPT_MS_MIN)).toBe(false)
 })
 
 it('a full cache drops the answers that it was given first', () => {

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { LEADERBOARD_LIMIT_MAX } from '../../../src/http/limits.ts'
+import { LEADERBOARD_LIMIT_MAX } from '../../../src/schema/api/submissions.ts'
 import { clockOf } from '../../support/clock.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { QUERY_ROWS_MAX, SQL_CHARACTERS_MAX } from '../../../src/http/limits.ts'
+import { QUERY_ROWS_MAX, SQL_CHARACTERS_MAX } from '../../../src/schema/api/lake.ts'
 import {
   QUERIES_AT_ONCE,
   QUERIES_PER_KEY_MAX,

@@ -1,5 +1,7 @@
 // The limits that agents meet, as the documents for them tell: from the settings of this server and from the constants.
-
+import { BARS_LIMIT_MAX } from '../../../schema/api/bars.ts'
+import { BATCH_MINTS_MAX, MARKET_LIMIT_MAX_JSON } from '../../../schema/api/market.ts'
+import { LEADERBOARD_LIMIT_MAX } from '../../../schema/api/submissions.ts'
 import {
   RISK_FACTORS_MAX,
   RISK_FACTORS_MIN,
@@ -7,12 +9,8 @@ import {
   SUMMARY_CODE_POINTS_MIN,
 } from '../../../schema/vocabulary.ts'
 import {
-  BARS_LIMIT_MAX,
-  BATCH_MINTS_MAX,
   BODY_BYTES_MAX,
   FOLLOWERS_MAX,
-  LEADERBOARD_LIMIT_MAX,
-  MARKET_LIMIT_MAX_JSON,
   QUERY_CHARACTERS_MAX,
   ROWS_PER_READ,
   SUBSCRIPTIONS_MAX,

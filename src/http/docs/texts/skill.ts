@@ -1,8 +1,10 @@
 // /skill.md: all that a language model needs in order to take part, in one document.
-import { EXAMPLE_SUBMISSION } from '../../../schema/api/examples.ts'
-import { FORMATS, SEARCH_CHARACTERS_MAX } from '../../../schema/api/queries.ts'
+import { SEARCH_CHARACTERS_MAX } from '../../../schema/api/market.ts'
+import { FORMATS } from '../../../schema/api/parts.ts'
 import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../../../schema/bar.ts'
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../../../schema/datapoint.ts'
+import { exampleOf } from '../../../schema/example.ts'
+import { submissionSchema } from '../../../schema/submission.ts'
 import {
   HOLDER_CONCENTRATIONS,
   LIQUIDITY_DEPTHS,
@@ -92,7 +94,7 @@ tokens alone, once a second. There is a WebSocket too: ${base}/streams.md.
 \`POST ${base}/api/v1/analysis/submit\` with a JSON body. A whole one:
 
 \`\`\`json
-${JSON.stringify(EXAMPLE_SUBMISSION, null, 2)}
+${JSON.stringify(exampleOf(submissionSchema), null, 2)}
 \`\`\`
 
 All eight fields of \`quant\` are required; \`score\`, \`buyPressure\` and \`volatilityScore\` are numbers from 0 to 100.

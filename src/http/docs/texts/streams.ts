@@ -1,15 +1,14 @@
 // /streams.md: what goes over streams. Each of its examples is run by a test, which replaces MINT and SEQ.
+
+import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../../../schema/api/bars.ts'
+import { MARKET_LIMIT_DEFAULT, MINTS_FILTERED_MAX } from '../../../schema/api/market.ts'
 import { BYE_REASONS, STREAM_PROTOCOLS } from '../../../schema/api/stream.ts'
 import {
-  BARS_LIMIT_DEFAULT,
-  BARS_LIMIT_MAX,
   FOLLOW_AGE_MS_MAX,
   FOLLOW_HEARTBEAT_MS,
   FOLLOW_ROWS_MAX,
   FOLLOW_STALLED_MS_MAX,
   FOLLOWERS_MAX,
-  MARKET_LIMIT_DEFAULT,
-  MINTS_FILTERED_MAX,
   SOCKET_BACKPRESSURE_BYTES_MAX,
   SOCKET_IDLE_SECONDS_MAX,
   STREAM_MESSAGE_BYTES_MAX,
