@@ -125,18 +125,6 @@ export class BarCascade implements Saved {
     return this.#held.slots()
   }
 
-  /** Reads a number of each line of memory that a trade of the token touches first, see events/prefetch.ts. @returns their sum */
-  prefetch(slot: number): number {
-    const block = slot * TOKEN_BLOCK
-    const numbers = this.#unsettled
-    return (
-      numbers[block] +
-      numbers[block + BAR_STRIDE] +
-      numbers[block + 2 * BAR_STRIDE] +
-      this.#rings[0].prefetch(slot)
-    )
-  }
-
   /** Start of the newest second with a trade, or 0. */
   newestSecond(slot: number): number {
     return this.#head[slot * TOKEN_BLOCK]

@@ -105,11 +105,6 @@ export class BarRing implements Saved {
     return this.#held
   }
 
-  /** Reads where the token's next bar goes, see events/prefetch.ts. */
-  prefetch(slot: number): number {
-    return this.#end[slot]
-  }
-
   /** Makes room for one more bar. @returns the address to write it to. */
   push(slot: number): number {
     let end = this.#end[slot]

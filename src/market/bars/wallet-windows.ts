@@ -98,8 +98,7 @@ export class WalletWindows implements Saved {
 
   /** Reads a number of each line of memory that a trade of the token touches first, see events/prefetch.ts. @returns their sum */
   prefetch(slot: number): number {
-    const at = blockOf(slot)
-    const words = this.#words
+    const [words, at] = [this.#words, blockOf(slot)]
     return words[at] + words[at + LINE_WORDS] + words[this.#placeOf(slot, words[at + LATEST_COUNT])]
   }
 
