@@ -174,7 +174,7 @@ describe('interrupted', () => {
   test('`npm run backtest` removes the lake that it has recorded', async () => {
     const TMPDIR = join(folder, 'tmp')
     mkdirSync(TMPDIR)
-    const pids = join(folder, 'pids')
+    const pids = join(folder, 'pids of npm')
     const args = ['--minutes', '8', '--speed', '1', '--out', join(folder, 'default')]
     const script = join(ROOT, 'scripts/backtest.ts')
     const backtest = run([...args, ...program('stubborn.mjs', stubborn(pids))], { TMPDIR }, script)
