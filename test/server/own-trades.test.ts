@@ -56,6 +56,11 @@ async function compared(id: string) {
   }
 }
 
+/** Sums of doubles depend on their order: the engine's are those of bars. */
+function expectVolumes({ stored, computed }: Awaited<ReturnType<typeof compared>>): void {
+  for (const [index, value] of stored.slice(2).entries()) expect(value).toBeCloseTo(computed[index + 2], 9)
+}
+
 test('an hour after its launch, a token’s rows have the wallets and volumes of the recorded trades', async () => {
   const [few, many] = [newMint(), newMint()]
   pass(1_000)
@@ -72,7 +77,7 @@ test('an hour after its launch, a token’s rows have the wallets and volumes of
   }
   const [exact, estimated] = [await compared(await send(few)), await compared(await send(many))]
   expect(exact.stored.slice(0, 2)).toEqual(exact.computed.slice(0, 2))
-  for (const [index, value] of exact.stored.entries()) expect(value).toBeCloseTo(exact.computed[index], 9)
+  expectVolumes(exact)
   expect(estimated.computed[0]).toBeGreaterThan(300)
   for (const [index, value] of estimated.stored.entries())
     expect(Math.abs((value ?? Number.NaN) / estimated.computed[index] - 1)).toBeLessThan(
@@ -96,7 +101,7 @@ test('a stop leaves them unknown to tokens of before, until the windows are cove
   expect((await compared(await send(before))).stored).toEqual([null, null, null, null])
   const young = await compared(await send(after))
   expect(young.stored.slice(0, 2)).toEqual([2, 2])
-  expect(young.stored.slice(2)).toEqual(young.computed.slice(2))
+  expectVolumes(young)
   pass(HOUR_MS)
   await server.client.push(tradeOf(before, 'e'))
   expect((await compared(await send(before))).stored).toEqual([1, null, null, null])
@@ -104,5 +109,5 @@ test('a stop leaves them unknown to tokens of before, until the windows are cove
   await server.client.push(tradeOf(before, 'f'))
   const covered = await compared(await send(before))
   expect(covered.stored.slice(0, 2)).toEqual([1, 1])
-  expect(covered.stored.slice(2)).toEqual(covered.computed.slice(2))
+  expectVolumes(covered)
 })
