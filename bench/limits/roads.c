@@ -45,6 +45,8 @@ static int port, poll_fd;
 static double began, warm_until, stop_at;
 static road roads[ROADS_MAX];
 static sample ages;
+/** By the wall clock, ms. */
+static double began_at;
 static long follow_bytes, follow_drops;
 
 static double clock_ms(clockid_t id) {
@@ -122,7 +124,7 @@ static void take(client *c, long count) {
   if (c->missing == 0) answered(c);
 }
 
-/** How old the newest row of what was read is; a row may also have changed without a trade. */
+/** How old the newest row of what was read is. A submission changes a row too: tokens that nobody trades here are left out. */
 static void follow(long count) {
   enum { NAME = sizeof TRADED_AT - 1 };
   double newest = 0;
@@ -131,7 +133,7 @@ static void follow(long count) {
   chunk[count] = 0;
   for (char *at = chunk; (at = memmem(at, chunk + count - at, TRADED_AT, NAME)); at += NAME) {
     double traded = atof(at + NAME);
-    if (at + NAME + STAMP < chunk + count && traded > newest) newest = traded;
+    if (at + NAME + STAMP < chunk + count && traded > newest && traded >= began_at) newest = traded;
   }
   if (newest > 0) add(&ages, clock_ms(CLOCK_REALTIME) - newest);
 }
@@ -208,6 +210,7 @@ static void run(client *clients, int count) {
 int main(int argc, char **argv) {
   if (argc < 6 || (argc - 6) % 5 || (argc - 6) / 5 >= ROADS_MAX) return 2;
   port = atoi(argv[1]);
+  began_at = clock_ms(CLOCK_REALTIME);
   double warm = atof(argv[2]), ms = atof(argv[3]);
   int followers = atoi(argv[4]), count = followers;
   road follow_road = {0};
