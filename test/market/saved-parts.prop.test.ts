@@ -6,8 +6,10 @@ import { expect, it } from 'vitest'
 import { type Saved, type SectionIndex, SectionReader } from '../../src/lib/sections/sections.ts'
 import { encodeTexts, TextColumn } from '../../src/lib/sections/text-column.ts'
 import { BAR_STRIDE, BarRing } from '../../src/market/bars/bar-ring.ts'
+import { RECENT_TRADES_MAX } from '../../src/market/limits.ts'
 import { AnalysisCounts } from '../../src/market/tokens/analysis-counts.ts'
 import { EvictedMints } from '../../src/market/tokens/evicted-mints.ts'
+import { RecentTrades } from '../../src/market/tokens/recent-trades.ts'
 import { VersionHistory } from '../../src/market/tokens/version-history.ts'
 import { anyCharacter } from '../support/any-character.ts'
 
@@ -25,6 +27,66 @@ function restored<Part extends Saved>(part: Part, empty: Part): Part {
 }
 
 const slot = fc.nat(SLOTS - 1)
+
+it('recent trades are those of a list, with whatever texts they have', () => {
+  const text = fc.oneof(
+    fc.constant(null),
+    fc.string({ unit: 'grapheme-ascii', maxLength: 140, size: 'max' }),
+    fc.string({ unit: anyCharacter, maxLength: 60, size: 'max' }),
+  )
+  const trade = fc.record({
+    ts: fc.integer({ min: 1, max: 40 }),
+    side: fc.constantFrom('buy', 'sell'),
+    solAmount: fc.option(fc.double({ noNaN: true, min: 0 })),
+    tx: text,
+    wallet: text,
+  })
+  const act = fc.oneof(
+    {
+      weight: 12,
+      arbitrary: fc.record({ add: slot, trades: fc.array(trade, { maxLength: 12, size: 'max' }) }),
+    },
+    { weight: 4, arbitrary: fc.record({ insert: slot, trades: fc.tuple(trade) }) },
+    { weight: 2, arbitrary: fc.record({ clear: slot }) },
+    { weight: 2, arbitrary: fc.constant({ save: true }) },
+  )
+  fc.assert(
+    fc.property(fc.array(act, { maxLength: 40, size: 'max' }), (acts) => {
+      const lists = Array.from({ length: SLOTS }, (): object[] => [])
+      const latestOf = (at: number): object[] => lists[at] ?? []
+      let recent = new RecentTrades()
+      for (const each of acts) {
+        if ('save' in each) recent = restored(recent, new RecentTrades())
+        else if ('clear' in each) {
+          recent.clear(each.clear)
+          lists[each.clear] = []
+        } else
+          for (const { ts, side, solAmount: sol, tx, wallet } of each.trades) {
+            const at = 'add' in each ? each.add : each.insert
+            const event = {
+              type: 'trade' as const,
+              mint: '',
+              tokenAmount: 1,
+              ts,
+              side,
+              solAmount: sol,
+              tx,
+              wallet,
+            }
+            const list = latestOf(at) as { timestamp: number }[]
+            const firstNotLater = list.findIndex(({ timestamp }) => timestamp <= ts)
+            const later = 'add' in each ? 0 : firstNotLater === -1 ? list.length : firstNotLater
+            if ('add' in each) recent.add(at, event)
+            else recent.insert(at, event)
+            if (later < RECENT_TRADES_MAX)
+              lists[at] = list.toSpliced(later, 0, { tx, type: side, sol, wallet, timestamp: ts } as never)
+            lists[at] = latestOf(at).slice(0, RECENT_TRADES_MAX)
+          }
+        for (let at = 0; at < SLOTS; at++) expect(recent.read(at)).toEqual(lists[at])
+      }
+    }),
+  )
+})
 
 it('a ring of bars keeps its bars and the order in which their chunks are taken away', () => {
   const act = fc.oneof(

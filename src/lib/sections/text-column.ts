@@ -7,7 +7,8 @@ const NULL_TEXT = 0xffffffff
 /** Set in the word of a text with two bytes for each character. */
 const WIDE = 0x80000000
 
-const isPlain = (text: string): boolean => Buffer.byteLength(text) === text.length
+/** Whether a text's characters have one byte each. */
+export const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length
 
 /** Texts as bytes. */
 export function encodeTexts(texts: readonly (string | null)[]): Uint8Array {
@@ -20,7 +21,7 @@ export function encodeTexts(texts: readonly (string | null)[]): Uint8Array {
       words[index + 1] = NULL_TEXT
       continue
     }
-    const isWide = !isPlain(text)
+    const isWide = !isAscii(text)
     const bytes = isWide ? 2 * text.length : text.length
     words[index + 1] = isWide ? bytes + WIDE : bytes
     length += bytes

@@ -1,7 +1,7 @@
 // Places for the latest trades of tokens, as bytes in large blocks of memory: what trades leave behind is nothing that the garbage
 // collector would have to walk, or to copy because it outlives the event that brought it.
 
-import type { TextColumn } from '../../lib/sections/text-column.ts'
+import { isAscii, type TextColumn } from '../../lib/sections/text-column.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 
@@ -145,10 +145,10 @@ export class TradePlaces {
     const { bytes } = this.#segments[place >>> SEGMENT_BITS]
     const base = (place & PLACE_MASK) * PLACE_BYTES
     if (text === null) bytes[base + lengthAt] = NULL_TEXT
-    // As many bytes as characters: all of them are ASCII.
-    else if (text.length <= charsMax && bytes.write(text, base + at, charsMax) === text.length)
+    else if (text.length <= charsMax && isAscii(text)) {
+      bytes.write(text, base + at, 'latin1')
       bytes[base + lengthAt] = text.length
-    else {
+    } else {
       bytes[base + lengthAt] = OTHER_TEXT
       this.#others.set(place, { tx: null, wallet: null, ...this.#others.get(place), [name]: text })
     }
