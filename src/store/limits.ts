@@ -229,9 +229,6 @@ export const POSITIONS_PER_MS = 2_048
 export const POSITIONS_RESTORED_AHEAD = DAY_MS * POSITIONS_PER_MS
 export const POSITIONS_CLOCK_MS_MAX = Date.UTC(2_100, 0)
 
-/** How old a remembered answer may be to be recovered. */
-export const IDEMPOTENCY_KEPT_MS = DAY_MS
-
 /** How far back the recovered entries go. */
 export const SUBMIT_ATTEMPTS_RECOVERED_MS = 60_000
 /** For cooldowns at least this, or as long as the longest cooldown. */
@@ -240,9 +237,6 @@ export const STRIKES_RECOVERED_MS = 30 * DAY_MS
 /** The longest cooldown and the longest delay of labels that the settings allow: assumed where a folder does not say with which it was
  *  used. */
 export const STATE_AGE_MS_MAX = DAY_MS
-/** Remembered responses that are recovered: the latest ones. */
-export const IDEMPOTENCY_RECOVERED_MAX = 50_000
-
 /** Of the time that entries of the state are kept, one commit lets at most one part in so many pass: the clock may have been wrong. */
 export const AGING_COMMITS_MIN = 4
 /** Submit attempts, rejections and starts of cooldowns in the state; beyond it the oldest are deleted, and no longer count. */

@@ -1,5 +1,6 @@
 import type { Instant } from '../lib/clock.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
+import { XP_MULTIPLIERS } from '../schema/xp.ts'
 import type { Decision } from './decision.ts'
 import { type Evaluation, trainingRow } from './rows.ts'
 import type { Receipt } from './types.ts'
@@ -7,8 +8,10 @@ import type { XpLedger } from './xp/ledger.ts'
 import type { Scoreboard, ScoredAnalysis } from './xp/scoreboard.ts'
 import { xpBreakdown, xpEarned } from './xp/xp.ts'
 
+const { validated, unvalidated } = XP_MULTIPLIERS
 const UNVALIDATED_WARNING =
-  'The snapshot deviates from the DataPoint by more than 15%: half the XP. Above 50% a submission is rejected and may lead to a ban.'
+  `The snapshot deviates from the DataPoint by more than ${validated.deviationPctMax}%: half the XP. ` +
+  `Above ${unvalidated.deviationPctMax}% a submission is rejected and may lead to a ban.`
 
 /** What an accepted submission gets. Reserves nothing. */
 export function acceptedReceipt(

@@ -41,12 +41,6 @@ export const RISK_FACTORS_SENT_MAX = 64
 /** Characters of a wrong value that are searched for a suggestion. */
 export const SUGGESTION_CHARACTERS_MAX = 64
 
-/** A longer key is refused; an answer is remembered for this long. */
-export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
-export const IDEMPOTENCY_TTL_MS = DAY_MS
-/** Remembered responses. Beyond it the oldest is dropped, and a repetition of its request counts as a new submission. */
-export const IDEMPOTENCY_RESPONSES_MAX = 50_000
-
 /** Submissions being processed. Beyond it the answer is 503 `store_unavailable`. */
 export const SUBMISSIONS_IN_FLIGHT_MAX = 10_000
 /** How long others do not see the labels of a submission. */

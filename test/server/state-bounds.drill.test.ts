@@ -5,6 +5,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { DAY_MS } from '../../src/lib/time.ts'
+import { IDEMPOTENCY_RESPONSES_MAX } from '../../src/schema/api/submissions.ts'
 import * as limits from '../../src/store/limits.ts'
 import { statePath } from '../../src/store/paths.ts'
 import * as submissionLimits from '../../src/submissions/limits.ts'
@@ -58,7 +59,7 @@ async function fill(dataDir: string, atMs: number): Promise<void> {
   await add('recentLabels', labels, limits.RECENT_LABELS_MAX, 190)
   const answer = `'["' || ${agent} || ' ' || ${text('key-', 60)} || '",{"lsn":1,"index":0,"knownAtMs":${atMs},"row":{"agent_id":"' || ${agent} ||
     '","idempotency_key":"' || ${text('key-', 60)} || '","body_hash":"${'0'.repeat(64)}","status":201,"body":"${'x'.repeat(900)}","at":${atMs}}}]'`
-  await add('idempotency', answer, limits.IDEMPOTENCY_RECOVERED_MAX, 1_400)
+  await add('idempotency', answer, IDEMPOTENCY_RESPONSES_MAX, 1_400)
   await connection.run('CHECKPOINT')
   connection.closeSync()
   instance.closeSync()
@@ -117,7 +118,7 @@ test('a server with its state at every bound starts, is killed, starts again, an
   const { cooldowns, idempotency, recentLabels, strikes } = store.recovered
   expect([cooldowns, idempotency, recentLabels, strikes].map(({ length }) => length)).toEqual([
     limits.COOLDOWNS_MAX,
-    limits.IDEMPOTENCY_RECOVERED_MAX,
+    IDEMPOTENCY_RESPONSES_MAX,
     limits.RECENT_LABELS_MAX,
     limits.STRIKES_MAX,
   ])
@@ -127,7 +128,6 @@ test('a server with its state at every bound starts, is killed, starts again, an
 
 test('the server and its state remember as much as each other', () => {
   expect(submissionLimits.COOLDOWNS_MAX).toBe(limits.COOLDOWNS_MAX)
-  expect(submissionLimits.IDEMPOTENCY_RESPONSES_MAX).toBe(limits.IDEMPOTENCY_RECOVERED_MAX)
   expect(submissionLimits.LABELS_WITHHELD_MAX).toBe(limits.RECENT_LABELS_MAX)
   expect(submissionLimits.COVERED_MINTS_MAX).toBe(limits.MINTS_COUNTED_MAX)
 })

@@ -16,6 +16,7 @@ import {
   analysesAnswerSchema,
   analysisAnswerSchema,
   dryRunSchema,
+  IDEMPOTENCY_KEY_CHARACTERS_MAX,
   LEADERBOARD_LIMIT_DEFAULT,
   LEADERBOARD_LIMIT_MAX,
   leaderboardQuery,
@@ -152,11 +153,12 @@ const SUBMIT_DOCS: OperationDocs = {
   operationId: 'submitAnalysis',
   tag: 'analysis',
   description:
-    'The answer comes once the submission is durable. A snapshot that deviates by more than 50 % is refused with 422 ' +
+    `The answer comes once the submission is durable. A snapshot that deviates by more than ${XP_MULTIPLIERS.unvalidated.deviationPctMax} % ` +
+    'is refused with 422 ' +
     '`snapshot_rejected`, and is a strike; too many strikes suspend the agent (403 `agent_banned`). A 503 with ' +
     '`mayBeStored` may be repeated with the same Idempotency-Key.',
   headers: z.object({
-    'Idempotency-Key': z.string().max(255).optional().meta({
+    'Idempotency-Key': z.string().max(IDEMPOTENCY_KEY_CHARACTERS_MAX).optional().meta({
       description: 'A repeated request with the same key and body gets the first answer, for 24 hours',
     }),
   }),

@@ -1,6 +1,7 @@
 // Answers about submissions, XP and leaderboards.
 import { z } from 'zod'
 import { recordFrom } from '../../lib/record.ts'
+import { DAY_MS } from '../../lib/time.ts'
 import { dataPointSchema } from '../datapoint.ts'
 import { EXAMPLE_AGENT_ID, EXAMPLE_MINT, EXAMPLE_TIME_MS, exampleOf, withExample } from '../example.ts'
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../features.ts'
@@ -11,6 +12,12 @@ import { agentHorizonSchema } from './agent-record.ts'
 import { analysisListSchema } from './analyses.ts'
 import * as parameter from './parameters.ts'
 import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount } from './parts.ts'
+
+/** A longer key is refused; an answer is remembered for this long, also over a restart. */
+export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
+export const IDEMPOTENCY_TTL_MS = DAY_MS
+/** Remembered responses. Beyond it the oldest is dropped, and a repetition of its request counts as a new submission. */
+export const IDEMPOTENCY_RESPONSES_MAX = 50_000
 
 export const LEADERBOARD_LIMIT_DEFAULT = 50
 export const LEADERBOARD_LIMIT_MAX = 200

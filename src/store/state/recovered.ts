@@ -1,6 +1,7 @@
 // What the rest of the server needs after a start, taken from the state.
+import { IDEMPOTENCY_TTL_MS } from '../../schema/api/submissions.ts'
 import { type Column, type Row, TABLES, type TableName, type TableRow } from '../../schema/tables.ts'
-import { IDEMPOTENCY_KEPT_MS, STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
+import { STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
 import type { Recovered } from '../types.ts'
 import type { AgingQueue } from './aging-queue.ts'
 import type { PlacedRow, StateTable, StoreState } from './state.ts'
@@ -61,7 +62,7 @@ export function recoverFrom(state: StoreState, nowMs: number, { empties = false 
       })),
     ),
     idempotency: take('idempotency', (table) => {
-      const recent = [...table.values()].filter(({ row }) => row.at > nowMs - IDEMPOTENCY_KEPT_MS)
+      const recent = [...table.values()].filter(({ row }) => row.at > nowMs - IDEMPOTENCY_TTL_MS)
       return completeRows('idempotency', recent)
     }),
     xpTotals: take('agentTotals', (table) =>

@@ -1,12 +1,11 @@
 // The state: what the commits add up to, as far as the server needs it at a start. It depends on the commits alone, not on a
 // clock or a file, so that the server and the lake process derive the same state from the same log.
+import { IDEMPOTENCY_RESPONSES_MAX, IDEMPOTENCY_TTL_MS } from '../../schema/api/submissions.ts'
 import type { NewRow, Row, TableName } from '../../schema/tables.ts'
 import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 import {
   AGING_COMMITS_MIN,
   COOLDOWNS_MAX,
-  IDEMPOTENCY_KEPT_MS,
-  IDEMPOTENCY_RECOVERED_MAX,
   MINTS_COUNTED_MAX,
   RECENT_LABELS_MAX,
   STRIKES_MAX,
@@ -190,7 +189,7 @@ const ageLimits = ({ cooldownKeptMs, labelsDelayMs = 0 }: StateAges): Record<Agi
   submitAttempts: { keptMs: SUBMIT_ATTEMPTS_RECOVERED_MS, entriesMax: SUBMIT_ATTEMPTS_MAX },
   cooldowns: { keptMs: cooldownKeptMs, entriesMax: COOLDOWNS_MAX },
   strikes: { keptMs: STRIKES_RECOVERED_MS, entriesMax: STRIKES_MAX },
-  idempotency: { keptMs: IDEMPOTENCY_KEPT_MS, entriesMax: IDEMPOTENCY_RECOVERED_MAX },
+  idempotency: { keptMs: IDEMPOTENCY_TTL_MS, entriesMax: IDEMPOTENCY_RESPONSES_MAX },
   recentLabels: { keptMs: labelsDelayMs, entriesMax: RECENT_LABELS_MAX },
 })
 

@@ -1,4 +1,5 @@
 import { HOUR_MS } from '../../lib/time.ts'
+import { XP_MULTIPLIERS } from '../../schema/xp.ts'
 import { STRIKE_WINDOW_MS, SUSPENSION_MS, SUSPENSION_WINDOW_MS, type SubmitLimits } from '../limits.ts'
 
 /** The strike that suspends, and the suspension that bans for good; 0: none does. */
@@ -29,7 +30,7 @@ export function sanctionFor(
 
 /** The warning in the answer to a rejection. Clients look for the word “ban”, so every form has it. */
 export function warningFor(strikes: number, sanction: Sanction, limits: StrikeLimits): string {
-  const reason = 'The snapshot deviates from the DataPoint by more than 50%.'
+  const reason = `The snapshot deviates from the DataPoint by more than ${XP_MULTIPLIERS.unvalidated.deviationPctMax}%.`
   if (sanction.kind === 'ban') return `${reason} This agent is banned for good.`
   if (sanction.kind === 'suspension') {
     const outlook = limits.suspensions > 0 ? ' Further suspensions end in a ban for good.' : ''
