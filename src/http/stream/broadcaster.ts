@@ -36,9 +36,11 @@ export interface FollowOptions {
 
 /** How often the age and the silence of streams are checked, bars that close with time alone, and windows. */
 const SWEEP_MS_MAX = WINDOW_EVERY_MS
-/** A flush that works longer than this is followed by a pause of the same length, so that requests get half of the thread. After a
- *  shorter one they are served anyway, in the turns of the event loop between two flushes. */
-const LONG_FLUSH_MS = 5
+/** A flush that works longer than this goes on after the requests that have come meanwhile, and is followed by a pause of its length:
+ *  followers of a market that changes faster than they can be told get half of the thread, if nobody else wants it. */
+const FLUSH_SLICE_MS = 5
+/** Between two slices requests take what they need, but no more than so many times the next slice: followers get a quarter at least. */
+const OTHERS_SHARE_MAX = 3
 
 /** Processor time of this thread so far: time in which other threads kept it from running does not count. */
 function threadCpuMs(): number {
@@ -60,6 +62,12 @@ export class Broadcaster {
   /** How often something was written to a stream. */
   writes = 0
   #isFlushScheduled = false
+  /** What is left of the flush that has begun; null: none has. */
+  #rest: Generator<void> | null = null
+  /** When the latest flush began, its work so far, and the thread's processor time at the end of its latest slice. */
+  #startedAtMs = 0
+  #workMs = 0
+  #sliceEndMs = 0
   /** The earliest time of the next flush. */
   #nextFlushAtMs = 0
   #sweeper: NodeJS.Timeout | null = null
@@ -171,7 +179,8 @@ export class Broadcaster {
   deliver(): void {
     if (this.#followers.size === 0) return
     this.#sweep()
-    this.#flush()
+    this.#isFlushScheduled = false
+    for (const _ of this.#serveAll());
   }
 
   /** Ends every stream. */
@@ -201,37 +210,65 @@ export class Broadcaster {
   #scheduleFlush(): void {
     if (this.#isFlushScheduled) return
     this.#isFlushScheduled = true
+    // What has changed since that one began is sent by another, after its pause.
+    if (this.#rest === null) this.#startFlushIn()
+  }
+
+  #startFlushIn(): void {
     const waitMs = this.#nextFlushAtMs - this.#options.now()
     if (waitMs <= 0) setImmediate(this.#flush)
     else setTimeout(this.#flush, waitMs)
   }
 
+  /** Begins a flush, or goes on with the one that has begun, for a slice of time. */
   readonly #flush = (): void => {
-    this.#isFlushScheduled = false
     const { flushMs, now } = this.#options
-    const startedAtMs = now()
-    const cpuBeforeMs = threadCpuMs()
+    const beforeMs = threadCpuMs()
+    if (this.#rest === null) {
+      this.#isFlushScheduled = false
+      this.#rest = this.#serveAll()
+      this.#startedAtMs = now()
+      this.#workMs = 0
+      this.#sliceEndMs = beforeMs
+    }
+    const sliceMsMax = Math.max(FLUSH_SLICE_MS, (beforeMs - this.#sliceEndMs) / OTHERS_SHARE_MAX)
+    let isDone = false
+    do {
+      isDone = this.#rest.next().done === true
+      this.#sliceEndMs = threadCpuMs()
+    } while (!isDone && this.#sliceEndMs - beforeMs < sliceMsMax)
+    this.#workMs += this.#sliceEndMs - beforeMs
+    if (!isDone) {
+      setImmediate(this.#flush)
+      return
+    }
+    this.#rest = null
+    const pauseMs = this.#workMs < FLUSH_SLICE_MS ? 0 : this.#workMs
+    this.#nextFlushAtMs = Math.max(this.#startedAtMs + flushMs, now() + pauseMs)
+    if (this.#isFlushScheduled) this.#startFlushIn()
+  };
+
+  /** Serves every follower who has something to be sent, one at each step. */
+  *#serveAll(): Generator<void> {
     this.#delivery.tellGaps(this.#followers)
     this.#subscriptions.markChanged()
-    this.#serveTabs()
-    this.#serveDue()
-    this.#serveWindows(() => threadCpuMs() - cpuBeforeMs < LONG_FLUSH_MS)
-    const cpuMs = threadCpuMs() - cpuBeforeMs
-    const pauseMs = cpuMs < LONG_FLUSH_MS ? 0 : cpuMs
-    this.#nextFlushAtMs = Math.max(startedAtMs + flushMs, now() + pauseMs)
+    this.#delivery.beginFlush()
+    yield* this.#serveTabs()
+    yield* this.#serveDue()
+    this.#serveWindows()
+    this.#delivery.endFlush()
   }
 
-  #serveTabs(): void {
-    this.#delivery.forgetShared()
+  *#serveTabs(): Generator<void> {
     for (const follower of this.#subscriptions.tabFollowers) {
       if (follower.stalledAtMs !== null) continue
       for (const subscription of follower.tabs) this.#serve(follower, subscription)
+      yield
     }
-    this.#delivery.forgetShared()
   }
 
   /** Serves the followers of tokens that have changed. */
-  #serveDue(): void {
+  *#serveDue(): Generator<void> {
     const { dueFollowers } = this.#subscriptions
     for (const follower of dueFollowers) {
       for (const subscription of follower.due) {
@@ -239,15 +276,17 @@ export class Broadcaster {
         this.#serve(follower, subscription)
       }
       if (follower.due.size === 0) dueFollowers.delete(follower)
+      yield
     }
   }
 
-  /** Serves windows whose time has come, as long as this flush may go on; the others in the next. */
-  #serveWindows(mayGoOn: () => boolean): void {
+  /** Serves windows whose time has come, for a slice of time; the others in the next flush, so that they do not hold up the changes. */
+  #serveWindows(): void {
+    const beforeMs = threadCpuMs()
     const { dueWindows } = this.#subscriptions
     for (const [subscription, follower] of dueWindows) {
       if (follower.stalledAtMs !== null) continue
-      if (!mayGoOn()) {
+      if (threadCpuMs() - beforeMs >= FLUSH_SLICE_MS) {
         this.#scheduleFlush()
         break
       }
@@ -255,7 +294,6 @@ export class Broadcaster {
       this.#serve(follower, subscription)
       if (follower.stalledAtMs !== null) dueWindows.set(subscription, follower)
     }
-    this.#delivery.forgetShared()
   }
 
   #serve(follower: Follower, subscription: Subscription): void {

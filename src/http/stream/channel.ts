@@ -19,8 +19,8 @@ export interface Channel {
   readonly mint: string | null
   /** Whether the changes after a position are unknown: it is too old, of an earlier run, or was never reached. */
   isLost(position: Pick<StreamPosition, 'seq'>): boolean
-  /** The changes after a position, or the first of them; null if there are none. */
-  changes(position: StreamPosition): Chunk | null
+  /** The changes after a position, or the first of them; null if there are none. @param asOf of a tab: null if there are none up to here */
+  changes(position: StreamPosition, asOf: number): Chunk | null
   /** Every row, for a follower that has missed changes. */
   reopen(): StreamSnapshot
   /** Asked once in a while: whether it may have changed by the passing of time, or its time has come. */

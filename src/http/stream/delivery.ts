@@ -17,6 +17,9 @@ export class Delivery {
   readonly #market: MarketEngine
   /** The chunk that led the last follower of a tab to the newest change: nearly all others are at the same position. */
   #shared: { from: StreamPosition; chunk: Chunk } | null = null
+  /** Where the market was when the flush began that runs: followers of tabs are served up to here, so that all are sent the same,
+   *  however long it takes. Else null. */
+  #flushSeq: number | null = null
   /** Up to this number of `gapChanges` every follower has been told. */
   #gapsTold = 0
 
@@ -24,8 +27,13 @@ export class Delivery {
     this.#market = market
   }
 
-  /** Must be called before the followers of tabs are served, and after, so that the chunk is not held. */
-  forgetShared(): void {
+  /** From here on followers of tabs are served up to where the market is now. */
+  beginFlush(): void {
+    this.#flushSeq = this.#market.seq
+  }
+
+  endFlush(): void {
+    this.#flushSeq = null
     this.#shared = null
   }
 
@@ -94,12 +102,13 @@ export class Delivery {
       return 'more'
     }
     if (channel.isLost(subscription.position)) return resync(follower, subscription)
-    const chunk = channel.changes(subscription.position)
+    const asOf = this.#flushSeq ?? this.#market.seq
+    const chunk = channel.changes(subscription.position, asOf)
     if (chunk === null) {
       subscription.isResyncing = false
       return 'current'
     }
-    const isNewest = channel.mint === null && chunk.next.seq === this.#market.seq
+    const isNewest = channel.mint === null && chunk.next.seq >= asOf
     this.#shared = isNewest ? { from: subscription.position, chunk } : null
     send(follower, subscription, chunk)
     return 'more'

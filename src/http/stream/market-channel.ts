@@ -45,9 +45,9 @@ export class MarketChannel implements Channel {
     return seq < this.#market.oldestSince || seq > this.#market.seq
   }
 
-  changes({ seq }: StreamPosition): Chunk | null {
-    if (seq === this.#market.seq) return null
-    return this.#chunks.get(this.#market.seq, seq, () => {
+  changes({ seq }: StreamPosition, asOf: number): Chunk | null {
+    if (seq >= asOf) return null
+    return this.#chunks.get(asOf, seq, () => {
       const { parts, nextSeq } = this.#market.changesSince(seq, this.#tab, FOLLOW_ROWS_MAX, this.#fields)
       const messages = parts.map((part) => this.#changeMessage(part))
       return new Chunk(messages, positionAt(nextSeq))

@@ -12,8 +12,8 @@ const FLUSH_MS = 50
 const LONG_WRITE_MS = 40
 const MINTS = ['one', 'two'].map(mintOfSymbol)
 
-/** A follower of a market, the writes it received, and a way to change the market. `onWrite` runs inside each write. */
-function followed(flushMs: number, onWrite = () => {}) {
+/** Followers of a market, the writes they received, and a way to change the market. `onWrite` runs inside each write. */
+function followed(flushMs: number, onWrite = () => {}, followers = 1) {
   const market = new Market({ tokensMax: MINTS.length })
   const broadcaster = new Broadcaster(market, { flushMs })
   const writes: string[] = []
@@ -27,7 +27,8 @@ function followed(flushMs: number, onWrite = () => {}) {
     onWritable() {},
     onClosed() {},
   }
-  broadcaster.subscribe(broadcaster.connect(writer, 'ndjson'), new MarketChannel(market, 'all'), market.seq)
+  for (let count = 0; count < followers; count++)
+    broadcaster.subscribe(broadcaster.connect(writer, 'ndjson'), new MarketChannel(market, 'all'), market.seq)
   let ts = 1_000_000
   const change = (...mints: string[]) => {
     for (const mint of mints) market.apply({ type: 'token', mint, ts: ++ts, name: `${ts}`, symbol: 'S' }, ts)
@@ -59,11 +60,27 @@ it('a single change is sent at once; later changes are sent together when the fl
   broadcaster.close('draining')
 })
 
+function work(): void {
+  const before = process.threadCpuUsage().user
+  while (process.threadCpuUsage().user - before < LONG_WRITE_MS * 1_000);
+}
+
+it('a flush that takes much CPU time lets others run, and sends all followers the same', async () => {
+  const { broadcaster, writes, change } = followed(0, work, 3)
+  change(MINTS[0])
+  for (const written of [1, 2, 3]) {
+    await turn()
+    expect(writes).toHaveLength(written)
+    change(MINTS[1])
+  }
+  expect(new Set(writes).size).toBe(1)
+  await expect.poll(() => writes.length, { timeout: 10_000 }).toBe(6)
+  expect(new Set(writes.slice(3)).size).toBe(1)
+  broadcaster.close('draining')
+})
+
 it('a flush that took much CPU time is followed by a pause', async () => {
-  const { broadcaster, writes, change } = followed(0, () => {
-    const before = process.threadCpuUsage().user
-    while (process.threadCpuUsage().user - before < LONG_WRITE_MS * 1_000);
-  })
+  const { broadcaster, writes, change } = followed(0, work)
   change(MINTS[0])
   await turn()
   change(MINTS[1])
