@@ -85,18 +85,26 @@ export function orcaAccount(usd: number): Buffer {
   return Buffer.concat([Buffer.alloc(65, 1), integer(root, 16), Buffer.alloc(600)])
 }
 
+/**
+ * An account of a pool, as @pump-fun/pump-swap-sdk 1.20.0 (the program's own IDL and encoder) writes it: the first key is 32 times 01, the
+ * second 32 times 02 and so on. The second and the third are the mints.
+ */
+const POOL_ACCOUNT = Buffer.from(
+  'f19a6d0411b16dbc03030001010101010101010101010101010101010101010101010101010101010101010202020202' +
+    '020202020202020202020202020202020202020202020202020202030303030303030303030303030303030303030303' +
+    '030303030303030303030304040404040404040404040404040404040404040404040404040404040404040505050505' +
+    '050505050505050505050505050505050505050505050505050505060606060606060606060606060606060606060606' +
+    '060606060606060606060607000000000000000707070707070707070707070707070707070707070707070707070707' +
+    '070707010107000000000000000000000000000000070000000000000001',
+  'hex',
+)
+const MINT_KEYS = [2, 3].map((byte) => Buffer.alloc(32, byte))
+
 export function poolAccount(baseMint: string, quoteMint: string): Buffer {
-  return Buffer.concat([
-    Buffer.from('f19a6d0411b16dbc', 'hex'),
-    ...[integer(255, 1), integer(0, 2), keyBytes(ZERO_ADDRESS), keyBytes(baseMint), keyBytes(quoteMint)],
-    ...[
-      keyBytes(ZERO_ADDRESS),
-      keyBytes(ZERO_ADDRESS),
-      keyBytes(ZERO_ADDRESS),
-      integer(1, 8),
-      keyBytes(ZERO_ADDRESS),
-    ],
-  ])
+  const account = Buffer.from(POOL_ACCOUNT)
+  for (const [index, mint] of [baseMint, quoteMint].entries())
+    keyBytes(mint).copy(account, account.indexOf(MINT_KEYS[index]))
+  return account
 }
 
 export const mintAccount = (supply: bigint, decimals: number): Buffer =>
