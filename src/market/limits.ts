@@ -2,6 +2,9 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/time.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 
+export { RECENT_TRADES_MAX } from '../schema/datapoint.ts'
+export { HOT_HALF_LIFE_MS } from '../schema/market-item.ts'
+
 /** Tokens held at once. One more evicts the token whose last event is oldest. */
 export const TOKENS_MAX_DEFAULT = 100_000
 
@@ -81,12 +84,7 @@ export const SEARCHED_CHARACTERS_MAX = 512
 /** Tokens with new texts that the search has not taken in yet; at the maximum it takes in all, a few milliseconds. */
 export const SEARCH_PENDING_MAX = 512
 
-/** Trades that are kept of a token; a newer one takes the place of the oldest. */
-export const RECENT_TRADES_MAX = 20
 export const SPARKLINE_BARS = 24
-
-/** Half-life of the hot score. */
-export const HOT_HALF_LIFE_MS = 600_000
 
 /** A token counts as new for this long after its creation. */
 export const NEW_WINDOW_MS_DEFAULT = DAY_MS

@@ -18,6 +18,11 @@ const count = (description: string) => bounds.count.nullable().meta({ descriptio
 const text = (description: string) => z.string().nullable().meta({ description })
 const flag = (description: string) => z.boolean().meta({ description })
 
+/** A submission may refer to a DataPoint that was read this long ago, inclusive. */
+export const SNAPSHOT_AGE_MS_MAX = 300_000
+/** Trades that are kept of a token; a newer one takes the place of the oldest. */
+export const RECENT_TRADES_MAX = 20
+
 const HOLDER_ADDRESS_CHARS_MAX = 64
 const TOP_HOLDERS_MAX = 50
 
@@ -120,8 +125,8 @@ export const dataPointSchema = withExample(
     creatorHolding: percent('Share held by the creator'),
     recentTrades: z
       .array(recentTradeSchema)
-      .max(20)
-      .meta({ description: 'The latest trades, newest first, at most 20' }),
+      .max(RECENT_TRADES_MAX)
+      .meta({ description: `The latest trades, newest first, at most ${RECENT_TRADES_MAX}` }),
     snapshotAt: z.number().int().meta({
       description: 'When these values were taken: less than a second before they were read',
       unit: 'Unix ms',
@@ -207,7 +212,7 @@ export const dataPointSchema = withExample(
     creatorHolding: 6.1,
     recentTrades: [{ tx: null, type: 'buy', sol: 0.5, wallet: null, timestamp: EXAMPLE_TIME_MS }],
     snapshotAt: EXAMPLE_TIME_MS,
-    ttl: 300,
+    ttl: SNAPSHOT_AGE_MS_MAX / 1_000,
     version: '1',
     enriched_at: EXAMPLE_TIME_MS,
     enriched_source: 'chain+trades',

@@ -1,5 +1,9 @@
 import { z } from 'zod'
+import { MINUTE_MS } from '../lib/time.ts'
 import { EXAMPLE_TIME_MS, EXAMPLE_TOKEN, withExample } from './example.ts'
+
+/** Half-life of the hot score. */
+export const HOT_HALF_LIFE_MS = 600_000
 
 const nullableText = z.string().nullable()
 const nullableNumber = z.number().nullable()
@@ -32,8 +36,8 @@ export const marketItemSchema = withExample(
     analysis_count: z.number().int().meta({ description: 'Accepted analyses of this token' }),
     hot_score: z.number().meta({
       description:
-        'log2 of the decayed USD volume, half-life 10 minutes, referred to the Unix epoch; 0 before the first trade. ' +
-        'The volume as of time t is 2^(hot_score - t/600000).',
+        `log2 of the decayed USD volume, half-life ${HOT_HALF_LIFE_MS / MINUTE_MS} minutes, referred to the Unix epoch; 0 before the ` +
+        `first trade. The volume as of time t is 2^(hot_score - t/${HOT_HALF_LIFE_MS}).`,
     }),
     quoteMint: nullableText.meta({ description: 'Mint of what its trades are paid in' }),
     isMayhem: z.boolean().nullable().meta({ description: 'Whether it trades in mayhem mode' }),

@@ -3,6 +3,12 @@ import { assert } from '../lib/assert.ts'
 import { DAY_MS } from '../lib/time.ts'
 
 export { AWARD_TIMES_MAX } from '../schema/api/admin.ts'
+export {
+  IDEMPOTENCY_KEY_CHARACTERS_MAX,
+  IDEMPOTENCY_RESPONSES_MAX,
+  IDEMPOTENCY_TTL_MS,
+} from '../schema/api/submissions.ts'
+export { SNAPSHOT_AGE_MS_MAX } from '../schema/datapoint.ts'
 
 /** What an agent may submit, where the operator does not say otherwise; 0 switches each off. */
 export const SUBMIT_LIMITS = {
@@ -20,8 +26,6 @@ export const SUBMIT_RATE_WINDOW_MS = 60_000
 /** Cooldowns that run. Beyond it the one that began first ends, and its agent may submit on that mint again. */
 export const COOLDOWNS_MAX = 1_000_000
 
-/** A snapshot may be this old, inclusive. */
-export const SNAPSHOT_AGE_MS_MAX = 300_000
 /** A client's clock may run ahead by this much, inclusive. */
 export const SNAPSHOT_AHEAD_MS_MAX = 30_000
 

@@ -3,6 +3,7 @@ import { TIMEFRAMES } from '../../schema/bar.ts'
 import {
   DATAPOINT_VERSION,
   type DataPoint,
+  SNAPSHOT_AGE_MS_MAX,
   type SnapshotValues,
   type SourcedEnriched,
 } from '../../schema/datapoint.ts'
@@ -28,8 +29,6 @@ import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
 import type { OwnTrades } from './own-trades.ts'
 
-/** How long after its reading a submission may refer to a DataPoint: the contract's five minutes. */
-const DATAPOINT_TTL_SECONDS = 300
 const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
 
 export interface ProjectionSources {
@@ -169,7 +168,7 @@ export class Projections {
       fdv: sparse.fdv ?? numberOrNull(price * columns.totalSupply[row]),
       recentTrades: this.#sources.recentTrades.read(slot),
       snapshotAt: nowMs,
-      ttl: DATAPOINT_TTL_SECONDS,
+      ttl: SNAPSHOT_AGE_MS_MAX / 1_000,
       version: DATAPOINT_VERSION,
       ...enriched,
       ...summaryOf(enrichedFrom),

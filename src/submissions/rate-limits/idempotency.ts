@@ -1,12 +1,8 @@
 // Remembers the responses of requests with an Idempotency-Key. Only responses that made a record are remembered (accepted
 // and rejected submissions): after any other response the same key may be tried again.
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import {
-  IDEMPOTENCY_KEY_CHARACTERS_MAX,
-  IDEMPOTENCY_RESPONSES_MAX,
-  IDEMPOTENCY_TTL_MS,
-} from '../../schema/api/submissions.ts'
 import { SubmissionError } from '../errors.ts'
+import { IDEMPOTENCY_KEY_CHARACTERS_MAX, IDEMPOTENCY_RESPONSES_MAX, IDEMPOTENCY_TTL_MS } from '../limits.ts'
 
 const RETRY_AFTER_MS = 1_000
 
