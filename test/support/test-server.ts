@@ -11,7 +11,7 @@ import { readConfig } from '../../src/config/config.ts'
 import { READER_SETTINGS } from '../../src/config/reader-settings.ts'
 import { SETTINGS_BY_PATH } from '../../src/config/settings.ts'
 import { checkConformance } from './conformance/conformance.ts'
-import { withLakeProcess } from './lake/lend.ts'
+import { discardRows, withLakeProcess } from './lake/lend.ts'
 
 export const FEED_KEY = 'feed-key-of-the-tests'
 export const ADMIN_KEY = 'admin-key-of-the-tests'
@@ -151,7 +151,7 @@ export interface TestServer extends App {
   dataDir: string
   /** Stops the server and starts another on the same folder. */
   restart(settings?: Settings): Promise<TestServer>
-  /** Stops the server and removes its folder. */
+  /** Stops the server and removes its folder, to which it brings no more rows. */
   remove(): Promise<void>
 }
 
@@ -165,24 +165,33 @@ export async function openTestServer(
   env: Record<string, string> = {},
 ): Promise<TestServer> {
   const config = readConfig(flagsOf(settings, dataDir), { ...secretsOf(settings), ...env })
-  const server = await withLakeProcess((lakeProcess) =>
-    startApp(config, {
+  let discard = (): void => {}
+  const server = await withLakeProcess((lakeProcess) => {
+    discard = () => discardRows(lakeProcess)
+    return startApp(config, {
       lakeProcess,
       ...options,
       tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, ...options.tuning },
-    }),
-  )
+    })
+  })
   await server.ready
+  const stop = (): Promise<void> => {
+    // From then on another server may have the process.
+    discard = () => {}
+    return server.stop()
+  }
   return {
     ...server,
     dataDir,
     client: new Client(server.url),
+    stop,
     restart: async (changed = {}) => {
-      await server.stop()
+      await stop()
       return openTestServer({ ...settings, ...changed }, options, dataDir, env)
     },
     remove: async () => {
-      await server.stop()
+      discard()
+      await stop()
       rmSync(dataDir, { recursive: true, force: true })
     },
   }

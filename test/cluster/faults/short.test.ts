@@ -13,7 +13,7 @@ describe.skipIf(!hasNats)(`a cluster under load${skipped}`, () => {
       timeout: 180_000,
     },
     () =>
-      underLoad({ compareEveryMs: 50 }, async (running) => {
+      underLoad({ compareEveryMs: 200 }, async (running) => {
         const { cluster } = running
         const [reader] = running.readers
         await reader.kill()

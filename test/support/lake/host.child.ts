@@ -1,14 +1,25 @@
 // The lake process of tests that start one server after another: what src/store/process/main.ts runs, in a process that goes on
 // when its lake is closed and opens the next one. To load Node, DuckDB and the modules is half of what a server's start costs.
 import { sendToParent } from '../../../src/lib/process/parent.ts'
+import { TIMEFRAMES } from '../../../src/schema/timeframe.ts'
 import { reopenScratchDatabases } from '../../../src/store/duckdb/scratch-database.ts'
+import { emptyAccount } from '../../../src/store/market-data/bar-counts.ts'
 import { LakeService } from '../../../src/store/process/lake-service.ts'
-import type { LakeProcessOptions, Request } from '../../../src/store/process/protocol.ts'
+import type { LakeProcessOptions, Request, Requests } from '../../../src/store/process/protocol.ts'
+
+/** From the process of the tests: the folder of the lake goes when the lake is closed, so nothing more is written to it. */
+export interface Discard {
+  discard: true
+}
 
 const EXIT_FAILED = 70
+/** More bars than any run has: none is missing. */
+const ALL_BARS = TIMEFRAMES.map(() => Number.MAX_SAFE_INTEGER)
 let service: LakeService | null = null
+let isDiscarding = false
 
 function open(options: LakeProcessOptions): LakeService {
+  isDiscarding = false
   reopenScratchDatabases()
   return new LakeService({
     options,
@@ -25,8 +36,26 @@ function open(options: LakeProcessOptions): LakeService {
   })
 }
 
-process.on('message', (message: LakeProcessOptions | Request) => {
-  if ('kind' in message) void service?.answer(message)
+type Written = Requests['flush' | 'events']['answer']
+
+/** What a server is told whose rows are not written. Null: it asks for something else. */
+function discard({ ask }: Request): Written | null {
+  const nothing = { files: 0, rows: 0, damage: [] }
+  if ('throughEventNo' in ask) return { ...nothing, eventNo: ask.throughEventNo, retainedFrom: 1 }
+  if (!('throughLsn' in ask)) return null
+  const bars = { ...emptyAccount(), closed: ALL_BARS, written: ALL_BARS }
+  return { ...nothing, lsn: ask.throughLsn, deadRows: 0, bars, inLake: { bars: 0, profiles: 0 } }
+}
+
+function answer(request: Request): void {
+  const discarded = isDiscarding ? discard(request) : null
+  if (discarded === null) void service?.answer(request)
+  else sendToParent({ id: request.id, ok: true, answer: discarded })
+}
+
+process.on('message', (message: LakeProcessOptions | Request | Discard) => {
+  if ('discard' in message) isDiscarding = true
+  else if ('kind' in message) answer(message)
   else service = open(message)
 })
 // The process of the tests has ended.

@@ -3,6 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { LAKE_PROCESS_ARENAS, LAKE_PROCESS_HEAP_MB } from '../../../src/store/limits.ts'
+import type { Discard } from './host.child.ts'
 
 const PROGRAM = fileURLToPath(new URL('host.child.ts', import.meta.url))
 const idle: ChildProcess[] = []
@@ -37,6 +38,12 @@ export function lendLakeProcess(): ChildProcess {
     if ('idle' in message) markIdle(lent)
   })
   return lent
+}
+
+/** The lake that is open in a process writes no more rows, since its folder is about to be removed: they would cost as much as its start. */
+export function discardRows(lakeProcess: ChildProcess): void {
+  const message: Discard = { discard: true }
+  if (lakeProcess.connected) lakeProcess.send(message)
 }
 
 /** Opens something with a lent process, which ends if that fails. */
