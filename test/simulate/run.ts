@@ -17,7 +17,7 @@ import { Trace, Violation } from './trace.ts'
 import { note, type World } from './world.ts'
 
 /** How many runs have readers, and NATS. */
-const HAS_CLUSTER = 0.2
+const HAS_CLUSTER = 0.15
 const SERVER_PORT = 9_000
 /** How many runs have more tokens than the market holds, and how many have more than a follower is sent at once. */
 const KINDS = { few: 0.65, evicted: 0.2, many: 0.15 }
@@ -76,7 +76,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     },
   })
   const onLog = (level: string, message: string) => note(world, level, message)
-  const isCluster = drawsOf(seed, 'nodes').chance(HAS_CLUSTER)
+  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
   const cluster = isCluster ? new Cluster({ seed, machine, network, onLog }) : null
   // No two runs of this process share a path: some modules remember what they did to one.
   const dataDir = `/simulated/${String(++runs).padStart(6, '0')}/data`

@@ -2,6 +2,8 @@
 // crash or a power cut.
 import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { type ReaderApp, startReader } from '../../src/cluster/reader/reader-app.ts'
+// The server imports it when it begins: loaded before, that takes no turn of the real event loop.
+import '../../src/cluster/writer/bus-writer.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { Method } from '../../src/http/context.ts'
 import { Pipeline } from '../../src/http/pipeline.ts'
