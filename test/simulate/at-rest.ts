@@ -4,6 +4,7 @@
 import { readTrade } from '../../src/journal/batch/read-trade.ts'
 import type { RecordedEvent } from '../../src/journal/event-batch.ts'
 import { DAY_MS } from '../../src/lib/time.ts'
+import type { Market } from '../../src/market/market.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../src/schema/bar.ts'
 import { SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
@@ -19,6 +20,7 @@ import {
   checkShownOutcomes,
   latestOutcomes,
 } from './lake-at-rest.ts'
+import { checkReplicas } from './replicas-at-rest.ts'
 import type { Answer, SentRequest } from './server.ts'
 import { ADMIN_KEY } from './settings.ts'
 import { check, type World } from './world.ts'
@@ -80,10 +82,14 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   }
   const events = recordedEvents(world)
   const missing = checkRecorded(world, cast, events, told)
+  let compareReader = (_market: Market): void => {}
   // The model knows no time that goes back, no token that is evicted, and no event that only one of the market and the lake has.
   if (!world.hadWrongClock && !cast.hasEvictions && !world.hasDamagedJournal) {
     // It goes on without a disk that takes no events, and has told so.
-    if ((health.recording.journal?.lost ?? 0) === 0) checkMarket(world, events)
+    if ((health.recording.journal?.lost ?? 0) === 0) {
+      checkMarket(world, events, world.server.app!.market)
+      compareReader = (market) => checkMarket(world, events, market)
+    }
     checkLakeBars(world, events, { missing, closedByMs })
     checkOutcomes(world, oracleOf(events), {
       closedByMs,
@@ -93,6 +99,7 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
     // The lake may have the profile of an event that the market has lost since, which was told.
     if (missing.length === 0) checkProfiles(world)
   }
+  if (world.cluster !== null) await checkReplicas(world, cast, world.cluster, compareReader)
   await checkFollowers(world, cast)
   checkFiles(world, cast)
   checkLakeFiles(world)
@@ -414,9 +421,8 @@ function checkRecorded(
 const isClose = (a: number | null, b: number | null): boolean =>
   a === b || (a !== null && b !== null && Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b)))
 
-/** The market is the one that its recorded events make. */
-function checkMarket(world: World, events: readonly RecordedEvent[]): void {
-  const { market } = world.server.app!
+/** A market is the one that the recorded events make. */
+function checkMarket(world: World, events: readonly RecordedEvent[], market: Market): void {
   const oracle = oracleOf(events)
   for (const mint of oracle.mints()) {
     const [shown, expected] = [market.snapshot(mint), oracle.snapshot(mint, market.timeMs)]

@@ -4,9 +4,12 @@ import { HORIZONS } from '../../src/schema/tables.ts'
 import { HORIZON_NAMES } from '../../src/schema/vocabulary.ts'
 import type { Cast, LifeEnd } from './actors/cast.ts'
 import { HEAL_MS } from './at-rest.ts'
+import type { Cluster } from './cluster.ts'
 import type { LakeFault } from './lake/process.ts'
 import type { DiskMode } from './machine/files.ts'
 import type { Draws } from './machine/machine.ts'
+import type { Way } from './machine/network.ts'
+import type { SimulatedNode } from './server.ts'
 import { check, count, drawsFor, note, type World } from './world.ts'
 
 export const FAULT_KINDS = [
@@ -27,8 +30,21 @@ export const FAULT_KINDS = [
   'flipped journal',
   'flipped log',
   'absence',
+  'reader killed',
+  'bus killed',
+  'bus loses its last',
+  'bus emptied',
+  'way held',
+  'way closed',
+  'way slow',
+  'frozen',
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
+/** Of runs with readers. */
+const IN_CLUSTERS: ReadonlySet<FaultKind> = new Set<FaultKind>([
+  ...(['reader killed', 'bus killed', 'bus loses its last', 'bus emptied'] as const),
+  ...(['way held', 'way closed', 'way slow', 'frozen'] as const),
+])
 
 /** How often a fault happens at a step, at its highest rate. */
 const RATE_MAX = 0.02
@@ -41,6 +57,7 @@ const HAS_SELDOM: Partial<Record<FaultKind, number>> = {
   absence: 0.3,
 }
 const DISK_FAULT_MS_MAX = 40_000
+const CLUSTER_FAULT_MS_MAX = 30_000
 /** The longest time that nobody starts the server. */
 const ABSENT_MS_MAX = 4 * 86_400_000
 /** The program ends itself where its stop takes longer, ms. */
@@ -83,7 +100,9 @@ export class Faults {
       this.#drawn.set(kind, drawsFor(world, `fault ${kind}`))
       const [isIn, rate] = [draws.chance(HAS_SELDOM[kind] ?? HAS_FAULT), RATE_MAX * draws.next() ** 2]
       // A crash happens in every run.
-      if ((isIn || kind === 'crash') && !without.includes(kind)) this.rates.set(kind, rate + 0.002)
+      const isPossible = world.cluster !== null || !IN_CLUSTERS.has(kind)
+      if ((isIn || kind === 'crash') && isPossible && !without.includes(kind))
+        this.rates.set(kind, rate + 0.002)
     }
     const ofLake = ['fails', 'hangs', 'slow', 'killed'] as const
     world.troubles.rates = Object.fromEntries(
@@ -102,7 +121,8 @@ export class Faults {
   }
 
   async #happen(kind: FaultKind): Promise<void> {
-    const { machine } = this.#world
+    const world = this.#world
+    const { machine } = world
     const draws = this.#draws
     if (kind === 'crash' || kind === 'cut') return this.#endLife(kind)
     if (kind === 'stop') return this.#stop()
@@ -110,6 +130,7 @@ export class Faults {
     if (kind === 'clock') return this.#setClock(draws.of([-1, 1]) * this.#drawClockError())
     if (kind === 'child killed') return this.#killChild()
     if (kind === 'flipped byte') return this.#flipSpare()
+    if (world.cluster !== null && IN_CLUSTERS.has(kind)) return this.#happenInCluster(kind, world.cluster)
     if (kind === 'flipped journal' || kind === 'flipped log') return this.#flipRecorded(kind)
     if (machine.nowMs < this.#diskUntilMs) return
     this.#tell(kind)
@@ -117,6 +138,33 @@ export class Faults {
     this.#diskSinceMs = machine.nowMs
     this.#diskUntilMs = machine.nowMs + draws.between(200, DISK_FAULT_MS_MAX)
     this.#world.files.setMode(kind.slice('disk '.length) as DiskMode)
+  }
+
+  #happenInCluster(kind: FaultKind, cluster: Cluster): void {
+    const draws = this.#draws
+    const { machine, server } = this.#world
+    this.#tell(kind)
+    if (kind === 'reader killed') {
+      cluster.killReader(draws.of(cluster.readers))
+      return
+    }
+    if (kind.startsWith('bus ')) {
+      cluster.killNats()
+      if (kind !== 'bus killed') {
+        cluster.loseStreams(kind === 'bus emptied' ? 'all' : draws.whole(1, 40))
+        this.#cast.replicas?.forgetStream()
+      }
+      return
+    }
+    const untilMs = machine.nowMs + draws.between(100, draws.chance(0.5) ? 3_000 : CLUSTER_FAULT_MS_MAX)
+    if (kind !== 'frozen') {
+      const host = draws.of(['server', 'nats', ...cluster.readers.map(({ name }) => name)])
+      cluster.setWay(host, kind.slice('way '.length) as Way, untilMs)
+      return
+    }
+    const { life } = draws.of([server as SimulatedNode<never>, ...(cluster.readers as never[])])
+    if (life === null || !life.process.isAlive || life.isStopping) return
+    life.process.frozenUntilMs = untilMs
   }
 
   #tell(kind: string): void {
@@ -166,10 +214,11 @@ export class Faults {
 
   /** Nobody starts the server for hours or days: horizons pass, and dates get old. */
   async #leaveAlone(): Promise<void> {
-    const { machine } = this.#world
+    const { cluster, machine } = this.#world
     this.#tell('absence')
     if (this.#draws.chance(0.5)) await this.#stop()
     this.#endLife('crash')
+    cluster?.end()
     const draws = this.#draws
     // Often so that a horizon of what was submitted last passes once the server is back.
     const horizonMs = HORIZONS[draws.of(HORIZON_NAMES)] - draws.between(0, 120_000)
@@ -236,7 +285,7 @@ export class Faults {
 
   /** A child of the server ends: its lake process, or the one that makes a checkpoint. */
   #killChild(): void {
-    const children = [...this.#world.machine.processes.values()].filter(({ name }) => name !== 'server')
+    const children = [...this.#world.machine.processes.values()].filter(({ name, host }) => name !== host)
     if (children.length === 0) return
     const child = this.#draws.of(children)
     this.#tell('child killed')
@@ -246,7 +295,8 @@ export class Faults {
 
   /** Starts a server where none runs, and ends faults whose time is over. */
   async #keepUp(): Promise<void> {
-    const { files, machine, server } = this.#world
+    const { cluster, files, machine, server } = this.#world
+    cluster?.keepUp()
     if (files.mode !== 'ok' && machine.nowMs >= this.#diskUntilMs) {
       files.setMode('ok')
       note(this.#world, 'the disk is well again')
@@ -305,6 +355,7 @@ export class Faults {
     this.#diskUntilMs = 0
     files.setMode('ok')
     machine.clockErrorMs = 0
+    await this.#world.cluster?.heal()
     const rates = troubles.rates
     troubles.rates = {}
     for (const release of troubles.held) release()

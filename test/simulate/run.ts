@@ -2,18 +2,23 @@
 
 import { Cast, type Sizes } from './actors/cast.ts'
 import { checkAtRest } from './at-rest.ts'
-import { checkpointProgram } from './checkpoint.ts'
+import { Cluster, writerSettingsOf } from './cluster.ts'
 import { type FaultKind, Faults } from './faults.ts'
 import { LakeContents } from './lake/contents.ts'
 import { lakeProgram } from './lake/process.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
 import { drawsOf, Machine } from './machine/machine.ts'
-import { SimulatedServer } from './server.ts'
+import { Network } from './machine/network.ts'
+import { checkpointProgram, uploadProgram } from './programs.ts'
+import { launchServer, SimulatedNode } from './server.ts'
 import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
 import { note, type World } from './world.ts'
 
+/** How many runs have readers, and NATS. */
+const HAS_CLUSTER = 0.15
+const SERVER_PORT = 9_000
 /** How many runs have more tokens than the market holds, and how many have more than a follower is sent at once. */
 const KINDS = { few: 0.65, evicted: 0.2, many: 0.15 }
 
@@ -56,29 +61,38 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const sizes = sizesOf(options)
   const retain = retentionOf(seed)
   const counts = new Map<string, number>()
+  const network = new Network(machine, drawsOf(seed, 'ways'))
   const troubles = {
     rates: {},
     counts: { fails: 0, hangs: 0, slow: 0, killed: 0 },
     held: new Set<() => void>(),
   }
   plugIn({
-    ...{ machine, files },
+    ...{ machine, files, network },
     programs: {
       'store/process/main.ts': lakeProgram(lake, { machine, troubles, draws: drawsOf(seed, 'lake') }),
       'checkpoint/checkpoint-process.ts': checkpointProgram,
+      'writer/upload-process.ts': uploadProgram,
     },
   })
-  const server = new SimulatedServer({
-    machine,
-    // No two runs of this process share a path: some modules remember what they did to one.
-    dataDir: `/simulated/${String(++runs).padStart(6, '0')}/data`,
-    settings: { ...settingsOf(seed, sizes), ...(retain.setting !== '' && { retain: retain.setting }) },
-    followFlushMs: drawsOf(seed, 'follow').of([20, 100]),
-    draws: drawsOf(seed, 'network'),
-    onLog: (level, message) => note(world, level, message),
+  const onLog = (level: string, message: string) => note(world, level, message)
+  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
+  const cluster = isCluster ? new Cluster({ seed, machine, network, onLog }) : null
+  // No two runs of this process share a path: some modules remember what they did to one.
+  const dataDir = `/simulated/${String(++runs).padStart(6, '0')}/data`
+  const settings = {
+    ...{ ...settingsOf(seed, sizes), 'data-dir': dataDir },
+    ...(retain.setting !== '' && { retain: retain.setting }),
+    ...(isCluster && writerSettingsOf(seed)),
+  }
+  const draws = drawsOf(seed, 'network')
+  const followFlushMs = drawsOf(seed, 'follow').of([20, 100])
+  const server = new SimulatedNode({
+    ...{ machine, network, name: 'server', port: SERVER_PORT, draws, onLog },
+    launch: launchServer(settings, followFlushMs, draws.next),
   })
   const world: World = {
-    ...{ seed, machine, files, lake, troubles, server, trace, counts },
+    ...{ seed, machine, files, lake, troubles, server, cluster, trace, counts },
     ...{
       hadWrongClock: false,
       hadWrongBegin: false,
@@ -93,6 +107,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   let failure: Failure | null = null
   const guard = new UncaughtErrors()
   try {
+    cluster?.keepUp()
     server.start()
     for (; step < options.steps; step++) {
       await takeStep(world, cast, faults, step)
@@ -108,6 +123,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   } finally {
     guard.end()
     server.crash()
+    cluster?.end()
   }
   for (const [kind, times] of Object.entries(troubles.counts)) counts.set(`fault: lake ${kind}`, times)
   counts.set('disk operations that failed or hung', files.faults)

@@ -1,5 +1,9 @@
-// The real server on the simulated machine. Requests enter at the pipeline; a life of it ends by a stop, a crash or a power cut.
-import { type App, startApp } from '../../src/app.ts'
+// A node on the simulated machine: the real server, or a reader of a cluster. Requests enter at the pipeline; a life of it ends by a stop, a
+// crash or a power cut.
+import { type App, type AppOptions, startApp } from '../../src/app.ts'
+import { type ReaderApp, startReader } from '../../src/cluster/reader/reader-app.ts'
+// The server imports it when it begins: loaded before, that takes no turn of the real event loop.
+import '../../src/cluster/writer/bus-writer.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { Method } from '../../src/http/context.ts'
 import { Pipeline } from '../../src/http/pipeline.ts'
@@ -7,7 +11,9 @@ import type { HttpServer, ServerDeps } from '../../src/http/server.ts'
 import type { Log } from '../../src/lib/log.ts'
 import { engineRequestOf } from './engine-request.ts'
 import { SimulatedResponse } from './engine-response.ts'
+import { type RequestMessage, readMessage, sendMessage } from './machine/http-request.ts'
 import type { Draws, Machine, SimulatedProcess } from './machine/machine.ts'
+import type { ConnectionEnd, Network } from './machine/network.ts'
 import { ADMIN_KEY, FEED_KEY, flagsOf } from './settings.ts'
 
 const CHANGE_LOG_ENTRIES = 4_096
@@ -56,36 +62,51 @@ export interface Stream {
   leave(): void
 }
 
-interface Life {
+type Running = Pick<App, 'ready' | 'stop'>
+
+interface Life<Node extends Running> {
   process: SimulatedProcess
   pipeline: Pipeline | null
-  app: App | null
+  app: Node | null
   /** Why the start failed; null: it did not. */
   failure: string | null
   isStopping: boolean
   startedMs: number
 }
 
-export interface ServerWorld {
-  machine: Machine
-  dataDir: string
-  settings: Readonly<Record<string, string>>
-  followFlushMs: number
-  draws: Draws
-  onLog(level: string, message: string, fields: unknown): void
+/** What a program is started with. */
+type Launch = Required<Pick<AppOptions, 'clock' | 'log' | 'startServer'>> & {
+  /** Ends the process, with a reason. */
+  fail(reason: unknown): void
 }
 
-export class SimulatedServer {
-  life: Life | null = null
+export interface NodeWorld<Node extends Running> {
+  machine: Machine
+  network: Network
+  /** Also of the host that it runs on. */
+  name: string
+  /** At which other nodes reach it. */
+  port: number
+  draws: Draws
+  onLog(level: string, message: string, fields: unknown): void
+  launch(launch: Launch): Promise<Node>
+}
+
+export class SimulatedNode<Node extends Running> {
+  life: Life<Node> | null = null
   lives = 0
-  readonly #world: ServerWorld
+  readonly #world: NodeWorld<Node>
   readonly #open = new Set<Sent>()
 
-  constructor(world: ServerWorld) {
+  constructor(world: NodeWorld<Node>) {
     this.#world = world
   }
 
-  get app(): App | null {
+  get name(): string {
+    return this.#world.name
+  }
+
+  get app(): Node | null {
     return this.life?.app ?? null
   }
 
@@ -95,9 +116,9 @@ export class SimulatedServer {
   }
 
   start(): void {
-    const { machine } = this.#world
-    const process = machine.fork('server')
-    const life: Life = {
+    const { machine, name } = this.#world
+    const process = machine.fork(name, name)
+    const life: Life<Node> = {
       ...{ process, pipeline: null, app: null, failure: null, isStopping: false },
       startedMs: machine.nowMs,
     }
@@ -106,20 +127,14 @@ export class SimulatedServer {
     machine.after(1, () => void this.#begin(life), process)
   }
 
-  async #begin(life: Life): Promise<void> {
-    const { machine, dataDir, settings, followFlushMs, draws } = this.#world
+  async #begin(life: Life<Node>): Promise<void> {
+    const { machine, launch } = this.#world
     try {
-      const config = readConfig(flagsOf({ ...settings, 'data-dir': dataDir }), {
-        MINTLAKE_FEED_KEY: FEED_KEY,
-        MINTLAKE_ADMIN_KEY: ADMIN_KEY,
-      })
-      const clock = { now: () => machine.wallMs, monotonicMs: () => machine.nowMs }
-      life.app = await startApp(config, {
-        clock,
+      life.app = await launch({
+        clock: { now: () => machine.wallMs, monotonicMs: () => machine.nowMs },
         log: this.#log(),
-        random: draws.next,
-        tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, follow: { flushMs: followFlushMs } },
         startServer: async (_host, _port, deps) => this.#listen(life, deps),
+        fail: (reason) => this.#fail(life, reason),
       })
       life.app.ready.catch((error) => this.#fail(life, error))
     } catch (error) {
@@ -127,18 +142,21 @@ export class SimulatedServer {
     }
   }
 
-  /** A server that cannot start ends, as the program does. */
-  #fail(life: Life, error: unknown): void {
+  /** One that cannot start ends, as the program does. */
+  #fail(life: Life<Node>, error: unknown): void {
     life.failure = String(error)
     life.process.kill()
   }
 
-  #listen(life: Life, deps: ServerDeps): HttpServer {
+  #listen(life: Life<Node>, deps: ServerDeps): HttpServer {
+    const { network, port } = this.#world
     const pipeline = new Pipeline(deps)
     life.pipeline = pipeline
+    network.listen(port, life.process, (end) => {
+      end.onBytes = (bytes) => this.#takePassedOn(pipeline, end, readMessage<RequestMessage>(bytes))
+    })
     return {
-      port: 0,
-      ownPort: 0,
+      ...{ port, ownPort: port },
       drain: () => pipeline.drain(),
       stopListening: async () => {
         life.pipeline = null
@@ -151,6 +169,28 @@ export class SimulatedServer {
       requestCount: () => pipeline.requestCount,
       bodyBytes: () => pipeline.bodyBytes,
     }
+  }
+
+  /** A request of another node. */
+  #takePassedOn(pipeline: Pipeline, end: ConnectionEnd, message: RequestMessage): void {
+    const response = new SimulatedResponse(Buffer.from(message.body, 'base64'), ROOM_BYTES, '127.0.0.1')
+    let hasHead = false
+    response.onProgress = () => {
+      if (!hasHead && response.status !== 0) {
+        hasHead = true
+        sendMessage(end, { status: response.status, headers: response.headers })
+      }
+      const bytes = response.take(ROOM_BYTES * 16)
+      if (bytes.length > 0) sendMessage(end, { chunk: bytes.toString('base64') })
+      if (!response.isEnded) return
+      if (!response.isCut) sendMessage(end, 'end')
+      end.close()
+    }
+    end.onClose = () => response.abort()
+    const { method, target, headers, body } = message
+    const [path = '', query = ''] = target.split('?', 2)
+    const entered = { method: method as Method, path, query, headers, body: Buffer.from(body, 'base64') }
+    pipeline.handle(response, engineRequestOf(entered))
   }
 
   #log(): Log {
@@ -281,3 +321,24 @@ function toAnswer(response: SimulatedResponse, text: string, sentMs: number, ans
     answeredMs,
   }
 }
+
+/** The server: of a cluster its writer. */
+export const launchServer =
+  (settings: Readonly<Record<string, string>>, followFlushMs: number, random: () => number) =>
+  ({ fail, ...launch }: Launch): Promise<App> => {
+    const keys = { MINTLAKE_FEED_KEY: FEED_KEY, MINTLAKE_ADMIN_KEY: ADMIN_KEY }
+    return startApp(readConfig(flagsOf(settings), keys), {
+      ...launch,
+      ...{ random, onFenced: fail },
+      tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, follow: { flushMs: followFlushMs } },
+    })
+  }
+
+/** A reader of a cluster. */
+export const launchReader =
+  (flags: readonly string[]) =>
+  (launch: Launch): Promise<ReaderApp> =>
+    startReader(readConfig(flags, { MINTLAKE_FEED_KEY: FEED_KEY }), launch)
+
+export type SimulatedServer = SimulatedNode<App>
+export type SimulatedReader = SimulatedNode<ReaderApp>

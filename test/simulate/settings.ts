@@ -22,3 +22,11 @@ const SETTINGS: Readonly<Record<string, string>> = {
 /** As arguments of the program. */
 export const flagsOf = (settings: Readonly<Record<string, string>>): string[] =>
   Object.entries({ ...SETTINGS, ...settings }).flatMap(([name, value]) => [`--${name}`, value])
+
+/** As arguments of a reader: limits of requests are as its writer has them. */
+export const readerFlagsOf = (settings: Readonly<Record<string, string>>): string[] => {
+  const shared = ['port', 'read-limit-anonymous', 'read-limit-keyed', 'register-limit', 'drain-notice-ms']
+  const ofBoth = [...shared, 'page-age-ms', 'submit-limits'].map((name) => [name, SETTINGS[name] ?? ''])
+  const all: Record<string, string> = { role: 'reader', ...Object.fromEntries(ofBoth), ...settings }
+  return Object.entries(all).flatMap(([name, value]) => [`--${name}`, value])
+}

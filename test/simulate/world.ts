@@ -1,5 +1,6 @@
 // What the parts of a run share.
 
+import type { Cluster } from './cluster.ts'
 import type { LakeContents } from './lake/contents.ts'
 import type { LakeTroubles } from './lake/process.ts'
 import type { SimulatedFiles } from './machine/files.ts'
@@ -14,6 +15,8 @@ export interface World {
   lake: LakeContents
   troubles: LakeTroubles
   server: SimulatedServer
+  /** Null: the server is alone. */
+  cluster: Cluster | null
   trace: Trace
   /** How often each thing was done, by its name. */
   counts: Map<string, number>

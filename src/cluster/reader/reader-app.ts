@@ -51,6 +51,8 @@ export interface ReaderApp {
 export interface ReaderOptions {
   clock?: Clock
   log?: Log
+  /** As in AppOptions. */
+  startServer?: typeof startServer
 }
 
 /** Documents are for everybody: only the writer knows all keys. */
@@ -82,7 +84,7 @@ export async function startReader(config: ReaderConfig, options: ReaderOptions =
   const { promise: ready, resolve: onReady } = Promise.withResolvers<void>()
   const shared = createShared(config, options, onReady)
   const { nodeId, market, link } = shared
-  const http = await listen(shared).catch(async (error: unknown) => {
+  const http = await listen(shared, options.startServer ?? startServer).catch(async (error: unknown) => {
     shared.readerHealth.stop()
     await link.stop()
     throw error
@@ -176,7 +178,7 @@ const createHealth = (
     cluster: () => readerHealth.health(),
   })
 
-function listen(shared: Shared): Promise<HttpServer> {
+function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> {
   const { config, clock, log, market, broadcaster, submissionLog, link, readerHealth, health } = shared
   const limits = new ClientLimits(config, clock)
   const metrics = createMetrics(shared)
@@ -205,7 +207,7 @@ function listen(shared: Shared): Promise<HttpServer> {
       throw new Error('a reader passes this on to the writer')
     },
   })
-  const started = startServer(config.host, config.port, {
+  const started = start(config.host, config.port, {
     node,
     routes: readerRoutes(routes, shared.cursors, link),
     ...{ market, broadcaster, submissionLog },

@@ -7,6 +7,7 @@ import { Followers } from './followers.ts'
 import { checkLimits } from './limits-model.ts'
 import { Operator } from './operator.ts'
 import { Readers } from './readers.ts'
+import { Replicas } from './replicas.ts'
 
 /** How a life of the server ended. */
 export interface LifeEnd {
@@ -31,6 +32,8 @@ export class Cast {
   readonly followers: Followers
   readonly operator: Operator
   readonly readers: Readers
+  /** Null: there are none. */
+  readonly replicas: Replicas | null
   /** There are more tokens than the market holds: some are evicted. */
   readonly hasEvictions: boolean
   /** By the number of the life. */
@@ -44,7 +47,8 @@ export class Cast {
     this.agents = new Agents(world, sizes.agents, (sending) => checkLimits(world, sending))
     this.followers = new Followers(world, sizes.followers)
     this.operator = new Operator(world, this.agents)
-    this.readers = new Readers(world, this.agents, this.hasEvictions)
+    this.replicas = world.cluster && new Replicas(world, world.cluster)
+    this.readers = new Readers(world, this.agents, this)
   }
 
   /** Whether somebody waits for an answer. */
@@ -56,5 +60,6 @@ export class Cast {
   poll(): void {
     this.feed.poll()
     this.agents.poll()
+    this.replicas?.poll()
   }
 }

@@ -1,13 +1,14 @@
 // Programs that follow the market: some read at once, some seldom. Each keeps the rows that it was told of.
 import type { Draws } from '../machine/machine.ts'
-import type { Stream } from '../server.ts'
+import type { SimulatedNode, Stream } from '../server.ts'
 import { check, count, drawsFor, note, type World } from '../world.ts'
 
 interface Follower {
   name: string
   isSlow: boolean
   stream: Stream | null
-  /** The life of the server that the stream is of. */
+  /** The node that the stream is of, and its life. */
+  node: SimulatedNode<never>
   life: number
   rest: string
   rows: Map<string, Record<string, unknown>>
@@ -17,16 +18,24 @@ interface Follower {
   isBeginning: boolean
 }
 
+const isOver = ({ stream, node, life }: Follower): boolean =>
+  stream === null || stream.isEnded || life !== node.lives
+
 export class Followers {
   readonly all: Follower[]
   readonly #world: World
   readonly #draws: Draws
+  readonly #nodes: readonly SimulatedNode<never>[]
+  readonly #nodeDraws: Draws
 
   constructor(world: World, followers: number) {
     this.#world = world
+    const node = world.server as never
+    this.#nodes = [node, ...((world.cluster?.readers ?? []) as never[])]
+    this.#nodeDraws = drawsFor(world, 'nodes that are followed')
     this.#draws = drawsFor(world, 'followers')
     this.all = Array.from({ length: followers }, (_, index) => ({
-      ...{ name: `follower ${index}`, isSlow: index % 2 === 1, stream: null, life: 0, rest: '' },
+      ...{ name: `follower ${index}`, isSlow: index % 2 === 1, stream: null, node, life: 0, rest: '' },
       ...{ rows: new Map(), seq: null, isBeginning: true },
     }))
   }
@@ -35,8 +44,7 @@ export class Followers {
   act(): void {
     const draws = this.#draws
     const follower = draws.of(this.all)
-    if (follower.stream === null || follower.stream.isEnded || follower.life !== this.#world.server.lives)
-      this.#connect(follower)
+    if (isOver(follower)) this.#connect(follower)
     else if (!follower.isSlow || draws.chance(0.2)) this.#read(follower)
     if (draws.chance(0.12)) {
       follower.stream?.leave()
@@ -47,18 +55,19 @@ export class Followers {
   /** All of them read what there is. */
   readAll(): void {
     for (const follower of this.all) {
-      if (follower.stream === null || follower.stream.isEnded || follower.life !== this.#world.server.lives)
-        this.#connect(follower)
+      if (isOver(follower)) this.#connect(follower)
       else this.#read(follower)
     }
   }
 
   #connect(follower: Follower): void {
-    const { server } = this.#world
-    if (follower.stream !== null && follower.life === server.lives) this.#read(follower)
+    if (follower.stream !== null && follower.life === follower.node.lives) this.#read(follower)
+    // It goes on at any node.
+    if (this.#nodes.length > 1) follower.node = this.#nodeDraws.of(this.#nodes)
+    const { node } = follower
     const since = follower.seq === null ? '' : `&since=${follower.seq}`
-    follower.stream = server.follow(`format=ndjson&follow=1&limit=500${since}`)
-    follower.life = server.lives
+    follower.stream = node.follow(`format=ndjson&follow=1&limit=500${since}`)
+    follower.life = node.lives
     follower.rest = ''
     follower.isBeginning = since === ''
     if (since === '') follower.rows.clear()

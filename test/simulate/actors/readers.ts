@@ -2,10 +2,11 @@
 // analyses of others, whose labels are withheld.
 
 import type { Draws } from '../machine/machine.ts'
-import type { Sent } from '../server.ts'
+import type { Answer, Sent, SimulatedNode } from '../server.ts'
 import { LABELS_DELAY_MS } from '../settings.ts'
 import { check, drawsFor, type World } from '../world.ts'
 import type { Agents } from './agents.ts'
+import type { Cast } from './cast.ts'
 
 const SLACK_MS = 50
 
@@ -27,16 +28,18 @@ export class Readers {
   readonly #world: World
   readonly #draws: Draws
   readonly #agents: Agents
-  /** The highest position that an answer had. */
-  #seq = 0
+  /** The highest position that an answer of a node had. */
+  readonly #seqs = new Map<string, number>()
   #walk: Walk | null = null
   #page: Sent | null = null
 
-  readonly #hasEvictions: boolean
+  readonly #cast: Pick<Cast, 'hasEvictions' | 'replicas'>
+  readonly #nodeDraws: Draws
 
-  constructor(world: World, agents: Agents, hasEvictions: boolean) {
+  constructor(world: World, agents: Agents, cast: Pick<Cast, 'hasEvictions' | 'replicas'>) {
     this.#world = world
-    this.#hasEvictions = hasEvictions
+    this.#cast = cast
+    this.#nodeDraws = drawsFor(world, 'nodes that are read')
     this.#draws = drawsFor(world, 'readers')
     this.#agents = agents
   }
@@ -46,6 +49,18 @@ export class Readers {
     if (act === 'list') this.#readList()
     else if (act === 'page') this.#readPage()
     else this.#readAnalysis()
+    for (const reader of this.#world.cluster?.readers ?? []) this.#cast.replicas?.checkAge(reader)
+  }
+
+  /** Any node shows the market. */
+  #list(query: string, onAnswer: (answer: Answer, node: string) => void): Sent {
+    const world = this.#world
+    const nodes: SimulatedNode<never>[] = [world.server, ...(world.cluster?.readers ?? [])] as never
+    const node = nodes.length === 1 ? nodes[0]! : this.#nodeDraws.of(nodes)
+    return node.send({ method: 'GET', path: '/api/v1/market', query }, (answer) => {
+      this.#cast.replicas?.checkPage(node, query, answer)
+      onAnswer(answer, node.name)
+    })
   }
 
   /** The list stays as it was on the first page: each token is there once, but for those that are evicted meanwhile. */
@@ -57,7 +72,7 @@ export class Readers {
     const walk = this.#walk
     const order = walk.cursor === '' ? `&sort=${this.#draws.of(['hot', 'market_cap', 'volume_1h'])}` : ''
     const query = `limit=${PAGE_ROWS}&cursor=${walk.cursor}${order}`
-    this.#page = world.server.send({ method: 'GET', path: '/api/v1/market', query }, ({ status, body }) => {
+    this.#page = this.#list(query, ({ status, body }) => {
       this.#page = null
       // The server began anew, or the list is too old.
       if (status !== 200) {
@@ -79,7 +94,7 @@ export class Readers {
       check(
         world,
         'the pages of a list have all its rows',
-        walk.mints.length === total || this.#hasEvictions,
+        walk.mints.length === total || this.#cast.hasEvictions,
         () => `${walk.mints.length} of ${total}`,
       )
     })
@@ -87,13 +102,14 @@ export class Readers {
 
   #readList(): void {
     const world = this.#world
-    const before = this.#seq
+    const sentAt = new Map(this.#seqs)
     const query = `limit=5&sort=${this.#draws.of(['hot', 'volume_1h', 'last_trade'])}`
-    world.server.send({ method: 'GET', path: '/api/v1/market', query }, ({ status, headers }) => {
+    this.#list(query, ({ status, headers }, node) => {
       if (status !== 200) return
+      const before = sentAt.get(node) ?? 0
       const seq = Number(headers['x-list-version'])
       check(world, 'positions of lists never go back', seq >= before, () => `${seq} after ${before}`)
-      this.#seq = Math.max(this.#seq, seq)
+      this.#seqs.set(node, Math.max(this.#seqs.get(node) ?? 0, seq))
     })
   }
 

@@ -261,6 +261,7 @@ export function fileFunctions(files: Files, real: typeof fs) {
 
 /** Those of `node:fs/promises`. */
 export function promisedFileFunctions(files: Files, real: typeof filePromises) {
+  let lastTemporary = 0
   return choosing(
     {
       open: async (path: string, flags: string | number = 'r') => {
@@ -279,6 +280,13 @@ export function promisedFileFunctions(files: Files, real: typeof filePromises) {
       rm: (path: string, options?: { force?: boolean }) =>
         files().run('unlink', path, () => remove(files(), path, options?.force === true)),
       mkdir: (path: string) => files().run('mkdir', path, () => void files().create(path, 'folder')),
+      mkdtemp: (path: string) => {
+        const made = `${path}${++lastTemporary}`
+        return files().run('mkdir', made, () => {
+          files().create(made, 'folder')
+          return made
+        })
+      },
       readdir: (path: string, options?: object) =>
         files().run('list', path, () => direntsOf(files(), path, options)),
       stat: (path: string) => files().run('stat', path, () => statsOf(files().find(path))),

@@ -4,17 +4,22 @@ import childProcess from 'node:child_process'
 import crypto from 'node:crypto'
 import fs from 'node:fs'
 import filePromises from 'node:fs/promises'
+import http from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
+import net from 'node:net'
 import timerPromises from 'node:timers/promises'
 import { type ChildSide, forkSimulated } from './child-process.ts'
 import { fileFunctions, promisedFileFunctions } from './file-functions.ts'
-import { SimulatedFiles } from './files.ts'
+import { SIMULATED_ROOT, SimulatedFiles } from './files.ts'
+import { SimulatedClientRequest } from './http-request.ts'
 import { drawsOf, Machine, type Task } from './machine.ts'
+import { Network, SimulatedSocket } from './network.ts'
 
 /** What this process runs on at present. */
 export interface Hardware {
   machine: Machine
   files: SimulatedFiles
+  network: Network
   /** What a program does when it is started, by the end of its path. */
   programs: Readonly<Record<string, (child: ChildSide) => void>>
 }
@@ -22,7 +27,10 @@ export interface Hardware {
 /** What modules find when they are loaded. */
 function idle(): Hardware {
   const machine = new Machine(0)
-  return { machine, files: new SimulatedFiles(machine, drawsOf(0, 'disk')), programs: {} }
+  return {
+    ...{ machine, files: new SimulatedFiles(machine, drawsOf(0, 'disk')), programs: {} },
+    network: new Network(machine, drawsOf(0, 'network')),
+  }
 }
 
 let hardware = idle()
@@ -156,12 +164,26 @@ function installProcesses(): void {
   Object.assign(childProcess, { fork })
 }
 
+function installNetwork(): void {
+  const connect = (port: number, _host: string, onConnect: () => void): SimulatedSocket => {
+    const socket = new SimulatedSocket(hardware.network, Number(port))
+    socket.once('connect', onConnect)
+    return socket
+  }
+  Object.assign(net, { createConnection: connect })
+  const request = (options: ConstructorParameters<typeof SimulatedClientRequest>[1]) =>
+    new SimulatedClientRequest(hardware.network, options)
+  Object.assign(http, { request })
+}
+
 /** Replaces what differs between two machines. */
 export function install(): void {
+  process.env.TMPDIR = SIMULATED_ROOT
   installTimers()
   installClocks()
   installRandom()
   installProcesses()
+  installNetwork()
   const files = () => hardware.files
   Object.assign(fs, fileFunctions(files, { ...fs }))
   Object.assign(filePromises, promisedFileFunctions(files, { ...filePromises }))

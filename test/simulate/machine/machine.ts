@@ -59,14 +59,19 @@ export const drawsOf = (seed: number, purpose: string): Draws => {
 export class SimulatedProcess {
   readonly pid: number
   readonly name: string
+  /** On which it runs, with the processes that it starts. */
+  readonly host: string
   isAlive = true
+  /** Until then it stands still: its work waits, in its order. */
+  frozenUntilMs = 0
   /** When the last turn of its queue is due. */
   queueMs = 0
   readonly #onEnd: (() => void)[] = []
 
-  constructor(pid: number, name: string) {
+  constructor(pid: number, name: string, host = name) {
     this.pid = pid
     this.name = name
+    this.host = host
   }
 
   onEnd(act: () => void): void {
@@ -129,8 +134,8 @@ export class Machine {
     return this.trueMs + this.clockErrorMs
   }
 
-  fork(name: string): SimulatedProcess {
-    const forked = new SimulatedProcess(++this.#lastPid, name)
+  fork(name: string, host = this.running.host): SimulatedProcess {
+    const forked = new SimulatedProcess(++this.#lastPid, name, host)
     this.processes.set(forked.pid, forked)
     forked.onEnd(() => this.processes.delete(forked.pid))
     return forked
@@ -170,9 +175,15 @@ export class Machine {
   }
 
   async #runFirst(): Promise<void> {
-    const { act, dueMs, of } = this.#take()
+    const task = this.#take()
+    const { act, dueMs, of } = task
     this.nowMs = Math.max(this.nowMs, dueMs)
     if (act === null || !of.isAlive) return
+    if (of.frozenUntilMs > this.nowMs) {
+      task.dueMs = of.frozenUntilMs
+      this.#put(task)
+      return
+    }
     this.tasks++
     this.running = of
     act()
@@ -183,6 +194,11 @@ export class Machine {
 
   #add(dueMs: number, of: SimulatedProcess, act: () => void): Task {
     const task: Task = { dueMs, order: ++this.#order, of, act }
+    this.#put(task)
+    return task
+  }
+
+  #put(task: Task): void {
     const heap = this.#heap
     let at = heap.length
     heap.push(task)
@@ -193,7 +209,6 @@ export class Machine {
       at = parent
     }
     heap[at] = task
-    return task
   }
 
   #take(): Task {

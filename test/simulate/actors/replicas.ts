@@ -1,0 +1,178 @@
+// What the readers of a cluster show, compared with what the stream had: their positions, how old their market is, and what they say of
+// themselves.
+import { decodeMessage, MessageError } from '../../../src/cluster/messages.ts'
+import { isFigureSort } from '../../../src/schema/vocabulary.ts'
+import type { Cluster } from '../cluster.ts'
+import type { Answer, SimulatedNode, SimulatedReader } from '../server.ts'
+import { check, count, type World } from '../world.ts'
+
+/** By default `lag-max-ms` of `--reader`, how often a reader looks, and how long an answer is under way, ms. */
+const AGE_MS_MAX = 5_000 + 250 + 100
+/** A reader that gets nothing says so within this: it looks at the stream after half a second of silence, and a connection that swallows
+ *  everything is found out after two unanswered pings. */
+const TOLD_WITHIN_MS = 10_000
+const EVENTS = 'mintlake-events'
+
+/** Each node ranks a list by figures itself, and names it so in its cursors. */
+const isRankedByItself = (query: string): boolean => isFigureSort(/sort=(\w+)/.exec(query)?.[1] ?? '')
+
+interface StreamMoment {
+  atMs: number
+  last: number
+  timeMs: number
+}
+
+/** What a reader has shown in one life. */
+interface Shown {
+  life: number
+  seq: number
+}
+
+export class Replicas {
+  readonly #world: World
+  readonly #cluster: Cluster
+  /** What the stream had, oldest first. */
+  #moments: StreamMoment[] = []
+  #createdMs = 0
+  readonly #shown = new Map<SimulatedReader, Shown>()
+  /** Since when a reader gets nothing. */
+  readonly #cutOffSinceMs = new Map<SimulatedReader, number>()
+  /** Bodies by what their ETag names. */
+  readonly #bodies = new Map<string, string>()
+
+  constructor(world: World, cluster: Cluster) {
+    this.#world = world
+    this.#cluster = cluster
+  }
+
+  /** The stream has lost what it had: what readers have may be newer. */
+  forgetStream(): void {
+    this.#moments = []
+  }
+
+  poll(): void {
+    this.#noteStream()
+    for (const reader of this.#cluster.readers) {
+      this.#checkPosition(reader)
+      this.#checkTold(reader)
+    }
+  }
+
+  /** A page that a node has answered with; not of a list that each node ranks by itself. */
+  checkPage(node: SimulatedNode<never>, target: string, { status, headers, text }: Answer): void {
+    const world = this.#world
+    // Where the journal was damaged, readers may have what the writer has lost.
+    if (status !== 200 || isRankedByItself(target) || world.hasDamagedJournal) return
+    const key = `${target} ${headers.etag}`
+    const before = this.#bodies.get(key)
+    const isSame = before === undefined || before === text
+    check(
+      world,
+      'with one ETag all nodes send the same bytes',
+      isSame,
+      () => `${node.name} ${key}: ${differenceOf(text, before ?? '')}`,
+    )
+    this.#bodies.set(key, text)
+  }
+
+  #noteStream(): void {
+    const stream = this.#cluster.streams.get(EVENTS)
+    if (stream === undefined) {
+      this.forgetStream()
+      return
+    }
+    const latest = this.#moments.at(-1)
+    if (
+      stream.createdMs !== this.#createdMs ||
+      stream.last < (latest?.last ?? 0) ||
+      stream.messages.length === 0
+    )
+      this.forgetStream()
+    this.#createdMs = stream.createdMs
+    const message = stream.messages.at(-1)
+    if (message === undefined || message.sequence === latest?.last) return
+    const timeMs = timeOf(message.payload)
+    if (timeMs === null) return
+    this.#moments.push({ atMs: this.#world.machine.nowMs, last: stream.last, timeMs })
+    if (this.#moments.length > 200) this.#moments.shift()
+  }
+
+  /** Its market is never older than it may be where it answers. Asked of the reader itself, before anything else happens. */
+  checkAge(reader: SimulatedReader): void {
+    const world = this.#world
+    const sentMs = world.machine.nowMs
+    const moment = this.#moments.findLast(({ atMs }) => atMs < sentMs - AGE_MS_MAX)
+    const { life, lives } = reader
+    reader.send({ method: 'GET', path: '/api/v1/market', query: 'limit=1' }, ({ status }) => {
+      if (status !== 200 || life !== reader.life || lives !== reader.lives || moment === undefined) return
+      const timeMs = reader.app?.market.timeMs ?? 0
+      check(
+        world,
+        'no reader shows the past as now',
+        timeMs >= moment.timeMs || world.hadWrongClock || !this.#moments.includes(moment),
+        () =>
+          `${reader.name} is at ${timeMs}, the stream was at ${moment.timeMs} ${sentMs - moment.atMs} ms ago`,
+      )
+    })
+  }
+
+  #checkPosition(reader: SimulatedReader): void {
+    const { app, lives } = reader
+    if (app === null || !reader.isUp) return
+    const { seq } = app.market
+    const before = this.#shown.get(reader)
+    check(
+      this.#world,
+      'the position of a replica never goes back',
+      before?.life !== lives || seq >= before.seq,
+      () => `${reader.name}: ${seq} after ${before?.seq}`,
+    )
+    this.#shown.set(reader, { life: lives, seq })
+  }
+
+  #isCutOff({ name }: SimulatedReader): boolean {
+    const { nats, network } = this.#cluster
+    return nats === null || [name, 'nats'].some((host) => ['held', 'closed'].includes(network.wayTo(host)))
+  }
+
+  #checkTold(reader: SimulatedReader): void {
+    const { machine } = this.#world
+    const isFrozen = (reader.life?.process.frozenUntilMs ?? 0) > machine.nowMs
+    if (!this.#isCutOff(reader) || !reader.isUp || isFrozen) {
+      this.#cutOffSinceMs.delete(reader)
+      return
+    }
+    const sinceMs = this.#cutOffSinceMs.get(reader) ?? machine.nowMs
+    this.#cutOffSinceMs.set(reader, sinceMs)
+    if (machine.nowMs - Math.max(sinceMs, reader.life?.startedMs ?? 0) < TOLD_WITHIN_MS) return
+    const { lives } = reader
+    count(this.#world, 'readers that were cut off')
+    reader.send({ method: 'GET', path: '/health' }, ({ status, body, text }) => {
+      if (lives !== reader.lives || this.#cutOffSinceMs.get(reader) !== sinceMs) return
+      check(
+        this.#world,
+        'a reader that is cut off says so in /health',
+        status !== 200 || body.reasons.length > 0 || body.status === 'warming_up',
+        () => `${reader.name}, for ${machine.nowMs - sinceMs} ms: ${text.slice(0, 500)}`,
+      )
+    })
+  }
+}
+
+/** Market time of a message; null: it tells none. */
+function timeOf(payload: Buffer): number | null {
+  try {
+    return decodeMessage(payload).timeMs || null
+  } catch (error) {
+    if (error instanceof MessageError) return null
+    throw error
+  }
+}
+
+/** Where two texts differ first. */
+function differenceOf(text: string, other: string): string {
+  let at = 0
+  while (text[at] === other[at]) at++
+  const from = Math.max(0, at - 80)
+  return `…${text.slice(from, at + 120)}…, elsewhere …${other.slice(from, at + 120)}…`
+}
