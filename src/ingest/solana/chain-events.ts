@@ -3,7 +3,6 @@ import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import type { Accounts, Mints } from './accounts.ts'
 import { CurveOrder } from './curve-order.ts'
 import { type DecodedEvent, readEvent } from './decode-event.ts'
-import { discriminatorOf, EVENT_LAYOUTS } from './layouts.ts'
 import { SAMPLE_BYTES_MAX, SWAPS_WAITING_MAX } from './limits.ts'
 import { Pools } from './pools.ts'
 import { CURVE_TOKEN_DECIMALS, quoteMintOf, toUnits } from './quotes.ts'
@@ -246,6 +245,3 @@ export class ChainEvents {
       : `Events of the chain could not be read, their layout may have changed: ${names.join(', ')}`
   }
 }
-
-/** For documents: which events are read. */
-export const READ_EVENTS = EVENT_LAYOUTS.map(({ name }) => ({ name, discriminator: discriminatorOf(name) }))

@@ -107,17 +107,11 @@ class DurableLog implements types.CommitLog {
   }
 
   status(): types.LogStatus {
-    const { lastLsn, lastKnownAtMs, size, operationMs, recentGroupMs, totals } = this.#writer
+    const { lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes, operationMs } = this.#writer
     return {
-      state: this.#state,
-      lastLsn,
-      lastKnownAtMs,
-      ...size,
-      queuedCommits: this.#queue.count,
-      queuedBytes: this.#queue.bytes,
-      operationMs,
-      recentGroupMs: [...recentGroupMs],
-      totals: { ...totals },
+      ...{ state: this.#state, lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes, operationMs },
+      recentGroupMs: [...this.#writer.recentGroupMs],
+      totals: { ...this.#writer.totals },
     }
   }
 

@@ -110,13 +110,9 @@ export interface LogStatus {
   state: LogState
   lastLsn: number
   lastKnownAtMs: number
-  /** Segments on the disk, including the current one. */
-  segments: number
-  /** In those segments. */
+  /** In the segments on the disk, including the current one. */
   unflushedCommits: number
   unflushedBytes: number
-  queuedCommits: number
-  queuedBytes: number
   /** How long the current disk operation has been running; null where there is none. */
   operationMs: number | null
   /** How long writing and syncing took for each of the last groups, oldest first. */
@@ -125,11 +121,8 @@ export interface LogStatus {
   totals: {
     commits: number
     groups: number
-    bytes: number
     /** Commits that were refused before they were written. */
     refused: number
-    /** Commits that were written but not acknowledged, because the write or sync failed. */
-    inDoubt: number
     /** Disk operations that failed. */
     failures: number
     /** Disk operations that exceeded the time limit. */
