@@ -5,11 +5,8 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink, MarketEvent } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
+import { FeedParts } from '../feed-parts.ts'
 import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
-import { SinkFaults } from '../sink-faults.ts'
-import { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { unlessAborted, untilRoom } from '../wait.ts'
 import { type Pace, type ReplaySpeed, SpeedPace } from './pace.ts'
@@ -74,9 +71,6 @@ export class LakeReplay implements Feed {
   readonly ready: Promise<void>
   /** Resolves when the last event is applied, the replay was stopped or its source failed; `describe` says which. */
   readonly done: Promise<void>
-  readonly #state: FeedState
-  readonly #link: SourceLink
-  readonly #faults: SinkFaults
   #error: string | null = null
   #events = 0
   #latestMs: number | null = null
@@ -85,22 +79,16 @@ export class LakeReplay implements Feed {
   #reportedAtMs: number
   readonly #options: LakeReplayOptions
   readonly #pace: Pace
-  readonly #counters: EventCounters
   readonly #clock: Clock
-  readonly #log: FeedLog
   readonly #room: Room
-  readonly #stopping = new AbortController()
+  readonly #parts: FeedParts
   readonly #readiness = Promise.withResolvers<void>()
 
   constructor(options: LakeReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
     this.#options = options
     this.#pace = options.steps ?? new SpeedPace(options.speed, () => clock.monotonicMs())
-    this.#state = new FeedState(clock)
-    this.#counters = new EventCounters('replay', sink, clock, log)
-    this.#faults = new SinkFaults('replay', this.#counters, clock, log)
-    this.#link = new SourceLink('replay', sink, this.#faults)
+    this.#parts = new FeedParts('replay', sink, clock, log)
     this.#clock = clock
-    this.#log = log
     this.#room = room
     this.#startedAtMs = this.#reportedAtMs = clock.monotonicMs()
     this.ready = this.#readiness.promise
@@ -108,7 +96,7 @@ export class LakeReplay implements Feed {
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stopping
+    const { signal } = this.#parts.stopping
     const batches = this.#options.events[Symbol.asyncIterator]()
     try {
       for (;;) {
@@ -125,33 +113,33 @@ export class LakeReplay implements Feed {
   }
 
   #fail(error: unknown): void {
-    this.#state.set('failed')
+    this.#parts.state.set('failed')
     this.#error = errorMessage(error)
     const { label } = this.#options
-    this.#log.error({ error: this.#error, events: this.#events, label }, 'the replay failed')
+    this.#parts.log.error({ error: this.#error, events: this.#events, label }, 'the replay failed')
     this.#readiness.reject(error)
     const atMs = this.#latestMs ?? this.#clock.now()
-    this.#link.lose(atMs, atMs)
+    this.#parts.linkOf().lose(atMs, atMs)
   }
 
   #end(): void {
     this.#pace.end()
     this.#endedAtMs = this.#clock.monotonicMs()
     this.#readiness.resolve()
-    if (this.#state.current !== 'failed')
-      this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
+    if (this.#parts.state.current !== 'failed')
+      this.#parts.state.set(this.#parts.stopping.signal.aborted ? 'stopped' : 'finished')
     this.#options.report?.end()
-    const refused = this.#counters.end()
-    if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
-    else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
+    const refused = this.#parts.counters.end()
+    if (refused === null) this.#parts.log.info(this.describe(), `the replay has ${this.#parts.state.current}`)
+    else this.#parts.log.warn(this.describe(), `the replay has ${this.#parts.state.current}: ${refused}`)
   }
 
   async #play(batch: readonly ReplayedEvent[]): Promise<void> {
-    for (let next = 0; next < batch.length && !this.#stopping.signal.aborted; ) {
+    for (let next = 0; next < batch.length && !this.#parts.stopping.signal.aborted; ) {
       next = this.#applyDue(batch, next)
       this.#report()
       await (next < batch.length ? this.#untilDue(batch[next]) : nextTurn())
-      await untilRoom(this.#room, this.#stopping.signal)
+      await untilRoom(this.#room, this.#parts.stopping.signal)
     }
   }
 
@@ -165,8 +153,8 @@ export class LakeReplay implements Feed {
 
   #isDue({ eventNo, atMs }: ReplayedEvent): boolean {
     if (eventNo < this.#options.playFromNo) return true
-    if (this.#state.current === 'starting') {
-      this.#state.set('running')
+    if (this.#parts.state.current === 'starting') {
+      this.#parts.state.set('running')
       this.#pace.begin(atMs)
       this.#readiness.resolve()
     }
@@ -175,7 +163,7 @@ export class LakeReplay implements Feed {
 
   #untilDue(event: ReplayedEvent): Promise<unknown> {
     if (this.#isDue(event)) return nextTurn()
-    return this.#pace.untilDue(event, this.#stopping.signal)
+    return this.#pace.untilDue(event, this.#parts.stopping.signal)
   }
 
   #apply({ event, eventNo, atMs }: ReplayedEvent): void {
@@ -183,11 +171,7 @@ export class LakeReplay implements Feed {
     this.#latestMs = atMs
     const { countsAnalyses, playFromNo } = this.#options
     if (countsAnalyses && event.type === 'analysisCount' && eventNo >= playFromNo) return
-    try {
-      this.#counters.apply(this.#placed(event), atMs)
-    } catch (error) {
-      this.#faults.note(error)
-    }
+    this.#parts.guarded(() => this.#parts.counters.apply(this.#placed(event), atMs))
   }
 
   /** The event as it is applied here. */
@@ -212,7 +196,7 @@ export class LakeReplay implements Feed {
 
   /** One that goes as fast as it can brings the market to its state: until then half of it is there. */
   whyWarming(): string | null {
-    if (this.#options.speed !== 'max' || this.#state.current !== 'running') return null
+    if (this.#options.speed !== 'max' || this.#parts.state.current !== 'running') return null
     const { events, eventsTotal, percent } = this.progress()
     return `The replay has brought ${events} of ${eventsTotal} events (${Math.floor(percent)} %) so far`
   }
@@ -232,16 +216,14 @@ export class LakeReplay implements Feed {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    this.#parts.stopping.abort()
     await this.done
   }
 
   describe(): FeedStatus {
     const { label, speed, simulated, approximate, endsEarly, steps } = this.#options
     const { eventsTotal, ...progress } = this.progress()
-    return {
-      feed: 'replay',
-      ...this.#state.describe(),
+    const status = this.#parts.status({
       simulated,
       label,
       speed,
@@ -249,8 +231,7 @@ export class LakeReplay implements Feed {
       approximate,
       ...(steps === undefined && { endsEarly, eventsTotal }),
       ...progress,
-      ...this.#counters.describe(),
-      error: this.#error,
-    }
+    })
+    return { ...status, error: this.#error }
   }
 }

@@ -5,11 +5,8 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
+import { FeedParts } from '../feed-parts.ts'
 import { REPLAY_DEFAULTS, REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
-import { SinkFaults } from '../sink-faults.ts'
-import { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { unlessAborted, untilRoom, wait } from '../wait.ts'
 import { type ReplaySpeed, SpeedPace } from './pace.ts'
@@ -90,28 +87,19 @@ class Replay implements ReplayFeed {
   #latestMs = Number.NEGATIVE_INFINITY
   readonly #options: ReplayOptions
   readonly #speed: ReplaySpeed
-  readonly #state: FeedState
-  readonly #link: SourceLink
   readonly #pace: SpeedPace
-  readonly #counters: EventCounters
-  readonly #faults: SinkFaults
   readonly #translator = new TradeTranslator()
   readonly #clock: Clock
-  readonly #log: FeedLog
   readonly #room: Room
-  readonly #stopping = new AbortController()
+  readonly #parts: FeedParts
   readonly #readiness = Promise.withResolvers<void>()
 
   constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
     this.#options = options
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
-    this.#state = new FeedState(clock)
+    this.#parts = new FeedParts('replay', sink, clock, log)
     this.#pace = new SpeedPace(this.#speed, () => clock.now())
-    this.#counters = new EventCounters('replay', sink, clock, log)
-    this.#faults = new SinkFaults('replay', this.#counters, clock, log)
-    this.#link = new SourceLink('replay', sink, this.#faults)
     this.#clock = clock
-    this.#log = log
     this.#room = room
     this.#startedAtMs = this.#reportedAtMs = clock.now()
     this.ready = this.#readiness.promise
@@ -128,16 +116,16 @@ class Replay implements ReplayFeed {
       }
     } finally {
       // A source that hangs must not hold up the end.
-      await unlessAborted(Promise.resolve(batches.return?.()), this.#stopping.signal)
+      await unlessAborted(Promise.resolve(batches.return?.()), this.#parts.stopping.signal)
     }
     this.#end()
   }
 
   /** The next batch; null at the end, after a stop, or when the source has failed. */
   async #nextBatch(batches: AsyncIterator<TradeBatch>): Promise<TradeBatch | null> {
-    if (this.#stopping.signal.aborted) return null
+    if (this.#parts.stopping.signal.aborted) return null
     try {
-      const next = await unlessAborted(batches.next(), this.#stopping.signal)
+      const next = await unlessAborted(batches.next(), this.#parts.stopping.signal)
       return next === null || next.done === true ? null : next.value
     } catch (error) {
       this.#fail(error)
@@ -146,33 +134,36 @@ class Replay implements ReplayFeed {
   }
 
   #fail(error: unknown): void {
-    this.#state.set('failed')
+    this.#parts.state.set('failed')
     this.#error = errorMessage(error)
-    this.#log.error({ error: this.#error, rows: this.#rows, label: this.#options.label }, 'the replay failed')
+    this.#parts.log.error(
+      { error: this.#error, rows: this.#rows, label: this.#options.label },
+      'the replay failed',
+    )
     this.#readiness.reject(error)
     const atMs = this.#rows === 0 ? this.#clock.now() : this.#latestMs
-    this.#link.lose(atMs, atMs)
+    this.#parts.linkOf().lose(atMs, atMs)
   }
 
   #end(): void {
     this.#endedAtMs = this.#clock.now()
     this.#readiness.resolve()
-    if (this.#state.current !== 'failed')
-      this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
+    if (this.#parts.state.current !== 'failed')
+      this.#parts.state.set(this.#parts.stopping.signal.aborted ? 'stopped' : 'finished')
     this.#options.report?.end()
-    const refused = this.#counters.end()
-    if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
-    else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
+    const refused = this.#parts.counters.end()
+    if (refused === null) this.#parts.log.info(this.describe(), `the replay has ${this.#parts.state.current}`)
+    else this.#parts.log.warn(this.describe(), `the replay has ${this.#parts.state.current}: ${refused}`)
   }
 
   async #play(batch: TradeBatch): Promise<void> {
-    for (let row = 0; row < batch.rows && !this.#stopping.signal.aborted; ) {
+    for (let row = 0; row < batch.rows && !this.#parts.stopping.signal.aborted; ) {
       const end = findSliceEnd(batch, row)
       row = this.#applyDue(batch, row, end)
       this.#report()
       const waitMs = row < end ? this.#pace.waitMs(batch.tsMs[row]) : 0
-      await (waitMs > 0 ? wait(waitMs, this.#stopping.signal) : nextTurn())
-      await untilRoom(this.#room, this.#stopping.signal)
+      await (waitMs > 0 ? wait(waitMs, this.#parts.stopping.signal) : nextTurn())
+      await untilRoom(this.#room, this.#parts.stopping.signal)
     }
   }
 
@@ -190,8 +181,8 @@ class Replay implements ReplayFeed {
       if (tsMs > dueMs) break
       this.#applyRow(batch, next)
     }
-    if (next > row && this.#state.current === 'starting') {
-      this.#state.set('running')
+    if (next > row && this.#parts.state.current === 'starting') {
+      this.#parts.state.set('running')
       this.#readiness.resolve()
     }
     return next
@@ -208,15 +199,16 @@ class Replay implements ReplayFeed {
     this.#rows++
     const { token, trade, fault } = this.#translator.translate(batch, row, this.#shiftMs)
     if (trade === null) {
-      this.#counters.countRejected(fault.reason, () => fault.sample)
+      this.#parts.counters.countRejected(fault.reason, () => fault.sample)
       return
     }
     if (trade.ts > this.#latestMs) this.#latestMs = trade.ts
+    const { counters } = this.#parts
     try {
-      if (token !== null) this.#counters.apply(token, this.#latestMs)
-      this.#counters.apply(trade, this.#latestMs)
+      if (token !== null) counters.apply(token, this.#latestMs)
+      counters.apply(trade, this.#latestMs)
     } catch (error) {
-      this.#faults.note(error)
+      this.#parts.noteFault(error)
     }
   }
 
@@ -230,7 +222,7 @@ class Replay implements ReplayFeed {
 
   /** One that goes as fast as it can brings the market to its state: until then half of it is there. */
   whyWarming(): string | null {
-    if (this.#speed !== 'max' || this.#state.current !== 'running') return null
+    if (this.#speed !== 'max' || this.#parts.state.current !== 'running') return null
     const { rows, rowsTotal, percent } = this.progress()
     const part = percent === null ? `${rows} rows` : `${rows} of ${rowsTotal} rows (${Math.floor(percent)} %)`
     return `The replay has brought ${part} so far`
@@ -252,22 +244,19 @@ class Replay implements ReplayFeed {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    this.#parts.stopping.abort()
     await this.done
   }
 
   describe(): FeedStatus {
-    return {
-      feed: 'replay',
-      ...this.#state.describe(),
+    const status = this.#parts.status({
       simulated: this.#options.simulated ?? false,
       label: this.#options.label ?? null,
       speed: this.#speed,
       time: this.#options.time ?? REPLAY_DEFAULTS.time,
       symbols: this.#translator.symbolCount,
       ...this.progress(),
-      ...this.#counters.describe(),
-      error: this.#error,
-    }
+    })
+    return { ...status, error: this.#error }
   }
 }
