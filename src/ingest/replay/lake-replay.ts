@@ -2,14 +2,14 @@
 // again what it did.
 
 import type { Clock } from '../../lib/clock.ts'
-import { errorMessage } from '../../lib/error-text.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink, MarketEvent } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
-import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
+import { REPLAY_SLICE_ROWS } from '../limits.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
-import { unlessAborted, untilRoom } from '../wait.ts'
+import { untilRoom } from '../wait.ts'
 import { type Pace, type ReplaySpeed, SpeedPace } from './pace.ts'
+import { Playback } from './playback.ts'
 import type { ProgressReport } from './progress-report.ts'
 
 /** An event that a server recorded. */
@@ -47,8 +47,7 @@ export interface LakeReplayOptions {
 
 export interface LakeReplayProgress {
   events: number
-  eventsTotal: number
-  percent: number
+  percent: number | null
   /** Time until the end at the rate so far; null: none came yet. */
   etaMs: number | null
   eventsPerSecond: number
@@ -69,77 +68,44 @@ export function startLakeReplay(
 
 export class LakeReplay implements Feed {
   readonly ready: Promise<void>
-  /** Resolves when the last event is applied, the replay was stopped or its source failed; `describe` says which. */
+  /** As of `Playback`. */
   readonly done: Promise<void>
-  #error: string | null = null
-  #events = 0
-  #latestMs: number | null = null
-  readonly #startedAtMs: number
-  #endedAtMs: number | null = null
-  #reportedAtMs: number
   readonly #options: LakeReplayOptions
   readonly #pace: Pace
-  readonly #clock: Clock
   readonly #room: Room
   readonly #parts: FeedParts
-  readonly #readiness = Promise.withResolvers<void>()
+  readonly #playback: Playback<readonly ReplayedEvent[]>
 
   constructor(options: LakeReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
+    const nowMs = () => clock.monotonicMs()
     this.#options = options
-    this.#pace = options.steps ?? new SpeedPace(options.speed, () => clock.monotonicMs())
+    this.#pace = options.steps ?? new SpeedPace(options.speed, nowMs)
     this.#parts = new FeedParts('replay', sink, clock, log)
-    this.#clock = clock
     this.#room = room
-    this.#startedAtMs = this.#reportedAtMs = clock.monotonicMs()
-    this.ready = this.#readiness.promise
-    this.done = this.#run()
-  }
-
-  async #run(): Promise<void> {
-    const { signal } = this.#parts.stopping
-    const batches = this.#options.events[Symbol.asyncIterator]()
-    try {
-      for (;;) {
-        const next = await unlessAborted(batches.next(), signal)
-        if (next === null || next.done === true) break
-        await this.#play(next.value)
-      }
-    } catch (error) {
-      this.#fail(error)
-    }
-    // A source that hangs must not hold up the end.
-    await unlessAborted(Promise.resolve(batches.return?.()), signal)
-    this.#end()
-  }
-
-  #fail(error: unknown): void {
-    this.#parts.state.set('failed')
-    this.#error = errorMessage(error)
-    const { label } = this.#options
-    this.#parts.log.error({ error: this.#error, events: this.#events, label }, 'the replay failed')
-    this.#readiness.reject(error)
-    const atMs = this.#latestMs ?? this.#clock.now()
-    this.#parts.linkOf().lose(atMs, atMs)
-  }
-
-  #end(): void {
-    this.#pace.end()
-    this.#endedAtMs = this.#clock.monotonicMs()
-    this.#readiness.resolve()
-    if (this.#parts.state.current !== 'failed')
-      this.#parts.state.set(this.#parts.stopping.signal.aborted ? 'stopped' : 'finished')
-    this.#options.report?.end()
-    const refused = this.#parts.counters.end()
-    if (refused === null) this.#parts.log.info(this.describe(), `the replay has ${this.#parts.state.current}`)
-    else this.#parts.log.warn(this.describe(), `the replay has ${this.#parts.state.current}: ${refused}`)
+    this.#playback = new Playback({
+      parts: this.#parts,
+      batches: options.events,
+      unit: 'events',
+      total: options.eventsTotal,
+      speed: options.speed,
+      pace: this.#pace,
+      label: options.label,
+      report: options.report,
+      nowMs,
+      play: (batch) => this.#play(batch),
+      describe: () => this.describe(),
+    })
+    this.ready = this.#playback.ready
+    this.done = this.#playback.done
   }
 
   async #play(batch: readonly ReplayedEvent[]): Promise<void> {
-    for (let next = 0; next < batch.length && !this.#parts.stopping.signal.aborted; ) {
+    const { signal } = this.#parts.stopping
+    for (let next = 0; next < batch.length && !signal.aborted; ) {
       next = this.#applyDue(batch, next)
-      this.#report()
+      this.#playback.report()
       await (next < batch.length ? this.#untilDue(batch[next]) : nextTurn())
-      await untilRoom(this.#room, this.#parts.stopping.signal)
+      await untilRoom(this.#room, signal)
     }
   }
 
@@ -154,9 +120,8 @@ export class LakeReplay implements Feed {
   #isDue({ eventNo, atMs }: ReplayedEvent): boolean {
     if (eventNo < this.#options.playFromNo) return true
     if (this.#parts.state.current === 'starting') {
-      this.#parts.state.set('running')
       this.#pace.begin(atMs)
-      this.#readiness.resolve()
+      this.#playback.markReady()
     }
     return atMs <= this.#pace.dueMs() || eventNo <= this.#pace.dueNo()
   }
@@ -167,8 +132,8 @@ export class LakeReplay implements Feed {
   }
 
   #apply({ event, eventNo, atMs }: ReplayedEvent): void {
-    this.#events++
-    this.#latestMs = atMs
+    this.#playback.count++
+    this.#playback.latestMs = atMs
     const { countsAnalyses, playFromNo } = this.#options
     if (countsAnalyses && event.type === 'analysisCount' && eventNo >= playFromNo) return
     this.#parts.guarded(() => this.#parts.counters.apply(this.#placed(event), atMs))
@@ -179,59 +144,29 @@ export class LakeReplay implements Feed {
     return event.type === 'run' ? { ...event, firstSeq: this.#options.seq() } : event
   }
 
-  #report(): void {
-    const nowMs = this.#clock.monotonicMs()
-    if (nowMs - this.#reportedAtMs < REPLAY_PROGRESS_MS) return
-    this.#reportedAtMs = nowMs
-    const {
-      events: done,
-      eventsTotal: total,
-      percent,
-      eventsPerSecond: perSecond,
-      etaMs,
-      atMs,
-    } = this.progress()
-    this.#options.report?.note({ done, total, percent, perSecond, etaMs }, { atMs })
-  }
-
-  /** One that goes as fast as it can brings the market to its state: until then half of it is there. */
   whyWarming(): string | null {
-    if (this.#options.speed !== 'max' || this.#parts.state.current !== 'running') return null
-    const { events, eventsTotal, percent } = this.progress()
-    return `The replay has brought ${events} of ${eventsTotal} events (${Math.floor(percent)} %) so far`
+    return this.#playback.whyWarming()
   }
 
   progress(): LakeReplayProgress {
-    const elapsedMs = (this.#endedAtMs ?? this.#clock.monotonicMs()) - this.#startedAtMs
-    const { eventsTotal } = this.#options
-    const events = this.#events
-    return {
-      events,
-      eventsTotal,
-      percent: eventsTotal === 0 ? 100 : Math.min(100, (100 * events) / eventsTotal),
-      etaMs: events === 0 ? null : Math.max(0, Math.round((elapsedMs / events) * (eventsTotal - events))),
-      eventsPerSecond: elapsedMs > 0 ? Math.round((1_000 * this.#events) / elapsedMs) : 0,
-      atMs: this.#latestMs,
-    }
+    const { done: events, percent, etaMs, perSecond: eventsPerSecond } = this.#playback.part()
+    return { events, percent, etaMs, eventsPerSecond, atMs: this.#playback.latestMs }
   }
 
-  async stop(): Promise<void> {
-    this.#parts.stopping.abort()
-    await this.done
+  stop(): Promise<void> {
+    return this.#playback.stop()
   }
 
   describe(): FeedStatus {
-    const { label, speed, simulated, approximate, endsEarly, steps } = this.#options
-    const { eventsTotal, ...progress } = this.progress()
-    const status = this.#parts.status({
+    const { label, speed, simulated, approximate, endsEarly, eventsTotal, steps } = this.#options
+    return this.#playback.status({
       simulated,
       label,
       speed,
       time: 'recorded',
       approximate,
       ...(steps === undefined && { endsEarly, eventsTotal }),
-      ...progress,
+      ...this.progress(),
     })
-    return { ...status, error: this.#error }
   }
 }
