@@ -17,31 +17,9 @@ export interface SecurityOptions {
   waitingMax?: number
 }
 
-export interface SecurityFeed extends Feed {
-  /** Asks for a mint's fields, unless its answer is fresh. Returns at once. */
-  request(mint: string): void
-  /** As `request`, and resolves when the answer is in the market, there is none, or the queue dropped the mint. */
-  resolve(mint: string): Promise<void>
-  /** A sink that passes all events on to `sink` and requests the fields of each token that is launched or traded. */
-  watch(sink: EventSink): EventSink
-}
-
 export const SECURITY_TTL_MS = 300_000
 export const SECURITY_FEED = 'security'
 const SOURCE = ENRICHED_SOURCES.birdeye
-
-/**
- * Starts the feed of security fields. It asks Birdeye once at a time for each mint, not again while its answer is fresh, and never
- * as part of a submission. Mints that the plan's rate does not allow yet wait in a queue, the most recently traded first.
- */
-export function startSecurityFeed(
-  options: SecurityOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-): SecurityFeed {
-  return new SecurityFetcher(options, sink, clock, log)
-}
 
 /**
  * How many mints are asked for at once, with two requests each: enough to use the plan's rate when an answer takes half a second.
@@ -55,7 +33,11 @@ interface PendingMint {
   finish(): void
 }
 
-class SecurityFetcher implements SecurityFeed {
+/**
+ * The feed of security fields. It asks Birdeye once at a time for each mint, not again while its answer is fresh, and never
+ * as part of a submission. Mints that the plan's rate does not allow yet wait in a queue, the most recently traded first.
+ */
+export class SecurityFeed implements Feed {
   readonly ready = Promise.resolve()
   /** By mint: those in the queue and those that are being asked for. */
   readonly #pending = new Map<string, PendingMint>()
@@ -84,6 +66,7 @@ class SecurityFetcher implements SecurityFeed {
     this.#parts = new FeedParts(SECURITY_FEED, sink, clock, log, 'running')
   }
 
+  /** Asks for a mint's fields, unless its answer is fresh. Returns at once. */
   request(mint: string): void {
     if (this.#pending.has(mint)) {
       if (this.#queue.has(mint)) this.#queue.add(mint)
@@ -96,6 +79,7 @@ class SecurityFetcher implements SecurityFeed {
     this.#askNext()
   }
 
+  /** As `request`, and resolves when the answer is in the market, there is none, or the queue dropped the mint. */
   resolve(mint: string): Promise<void> {
     this.request(mint)
     return this.#pending.get(mint)?.done ?? Promise.resolve()
@@ -185,6 +169,7 @@ class SecurityFetcher implements SecurityFeed {
     this.#parts.logSeldom('warn', { fault }, 'Birdeye gave no usable answer')
   }
 
+  /** A sink that passes all events on to `sink` and requests the fields of each token that is launched or traded. */
   watch(sink: EventSink): EventSink {
     return {
       prefetch: (mints) => sink.prefetch?.(mints),

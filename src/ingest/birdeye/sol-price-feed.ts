@@ -18,20 +18,11 @@ export const SOL_PRICE_FEED = 'solPrice'
 const WRAPPED_SOL = 'So11111111111111111111111111111111111111112'
 
 /**
- * Starts a feed that asks Birdeye for the price of SOL at an interval and sends it as solPrice events. Trades of PumpPortal have
+ * A feed that asks Birdeye for the price of SOL at an interval and sends it as solPrice events. Trades of PumpPortal have
  * no USD price without it. When there is no answer the latest price stays in force until it is too old. The feed is ready after
  * the first answer, whether it holds a price or not.
  */
-export function startSolPriceFeed(
-  options: SolPriceOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-): Feed {
-  return new SolPricePoller(options, sink, clock, log)
-}
-
-class SolPricePoller implements Feed {
+export class SolPriceFeed implements Feed {
   readonly ready: Promise<void>
   #latestPrice: { usd: number; atMs: number } | null = null
   #latestError: { message: string; atMs: number } | null = null

@@ -27,21 +27,6 @@ export interface MetadataOptions extends Omit<PublicRequestOptions, 'admit'> {
   hostPerMinute?: number
 }
 
-export interface MetadataFeed extends Feed {
-  /** Fetches a token's document, unless it is known. Returns at once. */
-  want(mint: string, uri: string): void
-  /** A sink that passes all events on to `sink` and fetches the document of each token that is launched. */
-  watch(sink: EventSink): EventSink
-}
-
-/** Starts the feed of the documents that tokens name. Never part of a submission. */
-export const startMetadataFeed = (
-  options: MetadataOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-): MetadataFeed => new MetadataFetcher(options, sink, clock, log)
-
 interface KnownDocument {
   uri: string
   /** Until when it is not fetched again, on the monotonic clock. */
@@ -50,7 +35,8 @@ interface KnownDocument {
 
 type Fault = DocumentFault | 'address_unknown' | 'malformed'
 
-class MetadataFetcher implements MetadataFeed {
+/** The feed of the documents that tokens name. Never part of a submission. */
+export class MetadataFeed implements Feed {
   readonly ready = Promise.resolve()
   #fetched = 0
   #displaced = 0
@@ -72,6 +58,7 @@ class MetadataFetcher implements MetadataFeed {
     this.#parts = new FeedParts(METADATA_FEED, sink, clock, log, 'running')
   }
 
+  /** Fetches a token's document, unless it is known. Returns at once. */
   want(mint: string, uri: string): void {
     if (this.#parts.stopping.signal.aborted || this.#running.has(mint)) return
     const known = this.#known.renew(mint)
@@ -146,6 +133,7 @@ class MetadataFetcher implements MetadataFeed {
     this.#parts.logSeldom('info', { fault }, 'the document of a token could not be had')
   }
 
+  /** A sink that passes all events on to `sink` and fetches the document of each token that is launched. */
   watch(sink: EventSink): EventSink {
     return {
       prefetch: (mints) => sink.prefetch?.(mints),

@@ -28,23 +28,14 @@ export interface PumpPortalOptions extends Partial<UpstreamTiming>, Reconnects {
   steadyMs?: number
 }
 
+const MESSAGE_CHARS_MAX = 200
+
 /**
- * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs. Each
+ * The feed is ready after its first attempt to connect, successful or not, and tries again for as long as it runs. Each
  * frame is applied once. Data may be missing until PumpPortal has sent the first frame over a connection, and again from the last
  * frame of a connection that is lost: both is told to the market.
  */
-export function startPumpPortal(
-  options: PumpPortalOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-): Feed {
-  return new PumpPortal(options, sink, clock, log)
-}
-
-const MESSAGE_CHARS_MAX = 200
-
-class PumpPortal implements Feed {
+export class PumpPortal implements Feed {
   readonly ready: Promise<void>
   #connects = 0
   #disconnects = 0

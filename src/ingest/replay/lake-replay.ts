@@ -55,17 +55,7 @@ export interface LakeReplayProgress {
   atMs: number | null
 }
 
-/** Starts a replay. It is ready when it has reached `playFromNo`; `ready` rejects when the source fails before that. */
-export function startLakeReplay(
-  options: LakeReplayOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-  room: Room = ALWAYS_ROOM,
-): LakeReplay {
-  return new LakeReplay(options, sink, clock, log, room)
-}
-
+/** A replay of recorded events. It is ready when it has reached `playFromNo`; `ready` rejects when the source fails before that. */
 export class LakeReplay implements Feed {
   readonly ready: Promise<void>
   /** As of `Playback`. */
@@ -76,7 +66,13 @@ export class LakeReplay implements Feed {
   readonly #parts: FeedParts
   readonly #playback: Playback<readonly ReplayedEvent[]>
 
-  constructor(options: LakeReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
+  constructor(
+    options: LakeReplayOptions,
+    sink: EventSink,
+    clock: Clock,
+    log: FeedLog,
+    room: Room = ALWAYS_ROOM,
+  ) {
     const nowMs = () => clock.monotonicMs()
     this.#options = options
     this.#pace = options.steps ?? new SpeedPace(options.speed, nowMs)

@@ -46,23 +46,6 @@ export interface ReplayOptions {
   report?: ProgressReport
 }
 
-export interface ReplayFeed extends Feed {
-  /** Resolves when the last trade is applied, the replay was stopped or its source failed; `describe` says which. */
-  readonly done: Promise<void>
-  progress(): ReplayProgress
-}
-
-/** Starts a replay. It is ready when its first trades are applied; `ready` rejects when the source fails before that. */
-export function startReplay(
-  options: ReplayOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-  room: Room = ALWAYS_ROOM,
-): ReplayFeed {
-  return new Replay(options, sink, clock, log, room)
-}
-
 /**
  * Where a slice of rows that begins at `row` ends. Rows of one recorded time stay in one slice, so that clients that read between
  * two slices see the complete state of a time; the batch bounds how many rows that can be.
@@ -73,8 +56,10 @@ function findSliceEnd({ rows, tsMs }: TradeBatch, row: number): number {
   return end
 }
 
-class Replay implements ReplayFeed {
+/** A replay of trades. It is ready when its first trades are applied; `ready` rejects when the source fails before that. */
+export class Replay implements Feed {
   readonly ready: Promise<void>
+  /** As of `Playback`. */
   readonly done: Promise<void>
   #hasBegun = false
   /** Added to recorded times. */
@@ -87,7 +72,7 @@ class Replay implements ReplayFeed {
   readonly #parts: FeedParts
   readonly #playback: Playback<TradeBatch>
 
-  constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
+  constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room = ALWAYS_ROOM) {
     const nowMs = () => clock.now()
     this.#options = options
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed

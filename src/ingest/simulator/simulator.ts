@@ -40,18 +40,8 @@ export interface SimulatorFeedOptions extends Partial<SimulationOptions> {
   onSkipped?(): void
 }
 
-/** Starts a feed of simulated events: the history at once, then live by the clock. It is ready after the history. */
-export function startSimulator(
-  options: SimulatorFeedOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-  room: Room = ALWAYS_ROOM,
-): Feed {
-  return new SimulatorFeed(options, sink, clock, log, room)
-}
-
-class SimulatorFeed implements Feed {
+/** A feed of simulated events: the history at once, then live by the clock. It is ready after the history. */
+export class SimulatorFeed implements Feed {
   readonly ready: Promise<void>
   #skippedMs = 0
   readonly #options: Omit<SimulationOptions, 'startMs'>
@@ -62,7 +52,13 @@ class SimulatorFeed implements Feed {
   readonly #onSkipped: () => void
   readonly #running: Promise<void>
 
-  constructor(options: SimulatorFeedOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
+  constructor(
+    options: SimulatorFeedOptions,
+    sink: EventSink,
+    clock: Clock,
+    log: FeedLog,
+    room: Room = ALWAYS_ROOM,
+  ) {
     const nowMs = clock.now()
     const { startMs = nowMs, onSkipped = () => {}, ...simulated } = options
     this.#options = { ...SIMULATOR_DEFAULTS, ...simulated }

@@ -43,23 +43,15 @@ export interface SolanaOptions extends ChainEventsOptions, Reconnects {
   room?: Room
 }
 
-/**
- * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs, the
- * next endpoint each time. What the chain said while it was not connected may be missing: that is told to the market.
- */
-export const startSolana = (options: SolanaOptions, sink: EventSink, log: FeedLog): SolanaFeed =>
-  new Solana(options, sink, log)
-
-export interface SolanaFeed extends Feed {
-  /** Asks the chain what it says of a token beside its trades, unless that is known and fresh. Returns at once. */
-  want(mint: string, urgency: Urgency): void
-}
-
 /** How often trades that wait for the one before them are looked at. */
 const EXPIRE_EVERY_MS = PREDECESSOR_MS_MAX / 4
 const PRICE_EVERY_MS = 60_000
 
-class Solana implements SolanaFeed {
+/**
+ * The feed is ready after its first attempt to connect, successful or not, and tries again for as long as it runs, the
+ * next endpoint each time. What the chain said while it was not connected may be missing: that is told to the market.
+ */
+export class SolanaFeed implements Feed {
   readonly ready: Promise<void>
   #connects = 0
   #disconnects = 0
@@ -336,6 +328,7 @@ class Solana implements SolanaFeed {
     return { sum: Object.values(reasons).reduce((sum, count) => sum + count, 0), ...reasons }
   }
 
+  /** Asks the chain what it says of a token beside its trades, unless that is known and fresh. Returns at once. */
   want(mint: string, urgency: Urgency): void {
     this.#enrichment.want(mint, urgency)
   }
