@@ -92,20 +92,22 @@ export async function askServer(url: string, question: Question): Promise<Record
   throw new Failure(typeof answer.error === 'string' ? answer.error : `${url} answered ${status}`)
 }
 
-/** Sends one request with the operator's key. Resolves with the `data` of the response. Rejects with Failure, also where `data` is
- *  not of the schema. */
-export async function askAsOperator<Schema extends z.ZodType>(
+/** Of an answer with `data`. */
+export type AnswerSchema = z.ZodType<{ data: unknown }>
+
+/** Sends one request with the operator's key. Resolves with the `data` of the response. Rejects with Failure, also where it is not
+ *  of the schema. */
+export async function askAsOperator<Schema extends AnswerSchema>(
   values: Values,
   terminal: Terminal,
   schema: Schema,
   question: Pick<Question, 'method' | 'path' | 'body'> & { timeoutMs?: number },
-): Promise<z.output<Schema>> {
+): Promise<z.output<Schema>['data']> {
   const key = terminal.env[adminKey.env] ?? ''
   if (key === '')
     throw new UsageError(`${adminKey.env} is not set: this needs the key that the server was started with`)
   const url = urlOf(values, terminal)
-  const { data } = await askServer(url, { timeoutMs: SERVER_TIMEOUT_MS, ...question, key })
-  const parsed = safeParse(schema, data)
-  if (parsed.success) return parsed.data
+  const parsed = safeParse(schema, await askServer(url, { timeoutMs: SERVER_TIMEOUT_MS, ...question, key }))
+  if (parsed.success) return parsed.data.data
   throw new Failure(`${url} answered ${question.path} in an unknown form; is it of the same version?`)
 }
