@@ -1,7 +1,8 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
 import { z } from 'zod'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import type { FigureRange, ListFilter, MarketEngine, Page, PageQuery, RowFields } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
+import type { FigureRange, ListFilter, Page, PageQuery, RowFields } from '../../market/types.ts'
 import {
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
@@ -49,7 +50,7 @@ import {
 import { WindowChannel } from '../stream/window-channel.ts'
 
 export interface ListDeps {
-  market: MarketEngine
+  market: Market
   node: HttpNode
   broadcaster: Broadcaster
   cursors: Cursors

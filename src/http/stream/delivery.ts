@@ -1,4 +1,4 @@
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import { tellGap } from '../../schema/event.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
 import { FOLLOW_WRITES_MAX } from '../limits.ts'
@@ -14,13 +14,13 @@ export type Progress = 'current' | 'stalled' | 'more' | 'too_slow'
 
 /** Sends followers what they have not seen yet: snapshots, changes, resyncs, and gaps that began or ended. */
 export class Delivery {
-  readonly #market: MarketEngine
+  readonly #market: Market
   /** The chunk that led the last follower of a tab to the newest change: nearly all others are at the same position. */
   #shared: { from: StreamPosition; chunk: Chunk } | null = null
   /** Up to this number of `gapChanges` every follower has been told. */
   #gapsTold = 0
 
-  constructor(market: MarketEngine) {
+  constructor(market: Market) {
     this.#market = market
   }
 
