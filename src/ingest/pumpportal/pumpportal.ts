@@ -2,6 +2,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
 import { UPSTREAM_SIGNATURES_MAX, UPSTREAM_STEADY_MS, UPSTREAM_TRADE_KEYS_MAX } from '../limits.ts'
@@ -158,7 +159,7 @@ export class PumpPortal implements Feed {
   #onFrame(socket: UpstreamSocket, text: string | null): void {
     const nowMs = this.#parts.clock.now()
     this.#latestFrameAtMs = nowMs
-    const frame = parseFrame(parseJson(text), nowMs)
+    const frame = parseFrame(text === null ? undefined : parseJson(text), nowMs)
     switch (frame.kind) {
       case 'unknown':
         this.#parts.counters.countRejected('unknown_frame', () => this.#withoutKey(text ?? 'a binary frame'))
@@ -223,15 +224,5 @@ export class PumpPortal implements Feed {
     if (this.#connects > 0) return null
     const error = this.#latestError === null ? '' : `: ${this.#latestError.message}`
     return `PumpPortal has not been reached yet${error}`
-  }
-}
-
-/** The parsed frame; undefined where it is binary or not JSON. */
-function parseJson(text: string | null): unknown {
-  if (text === null) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

@@ -1,11 +1,11 @@
 // One connection for subscriptions: to the logs of both programs, to slots as its pulse, and to the accounts with the price of SOL.
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { UPSTREAM_CONNECT_MS_MAX, UPSTREAM_PING_MS } from '../limits.ts'
 import { type UpstreamEnd, UpstreamSocket } from '../upstream-socket.ts'
 import { FRAME_BYTES_MAX, LOGS_SILENCE_MS_MAX, PAUSE_MS, PULSE_MS_MAX, SUBSCRIBE_MS_MAX } from './limits.ts'
 import { AMM_PROGRAM, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
-import { parseJson } from './rpc.ts'
 
 /** What a connection is subscribed to. */
 export const TOPICS = {
