@@ -41,6 +41,9 @@ export interface CommitRecord {
   rows(): [TableName, Row][]
 }
 
+/** A commit, for those who know where it is. */
+export type StoredCommit = Omit<CommitRecord, 'position'>
+
 /** A segment that will not be written again. */
 export interface SegmentInfo {
   /** The file is named after it. */
@@ -136,7 +139,7 @@ export interface CommitLog {
   /** Stores rows as one commit. Resolves when they are durable; rejects with LogError, which says whether they may be stored. */
   append(rows: readonly EncodedRow[]): Promise<AppendResult>
   /** Reads one commit and checks its CRC. Rejects with LogError. */
-  read(position: Position): Promise<Omit<CommitRecord, 'position'>>
+  read(position: Position): Promise<StoredCommit>
   /** Seals the current segment, if it has commits. `segments` lists it from then on. */
   seal(): Promise<void>
   /** Sealed segments, which a flush may read, oldest first. */
