@@ -25,8 +25,6 @@ export interface ChainEventsOptions {
   pools: 'migrated' | 'all'
   /** Whether the market holds a token. */
   holds: (mint: string) => boolean
-  /** For tests: how long a trade waits for the one before it on its curve. */
-  predecessorMsMax?: number | undefined
 }
 
 export interface ChainEventsHandlers {
@@ -89,7 +87,7 @@ export class ChainEvents {
     this.#options = options
     this.#handlers = handlers
     this.pools = new Pools(accounts, mints, (mint) => options.pools === 'all' || options.holds(mint))
-    this.order = new CurveOrder((step) => this.#applyStep(step), { waitMsMax: options.predecessorMsMax })
+    this.order = new CurveOrder((step) => this.#applyStep(step))
   }
 
   take(raw: RawEvent, { slot, signature, nowMs, monotonicMs, isLive }: Told): void {

@@ -55,7 +55,7 @@ class DurableLog implements types.CommitLog {
     this.#queue = new CommitQueue({
       groupBytesMax: options.groupBytesMax ?? limits.GROUP_BYTES_MAX,
       groupCommitsMax: options.groupCommitsMax ?? limits.GROUP_COMMITS_MAX,
-      queuedBytesMax: options.queuedBytesMax ?? limits.QUEUED_BYTES_MAX,
+      queuedBytesMax: limits.QUEUED_BYTES_MAX,
       queuedCommitsMax: options.queuedCommitsMax ?? limits.QUEUED_COMMITS_MAX,
     })
   }

@@ -102,7 +102,6 @@ export interface LogOptions {
   recordBytesMax?: number
   groupBytesMax?: number
   groupCommitsMax?: number
-  queuedBytesMax?: number
   queuedCommitsMax?: number
 }
 
