@@ -1,7 +1,8 @@
 // Tests of the simulated market: determinism, its trading rules, a lively start, and that all data is marked as simulated.
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { createSimulator, type SimulatedEvent, SimulatorFeed } from '../../src/ingest/simulator/simulator.ts'
+import type { SimulatedEvent } from '../../src/ingest/simulator/simulation.ts'
+import { createSimulator, SimulatorFeed } from '../../src/ingest/simulator/simulator.ts'
 import { Market } from '../../src/market/market.ts'
 import {
   type IngestRecord,

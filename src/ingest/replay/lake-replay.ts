@@ -45,16 +45,6 @@ export interface LakeReplayOptions {
   report?: ProgressReport
 }
 
-export interface LakeReplayProgress {
-  events: number
-  percent: number | null
-  /** Time until the end at the rate so far; null: none came yet. */
-  etaMs: number | null
-  eventsPerSecond: number
-  /** Market time of the latest event, Unix ms. */
-  atMs: number | null
-}
-
 /** A replay of recorded events. It is ready when it has reached `playFromNo`; `ready` rejects when the source fails before that. */
 export class LakeReplay implements Feed {
   readonly ready: Promise<void>
@@ -144,7 +134,8 @@ export class LakeReplay implements Feed {
     return this.#playback.whyWarming()
   }
 
-  progress(): LakeReplayProgress {
+  /** How far it is. */
+  progress() {
     const { done: events, percent, etaMs, perSecond: eventsPerSecond } = this.#playback.part()
     return { events, percent, etaMs, eventsPerSecond, atMs: this.#playback.latestMs }
   }

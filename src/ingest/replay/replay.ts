@@ -14,23 +14,8 @@ import type { ProgressReport } from './progress-report.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import { TradeTranslator } from './trade-translator.ts'
 
-export type { ReplaySpeed } from './pace.ts'
-export type { TradeBatch } from './trade-batch.ts'
-
 /** `recorded` keeps the trades' own times; `now` moves them all so that the first trade happens at the start. */
 export type ReplayTime = 'recorded' | 'now'
-
-export interface ReplayProgress {
-  rows: number
-  /** Null where the number of rows is not known. */
-  rowsTotal: number | null
-  percent: number | null
-  rowsPerSecond: number
-  /** Time until the end at the rate so far. */
-  etaMs: number | null
-  /** Market time of the latest trade, Unix ms. */
-  atMs: number | null
-}
 
 export interface ReplayOptions {
   /** Iterated once to its end, or closed early when the replay is stopped. */
@@ -155,7 +140,8 @@ export class Replay implements Feed {
     return this.#playback.whyWarming()
   }
 
-  progress(): ReplayProgress {
+  /** How far it is. */
+  progress() {
     const { done: rows, total: rowsTotal, percent, perSecond: rowsPerSecond, etaMs } = this.#playback.part()
     return { rows, rowsTotal, percent, rowsPerSecond, etaMs, atMs: this.#playback.latestMs }
   }

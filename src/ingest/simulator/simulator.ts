@@ -16,9 +16,6 @@ import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from
 import { untilRoom, wait } from '../wait.ts'
 import { Simulation, type SimulationOptions } from './simulation.ts'
 
-export type { SimulatedEvent } from './simulation.ts'
-export { Simulation } from './simulation.ts'
-
 /**
  * Creates a deterministic market with a history, at the same rate, that ends at `startMs`, Unix ms. The same options give the same
  * events, however the time is divided into calls.
