@@ -109,6 +109,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   web: ['client'],
   mcp: ['client', 'store/errors.ts', 'store/query'],
   http: [
+    'market/market.ts',
     'market/types.ts',
     'store/errors.ts',
     'store/types.ts',

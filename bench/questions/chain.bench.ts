@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readEvent } from '../../src/ingest/solana/decode-event.ts'
-import { startSolana } from '../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../src/ingest/solana/source.ts'
 import { subscribe } from '../../src/ingest/solana/subscription.ts'
 import { eventsInLog } from '../../src/ingest/solana/transaction-events.ts'
@@ -54,7 +54,7 @@ function startFeed(url: string): Reader {
     systemClock,
   )
   const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
-  const feed = startSolana({ ...options, holds: (mint) => market.has(mint) }, { apply }, quiet)
+  const feed = new SolanaFeed({ ...options, holds: (mint) => market.has(mint) }, { apply }, quiet)
   const events = () => {
     const { events: decoded, rejected } = feed.describe() as unknown as Record<string, Record<string, number>>
     if (Object.keys(rejected).length > 0) throw new Error(`refused: ${JSON.stringify(rejected)}`)

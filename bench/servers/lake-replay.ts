@@ -1,7 +1,7 @@
 // node bench/servers/lake-replay.ts DATA_DIR
 // Replays the lake of a data folder as fast as possible, as a server does, and prints one line of JSON: events a second.
 import { readConfig } from '../../src/config/config.ts'
-import { startLakeReplay } from '../../src/ingest/replay/lake-replay.ts'
+import { LakeReplay } from '../../src/ingest/replay/lake-replay.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { ReplayedLake } from '../../src/server/replayed-lake.ts'
@@ -17,7 +17,7 @@ const wanted = {
 const lake = await ReplayedLake.open(wanted, log)
 if (lake === null) throw new Error('no lake was named')
 const market = await lake.createMarket({})
-const replay = startLakeReplay(await lake.replayOptions(() => market.seq), market, systemClock, log)
+const replay = new LakeReplay(await lake.replayOptions(() => market.seq), market, systemClock, log)
 await replay.done
 const { events, eventsPerSecond } = replay.progress()
 const page = market.page({ tab: 'all', sort: 'hot', order: 'desc', limit: 100, offset: 0 })

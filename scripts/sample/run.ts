@@ -1,7 +1,8 @@
 // Fills a lake with the real engine, submission service and store from a simulated market and scripted agents, in market time:
 // two days in some seconds. The same seed gives the same rows, so nothing here reads a clock.
 import { Random } from '../../src/ingest/simulator/random.ts'
-import { createSimulator, type Simulation } from '../../src/ingest/simulator/simulator.ts'
+import type { Simulation } from '../../src/ingest/simulator/simulation.ts'
+import { createSimulator } from '../../src/ingest/simulator/simulator.ts'
 import { openJournal } from '../../src/journal/journal.ts'
 import type { EventJournal } from '../../src/journal/types.ts'
 import { assert } from '../../src/lib/assert.ts'

@@ -12,6 +12,22 @@ export const DATA_DIR: Option = {
   description: `${SETTINGS.dataDir.description}; ${SETTINGS.dataDir.env} [${SETTINGS.dataDir.defaultText}]`,
 }
 
+/** Output formats of what is one answer, which `writeFound` writes. */
+export const FORMAT: Option = {
+  value: 'FORMAT',
+  otherwise: 'table',
+  allowed: ['table', 'json'],
+  description: 'Output format',
+}
+
+/** Writes what a command has found: as JSON where its flag --format says so, else as text. */
+export const writeFound = (
+  { format }: Values,
+  { stdout }: Terminal,
+  found: object,
+  text: string,
+): Promise<void> => write(stdout, format === 'json' ? `${JSON.stringify(found, null, 2)}\n` : text)
+
 /** The data folder, as the server chooses it: the flag, else the environment variable, else the default. */
 export const dataDirOf = (values: Values, { env }: Terminal): string =>
   values['data-dir'] || env[SETTINGS.dataDir.env] || SETTINGS.dataDir.defaultText

@@ -2,8 +2,10 @@
 import { z } from 'zod'
 import { CLIENT_ENV } from '../config/client-env.ts'
 import { SETTINGS } from '../config/settings.ts'
+import { readBoundedText } from '../lib/bounded-text.ts'
 import { fetchFailure } from '../lib/error-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
+import { parseJson } from '../lib/text/json-text.ts'
 import { Failure, type Option, UsageError, type Values } from './command.ts'
 import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
 import type { Terminal } from './terminal.ts'
@@ -41,27 +43,7 @@ interface Question {
   timeoutMs: number
 }
 
-async function readBounded(response: Response, url: string): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > ANSWER_BYTES_MAX) throw new Failure(`${url} answers more than ${ANSWER_BYTES_MAX} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
-}
-
 const objectSchema = z.record(z.string(), z.unknown())
-
-/** The JSON object that `text` holds; null where it holds none. */
-function parseObject(text: string): Record<string, unknown> | null {
-  try {
-    return safeParse(objectSchema, JSON.parse(text)).data ?? null
-  } catch {
-    return null
-  }
-}
 
 async function exchange(url: string, question: Question): Promise<{ status: number; text: string }> {
   const { method, path, body, key, timeoutMs } = question
@@ -76,36 +58,40 @@ async function exchange(url: string, question: Question): Promise<{ status: numb
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
     })
-    return { status: response.status, text: await readBounded(response, url) }
+    const text = await readBoundedText(response, ANSWER_BYTES_MAX)
+    if (text !== null) return { status: response.status, text }
   } catch (error) {
-    if (error instanceof Failure) throw error
     throw new Failure(`no server answers at ${url}: ${fetchFailure(error)}`)
   }
+  throw new Failure(`${url} answers more than ${ANSWER_BYTES_MAX} bytes`)
 }
 
 /** Sends one request to the server at `url`. Rejects with Failure when there is no response or an error response. */
 export async function askServer(url: string, question: Question): Promise<Record<string, unknown>> {
   const { status, text } = await exchange(url, question)
-  const answer = parseObject(text)
-  if (answer === null) throw new Failure(`${url} is no Mintlake server: it answered ${status} without JSON`)
+  const { data: answer } = safeParse(objectSchema, parseJson(text))
+  if (answer === undefined)
+    throw new Failure(`${url} is no Mintlake server: it answered ${status} without JSON`)
   if (status >= 200 && status < 300) return answer
   throw new Failure(typeof answer.error === 'string' ? answer.error : `${url} answered ${status}`)
 }
 
-/** Sends one request with the operator's key. Resolves with the `data` of the response. Rejects with Failure, also where `data` is
- *  not of the schema. */
-export async function askAsOperator<Schema extends z.ZodType>(
+/** Of an answer with `data`. */
+export type AnswerSchema = z.ZodType<{ data: unknown }>
+
+/** Sends one request with the operator's key. Resolves with the `data` of the response. Rejects with Failure, also where it is not
+ *  of the schema. */
+export async function askAsOperator<Schema extends AnswerSchema>(
   values: Values,
   terminal: Terminal,
   schema: Schema,
   question: Pick<Question, 'method' | 'path' | 'body'> & { timeoutMs?: number },
-): Promise<z.output<Schema>> {
+): Promise<z.output<Schema>['data']> {
   const key = terminal.env[adminKey.env] ?? ''
   if (key === '')
     throw new UsageError(`${adminKey.env} is not set: this needs the key that the server was started with`)
   const url = urlOf(values, terminal)
-  const { data } = await askServer(url, { timeoutMs: SERVER_TIMEOUT_MS, ...question, key })
-  const parsed = safeParse(schema, data)
-  if (parsed.success) return parsed.data
+  const parsed = safeParse(schema, await askServer(url, { timeoutMs: SERVER_TIMEOUT_MS, ...question, key }))
+  if (parsed.success) return parsed.data.data
   throw new Failure(`${url} answered ${question.path} in an unknown form; is it of the same version?`)
 }

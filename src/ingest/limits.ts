@@ -9,8 +9,8 @@ export const INGEST_FRAMES_WAITING_BYTES_MAX = 32 * 1024 * 1024
 export const INGEST_RECORD_BYTES_MAX = 256 * 1024
 /** Errors listed in an answer; further ones are only counted. */
 export const INGEST_ERRORS_MAX = 100
-/** How often a feed logs at most that the market has thrown. */
-export const SINK_FAULT_LOG_EVERY_MS = 30_000
+/** How often a feed writes one kind of log line at most. */
+export const FEED_LOG_EVERY_MS = 30_000
 /** No valid NDJSON record is shorter. Once the list of errors is full, shorter lines are rejected unparsed. */
 export const INGEST_LINE_CHARS_MIN = 30
 /** Records read in one turn of the event loop, so that other requests do not wait long. */
@@ -77,8 +77,6 @@ export const UPSTREAM_PING_MS = 15_000
 export const UPSTREAM_SILENCE_MS_MAX = 60_000
 /** After a connection that lasted this long, the wait before the next attempt is the shortest again. */
 export const UPSTREAM_STEADY_MS = 30_000
-/** How often one kind of log line about an upstream is written at most. */
-export const UPSTREAM_LOG_EVERY_MS = 30_000
 /** Tokens whose trades are subscribed to. At the maximum the oldest is unsubscribed. */
 export const UPSTREAM_TRADE_KEYS_MAX = 2_000
 /** Tokens in one subscription message. */
@@ -105,8 +103,6 @@ export const PROVIDER_FRESH_MAX = 50_000
 /** The pause after an answer 429: this long, or what Retry-After says up to the maximum. */
 export const PROVIDER_PAUSE_MS = 2_000
 export const PROVIDER_PAUSE_MS_MAX = 60_000
-/** How often one kind of log line about Birdeye is written at most. */
-export const PROVIDER_LOG_EVERY_MS = 30_000
 /** The in-memory DuckDB that reads trade files. */
 export const TRADE_FILE_THREADS = 2
 export const TRADE_FILE_MEMORY_LIMIT = '1GB'

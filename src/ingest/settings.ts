@@ -134,8 +134,6 @@ export const REPLAY_SETTINGS = {
   ),
 } as const
 
-export type ReplaySettings = ValuesOf<typeof REPLAY_SETTINGS>
-
 /** The chain, by RPC endpoints or a tape of them. */
 export const SOLANA_SETTINGS = {
   rpcUrls: setting(

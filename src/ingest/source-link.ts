@@ -5,7 +5,6 @@ import {
   type MissingPart,
   type ReconnectEvent,
 } from '../schema/event.ts'
-import type { SinkFaults } from './sink-faults.ts'
 
 /**
  * Tells the market when a feed loses its source and when it has it again: a `disconnect` and a `reconnect` in turn, however often
@@ -15,12 +14,13 @@ export class SourceLink {
   #isUp = true
   readonly #feed: string
   readonly #sink: EventSink
-  readonly #faults: SinkFaults
+  readonly #onFault: (error: unknown) => void
 
-  constructor(feed: string, sink: EventSink, faults: SinkFaults) {
+  /** @param onFault called where the market throws */
+  constructor(feed: string, sink: EventSink, onFault: (error: unknown) => void) {
     this.#feed = feed
     this.#sink = sink
-    this.#faults = faults
+    this.#onFault = onFault
   }
 
   get isUp(): boolean {
@@ -69,7 +69,7 @@ export class SourceLink {
     try {
       this.#sink.apply(event, event.ts)
     } catch (error) {
-      this.#faults.note(error)
+      this.#onFault(error)
     }
   }
 }

@@ -4,18 +4,18 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { EventSink } from '../schema/event.ts'
 import { BirdeyeClient } from './birdeye/birdeye-client.ts'
-import { SECURITY_FEED, startSecurityFeed } from './birdeye/security-feed.ts'
-import { SOL_PRICE_FEED, startSolPriceFeed } from './birdeye/sol-price-feed.ts'
+import { SECURITY_FEED, SecurityFeed } from './birdeye/security-feed.ts'
+import { SOL_PRICE_FEED, SolPriceFeed } from './birdeye/sol-price-feed.ts'
 import { followsRecordedTime } from './feed-settings.ts'
-import { METADATA_FEED, type MetadataFeed, startMetadataFeed } from './metadata/metadata-feed.ts'
-import { startPumpPortal } from './pumpportal/pumpportal.ts'
+import { METADATA_FEED, MetadataFeed } from './metadata/metadata-feed.ts'
+import { PumpPortal } from './pumpportal/pumpportal.ts'
 import { PushFeed } from './push/push-feed.ts'
 import { PUSH_FEED } from './push/record.ts'
-import { type LakeReplayOptions, startLakeReplay } from './replay/lake-replay.ts'
+import { LakeReplay, type LakeReplayOptions } from './replay/lake-replay.ts'
 import { barTerminal, ProgressReport } from './replay/progress-report.ts'
-import { startReplay } from './replay/replay.ts'
+import { Replay } from './replay/replay.ts'
 import { openSimulatedMarket } from './simulated-market.ts'
-import { startSimulator } from './simulator/simulator.ts'
+import { SimulatorFeed } from './simulator/simulator.ts'
 import type { SolanaFeed } from './solana/solana.ts'
 import type { ChainSource } from './solana/source.ts'
 import type { Feed, RecordedPlace, RecordedTo, Room, TimedSink } from './types.ts'
@@ -91,17 +91,17 @@ export function prepareFeeds(
         sinkOf(SETTING).apply({ type: 'solPrice', ts: nowMs, usd: solPrice.usd, source: SETTING }, nowMs)
       // Configurations with only simulated or past data cannot have this key: Birdeye does not know such tokens.
       const birdeye = apiKey !== '' ? new BirdeyeClient({ apiKey, baseUrl, requestsPerSecond }) : null
-      const security = birdeye && startSecurityFeed({ birdeye }, sinkOf(SECURITY_FEED), clock, log)
+      const security = birdeye && new SecurityFeed({ birdeye }, sinkOf(SECURITY_FEED), clock, log)
       const metadata = startConfiguredMetadata(config, sinkOf, clock, log, marketSide)
       const watch: Watch = (sink) =>
         [security, metadata].reduce((inner, feed) => feed?.watch(inner) ?? inner, sink)
       if (birdeye !== null && security !== null) {
         add(security)
-        add(startSolPriceFeed({ birdeye }, sinkOf(SOL_PRICE_FEED), clock, log))
+        add(new SolPriceFeed({ birdeye }, sinkOf(SOL_PRICE_FEED), clock, log))
       }
       if (metadata !== null) add(metadata)
       if (openReplay !== null)
-        add(startLakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log, marketSide.room))
+        add(new LakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log, marketSide.room))
       else
         for (const feed of config.feeds) {
           const market = { ...marketSide, sink: sinkOf(feed) }
@@ -155,7 +155,7 @@ async function startFeed(
       const apiKey = pumpportalKey === '' ? null : pumpportalKey
       warnOfMissingSettings(config, log)
       // Agents will ask for tokens that are launched or traded: what others say of them is fetched in advance.
-      return startPumpPortal({ url, apiKey, random: Math.random }, watch(sink), clock, log)
+      return new PumpPortal({ url, apiKey, random: Math.random }, watch(sink), clock, log)
     }
     case 'replay':
       return startConfiguredReplay(config, market, clock, log)
@@ -172,7 +172,7 @@ function startConfiguredMetadata(
   log: Log,
   { holds }: MarketSide,
 ): MetadataFeed | null {
-  return gateway === null ? null : startMetadataFeed({ gateway, holds }, sinkOf(METADATA_FEED), clock, log)
+  return gateway === null ? null : new MetadataFeed({ gateway, holds }, sinkOf(METADATA_FEED), clock, log)
 }
 
 /** Without a key PumpPortal sends no trades, and without a price of SOL its trades have no price in USD. */
@@ -198,7 +198,7 @@ async function startConfiguredSimulator(
 ): Promise<Feed> {
   const options = { ...simulator, isRecorded }
   const market = await openSimulatedMarket(simulatedMarketPath, options, clock.now(), log)
-  return startSimulator(market, markSimulated(sink), clock, log, room)
+  return new SimulatorFeed(market, markSimulated(sink), clock, log, room)
 }
 
 /** Names the simulator as the source of its SOL prices. */
@@ -215,7 +215,7 @@ async function startConfiguredSolana(
   log: Log,
 ): Promise<SolanaFeed> {
   // Imported here: only this feed needs what reads the chain.
-  const { startSolana } = await import('./solana/solana.ts')
+  const { SolanaFeed } = await import('./solana/solana.ts')
   const { commitment, pools, healMs } = config.solana
   const source = await openChainSource(config, clock)
   // A tape begins with an empty market, whatever was recorded.
@@ -227,7 +227,7 @@ async function startConfiguredSolana(
         healMs,
       }
   const options = { source, commitment, pools, holds, room, onUri, random: Math.random, ...past }
-  return startSolana(options, watch(sink), log)
+  return new SolanaFeed(options, watch(sink), log)
 }
 
 async function openChainSource({ solana, replay }: Config, clock: Clock): Promise<ChainSource> {
@@ -256,5 +256,5 @@ async function startConfiguredReplay(
   })
   const report = new ProgressReport('rows', log, barTerminal(config.logLevel))
   const options = { trades: batches, rowsTotal, speed, time, simulated, label: file, report }
-  return startReplay(options, sink, clock, log, room)
+  return new Replay(options, sink, clock, log, room)
 }

@@ -103,7 +103,7 @@ export interface EventJournal {
    * `onLost` is called as soon as recording works again.
    * @param atMs market time in effect, Unix ms
    * @param receivedAtMs time of receipt, Unix ms
-   * @param solPriceUsd the engine's price of SOL for an event of this time (`MarketEngine.solPriceUsdAt`); NaN: none, or too old
+   * @param solPriceUsd the engine's price of SOL for an event of this time (`Market.solPriceUsdAt`); NaN: none, or too old
    */
   append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void
   /**

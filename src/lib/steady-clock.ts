@@ -84,11 +84,6 @@ export class SteadyClock implements Clock {
     return this.#jump?.ms ?? 0
   }
 
-  /** Whether a jump will be believed if it stays. */
-  get willFollow(): boolean {
-    return this.#jump !== null && Number.isFinite(lastsMs(this.#jump.ms))
-  }
-
   /** What the next run is to know. */
   known(): KnownTime {
     const atMs = this.now()

@@ -30,7 +30,6 @@ import type {
   Changes,
   FrozenList,
   ListFilter,
-  MarketEngine,
   MarketStats,
   MarketTotals,
   OwnTradeFigures,
@@ -45,7 +44,11 @@ import type {
 
 export type { MarketOptions }
 
-export class Market implements MarketEngine {
+/**
+ * The engine: synchronous and deterministic. It reads no clock, file or random number, so the same events with the same times of
+ * receipt give the same answers. Times are Unix ms. Reads of a mint that is not held give null.
+ */
+export class Market {
   #parts: MarketParts
   readonly #columnBuffer = new ColumnBuffer(BAR_COLUMNS_KEPT)
   // Used by every event.
@@ -113,10 +116,12 @@ export class Market implements MarketEngine {
     this.#onChanged?.()
   }
 
+  /** What its answers depend on besides the events. */
   get settings(): EngineSettings {
     return this.#parts.settings
   }
 
+  /** Market time: the highest time of receipt or `advanceTo` so far. */
   get timeMs(): number {
     return this.#time.nowMs
   }
@@ -126,26 +131,32 @@ export class Market implements MarketEngine {
     return this.#time.heldFromMs
   }
 
+  /** The most tokens that the market holds. */
   get tokensMax(): number {
     return this.#parts.tokens.capacity
   }
 
+  /** Position of the newest change of a row. Each change gets the next position; later runs go on above it. */
   get seq(): number {
     return this.#parts.changes.seq
   }
 
+  /** The position at which this run began: that of the last event `run`. What a lower one stood for is not known. */
   get firstSeq(): number {
     return this.#parts.changes.firstSeq
   }
 
+  /** Raised whenever another market takes the place of this one as a whole: lists that were frozen before do not change any more. */
   get generation(): number {
     return this.#generation
   }
 
+  /** The lowest position from which `changesSince` still finds every change. */
   get oldestSince(): number {
     return this.#parts.changes.oldestSince
   }
 
+  /** The latest price of SOL; null while none is known. */
   get solPrice(): SolPriceReport | null {
     const { solPrice } = this.#parts
     const { usd, source, reportedAtMs, maxAgeMs } = solPrice
@@ -153,19 +164,23 @@ export class Market implements MarketEngine {
     return { usd, source, atMs: reportedAtMs, maxAgeMs, isStale: solPrice.isStaleAt(this.timeMs) }
   }
 
+  /** The price of SOL that a trade of this time is priced with; NaN where none is known, or the latest was too old by then. */
   solPriceUsdAt(timeMs: number): number {
     return this.#parts.solPrice.usdAt(timeMs)
   }
 
+  /** Applies an event. @returns why it was not taken; then nothing but the time has changed. */
   apply(event: MarketEvent, receivedAtMs: number): EventRejection | null {
     this.advanceTo(receivedAtMs)
     return this.#events.apply(event)
   }
 
+  /** Trades of these mints, PREFETCHED_MAX at most, are applied next. They take less time then; nothing that can be read changes. */
   prefetch(mints: readonly string[]): void {
     this.#parts.prefetch.run(mints)
   }
 
+  /** Moves the market's time forward; an earlier time does nothing. */
   advanceTo(timeMs: number): void {
     if (!this.#time.advanceTo(timeMs)) return
     this.#healing.passTime()
@@ -183,6 +198,8 @@ export class Market implements MarketEngine {
     return this.#parts.rankings.ranking()
   }
 
+  /** The whole state after the latest event. A section may be a view of the market's memory: all have to be taken before the next
+   *  event or `advanceTo`. The same state gives the same sections. */
   save(): Iterable<Section> {
     return saveMarket(this.#parts)
   }
@@ -202,11 +219,15 @@ export class Market implements MarketEngine {
     return this.#pages.page(query)
   }
 
+  /** Renders at most `rowsMax` rows of that page in advance, so that a large page is not rendered in one go.
+   *  @returns whether all its rows are rendered now; then `page` is cheap. */
   preparePage({ tab, sort, order, offset, limit, fields = null }: PageQuery, rowsMax: number): boolean {
     const slots = this.#parts.rankings.of(tab, sort).slice(offset, limit, order === 'desc')
     return this.#pages.prepare(slots, rowsMax, fields)
   }
 
+  /** Freezes the present order of a list. This copies no rows. With a filter it looks at every token of the tab once, and only
+   *  those that pass now are on the list. */
   freeze(tab: Tab, sort: Sort, filter: ListFilter | null = null): FrozenList {
     return new FrozenRanking({
       tab,
@@ -223,23 +244,28 @@ export class Market implements MarketEngine {
     })
   }
 
+  /** At most a second of market time old. */
   totals(): MarketTotals {
     return this.#parts.totals.read()
   }
 
+  /** At most `rowsMax` rows of a tab that changed after `since`, each once and as it is now; rows that left the tab included. */
   changesSince(since: number, tab: Tab, rowsMax: number, fields: RowFields | null = null): Changes {
     return this.#parts.changes.changesSince(since, tab, rowsMax, fields)
   }
 
+  /** Visits the mints whose row changed or that were evicted after `since`, oldest change first, repeats included. */
   changedMints(since: number, visit: (mint: string) => void): void {
     this.#parts.changes.changedMints(since, visit)
   }
 
+  /** Position of the last change of a token's row; 0 for a mint that is not held. */
   changedSeq(mint: string): number {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? 0 : this.#parts.changes.changedSeq(slot)
   }
 
+  /** Calls `onChanged` at each change of a row or a gap, during the write: it must not read the market. Replaces the watcher before. */
   watch(onChanged: (() => void) | null): void {
     this.#onChanged = onChanged
     this.#parts.changes.watch(onChanged)
@@ -255,11 +281,13 @@ export class Market implements MarketEngine {
     return slot === -1 ? null : this.#parts.projections.profile(slot)
   }
 
+  /** The DataPoint as of now. */
   datapoint(mint: string): DataPoint | null {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? null : this.#parts.projections.datapoint(slot, this.timeMs)
   }
 
+  /** The DataPoint as JSON, at most a second old, with a version for ETags. Callers must not write to it. */
   datapointJson(mint: string): { json: Buffer; version: string } | null {
     const slot = this.#parts.tokens.slotOf(mint)
     if (slot === -1) return null
@@ -272,21 +300,27 @@ export class Market implements MarketEngine {
     })
   }
 
+  /** The nine values that submissions are compared by, as of now. */
   snapshot(mint: string): SnapshotValues | null {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? null : toSnapshot(this.#parts.projections.compare(slot, this.timeMs), 0)
   }
 
+  /** The fields that the server adds to a submission, as of now, and whose they are. */
   enriched(mint: string): SourcedEnriched | null {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? null : this.#parts.projections.enriched(slot, this.timeMs)
   }
 
+  /** What the market's own trades say of the token, as of now: a part of `enriched`. */
   ownTradeFigures(mint: string): OwnTradeFigures | null {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? null : this.#parts.ownTrades.figures(slot, this.timeMs)
   }
 
+  /** The nine values of each version that was in effect in the millisecond `timeMs`, newest first: of many the newest
+   *  VERSIONS_ANSWERED_MAX. None at a time at which the token was not held, or before the versions that are kept, which reach back five
+   *  minutes at least. */
   versionsAt(mint: string, timeMs: number): SnapshotValues[] {
     const { tokens, projections, versions } = this.#parts
     const slot = tokens.slotOf(mint)
@@ -338,28 +372,37 @@ export class Market implements MarketEngine {
     return { ...answer, version, incomplete }
   }
 
+  /** Accepted analyses by mint, of mints that are not held too. */
   analysisCounts(): Iterable<{ key: string; value: number }> {
     return this.#parts.analysisCounts.entries()
   }
 
+  /** Bars of the mint that start before this time may lack trades, because the token was evicted and came back. 0: none. */
   barsWholeFromMs(mint: string): number {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? 0 : this.#parts.tokens.barsWholeFromMs(slot)
   }
 
+  /** The gaps that go on, and the newest that have ended, the newest first. */
   gaps(endedMax: number): { open: Gap[]; ended: Gap[] } {
     const { gaps } = this.#parts
     return { open: gaps.open, ended: gaps.latest(endedMax) }
   }
 
+  /** Gaps that began or ended after an earlier call, each as it was then: `next` is what that call returned; null: none. `watch`
+   *  tells when there are any. Of many at once the oldest are left out. */
   gapChanges(next: number | null): GapChanges {
     return this.#parts.gaps.changesAfter(next)
   }
 
+  /** Emits closed bars of the next `tokensMax` tokens that no later trade has made it emit: those of silent tokens. Calls go round
+   *  all tokens. */
   emitClosedBars(tokensMax: number): void {
     this.#parts.sweep.run(tokensMax)
   }
 
+  /** Emits, once more or for the first time, every bar that ended after `endedAfterMs` and is closed by now: those that a process
+   *  that ended may have taken with it. Of a token and timeframe in order of time. */
   emitBarsEndedSince(endedAfterMs: number): void {
     this.#parts.sweep.emitEndedSince(endedAfterMs)
   }
@@ -369,6 +412,7 @@ export class Market implements MarketEngine {
     return this.#parts.barsEmitted
   }
 
+  /** All bars that ended by this time were emitted, but for those of trades that arrived late. */
   get barsEmittedToMs(): number {
     return this.#parts.sweep.emittedToMs
   }

@@ -1,11 +1,10 @@
-// What the market offers: its interface, its queries and their answers.
+// What the market offers: its queries and their answers.
 
-import type { Section } from '../lib/sections/sections.ts'
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
-import type { DataPoint, Enriched, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
-import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
+import type { Enriched } from '../schema/datapoint.ts'
+import type { Gap } from '../schema/event.ts'
 import type { EnrichedField } from '../schema/features.ts'
-import type { MarketItem, RowField } from '../schema/market-item.ts'
+import type { RowField } from '../schema/market-item.ts'
 import type { Order, RangeFigure, Sort, Tab } from '../schema/vocabulary.ts'
 
 export interface PageQuery {
@@ -67,7 +66,7 @@ export interface Page {
   readonly rowCount: number
   /** Rows of the whole list, before limit and offset. */
   readonly total: number
-  /** Position (see `MarketEngine.seq`) as of which the order of the rows is exact. */
+  /** Position (see `Market.seq`) as of which the order of the rows is exact. */
   readonly version: number
   /** Changes whenever `ndjson` may have: with the order, a row, or the 24-hour window that rows show. */
   readonly contentVersion: string
@@ -204,95 +203,6 @@ export interface SolPriceReport {
   maxAgeMs: number | null
   /** Whether it is too old by now: trades without a price in USD are refused. */
   isStale: boolean
-}
-
-/**
- * The engine: synchronous and deterministic. It reads no clock, file or random number, so the same events with the same times of
- * receipt give the same answers. Times are Unix ms. Reads of a mint that is not held give null.
- */
-export interface MarketEngine {
-  /** Market time: the highest time of receipt or `advanceTo` so far. */
-  readonly timeMs: number
-  /** What its answers depend on besides the events. */
-  readonly settings: EngineSettings
-  /** The most tokens that the market holds. */
-  readonly tokensMax: number
-  /** Position of the newest change of a row. Each change gets the next position; later runs go on above it. */
-  readonly seq: number
-  /** The position at which this run began: that of the last event `run`. What a lower one stood for is not known. */
-  readonly firstSeq: number
-  /** Raised whenever another market takes the place of this one as a whole: lists that were frozen before do not change any more. */
-  readonly generation: number
-  /** The latest price of SOL; null while none is known. */
-  readonly solPrice: SolPriceReport | null
-  /** The price of SOL that a trade of this time is priced with; NaN where none is known, or the latest was too old by then. */
-  solPriceUsdAt(timeMs: number): number
-  /** Applies an event. @returns why it was not taken; then nothing but the time has changed. */
-  apply(event: MarketEvent, receivedAtMs: number): EventRejection | null
-  /** Trades of these mints, PREFETCHED_MAX at most, are applied next. They take less time then; nothing that can be read changes. */
-  prefetch(mints: readonly string[]): void
-  /** Moves the market's time forward; an earlier time does nothing. */
-  advanceTo(timeMs: number): void
-  /** The whole state after the latest event. A section may be a view of the market's memory: all have to be taken before the next
-   *  event or `advanceTo`. The same state gives the same sections. */
-  save(): Iterable<Section>
-  has(mint: string): boolean
-  page(query: PageQuery): Page
-  /** Renders at most `rowsMax` rows of that page in advance, so that a large page is not rendered in one go.
-   *  @returns whether all its rows are rendered now; then `page` is cheap. */
-  preparePage(query: PageQuery, rowsMax: number): boolean
-  /** Freezes the present order of a list. This copies no rows. With a filter it looks at every token of the tab once, and only
-   *  those that pass now are on the list. */
-  freeze(tab: Tab, sort: Sort, filter?: ListFilter | null): FrozenList
-  /** The lowest position from which `changesSince` still finds every change. */
-  readonly oldestSince: number
-  /** At most `rowsMax` rows of a tab that changed after `since`, each once and as it is now; rows that left the tab included. */
-  changesSince(since: number, tab: Tab, rowsMax: number, fields?: RowFields | null): Changes
-  /** Visits the mints whose row changed or that were evicted after `since`, oldest change first, repeats included. */
-  changedMints(since: number, visit: (mint: string) => void): void
-  /** Position of the last change of a token's row; 0 for a mint that is not held. */
-  changedSeq(mint: string): number
-  /** Calls `onChanged` at each change of a row or a gap, during the write: it must not read the market. Replaces the watcher before. */
-  watch(onChanged: (() => void) | null): void
-  item(mint: string): MarketItem | null
-  /** At most a second of market time old. */
-  totals(): MarketTotals
-  profile(mint: string): TokenProfile | null
-  /** The DataPoint as of now. */
-  datapoint(mint: string): DataPoint | null
-  /** The DataPoint as JSON, at most a second old, with a version for ETags. Callers must not write to it. */
-  datapointJson(mint: string): { json: Buffer; version: string } | null
-  /** The nine values that submissions are compared by, as of now. */
-  snapshot(mint: string): SnapshotValues | null
-  /** The fields that the server adds to a submission, as of now, and whose they are. */
-  enriched(mint: string): SourcedEnriched | null
-  /** What the market's own trades say of the token, as of now: a part of `enriched`. */
-  ownTradeFigures(mint: string): OwnTradeFigures | null
-  /** The nine values of each version that was in effect in the millisecond `timeMs`, newest first: of many the newest
-   *  VERSIONS_ANSWERED_MAX. None at a time at which the token was not held, or before the versions that are kept, which reach back five
-   *  minutes at least. */
-  versionsAt(mint: string, timeMs: number): SnapshotValues[]
-  bars(query: BarsQuery): WithGaps<Bars> | null
-  barColumns(query: BarsQuery): WithGaps<BarColumns> | null
-  barsText(query: BarsQuery, form: TextForm): WithGaps<BarsText> | null
-  /** Accepted analyses by mint, of mints that are not held too. */
-  analysisCounts(): Iterable<{ key: string; value: number }>
-  /** Bars of the mint that start before this time may lack trades, because the token was evicted and came back. 0: none. */
-  barsWholeFromMs(mint: string): number
-  /** The gaps that go on, and the newest that have ended, the newest first. */
-  gaps(endedMax: number): { open: Gap[]; ended: Gap[] }
-  /** Gaps that began or ended after an earlier call, each as it was then: `next` is what that call returned; null: none. `watch`
-   *  tells when there are any. Of many at once the oldest are left out. */
-  gapChanges(next: number | null): { gaps: readonly Gap[]; next: number }
-  /** Emits closed bars of the next `tokensMax` tokens that no later trade has made it emit: those of silent tokens. Calls go round
-   *  all tokens. */
-  emitClosedBars(tokensMax: number): void
-  /** Emits, once more or for the first time, every bar that ended after `endedAfterMs` and is closed by now: those that a process
-   *  that ended may have taken with it. Of a token and timeframe in order of time. */
-  emitBarsEndedSince(endedAfterMs: number): void
-  /** All bars that ended by this time were emitted, but for those of trades that arrived late. */
-  readonly barsEmittedToMs: number
-  stats(): MarketStats
 }
 
 /** Rows as NDJSON, each with its position `seq` as last member; or the mint of an evicted token. A reader who has it is at `seq`. */

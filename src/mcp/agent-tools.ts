@@ -5,7 +5,7 @@ import { OUTCOME_LABELS } from '../schema/api/submission-list.ts'
 import { submissionSchema } from '../schema/submission.ts'
 import { OUTCOMES } from '../schema/vocabulary.ts'
 import { XP_MULTIPLIERS } from '../schema/xp.ts'
-import { compactTableShape, detailInput, metaSchema, tableOf } from './compact.ts'
+import { compactTableShape, detailInput, tableOf, tableOutput } from './compact.ts'
 import { ANALYSES_DEFAULT, ANALYSES_MAX, RANKS_DEFAULT, RANKS_MAX } from './limits.ts'
 import { type AddTool, checkedByServer, clampLimit, isOn, READ_ONLY, ToolError, tool } from './tool.ts'
 
@@ -132,11 +132,7 @@ const ownAnalyses = (client: MintlakeClient, hasKey: boolean): AddTool =>
       'The analyses that this agent has submitted, newest first: what it said, the verdict and XP, and what the price did afterwards ' +
       '(fwd_ret_1h 0.1 is 10 % up after an hour; null is not known yet). Learn from them before the next one.',
     input: checkedByServer(analysesInput),
-    output: z.looseObject({
-      ...compactTableShape,
-      data: z.array(z.looseObject({})).optional(),
-      meta: metaSchema,
-    }),
+    output: tableOutput,
     annotations: READ_ONLY,
     run: async ({ limit, detail, ...query }, signal) => {
       checkKey(hasKey)

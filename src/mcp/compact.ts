@@ -13,7 +13,12 @@ export const compactTableShape = {
   columns: z.array(z.string()).optional(),
   rows: z.array(z.array(z.unknown())).optional(),
 }
-export const metaSchema = z.looseObject({}).optional()
+/** A table, or with `detail` whole rows. */
+export const tableOutput = z.looseObject({
+  ...compactTableShape,
+  data: z.array(z.looseObject({})).optional(),
+  meta: z.looseObject({}).optional(),
+})
 export const detailInput = z
   .boolean()
   .optional()

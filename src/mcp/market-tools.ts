@@ -6,7 +6,7 @@ import type { DataPoint } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import { MINT_SHAPE } from '../schema/mint.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
-import { compactTableShape, detailInput, metaSchema, shortened, tableOf } from './compact.ts'
+import { detailInput, shortened, tableOf, tableOutput } from './compact.ts'
 import { BARS_DEFAULT, BARS_MAX, HOLDERS_SHOWN, ROWS_DEFAULT, ROWS_MAX, TRADES_SHOWN } from './limits.ts'
 import { type AddTool, checkedByServer, clampLimit, isOn, READ_ONLY, tool, UNTRUSTED } from './tool.ts'
 
@@ -75,11 +75,7 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       'Lists tokens: price, market cap, volume, holders, and analysis_count, the number of accepted analyses. Amounts are USD, ' +
       `times Unix ms; rows are lists in the order of columns. ${UNTRUSTED}`,
     input: checkedByServer(listInput),
-    output: z.looseObject({
-      ...compactTableShape,
-      data: z.array(z.looseObject({})).optional(),
-      meta: metaSchema,
-    }),
+    output: tableOutput,
     annotations: READ_ONLY,
     run: async ({ max_analyses: maxAnalyses, limit, detail, ...query }, signal) => {
       const bound = clampLimit(limit, ROWS_DEFAULT, ROWS_MAX)
@@ -110,11 +106,7 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       'Price bars, oldest first: t start (Unix ms), o h l c prices (USD), v volume (USD), n trades. The last bar may be forming ' +
       '(closed false).',
     input: checkedByServer(barsInput),
-    output: z.looseObject({
-      ...compactTableShape,
-      data: z.array(z.looseObject({})).optional(),
-      meta: metaSchema,
-    }),
+    output: tableOutput,
     annotations: READ_ONLY,
     run: async ({ limit, detail, ...query }, signal) => {
       const bound = clampLimit(limit, BARS_DEFAULT, BARS_MAX)

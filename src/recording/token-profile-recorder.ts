@@ -2,7 +2,8 @@
 // Profiles are read when they are written, never during a write of the market.
 import { hash } from 'node:crypto'
 import { BoundedMap } from '../lib/collections/bounded-map.ts'
-import type { MarketEngine, TokenProfile } from '../market/types.ts'
+import type { Market } from '../market/market.ts'
+import type { TokenProfile } from '../market/types.ts'
 import { LAKE_SCHEMA_VERSION, type Row } from '../schema/tables.ts'
 
 /** Profiles in one commit. */
@@ -73,7 +74,7 @@ export class TokenProfileRecorder {
    * cannot be stored costs its own token alone.
    * @returns whether more wait. Rejects when the commit failed; its tokens wait again.
    */
-  async write(market: Pick<MarketEngine, 'profile' | 'timeMs'>): Promise<boolean> {
+  async write(market: Pick<Market, 'profile' | 'timeMs'>): Promise<boolean> {
     const versions = this.#takeWaiting().flatMap((mint) => this.#newVersion(mint, market.profile(mint)))
     const updatedAtMs = market.timeMs
     if (versions.length === 0) return this.#waiting.size > 0

@@ -1,11 +1,11 @@
 import type { CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
-import { LogThrottle } from '../ingest/log-throttle.ts'
 import type { Feed, FeedStatus } from '../ingest/types.ts'
 import type { JournalStats } from '../journal/types.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { LogThrottle } from '../lib/log-throttle.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Market } from '../market/market.ts'
 import type { LakeFileServer } from '../store/download/downloads.ts'
@@ -274,7 +274,7 @@ export function countForgotten(metrics: Metrics, log: Log, clock: Clock): (kind:
     ['idempotency_key', 0],
     ['withheld_labels', 0],
   ])
-  const throttle = new LogThrottle(FORGOTTEN_LOG_EVERY_MS)
+  const throttle = new LogThrottle(FORGOTTEN_LOG_EVERY_MS, clock)
   metrics.readEach(
     'mintlake_submissions_forgotten_total',
     'Cooldowns, remembered responses and withheld labels that gave way to newer ones before their time',
@@ -284,7 +284,7 @@ export function countForgotten(metrics: Metrics, log: Log, clock: Clock): (kind:
   return (kind) => {
     const count = (counts.get(kind) ?? 0) + 1
     counts.set(kind, count)
-    const suppressed = throttle.due(clock.monotonicMs())
+    const suppressed = throttle.due('forgotten')
     if (suppressed !== null)
       log.warn(
         { kind, count, suppressed },

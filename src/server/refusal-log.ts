@@ -1,9 +1,9 @@
 // Log lines of what clients are refused: submissions, limits, bans. One line of a kind in REFUSAL_LOG_MS at most, since anybody can
 // cause as many as they like; the next one says how many were left out.
 import type { Refusal } from '../http/pipeline.ts'
-import { LogThrottle } from '../ingest/log-throttle.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { LogThrottle } from '../lib/log-throttle.ts'
 import type { ErrorCode } from '../schema/errors.ts'
 
 /** How often a line of one kind is written. */
@@ -17,13 +17,11 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
 
 export class RefusalLog {
   readonly #log: Log
-  readonly #clock: Clock
-  /** By kind, of which there are as many as error codes. */
-  readonly #throttles = new Map<string, LogThrottle>()
+  readonly #throttle: LogThrottle
 
   constructor(log: Log, clock: Clock) {
     this.#log = log
-    this.#clock = clock
+    this.#throttle = new LogThrottle(REFUSAL_LOG_MS, clock)
   }
 
   note({ error, path, agentId, address, requestId }: Refusal): void {
@@ -47,9 +45,7 @@ export class RefusalLog {
   }
 
   #write(level: 'debug' | 'info' | 'warn', kind: string, fields: object, sentence: string): void {
-    const throttle = this.#throttles.get(kind) ?? new LogThrottle(REFUSAL_LOG_MS)
-    this.#throttles.set(kind, throttle)
-    const suppressed = throttle.due(this.#clock.monotonicMs())
+    const suppressed = this.#throttle.due(kind)
     if (suppressed === null) return
     this.#log[level]({ ...fields, ...(suppressed > 0 && { suppressed }) }, sentence)
   }

@@ -13,7 +13,7 @@ import {
 } from './limits.ts'
 import { segmentNames } from './log/segments/format.ts'
 import type { SegmentInfo } from './log/types.ts'
-import { recordKept, tellNotNoted, toLoss } from './log-losses.ts'
+import { addNew, recordKept, tellNotNoted, toLoss } from './log-losses.ts'
 import { BarAudit } from './market-data/bar-audit.ts'
 import type { BarAccount } from './market-data/bar-counts.ts'
 import { BarOutbox } from './market-data/bar-outbox.ts'
@@ -53,11 +53,7 @@ export class FlushScheduler {
       starts: () => client.starts,
       send: (delivery) => this.#sendBars(delivery),
     })
-    this.#job = new PeriodicJob(
-      () => this.#flushQuietly(),
-      everyMs,
-      () => {},
-    )
+    this.#job = new PeriodicJob(() => this.#flushQuietly(), everyMs)
     this.caughtUp = commits.status().unflushedCommits === 0 ? Promise.resolve() : this.#flushQuietly()
   }
 
@@ -119,7 +115,7 @@ export class FlushScheduler {
     await this.profiles.deliver()
     await this.#parts.commits.seal()
     const segments = this.#parts.commits.segments()
-    const nowMs = Math.floor(this.#parts.clock.now())
+    const nowMs = this.#parts.nowMs()
     const first = this.#flushSegments(takeRound(segments), nowMs)
     onBegun?.()
     let bars = await first
@@ -159,23 +155,20 @@ export class FlushScheduler {
 
   /** Logs damage once: the start may have found the same. */
   #reportDamage(damage: readonly SegmentDamage[]): void {
-    for (const found of damage) {
-      if (this.damage.some(({ file, fromByte }) => file === found.file && fromByte === found.fromByte))
-        continue
-      this.damage.push(found)
+    for (const found of addNew(this.damage, damage)) {
       this.#parts.log.error({ ...found }, 'a part of the log is damaged')
       this.#noteDamage(found)
     }
   }
 
   #noteDamage(found: SegmentDamage): void {
-    const { clock, log, losses } = this.#parts
-    losses.record(toLoss(found), Math.floor(clock.now())).catch((error) => tellNotNoted(log, error))
+    const { nowMs, log, losses } = this.#parts
+    losses.record(toLoss(found), nowMs()).catch((error) => tellNotNoted(log, error))
   }
 
   #noteDeadRows(): void {
-    const { clock, dataDir, log, losses } = this.#parts
-    recordKept(losses, dataDir, Math.floor(clock.now())).catch((error) => tellNotNoted(log, error))
+    const { nowMs, dataDir, log, losses } = this.#parts
+    recordKept(losses, dataDir, nowMs()).catch((error) => tellNotNoted(log, error))
   }
 
   async #sendBars(delivery: BarDelivery): Promise<BarReceipt> {

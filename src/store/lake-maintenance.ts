@@ -19,11 +19,7 @@ export class LakeMaintenance {
     this.#parts = parts
     this.#quietMs = quietMs
     // Failures are logged by `compact`.
-    this.#job = new PeriodicJob(
-      async () => void (await this.compact()),
-      everyMs,
-      () => {},
-    )
+    this.#job = new PeriodicJob(async () => void (await this.compact()), everyMs)
   }
 
   compact(): Promise<{ merged: number; removed: number }> {
@@ -36,11 +32,10 @@ export class LakeMaintenance {
 
   /** Checks every file. @param acknowledges whether the losses count as told from then on */
   async repair(acknowledges: boolean): Promise<LakeRepair> {
-    const { clock, losses } = this.#parts
+    const { losses, nowMs } = this.#parts
     const repaired = await this.#checkFiles(acknowledges)
-    const nowMs = Math.floor(clock.now())
-    if (acknowledges) return { ...repaired, losses: await losses.acknowledge(nowMs) }
-    await losses.load(nowMs)
+    if (acknowledges) return { ...repaired, losses: await losses.acknowledge(nowMs()) }
+    await losses.load(nowMs())
     return { ...repaired, losses: losses.unacknowledged }
   }
 
@@ -67,8 +62,7 @@ export class LakeMaintenance {
   }
 
   #checkFiles(settles: boolean): Promise<Omit<LakeRepair, 'losses'>> {
-    const { client, clock } = this.#parts
-    const ask = { nowMs: Math.floor(clock.now()), settles }
-    return client.ask('repair', ask, HOUSEKEEPING_TIMEOUT_MS)
+    const { client, nowMs } = this.#parts
+    return client.ask('repair', { nowMs: nowMs(), settles }, HOUSEKEEPING_TIMEOUT_MS)
   }
 }

@@ -14,6 +14,15 @@ import type { StoreLog } from './types.ts'
 export const keptFile = ({ file, kind }: SegmentDamage): string | null =>
   file === null ? null : join('log', kind === 'foreign_file' ? file : `${file}${DAMAGED_SUFFIX}`)
 
+/** Adds to `known` what it does not have of `found`. @returns that */
+export function addNew(known: SegmentDamage[], found: readonly SegmentDamage[]): SegmentDamage[] {
+  const added = found.filter(
+    ({ file, fromByte }) => !known.some((each) => each.file === file && each.fromByte === fromByte),
+  )
+  known.push(...added)
+  return added
+}
+
 /** What a damaged part of the log is, as a sentence. */
 export function describeDamage({ kind, fromByte, toByte, missing }: SegmentDamage): string {
   const where = toByte > fromByte ? ` (bytes ${fromByte} to ${toByte})` : ''

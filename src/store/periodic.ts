@@ -7,8 +7,11 @@ export class PeriodicJob {
   #isStopped: boolean
   #timer: NodeJS.Timeout | undefined
 
-  /** The interval is counted from the end of the previous run; 0: the job never runs. The timer does not keep the process alive. */
-  constructor(job: () => Promise<void>, everyMs: number, onError: (error: unknown) => void) {
+  /**
+   * The interval is counted from the end of the previous run; 0: the job never runs. The timer does not keep the process alive.
+   * @param onError by default nothing: the job has told of its failure itself
+   */
+  constructor(job: () => Promise<void>, everyMs: number, onError: (error: unknown) => void = () => {}) {
     this.#job = job
     this.#everyMs = everyMs
     this.#onError = onError

@@ -6,6 +6,7 @@ import type { SegmentDamage } from '../lib/segments/types.ts'
 import { within } from '../lib/wait.ts'
 import { unavailable } from './errors.ts'
 import { CLOSE_FLUSH_MS, EVENTS_TIMEOUT_MS } from './limits.ts'
+import { addNew } from './log-losses.ts'
 import { PeriodicJob } from './periodic.ts'
 import type { StoreParts } from './store-parts.ts'
 import type { EventProgress, EventSource, RecordedEvents } from './types.ts'
@@ -43,11 +44,9 @@ export class EventFlushes implements RecordedEvents {
   follow(source: EventSource, onProgress: (progress: EventProgress) => void): void {
     this.#source = source
     this.#onProgress = onProgress
-    // Failures are logged by `flush`.
     this.#job = new PeriodicJob(
       () => (this.waiting > 0 ? this.#flushQuietly() : Promise.resolve()),
       this.#everyMs,
-      () => {},
     )
   }
 
@@ -80,28 +79,19 @@ export class EventFlushes implements RecordedEvents {
   }
 
   async #flushNow(source: EventSource): Promise<void> {
-    const { client, clock } = this.#parts
+    const { client, nowMs } = this.#parts
     const { throughEventNo } = await source.seal()
     for (let isDone = false; !isDone; ) {
-      const ask = { nowMs: Math.floor(clock.now()), throughEventNo }
+      const ask = { nowMs: nowMs(), throughEventNo }
       const { damage, eventNo, retainedFrom } = await client.ask('events', ask, EVENTS_TIMEOUT_MS)
-      this.#reportDamage(damage)
+      for (const found of addNew(this.damage, damage))
+        this.#parts.log.error({ ...found }, 'a part of the journal is damaged')
       const isFurther = eventNo > this.#progress.eventNo
       this.#progress = { eventNo, retainedFrom }
       this.#onProgress(this.#progress)
       isDone = eventNo >= throughEventNo
       if (!isDone && !isFurther)
         throw unavailable(`the journal lacks the events ${eventNo + 1} to ${throughEventNo}`)
-    }
-  }
-
-  /** Logs damage once. */
-  #reportDamage(damage: readonly SegmentDamage[]): void {
-    for (const found of damage) {
-      if (this.damage.some(({ file, fromByte }) => file === found.file && fromByte === found.fromByte))
-        continue
-      this.damage.push(found)
-      this.#parts.log.error({ ...found }, 'a part of the journal is damaged')
     }
   }
 }

@@ -11,6 +11,8 @@ import type { StoreLog } from './types.ts'
 export interface StoreParts {
   dataDir: string
   clock: Clock
+  /** Wall time, whole Unix ms. */
+  nowMs(): number
   log: StoreLog
   client: LakeClient
   commits: CommitLog

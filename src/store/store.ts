@@ -48,7 +48,7 @@ import { StateRowParser } from './state/state-rows.ts'
 import type { StoreParts } from './store-parts.ts'
 import { mayCommit, StatusReporter } from './store-status.ts'
 import { SubmissionLists } from './submission-lists.ts'
-import { SubmissionLookup } from './submission-lookup.ts'
+import { readUnlessRemoved, SubmissionLookup } from './submission-lookup.ts'
 import type {
   BarSink,
   LakeFile,
@@ -167,7 +167,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     const { eventNo } = position
     const losses = await openLosses(dataDir, now(), log)
     const faults = new FaultLog(log, clock)
-    const parts = { dataDir, clock, log, client, commits, space, unflushed, faults, losses }
+    const parts = { dataDir, clock, nowMs: now, log, client, commits, space, unflushed, faults, losses }
     return new DurableStore(parts, { options, folderId: logId, runId, lock, recovered, eventNo })
   } catch (error) {
     space.close()
@@ -249,7 +249,7 @@ class DurableStore implements Store {
   #closed: Promise<void> | null = null
 
   constructor(parts: StoreParts, { options, folderId, runId, lock, recovered, eventNo }: Opened) {
-    const { client, commits, unflushed, clock } = parts
+    const { client, commits, unflushed, nowMs } = parts
     const { lakeFlushMs, lakeQuietMs = limits.DATE_QUIET_MS, lakeTidy } = options
     this.#parts = parts
     this.#lock = lock
@@ -257,9 +257,8 @@ class DurableStore implements Store {
     this.#lookup = new SubmissionLookup(client, commits, unflushed)
     this.#lists = new SubmissionLists({
       unflushed,
-      readCommit: (position) => commits.read(position),
-      readLake: (query) =>
-        client.askPatiently('list', { query, nowMs: Math.floor(clock.now()) }, limits.LOOKUP_TIMEOUT_MS),
+      readCommit: (position) => readUnlessRemoved(commits, position),
+      readLake: (query) => client.askPatiently('list', { query, nowMs: nowMs() }, limits.LOOKUP_TIMEOUT_MS),
     })
     this.#flushes = new FlushScheduler(parts, lakeFlushMs)
     this.events = new EventFlushes(parts, lakeFlushMs, eventNo)
@@ -294,7 +293,7 @@ class DurableStore implements Store {
   }
 
   analysis(analysisId: string): Promise<SubmissionRow | null> {
-    return this.#lookup.find(analysisId, Math.floor(this.#parts.clock.now()))
+    return this.#lookup.find(analysisId, this.#parts.nowMs())
   }
 
   submissions(query: SubmissionQuery): Promise<SubmissionPage> {
@@ -302,20 +301,20 @@ class DurableStore implements Store {
   }
 
   calibration(labelsToMs: number | null): Promise<Calibration> {
-    const { client, clock } = this.#parts
-    const nowMs = Math.floor(clock.now())
-    return client.askPatiently('calibration', { nowMs, labelsToMs }, limits.CALIBRATION_TIMEOUT_MS)
+    const { client, nowMs } = this.#parts
+    const ask = { nowMs: nowMs(), labelsToMs }
+    return client.askPatiently('calibration', ask, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>> {
-    const { client, clock } = this.#parts
-    const nowMs = Math.floor(clock.now())
-    return client.askPatiently('agentRecord', { agentId, nowMs, labelsToMs }, limits.CALIBRATION_TIMEOUT_MS)
+    const { client, nowMs } = this.#parts
+    const ask = { agentId, nowMs: nowMs(), labelsToMs }
+    return client.askPatiently('agentRecord', ask, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   async agentHits(agentIds: readonly string[], labelsToMs: number | null): Promise<AgentHits[]> {
-    const { client, clock } = this.#parts
-    const ask = { agentIds, nowMs: Math.floor(clock.now()), labelsToMs }
+    const { client, nowMs } = this.#parts
+    const ask = { agentIds, nowMs: nowMs(), labelsToMs }
     return (await client.askPatiently('agentHits', ask, limits.CALIBRATION_TIMEOUT_MS)).agents
   }
 

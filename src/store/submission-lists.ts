@@ -1,6 +1,5 @@
 // Lists submissions: those that the lake does not hold yet from the log, the others from the lake. The log is read first: a flush
 // moves submissions from it to the lake, so none is missed, and one that is read twice is shown once.
-import { errorMessage } from '../lib/error-text.ts'
 import {
   compareKeys,
   LISTED_COLUMNS,
@@ -10,16 +9,14 @@ import {
   type SubmissionQuery,
   submissionKeyOf,
 } from '../schema/api/submission-list.ts'
-import { unavailable } from './errors.ts'
-import { LogError } from './log/errors.ts'
-import type { CommitLog, CommitRecord, Position } from './log/types.ts'
+import type { Position, StoredCommit } from './log/types.ts'
 import { isSubmissionTable, type UnflushedRows } from './rows/recent-rows.ts'
 import { completeRow } from './state/recovered.ts'
 
 export interface ListSources {
   unflushed: Pick<UnflushedRows, 'list'>
-  /** Reads a commit of the log. Rejects with LogError. */
-  readCommit: CommitLog['read']
+  /** Reads a commit of the log; null: its segment was removed since, and the lake has it. Rejects with `unavailable`. */
+  readCommit(position: Position): Promise<StoredCommit | null>
   /** The page of the lake alone. Rejects with `unavailable`. */
   readLake(query: SubmissionQuery): Promise<SubmissionPage>
 }
@@ -47,22 +44,13 @@ export class SubmissionLists {
     for (const { submittedAtMs, position } of places) {
       // Those of one millisecond are read together, since only their identities tell which is newer.
       if (found.length > limit && submittedAtMs !== lastMs) break
-      const submission = await this.#read(position)
+      const record = await this.#sources.readCommit(position)
+      const submission = record && toListed(record)
       if (submission === null || !isBefore(submission, before)) continue
       found.push(submission)
       lastMs = submittedAtMs
     }
     return found
-  }
-
-  /** Null where the segment was removed since: then the lake has the submission. */
-  async #read(position: Position): Promise<ListedSubmission | null> {
-    try {
-      return toListed(await this.#sources.readCommit(position))
-    } catch (error) {
-      if (error instanceof LogError && error.code === 'segment_removed') return null
-      throw unavailable(`the log cannot be read: ${errorMessage(error)}`)
-    }
   }
 }
 
@@ -72,7 +60,7 @@ const isBefore = (submission: ListedSubmission, before: SubmissionKey | null): b
   before === null || compareKeys(keyOf(submission), before) > 0
 
 /** The submission of a commit, which has one at most, with what it earned in the same commit. */
-function toListed(record: Pick<CommitRecord, 'knownAtMs' | 'rows'>): ListedSubmission | null {
+function toListed(record: StoredCommit): ListedSubmission | null {
   let listed: ListedSubmission | null = null
   let xp = 0
   for (const [table, row] of record.rows()) {

@@ -4,7 +4,7 @@ import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { unavailable } from './errors.ts'
 import { LOOKUP_TIMEOUT_MS } from './limits.ts'
 import { LogError } from './log/errors.ts'
-import type { AppendResult, CommitLog, EncodedRow, Position } from './log/types.ts'
+import type { AppendResult, CommitLog, EncodedRow, Position, StoredCommit } from './log/types.ts'
 import type { LakeClient } from './process/client.ts'
 import { identifyRow, isSubmissionTable, RecentRows, type UnflushedRows } from './rows/recent-rows.ts'
 import { completeRow } from './state/recovered.ts'
@@ -44,15 +44,24 @@ export class SubmissionLookup {
 
   /** Null where that record does not hold the submission, or its segment was removed since: then the lake has it. */
   async #readFromLog(position: Position, analysisId: string): Promise<SubmissionRow | null> {
-    try {
-      const record = await this.#commits.read(position)
-      for (const [table, row] of record.rows())
-        if (isSubmissionTable(table) && row.analysis_id === analysisId)
-          return completeRow(table, row, record.knownAtMs)
-      return null
-    } catch (error) {
-      if (error instanceof LogError && error.code === 'segment_removed') return null
-      throw unavailable(`the log cannot be read: ${errorMessage(error)}`)
-    }
+    const record = await readUnlessRemoved(this.#commits, position)
+    if (record === null) return null
+    for (const [table, row] of record.rows())
+      if (isSubmissionTable(table) && row.analysis_id === analysisId)
+        return completeRow(table, row, record.knownAtMs)
+    return null
+  }
+}
+
+/** A commit of the log; null where its segment was removed since: then the lake has it. Rejects with `unavailable`. */
+export async function readUnlessRemoved(
+  commits: Pick<CommitLog, 'read'>,
+  position: Position,
+): Promise<StoredCommit | null> {
+  try {
+    return await commits.read(position)
+  } catch (error) {
+    if (error instanceof LogError && error.code === 'segment_removed') return null
+    throw unavailable(`the log cannot be read: ${errorMessage(error)}`)
   }
 }

@@ -1,7 +1,12 @@
 // The interfaces of the store, as the rest of the server uses them.
 
 import type { z } from 'zod'
-import type { lossSchema, setAsideFileSchema } from '../schema/api/admin.ts'
+import type {
+  lakeRepairSchema,
+  lossSchema,
+  setAsideFileSchema,
+  stagedBackupSchema,
+} from '../schema/api/admin.ts'
 import type { AgentHits, AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
@@ -72,18 +77,8 @@ export interface LakeLosses {
   first: readonly SetAsideFile[]
 }
 
-/** What a repair of the lake did. Paths are below the lake's folder. */
-export interface LakeRepair {
-  filesChecked: number
-  /** Quarantined files that are valid again. */
-  restored: readonly string[]
-  /** Files whose loss nobody had acknowledged before. */
-  lost: readonly SetAsideFile[]
-  /** Recorded events whose loss nobody had acknowledged before. */
-  eventsLost: number
-  /** What else was lost, and that nobody had acknowledged before. */
-  losses: readonly Loss[]
-}
+/** What a repair of the lake did. Paths are below the lake's folder; what is lost is what nobody had acknowledged before. */
+export type LakeRepair = z.infer<typeof lakeRepairSchema>['data']
 
 /** A file of the lake, for readers that fetch it from the server. */
 export interface LakeFile {
@@ -131,9 +126,7 @@ export interface Snapshot {
 }
 
 /** A snapshot in the data folder. */
-export interface StagedBackup extends Snapshot {
-  path: string
-}
+export type StagedBackup = z.infer<typeof stagedBackupSchema>['data']
 
 /** Takes closed bars without waiting for them to be durable: a killed server loses those since the last flush. */
 export interface BarSink {

@@ -35,4 +35,4 @@ export interface View {
   stop(): void
 }
 
-export type ViewFactory = (app: App) => View
+export type ViewClass = new (app: App) => View

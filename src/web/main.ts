@@ -3,7 +3,7 @@ import { html, nothing, render, type TemplateResult } from 'lit-html'
 import { createClient, type MintlakeClient } from '../client/index.ts'
 import type { HealthAnswer } from '../schema/api/status.ts'
 import { request } from './api.ts'
-import type { App, View, ViewFactory } from './app.ts'
+import type { App, View, ViewClass } from './app.ts'
 import { emptyState, secondsUntil } from './dom.ts'
 import { formatAge } from './format.ts'
 import { gapReason, gapTimes, KnownGaps } from './gaps.ts'
@@ -12,24 +12,24 @@ import { parseRoute, type Route, routeHref } from './router.ts'
 import { PageSession } from './session.ts'
 import { startTheme, switchTheme } from './theme.ts'
 import { onZoneChange, switchTimeZone, zoneChanged, zoneName, zoneParts } from './time-zone.ts'
-import { agentsView } from './views/agents/agents.ts'
-import { calibrationView } from './views/calibration.ts'
-import { marketView } from './views/market/market.ts'
-import { queryView } from './views/query/query.ts'
-import { submissionsView } from './views/submissions.ts'
-import { systemView } from './views/system/system.ts'
-import { tokenView } from './views/token/token.ts'
-import { tryView } from './views/try-it.ts'
+import { AgentsView } from './views/agents/agents.ts'
+import { CalibrationView } from './views/calibration.ts'
+import { MarketView } from './views/market/market.ts'
+import { QueryView } from './views/query/query.ts'
+import { SubmissionsView } from './views/submissions.ts'
+import { SystemView } from './views/system/system.ts'
+import { TokenView } from './views/token/token.ts'
+import { TryView } from './views/try-it.ts'
 
-const VIEWS: Readonly<Record<string, { label: string; create: ViewFactory; isInMenu: boolean }>> = {
-  market: { label: 'Market', create: marketView, isInMenu: true },
-  token: { label: 'Token', create: tokenView, isInMenu: false },
-  submissions: { label: 'Submissions', create: submissionsView, isInMenu: true },
-  agents: { label: 'Agents', create: agentsView, isInMenu: true },
-  calibration: { label: 'Calibration', create: calibrationView, isInMenu: true },
-  system: { label: 'System', create: systemView, isInMenu: true },
-  query: { label: 'Query', create: queryView, isInMenu: true },
-  try: { label: 'Try it', create: tryView, isInMenu: true },
+const VIEWS: Readonly<Record<string, { label: string; View: ViewClass; isInMenu: boolean }>> = {
+  market: { label: 'Market', View: MarketView, isInMenu: true },
+  token: { label: 'Token', View: TokenView, isInMenu: false },
+  submissions: { label: 'Submissions', View: SubmissionsView, isInMenu: true },
+  agents: { label: 'Agents', View: AgentsView, isInMenu: true },
+  calibration: { label: 'Calibration', View: CalibrationView, isInMenu: true },
+  system: { label: 'System', View: SystemView, isInMenu: true },
+  query: { label: 'Query', View: QueryView, isInMenu: true },
+  try: { label: 'Try it', View: TryView, isInMenu: true },
 }
 
 /** The agent's key lives as long as the tab. */
@@ -129,7 +129,8 @@ class Console implements App {
   }
 
   #createView(): View {
-    return (VIEWS[this.route.view] ?? notFound).create(this)
+    const ViewOfRoute = VIEWS[this.route.view]?.View ?? NotFoundView
+    return new ViewOfRoute(this)
   }
 
   #navigate(): void {
@@ -273,14 +274,15 @@ function zoneButton(): TemplateResult {
   return html`<button type="button" class="zone" title="Times of this page: switch between local time and UTC" aria-label="Time zone: ${zoneName(nowMs)}" @click=${switchTimeZone}>${shown}</button>`
 }
 
-const notFound = {
-  create: (): View => ({
-    title: 'Not found',
-    render: () =>
-      html`<section><h1 id="view-title">Not found</h1>${emptyState('There is no such page', 'Choose a view from the menu.')}
-        <p class="empty"><a href=${routeHref('market')}>To the market</a></p></section>`,
-    stop: () => {},
-  }),
+class NotFoundView implements View {
+  readonly title = 'Not found'
+
+  render(): TemplateResult {
+    return html`<section><h1 id="view-title">Not found</h1>${emptyState('There is no such page', 'Choose a view from the menu.')}
+        <p class="empty"><a href=${routeHref('market')}>To the market</a></p></section>`
+  }
+
+  stop(): void {}
 }
 
 startTheme()

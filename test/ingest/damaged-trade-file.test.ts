@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startReplay } from '../../src/ingest/replay/replay.ts'
+import { Replay } from '../../src/ingest/replay/replay.ts'
 import { openTradeFile } from '../../src/ingest/replay/trade-file.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { NOON_MS, readSql, removeFolder, temporaryFolder } from '../store/support.ts'
@@ -53,7 +53,7 @@ async function play(name: string, bytes: string | Uint8Array) {
   }
   const sink = new MemorySink()
   const { batches: trades, rowsTotal } = file
-  const replay = startReplay({ trades, rowsTotal, speed: 'max' }, sink, systemClock, silentLog)
+  const replay = new Replay({ trades, rowsTotal, speed: 'max' }, sink, systemClock, silentLog)
   await replay.ready.catch(() => {})
   await replay.done
   const played = sink.data.filter(({ type }) => type === 'trade').length

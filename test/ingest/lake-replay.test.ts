@@ -1,7 +1,7 @@
 // Replays of a recorded market: every event in its order and with its market time, not before it is due.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import { type LakeReplayOptions, startLakeReplay } from '../../src/ingest/replay/lake-replay.ts'
+import { LakeReplay, type LakeReplayOptions } from '../../src/ingest/replay/lake-replay.ts'
 import type { RecordedEvent } from '../../src/journal/event-batch.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
@@ -22,7 +22,7 @@ async function* batches(...parts: RecordedEvent[][]): AsyncGenerator<RecordedEve
 function start(options: Partial<LakeReplayOptions> & Pick<LakeReplayOptions, 'events'>) {
   const clock = { timeMs: 5, now: () => START_MS * 2, monotonicMs: () => clock.timeMs }
   const sink = new MemorySink()
-  const replay = startLakeReplay(
+  const replay = new LakeReplay(
     {
       eventsTotal: 3,
       playFromNo: 1,

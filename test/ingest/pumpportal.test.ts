@@ -1,7 +1,7 @@
 // Tests of PumpPortal's frames, and of the feed against a local WebSocket server.
 
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startPumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
+import { PumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
 import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { TradeSubscriptions } from '../../src/ingest/pumpportal/trade-subscriptions.ts'
 import { reconnectMs } from '../../src/ingest/upstream-socket.ts'
@@ -167,7 +167,7 @@ afterEach(() => upstream.close())
 
 const soon = { interval: 5, timeout: 5_000 }
 const start = (sink: MemorySink, more: object = {}) =>
-  startPumpPortal({ url: upstream.url, random: () => 0, reconnectMsMin: 5, ...more }, sink, clock, silentLog)
+  new PumpPortal({ url: upstream.url, random: () => 0, reconnectMsMin: 5, ...more }, sink, clock, silentLog)
 
 test('when connected it subscribes, delivers each frame once and counts unknown frames', async () => {
   const sink = new MemorySink()

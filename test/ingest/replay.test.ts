@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ProgressReport } from '../../src/ingest/replay/progress-report.ts'
-import { startReplay, type TradeBatch } from '../../src/ingest/replay/replay.ts'
+import { Replay } from '../../src/ingest/replay/replay.ts'
+import type { TradeBatch } from '../../src/ingest/replay/trade-batch.ts'
 import { openTradeFile } from '../../src/ingest/replay/trade-file.ts'
 import { isMint, mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemoryLog, MemorySink, silentLog } from './memory-sink.ts'
@@ -49,7 +50,7 @@ describe('a replay as fast as possible', () => {
       (_, at): Row => [1_000 * Math.floor(at / perSecond), 'SPY', 1, 1],
     )
     const sink = new MemorySink()
-    const replay = startReplay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog)
+    const replay = new Replay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog)
     const seen = new Set<number>()
     let isDone = false
     replay.done.then(() => {
@@ -72,7 +73,7 @@ describe('a replay as fast as possible', () => {
       ],
       [[7, 'SPY', 168.6, 0]],
     ]
-    const replay = startReplay({ trades: batches(...parts), speed: 'max' }, sink, fakeClock(), silentLog)
+    const replay = new Replay({ trades: batches(...parts), speed: 'max' }, sink, fakeClock(), silentLog)
     await replay.ready
     await replay.done
     const spy = mintOfSymbol('SPY')
@@ -101,7 +102,7 @@ describe('a replay as fast as possible', () => {
   test('keeps a symbol that is a mint and does not name it', async () => {
     const mint = mintOfSymbol('already a mint')
     const sink = new MemorySink()
-    await startReplay({ trades: batches([[0, mint, 1, 1]]), speed: 'max' }, sink, fakeClock(), silentLog).done
+    await new Replay({ trades: batches([[0, mint, 1, 1]]), speed: 'max' }, sink, fakeClock(), silentLog).done
     expect(sink.events).toMatchObject([{ type: 'trade', mint }])
   })
 
@@ -115,7 +116,7 @@ describe('a replay as fast as possible', () => {
       [5, 'A', 12, 1, null],
     ]
     const sink = new MemorySink()
-    await startReplay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog).done
+    await new Replay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog).done
     const sides = sink.events.flatMap((event) => (event.type === 'trade' ? [event.side] : []))
     expect(sides).toEqual(['buy', 'sell', 'sell', 'buy', 'sell', 'sell'])
   })
@@ -130,7 +131,7 @@ describe('a replay as fast as possible', () => {
       [1, 'A', 1, 1],
     ]
     const sink = new MemorySink()
-    const replay = startReplay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog)
+    const replay = new Replay({ trades: batches(rows), speed: 'max' }, sink, fakeClock(), silentLog)
     await replay.done
     expect(replay.describe().rejected).toEqual({
       price_invalid: 2,
@@ -143,7 +144,7 @@ describe('a replay as fast as possible', () => {
 
   test('says with its last word that it has refused much, with the first reasons and samples, however few rows', async () => {
     const log = new MemoryLog()
-    const replay = startReplay(
+    const replay = new Replay(
       { trades: batches([[Number.NaN, 'A', 1, 1]], [[0, 'A', 1, 1]], [[1, 'A', -1, 1]]), speed: 'max' },
       new MemorySink(),
       fakeClock(),
@@ -167,7 +168,7 @@ describe('a replay as fast as possible', () => {
       [60_000, 'A', 2, 1],
     ]
     const clock = fakeClock()
-    const replay = startReplay({ trades: batches(rows), speed: 1, time: 'now' }, sink, clock, silentLog)
+    const replay = new Replay({ trades: batches(rows), speed: 1, time: 'now' }, sink, clock, silentLog)
     await replay.ready
     await expect.poll(() => sink.events.map(({ ts }) => ts)).toEqual([NOW, NOW])
     clock.timeMs += 60_000
@@ -182,7 +183,7 @@ describe('a replay as fast as possible', () => {
     const terminal = { write: (text: string) => void texts.push(text) }
     let turns = 0
     const sink = new MemorySink()
-    const replay = startReplay(
+    const replay = new Replay(
       {
         ...{ trades: batches(rows), speed: 'max', rowsTotal: rows.length },
         report: new ProgressReport('rows', silentLog, terminal),
@@ -222,7 +223,7 @@ describe('a replay by the clock', () => {
   test('applies a trade at recorded speed when as much time has passed as in the file', async () => {
     const clock = fakeClock()
     const sink = new MemorySink()
-    const replay = startReplay({ trades: batches(rows), speed: 1 }, sink, clock, silentLog)
+    const replay = new Replay({ trades: batches(rows), speed: 1 }, sink, clock, silentLog)
     await replay.ready
     expect(sink.events).toHaveLength(2)
     await tick(clock, 999, sink, 2)
@@ -235,7 +236,7 @@ describe('a replay by the clock', () => {
   test('applies it ten times sooner at ten times the speed', async () => {
     const clock = fakeClock()
     const sink = new MemorySink()
-    const replay = startReplay({ trades: batches(rows), speed: 10 }, sink, clock, silentLog)
+    const replay = new Replay({ trades: batches(rows), speed: 10 }, sink, clock, silentLog)
     await replay.ready
     await tick(clock, 100, sink, 3)
     await tick(clock, 5_900, sink, 4)
@@ -246,7 +247,7 @@ describe('a replay by the clock', () => {
   test('moves the first trade to the start with time now, and keeps the distances', async () => {
     const clock = fakeClock()
     const sink = new MemorySink()
-    const replay = startReplay({ trades: batches(rows), speed: 'max', time: 'now' }, sink, clock, silentLog)
+    const replay = new Replay({ trades: batches(rows), speed: 'max', time: 'now' }, sink, clock, silentLog)
     await replay.done
     const times = sink.received.flatMap(({ event }) => (event.type === 'trade' ? [event.ts - NOW] : []))
     expect(times).toEqual([0, 100, 1_000, 60_000])
@@ -261,7 +262,7 @@ describe('a replay whose source fails', () => {
   }
 
   test('at once never becomes ready and says why', async () => {
-    const replay = startReplay({ trades: broken([]), speed: 'max' }, new MemorySink(), fakeClock(), silentLog)
+    const replay = new Replay({ trades: broken([]), speed: 'max' }, new MemorySink(), fakeClock(), silentLog)
     await expect(replay.ready).rejects.toThrow('no such file')
     await replay.done
     expect(replay.describe()).toMatchObject({ state: 'failed', error: 'no such file' })
@@ -269,7 +270,7 @@ describe('a replay whose source fails', () => {
 
   test('in the middle keeps what came before and sends a disconnect event', async () => {
     const sink = new MemorySink()
-    const replay = startReplay(
+    const replay = new Replay(
       { trades: broken([[5, 'A', 1, 1]]), speed: 'max' },
       sink,
       fakeClock(),
@@ -292,7 +293,7 @@ test('batches of the trade file reader can be replayed directly', async () => {
     )
     const file = await openTradeFile({ path })
     const sink = new MemorySink()
-    const replay = startReplay({ trades: file.batches, speed: 'max' }, sink, fakeClock(), silentLog)
+    const replay = new Replay({ trades: file.batches, speed: 'max' }, sink, fakeClock(), silentLog)
     await replay.done
     expect(sink.events).toMatchObject([
       { type: 'token', symbol: 'SPY' },
@@ -314,7 +315,7 @@ test('a stopped replay closes its source', async () => {
       isClosed = true
     }
   }
-  const replay = startReplay({ trades: endless(), speed: 'max' }, new MemorySink(), fakeClock(), silentLog)
+  const replay = new Replay({ trades: endless(), speed: 'max' }, new MemorySink(), fakeClock(), silentLog)
   await replay.ready
   await replay.stop()
   expect(isClosed).toBe(true)

@@ -3,9 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { INGEST_FRAMES_WAITING_BYTES_MAX, INGEST_SLICE_RECORDS } from '../../src/ingest/limits.ts'
 import { PushFeed } from '../../src/ingest/push/push-feed.ts'
-import { startLakeReplay } from '../../src/ingest/replay/lake-replay.ts'
-import { startReplay } from '../../src/ingest/replay/replay.ts'
-import { startSimulator } from '../../src/ingest/simulator/simulator.ts'
+import { LakeReplay } from '../../src/ingest/replay/lake-replay.ts'
+import { Replay } from '../../src/ingest/replay/replay.ts'
+import { SimulatorFeed } from '../../src/ingest/simulator/simulator.ts'
 import type { Feed, Room } from '../../src/ingest/types.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
@@ -152,17 +152,18 @@ const OF_A_LAKE = {
 describe.each<[string, (sink: Bucket) => Feed, number]>([
   [
     'a replay of a file',
-    (sink) => startReplay({ trades: tradeBatch(), speed: 'max' }, sink, clock, silentLog, sink.room),
+    (sink) => new Replay({ trades: tradeBatch(), speed: 'max' }, sink, clock, silentLog, sink.room),
     rows,
   ],
   [
     'a replay of a lake',
-    (sink) => startLakeReplay({ ...OF_A_LAKE, events: recorded() }, sink, clock, silentLog, sink.room),
+    (sink) => new LakeReplay({ ...OF_A_LAKE, events: recorded() }, sink, clock, silentLog, sink.room),
     rows,
   ],
   [
     'the simulator',
-    (sink) => startSimulator({ seed: 1, tokens: 300, tradesPerSecond: 1 }, sink, clock, silentLog, sink.room),
+    (sink) =>
+      new SimulatorFeed({ seed: 1, tokens: 300, tradesPerSecond: 1 }, sink, clock, silentLog, sink.room),
     5_000,
   ],
 ])('%s', (_, start, atLeast) => {

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BirdeyeClient, type BirdeyeClientOptions } from '../../src/ingest/birdeye/birdeye-client.ts'
 import { toEnrichedFields, toTop10Percent } from '../../src/ingest/birdeye/enriched-fields.ts'
-import { type SecurityOptions, startSecurityFeed } from '../../src/ingest/birdeye/security-feed.ts'
-import { startSolPriceFeed } from '../../src/ingest/birdeye/sol-price-feed.ts'
+import { SecurityFeed, type SecurityOptions } from '../../src/ingest/birdeye/security-feed.ts'
+import { SolPriceFeed } from '../../src/ingest/birdeye/sol-price-feed.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import {
   BirdeyeServer,
@@ -83,7 +83,7 @@ const start = (sink: MemorySink, more: Partial<BirdeyeClientOptions & SecurityOp
     ...(ttlMs !== undefined && { ttlMs }),
     ...(waitingMax !== undefined && { waitingMax }),
   }
-  return startSecurityFeed(options, sink, clock, silentLog)
+  return new SecurityFeed(options, sink, clock, silentLog)
 }
 
 test('an answer becomes a patch of all nine fields with its date and source', async () => {
@@ -254,7 +254,7 @@ test('a stopped feed aborts open requests and sends nothing more', async () => {
 test('the price of SOL becomes an event; a bad answer is counted and changes nothing', async () => {
   const sink = new MemorySink()
   answers['/defi/price'] = json({ success: true, data: { value: 151.25 } })
-  const feed = startSolPriceFeed({ birdeye: client(), everyMs: 5 }, sink, clock, silentLog)
+  const feed = new SolPriceFeed({ birdeye: client(), everyMs: 5 }, sink, clock, silentLog)
   await feed.ready
   expect(sink.events[0]).toEqual({ type: 'solPrice', ts: NOW, usd: 151.25, source: 'birdeye' })
   answers['/defi/price'] = json({ success: true, data: { value: null } })

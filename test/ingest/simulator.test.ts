@@ -1,7 +1,8 @@
 // Tests of the simulated market: determinism, its trading rules, a lively start, and that all data is marked as simulated.
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { createSimulator, type SimulatedEvent, startSimulator } from '../../src/ingest/simulator/simulator.ts'
+import type { SimulatedEvent } from '../../src/ingest/simulator/simulation.ts'
+import { createSimulator, SimulatorFeed } from '../../src/ingest/simulator/simulator.ts'
 import { Market } from '../../src/market/market.ts'
 import {
   type IngestRecord,
@@ -245,7 +246,7 @@ class WatchedSink extends MemorySink {
 test('a feed delivers its history, then keeps up with the clock, and stops', async () => {
   const clock = { timeMs: START, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
   const sink = new WatchedSink()
-  const feed = startSimulator({ seed: 7, tokens: 200, tradesPerSecond: 100 }, sink, clock, silentLog)
+  const feed = new SimulatorFeed({ seed: 7, tokens: 200, tradesPerSecond: 100 }, sink, clock, silentLog)
   await feed.ready
   expect(feed.describe()).toMatchObject({ feed: 'simulator', simulated: true, state: 'running', seed: 7 })
   const reached = sink.past(START + 9_000)
@@ -260,7 +261,7 @@ test('a feed delivers its history, then keeps up with the clock, and stops', asy
 test('after the machine slept for long, the feed skips the time and reports it', async () => {
   const clock = { timeMs: START, now: () => clock.timeMs, monotonicMs: () => clock.timeMs }
   const sink = new WatchedSink()
-  const feed = startSimulator({ seed: 7, tokens: 50, tradesPerSecond: 100 }, sink, clock, silentLog)
+  const feed = new SimulatorFeed({ seed: 7, tokens: 50, tradesPerSecond: 100 }, sink, clock, silentLog)
   await feed.ready
   const reached = sink.past(START + 3_600_000)
   clock.timeMs = START + 3_600_000

@@ -3,12 +3,9 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fr
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TRADE_ORDER_ROWS_MAX } from '../../src/ingest/limits.ts'
-import {
-  openTradeFile,
-  type TradeBatch,
-  type TradeFileOptions,
-  type TradeMapping,
-} from '../../src/ingest/replay/trade-file.ts'
+import type { TradeBatch } from '../../src/ingest/replay/trade-batch.ts'
+import type { TradeMapping } from '../../src/ingest/replay/trade-columns.ts'
+import { openTradeFile, type TradeFileOptions } from '../../src/ingest/replay/trade-file.ts'
 import { NOON_MS, readSql, removeFolder, temporaryFolder } from '../store/support.ts'
 
 const TICKS = join(import.meta.dirname, '../../../shared/data/ticks/us-equities-trades-2013-10.parquet')

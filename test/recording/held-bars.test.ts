@@ -1,13 +1,11 @@
 // Which bars were held open is recorded with what tells of a loss: a start, and a feed that heals, mark none of those as incomplete.
 import { expect, test } from 'vitest'
 import { beginRun } from '../../src/checkpoint/begin-run.ts'
-import { SinkFaults } from '../../src/ingest/sink-faults.ts'
 import { SourceLink } from '../../src/ingest/source-link.ts'
 import { Market } from '../../src/market/market.ts'
 import { EventRecorder } from '../../src/recording/event-recorder.ts'
 import type { MarketEvent, RunHeader } from '../../src/schema/event.ts'
 import { findLateIntervals } from '../../src/store/events/late-gaps.ts'
-import { silentLog } from '../ingest/memory-sink.ts'
 
 const START_MS = 1_772_000_000_000
 const DOWN_MS = 400_000
@@ -25,12 +23,9 @@ function recorded() {
   const append = (event: MarketEvent, atMs: number) => void events.push({ event, atMs })
   const recorder = new EventRecorder(market, { append, isLosing: false } as never)
   const sink = recorder.sinkOf('solana')
-  const clock = { now: () => market.timeMs, monotonicMs: () => market.timeMs }
-  const link = new SourceLink(
-    'solana',
-    sink,
-    new SinkFaults('solana', { countRejected() {} } as never, clock, silentLog),
-  )
+  const link = new SourceLink('solana', sink, (error) => {
+    throw error
+  })
   const late = () => events.flatMap(({ event, atMs }) => findLateIntervals(event, atMs))
   return { market, sink, link, late }
 }

@@ -87,10 +87,10 @@ const svg = (title: string, body: string): string =>
 export function stepChart(
   title: string,
   series: readonly Series[],
-  { fromMs, toMs, start, unit = '' }: { fromMs: number; toMs: number; start: number; unit?: string },
+  { fromMs, toMs, start }: { fromMs: number; toMs: number; start: number },
 ): string {
   const values = series.flatMap(({ points }) => points.map(({ value }) => value)).concat(start)
-  const bounds = { fromMs, toMs, ...roundBounds(Math.min(...values), Math.max(...values)), unit }
+  const bounds = { fromMs, toMs, ...roundBounds(Math.min(...values), Math.max(...values)), unit: '' }
   const scale = scaleOf(fromMs, toMs, bounds.low, bounds.high)
   const lines = series.map(({ name, colour, points }) => {
     let [path, last] = [`M${scale.x(fromMs)} ${scale.y(start)}`, start]
@@ -98,7 +98,7 @@ export function stepChart(
       path += `H${scale.x(atMs)}V${scale.y(value)}`
       last = value
     }
-    return `<path class="line ${colour}" d="${path}H${scale.x(toMs)}"><title>${escapeText(name)}: ${shortNumber(last)}${unit}</title></path>`
+    return `<path class="line ${colour}" d="${path}H${scale.x(toMs)}"><title>${escapeText(name)}: ${shortNumber(last)}</title></path>`
   })
   return svg(title, axes(scale, bounds) + lines.join(''))
 }
@@ -107,7 +107,7 @@ export function stepChart(
 export function dotChart(
   title: string,
   dots: readonly { atMs: number; value: number; colour: string; name: string }[],
-  { fromMs, toMs, high, unit = '' }: { fromMs: number; toMs: number; high: number; unit?: string },
+  { fromMs, toMs, high, unit }: { fromMs: number; toMs: number; high: number; unit: string },
 ): string {
   const bounds = { fromMs, toMs, ...roundBounds(0, high), unit }
   const scale = scaleOf(fromMs, toMs, 0, bounds.high)
@@ -118,17 +118,19 @@ export function dotChart(
   return svg(title, axes(scale, bounds) + marks.join(''))
 }
 
+const COLUMNS = 40
+
 /** Columns over time, each divided by kind. */
 export function columnChart(
   title: string,
   kinds: readonly { name: string; colour: string; times: readonly number[] }[],
-  { fromMs, toMs, columns = 40 }: { fromMs: number; toMs: number; columns?: number },
+  { fromMs, toMs }: { fromMs: number; toMs: number },
 ): string {
-  const widthMs = Math.max(1, (toMs - fromMs) / columns)
+  const widthMs = Math.max(1, (toMs - fromMs) / COLUMNS)
   const place = (atMs: number): number =>
-    Math.min(columns - 1, Math.max(0, Math.floor((atMs - fromMs) / widthMs)))
+    Math.min(COLUMNS - 1, Math.max(0, Math.floor((atMs - fromMs) / widthMs)))
   /** For each column the kinds that are in it, from below. */
-  const stacks = Array.from({ length: columns }, (_, column) =>
+  const stacks = Array.from({ length: COLUMNS }, (_, column) =>
     kinds.map(({ times, ...kind }) => ({
       ...kind,
       count: times.filter((atMs) => place(atMs) === column).length,

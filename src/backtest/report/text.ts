@@ -13,28 +13,11 @@ import {
   wholeNumber,
 } from './format.ts'
 
+const EDGES =
+  'top top-left top-mid top-right bottom bottom-left bottom-mid bottom-right left-mid mid mid-mid right right-mid'
+/** Without lines. */
 const PLAIN = {
-  chars: {
-    ...{
-      top: '',
-      'top-mid': '',
-      'top-left': '',
-      'top-right': '',
-      bottom: '',
-      'bottom-mid': '',
-      'bottom-left': '',
-    },
-    ...{
-      'bottom-right': '',
-      left: '  ',
-      'left-mid': '',
-      mid: '',
-      'mid-mid': '',
-      right: '',
-      'right-mid': '',
-      middle: '  ',
-    },
-  },
+  chars: { ...Object.fromEntries(EDGES.split(' ').map((name) => [name, ''])), left: '  ', middle: '  ' },
   style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
 }
 

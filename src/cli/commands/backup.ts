@@ -2,9 +2,9 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
-import { z } from 'zod'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolderNow } from '../../lib/files.ts'
+import { stagedBackupSchema } from '../../schema/api/admin.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import {
   type BackupOptions,
@@ -14,47 +14,17 @@ import {
 } from '../../store/backup/backup.ts'
 import { lockFolder } from '../../store/data-folder/folder-lock.ts'
 import { folderInfoPath, stagedCopyFolder, stagingFolder } from '../../store/paths.ts'
-import { openStore } from '../../store/store.ts'
-import type { StagedBackup } from '../../store/types.ts'
 import { type Command, EXIT, Failure, requiredValue, UsageError, type Values } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf, isFolderInUse, storeLogTo } from '../common.ts'
-import { REPAIR_TIMEOUT_MS } from '../limits.ts'
-import { askAsOperator, URL_OPTION } from '../server-client.ts'
+import { counted, DATA_DIR, dataDirOf, FORMAT, storeLogTo, writeFound } from '../common.ts'
+import { URL_OPTION } from '../server-client.ts'
 import { Stop } from '../stop.ts'
-import { type Terminal, write } from '../terminal.ts'
-import { FORMAT } from './lake.ts'
+import { askStoreOrServer, type StoreQuestion } from '../store-or-server.ts'
+import type { Terminal } from '../terminal.ts'
 
-const stagedSchema = z.object({
-  path: z.string(),
-  lsn: z.number(),
-  files: z.number(),
-  bytes: z.number(),
-}) satisfies z.ZodType<StagedBackup>
-
-/** Opens the store of a stopped server, which completes what a crash left. */
-async function stageHere(dataDir: string, terminal: Terminal): Promise<StagedBackup> {
-  const { clock } = terminal
-  // Without a cooldown and a delay of labels: those that the server ran with are kept in the folder.
-  const store = await openStore({ dataDir, lakeFlushMs: 0, clock, log: storeLogTo(terminal) })
-  try {
-    return await store.stageBackup()
-  } finally {
-    await store.close()
-  }
-}
-
-async function stage(values: Values, terminal: Terminal, dataDir: string): Promise<StagedBackup> {
-  try {
-    return await stageHere(dataDir, terminal)
-  } catch (error) {
-    if (!isFolderInUse(error)) throw error
-    return askAsOperator(values, terminal, stagedSchema, {
-      method: 'POST',
-      path: '/api/v1/admin/backup',
-      body: { dataDir },
-      timeoutMs: REPAIR_TIMEOUT_MS,
-    })
-  }
+const STAGED: StoreQuestion<typeof stagedBackupSchema> = {
+  here: (store) => store.stageBackup(),
+  path: '/api/v1/admin/backup',
+  schema: stagedBackupSchema,
 }
 
 /** One backup of a data folder at a time. Returns what ends its turn. */
@@ -79,16 +49,8 @@ function resultText(copy: FinishedCopy, what: string): string {
   ].join('\n')
 }
 
-async function finish(
-  copy: FinishedCopy,
-  what: string,
-  values: Values,
-  { stdout }: Terminal,
-): Promise<number> {
-  await write(
-    stdout,
-    values.format === 'json' ? `${JSON.stringify(copy, null, 2)}\n` : resultText(copy, what),
-  )
+async function finish(copy: FinishedCopy, what: string, values: Values, terminal: Terminal): Promise<number> {
+  await writeFound(values, terminal, copy, resultText(copy, what))
   return copy.findings.length === 0 ? EXIT.done : EXIT.failed
 }
 
@@ -108,7 +70,7 @@ async function backUp(values: Values, terminal: Terminal): Promise<number> {
   const endTurn = takeTurn(dataDir)
   try {
     const copy = await stop.during(async () => {
-      const staged = await stage(values, terminal, dataDir)
+      const staged = await askStoreOrServer(values, terminal, dataDir, STAGED)
       return makeBackup(staged, out, optionsOf(terminal, stop))
     })
     return await finish(copy, 'a backup', values, terminal)

@@ -2,9 +2,8 @@
 import { relativePath } from '../../store/lake/lake-files.ts'
 import { rewriteCatalog } from '../../store/query/lake-catalog.ts'
 import { type Command, EXIT, type Values } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf } from '../common.ts'
-import { type Terminal, write } from '../terminal.ts'
-import { FORMAT } from './lake.ts'
+import { counted, DATA_DIR, dataDirOf, FORMAT, writeFound } from '../common.ts'
+import type { Terminal } from '../terminal.ts'
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
   const { path, files, rows, missing } = await rewriteCatalog(
@@ -17,8 +16,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     ...lost.map((name) => `${name}: missing or damaged, left out`),
     '',
   ].join('\n')
-  const json = JSON.stringify({ path, files, rows, missing: lost }, null, 2)
-  await write(terminal.stdout, values.format === 'json' ? `${json}\n` : text)
+  await writeFound(values, terminal, { path, files, rows, missing: lost }, text)
   return EXIT.done
 }
 

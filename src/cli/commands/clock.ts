@@ -1,10 +1,8 @@
 // `clock trust`: the operator's word that the machine's clock is right.
-import { z } from 'zod'
+import { clockTrustedSchema } from '../../schema/api/admin.ts'
 import { type Command, EXIT } from '../command.ts'
 import { askAsOperator, URL_OPTION } from '../server-client.ts'
 import { write } from '../terminal.ts'
-
-const trustedSchema = z.object({ movedMs: z.number(), marketTimeMs: z.number() })
 
 export const clockTrustCommand: Command = {
   name: 'clock trust',
@@ -18,7 +16,7 @@ export const clockTrustCommand: Command = {
   ],
   async run(values, terminal) {
     const question = { method: 'POST', path: '/api/v1/admin/clock/trust', body: {} } as const
-    const { movedMs, marketTimeMs } = await askAsOperator(values, terminal, trustedSchema, question)
+    const { movedMs, marketTimeMs } = await askAsOperator(values, terminal, clockTrustedSchema, question)
     const seconds = Math.round(Math.abs(movedMs) / 1_000)
     const moved =
       seconds === 0

@@ -5,21 +5,13 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
 import { withLakeReader } from '../../store/query/lake-reader.ts'
 import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
 import { type Verified, verifyLake } from '../../store/verify/verify.ts'
-import { type Command, EXIT, Failure, type Option, type Values } from '../command.ts'
-import { DATA_DIR, dataDirOf, wholeNumber } from '../common.ts'
+import { type Command, EXIT, Failure, type Values } from '../command.ts'
+import { DATA_DIR, dataDirOf, FORMAT, wholeNumber, writeFound } from '../common.ts'
 import { HEALTH_TIMEOUT_MS } from '../limits.ts'
 import { tableText } from '../rows.ts'
 import { askServer, URL_OPTION, urlOf } from '../server-client.ts'
 import { Stop } from '../stop.ts'
-import { type Terminal, write } from '../terminal.ts'
-
-/** Output formats of these commands. */
-export const FORMAT: Option = {
-  value: 'FORMAT',
-  otherwise: 'table',
-  allowed: ['table', 'json'],
-  description: 'Output format',
-}
+import type { Terminal } from '../terminal.ts'
 
 /** The part of GET /health that is shown here. */
 const healthSchema = z.object({
@@ -125,11 +117,7 @@ async function showStatus(values: Values, terminal: Terminal): Promise<number> {
   const server = await serverAt(url)
   const rows = figures.tables.map((each) => statusRow(each, server, terminal.clock.now()))
   const json = { dataDir, catalogWrittenMs: figures.catalogWrittenMs, url, server, tables: rows }
-  const isJson = values.format === 'json'
-  const text = isJson
-    ? `${JSON.stringify(json, null, 2)}\n`
-    : statusText(figures, rows, serverText(url, server))
-  await write(terminal.stdout, text)
+  await writeFound(values, terminal, json, statusText(figures, rows, serverText(url, server)))
   return EXIT.done
 }
 
@@ -182,11 +170,7 @@ async function showVerified(values: Values, terminal: Terminal): Promise<number>
     const { signal } = ended
     const nowMs = terminal.clock.now()
     const verified = await verifyLake({ dataDir, nowMs, signal, onStage: stages.tell }).finally(stages.end)
-    const isJson = values.format === 'json'
-    const text = isJson
-      ? `${JSON.stringify({ dataDir, ...verified }, null, 2)}\n`
-      : verifiedText(verified, dataDir)
-    await write(terminal.stdout, text)
+    await writeFound(values, terminal, { dataDir, ...verified }, verifiedText(verified, dataDir))
     return verified.findings.length === 0 ? EXIT.done : EXIT.failed
   })
 }

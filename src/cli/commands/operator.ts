@@ -1,11 +1,19 @@
 // Commands for keys, agents, bans and XP. They use the admin endpoints of a running server, which alone writes to the store.
-import { z } from 'zod'
+import type { z } from 'zod'
+import { registeredSchema } from '../../schema/api/accounts.ts'
+import {
+  agentListSchema,
+  type agentStatusSchema,
+  awardAnswerSchema,
+  bannedSchema,
+  keysRevokedSchema,
+} from '../../schema/api/admin.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { AWARDED_KINDS } from '../../schema/xp.ts'
 import { type Command, EXIT, Failure, type Option, type Values, wordValue } from '../command.ts'
 import { counted, moment, wholeNumber } from '../common.ts'
 import { ROW_FORMATS, writeObjects } from '../rows.ts'
-import { askAsOperator, URL_OPTION } from '../server-client.ts'
+import { type AnswerSchema, askAsOperator, URL_OPTION } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
 
 const AGENT = { name: 'AGENT', description: 'its identity, ag_…, as in mintlake agents list' }
@@ -17,34 +25,19 @@ const FORMAT: Option = {
 }
 const NEEDS_KEY = 'The server’s MINTLAKE_ADMIN_KEY must be in the environment.'
 
-/** The parts of the server's answers that are shown here. */
-const agentSchema = z.object({
-  agentId: z.string(),
-  name: z.string(),
-  type: z.string(),
-  createdAtMs: z.number(),
-  keys: z.array(
-    z.object({ prefix: z.string(), createdAtMs: z.number(), expiresAtMs: z.number().nullable() }),
-  ),
-  bannedUntilMs: z.number().nullable(),
-  banned: z.boolean(),
-})
-const madeKeySchema = z.object({ key: z.string(), agentId: z.string() })
-const revokedSchema = z.object({ revoked: z.number() })
-const awardSchema = z.object({ xpEarned: z.number(), xpTotal: z.number() })
-type ShownAgent = z.infer<typeof agentSchema>
+type ShownAgent = z.infer<typeof agentStatusSchema>
 
 const fetchAgents = (values: Values, terminal: Terminal): Promise<ShownAgent[]> =>
-  askAsOperator(values, terminal, z.array(agentSchema), { method: 'GET', path: '/api/v1/admin/agents' })
+  askAsOperator(values, terminal, agentListSchema, { method: 'GET', path: '/api/v1/admin/agents' })
 
 /** Posts the members of `body` that are neither null nor ''. Resolves with the data of the response. */
-function post<Schema extends z.ZodType>(
+function post<Schema extends AnswerSchema>(
   values: Values,
   terminal: Terminal,
   schema: Schema,
   path: string,
   body: Record<string, string | number | null | undefined>,
-): Promise<z.output<Schema>> {
+): Promise<z.output<Schema>['data']> {
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== ''))
   return askAsOperator(values, terminal, schema, { method: 'POST', path, body: given })
 }
@@ -91,7 +84,7 @@ const keysMake: Command = {
   notes: [NEEDS_KEY, 'The key alone goes to the standard output: key=$(mintlake keys make scout)'],
   async run(values, terminal) {
     const { NAME: name, type, description } = values
-    const made = await post(values, terminal, madeKeySchema, '/api/v1/admin/keys', {
+    const made = await post(values, terminal, registeredSchema, '/api/v1/admin/keys', {
       name,
       type,
       description,
@@ -128,7 +121,7 @@ const keysRevoke: Command = {
   notes: [NEEDS_KEY],
   async run(values, terminal) {
     const { AGENT: agentId, key: prefix } = values
-    const { revoked } = await post(values, terminal, revokedSchema, '/api/v1/admin/revoke', {
+    const { revoked } = await post(values, terminal, keysRevokedSchema, '/api/v1/admin/revoke', {
       agentId,
       prefix,
     })
@@ -169,7 +162,7 @@ const agentsBan: Command = {
   async run(values, terminal) {
     const { AGENT: agentId, reason } = values
     const untilMs = moment(values, 'until')
-    await post(values, terminal, z.unknown(), '/api/v1/admin/ban', { agentId, untilMs, reason })
+    await post(values, terminal, bannedSchema, '/api/v1/admin/ban', { agentId, untilMs, reason })
     const until = untilMs === null ? 'for good' : `until ${time(untilMs)}`
     await write(terminal.stdout, `${agentId} is banned ${until}\n`)
     return EXIT.done
@@ -183,7 +176,7 @@ const agentsUnban: Command = {
   options: { url: URL_OPTION },
   notes: [NEEDS_KEY],
   async run(values, terminal) {
-    await post(values, terminal, z.unknown(), '/api/v1/admin/unban', { agentId: values.AGENT })
+    await post(values, terminal, bannedSchema, '/api/v1/admin/unban', { agentId: values.AGENT })
     await write(terminal.stdout, `${values.AGENT} may submit\n`)
     return EXIT.done
   },
@@ -209,7 +202,7 @@ const xpAward: Command = {
     const { AGENT: agentId, kind, note } = values
     const times = wholeNumber(values, 'times', 1)
     const award = { agentId, kind, times, note }
-    const { xpEarned, xpTotal } = await post(values, terminal, awardSchema, '/api/v1/admin/xp', award)
+    const { xpEarned, xpTotal } = await post(values, terminal, awardAnswerSchema, '/api/v1/admin/xp', award)
     await write(terminal.stdout, `${agentId} earned ${xpEarned} XP and has ${xpTotal}\n`)
     return EXIT.done
   },

@@ -5,9 +5,8 @@ import type { Config } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { type FolderRepair, repairFolder } from '../../store/repair-folder.ts'
 import { type Command, EXIT, Failure, type Values } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf, isFolderInUse, storeLogTo } from '../common.ts'
-import { type Terminal, write } from '../terminal.ts'
-import { FORMAT } from './lake.ts'
+import { counted, DATA_DIR, dataDirOf, FORMAT, isFolderInUse, storeLogTo, writeFound } from '../common.ts'
+import type { Terminal } from '../terminal.ts'
 import { lossLines } from './repair.ts'
 
 /** What of the server's settings the state depends on, as far as the environment tells. */
@@ -55,11 +54,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
       `${errorMessage(error)}: stop it first; \`mintlake lake repair\` asks a running server for what it can do`,
     )
   })
-  const isJson = values.format === 'json'
-  const text = isJson
-    ? `${JSON.stringify({ dataDir, ...repaired }, null, 2)}\n`
-    : repairedText(repaired, dataDir)
-  await write(terminal.stdout, text)
+  await writeFound(values, terminal, { dataDir, ...repaired }, repairedText(repaired, dataDir))
   return EXIT.done
 }
 

@@ -1,61 +1,19 @@
 // `lake repair`, on the folder itself or through the server that has it open. `lake retire`.
 import { existsSync, realpathSync } from 'node:fs'
-import { z } from 'zod'
-import { lossSchema } from '../../schema/api/admin.ts'
+import { lakeRepairSchema, lakeRetiredSchema } from '../../schema/api/admin.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { lakeFolder } from '../../store/paths.ts'
-import { openStore } from '../../store/store.ts'
 import type { LakeRepair } from '../../store/types.ts'
 import { type Command, EXIT, type Values } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf, isFolderInUse, storeLogTo } from '../common.ts'
-import { REPAIR_TIMEOUT_MS } from '../limits.ts'
+import { counted, DATA_DIR, dataDirOf, FORMAT, writeFound } from '../common.ts'
 import { askAsOperator, URL_OPTION } from '../server-client.ts'
+import { askStoreOrServer, type StoreQuestion } from '../store-or-server.ts'
 import { type Terminal, write } from '../terminal.ts'
-import { FORMAT } from './lake.ts'
 
-/** A repair, as the server describes it. */
-const repairSchema = z.object({
-  filesChecked: z.number(),
-  restored: z.array(z.string()),
-  lost: z.array(
-    z.object({
-      table: z.string(),
-      date: z.string(),
-      path: z.string(),
-      reason: z.string(),
-      rowsLost: z.number(),
-      sinceMs: z.number(),
-    }),
-  ),
-  eventsLost: z.number(),
-  losses: z.array(lossSchema),
-}) satisfies z.ZodType<LakeRepair>
-
-const retiredSchema = z.object({ files: z.number() })
-
-async function repairHere(dataDir: string, terminal: Terminal): Promise<LakeRepair> {
-  const { clock } = terminal
-  // Without a cooldown and a delay of labels: those that the server ran with are kept in the folder.
-  const store = await openStore({ dataDir, lakeFlushMs: 0, clock, log: storeLogTo(terminal) })
-  try {
-    return await store.repairLake()
-  } finally {
-    await store.close()
-  }
-}
-
-async function repair(values: Values, terminal: Terminal, dataDir: string): Promise<LakeRepair> {
-  try {
-    return await repairHere(dataDir, terminal)
-  } catch (error) {
-    if (!isFolderInUse(error)) throw error
-    return askAsOperator(values, terminal, repairSchema, {
-      method: 'POST',
-      path: '/api/v1/admin/lake/repair',
-      body: { dataDir },
-      timeoutMs: REPAIR_TIMEOUT_MS,
-    })
-  }
+const REPAIRED: StoreQuestion<typeof lakeRepairSchema> = {
+  here: (store) => store.repairLake(),
+  path: '/api/v1/admin/lake/repair',
+  schema: lakeRepairSchema,
 }
 
 /** A line for each thing that is lost, and their sum. */
@@ -91,12 +49,8 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   if (!existsSync(lakeFolder(asked)))
     throw new ServiceError('not_found', `there is no lake in ${asked}: ${lakeFolder(asked)} is missing`)
   const dataDir = realpathSync(asked)
-  const repaired = await repair(values, terminal, dataDir)
-  const isJson = values.format === 'json'
-  const text = isJson
-    ? `${JSON.stringify({ dataDir, ...repaired }, null, 2)}\n`
-    : repairText(repaired, dataDir)
-  await write(terminal.stdout, text)
+  const repaired = await askStoreOrServer(values, terminal, dataDir, REPAIRED)
+  await writeFound(values, terminal, { dataDir, ...repaired }, repairText(repaired, dataDir))
   return EXIT.done
 }
 
@@ -125,7 +79,7 @@ export const lakeRetireCommand: Command = {
   ],
   async run(values, terminal) {
     const question = { method: 'POST', path: '/api/v1/admin/lake/retire', body: {} } as const
-    const { files } = await askAsOperator(values, terminal, retiredSchema, question)
+    const { files } = await askAsOperator(values, terminal, lakeRetiredSchema, question)
     await write(terminal.stdout, `${counted(files, 'file')} left the lake\n`)
     return EXIT.done
   },

@@ -1,9 +1,8 @@
 // `lake snapshot NAME`: keeps the current state of the lake under a name.
 import { pinLake } from '../../store/query/lake-pin.ts'
 import { type Command, EXIT, requiredValue, type Values } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf } from '../common.ts'
-import { type Terminal, write } from '../terminal.ts'
-import { FORMAT } from './lake.ts'
+import { counted, DATA_DIR, dataDirOf, FORMAT, writeFound } from '../common.ts'
+import type { Terminal } from '../terminal.ts'
 
 async function run(values: Values, terminal: Terminal): Promise<number> {
   const pinned = await pinLake(
@@ -13,7 +12,7 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   )
   const { path, files, rows, bytes } = pinned
   const text = `${path}: ${counted(files, 'file')}, ${counted(rows, 'row')}, ${counted(bytes, 'byte')}\n`
-  await write(terminal.stdout, values.format === 'json' ? `${JSON.stringify(pinned, null, 2)}\n` : text)
+  await writeFound(values, terminal, pinned, text)
   return EXIT.done
 }
 

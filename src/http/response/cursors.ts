@@ -3,7 +3,8 @@
 // sort and filter instead of freezing another.
 import { hash, randomUUID } from 'node:crypto'
 import { assert } from '../../lib/assert.ts'
-import type { FrozenList, ListFilter, MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
+import type { FrozenList, ListFilter } from '../../market/types.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isFigureSort, ORDERS, type Order, type Sort, type Tab } from '../../schema/vocabulary.ts'
 import {
@@ -53,7 +54,7 @@ export interface ListPosition extends ListPages {
 }
 
 export interface CursorOptions {
-  market: MarketEngine
+  market: Market
   /** See HttpNode. */
   run(): string
   watcher?: ListWatcher | null
@@ -76,7 +77,7 @@ export const cursorExpired = (): ServiceError =>
   new ServiceError('cursor_expired', 'The cursor has expired: start again without a cursor.')
 
 export class Cursors {
-  readonly #market: MarketEngine
+  readonly #market: Market
   readonly #run: () => string
   readonly #watcher: ListWatcher | null
   readonly #now: () => number

@@ -1,7 +1,8 @@
 // Reads of a token's bars, encoded from the market's text (JSON, NDJSON) or its columns (Arrow, msgpack).
 import { z } from 'zod'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import type { BarColumns, BarsQuery, BarsText, MarketEngine, TextForm, WithGaps } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
+import type { BarColumns, BarsQuery, BarsText, TextForm, WithGaps } from '../../market/types.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, barsQuery, barsSchema } from '../../schema/api/bars.ts'
 import { BAR_FILLS, BAR_SHAPES, type BarShape } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
@@ -23,7 +24,7 @@ import { CACHE_ONE_SECOND } from './market-list.ts'
 const BAR_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 
 interface BarDeps {
-  market: MarketEngine
+  market: Market
   node: HttpNode
 }
 
@@ -106,7 +107,7 @@ function bars({ market, node }: BarDeps, context: Context): HttpAnswer {
     : answerColumns(market, context, request)
 }
 
-function answerText(market: MarketEngine, context: Context, request: BarsRequest): HttpAnswer {
+function answerText(market: Market, context: Context, request: BarsRequest): HttpAnswer {
   const { format, query, shape } = request
   const form: TextForm = { shape, separator: format === 'json' ? ',' : '\n' }
   const text = market.barsText(query, form)
@@ -121,7 +122,7 @@ function answerText(market: MarketEngine, context: Context, request: BarsRequest
   return { status: 200, body, contentType, headers, reusable: true }
 }
 
-function answerColumns(market: MarketEngine, context: Context, request: BarsRequest): HttpAnswer {
+function answerColumns(market: Market, context: Context, request: BarsRequest): HttpAnswer {
   const { format, query, shape } = request
   const columns = market.barColumns(query)
   if (columns === null) throw unknownToken(query.mint)

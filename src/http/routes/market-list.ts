@@ -1,7 +1,8 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
 import { z } from 'zod'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import type { FigureRange, ListFilter, MarketEngine, Page, PageQuery, RowFields } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
+import type { FigureRange, ListFilter, Page, PageQuery, RowFields } from '../../market/types.ts'
 import {
   MARKET_LIMIT_DEFAULT,
   MARKET_LIMIT_MAX_JSON,
@@ -36,6 +37,7 @@ import type { Cursors, ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
+import type { Follower } from '../stream/follower.ts'
 import { GzipWriter, type SharedGzip } from '../stream/gzip-stream.ts'
 import { countSnapshotRows, MarketChannel } from '../stream/market-channel.ts'
 import {
@@ -49,7 +51,7 @@ import {
 import { WindowChannel } from '../stream/window-channel.ts'
 
 export interface ListDeps {
-  market: MarketEngine
+  market: Market
   node: HttpNode
   broadcaster: Broadcaster
   cursors: Cursors
@@ -323,14 +325,28 @@ function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promis
 }
 
 /** First the rows, then each change of the tab; with `since`, only what changed after that position. */
-function answerFollow(
-  { market, broadcaster, sharedGzip }: ListDeps,
-  { query, headers }: Context,
-  request: FollowedMarket,
-): HttpAnswer {
+function answerFollow(deps: ListDeps, context: Context, request: FollowedMarket): HttpAnswer {
+  const { market, broadcaster } = deps
   const channel = new MarketChannel(market, request.tab, request.fields)
   const { since } = request
   const resumedFrom = since === null || channel.isLost({ seq: since }) ? null : since
+  const countRows = () => countSnapshotRows(market, request)
+  const answer = answerStream(deps, context, resumedFrom ?? market.seq, countRows, (follower) => {
+    // Confirms the position from which the stream resumes. If that is lost, the first line is a resync instead.
+    if (resumedFrom !== null) broadcaster.heartbeat(follower, resumedFrom)
+    broadcaster.subscribe(follower, channel, since ?? channel.open(request))
+  })
+  return { ...answer, ignored: IGNORED_BY_FOLLOW.filter((name) => context.query.get(name)) }
+}
+
+/** An answer that goes on. @param version position of its first rows @param subscribe called once the client is there */
+function answerStream(
+  { broadcaster, sharedGzip }: ListDeps,
+  { headers }: Context,
+  version: number,
+  countRows: () => number,
+  subscribe: (follower: Follower) => void,
+): HttpAnswer {
   broadcaster.admit()
   return {
     status: 200,
@@ -338,18 +354,12 @@ function answerFollow(
     contentType: NDJSON_TYPE,
     headers: {
       'Cache-Control': 'no-store',
-      'X-List-Version': `${resumedFrom ?? market.seq}`,
+      'X-List-Version': `${version}`,
       'X-Accel-Buffering': 'no',
       ...codingHeaders(headers),
     },
-    rows: countSnapshotRows(market, request),
-    ignored: IGNORED_BY_FOLLOW.filter((name) => query.get(name)),
-    stream: (writer) => {
-      const follower = broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson')
-      // Confirms the position from which the stream resumes. If that is lost, the first line is a resync instead.
-      if (resumedFrom !== null) broadcaster.heartbeat(follower, resumedFrom)
-      broadcaster.subscribe(follower, channel, since ?? channel.open(request))
-    },
+    rows: countRows(),
+    stream: (writer) => subscribe(broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson')),
   }
 }
 
@@ -365,26 +375,11 @@ const coded = (
 ): BodyWriter => (acceptsGzip(acceptEncoding) ? new GzipWriter(writer, sharedGzip) : writer)
 
 /** The rows of a window, then what changes in it. */
-function answerWindow(
-  { market, broadcaster, sharedGzip }: ListDeps,
-  { query, headers }: Context,
-): HttpAnswer {
-  const channel = broadcaster.window(new WindowChannel(market, parseWindow(query)))
-  broadcaster.admit()
-  return {
-    status: 200,
-    body: NO_BYTES,
-    contentType: NDJSON_TYPE,
-    headers: {
-      'Cache-Control': 'no-store',
-      'X-List-Version': `${market.seq}`,
-      'X-Accel-Buffering': 'no',
-      ...codingHeaders(headers),
-    },
-    rows: channel.countRows(),
-    stream: (writer) => {
-      const follower = broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson')
-      broadcaster.subscribe(follower, channel, 0)
-    },
-  }
+function answerWindow(deps: ListDeps, context: Context): HttpAnswer {
+  const { market, broadcaster } = deps
+  const channel = broadcaster.window(new WindowChannel(market, parseWindow(context.query)))
+  const countRows = () => channel.countRows()
+  return answerStream(deps, context, market.seq, countRows, (follower) =>
+    broadcaster.subscribe(follower, channel, 0),
+  )
 }

@@ -1,5 +1,5 @@
 import { jsonLine } from '../../lib/text/json-text.ts'
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import {
   BATCH_MINTS_MAX,
   batchAnswerSchema,
@@ -34,7 +34,7 @@ const dataEnd = (notes: Notes): Buffer =>
   hasNotes(notes) ? Buffer.from(`,"meta":${jsonLine(notes)}}`) : DATA_END
 
 export interface MarketDeps {
-  market: MarketEngine
+  market: Market
   node: HttpNode
   broadcaster: Broadcaster
   cursors: Cursors
@@ -119,7 +119,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
 }
 
 /** Taken at most once a second, for all who ask. */
-function answerTotals(market: MarketEngine): HttpAnswer {
+function answerTotals(market: Market): HttpAnswer {
   const { tokens, launches24h, volume24hUsd, buys24h, sells24h } = market.totals()
   return {
     status: 200,

@@ -1,4 +1,4 @@
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import { timeAnswerSchema, timeQuery } from '../../schema/api/market.ts'
 import { jsonAnswer } from '../docs/operation-docs.ts'
 import { timeMs } from '../request/parameters.ts'
@@ -6,7 +6,7 @@ import type { PlainRoute } from '../route.ts'
 import type { TimeWaits } from '../time-waits.ts'
 
 export interface TimeDeps {
-  market: MarketEngine
+  market: Market
   timeWaits: TimeWaits
 }
 

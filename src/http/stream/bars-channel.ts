@@ -1,4 +1,4 @@
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import { BARS_LIMIT_MAX } from '../../schema/api/bars.ts'
 import { TIMEFRAME_MS, type Timeframe } from '../../schema/bar.ts'
 import { type Channel, leftChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
@@ -13,7 +13,7 @@ export class BarsChannel implements Channel {
   readonly key: string
   readonly isPaced = false
   readonly mint: string
-  readonly #market: MarketEngine
+  readonly #market: Market
   readonly #tf: Timeframe
   readonly #chunks = new ChunkCache()
   /** When the first bar that was sent unclosed ends: from then on the passing of time may close it. */
@@ -21,7 +21,7 @@ export class BarsChannel implements Channel {
   /** The last result of `#state`, and when it was computed. */
   #computed = { seq: -1, timeMs: -1, state: '' }
 
-  constructor(market: MarketEngine, mint: string, tf: Timeframe) {
+  constructor(market: Market, mint: string, tf: Timeframe) {
     this.name = `ohlc:${mint}:${tf}`
     this.key = this.name
     this.mint = mint

@@ -1,5 +1,5 @@
 import { recordFrom } from '../../lib/record.ts'
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import { BYE_REASONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
@@ -54,7 +54,7 @@ function threadCpuMs(): number {
  * socket holds.
  */
 export class Broadcaster {
-  readonly #market: MarketEngine
+  readonly #market: Market
   readonly #options: FollowOptions
   readonly #followers = new Set<Follower>()
   readonly #subscriptions: Subscriptions
@@ -74,7 +74,7 @@ export class Broadcaster {
   #isDraining = false
   readonly disconnects: Record<DisconnectReason, number> = recordFrom(BYE_REASONS, () => 0)
 
-  constructor(market: MarketEngine, options: Partial<FollowOptions> = {}) {
+  constructor(market: Market, options: Partial<FollowOptions> = {}) {
     this.#market = market
     this.#subscriptions = new Subscriptions(market)
     this.#delivery = new Delivery(market)

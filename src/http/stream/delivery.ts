@@ -1,4 +1,4 @@
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import { tellGap } from '../../schema/event.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
 import { FOLLOW_WRITES_MAX } from '../limits.ts'
@@ -14,7 +14,7 @@ export type Progress = 'current' | 'stalled' | 'more' | 'too_slow'
 
 /** Sends followers what they have not seen yet: snapshots, changes, resyncs, and gaps that began or ended. */
 export class Delivery {
-  readonly #market: MarketEngine
+  readonly #market: Market
   /** The chunk that led the last follower of a tab to the newest change: nearly all others are at the same position. */
   #shared: { from: StreamPosition; chunk: Chunk } | null = null
   /** Where the market was when the flush began that runs: followers of tabs are served up to here, so that all are sent the same,
@@ -23,7 +23,7 @@ export class Delivery {
   /** Up to this number of `gapChanges` every follower has been told. */
   #gapsTold = 0
 
-  constructor(market: MarketEngine) {
+  constructor(market: Market) {
     this.#market = market
   }
 

@@ -1,4 +1,5 @@
-import type { ChangePart, MarketEngine, PageQuery, RowFields } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
+import type { ChangePart, PageQuery, RowFields } from '../../market/types.ts'
 import type { Tab } from '../../schema/vocabulary.ts'
 import { FOLLOW_ROWS_MAX } from '../limits.ts'
 import { type Channel, leftMessageHead, type StreamSnapshot, singleSnapshot } from './channel.ts'
@@ -8,10 +9,7 @@ import { Chunk, ChunkCache, type Message, positionAt, type StreamPosition } from
 export type MarketRequest = Omit<PageQuery, 'fields'>
 
 /** How many rows a stream begins with: none if it resumes from `since`, all of its tab if that position is lost. */
-export function countSnapshotRows(
-  market: MarketEngine,
-  request: MarketRequest & { since: number | null },
-): number {
+export function countSnapshotRows(market: Market, request: MarketRequest & { since: number | null }): number {
   const { tab, limit, offset, since } = request
   const { total } = market.page({ ...request, limit: 1 })
   if (since === null) return Math.max(0, Math.min(limit, total - offset))
@@ -27,13 +25,13 @@ export class MarketChannel implements Channel {
   readonly key: string
   readonly isPaced = false
   readonly mint = null
-  readonly #market: MarketEngine
+  readonly #market: Market
   readonly #tab: Tab
   readonly #fields: RowFields | null
   readonly #chunks = new ChunkCache()
 
   /** @param fields what its rows have; null: all that rows have by themselves */
-  constructor(market: MarketEngine, tab: Tab, fields: RowFields | null = null) {
+  constructor(market: Market, tab: Tab, fields: RowFields | null = null) {
     this.name = `market:${tab}`
     this.key = fields === null ? this.name : `${this.name} ${fields.key}`
     this.#fields = fields

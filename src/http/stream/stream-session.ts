@@ -1,6 +1,6 @@
 // One streaming WebSocket: carries out the client's messages and writes what its subscriptions send.
 import type { WebSocket } from 'uWebSockets.js'
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import { STREAM_OPERATIONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Query } from '../context.ts'
@@ -22,7 +22,7 @@ import { CLOSE_GOING_AWAY, CLOSE_TRY_AGAIN_LATER } from './upgrade.ts'
 import { WindowChannel } from './window-channel.ts'
 
 export interface StreamSources {
-  market: MarketEngine
+  market: Market
   broadcaster: Broadcaster
   submissionLog: SubmissionLog
 }

@@ -1,4 +1,4 @@
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import { SUBMISSIONS_SNAPSHOT_ROWS } from '../limits.ts'
 import { type Channel, type StreamSnapshot, singleSnapshot } from './channel.ts'
 import { Chunk, ChunkCache, type StreamPosition } from './chunk.ts'
@@ -10,11 +10,11 @@ export class SubmissionsChannel implements Channel {
   readonly key = 'submissions'
   readonly isPaced = false
   readonly mint = null
-  readonly #market: MarketEngine
+  readonly #market: Market
   readonly #log: SubmissionLog
   readonly #chunks = new ChunkCache()
 
-  constructor(market: MarketEngine, log: SubmissionLog) {
+  constructor(market: Market, log: SubmissionLog) {
     this.#market = market
     this.#log = log
   }

@@ -1,5 +1,5 @@
 import { assert } from '../../lib/assert.ts'
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import type { Follower, Subscription } from './follower.ts'
 
@@ -11,7 +11,7 @@ interface ActiveChannel {
 
 /** Who follows which channel, and which followers have something to be sent. */
 export class Subscriptions {
-  readonly #market: MarketEngine
+  readonly #market: Market
   readonly #channels = new Map<string, ActiveChannel>()
   readonly #channelsByMint = new Map<string, Set<ActiveChannel>>()
   /** Followers of at least one tab. */
@@ -25,7 +25,7 @@ export class Subscriptions {
   /** Followers of the tokens that changed up to here are marked as due. */
   #markedSeq = 0
 
-  constructor(market: MarketEngine) {
+  constructor(market: Market) {
     this.#market = market
   }
 

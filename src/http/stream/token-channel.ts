@@ -1,4 +1,4 @@
-import type { MarketEngine } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import { pickJson } from '../request/fields.ts'
 import { type Channel, leftChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
@@ -13,12 +13,12 @@ export class TokenChannel implements Channel {
   readonly key: string
   readonly isPaced = false
   readonly mint: string
-  readonly #market: MarketEngine
+  readonly #market: Market
   readonly #fields: readonly (keyof DataPoint)[] | null
   readonly #chunks = new ChunkCache()
 
   /** @param fields null: all */
-  constructor(market: MarketEngine, mint: string, fields: readonly (keyof DataPoint)[] | null = null) {
+  constructor(market: Market, mint: string, fields: readonly (keyof DataPoint)[] | null = null) {
     this.name = `token:${mint}`
     this.key = fields === null ? this.name : `${this.name} ${fields.join()}`
     this.#fields = fields

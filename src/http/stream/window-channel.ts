@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
-import type { ListFilter, MarketEngine, RowFields } from '../../market/types.ts'
+import type { Market } from '../../market/market.ts'
+import type { ListFilter, RowFields } from '../../market/types.ts'
 import { mintOfRow } from '../encode/ndjson-rows.ts'
 import { FOLLOW_ROWS_MAX } from '../limits.ts'
 import type { Channel } from './channel.ts'
@@ -40,7 +41,7 @@ export class WindowChannel implements Channel {
   readonly key: string
   readonly mint = null
   readonly isPaced = true
-  readonly #market: MarketEngine
+  readonly #market: Market
   readonly #request: WindowRequest
   #state: WindowState | null = null
   /** What leads from the state before to this one, and from nothing to it. */
@@ -48,7 +49,7 @@ export class WindowChannel implements Channel {
   #whole: Chunk | null = null
   #isDue = true
 
-  constructor(market: MarketEngine, request: WindowRequest) {
+  constructor(market: Market, request: WindowRequest) {
     this.name = windowName(request)
     this.key = this.name
     this.#market = market

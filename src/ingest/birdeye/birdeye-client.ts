@@ -1,7 +1,9 @@
 import pLimit from 'p-limit'
 import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
+import { readBoundedText } from '../../lib/bounded-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import {
   PROVIDER_ANSWER_BYTES_MAX,
   PROVIDER_CONCURRENCY,
@@ -104,7 +106,7 @@ export class BirdeyeClient {
         redirect: 'manual',
       })
       if (!response.ok) return this.#toFault(response)
-      const body = await readBoundedText(response)
+      const body = await readBoundedText(response, PROVIDER_ANSWER_BYTES_MAX)
       const data = body === null ? null : parseEnvelope(body)
       return data === null ? failed('malformed') : { data, fault: null }
     } catch {
@@ -116,7 +118,7 @@ export class BirdeyeClient {
   #toFault(response: Response): BirdeyeAnswer {
     const { status, headers } = response
     // Read in the background, within the same bounds, so that the connection can be used again.
-    readBoundedText(response).catch(() => {})
+    readBoundedText(response, PROVIDER_ANSWER_BYTES_MAX).catch(() => {})
     const retryAfterMs = readRetryAfterMs(headers.get('retry-after'), headers.get('date'))
     if (status === 429) this.#pause(retryAfterMs ?? PROVIDER_PAUSE_MS)
     else if (status === 503 && retryAfterMs !== null) this.#pause(retryAfterMs)
@@ -129,23 +131,6 @@ export class BirdeyeClient {
   }
 }
 
-/** The body as text; null where it is larger than `PROVIDER_ANSWER_BYTES_MAX`. */
-async function readBoundedText(response: Response): Promise<string | null> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength
-    if (bytes > PROVIDER_ANSWER_BYTES_MAX) return null
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
 /** The `data` of an answer's envelope; null where the text is not an envelope of Birdeye. */
-export function parseEnvelope(text: string): Record<string, unknown> | null {
-  try {
-    return safeParse(envelope, JSON.parse(text)).data?.data ?? null
-  } catch {
-    return null
-  }
-}
+export const parseEnvelope = (text: string): Record<string, unknown> | null =>
+  safeParse(envelope, parseJson(text)).data?.data ?? null

@@ -3,17 +3,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ENRICHED_SOURCES } from '../../schema/enrichment.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
-import {
-  PROVIDER_FRESH_MAX,
-  PROVIDER_LOG_EVERY_MS,
-  PROVIDER_TTL_MS_MIN,
-  PROVIDER_WAITING_MAX,
-} from '../limits.ts'
-import { LogThrottle } from '../log-throttle.ts'
+import { FeedParts } from '../feed-parts.ts'
+import { PROVIDER_FRESH_MAX, PROVIDER_TTL_MS_MIN, PROVIDER_WAITING_MAX } from '../limits.ts'
 import { RecencyQueue } from '../recency-queue.ts'
-import { SinkFaults } from '../sink-faults.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { type BirdeyeAnswer, type BirdeyeClient, isAnswered } from './birdeye-client.ts'
 import { toEnrichedFields, toTop10Percent } from './enriched-fields.ts'
@@ -25,31 +17,9 @@ export interface SecurityOptions {
   waitingMax?: number
 }
 
-export interface SecurityFeed extends Feed {
-  /** Asks for a mint's fields, unless its answer is fresh. Returns at once. */
-  request(mint: string): void
-  /** As `request`, and resolves when the answer is in the market, there is none, or the queue dropped the mint. */
-  resolve(mint: string): Promise<void>
-  /** A sink that passes all events on to `sink` and requests the fields of each token that is launched or traded. */
-  watch(sink: EventSink): EventSink
-}
-
 export const SECURITY_TTL_MS = 300_000
 export const SECURITY_FEED = 'security'
 const SOURCE = ENRICHED_SOURCES.birdeye
-
-/**
- * Starts the feed of security fields. It asks Birdeye once at a time for each mint, not again while its answer is fresh, and never
- * as part of a submission. Mints that the plan's rate does not allow yet wait in a queue, the most recently traded first.
- */
-export function startSecurityFeed(
-  options: SecurityOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-): SecurityFeed {
-  return new SecurityFetcher(options, sink, clock, log)
-}
 
 /**
  * How many mints are asked for at once, with two requests each: enough to use the plan's rate when an answer takes half a second.
@@ -63,7 +33,11 @@ interface PendingMint {
   finish(): void
 }
 
-class SecurityFetcher implements SecurityFeed {
+/**
+ * The feed of security fields. It asks Birdeye once at a time for each mint, not again while its answer is fresh, and never
+ * as part of a submission. Mints that the plan's rate does not allow yet wait in a queue, the most recently traded first.
+ */
+export class SecurityFeed implements Feed {
   readonly ready = Promise.resolve()
   /** By mint: those in the queue and those that are being asked for. */
   readonly #pending = new Map<string, PendingMint>()
@@ -76,19 +50,10 @@ class SecurityFetcher implements SecurityFeed {
   #top10Outside = 0
   #latestAnswerAtMs: number | null = null
   #latestError: { message: string; atMs: number } | null = null
-  readonly #throttles = {
-    fault: new LogThrottle(PROVIDER_LOG_EVERY_MS),
-    dropped: new LogThrottle(PROVIDER_LOG_EVERY_MS),
-  }
   readonly #ttlMs: number
   readonly #concurrentMax: number
   readonly #birdeye: BirdeyeClient
-  readonly #state: FeedState
-  readonly #counters: EventCounters
-  readonly #sinkFaults: SinkFaults
-  readonly #clock: Clock
-  readonly #log: FeedLog
-  readonly #stopping = new AbortController()
+  readonly #parts: FeedParts
 
   constructor(options: SecurityOptions, sink: EventSink, clock: Clock, log: FeedLog) {
     const { birdeye, ttlMs = SECURITY_TTL_MS, waitingMax = PROVIDER_WAITING_MAX } = options
@@ -98,32 +63,30 @@ class SecurityFetcher implements SecurityFeed {
     this.#concurrentMax = concurrentMintsMax(birdeye.requestsPerSecond)
     this.#queue = new RecencyQueue(waitingMax)
     // It has nothing to do until a token is launched or traded.
-    this.#state = new FeedState(clock, 'running')
-    this.#counters = new EventCounters('security', sink, clock, log)
-    this.#sinkFaults = new SinkFaults('security', this.#counters, clock, log)
-    this.#clock = clock
-    this.#log = log
+    this.#parts = new FeedParts(SECURITY_FEED, sink, clock, log, 'running')
   }
 
+  /** Asks for a mint's fields, unless its answer is fresh. Returns at once. */
   request(mint: string): void {
     if (this.#pending.has(mint)) {
       if (this.#queue.has(mint)) this.#queue.add(mint)
       return
     }
-    if (this.#stopping.signal.aborted || this.#isFresh(mint)) return
+    if (this.#parts.stopping.signal.aborted || this.#isFresh(mint)) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#pending.set(mint, { done: promise, finish: resolve })
     this.#enqueue(mint)
     this.#askNext()
   }
 
+  /** As `request`, and resolves when the answer is in the market, there is none, or the queue dropped the mint. */
   resolve(mint: string): Promise<void> {
     this.request(mint)
     return this.#pending.get(mint)?.done ?? Promise.resolve()
   }
 
   #isFresh(mint: string): boolean {
-    return this.#clock.monotonicMs() < (this.#freshUntilMs.renew(mint) ?? Number.NEGATIVE_INFINITY)
+    return this.#parts.clock.monotonicMs() < (this.#freshUntilMs.renew(mint) ?? Number.NEGATIVE_INFINITY)
   }
 
   #enqueue(mint: string): void {
@@ -131,12 +94,11 @@ class SecurityFetcher implements SecurityFeed {
     if (dropped === null) return
     this.#droppedCount++
     this.#finish(dropped)
-    const suppressed = this.#throttles.dropped.due(this.#clock.monotonicMs())
-    if (suppressed !== null)
-      this.#log.warn(
-        { feed: SECURITY_FEED, dropped: this.#droppedCount, suppressed },
-        'more tokens are traded than the Birdeye plan allows to ask for: the least recently traded are dropped',
-      )
+    this.#parts.logSeldom(
+      'warn',
+      { dropped: this.#droppedCount },
+      'more tokens are traded than the Birdeye plan allows to ask for: the least recently traded are dropped',
+    )
   }
 
   #finish(mint: string): void {
@@ -146,7 +108,7 @@ class SecurityFetcher implements SecurityFeed {
 
   /** Asks for as many queued mints as may be asked for at once. */
   #askNext(): void {
-    while (this.#inFlight < this.#concurrentMax && !this.#stopping.signal.aborted) {
+    while (this.#inFlight < this.#concurrentMax && !this.#parts.stopping.signal.aborted) {
       const mint = this.#queue.take()
       if (mint === null) return
       this.#inFlight++
@@ -160,13 +122,13 @@ class SecurityFetcher implements SecurityFeed {
   /** Asks for one mint. Does not reject. */
   async #ask(mint: string): Promise<void> {
     try {
-      const { signal } = this.#stopping
+      const { signal } = this.#parts.stopping
       const [security, overview] = await Promise.all([
         this.#birdeye.get('/defi/token_security', mint, signal),
         this.#birdeye.get('/defi/token_overview', mint, signal),
       ])
       if (signal.aborted) return
-      this.#state.set(isAnswered(security) || isAnswered(overview) ? 'running' : 'reconnecting')
+      this.#parts.state.set(isAnswered(security) || isAnswered(overview) ? 'running' : 'reconnecting')
       this.#countFault(security)
       this.#countFault(overview)
       const isLimited = security.fault === 'rate_limited' || overview.fault === 'rate_limited'
@@ -174,7 +136,7 @@ class SecurityFetcher implements SecurityFeed {
       if (isLimited) this.#enqueue(mint)
       else this.#applyAnswers(mint, security, overview)
     } catch (error) {
-      this.#sinkFaults.note(error)
+      this.#parts.noteFault(error)
     } finally {
       if (!this.#queue.has(mint)) this.#finish(mint)
     }
@@ -182,10 +144,13 @@ class SecurityFetcher implements SecurityFeed {
 
   #applyAnswers(mint: string, security: BirdeyeAnswer, overview: BirdeyeAnswer): void {
     const isMissing = security.data === null && overview.data === null
-    this.#freshUntilMs.set(mint, this.#clock.monotonicMs() + (isMissing ? PROVIDER_TTL_MS_MIN : this.#ttlMs))
+    this.#freshUntilMs.set(
+      mint,
+      this.#parts.clock.monotonicMs() + (isMissing ? PROVIDER_TTL_MS_MIN : this.#ttlMs),
+    )
     // Without any answer no patch is sent: known fields keep their values and their date.
     if (isMissing) return
-    const nowMs = this.#clock.now()
+    const nowMs = this.#parts.clock.now()
     this.#latestAnswerAtMs = nowMs
     if (toTop10Percent(security.data?.top10HolderPercent).isOutside) this.#top10Outside++
     const fields = {
@@ -193,19 +158,18 @@ class SecurityFetcher implements SecurityFeed {
       enriched_at: nowMs,
       enriched_source: SOURCE,
     }
-    this.#counters.apply({ type: 'patch', mint, ts: nowMs, fields }, nowMs)
+    this.#parts.counters.apply({ type: 'patch', mint, ts: nowMs, fields }, nowMs)
   }
 
   #countFault({ fault }: BirdeyeAnswer): void {
     if (fault === null) return
     this.#faults[fault] = (this.#faults[fault] ?? 0) + 1
-    if (fault === 'malformed') this.#counters.countRejected(fault, () => 'an answer of another form')
-    this.#latestError = { message: fault, atMs: this.#clock.now() }
-    const suppressed = this.#throttles.fault.due(this.#clock.monotonicMs())
-    if (suppressed !== null)
-      this.#log.warn({ feed: SECURITY_FEED, fault, suppressed }, 'Birdeye gave no usable answer')
+    if (fault === 'malformed') this.#parts.counters.countRejected(fault, () => 'an answer of another form')
+    this.#latestError = { message: fault, atMs: this.#parts.clock.now() }
+    this.#parts.logSeldom('warn', { fault }, 'Birdeye gave no usable answer')
   }
 
+  /** A sink that passes all events on to `sink` and requests the fields of each token that is launched or traded. */
   watch(sink: EventSink): EventSink {
     return {
       prefetch: (mints) => sink.prefetch?.(mints),
@@ -218,18 +182,15 @@ class SecurityFetcher implements SecurityFeed {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    this.#parts.stopping.abort()
     const open = [...this.#pending]
     for (const [mint] of open) if (this.#queue.has(mint)) this.#finish(mint)
     await Promise.all(open.map(([, { done }]) => done))
-    this.#state.set('stopped')
+    this.#parts.state.set('stopped')
   }
 
   describe(): FeedStatus {
-    return {
-      feed: SECURITY_FEED,
-      ...this.#state.describe(),
-      simulated: false,
+    return this.#parts.status({
       source: SOURCE,
       requestsPerSecond: this.#birdeye.requestsPerSecond,
       asking: this.#inFlight,
@@ -239,7 +200,6 @@ class SecurityFetcher implements SecurityFeed {
       latestError: this.#latestError,
       faults: { ...this.#faults },
       top10Outside: this.#top10Outside,
-      ...this.#counters.describe(),
-    }
+    })
   }
 }

@@ -3,11 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { price } from '../../schema/bounds.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
-import { PROVIDER_LOG_EVERY_MS } from '../limits.ts'
-import { LogThrottle } from '../log-throttle.ts'
-import { SinkFaults } from '../sink-faults.ts'
+import { FeedParts } from '../feed-parts.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import type { BirdeyeClient } from './birdeye-client.ts'
@@ -22,32 +18,17 @@ export const SOL_PRICE_FEED = 'solPrice'
 const WRAPPED_SOL = 'So11111111111111111111111111111111111111112'
 
 /**
- * Starts a feed that asks Birdeye for the price of SOL at an interval and sends it as solPrice events. Trades of PumpPortal have
+ * A feed that asks Birdeye for the price of SOL at an interval and sends it as solPrice events. Trades of PumpPortal have
  * no USD price without it. When there is no answer the latest price stays in force until it is too old. The feed is ready after
  * the first answer, whether it holds a price or not.
  */
-export function startSolPriceFeed(
-  options: SolPriceOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-): Feed {
-  return new SolPricePoller(options, sink, clock, log)
-}
-
-class SolPricePoller implements Feed {
+export class SolPriceFeed implements Feed {
   readonly ready: Promise<void>
   #latestPrice: { usd: number; atMs: number } | null = null
   #latestError: { message: string; atMs: number } | null = null
-  readonly #throttle = new LogThrottle(PROVIDER_LOG_EVERY_MS)
   readonly #everyMs: number
   readonly #birdeye: BirdeyeClient
-  readonly #state: FeedState
-  readonly #counters: EventCounters
-  readonly #faults: SinkFaults
-  readonly #clock: Clock
-  readonly #log: FeedLog
-  readonly #stopping = new AbortController()
+  readonly #parts: FeedParts
   readonly #firstAnswer = Promise.withResolvers<void>()
   readonly #running: Promise<void>
 
@@ -56,69 +37,60 @@ class SolPricePoller implements Feed {
     assert(everyMs > 0, 'the interval is above 0')
     this.#birdeye = birdeye
     this.#everyMs = everyMs
-    this.#state = new FeedState(clock)
-    this.#counters = new EventCounters('solPrice', sink, clock, log)
-    this.#faults = new SinkFaults('solPrice', this.#counters, clock, log)
-    this.#clock = clock
-    this.#log = log
+    this.#parts = new FeedParts(SOL_PRICE_FEED, sink, clock, log)
     this.ready = this.#firstAnswer.promise
     this.#running = this.#run()
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stopping
+    const { signal } = this.#parts.stopping
     while (!signal.aborted) {
       try {
         await this.#askOnce(signal)
       } catch (error) {
-        this.#faults.note(error)
+        this.#parts.noteFault(error)
       }
       this.#firstAnswer.resolve()
       await wait(this.#everyMs, signal)
     }
     this.#firstAnswer.resolve()
-    this.#state.set('stopped')
+    this.#parts.state.set('stopped')
   }
 
   async #askOnce(signal: AbortSignal): Promise<void> {
+    const { state, counters, clock } = this.#parts
     const { data, fault } = await this.#birdeye.get('/defi/price', WRAPPED_SOL, signal)
     if (fault === 'stopped') return
     const usd = safeParse(price, data?.value).data
-    const nowMs = this.#clock.now()
+    const nowMs = clock.now()
     if (usd !== undefined) {
-      this.#state.set('running')
+      state.set('running')
       this.#latestPrice = { usd, atMs: nowMs }
-      this.#counters.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
+      counters.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
       return
     }
-    this.#state.set('reconnecting')
+    state.set('reconnecting')
     const message = fault ?? 'malformed'
-    if (message === 'malformed')
-      this.#counters.countRejected(message, () => 'an answer without a price of SOL')
-    else this.#counters.countFailure(message)
+    if (message === 'malformed') counters.countRejected(message, () => 'an answer without a price of SOL')
+    else counters.countFailure(message)
     this.#latestError = { message, atMs: nowMs }
-    const suppressed = this.#throttle.due(this.#clock.monotonicMs())
-    if (suppressed !== null)
-      this.#log.warn(
-        { feed: SOL_PRICE_FEED, fault: message, suppressed },
-        'Birdeye gave no price of SOL: the latest one stays in force until it is too old',
-      )
+    this.#parts.logSeldom(
+      'warn',
+      { fault: message },
+      'Birdeye gave no price of SOL: the latest one stays in force until it is too old',
+    )
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    this.#parts.stopping.abort()
     await this.#running
   }
 
   describe(): FeedStatus {
-    return {
-      feed: SOL_PRICE_FEED,
-      ...this.#state.describe(),
-      simulated: false,
+    return this.#parts.status({
       source: 'birdeye',
       latestPrice: this.#latestPrice,
       latestError: this.#latestError,
-      ...this.#counters.describe(),
-    }
+    })
   }
 }

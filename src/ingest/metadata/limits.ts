@@ -17,4 +17,3 @@ export const METADATA_KNOWN_MAX = 100_000
 /** When a document is fetched again that could not be had, and one that could. */
 export const METADATA_RETRY_MS = 60_000
 export const METADATA_FRESH_MS = 86_400_000
-export const METADATA_LOG_EVERY_MS = 30_000

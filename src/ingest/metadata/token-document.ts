@@ -1,4 +1,5 @@
 // The document that a token's `uri` names: its texts, picture and links. Anybody may have written it.
+import { parseJson } from '../../lib/text/json-text.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import { DESCRIPTION_CHARS_MAX, URI_CHARS_MAX } from '../../schema/bounds.ts'
 import type { PatchFields } from '../../schema/datapoint.ts'
@@ -56,7 +57,7 @@ const addressOrName = (text: string | undefined): string | undefined =>
 
 /** What a document says of a token, without what it does not say; null: it is none. @param gateway for pictures in IPFS */
 export function readTokenDocument(text: string, gateway: string): PatchFields | null {
-  const document = parseJson(text)
+  const document = parseJson(text.replace(/^\uFEFF/, ''))
   if (!isFields(document)) return null
   const { extensions } = document
   const parts = isFields(extensions) ? [document, extensions] : [document]
@@ -70,12 +71,4 @@ export function readTokenDocument(text: string, gateway: string): PatchFields | 
     telegram: addressOrName(textOf(['telegram'])),
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''))
-  } catch {
-    return undefined
-  }
 }

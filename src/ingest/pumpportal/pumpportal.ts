@@ -2,18 +2,11 @@
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
-import {
-  UPSTREAM_LOG_EVERY_MS,
-  UPSTREAM_SIGNATURES_MAX,
-  UPSTREAM_STEADY_MS,
-  UPSTREAM_TRADE_KEYS_MAX,
-} from '../limits.ts'
-import { LogThrottle } from '../log-throttle.ts'
-import { SinkFaults } from '../sink-faults.ts'
-import { SourceLink } from '../source-link.ts'
+import { FeedParts } from '../feed-parts.ts'
+import { UPSTREAM_SIGNATURES_MAX, UPSTREAM_STEADY_MS, UPSTREAM_TRADE_KEYS_MAX } from '../limits.ts'
+import type { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
 import {
@@ -32,28 +25,18 @@ export interface PumpPortalOptions extends Partial<UpstreamTiming>, Reconnects {
   url: string
   /** Needed for trades; without it PumpPortal sends only launches and migrations. */
   apiKey?: string | null
-  tradeKeysMax?: number
   /** After a connection that lasted this long, the wait before the next attempt is the shortest again. */
   steadyMs?: number
 }
 
+const MESSAGE_CHARS_MAX = 200
+
 /**
- * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs. Each
+ * The feed is ready after its first attempt to connect, successful or not, and tries again for as long as it runs. Each
  * frame is applied once. Data may be missing until PumpPortal has sent the first frame over a connection, and again from the last
  * frame of a connection that is lost: both is told to the market.
  */
-export function startPumpPortal(
-  options: PumpPortalOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-): Feed {
-  return new PumpPortal(options, sink, clock, log)
-}
-
-const MESSAGE_CHARS_MAX = 200
-
-class PumpPortal implements Feed {
+export class PumpPortal implements Feed {
   readonly ready: Promise<void>
   #connects = 0
   #disconnects = 0
@@ -68,23 +51,13 @@ class PumpPortal implements Feed {
   #openedAtMs: number | null = null
   /** Keys of recent frames. */
   readonly #seen = new BoundedMap<string, true>({ entriesMax: UPSTREAM_SIGNATURES_MAX })
-  readonly #throttles = {
-    lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-    unreached: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-    reported: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-  }
-  readonly #subscriptions: TradeSubscriptions
+  readonly #subscriptions = new TradeSubscriptions(UPSTREAM_TRADE_KEYS_MAX)
   readonly #options: PumpPortalOptions
   readonly #timing: UpstreamTiming
   readonly #address: string
-  readonly #state: FeedState
+  readonly #parts: FeedParts
   readonly #link: SourceLink
-  readonly #counters: EventCounters
   readonly #priced: UnpricedTrades
-  readonly #faults: SinkFaults
-  readonly #clock: Clock
-  readonly #log: FeedLog
-  readonly #stopping = new AbortController()
   readonly #running: Promise<void>
   readonly #firstAttempt = Promise.withResolvers<void>()
 
@@ -92,25 +65,20 @@ class PumpPortal implements Feed {
     this.#options = options
     const { connectMsMax, pingMs, silenceMsMax } = { ...UPSTREAM_TIMING, ...options }
     this.#timing = { connectMsMax, pingMs, silenceMsMax }
-    this.#subscriptions = new TradeSubscriptions(options.tradeKeysMax ?? UPSTREAM_TRADE_KEYS_MAX)
     const address = new URL(options.url)
     if (options.apiKey) address.searchParams.set('api-key', options.apiKey)
     this.#address = address.href
-    this.#clock = clock
-    this.#log = log
-    this.#state = new FeedState(clock)
-    this.#counters = new EventCounters('pumpportal', sink, clock, log)
-    this.#faults = new SinkFaults('pumpportal', this.#counters, clock, log)
-    this.#link = new SourceLink('pumpportal', sink, this.#faults)
-    this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
+    this.#parts = new FeedParts('pumpportal', sink, clock, log)
+    this.#link = this.#parts.linkOf()
+    this.#priced = new UnpricedTrades(this.#parts.counters, this.#parts.linkOf('solPrice'))
     this.#wholeUntilMs = clock.now()
     this.ready = this.#firstAttempt.promise
     this.#running = this.#run()
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stopping
-    this.#link.lose(this.#wholeUntilMs, this.#clock.now())
+    const { signal } = this.#parts.stopping
+    this.#link.lose(this.#wholeUntilMs, this.#parts.clock.now())
     while (!signal.aborted) {
       const end = await this.#connectOnce().catch((error) => ({
         reason: errorMessage(error),
@@ -120,18 +88,18 @@ class PumpPortal implements Feed {
       this.#firstAttempt.resolve()
       await wait(reconnectMs(this.#attempt++, end, this.#options), signal)
     }
-    this.#state.set('stopped')
+    this.#parts.state.set('stopped')
   }
 
   /** Connects once. Resolves when the socket is closed again. */
   async #connectOnce(): Promise<UpstreamEnd> {
-    const { signal } = this.#stopping
+    const { signal } = this.#parts.stopping
     const socket = new UpstreamSocket(
       this.#address,
       {
         onOpen: () => this.#onOpen(socket),
         onFrame: (text) => this.#onFrame(socket, text),
-        onHandlerError: (error) => this.#faults.note(error),
+        onHandlerError: (error) => this.#parts.noteFault(error),
       },
       this.#timing,
     )
@@ -144,9 +112,9 @@ class PumpPortal implements Feed {
 
   #onOpen(socket: UpstreamSocket): void {
     this.#connects++
-    this.#openedAtMs = this.#clock.monotonicMs()
+    this.#openedAtMs = this.#parts.clock.monotonicMs()
     this.#firstAttempt.resolve()
-    this.#log.info({ feed: 'pumpportal', connects: this.#connects }, 'connected')
+    this.#parts.log.info({ feed: 'pumpportal', connects: this.#connects }, 'connected')
     this.#send(socket, { method: 'subscribeNewToken' })
     this.#send(socket, { method: 'subscribeMigration' })
     for (const message of this.#subscriptions.subscribeAll()) this.#send(socket, message)
@@ -155,27 +123,24 @@ class PumpPortal implements Feed {
   #onClose({ reason }: UpstreamEnd): void {
     const openedAtMs = this.#openedAtMs
     this.#openedAtMs = null
-    this.#state.set('reconnecting')
-    const nowMs = this.#clock.now()
-    const monotonicMs = this.#clock.monotonicMs()
+    this.#parts.state.set('reconnecting')
+    const nowMs = this.#parts.clock.now()
     this.#latestError = { message: this.#withoutKey(reason), atMs: nowMs }
-    const details = { feed: 'pumpportal', error: this.#latestError.message }
-    if (openedAtMs !== null && monotonicMs - openedAtMs >= (this.#options.steadyMs ?? UPSTREAM_STEADY_MS))
-      this.#attempt = 0
+    const details = { error: this.#latestError.message }
+    const { steadyMs = UPSTREAM_STEADY_MS } = this.#options
+    if (openedAtMs !== null && this.#parts.clock.monotonicMs() - openedAtMs >= steadyMs) this.#attempt = 0
     if (!this.#link.isUp) {
-      const suppressed = this.#throttles.unreached.due(monotonicMs)
-      if (suppressed !== null)
-        this.#log.warn({ ...details, attempt: this.#attempt + 1, suppressed }, 'not connected: trying again')
+      const attempt = this.#attempt + 1
+      this.#parts.logSeldom('warn', { ...details, attempt }, 'not connected: trying again')
       return
     }
     this.#disconnects++
     this.#link.lose(this.#wholeUntilMs, nowMs)
-    const suppressed = this.#throttles.lost.due(monotonicMs)
-    if (suppressed !== null)
-      this.#log.warn(
-        { ...details, disconnects: this.#disconnects, suppressed },
-        'disconnected: data may be missing; trying again',
-      )
+    this.#parts.logSeldom(
+      'warn',
+      { ...details, disconnects: this.#disconnects },
+      'disconnected: data may be missing; trying again',
+    )
   }
 
   /** A message without the API key, which an error may repeat with the address. */
@@ -192,12 +157,12 @@ class PumpPortal implements Feed {
   }
 
   #onFrame(socket: UpstreamSocket, text: string | null): void {
-    const nowMs = this.#clock.now()
+    const nowMs = this.#parts.clock.now()
     this.#latestFrameAtMs = nowMs
-    const frame = parseFrame(parseJson(text), nowMs)
+    const frame = parseFrame(text === null ? undefined : parseJson(text), nowMs)
     switch (frame.kind) {
       case 'unknown':
-        this.#counters.countRejected('unknown_frame', () => this.#withoutKey(text ?? 'a binary frame'))
+        this.#parts.counters.countRejected('unknown_frame', () => this.#withoutKey(text ?? 'a binary frame'))
         break
       case 'error':
         this.#onUpstreamError(frame.message, nowMs)
@@ -215,19 +180,14 @@ class PumpPortal implements Feed {
   /** PumpPortal has taken a subscription, or delivers: from now on nothing is missing. */
   #onAlive(nowMs: number): void {
     this.#wholeUntilMs = nowMs
-    this.#state.set('running')
+    this.#parts.state.set('running')
     this.#link.restore(nowMs)
   }
 
   #onUpstreamError(message: string, nowMs: number): void {
     this.#latestError = { message: this.#withoutKey(message), atMs: nowMs }
-    this.#counters.countRejected('upstream_error', () => this.#withoutKey(message))
-    const suppressed = this.#throttles.reported.due(this.#clock.monotonicMs())
-    if (suppressed !== null)
-      this.#log.warn(
-        { feed: 'pumpportal', message: this.#latestError.message, suppressed },
-        'PumpPortal reports an error',
-      )
+    this.#parts.counters.countRejected('upstream_error', () => this.#withoutKey(message))
+    this.#parts.logSeldom('warn', { message: this.#latestError.message }, 'PumpPortal reports an error')
   }
 
   #applyFrame(socket: UpstreamSocket, frame: Extract<ParsedFrame, { kind: 'events' }>, nowMs: number): void {
@@ -236,22 +196,19 @@ class PumpPortal implements Feed {
       return
     }
     this.#seen.set(frame.key, true)
-    if (frame.fault !== null) this.#counters.countRejected(frame.fault)
+    if (frame.fault !== null) this.#parts.counters.countRejected(frame.fault)
     for (const event of frame.events) this.#priced.apply(event, nowMs)
     if (!frame.isLaunch || !this.#options.apiKey) return
     for (const message of this.#subscriptions.add(frame.mint)) this.#send(socket, message)
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    this.#parts.stopping.abort()
     await this.#running
   }
 
   describe(): FeedStatus {
-    return {
-      feed: 'pumpportal',
-      ...this.#state.describe(),
-      simulated: false,
+    return this.#parts.status({
       isConnected: this.#openedAtMs !== null,
       latestError: this.#latestError,
       withTrades: Boolean(this.#options.apiKey),
@@ -260,23 +217,12 @@ class PumpPortal implements Feed {
       disconnects: this.#disconnects,
       duplicates: this.#duplicates,
       latestFrameAtMs: this.#latestFrameAtMs,
-      ...this.#counters.describe(),
-    }
+    })
   }
 
   whyNotReady(): string | null {
     if (this.#connects > 0) return null
     const error = this.#latestError === null ? '' : `: ${this.#latestError.message}`
     return `PumpPortal has not been reached yet${error}`
-  }
-}
-
-/** The parsed frame; undefined where it is binary or not JSON. */
-function parseJson(text: string | null): unknown {
-  if (text === null) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { INGEST_LINE_CHARS_MIN, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
 import type { BodyReader, IngestBatch } from './ingest-batch.ts'
 import { TradeLineReader } from './trade-line.ts'
@@ -73,12 +74,3 @@ export class NdjsonBody implements BodyReader {
 }
 
 const isBlank = (line: string): boolean => line.charCodeAt(0) !== OPEN_BRACE && line.trim() === ''
-
-/** The parsed text; undefined, which JSON cannot express, where it is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

@@ -2,8 +2,7 @@ import pLimit from 'p-limit'
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
+import { FeedParts } from '../feed-parts.ts'
 import { INGEST_FRAMES_WAITING_BYTES_MAX } from '../limits.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room, type TimedSink } from '../types.ts'
 import type { IngestResult } from './ingest-batch.ts'
@@ -20,10 +19,8 @@ export class PushFeed implements Feed {
   #latestAtMs: number | null = null
   /** Bodies and frames that are not applied to their end yet. */
   readonly #applying = new Set<Promise<IngestResult>>()
-  readonly #state: FeedState
-  readonly #counters: EventCounters
+  readonly #parts: FeedParts
   readonly #market: Pick<TimedSink, 'timeMs'>
-  readonly #clock: Clock
   readonly #room: Room
   /** Frames that wait for room, in the order in which they came. */
   readonly #frames = pLimit(1)
@@ -40,16 +37,15 @@ export class PushFeed implements Feed {
     log: FeedLog,
     room: Room = ALWAYS_ROOM,
   ) {
-    this.#state = new FeedState(clock)
-    this.#counters = new EventCounters(PUSH_FEED, sink, clock, log)
+    this.#parts = new FeedParts(PUSH_FEED, sink, clock, log)
     this.#market = market
-    this.#clock = clock
     this.#room = room
   }
 
   /** Records are taken from now on: the market is where they are to be added. */
   begin(): void {
-    if (this.#state.current === 'starting') this.#state.set('running')
+    const { state } = this.#parts
+    if (state.current === 'starting') state.set('running')
   }
 
   /**
@@ -58,9 +54,10 @@ export class PushFeed implements Feed {
    */
   async ingest(body: Uint8Array, contentType: string | null): Promise<IngestResult> {
     this.#admit()
+    const { counters, clock } = this.#parts
     try {
       return await this.#untilApplied(
-        ingestInSlices(body, contentType, this.#counters, this.#market, this.#clock, this.#room),
+        ingestInSlices(body, contentType, counters, this.#market, clock, this.#room),
       )
     } catch (error) {
       throw this.#noteFault(error)
@@ -94,8 +91,9 @@ export class PushFeed implements Feed {
   }
 
   #applyFrame(frame: Uint8Array, isBinary: boolean): IngestResult {
+    const { counters, clock } = this.#parts
     try {
-      return ingestFrame(frame, isBinary, this.#counters, this.#clock.now())
+      return ingestFrame(frame, isBinary, counters, clock.now())
     } catch (error) {
       throw this.#noteFault(error)
     }
@@ -112,31 +110,25 @@ export class PushFeed implements Feed {
 
   /** Counts an exception of the market; whoever has sent the record gets an answer that says so. */
   #noteFault(error: unknown): unknown {
-    if (!(error instanceof ServiceError)) this.#counters.countRejected('fault')
+    if (!(error instanceof ServiceError)) this.#parts.counters.countRejected('fault')
     return error
   }
 
   #admit(): void {
-    const { current } = this.#state
+    const { current } = this.#parts.state
     if (current === 'stopped') throw new ServiceError('draining', 'The server is shutting down.')
     if (current === 'starting')
       throw new ServiceError('warming_up', 'The server is warming up.', {}, { 'Retry-After': '1' })
-    this.#latestAtMs = this.#clock.now()
+    this.#latestAtMs = this.#parts.clock.now()
   }
 
   /** What has been taken is applied to its end. */
   async stop(): Promise<void> {
-    this.#state.set('stopped')
+    this.#parts.state.set('stopped')
     await Promise.allSettled(this.#applying)
   }
 
   describe(): FeedStatus {
-    return {
-      feed: PUSH_FEED,
-      ...this.#state.describe(),
-      simulated: false,
-      latestAtMs: this.#latestAtMs,
-      ...this.#counters.describe(),
-    }
+    return this.#parts.status({ latestAtMs: this.#latestAtMs })
   }
 }

@@ -2,6 +2,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import type { Clock } from '../../lib/clock.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
@@ -9,7 +10,7 @@ import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX, INGEST_SLICE_RECORDS } f
 import { ALWAYS_ROOM, type Room } from '../types.ts'
 import { type BodyReader, IngestBatch, type IngestResult, type RecordSink } from './ingest-batch.ts'
 import { MsgpackBody } from './msgpack-body.ts'
-import { NdjsonBody, parseJson } from './ndjson-body.ts'
+import { NdjsonBody } from './ndjson-body.ts'
 
 const toBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 

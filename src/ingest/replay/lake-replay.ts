@@ -2,17 +2,14 @@
 // again what it did.
 
 import type { Clock } from '../../lib/clock.ts'
-import { errorMessage } from '../../lib/error-text.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink, MarketEvent } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
-import { REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
-import { SinkFaults } from '../sink-faults.ts'
-import { SourceLink } from '../source-link.ts'
+import { FeedParts } from '../feed-parts.ts'
+import { REPLAY_SLICE_ROWS } from '../limits.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
-import { unlessAborted, untilRoom } from '../wait.ts'
+import { untilRoom } from '../wait.ts'
 import { type Pace, type ReplaySpeed, SpeedPace } from './pace.ts'
+import { Playback } from './playback.ts'
 import type { ProgressReport } from './progress-report.ts'
 
 /** An event that a server recorded. */
@@ -48,110 +45,53 @@ export interface LakeReplayOptions {
   report?: ProgressReport
 }
 
-export interface LakeReplayProgress {
-  events: number
-  eventsTotal: number
-  percent: number
-  /** Time until the end at the rate so far; null: none came yet. */
-  etaMs: number | null
-  eventsPerSecond: number
-  /** Market time of the latest event, Unix ms. */
-  atMs: number | null
-}
-
-/** Starts a replay. It is ready when it has reached `playFromNo`; `ready` rejects when the source fails before that. */
-export function startLakeReplay(
-  options: LakeReplayOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-  room: Room = ALWAYS_ROOM,
-): LakeReplay {
-  return new LakeReplay(options, sink, clock, log, room)
-}
-
+/** A replay of recorded events. It is ready when it has reached `playFromNo`; `ready` rejects when the source fails before that. */
 export class LakeReplay implements Feed {
   readonly ready: Promise<void>
-  /** Resolves when the last event is applied, the replay was stopped or its source failed; `describe` says which. */
+  /** As of `Playback`. */
   readonly done: Promise<void>
-  readonly #state: FeedState
-  readonly #link: SourceLink
-  readonly #faults: SinkFaults
-  #error: string | null = null
-  #events = 0
-  #latestMs: number | null = null
-  readonly #startedAtMs: number
-  #endedAtMs: number | null = null
-  #reportedAtMs: number
   readonly #options: LakeReplayOptions
   readonly #pace: Pace
-  readonly #counters: EventCounters
-  readonly #clock: Clock
-  readonly #log: FeedLog
   readonly #room: Room
-  readonly #stopping = new AbortController()
-  readonly #readiness = Promise.withResolvers<void>()
+  readonly #parts: FeedParts
+  readonly #playback: Playback<readonly ReplayedEvent[]>
 
-  constructor(options: LakeReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
+  constructor(
+    options: LakeReplayOptions,
+    sink: EventSink,
+    clock: Clock,
+    log: FeedLog,
+    room: Room = ALWAYS_ROOM,
+  ) {
+    const nowMs = () => clock.monotonicMs()
     this.#options = options
-    this.#pace = options.steps ?? new SpeedPace(options.speed, () => clock.monotonicMs())
-    this.#state = new FeedState(clock)
-    this.#counters = new EventCounters('replay', sink, clock, log)
-    this.#faults = new SinkFaults('replay', this.#counters, clock, log)
-    this.#link = new SourceLink('replay', sink, this.#faults)
-    this.#clock = clock
-    this.#log = log
+    this.#pace = options.steps ?? new SpeedPace(options.speed, nowMs)
+    this.#parts = new FeedParts('replay', sink, clock, log)
     this.#room = room
-    this.#startedAtMs = this.#reportedAtMs = clock.monotonicMs()
-    this.ready = this.#readiness.promise
-    this.done = this.#run()
-  }
-
-  async #run(): Promise<void> {
-    const { signal } = this.#stopping
-    const batches = this.#options.events[Symbol.asyncIterator]()
-    try {
-      for (;;) {
-        const next = await unlessAborted(batches.next(), signal)
-        if (next === null || next.done === true) break
-        await this.#play(next.value)
-      }
-    } catch (error) {
-      this.#fail(error)
-    }
-    // A source that hangs must not hold up the end.
-    await unlessAborted(Promise.resolve(batches.return?.()), signal)
-    this.#end()
-  }
-
-  #fail(error: unknown): void {
-    this.#state.set('failed')
-    this.#error = errorMessage(error)
-    const { label } = this.#options
-    this.#log.error({ error: this.#error, events: this.#events, label }, 'the replay failed')
-    this.#readiness.reject(error)
-    const atMs = this.#latestMs ?? this.#clock.now()
-    this.#link.lose(atMs, atMs)
-  }
-
-  #end(): void {
-    this.#pace.end()
-    this.#endedAtMs = this.#clock.monotonicMs()
-    this.#readiness.resolve()
-    if (this.#state.current !== 'failed')
-      this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
-    this.#options.report?.end()
-    const refused = this.#counters.end()
-    if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
-    else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
+    this.#playback = new Playback({
+      parts: this.#parts,
+      batches: options.events,
+      unit: 'events',
+      total: options.eventsTotal,
+      speed: options.speed,
+      pace: this.#pace,
+      label: options.label,
+      report: options.report,
+      nowMs,
+      play: (batch) => this.#play(batch),
+      describe: () => this.describe(),
+    })
+    this.ready = this.#playback.ready
+    this.done = this.#playback.done
   }
 
   async #play(batch: readonly ReplayedEvent[]): Promise<void> {
-    for (let next = 0; next < batch.length && !this.#stopping.signal.aborted; ) {
+    const { signal } = this.#parts.stopping
+    for (let next = 0; next < batch.length && !signal.aborted; ) {
       next = this.#applyDue(batch, next)
-      this.#report()
+      this.#playback.report()
       await (next < batch.length ? this.#untilDue(batch[next]) : nextTurn())
-      await untilRoom(this.#room, this.#stopping.signal)
+      await untilRoom(this.#room, signal)
     }
   }
 
@@ -165,29 +105,24 @@ export class LakeReplay implements Feed {
 
   #isDue({ eventNo, atMs }: ReplayedEvent): boolean {
     if (eventNo < this.#options.playFromNo) return true
-    if (this.#state.current === 'starting') {
-      this.#state.set('running')
+    if (this.#parts.state.current === 'starting') {
       this.#pace.begin(atMs)
-      this.#readiness.resolve()
+      this.#playback.markReady()
     }
     return atMs <= this.#pace.dueMs() || eventNo <= this.#pace.dueNo()
   }
 
   #untilDue(event: ReplayedEvent): Promise<unknown> {
     if (this.#isDue(event)) return nextTurn()
-    return this.#pace.untilDue(event, this.#stopping.signal)
+    return this.#pace.untilDue(event, this.#parts.stopping.signal)
   }
 
   #apply({ event, eventNo, atMs }: ReplayedEvent): void {
-    this.#events++
-    this.#latestMs = atMs
+    this.#playback.count++
+    this.#playback.latestMs = atMs
     const { countsAnalyses, playFromNo } = this.#options
     if (countsAnalyses && event.type === 'analysisCount' && eventNo >= playFromNo) return
-    try {
-      this.#counters.apply(this.#placed(event), atMs)
-    } catch (error) {
-      this.#faults.note(error)
-    }
+    this.#parts.guarded(() => this.#parts.counters.apply(this.#placed(event), atMs))
   }
 
   /** The event as it is applied here. */
@@ -195,62 +130,30 @@ export class LakeReplay implements Feed {
     return event.type === 'run' ? { ...event, firstSeq: this.#options.seq() } : event
   }
 
-  #report(): void {
-    const nowMs = this.#clock.monotonicMs()
-    if (nowMs - this.#reportedAtMs < REPLAY_PROGRESS_MS) return
-    this.#reportedAtMs = nowMs
-    const {
-      events: done,
-      eventsTotal: total,
-      percent,
-      eventsPerSecond: perSecond,
-      etaMs,
-      atMs,
-    } = this.progress()
-    this.#options.report?.note({ done, total, percent, perSecond, etaMs }, { atMs })
-  }
-
-  /** One that goes as fast as it can brings the market to its state: until then half of it is there. */
   whyWarming(): string | null {
-    if (this.#options.speed !== 'max' || this.#state.current !== 'running') return null
-    const { events, eventsTotal, percent } = this.progress()
-    return `The replay has brought ${events} of ${eventsTotal} events (${Math.floor(percent)} %) so far`
+    return this.#playback.whyWarming()
   }
 
-  progress(): LakeReplayProgress {
-    const elapsedMs = (this.#endedAtMs ?? this.#clock.monotonicMs()) - this.#startedAtMs
-    const { eventsTotal } = this.#options
-    const events = this.#events
-    return {
-      events,
-      eventsTotal,
-      percent: eventsTotal === 0 ? 100 : Math.min(100, (100 * events) / eventsTotal),
-      etaMs: events === 0 ? null : Math.max(0, Math.round((elapsedMs / events) * (eventsTotal - events))),
-      eventsPerSecond: elapsedMs > 0 ? Math.round((1_000 * this.#events) / elapsedMs) : 0,
-      atMs: this.#latestMs,
-    }
+  /** How far it is. */
+  progress() {
+    const { done: events, percent, etaMs, perSecond: eventsPerSecond } = this.#playback.part()
+    return { events, percent, etaMs, eventsPerSecond, atMs: this.#playback.latestMs }
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort()
-    await this.done
+  stop(): Promise<void> {
+    return this.#playback.stop()
   }
 
   describe(): FeedStatus {
-    const { label, speed, simulated, approximate, endsEarly, steps } = this.#options
-    const { eventsTotal, ...progress } = this.progress()
-    return {
-      feed: 'replay',
-      ...this.#state.describe(),
+    const { label, speed, simulated, approximate, endsEarly, eventsTotal, steps } = this.#options
+    return this.#playback.status({
       simulated,
       label,
       speed,
       time: 'recorded',
       approximate,
       ...(steps === undefined && { endsEarly, eventsTotal }),
-      ...progress,
-      ...this.#counters.describe(),
-      error: this.#error,
-    }
+      ...this.progress(),
+    })
   }
 }

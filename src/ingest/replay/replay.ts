@@ -2,38 +2,20 @@
 // rest of the server. The same file always gives the same events.
 
 import type { Clock } from '../../lib/clock.ts'
-import { errorMessage } from '../../lib/error-text.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
-import { REPLAY_DEFAULTS, REPLAY_PROGRESS_MS, REPLAY_SLICE_ROWS } from '../limits.ts'
-import { SinkFaults } from '../sink-faults.ts'
-import { SourceLink } from '../source-link.ts'
+import { FeedParts } from '../feed-parts.ts'
+import { REPLAY_DEFAULTS, REPLAY_SLICE_ROWS } from '../limits.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
-import { unlessAborted, untilRoom, wait } from '../wait.ts'
+import { untilRoom, wait } from '../wait.ts'
 import { type ReplaySpeed, SpeedPace } from './pace.ts'
+import { Playback } from './playback.ts'
 import type { ProgressReport } from './progress-report.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import { TradeTranslator } from './trade-translator.ts'
 
-export type { ReplaySpeed } from './pace.ts'
-export type { TradeBatch } from './trade-batch.ts'
-
 /** `recorded` keeps the trades' own times; `now` moves them all so that the first trade happens at the start. */
 export type ReplayTime = 'recorded' | 'now'
-
-export interface ReplayProgress {
-  rows: number
-  /** Null where the number of rows is not known. */
-  rowsTotal: number | null
-  percent: number | null
-  rowsPerSecond: number
-  /** Time until the end at the rate so far. */
-  etaMs: number | null
-  /** Market time of the latest trade, Unix ms. */
-  atMs: number | null
-}
 
 export interface ReplayOptions {
   /** Iterated once to its end, or closed early when the replay is stopped. */
@@ -49,23 +31,6 @@ export interface ReplayOptions {
   report?: ProgressReport
 }
 
-export interface ReplayFeed extends Feed {
-  /** Resolves when the last trade is applied, the replay was stopped or its source failed; `describe` says which. */
-  readonly done: Promise<void>
-  progress(): ReplayProgress
-}
-
-/** Starts a replay. It is ready when its first trades are applied; `ready` rejects when the source fails before that. */
-export function startReplay(
-  options: ReplayOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-  room: Room = ALWAYS_ROOM,
-): ReplayFeed {
-  return new Replay(options, sink, clock, log, room)
-}
-
 /**
  * Where a slice of rows that begins at `row` ends. Rows of one recorded time stay in one slice, so that clients that read between
  * two slices see the complete state of a time; the batch bounds how many rows that can be.
@@ -76,103 +41,55 @@ function findSliceEnd({ rows, tsMs }: TradeBatch, row: number): number {
   return end
 }
 
-class Replay implements ReplayFeed {
+/** A replay of trades. It is ready when its first trades are applied; `ready` rejects when the source fails before that. */
+export class Replay implements Feed {
   readonly ready: Promise<void>
+  /** As of `Playback`. */
   readonly done: Promise<void>
-  #error: string | null = null
-  #rows = 0
-  #startedAtMs: number
-  #endedAtMs: number | null = null
-  #reportedAtMs: number
   #hasBegun = false
   /** Added to recorded times. */
   #shiftMs = 0
-  #latestMs = Number.NEGATIVE_INFINITY
   readonly #options: ReplayOptions
   readonly #speed: ReplaySpeed
-  readonly #state: FeedState
-  readonly #link: SourceLink
   readonly #pace: SpeedPace
-  readonly #counters: EventCounters
-  readonly #faults: SinkFaults
   readonly #translator = new TradeTranslator()
-  readonly #clock: Clock
-  readonly #log: FeedLog
   readonly #room: Room
-  readonly #stopping = new AbortController()
-  readonly #readiness = Promise.withResolvers<void>()
+  readonly #parts: FeedParts
+  readonly #playback: Playback<TradeBatch>
 
-  constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
+  constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room = ALWAYS_ROOM) {
+    const nowMs = () => clock.now()
     this.#options = options
     this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
-    this.#state = new FeedState(clock)
-    this.#pace = new SpeedPace(this.#speed, () => clock.now())
-    this.#counters = new EventCounters('replay', sink, clock, log)
-    this.#faults = new SinkFaults('replay', this.#counters, clock, log)
-    this.#link = new SourceLink('replay', sink, this.#faults)
-    this.#clock = clock
-    this.#log = log
+    this.#pace = new SpeedPace(this.#speed, nowMs)
+    this.#parts = new FeedParts('replay', sink, clock, log)
     this.#room = room
-    this.#startedAtMs = this.#reportedAtMs = clock.now()
-    this.ready = this.#readiness.promise
-    this.done = this.#run()
-  }
-
-  async #run(): Promise<void> {
-    const batches = this.#options.trades[Symbol.asyncIterator]()
-    try {
-      for (;;) {
-        const batch = await this.#nextBatch(batches)
-        if (batch === null) break
-        await this.#play(batch)
-      }
-    } finally {
-      // A source that hangs must not hold up the end.
-      await unlessAborted(Promise.resolve(batches.return?.()), this.#stopping.signal)
-    }
-    this.#end()
-  }
-
-  /** The next batch; null at the end, after a stop, or when the source has failed. */
-  async #nextBatch(batches: AsyncIterator<TradeBatch>): Promise<TradeBatch | null> {
-    if (this.#stopping.signal.aborted) return null
-    try {
-      const next = await unlessAborted(batches.next(), this.#stopping.signal)
-      return next === null || next.done === true ? null : next.value
-    } catch (error) {
-      this.#fail(error)
-      return null
-    }
-  }
-
-  #fail(error: unknown): void {
-    this.#state.set('failed')
-    this.#error = errorMessage(error)
-    this.#log.error({ error: this.#error, rows: this.#rows, label: this.#options.label }, 'the replay failed')
-    this.#readiness.reject(error)
-    const atMs = this.#rows === 0 ? this.#clock.now() : this.#latestMs
-    this.#link.lose(atMs, atMs)
-  }
-
-  #end(): void {
-    this.#endedAtMs = this.#clock.now()
-    this.#readiness.resolve()
-    if (this.#state.current !== 'failed')
-      this.#state.set(this.#stopping.signal.aborted ? 'stopped' : 'finished')
-    this.#options.report?.end()
-    const refused = this.#counters.end()
-    if (refused === null) this.#log.info(this.describe(), `the replay has ${this.#state.current}`)
-    else this.#log.warn(this.describe(), `the replay has ${this.#state.current}: ${refused}`)
+    this.#playback = new Playback({
+      parts: this.#parts,
+      batches: options.trades,
+      unit: 'rows',
+      total: options.rowsTotal ?? null,
+      speed: this.#speed,
+      pace: this.#pace,
+      label: options.label,
+      report: options.report,
+      nowMs,
+      play: (batch) => this.#play(batch),
+      describe: () => this.describe(),
+    })
+    this.ready = this.#playback.ready
+    this.done = this.#playback.done
   }
 
   async #play(batch: TradeBatch): Promise<void> {
-    for (let row = 0; row < batch.rows && !this.#stopping.signal.aborted; ) {
+    const { signal } = this.#parts.stopping
+    for (let row = 0; row < batch.rows && !signal.aborted; ) {
       const end = findSliceEnd(batch, row)
       row = this.#applyDue(batch, row, end)
-      this.#report()
+      this.#playback.report()
       const waitMs = row < end ? this.#pace.waitMs(batch.tsMs[row]) : 0
-      await (waitMs > 0 ? wait(waitMs, this.#stopping.signal) : nextTurn())
-      await untilRoom(this.#room, this.#stopping.signal)
+      await (waitMs > 0 ? wait(waitMs, signal) : nextTurn())
+      await untilRoom(this.#room, signal)
     }
   }
 
@@ -190,84 +107,57 @@ class Replay implements ReplayFeed {
       if (tsMs > dueMs) break
       this.#applyRow(batch, next)
     }
-    if (next > row && this.#state.current === 'starting') {
-      this.#state.set('running')
-      this.#readiness.resolve()
-    }
+    if (next > row) this.#playback.markReady()
     return next
   }
 
   #begin(firstMs: number): void {
     this.#hasBegun = true
-    this.#startedAtMs = this.#reportedAtMs = this.#clock.now()
+    this.#playback.restart()
     this.#pace.begin(firstMs)
-    if (this.#options.time === 'now') this.#shiftMs = Math.floor(this.#startedAtMs - firstMs)
+    if (this.#options.time === 'now') this.#shiftMs = Math.floor(this.#parts.clock.now() - firstMs)
   }
 
   #applyRow(batch: TradeBatch, row: number): void {
-    this.#rows++
+    this.#playback.count++
+    const { counters } = this.#parts
     const { token, trade, fault } = this.#translator.translate(batch, row, this.#shiftMs)
     if (trade === null) {
-      this.#counters.countRejected(fault.reason, () => fault.sample)
+      counters.countRejected(fault.reason, () => fault.sample)
       return
     }
-    if (trade.ts > this.#latestMs) this.#latestMs = trade.ts
+    const latestMs = Math.max(trade.ts, this.#playback.latestMs ?? trade.ts)
+    this.#playback.latestMs = latestMs
     try {
-      if (token !== null) this.#counters.apply(token, this.#latestMs)
-      this.#counters.apply(trade, this.#latestMs)
+      if (token !== null) counters.apply(token, latestMs)
+      counters.apply(trade, latestMs)
     } catch (error) {
-      this.#faults.note(error)
+      this.#parts.noteFault(error)
     }
   }
 
-  #report(): void {
-    const nowMs = this.#clock.now()
-    if (nowMs - this.#reportedAtMs < REPLAY_PROGRESS_MS) return
-    this.#reportedAtMs = nowMs
-    const { rows: done, rowsTotal: total, percent, rowsPerSecond: perSecond, etaMs, atMs } = this.progress()
-    this.#options.report?.note({ done, total, percent, perSecond, etaMs }, { atMs })
-  }
-
-  /** One that goes as fast as it can brings the market to its state: until then half of it is there. */
   whyWarming(): string | null {
-    if (this.#speed !== 'max' || this.#state.current !== 'running') return null
-    const { rows, rowsTotal, percent } = this.progress()
-    const part = percent === null ? `${rows} rows` : `${rows} of ${rowsTotal} rows (${Math.floor(percent)} %)`
-    return `The replay has brought ${part} so far`
+    return this.#playback.whyWarming()
   }
 
-  progress(): ReplayProgress {
-    const rows = this.#rows
-    const rowsTotal = this.#options.rowsTotal ?? null
-    const elapsedMs = (this.#endedAtMs ?? this.#clock.now()) - this.#startedAtMs
-    const hasEta = rowsTotal !== null && rows > 0
-    return {
-      rows,
-      rowsTotal,
-      percent: rowsTotal === null ? null : rowsTotal === 0 ? 100 : Math.min(100, (100 * rows) / rowsTotal),
-      rowsPerSecond: elapsedMs > 0 ? Math.round((1_000 * rows) / elapsedMs) : 0,
-      etaMs: hasEta ? Math.max(0, Math.round((elapsedMs / rows) * (rowsTotal - rows))) : null,
-      atMs: Number.isFinite(this.#latestMs) ? this.#latestMs : null,
-    }
+  /** How far it is. */
+  progress() {
+    const { done: rows, total: rowsTotal, percent, perSecond: rowsPerSecond, etaMs } = this.#playback.part()
+    return { rows, rowsTotal, percent, rowsPerSecond, etaMs, atMs: this.#playback.latestMs }
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort()
-    await this.done
+  stop(): Promise<void> {
+    return this.#playback.stop()
   }
 
   describe(): FeedStatus {
-    return {
-      feed: 'replay',
-      ...this.#state.describe(),
+    return this.#playback.status({
       simulated: this.#options.simulated ?? false,
       label: this.#options.label ?? null,
       speed: this.#speed,
       time: this.#options.time ?? REPLAY_DEFAULTS.time,
       symbols: this.#translator.symbolCount,
       ...this.progress(),
-      ...this.#counters.describe(),
-      error: this.#error,
-    }
+    })
   }
 }

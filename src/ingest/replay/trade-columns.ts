@@ -14,7 +14,6 @@ export interface TradeMapping {
 }
 
 export type Role = keyof TradeMapping
-export const ROLES: readonly Role[] = ['ts', 'symbol', 'price', 'size', 'side', 'wallet', 'tx']
 
 /** The column of each field; null: the file has none. */
 export interface TradeColumns {

@@ -12,10 +12,6 @@ import { invalid } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 import { untilWholeEnd } from './whole-file.ts'
 
-export type { TradeBatch } from './trade-batch.ts'
-export type { TradeMapping } from './trade-columns.ts'
-export type { TradeFile } from './trade-source.ts'
-
 /** `symbol` is that of all rows, of a file without a column for it. */
 export type TradeFileOptions = Partial<SourceOptions> & Pick<SourceOptions, 'path'>
 

@@ -93,14 +93,6 @@ export class Simulation {
     this.#arrivals = drawArrivals(this.#random, count, startMs - historyMs, this.#nowMs)
   }
 
-  get tokenCount(): number {
-    return this.#tokens.length
-  }
-
-  get streamCount(): number {
-    return this.#streams.length
-  }
-
   /** The current tokens. */
   snapshotTokens(): readonly Readonly<SimulatedToken>[] {
     return this.#tokens

@@ -2,8 +2,7 @@ import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
+import { FeedParts } from '../feed-parts.ts'
 import {
   SIMULATOR_DEFAULTS,
   SIMULATOR_LAG_MS_MAX,
@@ -12,14 +11,10 @@ import {
   SIMULATOR_TICK_MS,
   SIMULATOR_TOKENS_MAX,
 } from '../limits.ts'
-import { SinkFaults } from '../sink-faults.ts'
-import { SourceLink } from '../source-link.ts'
+import type { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { untilRoom, wait } from '../wait.ts'
 import { Simulation, type SimulationOptions } from './simulation.ts'
-
-export type { SimulatedEvent } from './simulation.ts'
-export { Simulation } from './simulation.ts'
 
 /**
  * Creates a deterministic market with a history, at the same rate, that ends at `startMs`, Unix ms. The same options give the same
@@ -42,45 +37,32 @@ export interface SimulatorFeedOptions extends Partial<SimulationOptions> {
   onSkipped?(): void
 }
 
-/** Starts a feed of simulated events: the history at once, then live by the clock. It is ready after the history. */
-export function startSimulator(
-  options: SimulatorFeedOptions,
-  sink: EventSink,
-  clock: Clock,
-  log: FeedLog,
-  room: Room = ALWAYS_ROOM,
-): Feed {
-  return new SimulatorFeed(options, sink, clock, log, room)
-}
-
-class SimulatorFeed implements Feed {
+/** A feed of simulated events: the history at once, then live by the clock. It is ready after the history. */
+export class SimulatorFeed implements Feed {
   readonly ready: Promise<void>
   #skippedMs = 0
   readonly #options: Omit<SimulationOptions, 'startMs'>
   readonly #simulation: Simulation
-  readonly #state: FeedState
+  readonly #parts: FeedParts
   readonly #link: SourceLink
-  readonly #counters: EventCounters
-  readonly #faults: SinkFaults
-  readonly #clock: Clock
-  readonly #log: FeedLog
   readonly #room: Room
-  readonly #stopping = new AbortController()
   readonly #onSkipped: () => void
   readonly #running: Promise<void>
 
-  constructor(options: SimulatorFeedOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room) {
+  constructor(
+    options: SimulatorFeedOptions,
+    sink: EventSink,
+    clock: Clock,
+    log: FeedLog,
+    room: Room = ALWAYS_ROOM,
+  ) {
     const nowMs = clock.now()
     const { startMs = nowMs, onSkipped = () => {}, ...simulated } = options
     this.#options = { ...SIMULATOR_DEFAULTS, ...simulated }
     this.#simulation = createSimulator({ ...this.#options, startMs })
     this.#onSkipped = onSkipped
-    this.#state = new FeedState(clock)
-    this.#counters = new EventCounters('simulator', sink, clock, log)
-    this.#faults = new SinkFaults('simulator', this.#counters, clock, log)
-    this.#link = new SourceLink('simulator', sink, this.#faults)
-    this.#clock = clock
-    this.#log = log
+    this.#parts = new FeedParts('simulator', sink, clock, log)
+    this.#link = this.#parts.linkOf()
     this.#room = room
     this.ready = this.#deliverHistory(nowMs)
     this.#running = this.ready.then(() => this.#runLive(nowMs))
@@ -88,34 +70,34 @@ class SimulatorFeed implements Feed {
 
   async #deliverHistory(nowMs: number): Promise<void> {
     await nextTurn()
-    while (!this.#stopping.signal.aborted) {
+    while (!this.#parts.stopping.signal.aborted) {
       if (this.#advance(nowMs)) break
       await nextTurn()
-      await untilRoom(this.#room, this.#stopping.signal)
+      await untilRoom(this.#room, this.#parts.stopping.signal)
     }
-    this.#state.set('running')
-    this.#log.info(this.describe(), 'the simulated market is running: all of its data is made up')
+    this.#parts.state.set('running')
+    this.#parts.log.info(this.describe(), 'the simulated market is running: all of its data is made up')
   }
 
   async #runLive(readyMs: number): Promise<void> {
-    const { signal } = this.#stopping
+    const { signal } = this.#parts.stopping
     for (let caughtUpMs = readyMs; !signal.aborted; ) {
-      const nowMs = this.#clock.now()
+      const nowMs = this.#parts.clock.now()
       if (nowMs - caughtUpMs > SIMULATOR_LAG_MS_MAX) this.#skipGap(caughtUpMs, nowMs)
       const isCaughtUp = this.#advance(nowMs)
       if (isCaughtUp) caughtUpMs = Math.max(caughtUpMs, nowMs)
       await (isCaughtUp ? wait(SIMULATOR_TICK_MS, signal) : nextTurn())
       await untilRoom(this.#room, signal)
     }
-    this.#state.set('stopped')
+    this.#parts.state.set('stopped')
   }
 
   /** Delivers a slice of the events up to `untilMs`. @returns whether that were all. */
   #advance(untilMs: number): boolean {
     try {
-      return this.#simulation.advance(untilMs, this.#counters, SIMULATOR_SLICE_EVENTS)
+      return this.#simulation.advance(untilMs, this.#parts.counters, SIMULATOR_SLICE_EVENTS)
     } catch (error) {
-      this.#faults.note(error)
+      this.#parts.noteFault(error)
       return false
     }
   }
@@ -127,23 +109,20 @@ class SimulatorFeed implements Feed {
     this.#onSkipped()
     this.#link.lose(fromMs, nowMs)
     this.#link.restore(nowMs)
-    this.#log.warn({ fromMs, nowMs }, 'the simulator was delayed: it skips the time in between')
+    this.#parts.log.warn({ fromMs, nowMs }, 'the simulator was delayed: it skips the time in between')
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    this.#parts.stopping.abort()
     await this.#running
   }
 
   describe(): FeedStatus {
-    return {
-      feed: 'simulator',
-      ...this.#state.describe(),
+    return this.#parts.status({
       simulated: true,
       ...this.#options,
       tokensLaunched: this.#simulation.tokensLaunched,
       skippedMs: this.#skippedMs,
-      ...this.#counters.describe(),
-    }
+    })
   }
 }

@@ -81,10 +81,6 @@ export class Accounts {
     this.#signal = signal
   }
 
-  get waiting(): number {
-    return this.#queue.length
-  }
-
   /** Resolves when nothing is asked for any more; null: nothing is. */
   get pending(): Promise<void> | null {
     return this.#running

@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import type { FeedLog } from '../types.ts'
 import { wait } from '../wait.ts'
-import { startSolana } from './solana.ts'
+import { SolanaFeed } from './solana.ts'
 import { type EndpointSettings, LiveSource } from './source.ts'
 import { type TapeEnd, TapeError, TapeWriter } from './tape.ts'
 
@@ -37,7 +37,7 @@ export async function captureTape(options: CaptureOptions, clock: Clock): Promis
   const tape = new TapeWriter(out, options.bytesMax, clock, (end) => full.abort(end))
   const source = new LiveSource({ ...solana, tape }, clock)
   // Every pool: the tape may be played with any setting.
-  const feed = startSolana(
+  const feed = new SolanaFeed(
     { source, commitment: solana.commitment, pools: 'all', holds: () => false, random: Math.random },
     takesAll,
     quiet,

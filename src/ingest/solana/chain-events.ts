@@ -3,7 +3,6 @@ import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import type { Accounts, Mints } from './accounts.ts'
 import { CurveOrder } from './curve-order.ts'
 import { type DecodedEvent, readEvent } from './decode-event.ts'
-import { discriminatorOf, EVENT_LAYOUTS } from './layouts.ts'
 import { SAMPLE_BYTES_MAX, SWAPS_WAITING_MAX } from './limits.ts'
 import { Pools } from './pools.ts'
 import { CURVE_TOKEN_DECIMALS, quoteMintOf, toUnits } from './quotes.ts'
@@ -26,8 +25,6 @@ export interface ChainEventsOptions {
   pools: 'migrated' | 'all'
   /** Whether the market holds a token. */
   holds: (mint: string) => boolean
-  /** For tests: how long a trade waits for the one before it on its curve. */
-  predecessorMsMax?: number | undefined
 }
 
 export interface ChainEventsHandlers {
@@ -90,7 +87,7 @@ export class ChainEvents {
     this.#options = options
     this.#handlers = handlers
     this.pools = new Pools(accounts, mints, (mint) => options.pools === 'all' || options.holds(mint))
-    this.order = new CurveOrder((step) => this.#applyStep(step), { waitMsMax: options.predecessorMsMax })
+    this.order = new CurveOrder((step) => this.#applyStep(step))
   }
 
   take(raw: RawEvent, { slot, signature, nowMs, monotonicMs, isLive }: Told): void {
@@ -246,6 +243,3 @@ export class ChainEvents {
       : `Events of the chain could not be read, their layout may have changed: ${names.join(', ')}`
   }
 }
-
-/** For documents: which events are read. */
-export const READ_EVENTS = EVENT_LAYOUTS.map(({ name }) => ({ name, discriminator: discriminatorOf(name) }))

@@ -12,17 +12,12 @@ interface WaitingStep {
   untilMs: number
 }
 
-export interface CurveOrderOptions {
-  waitMsMax?: number | undefined
-  waitingMax?: number
-}
-
 const comesAfterCurve = ({ before, after }: CurveStep): boolean => before === null && after === null
 
 const stateKey = ({ quote, tokens }: CurveState): string => `${quote}:${tokens}`
 
 /**
- * Delivers steps one behind the other by their reserves. One whose predecessor is missing waits for it, at most `waitMsMax`, and
+ * Delivers steps one behind the other by their reserves. One whose predecessor is missing waits for it, at most PREDECESSOR_MS_MAX, and
  * then goes on: the predecessor may be lost. So does the first one of a curve of which nothing is known: it may have overtaken its
  * token's launch, or another trade.
  */
@@ -35,13 +30,9 @@ export class CurveOrder {
   /** Steps that wait, by mint; the mint whose first step came first is the first. */
   readonly #waiting = new Map<string, WaitingStep[]>()
   readonly #deliver: (step: CurveStep) => void
-  readonly #waitMsMax: number
-  readonly #waitingMax: number
 
-  constructor(deliver: (step: CurveStep) => void, options: CurveOrderOptions = {}) {
+  constructor(deliver: (step: CurveStep) => void) {
     this.#deliver = deliver
-    this.#waitMsMax = options.waitMsMax ?? PREDECESSOR_MS_MAX
-    this.#waitingMax = options.waitingMax ?? PREDECESSORS_WAITING_MAX
   }
 
   get waiting(): number {
@@ -60,10 +51,10 @@ export class CurveOrder {
     if (steps.length === 0) this.#waiting.set(step.mint, steps)
     // Of a curve of which nothing is known the token may have been silent: the market takes nothing of it that is late.
     const agedMs = this.#states.has(step.mint) ? 0 : ageMs
-    const waitMs = Math.min(this.#waitMsMax, Math.max(0, WAITING_AGE_MS_MAX - agedMs))
+    const waitMs = Math.min(PREDECESSOR_MS_MAX, Math.max(0, WAITING_AGE_MS_MAX - agedMs))
     steps.push({ step, slot, sinceMs: nowMs, untilMs: nowMs + waitMs })
     this.#waitingCount++
-    if (this.#waitingCount > this.#waitingMax) {
+    if (this.#waitingCount > PREDECESSORS_WAITING_MAX) {
       const [oldest] = this.#waiting.keys()
       this.#goOn(oldest)
     }

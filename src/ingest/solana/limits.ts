@@ -87,9 +87,6 @@ export const SAMPLE_BYTES_MAX = 1_024
 export const TAPE_ANSWERS_BYTES_MAX = 512 * 1024 * 1024
 /** A tape ends where so much of it waits to be compressed and written. */
 export const TAPE_WAITING_BYTES_MAX = 64 * 1024 * 1024
-/** A tape ends at this size, or after this long. */
-export const TAPE_BYTES_MAX = 4 * 1024 * 1024 * 1024
-export const TAPE_MS_MAX_DEFAULT = 3_600_000
 /** How long an outage may be that is made up for, and how long that may take at most. */
 export const HEAL_MS_DEFAULT = 600_000
 export const HEAL_MS_MAX = 3_600_000

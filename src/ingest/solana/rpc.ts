@@ -1,8 +1,10 @@
 // Calls to RPC endpoints: JSON-RPC over HTTP within one budget of requests.
 import pLimit from 'p-limit'
 import { z } from 'zod'
+import { readBoundedText } from '../../lib/bounded-text.ts'
 import { fetchFailure } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { readRetryAfterMs } from '../retry-after.ts'
 import { wait } from '../wait.ts'
 import { type Endpoint, withoutAddresses } from './endpoints.ts'
@@ -259,7 +261,7 @@ export class RpcClient implements Rpc {
         signal: AbortSignal.any([timeout, signal]),
         redirect: 'manual',
       })
-      const text = await readBoundedText(response)
+      const text = await readBoundedText(response, RPC_ANSWER_BYTES_MAX)
       if (response.status === 429 || response.status === 503) this.#pause(response)
       if (response.status === 429) return this.#failed('rate_limited', `${host} answers 429`)
       if (!response.ok && response.status >= 500)
@@ -343,24 +345,4 @@ function authorization(text: string): Record<string, string> {
   if (username === '') return {}
   const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
   return { Authorization: `Basic ${Buffer.from(user).toString('base64')}` }
-}
-
-/** The body as text; null where it is larger than `RPC_ANSWER_BYTES_MAX`. */
-async function readBoundedText(response: Response): Promise<string | null> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength
-    if (bytes > RPC_ANSWER_BYTES_MAX) return null
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

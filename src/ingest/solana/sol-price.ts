@@ -67,10 +67,6 @@ export class SolPrices {
   disagreements = 0
   #isApart = false
 
-  get isApart(): boolean {
-    return this.#isApart
-  }
-
   /** @returns the price to believe from now on; null: none that is new */
   setPyth(reported: ReportedPrice, nowMs: number): ReportedPrice | null {
     const isNew = this.#pyth === null || reported.atMs >= this.#pyth.atMs

@@ -4,12 +4,8 @@ import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { EventSink, MarketEvent, TradeEvent } from '../../schema/event.ts'
-import { EventCounters } from '../event-counters.ts'
-import { FeedState } from '../feed-state.ts'
-import { UPSTREAM_LOG_EVERY_MS, UPSTREAM_STEADY_MS } from '../limits.ts'
-import { LogThrottle } from '../log-throttle.ts'
-import { SinkFaults } from '../sink-faults.ts'
-import { SourceLink } from '../source-link.ts'
+import { FeedParts } from '../feed-parts.ts'
+import { UPSTREAM_STEADY_MS } from '../limits.ts'
 import type { Feed, FeedLog, FeedStatus, RecordedPlace, RecordedTo, Room } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
 import { type Reconnects, reconnectMs, type UpstreamEnd } from '../upstream-socket.ts'
@@ -47,23 +43,15 @@ export interface SolanaOptions extends ChainEventsOptions, Reconnects {
   room?: Room
 }
 
-/**
- * Starts the feed. It is ready after its first attempt to connect, successful or not, and tries again for as long as it runs, the
- * next endpoint each time. What the chain said while it was not connected may be missing: that is told to the market.
- */
-export const startSolana = (options: SolanaOptions, sink: EventSink, log: FeedLog): SolanaFeed =>
-  new Solana(options, sink, log)
-
-export interface SolanaFeed extends Feed {
-  /** Asks the chain what it says of a token beside its trades, unless that is known and fresh. Returns at once. */
-  want(mint: string, urgency: Urgency): void
-}
-
 /** How often trades that wait for the one before them are looked at. */
 const EXPIRE_EVERY_MS = PREDECESSOR_MS_MAX / 4
 const PRICE_EVERY_MS = 60_000
 
-class Solana implements SolanaFeed {
+/**
+ * The feed is ready after its first attempt to connect, successful or not, and tries again for as long as it runs, the
+ * next endpoint each time. What the chain said while it was not connected may be missing: that is told to the market.
+ */
+export class SolanaFeed implements Feed {
   readonly ready: Promise<void>
   #connects = 0
   #disconnects = 0
@@ -83,19 +71,10 @@ class Solana implements SolanaFeed {
   /** Why no endpoint can be used, as a sentence. */
   #refusal: string | null = null
   readonly #refused = new BoundedMap<string, string>({ entriesMax: 16 })
-  readonly #throttles = {
-    lost: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-    unreadable: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-    fetch: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-    late: new LogThrottle(UPSTREAM_LOG_EVERY_MS),
-  }
   readonly #options: SolanaOptions
   readonly #source: ChainSource
   readonly #clock: Clock
-  readonly #log: FeedLog
-  readonly #state: FeedState
-  readonly #counters: EventCounters
-  readonly #faults: SinkFaults
+  readonly #parts: FeedParts
   readonly #healing: Healing
   readonly #priced: UnpricedTrades
   readonly #seen: SeenTransactions
@@ -104,38 +83,35 @@ class Solana implements SolanaFeed {
   readonly #fetcher: TransactionFetcher
   readonly #events: ChainEvents
   readonly #enrichment: ChainEnrichment
-  readonly #stopping = new AbortController()
   readonly #firstAttempt = Promise.withResolvers<void>()
   readonly #running: Promise<void>
 
   constructor(options: SolanaOptions, sink: EventSink, log: FeedLog) {
     const { source, commitment } = options
-    const { signal } = this.#stopping
     this.#options = options
     this.#source = source
     this.#clock = source.clock
-    this.#log = log
-    this.#state = new FeedState(this.#clock)
+    this.#parts = new FeedParts(SOLANA_FEED, sink, source.clock, log)
+    const { counters, stopping } = this.#parts
+    const { signal } = stopping
     this.#seen = new SeenTransactions(options.recorded)
-    this.#counters = new EventCounters(SOLANA_FEED, sink, this.#clock, log)
     const newest = newestOf(options.recorded)
     this.#takenSlot = newest?.slot ?? null
-    this.#faults = new SinkFaults(SOLANA_FEED, this.#counters, this.#clock, log)
-    this.#healing = this.#createHealing(new SourceLink(SOLANA_FEED, sink, this.#faults))
-    this.#priced = new UnpricedTrades(this.#counters, new SourceLink('solPrice', sink, this.#faults))
+    this.#healing = this.#createHealing()
+    this.#priced = new UnpricedTrades(counters, this.#parts.linkOf('solPrice'))
     this.#accounts = new Accounts(source.rpc, commitment, signal, source.collectMs)
     this.#fetcher = new TransactionFetcher(source.rpc, commitment, signal, {
       onEvents: (signature, slot, events) => this.#takeEvents({ signature, slot, events }, true),
       onLost: (signature, reason) => this.#onTransactionLost(signature, reason),
     })
     this.#events = new ChainEvents(this.#accounts, new Mints(this.#accounts), options, {
-      apply: (event) => this.#guarded(() => this.#apply(event)),
+      apply: (event) => this.#parts.guarded(() => this.#apply(event)),
       onUnreadable: (name, place, sample) => this.#onUnreadable(name, place.signature, sample),
     })
     this.#enrichment = new ChainEnrichment({
       ...{ rpc: source.rpc.spare, commitment, clock: this.#clock, signal, collectMs: source.collectMs },
       ...{ holds: options.holds, onUri: options.onUri },
-      apply: (patch) => this.#guarded(() => this.#counters.apply(patch, this.#clock.now())),
+      apply: (patch) => this.#parts.guarded(() => counters.apply(patch, this.#clock.now())),
     })
     source.rpc.onMethodRefused = (...refusal) => this.#onMethodRefused(...refusal)
     const { recordedTo = null } = options
@@ -144,9 +120,11 @@ class Solana implements SolanaFeed {
     this.#running = this.#run()
   }
 
-  #createHealing(link: SourceLink): Healing {
+  #createHealing(): Healing {
     const { source, healMs = 0, heldBytesMax, room } = this.#options
-    return new Healing({ source, link, log: this.#log, healMs, heldBytesMax, room }, this.#stopping.signal, {
+    const { log, stopping } = this.#parts
+    const link = this.#parts.linkOf()
+    return new Healing({ source, link, log, healMs, heldBytesMax, room }, stopping.signal, {
       take: (told) => this.#take(told, false),
       isTaken: (signature) => this.#seen.isTaken(signature),
       forgetOrder: () => this.#events.order.forget(),
@@ -159,7 +137,7 @@ class Solana implements SolanaFeed {
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stopping
+    const { signal } = this.#parts.stopping
     this.#healing.lost(this.#wholeUntilMs, this.#takenSlot)
     const timers = this.#source.hasOwnTime
       ? []
@@ -185,11 +163,11 @@ class Solana implements SolanaFeed {
     await this.#healing.working
     this.#events.order.forget()
     this.#firstAttempt.resolve()
-    this.#state.set(signal.aborted ? 'stopped' : 'finished')
+    this.#parts.state.set(signal.aborted ? 'stopped' : 'finished')
   }
 
   async #connectOnce(): Promise<UpstreamEnd & Silence> {
-    const { signal } = this.#stopping
+    const { signal } = this.#parts.stopping
     const refusal = await this.#checkChain()
     if (refusal !== null) return { reason: refusal, retryAfterMs: null }
     await this.#askPrices()
@@ -219,7 +197,7 @@ class Solana implements SolanaFeed {
 
   /** @returns why the endpoint cannot be used: it is of another chain, or does not answer; null: it can */
   async #checkChain(): Promise<string | null> {
-    const answer = await this.#source.rpc.call('getGenesisHash', [], this.#stopping.signal)
+    const answer = await this.#source.rpc.call('getGenesisHash', [], this.#parts.stopping.signal)
     if (answer.ok && answer.result === MAINNET_GENESIS) {
       this.#refusal = null
       return null
@@ -234,7 +212,7 @@ class Solana implements SolanaFeed {
     const read = (topic: 'pyth' | 'orca', address: string) =>
       new Promise<void>((resolve) => {
         this.#accounts.want(address, (account) => {
-          if (account != null) this.#guarded(() => this.#onPriceAccount(topic, account))
+          if (account != null) this.#parts.guarded(() => this.#onPriceAccount(topic, account))
           resolve()
         })
       })
@@ -252,9 +230,9 @@ class Solana implements SolanaFeed {
         const account = readAccount(value)
         if (account !== undefined) this.#onPriceAccount(topic, account)
       },
-      onUnknown: () => this.#counters.countRejected('unknown_frame'),
+      onUnknown: () => this.#parts.counters.countRejected('unknown_frame'),
       onRefused: (topic, message) => this.#onRefused(topic, message),
-      onHandlerError: (error) => this.#faults.note(error),
+      onHandlerError: (error) => this.#parts.noteFault(error),
     }
   }
 
@@ -263,9 +241,12 @@ class Solana implements SolanaFeed {
     this.#connects++
     this.#isConnected = true
     this.#wholeUntilMs = nowMs
-    this.#state.set('running')
+    this.#parts.state.set('running')
     this.#firstAttempt.resolve()
-    this.#log.info({ feed: SOLANA_FEED, host: this.#source.host, connects: this.#connects }, 'connected')
+    this.#parts.log.info(
+      { feed: SOLANA_FEED, host: this.#source.host, connects: this.#connects },
+      'connected',
+    )
     this.#healing.connected()
   }
 
@@ -313,7 +294,7 @@ class Solana implements SolanaFeed {
   #takeEvents({ signature, slot, events }: Omit<ToldTransaction, 'isTruncated'>, isLive: boolean): void {
     const told = { slot, signature, nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonicMs(), isLive }
     for (const event of this.#seen.take(signature, events))
-      this.#guarded(() => this.#events.take(event, told))
+      this.#parts.guarded(() => this.#events.take(event, told))
   }
 
   /** What is launched or traded is asked about ahead of need. */
@@ -328,12 +309,11 @@ class Solana implements SolanaFeed {
   #noteLate({ ts, mint }: TradeEvent): void {
     if (this.#healing.tells(ts)) return
     this.#lateUntold++
-    const suppressed = this.#throttles.late.due(this.#clock.monotonicMs())
-    if (suppressed !== null)
-      this.#log.warn(
-        { feed: SOLANA_FEED, mint, at: ts, suppressed },
-        'a trade came too late for the market: it is missing, and no gap tells it',
-      )
+    this.#parts.logSeldom(
+      'warn',
+      { mint, at: ts },
+      'a trade came too late for the market: it is missing, and no gap tells it',
+    )
   }
 
   /** Events that are missing although no gap tells it, by reason, and their sum. */
@@ -348,17 +328,9 @@ class Solana implements SolanaFeed {
     return { sum: Object.values(reasons).reduce((sum, count) => sum + count, 0), ...reasons }
   }
 
+  /** Asks the chain what it says of a token beside its trades, unless that is known and fresh. Returns at once. */
   want(mint: string, urgency: Urgency): void {
     this.#enrichment.want(mint, urgency)
-  }
-
-  /** One event that cannot be handled, which is a fault of the program, does not take others with it. */
-  #guarded(handle: () => void): void {
-    try {
-      handle()
-    } catch (error) {
-      this.#faults.note(error)
-    }
   }
 
   #onPriceAccount(topic: 'pyth' | 'orca', account: { owner: string; data: Uint8Array }): void {
@@ -366,82 +338,81 @@ class Solana implements SolanaFeed {
     let believed: ReportedPrice | null = null
     if (topic === 'pyth') {
       const reported = readPyth(account)
-      if (reported === null) this.#counters.countRejected('sol_price_unreadable')
+      if (reported === null) this.#parts.counters.countRejected('sol_price_unreadable')
       else believed = this.#prices.setPyth(reported, nowMs)
     } else {
       const usd = readOrca(account)
-      if (usd === null) this.#counters.countRejected('sol_price_unreadable')
+      if (usd === null) this.#parts.counters.countRejected('sol_price_unreadable')
       else believed = this.#prices.setOrca(usd, nowMs)
     }
     if (believed === null) return
-    this.#counters.apply({ type: 'solPrice', ts: believed.atMs, usd: believed.usd, source: 'pyth' }, nowMs)
+    this.#parts.counters.apply(
+      { type: 'solPrice', ts: believed.atMs, usd: believed.usd, source: 'pyth' },
+      nowMs,
+    )
   }
 
   #onRefused(topic: Topic, message: string): void {
     const text = this.#source.masked(message)
     this.#refused.set(topic, text)
-    this.#log.warn(
+    this.#parts.log.warn(
       { feed: SOLANA_FEED, topic, message: text },
       'the endpoint refuses a subscription: the feed goes on without it',
     )
   }
 
   #onMethodRefused(method: string, host: string, message: string): void {
-    this.#log.warn(
+    this.#parts.log.warn(
       { feed: SOLANA_FEED, method, host, message: this.#source.masked(message) },
       'the endpoint does not serve this method: what it would say of tokens is unknown, unless another endpoint does',
     )
   }
 
   #onUnreadable(name: string, signature: string, sample: string): void {
-    const suppressed = this.#throttles.unreadable.due(this.#clock.monotonicMs())
-    if (suppressed !== null)
-      this.#log.error(
-        { feed: SOLANA_FEED, event: name, signature, sample, suppressed },
-        'an event of the chain could not be read: its layout may have changed',
-      )
+    this.#parts.logSeldom(
+      'error',
+      { event: name, signature, sample },
+      'an event of the chain could not be read: its layout may have changed',
+    )
   }
 
   #onTransactionLost(signature: string, reason: string): void {
-    this.#counters.countRejected('transaction_lost')
-    const suppressed = this.#throttles.fetch.due(this.#clock.monotonicMs())
-    if (suppressed !== null)
-      this.#log.warn(
-        { feed: SOLANA_FEED, signature, reason: this.#source.masked(reason), suppressed },
-        'a transaction with a truncated log could not be fetched: its trades are missing',
-      )
+    this.#parts.counters.countRejected('transaction_lost')
+    this.#parts.logSeldom(
+      'warn',
+      { signature, reason: this.#source.masked(reason) },
+      'a transaction with a truncated log could not be fetched: its trades are missing',
+    )
   }
 
   #onClose({ reason, silentMs = 0 }: UpstreamEnd & Silence): void {
     const nowMs = this.#clock.now()
     const wasConnected = this.#isConnected
     this.#isConnected = false
-    this.#state.set(this.#refusal === null ? 'reconnecting' : 'failed')
+    this.#parts.state.set(this.#refusal === null ? 'reconnecting' : 'failed')
     this.#latestError = { message: this.#source.masked(reason), atMs: nowMs }
     // A tape loses nothing by its end: its time ends there too.
     if (wasConnected && !this.#source.hasEnd) {
       this.#disconnects++
       this.#healing.lost(Math.min(this.#wholeSinceMs, nowMs - silentMs), this.#takenSlot)
     }
-    const suppressed = this.#throttles.lost.due(this.#clock.monotonicMs())
-    if (suppressed !== null && !this.#source.hasEnd)
-      this.#log.warn(
-        { feed: SOLANA_FEED, error: this.#latestError.message, disconnects: this.#disconnects, suppressed },
-        wasConnected ? 'disconnected: data may be missing; trying again' : 'not connected: trying again',
-      )
+    if (this.#source.hasEnd) return
+    this.#parts.logSeldom(
+      'warn',
+      { error: this.#latestError.message, disconnects: this.#disconnects },
+      wasConnected ? 'disconnected: data may be missing; trying again' : 'not connected: trying again',
+      'lost',
+    )
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    this.#parts.stopping.abort()
     await this.#running
   }
 
   describe(): FeedStatus {
     const { rpc, host } = this.#source
-    return {
-      feed: SOLANA_FEED,
-      ...this.#state.describe(),
-      simulated: false,
+    return this.#parts.status({
       problem: this.#refusal ?? this.#events.problem,
       isConnected: this.#isConnected,
       host,
@@ -460,8 +431,7 @@ class Solana implements SolanaFeed {
       prices: this.#prices.describe(),
       refused: Object.fromEntries([...this.#refused.entries()].map(({ key, value }) => [key, value])),
       rpc: rpc.describe(),
-      ...this.#counters.describe(),
-    }
+    })
   }
 
   whyNotReady(): string | null {

@@ -1,11 +1,11 @@
 // One connection for subscriptions: to the logs of both programs, to slots as its pulse, and to the accounts with the price of SOL.
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { UPSTREAM_CONNECT_MS_MAX, UPSTREAM_PING_MS } from '../limits.ts'
 import { type UpstreamEnd, UpstreamSocket } from '../upstream-socket.ts'
 import { FRAME_BYTES_MAX, LOGS_SILENCE_MS_MAX, PAUSE_MS, PULSE_MS_MAX, SUBSCRIBE_MS_MAX } from './limits.ts'
 import { AMM_PROGRAM, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
-import { parseJson } from './rpc.ts'
 
 /** What a connection is subscribed to. */
 export const TOPICS = {
@@ -46,12 +46,9 @@ export interface SubscriptionHandlers {
 }
 
 export interface SubscriptionTiming {
-  pauseMs?: number
   pulseMsMax?: number
-  subscribeMsMax?: number
   /** For how long one program may be silent while slots come. */
   logsSilenceMsMax?: number
-  connectMsMax?: number
 }
 
 /** For how long before its end a connection may have left out what it was to tell, ms. */
@@ -174,13 +171,7 @@ export async function subscribe(
   commitment: string,
   handlers: SubscriptionHandlers,
   signal: AbortSignal,
-  {
-    pauseMs = PAUSE_MS,
-    pulseMsMax = PULSE_MS_MAX,
-    subscribeMsMax = SUBSCRIBE_MS_MAX,
-    logsSilenceMsMax = LOGS_SILENCE_MS_MAX,
-    connectMsMax = UPSTREAM_CONNECT_MS_MAX,
-  }: SubscriptionTiming = {},
+  { pulseMsMax = PULSE_MS_MAX, logsSilenceMsMax = LOGS_SILENCE_MS_MAX }: SubscriptionTiming = {},
   onFrame: (text: string) => void = () => {},
 ): Promise<UpstreamEnd & Silence> {
   const end = (reason: string) => socket.end(reason)
@@ -209,7 +200,7 @@ export async function subscribe(
         pause = setTimeout(() => {
           isPaused = true
           handlers.onPause?.()
-        }, pauseMs)
+        }, PAUSE_MS)
         handlers.onSubscribed()
       },
       onSlot: (slot) => {
@@ -230,7 +221,7 @@ export async function subscribe(
     address,
     {
       onOpen: () => {
-        pulse = setTimeout(() => end(`not subscribed within ${subscribeMsMax} ms`), subscribeMsMax)
+        pulse = setTimeout(() => end(`not subscribed within ${SUBSCRIBE_MS_MAX} ms`), SUBSCRIBE_MS_MAX)
         for (const [index, topic] of TOPIC_NAMES.entries())
           socket.send(requestOf(topic, index + 1, commitment))
       },
@@ -241,9 +232,9 @@ export async function subscribe(
       onHandlerError: handlers.onHandlerError,
     },
     {
-      connectMsMax,
+      connectMsMax: UPSTREAM_CONNECT_MS_MAX,
       pingMs: UPSTREAM_PING_MS,
-      silenceMsMax: connectMsMax + subscribeMsMax + pulseMsMax,
+      silenceMsMax: UPSTREAM_CONNECT_MS_MAX + SUBSCRIBE_MS_MAX + pulseMsMax,
       frameBytesMax: FRAME_BYTES_MAX,
     },
   )

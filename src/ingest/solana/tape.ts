@@ -8,6 +8,7 @@ import { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { type ReplaySpeed, SpeedPace } from '../replay/pace.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
@@ -17,7 +18,7 @@ import {
   TAPE_ANSWERS_BYTES_MAX,
   TAPE_WAITING_BYTES_MAX,
 } from './limits.ts'
-import { parseJson, type Rpc, type RpcAnswer } from './rpc.ts'
+import type { Rpc, RpcAnswer } from './rpc.ts'
 import type { ChainSource, ChainTape, Settled } from './source.ts'
 import { FrameReader, type SubscriptionHandlers } from './subscription.ts'
 

@@ -74,10 +74,6 @@ export class TransactionFetcher {
     this.#handlers = handlers
   }
 
-  get waiting(): number {
-    return this.#queue.length
-  }
-
   /** Resolves when nothing is fetched any more; null: nothing is. */
   get pending(): Promise<void> | null {
     return this.#running

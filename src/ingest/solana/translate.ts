@@ -43,9 +43,6 @@ export interface Pool {
   quoteDecimals: number | null
 }
 
-/** Why an event became none of the market. */
-export type TranslationFault = 'time_invalid' | 'amount_invalid'
-
 export const requireInteger = (event: DecodedEvent, field: string): bigint => event.integer(field) ?? 0n
 
 /** The event's own time, Unix ms; null where it cannot be one. An event without a time is of now. */

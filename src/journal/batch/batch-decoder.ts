@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
 import type { EntriesHead } from '../../lib/segments/types.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import type { EventBatch, QuoteColumns, RecordedEvent, TradeColumns } from '../event-batch.ts'
 import { FRAME_HEAD_BYTES, hasQuotes } from '../segments/format.ts'
 import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS, QUOTE_COLUMNS } from './batch-layout.ts'
@@ -153,14 +154,6 @@ function readOthers(json: string, { firstEventNo, trades, others }: Head): Recor
     // The CRC proves that it is the event that was encoded.
     event: event as RecordedEvent['event'],
   }))
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 /** Trades have the numbers that the other events leave. */

@@ -10,6 +10,7 @@ import type {
   NewerHead,
   SegmentFormat,
 } from '../../lib/segments/types.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { engineSettingsSchema } from '../../schema/event.ts'
 import { decodeBatchHead } from '../batch/batch-decoder.ts'
 import {
@@ -42,14 +43,8 @@ const newerSchema = z.object({ format: z.number().gt(FORMAT) })
 const endSchema = z.object({ lastEventNo: eventNo })
 
 /** Null where the frame has no JSON of this form. */
-function readJson<Schema extends z.ZodType>(frame: Buffer, schema: Schema): z.infer<Schema> | null {
-  try {
-    const parsed = safeParse(schema, JSON.parse(frame.toString('utf8', FRAME_HEAD_BYTES)))
-    return parsed.success ? parsed.data : null
-  } catch {
-    return null
-  }
-}
+const readJson = <Schema extends z.ZodType>(frame: Buffer, schema: Schema): z.infer<Schema> | null =>
+  safeParse(schema, parseJson(frame.toString('utf8', FRAME_HEAD_BYTES))).data ?? null
 
 function decodeHeader(frame: Buffer): JournalHeader | NewerHead | null {
   const newer = readJson(frame, newerSchema)

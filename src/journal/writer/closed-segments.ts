@@ -57,11 +57,6 @@ export class ClosedSegments {
     return this.#segments.length
   }
 
-  /** Number of the first event that is held; null where there is none. */
-  get firstEventNo(): number | null {
-    return this.#segments[0]?.firstEventNo ?? null
-  }
-
   /** Bytes of the segments that have events behind this one. */
   bytesBehind(eventNo: number): number {
     let bytes = 0

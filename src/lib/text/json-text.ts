@@ -9,3 +9,12 @@ export const escapeLineBreaks = (json: string): string =>
 
 /** The value as JSON on one line, whatever a reader takes for the end of a line. */
 export const jsonLine = (value: unknown): string => escapeLineBreaks(JSON.stringify(value))
+
+/** What a JSON text says; undefined, which JSON cannot say, where it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -47,7 +47,6 @@ export type StreamedSubmission = z.infer<typeof streamedSubmissionSchema>
 
 /** A row of the market list in a stream. A row that has changed has the position of its change. */
 export const streamRowSchema = z.object({ ...marketItemSchema.shape, seq: seq.optional() })
-export type StreamRow = z.infer<typeof streamRowSchema>
 export const chosenStreamRowSchema = z.object({ ...chosenRowSchema.shape, seq: seq.optional() })
 
 /** Where a window is after the rows that came with it or before it. */

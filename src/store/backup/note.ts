@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { replaceFile } from '../../lib/files.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { StoreError } from '../errors.ts'
 import { backupNotePath } from '../paths.ts'
 
@@ -37,12 +38,8 @@ export const writeBackupNote = (
 ): Promise<void> => write(folder, { complete: true, format: NOTE_FORMAT, ...note })
 
 function parseNote(folder: string, text: string): z.infer<typeof noteSchema> {
-  try {
-    const parsed = safeParse(noteSchema, JSON.parse(text))
-    if (parsed.success) return parsed.data
-  } catch {
-    // Said below.
-  }
+  const { data } = safeParse(noteSchema, parseJson(text))
+  if (data !== undefined) return data
   throw new StoreError('invalid', `${backupNotePath(folder)} is damaged, or of a newer version of Mintlake`)
 }
 

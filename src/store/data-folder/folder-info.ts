@@ -6,6 +6,8 @@ import { ulid } from 'ulid'
 import { z } from 'zod'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPathNow } from '../../lib/files.ts'
+import { safeParse } from '../../lib/safe-parse.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { howToRepair, StoreError } from '../errors.ts'
 import { folderInfoPath } from '../paths.ts'
 import type { Provenance } from '../types.ts'
@@ -73,13 +75,8 @@ export const isDamagedInfo = (dataDir: string, error: unknown): boolean =>
   error instanceof StoreError && error.message === damagedInfo(dataDir).message
 
 /** Null where the text is no description of a folder. */
-export function parseFolderInfo(text: string): FolderInfo | null {
-  try {
-    return schema.parse(JSON.parse(text))
-  } catch {
-    return null
-  }
-}
+export const parseFolderInfo = (text: string): FolderInfo | null =>
+  safeParse(schema, parseJson(text)).data ?? null
 
 /** Writes the file durably and atomically. */
 export function writeFolderInfo(dataDir: string, info: FolderInfo): void {

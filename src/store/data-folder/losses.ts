@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { systemCode } from '../../lib/error-text.ts'
 import { replaceFile } from '../../lib/files.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import { lossSchema } from '../../schema/api/admin.ts'
 import { LOSSES_MAX, LOSSES_TOLD_MAX } from '../limits.ts'
 import { lossesPath } from '../paths.ts'
@@ -137,7 +138,7 @@ export class Losses {
       throw error
     })
     if (text === null) return
-    const parsed = safeParse(content, tryParse(text))
+    const parsed = safeParse(content, parseJson(text))
     this.#isDamaged = !parsed.success
     if (!parsed.success) {
       const sentence = 'the list of losses (losses.json) was damaged: what it told is not known'
@@ -176,13 +177,5 @@ export class Losses {
     this.#isDamaged = false
     const saved = { format: FORMAT, losses: this.#losses, omitted: this.#omitted }
     await replaceFile(this.#path, `${JSON.stringify(saved, null, 2)}\n`)
-  }
-}
-
-function tryParse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
   }
 }

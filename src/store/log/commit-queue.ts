@@ -33,10 +33,6 @@ export class CommitQueue {
     return this.#commits.length
   }
 
-  get bytes(): number {
-    return this.#bytes
-  }
-
   /** The error with which a further commit of this size must be refused; null where there is room. */
   checkRoom(bytes: number): LogError | null {
     const { queuedBytesMax, queuedCommitsMax } = this.#bounds

@@ -19,7 +19,7 @@ import type { LogOptions, SegmentInfo } from './types.ts'
 import { WRITER_STATES, type WriterEvent, type WriterState } from './writer-states.ts'
 
 export class LogWriter {
-  readonly totals = { commits: 0, groups: 0, bytes: 0, refused: 0, inDoubt: 0, failures: 0, overdue: 0 }
+  readonly totals = { commits: 0, groups: 0, refused: 0, failures: 0, overdue: 0 }
   readonly recentGroupMs: number[] = []
   /** Every commit up to this one is durable, void or known to be lost. */
   lastLsn: number
@@ -92,14 +92,10 @@ export class LogWriter {
     return bytes
   }
 
-  /** All segments on the disk, with their commits and bytes. */
-  get size(): { segments: number; unflushedCommits: number; unflushedBytes: number } {
+  /** Commits of all segments on the disk. */
+  get unflushedCommits(): number {
     const segments = [...this.#sealed, ...this.#failed, ...(this.#current ? [this.#current] : [])]
-    return {
-      segments: segments.length,
-      unflushedCommits: segments.reduce((sum, { commits }) => sum + commits, 0),
-      unflushedBytes: this.unflushedBytes,
-    }
+    return segments.reduce((sum, { commits }) => sum + commits, 0)
   }
 
   /** Writes and syncs the commits as one group, and answers their callers. Never rejects. */
@@ -121,7 +117,7 @@ export class LogWriter {
       this.#current = written
       this.#become('stored')
       written.commits += group.size
-      this.#acknowledge(group, bytes.length)
+      this.#acknowledge(group)
     } catch (error) {
       const failure = error instanceof WriteFailure ? error : new WriteFailure(error, true)
       await this.#handleFailedGroup(group, bytes.length, failure)
@@ -231,11 +227,10 @@ export class LogWriter {
     return createSegment(this.#disk, this.#options.folder, this.#nextLsn, bytes, this.#writesAhead, check)
   }
 
-  #acknowledge(group: CommitGroup, bytes: number): void {
+  #acknowledge(group: CommitGroup): void {
     const { totals } = this
     totals.groups++
     totals.commits += group.size
-    totals.bytes += bytes
     this.recentGroupMs.push(this.#options.clock.monotonicMs() - group.startedMs)
     if (this.recentGroupMs.length > GROUP_DURATIONS_KEPT) this.recentGroupMs.shift()
     this.lastLsn = group.lastLsn
@@ -257,7 +252,6 @@ export class LogWriter {
       if (segment !== null) this.#sealed.push(info)
       this.#become('refused')
     } else {
-      this.totals.inDoubt += group.size
       this.#failed.push(info)
       this.#nextLsn = group.lastLsn + 1
       this.lastKnownAtMs = group.knownAtMs

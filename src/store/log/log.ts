@@ -55,7 +55,7 @@ class DurableLog implements types.CommitLog {
     this.#queue = new CommitQueue({
       groupBytesMax: options.groupBytesMax ?? limits.GROUP_BYTES_MAX,
       groupCommitsMax: options.groupCommitsMax ?? limits.GROUP_COMMITS_MAX,
-      queuedBytesMax: options.queuedBytesMax ?? limits.QUEUED_BYTES_MAX,
+      queuedBytesMax: limits.QUEUED_BYTES_MAX,
       queuedCommitsMax: options.queuedCommitsMax ?? limits.QUEUED_COMMITS_MAX,
     })
   }
@@ -107,17 +107,11 @@ class DurableLog implements types.CommitLog {
   }
 
   status(): types.LogStatus {
-    const { lastLsn, lastKnownAtMs, size, operationMs, recentGroupMs, totals } = this.#writer
+    const { lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes, operationMs } = this.#writer
     return {
-      state: this.#state,
-      lastLsn,
-      lastKnownAtMs,
-      ...size,
-      queuedCommits: this.#queue.count,
-      queuedBytes: this.#queue.bytes,
-      operationMs,
-      recentGroupMs: [...recentGroupMs],
-      totals: { ...totals },
+      ...{ state: this.#state, lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes, operationMs },
+      recentGroupMs: [...this.#writer.recentGroupMs],
+      totals: { ...this.#writer.totals },
     }
   }
 

@@ -41,6 +41,9 @@ export interface CommitRecord {
   rows(): [TableName, Row][]
 }
 
+/** A commit, for those who know where it is. */
+export type StoredCommit = Omit<CommitRecord, 'position'>
+
 /** A segment that will not be written again. */
 export interface SegmentInfo {
   /** The file is named after it. */
@@ -99,7 +102,6 @@ export interface LogOptions {
   recordBytesMax?: number
   groupBytesMax?: number
   groupCommitsMax?: number
-  queuedBytesMax?: number
   queuedCommitsMax?: number
 }
 
@@ -110,13 +112,9 @@ export interface LogStatus {
   state: LogState
   lastLsn: number
   lastKnownAtMs: number
-  /** Segments on the disk, including the current one. */
-  segments: number
-  /** In those segments. */
+  /** In the segments on the disk, including the current one. */
   unflushedCommits: number
   unflushedBytes: number
-  queuedCommits: number
-  queuedBytes: number
   /** How long the current disk operation has been running; null where there is none. */
   operationMs: number | null
   /** How long writing and syncing took for each of the last groups, oldest first. */
@@ -125,11 +123,8 @@ export interface LogStatus {
   totals: {
     commits: number
     groups: number
-    bytes: number
     /** Commits that were refused before they were written. */
     refused: number
-    /** Commits that were written but not acknowledged, because the write or sync failed. */
-    inDoubt: number
     /** Disk operations that failed. */
     failures: number
     /** Disk operations that exceeded the time limit. */
@@ -143,7 +138,7 @@ export interface CommitLog {
   /** Stores rows as one commit. Resolves when they are durable; rejects with LogError, which says whether they may be stored. */
   append(rows: readonly EncodedRow[]): Promise<AppendResult>
   /** Reads one commit and checks its CRC. Rejects with LogError. */
-  read(position: Position): Promise<Omit<CommitRecord, 'position'>>
+  read(position: Position): Promise<StoredCommit>
   /** Seals the current segment, if it has commits. `segments` lists it from then on. */
   seal(): Promise<void>
   /** Sealed segments, which a flush may read, oldest first. */

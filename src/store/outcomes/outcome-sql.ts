@@ -1,11 +1,10 @@
 // SQL that opens, computes and records outcomes. Times are Unix ms; a bar is identified by its end.
+import { HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
 import { type Column, HORIZONS, LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { identifier, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from '../limits.ts'
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 3_600_000
 const LAST: Horizon = '24h'
 /** A token counts as dead at the last horizon when it had no trade for this long, or when at most this share of the base price is left. */
 const DEAD_SILENCE_MS = 6 * HOUR_MS

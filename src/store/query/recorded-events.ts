@@ -5,6 +5,7 @@ import type { DuckDBConnection, DuckDBDataChunk, DuckDBValue } from '@duckdb/nod
 import type { RecordedEvent } from '../../journal/event-batch.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { NumberRange } from '../../lib/segments/types.ts'
+import { parseJson } from '../../lib/text/json-text.ts'
 import type { MarketEvent, RunEvent, TradeEvent } from '../../schema/event.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
@@ -94,12 +95,8 @@ const isEvent = (value: unknown): value is MarketEvent =>
 
 /** The event of a row of `events`. @throws StoreError `unavailable` where it is none */
 function parseEvent(text: string, eventNo: number): MarketEvent {
-  try {
-    const event: unknown = JSON.parse(text)
-    if (isEvent(event)) return event
-  } catch {
-    // Told below.
-  }
+  const event = parseJson(text)
+  if (isEvent(event)) return event
   throw unavailable(`the recorded event ${eventNo} cannot be read`)
 }
 

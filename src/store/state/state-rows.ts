@@ -1,6 +1,7 @@
 // Reads the rows of a commit from its JSON in the log, with only the columns that the state needs. A start reads up to a million
 // commits, and a flush hands their text on as it is; parsing the sixty other columns would take most of their time. A commit with
 // unusual text is parsed as a whole.
+import { parseJson } from '../../lib/text/json-text.ts'
 import { type Cell, type Row, TABLES, type TableName } from '../../schema/tables.ts'
 import { parseRows } from '../log/segments/format.ts'
 import { STATE_COLUMNS } from './state.ts'
@@ -76,7 +77,9 @@ export class StateRowParser {
   /** Reads a row from its text, which begins at `from` in the payload. */
   #row(table: string, text: string, payload: Buffer, from: number): Row | null {
     const needed = NEEDED.get(table)
-    if (needed === undefined) return tryParse(payload.toString('utf8', from, from + text.length))
+    // Not JSON where its end was found inside a text.
+    if (needed === undefined)
+      return (parseJson(payload.toString('utf8', from, from + text.length)) as Row | undefined) ?? null
     const row: Row = {}
     let at = 0
     for (const { name, mark, isShared } of needed) {
@@ -110,14 +113,5 @@ export class StateRowParser {
     if (value === 'null') return null
     const number = Number(value)
     return Number.isFinite(number) ? number : undefined
-  }
-}
-
-/** Null where the text is not JSON: its end was found inside a text. */
-function tryParse(text: string): Row | null {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
   }
 }

@@ -50,7 +50,6 @@ export interface VerifyOptions {
   /** While a server writes, findings are confirmed by a second pass after this time, ms. */
   confirmMs?: number
   memoryLimit?: string
-  threads?: number
 }
 
 export interface Verified {
@@ -73,7 +72,7 @@ const STORE = 'store'
 
 const openInstance = (spillDir: string, options: VerifyOptions): Promise<DuckDBInstance> =>
   duckdb.DuckDBInstance.create(':memory:', {
-    threads: String(options.threads ?? READER_THREADS),
+    threads: String(READER_THREADS),
     memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
     temp_directory: spillDir,
     max_temp_directory_size: READER_SPILL_MAX,

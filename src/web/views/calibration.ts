@@ -26,7 +26,7 @@ export const horizonTabs = (shown: Horizon, view: string, id = ''): TemplateResu
     ${HORIZON_NAMES.map((horizon) => html`<a href=${routeHref(view, id, { horizon })} aria-current=${horizon === shown ? 'page' : nothing}>${horizon}</a>`)}
   </nav>`
 
-class CalibrationView implements View {
+export class CalibrationView implements View {
   readonly title = 'Calibration'
   readonly #app: App
   /** As the address says. */
@@ -142,5 +142,3 @@ function intervals(groups: readonly CalibrationGroup[]): TemplateResult {
     })}
   </svg>`
 }
-
-export const calibrationView = (app: App): View => new CalibrationView(app)

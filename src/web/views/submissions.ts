@@ -23,7 +23,7 @@ const PAGES_SEARCHED_MAX = 5
 const find = <Word extends string>(words: readonly Word[], text: string | null): Word | null =>
   words.find((word) => word === text) ?? null
 
-class SubmissionsView implements View {
+export class SubmissionsView implements View {
   readonly title = 'Submissions'
   readonly #app: App
   readonly #outcome: Outcome | null
@@ -162,5 +162,3 @@ class SubmissionsView implements View {
     }
   }
 }
-
-export const submissionsView = (app: App): View => new SubmissionsView(app)

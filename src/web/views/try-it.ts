@@ -40,7 +40,7 @@ const QUANT_CHOICES: { readonly [Name in QuantChoice]: readonly Quant[Name][] } 
 const breakable = (name: string): unknown[] =>
   name.split('_').map((word, at) => (at === 0 ? word : html`_<wbr />${word}`))
 
-class TryView implements View {
+export class TryView implements View {
   readonly title = 'Try it'
   readonly #app: App
   readonly #draft: Submission
@@ -268,5 +268,3 @@ const slider = (label: string, value: number, set: (value: number) => void): Tem
   <label>${label}: ${value}
     <input type="range" min="0" max="100" .value=${`${value}`} @input=${(event: InputEvent) => set(Number(inputText(event)))} />
   </label>`
-
-export const tryView = (app: App): View => new TryView(app)

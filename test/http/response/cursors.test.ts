@@ -7,7 +7,8 @@ import {
   FROZEN_LISTS_UNSHARED_MAX,
 } from '../../../src/http/limits.ts'
 import { Cursors, type ListWatcher } from '../../../src/http/response/cursors.ts'
-import type { FrozenList, ListFilter, MarketEngine } from '../../../src/market/types.ts'
+import type { Market } from '../../../src/market/market.ts'
+import type { FrozenList, ListFilter } from '../../../src/market/types.ts'
 import { KEPT_SORTS, ORDERS, type Sort, TABS, type Tab } from '../../../src/schema/vocabulary.ts'
 
 function setUp() {
@@ -24,7 +25,7 @@ function setUp() {
       const page = () => ({ ndjson: Buffer.alloc(0) }) as ReturnType<FrozenList['page']>
       return { tab, sort, filter, version: state.seq, size: state.size, page, preparePage: () => true }
     },
-  } as MarketEngine
+  } as Market
   /** Names of the lists that are kept, as whoever watches is told. */
   const told = new Set<string>()
   const watcher: ListWatcher = {

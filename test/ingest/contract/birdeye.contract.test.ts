@@ -5,8 +5,8 @@ import { runInNewContext } from 'node:vm'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BirdeyeClient, type BirdeyeClientOptions } from '../../../src/ingest/birdeye/birdeye-client.ts'
-import { startSecurityFeed } from '../../../src/ingest/birdeye/security-feed.ts'
-import { startSolPriceFeed } from '../../../src/ingest/birdeye/sol-price-feed.ts'
+import { SecurityFeed } from '../../../src/ingest/birdeye/security-feed.ts'
+import { SolPriceFeed } from '../../../src/ingest/birdeye/sol-price-feed.ts'
 import type { Feed, FeedStatus } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
@@ -54,12 +54,12 @@ const client = (more: Partial<BirdeyeClientOptions> = {}) =>
 /** For answers that never come whole. */
 const hasty = () => client({ timeoutMs: 300 })
 function startSecurity(birdeye = client()) {
-  const feed = startSecurityFeed({ birdeye }, sink, systemClock, silentLog)
+  const feed = new SecurityFeed({ birdeye }, sink, systemClock, silentLog)
   feeds.push(feed)
   return feed
 }
 function startSolPrice(birdeye = client(), everyMs = 60_000) {
-  const feed = startSolPriceFeed({ birdeye, everyMs }, sink, systemClock, silentLog)
+  const feed = new SolPriceFeed({ birdeye, everyMs }, sink, systemClock, silentLog)
   feeds.push(feed)
   return feed
 }

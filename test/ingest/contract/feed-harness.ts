@@ -2,14 +2,14 @@
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { BirdeyeClient } from '../../../src/ingest/birdeye/birdeye-client.ts'
-import { startSecurityFeed } from '../../../src/ingest/birdeye/security-feed.ts'
-import { startSolPriceFeed } from '../../../src/ingest/birdeye/sol-price-feed.ts'
-import { startPumpPortal } from '../../../src/ingest/pumpportal/pumpportal.ts'
-import { startReplay } from '../../../src/ingest/replay/replay.ts'
+import { SecurityFeed } from '../../../src/ingest/birdeye/security-feed.ts'
+import { SolPriceFeed } from '../../../src/ingest/birdeye/sol-price-feed.ts'
+import { PumpPortal } from '../../../src/ingest/pumpportal/pumpportal.ts'
+import { Replay } from '../../../src/ingest/replay/replay.ts'
 import type { TradeBatch } from '../../../src/ingest/replay/trade-batch.ts'
-import { createSimulator, startSimulator } from '../../../src/ingest/simulator/simulator.ts'
+import { createSimulator, SimulatorFeed } from '../../../src/ingest/simulator/simulator.ts'
 import { IN_FLIGHT_MS } from '../../../src/ingest/solana/limits.ts'
-import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import type { Feed, FeedStatus } from '../../../src/ingest/types.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
@@ -112,7 +112,7 @@ const simulator: Harness = {
   keyOf: (event) => JSON.stringify(event),
   async start({ sink, clock, log }) {
     const options = { seed: 5, tokens: 20, tradesPerSecond: 1_000 }
-    const feed = startSimulator(options, sink, clock, log)
+    const feed = new SimulatorFeed(options, sink, clock, log)
     const same = createSimulator({ ...options, startMs: clock.nowMs })
     const made: string[] = []
     const collect: EventSink = {
@@ -181,7 +181,7 @@ const replay: Harness = {
         return value === undefined ? { done: true, value } : { done: false, value }
       },
     }
-    const feed = startReplay({ trades, speed: 'max', label: 'trades.parquet' }, sink, clock, log)
+    const feed = new Replay({ trades, speed: 'max', label: 'trades.parquet' }, sink, clock, log)
     const row = (tx: string): Row => [clock.nowMs, mintOfSymbol('replayed'), 1, 2, tx]
     send([row('first')])
     return {
@@ -284,7 +284,7 @@ const pumpportal: Harness = {
   async start({ sink, clock, log }) {
     const upstream = await PumpPortalServer.start()
     const options = { reconnectMsMin: 1, reconnectMsMax: 1, random: () => 0, apiKey: SECRET }
-    const feed = startPumpPortal({ url: upstream.url, ...options }, sink, clock, log)
+    const feed = new PumpPortal({ url: upstream.url, ...options }, sink, clock, log)
     return {
       ...running(feed),
       async send(count) {
@@ -327,7 +327,7 @@ const security: Harness = {
   keyOf: (event) => (event.type === 'patch' ? event.mint : null),
   async start({ sink, clock, log, port = 0 }) {
     const { upstream, birdeye } = await startBirdeye(port)
-    const feed = startSecurityFeed({ birdeye }, sink, clock, log)
+    const feed = new SecurityFeed({ birdeye }, sink, clock, log)
     const ask = async (count: number): Promise<string[]> => {
       const mints = newNames(count).map(mintOfSymbol)
       for (const mint of mints) await feed.resolve(mint)
@@ -383,7 +383,7 @@ const solPrice: Harness = {
       answers.push(...more)
       wake()
     }
-    const feed = startSolPriceFeed({ birdeye, everyMs: 1 }, sink, clock, log)
+    const feed = new SolPriceFeed({ birdeye, everyMs: 1 }, sink, clock, log)
     return {
       ...running(feed),
       async send(count) {
@@ -432,7 +432,7 @@ const solana: Harness = {
       pools: 'all',
       holds: () => true,
     } as const
-    const feed = startSolana({ source, commitment: 'confirmed', ...options }, sink, log)
+    const feed = new SolanaFeed({ source, commitment: 'confirmed', ...options }, sink, log)
     const seconds = () => BigInt(Math.floor(clock.nowMs / 1_000))
     return {
       ...running(feed),

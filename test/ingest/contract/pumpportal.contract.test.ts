@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type PumpPortalOptions, startPumpPortal } from '../../../src/ingest/pumpportal/pumpportal.ts'
+import { PumpPortal, type PumpPortalOptions } from '../../../src/ingest/pumpportal/pumpportal.ts'
 import type { Feed } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Market } from '../../../src/market/market.ts'
@@ -49,7 +49,7 @@ afterEach(async () => {
 
 function start(more: Partial<PumpPortalOptions> = {}, into: EventSink = sink): Feed {
   const url = `ws://127.0.0.1:${network.port}${PATH}`
-  const feed = startPumpPortal({ url, ...HASTE, ...more }, into, systemClock, log)
+  const feed = new PumpPortal({ url, ...HASTE, ...more }, into, systemClock, log)
   feeds.push(feed)
   return feed
 }
@@ -502,7 +502,7 @@ describe('trades that cannot be priced', () => {
 describe('logging', () => {
   test('an unreachable upstream is logged at once and then rarely, and its status has the error and the time', async () => {
     await upstream.close()
-    const feed = startPumpPortal({ url: upstream.url, ...HASTE }, sink, systemClock, log)
+    const feed = new PumpPortal({ url: upstream.url, ...HASTE }, sink, systemClock, log)
     feeds.push(feed)
     await feed.ready
     expect(feed.describe()).toMatchObject({

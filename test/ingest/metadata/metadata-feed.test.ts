@@ -1,11 +1,7 @@
 // The feed of documents: four at a time, a budget by host, and nothing of tokens that are not held.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { METADATA_CONCURRENCY } from '../../../src/ingest/metadata/limits.ts'
-import {
-  type MetadataFeed,
-  type MetadataOptions,
-  startMetadataFeed,
-} from '../../../src/ingest/metadata/metadata-feed.ts'
+import { MetadataFeed, type MetadataOptions } from '../../../src/ingest/metadata/metadata-feed.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { hasOpenssl } from '../../cluster/access/certificates.ts'
@@ -30,7 +26,7 @@ describe.skipIf(!hasOpenssl)('documents of tokens (skipped without openssl)', ()
   function start(more: Partial<MetadataOptions> = {}): MetadataFeed {
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
     const options = { resolve, isPublic: () => true, ca: server.ca, holds: () => true, msMax: 5_000 }
-    feed = startMetadataFeed(
+    feed = new MetadataFeed(
       { ...options, gateway: server.url(''), ...more },
       sink,
       systemClock,

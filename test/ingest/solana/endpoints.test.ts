@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { endpointsOf, withoutAddresses } from '../../../src/ingest/solana/endpoints.ts'
 import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
-import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource, type LiveSourceOptions } from '../../../src/ingest/solana/source.ts'
 import type { Feed } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -37,7 +37,7 @@ function start(options: Partial<LiveSourceOptions>, pools: 'all' | 'migrated' = 
     },
     systemClock,
   )
-  feed = startSolana(
+  feed = new SolanaFeed(
     {
       ...{ source, commitment: 'confirmed', pools, random: () => 0, holds: () => true },
       ...{ reconnectMsMin: 1, reconnectMsMax: 5 },

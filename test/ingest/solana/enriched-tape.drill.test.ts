@@ -12,7 +12,7 @@ import {
   PYTH_OWNER,
   PYTH_SOL_USD,
 } from '../../../src/ingest/solana/programs.ts'
-import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { openTape, TapeWriter } from '../../../src/ingest/solana/tape.ts'
 import { Market } from '../../../src/market/market.ts'
 import { ENRICHED_FIELDS } from '../../../src/schema/features.ts'
@@ -147,7 +147,7 @@ it('after an hour nothing is unknown but what the chain does not say', { timeout
   const market = new Market({ tokensMax: 64, versionsMax: 65_536 })
   const source = await openTape(path, 'max', () => performance.now())
   const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
-  const feed = startSolana({ ...options, holds: (mint) => market.has(mint) }, market, new MemoryLog())
+  const feed = new SolanaFeed({ ...options, holds: (mint) => market.has(mint) }, market, new MemoryLog())
   await feed.ready
   await expect.poll(() => feed.describe().state, { timeout: 50_000 }).toBe('finished')
   expect(market.timeMs).toBeGreaterThan(START_MS + HOUR_MS)

@@ -5,7 +5,7 @@ import { endpointsOf } from '../../../src/ingest/solana/endpoints.ts'
 import { METADATA_PROGRAM } from '../../../src/ingest/solana/enrichment/mint-facts.ts'
 import { AMM_PROGRAM, PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
-import { type SolanaFeed, startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { PatchFields } from '../../../src/schema/datapoint.ts'
@@ -65,7 +65,7 @@ async function connected(
   const held = () => new Set(sink.data.flatMap((event) => ('mint' in event ? [event.mint] : [])))
   const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
   const onUri = (...told: string[]) => uris.push(told)
-  const started = startSolana({ ...options, holds: (mint) => held().has(mint), onUri }, sink, log)
+  const started = new SolanaFeed({ ...options, holds: (mint) => held().has(mint), onUri }, sink, log)
   feed = started
   await expect.poll(() => started.describe().isConnected, soon).toBe(true)
   return started

@@ -1,7 +1,7 @@
 // @module-tag drill
 // Endpoints that fail while a feed makes up for an outage: another one has what was missed.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import type { Feed } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -27,7 +27,7 @@ beforeEach(async () => {
   const socketUrls = rpcUrls.map((url) => url.replace('http', 'ws'))
   const endpoints = { rpcUrls, socketUrls, requestsPerSecond: 1_000, rpcTimeoutMs: 500 }
   const source = new LiveSource({ ...endpoints, commitment: 'confirmed' }, systemClock)
-  feed = startSolana(
+  feed = new SolanaFeed(
     {
       ...{ source, commitment: 'confirmed', pools: 'migrated', random: () => 0, holds: () => true },
       ...{ reconnectMsMin: 1, reconnectMsMax: 5, healMs: 60_000 },

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { openTape } from '../../../src/ingest/solana/tape.ts'
 import type { FeedStatus } from '../../../src/ingest/types.ts'
 import { Market } from '../../../src/market/market.ts'
@@ -116,7 +116,7 @@ describe('the market of a tape', () => {
       },
     }
     const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
-    const feed = startSolana({ ...options, holds: (mint) => market.has(mint) }, sink, new MemoryLog())
+    const feed = new SolanaFeed({ ...options, holds: (mint) => market.has(mint) }, sink, new MemoryLog())
     await feed.ready
     await vi.waitUntil(() => feed.describe().state === 'finished', { interval: 20, timeout: 3_600_000 })
     status = feed.describe()

@@ -3,7 +3,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it, vi } from 'vitest'
-import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
@@ -55,7 +55,7 @@ it(`${RECONNECTS} reconnects leave nothing behind: memory levels off, and so do 
   )
   const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
   const reconnect = { reconnectMsMin: 0, reconnectMsMax: 0, holds: (mint: string) => held.has(mint) }
-  const feed = startSolana({ ...options, ...reconnect }, sink, silentLog)
+  const feed = new SolanaFeed({ ...options, ...reconnect }, sink, silentLog)
   const measured: { heap: number; resources: number }[] = []
   try {
     for (let round = 1; round <= RECONNECTS + 1; round++) {

@@ -1,6 +1,6 @@
 // A market that the feed makes of a simulated chain, through outages and deaths of its process; and what it shows, to be compared.
 
-import { type SolanaOptions, startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
 import type { Feed, RecordedPlace, RecordedTo } from '../../../src/ingest/types.ts'
 import { LATE_GRACE_MS } from '../../../src/market/limits.ts'
 import { Market } from '../../../src/market/market.ts'
@@ -59,7 +59,7 @@ export class SimulatedMarket {
         : [],
     )
     const life = ++this.#life
-    this.feed = startSolana(
+    this.feed = new SolanaFeed(
       {
         ...{ source: this.chain, commitment: 'confirmed', pools: 'migrated', random: () => 0 },
         ...{ holds: (mint) => this.market.has(mint), recorded, recordedTo, healMs: this.#healMs },

@@ -1,6 +1,6 @@
 // The feed on a local node that does what real ones do to their readers.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type SolanaOptions, startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource, type LiveSourceOptions } from '../../../src/ingest/solana/source.ts'
 import type { Feed } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -54,7 +54,7 @@ function start(more: Partial<SolanaOptions> = {}, live: Partial<LiveSourceOption
     ...{ reconnectMsMin: 1, reconnectMsMax: 5, holds: (mint) => held().has(mint) },
     ...more,
   }
-  const feed = startSolana(options, sink, log)
+  const feed = new SolanaFeed(options, sink, log)
   feeds.push(feed)
   return feed
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { captureTape } from '../../../src/ingest/solana/capture.ts'
-import { startSolana } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { openTape, type TapeEnd, TapeWriter } from '../../../src/ingest/solana/tape.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
@@ -70,7 +70,7 @@ async function play(path: string): Promise<MarketEvent[]> {
     return null
   }
   const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
-  const feed = startSolana({ ...options, holds: (mint) => held.has(mint) }, sink, new MemoryLog())
+  const feed = new SolanaFeed({ ...options, holds: (mint) => held.has(mint) }, sink, new MemoryLog())
   await feed.ready
   await expect.poll(() => feed.describe().state, soon).not.toBe('running')
   await feed.stop()

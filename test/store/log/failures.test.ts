@@ -65,7 +65,6 @@ describe('the log', () => {
     expect(log.status()).toMatchObject({
       state: 'ready',
       lastLsn: 300,
-      segments: 1,
       unflushedCommits: 300,
       totals: { commits: 300, groups: 3, refused: 0, failures: 0 },
     })
@@ -174,7 +173,7 @@ describe('a failed sync', () => {
     const inDoubt = append(log)
     await quiet()
     expect(await append(log)).toBe('disk_failed')
-    expect(log.status()).toMatchObject({ state: 'recovering', segments: 1 })
+    expect(log.status()).toMatchObject({ state: 'recovering', unflushedCommits: 1 })
     // Not listed: its commits are in doubt.
     await log.seal()
     expect(log.segments()).toEqual([])

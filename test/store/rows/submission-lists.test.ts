@@ -3,9 +3,10 @@
 import { expect, it } from 'vitest'
 import type { SubmissionPage } from '../../../src/schema/api/submission-list.ts'
 import { LogError } from '../../../src/store/log/errors.ts'
-import type { CommitRecord, Position } from '../../../src/store/log/types.ts'
+import type { CommitRecord, Position, StoredCommit } from '../../../src/store/log/types.ts'
 import { identifyRow, UnflushedRows } from '../../../src/store/rows/recent-rows.ts'
 import { SubmissionLists } from '../../../src/store/submission-lists.ts'
+import { readUnlessRemoved } from '../../../src/store/submission-lookup.ts'
 import { NOON_MS, rowOf } from '../support.ts'
 
 const QUERY = { agentId: 'agent', mint: null, before: null, limit: 10 }
@@ -53,17 +54,19 @@ class World {
 
   readonly lists = new SubmissionLists({
     unflushed: this.unflushed,
-    readCommit: async ({ offset }) => {
-      this.onRead('log')
-      if (this.isFlushed) throw new LogError('segment_removed', 'it was flushed')
-      return this.#read(offset / 100 - 1)
-    },
+    readCommit: (position) => readUnlessRemoved({ read: (at) => this.#readFromLog(at) }, position),
     readLake: async () => {
       const page = this.isFlushed ? this.all() : this.lake
       this.onRead('lake')
       return page
     },
   })
+
+  async #readFromLog({ offset }: Position): Promise<StoredCommit> {
+    this.onRead('log')
+    if (this.isFlushed) throw new LogError('segment_removed', 'it was flushed')
+    return this.#read(offset / 100 - 1)
+  }
 
   /** The lake's page once all are flushed. */
   all(): SubmissionPage {

@@ -2,7 +2,7 @@
 // that a feed waits for is an item of one queue, so that hours pass as fast as they are computed, the same each time.
 
 import { MAINNET_GENESIS } from '../../../src/ingest/solana/programs.ts'
-import { parseJson, type Rpc, type RpcAnswer } from '../../../src/ingest/solana/rpc.ts'
+import type { Rpc, RpcAnswer } from '../../../src/ingest/solana/rpc.ts'
 import type { ChainSource } from '../../../src/ingest/solana/source.ts'
 import {
   FrameReader,
@@ -11,6 +11,7 @@ import {
 } from '../../../src/ingest/solana/subscription.ts'
 import type { UpstreamEnd } from '../../../src/ingest/upstream-socket.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
+import { parseJson } from '../../../src/lib/text/json-text.ts'
 import { ChainHistory } from './history.ts'
 import type { Teller } from './market-tape.ts'
 import { slotAt } from './world.ts'

@@ -111,11 +111,6 @@ export class Healing {
     return this.#gap !== null && this.#gap.fromSlot !== null && !this.#isGathering
   }
 
-  /** Whether what is taken at present was fetched. */
-  get isFetching(): boolean {
-    return this.#work !== null
-  }
-
   /** Resolves when nothing is fetched any more; null: nothing is. */
   get working(): Promise<void> | null {
     return this.#working

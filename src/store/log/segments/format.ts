@@ -11,6 +11,7 @@ import type {
   NewerHead,
   SegmentFormat,
 } from '../../../lib/segments/types.ts'
+import { parseJson } from '../../../lib/text/json-text.ts'
 import type { Row, TableName } from '../../../schema/tables.ts'
 import { RECORD_BYTES_MAX } from '../limits.ts'
 import type { EncodedRow } from '../types.ts'
@@ -183,22 +184,13 @@ const isCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 
 function parseHeaderOrEnd(payload: Buffer): LogHeader | NewerHead | EndHead | null {
-  const { format, log, firstLsn, afterLsn, knownAt, end } = parseJson(payload)
+  const { format, log, firstLsn, afterLsn, knownAt, end } = Object(parseJson(payload.toString()))
   if (end === true) return isCount(afterLsn) ? { kind: 'end', durableNo: afterLsn } : null
   if (!isCount(format)) return null
   // The fields of a newer format are unknown; the reader refuses it by its number.
   if (format > FORMAT) return { kind: 'newer', format, durableNo: 0 }
   if (typeof log !== 'string' || !isCount(firstLsn) || !isCount(afterLsn) || !isCount(knownAt)) return null
   return { kind: 'header', owner: log, firstNo: firstLsn, durableNo: afterLsn, knownAtMs: knownAt }
-}
-
-/** An empty object where the payload is not JSON. */
-function parseJson(payload: Buffer): Record<string, unknown> {
-  try {
-    return JSON.parse(payload.toString())
-  } catch {
-    return {}
-  }
 }
 
 /** Parses the rows of a commit. They are not validated: the CRC proves that they are what was written. */

@@ -15,7 +15,7 @@ const EVERY_MS = 15_000
 const RECORD_EVERY_MS = 60_000
 const LEADERS = 100
 
-class AgentsView implements View {
+export class AgentsView implements View {
   readonly #app: App
   readonly #agentId: string
   readonly #leaders: Fetched<AgentRank[]>
@@ -165,5 +165,3 @@ function leaderRow(
   <td class="num wide-only ${changeClass(known?.meanPct)}">${formatChange(known?.meanPct)}</td>
 </tr>`
 }
-
-export const agentsView = (app: App): View => new AgentsView(app)

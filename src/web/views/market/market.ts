@@ -77,7 +77,7 @@ const toQuery = (state: ListState): ListQuery => ({
   ...(state.liquidity !== '' && { min_liquidity: Number(state.liquidity) }),
 })
 
-class MarketView implements View {
+export class MarketView implements View {
   readonly title = 'Market'
   readonly #app: App
   readonly #window: MarketWindow
@@ -414,5 +414,3 @@ class MarketView implements View {
 
 const chosenText = ({ target }: Event): string =>
   target instanceof HTMLInputElement || target instanceof HTMLSelectElement ? target.value : ''
-
-export const marketView = (app: App): View => new MarketView(app)

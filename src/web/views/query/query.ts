@@ -20,7 +20,7 @@ interface Running {
   sinceMs: number
 }
 
-class QueryView implements View {
+export class QueryView implements View {
   readonly title = 'Query'
   readonly #app: App
   #sql: string
@@ -185,5 +185,3 @@ const isOfKey = (error: unknown): boolean =>
 
 const inputText = ({ target }: Event): string =>
   target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement ? target.value : ''
-
-export const queryView = (app: App): View => new QueryView(app)

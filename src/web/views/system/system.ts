@@ -25,7 +25,7 @@ interface Reading {
   atMs: number
 }
 
-class SystemView implements View {
+export class SystemView implements View {
   readonly title = 'System'
   readonly #health: Fetched<HealthAnswer>
   readonly #metrics: Fetched<Reading>
@@ -208,5 +208,3 @@ const seconds = (value: number | null): string =>
 
 const card = (title: string, rows: readonly (readonly [string, string])[]): TemplateResult => html`
   <section class="card"><h2>${title}</h2><dl>${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`
-
-export const systemView = (app: App): View => new SystemView(app)

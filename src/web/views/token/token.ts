@@ -15,7 +15,7 @@ const ANALYSES_EVERY_MS = 60_000
 /** Analyses that are listed below the chart and marked on it. */
 const ANALYSES = 100
 
-class TokenView implements View {
+export class TokenView implements View {
   readonly #app: App
   readonly #mint: string
   readonly #analyses: Fetched<AnalysisPage>
@@ -140,5 +140,3 @@ class TokenView implements View {
     this.#app.invalidate()
   }
 }
-
-export const tokenView = (app: App): View => new TokenView(app)
