@@ -155,7 +155,7 @@ async function startParts(base: Base): Promise<App> {
   const submissionLog = createSubmissionLog(agents, market)
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
-  const overloadWatch = new OverloadWatch(broadcaster, base.clock, log)
+  const overloadWatch = new OverloadWatch(broadcaster, base.clock, log, options.tuning?.overload)
   overloadWatch.addMetrics(metrics)
   const { overload } = overloadWatch
   const health = healthOf(base, running, feeds, publisher, overload)

