@@ -40,7 +40,7 @@ const LEVEL_MAX = 2
 /** How much of the deviation from the wait that is aimed at counts at once, in shares of what arrives. */
 const PROMPT_SHARE = 0.05
 /** The rise stops to grow with the wait at this many times of what is aimed at. */
-const EXCESS_MAX = 4
+const EXCESS_MAX = 2
 /** Multiples of it, modulo 1, are spread evenly however many there are: no drawing of lots, and no road meets a rhythm. */
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2
 const ERRORS = 16
