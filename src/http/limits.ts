@@ -150,7 +150,7 @@ export const OVERLOAD_MS_MIN = 1_000
 export const OVERLOAD_TURNS_MIN = 3
 /** The wait that it is brought back to by refusing requests; how often the share is set anew, how it rises where the wait is twice
  *  as long, and how it falls where it is shorter: within five seconds from the largest one to none. */
-export const OVERLOAD_WAIT_MS = 50
+export const OVERLOAD_WAIT_MS = 30
 export const OVERLOAD_STEP_MS = 250
 export const OVERLOAD_RISE_PER_SECOND = 0.5
 export const OVERLOAD_FALL_PER_SECOND = 0.35

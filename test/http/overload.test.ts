@@ -169,6 +169,6 @@ it('at up to three times what it can do the wait stays short, most of the thread
         expect(machine.overload.isOverloaded).toBe(false)
       },
     ),
-    { numRuns: 50 },
+    { numRuns: 200 },
   )
 })
