@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { type Config, isWriter, SETTINGS } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
+import type { Overload } from './http/overload.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import { keyHint } from './http/request/key-hint.ts'
 import { Cursors } from './http/response/cursors.ts'
@@ -25,7 +26,7 @@ import { confirmedStore } from './server/confirmed-store.ts'
 import { ConsoleSessions } from './server/console-sessions.ts'
 import { type Foundation, type FoundationOptions, layFoundation } from './server/foundation.ts'
 import { Health } from './server/health.ts'
-import { historyOf, type ServerHistory } from './server/history.ts'
+import { historyOf } from './server/history.ts'
 import { KeyChecks } from './server/key-checks.ts'
 import type { MarketPublisher } from './server/market-publisher.ts'
 import {
@@ -40,6 +41,7 @@ import {
   countForgotten,
   countSubmissions,
 } from './server/metrics.ts'
+import { OverloadWatch } from './server/overload-watch.ts'
 import { RefusalLog } from './server/refusal-log.ts'
 import type { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
@@ -153,7 +155,10 @@ async function startParts(base: Base): Promise<App> {
   const submissionLog = createSubmissionLog(agents, market)
   const sources = feedsInto(running, base)
   const { feeds, push } = sources
-  const health = healthOf(base, running, feeds, publisher)
+  const overloadWatch = new OverloadWatch(broadcaster, base.clock, log, options.tuning?.overload)
+  overloadWatch.addMetrics(metrics)
+  const { overload } = overloadWatch
+  const health = healthOf(base, running, feeds, publisher, overload)
   const clients = clientParts(base, agents, metrics)
   const downloads = new LakeFileServer(store, base.servedMs)
   addRunningMetrics(metrics, running)
@@ -185,16 +190,19 @@ async function startParts(base: Base): Promise<App> {
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
-  const server = await listen(base, { ...served, routes, submissionLog, agents, push })
+  const server = await listen(base, { ...served, overload, routes, submissionLog, agents, push })
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
-  const ready = becomeReady(feeding, sources, health, clients.history, log)
+  // A market in steps, or a machine that is simulated, has no thread that requests wait for.
+  const isReal = options.steps === undefined && options.startServer === undefined
+  const watches: Watch[] = isReal ? [clients.history, overloadWatch] : [clients.history]
+  const ready = becomeReady(feeding, sources, health, watches, log)
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, port: server.ownPort, ready })
   const { drainNoticeMs } = config
   const parts = { ...base, health, server, sources, running, publisher, feeding, broadcaster, drainNoticeMs }
   const shown = { ...shownOf(parts, config.host), agents, submissions, timeWaits, downloads, ready }
-  return { ...shown, replayed: base.replayed, stop: stopOnce(parts, clients.history) }
+  return { ...shown, replayed: base.replayed, stop: stopOnce(parts, watches) }
 }
 
 /** What callers see of a server that runs. */
@@ -214,10 +222,16 @@ function shownOf({ server, running, broadcaster, store, lakeJobs }: RunningParts
   }
 }
 
-function stopOnce(parts: RunningParts, history: ServerHistory): () => Promise<void> {
+/** What looks at a server from the moment in which it is ready. */
+interface Watch {
+  start(): void
+  stop(): void
+}
+
+function stopOnce(parts: RunningParts, watches: readonly Watch[]): () => Promise<void> {
   let stopping: Promise<void> | null = null
   return () => {
-    history.stop()
+    for (const watch of watches) watch.stop()
     stopping ??= shutDown(parts)
     return stopping
   }
@@ -267,13 +281,16 @@ function healthOf(
   running: RunningMarket,
   feeds: readonly Feed[],
   publisher: MarketPublisher | null,
+  overload: Overload,
 ): Health {
   const { market } = running
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
   const recording = () => running.status()
   const clockReasons = () => running.timekeeper.reasons()
+  const overloadReason = () => overload.reason
   const pushIngest = config.feedKey !== ''
-  return new Health({ market, store, feeds, recording, clockReasons, pushIngest, ...cluster })
+  const state = { store, feeds, recording, clockReasons, overloadReason, pushIngest }
+  return new Health({ market, ...state, ...cluster })
 }
 
 /** The feeds of the configuration, or a lake that is replayed, on their way into the market. */
@@ -423,7 +440,7 @@ function becomeReady(
   feeding: Promise<void>,
   { feeds }: Feeds,
   health: Health,
-  history: ServerHistory,
+  watches: readonly Watch[],
   log: Log,
 ): Promise<void> {
   const ready = feeding
@@ -431,7 +448,7 @@ function becomeReady(
     .then(() => {
       health.markReady()
       // What a feed begins with is no load of this hour.
-      history.start()
+      for (const watch of watches) watch.start()
     })
   // Callers that await `ready` see the failure. This handler keeps the process alive when nobody does.
   ready.catch((error) => log.error({ err: error }, 'a feed failed at the start'))

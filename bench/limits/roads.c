@@ -4,7 +4,8 @@
 // FILE has a road's requests, each with a NUL behind it; connection N sends the ones at N, N + CONNECTIONS and so on, again and
 // again. Thirteen @ in a request become the time at which it is sent, Unix ms.
 // An answer's latency counts from when its request was due, also where an earlier answer held it up. Prints for each road latencies
-// in ms, how many answers came, and how long what was due at the end had waited; of followers how old the newest row of a read is.
+// in ms, how many answers came and how many others than STATUS, both after WARM_MS and the second for each second too (with the p99 of
+// the first), and how long what was due at the end had waited; of followers how old the newest row of a read is.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -18,7 +19,8 @@
 
 enum { HEAD_MAX = 16384, CHUNK = 1 << 20, SAMPLES_MAX = 8 << 20, STAMP = 13, ROADS_MAX = 8 };
 static const char TRADED_AT[] = "\"last_trade_timestamp\":";
-typedef struct { float *values; long count; } sample;
+/** `at`: when, s after the warm-up; of roads alone. */
+typedef struct { float *values, *at; long count; } sample;
 /** `stamps`: where its time belongs. */
 typedef struct { char *text; long length, stamp_count, *stamps; } request;
 typedef struct {
@@ -27,11 +29,11 @@ typedef struct {
   double every;
   request *requests;
   sample latencies;
-  long answers, refused;
+  long answers, refused, *refused_by_second;
   double backlog;
 } road;
 typedef struct {
-  int fd, index, is_waiting, head;
+  int fd, index, is_waiting, is_refused, head;
   /** Followers have none. */
   road *road;
   long missing, asked, written;
@@ -98,8 +100,15 @@ static void answered(client *c) {
   road *r = c->road;
   double now = now_ms();
   if (c->due >= warm_until) {
-    add(&r->latencies, now - c->due);
-    r->answers++;
+    double at = (c->due - warm_until) / 1e3;
+    if (c->is_refused) {
+      if (r->refused++ == 0) fprintf(stderr, "%s: %.300s\n", r->name, c->text);
+      r->refused_by_second[(long)at]++;
+    } else {
+      if (r->latencies.count < SAMPLES_MAX) r->latencies.at[r->latencies.count] = at;
+      add(&r->latencies, now - c->due);
+      r->answers++;
+    }
   }
   c->due += r->every;
   c->is_waiting = 0;
@@ -113,9 +122,7 @@ static void take(client *c, long count) {
     c->text[c->head] = 0;
     char *end = strstr(c->text, "\r\n\r\n");
     if (!end) return;
-    if (strncmp(c->text + 9, c->road->status, 3)) {
-      if (c->road->refused++ == 0) fprintf(stderr, "%s: %.300s\n", c->road->name, c->text);
-    }
+    c->is_refused = strncmp(c->text + 9, c->road->status, 3) != 0;
     char *length = strcasestr(c->text, "\r\ncontent-length:");
     c->missing = (length && length < end ? atol(length + 17) : 0) - (count - part) - (c->head - (end + 4 - c->text));
   } else {
@@ -156,19 +163,38 @@ static void read_requests(road *r, const char *path) {
 }
 
 static int compare(const void *a, const void *b) { return (*(float *)a > *(float *)b) - (*(float *)a < *(float *)b); }
-static void print_sample(const char *name, sample *s) {
+static void print_sample(const char *before, sample *s) {
   qsort(s->values, s->count, sizeof(float), compare);
 #define AT(part) (s->count ? s->values[(long)((s->count - 1) * part)] : 0)
-  printf("\"%s\":{\"count\":%ld,\"p50\":%.4f,\"p99\":%.4f,\"p999\":%.4f,\"max\":%.4f", name, s->count, AT(0.5), AT(0.99), AT(0.999), AT(1));
+  printf("%s\"count\":%ld,\"p50\":%.4f,\"p99\":%.4f,\"p999\":%.4f,\"max\":%.4f", before, s->count, AT(0.5), AT(0.99), AT(0.999), AT(1));
+}
+
+/** What became of each second of a road; before its sample is sorted. */
+static void print_seconds(road *r, double ms) {
+  long seconds = ms / 1e3;
+  float *values = malloc(r->latencies.count * sizeof(float) + 1);
+  printf(",\"seconds\":[");
+  for (long second = 0; second < seconds; second++) {
+    long count = 0;
+    for (long i = 0; i < r->latencies.count; i++)
+      if ((long)r->latencies.at[i] == second) values[count++] = r->latencies.values[i];
+    qsort(values, count, sizeof(float), compare);
+    double p99 = count ? values[(long)((count - 1) * 0.99)] : 0;
+    printf("%s{\"count\":%ld,\"refused\":%ld,\"p99\":%.4f}", second ? "," : "", count, r->refused_by_second[second], p99);
+  }
+  printf("]");
+  free(values);
 }
 
 static void report(double ms) {
   printf("{\"seconds\":%.3f,", ms / 1e3);
   for (road *r = roads; r->name; r++) {
-    print_sample(r->name, &r->latencies);
-    printf(",\"refused\":%ld,\"backlogMs\":%.1f},", r->refused, r->backlog);
+    printf("\"%s\":{\"refused\":%ld,\"backlogMs\":%.1f", r->name, r->refused, r->backlog);
+    print_seconds(r, ms);
+    print_sample(",", &r->latencies);
+    printf("},");
   }
-  print_sample("follow", &ages);
+  print_sample("\"follow\":{", &ages);
   printf(",\"bytes\":%ld,\"drops\":%ld}}\n", follow_bytes, follow_drops);
 }
 
@@ -220,6 +246,8 @@ int main(int argc, char **argv) {
     *r = (road){.name = argv[i], .connections = atoi(argv[i + 1]), .status = argv[i + 3]};
     r->every = r->connections * 1e3 / atof(argv[i + 2]);
     r->latencies.values = malloc(SAMPLES_MAX * sizeof(float));
+    r->latencies.at = malloc(SAMPLES_MAX * sizeof(float));
+    r->refused_by_second = calloc(ms / 1e3 + 1, sizeof(long));
     read_requests(r, argv[i + 4]);
     count += r->connections;
   }

@@ -1,6 +1,6 @@
 // Everything at once, the server and all of its processes on one core: pushed trades, pages, snapshots, submissions and followers, on a
-// fixed schedule. Then the same load times a factor, until an answer's p99 passes 100 ms or what is due cannot be sent any more. Beside
-// it a server such as one puts together in a week from well-known parts.
+// fixed schedule. Then the same load times a factor, until an answer's p99 passes 100 ms or what is due cannot be sent any more; then
+// twice of that from twice as many clients, and back. Beside it a server such as one puts together in a week from well-known parts.
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -37,6 +37,10 @@ const P99_MS_MAX = 100
 /** What is due and unsent at the end of a step is a backlog that grows. */
 const BACKLOG_MS_MAX = 250
 const FACTORS = [1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 10]
+/** How many times more connections each road has while twice the load is measured: there an answer must not hold up what is due next. */
+const CLIENTS = 4
+/** After a load beyond what is sustained: how much longer answers may take than they do at it. */
+const P99_TIMES = 3
 /** The sizes of the issue that this question was made for. */
 const LOAD = { trades: 20_000, pages: 300, snapshots: 300, submissions: 100, followers: 100 }
 
@@ -62,6 +66,8 @@ interface Latencies {
   max: number
   refused: number
   backlogMs: number
+  /** Each second of the time that was measured. */
+  seconds: { count: number; refused: number; p99: number }[]
 }
 type Answered = Record<Name, Latencies> & {
   seconds: number
@@ -170,6 +176,8 @@ function pauseMetrics({ young, old }: Pauses, seconds: number): Record<string, n
   }
 }
 
+type Load = (factor: number, warmMs: number, ms: number, clients?: number) => Promise<Answered>
+
 const measure = (subject: Subject) => (options: RunOptions) =>
   inFolder(async (folder): Promise<Measured> => {
     const { tokens, scale, warmMs, ms, stepMs, factors } = sizesOf(options)
@@ -177,10 +185,10 @@ const measure = (subject: Subject) => (options: RunOptions) =>
     try {
       const files = await writeRequests(folder, server.port, tokens)
       writeFileSync(join(folder, 'follow'), `${subject.follow}\0`)
-      const load = (factor: number, warm: number, measured: number): Promise<Answered> => {
+      const load: Load = (factor, warm, measured, clients = 1) => {
         const roads = NAMES.flatMap((name) => {
           const { connections, perSecond, status } = ROADS_OF[name]
-          return [name, connections, perSecond * scale * factor, status, files[name]]
+          return [name, connections * clients, perSecond * scale * factor, status, files[name]]
         })
         const followers = Math.ceil(LOAD.followers * scale)
         const args = [server.port, warm, measured, followers, join(folder, 'follow'), ...roads]
@@ -206,7 +214,9 @@ const measure = (subject: Subject) => (options: RunOptions) =>
           [`${name}P999Ms`]: answered[name].p999,
         })
       }
-      metrics.sustained = LOAD.trades * scale * (await sustainedFactor(load, stepMs, factors))
+      const factor = await sustainedFactor(load, stepMs, factors)
+      metrics.sustained = LOAD.trades * scale * factor
+      Object.assign(metrics, await beyond(load, factor || 1, stepMs))
       return { metrics, checksum: `${NAMES.map((name) => answered[name].count > 0)}` }
     } finally {
       await endProgram(server)
@@ -214,11 +224,7 @@ const measure = (subject: Subject) => (options: RunOptions) =>
   })
 
 /** @returns the largest factor at which every road keeps up, 0 if none */
-async function sustainedFactor(
-  load: (factor: number, warmMs: number, ms: number) => Promise<Answered>,
-  stepMs: number,
-  factors: readonly number[],
-): Promise<number> {
+async function sustainedFactor(load: Load, stepMs: number, factors: readonly number[]): Promise<number> {
   let sustained = 0
   for (const factor of factors) {
     const answered = await load(factor, stepMs / 2, stepMs)
@@ -230,6 +236,25 @@ async function sustainedFactor(
     sustained = factor
   }
   return sustained
+}
+
+/** Twice of what is sustained, and what is sustained again. */
+async function beyond(load: Load, factor: number, stepMs: number): Promise<Record<string, number>> {
+  const usual = await load(factor, stepMs / 2, stepMs, CLIENTS)
+  const twice = await load(2 * factor, stepMs, stepMs, 2 * CLIENTS)
+  const after = await load(factor, 0, stepMs, CLIENTS)
+  const metrics: Record<string, number> = { twiceTimes: 0, backSeconds: 0 }
+  for (const name of NAMES) {
+    const { count, p99, refused } = twice[name]
+    metrics[`${name}TwiceP99Ms`] = p99
+    metrics[`${name}RefusedPercent`] = (100 * refused) / Math.max(1, refused + count)
+    if (usual[name].count > 0) metrics.twiceTimes = Math.max(metrics.twiceTimes!, p99 / usual[name].p99)
+    const worst = after[name].seconds.findLastIndex(
+      (second) => second.refused > 0 || second.p99 > P99_TIMES * usual[name].p99,
+    )
+    metrics.backSeconds = Math.max(metrics.backSeconds!, worst + 1)
+  }
+  return metrics
 }
 
 const beside = (title: string, metric: string, unit: string): Question['comparisons'][number] => ({
@@ -252,6 +277,16 @@ export const question: Question = {
       lessIsBetter(`everything at once: ${name} p50`, `${name}P50Ms`, 'ms'),
       beside(`${name} p99`, `${name}P99Ms`, 'ms'),
       beside(`${name} p99.9`, `${name}P999Ms`, 'ms'),
+    ]),
+    beside(
+      'twice of that: the p99 of what is accepted, in p99s of before, the worst road',
+      'twiceTimes',
+      '×',
+    ),
+    beside('until p99 is at most three times that of before, after twice', 'backSeconds', 's'),
+    ...NAMES.flatMap((name) => [
+      beside(`${name} p99 at twice`, `${name}TwiceP99Ms`, 'ms'),
+      beside(`${name} refused at twice`, `${name}RefusedPercent`, '%'),
     ]),
     beside('age of a follower’s newest row, p50', 'followP50Ms', 'ms'),
     beside('age of a follower’s newest row, p99', 'followP99Ms', 'ms'),

@@ -53,7 +53,7 @@ export type Line =
   | (MarketItem & { event?: never; seq?: number })
   | { event: 'left'; mint: string; seq: number }
   | { event: 'window'; seq: number; ts: number; offset: number; total: number; order?: string[] }
-  | { event: 'heartbeat' | 'resync' | 'bye'; seq?: number; reason?: string }
+  | { event: 'heartbeat' | 'resync' | 'bye'; seq?: number; reason?: string; retryAfterMs?: number }
 
 /** What one call knows across its connections. */
 export class Progress {
@@ -66,6 +66,8 @@ export class Progress {
   openedAtMs: number | null = null
   /** What the server said at the end of the last connection. */
   byeReason: string | null = null
+  /** When the server wants to be asked again, if it said so then. */
+  byeRetryAfterMs = 0
 
   constructor(since: number | null) {
     this.since = since
@@ -104,7 +106,7 @@ export async function* reconnecting<Item>(
     failures = livedMs < backoff.maxMs ? failures + 1 : 1
     if (failures === 1) brokeOffAtMs = performance.now()
     if (error !== null && !mayResume(error, progress, failures, transport)) throw error
-    const retryAfterMs = Math.min(error?.retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)
+    const retryAfterMs = Math.min(error?.retryAfterMs ?? progress.byeRetryAfterMs, RETRY_AFTER_MS_MAX)
     const isPrompt = performance.now() - brokeOffAtMs < FOLLOW_PROMPT_MS
     const maxMs = isPrompt ? Math.min(backoff.maxMs, FOLLOW_PROMPT_BACKOFF_MS_MAX) : backoff.maxMs
     const retryInMs = Math.max(retryAfterMs, backoffMs(failures, { ...backoff, maxMs }))
@@ -162,6 +164,7 @@ export async function* linesOf(
   progress: Progress,
 ): AsyncGenerator<Line | null, void, undefined> {
   progress.byeReason = null
+  progress.byeRetryAfterMs = 0
   progress.openedAtMs = null
   const deadline = new Deadline(transport.options.timeoutMs, signal)
   const bounds = {
@@ -184,7 +187,10 @@ export async function* linesOf(
     for await (const text of readLines(body, deadline, bounds)) {
       const line: Line = parseObject(text)
       yield line
-      if (line.event === 'bye') progress.byeReason = line.reason ?? null
+      if (line.event === 'bye') {
+        progress.byeReason = line.reason ?? null
+        progress.byeRetryAfterMs = line.retryAfterMs ?? 0
+      }
     }
   } catch (error) {
     if (error instanceof MintlakeError || signal?.aborted) throw error

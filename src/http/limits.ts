@@ -143,3 +143,21 @@ export const STREAM_MESSAGE_BYTES_MAX = 16 * 1024
 export const TIME_WAITS_MAX = 1_000
 export const TIME_WAIT_MS_MAX = 10_000
 export const TIME_WAIT_LOOK_MS = 50
+/** A server is overloaded once work has waited longer than this for its thread in every turn of the event loop, for so long and in so
+ *  many turns at least (overload.ts). */
+export const OVERLOAD_WAIT_MS_MAX = 100
+export const OVERLOAD_MS_MIN = 1_000
+export const OVERLOAD_TURNS_MIN = 3
+/** The wait that it is brought back to by refusing requests; how often the share is set anew, how it rises where the wait is twice
+ *  as long, and how it falls where it is shorter: within five seconds from the largest one to none. */
+export const OVERLOAD_WAIT_MS = 30
+export const OVERLOAD_STEP_MS = 250
+export const OVERLOAD_RISE_PER_SECOND = 0.5
+export const OVERLOAD_FALL_PER_SECOND = 0.35
+/** Some are always served, however many come: how long they take is what the share follows. */
+export const OVERLOAD_SHARE_MAX = 0.9
+/** When whoever was refused should try again, spread between the two. */
+export const OVERLOAD_RETRY_MS_MIN = 1_000
+export const OVERLOAD_RETRY_MS_MAX = 4_000
+/** Streams that are ended in one step, those that began last, where refusing requests is not enough; at least one. */
+export const OVERLOAD_STREAMS_SHARE = 0.1

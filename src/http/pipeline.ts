@@ -7,6 +7,7 @@ import type { Context, HttpAnswer, Notes } from './context.ts'
 import type { EngineRequest, EngineResponse, Handler } from './engine.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
 import { type HttpNode, notForThisNode, withMarketState, withNodeName } from './node.ts'
+import type { Overload } from './overload.ts'
 import { type BelievedSenders, clientAddress, type Sender } from './request/addresses.ts'
 import { BodyReader, discardBody, tooLarge } from './request/body.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
@@ -37,6 +38,7 @@ export interface ReadCounter {
 
 export interface PipelineDeps extends AccessChecks, BelievedSenders {
   node: HttpNode
+  overload: Pick<Overload, 'refusal'>
   routes: readonly Route[]
   health: AccessChecks['health'] & {
     /** Why the market does not have all yet that it begins with; null: it does. */
@@ -140,7 +142,7 @@ export class Pipeline {
   #answer(res: EngineResponse, req: EngineRequest, method: string, path: string): void {
     const startedAtMs = performance.now()
     this.#requestCount++
-    const { head, responseCache } = this.#parts
+    const { deps, head, responseCache } = this.#parts
     const query = req.getQuery() ?? ''
     if (head.read(req).ambiguous !== '') {
       this.#refuseAmbiguous(res, path)
@@ -148,11 +150,13 @@ export class Pipeline {
     }
     const mayCache = method === 'get' && !isForOther(this.#parts)
     const cacheKey = mayCache ? head.cacheKey(query) : null
+    let refusal: ServiceError | null = null
     if (cacheKey !== null) {
       const cached = responseCache.find(path, cacheKey, startedAtMs)
-      if (cached !== undefined && this.#sendCached(res, cached, startedAtMs)) return
+      if (cached !== undefined) refusal = deps.overload.refusal(cached.route)
+      if (cached !== undefined && refusal === null && this.#sendCached(res, cached, startedAtMs)) return
     }
-    new UncachedRequest(this.#parts, res, method, path, cacheKey, startedAtMs, query).start()
+    new UncachedRequest(this.#parts, res, method, path, cacheKey, startedAtMs, query).start(refusal)
   }
 
   /**
@@ -258,8 +262,11 @@ class UncachedRequest {
     this.#exchange = new Exchange(this.#reply, parts.exchanges)
   }
 
-  /** Answers the request, at once or later. Must be called inside the engine's handler, while the head is this request's. */
-  start(): void {
+  /**
+   * Answers the request, at once or later. Must be called inside the engine's handler, while the head is this request's.
+   * @param refusal of an overloaded server, where it was asked already and refuses; null: it is asked here
+   */
+  start(refusal: ServiceError | null): void {
     try {
       if (this.#isForOther) throw notForThisNode()
       const match = this.#parts.routes.match(this.#method, this.#path)
@@ -269,6 +276,8 @@ class UncachedRequest {
       }
       const { route, id } = match
       this.#route = route
+      const refused = refusal ?? this.#parts.deps.overload.refusal(route)
+      if (refused !== null) throw refused
       const context = this.#createContext(route, id)
       this.#notes = context.notes
       if (route.method === 'POST') {

@@ -14,6 +14,8 @@ export const TEXT_CHARACTERS_MAX = 65_534
 export const FRAME_BYTES_MAX = 32 * 1024 * 1024
 /** Batches that wait for the disk. Feeds that can wait do so beyond half of it. Events beyond it are lost, until half of it is free. */
 export const WAITING_BYTES_MAX = 32 * 1024 * 1024
+/** Batches that wait are written together until they have so many bytes; one more batch may exceed it. */
+export const WRITE_BYTES_MAX = 1024 * 1024
 /** A disk that has taken nothing for this long is not waited for. */
 export const STALLED_MS = 5_000
 /** A segment that is this old is sealed, as one that is large (lib/segments/limits.ts). */

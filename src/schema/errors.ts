@@ -39,7 +39,7 @@ export const ERRORS = {
   internal: { status: 500, title: 'Internal error' },
   datapoint_unavailable: { status: 503, title: 'The DataPoint holds nothing to compare with yet' },
   store_unavailable: { status: 503, title: 'The store cannot write' },
-  overloaded: { status: 503, title: 'The server holds as much as it may' },
+  overloaded: { status: 503, title: 'The server does or holds as much as it may' },
   warming_up: { status: 503, title: 'The server is warming up' },
   draining: { status: 503, title: 'The server is shutting down' },
 } as const satisfies Record<string, { status: number; title: string }>

@@ -331,6 +331,11 @@ export function addStreamMetrics(metrics: Metrics, broadcaster: Broadcaster): vo
     'Streams ended because they were too slow',
     () => broadcaster.disconnects.slow_consumer,
   )
+  metrics.read(
+    'mintlake_streams_overloaded_total',
+    'Streams ended because there was too much to do',
+    () => broadcaster.disconnects.overloaded,
+  )
 }
 
 export function addServerMetrics(metrics: Metrics, server: Pick<HttpServer, 'bodyBytes'>): void {

@@ -1,4 +1,5 @@
 import type { CheckpointCrashPoint } from '../checkpoint/protocol.ts'
+import type { OverloadWaits } from '../http/overload.ts'
 import type { FollowOptions } from '../http/stream/broadcaster.ts'
 import type { LakeJobBounds } from '../store/lake-program.ts'
 import type { QueryBounds } from '../store/sql/queries.ts'
@@ -7,6 +8,8 @@ import type { QueryBounds } from '../store/sql/queries.ts'
 export interface Tuning {
   /** Of followers. */
   follow?: Partial<FollowOptions>
+  /** From which wait for the thread on requests are refused. */
+  overload?: OverloadWaits
   exports?: LakeJobBounds
   queries?: QueryBounds
   bodyMsMax?: number

@@ -112,6 +112,8 @@ export class Live {
   #windowCount = 0
   #socket: WebSocket | null = null
   #attempts = 0
+  /** When a server that ended the socket wants it back. */
+  #byeRetryMs = RETRY_MS_MIN
   #isConnecting = false
   #wasLive = false
   /** When the latest connection was begun, Unix ms. */
@@ -206,7 +208,8 @@ export class Live {
 
   async #reconnect(wasOpened: boolean): Promise<void> {
     const state = wasOpened ? 'waiting' : await whyRefused()
-    this.#retryLater(state === 'limited' ? LIMITED_RETRY_MS : RETRY_MS_MIN)
+    this.#retryLater(state === 'limited' ? LIMITED_RETRY_MS : this.#byeRetryMs)
+    this.#byeRetryMs = RETRY_MS_MIN
     if (state === 'limited') this.limitedError = LIMITED_ERROR
     this.#setState(state)
   }
@@ -293,6 +296,9 @@ export class Live {
         break
       case 'gap':
         this.#onGap(message)
+        break
+      case 'bye':
+        this.#byeRetryMs = message.retryAfterMs ?? RETRY_MS_MIN
         break
       case 'error':
         this.#fail(message.error, message.code, subscription)

@@ -153,6 +153,23 @@ test('goes on at the last position, whichever line had it', async () => {
   expect(reasons).toEqual([null, null, null, 'max_age'])
 })
 
+test('a stream that an overloaded server ends comes back when the server says', async () => {
+  const server = await scripted(
+    linesThenEnd(
+      { event: 'heartbeat', seq: 5, ts: 1 },
+      { event: 'bye', reason: 'overloaded', seq: 5, retryAfterMs: 120 },
+    ),
+    linesThenEnd({ mint: 'b', seq: 7 }),
+    lines({ mint: 'c', seq: 8 }),
+  )
+  const waits: number[] = []
+  const client = createClient({ baseUrl: server.url, backoff: QUICK })
+  const items = client.follow({}, { onDisconnect: ({ retryInMs }) => void waits.push(retryInMs) })
+  await keepTable(items, new Map(), (item) => item.type === 'row' && item.row.mint === 'c')
+  expect(waits[0]).toBe(120)
+  expect(waits[1], 'only then').toBeLessThan(120)
+})
+
 test('a stream that is cut within its first rows begins again and says that changes may be missing', async () => {
   const server = await scripted(linesThenEnd({ mint: 'a' }), lines({ mint: 'b' }))
   const items = createClient({ baseUrl: server.url, backoff: QUICK }).follow()

@@ -76,6 +76,28 @@ test('several feeds wait for a slow disk, within the bound, and nothing is lost'
   expect(lines).toEqual([])
 })
 
+test('batches that have waited are written together, and are read one by one', async () => {
+  const journal = await open()
+  appendNumbered(journal, 1)
+  await timePasses(100)
+  const release = disk.hold('write')
+  const batches = 20
+  for (let batch = 0; batch < batches; batch++) {
+    appendNumbered(journal, 10)
+    void journal.written(0)
+  }
+  await timePasses(100)
+  const { operations } = disk
+  release()
+  await timePasses(100)
+  expect(journal.stats()).toMatchObject({ lost: 0, waitingBytes: 0 })
+  // The first of them was under way.
+  expect(disk.operations - operations).toBeLessThan(batches / 2)
+  const { numbers, damage } = await readNumbered(FOLDER, 0, { disk })
+  expect(damage).toEqual([])
+  expect(numbers).toEqual(numbersFrom(1, 1 + 10 * batches))
+})
+
 test('a disk that takes nothing for long is not waited for: losses are told as they begin, and as they end', async () => {
   const journal = await open()
   const stats = { appended: 0 }

@@ -42,16 +42,18 @@ const FIGURES = [
   'mintlake_market_tokens',
   'mintlake_market_trades_earlier_priced_total',
   'mintlake_market_versions',
+  'mintlake_overload_refused_total',
   'mintlake_queries',
   'mintlake_queries_total',
   'mintlake_queries_waiting',
   'mintlake_request_bodies_bytes',
   'mintlake_state_database_bytes',
   'mintlake_streams',
+  'mintlake_streams_overloaded_total',
   'mintlake_streams_stalled',
   'mintlake_submissions_forgotten_total',
 ]
-const LABELS = ['code', 'feed', 'kind', 'le', 'outcome', 'route', 'status', 'table']
+const LABELS = ['code', 'feed', 'kind', 'le', 'outcome', 'road', 'route', 'status', 'table']
 
 let server: TestServer
 let text: string

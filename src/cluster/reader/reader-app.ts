@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReaderConfig } from '../../config/reader-settings.ts'
 import { BODY_MS_MAX } from '../../http/limits.ts'
 import type { HttpNode } from '../../http/node.ts'
+import type { Overload } from '../../http/overload.ts'
 import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
 import { keyHint } from '../../http/request/key-hint.ts'
 import { Cursors } from '../../http/response/cursors.ts'
@@ -26,6 +27,7 @@ import {
   addStateMetrics,
   addStreamMetrics,
 } from '../../server/metrics.ts'
+import { OverloadWatch } from '../../server/overload-watch.ts'
 import { createRoutes } from '../../server/routes.ts'
 import { closeHttp, finishRequests } from '../../server/shutdown.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
@@ -75,6 +77,7 @@ interface Shared {
   link: ReaderLink
   readerHealth: ReaderHealth
   health: Health
+  overloadWatch: OverloadWatch
 }
 
 const NO_STORE = { healthy: true, reasons: [] }
@@ -129,12 +132,15 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
     lagMaxMs: config.bus.reader.lagMaxMs,
     onReady: () => {
       health.markReady()
+      overloadWatch.start()
       onReady()
     },
     onBehind: () => broadcaster.close('behind'),
   })
-  const health = createHealth(config, market, link, readerHealth)
+  const overloadWatch = new OverloadWatch(broadcaster, clock, log)
+  const health = createHealth(config, market, link, readerHealth, overloadWatch.overload)
   return {
+    overloadWatch,
     config,
     clock,
     log,
@@ -167,12 +173,14 @@ const createHealth = (
   market: Market,
   link: ReaderLink,
   readerHealth: ReaderHealth,
+  overload: Overload,
 ): Health =>
   new Health({
     market,
     store: { status: () => Promise.resolve(NO_STORE) },
     feeds: [],
     recording: () => ({ isOn: false, reasons: [], journal: null, checkpoints: null, restored: null }),
+    overloadReason: () => overload.reason,
     pushIngest: config.feedKey !== '',
     isSimulated: () => link.parts?.replica.simulated ?? false,
     cluster: () => readerHealth.health(),
@@ -210,7 +218,7 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
   const started = start(config.host, config.port, {
     node,
     routes: readerRoutes(routes, shared.cursors, link),
-    ...{ market, broadcaster, submissionLog },
+    ...{ market, broadcaster, submissionLog, overload: shared.overloadWatch.overload },
     ingestFrame: null,
     isPortShared: config.bus.reader.sharePort,
     ...{ health, keys, limits, metrics, sessions },
@@ -226,21 +234,23 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
   return started
 }
 
-function createMetrics({ market, health, broadcaster, readerHealth, link }: Shared): Metrics {
+function createMetrics({ market, health, broadcaster, readerHealth, link, overloadWatch }: Shared): Metrics {
   const metrics = new Metrics()
   addMarketMetrics(metrics, market)
   addStateMetrics(metrics, health, [])
   addStreamMetrics(metrics, broadcaster)
   addReaderMetrics(metrics, readerHealth, link)
+  overloadWatch.addMetrics(metrics)
   return metrics
 }
 
 /** Clients are told that it stops, requests in flight are answered, then the bus is left. */
 async function stop(
-  { config, health, readerHealth, broadcaster, link }: Shared,
+  { config, health, readerHealth, broadcaster, link, overloadWatch }: Shared,
   server: HttpServer,
 ): Promise<void> {
   const wasReady = health.isReady
+  overloadWatch.stop()
   health.markDraining()
   server.drain()
   // Clients learn from an answer that the server is draining, before connections are refused.

@@ -16,12 +16,7 @@ const OF_ACCESS: Readonly<Record<Route['access'], readonly ErrorCode[]>> = {
   // Documents are made of the routes where they are carried out.
   forwarded: [],
 }
-const OF_BODIES: readonly ErrorCode[] = [
-  'payload_too_large',
-  'unsupported_media_type',
-  'body_timeout',
-  'overloaded',
-]
+const OF_BODIES: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type', 'body_timeout']
 
 /** The codes of a route's errors by status, ascending. */
 export function errorsOf(route: Route): Map<number, ErrorCode[]> {
@@ -31,9 +26,9 @@ export function errorsOf(route: Route): Map<number, ErrorCode[]> {
     'invalid_parameter',
     'internal',
     ...OF_ACCESS[access],
-    ...(isApi ? (['warming_up', 'draining'] as const) : []),
+    ...(isApi ? (['warming_up', 'draining', 'overloaded'] as const) : []),
     // Of several processes one answers these, and the others ask it.
-    ...(isApi && answersMarket !== true ? (['store_unavailable', 'overloaded'] as const) : []),
+    ...(isApi && answersMarket !== true ? (['store_unavailable'] as const) : []),
     ...(method === 'POST' ? OF_BODIES : []),
     ...(docs.body?.['application/json'] ? (['invalid_json', 'validation_failed'] as const) : []),
     ...(docs.errors ?? []),

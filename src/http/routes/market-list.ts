@@ -109,7 +109,7 @@ export const LIST_DOCS: OperationDocs = {
       headers: LIST_HEADERS,
     },
   },
-  errors: ['not_acceptable', 'cursor_expired', 'overloaded', 'invalid_mint'],
+  errors: ['not_acceptable', 'cursor_expired', 'invalid_mint'],
   extensions: { 'x-stream': { lines: refTo('StreamLine'), document: '/streams.md' } },
 }
 

@@ -98,7 +98,7 @@ const QUERY_DOCS: OperationDocs = {
       }),
     },
   },
-  errors: ['query_failed', 'query_too_costly', 'not_acceptable', 'overloaded', 'store_unavailable'],
+  errors: ['query_failed', 'query_too_costly', 'not_acceptable', 'store_unavailable'],
 }
 
 /** Not counted as a read: the places for queries, in all and of one key, bound it instead. */

@@ -24,7 +24,6 @@ export const timeRoute = (deps: TimeDeps): PlainRoute => ({
       'Whoever wants to wait until a time asks with `until`, again and again where that is far: one request waits 10 seconds at most.',
     query: timeQuery,
     answers: { 200: jsonAnswer('Market time', timeAnswerSchema) },
-    errors: ['overloaded'],
     unversioned: true,
   },
   handle: async ({ query, onGone }) => {

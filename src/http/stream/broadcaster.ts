@@ -1,4 +1,5 @@
 import { recordFrom } from '../../lib/record.ts'
+import { threadCpuMs } from '../../lib/turns.ts'
 import type { Market } from '../../market/market.ts'
 import { BYE_REASONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -9,9 +10,11 @@ import {
   FOLLOW_HEARTBEAT_MS,
   FOLLOW_STALLED_MS_MAX,
   FOLLOWERS_MAX,
+  OVERLOAD_STREAMS_SHARE,
   WINDOW_EVERY_MS,
   WINDOWS_MAX,
 } from '../limits.ts'
+import { retryAfterMs } from '../overload.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import { Delivery } from './delivery.ts'
 import { type DisconnectReason, Follower, type StreamWriter, type Subscription } from './follower.ts'
@@ -41,12 +44,6 @@ const SWEEP_MS_MAX = WINDOW_EVERY_MS
 const FLUSH_SLICE_MS = 5
 /** Between two slices requests take what they need, but no more than so many times the next slice: followers get a quarter at least. */
 const OTHERS_SHARE_MAX = 3
-
-/** Processor time of this thread so far: time in which other threads kept it from running does not count. */
-function threadCpuMs(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1_000
-}
 
 /**
  * Sends the changes of the market to all streams. Writes happen in a flush, on a timer, or to one stream in its own handler: the
@@ -189,6 +186,14 @@ export class Broadcaster {
     for (const follower of this.#followers) this.#disconnect(follower, reason)
   }
 
+  /** Ends some streams of a server that has too much to do: those that began last, who have the least to lose. */
+  endLatest(): void {
+    const count = Math.ceil(this.#followers.size * OVERLOAD_STREAMS_SHARE)
+    const latest = count === 0 ? [] : [...this.#followers].slice(-count)
+    for (const [at, follower] of latest.entries())
+      this.#disconnect(follower, 'overloaded', { retryAfterMs: retryAfterMs((at + 0.5) / count) })
+  }
+
   /** Begins to watch the market, with the first follower. */
   #start(): void {
     const { isStepped, stalledMsMax, heartbeatMs } = this.#options
@@ -320,8 +325,9 @@ export class Broadcaster {
     if (this.#subscriptions.markElapsed()) this.#scheduleFlush()
   }
 
-  #disconnect(follower: Follower, reason: DisconnectReason): void {
-    const fields = { event: 'bye', reason, seq: this.positionOf(follower) }
+  /** @param told further members of the last message */
+  #disconnect(follower: Follower, reason: DisconnectReason, told: object = {}): void {
+    const fields = { event: 'bye', reason, seq: this.positionOf(follower), ...told }
     this.#remove(follower)
     this.disconnects[reason]++
     follower.writer.end(controlFrame(follower.format, fields), reason)

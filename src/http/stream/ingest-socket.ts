@@ -28,11 +28,13 @@ export function registerIngestSockets(
   deps: PipelineDeps,
   ingestFrame: IngestFrame,
 ): () => void {
-  const { health, keys, routes } = deps
+  const { health, keys, overload, routes } = deps
   const route = routes.find(({ path }) => path === INGEST_PATH)
   assert(route !== undefined, 'there is a route for pushes')
   const ingest: IngestFrame = (frame, isBinary) => {
     health.admit(route)
+    const refusal = overload.refusal(route)
+    if (refusal !== null) throw refusal
     return ingestFrame(frame, isBinary)
   }
   const sockets = new Set<WebSocket<unknown>>()

@@ -48,6 +48,7 @@ const CLOSE_CODES: Readonly<Record<DisconnectReason, number>> = {
   slow_consumer: 1008,
   max_age: 1000,
   behind: CLOSE_TRY_AGAIN_LATER,
+  overloaded: CLOSE_TRY_AGAIN_LATER,
 }
 
 /** The `id` of a message, for its reply. */

@@ -82,7 +82,7 @@ export const streamRoute: PlainRoute = {
 
 /** Must be called before the routes are registered: plain requests at the path are left to them. */
 export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps): void {
-  const { node, market, broadcaster, submissionLog } = deps
+  const { node, market, broadcaster, submissionLog, overload } = deps
   /** Sockets whose rows are compressed. */
   let compressed = 0
   app.ws<SocketData>(STREAM_PATH, {
@@ -92,6 +92,8 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
     upgrade(res, req, context) {
       const { key, protocols, extensions } = readUpgradeHeaders(req)
       try {
+        const refusal = overload.refusal(streamRoute)
+        if (refusal !== null) throw refusal
         const head = new RequestHead().read(req)
         const ip = clientAddress(res, { forwardedFor: head.forwardedFor, isRelayed: false }, deps)
         const countSubscription = subscriptionCounter(deps, head.key || sessionKeyOf(protocols), ip)

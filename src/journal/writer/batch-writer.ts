@@ -17,6 +17,7 @@ import {
   SEGMENT_MS,
   STALLED_MS,
   SYNC_EVERY_MS,
+  WRITE_BYTES_MAX,
 } from '../limits.ts'
 import type { JournalEnd } from '../reader.ts'
 import type { JournalLog, JournalOptions, WrittenBatch } from '../types.ts'
@@ -29,6 +30,8 @@ interface QueuedBatch {
   /** When its first event was appended, on the monotonic clock. */
   beganMs: number
 }
+/** Written together. */
+type Batches = Parameters<SegmentFile['append']>[0]
 type QueuedItem = QueuedBatch | { ended: Promise<void>; onEnded(): void }
 
 export class BatchWriter {
@@ -174,6 +177,7 @@ export class BatchWriter {
   }
 
   async #writeItem(item: QueuedItem): Promise<void> {
+    let written: Batches
     try {
       if ('ended' in item) {
         this.#setOpenAside()
@@ -181,25 +185,51 @@ export class BatchWriter {
         this.#queue.shift()
         return
       }
-      await this.#writeBatch(item.batch)
+      written = this.#nextBatches(item.batch)
+      await this.#writeBatches(written)
     } catch (error) {
       this.#setOpenAside()
       this.#noteTrouble(`the disk refuses to write: ${errorMessage(error)}`)
       await this.#sleep(this.#backoff.nextMs())
       return
     }
-    this.#queue.shift()
-    this.waitingBytes -= item.batch.frame.length
     this.#noteTrouble(null)
     this.#backoff.reset()
-    this.#options.onBatch?.(item.batch)
+    for (const batch of written) {
+      this.#queue.shift()
+      this.waitingBytes -= batch.frame.length
+      this.#options.onBatch?.(batch)
+    }
     this.#onWritten()
   }
 
-  async #writeBatch(batch: WrittenBatch): Promise<void> {
+  /**
+   * The first batch that waits, and those behind it that are written with it: a thread that has much to do comes back to a write seldom.
+   * A segment begins with one batch, and ends with the one that fills it.
+   */
+  #nextBatches(first: WrittenBatch): Batches {
+    const batches: [WrittenBatch, ...WrittenBatch[]] = [first]
+    if (this.#open === null) return batches
+    const room = (this.#options.segmentBytes ?? SEGMENT_BYTES) - this.#open.bytes
+    const bytesMax = Math.min(WRITE_BYTES_MAX, room)
+    let bytes = first.frame.length
+    for (
+      let next = this.#queue[1];
+      next !== undefined && bytes < bytesMax;
+      next = this.#queue[batches.length]
+    ) {
+      if ('ended' in next) break
+      batches.push(next.batch)
+      bytes += next.batch.frame.length
+    }
+    return batches
+  }
+
+  async #writeBatches(batches: Batches): Promise<void> {
+    const [batch] = batches
     const open = this.#open
     const nowMs = this.#clock.monotonicMs()
-    if (open !== null) await open.append(batch)
+    if (open !== null) await open.append(batches)
     else {
       const { folder, folderId, runId, simulated, settings } = this.#options
       const originEventNo = this.#originEventNo
@@ -209,7 +239,7 @@ export class BatchWriter {
       const header = { folderId, runId, originEventNo, simulated, settings, syncedEventNo }
       this.#open = await createSegment(this.#disk, folder, header, batch, nowMs)
     }
-    this.writtenEventNo = batch.lastEventNo
+    this.writtenEventNo = batches.at(-1)!.lastEventNo
     // What an earlier process left becomes durable beside what is written, and soon: what follows is of use only with it.
     if (open === null && this.syncedEventNo < batch.firstEventNo - 1) this.#syncIfNeeded()
     const { bytes = 0, openedMs = nowMs } = this.#open ?? {}

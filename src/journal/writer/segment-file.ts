@@ -29,11 +29,13 @@ export class SegmentFile {
     return segmentNames.nameOf(this.firstEventNo)
   }
 
-  /** Rejects where not all of it was written: then nothing more may be appended. */
-  async append({ frame, lastEventNo }: WrittenBatch): Promise<void> {
-    await writeAll(this.file, frame)
-    this.bytes += frame.length
-    this.lastEventNo = lastEventNo
+  /** Appends batches in one write. Rejects where not all of it was written: then nothing more may be appended. */
+  async append(batches: readonly [WrittenBatch, ...WrittenBatch[]]): Promise<void> {
+    const frames = batches.map(({ frame }) => frame)
+    const bytes = frames.length === 1 ? frames[0]! : Buffer.concat(frames)
+    await writeAll(this.file, bytes)
+    this.bytes += bytes.length
+    this.lastEventNo = batches.at(-1)!.lastEventNo
   }
 }
 

@@ -15,7 +15,7 @@ export const STREAM_TOPICS = ['market', 'window', 'token', 'ohlc', 'submissions'
 /** The names that a client may offer as Sec-WebSocket-Protocol. */
 export const STREAM_PROTOCOLS = ['mintlake.json', 'mintlake.msgpack'] as const
 /** Why the server ends a stream. */
-export const BYE_REASONS = ['draining', 'slow_consumer', 'max_age', 'behind'] as const
+export const BYE_REASONS = ['draining', 'slow_consumer', 'max_age', 'behind', 'overloaded'] as const
 
 const seq = z.number().int().meta({ description: 'Position: all changes up to it have been sent' })
 const since = z
@@ -70,7 +70,15 @@ const gap = { event: z.literal('gap'), ...gapSchema.shape, healed, ts }
 const GAP_TOLD =
   'A gap began (`to` is null) or ended: events of that interval may be missing. With `healUntil` its feed brings them; with ' +
   '`healed` it has, and what stays missing is told next'
-const bye = { event: z.literal('bye'), reason: z.enum(BYE_REASONS), seq: seq.optional() }
+const bye = {
+  event: z.literal('bye'),
+  reason: z.enum(BYE_REASONS),
+  seq: seq.optional(),
+  retryAfterMs: z.number().int().optional().meta({
+    unit: 'ms',
+    description: 'Of `overloaded`: when to connect again',
+  }),
+}
 
 /** One line of `follow=1`: a row, or an object with `event` about the stream itself. */
 export const streamLineSchema = z.union([

@@ -72,6 +72,7 @@ export async function startForwarder(
       admitResearcher: () => null,
     },
     sessions: { check: () => 'no' },
+    overload: { refusal: () => null },
     limits: { countRead: () => ({}), countRows: () => {}, admitRows: () => {} },
     metrics: { observeRequest: () => {}, observeError: () => {} },
     trustedProxies: new TrustedProxies(['127.0.0.1']),

@@ -100,3 +100,28 @@ it('a flush that only waited is not followed by a pause', async () => {
   expect(writes).toHaveLength(2)
   broadcaster.close('draining')
 })
+
+it('of an overloaded server a tenth of the streams ends, those that began last', () => {
+  const { broadcaster } = followed(0)
+  const ended: { number: number; last: string; reason: string }[] = []
+  for (let number = 0; number < 24; number++)
+    broadcaster.connect(
+      {
+        write: () => true,
+        end: (bytes, reason) => void ended.push({ number, last: bytes.toString(), reason }),
+        onWritable() {},
+        onClosed() {},
+      },
+      'ndjson',
+    )
+  broadcaster.endLatest()
+  expect(ended.map(({ number, reason }) => [number, reason])).toEqual(
+    [21, 22, 23].map((number) => [number, 'overloaded']),
+  )
+  const waits = ended.map(({ last }) => JSON.parse(last).retryAfterMs)
+  expect(new Set(waits).size, 'they come back apart').toBe(3)
+  expect(broadcaster.size).toBe(22)
+  for (let step = 0; step < 30; step++) broadcaster.endLatest()
+  expect(broadcaster.size).toBe(0)
+  expect(broadcaster.disconnects.overloaded).toBe(25)
+})

@@ -23,7 +23,7 @@ import {
 const ROW = '"mint":"MINT","symbol":"NARWHAL","priceUsd":0.00015'
 const CHANGED = '"mint":"MINT","symbol":"NARWHAL","priceUsd":0.00016'
 const BAR = '"t":1772000000000,"o":0.00015,"h":0.00016,"l":0.00015,"c":0.00016,"v":0.31,"n":2,"closed":false'
-const [DRAINING, SLOW_CONSUMER, MAX_AGE, BEHIND] = BYE_REASONS
+const [DRAINING, SLOW_CONSUMER, MAX_AGE, BEHIND, OVERLOADED] = BYE_REASONS
 
 const example = (...lines: string[]): string => ['```text', ...lines, '```'].join('\n')
 
@@ -85,7 +85,7 @@ ${example(
 | \`left\`, \`mint\`, \`seq\` | the market no longer holds this token |
 | \`resync\` | changes were missed: all rows follow, then a \`heartbeat\` |
 | \`gap\`, \`from\`, \`to\`, \`reason\`, \`feed\`, \`ts\` | a gap began (\`to\` is null) or ended: events of that interval may be missing. \`reason\` is \`disconnect\` (a feed had lost its source), \`downtime\` or \`lost\`; a null \`feed\` is any. With \`healUntil\` the feed brings what is missing by that time: rows change as it does, and bars of the gap stay open. Then a line with \`healed: true\` says that the interval is no gap; parts that stay missing follow as gaps with \`reason\` \`budget\`, \`too_long\`, \`pruned\` or \`refused\`. A gap told again with a null \`to\` goes on as told last |
-| \`bye\`, \`reason\`, \`seq\`? | the last line: \`${DRAINING}\` (the server stops), \`${SLOW_CONSUMER}\`, \`${MAX_AGE}\`, \`${BEHIND}\` (this node of a cluster does not keep up). Connect again with \`since\` |
+| \`bye\`, \`reason\`, \`seq\`?, \`retryAfterMs\`? | the last line: \`${DRAINING}\` (the server stops), \`${SLOW_CONSUMER}\`, \`${MAX_AGE}\`, \`${BEHIND}\` (this node of a cluster does not keep up), \`${OVERLOADED}\` (the server has more to do than it can: wait \`retryAfterMs\` first). Connect again with \`since\` |
 
 A response that ends without \`bye\` was cut: connect again with the last \`seq\`. Ignore lines with an \`event\` that you do not know.
 
@@ -255,7 +255,7 @@ ${example(
   `< {"event":"bye","reason":"${DRAINING}"}`,
 )}
 
-\`heartbeat\`, \`gap\` and \`bye\` are as over HTTP. After \`bye\` the socket is closed: with 1001 for \`${DRAINING}\`, 1008 for \`${SLOW_CONSUMER}\`, 1000 for \`${MAX_AGE}\`, 1013 for \`${BEHIND}\`.
+\`heartbeat\`, \`gap\` and \`bye\` are as over HTTP. After \`bye\` the socket is closed: with 1001 for \`${DRAINING}\`, 1008 for \`${SLOW_CONSUMER}\`, 1000 for \`${MAX_AGE}\`, 1013 for \`${BEHIND}\` and \`${OVERLOADED}\`.
 `
 
 const BOUNDS = `## Bounds
