@@ -58,7 +58,7 @@ import type { Queries } from './store/sql/queries.ts'
 import type { Store } from './store/types.ts'
 import { AgentRegistry } from './submissions/accounts/agent-registry.ts'
 import { SubmissionService, type SubmissionServiceOptions } from './submissions/submission-service.ts'
-import type { Agents, EvaluatedSubmission, SnapshotStamps, SubmissionStore } from './submissions/types.ts'
+import type { EvaluatedSubmission, SnapshotStamps, SubmissionStore } from './submissions/types.ts'
 
 export interface App {
   port: number
@@ -256,7 +256,7 @@ const folderForCommands = ({ dataDir }: Config): string | null =>
   dataDir === SETTINGS.dataDir.defaultText ? null : resolve(dataDir)
 
 /** What tells clients apart and bounds them, and what consoles ask for. */
-function clientParts({ config, options, clock, rulesClock }: Base, agents: Agents, metrics: Metrics) {
+function clientParts({ config, options, clock, rulesClock }: Base, agents: AgentRegistry, metrics: Metrics) {
   return {
     limits: new ClientLimits(config, rulesClock, options.tuning?.rowsPerRead),
     sessions: new ConsoleSessions(clock),

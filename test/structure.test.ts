@@ -47,6 +47,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'market',
     'recording',
     'store',
+    'submissions/accounts/agent-registry.ts',
+    'submissions/submission-service.ts',
     'submissions/types.ts',
   ],
   backtest: [
@@ -113,7 +115,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'market/types.ts',
     'store/errors.ts',
     'store/types.ts',
+    'submissions/accounts/agent-registry.ts',
     'submissions/errors.ts',
+    'submissions/submission-service.ts',
     'submissions/types.ts',
   ],
 }

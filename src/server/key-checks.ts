@@ -2,11 +2,12 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Config } from '../config/settings.ts'
 import { isLoopback } from '../http/access.ts'
 import { ServiceError } from '../schema/errors.ts'
-import type { Agents, Caller } from '../submissions/types.ts'
+import type { AgentRegistry } from '../submissions/accounts/agent-registry.ts'
+import type { Caller } from '../submissions/types.ts'
 
 export type KeySettings = Pick<Config, 'feedKey' | 'adminKey' | 'host' | 'trustedProxies' | 'publicUrl'>
 
-type KnownAgents = Pick<Agents, 'authenticate' | 'hasResearcher'>
+type KnownAgents = Pick<AgentRegistry, 'authenticate' | 'hasResearcher'>
 
 /** How a key for the lake is made, in two lines. */
 const RESEARCHERS_KEY =

@@ -12,7 +12,8 @@ import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { LakeJobs } from '../store/lake-jobs.ts'
 import type { LakeDownloads, Store } from '../store/types.ts'
-import type { Agents, Submissions } from '../submissions/types.ts'
+import type { AgentRegistry } from '../submissions/accounts/agent-registry.ts'
+import type { SubmissionService } from '../submissions/submission-service.ts'
 import type { ClientLimits } from './client-limits.ts'
 import type { ConsoleSessions } from './console-sessions.ts'
 import type { Health } from './health.ts'
@@ -48,8 +49,8 @@ export interface RouteDeps {
 /** What only the process has that takes events and submissions. */
 export interface WriterParts {
   dataDir: string
-  agents: Agents
-  submissions: Submissions
+  agents: AgentRegistry
+  submissions: SubmissionService
   lakeJobs: LakeJobs
   downloads: LakeDownloads
   downloadMsMax?: number | undefined

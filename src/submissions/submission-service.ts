@@ -45,7 +45,6 @@ import type {
   RecoveredXp,
   Standing,
   SubmissionStore,
-  Submissions,
   SubmitRequest,
   SubmitResult,
   TokenLeaderboard,
@@ -93,7 +92,7 @@ interface Started {
 
 const sha256 = (bytes: Uint8Array): string => hash('sha256', bytes, 'hex')
 
-export class SubmissionService implements Submissions {
+export class SubmissionService {
   readonly #options: Omit<SubmissionServiceOptions, 'recovered'>
   readonly #rate: RateLimiter
   readonly #cooldowns: Cooldowns
@@ -141,7 +140,10 @@ export class SubmissionService implements Submissions {
       this.#labels.add(analysisId, labels, { wallMs: atMs, monotonicMs: toMonotonicMs(atMs, now) })
   }
 
-  /** Checks bans, Idempotency-Key, load and rate, in this order; the evaluation checks the rest. */
+  /**
+   * Resolves when the submission is durable. Throws SubmissionError, or the store's error. Checks bans, Idempotency-Key, load and rate,
+   * in this order; the evaluation checks the rest.
+   */
   async submit(caller: Caller, { body, idempotencyKey }: SubmitRequest): Promise<SubmitResult> {
     const { agentId } = caller.agent
     this.#options.agents.checkBan(agentId)
@@ -159,6 +161,10 @@ export class SubmissionService implements Submissions {
     })
   }
 
+  /**
+   * Makes every check of a submission and returns what it would get, without carrying it out: nothing but the attempt is
+   * stored, and it counts against the rate alone. Throws what `submit` would throw.
+   */
   async dryRun(caller: Caller, body: Buffer): Promise<SubmitResult> {
     const { agentId } = caller.agent
     this.#options.agents.checkBan(agentId)
@@ -196,14 +202,17 @@ export class SubmissionService implements Submissions {
     }
   }
 
+  /** The public form of one analysis, accepted or rejected, as `reader` may see it; null: there is none of that id. */
   analysis(analysisId: string, reader: Caller | null): Promise<Record<string, unknown> | null> {
     return this.#reader.analysis(analysisId, reader)
   }
 
+  /** Rejects with the store's error where the lake cannot be read. */
   analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage> {
     return this.#reader.analyses(query, reader)
   }
 
+  /** Anybody may see the labels of the submissions that were received by this time, Unix ms; null: of all. */
   labelsShownToMs(): number | null {
     return this.#labels.shownToMs(readClock(this.#options.clock))
   }
@@ -222,6 +231,7 @@ export class SubmissionService implements Submissions {
     for (const { mint, count } of counts) this.#scoreboard.assume(mint, count)
   }
 
+  /** Awards XP for `times` units of an activity other than analysis. Throws validation_failed, not_found. */
   async award(agentId: string, kindName: string, times: number, note: string | null): Promise<AwardReceipt> {
     const kind = parseAwardedKind(kindName)
     checkAwardTimes(times)

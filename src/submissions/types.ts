@@ -179,7 +179,6 @@ export interface Standing extends OutcomeCounts {
   limits: StandingLimits
 }
 
-/** One page of analyses, newest first. */
 /** One analysis of a list, as its reader may see it; the other members are those of the answer. */
 export interface ShownAnalysis extends Record<string, unknown> {
   analysisId: string
@@ -191,31 +190,11 @@ export interface ShownAnalysis extends Record<string, unknown> {
   createdAt: number
 }
 
+/** One page of analyses, newest first. */
 export interface AnalysisPage {
   analyses: ShownAnalysis[]
   next: SubmissionKey | null
   searchedToMs: number | null
-}
-
-export interface Submissions {
-  /** Resolves when the submission is durable. Throws SubmissionError, or the store's error. */
-  submit(caller: Caller, request: SubmitRequest): Promise<SubmitResult>
-  /**
-   * Makes every check of a submission and returns what it would get, without carrying it out: nothing but the attempt is
-   * stored, and it counts against the rate alone. Throws what `submit` would throw.
-   */
-  dryRun(caller: Caller, body: Buffer): Promise<SubmitResult>
-  standing(caller: Caller): Standing
-  /** The public form of one analysis, accepted or rejected, as `reader` may see it; null: there is none of that id. */
-  analysis(analysisId: string, reader: Caller | null): Promise<Record<string, unknown> | null>
-  /** Rejects with the store's error where the lake cannot be read. */
-  analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage>
-  /** Anybody may see the labels of the submissions that were received by this time, Unix ms; null: of all. */
-  labelsShownToMs(): number | null
-  leaderboard(limit: number): TokenLeaderboard
-  agentLeaderboard(limit: number): AgentRank[]
-  /** Awards XP for `times` units of an activity other than analysis. Throws validation_failed, not_found. */
-  award(agentId: string, kind: string, times: number, note: string | null): Promise<AwardReceipt>
 }
 
 export type Profile = z.infer<typeof profileSchema>
@@ -244,30 +223,4 @@ export interface Account {
   name: string
   /** In the order in which they were made. */
   keys: AccountKey[]
-}
-
-/** Agents, their keys and profiles. Every change is durable before its promise resolves. */
-export interface Agents {
-  /** Throws missing_key, invalid_key or revoked_key. */
-  authenticate(key: string): Caller
-  /** Takes a body of unknown shape. Only the operator may set a type, or register while registration is closed. Throws
-   *  validation_failed, registration_closed. */
-  register(body: Record<string, unknown>, byOperator?: boolean): Promise<IssuedKey & { agentId: string }>
-  /** Makes another key. The old one stays valid until `oldKeyExpiresAt`. Throws register_rate_limited. */
-  rotate(caller: Caller): Promise<IssuedKey & { oldKeyExpiresAt: number }>
-  /** Ends the key that the caller used. */
-  revoke(caller: Caller): Promise<void>
-  profile(caller: Caller): Profile | null
-  setProfile(caller: Caller, body: Record<string, unknown>): Promise<Profile>
-  list(): AgentStatus[]
-  has(agentId: string): boolean
-  /** The name to show: the profile's, else the one that was registered, else the identity. */
-  name(agentId: string): string
-  /** Whether there is a researcher, with a valid key or without. */
-  hasResearcher(): boolean
-  /** Ends all keys of an agent, or the one with that prefix. Returns how many were valid. */
-  revokeKeys(agentId: string, prefix: string | null): Promise<number>
-  /** `untilMs` null: for good. */
-  ban(agentId: string, untilMs: number | null, reason: string): Promise<void>
-  unban(agentId: string): Promise<void>
 }

@@ -165,12 +165,12 @@ describe('while a server has more to do than it can', BUSY, () => {
     const submitting = mints.map((token) => agent.submit(submission(token) as unknown as Submission))
     await pushing
     const receipts = await Promise.all(submitting)
+    await untilWell()
     expect(server.market.stats().trades - before).toBe(pushed)
     const { body } = await server.client.get('/api/v1/analysis?agentId=me', {
       Authorization: `Bearer ${key}`,
     })
     const stored = body.data.map(({ analysisId }: { analysisId: string }) => analysisId)
     expect(stored.toSorted()).toEqual(receipts.map(({ analysisId }) => analysisId).toSorted())
-    await untilWell()
   })
 })

@@ -19,15 +19,16 @@ import {
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { LakeRepair, StagedBackup } from '../../store/types.ts'
-import type { Agents, Submissions } from '../../submissions/types.ts'
+import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
+import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { Context, HttpAnswer, Method } from '../context.ts'
 import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { issuedKey, jsonObject } from './agents.ts'
 
 export interface AdminDeps {
-  agents: Agents
-  submissions: Submissions
+  agents: AgentRegistry
+  submissions: SubmissionService
   /** Checks every file of the lake and records what is lost. @param dataDir null for the server's own data folder. */
   repairLake(dataDir: string | null): Promise<LakeRepair>
   /** Makes a copy of the store in the server's data folder. @param dataDir null for the server's own data folder. */
@@ -149,13 +150,13 @@ const adminDocs = (
 
 const ok = (data: unknown): HttpAnswer => ({ status: 200, body: { ok: true, data } })
 
-async function revokeKeys(agents: Agents, context: Context): Promise<HttpAnswer> {
+async function revokeKeys(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
   const { agentId, prefix } = jsonObject(context)
   const wanted = optionalText(prefix, 'prefix')
   return ok({ revoked: await agents.revokeKeys(requiredText(agentId, 'agentId'), wanted) })
 }
 
-async function ban(agents: Agents, context: Context): Promise<HttpAnswer> {
+async function ban(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
   const { agentId, untilMs, reason } = jsonObject(context)
   await agents.ban(
     requiredText(agentId, 'agentId'),
@@ -165,12 +166,12 @@ async function ban(agents: Agents, context: Context): Promise<HttpAnswer> {
   return ok({ banned: true })
 }
 
-async function unban(agents: Agents, context: Context): Promise<HttpAnswer> {
+async function unban(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
   await agents.unban(requiredText(jsonObject(context).agentId, 'agentId'))
   return ok({ banned: false })
 }
 
-async function awardXp(submissions: Submissions, context: Context): Promise<HttpAnswer> {
+async function awardXp(submissions: SubmissionService, context: Context): Promise<HttpAnswer> {
   const { agentId, kind, times, note } = jsonObject(context)
   const awarded = await submissions.award(
     requiredText(agentId, 'agentId'),

@@ -27,7 +27,9 @@ import {
 import { ServiceError } from '../../schema/errors.ts'
 import { submissionSchema } from '../../schema/submission.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
-import type { Agents, Caller, IssuedKey, Quota, Submissions, SubmitResult } from '../../submissions/types.ts'
+import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
+import type { SubmissionService } from '../../submissions/submission-service.ts'
+import type { Caller, IssuedKey, Quota, SubmitResult } from '../../submissions/types.ts'
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
 import { text } from '../docs/headers.ts'
 import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
@@ -40,7 +42,7 @@ import { KnownHits } from './known-hits.ts'
 import { MARKET_PATH } from './market.ts'
 
 export interface AgentDeps extends AnalysisDeps {
-  agents: Agents
+  agents: AgentRegistry
   /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
   countRegistration(ip: string): Record<string, string>
   /** Of some agents, whether they were right. Computed away from this process. */
@@ -89,7 +91,7 @@ function accepted({ receipt, quota, isReplay }: SubmitResult): HttpAnswer {
 }
 
 /** The answer to a dry run. It names no analysis, since there is none. */
-async function dryRun(submissions: Submissions, { caller, body }: AgentContext): Promise<HttpAnswer> {
+async function dryRun(submissions: SubmissionService, { caller, body }: AgentContext): Promise<HttpAnswer> {
   try {
     const { receipt, quota } = await submissions.dryRun(caller, body)
     const headers = submitHeaders(quota, false)

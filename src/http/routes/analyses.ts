@@ -5,7 +5,8 @@ import type { SubmissionKey } from '../../schema/api/submission-list.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isAnalysisId } from '../../schema/submission.ts'
 import { OUTCOMES, type Outcome, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
-import type { AnalysisPage, Caller, Submissions } from '../../submissions/types.ts'
+import type { SubmissionService } from '../../submissions/submission-service.ts'
+import type { AnalysisPage, Caller } from '../../submissions/types.ts'
 import type { HttpAnswer, Query, ReaderContext } from '../context.ts'
 import { checkMint, flag, invalidParameter, oneOf, readAll, wholeNumber } from '../request/parameters.ts'
 
@@ -13,7 +14,7 @@ const ME = 'me'
 const AGENT_ID = /^[\w-]{1,64}$/
 
 export interface AnalysisDeps {
-  submissions: Submissions
+  submissions: SubmissionService
   agentName(agentId: string): string
   /** Null where the market does not hold the token. */
   symbolOf(mint: string): string | null
@@ -32,7 +33,7 @@ export const asksForAnalyses = (query: Query): boolean =>
 
 /** One analysis, or 404. */
 export async function findAnalysis(
-  submissions: Submissions,
+  submissions: SubmissionService,
   { id, caller }: ReaderContext,
 ): Promise<HttpAnswer> {
   const data = await submissions.analysis(id, caller)

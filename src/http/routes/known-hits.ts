@@ -3,7 +3,7 @@ import { SingleFlight } from '../../lib/single-flight.ts'
 import { unlessLate } from '../../lib/wait.ts'
 import type { AgentHits } from '../../schema/api/agent-record.ts'
 import { LEADERBOARD_LIMIT_MAX } from '../../schema/api/submissions.ts'
-import type { Submissions } from '../../submissions/types.ts'
+import type { SubmissionService } from '../../submissions/submission-service.ts'
 import { AGENT_HITS_WAIT_MS, CALIBRATION_TTL_MS } from '../limits.ts'
 
 type HorizonsByAgent = ReadonlyMap<string, AgentHits['horizons']>
@@ -11,7 +11,7 @@ type HorizonsByAgent = ReadonlyMap<string, AgentHits['horizons']>
 export interface HitsDeps {
   agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
   nowMs(): number
-  submissions: Pick<Submissions, 'agentLeaderboard'>
+  submissions: Pick<SubmissionService, 'agentLeaderboard'>
 }
 
 /** Reads once in CALIBRATION_TTL_MS whether the agents with the most XP were right. */

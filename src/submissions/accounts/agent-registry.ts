@@ -19,7 +19,6 @@ import type {
   Account,
   Agent,
   AgentStatus,
-  Agents,
   Caller,
   IssuedKey,
   Profile,
@@ -61,7 +60,8 @@ interface AgentRecord {
   profileChange: Promise<unknown>
 }
 
-export class AgentRegistry implements Agents {
+/** Agents, their keys and profiles. Every change is durable before its promise resolves. */
+export class AgentRegistry {
   readonly #options: Omit<AgentRegistryOptions, 'recovered'>
   readonly #records = new Map<string, AgentRecord>()
   readonly #keys = new KeyTable()
@@ -74,11 +74,14 @@ export class AgentRegistry implements Agents {
     this.#recover(recovered, readCautiously(options.clock))
   }
 
+  /** Throws missing_key, invalid_key or revoked_key. */
   authenticate(text: string): Caller {
     const { agent, hash } = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
     return { agent, keyHash: hash }
   }
 
+  /** Takes a body of unknown shape. Only the operator may set a type, or register while registration is closed. Throws
+   *  validation_failed, registration_closed. */
   async register(
     body: Record<string, unknown>,
     byOperator = false,
@@ -101,11 +104,13 @@ export class AgentRegistry implements Agents {
     return this.#records.has(agentId)
   }
 
+  /** Whether there is a researcher, with a valid key or without. */
   hasResearcher(): boolean {
     for (const { agent } of this.#records.values()) if (agent.type === 'researcher') return true
     return false
   }
 
+  /** Makes another key. The old one stays valid until `oldKeyExpiresAt`. Throws register_rate_limited. */
   async rotate({ agent, keyHash }: Caller): Promise<IssuedKey & { oldKeyExpiresAt: number }> {
     const { agentId } = agent
     const now = readClock(this.#options.clock)
@@ -124,6 +129,7 @@ export class AgentRegistry implements Agents {
     }
   }
 
+  /** Ends the key that the caller used. */
   async revoke({ agent, keyHash }: Caller): Promise<void> {
     const atMs = this.#options.clock.now()
     await this.#append(agent.agentId, { kind: 'key_expires', data: { keyHash, atMs } })
@@ -149,6 +155,7 @@ export class AgentRegistry implements Agents {
     )
   }
 
+  /** Ends all keys of an agent, or the one with that prefix. Returns how many were valid. */
   async revokeKeys(agentId: string, prefix: string | null): Promise<number> {
     const record = this.#record(agentId)
     const now = readClock(this.#options.clock)
@@ -162,6 +169,7 @@ export class AgentRegistry implements Agents {
     return events.length
   }
 
+  /** `untilMs` null: for good. */
   async ban(agentId: string, untilMs: number | null, reason: string): Promise<void> {
     await this.#append(agentId, { kind: 'banned', data: { untilMs, reason } })
     this.#options.onSanction?.(agentId, { kind: 'banned', untilMs, reason })
