@@ -64,6 +64,24 @@ export async function connectBus(settings: BusSettings, nodeName: string, log?: 
   }
 }
 
+/**
+ * A server is dialed again RETRY_MS_MAX after it was dialed before, by the monotonic clock. The client itself would count by the wall clock, and
+ * stay away for as long as that is set back.
+ */
+function dialTimes(): Pick<NodeConnectionOptions, 'reconnectDelayHandler' | 'reconnectToServer'> {
+  const dialedAtMs = new Map<string, number>()
+  return {
+    reconnectDelayHandler: () => Number.NEGATIVE_INFINITY,
+    reconnectToServer: ([server]) => {
+      if (server === undefined) return null
+      const nowMs = performance.now()
+      const dueMs = Math.max(nowMs, (dialedAtMs.get(server.listen) ?? Number.NEGATIVE_INFINITY) + RETRY_MS_MAX)
+      dialedAtMs.set(server.listen, dueMs)
+      return { server, delay: dueMs - nowMs }
+    },
+  }
+}
+
 /** Files are read at each call: certificates and credentials may have been renewed. */
 function connectOptions(settings: BusSettings, nodeName: string): NodeConnectionOptions {
   const { user, credentials } = settings.login
@@ -72,7 +90,7 @@ function connectOptions(settings: BusSettings, nodeName: string): NodeConnection
     servers: [...settings.servers],
     name: nodeName,
     maxReconnectAttempts: -1,
-    reconnectTimeWait: RETRY_MS_MAX,
+    ...dialTimes(),
     // Credentials may be put right while this process runs.
     ignoreAuthErrorAbort: true,
     timeout: BUS_CALL_MS_MAX,
