@@ -75,7 +75,10 @@ function dialTimes(): Pick<NodeConnectionOptions, 'reconnectDelayHandler' | 'rec
     reconnectToServer: ([server]) => {
       if (server === undefined) return null
       const nowMs = performance.now()
-      const dueMs = Math.max(nowMs, (dialedAtMs.get(server.listen) ?? Number.NEGATIVE_INFINITY) + RETRY_MS_MAX)
+      const dueMs = Math.max(
+        nowMs,
+        (dialedAtMs.get(server.listen) ?? Number.NEGATIVE_INFINITY) + RETRY_MS_MAX,
+      )
       dialedAtMs.set(server.listen, dueMs)
       return { server, delay: dueMs - nowMs }
     },
