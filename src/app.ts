@@ -188,7 +188,7 @@ async function startParts(base: Base): Promise<App> {
   const server = await listen(base, { ...served, routes, submissionLog, agents, push })
   addServerMetrics(metrics, server)
   const feeding = running.hasRedo ? beginFeeding(running, sources) : Promise.resolve()
-  const ready = becomeReady(feeding, sources, health, clients.history, log)
+  const ready = becomeReady({ feeding, sources, running, health, history: clients.history, log })
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, port: server.ownPort, ready })
   const { drainNoticeMs } = config
@@ -418,17 +418,21 @@ function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> 
   })
 }
 
+interface Starting {
+  feeding: Promise<void>
+  sources: Feeds
+  running: RunningMarket
+  health: Health
+  history: ServerHistory
+  log: Log
+}
+
 /** Resolves when the market is where it was and every feed is ready. */
-function becomeReady(
-  feeding: Promise<void>,
-  { feeds }: Feeds,
-  health: Health,
-  history: ServerHistory,
-  log: Log,
-): Promise<void> {
+function becomeReady({ feeding, sources, running, health, history, log }: Starting): Promise<void> {
   const ready = feeding
-    .then(() => Promise.all(feeds.map((feed) => feed.ready)))
+    .then(() => Promise.all(sources.feeds.map((feed) => feed.ready)))
     .then(() => {
+      running.timekeeper.start()
       health.markReady()
       // What a feed begins with is no load of this hour.
       history.start()
