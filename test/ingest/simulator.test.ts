@@ -173,7 +173,7 @@ test('the live market trades at the configured rate, mostly in a few tokens', ()
 })
 
 test('history and present are one process: rate, sizes and launches are the same before the start and after it', () => {
-  const options = { ...small, tokens: 1_000, tradesPerSecond: 20 }
+  const options = { ...small, tokens: 1_000, tradesPerSecond: 10 }
   const simulation = createSimulator(options)
   const spanMs = 15 * MINUTE
   const events = [...simulation.events(START + spanMs)].filter(
