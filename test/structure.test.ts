@@ -51,7 +51,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   backtest: [
     'app.ts',
-    'checkpoint/version.ts',
     'config',
     'ingest/replay/pace.ts',
     'ingest/simulator',
@@ -113,6 +112,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/errors.ts',
     'store/types.ts',
     'submissions/errors.ts',
+    'submissions/field-errors.ts',
     'submissions/types.ts',
   ],
 }
