@@ -206,6 +206,8 @@ try {
 } catch (error) {
   if (!signal.aborted) {
     console.error(error instanceof MintlakeError ? `${error.code}: ${error.message}` : error)
+    if (error instanceof MintlakeError && error.code === 'network_error')
+      console.error('start a server with npm start, or name the one that runs with --url')
     if (error instanceof MintlakeError && error.status === 401)
       console.error(`delete ${flags.keyFile} and unset MINTLAKE_KEY, and a new agent is registered`)
     process.exitCode = 1

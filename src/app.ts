@@ -196,7 +196,7 @@ async function startParts(base: Base): Promise<App> {
   // A market in steps, or a machine that is simulated, has no thread that requests wait for.
   const isReal = options.steps === undefined && options.startServer === undefined
   const watches: Watch[] = isReal ? [clients.history, overloadWatch] : [clients.history]
-  const ready = becomeReady(feeding, sources, health, watches, log)
+  const ready = becomeReady({ feeding, sources, running, health, watches, log })
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, port: server.ownPort, ready })
   const { drainNoticeMs } = config
@@ -435,17 +435,21 @@ function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> 
   })
 }
 
+interface Starting {
+  feeding: Promise<void>
+  sources: Feeds
+  running: RunningMarket
+  health: Health
+  watches: readonly Watch[]
+  log: Log
+}
+
 /** Resolves when the market is where it was and every feed is ready. */
-function becomeReady(
-  feeding: Promise<void>,
-  { feeds }: Feeds,
-  health: Health,
-  watches: readonly Watch[],
-  log: Log,
-): Promise<void> {
+function becomeReady({ feeding, sources, running, health, watches, log }: Starting): Promise<void> {
   const ready = feeding
-    .then(() => Promise.all(feeds.map((feed) => feed.ready)))
+    .then(() => Promise.all(sources.feeds.map((feed) => feed.ready)))
     .then(() => {
+      running.timekeeper.start()
       health.markReady()
       // What a feed begins with is no load of this hour.
       for (const watch of watches) watch.start()

@@ -5,6 +5,7 @@ import type { App } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
 import { type Config, isWriter } from './config/settings.ts'
 import { createLog, type Log } from './lib/log.ts'
+import { MINTLAKE_VERSION } from './lib/version.ts'
 import { forkLakeProcess } from './store/process/fork.ts'
 
 /** A shutdown that takes longer is given up, before a supervisor kills the process. Nothing acknowledged is lost: the next start
@@ -21,6 +22,10 @@ async function main(): Promise<void> {
   if (args.includes('--help') || args.includes('-h')) {
     const text = usage(args.includes('all'))
     console.log(`mintlake: a streaming market-data engine with an embedded analytics store\n\n${text}`)
+    return
+  }
+  if (args.includes('--version')) {
+    console.log(`mintlake ${MINTLAKE_VERSION}`)
     return
   }
   const config = readConfig(args, process.env)

@@ -53,7 +53,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   backtest: [
     'app.ts',
-    'checkpoint/version.ts',
     'config',
     'ingest/replay/pace.ts',
     'ingest/simulator',
@@ -117,6 +116,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/types.ts',
     'submissions/accounts/agent-registry.ts',
     'submissions/errors.ts',
+    'submissions/field-errors.ts',
     'submissions/submission-service.ts',
     'submissions/types.ts',
   ],

@@ -1,12 +1,12 @@
 // Records a simulated market in the lake of a new data folder, as fast as it can be written: for whoever has recorded none yet.
 
-import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
 import type { SimulationOptions } from '../ingest/simulator/simulation.ts'
 import { createSimulator } from '../ingest/simulator/simulator.ts'
 import { openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { MINTLAKE_VERSION } from '../lib/version.ts'
 import { nextTurn } from '../lib/wait.ts'
 import { Market } from '../market/market.ts'
 import { EventRecorder, SERVER_FEED } from '../recording/event-recorder.ts'

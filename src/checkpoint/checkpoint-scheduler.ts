@@ -7,6 +7,7 @@ import type { EventJournal, JournalLog } from '../journal/types.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { MINTLAKE_VERSION } from '../lib/version.ts'
 import { unlessLate } from '../lib/wait.ts'
 import type { Market } from '../market/market.ts'
 import { writeCheckpoint } from './checkpoint-file.ts'
@@ -23,7 +24,6 @@ import {
   WRITTEN_BYTES_PER_S,
 } from './limits.ts'
 import type { CheckpointCrashPoint, CheckpointResult } from './protocol.ts'
-import { MINTLAKE_VERSION } from './version.ts'
 
 export interface CheckpointSchedulerOptions extends RecordFolders {
   journal: EventJournal

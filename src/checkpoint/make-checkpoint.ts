@@ -2,6 +2,7 @@
 import { readJournal } from '../journal/reader.ts'
 import { nodeDisk } from '../lib/disk/disk.ts'
 import { peakMemoryBytes } from '../lib/memory.ts'
+import { MINTLAKE_VERSION } from '../lib/version.ts'
 import type { Market } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
 import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
@@ -9,7 +10,6 @@ import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
 import { findBase, findRecorded, type Recorded, type RestoredBase } from './find-base.ts'
 import type { CheckpointCrashPoint, CheckpointResult, CheckpointTask } from './protocol.ts'
-import { MINTLAKE_VERSION } from './version.ts'
 
 function restoreBase(recorded: Recorded, { unusable }: CheckpointTask): RestoredBase {
   const reasons: string[] = []

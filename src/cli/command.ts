@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { assert } from '../lib/assert.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { didYouMean } from '../lib/text/nearest-word.ts'
+import { wrongFlags } from '../lib/wrong-flags.ts'
 import type { Terminal } from './terminal.ts'
 
 /** An option, given as `--name` or `--name VALUE`. */
@@ -117,8 +118,10 @@ function parse(command: Command, args: readonly string[]) {
     const words = flagsFirst(args, Object.keys(options))
     return parseArgs({ args: words, options, strict: true, allowPositionals: true })
   } catch (error) {
-    const [sentence = ''] = errorMessage(error).split('.')
-    throw wrongFlag(command, args) ?? new UsageError(sentence)
+    const takesValue = (name: string): boolean | undefined => options[name] && options[name].type === 'string'
+    throw (
+      wrongFlag(command, args) ?? new UsageError(wrongFlags(args, takesValue, true) ?? errorMessage(error))
+    )
   }
 }
 
@@ -208,6 +211,6 @@ export function usageOfAll(commands: readonly Command[]): string {
 
 ${columns(rows)}
 
-mintlake COMMAND --help lists its flags. Exit codes: 0 done, 1 failed, 2 wrong command line, 124 timed out,
+mintlake COMMAND --help lists its flags, mintlake --version tells the version. Exit codes: 0 done, 1 failed, 2 wrong command line, 124 timed out,
 130 interrupted.`
 }

@@ -3,6 +3,7 @@ import { ConfigError } from '../config/config.ts'
 import { FIRST_SETTINGS } from '../config/setting-groups.ts'
 import { SETTINGS } from '../config/settings.ts'
 import { errorFirstLine, errorMessage, systemCode } from '../lib/error-text.ts'
+import { MINTLAKE_VERSION } from '../lib/version.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { isReadOnlyError } from '../store/duckdb/database.ts'
 import { StoreError } from '../store/errors.ts'
@@ -105,6 +106,10 @@ async function carryOut(args: readonly string[], terminal: Terminal): Promise<nu
   if (found === null) {
     const first = asked[0] ?? '--help'
     if (!first.startsWith('-')) throw unknownCommand(COMMANDS, asked)
+    if (first === '--version') {
+      await write(terminal.stdout, `mintlake ${MINTLAKE_VERSION}\n`)
+      return EXIT.done
+    }
     if (first !== '--help' && first !== '-h') throw new UsageError(`${first} is no flag of mintlake`)
     await write(terminal.stdout, `${usageOfAll(COMMANDS)}\n`)
     return EXIT.done

@@ -6,6 +6,8 @@ import { readBoundedText } from '../lib/bounded-text.ts'
 import { fetchFailure } from '../lib/error-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
 import { parseJson } from '../lib/text/json-text.ts'
+import { readFolderInfo } from '../store/data-folder/folder-info.ts'
+import { StoreError } from '../store/errors.ts'
 import { Failure, type Option, UsageError, type Values } from './command.ts'
 import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
 import type { Terminal } from './terminal.ts'
@@ -33,6 +35,20 @@ export function urlOf(values: Values, { env }: Terminal): string {
     throw new UsageError(`${source}: "${text}" is no address like http://127.0.0.1:8080`)
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}
+
+/**
+ * Whether a server says that its data folder is another one. A copy of a folder has its identity.
+ * @param folderId as the server tells it; undefined: it does not, and nobody knows
+ */
+export function isOfAnotherFolder(folderId: string | undefined, dataDir: string): boolean {
+  if (folderId === undefined) return false
+  try {
+    return readFolderInfo(dataDir)?.logId !== folderId
+  } catch (error) {
+    if (error instanceof StoreError) return false
+    throw error
+  }
 }
 
 interface Question {

@@ -6,6 +6,7 @@ import { errorMessage } from '../lib/error-text.ts'
 import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { didYouMean } from '../lib/text/nearest-word.ts'
+import { wrongFlags } from '../lib/wrong-flags.ts'
 import { CLIENT_ENV } from './client-env.ts'
 import { REPLACED } from './replaced.ts'
 import { FIRST_SETTINGS, type HelpGroup, SETTING_GROUPS } from './setting-groups.ts'
@@ -103,7 +104,10 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
     const sent = args.filter((arg) => arg.startsWith('--')).flatMap((arg) => arg.slice(2).split('=', 1))
     const unknown = sent.find((name) => !names.includes(name))
     if (unknown !== undefined) refuseReplaced(`--${unknown}`, unknown)
-    if (unknown === undefined) throw new ConfigError(errorMessage(error))
+    if (unknown === undefined) {
+      const takesValue = (name: string): true | undefined => names.includes(name) || undefined
+      throw new ConfigError(wrongFlags(args, takesValue, false) ?? errorMessage(error))
+    }
     const meant = didYouMean(unknown, names, (name) => `--${name}`) || mayBePart(unknown, names, '-', '--')
     throw new ConfigError(`--${unknown} is not a flag of this program${meant}`)
   }

@@ -7,7 +7,6 @@ import {
   type RestoreOptions,
   restoreMarket,
 } from '../checkpoint/restoration.ts'
-import { MINTLAKE_VERSION } from '../checkpoint/version.ts'
 import { solPriceMaxAgeMs } from '../config/settings.ts'
 import type { Pace } from '../ingest/replay/pace.ts'
 import { openJournal } from '../journal/journal.ts'
@@ -18,6 +17,7 @@ import type { Log } from '../lib/log.ts'
 import type { NumberRange } from '../lib/segments/types.ts'
 import type { SteadyClock } from '../lib/steady-clock.ts'
 import { HOUR_MS } from '../lib/time.ts'
+import { MINTLAKE_VERSION } from '../lib/version.ts'
 import { Market } from '../market/market.ts'
 import { settingsOf } from '../market/market-parts.ts'
 import { type MarketRecorder, prepareRecorder } from '../recording/market-recorder.ts'

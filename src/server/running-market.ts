@@ -133,7 +133,6 @@ export class RunningMarket {
     // Where the market waits, whoever takes it on says when they are recorded: by the machine’s time they would differ each time.
     if (steps === undefined) this.recorder.start()
     positions.keepAhead(() => market.seq)
-    this.timekeeper.start()
     await this.#checkpoints?.start()
     this.#publish(runEventNo)
     this.#hasBegun = true

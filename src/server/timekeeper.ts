@@ -19,6 +19,7 @@ export class Timekeeper {
   readonly #market: Market
   readonly #sink: FeedSink
   #ticker: NodeJS.Timeout | null = null
+  #hasStopped = false
 
   /** @param sink for events of the server itself */
   constructor(deps: TimekeeperDeps, market: Market, sink: FeedSink) {
@@ -36,14 +37,15 @@ export class Timekeeper {
     return this.#clock.now()
   }
 
-  /** Market time goes on from now on. */
+  /** Market time goes on from now on. Before, only events carry it: the history that feeds begin with would come too late else. */
   start(): void {
-    if (this.#isRecordedTime) return
+    if (this.#isRecordedTime || this.#hasStopped) return
     this.#ticker = setInterval(() => this.#market.advanceTo(this.#clock.now()), TICK_MS)
   }
 
   /** Market time stands still from now on. */
   stop(): void {
+    this.#hasStopped = true
     if (this.#ticker !== null) clearInterval(this.#ticker)
   }
 

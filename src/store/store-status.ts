@@ -27,7 +27,7 @@ export class StatusReporter {
     this.#events = events
   }
 
-  async report(isClosing: boolean): Promise<StoreStatus> {
+  async report(isClosing: boolean): Promise<Omit<StoreStatus, 'folderId'>> {
     const { commits, faults } = this.#parts
     await this.#refreshLake()
     const { isWritable, lake, log, lakeProcess, freeBytes, databaseBytes, setAside } = this.figures(isClosing)

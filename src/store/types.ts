@@ -178,6 +178,8 @@ export interface RecordedEvents {
 }
 
 export interface StoreStatus {
+  /** Identity of the data folder. */
+  folderId: string
   /** Commits are taken, and the lake follows them. */
   healthy: boolean
   isWritable: boolean

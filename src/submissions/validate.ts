@@ -1,13 +1,12 @@
 import { isUtf8 } from 'node:buffer'
-import type { z } from 'zod'
 import { assert } from '../lib/assert.ts'
 import { safeParse } from '../lib/safe-parse.ts'
 import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
 import type { FieldError } from '../schema/errors.ts'
 import { type Submission, submissionSchema } from '../schema/submission.ts'
 import { SubmissionError } from './errors.ts'
+import { fieldError } from './field-errors.ts'
 import { FIELD_ERRORS_MAX, JSON_DEPTH_MAX, RISK_FACTORS_SENT_MAX } from './limits.ts'
-import { nearest } from './suggest.ts'
 
 export interface ValidSubmission {
   submission: Submission
@@ -108,57 +107,5 @@ function invalid(errors: FieldError[]): SubmissionError {
   return new SubmissionError(code, sentence, { errors: shown })
 }
 
-/** A fault found by zod, as the contract describes faults. `root`: the whole value that was parsed. */
-export function fieldError(issue: z.core.$ZodIssue, root: unknown): FieldError {
-  const pointer = issue.path
-    .map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`)
-    .join('')
-  const sent = issue.path.reduce<unknown>(
-    (value, part) => (typeof value === 'object' && value !== null ? Reflect.get(value, part) : undefined),
-    root,
-  )
-  if (sent === undefined && issue.path.length > 0)
-    return { pointer, code: 'required', message: 'is missing', ...listAllowed(issue) }
-  switch (issue.code) {
-    case 'invalid_value': {
-      const allowed = issue.values.map(String)
-      const suggestion = typeof sent === 'string' ? nearest(sent, allowed) : null
-      return {
-        pointer,
-        code: 'not_allowed',
-        message: `must be one of ${allowed.join(', ')}`,
-        allowed,
-        ...(suggestion !== null && { suggestion }),
-      }
-    }
-    case 'invalid_type':
-      return { pointer, code: 'invalid_type', message: `must be ${article(issue.expected)}` }
-    case 'too_small':
-      return {
-        pointer,
-        code: 'too_small',
-        message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at least ${issue.minimum}${issue.origin === 'array' ? ' item' : ''}`,
-      }
-    case 'too_big':
-      return {
-        pointer,
-        code: 'too_big',
-        message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at most ${issue.maximum}${issue.origin === 'array' ? ' items' : ''}`,
-      }
-    case 'custom':
-      return {
-        pointer,
-        code: typeof issue.params?.code === 'string' ? issue.params.code : 'invalid',
-        message: issue.message,
-      }
-    default:
-      return { pointer, code: issue.code, message: issue.message }
-  }
-}
-
-const listAllowed = (issue: z.core.$ZodIssue) =>
-  issue.code === 'invalid_value' ? { allowed: issue.values.map(String) } : {}
-const article = (type: string) =>
-  /^[aeiou]/.test(type) ? `an ${type}` : `a ${type === 'number' ? 'finite number' : type}`
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -74,6 +74,44 @@ describe('a machine where all is well', () => {
   })
 })
 
+describe('two things that are not of one store', () => {
+  it('are not shown as one: the folder that is checked is not the one of the server', async () => {
+    const other = await openTestServer()
+    try {
+      for (const named of [here(), ['--url', server.url, '--data-dir', server.dataDir]])
+        expect((await doctor(named)).checks['data folder']).toMatchObject({ level: 'ok' })
+      const swapped = ['--port', `${server.port}`, '--data-dir', other.dataDir]
+      const named = ['--url', server.url, '--data-dir', other.dataDir]
+      for (const args of [swapped, named])
+        expect((await doctor(args)).checks['data folder']).toMatchObject({
+          level: 'warn',
+          message: expect.stringContaining(
+            `${server.url} answers, but is not the server of ${other.dataDir}`,
+          ),
+          remedy: expect.stringMatching(/--data-dir.*--url/),
+        })
+      const lakeStatus = ['lake', 'status', '--data-dir', other.dataDir, '--url', server.url]
+      const { code, out } = await runCommand(lakeStatus)
+      expect({ code, out }).toMatchObject({
+        code: 0,
+        out: expect.stringContaining('has another data folder'),
+      })
+      const {
+        server: shown,
+        told,
+        tables,
+      } = JSON.parse((await runCommand([...lakeStatus, '--format', 'json'])).out)
+      expect({ shown, told }).toEqual({
+        shown: null,
+        told: expect.stringContaining('--url names its own server'),
+      })
+      for (const { backlog } of tables) expect(backlog).toBeNull()
+    } finally {
+      await other.remove()
+    }
+  })
+})
+
 describe('what is wrong has a remedy and exit code 1', () => {
   const wrong = async (name: string, args: string[], message: RegExp, env = SECURE) => {
     const { code, checks } = await doctor(args, env)
@@ -143,7 +181,10 @@ describe('what is wrong has a remedy and exit code 1', () => {
 
   it('a named server that does not answer, or says itself that something is wrong', async () => {
     await wrong('server', ['--url', 'http://127.0.0.1:1', '--data-dir', folder], /no server answers/)
-    const health = { status: 'degraded', reasons: ['the disk is nearly full'], simulated: false, feeds: [] }
+    const health = {
+      ...{ status: 'degraded', reasons: ['the disk is nearly full'], simulated: false },
+      ...{ feeds: [], store: {} },
+    }
     expect(checkServer('http://x', health, true)).toMatchObject({
       level: 'fail',
       message: 'the server at http://x is degraded: the disk is nearly full',

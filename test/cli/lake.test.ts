@@ -1,5 +1,5 @@
 // `mintlake lake status` and `lake verify`, with and without a running server.
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seedToken, submission, submit } from '../support/submission.ts'
@@ -87,6 +87,12 @@ test('after the server has stopped, verify finds nothing, and then a file that w
     scope: 'whole',
     findings: [{ table: 'training', file: `training/${name}`, message: 'is listed and not there' }],
   })
+})
+
+test('the version is told with the name of the program, and exit code 0', async () => {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  expect(await runCommand(['--version'])).toEqual({ code: 0, out: `mintlake ${version}\n`, err: '' })
+  expect((await runCommand(['--help'])).out).toContain('mintlake --version')
 })
 
 test('a folder without a lake is reported', async () => {

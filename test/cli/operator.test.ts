@@ -104,6 +104,8 @@ describe('an error is one sentence', () => {
       2,
       'mintlake: --data-dir is no flag of mintlake agents list: it has --format, --url, --help\nsee mintlake agents list --help\n',
     ],
+    [['agents', 'list', '--url', '-x'], 2, '--url: a value that begins with a dash is written --url=-x\n'],
+    [['doctor', '--json=yes'], 2, '--json takes no value\n'],
     [['something', 'else'], 2, 'mintlake: there is no command "something else"\nsee mintlake --help\n'],
   ])('%j', async (args, code, sentence) => {
     const result = await mintlake(...args)

@@ -124,6 +124,18 @@ test('the fuller agent registers once, submits, prints verdicts and XP, and keep
   expect(second.lines.join('\n')).not.toContain('registered')
 })
 
+test('without a server each agent says so in a sentence with the address and a remedy', async () => {
+  const url = `http://127.0.0.1:${await freePort()}`
+  writeFileSync(join(folder, 'agent.mjs'), readmeAgent())
+  for (const agent of [run(['agent.mjs', url]), runAgent(url)]) {
+    expect(await agent.ended).toBe(1)
+    const told = agent.lines.join('\n')
+    expect(told).toContain(`No answer from ${url}`)
+    expect(told).toContain('npm start')
+    expect(told).not.toMatch(/^\s+at /m)
+  }
+})
+
 test('it takes a key from the environment, and says what is wrong with one', async () => {
   const wrong = run([join(ROOT, 'scripts/agent.ts'), '--url', server.url], { MINTLAKE_KEY: 'ps_wrong' })
   expect(await wrong.ended).toBe(1)

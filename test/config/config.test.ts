@@ -354,4 +354,13 @@ test('variables of clients are no misspelt settings, and others are told with th
     '--retain-days is not a flag of this program; did you mean --retain?',
   )
   expect(errorOf(['--nothing-like-it', '1'])).toBe('--nothing-like-it is not a flag of this program')
+  for (const [args, message] of [
+    [['--tokens-max', '-5'], '--tokens-max: a value that begins with a dash is written --tokens-max=-5'],
+    [['--tokens-max=-5'], '--tokens-max: "-5" is not valid: must be a whole number from 1 to 2000000'],
+    [['--tokens-max'], '--tokens-max needs a value'],
+    [['--tokens-max', '--port', '1'], '--tokens-max needs a value'],
+    [['-p', '1'], '-p is no flag: flags begin with two dashes'],
+    [['--port', '1', '2'], '"2" belongs to no flag: flags begin with two dashes'],
+  ] as const)
+    expect(errorOf([...args])).toBe(message)
 })

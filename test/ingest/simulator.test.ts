@@ -156,7 +156,7 @@ test('at the start the market looks alive: every token has a price and a patch, 
   expect(mints('live').size).toBeGreaterThan(0)
   expect(of('token').filter(({ event }) => event.ts > START - 86_400_000).length).toBeGreaterThan(40)
   const fresh = of('patch').filter(({ receivedAtMs }) => receivedAtMs > START - 2 * MINUTE)
-  expect(new Set(fresh.map(({ event }) => (event as { mint: string }).mint)).size).toBeGreaterThan(170)
+  expect(new Set(fresh.map(({ event }) => (event as { mint: string }).mint)).size).toBeGreaterThan(140)
 })
 
 test('the live market trades at the configured rate, mostly in a few tokens', () => {
@@ -174,7 +174,7 @@ test('the live market trades at the configured rate, mostly in a few tokens', ()
 })
 
 test('history and present are one process: rate, sizes and launches are the same before the start and after it', () => {
-  const options = { ...small, tokens: 1_000, tradesPerSecond: 20 }
+  const options = { ...small, tokens: 1_000, tradesPerSecond: 10 }
   const simulation = createSimulator(options)
   const spanMs = 15 * MINUTE
   const events = [...simulation.events(START + spanMs)].filter(

@@ -199,6 +199,8 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
           `(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.table'))`,
         ),
       ).toBe(0)
+      for (const filter of ['Least volume', 'Least liquidity'])
+        expect(await page.getByLabel(filter).isVisible()).toBe(true)
       // Names may be cut, figures and headings not.
       expect(await page.evaluate<string[]>(CUT)).toEqual([])
       // What stands in a column stands below one another, however long its figures are.

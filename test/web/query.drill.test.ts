@@ -93,10 +93,14 @@ describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
 
   test('what is wrong is told: the SQL, the key, the truncation', async () => {
     const { page } = await open('SELEC 1')
+    const howToGetKey = page.getByText('npx mintlake keys make lab --type researcher')
+    expect(await howToGetKey.isVisible()).toBe(false)
+    await page.getByText('How a key is made').click()
+    await howToGetKey.waitFor()
     await run(page)
     await page.getByRole('alert').getByText('syntax error at or near "SELEC"').waitFor()
     await run(page, 'wrong')
-    await page.getByText('npx mintlake keys make lab --type researcher').waitFor()
+    await howToGetKey.waitFor()
     await page.getByLabel('SQL', { exact: true }).fill('FROM range(5000)')
     await run(page)
     await page.getByText(/^1,000 rows in .*there are more/).waitFor()

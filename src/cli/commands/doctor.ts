@@ -78,7 +78,8 @@ async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
   const env = { ...terminal.env, ...own }
   const url = urlOf(values, { ...terminal, env })
   const health = await askHealth(url)
-  const servedHere = typeof health === 'string' || values.url ? null : url
+  const server =
+    typeof health === 'string' ? null : { url, folderId: health.store.folderId, isHere: !values.url }
   return [
     { name: 'node', run: () => checkNode() },
     ...Object.entries(BINARIES).map(([name, program]) => ({ name, run: () => checkBinary(name, program) })),
@@ -86,7 +87,7 @@ async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
     { name: 'descriptors', run: () => checkDescriptors() },
     { name: 'settings', run: () => result },
     { name: 'port', run: () => checkPort(host, port, health) },
-    { name: 'data folder', run: () => checkFolder(dataDir, servedHere) },
+    { name: 'data folder', run: () => checkFolder(dataDir, server) },
     { name: 'disk', run: () => checkWritable(dataDir) },
     { name: 'room', run: () => checkDiskSpace(dataDir, config.store.diskReserveMb) },
     { name: 'clock', run: () => checkClock(terminal.clock.now(), dataDir) },

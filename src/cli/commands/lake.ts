@@ -9,7 +9,7 @@ import { type Command, EXIT, Failure, type Values } from '../command.ts'
 import { DATA_DIR, dataDirOf, FORMAT, wholeNumber, writeFound } from '../common.ts'
 import { HEALTH_TIMEOUT_MS } from '../limits.ts'
 import { tableText } from '../rows.ts'
-import { askServer, URL_OPTION, urlOf } from '../server-client.ts'
+import { askServer, isOfAnotherFolder, URL_OPTION, urlOf } from '../server-client.ts'
 import { Stop } from '../stop.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -19,6 +19,7 @@ const healthSchema = z.object({
   reasons: z.array(z.string()).optional(),
   store: z.object({
     healthy: z.boolean(),
+    folderId: z.string().optional(),
     lake: z.array(z.object({ table: z.string(), backlog: z.number() })).optional(),
     databaseBytes: z.number().optional(),
   }),
@@ -52,7 +53,7 @@ function spanText(ms: number): string {
   return `${Math.max(0, Math.floor(ms / length))} ${unit}`
 }
 
-/** The health of the server that writes to this lake; null when none answers. */
+/** The health of a server; null when none answers. */
 async function serverAt(url: string): Promise<ServerHealth | null> {
   try {
     const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
@@ -110,14 +111,21 @@ const serverText = (url: string, server: ServerHealth | null): string =>
         : `, ${sizeText(server.store.databaseBytes)} of its own`) +
       (server.reasons ?? []).map((reason) => `\n${reason}`).join('')
 
+const otherFolderText = (url: string, dataDir: string): string =>
+  `the server at ${url} has another data folder than ${dataDir}: what waits for this lake is not known; ` +
+  '--url names its own server, --data-dir the folder of that one'
+
 async function showStatus(values: Values, terminal: Terminal): Promise<number> {
   const dataDir = dataDirOf(values, terminal)
   const url = urlOf(values, terminal)
   const figures = await withLakeReader({ dataDir }, lakeFigures)
-  const server = await serverAt(url)
+  const answering = await serverAt(url)
+  const isOther = isOfAnotherFolder(answering?.store.folderId, dataDir)
+  const server = isOther ? null : answering
+  const told = isOther ? otherFolderText(url, dataDir) : serverText(url, server)
   const rows = figures.tables.map((each) => statusRow(each, server, terminal.clock.now()))
-  const json = { dataDir, catalogWrittenMs: figures.catalogWrittenMs, url, server, tables: rows }
-  await writeFound(values, terminal, json, statusText(figures, rows, serverText(url, server)))
+  const json = { dataDir, catalogWrittenMs: figures.catalogWrittenMs, url, server, told, tables: rows }
+  await writeFound(values, terminal, json, statusText(figures, rows, told))
   return EXIT.done
 }
 
@@ -127,8 +135,8 @@ export const lakeStatusCommand: Command = {
   operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
   notes: [
-    'By the catalog, whether a server runs or not; what waits is told by the server at --url, which must be the one of',
-    'this data folder.',
+    'By the catalog, whether a server runs or not; what waits is told by the server at --url, if it is the one of this',
+    'data folder.',
   ],
   run: showStatus,
 }

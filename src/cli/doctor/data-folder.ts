@@ -13,6 +13,7 @@ import { checkPaths } from '../../store/data-folder/odd-paths.ts'
 import { damagedState, readWholeState } from '../../store/duckdb/damaged-state.ts'
 import { stagedCopyFolder, stagingFolder } from '../../store/paths.ts'
 import { DISK_FREE_MB_USUAL, SYNC_MS_USUAL, SYNCS_MEASURED } from '../limits.ts'
+import { isOfAnotherFolder } from '../server-client.ts'
 import { type CheckResult, fail, ok, warn } from './check.ts'
 
 /** Types of file systems, as statfs tells them on Linux. */
@@ -24,12 +25,26 @@ function existingFolder(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : existingFolder(dirname(path))
 }
 
-/** @param serverUrl of a server that answers on this machine, or null. */
-export async function checkFolder(dataDir: string, serverUrl: string | null): Promise<CheckResult> {
-  if (serverUrl !== null && (!existsSync(dataDir) || findLockHolder(dataDir) === null))
+/** A server that answers. */
+export interface AnsweringServer {
+  url: string
+  /** Identity of its data folder, where it tells. */
+  folderId: string | undefined
+  /** It runs on this machine. */
+  isHere: boolean
+}
+
+function isServerOf(dataDir: string, { folderId, isHere }: AnsweringServer): boolean {
+  const isUsed = existsSync(dataDir) && findLockHolder(dataDir) !== null
+  return (isUsed || !isHere) && !isOfAnotherFolder(folderId, dataDir)
+}
+
+/** @param server that is checked too, or null */
+export async function checkFolder(dataDir: string, server: AnsweringServer | null): Promise<CheckResult> {
+  if (server !== null && !isServerOf(dataDir, server))
     return warn(
-      `${serverUrl} answers, but no server uses ${dataDir}: these checks are about another folder than the server's`,
-      'name the folder of the server with --data-dir',
+      `${server.url} answers, but is not the server of ${dataDir}: these checks are about another folder than the server's`,
+      'name the folder of the server with --data-dir, or the server of this folder with --url',
     )
   if (!existsSync(dataDir)) return ok(`${dataDir} is made at the first start`)
   try {

@@ -12,6 +12,7 @@ const healthSchema = z.object({
   reasons: z.array(z.string()),
   simulated: z.boolean(),
   feeds: z.array(z.object({ feed: z.string(), state: z.string() })),
+  store: z.object({ folderId: z.string().optional() }),
 })
 export type ServerHealth = z.infer<typeof healthSchema>
 

@@ -1,11 +1,10 @@
 // SQL on the lake for the operator and for researchers. It runs in a process of its own (store/sql).
 import { z } from 'zod'
-import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
 import { QUERY_FORMATS, queryAnswerSchema, querySchema } from '../../schema/api/lake.ts'
-import { ServiceError } from '../../schema/errors.ts'
 import type { LakeQueries, QueryAnswer, QueryFormat } from '../../store/types.ts'
-import { type Context, type HttpAnswer, JSON_TYPE, type Notes, type ReaderContext } from '../context.ts'
+import { parseBody } from '../../submissions/field-errors.ts'
+import { type HttpAnswer, JSON_TYPE, type Notes, type ReaderContext } from '../context.ts'
 import { maybeText, maybeWhole } from '../docs/headers.ts'
 import { json, type OperationDocs, textType } from '../docs/operation-docs.ts'
 import { negotiate } from '../request/negotiate.ts'
@@ -23,19 +22,6 @@ const MEDIA_TYPES: Readonly<Record<string, QueryFormat>> = {
   'text/*': 'csv',
   'application/*': 'json',
   '*/*': 'json',
-}
-
-/** @throws ServiceError `invalid_json`, `validation_failed`. */
-function parseQuery(context: Context): { sql: string; limit: number } {
-  const result = safeParse(querySchema, jsonObject(context))
-  if (result.success) return result.data
-  const errors = result.error.issues.map(({ path, code, message }) => ({
-    pointer: `/${path.join('/')}`,
-    code,
-    message,
-  }))
-  const { path, message } = firstIssue(result.error)
-  throw new ServiceError('validation_failed', `/${path.join('/')}: ${message}.`, { errors })
 }
 
 /** The rows are JSON already: they are put between the other members as they are. */
@@ -114,7 +100,7 @@ export function queryRoute(deps: QueryDeps): Route {
     watchesClient: true,
     handle: async (context) => {
       const format = negotiate(context, QUERY_FORMATS, MEDIA_TYPES, QUERY_FORMATS, 'json')
-      const { sql, limit } = parseQuery(context)
+      const { sql, limit } = parseBody(querySchema, jsonObject(context))
       const run = deps.queries.begin({ sql, format, rowsMax: limit, owner: ownerOf(context) })
       context.onGone(() => run.stop())
       return toAnswer(await run.answer, format, context.notes)

@@ -1,16 +1,11 @@
 import { HOUR_MS } from '../../lib/time.ts'
 
-const HOURS = 24
+/** The present hour, and those before it of which a day has at least a part. */
+const HOURS = 25
 /** About n^0.85 of n trades come from different wallets. */
 const WALLET_EXPONENT = 0.85
 
-function sum(hours: Float64Array): number {
-  let total = 0
-  for (const value of hours) total += value
-  return total
-}
-
-/** Hourly sums of one token's trading over the last 24 hours. */
+/** Hourly sums of one token's trading over the last day. */
 export class Activity {
   readonly #buysUsd = new Float64Array(HOURS)
   readonly #sellsUsd = new Float64Array(HOURS)
@@ -34,14 +29,25 @@ export class Activity {
     this.#hour = hour
   }
 
-  /** The sums of the last 24 hours and of the last hour, to the full hour, as of a time in Unix ms. */
+  /** The sums of the last 24 hours and of the last hour, as of a time in Unix ms. */
   readAt(timeMs: number): { buyUsd24h: number; sellUsd24h: number; wallets24h: number; wallets1h: number } {
     this.#advance(timeMs)
+    const passedShare = (timeMs % HOUR_MS) / HOUR_MS
+    const walletsOf = (hours: number): number =>
+      Math.round(Math.ceil(this.#sum(this.#trades, hours, passedShare)) ** WALLET_EXPONENT)
     return {
-      buyUsd24h: sum(this.#buysUsd),
-      sellUsd24h: sum(this.#sellsUsd),
-      wallets24h: Math.round(sum(this.#trades) ** WALLET_EXPONENT),
-      wallets1h: Math.round(this.#trades[this.#hour % HOURS] ** WALLET_EXPONENT),
+      buyUsd24h: this.#sum(this.#buysUsd, HOURS - 1, passedShare),
+      sellUsd24h: this.#sum(this.#sellsUsd, HOURS - 1, passedShare),
+      wallets24h: walletsOf(HOURS - 1),
+      wallets1h: walletsOf(1),
     }
+  }
+
+  /** The sum of the last `hours`. Of the one before the full ones, which is not over, its share counts. */
+  #sum(values: Float64Array, hours: number, passedShare: number): number {
+    const slotOf = (back: number): number => (this.#hour - back + HOURS) % HOURS
+    let total = values[slotOf(hours)] * (1 - passedShare)
+    for (let back = 0; back < hours; back++) total += values[slotOf(back)]
+    return total
   }
 }

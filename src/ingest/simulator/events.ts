@@ -2,14 +2,12 @@ import type { PatchFields } from '../../schema/datapoint.ts'
 import { ENRICHED_SOURCES } from '../../schema/enrichment.ts'
 import type { GraduatedEvent, PatchEvent, TokenEvent } from '../../schema/event.ts'
 import { TOTAL_SUPPLY } from './curve.ts'
+import type { HolderGroup } from './holders.ts'
 import type { SimulatedToken } from './token.ts'
 
 export const POOL_NAME = 'pump-amm'
 const CURVE_DEX = 'pumpfun'
-/** After this many trades early holders keep 1/e of what they had. */
-const EARLY_HOLDING_DECAY_TRADES = 300
 
-const toTenth = (value: number): number => Math.round(value * 10) / 10
 const toCent = (usd: number): number => Math.round(usd * 100) / 100
 
 export function tokenEvent(token: SimulatedToken): TokenEvent {
@@ -63,13 +61,13 @@ function poolFields(token: SimulatedToken, solUsd: number): PatchFields {
   }
 }
 
+/** The share of a group in percent. The creator belongs to none. */
+const percentHeldBy = (token: SimulatedToken, of: HolderGroup): number =>
+  token.holders.percentOf(({ group, wallet }) => group === of && wallet !== token.creator)
+
 /** What does not follow from trades, as of a time in Unix ms: holders, security, pool and promotion. */
 export function patchEvent(token: SimulatedToken, solUsd: number, timeMs: number): PatchEvent {
   const { holders, top10Pct } = token.holders.top()
-  const earlyShareLeft = Math.exp(-token.trades / EARLY_HOLDING_DECAY_TRADES)
-  const [snipers, insiders, bundlers, fresh] = token.earlyHoldings.map((percent) =>
-    toTenth(percent * earlyShareLeft),
-  )
   return {
     type: 'patch',
     mint: token.mint,
@@ -79,11 +77,11 @@ export function patchEvent(token: SimulatedToken, solUsd: number, timeMs: number
       topHolders: holders,
       top10Holding: top10Pct,
       top10HolderPct: top10Pct,
-      snipersHolding: snipers,
-      insidersHolding: insiders,
-      bundleHolding: bundlers,
-      freshWalletsHolding: fresh,
-      creatorHolding: token.holders.percentHeldBy(token.creator),
+      snipersHolding: percentHeldBy(token, 'sniper'),
+      insidersHolding: percentHeldBy(token, 'insider'),
+      bundleHolding: percentHeldBy(token, 'bundler'),
+      freshWalletsHolding: percentHeldBy(token, 'fresh'),
+      creatorHolding: token.holders.percentOf(({ wallet }) => wallet === token.creator),
       dexPaid: token.dexPaid,
       dexBoosted: token.dexBoosted,
       ...poolFields(token, solUsd),

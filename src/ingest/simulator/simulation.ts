@@ -6,7 +6,7 @@ import { graduatedEvent, patchEvent, tokenEvent } from './events.ts'
 import { MOODS } from './mood.ts'
 import { Popularity } from './popularity.ts'
 import { Random } from './random.ts'
-import { launchesIn, Schedule } from './schedule.ts'
+import { launchesBeside, Schedule } from './schedule.ts'
 import {
   APPEAL_MAX,
   createAgedToken,
@@ -16,7 +16,14 @@ import {
   type SimulatedToken,
   type TokenIdentity,
 } from './token.ts'
-import { buyTokens, isSoldOut, recordTrade, simulateTrade, type TradeContext } from './trading.ts'
+import {
+  arePatchedFieldsOld,
+  buyTokens,
+  isSoldOut,
+  recordTrade,
+  simulateTrade,
+  type TradeContext,
+} from './trading.ts'
 
 export interface SimulationOptions {
   seed: number
@@ -33,11 +40,11 @@ export interface SimulatedEvent {
   receivedAtMs: number
 }
 
-/** Trades before the live market, at its rate: they decide how far the history reaches, at most a day. */
-const HISTORY_TRADES_PER_TOKEN = 24
-const HISTORY_TRADES_MAX = 72_000
-/** Older tokens are known since this long before the live market, or since they were launched: their prices of then. */
-const KNOWN_MS = DAY_MS
+/** Trades before the live market. */
+const HISTORY_TRADES_PER_TOKEN = 20
+const HISTORY_TRADES_MAX = 60_000
+/** How far the history reaches before the live market. Tokens that are older are known from its beginning. */
+const HISTORY_MS = DAY_MS
 /** The simulation drops little traded tokens above this multiple of the initial number, or above the minimum. */
 const TOKENS_GROWTH_MAX = 2
 const TOKENS_MAX_MIN = 10_000
@@ -64,14 +71,12 @@ export class Simulation {
   readonly #tokensMax: number
   readonly #wallets: (string | undefined)[] = []
   readonly #streams: SimulatedToken[] = []
-  /** Tokens whose patch is due, in order. */
-  #patchQueue: SimulatedToken[] = []
   #solUsd: number
   #solAtMs: number
   #transactions = 0
-  /** Tokens that the census has patched. */
-  #censusCount = 0
-  /** When the tokens from before the history become known, Unix ms, the last one first, with their launches. */
+  /** Patches of tokens in their order, traded or not. */
+  #refreshed = 0
+  /** Tokens that there are beside those which the schedule launches, the last one first. */
   readonly #arrivals: Arrival[]
   /** Events that were made and not delivered yet. */
   #pending: SimulatedEvent[] = []
@@ -83,14 +88,14 @@ export class Simulation {
     this.#tokensMax = Math.max(TOKENS_MAX_MIN, tokens * TOKENS_GROWTH_MAX)
     this.#popularity = new Popularity(this.#tokensMax)
     const historyTrades = Math.min(HISTORY_TRADES_MAX, tokens * HISTORY_TRADES_PER_TOKEN)
-    const historyMs = Math.min(DAY_MS, Math.floor((1_000 * historyTrades) / tradesPerSecond))
-    this.#nowMs = startMs - KNOWN_MS
+    const historyFromMs = startMs - HISTORY_MS
+    this.#nowMs = historyFromMs
     this.#solUsd = Math.round(100 * this.#random.lognormal(SOL_USD_MEAN, 0.1)) / 100
     this.#solAtMs = this.#nowMs
-    this.#schedule = new Schedule(this.#random, { startMs, historyMs, tokens, tradesPerSecond })
+    this.#schedule = new Schedule(this.#random, { startMs, historyFromMs, historyTrades, tradesPerSecond })
     this.#emit({ type: 'solPrice', ts: this.#nowMs, usd: this.#solUsd })
-    const count = Math.max(1, tokens - launchesIn(historyMs, tradesPerSecond))
-    this.#arrivals = drawArrivals(this.#random, count, startMs - historyMs, this.#nowMs)
+    const count = Math.max(1, tokens - launchesBeside(historyTrades))
+    this.#arrivals = drawArrivals(this.#random, count, startMs, historyFromMs)
   }
 
   /** The current tokens. */
@@ -127,15 +132,15 @@ export class Simulation {
   /** Simulates the next event, if it is not later than `untilMs`. @returns whether there was one. */
   #step(untilMs: number): boolean {
     const arrival = this.#arrivals.at(-1)
-    if (arrival !== undefined) {
-      if (arrival.knownAtMs > untilMs) return false
+    const process = this.#schedule.take(Math.min(untilMs, (arrival?.knownAtMs ?? untilMs + 1) - 1))
+    if (process === null) {
+      if (arrival === undefined || arrival.knownAtMs > untilMs) return false
       this.#arrivals.pop()
       this.#nowMs = arrival.knownAtMs
-      this.#addAgedToken(arrival.createdAtMs)
+      if (arrival.createdAtMs === arrival.knownAtMs) this.#launch()
+      else this.#addAgedToken(arrival.createdAtMs)
       return true
     }
-    const process = this.#schedule.take(untilMs)
-    if (process === null) return false
     this.#nowMs = Math.floor(this.#schedule.timeMs)
     switch (process) {
       case 'trade':
@@ -144,13 +149,8 @@ export class Simulation {
       case 'launch':
         this.#launch()
         break
-      case 'patch':
-        this.#patchNext()
-        break
-      case 'census':
-        this.#emit(
-          patchEvent(this.#tokens[this.#censusCount++ % this.#tokens.length], this.#solUsd, this.#nowMs),
-        )
+      case 'refresh':
+        this.#patch(this.#tokens[this.#refreshed++ % this.#tokens.length])
         break
       case 'solPrice':
         this.#moveSolPrice()
@@ -194,18 +194,12 @@ export class Simulation {
       seed: this.#seed,
       number: this.tokensLaunched++,
       slot,
-      creator: this.#nextWallet(),
+      nextWallet: this.#nextWallet,
     }
   }
 
   #updateWeight(token: SimulatedToken): void {
     this.#popularity.set(token.slot, token.appeal * MOODS[token.mood].heat)
-  }
-
-  #queuePatch(token: SimulatedToken): void {
-    if (token.isPatchQueued) return
-    token.isPatchQueued = true
-    this.#patchQueue.push(token)
   }
 
   #trade(token: SimulatedToken): void {
@@ -215,9 +209,9 @@ export class Simulation {
   }
 
   #afterTrade(token: SimulatedToken, moodBefore: string): void {
-    this.#queuePatch(token)
     if (isSoldOut(token)) this.#graduate(token)
     else if (token.mood !== moodBefore) this.#updateWeight(token)
+    if (arePatchedFieldsOld(token)) this.#patch(token)
   }
 
   #graduate(token: SimulatedToken): void {
@@ -225,7 +219,7 @@ export class Simulation {
     token.appeal = Math.min(APPEAL_MAX, token.appeal * 4)
     this.#updateWeight(token)
     this.#emit(graduatedEvent(token, this.#nowMs))
-    this.#emit(patchEvent(token, this.#solUsd, this.#nowMs))
+    this.#patch(token)
   }
 
   /** A slot for a new token: a free one, or that of an unpopular token. */
@@ -245,15 +239,14 @@ export class Simulation {
     this.#emit(tokenEvent(token))
   }
 
-  /** Adds a token from before the history. A patch describes its past, one trade gives its price. */
+  /** Adds a token from before the history. One trade gives its price, and a patch describes its past. */
   #addAgedToken(createdAtMs: number): void {
     const slot = this.#tokens.length
     const nowMs = this.#nowMs
-    const token = createAgedToken(this.#identity(slot), createdAtMs, this.#nextWallet)
+    const token = createAgedToken(this.#identity(slot), createdAtMs)
     this.#add(token)
     if (token.isGraduated) this.#emit(graduatedEvent(token, nowMs))
     this.#trade(token)
-    this.#emit(patchEvent(token, this.#solUsd, nowMs))
   }
 
   #launch(): void {
@@ -267,15 +260,10 @@ export class Simulation {
     recordTrade(token, context, event)
     this.#emit(event)
     this.#afterTrade(token, 'fresh')
-    this.#emit(patchEvent(token, this.#solUsd, this.#nowMs))
   }
 
-  #patchNext(): void {
-    const token = this.#schedule.takeFirst(this.#patchQueue)
-    if (token === undefined) return
-    token.isPatchQueued = false
-    // The token was replaced since it was queued.
-    if (this.#tokens[token.slot] !== token) return
+  #patch(token: SimulatedToken): void {
+    token.tokensMoved = 0
     this.#emit(patchEvent(token, this.#solUsd, this.#nowMs))
     if (token.viewerCount === null) return
     token.viewerCount = Math.max(1, Math.round(token.viewerCount * this.#random.lognormal(1, 0.15)))
@@ -324,16 +312,19 @@ export class Simulation {
   }
 }
 
-/** A token from before the history: when it was launched, and since when the market knows it. */
+/** When a token was launched, and since when the market knows it: its launch, or the beginning of the history. */
 interface Arrival {
   createdAtMs: number
   knownAtMs: number
 }
 
-/** Launches before the history, the last one to become known first. */
-function drawArrivals(random: Random, count: number, historyFromMs: number, knownFromMs: number): Arrival[] {
-  const launches = Array.from({ length: count }, () => historyFromMs - drawAgeMs(random))
+/** Launches before the live market, the last one to become known first. */
+function drawArrivals(random: Random, count: number, startMs: number, historyFromMs: number): Arrival[] {
+  // One is there from the beginning: something can be traded then.
+  const launches = Array.from({ length: count }, (_, index) =>
+    index === 0 ? historyFromMs - drawAgeMs(random) : startMs - drawAgeMs(random),
+  )
   return launches
-    .map((createdAtMs) => ({ createdAtMs, knownAtMs: Math.max(knownFromMs, createdAtMs) }))
+    .map((createdAtMs) => ({ createdAtMs, knownAtMs: Math.max(historyFromMs, createdAtMs) }))
     .sort((a, b) => b.knownAtMs - a.knownAtMs)
 }

@@ -31,17 +31,15 @@ export interface SimulatedToken extends TokenWords {
   holders: Holders
   activity: Activity
   trades: number
+  /** Tokens that were traded since its holders were last told; infinite before the first time. */
+  tokensMoved: number
   viewerCount: number | null
   dexPaid: boolean
   dexBoosted: boolean
-  /** Initial holdings of snipers, insiders, bundlers and fresh wallets, percent. They decay with the number of trades. */
-  earlyHoldings: readonly number[]
   hasFreezeAuthority: boolean
   hasMintAuthority: boolean
   transferFeeEnabled: boolean | null
   isMutableMetadata: boolean
-  /** Whether it is in the queue of due patches. */
-  isPatchQueued: boolean
 }
 
 const APPEAL_EXPONENT = 1.15
@@ -65,17 +63,17 @@ export interface TokenIdentity {
   /** Counts the tokens of the simulation, from 0. */
   number: number
   slot: number
-  creator: string
+  nextWallet: () => string
 }
 
-function createToken({ random, seed, number, slot, creator }: TokenIdentity): SimulatedToken {
+function createToken({ random, seed, number, slot, nextWallet }: TokenIdentity): SimulatedToken {
   const mint = simulatedMint(seed, number)
   return {
     ...inventWords(random, number),
     slot,
     mint,
     imageUri: makeImageUri(mint),
-    creator,
+    creator: nextWallet(),
     createdAtMs: 0,
     reserves: newCurve(),
     isGraduated: false,
@@ -83,23 +81,17 @@ function createToken({ random, seed, number, slot, creator }: TokenIdentity): Si
     mood: 'fresh',
     moodTradesLeft: drawMoodTrades(random, 'fresh'),
     appeal: random.pareto(APPEAL_EXPONENT, APPEAL_MAX),
-    holders: new Holders(),
+    holders: new Holders(nextWallet),
     activity: new Activity(),
     trades: 0,
+    tokensMoved: Number.POSITIVE_INFINITY,
     viewerCount: null,
     dexPaid: false,
     dexBoosted: false,
-    earlyHoldings: [
-      random.between(0, 12),
-      random.between(0, 15),
-      random.between(0, 20),
-      random.between(5, 60),
-    ],
     hasFreezeAuthority: random.chance(0.03),
     hasMintAuthority: random.chance(0.04),
     transferFeeEnabled: random.chance(0.05) ? null : random.chance(0.02),
     isMutableMetadata: random.chance(0.3),
-    isPatchQueued: false,
   }
 }
 
@@ -113,11 +105,7 @@ export const drawAgeMs = (random: Random): number =>
   Math.floor(Math.min(AGE_MS_MAX, random.exponential(AGE_MEAN_MS)))
 
 /** Creates a token that existed before the simulation, with a plausible past. */
-export function createAgedToken(
-  identity: TokenIdentity,
-  createdAtMs: number,
-  nextWallet: () => string,
-): SimulatedToken {
+export function createAgedToken(identity: TokenIdentity, createdAtMs: number): SimulatedToken {
   const { random } = identity
   const token = createToken(identity)
   token.createdAtMs = createdAtMs
@@ -126,12 +114,12 @@ export function createAgedToken(
   if (random.chance(GRADUATED_SHARE)) {
     graduate(token, tradedPool(Math.max(POOL_SOL_MIN, random.lognormal(120, 0.9))))
     token.appeal = Math.min(APPEAL_MAX, token.appeal * 6)
-    token.holders.distribute(random, TOTAL_SUPPLY - token.reserves.tokens, nextWallet)
+    token.holders.distribute(random, TOTAL_SUPPLY - token.reserves.tokens)
   } else {
     token.reserves = curveAfterRaising(
       0.05 + Math.min(CURVE_SOL_RAISED - 2, random.exponential(RAISED_MEAN_SOL)),
     )
-    token.holders.distribute(random, tokensSold(token.reserves), nextWallet)
+    token.holders.distribute(random, tokensSold(token.reserves))
   }
   return token
 }

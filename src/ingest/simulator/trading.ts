@@ -1,6 +1,6 @@
 import type { TradeEvent } from '../../schema/event.ts'
 import { buy, CURVE_TOKENS_AT_GRADUATION, sell, spotPriceSol, TOTAL_SUPPLY, tokensSold } from './curve.ts'
-import type { Holder } from './holders.ts'
+import { drawGroup, type Holder, type HolderGroup } from './holders.ts'
 import { drawMoodTrades, MOODS, nextMood } from './mood.ts'
 import type { Random } from './random.ts'
 import type { SimulatedToken } from './token.ts'
@@ -27,6 +27,10 @@ const NEWCOMER_SHARE = 0.55
 const NAMED_SELLER_SHARE = 0.4
 const SELL_OUT_SHARE = 0.2
 const CROWD_LEAVES_SHARE = 0.5
+/** Snipers, insiders and bundlers are among the buyers of the first trades. */
+const EARLY_TRADES = 20
+/** Of the tokens held, what may be traded before holders are told anew. */
+const MOVED_SHARE_MAX = 0.05
 /** With fewer tokens held, a token can only be bought. */
 const TOKENS_HELD_MIN = 1
 
@@ -71,6 +75,12 @@ function tradeEvent(
   }
 }
 
+/** The group of a new buyer: most groups are those of the first ones. */
+function drawBuyerGroup(random: Random, token: SimulatedToken): HolderGroup | null {
+  const group = drawGroup(random)
+  return group === 'fresh' || token.trades <= EARLY_TRADES ? group : null
+}
+
 /** Buys tokens for `sol`, or as many as are for sale. */
 export function buyTokens(
   token: SimulatedToken,
@@ -79,7 +89,8 @@ export function buyTokens(
   sol: number,
 ): TradeEvent {
   const filled = buy(token.reserves, sol, tokensForSale(token))
-  token.holders.buy(wallet, filled.tokens, context.random.chance(NEWCOMER_SHARE))
+  const group = drawBuyerGroup(context.random, token)
+  token.holders.buy({ wallet, tokens: filled.tokens, group }, context.random.chance(NEWCOMER_SHARE))
   return tradeEvent(token, context, 'buy', wallet, filled)
 }
 
@@ -104,7 +115,7 @@ function sellTokens(token: SimulatedToken, context: TradeContext): TradeEvent {
   const filled = sell(token.reserves, Math.max(tokens, Math.min(held, 1e-6)))
   if (holder !== null) token.holders.sellNamed(holder, filled.tokens)
   else token.holders.sellCrowd(filled.tokens, random.chance(CROWD_LEAVES_SHARE))
-  return tradeEvent(token, context, 'sell', holder?.wallet ?? context.nextWallet(), filled)
+  return tradeEvent(token, context, 'sell', holder?.wallet ?? token.holders.unnamedWallet(), filled)
 }
 
 function advanceMood(token: SimulatedToken, random: Random): void {
@@ -129,9 +140,16 @@ export function simulateTrade(token: SimulatedToken, context: TradeContext): Tra
 /** Updates what follows from any trade for its token: counts, activity and mood. */
 export function recordTrade(token: SimulatedToken, context: TradeContext, event: TradeEvent): void {
   token.trades++
-  token.activity.add(event.side === 'buy', (event.solAmount ?? 0) * context.solUsd, context.timeMs)
+  token.tokensMoved += event.tokenAmount
+  // As the market counts volume: at the price after the trade.
+  const usd = event.tokenAmount * spotPriceSol(token.reserves) * context.solUsd
+  token.activity.add(event.side === 'buy', usd, context.timeMs)
   advanceMood(token, context.random)
 }
+
+/** Whether so much was traded since the token's holders were told that this is out of date. */
+export const arePatchedFieldsOld = (token: SimulatedToken): boolean =>
+  token.tokensMoved > MOVED_SHARE_MAX * tokensHeld(token)
 
 /** Whether the curve has sold its last token, so that the token graduates. */
 export const isSoldOut = (token: SimulatedToken): boolean =>

@@ -125,6 +125,10 @@ const clusterSchema = z.looseObject({
 const storeStateSchema = z.looseObject({
   healthy: z.boolean().meta({ description: 'Commits are taken, and the lake follows them' }),
   reasons: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong' }),
+  folderId: z.string().optional().meta({
+    description:
+      'Identity of the data folder; absent while the store does not answer, and where there is none',
+  }),
   lake: z
     .array(lakeTableStateSchema)
     .optional()

@@ -13,6 +13,7 @@ import {
 import type { TableRow, TableWrite } from '../../schema/tables.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { SubmissionError } from '../errors.ts'
+import { parseBody } from '../field-errors.ts'
 import { AGENTS_MAX, ROTATED_KEY_LIFE_MS, ROTATIONS_PER_DAY_MAX, SUBMIT_LIMITS } from '../limits.ts'
 import { RateLimiter } from '../rate-limits/rate-limiter.ts'
 import type {
@@ -29,7 +30,7 @@ import { type AgentEvent, readEvent, writeEvent } from './agent-events.ts'
 import type { RandomBytes } from './api-keys.ts'
 import { Bans, bannedError } from './bans.ts'
 import { checkCurrent, type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
-import { changedProfile, type ProfileChange, parseBody, type Registration } from './profiles.ts'
+import { changedProfile, type ProfileChange, type Registration } from './profiles.ts'
 
 export type OperatorSanction =
   | { kind: 'banned'; untilMs: number | null; reason: string }

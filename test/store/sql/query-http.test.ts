@@ -194,16 +194,18 @@ describe('a request is refused', () => {
   })
 
   it.each([
-    [{}, '/sql'],
-    [{ sql: '' }, '/sql'],
-    [{ sql: 7 }, '/sql'],
-    [{ sql: 'SELECT 1\0' }, '/sql'],
-    [{ sql: 'x'.repeat(SQL_CHARACTERS_MAX + 1) }, '/sql'],
-    [{ sql: 'SELECT 1', limit: 0 }, '/limit'],
-    [{ sql: 'SELECT 1', limit: 1.5 }, '/limit'],
-    [{ sql: 'SELECT 1', limit: QUERY_ROWS_MAX + 1 }, '/limit'],
-  ])('with a body that is none: %#', async (body, pointer) => {
-    expectProblem(await server.client.post(PATH, body, researcher), 'validation_failed', pointer)
+    [{}, '/sql', 'is missing'],
+    [{ sql: '' }, '/sql', 'must be at least 1'],
+    [{ sql: 7 }, '/sql', 'must be a string'],
+    [{ sql: 'SELECT 1\0' }, '/sql', 'must not have a NUL character'],
+    [{ sql: 'x'.repeat(SQL_CHARACTERS_MAX + 1) }, '/sql', `must be at most ${SQL_CHARACTERS_MAX}`],
+    [{ sql: 'SELECT 1', limit: 0 }, '/limit', 'must be at least 1'],
+    [{ sql: 'SELECT 1', limit: 1.5 }, '/limit', 'must be a whole number'],
+    [{ sql: 'SELECT 1', limit: QUERY_ROWS_MAX + 1 }, '/limit', `must be at most ${QUERY_ROWS_MAX}`],
+  ])('with a body that is none: %#', async (body, pointer, message) => {
+    const answer = await server.client.post(PATH, body, researcher)
+    expectProblem(answer, 'validation_failed', pointer)
+    expect(answer.body).toMatchObject({ error: `${pointer} ${message}.`, errors: [{ message }] })
   })
 
   it('with text that is no JSON, too long, or for another format', async () => {

@@ -57,7 +57,8 @@ export class QueryView implements View {
           this.#app.session.isQueryOpen && this.#key === ''
             ? html`<p class="note">Open to programs of this computer, since the server has no key of an operator or researcher.</p>`
             : html`<label>Key of a researcher or the operator
-                <input name="key" type="password" autocomplete="off" required .value=${this.#key} @input=${(event: InputEvent) => this.#setKey(inputText(event))} /></label>`
+                <input name="key" type="password" autocomplete="off" required .value=${this.#key} @input=${(event: InputEvent) => this.#setKey(inputText(event))} /></label>
+              ${this.#key === '' ? html`<details><summary class="note">How a key is made</summary>${this.#howToGetKey()}</details>` : nothing}`
         }
         <div class="chips" role="group" aria-label="Examples">
           <span class="note">Examples</span>
