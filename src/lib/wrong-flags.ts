@@ -13,7 +13,7 @@ export function wrongFlags(
   takesWords: boolean,
 ): string | null {
   for (let at = 0; at < args.length && args[at] !== '--'; at++) {
-    const word = args[at]
+    const word = args[at] ?? ''
     if (!word.startsWith('-')) {
       if (!takesWords) return `"${word}" belongs to no flag: flags begin with two dashes`
       continue
