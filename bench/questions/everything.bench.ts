@@ -36,7 +36,8 @@ const UNTRADED_SHARE = 0.1
 const P99_MS_MAX = 100
 /** What is due and unsent at the end of a step is a backlog that grows. */
 const BACKLOG_MS_MAX = 250
-const FACTORS = [1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 10]
+/** Below 1 on machines on which the load itself is too much. */
+const FACTORS = [0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 10]
 /** How many times more connections each road has while twice the load is measured: there an answer must not hold up what is due next. */
 const CLIENTS = 4
 /** After a load beyond what is sustained: how much longer answers may take than they do at it. */
