@@ -35,7 +35,7 @@ const OWN = [
   /"(percent|etaMs)":[^,}]*/g,
   // The shorter lake has ended.
   /"(?:state|stateSinceMs|windowMs)":(?:"[^"]*"|null|\d+)/g,
-  /"(?:analysisId|requestId|agentId|runId|key|path|ms|sha256|bytes|nextSince|uptimeMs|files|[a-zA-Z]*Bytes(?:Max)?|logId)":(?:"[^"]*"|[\d.]+)/g,
+  /"(?:analysisId|requestId|agentId|runId|key|path|ms|sha256|bytes|nextSince|uptimeMs|files|[a-zA-Z]*Bytes(?:Max)?|folderId|logId)":(?:"[^"]*"|[\d.]+)/g,
   /127\.0\.0\.1:\d+/g,
   /"(?:eventsPerSecond|freeBytes|diskFreeBytes|p50Ms|p99Ms|label)":(?:"[^"]*"|[\d.]+)/g,
   /an_[0-9A-Z]{26}|ag_[0-9A-Z]{26}/g,

@@ -48,13 +48,14 @@ afterEach(async () => {
   removeFolder(dataDir)
 })
 
-/** A simulated market, of which some trades come late, and some too late. */
+/** A simulated market, of which some trades come late, and some too late. None of those brings back a token that was evicted: it would be
+ *  in none of the bars that its token had closed. */
 function runMarket(): void {
   const random = new Random(7)
   const options = { seed: 7, tokens: 60, tradesPerSecond: 3, startMs: START_MS }
   const simulation = createSimulator(options)
   const late = (event: MarketEvent): MarketEvent =>
-    event.type === 'trade' && random.chance(0.2)
+    event.type === 'trade' && market.has(event.mint) && random.chance(0.2)
       ? { ...event, ts: event.ts - Math.floor(random.next() * 8_000) }
       : event
   for (let nowMs = START_MS; nowMs <= START_MS + HOURS * 60 * MINUTE_MS; nowMs += STEP_MS) {

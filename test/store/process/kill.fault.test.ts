@@ -181,7 +181,7 @@ describe('processes that die while they work on the lake lose nothing and double
 
   test('at each point of a merge, and of the removal of what it replaced', {
     tags: 'drill',
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     // In an order in which each finds the work of the one before, so that there are small files to write but twice.
     const points: CrashPoint[] = [
