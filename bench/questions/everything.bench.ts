@@ -31,6 +31,9 @@ const PER_POST = 200
 const POSTS = 200
 const AGENTS = 1_000
 const PAGE = '/api/v1/market?format=ndjson&limit=100'
+/** What the peer's rows have: most of what followers cost is the bytes of rows that changed. */
+const FOLLOWED =
+  'mint,name,symbol,priceUsd,usd_market_cap,volume_24h_usd,buys_24h,sells_24h,last_trade_timestamp,hot_score'
 /** Submissions are for tokens that are not traded, so that they agree with the server. */
 const UNTRADED_SHARE = 0.1
 const P99_MS_MAX = 100
@@ -140,7 +143,7 @@ const ours: Subject = {
         tellsPauses: true,
       },
     }),
-  follow: get('/api/v1/market?follow=1&format=ndjson&limit=1'),
+  follow: get(`/api/v1/market?follow=1&format=ndjson&limit=1&fields=${FOLLOWED}`),
 }
 
 const weekStack: Subject = {
