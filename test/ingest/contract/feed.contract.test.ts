@@ -96,6 +96,14 @@ describe.each(HARNESSES)('the feed $name', ({ simulated, inFlightMs, told, isLig
     }
     await feed.send(1)
     await expect.poll(async () => (await feed.status()).rejected.fault, soon).toBeGreaterThanOrEqual(1)
+    // A step of the simulator is several events, each in a turn where they fail.
+    let faults = 0
+    const stays = async (): Promise<boolean> => {
+      const before = faults
+      faults = (await feed.status()).rejected.fault ?? 0
+      return faults === before
+    }
+    await expect.poll(stays, soon).toBe(true)
     around.sink.reject = () => null
     await deliver(feed, 2)
     if (isLight)
