@@ -72,8 +72,8 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
     expect(snapshot).toMatchObject({ event: 'snapshot', channel: `token:${mint}`, last: true })
     const [row] = snapshot.rows
     // Own trades have been watched up to when the row was made.
-    const { snapshotAt, enriched_at, enriched_source } = row
-    expect(row).toEqual({ ...server.market.datapoint(mint), snapshotAt, enriched_at, enriched_source })
+    const { snapshotAt, enriched_at, enrichedFrom } = row
+    expect(row).toEqual({ ...server.market.datapoint(mint), snapshotAt, enriched_at, enrichedFrom })
     await server.client.push(token(other, 'Other'))
     await server.client.push(token(mint, 'Mine'))
     expect(await reader.next()).toMatchObject({
