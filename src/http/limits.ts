@@ -131,6 +131,9 @@ export const WINDOWS_MAX = 1_000
 export const FIELD_ERRORS_MAX = 8
 /** Rows in one write to a stream: this bounds the memory that a stalled reader holds. */
 export const FOLLOW_ROWS_MAX = 128
+/** How often writes of a rapid sequence make dear cached answers invalid, and how many writes at once do; see Route.changesDear. */
+export const DEAR_INVALIDATIONS_PER_SECOND = 20
+export const DEAR_INVALIDATIONS_AT_ONCE = 40
 /** Writes to one stream in one flush; the rest waits for the next, so that one that catches up does not delay the others. */
 export const FOLLOW_WRITES_MAX = 8
 /** Encoded chunks that a channel caches for followers at different positions; the cache is cleared at this number. */

@@ -124,6 +124,11 @@ export class Pipeline {
     this.#parts.isDraining = true
   }
 
+  /** A write of this route has been carried out, and is acknowledged next. */
+  noteWritten(route: Route): void {
+    this.#parts.responseCache.invalidate(route, performance.now())
+  }
+
   /** Requests received so far. */
   get requestCount(): number {
     return this.#requestCount
@@ -418,7 +423,8 @@ class UncachedRequest {
   #answer(made: HttpAnswer): void {
     const { deps, responseCache, ids, isDraining } = this.#parts
     const route = this.#route
-    if (route !== null && isWrite(route) && made.status < 300) responseCache.invalidate(route.changes ?? null)
+    if (route !== null && isWrite(route) && made.status < 300)
+      responseCache.invalidate(route, performance.now())
     if (route !== null && this.#cacheKey !== null && isPublic(route) && isReusable(made)) {
       const { body, rows = 0, isUnchanged, isNewest } = made
       const cached = { route, ...encodeHead(made, ids), body, rows, isUnchanged, isNewest }

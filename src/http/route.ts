@@ -25,6 +25,11 @@ interface RouteBase {
    * may be as old as the cache allows.
    */
   changes?: readonly string[]
+  /**
+   * For a route that may write often: paths whose cached answers become invalid too, but of a rapid sequence of writes only
+   * DEAR_INVALIDATIONS_PER_SECOND do so, since an answer costs as much as a write.
+   */
+  changesDear?: readonly string[]
   /** Its answers are of the market: they say where that is approximate. */
   answersMarket?: true
   /** For researchers: without a key it is open to programs of this computer, where the server has no key for it. */

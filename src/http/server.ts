@@ -115,7 +115,9 @@ export async function startServer(host: string, port: number, deps: ServerDeps):
   const handlers = new ReleasableApp(app)
   registerStreamSockets(handlers, deps)
   const endSockets =
-    deps.ingestFrame === null ? () => {} : registerIngestSockets(handlers, deps, deps.ingestFrame)
+    deps.ingestFrame === null
+      ? () => {}
+      : registerIngestSockets(handlers, deps, deps.ingestFrame, (route) => pipeline.noteWritten(route))
   for (const [path, handle] of pipeline.getHandlers()) handlers.get(path, handle)
   handlers.any('/*', pipeline.handle)
   const sockets: [us_listen_socket, ...us_listen_socket[]] = [

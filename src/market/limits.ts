@@ -28,8 +28,8 @@ export const VERSION_RETENTION_MS = 330_000
 /** Versions held at once (96 bytes each); at the maximum the oldest are dropped early and counted. */
 export const VERSIONS_MAX_DEFAULT = 8_388_608
 
-/** Versions of one token in one millisecond that a submission is compared with; of more the newest are. */
-export const VERSIONS_ANSWERED_MAX = 1_024
+/** Versions remembered that were served in the millisecond in which they ended; at the maximum those of the oldest are forgotten. */
+export const SERVED_VERSIONS_MAX = 4_096
 
 /** Closed bars held per token and timeframe; at the maximum the oldest are dropped. Above the API's limit of 1000. */
 export const BARS_PER_TOKEN_MAX_DEFAULT = 1_024

@@ -12,7 +12,7 @@ import { restoreMarket, saveMarket } from './checkpoint/checkpoint.ts'
 import type { EventWriter } from './events/event-writer.ts'
 import type { Healing } from './events/healing.ts'
 import type { TokenFigures } from './events/token-figures.ts'
-import { BAR_COLUMNS_KEPT, VERSIONS_ANSWERED_MAX } from './limits.ts'
+import { BAR_COLUMNS_KEPT } from './limits.ts'
 import { createParts, type MarketOptions, type MarketParts } from './market-parts.ts'
 import { FrozenRanking } from './output/frozen-ranking.ts'
 import { filterRanking } from './output/list-filter.ts'
@@ -318,23 +318,20 @@ export class Market {
     return slot === -1 ? null : this.#parts.ownTrades.figures(slot, this.timeMs)
   }
 
-  /** The nine values of each version that was in effect in the millisecond `timeMs`, newest first: of many the newest
-   *  VERSIONS_ANSWERED_MAX. None at a time at which the token was not held, or before the versions that are kept, which reach back five
-   *  minutes at least. */
+  /** The nine values of the version that was in effect at the end of the millisecond `timeMs`, and before them those of versions that
+   *  had ended in it and were served as of it, the newest first. None at a time at which the token was not held, or before the versions
+   *  that are kept, which reach back five minutes at least. */
   versionsAt(mint: string, timeMs: number): SnapshotValues[] {
-    const { tokens, projections, versions } = this.#parts
+    const { tokens, projections, versions, datapoints } = this.#parts
     const slot = tokens.slotOf(mint)
     if (slot === -1) return []
-    const found: SnapshotValues[] = []
     const atMs = Math.min(timeMs, this.timeMs)
-    // The present one, which shows other sums of its windows at other times.
+    const served = datapoints.servedBefore(mint, atMs)
+    // The present one shows other sums of its windows at other times.
     if (atMs >= tokens.columns.versionAtMs[rowIndex(slot)])
-      found.push(toSnapshot(projections.compare(slot, atMs), 0))
-    versions.visit(slot, atMs, (values, at) => {
-      found.push(toSnapshot(values, at))
-      return found.length < VERSIONS_ANSWERED_MAX
-    })
-    return found
+      return [toSnapshot(projections.compare(slot, atMs), 0), ...served]
+    const found = versions.find(slot, atMs)
+    return found === null ? [...served] : [toSnapshot(found.values, found.at), ...served]
   }
 
   bars(query: BarsQuery): WithGaps<Bars> | null {

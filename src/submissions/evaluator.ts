@@ -106,7 +106,7 @@ export class Evaluator {
   #compare({ mint, snapshot }: Submission, current: SnapshotValues): Comparison {
     if (!snapshot)
       return { deviationPct: 0, worstField: null, deviations: {}, compared: current, version: 'current' }
-    // In the millisecond of a change several versions were in effect, and the client may have read any of them.
+    // Of versions that ended in this millisecond the client may have read one that was served.
     const versions = this.#options.market.versionsAt(mint, snapshot.snapshotAt)
     return compareSnapshot(snapshot, versions, current)
   }

@@ -14,8 +14,8 @@ export interface MarketReader {
   has(mint: string): boolean
   /** The compared values of now; null: no DataPoint is known. */
   snapshot(mint: string): SnapshotValues | null
-  /** The compared values of each version that was in effect in the millisecond `timeMs`, newest first; none: they are not kept that
-   *  long. */
+  /** The compared values that a client may have read as of the millisecond `timeMs`, newest first: those at its end, and what was
+   *  served in it before. None: they are not kept that long. */
   versionsAt(mint: string, timeMs: number): readonly SnapshotValues[]
   /** Not null for a mint that has a snapshot. */
   enriched(mint: string): SourcedEnriched | null

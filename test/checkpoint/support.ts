@@ -44,7 +44,7 @@ export function answersOf(market: Market) {
     profile: market.profile(mint),
     enriched: { ...market.enriched(mint), ...OF_OWN_TRADES },
     versions: [0, 1_000, 30_000, 90_000, 200_000].map((ageMs) =>
-      market.versionsAt(mint, market.timeMs - ageMs),
+      market.versionsAt(mint, market.timeMs - ageMs).slice(0, 1),
     ),
     bars: TIMEFRAMES.map(
       (tf) => market.bars({ mint, tf, limit: 1_000, fromMs: null, toMs: null, fill: 'none' })?.bars,

@@ -30,8 +30,11 @@ export const READS = {
   items: (market: Market) => MINTS.map((of) => market.item(of)),
   profiles: (market: Market) => MINTS.map((of) => [market.profile(of), market.enriched(of)]),
   snapshots: (market: Market) => MINTS.map((of) => market.snapshot(of)),
+  // What else was served in a millisecond is known to the process that served it, and no part of the market.
   moments: (market: Market) =>
-    MINTS.map((of) => [0, 1, 900, 60_000, 290_000].map((age) => market.versionsAt(of, market.timeMs - age))),
+    MINTS.map((of) =>
+      [0, 1, 900, 60_000, 290_000].map((age) => market.versionsAt(of, market.timeMs - age).slice(0, 1)),
+    ),
   datapoints: (market: Market) => MINTS.map((of) => market.datapoint(of)),
   datapointTexts: (market: Market) =>
     MINTS.map((of) => {

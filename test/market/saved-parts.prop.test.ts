@@ -162,13 +162,8 @@ it('versions are found, expire and are dropped early as before, those of evicted
   let atMs = 1_000
   const beganAtMs = new Array<number>(SLOTS).fill(atMs)
   const found = (history: VersionHistory, of: number, ms: number) => {
-    const versions: number[][] = []
-    history.visit(
-      of,
-      ms,
-      (of, at) => versions.push(...[of.subarray(at, at + 9)].map((each) => [...each])) < 3,
-    )
-    return versions
+    const version = history.find(of, ms)
+    return version && [...version.values.subarray(version.at, version.at + 9)]
   }
   for (let count = 0; count < 150_000; count++) {
     // At first time passes and records expire; later there are too many of one moment.

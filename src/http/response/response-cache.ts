@@ -5,6 +5,8 @@ import type { HttpAnswer } from '../context.ts'
 import {
   CACHED_RESPONSE_BYTES_MAX,
   CACHED_RESPONSES_MAX,
+  DEAR_INVALIDATIONS_AT_ONCE,
+  DEAR_INVALIDATIONS_PER_SECOND,
   RESPONSE_CACHE_BYTES_MAX,
   RESPONSE_KEPT_MS_MIN,
 } from '../limits.ts'
@@ -77,6 +79,9 @@ export class ResponseCache {
   /** Number of the last write that changed every path, and of the last one that changed a given path. */
   #lastWrite = 0
   readonly #lastWriteByPath = new Map<string, number>()
+  /** Writes that may still make dear answers invalid, and since when there have been so many, on the monotonic clock. */
+  #dearCredit = DEAR_INVALIDATIONS_AT_ONCE
+  #dearCreditAtMs = 0
 
   /** @param reuseMs how old a cached response may be that is not the newest any more. */
   constructor(reuseMs: number) {
@@ -123,12 +128,23 @@ export class ResponseCache {
     this.#newer.set(path, cacheKey, { response, untilMs, keptUntilMs, writes })
   }
 
-  /** Invalidates what was cached for `paths` or is being made for them; null: for all paths. Call it before the write is
+  /** Invalidates what was cached for the paths that a route's write changes, or is being made for them. Call it before the write is
    *  acknowledged. */
-  invalidate(paths: readonly string[] | null): void {
+  invalidate({ changes, changesDear }: Pick<Route, 'changes' | 'changesDear'>, nowMs: number): void {
     this.#writes++
-    if (paths === null) this.#lastWrite = this.#writes
-    else for (const path of paths) this.#lastWriteByPath.set(path, this.#writes)
+    if (changes === undefined) this.#lastWrite = this.#writes
+    for (const path of changes ?? []) this.#lastWriteByPath.set(path, this.#writes)
+    if (changesDear === undefined || !this.#takeDearCredit(nowMs)) return
+    for (const path of changesDear) this.#lastWriteByPath.set(path, this.#writes)
+  }
+
+  #takeDearCredit(nowMs: number): boolean {
+    const earned = ((nowMs - this.#dearCreditAtMs) / 1_000) * DEAR_INVALIDATIONS_PER_SECOND
+    const credit = Math.min(DEAR_INVALIDATIONS_AT_ONCE, this.#dearCredit + earned)
+    const isEnough = credit >= 1
+    this.#dearCredit = isEnough ? credit - 1 : credit
+    this.#dearCreditAtMs = nowMs
+    return isEnough
   }
 }
 

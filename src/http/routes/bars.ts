@@ -21,6 +21,8 @@ import type { PlainRoute } from '../route.ts'
 import { unknownToken } from './market.ts'
 import { CACHE_ONE_SECOND } from './market-list.ts'
 
+export const OHLC_PATH = '/api/v1/ohlc'
+
 const BAR_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 
 interface BarDeps {
@@ -58,7 +60,7 @@ const BARS_DOCS: OperationDocs = {
 
 export const barRoute = (deps: BarDeps): PlainRoute => ({
   method: 'GET',
-  path: '/api/v1/ohlc',
+  path: OHLC_PATH,
   access: 'read',
   answersMarket: true,
   summary: 'OHLC bars of a token',

@@ -27,6 +27,7 @@ import { streamRoute } from '../stream/stream-socket.ts'
 import { answerList, CACHE_ONE_SECOND, LIST_DOCS } from './market-list.ts'
 
 export const MARKET_PATH = '/api/v1/market'
+export const DATAPOINT_PATH = '/api/v1/datapoint'
 export const TOTALS_PATH = '/api/v1/market/totals'
 const DATA_START = Buffer.from('{"ok":true,"data":')
 const DATA_END = Buffer.from('}')
@@ -79,7 +80,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
     },
     {
       method: 'GET',
-      path: '/api/v1/datapoint',
+      path: DATAPOINT_PATH,
       access: 'read',
       answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',

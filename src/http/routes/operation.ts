@@ -7,6 +7,8 @@ import { INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 import { INGEST_PATH } from '../stream/ingest-socket.ts'
 import { type AdminDeps, adminRoutes } from './admin.ts'
+import { OHLC_PATH } from './bars.ts'
+import { DATAPOINT_PATH, MARKET_PATH } from './market.ts'
 import { type StatusDeps, statusRoutes } from './status.ts'
 
 export interface OperationDeps extends StatusDeps, AdminDeps {
@@ -46,7 +48,8 @@ export const operationRoutes = (deps: OperationDeps): Route[] => [
     access: 'feed',
     summary: 'Push market events, NDJSON or msgpack',
     docs: PUSH_DOCS,
-    changes: [],
+    changes: [DATAPOINT_PATH, OHLC_PATH],
+    changesDear: [MARKET_PATH],
     bodyBytesMax: INGEST_BODY_BYTES_MAX,
     bodyMsMax: INGEST_BODY_MS_MAX,
     bodyTypes: [...NDJSON_MEDIA_TYPES, ...MSGPACK_MEDIA_TYPES],

@@ -12,6 +12,7 @@ import type { ReleasableApp } from '../releasable-app.ts'
 import { RequestHead } from '../request/request-head.ts'
 import { problemAnswer } from '../response/reply.ts'
 import { toServiceError } from '../response/to-service-error.ts'
+import type { Route } from '../route.ts'
 import { CLOSE_GOING_AWAY, readUpgradeHeaders, refuseUpgrade, SOCKET_SETTINGS } from './upgrade.ts'
 
 export const INGEST_PATH = '/api/v1/ingest'
@@ -21,12 +22,14 @@ export type IngestFrame = (frame: Uint8Array, isBinary: boolean) => object | Pro
 
 /**
  * Accepts WebSockets at the path of the push, after the checks of a push over HTTP; each message is admitted as one is.
+ * @param onWritten told of each push before it is acknowledged
  * @returns a function that ends them all.
  */
 export function registerIngestSockets(
   app: ReleasableApp,
   deps: PipelineDeps,
   ingestFrame: IngestFrame,
+  onWritten: (route: Route) => void,
 ): () => void {
   const { health, keys, overload, routes } = deps
   const route = routes.find(({ path }) => path === INGEST_PATH)
@@ -60,7 +63,7 @@ export function registerIngestSockets(
       sockets.delete(ws)
     },
     message: (ws, message, isBinary) => {
-      const result = apply(new Uint8Array(message), isBinary, ingest, deps)
+      const result = apply(new Uint8Array(message), isBinary, ingest, deps, () => onWritten(route))
       if (!(result instanceof Promise)) reply(ws, result, isBinary)
       else void result.then((late) => sockets.has(ws) && reply(ws, late, isBinary))
     },
@@ -79,12 +82,16 @@ function apply(
   isBinary: boolean,
   ingest: IngestFrame,
   { onFault }: Pick<PipelineDeps, 'onFault'>,
+  onWritten: () => void,
 ): object | Promise<object> {
   const refuse = (error: unknown): object => {
     if (toServiceError(error) === null) onFault(error, 'frame')
     return problemAnswer(error, INGEST_PATH, 'frame').body
   }
-  const accept = (result: object): object => ({ ok: true, ...result })
+  const accept = (result: object): object => {
+    onWritten()
+    return { ok: true, ...result }
+  }
   try {
     const result = ingest(frame, isBinary)
     return result instanceof Promise ? result.then(accept, refuse) : accept(result)

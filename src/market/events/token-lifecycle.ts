@@ -6,7 +6,7 @@ import { watermarkMs } from '../bars/watermark.ts'
 import { dayMovedAtMs, type Windows } from '../bars/windows.ts'
 import { VERSION_RETENTION_MS } from '../limits.ts'
 import type { DataPointCache } from '../output/datapoint-cache.ts'
-import type { Projections } from '../output/projections.ts'
+import { type Projections, toSnapshot } from '../output/projections.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import { KEY_UNKNOWN } from '../rankings/chunk.ts'
 import { HOT_SCORE_NONE } from '../rankings/hot-score.ts'
@@ -116,10 +116,18 @@ export class TokenLifecycle {
     this.evictedCount++
   }
 
-  /** Records the token's present values as the version that ends now. Several may end in one millisecond: each may have been read. */
+  /** Records the token's present values as the version that ends now. */
   recordVersion(slot: number): void {
     this.settleWindow(slot)
-    this.#endVersion(slot, this.#time.nowMs, this.#time.nowMs)
+    const { datapoints } = this.#parts
+    const { nowMs } = this.#time
+    if (datapoints.isServed(slot, nowMs, this.#changes.changedSeq(slot)))
+      datapoints.keepServed(
+        this.#tokens.metadata[slot].mint,
+        nowMs,
+        toSnapshot(this.#projections.compare(slot, nowMs), 0),
+      )
+    this.#endVersion(slot, nowMs, nowMs)
   }
 
   /**

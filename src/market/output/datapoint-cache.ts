@@ -2,7 +2,10 @@
 // became true, not when it was first read, so that what is served does not depend on who has read before.
 
 import { ownBytes } from '../../lib/bytes.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
+import type { SnapshotValues } from '../../schema/datapoint.ts'
+import { SERVED_VERSIONS_MAX } from '../limits.ts'
 import type { Projections } from './projections.ts'
 
 const SECOND_MS = 1_000
@@ -21,6 +24,7 @@ interface CachedText {
   readonly json: Buffer
   readonly version: string
   readonly seq: number
+  readonly asOfMs: number
   readonly marketChangeCount: number
 }
 
@@ -29,6 +33,17 @@ export class DataPointCache {
   /** By slot, all of the same second. */
   #texts = new Map<number, CachedText>()
   #secondMs = 0
+  /** When one was last read. */
+  #readAtMs = 0
+  /**
+   * By mint and millisecond: values that were served as of it, and changed in it. Their reader says the same time as one that read later,
+   * and both are right. It is known to the process that served them alone, and is no part of the market's state.
+   */
+  readonly #served = new BoundedMap<string, readonly SnapshotValues[]>({
+    entriesMax: SERVED_VERSIONS_MAX,
+    weightMax: SERVED_VERSIONS_MAX,
+    weigh: (values) => values.length,
+  })
 
   constructor(projections: Projections) {
     this.#projections = projections
@@ -36,6 +51,7 @@ export class DataPointCache {
 
   read(slot: number, nowMs: number, change: DataPointChange): { json: Buffer; version: string } {
     const { seq, marketChangeCount } = change
+    this.#readAtMs = nowMs
     const secondMs = Math.floor(nowMs / SECOND_MS) * SECOND_MS
     if (secondMs !== this.#secondMs) {
       this.#secondMs = secondMs
@@ -48,10 +64,28 @@ export class DataPointCache {
       json: ownBytes(jsonLine(this.#projections.datapoint(slot, asOfMs))),
       version: [seq, asOfMs, marketChangeCount].map((part) => part.toString(36)).join('-'),
       seq,
+      asOfMs,
       marketChangeCount,
     }
     this.#texts.set(slot, made)
     return made
+  }
+
+  /** Whether the token's values of position `seq` were served as of `timeMs`. */
+  isServed(slot: number, timeMs: number, seq: number): boolean {
+    if (timeMs !== this.#readAtMs) return false
+    const text = this.#texts.get(slot)
+    return text?.asOfMs === timeMs && text.seq === seq
+  }
+
+  /** These values were served as of `timeMs`, and change now, in the same millisecond. */
+  keepServed(mint: string, timeMs: number, values: SnapshotValues): void {
+    this.#served.set(`${mint} ${timeMs}`, [values, ...this.servedBefore(mint, timeMs)])
+  }
+
+  /** What was served as of `timeMs` and had changed at the end of this millisecond, the newest first. */
+  servedBefore(mint: string, timeMs: number): readonly SnapshotValues[] {
+    return this.#served.get(`${mint} ${timeMs}`) ?? []
   }
 
   forget(slot: number): void {

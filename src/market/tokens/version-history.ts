@@ -94,19 +94,20 @@ export class VersionHistory implements Saved {
   }
 
   /**
-   * Visits the logged versions that were in effect at some moment of the millisecond `timeMs`, newest first, until `visit` returns
-   * false: VERSION_VALUES numbers of `values` from `at` on, valid during the call.
+   * The logged version that was in effect at the end of the millisecond `timeMs`: VERSION_VALUES numbers of `values` from `at` on,
+   * valid until the next change. null: there is none.
    */
-  visit(slot: number, timeMs: number, visit: (values: Float64Array, at: number) => boolean): void {
+  find(slot: number, timeMs: number): { values: Float64Array; at: number } | null {
     let number = this.#latest[slot]
     while (number >= this.#firstNumber) {
       const record = number - this.#firstNumber
       const { values, previous } = this.#segments[record >>> SEGMENT_BITS]
       const at = (record & SEGMENT_MASK) * STRIDE
-      if (values[at + ENDED_AT] < timeMs) return
-      if (values[at + BEGAN_AT] <= timeMs && !visit(values, at)) return
+      if (values[at + ENDED_AT] <= timeMs) return null
+      if (values[at + BEGAN_AT] <= timeMs) return { values, at }
       number = previous[record & SEGMENT_MASK]
     }
+    return null
   }
 
   /** The token of a slot is evicted: its versions are kept for the time that it may come back in. */
