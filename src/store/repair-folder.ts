@@ -14,8 +14,9 @@ import { findOddPaths } from './data-folder/odd-paths.ts'
 import { isDamagedState, readWholeState } from './duckdb/damaged-state.ts'
 import { StoreError } from './errors.ts'
 import * as paths from './paths.ts'
+import type { Store } from './store.ts'
 import { openStore, type StoreOptions } from './store.ts'
-import type { LakeRepair, Store } from './types.ts'
+import type { LakeRepair } from './types.ts'
 
 export interface FolderRepair extends LakeRepair {
   /** A sentence for each thing that was not as it should be. */

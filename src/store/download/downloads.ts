@@ -16,7 +16,8 @@ import {
   DOWNLOADS_AT_ONCE,
   LAKE_LISTING_TTL_MS,
 } from '../limits.ts'
-import type { Download, LakeDownloads, LakeFile, Store } from '../types.ts'
+import type { Store } from '../store.ts'
+import type { Download, LakeDownloads, LakeFile } from '../types.ts'
 
 const gone = (name: string): StoreError =>
   new StoreError(

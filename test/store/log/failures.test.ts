@@ -1,8 +1,8 @@
 // A disk that fails, is full or hangs: what callers get, and that the log recovers when the disk does.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { LogError } from '../../../src/store/log/errors.ts'
-import { openLog } from '../../../src/store/log/log.ts'
-import type { CommitLog, LogOptions } from '../../../src/store/log/types.ts'
+import { type CommitLog, openLog } from '../../../src/store/log/log.ts'
+import type { LogOptions } from '../../../src/store/log/types.ts'
 import { quiet } from '../../support/disk/cuts.ts'
 import { SimulatedDisk } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
