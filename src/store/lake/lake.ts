@@ -14,7 +14,14 @@ import { loadEventPosition } from '../events/event-position.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
 import { lakeFolder } from '../paths.ts'
 import type { CrashPoint } from '../process/crash-points.ts'
-import type { LakeFile, LakeTableStatus, LakeTrouble, LogLine, SetAsideFile } from '../types.ts'
+import {
+  type LakeFile,
+  type LakeTableStatus,
+  type LakeTrouble,
+  type LogLine,
+  NO_TROUBLE,
+  type SetAsideFile,
+} from '../types.ts'
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type CheckDepth, findFaultyFiles } from './file-check.ts'
 import { listPendingTableFiles, toPendingFile, type WriteStep, writePendingFiles } from './file-writer.ts'
@@ -149,11 +156,7 @@ export class Lake {
   #areLinksStale = false
   /** What `recover` has still to do; null once it has succeeded. */
   #recovery: Recovery | null = null
-  #trouble: LakeTrouble = {
-    setAside: [],
-    retentionHeld: null,
-    eventsLost: 0,
-  }
+  #trouble = NO_TROUBLE
 
   constructor(database: Database, lakeDir: string, links: Links, options: LakeOptions) {
     this.database = database
