@@ -8,7 +8,7 @@ import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
 import { type EventMetadata, loadEventMetadata } from '../events/event-metadata.ts'
 import { writeCatalog } from '../lake/catalog.ts'
-import { type DataFile, hashFile } from '../lake/lake-files.ts'
+import { hashFile } from '../lake/lake-files.ts'
 import { openLinks, readLakePaths } from '../lake/links.ts'
 import {
   groupByTable,
@@ -147,8 +147,7 @@ async function copyLake(
 async function writeCatalogOf(dataDir: string, { live, ...known }: Listed, nowMs: number): Promise<void> {
   const lakeDir = lakeFolder(dataDir)
   const { pathOf } = await readLakePaths(lakeDir)
-  const options = { lakeDir, pathOf: (file: DataFile) => pathOf(file), failpoint: () => {} }
-  await writeCatalog({ tables: groupByTable(live), ...known }, nowMs, options)
+  await writeCatalog({ tables: groupByTable(live), ...known }, nowMs, { lakeDir, pathOf })
 }
 
 /** How large a copy is where nothing can be linked. */

@@ -5,7 +5,7 @@ import { constants, copyFile, link, mkdir, readdir, rename, rm, stat } from 'nod
 import { basename, dirname, join } from 'node:path'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
-import { StoreError, unavailable } from '../errors.ts'
+import { invalid, StoreError, unavailable } from '../errors.ts'
 import { segmentNames } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
 import {
@@ -102,7 +102,7 @@ export async function makeSnapshot<Copied>(
   copyLake: (to: string) => Promise<Copied>,
 ): Promise<Copied> {
   if ((await stat(folder).catch(() => null)) !== null)
-    throw new StoreError('invalid', `${folder} is there already: a snapshot is a new folder`)
+    throw invalid(`${folder} is there already: a snapshot is a new folder`)
   const unfinished = join(dirname(folder), `.${basename(folder)}.tmp`)
   try {
     await rm(unfinished, { recursive: true, force: true })

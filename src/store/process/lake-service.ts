@@ -69,7 +69,7 @@ export class LakeService {
   }
 
   #opened(): LakeStore {
-    if (this.#store === null) throw new StoreError('unavailable', 'the lake is not open')
+    if (this.#store === null) throw unavailable('the lake is not open')
     return this.#store
   }
 
