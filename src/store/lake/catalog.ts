@@ -39,7 +39,7 @@ export interface CatalogOptions {
   lakeDir: string
   pathOf(file: ListedFile): string
   /** Called between writing and renaming, and after it. */
-  failpoint(point: 'catalog:written' | 'catalog:swapped'): void
+  failpoint?(point: 'catalog:written' | 'catalog:swapped'): void
 }
 
 /** The schema of the views that read files. Readers use those of `main`, which select from them and have the comments. */
@@ -175,10 +175,10 @@ export async function writeCatalog(
   const temporary = `${path}.tmp`
   await createCatalog(content, nowMs, temporary, options)
   await syncPath(temporary)
-  options.failpoint('catalog:written')
+  options.failpoint?.('catalog:written')
   // Renaming cannot replace a folder.
   if ((await stat(path).catch(() => null))?.isDirectory()) await moveFile(path, `${path}.set-aside`)
   await rename(temporary, path)
   await syncPath(dirname(path))
-  options.failpoint('catalog:swapped')
+  options.failpoint?.('catalog:swapped')
 }

@@ -54,11 +54,6 @@ import {
 import { type ListSource, recoverOrphans } from './orphan-files.ts'
 import { Quarantine } from './quarantine.ts'
 
-export interface Flushed {
-  files: number
-  rows: number
-}
-
 /** What a flush writes to the lake, besides the bars and outcomes that wait in the database. */
 export interface FlushBatch {
   /** Rows of the log and of token profiles, by table and date. */
@@ -219,7 +214,7 @@ export class Lake {
   }
 
   /** Writes and lists all pending rows, in one transaction with the changes of `batch.record`. */
-  async flush(batch: FlushBatch, nowMs: number): Promise<Flushed> {
+  async flush(batch: FlushBatch, nowMs: number): Promise<void> {
     const { failpoint } = this
     return this.database.maintenance.run(async (connection) => {
       await this.#recover(connection, nowMs)
@@ -236,7 +231,6 @@ export class Lake {
         onListed: batch.onListed,
         failpoint: (step) => failpoint(`flush:${step}`),
       })
-      return { files: written.length, rows: written.reduce((sum, { rows }) => sum + rows, 0) }
     })
   }
 

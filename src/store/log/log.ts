@@ -114,9 +114,10 @@ export class CommitLog {
   }
 
   status(): types.LogStatus {
-    const { lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes, operationMs } = this.#writer
+    const { lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes } = this.#writer
     return {
-      ...{ state: this.#state, lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes, operationMs },
+      state: this.#state,
+      ...{ lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes },
       recentGroupMs: [...this.#writer.recentGroupMs],
       totals: { ...this.#writer.totals },
     }

@@ -115,8 +115,6 @@ export interface LogStatus {
   /** In the segments on the disk, including the current one. */
   unflushedCommits: number
   unflushedBytes: number
-  /** How long the current disk operation has been running; null where there is none. */
-  operationMs: number | null
   /** How long writing and syncing took for each of the last groups, oldest first. */
   recentGroupMs: readonly number[]
   /** Since the start. */

@@ -229,7 +229,7 @@ class LakeProcess {
     const recorded = structuredClone(this.#account)
     await this.#sleep(this.#draws.between(0, 5))
     this.#labelDue(nowMs)
-    return { lsn: state.lsn, files: 0, rows: 0, deadRows: 0, damage, bars: recorded, inLake }
+    return { deadRows: 0, damage, bars: recorded, inLake }
   }
 
   async #readCommits(throughLsn: number): Promise<{ commits: Commit[]; damage: FlushAnswer['damage'] }> {
@@ -385,7 +385,7 @@ class LakeProcess {
     lake.eventNo = nextNo - 1
     this.#tellTrouble()
     const retainedFrom = lake.files.retainedFrom
-    return { eventNo: lake.eventNo, retainedFrom, files: 0, rows: 0, damage }
+    return { eventNo: lake.eventNo, retainedFrom, damage }
   }
 
   /** Lists recorded events in a file of each of their dates and tables. */

@@ -272,7 +272,6 @@ describe('a disk that hangs', () => {
       await quiet()
       expect(disk.operations).toBe(operations)
       expect(log.status()).toMatchObject({ state: 'hanging', totals: { overdue: 1 } })
-      expect(log.status().operationMs).toBeGreaterThanOrEqual(TIMEOUT_MS)
       release()
       await quiet()
       expect(log.status().state).toBe('ready')

@@ -9,7 +9,7 @@ import { unlessLate } from '../../../lib/wait.ts'
 import { LogError } from '../errors.ts'
 import { READS_QUEUED_MAX } from '../limits.ts'
 import type { CommitRecord, Position } from '../types.ts'
-import { decodeLine, parseRows, payloadOf, segmentNames } from './format.ts'
+import { commitRecord, decodeLine, segmentNames } from './format.ts'
 
 export class PositionReader {
   readonly #disk: Disk
@@ -51,8 +51,7 @@ export class PositionReader {
         'damaged_record',
         `there is no valid commit at byte ${position.offset} of ${segmentNames.nameOf(position.segment)}`,
       )
-    const payload = payloadOf(line)
-    return { lsn: head.firstNo, knownAtMs: head.knownAtMs, position, payload, rows: () => parseRows(payload) }
+    return commitRecord(head, position, line)
   }
 
   async #readLine({ segment, offset, length }: Position): Promise<Buffer> {
