@@ -14,6 +14,7 @@ import { SegmentError } from '../lib/segments/types.ts'
 import type { AgentHits, AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
+import type { Recovered } from '../schema/recovered.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { checkFinished } from './backup/note.ts'
 import { DiskSpace } from './data-folder/disk-space.ts'
@@ -55,7 +56,6 @@ import type {
   LakeRepair,
   ProfileSink,
   Provenance,
-  Recovered,
   Snapshot,
   StagedBackup,
   StoreFigures,

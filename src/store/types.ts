@@ -8,38 +8,13 @@ import type {
   stagedBackupSchema,
 } from '../schema/api/admin.ts'
 import type { ClosedBar } from '../schema/bar.ts'
-import type { Row, TableName, TableRow } from '../schema/tables.ts'
-import type { OutcomeCounts } from '../schema/vocabulary.ts'
+import type { Row, TableName } from '../schema/tables.ts'
 
 /** Where the market data of a run comes from. Written into every row that depends on it. */
 export interface Provenance {
   /** Names of feeds, comma-separated. */
   feed: string
   simulated: boolean
-}
-
-/** What the server needs to know after a start. Rows are in the order of their commits. */
-export interface Recovered {
-  agents: TableRow<'agents'>[]
-  agentKeys: TableRow<'agent_keys'>[]
-  /** Those that still have an effect. */
-  agentEvents: TableRow<'agent_events'>[]
-  /** Of the last 60 s. */
-  submitAttempts: TableRow<'submit_attempts'>[]
-  /** Of the last 24 h. */
-  idempotency: TableRow<'idempotency'>[]
-  /** Sums of the ledger by agent. */
-  xpTotals: { agentId: string; xp: number; analyses: number }[]
-  /** Submissions by agent and outcome. */
-  outcomeCounts: ({ agentId: string } & OutcomeCounts)[]
-  /** Accepted analyses by mint, with the labels of the latest that is not among `recentLabels`; null: there is none. */
-  coverage: { mint: string; count: number; lastSentiment: string | null; lastScore: number | null }[]
-  /** Labels that may still be withheld from others. Times are of the server's clock. */
-  recentLabels: { analysisId: string; mint: string; sentiment: string; score: number; atMs: number }[]
-  /** Submissions whose cooldown may run, oldest first: the latest of an agent on a mint counts. Times are of the server's clock. */
-  cooldowns: { agentId: string; mint: string; atMs: number }[]
-  /** Rejections of the last 30 days, from which strikes and suspensions follow. Times are of the server's clock. */
-  strikes: { agentId: string; atMs: number }[]
 }
 
 export interface LakeTableStatus {

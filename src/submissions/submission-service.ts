@@ -11,6 +11,7 @@ import {
   toMonotonicMs,
 } from '../lib/clock.ts'
 import type { ListedRow, SubmissionQuery } from '../schema/api/submission-list.ts'
+import type { RecoveredLimits, RecoveredXp } from '../schema/recovered.ts'
 import { isAnalysisId } from '../schema/submission.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import { Acceptance, acceptedReceipt } from './acceptance.ts'
@@ -42,8 +43,6 @@ import type {
   EvaluatedSubmission,
   Forgotten,
   Receipt,
-  RecoveredLimits,
-  RecoveredXp,
   Standing,
   SubmissionStore,
   SubmitRequest,
