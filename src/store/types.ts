@@ -142,24 +142,6 @@ export interface EventProgress {
   retainedFrom: number
 }
 
-export interface StoreStatus {
-  /** Identity of the data folder. */
-  folderId: string
-  /** Commits are taken, and the lake follows them. */
-  healthy: boolean
-  isWritable: boolean
-  /** A plain sentence for each thing that is wrong. */
-  reasons: string[]
-  lake: LakeTableStatus[]
-  log: { state: string; unflushedCommits: number; unflushedBytes: number; damage: number }
-  lakeProcess: { isRunning: boolean; starts: number }
-  /** Free disk space as last read; null: not known. */
-  freeBytes: number | null
-  /** Of the state database. */
-  databaseBytes: number
-  setAside: LakeLosses
-}
-
 /** What is measured of the store, without asking the lake process or the disk. */
 export interface StoreFigures {
   isWritable: boolean
@@ -184,10 +166,19 @@ export interface StoreFigures {
   barsMissing: number
   /** Free disk space as last read; null: not known. */
   freeBytes: number | null
+  /** Of the state database. */
   databaseBytes: number
   setAside: LakeLosses
   /** What the data folder has lost and nobody has acknowledged. */
   losses: number
+}
+
+/** The figures with those of the lake renewed, and how the store is. */
+export interface StoreStatus extends StoreFigures {
+  /** Commits are taken, and the lake follows them. */
+  healthy: boolean
+  /** A plain sentence for each thing that is wrong. */
+  reasons: string[]
 }
 
 export type ExportFormat = 'parquet' | 'arrow'
