@@ -66,9 +66,7 @@ export interface WriterParts {
 
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
-  const { settings, node, market, broadcaster, cursors, health, metrics, limits, timeWaits, writerParts } =
-    deps
-  const { nowMs, onDataPoint, history, sessions, keys, lakeFolder } = deps
+  const { market, health, metrics, limits, history, nowMs, writerParts } = deps
   const metricsText = new SingleFlight(
     async () => {
       await health.refreshStore()
@@ -78,8 +76,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
     nowMs,
   )
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint, sessions },
-    ...{ keys, lakeFolder },
+    ...deps,
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),
@@ -131,7 +128,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
     },
     retireLake: () => writerParts().store.retireLake(),
     trustClock: () => writerParts().trustClock(),
-    ingest: async (body, contentType) => ({ ...(await writerParts().push.ingest(body, contentType)) }),
+    ingest: (body, contentType) => writerParts().push.ingest(body, contentType),
   })
 }
 
