@@ -1,12 +1,7 @@
 // The market of a run before it begins: what the runs before have recorded, and the journal behind it.
 
-import { lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
-import {
-  findRecordedOnDisk,
-  type Restored,
-  type RestoreOptions,
-  restoreMarket,
-} from '../checkpoint/restoration.ts'
+import { findRecorded, lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
+import { type Restored, type RestoreOptions, restoreMarket } from '../checkpoint/restoration.ts'
 import { solPriceMaxAgeMs } from '../config/settings.ts'
 import type { Pace } from '../ingest/replay/pace.ts'
 import { type EventJournal, openJournal } from '../journal/journal.ts'
@@ -125,7 +120,7 @@ const notRecorded = (error: unknown): string => `market events are not recorded:
 /** A folder that cannot be read must not keep the server from starting. */
 async function findQuietly(options: RestoreOptions, lakeEventNo: number): Promise<Found> {
   try {
-    return { recorded: await findRecordedOnDisk(options, lakeEventNo), trouble: null }
+    return { recorded: await findRecorded(options, lakeEventNo), trouble: null }
   } catch (error) {
     options.log.error(
       { error: errorMessage(error) },
