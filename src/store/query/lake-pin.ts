@@ -44,7 +44,6 @@ async function linkAll(located: LocatedFiles, to: string): Promise<number> {
   let bytes = 0
   for (const file of listFiles(located)) {
     const path = join(to, relativePath(file))
-    await makeFolder(dirname(path))
     folders.add(dirname(path))
     bytes += await linkOrCopy(located.pathOf(file), path)
     sums.push(`${file.sha256 ?? (await hashFile(path))}  ${relativePath(file)}`)
