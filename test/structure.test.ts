@@ -96,7 +96,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'ingest/replay': ['store/duckdb', 'store/errors.ts'],
   market: [],
   submissions: [],
-  recording: ['journal/types.ts', 'market', 'store/types.ts'],
+  recording: ['journal', 'market', 'store/types.ts'],
   checkpoint: ['journal', 'market'],
   journal: [],
   store: ['journal'],

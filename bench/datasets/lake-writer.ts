@@ -1,8 +1,7 @@
 // node bench/datasets/lake-writer.ts FOLDER ROWS [TOKENS AGENTS]
 // Writes submissions into a lake through the store's own interface while it merges as a server does. Prints one line of
 // JSON: rows a second and peak memory. It is a process of its own so that its memory can be measured.
-import { openStore } from '../../src/store/store.ts'
-import type { Store } from '../../src/store/types.ts'
+import { openStore, type Store } from '../../src/store/store.ts'
 import { mergeLog, peakRssBytes } from '../harness.ts'
 import { type Crowd, ROWS_PER_SECOND, START_MS, type TrainingRows, trainingRows } from './training-rows.ts'
 

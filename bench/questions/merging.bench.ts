@@ -1,7 +1,6 @@
 // Latency of durable submissions (64 callers, ten a second each) while eight files of the lake are merged, and without a merge.
 import { systemClock } from '../../src/lib/clock.ts'
-import { openStore } from '../../src/store/store.ts'
-import type { Store } from '../../src/store/types.ts'
+import { openStore, type Store } from '../../src/store/store.ts'
 import { commitOf, trainingRows } from '../datasets/training-rows.ts'
 import {
   forgetPeak,

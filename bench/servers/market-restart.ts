@@ -2,8 +2,8 @@
 // Restores a market as a server does at its start, and prints one line of JSON: the time until the checkpoint is restored, the time
 // for the events behind it, and the memory. Lists are made last; their time counts as that of the checkpoint.
 
-import type { RecordFolders } from '../../src/checkpoint/find-base.ts'
-import { findRecordedOnDisk, redo, restoreMarket } from '../../src/checkpoint/restoration.ts'
+import { findRecorded, type RecordFolders } from '../../src/checkpoint/find-base.ts'
+import { redo, restoreMarket } from '../../src/checkpoint/restoration.ts'
 import { checkpointFolder, journalFolder } from '../../src/store/paths.ts'
 import { mergeLog, peakRssBytes, rssBytes } from '../harness.ts'
 
@@ -15,7 +15,7 @@ const folders: RecordFolders = {
   folderId: 'bench',
 }
 const beganMs = performance.now()
-const recorded = await findRecordedOnDisk(folders, 0)
+const recorded = await findRecorded(folders, 0)
 const { settings } = recorded.latest!
 const restored = (await restoreMarket(
   { ...folders, marketOptions: settings, settings, log: mergeLog() },

@@ -3,7 +3,8 @@
 
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { EventJournal, JournalLog } from '../journal/types.ts'
+import type { EventJournal } from '../journal/journal.ts'
+import type { JournalLog } from '../journal/types.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-text.ts'

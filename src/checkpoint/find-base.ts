@@ -2,7 +2,7 @@
 // empty market.
 
 import { findEnd, type JournalEnd } from '../journal/reader.ts'
-import type { Disk } from '../lib/disk/disk.ts'
+import { nodeDisk } from '../lib/disk/disk.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { CheckpointError } from '../lib/sections/checkpoint-error.ts'
 import type { Market } from '../market/market.ts'
@@ -41,13 +41,10 @@ export interface LatestRun {
   settings: EngineSettings
 }
 
-export async function findRecorded(
-  disk: Disk,
-  folders: StartFolders,
-  knownEventNo: number,
-): Promise<Recorded> {
+/** @param knownEventNo the last event that the lake has */
+export async function findRecorded(folders: StartFolders, knownEventNo: number): Promise<Recorded> {
   const { journalFolder: folder, folderId, journalMarkPath: markPath } = folders
-  const end = await findEnd({ folder, folderId, markPath }, disk)
+  const end = await findEnd({ folder, folderId, markPath }, nodeDisk)
   const checkpoints = await listCheckpoints(folders.checkpointFolder)
   const latest = end.segments.findLast(({ header }) => header !== null)?.header ?? null
   return { ...folders, end, checkpoints, latest, knownEventNo }

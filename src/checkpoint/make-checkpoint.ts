@@ -1,6 +1,5 @@
 // Makes one checkpoint: restores the one before, applies the events recorded since, and writes the market that results.
 import { readJournal } from '../journal/reader.ts'
-import { nodeDisk } from '../lib/disk/disk.ts'
 import { peakMemoryBytes } from '../lib/memory.ts'
 import { MINTLAKE_VERSION } from '../lib/version.ts'
 import type { Market } from '../market/market.ts'
@@ -36,7 +35,7 @@ function failpoint(task: CheckpointTask, point: CheckpointCrashPoint): void {
 export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
   const { journalFolder, checkpointFolder, folderId, throughEventNo, barsInLakeToMs } = task
   const startedMs = performance.now()
-  const recorded = await findRecorded(nodeDisk, { journalFolder, checkpointFolder, folderId }, throughEventNo)
+  const recorded = await findRecorded({ journalFolder, checkpointFolder, folderId }, throughEventNo)
   const { base, market } = restoreBase(recorded, task)
   failpoint(task, 'checkpoint:restored')
   const restoredMs = performance.now()

@@ -4,14 +4,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { readJournal } from '../journal/reader.ts'
 import type { JournalLog } from '../journal/types.ts'
-import { nodeDisk } from '../lib/disk/disk.ts'
 import { CheckpointError } from '../lib/sections/checkpoint-error.ts'
 import { nextTurn } from '../lib/wait.ts'
 import type { Market, MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
 import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
-import { type Base, findBase, findRecorded, type Recorded, type StartFolders } from './find-base.ts'
+import { type Base, findBase, type Recorded, type StartFolders } from './find-base.ts'
 
 export interface RestoreOptions extends StartFolders {
   /** Of this run: the settings of the engine, and what it calls. */
@@ -117,7 +116,3 @@ export async function redo(
   const lost = replayer.lost + Math.max(0, end.lastEventNo - lastEventNo)
   return { market: replayer.market, events, lost, tookMs: performance.now() - beganMs }
 }
-
-/** @param knownEventNo the last event that the lake has */
-export const findRecordedOnDisk = (folders: StartFolders, knownEventNo: number): Promise<Recorded> =>
-  findRecorded(nodeDisk, folders, knownEventNo)

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import { openStore } from '../store/store.ts'
-import type { Store } from '../store/types.ts'
+import { openStore, type Store } from '../store/store.ts'
 import type { Values } from './command.ts'
 import { isFolderInUse, storeLogTo } from './common.ts'
 import { REPAIR_TIMEOUT_MS } from './limits.ts'

@@ -7,19 +7,22 @@ import type { MarketEvent } from '../schema/event.ts'
 import { BatchEncoder } from './batch/batch-encoder.ts'
 import { BATCH_MS_MAX, CLOSE_MS_MAX, SEAL_MS_MAX, STALLED_MS, WAITING_BYTES_MAX } from './limits.ts'
 import { findEnd, type JournalEnd } from './reader.ts'
-import type { EventJournal, JournalOptions, JournalStats, LostInterval } from './types.ts'
+import type { JournalOptions, JournalStats, LostInterval } from './types.ts'
 import { BatchWriter } from './writer/batch-writer.ts'
 
 /** Opens the journal for writing. Rejects where its newest segment has a newer format, or the folder cannot be read. */
 export async function openJournal(options: JournalOptions): Promise<EventJournal> {
-  return new Journal(options, await findEnd(options, options.disk ?? nodeDisk))
+  return new EventJournal(options, await findEnd(options, options.disk ?? nodeDisk))
 }
 
 const TOO_SLOW = 'the disk is too slow'
 const NO_ANSWER = 'the disk does not answer'
 
-class Journal implements EventJournal {
+/** The writing end. One process owns the folder; the store has the lock. */
+export class EventJournal {
+  /** Number of the last event appended, in this run or an earlier one; 0: none ever was. */
   lastEventNo: number
+  /** Number of the `run` event with which this market began as an empty one. */
   readonly originEventNo: number
   readonly #options: JournalOptions
   readonly #encoder = new BatchEncoder()
@@ -50,10 +53,18 @@ class Journal implements EventJournal {
     this.#writer = new BatchWriter(options, end, this.originEventNo, () => this.#onWritten())
   }
 
+  /** Whether an event that is appended now would be lost. */
   get isLosing(): boolean {
     return this.#isFull || this.#isClosed
   }
 
+  /**
+   * Records an event that the engine has taken. Never waits and never throws: what the disk cannot take is counted as lost, and
+   * `onLost` is called as soon as recording works again.
+   * @param atMs market time in effect, Unix ms
+   * @param receivedAtMs time of receipt, Unix ms
+   * @param solPriceUsd the engine's price of SOL for an event of this time (`Market.solPriceUsdAt`); NaN: none, or too old
+   */
   append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void {
     if (this.isLosing) {
       this.#lose(event, atMs)
@@ -67,6 +78,10 @@ class Journal implements EventJournal {
     else this.#batchTimer ??= setTimeout(() => this.#endBatch(), BATCH_MS_MAX)
   }
 
+  /**
+   * To be asked before more is appended, by whoever can wait: null where there is room; otherwise resolves when to ask again. Nobody
+   * waits for a disk that refuses, or that has taken nothing for STALLED_MS.
+   */
   room(): Promise<void> | null {
     if (!this.#isBehind || this.#isStalled || this.#isClosed || this.#writer.isRefused) return null
     this.#stallTimer ??= setTimeout(() => this.#stall(), STALLED_MS)
@@ -74,6 +89,7 @@ class Journal implements EventJournal {
     return this.#room.promise
   }
 
+  /** Resolves when everything appended so far is with the disk, or when it has refused for `timeoutMs`. @returns whether it is */
   async written(timeoutMs: number): Promise<boolean> {
     this.#endBatch()
     const eventNo = this.lastEventNo
@@ -84,12 +100,17 @@ class Journal implements EventJournal {
     return this.#writer.writtenEventNo >= eventNo
   }
 
+  /**
+   * Ends the current segment. Resolves when everything appended so far is durable, with the number of the last durable event,
+   * which is lower where the disk has refused for SEAL_MS_MAX. Never rejects.
+   */
   async seal(): Promise<{ throughEventNo: number }> {
     const eventNo = this.lastEventNo
     if (!this.#isClosed) await within(SEAL_MS_MAX, this.#sealNow())
     return { throughEventNo: Math.min(eventNo, this.#writer.syncedEventNo) }
   }
 
+  /** Deletes the segments whose events all have numbers up to this one. */
   async removeThrough(eventNo: number): Promise<void> {
     await this.#writer.removeThrough(eventNo)
   }
@@ -111,6 +132,7 @@ class Journal implements EventJournal {
     return beganMs === null ? 0 : Math.max(0, Math.floor(this.#options.clock.monotonicMs() - beganMs))
   }
 
+  /** Writes what waits, for at most CLOSE_MS_MAX, seals, and closes. @returns whether that ended in time */
   async close(): Promise<boolean> {
     const isSealed = await within(CLOSE_MS_MAX, this.#sealNow())
     this.#isClosed = true

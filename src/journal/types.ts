@@ -1,8 +1,8 @@
-// What the journal offers: a writer, in the server, and a reader, in any process.
+// What the writer and the readers of the journal take and give.
 import type { Clock } from '../lib/clock.ts'
 import type { Disk } from '../lib/disk/disk.ts'
 import type { SegmentDamage } from '../lib/segments/types.ts'
-import type { EngineSettings, MarketEvent } from '../schema/event.ts'
+import type { EngineSettings } from '../schema/event.ts'
 import type { EventBatch } from './event-batch.ts'
 
 export interface ReadJournalOptions {
@@ -94,39 +94,4 @@ export interface JournalStats {
   /** Number of the newest event that a crash of the process would not lose, and of the newest that a power cut would not. */
   writtenEventNo: number
   syncedEventNo: number
-}
-
-/** The writing end. One process owns the folder; the store has the lock. */
-export interface EventJournal {
-  /**
-   * Records an event that the engine has taken. Never waits and never throws: what the disk cannot take is counted as lost, and
-   * `onLost` is called as soon as recording works again.
-   * @param atMs market time in effect, Unix ms
-   * @param receivedAtMs time of receipt, Unix ms
-   * @param solPriceUsd the engine's price of SOL for an event of this time (`Market.solPriceUsdAt`); NaN: none, or too old
-   */
-  append(event: MarketEvent, atMs: number, receivedAtMs: number, feed: string, solPriceUsd: number): void
-  /**
-   * To be asked before more is appended, by whoever can wait: null where there is room; otherwise resolves when to ask again. Nobody
-   * waits for a disk that refuses, or that has taken nothing for STALLED_MS.
-   */
-  room(): Promise<void> | null
-  /** Whether an event that is appended now would be lost. */
-  readonly isLosing: boolean
-  /** Number of the last event appended, in this run or an earlier one; 0: none ever was. */
-  readonly lastEventNo: number
-  /** Number of the `run` event with which this market began as an empty one. */
-  readonly originEventNo: number
-  /** Resolves when everything appended so far is with the disk, or when it has refused for `timeoutMs`. @returns whether it is */
-  written(timeoutMs: number): Promise<boolean>
-  /**
-   * Ends the current segment. Resolves when everything appended so far is durable, with the number of the last durable event,
-   * which is lower where the disk has refused for SEAL_MS_MAX. Never rejects.
-   */
-  seal(): Promise<{ throughEventNo: number }>
-  /** Deletes the segments whose events all have numbers up to this one. */
-  removeThrough(eventNo: number): Promise<void>
-  stats(): JournalStats
-  /** Writes what waits, for at most CLOSE_MS_MAX, seals, and closes. @returns whether that ended in time */
-  close(): Promise<boolean>
 }

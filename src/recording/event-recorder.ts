@@ -1,5 +1,5 @@
 // Records the events that the market takes. Each feed has a sink of its own, so that the record says where an event came from.
-import type { EventJournal } from '../journal/types.ts'
+import type { EventJournal } from '../journal/journal.ts'
 import type { Market } from '../market/market.ts'
 import type { EventRejection, MarketEvent } from '../schema/event.ts'
 

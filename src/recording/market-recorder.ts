@@ -3,7 +3,7 @@ import type { Log } from '../lib/log.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { nextTurn } from '../lib/wait.ts'
 import type { Market, MarketOptions } from '../market/market.ts'
-import type { BarSink, Store } from '../store/types.ts'
+import type { BarSink, ProfileSink } from '../store/types.ts'
 import { TokenProfileRecorder, type TokenProfileStats } from './token-profile-recorder.ts'
 
 /** How often the bars of silent tokens are looked at, and of how many: 100 000 tokens in five seconds. */
@@ -24,7 +24,7 @@ export type MarketCallbacks = Required<Pick<MarketOptions, 'onBarClosed' | 'onPr
 
 /** Callbacks for a market whose closed bars and token profiles go to `store`, and the recorder of the market that has them. */
 export function prepareRecorder(
-  { bars, profiles: sink }: Pick<Store, 'bars' | 'profiles'>,
+  { bars, profiles: sink }: { bars: BarSink; profiles: ProfileSink },
   log: Log,
 ): { callbacks: MarketCallbacks; recorderOf(market: Market): MarketRecorder } {
   const profiles = new TokenProfileRecorder(

@@ -1,17 +1,12 @@
 // The market of a run before it begins: what the runs before have recorded, and the journal behind it.
 
-import { lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
-import {
-  findRecordedOnDisk,
-  type Restored,
-  type RestoreOptions,
-  restoreMarket,
-} from '../checkpoint/restoration.ts'
+import { findRecorded, lastRecordedEvent, type Recorded } from '../checkpoint/find-base.ts'
+import { type Restored, type RestoreOptions, restoreMarket } from '../checkpoint/restoration.ts'
 import { solPriceMaxAgeMs } from '../config/settings.ts'
 import type { Pace } from '../ingest/replay/pace.ts'
-import { openJournal } from '../journal/journal.ts'
+import { type EventJournal, openJournal } from '../journal/journal.ts'
 import { FORMAT } from '../journal/segments/format.ts'
-import type { EventJournal, LostInterval } from '../journal/types.ts'
+import type { LostInterval } from '../journal/types.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import type { Log } from '../lib/log.ts'
 import type { NumberRange } from '../lib/segments/types.ts'
@@ -24,7 +19,7 @@ import { type MarketRecorder, prepareRecorder } from '../recording/market-record
 import type { EngineSettings, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import { checkpointFolder, journalFolder, journalMarkPath } from '../store/paths.ts'
-import type { Store } from '../store/types.ts'
+import type { Store } from '../store/store.ts'
 import { explainRecording, type Recording, type RecordingDeps, recordingOf } from './recording-mode.ts'
 import type { Tuning } from './tuning.ts'
 
@@ -125,7 +120,7 @@ const notRecorded = (error: unknown): string => `market events are not recorded:
 /** A folder that cannot be read must not keep the server from starting. */
 async function findQuietly(options: RestoreOptions, lakeEventNo: number): Promise<Found> {
   try {
-    return { recorded: await findRecordedOnDisk(options, lakeEventNo), trouble: null }
+    return { recorded: await findRecorded(options, lakeEventNo), trouble: null }
   } catch (error) {
     options.log.error(
       { error: errorMessage(error) },

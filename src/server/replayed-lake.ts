@@ -10,7 +10,7 @@ import type { Log } from '../lib/log.ts'
 import { CheckpointError } from '../lib/sections/checkpoint-error.ts'
 import { Market, type MarketOptions } from '../market/market.ts'
 import { readFolderInfo } from '../store/data-folder/folder-info.ts'
-import { StoreError } from '../store/errors.ts'
+import { invalid, notFound } from '../store/errors.ts'
 import { checkpointFolder } from '../store/paths.ts'
 import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
 
@@ -102,12 +102,9 @@ export class ReplayedLake {
 
 /** @throws StoreError where there is no folder to replay, or it is the one that is written to, under whatever name */
 function checkFolders({ dataDir, replay: { lake } }: ReplayConfig): void {
-  if (!existsSync(lake)) throw new StoreError('not_found', `--replay-lake: there is no folder ${lake}`)
+  if (!existsSync(lake)) throw notFound(`--replay-lake: there is no folder ${lake}`)
   if (existsSync(dataDir) && realpathSync(dataDir) === realpathSync(lake))
-    throw new StoreError(
-      'invalid',
-      '--replay-lake must be another folder than --data-dir: a replay writes its own bars',
-    )
+    throw invalid('--replay-lake must be another folder than --data-dir: a replay writes its own bars')
 }
 
 function restore({ path }: StoredCheckpoint, options: MarketOptions): Market {

@@ -11,7 +11,8 @@ import { SingleFlight } from '../lib/single-flight.ts'
 import type { Market } from '../market/market.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { LakeJobs } from '../store/lake-jobs.ts'
-import type { LakeDownloads, Store } from '../store/types.ts'
+import type { Store } from '../store/store.ts'
+import type { LakeDownloads } from '../store/types.ts'
 import type { AgentRegistry } from '../submissions/accounts/agent-registry.ts'
 import type { SubmissionService } from '../submissions/submission-service.ts'
 import type { ClientLimits } from './client-limits.ts'
@@ -65,9 +66,7 @@ export interface WriterParts {
 
 /** Every route of the server, with those that describe the others. */
 export function createRoutes(deps: RouteDeps): Route[] {
-  const { settings, node, market, broadcaster, cursors, health, metrics, limits, timeWaits, writerParts } =
-    deps
-  const { nowMs, onDataPoint, history, sessions, keys, lakeFolder } = deps
+  const { market, health, metrics, limits, history, nowMs, writerParts } = deps
   const metricsText = new SingleFlight(
     async () => {
       await health.refreshStore()
@@ -77,8 +76,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
     nowMs,
   )
   return allRoutes({
-    ...{ settings, node, market, broadcaster, cursors, timeWaits, nowMs, onDataPoint, sessions },
-    ...{ keys, lakeFolder },
+    ...deps,
     countRegistration: (ip) => limits.countRegistration(ip),
     readQuota: (caller) => limits.readQuota(caller),
     health: () => health.report(),
@@ -130,7 +128,7 @@ export function createRoutes(deps: RouteDeps): Route[] {
     },
     retireLake: () => writerParts().store.retireLake(),
     trustClock: () => writerParts().trustClock(),
-    ingest: async (body, contentType) => ({ ...(await writerParts().push.ingest(body, contentType)) }),
+    ingest: (body, contentType) => writerParts().push.ingest(body, contentType),
   })
 }
 

@@ -50,3 +50,8 @@ export const howToRepair = (dataDir: string): string =>
 
 export const unavailable = (message: string, options: StoreErrorOptions = {}): StoreError =>
   new StoreError('unavailable', message, options)
+
+export const invalid = (message: string, options: StoreErrorOptions = {}): StoreError =>
+  new StoreError('invalid', message, options)
+
+export const notFound = (message: string): StoreError => new StoreError('not_found', message)

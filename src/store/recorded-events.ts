@@ -9,11 +9,11 @@ import { CLOSE_FLUSH_MS, EVENTS_TIMEOUT_MS } from './limits.ts'
 import { addNew } from './log-losses.ts'
 import { PeriodicJob } from './periodic.ts'
 import type { StoreParts } from './store-parts.ts'
-import type { EventProgress, EventSource, RecordedEvents } from './types.ts'
+import type { EventProgress, EventSource } from './types.ts'
 
 const NOT_WRITTEN = 'recorded events could not be brought to the lake; trying again'
 
-export class EventFlushes implements RecordedEvents {
+export class EventFlushes {
   /** All damage found in the journal so far. */
   readonly damage: SegmentDamage[] = []
   readonly #parts: StoreParts
@@ -41,6 +41,7 @@ export class EventFlushes implements RecordedEvents {
     return this.#source === null ? 0 : this.#source.lastEventNo - this.#progress.eventNo
   }
 
+  /** From now on brings the events of a journal to the lake. `onProgress` is called after each step. Called once. */
   follow(source: EventSource, onProgress: (progress: EventProgress) => void): void {
     this.#source = source
     this.#onProgress = onProgress
@@ -50,6 +51,7 @@ export class EventFlushes implements RecordedEvents {
     )
   }
 
+  /** Resolves when everything recorded before this call is in the lake. */
   flush(): Promise<void> {
     const source = this.#source
     if (source === null) return Promise.resolve()

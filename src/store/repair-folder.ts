@@ -12,10 +12,11 @@ import { type FoundLoss, Losses } from './data-folder/losses.ts'
 import { findLostInfo } from './data-folder/lost-info.ts'
 import { findOddPaths } from './data-folder/odd-paths.ts'
 import { isDamagedState, readWholeState } from './duckdb/damaged-state.ts'
-import { StoreError } from './errors.ts'
+import { notFound } from './errors.ts'
 import * as paths from './paths.ts'
+import type { Store } from './store.ts'
 import { openStore, type StoreOptions } from './store.ts'
-import type { LakeRepair, Store } from './types.ts'
+import type { LakeRepair } from './types.ts'
 
 export interface FolderRepair extends LakeRepair {
   /** A sentence for each thing that was not as it should be. */
@@ -48,11 +49,11 @@ export async function repairFolder(options: StoreOptions): Promise<FolderRepair>
 
 async function checkFolder(dataDir: string): Promise<void> {
   const names = await readdir(dataDir).catch((error: unknown) => {
-    throw new StoreError('not_found', `${dataDir} cannot be read: ${errorFirstLine(error)}`)
+    throw notFound(`${dataDir} cannot be read: ${errorFirstLine(error)}`)
   })
   const known = [paths.folderInfoPath, paths.statePath, paths.accountsPath, paths.logFolder, paths.lakeFolder]
   if (!known.some((pathOf) => names.includes(basename(pathOf(dataDir)))))
-    throw new StoreError('not_found', `there is no store in ${dataDir}`)
+    throw notFound(`there is no store in ${dataDir}`)
   checkFinished(dataDir)
 }
 

@@ -27,19 +27,12 @@ export class StatusReporter {
     this.#events = events
   }
 
-  async report(isClosing: boolean): Promise<Omit<StoreStatus, 'folderId'>> {
-    const { commits, faults } = this.#parts
+  async report(isClosing: boolean): Promise<StoreStatus> {
     await this.#refreshLake()
-    const { isWritable, lake, log, lakeProcess, freeBytes, databaseBytes, setAside } = this.figures(isClosing)
-    const { unflushedCommits, unflushedBytes, damage } = log
-    return {
-      healthy: isWritable && lakeProcess.isRunning && faults.current.length === 0,
-      isWritable,
-      reasons: this.#reasons(),
-      lake: [...lake],
-      log: { state: commits.status().state, unflushedCommits, unflushedBytes, damage },
-      ...{ lakeProcess, freeBytes, databaseBytes, setAside },
-    }
+    const figures = this.figures(isClosing)
+    const { client, faults } = this.#parts
+    const healthy = figures.isWritable && client.isRunning && faults.current.length === 0
+    return { ...figures, healthy, reasons: this.#reasons() }
   }
 
   figures(isClosing: boolean): StoreFigures {

@@ -14,6 +14,7 @@ import { SegmentError } from '../lib/segments/types.ts'
 import type { AgentHits, AgentRecord } from '../schema/api/agent-record.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
+import type { Recovered } from '../schema/recovered.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { checkFinished } from './backup/note.ts'
 import { DiskSpace } from './data-folder/disk-space.ts'
@@ -55,10 +56,8 @@ import type {
   LakeRepair,
   ProfileSink,
   Provenance,
-  Recovered,
   Snapshot,
   StagedBackup,
-  Store,
   StoreFigures,
   StoreLog,
   StoreStatus,
@@ -168,7 +167,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     const losses = await openLosses(dataDir, now(), log)
     const faults = new FaultLog(log, clock)
     const parts = { dataDir, clock, nowMs: now, log, client, commits, space, unflushed, faults, losses }
-    return new DurableStore(parts, { options, folderId: logId, runId, lock, recovered, eventNo })
+    return new Store(parts, { options, folderId: logId, runId, lock, recovered, eventNo })
   } catch (error) {
     space.close()
     await client.close()
@@ -230,12 +229,17 @@ interface Opened {
   eventNo: number
 }
 
-class DurableStore implements Store {
+/** Every promise rejects with StoreError where the disk, DuckDB or the request is at fault. */
+export class Store {
+  /** Identity of the data folder. */
   readonly folderId: string
+  /** Identity of this life of a server on the folder. */
   readonly runId: string
   readonly bars: BarSink
   readonly profiles: ProfileSink
+  /** The way of recorded events to the lake. */
   readonly events: EventFlushes
+  /** Resolves when the commits that the log held at the start are in the lake, or the first attempt has failed. */
   readonly caughtUp: Promise<void>
   readonly #parts: StoreParts
   readonly #lock: FolderLock
@@ -273,16 +277,18 @@ class DurableStore implements Store {
     this.caughtUp = caughtUp
   }
 
+  /** What the state was at the start. Throws once it is forgotten. */
   get recovered(): Recovered {
     assert(this.#recovered !== null, 'what was recovered is read at the start')
     return this.#recovered
   }
 
-  /** Bound, because it is passed on. */
+  /** Frees `recovered`, which may be a gigabyte. Bound, because it is passed on. */
   readonly forgetRecovered = (): void => {
     this.#recovered = null
   }
 
+  /** Makes all rows durable together. A rejection with `mayBeStored` leaves it open whether they are stored. */
   async commit(writes: readonly Write[]): Promise<void> {
     assert(writes.length <= limits.COMMIT_ROWS_MAX, `a commit has at most ${limits.COMMIT_ROWS_MAX} rows`)
     const encoded = writes.map((write) => encodeWrite(write, this.#provenance))
@@ -292,67 +298,93 @@ class DurableStore implements Store {
     this.#lookup.add(writes, encoded, appended)
   }
 
+  /** The stored row of an accepted or rejected submission; null where there is none. */
   analysis(analysisId: string): Promise<SubmissionRow | null> {
     return this.#lookup.find(analysisId, this.#parts.nowMs())
   }
 
+  /**
+   * A page of submissions, newest first, whether they are in the lake yet or not. Rejects with `unavailable` where the lake
+   * cannot be read in time.
+   */
   submissions(query: SubmissionQuery): Promise<SubmissionPage> {
     return this.#lists.page(query)
   }
 
+  /** Compares labels with outcomes, of submissions that were received by `labelsToMs`; null: of all. Costly: see `SingleFlight`. Rejects
+   *  with `unavailable` as `submissions` does. */
   calibration(labelsToMs: number | null): Promise<Calibration> {
     const { client, nowMs } = this.#parts
     const ask = { nowMs: nowMs(), labelsToMs }
     return client.askPatiently('calibration', ask, limits.CALIBRATION_TIMEOUT_MS)
   }
 
+  /** The same of one agent, with its XP over time. */
   agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>> {
     const { client, nowMs } = this.#parts
     const ask = { agentId, nowMs: nowMs(), labelsToMs }
     return client.askPatiently('agentRecord', ask, limits.CALIBRATION_TIMEOUT_MS)
   }
 
+  /** Of some agents, whether they were right: those of whom anything is known. */
   async agentHits(agentIds: readonly string[], labelsToMs: number | null): Promise<AgentHits[]> {
     const { client, nowMs } = this.#parts
     const ask = { agentIds, nowMs: nowMs(), labelsToMs }
     return (await client.askPatiently('agentHits', ask, limits.CALIBRATION_TIMEOUT_MS)).agents
   }
 
+  /** Whether the disk has room to record market events, with so many bytes of them that the lake does not have. */
   mayRecord(unflushedBytes: number): boolean {
     return this.#parts.space.mayRecord(unflushedBytes)
   }
 
+  /** When the newest commit became durable, Unix ms; 0: there is none. */
   get lastKnownAtMs(): number {
     return this.#parts.commits.status().lastKnownAtMs
   }
 
+  /** The lake has every closed bar that ended by this market time, Unix ms, as far as this run knows. */
   get barsInLakeToMs(): number {
     return this.#flushes.barsInLakeToMs
   }
 
+  /** The earliest end of a closed bar that the lake may not have, Unix ms: one of late trades may be before the time above. Infinity:
+   *  it has all. */
   get barsWaitFromMs(): number {
     return this.#flushes.bars.firstEndMs
   }
 
+  /**
+   * Resolves when everything committed, delivered and recorded before this call is in the lake.
+   * @param onBegun called when all that is on its way: what comes later is for the next flush
+   */
   async flushLake(onBegun?: () => void): Promise<void> {
     await Promise.all([this.#flushes.flush(onBegun), this.events.flush()])
   }
 
+  /** Merges small files of the lake, and deletes replaced files after the grace period. */
   compactLake(): Promise<{ merged: number; removed: number }> {
     return this.#maintenance.compact()
   }
 
-  /** Bound, because it is passed on to readers that meet damaged files. */
+  /** Checks the files in the background and quarantines damaged ones. Only one check runs at a time. Bound, because it is passed on to
+   *  readers that meet damaged files. */
   readonly checkLake = (): void => this.#maintenance.check()
 
+  /** Reads every file of the lake, quarantines damaged ones, restores valid ones, and acknowledges losses unless told otherwise. */
   repairLake({ acknowledges = true } = {}): Promise<LakeRepair> {
     return this.#maintenance.repair(acknowledges)
   }
 
+  /** Expires dates although the clock has jumped: the operator has confirmed the clock. */
   retireLake(): Promise<{ files: number }> {
     return this.#maintenance.retire()
   }
 
+  /**
+   * Copies the data folder, as of one LSN, to a new folder `folder`. The copy has all rows acknowledged before this call.
+   * Commits continue meanwhile; flushes wait.
+   */
   async snapshot(folder: string): Promise<Snapshot> {
     const { client, dataDir } = this.#parts
     // As far as the lake can be written: what the journal still has is not in the copy.
@@ -366,6 +398,7 @@ class DurableStore implements Store {
     return this.events.pauseFor(() => this.#flushes.pauseFor(copy))
   }
 
+  /** Makes such a copy in the data folder itself, in place of the last one there, for `mintlake backup` to take from. */
   async stageBackup(): Promise<StagedBackup> {
     const { dataDir, space } = this.#parts
     const path = stagedCopyFolder(dataDir)
@@ -375,18 +408,20 @@ class DurableStore implements Store {
     return { path, ...(await this.snapshot(path)) }
   }
 
+  /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
   async lakeFiles(): Promise<readonly LakeFile[]> {
     return (await this.#parts.client.ask('files', {}, limits.STATUS_TIMEOUT_MS)).files
   }
 
-  async status(): Promise<StoreStatus> {
-    return { folderId: this.folderId, ...(await this.#status.report(this.#closed !== null)) }
+  status(): Promise<StoreStatus> {
+    return this.#status.report(this.#closed !== null)
   }
 
   figures(): StoreFigures {
     return this.#status.figures(this.#closed !== null)
   }
 
+  /** Flushes and closes. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed

@@ -1,4 +1,4 @@
-// The interfaces of the store, as the rest of the server uses them.
+// What the store takes and gives, as the rest of the server uses it.
 
 import type { z } from 'zod'
 import type {
@@ -7,42 +7,14 @@ import type {
   setAsideFileSchema,
   stagedBackupSchema,
 } from '../schema/api/admin.ts'
-import type { AgentHits, AgentRecord } from '../schema/api/agent-record.ts'
-import type { Calibration } from '../schema/api/calibration.ts'
-import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ClosedBar } from '../schema/bar.ts'
-import type { Row, SubmissionRow, TableName, TableRow, Write } from '../schema/tables.ts'
-import type { OutcomeCounts } from '../schema/vocabulary.ts'
+import type { Row, TableName } from '../schema/tables.ts'
 
 /** Where the market data of a run comes from. Written into every row that depends on it. */
 export interface Provenance {
   /** Names of feeds, comma-separated. */
   feed: string
   simulated: boolean
-}
-
-/** What the server needs to know after a start. Rows are in the order of their commits. */
-export interface Recovered {
-  agents: TableRow<'agents'>[]
-  agentKeys: TableRow<'agent_keys'>[]
-  /** Those that still have an effect. */
-  agentEvents: TableRow<'agent_events'>[]
-  /** Of the last 60 s. */
-  submitAttempts: TableRow<'submit_attempts'>[]
-  /** Of the last 24 h. */
-  idempotency: TableRow<'idempotency'>[]
-  /** Sums of the ledger by agent. */
-  xpTotals: { agentId: string; xp: number; analyses: number }[]
-  /** Submissions by agent and outcome. */
-  outcomeCounts: ({ agentId: string } & OutcomeCounts)[]
-  /** Accepted analyses by mint, with the labels of the latest that is not among `recentLabels`; null: there is none. */
-  coverage: { mint: string; count: number; lastSentiment: string | null; lastScore: number | null }[]
-  /** Labels that may still be withheld from others. Times are of the server's clock. */
-  recentLabels: { analysisId: string; mint: string; sentiment: string; score: number; atMs: number }[]
-  /** Submissions whose cooldown may run, oldest first: the latest of an agent on a mint counts. Times are of the server's clock. */
-  cooldowns: { agentId: string; mint: string; atMs: number }[]
-  /** Rejections of the last 30 days, from which strikes and suspensions follow. Times are of the server's clock. */
-  strikes: { agentId: string; atMs: number }[]
 }
 
 export interface LakeTableStatus {
@@ -68,6 +40,8 @@ export interface LakeTrouble {
   /** Recorded events that are lost, without a repair having acknowledged it. */
   eventsLost: number
 }
+
+export const NO_TROUBLE: LakeTrouble = { setAside: [], retentionHeld: null, eventsLost: 0 }
 
 /** What is missing of the lake. */
 export interface LakeLosses {
@@ -168,33 +142,6 @@ export interface EventProgress {
   retainedFrom: number
 }
 
-/** The way of recorded events to the lake. */
-export interface RecordedEvents {
-  readonly progress: EventProgress
-  /** From now on brings the events of a journal to the lake. `onProgress` is called after each step. Called once. */
-  follow(source: EventSource, onProgress: (progress: EventProgress) => void): void
-  /** Resolves when everything recorded before this call is in the lake. */
-  flush(): Promise<void>
-}
-
-export interface StoreStatus {
-  /** Identity of the data folder. */
-  folderId: string
-  /** Commits are taken, and the lake follows them. */
-  healthy: boolean
-  isWritable: boolean
-  /** A plain sentence for each thing that is wrong. */
-  reasons: string[]
-  lake: LakeTableStatus[]
-  log: { state: string; unflushedCommits: number; unflushedBytes: number; damage: number }
-  lakeProcess: { isRunning: boolean; starts: number }
-  /** Free disk space as last read; null: not known. */
-  freeBytes: number | null
-  /** Of the state database. */
-  databaseBytes: number
-  setAside: LakeLosses
-}
-
 /** What is measured of the store, without asking the lake process or the disk. */
 export interface StoreFigures {
   isWritable: boolean
@@ -219,78 +166,19 @@ export interface StoreFigures {
   barsMissing: number
   /** Free disk space as last read; null: not known. */
   freeBytes: number | null
+  /** Of the state database. */
   databaseBytes: number
   setAside: LakeLosses
   /** What the data folder has lost and nobody has acknowledged. */
   losses: number
 }
 
-/** Every promise rejects with StoreError where the disk, DuckDB or the request is at fault. */
-export interface Store {
-  /** Identity of the data folder. */
-  readonly folderId: string
-  /** Identity of this life of a server on the folder. */
-  readonly runId: string
-  /** What the state was at the start. Throws once it is forgotten. */
-  readonly recovered: Recovered
-  /** Frees `recovered`, which may be a gigabyte. */
-  forgetRecovered(): void
-  /** When the newest commit became durable, Unix ms; 0: there is none. */
-  readonly lastKnownAtMs: number
-  readonly bars: BarSink
-  /** The lake has every closed bar that ended by this market time, Unix ms, as far as this run knows. */
-  readonly barsInLakeToMs: number
-  /** The earliest end of a closed bar that the lake may not have, Unix ms: one of late trades may be before the time above. Infinity:
-   *  it has all. */
-  readonly barsWaitFromMs: number
-  readonly profiles: ProfileSink
-  readonly events: RecordedEvents
-  /** Whether the disk has room to record market events, with so many bytes of them that the lake does not have. */
-  mayRecord(unflushedBytes: number): boolean
-  /** Resolves when the commits that the log held at the start are in the lake, or the first attempt has failed. */
-  readonly caughtUp: Promise<void>
-  /** Makes all rows durable together. A rejection with `mayBeStored` leaves it open whether they are stored. */
-  commit(writes: readonly Write[]): Promise<void>
-  /** The stored row of an accepted or rejected submission; null where there is none. */
-  analysis(analysisId: string): Promise<SubmissionRow | null>
-  /**
-   * A page of submissions, newest first, whether they are in the lake yet or not. Rejects with `unavailable` where the lake
-   * cannot be read in time.
-   */
-  submissions(query: SubmissionQuery): Promise<SubmissionPage>
-  /** Compares labels with outcomes, of submissions that were received by `labelsToMs`; null: of all. Costly: see `SingleFlight`. Rejects
-   *  with `unavailable` as `submissions` does. */
-  calibration(labelsToMs: number | null): Promise<Calibration>
-  /** The same of one agent, with its XP over time. */
-  agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>>
-  /** Of some agents, whether they were right: those of whom anything is known. */
-  agentHits(agentIds: readonly string[], labelsToMs: number | null): Promise<AgentHits[]>
-  /**
-   * Resolves when everything committed, delivered and recorded before this call is in the lake.
-   * @param onBegun called when all that is on its way: what comes later is for the next flush
-   */
-  flushLake(onBegun?: () => void): Promise<void>
-  /** Merges small files of the lake, and deletes replaced files after the grace period. */
-  compactLake(): Promise<{ merged: number; removed: number }>
-  /** Checks the files in the background and quarantines damaged ones. Only one check runs at a time. */
-  checkLake(): void
-  /** Reads every file of the lake, quarantines damaged ones, restores valid ones, and acknowledges losses unless told otherwise. */
-  repairLake(options?: { acknowledges?: boolean }): Promise<LakeRepair>
-  /** Expires dates although the clock has jumped: the operator has confirmed the clock. */
-  retireLake(): Promise<{ files: number }>
-  /**
-   * Copies the data folder, as of one LSN, to a new folder `folder`. The copy has all rows acknowledged before this call.
-   * Commits continue meanwhile; flushes wait.
-   */
-  snapshot(folder: string): Promise<Snapshot>
-  /** Makes such a copy in the data folder itself, in place of the last one there, for `mintlake backup` to take from. */
-  stageBackup(): Promise<StagedBackup>
-  /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
-  lakeFiles(): Promise<readonly LakeFile[]>
-  status(): Promise<StoreStatus>
-  figures(): StoreFigures
-  /** Flushes and closes. */
-  close(): Promise<void>
+/** The figures with those of the lake renewed, and how the store is. */
+export interface StoreStatus extends StoreFigures {
+  /** Commits are taken, and the lake follows them. */
+  healthy: boolean
+  /** A plain sentence for each thing that is wrong. */
+  reasons: string[]
 }
 
 export type ExportFormat = 'parquet' | 'arrow'

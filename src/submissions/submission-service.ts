@@ -10,11 +10,12 @@ import {
   readClock,
   toMonotonicMs,
 } from '../lib/clock.ts'
-import type { SubmissionQuery } from '../schema/api/submission-list.ts'
+import type { ListedRow, SubmissionQuery } from '../schema/api/submission-list.ts'
+import type { RecoveredLimits, RecoveredXp } from '../schema/recovered.ts'
+import { isAnalysisId } from '../schema/submission.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import { Acceptance, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'
-import { AnalysisReader } from './analysis-reader.ts'
 import { type Decision, evaluatedSubmission } from './decision.ts'
 import { SubmissionError } from './errors.ts'
 import { Evaluator, type EvaluatorOptions } from './evaluator.ts'
@@ -26,6 +27,7 @@ import {
   SUBMIT_RATE_WINDOW_MS,
   type SubmitLimits,
 } from './limits.ts'
+import { listedAnalysis, publicAnalysis } from './public-analysis.ts'
 import { type CooldownStart, Cooldowns } from './rate-limits/cooldowns.ts'
 import { IdempotencyCache, type IdempotentRequest } from './rate-limits/idempotency.ts'
 import { RateLimiter } from './rate-limits/rate-limiter.ts'
@@ -41,8 +43,6 @@ import type {
   EvaluatedSubmission,
   Forgotten,
   Receipt,
-  RecoveredLimits,
-  RecoveredXp,
   Standing,
   SubmissionStore,
   SubmitRequest,
@@ -100,7 +100,6 @@ export class SubmissionService {
   readonly #scoreboard: Scoreboard
   readonly #outcomes: OutcomeTable
   readonly #labels: WithheldLabels
-  readonly #reader: AnalysisReader
   readonly #ledger: XpLedger
   readonly #evaluator: Evaluator
   readonly #idempotency: IdempotencyCache
@@ -121,7 +120,6 @@ export class SubmissionService {
       (labels) => this.#scoreboard.showLabels(labels),
       onForgotten('withheld_labels'),
     )
-    this.#reader = new AnalysisReader(options.store, this.#labels, options.clock)
     this.#ledger = new XpLedger(options.random)
     this.#evaluator = new Evaluator({
       ...options,
@@ -203,13 +201,27 @@ export class SubmissionService {
   }
 
   /** The public form of one analysis, accepted or rejected, as `reader` may see it; null: there is none of that id. */
-  analysis(analysisId: string, reader: Caller | null): Promise<Record<string, unknown> | null> {
-    return this.#reader.analysis(analysisId, reader)
+  async analysis(analysisId: string, reader: Caller | null): Promise<Record<string, unknown> | null> {
+    // Other texts are no identities of submissions: the store need not look for them.
+    if (!isAnalysisId(analysisId)) return null
+    const row = await this.#options.store.analysis(analysisId)
+    return row === null ? null : publicAnalysis(row, this.#labelsAvailableAt(row, reader))
   }
 
   /** Rejects with the store's error where the lake cannot be read. */
-  analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage> {
-    return this.#reader.analyses(query, reader)
+  async analyses(query: SubmissionQuery, reader: Caller | null): Promise<AnalysisPage> {
+    const { submissions, next, searchedToMs } = await this.#options.store.submissions(query)
+    const analyses = submissions.map((listed) =>
+      listedAnalysis(listed, this.#labelsAvailableAt(listed.row, reader)),
+    )
+    return { analyses, next, searchedToMs }
+  }
+
+  /** When the reader may see the labels of a submission, Unix ms; null: now. Agents always see their own. */
+  #labelsAvailableAt(row: ListedRow, reader: Caller | null): number | null {
+    if (reader?.agent.agentId === row.agent_id) return null
+    const receivedAtMs = row.received_at ?? row.known_at
+    return this.#labels.availableAtMs(row.analysis_id, receivedAtMs, readClock(this.#options.clock))
   }
 
   /** Anybody may see the labels of the submissions that were received by this time, Unix ms; null: of all. */

@@ -6,7 +6,7 @@ import type { agentStatusSchema, awardReceiptSchema } from '../schema/api/admin.
 import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { agentRankSchema, receiptSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
 import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
-import type { SubmissionRow, TableRow, Write } from '../schema/tables.ts'
+import type { SubmissionRow, Write } from '../schema/tables.ts'
 import type { AgentType, Outcome, OutcomeCounts } from '../schema/vocabulary.ts'
 
 /** The market's state, as submissions read it. */
@@ -35,27 +35,6 @@ export interface SubmissionStore {
   analysis(analysisId: string): Promise<SubmissionRow | null>
   /** A page of submissions, newest first, those that became durable just now included. */
   submissions(query: SubmissionQuery): Promise<SubmissionPage>
-}
-
-/** Rows and sums that the store hands over at the start, in the order of their commits. */
-export interface RecoveredAgents {
-  agents: readonly TableRow<'agents'>[]
-  agentKeys: readonly TableRow<'agent_keys'>[]
-  agentEvents: readonly TableRow<'agent_events'>[]
-}
-export interface RecoveredLimits {
-  submitAttempts: readonly TableRow<'submit_attempts'>[]
-  idempotency: readonly TableRow<'idempotency'>[]
-  cooldowns: readonly { agentId: string; mint: string; atMs: number }[]
-  strikes: readonly { agentId: string; atMs: number }[]
-}
-export interface RecoveredXp {
-  xpTotals: readonly { agentId: string; xp: number; analyses: number }[]
-  /** The labels are the latest that are not among `recentLabels`. */
-  coverage: readonly ({ mint: string } & Coverage)[]
-  /** Labels that may still be withheld from others, in the order of their commits. Times are of the server's clock. */
-  recentLabels: readonly ({ analysisId: string; atMs: number } & TokenLabels)[]
-  outcomeCounts: readonly ({ agentId: string } & OutcomeCounts)[]
 }
 
 /** What is forgotten before its time where there is too much: see COOLDOWNS_MAX, IDEMPOTENCY_RESPONSES_MAX and LABELS_WITHHELD_MAX. */

@@ -8,7 +8,7 @@ import { EXIT } from '../../src/cli/command.ts'
 import { main } from '../../src/cli/main.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { TABLES } from '../../src/schema/tables.ts'
-import type { Store } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/store.ts'
 import {
   NOON_MS,
   openTestStore,

@@ -1,7 +1,8 @@
 // A kill or a power cut at each operation of a scripted run: nothing that was durable is lost, nothing is out of order, and what a
 // reader has consumed is never contradicted by what follows.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { EventJournal, JournalOptions, LostInterval } from '../../src/journal/types.ts'
+import type { EventJournal } from '../../src/journal/journal.ts'
+import type { JournalOptions, LostInterval } from '../../src/journal/types.ts'
 import { clockOf } from '../support/clock.ts'
 import { anyLoss, type Cut, cutEverywhere, diskAfter } from '../support/disk/cuts.ts'
 import { SimulatedDisk } from '../support/disk/simulated-disk.ts'

@@ -1,8 +1,8 @@
 // The end of the journal is deleted or cut off: the mark beside it tells which durable events are gone.
 import { beforeEach, expect, test } from 'vitest'
+import type { EventJournal } from '../../src/journal/journal.ts'
 import { findEnd } from '../../src/journal/reader.ts'
 import { endFrame } from '../../src/journal/segments/format.ts'
-import type { EventJournal } from '../../src/journal/types.ts'
 import { readHighWaterMark } from '../../src/lib/disk/high-water-mark.ts'
 import { SimulatedDisk } from '../support/disk/simulated-disk.ts'
 import { appendNumbered, FOLDER_ID, numbersFrom, openTestJournal, readNumbered } from './support.ts'

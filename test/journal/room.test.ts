@@ -1,7 +1,8 @@
 // A disk that is behind: whoever can wait does, and what is lost all the same is told at once.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { EventJournal } from '../../src/journal/journal.ts'
 import { STALLED_MS } from '../../src/journal/limits.ts'
-import type { EventJournal, JournalOptions, LostInterval } from '../../src/journal/types.ts'
+import type { JournalOptions, LostInterval } from '../../src/journal/types.ts'
 import { clockOf } from '../support/clock.ts'
 import { SimulatedDisk } from '../support/disk/simulated-disk.ts'
 import { appendNumbered, numbersFrom, openTestJournal, readNumbered } from './support.ts'

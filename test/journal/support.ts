@@ -2,9 +2,9 @@
 
 import fc from 'fast-check'
 import type { EventBatch, RecordedEvent } from '../../src/journal/event-batch.ts'
-import { openJournal } from '../../src/journal/journal.ts'
+import { type EventJournal, openJournal } from '../../src/journal/journal.ts'
 import { type DiskReadOptions, readJournal } from '../../src/journal/reader.ts'
-import type { EventJournal, JournalOptions } from '../../src/journal/types.ts'
+import type { JournalOptions } from '../../src/journal/types.ts'
 import type { SegmentDamage } from '../../src/lib/segments/types.ts'
 import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
 import { anyCharacter } from '../support/any-character.ts'

@@ -6,8 +6,8 @@ import { DAY_MS } from '../../src/lib/time.ts'
 import { compareKeys, type SubmissionKey, type SubmissionPage } from '../../src/schema/api/submission-list.ts'
 import { openDatabase } from '../../src/store/duckdb/database.ts'
 import { openLake } from '../../src/store/lake/lake.ts'
-import { LakeLists } from '../../src/store/query/lake-lists.ts'
-import type { Store } from '../../src/store/types.ts'
+import { listSubmissions } from '../../src/store/query/lake-lists.ts'
+import type { Store } from '../../src/store/store.ts'
 import { NOON_MS, openTestStore, removeFolder, submission, temporaryFolder, writeOf } from './support.ts'
 
 let folder: string
@@ -174,7 +174,6 @@ describe('a list of submissions', () => {
     const hooks = { failpoint: nothing, log: nothing, onTrouble: nothing }
     const lake = await openLake(database, { dataDir: other, ...hooks })
     for (const rowsMax of [0, 1, 2, 5, 100]) {
-      const lists = new LakeLists(database.lists, lake.reader, rowsMax)
       for (const [agentId, expected] of [
         [null, keys],
         ['rare', keys.filter((key) => key.submittedAtMs % 10 === 0)],
@@ -184,7 +183,9 @@ describe('a list of submissions', () => {
         let pages = 0
         do {
           const query = { agentId, mint: null, before, limit: 2 }
-          const page: SubmissionPage = await lists.page(query, NOON_MS)
+          const page: SubmissionPage = await database.lists.run((connection) =>
+            listSubmissions(connection, lake.reader, query, NOON_MS, rowsMax),
+          )
           for (const { submittedAtMs } of keysOf(page))
             expect(submittedAtMs).toBeGreaterThanOrEqual(page.searchedToMs ?? 0)
           seen.push(...keysOf(page))

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TABLES } from '../../src/schema/tables.ts'
 import { StoreError } from '../../src/store/errors.ts'
-import type { Store } from '../../src/store/types.ts'
+import type { Store } from '../../src/store/store.ts'
 import { clockOf } from '../support/clock.ts'
 import {
   NOON_MS,

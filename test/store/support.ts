@@ -13,8 +13,8 @@ import {
   type TableName,
   type Write,
 } from '../../src/schema/tables.ts'
+import type { Store } from '../../src/store/store.ts'
 import { openStore, type StoreOptions } from '../../src/store/store.ts'
-import type { Store } from '../../src/store/types.ts'
 import { clockOf } from '../support/clock.ts'
 import { withLakeProcess } from '../support/lake/lend.ts'
 

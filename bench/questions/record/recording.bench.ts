@@ -2,8 +2,7 @@
 // real disk. What counts is the CPU time of the main thread; the thread pool writes.
 import { readFileSync } from 'node:fs'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import { openJournal } from '../../../src/journal/journal.ts'
-import type { EventJournal } from '../../../src/journal/types.ts'
+import { type EventJournal, openJournal } from '../../../src/journal/journal.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Market } from '../../../src/market/market.ts'
 import { EventRecorder, type FeedSink } from '../../../src/recording/event-recorder.ts'

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { checkpointJobs } from '../../../src/checkpoint/checkpoint-job.ts'
-import { findRecordedOnDisk } from '../../../src/checkpoint/restoration.ts'
+import { findRecorded } from '../../../src/checkpoint/find-base.ts'
 import { checkpointFolder, journalFolder } from '../../../src/store/paths.ts'
 import {
   jsonOf,
@@ -59,7 +59,7 @@ async function run(options: RunOptions): Promise<Measured> {
     checkpointFolder: checkpointFolder(dataDir),
     folderId: 'bench',
   }
-  const { end } = await findRecordedOnDisk(folders, 0)
+  const { end } = await findRecorded(folders, 0)
   await checkpoint(options, end.lastEventNo - behind)
   const restarts: Record<string, number>[] = []
   for (let round = 0; round < (options.small ? 1 : RESTARTS); round++) {

@@ -13,7 +13,7 @@ import { type StatusDeps, statusRoutes } from './status.ts'
 
 export interface OperationDeps extends StatusDeps, AdminDeps {
   /** Applies pushed records. @returns how many were taken, and what was wrong with the others. */
-  ingest(body: Uint8Array, contentType: string): Promise<Record<string, unknown>>
+  ingest(body: Uint8Array, contentType: string): Promise<object>
 }
 
 const byType = (types: readonly string[], schema: z.ZodType): BodyDocs =>

@@ -9,7 +9,7 @@ import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 import { reserveAboveLostRun } from '../data-folder/positions.ts'
 import { isFullError } from '../duckdb/database.ts'
-import { StoreError, unavailable } from '../errors.ts'
+import { invalid, StoreError, unavailable } from '../errors.ts'
 import { hashFile, relativePath } from '../lake/lake-files.ts'
 import { backupNotePath } from '../paths.ts'
 import type { StagedBackup, StoreLog } from '../types.ts'
@@ -62,10 +62,7 @@ export async function restoreBackup(
     options.check()
     const found = await stat(join(source, path)).catch(() => null)
     if (found?.size !== bytes || (await hashFile(join(source, path))) !== sha256)
-      throw new StoreError(
-        'invalid',
-        `${join(source, path)} is missing or not as it was when the backup was made`,
-      )
+      throw invalid(`${join(source, path)} is missing or not as it was when the backup was made`)
   }
   return intoEmptyFolder(resolve(dataDir), { source, links: false }, options, async (folder) => {
     // Copied, not linked: the backup must not depend on what happens to this folder.
@@ -147,7 +144,7 @@ async function claimEmptyFolder(folder: string): Promise<boolean> {
     throw unavailable(`${folder} cannot be used: ${errorMessage(error)}`)
   }
   checkFinished(folder)
-  throw new StoreError('invalid', `${folder} is not empty: name a new folder`)
+  throw invalid(`${folder} is not empty: name a new folder`)
 }
 
 /** Throws where the disk has no room for a copy, unless most of it can be linked. */

@@ -2,13 +2,13 @@
 // for where the copy is. Each file is durable when this resolves.
 import { readdir, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { makeFolder, syncPath } from '../../lib/files.ts'
-import { copyDurably, linkOrCopy } from '../data-folder/snapshot.ts'
+import { makeFolder } from '../../lib/files.ts'
+import { copyDurably, linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
 import { type EventMetadata, loadEventMetadata } from '../events/event-metadata.ts'
 import { writeCatalog } from '../lake/catalog.ts'
-import { type DataFile, hashFile } from '../lake/lake-files.ts'
+import { hashFile } from '../lake/lake-files.ts'
 import { openLinks, readLakePaths } from '../lake/links.ts'
 import {
   groupByTable,
@@ -111,7 +111,7 @@ export async function copyStore(from: string, to: string, options: CopyOptions):
   for (const path of await listServerFiles(from)) await add(path, copyDurably)
   for (const path of await listMarketFiles(from)) await add(path, options.links ? linkOrCopy : copyDurably)
   files.push(...(await copyLake(from, to, live, options)))
-  for (const folder of folders) await syncPath(folder)
+  await syncFolders(folders)
   await writeCatalogOf(to, listed, options.nowMs)
   return { files, losses: quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null) }
 }
@@ -131,7 +131,6 @@ async function copyLake(
   for (const file of live) {
     check()
     const path = target.pathOf(file)
-    await makeFolder(dirname(path))
     const bytes = await (mayLink ? linkOrCopy : copyDurably)(source.pathOf(file), path)
     folders.add(dirname(path))
     if (target.hasLinks) {
@@ -140,15 +139,14 @@ async function copyLake(
     }
     files.push({ path: relative(to, path), bytes, sha256: file.sha256 ?? (await hashFile(path)) })
   }
-  for (const folder of folders) await syncPath(folder)
+  await syncFolders(folders)
   return files
 }
 
 async function writeCatalogOf(dataDir: string, { live, ...known }: Listed, nowMs: number): Promise<void> {
   const lakeDir = lakeFolder(dataDir)
   const { pathOf } = await readLakePaths(lakeDir)
-  const options = { lakeDir, pathOf: (file: DataFile) => pathOf(file), failpoint: () => {} }
-  await writeCatalog({ tables: groupByTable(live), ...known }, nowMs, options)
+  await writeCatalog({ tables: groupByTable(live), ...known }, nowMs, { lakeDir, pathOf })
 }
 
 /** How large a copy is where nothing can be linked. */

@@ -7,7 +7,7 @@ import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { replaceFile } from '../../lib/files.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
-import { StoreError } from '../errors.ts'
+import { invalid, notFound, type StoreError, unavailable } from '../errors.ts'
 import { backupNotePath } from '../paths.ts'
 
 const NOTE_FORMAT = 1
@@ -40,11 +40,11 @@ export const writeBackupNote = (
 function parseNote(folder: string, text: string): z.infer<typeof noteSchema> {
   const { data } = safeParse(noteSchema, parseJson(text))
   if (data !== undefined) return data
-  throw new StoreError('invalid', `${backupNotePath(folder)} is damaged, or of a newer version of Mintlake`)
+  throw invalid(`${backupNotePath(folder)} is damaged, or of a newer version of Mintlake`)
 }
 
 const unfinished = (folder: string): StoreError =>
-  new StoreError('invalid', `${folder} is an unfinished backup or restore: remove it, and make it again`)
+  invalid(`${folder} is an unfinished backup or restore: remove it, and make it again`)
 
 /** Throws `invalid` where the folder is an unfinished backup or restore. */
 export function checkFinished(folder: string): void {
@@ -53,7 +53,7 @@ export function checkFinished(folder: string): void {
     text = readFileSync(backupNotePath(folder), 'utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return
-    throw new StoreError('unavailable', `${backupNotePath(folder)} cannot be read: ${errorMessage(error)}`)
+    throw unavailable(`${backupNotePath(folder)} cannot be read: ${errorMessage(error)}`)
   }
   if (!parseNote(folder, text).complete) throw unfinished(folder)
 }
@@ -61,8 +61,7 @@ export function checkFinished(folder: string): void {
 /** The note of a complete backup. Rejects with `not_found` where the folder is no backup, `invalid` where it is not complete. */
 export async function readBackupNote(folder: string): Promise<BackupNote> {
   const text = await readFile(backupNotePath(folder), 'utf8').catch((error: unknown) => {
-    throw new StoreError(
-      'not_found',
+    throw notFound(
       `${folder} is no backup: ${backupNotePath(folder)} cannot be read (${errorMessage(error)})`,
     )
   })

@@ -8,7 +8,7 @@ import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { syncPathNow } from '../../lib/files.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
-import { howToRepair, StoreError } from '../errors.ts'
+import { howToRepair, invalid, StoreError, unavailable } from '../errors.ts'
 import { folderInfoPath } from '../paths.ts'
 import type { Provenance } from '../types.ts'
 
@@ -37,12 +37,11 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
       return null
     }
     if (systemCode(error) === 'EISDIR') throw damagedInfo(dataDir)
-    throw new StoreError('unavailable', `${path} cannot be read: ${errorMessage(error)}`)
+    throw unavailable(`${path} cannot be read: ${errorMessage(error)}`)
   }
   const format = Number(/^\s*\{\s*"format":\s*(\d{1,6})\b/.exec(text)?.[1])
   if (format > STORE_FORMAT) {
-    throw new StoreError(
-      'invalid',
+    throw invalid(
       `the data folder ${dataDir} has format ${format}, which a newer version of Mintlake wrote; this one reads up to ${STORE_FORMAT}`,
     )
   }
@@ -58,15 +57,13 @@ export function readFolderInfo(dataDir: string): FolderInfo | null {
 function refuseFormat1(dataDir: string): void {
   const bytes = statSync(join(dataDir, 'mintlake.duckdb'), { throwIfNoEntry: false })?.size ?? 0
   if (bytes < 4096) return
-  throw new StoreError(
-    'invalid',
+  throw invalid(
     `the data folder ${dataDir} was written by Mintlake 0.1, which this version does not read: export its tables with that version (mintlake export), and use another --data-dir`,
   )
 }
 
 const damagedInfo = (dataDir: string): StoreError =>
-  new StoreError(
-    'invalid',
+  invalid(
     `${folderInfoPath(dataDir)} is damaged. ${howToRepair(dataDir)} makes it anew from what else the folder has`,
   )
 
@@ -105,8 +102,7 @@ export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: Fol
   const isForeign = simulated === true ? found?.holdsReal : simulated === false && found?.holdsSimulated
   if (isForeign && !isMixed) {
     const [holds, comes] = simulated ? ['real', 'simulated'] : ['simulated', 'real']
-    throw new StoreError(
-      'invalid',
+    throw invalid(
       `the data folder ${dataDir} holds ${holds} data, and this feed's is ${comes}: use another --data-dir, or --mixed true to keep both in one lake, told apart by the column simulated`,
     )
   }

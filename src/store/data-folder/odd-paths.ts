@@ -1,6 +1,6 @@
 // Files that lie where a data folder has folders, and folders where it has files. A server does not start on them.
 import { lstatSync, statSync } from 'node:fs'
-import { howToRepair, StoreError } from '../errors.ts'
+import { howToRepair, invalid } from '../errors.ts'
 import * as paths from '../paths.ts'
 import type { FoundLoss } from './losses.ts'
 
@@ -53,8 +53,5 @@ export function checkPaths(dataDir: string): void {
   const [first] = findOddPaths(dataDir)
   if (first === undefined) return
   const { path, fault } = first
-  throw new StoreError(
-    'invalid',
-    `${path} ${fault}. ${howToRepair(dataDir)} moves it out of the way, and says what is lost`,
-  )
+  throw invalid(`${path} ${fault}. ${howToRepair(dataDir)} moves it out of the way, and says what is lost`)
 }

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { constants, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
-import { syncPath } from '../../lib/files.ts'
-import { StoreError, unavailable } from '../errors.ts'
+import { makeFolder, syncPath } from '../../lib/files.ts'
+import { invalid, StoreError, unavailable } from '../errors.ts'
 import { segmentNames } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
 import {
@@ -25,7 +25,7 @@ const CANNOT_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK'
 
 /** Copies a file and syncs it. A disk that can shares its blocks until one of the two is written. @returns its bytes */
 export async function copyDurably(from: string, to: string): Promise<number> {
-  await mkdir(dirname(to), { recursive: true })
+  await makeFolder(dirname(to))
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   await syncPath(to)
   return (await stat(to)).size
@@ -33,7 +33,7 @@ export async function copyDurably(from: string, to: string): Promise<number> {
 
 /** Links a file that is never written again, or copies it. @returns its bytes */
 export async function linkOrCopy(from: string, to: string): Promise<number> {
-  await mkdir(dirname(to), { recursive: true })
+  await makeFolder(dirname(to))
   try {
     await link(from, to)
     return (await stat(to)).size
@@ -102,7 +102,7 @@ export async function makeSnapshot<Copied>(
   copyLake: (to: string) => Promise<Copied>,
 ): Promise<Copied> {
   if ((await stat(folder).catch(() => null)) !== null)
-    throw new StoreError('invalid', `${folder} is there already: a snapshot is a new folder`)
+    throw invalid(`${folder} is there already: a snapshot is a new folder`)
   const unfinished = join(dirname(folder), `.${basename(folder)}.tmp`)
   try {
     await rm(unfinished, { recursive: true, force: true })

@@ -6,7 +6,7 @@ import pLimit from 'p-limit'
 import { systemCode } from '../../lib/error-text.ts'
 import { SingleFlight } from '../../lib/single-flight.ts'
 import { unlessLate } from '../../lib/wait.ts'
-import { StoreError, unavailable } from '../errors.ts'
+import { notFound, StoreError, unavailable } from '../errors.ts'
 import { isFileName } from '../lake/lake-files.ts'
 import {
   DOWNLOAD_CHUNK_BYTES,
@@ -16,7 +16,8 @@ import {
   DOWNLOADS_AT_ONCE,
   LAKE_LISTING_TTL_MS,
 } from '../limits.ts'
-import type { Download, LakeDownloads, LakeFile, Store } from '../types.ts'
+import type { Store } from '../store.ts'
+import type { Download, LakeDownloads, LakeFile } from '../types.ts'
 
 const gone = (name: string): StoreError =>
   new StoreError(
@@ -47,7 +48,7 @@ export class LakeFileServer implements LakeDownloads {
 
   async find(name: string): Promise<LakeFile> {
     // Only listed names are looked up: no text of a client becomes a path.
-    if (!isFileName(name)) throw new StoreError('not_found', `${name} is no name of a file of the lake.`)
+    if (!isFileName(name)) throw notFound(`${name} is no name of a file of the lake.`)
     const found = (await this.#listing.get()).find((file) => file.name === name)
     if (found === undefined) throw gone(name)
     return found

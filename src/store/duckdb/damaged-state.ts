@@ -1,7 +1,7 @@
 // What is said of a state database that cannot be used, and how such a failure is told from others.
 import { existsSync } from 'node:fs'
 import { errorFirstLine, errorMessage } from '../../lib/error-text.ts'
-import { howToRepair, StoreError } from '../errors.ts'
+import { howToRepair, invalid, StoreError } from '../errors.ts'
 import { statePath } from '../paths.ts'
 import { queryRows } from './query.ts'
 import { withScratchDatabase } from './scratch-database.ts'
@@ -17,8 +17,7 @@ export const isDamage = (error: unknown): boolean =>
 
 /** @param fault what is wrong, worded to follow the file's name */
 export const damagedState = (dataDir: string, fault: string): StoreError =>
-  new StoreError(
-    'invalid',
+  invalid(
     `${statePath(dataDir)} ${fault}. ${howToRepair(dataDir)} makes it anew from the lake and the log, and says what is lost`,
   )
 

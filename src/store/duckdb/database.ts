@@ -2,6 +2,7 @@
 // its own, so that none waits for another.
 import { rmSync, statfsSync, statSync } from 'node:fs'
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import pLimit from 'p-limit'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolderNow, syncPath } from '../../lib/files.ts'
 import { TABLES, type Table } from '../../schema/tables.ts'
@@ -28,26 +29,34 @@ import {
   createTable,
   MARKET_DATABASE,
 } from './sql.ts'
-import { TaskQueue } from './task-queue.ts'
 
-/** A connection and the queue of tasks that wait for it. */
+/** A connection and the tasks that wait for it, in order of arrival: two queries must not share one. */
 export class ConnectionQueue {
   readonly #connection: DuckDBConnection
-  readonly #tasks: TaskQueue
+  readonly #name: string
+  readonly #waitingMax: number
+  readonly #turns = pLimit(1)
+  #isClosed = false
 
   /** @param name what the tasks are, in the plural, for error texts */
   constructor(connection: DuckDBConnection, name: string, waitingMax: number) {
     this.#connection = connection
-    this.#tasks = new TaskQueue(name, waitingMax)
+    this.#name = name
+    this.#waitingMax = waitingMax
   }
 
-  run<T>(task: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
-    return this.#tasks.run(() => task(this.#connection))
+  /** Runs `task` after those before it. Rejects with `unavailable` where too many wait, or the queue is closed. */
+  async run<T>(task: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw unavailable(`the store is closing and takes no more ${this.#name}`)
+    if (this.#turns.activeCount + this.#turns.pendingCount >= this.#waitingMax)
+      throw unavailable(`too many ${this.#name} are waiting`)
+    return this.#turns(() => task(this.#connection))
   }
 
   /** Interrupts the running task and refuses further ones. Resolves when none is left. */
   async drain(): Promise<void> {
-    const drained = this.#tasks.close()
+    this.#isClosed = true
+    const drained = this.#turns(() => undefined)
     this.#connection.interrupt()
     await drained
   }

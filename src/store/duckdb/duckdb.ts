@@ -1,8 +1,12 @@
 // DuckDB's package, the settings that every instance here shares, and the lock on a database file.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { errorMessage } from '../../lib/error-text.ts'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { errorFirstLine, errorMessage } from '../../lib/error-text.ts'
 import { lazyPackage } from '../../lib/lazy-package.ts'
+import { findLockHolder } from '../data-folder/folder-lock.ts'
 import { PREDECESSOR_POLL_MS, PREDECESSOR_WAIT_MS } from '../limits.ts'
+import { statePath } from '../paths.ts'
+import { literal } from './sql.ts'
 
 /** The serving process imports modules that can read with DuckDB, and uses it in its lake process alone. */
 export const duckdb = lazyPackage<typeof import('@duckdb/node-api')>('@duckdb/node-api')
@@ -41,5 +45,29 @@ export async function retryWhileLocked<Opened>(
         throw error
       await sleep(PREDECESSOR_POLL_MS)
     }
+  }
+}
+
+/**
+ * Attaches the state database of a data folder under a name, to be read.
+ * @returns null; where a process has it locked which one, ` (process 12)`, or an empty text. @throws where it cannot be opened
+ */
+export async function attachState(
+  connection: DuckDBConnection,
+  dataDir: string,
+  name: string,
+): Promise<string | null> {
+  try {
+    await retryWhileLocked(
+      () => connection.run(`ATTACH ${literal(statePath(dataDir))} AS ${name} (READ_ONLY)`),
+      () => findLockHolder(dataDir) === null,
+    )
+    return null
+  } catch (error) {
+    const by = describeLockHolder(errorFirstLine(error))
+    if (by === null) throw error
+    // The lake process holds the lock; the operator knows the server's process id.
+    const pid = findLockHolder(dataDir)
+    return pid === null ? by : ` (process ${pid})`
   }
 }

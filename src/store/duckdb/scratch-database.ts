@@ -10,12 +10,7 @@ const inProgress = new Map<Promise<unknown>, DuckDBConnection | null>()
 let isClosing = false
 const INTERRUPT_EVERY_MS = 20
 
-/** Takes work again in a process whose lake was closed and another opened. */
-export function reopenScratchDatabases(): void {
-  isClosing = false
-}
-
-/** Interrupts all work in progress and refuses more. Resolves when none is left, so that the process can end. */
+/** Interrupts all work in progress, and refuses more until none is left: then the process can end. */
 export async function closeScratchDatabases(): Promise<void> {
   isClosing = true
   // An interrupt between two statements has no effect, so it is repeated.
@@ -24,6 +19,7 @@ export async function closeScratchDatabases(): Promise<void> {
   }, INTERRUPT_EVERY_MS)
   await Promise.allSettled(inProgress.keys())
   clearInterval(timer)
+  isClosing = false
 }
 
 /**

@@ -7,6 +7,10 @@ export const ROW_SEQ = 'row_seq'
 export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
+/** NULL where there is none. */
+export const literalOrNull = (text: string | null): string => (text === null ? 'NULL' : literal(text))
+export const timeOrNull = (ms: number | null): string => (ms === null ? 'NULL' : `epoch_ms(${ms})`)
+
 export const ALL_TABLES: readonly Table[] = Object.values(TABLES)
 /** A table that is written to the lake. */
 export type LakeTable = Table & { name: TableName; lakeDateColumn: string }

@@ -194,17 +194,17 @@ export class EventFlusher {
     await lake.settle(nowMs)
     const from = await database.maintenance.run(loadEventPosition)
     const damage: SegmentDamage[] = []
-    let written = { eventNo: from.eventNo, files: 0, rows: 0 }
+    let { eventNo } = from
     if (throughEventNo > from.eventNo && !this.#isRunning) {
       this.#isRunning = true
       try {
-        written = await this.#flushFrom(from, throughEventNo, nowMs, damage)
+        eventNo = await this.#flushFrom(from, throughEventNo, nowMs, damage)
       } finally {
         this.#isRunning = false
       }
     }
     const retainedFrom = await database.maintenance.run(loadRetainedFrom)
-    return { ...written, damage, retainedFrom }
+    return { eventNo, damage, retainedFrom }
   }
 
   async #flushFrom(from: EventPosition, throughEventNo: number, nowMs: number, damage: SegmentDamage[]) {
@@ -217,24 +217,21 @@ export class EventFlusher {
     })
     const reader = new BatchReader(batches)
     const untilMs = monotonicMs() + EVENTS_ROUND_MS
-    const total = { ...from, files: 0, rows: 0 }
+    let reached = from
     try {
       do {
         // A database for each slice: its memory is freed, and what fails in it is no failure of the store's own.
         const slice = await withScratchDatabase(':memory:', scratchSettings(dataDir), (connection) =>
-          this.#writeSlice(connection, reader, total, { damage, nowMs }),
+          this.#writeSlice(connection, reader, reached, { damage, nowMs }),
         )
-        if (slice.eventNo === total.eventNo) break
+        if (slice.eventNo === reached.eventNo) break
         await this.#listSlice(slice, nowMs)
-        total.eventNo = slice.eventNo
-        total.isSimulated = slice.isSimulated
-        total.files += slice.files.length
-        total.rows += slice.files.reduce((sum, { rows }) => sum + rows, 0)
+        reached = slice
       } while (monotonicMs() < untilMs)
     } finally {
       await reader.close()
     }
-    return total
+    return reached.eventNo
   }
 
   /** Writes the events behind a position to files, until they fill a slice or there are no more. */

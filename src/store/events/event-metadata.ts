@@ -1,8 +1,14 @@
 // What readers of the lake must know of recorded events besides their rows. The state database has it, and each catalog a copy.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { hasTable, queryOne, queryRows } from '../duckdb/query.ts'
+import { hasTable, queryOne } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
-import { type KnownLoss, listIncompleteBars, listLostEvents } from './event-position.ts'
+import {
+  insertIntervalsSql,
+  insertLostSql,
+  type KnownLoss,
+  listIncompleteBars,
+  listLostEvents,
+} from './event-position.ts'
 import { loadRetainedFrom } from './event-retention.ts'
 import type { BarInterval } from './late-gaps.ts'
 
@@ -28,21 +34,14 @@ export async function loadEventMetadata(connection: DuckDBConnection): Promise<E
   }
 }
 
-const sqlTime = (ms: number | null): string => (ms === null ? 'NULL' : `epoch_ms(${ms})`)
-
 /** SQL that creates the tables of a catalog. */
 export function createEventMetadataSql({ eventsFrom, lost, incompleteBars }: EventMetadata): string[] {
-  const lostRows = lost.map(
-    ({ from, to, reason, foundAtMs, acknowledgedAtMs }) =>
-      `(${from}, ${to}, ${literal(reason)}, ${sqlTime(foundAtMs)}, ${sqlTime(acknowledgedAtMs)})`,
-  )
-  const barRows = incompleteBars.map(({ tf, tMs }) => `(${literal(tf)}, epoch_ms(${tMs}))`)
   return [
     `CREATE TABLE lake_events AS SELECT ${eventsFrom}::BIGINT AS retained_from`,
     `CREATE TABLE lake_events_lost (first BIGINT, last BIGINT, reason VARCHAR, found_at TIMESTAMP, settled_at TIMESTAMP)`,
-    ...(lostRows.length > 0 ? [`INSERT INTO lake_events_lost VALUES ${lostRows.join(', ')}`] : []),
+    ...insertLostSql('lake_events_lost', lost),
     'CREATE TABLE lake_incomplete_bars (tf VARCHAR, t TIMESTAMP)',
-    ...(barRows.length > 0 ? [`INSERT INTO lake_incomplete_bars VALUES ${barRows.join(', ')}`] : []),
+    ...insertIntervalsSql('lake_incomplete_bars', incompleteBars),
   ]
 }
 
@@ -58,16 +57,9 @@ export async function readEventMetadata(
     `SELECT retained_from::DOUBLE AS "eventsFrom" FROM ${catalog}.main.lake_events`,
     { eventsFrom: 'number' },
   )
-  const lost = await queryRows(
-    connection,
-    `SELECT first::DOUBLE AS "from", last::DOUBLE AS "to", reason, epoch_ms(found_at)::DOUBLE AS "foundAtMs",
-       epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs" FROM ${catalog}.main.lake_events_lost ORDER BY first`,
-    { from: 'number', to: 'number', reason: 'string', foundAtMs: 'number', acknowledgedAtMs: 'number?' },
-  )
-  const incompleteBars = await queryRows(
-    connection,
-    `SELECT tf, epoch_ms(t)::DOUBLE AS "tMs" FROM ${catalog}.main.lake_incomplete_bars ORDER BY t, tf`,
-    { tf: 'string', tMs: 'number' },
-  )
-  return { eventsFrom, lost, incompleteBars }
+  return {
+    eventsFrom,
+    lost: await listLostEvents(connection, `${catalog}.main.lake_events_lost`),
+    incompleteBars: await listIncompleteBars(connection, `${catalog}.main.lake_incomplete_bars`),
+  }
 }

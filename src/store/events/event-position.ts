@@ -4,7 +4,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { NumberRange } from '../../lib/segments/types.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
-import { literal } from '../duckdb/sql.ts'
+import { literal, timeOrNull } from '../duckdb/sql.ts'
 import { listLiveFiles } from '../lake/manifest.ts'
 import type { BarInterval } from './late-gaps.ts'
 
@@ -50,14 +50,23 @@ export const saveEventPosition = async (
     `UPDATE state_position SET event_no = ${eventNo}, event_simulated = ${isSimulated ?? 'NULL'}`,
   ))
 
-/** All lost events, oldest first. */
-export const listLostEvents = (connection: DuckDBConnection): Promise<KnownLoss[]> =>
+/** All lost events, oldest first. @param table of the state, or a catalog's copy of it */
+export const listLostEvents = (connection: DuckDBConnection, table = 'events_lost'): Promise<KnownLoss[]> =>
   queryRows(
     connection,
     `SELECT first::DOUBLE AS "from", last::DOUBLE AS "to", reason, epoch_ms(found_at)::DOUBLE AS "foundAtMs",
-       epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs" FROM events_lost ORDER BY first`,
+       epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs" FROM ${table} ORDER BY first`,
     { from: 'number', to: 'number', reason: 'string', foundAtMs: 'number', acknowledgedAtMs: 'number?' },
   )
+
+/** SQL that adds lost events to a table, with what is known of when they were found and acknowledged; nothing where there are none. */
+export function insertLostSql(table: string, lost: readonly KnownLoss[]): string[] {
+  const rows = lost.map(
+    ({ from, to, reason, foundAtMs, acknowledgedAtMs }) =>
+      `(${from}, ${to}, ${literal(reason)}, epoch_ms(${foundAtMs}), ${timeOrNull(acknowledgedAtMs)})`,
+  )
+  return rows.length === 0 ? [] : [`INSERT INTO ${table} VALUES ${rows.join(', ')}`]
+}
 
 /** How many events are lost without an operator having acknowledged it. */
 export async function countLostEvents(connection: DuckDBConnection): Promise<number> {
@@ -72,49 +81,45 @@ export const acknowledgeLostEvents = async (connection: DuckDBConnection, nowMs:
     `UPDATE events_lost SET settled_at = epoch_ms(${nowMs}) WHERE settled_at IS NULL`,
   ))
 
-export async function insertLostEvents(
+export const insertLostEvents = (
   connection: DuckDBConnection,
   lost: readonly LostEvents[],
   nowMs: number,
-): Promise<void> {
-  const known = lost.map((each) => ({ ...each, foundAtMs: nowMs, acknowledgedAtMs: null }))
-  await insertKnownLosses(connection, known)
-}
+): Promise<void> =>
+  insertKnownLosses(
+    connection,
+    lost.map((each) => ({ ...each, foundAtMs: nowMs, acknowledgedAtMs: null })),
+  )
 
-/** Adds lost events with what is known of when they were found and acknowledged. */
 export async function insertKnownLosses(
   connection: DuckDBConnection,
   lost: readonly KnownLoss[],
 ): Promise<void> {
-  if (lost.length === 0) return
-  const rows = lost.map(
-    ({ from, to, reason, foundAtMs, acknowledgedAtMs }) =>
-      `(${from}, ${to}, ${literal(reason)}, epoch_ms(${foundAtMs}), ${
-        acknowledgedAtMs === null ? 'NULL' : `epoch_ms(${acknowledgedAtMs})`
-      })`,
-  )
-  await connection.run(`INSERT INTO events_lost VALUES ${rows.join(', ')}`)
+  for (const statement of insertLostSql('events_lost', lost)) await connection.run(statement)
 }
 
-/** Intervals whose bars may have been written as complete although they are not, oldest first. */
-export const listIncompleteBars = (connection: DuckDBConnection): Promise<BarInterval[]> =>
-  queryRows(connection, 'SELECT tf, epoch_ms(t)::DOUBLE AS "tMs" FROM incomplete_bars ORDER BY t, tf', {
+/** Intervals whose bars may have been written as complete although they are not, oldest first. @param table as of lost events */
+export const listIncompleteBars = (
+  connection: DuckDBConnection,
+  table = 'incomplete_bars',
+): Promise<BarInterval[]> =>
+  queryRows(connection, `SELECT tf, epoch_ms(t)::DOUBLE AS "tMs" FROM ${table} ORDER BY t, tf`, {
     tf: 'string',
     tMs: 'number',
   })
 
-/** Adds intervals that are not there yet. @returns whether there were any */
+/** SQL that adds intervals to a table, each once; nothing where there are none. */
+export function insertIntervalsSql(table: string, intervals: readonly BarInterval[]): string[] {
+  const rows = intervals.map(({ tf, tMs }) => `(${literal(tf)}, epoch_ms(${tMs}))`)
+  if (rows.length === 0) return []
+  return [
+    `INSERT INTO ${table} SELECT DISTINCT * FROM (VALUES ${rows.join(', ')}) AS added(tf, t) ANTI JOIN ${table} USING (tf, t)`,
+  ]
+}
+
 export async function insertIncompleteBars(
   connection: DuckDBConnection,
   intervals: readonly BarInterval[],
-): Promise<boolean> {
-  if (intervals.length === 0) return false
-  const rows = intervals.map(({ tf, tMs }) => `(${literal(tf)}, epoch_ms(${tMs}))`)
-  const { Count: count } = await queryOne(
-    connection,
-    `INSERT INTO incomplete_bars SELECT DISTINCT * FROM (VALUES ${rows.join(', ')}) AS added(tf, t)
-     ANTI JOIN incomplete_bars USING (tf, t)`,
-    { Count: 'bigint' },
-  )
-  return count > 0n
+): Promise<void> {
+  for (const statement of insertIntervalsSql('incomplete_bars', intervals)) await connection.run(statement)
 }

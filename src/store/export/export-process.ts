@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { makeFolderNow } from '../../lib/files.ts'
 import { doJobs } from '../../lib/process/parent.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
-import { StoreError, unavailable } from '../errors.ts'
+import { invalid, unavailable } from '../errors.ts'
 import { type LakeTask, toLakeFailure } from '../lake-task.ts'
 import {
   EXPORT_CHUNK_BYTES,
@@ -76,10 +76,7 @@ async function limitFileSize(reader: LakeReader, path: string, write: () => Prom
     await write()
   } catch (error) {
     if (!(isTooLarge && isInterrupted(error))) throw error
-    throw new StoreError(
-      'invalid',
-      `limit: the file would be larger than ${EXPORT_FILE_BYTES_MAX} bytes; ask for fewer rows`,
-    )
+    throw invalid(`limit: the file would be larger than ${EXPORT_FILE_BYTES_MAX} bytes; ask for fewer rows`)
   } finally {
     clearInterval(timer)
   }

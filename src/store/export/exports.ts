@@ -1,6 +1,6 @@
 // Exports of the training set, each a job with a time limit and bounded memory: at most EXPORTS_AT_ONCE.
 import { programPath } from '../../lib/process/program-path.ts'
-import { StoreError, unavailable } from '../errors.ts'
+import { invalid, type StoreError, unavailable } from '../errors.ts'
 import { type LakeJobBounds, type LakeJobsOptions, LakeProgram } from '../lake-program.ts'
 import {
   EXPORT_CHUNKS_AHEAD,
@@ -28,7 +28,7 @@ function toSelection({ fromMs, toMs, since }: ExportRequest): Selection {
   const after = since === null ? null : parseCursor(since)
   if (since === null || after !== null) return { table: 'training', fromMs, toMs, after }
   const sentence = 'since is neither X-Next-Since of an earlier answer nor a time in Unix milliseconds'
-  throw new StoreError('invalid', sentence, { field: 'since' })
+  throw invalid(sentence, { field: 'since' })
 }
 
 const allInUse = (): StoreError =>

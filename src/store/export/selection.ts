@@ -5,7 +5,7 @@ import { LABELLED } from '../../schema/tables/labelled.ts'
 import type { Column, TableName } from '../../schema/tables.ts'
 import { queryOne } from '../duckdb/query.ts'
 import { findLakeTable, identifier, LAKE_TABLES, literal } from '../duckdb/sql.ts'
-import { StoreError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { EXPORT_CURSOR_CHARACTERS_MAX } from '../limits.ts'
 
 /** A position in the order of `known_at` and ID. */
@@ -54,7 +54,7 @@ export function parseCursor(sent: string): ExportCursor | null {
 export function relationOf(name: RelationName): { lakeDateColumn: string; columns: readonly Column[] } {
   const relation = name === LABELLED.name ? LABELLED : findLakeTable(name)
   if (relation !== undefined) return relation
-  throw new StoreError('invalid', `the lake has no table ${name}`)
+  throw invalid(`the lake has no table ${name}`)
 }
 const idColumn = (name: RelationName): string => identifier(relationOf(name).columns[0].name)
 

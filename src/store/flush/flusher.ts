@@ -9,7 +9,7 @@ import type { SegmentDamage } from '../../lib/segments/types.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { isFatalError, isSystemError } from '../duckdb/database.ts'
 import { StoreError } from '../errors.ts'
-import type { FlushBatch, Flushed, Lake } from '../lake/lake.ts'
+import type { FlushBatch, Lake } from '../lake/lake.ts'
 import { type NewFile, nextSeq } from '../lake/manifest.ts'
 import type { BarStore } from '../market-data/bar-store.ts'
 import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
@@ -73,11 +73,11 @@ export class Flusher {
         return bars.record(connection, staged, paths)
       }
       const written = { staged: splitter.finish(), lsns, onListed, record }
-      const flushed = await this.#write(written, state, ask.nowMs)
+      const deadRows = await this.#write(written, state, ask.nowMs)
       await bars.release(staged)
       await this.#labelOutcomes(ask.nowMs)
       const inLake = { bars: bars.inLakeBars, profiles: tokens.inLake }
-      return { lsn: state.lsn, damage, bars: await bars.recorded(), inLake, ...flushed }
+      return { damage, deadRows, bars: await bars.recorded(), inLake }
     } catch (error) {
       this.#state = null
       throw error
@@ -86,12 +86,8 @@ export class Flusher {
     }
   }
 
-  /** Writes the rows to the lake. Where DuckDB cannot read some, moves those to the dead letters and tries again. */
-  async #write(
-    { staged: rows, ...written }: FlushBatch,
-    state: StoreState,
-    nowMs: number,
-  ): Promise<Flushed & { deadRows: number }> {
+  /** Writes the rows to the lake. Where DuckDB cannot read some, moves those to the dead letters and tries again. @returns how many */
+  async #write({ staged: rows, ...written }: FlushBatch, state: StoreState, nowMs: number): Promise<number> {
     const { lake } = this.#options
     const { database, dataDir } = lake
     const sequenced = await database.maintenance.run((connection) => assignProfileSeqs(connection, rows))
@@ -104,14 +100,16 @@ export class Flusher {
       },
     })
     try {
-      return { ...(await lake.flush(batch(sequenced), nowMs)), deadRows: 0 }
+      await lake.flush(batch(sequenced), nowMs)
+      return 0
     } catch (error) {
       if (isSystemError(error) || error instanceof StoreError) throw error
       const { staged, deadRows } = await database.maintenance.run((connection) =>
         moveAllDeadRows(connection, dataDir, sequenced),
       )
       if (deadRows === 0) throw error
-      return { ...(await lake.flush(batch(staged), nowMs)), deadRows }
+      await lake.flush(batch(staged), nowMs)
+      return deadRows
     }
   }
 

@@ -1,5 +1,5 @@
-import type { Column } from '../../schema/tables.ts'
-import { identifier, type LakeTable, literal } from '../duckdb/sql.ts'
+import type { Column, Table } from '../../schema/tables.ts'
+import { identifier, literal } from '../duckdb/sql.ts'
 import type { StagedRows } from './row-splitter.ts'
 
 /** The SQL type that a column is read as. A TIMESTAMP is a number of Unix ms in JSON. */
@@ -11,7 +11,7 @@ function selectColumn(column: Column): string {
 }
 
 /** SQL that reads a file of JSON lines as rows of a table, its columns in order and with their types. */
-export function selectStaged(table: LakeTable, { path }: Pick<StagedRows, 'path'>): string {
+export function selectStaged(table: Pick<Table, 'columns'>, { path }: Pick<StagedRows, 'path'>): string {
   const columns = table.columns
     .map((column) => `${literal(column.name)}: ${literal(jsonType(column))}`)
     .join(', ')

@@ -6,7 +6,15 @@ import { syncPath } from '../../lib/files.ts'
 import { LABELLED } from '../../schema/tables/labelled.ts'
 import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
-import { commentOnColumn, identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
+import {
+  commentOnColumn,
+  identifier,
+  LAKE_TABLES,
+  type LakeTable,
+  literal,
+  literalOrNull,
+  timeOrNull,
+} from '../duckdb/sql.ts'
 import { createEventMetadataSql, type EventMetadata } from '../events/event-metadata.ts'
 import { moveFile, relativePath, writeOrRemove } from './lake-files.ts'
 import type { ListedFile, QuarantinedFile } from './manifest.ts'
@@ -31,7 +39,7 @@ export interface CatalogOptions {
   lakeDir: string
   pathOf(file: ListedFile): string
   /** Called between writing and renaming, and after it. */
-  failpoint(point: 'catalog:written' | 'catalog:swapped'): void
+  failpoint?(point: 'catalog:written' | 'catalog:swapped'): void
 }
 
 /** The schema of the views that read files. Readers use those of `main`, which select from them and have the comments. */
@@ -48,12 +56,12 @@ const INFO = 'CREATE TABLE lake_info (written_at TIMESTAMP, schema_version INTEG
 
 function fileRow(file: ListedFile, path: string): string {
   return `(${literal(file.table)}, ${literal(path)}, DATE '${file.date}', ${file.rows}, ${file.bytes}, ${file.first},
-    ${file.last}, ${file.schemaVersion}, epoch_ms(${file.writtenAtMs}), ${file.sha256 === null ? 'NULL' : literal(file.sha256)})`
+    ${file.last}, ${file.schemaVersion}, epoch_ms(${file.writtenAtMs}), ${literalOrNull(file.sha256)})`
 }
 
 const setAsideRow = (file: QuarantinedFile): string =>
   `(${literal(file.table)}, ${literal(relativePath(file))}, DATE '${file.date}', ${file.rowsLost}, ${literal(file.reason)},
-    epoch_ms(${file.quarantinedAtMs}), ${file.acknowledgedAtMs === null ? 'NULL' : `epoch_ms(${file.acknowledgedAtMs})`})`
+    epoch_ms(${file.quarantinedAtMs}), ${timeOrNull(file.acknowledgedAtMs)})`
 
 /** A view of readers, with its comments. */
 const readerViewSql = (view: Pick<Table, 'name' | 'comment' | 'columns'>, rows: string): string[] => [
@@ -167,10 +175,10 @@ export async function writeCatalog(
   const temporary = `${path}.tmp`
   await createCatalog(content, nowMs, temporary, options)
   await syncPath(temporary)
-  options.failpoint('catalog:written')
+  options.failpoint?.('catalog:written')
   // Renaming cannot replace a folder.
   if ((await stat(path).catch(() => null))?.isDirectory()) await moveFile(path, `${path}.set-aside`)
   await rename(temporary, path)
   await syncPath(dirname(path))
-  options.failpoint('catalog:swapped')
+  options.failpoint?.('catalog:swapped')
 }

@@ -117,7 +117,7 @@ async function findContentFault(
 }
 
 /** Runs a check of a file. A read error is a fault of the file, unless the check itself failed. */
-async function errorAsFault(check: () => Promise<string | null>): Promise<string | null> {
+export async function errorAsFault(check: () => Promise<string | null>): Promise<string | null> {
   try {
     return await check()
   } catch (error) {

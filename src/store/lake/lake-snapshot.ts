@@ -17,14 +17,13 @@ export async function copyLake(database: Database, lake: Lake, to: string): Prom
     const { lsn } = await loadPosition(connection)
     let bytes = await copyDurably(statePath(database.dataDir), statePath(to))
     const files = await listAllLiveFiles(connection)
-    const folders = new Set([lakeFolder(to), to])
+    const folders = new Set([to])
     for (const file of files) {
       const from = lake.pathOf(file)
       const copy = join(lakeFolder(to), relative(lake.lakeDir, from))
       bytes += await linkOrCopy(from, copy)
-      for (let each = dirname(copy); each !== lakeFolder(to); each = dirname(each)) folders.add(each)
+      folders.add(dirname(copy))
     }
-    if (files.length === 0) folders.delete(lakeFolder(to))
     await syncFolders(folders)
     return { lsn, files: files.length, bytes }
   })

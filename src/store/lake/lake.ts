@@ -14,7 +14,14 @@ import { loadEventPosition } from '../events/event-position.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
 import { lakeFolder } from '../paths.ts'
 import type { CrashPoint } from '../process/crash-points.ts'
-import type { LakeFile, LakeTableStatus, LakeTrouble, LogLine, SetAsideFile } from '../types.ts'
+import {
+  type LakeFile,
+  type LakeTableStatus,
+  type LakeTrouble,
+  type LogLine,
+  NO_TROUBLE,
+  type SetAsideFile,
+} from '../types.ts'
 import { CATALOG_FILE, writeCatalog } from './catalog.ts'
 import { type CheckDepth, findFaultyFiles } from './file-check.ts'
 import { listPendingTableFiles, toPendingFile, type WriteStep, writePendingFiles } from './file-writer.ts'
@@ -46,11 +53,6 @@ import {
 } from './manifest.ts'
 import { type ListSource, recoverOrphans } from './orphan-files.ts'
 import { Quarantine } from './quarantine.ts'
-
-export interface Flushed {
-  files: number
-  rows: number
-}
 
 /** What a flush writes to the lake, besides the bars and outcomes that wait in the database. */
 export interface FlushBatch {
@@ -149,11 +151,7 @@ export class Lake {
   #areLinksStale = false
   /** What `recover` has still to do; null once it has succeeded. */
   #recovery: Recovery | null = null
-  #trouble: LakeTrouble = {
-    setAside: [],
-    retentionHeld: null,
-    eventsLost: 0,
-  }
+  #trouble = NO_TROUBLE
 
   constructor(database: Database, lakeDir: string, links: Links, options: LakeOptions) {
     this.database = database
@@ -216,7 +214,7 @@ export class Lake {
   }
 
   /** Writes and lists all pending rows, in one transaction with the changes of `batch.record`. */
-  async flush(batch: FlushBatch, nowMs: number): Promise<Flushed> {
+  async flush(batch: FlushBatch, nowMs: number): Promise<void> {
     const { failpoint } = this
     return this.database.maintenance.run(async (connection) => {
       await this.#recover(connection, nowMs)
@@ -233,7 +231,6 @@ export class Lake {
         onListed: batch.onListed,
         failpoint: (step) => failpoint(`flush:${step}`),
       })
-      return { files: written.length, rows: written.reduce((sum, { rows }) => sum + rows, 0) }
     })
   }
 

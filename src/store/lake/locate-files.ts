@@ -3,14 +3,10 @@ import { existsSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { errorFirstLine } from '../../lib/error-text.ts'
 import { TABLES } from '../../schema/tables.ts'
-import { findLockHolder } from '../data-folder/folder-lock.ts'
-import { describeLockHolder, retryWhileLocked } from '../duckdb/duckdb.ts'
 import { queryRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
-import { statePath } from '../paths.ts'
 import { CATALOG_FILE, type CatalogContent, READER_VIEWS } from './catalog.ts'
 import { type CatalogEntry, readCatalogFiles, readCatalogLosses } from './catalog-reader.ts'
 import { isResourceError, readRowCount, readSchemaVersion } from './file-check.ts'
@@ -168,24 +164,5 @@ export async function locateLakeFiles(connection: DuckDBConnection, lakeDir: str
     return await locateCatalogFiles(connection, 'listed', lakeDir)
   } finally {
     await connection.run('DETACH listed')
-  }
-}
-
-/** Returns null where no process has the store of a data folder open, else ` (process 12)` or an empty text. */
-export async function findStoreHolder(connection: DuckDBConnection, dataDir: string): Promise<string | null> {
-  const path = statePath(dataDir)
-  if (!existsSync(path)) return null
-  try {
-    await retryWhileLocked(
-      () => connection.run(`ATTACH ${literal(path)} AS held (READ_ONLY)`),
-      () => findLockHolder(dataDir) === null,
-    )
-    await connection.run('DETACH held')
-    return null
-  } catch (error) {
-    const by = describeLockHolder(errorFirstLine(error))
-    const pid = findLockHolder(dataDir)
-    // The lake process holds the lock; the operator knows the server's process id.
-    return by === null || pid === null ? by : ` (process ${pid})`
   }
 }

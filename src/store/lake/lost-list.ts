@@ -14,7 +14,7 @@ import {
   listLostEvents,
   saveEventPosition,
 } from '../events/event-position.ts'
-import { EVENT_TABLE_NAMES, loadRetainedFrom } from '../events/event-retention.ts'
+import { isEventTable, loadRetainedFrom } from '../events/event-retention.ts'
 import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
 import { readCatalogFiles } from './catalog-reader.ts'
 import { isResourceError } from './file-check.ts'
@@ -52,10 +52,9 @@ export async function readCatalog(lakeDir: string): Promise<CatalogContent | nul
 export async function importList(connection: DuckDBConnection, content: CatalogContent): Promise<void> {
   const { tables, quarantined, recorded } = content
   const files = tables.flatMap((each) => each.files)
-  const ofEvents = (table: string): boolean => EVENT_TABLE_NAMES.some((name) => name === table)
   const lastEventNo = Math.max(
     recorded.eventsFrom - 1,
-    ...[...files, ...quarantined].filter(({ table }) => ofEvents(table)).map(({ last }) => last),
+    ...[...files, ...quarantined].filter(({ table }) => isEventTable(table)).map(({ last }) => last),
     ...recorded.lost.map(({ to }) => to),
   )
   await transaction(connection, async () => {
@@ -107,7 +106,7 @@ export async function noteGaps(connection: DuckDBConnection, nowMs: number): Pro
     )
     await noteRemoved(connection, name, gaps.at(-1)?.last ?? 0)
   }
-  const ofEvents = files.filter(({ table }) => EVENT_TABLE_NAMES.some((name) => name === table))
+  const ofEvents = files.filter(({ table }) => isEventTable(table))
   const from = Math.max(await loadRetainedFrom(connection), eventsFromFiles(ofEvents))
   await noteRemoved(connection, 'events', from - 1)
   const known = (await listLostEvents(connection)).map((each) => ({ first: each.from, last: each.to }))

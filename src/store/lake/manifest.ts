@@ -5,7 +5,15 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
-import { LAKE_TABLES, type LakeTable, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
+import {
+  LAKE_TABLES,
+  type LakeTable,
+  literal,
+  literalOrNull,
+  MANIFEST,
+  REMOVALS,
+  timeOrNull,
+} from '../duckdb/sql.ts'
 import { type DataFile, relativePath } from './lake-files.ts'
 
 /** A file on the list. */
@@ -141,7 +149,6 @@ export type NewFile = Omit<ListedFile, 'schemaVersion' | 'writtenAtMs'> & {
 
 const COLUMN_NAMES = `table_name, path, dt, seq_first, seq_last, row_count, byte_count, written_at, schema_version,
   replaced_at, sha256`
-const literalOrNull = (text: string | null): string => (text === null ? 'NULL' : literal(text))
 
 const toSqlRow = (file: NewFile, nowMs: number): string =>
   `(${literal(file.table)}, ${literal(relativePath(file))}, DATE '${file.date}', ${file.first}, ${file.last}, ${file.rows},
@@ -166,10 +173,9 @@ export async function insertQuarantined(
   await insertFiles(connection, files, 0)
   for (const file of files) {
     const { quarantinedAtMs, reason, rowsLost, acknowledgedAtMs } = file
-    const settledAt = acknowledgedAtMs === null ? 'NULL' : `epoch_ms(${acknowledgedAtMs})`
     await connection.run(
       `UPDATE ${MANIFEST} SET set_aside_at = epoch_ms(${quarantinedAtMs}), set_aside_reason = ${literal(reason)},
-         rows_lost = ${rowsLost}, settled_at = ${settledAt}
+         rows_lost = ${rowsLost}, settled_at = ${timeOrNull(acknowledgedAtMs)}
        WHERE path = ${literal(relativePath(file))}`,
     )
   }

@@ -53,7 +53,7 @@ export class LogWriter {
     this.#disk = disk
     this.#mark = markPath === undefined ? null : new HighWaterMark(disk, markPath, logId)
     this.#timeoutMs = timeoutMs
-    this.#operations = new DiskOperations(timeoutMs, options.clock)
+    this.#operations = new DiskOperations(timeoutMs)
     this.#onOverdue = onOverdue
     this.#sealed = [...report.segments]
     this.lastLsn = Math.max(flushed.lsn, report.lastLsn, provenLsn)
@@ -73,10 +73,6 @@ export class LogWriter {
 
   get isOverdue(): boolean {
     return this.#operations.isOverdue
-  }
-
-  get operationMs(): number | null {
-    return this.#operations.runningMs
   }
 
   /** Sealed segments, oldest first. */

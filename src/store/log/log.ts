@@ -25,7 +25,8 @@ interface Task {
   refuse(error: LogError): void
 }
 
-class DurableLog implements types.CommitLog {
+export class CommitLog {
+  /** What was found when the log was opened. */
   readonly recovered: types.ReadReport
   readonly #options: types.LogOptions
   readonly #timeoutMs: number
@@ -71,6 +72,7 @@ class DurableLog implements types.CommitLog {
     await attempted
   }
 
+  /** Stores rows as one commit. Resolves when they are durable; rejects with LogError, which says whether they may be stored. */
   async append(rows: readonly types.EncodedRow[]): Promise<types.AppendResult> {
     assert(rows.length > 0, 'a commit has rows')
     const text = rowsText(rows)
@@ -86,35 +88,42 @@ class DurableLog implements types.CommitLog {
     })
   }
 
-  read(position: types.Position): Promise<types.CommitRecord> {
+  /** Reads one commit and checks its CRC. Rejects with LogError. */
+  read(position: types.Position): Promise<types.StoredCommit> {
     return this.#reader.read(position)
   }
 
+  /** Seals the current segment, if it has commits. `segments` lists it from then on. */
   seal(): Promise<void> {
     return this.#runTask(() => this.#writer.sealSegment())
   }
 
+  /** Sealed segments, which a flush may read, oldest first. */
   segments(): types.SegmentInfo[] {
     return this.#writer.sealedSegments
   }
 
+  /** Durably deletes a sealed segment whose commits are stored elsewhere. To be called oldest first. */
   remove(firstLsn: number): Promise<void> {
     return this.#runTask(() => this.#writer.dropSegment(firstLsn, 'remove'))
   }
 
+  /** Like `remove`, for a damaged segment: the file is kept under a name that ends in `.damaged`. */
   setAside(firstLsn: number): Promise<void> {
     return this.#runTask(() => this.#writer.dropSegment(firstLsn, 'setAside'))
   }
 
   status(): types.LogStatus {
-    const { lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes, operationMs } = this.#writer
+    const { lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes } = this.#writer
     return {
-      ...{ state: this.#state, lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes, operationMs },
+      state: this.#state,
+      ...{ lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes },
       recentGroupMs: [...this.#writer.recentGroupMs],
       totals: { ...this.#writer.totals },
     }
   }
 
+  /** Writes the queued commits and seals the segment. Resolves within the time limit, even where the disk hangs. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -249,7 +258,7 @@ const closedError = (): LogError => new LogError('closed', 'the log is closed; t
  * Opens the log in `folder`, visits every commit after `flushed`, each once and in order, and recovers what a crash left. Damage
  * is reported and does not prevent opening. The caller must own the folder: the log has no lock of its own.
  */
-export async function openLog(options: types.LogOptions, visit: Visit): Promise<types.CommitLog> {
+export async function openLog(options: types.LogOptions, visit: Visit): Promise<CommitLog> {
   const { disk = nodeDisk, folder, logId, flushed, markPath } = options
   assert(LOG_ID.test(logId), 'logId has 1 to 64 letters, digits, _ or -')
   await disk.makeFolder(folder)
@@ -261,7 +270,7 @@ export async function openLog(options: types.LogOptions, visit: Visit): Promise<
       { count: damageCount, damage: damage.slice(0, DAMAGE_LOGGED_MAX) },
       'the log is damaged',
     )
-  const log = new DurableLog(options, read)
+  const log = new CommitLog(options, read)
   await log.start()
   return log
 }

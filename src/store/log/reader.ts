@@ -2,48 +2,25 @@
 // verification use it. Holds one record in memory at a time.
 
 import { nodeDisk } from '../../lib/disk/disk.ts'
-import type { ScanItem } from '../../lib/segments/scan.ts'
 import { SegmentReader } from '../../lib/segments/segment-reader.ts'
 import { damageOf, numberRange, type PlannedSegment, removedError } from '../../lib/segments/types.ts'
-import type { Row, TableName } from '../../schema/tables.ts'
 import { addDamage, addEntry, newReadReport } from './read-report.ts'
 import {
   type CommitHead,
+  commitRecord,
   type LogHeader,
   logFormat,
-  parseRows,
-  payloadOf,
   RECORD_BYTES_MIN,
 } from './segments/format.ts'
-import type { CommitRecord, Position, ReadOptions, ReadReport } from './types.ts'
+import type { CommitRecord, ReadOptions, ReadReport } from './types.ts'
 
 type LogSegment = PlannedSegment<LogHeader>
 type LogReader = SegmentReader<LogHeader, CommitHead>
-type LogItem = ScanItem<LogHeader, CommitHead>
 
 export type Visit = (record: CommitRecord) => void | Promise<void>
 
-class VisitedCommit implements CommitRecord {
-  readonly lsn: number
-  readonly knownAtMs: number
-  readonly position: Position
-  readonly payload: Buffer
-
-  constructor(segment: number, { firstNo, knownAtMs }: CommitHead, { offset, length, frame }: LogItem) {
-    this.lsn = firstNo
-    this.knownAtMs = knownAtMs
-    this.position = { segment, offset, length }
-    this.payload = payloadOf(frame)
-  }
-
-  rows(): [TableName, Row][] {
-    return parseRows(this.payload)
-  }
-}
-
 /** What the writer must know about the newest segment. */
 export interface LastSegment {
-  firstLsn: number
   /** Where its last valid record ends. */
   validBytes: number
   /** It ends with an end record. */
@@ -130,7 +107,7 @@ async function readSegment(
     report.lastLsn = Math.max(report.lastLsn, commit.lastNo)
     if (commit.lastNo <= options.afterLsn) continue
     report.commits++
-    const visited = visit(new VisitedCommit(firstLsn, commit, item))
+    const visited = visit(commitRecord(commit, { segment: firstLsn, offset, length }, item.frame))
     if (visited !== undefined) await visited
   }
   check.finish()
@@ -140,7 +117,7 @@ async function readSegment(
   report.highestLsn = Math.max(report.highestLsn, possibleLsn)
   const { validBytes, isSealed } = check
   return {
-    segment: { firstLsn, validBytes, isSealed, isDamaged: report.damageCount > damageBefore },
+    segment: { validBytes, isSealed, isDamaged: report.damageCount > damageBefore },
     provenLsn,
   }
 }

@@ -115,8 +115,6 @@ export interface LogStatus {
   /** In the segments on the disk, including the current one. */
   unflushedCommits: number
   unflushedBytes: number
-  /** How long the current disk operation has been running; null where there is none. */
-  operationMs: number | null
   /** How long writing and syncing took for each of the last groups, oldest first. */
   recentGroupMs: readonly number[]
   /** Since the start. */
@@ -130,24 +128,4 @@ export interface LogStatus {
     /** Disk operations that exceeded the time limit. */
     overdue: number
   }
-}
-
-export interface CommitLog {
-  /** What was found when the log was opened. */
-  readonly recovered: ReadReport
-  /** Stores rows as one commit. Resolves when they are durable; rejects with LogError, which says whether they may be stored. */
-  append(rows: readonly EncodedRow[]): Promise<AppendResult>
-  /** Reads one commit and checks its CRC. Rejects with LogError. */
-  read(position: Position): Promise<StoredCommit>
-  /** Seals the current segment, if it has commits. `segments` lists it from then on. */
-  seal(): Promise<void>
-  /** Sealed segments, which a flush may read, oldest first. */
-  segments(): SegmentInfo[]
-  /** Durably deletes a sealed segment whose commits are stored elsewhere. To be called oldest first. */
-  remove(firstLsn: number): Promise<void>
-  /** Like `remove`, for a damaged segment: the file is kept under a name that ends in `.damaged`. */
-  setAside(firstLsn: number): Promise<void>
-  status(): LogStatus
-  /** Writes the queued commits and seals the segment. Resolves within the time limit, even where the disk hangs. */
-  close(): Promise<void>
 }

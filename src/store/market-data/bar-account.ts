@@ -1,6 +1,7 @@
 // What became of the closed bars of each run, by timeframe: the engine counts what it closes, and the lake what its files have. Kept
 // in the state database, in the transaction that lists the files, so that `/health` and `lake verify` can compare the two.
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { recordFrom } from '../../lib/record.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES, type Timeframe } from '../../schema/timeframe.ts'
 import { isFullError, isReadOnlyError, transaction } from '../duckdb/database.ts'
@@ -15,13 +16,7 @@ const UNCOUNTED = ''
 const EARLIER = 'earlier'
 
 const SELECT_FIELDS = ACCOUNT_FIELDS.map((name) => `${name}::DOUBLE AS ${name}`).join(', ')
-const FIELD_TYPES = {
-  closed: 'number',
-  dropped: 'number',
-  repeated: 'number',
-  written: 'number',
-  settled: 'number',
-} as const
+const FIELD_TYPES = recordFrom(ACCOUNT_FIELDS, () => 'number' as const)
 
 /** Numbers of bars from rows of a query with one row for each timeframe. */
 export function toBarCounts(rows: readonly { tf: string; bars: number }[]): BarCounts {

@@ -1,4 +1,5 @@
 // Numbers of bars by timeframe, and what became of the closed bars of one run.
+import { recordFrom } from '../../lib/record.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 
 /** Numbers of bars, by index in TIMEFRAMES. */
@@ -23,22 +24,7 @@ export interface BarAccount {
 
 export const ACCOUNT_FIELDS = ['closed', 'dropped', 'repeated', 'written', 'settled'] as const
 
-export const emptyAccount = (): BarAccount => ({
-  closed: noBars(),
-  dropped: noBars(),
-  repeated: noBars(),
-  written: noBars(),
-  settled: noBars(),
-})
-
-/** The same numbers in arrays of their own. */
-export const copyAccount = (account: BarAccount): BarAccount => ({
-  closed: [...account.closed],
-  dropped: [...account.dropped],
-  repeated: [...account.repeated],
-  written: [...account.written],
-  settled: [...account.settled],
-})
+export const emptyAccount = (): BarAccount => recordFrom(ACCOUNT_FIELDS, noBars)
 
 /** Bars that are nowhere; below 0: the lake has more than were closed. */
 export const unaccounted = ({ closed, dropped, repeated, written, settled }: BarAccount): BarCounts =>

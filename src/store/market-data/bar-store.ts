@@ -17,7 +17,7 @@ import { BARS_CHUNK_ROWS, BARS_HELD_MAX } from '../limits.ts'
 import type { Provenance } from '../types.ts'
 import { beginBarAccounts, countBarRows, loadBarAccount, saveBarAccount, toBarCounts } from './bar-account.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS, type BarBatch } from './bar-batch.ts'
-import { type BarAccount, type BarCounts, copyAccount, noBars, sumBars } from './bar-counts.ts'
+import { type BarAccount, type BarCounts, noBars, sumBars } from './bar-counts.ts'
 import { SeenBars } from './seen-bars.ts'
 
 /** A batch of bars, as the server sends it to the lake process. */
@@ -241,7 +241,7 @@ export class BarStore {
       // Copies: what arrives while this waits is for the next flush.
       const batches = [...this.#pending]
       const count = this.#pendingBars
-      const staged = { ...this.#taken, account: copyAccount(this.#taken.account) }
+      const staged = structuredClone(this.#taken)
       if (count === 0) return staged
       await connection.run(CREATE_STAGED)
       await this.#append(connection, batches)

@@ -7,12 +7,13 @@ import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier, literal } from '../duckdb/sql.ts'
+import { selectStaged } from '../flush/staged-sql.ts'
 import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS, READER_MEMORY_LIMIT } from '../limits.ts'
 import { withLakeReader } from '../query/lake-reader.ts'
-import { computeLabelsSql, loadBarsSql } from './outcome-sql.ts'
+import { computeLabelsSql, LAST_CELLS, loadBarsSql } from './outcome-sql.ts'
 
 export interface MomentsToLabel {
   /** The data folder with the bars. Nobody writes to it. */
@@ -28,11 +29,13 @@ export interface MomentsToLabel {
   knownToMs: number
 }
 
-/** Labels beside the returns, which only the last horizon has, and how they are stored: see `outcomes`. */
-const LAST_LABELS = `fwd_max_drawdown_24h DOUBLE, dead_24h BOOLEAN, fwd_trades_24h BIGINT, fwd_last_trade_24h TIMESTAMP,
-  watched_minutes_24h INTEGER`
-const SET_LAST = `fwd_max_drawdown_24h = drawdown, dead_24h = dead = 1, fwd_trades_24h = trades::BIGINT,
-  fwd_last_trade_24h = epoch_ms(last_trade_ms::BIGINT), watched_minutes_24h = watched_minutes::INTEGER`
+/** As `outcomes` has them. */
+const LABELS = TABLES.outcomes.columns.filter(
+  ({ name }) => name.startsWith('fwd_ret_') || Object.hasOwn(LAST_CELLS, name),
+)
+const SET_LAST = Object.entries(LAST_CELLS)
+  .map(([name, cell]) => `${name} = ${cell}`)
+  .join(', ')
 
 /** @returns how many rows the file has */
 export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
@@ -41,11 +44,14 @@ export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
   const bars = files.filter(({ table }) => table === TABLES.bars.name)
   const settings = { threads: '2', memory_limit: READER_MEMORY_LIMIT, temp_directory: spillDir }
   return withScratchDatabase(':memory:', settings, async (connection) => {
-    await connection.run(createMoments(momentsPath, columns))
+    const moments = selectStaged({ columns }, { path: momentsPath })
+    await connection.run(
+      `CREATE TABLE moments AS SELECT (row_number() OVER ())::DOUBLE AS seq, * FROM (${moments})`,
+    )
     await connection.run(`ALTER TABLE moments ADD COLUMN base_price_usd DOUBLE`)
     await connection.run('UPDATE moments SET base_price_usd = price_at_submission_usd')
-    const more = [...HORIZON_NAMES.map((name) => `${retOf(name)} DOUBLE`), ...LAST_LABELS.split(',')]
-    for (const column of more) await connection.run(`ALTER TABLE moments ADD COLUMN ${column.trim()}`)
+    for (const { name, type } of LABELS)
+      await connection.run(`ALTER TABLE moments ADD COLUMN ${identifier(name)} ${type}`)
     const dates = await queryRows(
       connection,
       `SELECT DISTINCT strftime(submitted_at, '%Y-%m-%d') AS date FROM moments ORDER BY 1`,
@@ -59,20 +65,6 @@ export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
     return (await queryOne(connection, 'SELECT count(*)::DOUBLE AS rows FROM moments', { rows: 'number' }))
       .rows
   })
-}
-
-const retOf = (horizon: Horizon): string => identifier(`fwd_ret_${horizon}`)
-
-function createMoments(path: string, columns: readonly Column[]): string {
-  const isTime = ({ type }: Column): boolean => type === 'TIMESTAMP'
-  const types = columns.map(
-    (each) => `${literal(each.name)}: ${literal(isTime(each) ? 'BIGINT' : each.type)}`,
-  )
-  const cells = columns.map((each) =>
-    isTime(each) ? `epoch_ms(${identifier(each.name)}) AS ${identifier(each.name)}` : identifier(each.name),
-  )
-  return `CREATE TABLE moments AS SELECT (row_number() OVER ())::DOUBLE AS seq, ${cells.join(', ')}
-    FROM read_json(${literal(path)}, format = 'newline_delimited', columns = {${types.join(', ')}})`
 }
 
 /** Labels the moments of one UTC date whose horizon has passed. */
@@ -93,6 +85,6 @@ async function labelDate(
   for (const statement of loadBarsSql(selectAllRows(TABLES.bars, near), horizon, dayMs, dayMs + DAY_MS))
     await connection.run(statement)
   const isLast = horizon === HORIZON_NAMES.at(-1)
-  await connection.run(`UPDATE moments SET base_price_usd = label.base, ${retOf(horizon)} = ret${isLast ? `, ${SET_LAST}` : ''}
+  await connection.run(`UPDATE moments SET base_price_usd = label.base, ${identifier(`fwd_ret_${horizon}`)} = ret${isLast ? `, ${SET_LAST}` : ''}
     FROM (${computeLabelsSql(horizon)}) AS label WHERE moments.seq = label.seq`)
 }

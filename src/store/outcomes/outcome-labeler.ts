@@ -3,11 +3,12 @@
 // one transaction: a step that was interrupted is computed again, with the same result. A label never changes.
 import { join } from 'node:path'
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
+import { recordFrom } from '../../lib/record.ts'
 import { HORIZONS, TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { transaction, withAppender } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryOne, queryRows, type ResultRow } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
@@ -36,29 +37,15 @@ import {
   selectFewestDoneSql,
 } from './outcome-sql.ts'
 
-/** A submission whose next horizon has passed. */
-interface DueSubmission {
-  seq: number
-  mint: string
-  submittedAtMs: number
-  basePriceUsd: number | null
-}
 const DUE_COLUMNS = {
   seq: 'number',
   mint: 'string',
   submittedAtMs: 'number',
   basePriceUsd: 'number?',
 } as const
-const LABEL_COLUMNS = {
-  seq: 'number?',
-  base: 'number?',
-  ret: 'number?',
-  drawdown: 'number?',
-  dead: 'number?',
-  trades: 'number?',
-  last_trade_ms: 'number?',
-  watched_minutes: 'number?',
-} as const satisfies Record<keyof Label, 'number?'>
+/** A submission whose next horizon has passed. */
+type DueSubmission = ResultRow<typeof DUE_COLUMNS>
+const LABEL_COLUMNS = recordFrom(LABEL_NUMBERS, () => 'number?' as const)
 
 /** Appends a few thousand cells at most, column by column. */
 async function appendColumns(
@@ -114,14 +101,9 @@ function findBarDates(
 
 /** The label of a submission whose bars were lost, or have left the lake. */
 const unknownLabel = ({ seq, basePriceUsd }: DueSubmission): Label => ({
+  ...recordFrom(LABEL_NUMBERS, () => null),
   seq,
   base: basePriceUsd,
-  ret: null,
-  drawdown: null,
-  dead: null,
-  trades: null,
-  last_trade_ms: null,
-  watched_minutes: null,
 })
 
 /** Dates of which bars were lost, or have left the lake: a price on such a day is unknown, not unchanged. */

@@ -134,7 +134,7 @@ export const CREATE_STAGED_LABELS = `CREATE OR REPLACE TABLE ${STAGED}
   (${LABEL_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
 
 /** Columns that only the last horizon fills, and their SQL. */
-const LAST_CELLS: Readonly<Record<string, string>> = {
+export const LAST_CELLS: Readonly<Record<string, string>> = {
   fwd_max_drawdown_24h: 'drawdown',
   dead_24h: 'dead = 1',
   fwd_trades_24h: 'trades::BIGINT',

@@ -13,7 +13,7 @@ import {
   RESTART_DELAY_MS_MAX,
 } from '../limits.ts'
 import type { StatePiece } from '../state/read-state.ts'
-import type { LakeTrouble, LogLine, StoreLog } from '../types.ts'
+import { type LakeTrouble, type LogLine, NO_TROUBLE, type StoreLog } from '../types.ts'
 import type { LakeProcessOptions, RequestKind, Requests } from './protocol.ts'
 import { LakeProcess } from './rpc.ts'
 
@@ -41,11 +41,7 @@ export class LakeClient {
   /** Callbacks of requests that wait for a process. */
   readonly #waiting = new Set<() => void>()
   #lastFailure: string | null = null
-  #trouble: LakeTrouble = {
-    setAside: [],
-    retentionHeld: null,
-    eventsLost: 0,
-  }
+  #trouble = NO_TROUBLE
 
   constructor(options: LakeClientOptions) {
     const { forked: _forked, now: _now, log: _log, ...settings } = options

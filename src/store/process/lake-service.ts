@@ -1,13 +1,17 @@
 // Answers the requests of the server in the lake process. A failure of the disk or of DuckDB that leaves the database in
 // doubt ends the process; the server starts another, so that there is one way to recover.
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { isFatalError, isOpenedReadOnly } from '../duckdb/database.ts'
 import { closeScratchDatabases } from '../duckdb/scratch-database.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError, unavailable } from '../errors.ts'
 import { copyLake } from '../lake/lake-snapshot.ts'
+import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { readAgentHits, readAgentRecord } from '../query/agent-record.ts'
 import { readCalibration } from '../query/calibration.ts'
+import { listSubmissions } from '../query/lake-lists.ts'
+import { findSubmission } from '../query/lake-lookup.ts'
 import { type LakeStore, type OpenContext, openLakeStore } from './open-lake-store.ts'
 import type { Reply, Request, RequestKind, Requests } from './protocol.ts'
 
@@ -65,8 +69,22 @@ export class LakeService {
   }
 
   #opened(): LakeStore {
-    if (this.#store === null) throw new StoreError('unavailable', 'the lake is not open')
+    if (this.#store === null) throw unavailable('the lake is not open')
     return this.#store
+  }
+
+  /** Reads the lake on a connection of its own. */
+  async #read<Result>(
+    queue: 'lists' | 'lookups',
+    read: (connection: DuckDBConnection, reader: LiveFileReader) => Promise<Result>,
+  ): Promise<Result> {
+    const { database, lake } = this.#opened()
+    try {
+      return await database[queue].run((connection) => read(connection, lake.reader))
+    } catch (error) {
+      // Wrapped, so that the error of an unreadable file is not taken for a fatal one of the store's database.
+      throw unavailable(`the lake cannot be read: ${String(error)}`)
+    }
   }
 
   readonly #handlers: Handlers = {
@@ -91,21 +109,17 @@ export class LakeService {
       const { tokens } = this.#opened()
       return { taken: tokens.take(delivery), inLake: tokens.inLake }
     },
-    find: ({ analysisId, nowMs }) => this.#opened().lookup.find(analysisId, nowMs),
-    calibration: (ask) => {
-      const { database, lake } = this.#opened()
-      return database.lists.run((connection) => readCalibration(connection, lake.reader, ask))
-    },
-    agentRecord: (ask) => {
-      const { database, lake } = this.#opened()
-      return database.lists.run((connection) => readAgentRecord(connection, lake.reader, ask))
-    },
-    agentHits: async (ask) => {
-      const { database, lake } = this.#opened()
-      const agents = await database.lists.run((connection) => readAgentHits(connection, lake.reader, ask))
-      return { agents }
-    },
-    list: ({ query, nowMs }) => this.#opened().lists.page(query, nowMs),
+    find: ({ analysisId, nowMs }) =>
+      this.#read('lookups', (connection, reader) => findSubmission(connection, reader, analysisId, nowMs)),
+    calibration: (ask) =>
+      this.#read('lists', (connection, reader) => readCalibration(connection, reader, ask)),
+    agentRecord: (ask) =>
+      this.#read('lists', (connection, reader) => readAgentRecord(connection, reader, ask)),
+    agentHits: async (ask) => ({
+      agents: await this.#read('lists', (connection, reader) => readAgentHits(connection, reader, ask)),
+    }),
+    list: ({ query, nowMs }) =>
+      this.#read('lists', (connection, reader) => listSubmissions(connection, reader, query, nowMs)),
     compact: ({ now, quietMs }) => this.#opened().compactor.compact(now, quietMs),
     repair: ({ nowMs, settles }) => this.#opened().compactor.repair(nowMs, settles),
     retire: async ({ now }) => ({ files: await this.#opened().compactor.retire(now) }),

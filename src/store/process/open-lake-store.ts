@@ -19,8 +19,6 @@ import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { flushFolder, lakeFolder } from '../paths.ts'
-import { LakeLists } from '../query/lake-lists.ts'
-import { LakeLookup } from '../query/lake-lookup.ts'
 import { moveToChunks } from '../state/move-to-chunks.ts'
 import { countOutcomes } from '../state/outcome-counts.ts'
 import { loadState, readState, type StatePiece } from '../state/read-state.ts'
@@ -46,8 +44,6 @@ export interface LakeStore {
   events: EventFlusher
   flusher: Flusher
   lake: Lake
-  lookup: LakeLookup
-  lists: LakeLists
   /** The state as of the last flush, to be read before the next one. On the maintenance connection. */
   savedState: AsyncGenerator<StatePiece, void, void>
   tokens: ProfileBuffer
@@ -105,8 +101,6 @@ async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore>
     lake,
     tokens,
     savedState: await database.maintenance.run(async (connection) => readSaved(connection, dataDir)),
-    lookup: new LakeLookup(database.lookups, lake.reader),
-    lists: new LakeLists(database.lists, lake.reader),
     compactor: new Compactor(lake, options),
     events: new EventFlusher({
       lake,

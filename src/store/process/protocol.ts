@@ -41,10 +41,6 @@ export interface LakeProcessOptions extends Pick<StoreSettings, 'retain' | 'disk
 }
 
 export interface FlushAnswer {
-  /** Every commit up to this one is in the lake. */
-  lsn: number
-  files: number
-  rows: number
   /** Rows that fit no table and were written to the dead letters. */
   deadRows: number
   /** Damage found in the log. */
@@ -61,8 +57,6 @@ export interface EventsAnswer {
   eventNo: number
   /** Every event from this one on has stayed in the lake. */
   retainedFrom: number
-  files: number
-  rows: number
   /** Damage found in the journal. */
   damage: SegmentDamage[]
 }

@@ -4,30 +4,30 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
 import type { AgentHits, AgentRecord } from '../../schema/api/agent-record.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
-import { queryRows } from '../duckdb/query.ts'
+import { queryRows, type ResultRow } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
-import { utcDate } from '../lake/lake-files.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
 import { CALIBRATION_MS } from '../limits.ts'
-import { calibrationGroups, evaluatedSql, GROUP_COLUMNS, groupedSql } from './calibration.ts'
+import {
+  type CalibrationQuery,
+  calibrationGroups,
+  GROUP_COLUMNS,
+  groupedSql,
+  readEvaluated,
+  recentFiles,
+} from './calibration.ts'
 
 /** How finely XP is told: the first of these that is no more than INTERVALS_MAX for the whole record. */
 const XP_EVERY_MS = [5 * MINUTE_MS, HOUR_MS, DAY_MS] as const
 const INTERVALS_MAX = 100
 
-export interface AgentRecordQuery {
+export interface AgentRecordQuery extends CalibrationQuery {
   agentId: string
-  nowMs: number
-  /** See `CalibrationQuery`. */
-  labelsToMs: number | null
 }
 
-export interface AgentHitsQuery {
+export interface AgentHitsQuery extends CalibrationQuery {
   agentIds: readonly string[]
-  nowMs: number
-  /** See `CalibrationQuery`. */
-  labelsToMs: number | null
 }
 
 const HORIZON_COLUMNS = {
@@ -43,31 +43,29 @@ const XP_COLUMNS = { atMs: 'number', xp: 'number' } as const
 export async function readAgentRecord(
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  { agentId, nowMs, labelsToMs }: AgentRecordQuery,
+  query: AgentRecordQuery,
 ): Promise<Omit<AgentRecord, 'name'>> {
+  const { agentId, nowMs } = query
   const sinceMs = nowMs - CALIBRATION_MS
-  const isNeeded = ({ date }: { date: string }): boolean => date >= utcDate(sinceMs)
-  const ofTables = { nowMs, isNeeded }
-  const { horizonRows, groupRows } = await reader.readConcurrently(connection, {
-    ...{ table: TABLES.training, ...ofTables },
-    work: (training) =>
-      reader.readConcurrently(connection, {
-        ...{ table: TABLES.outcomes, ...ofTables },
-        work: async (outcomes) => {
-          const evaluated = evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentIds: [agentId] })
-          return {
-            horizonRows: await queryRows(connection, horizonsSql(evaluated), HORIZON_COLUMNS),
-            groupRows: await queryRows(connection, groupedSql(evaluated, null), GROUP_COLUMNS),
-          }
-        },
-      }),
-  })
+  const { horizonRows, groupRows } = await readEvaluated(
+    connection,
+    reader,
+    query,
+    [agentId],
+    async (evaluated) => ({
+      horizonRows: await queryRows(connection, horizonsSql(evaluated), HORIZON_COLUMNS),
+      groupRows: await queryRows(connection, groupedSql(evaluated, null), GROUP_COLUMNS),
+    }),
+  )
   const xpRows = await reader.readConcurrently(connection, {
-    ...{ table: TABLES.xp_ledger, ...ofTables },
+    ...recentFiles(nowMs),
+    table: TABLES.xp_ledger,
     work: (ledger) => queryRows(connection, xpSql(ledger, agentId, sinceMs), XP_COLUMNS),
   })
   return {
-    ...{ agentId, asOfMs: nowMs, sinceMs },
+    agentId,
+    asOfMs: nowMs,
+    sinceMs,
     horizons: hitsByAgent(horizonRows)[0]?.horizons ?? [],
     groups: (['sentiment', 'score'] as const).flatMap((kind) =>
       calibrationGroups(groupRows, kind).map((group) => ({ ...group, kind })),
@@ -77,38 +75,19 @@ export async function readAgentRecord(
 }
 
 /** Of some agents, whether they were right: those of whom anything is known. Of the same submissions as a record. */
-export async function readAgentHits(
+export const readAgentHits = async (
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  { agentIds, nowMs, labelsToMs }: AgentHitsQuery,
-): Promise<AgentHits[]> {
-  const sinceMs = nowMs - CALIBRATION_MS
-  const isNeeded = ({ date }: { date: string }): boolean => date >= utcDate(sinceMs)
-  const ofTables = { nowMs, isNeeded }
-  const rows = await reader.readConcurrently(connection, {
-    ...{ table: TABLES.training, ...ofTables },
-    work: (training) =>
-      reader.readConcurrently(connection, {
-        ...{ table: TABLES.outcomes, ...ofTables },
-        work: (outcomes) => {
-          const evaluated = evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentIds })
-          return queryRows(connection, horizonsSql(evaluated), HORIZON_COLUMNS)
-        },
-      }),
-  })
-  return hitsByAgent(rows)
-}
-
-interface HorizonRow {
-  agentId: string
-  horizon: string
-  count: number
-  hits: number
-  meanPct: number | null
-}
+  query: AgentHitsQuery,
+): Promise<AgentHits[]> =>
+  hitsByAgent(
+    await readEvaluated(connection, reader, query, query.agentIds, (evaluated) =>
+      queryRows(connection, horizonsSql(evaluated), HORIZON_COLUMNS),
+    ),
+  )
 
 /** The horizons of each agent, shortest first. */
-function hitsByAgent(rows: readonly HorizonRow[]): AgentHits[] {
+function hitsByAgent(rows: readonly ResultRow<typeof HORIZON_COLUMNS>[]): AgentHits[] {
   return Array.from(
     Map.groupBy(rows, ({ agentId }) => agentId),
     ([agentId, own]) => ({

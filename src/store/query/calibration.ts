@@ -9,10 +9,10 @@ import {
 } from '../../schema/api/calibration.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES } from '../../schema/vocabulary.ts'
-import { queryRows } from '../duckdb/query.ts'
+import { queryRows, type ResultRow } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { utcDate } from '../lake/lake-files.ts'
-import type { LiveFileReader } from '../lake/live-file-reader.ts'
+import type { LiveFileRead, LiveFileReader } from '../lake/live-file-reader.ts'
 import { type ReadableFile, selectAllRows, selectNewestRows } from '../lake/parquet-sql.ts'
 import { CALIBRATION_MS } from '../limits.ts'
 
@@ -35,54 +35,58 @@ export interface CalibrationQuery {
   labelsToMs: number | null
 }
 
+/** The files of the last CALIBRATION_MS. */
+export const recentFiles = (nowMs: number): Pick<LiveFileRead<never>, 'nowMs' | 'isNeeded'> => ({
+  nowMs,
+  isNeeded: ({ date }) => date >= utcDate(nowMs - CALIBRATION_MS),
+})
+
+/**
+ * Runs `work` over the submissions of the last CALIBRATION_MS whose labels anybody may see.
+ * @param agentIds whose they are; null: of all agents
+ * @param work gets SQL of a row for each of them and horizon whose return is known, in percent
+ */
+export const readEvaluated = <Result>(
+  connection: DuckDBConnection,
+  reader: LiveFileReader,
+  query: CalibrationQuery,
+  agentIds: readonly string[] | null,
+  work: (evaluated: string) => Promise<Result>,
+): Promise<Result> =>
+  reader.readConcurrently(connection, {
+    ...recentFiles(query.nowMs),
+    table: TABLES.training,
+    work: (training) =>
+      reader.readConcurrently(connection, {
+        ...recentFiles(query.nowMs),
+        table: TABLES.outcomes,
+        work: (outcomes) => work(evaluatedSql(training, outcomes, query, agentIds)),
+      }),
+  })
+
 /** The groups of the submissions of the last CALIBRATION_MS that are large enough. */
 export async function readCalibration(
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  { nowMs, labelsToMs }: CalibrationQuery,
+  query: CalibrationQuery,
 ): Promise<Calibration> {
-  const sinceMs = nowMs - CALIBRATION_MS
-  const isNeeded = ({ date }: { date: string }): boolean => date >= utcDate(sinceMs)
-  const rows = await reader.readConcurrently(connection, {
-    table: TABLES.training,
-    nowMs,
-    isNeeded,
-    work: (training) =>
-      reader.readConcurrently(connection, {
-        table: TABLES.outcomes,
-        nowMs,
-        isNeeded,
-        work: (outcomes) =>
-          queryRows(
-            connection,
-            groupedSql(
-              evaluatedSql(training, outcomes, { sinceMs, labelsToMs, agentIds: null }),
-              LARGE_GROUP,
-            ),
-            GROUP_COLUMNS,
-          ),
-      }),
-  })
+  const rows = await readEvaluated(connection, reader, query, null, (evaluated) =>
+    queryRows(connection, groupedSql(evaluated, LARGE_GROUP), GROUP_COLUMNS),
+  )
+  const { nowMs } = query
   return {
-    ...{ asOfMs: nowMs, sinceMs },
+    asOfMs: nowMs,
+    sinceMs: nowMs - CALIBRATION_MS,
     sentiments: calibrationGroups(rows, 'sentiment'),
     scores: calibrationGroups(rows, 'score'),
   }
 }
 
-/** A row of a query of GROUP_COLUMNS. */
-interface GroupRow {
-  kind: string
-  label: string
-  horizon: string
-  count: number
-  tokens: number
-  meanPct: number | null
-  halfWidthPct: number | null
-}
-
 /** The groups of one kind, with the ends of their intervals. */
-export const calibrationGroups = (rows: readonly GroupRow[], kind: string): CalibrationGroup[] =>
+export const calibrationGroups = (
+  rows: readonly ResultRow<typeof GROUP_COLUMNS>[],
+  kind: string,
+): CalibrationGroup[] =>
   rows
     .filter((row) => row.kind === kind)
     .map(({ label, horizon, count, tokens, meanPct, halfWidthPct }) => {
@@ -101,18 +105,11 @@ export const calibrationGroups = (rows: readonly GroupRow[], kind: string): Cali
 /** Which groups of all agents are shown. */
 const LARGE_GROUP = `count(*) >= ${CALIBRATION_SUBMISSIONS_MIN} AND count(DISTINCT agent_id) >= ${CALIBRATION_AGENTS_MIN}`
 
-interface Evaluated {
-  sinceMs: number
-  labelsToMs: number | null
-  /** Null: of all agents. */
-  agentIds: readonly string[] | null
-}
-
-/** SQL: a row for each submission and horizon whose return is known, in percent. */
-export function evaluatedSql(
+function evaluatedSql(
   training: readonly ReadableFile[],
   outcomes: readonly ReadableFile[],
-  { sinceMs, labelsToMs, agentIds }: Evaluated,
+  { nowMs, labelsToMs }: CalibrationQuery,
+  agentIds: readonly string[] | null,
 ): string {
   const isShown =
     labelsToMs === null ? '' : `AND coalesce(received_at, known_at) <= epoch_ms(${Math.floor(labelsToMs)})`
@@ -125,7 +122,7 @@ export function evaluatedSql(
     returns AS (${returns})
     SELECT mint, agent_id, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
     FROM (${selectAllRows(TABLES.training, training)}) JOIN returns USING (analysis_id)
-    WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMs}) ${isShown} ${isOfAgents}`
+    WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${nowMs - CALIBRATION_MS}) ${isShown} ${isOfAgents}`
 }
 
 /** SQL of GROUP_COLUMNS. @param having which groups are shown; null: all. */

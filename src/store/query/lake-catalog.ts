@@ -1,11 +1,12 @@
 // Rewrites a lake's catalog with the paths that its files have now, for a folder that was copied or moved and has no server.
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import { attachState } from '../duckdb/duckdb.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
-import { StoreError } from '../errors.ts'
+import { notFound, unavailable } from '../errors.ts'
 import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
-import { findStoreHolder, type LocatedFiles, locateLakeFiles } from '../lake/locate-files.ts'
-import { lakeFolder } from '../paths.ts'
+import { type LocatedFiles, locateLakeFiles } from '../lake/locate-files.ts'
+import { lakeFolder, statePath } from '../paths.ts'
 
 export interface WrittenCatalog {
   path: string
@@ -18,16 +19,18 @@ export interface WrittenCatalog {
 /** Rewrites the catalog of a data folder. Rejects with `not_found` without a lake, `unavailable` while a server runs. */
 export async function rewriteCatalog(folder: string, nowMs: number): Promise<WrittenCatalog> {
   if (!existsSync(lakeFolder(folder)))
-    throw new StoreError('not_found', `there is no lake in ${folder}: ${lakeFolder(folder)} is missing`)
+    throw notFound(`there is no lake in ${folder}: ${lakeFolder(folder)} is missing`)
   const dataDir = realpathSync(folder)
   const lakeDir = lakeFolder(dataDir)
   const located = await withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
-    const holder = await findStoreHolder(connection, dataDir)
-    if (holder !== null)
-      throw new StoreError('unavailable', `the server runs${holder} and keeps the catalog itself`)
+    // One that cannot be opened is nobody's.
+    const holder = existsSync(statePath(dataDir))
+      ? await attachState(connection, dataDir, 'held').catch(() => null)
+      : null
+    if (holder !== null) throw unavailable(`the server runs${holder} and keeps the catalog itself`)
     return locateLakeFiles(connection, lakeDir)
   })
-  await writeCatalog(located.content, nowMs, { lakeDir, pathOf: located.pathOf, failpoint: () => {} })
+  await writeCatalog(located.content, nowMs, { lakeDir, pathOf: located.pathOf })
   const files = located.content.tables.flatMap((table) => table.files)
   return {
     path: join(lakeDir, CATALOG_FILE),

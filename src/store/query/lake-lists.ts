@@ -14,18 +14,15 @@ import {
   submissionKeyOf,
 } from '../../schema/api/submission-list.ts'
 import { TABLES } from '../../schema/tables.ts'
-import type { ConnectionQueue } from '../duckdb/database.ts'
 import { query as selectRows } from '../duckdb/query.ts'
 import { identifier, type LakeTable, literal, readableCell } from '../duckdb/sql.ts'
-import { unavailable } from '../errors.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { listLiveFiles } from '../lake/manifest.ts'
 import { newestOnlySql, selectAllRows } from '../lake/parquet-sql.ts'
 import { LIST_SEARCHED_ROWS_MAX } from '../limits.ts'
 import { type DateRows, DateWalk } from './date-walk.ts'
-
-const SUBMISSION_TABLES: readonly LakeTable[] = [TABLES.training, TABLES.rejections]
+import { SUBMISSION_TABLES } from './lake-lookup.ts'
 
 const listSql = (table: LakeTable, names: readonly string[]): string =>
   table.columns
@@ -48,32 +45,19 @@ function conditionSql({ agentId, mint, before }: SubmissionQuery): string {
   return conditions.join(' AND ')
 }
 
-export class LakeLists {
-  readonly #connections: ConnectionQueue
-  readonly #reader: LiveFileReader
-  readonly #rowsMax: number
+/**
+ * A page of the submissions that the lake holds.
+ * @param rowsMax rows that it searches
+ */
+export const listSubmissions = (
+  connection: DuckDBConnection,
+  reader: LiveFileReader,
+  query: SubmissionQuery,
+  nowMs: number,
+  rowsMax = LIST_SEARCHED_ROWS_MAX,
+): Promise<SubmissionPage> => new PageSearch(connection, reader, query, nowMs).run(rowsMax)
 
-  /** @param rowsMax rows that one page searches. */
-  constructor(connections: ConnectionQueue, reader: LiveFileReader, rowsMax = LIST_SEARCHED_ROWS_MAX) {
-    this.#connections = connections
-    this.#reader = reader
-    this.#rowsMax = rowsMax
-  }
-
-  /** Rejects with `unavailable` where the lake cannot be read or too many lists wait. */
-  async page(query: SubmissionQuery, nowMs: number): Promise<SubmissionPage> {
-    try {
-      return await this.#connections.run((connection) =>
-        new PageSearch(connection, this.#reader, query, nowMs).run(this.#rowsMax),
-      )
-    } catch (error) {
-      // Wrapped, so that the error of an unreadable file is not taken for a fatal one of the store's database.
-      throw unavailable(`the lake cannot be read: ${String(error)}`)
-    }
-  }
-}
-
-/** The search for one page, on a connection of its own. */
+/** The search for one page. */
 class PageSearch {
   readonly #connection: DuckDBConnection
   readonly #reader: LiveFileReader

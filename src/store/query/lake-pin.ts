@@ -8,7 +8,7 @@ import { makeFolder, syncPath } from '../../lib/files.ts'
 import { linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
-import { StoreError } from '../errors.ts'
+import { invalid, StoreError, unavailable } from '../errors.ts'
 import { writeCatalog } from '../lake/catalog.ts'
 import { type DataFile, hashFile, relativePath } from '../lake/lake-files.ts'
 import { type LocatedFiles, locateCatalogFiles } from '../lake/locate-files.ts'
@@ -44,7 +44,6 @@ async function linkAll(located: LocatedFiles, to: string): Promise<number> {
   let bytes = 0
   for (const file of listFiles(located)) {
     const path = join(to, relativePath(file))
-    await makeFolder(dirname(path))
     folders.add(dirname(path))
     bytes += await linkOrCopy(located.pathOf(file), path)
     sums.push(`${file.sha256 ?? (await hashFile(path))}  ${relativePath(file)}`)
@@ -62,14 +61,11 @@ async function linkAll(located: LocatedFiles, to: string): Promise<number> {
  */
 export async function pinLake(folder: string, name: string, nowMs: number): Promise<PinnedLake> {
   if (!NAME.test(name))
-    throw new StoreError(
-      'invalid',
-      `${name} is not a valid name: use letters, digits, dot, dash and underscore`,
-    )
+    throw invalid(`${name} is not a valid name: use letters, digits, dot, dash and underscore`)
   findCatalogPath(folder)
   const dataDir = realpathSync(folder)
   const path = pinnedFolder(dataDir, name)
-  if (existsSync(path)) throw new StoreError('invalid', `${path} exists already: a pinned lake never changes`)
+  if (existsSync(path)) throw invalid(`${path} exists already: a pinned lake never changes`)
   const unfinished = `${path}.tmp`
   for (let attempt = 0; ; attempt++) {
     try {
@@ -77,14 +73,13 @@ export async function pinLake(folder: string, name: string, nowMs: number): Prom
       await makeFolder(lakeFolder(unfinished))
       const located = await locateListedFiles(dataDir)
       if (located.missing.length > 0)
-        throw new StoreError('unavailable', `${relativePath(located.missing[0])}: No such file or damaged`)
+        throw unavailable(`${relativePath(located.missing[0])}: No such file or damaged`)
       const bytes = await linkAll(located, lakeFolder(unfinished))
       await rename(unfinished, path)
       await syncPath(dirname(path))
       await writeCatalog(located.content, nowMs, {
         lakeDir: lakeFolder(path),
         pathOf: (file: DataFile) => join(lakeFolder(path), relativePath(file)),
-        failpoint: () => {},
       })
       const files = listFiles(located)
       return { path, files: files.length, rows: files.reduce((sum, { rows }) => sum + rows, 0), bytes }
@@ -98,4 +93,4 @@ export async function pinLake(folder: string, name: string, nowMs: number): Prom
 const toPinError = (error: unknown, path: string): StoreError =>
   error instanceof StoreError
     ? error
-    : new StoreError('unavailable', `the lake could not be pinned at ${path}: ${errorMessage(error)}`)
+    : unavailable(`the lake could not be pinned at ${path}: ${errorMessage(error)}`)

@@ -8,7 +8,7 @@ import { errorFirstLine, errorMessage, systemCode } from '../../lib/error-text.t
 import { duckdb, NO_EXTENSIONS } from '../duckdb/duckdb.ts'
 import { ResultStream, type ResultStreamOptions } from '../duckdb/result-stream.ts'
 import { literal } from '../duckdb/sql.ts'
-import { StoreError, unavailable } from '../errors.ts'
+import { invalid, notFound, StoreError, unavailable } from '../errors.ts'
 import { CATALOG_FILE, createCatalog } from '../lake/catalog.ts'
 import { locateCatalogFiles } from '../lake/locate-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
@@ -74,14 +74,12 @@ const isDuckDBError = (error: unknown): boolean =>
 
 const cleanMessage = (error: unknown): string =>
   errorMessage(error).replace(/^Failed to extract statements: /, '')
-const invalid = (sentence: string): StoreError => new StoreError('invalid', sentence)
 
 /** The catalog of a data folder, with symbolic links resolved. Throws `not_found` where there is none. */
 export function findCatalogPath(dataDir: string): string {
   const path = join(lakeFolder(dataDir), CATALOG_FILE)
   if (existsSync(path)) return realpathSync(path)
-  throw new StoreError(
-    'not_found',
+  throw notFound(
     `there is no lake in ${dataDir}: ${path} is missing. The server creates it at its start; for a folder without a server, run mintlake lake catalog`,
   )
 }
@@ -197,7 +195,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
   } catch (error) {
     removeSpill()
     if (error instanceof StoreError) throw error
-    throw new StoreError('unavailable', `the lake cannot be read: ${cleanMessage(error)}`)
+    throw unavailable(`the lake cannot be read: ${cleanMessage(error)}`)
   }
 }
 

@@ -334,7 +334,7 @@ export function listRuns(dataDir: string): Promise<RecordedRun[]> {
     )
     return rows.map(({ eventNo, atMs, data }, index) => {
       const event = parseEvent(data, eventNo)
-      if (event.type !== 'run') throw new StoreError('unavailable', `the event ${eventNo} is no run`)
+      if (event.type !== 'run') throw unavailable(`the event ${eventNo} is no run`)
       return {
         eventNo,
         atMs,

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { NumberRange } from '../../lib/segments/types.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import type { EngineSettings } from '../../schema/event.ts'
-import { StoreError } from '../errors.ts'
+import { notFound } from '../errors.ts'
 import { findEvents, findTimes, listRuns, type RecordedRun, readEventRange } from './recorded-events.ts'
 
 /** How long a market is fed before the wanted moment, where its state of then is not known. */
@@ -111,10 +111,9 @@ export async function openReplayPlan(
   { fromMs, toMs, checkpoints }: WantedReplay,
 ): Promise<ReplayPlan> {
   const [runs, held] = [await listRuns(dataDir), await readEventRange(dataDir)]
-  if (held === null) throw new StoreError('not_found', `the lake in ${dataDir} has no recorded events`)
+  if (held === null) throw notFound(`the lake in ${dataDir} has no recorded events`)
   const wanted = await findEvents(dataDir, fromMs ?? 0, toMs ?? Number.MAX_SAFE_INTEGER)
-  if (wanted === null)
-    throw new StoreError('not_found', `the lake in ${dataDir} has no recorded events of that time`)
+  if (wanted === null) throw notFound(`the lake in ${dataDir} has no recorded events of that time`)
   const first = runs.find((run) => isCold(run) && run.eventNo >= held.from)?.eventNo
   if (fromMs === null) wanted.from = first ?? held.from
   const warmUp = fromMs === null ? null : await findEvents(dataDir, fromMs - WARM_UP_MS, fromMs)

@@ -46,7 +46,6 @@ export async function makeSampleFolder(
     await writeCatalog({ tables, quarantined: [], recorded: NO_EVENT_METADATA }, 0, {
       lakeDir,
       pathOf: (file) => join(lakeDir, relativePath(file)),
-      failpoint: () => {},
     })
     return { dataDir, remove }
   } catch (error) {

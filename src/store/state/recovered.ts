@@ -1,8 +1,8 @@
 // What the rest of the server needs after a start, taken from the state.
 import { IDEMPOTENCY_TTL_MS } from '../../schema/api/submissions.ts'
+import type { Recovered } from '../../schema/recovered.ts'
 import { type Column, type Row, TABLES, type TableName, type TableRow } from '../../schema/tables.ts'
 import { STRIKES_RECOVERED_MS, SUBMIT_ATTEMPTS_RECOVERED_MS } from '../limits.ts'
-import type { Recovered } from '../types.ts'
 import type { AgingQueue } from './aging-queue.ts'
 import type { PlacedRow, StateTable, StoreState } from './state.ts'
 

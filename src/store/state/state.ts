@@ -1,6 +1,7 @@
 // The state: what the commits add up to, as far as the server needs it at a start. It depends on the commits alone, not on a
 // clock or a file, so that the server and the lake process derive the same state from the same log.
 import { IDEMPOTENCY_RESPONSES_MAX, IDEMPOTENCY_TTL_MS } from '../../schema/api/submissions.ts'
+import type { CooldownMoment, Moment, RecentLabels } from '../../schema/recovered.ts'
 import type { NewRow, Row, TableName } from '../../schema/tables.ts'
 import type { Outcome, OutcomeCounts } from '../../schema/vocabulary.ts'
 import {
@@ -49,26 +50,6 @@ export interface MintTotal {
   lastScore: number
 }
 
-/** Labels of an accepted analysis that may still be withheld from others. */
-export interface RecentLabels {
-  analysisId: string
-  mint: string
-  sentiment: string
-  score: number
-  /** When the analysis came, by the wall clock. */
-  atMs: number
-}
-
-/** A time by the wall clock from which a limit counts. */
-export interface Moment {
-  agentId: string
-  atMs: number
-}
-
-export interface CooldownStart extends Moment {
-  mint: string
-}
-
 type AgentEvent = PlacedRow<NewRow<'agent_events'>>
 
 /** How old a state lets its entries become, where a setting of the server says it. */
@@ -99,7 +80,7 @@ export class StoreState {
   readonly agentEvents: KeyedTable<AgentEvent>
   readonly submitAttempts: AgingQueue<Moment>
   /** The latest one of an agent and a mint counts. */
-  readonly cooldowns: AgingQueue<CooldownStart>
+  readonly cooldowns: AgingQueue<CooldownMoment>
   readonly strikes: AgingQueue<Moment>
   readonly idempotency: KeyedTable<PlacedRow<NewRow<'idempotency'>>>
   readonly agentTotals: KeyedTable<AgentTotal>

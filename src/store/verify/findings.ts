@@ -1,5 +1,6 @@
 // Collects what a verification finds: faults, up to FINDINGS_MAX, and notes.
-import { FINDINGS_MAX } from '../limits.ts'
+import type { ResultRow } from '../duckdb/query.ts'
+import { FINDING_EXAMPLES_MAX, FINDINGS_MAX } from '../limits.ts'
 
 export interface Finding {
   /** Null: it concerns the lake as a whole. */
@@ -26,6 +27,11 @@ export class Findings {
     this.#push({ table, file: null, message, isLoss: true })
   }
 
+  /** Faults that SQL has counted, `COUNTED`; none of them: nothing. @param noun what they are */
+  addCounted(table: string, { count, examples }: Counted, noun: string, fault: string): void {
+    if (count > 0) this.add(table, null, `${pluralize(count, noun)} ${fault}, among them ${examples}`)
+  }
+
   #push(finding: Finding): void {
     if (this.list.length < FINDINGS_MAX) this.list.push(finding)
     else this.omitted++
@@ -44,6 +50,14 @@ export class Findings {
     else this.add(table, file, message)
   }
 }
+
+/** The columns of SQL that counts faults and has examples of them. */
+export const COUNTED = { count: 'number', examples: 'string?' } as const
+type Counted = ResultRow<typeof COUNTED>
+
+/** SQL of them. @param name what the examples are named by */
+export const countedSql = (name: string): string =>
+  `SELECT count(*)::DOUBLE AS count, array_to_string(min(${name}, ${FINDING_EXAMPLES_MAX}), ', ') AS examples`
 
 /** `1 row`, `2 rows`. A noun ending in y has no plural form here. */
 export const pluralize = (count: number, noun: string): string =>

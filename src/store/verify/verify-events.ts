@@ -9,7 +9,7 @@ import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
 import { readFolderInfo } from '../data-folder/folder-info.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
-import { loadEventMetadata, readEventMetadata } from '../events/event-metadata.ts'
+import { type EventMetadata, loadEventMetadata, readEventMetadata } from '../events/event-metadata.ts'
 import { type KnownLoss, loadEventPosition } from '../events/event-position.ts'
 import { isEventTable } from '../events/event-retention.ts'
 import { relativePath } from '../lake/lake-files.ts'
@@ -122,6 +122,10 @@ async function findExamples(
   })
 }
 
+/** What the store says of the events besides their rows; where it cannot be opened, the catalog. */
+export const knownOfEvents = ({ connection, hasStore }: VerifyContext): Promise<EventMetadata> =>
+  hasStore ? loadEventMetadata(connection) : readEventMetadata(connection, CATALOG)
+
 /** Reports events that neither journal nor lake has: as a finding until `lake repair` acknowledges the loss, then as a note. */
 function reportLosses({ findings }: VerifyContext, losses: readonly KnownLoss[]): void {
   for (const { from, to, reason, acknowledgedAtMs } of losses) {
@@ -152,9 +156,7 @@ async function expectedEvents(
   ].map((file) => ({ from: file.first, to: file.last }))
   const files = rangeOfFiles(tables)
   if (!hasStore && files.to === 0) return { ...files, lost: [] }
-  const metadata = hasStore
-    ? await loadEventMetadata(connection)
-    : await readEventMetadata(connection, CATALOG)
+  const metadata = await knownOfEvents(context)
   reportLosses(context, metadata.lost)
   const to = hasStore ? (await loadEventPosition(connection)).eventNo : files.to
   if (files.to > to)

@@ -3,15 +3,14 @@
 import { stat } from 'node:fs/promises'
 import { relative } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { errorFirstLine } from '../../lib/error-text.ts'
 import type { Losses } from '../data-folder/losses.ts'
 import { queryOne } from '../duckdb/query.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import {
+  errorAsFault,
   findHashFault,
   findSchemaFault,
   findSizeFault,
-  isResourceError,
   readParquetSql,
 } from '../lake/file-check.ts'
 import { dateSql } from '../lake/file-writer.ts'
@@ -69,23 +68,18 @@ async function findContentFault(
   return foreign === 0 ? null : `has ${foreign} rows of another day than its folder says`
 }
 
-async function findFault(
+const findFault = (
   connection: DuckDBConnection,
   table: LakeTable,
   file: ListedFile,
   path: string,
-): Promise<string | null> {
-  try {
-    return (
+): Promise<string | null> =>
+  errorAsFault(
+    async () =>
       (await findSizeFault(file, path)) ??
       (await findContentFault(connection, table, file, path)) ??
-      (await findHashFault(file, path))
-    )
-  } catch (error) {
-    if (isResourceError(error)) throw error
-    return `cannot be read: ${errorFirstLine(error)}`
-  }
-}
+      (await findHashFault(file, path)),
+  )
 
 const NO_LINK = 'is missing from its table’s folder: readers who list it miss its rows'
 

@@ -1,27 +1,21 @@
 // Checks accepted submissions against the XP ledger, over the rows of the lake and of the log beyond it.
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { isRetainedSql, readRemoved } from '../lake/retention.ts'
-import { FINDING_EXAMPLES_MAX } from '../limits.ts'
-import { pluralize } from './findings.ts'
+import { COUNTED, countedSql } from './findings.ts'
 import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 import { allRowsSql, type ReadableTable } from './verify-rows.ts'
 
 const PAIR = 'hash(analysis_id, agent_id)'
-const EXAMPLES = `array_to_string(min(analysis_id, ${FINDING_EXAMPLES_MAX}), ', ') AS examples`
-
-const COUNT = { count: 'number', examples: 'string?' } as const
+const COUNT_SQL = countedSql('analysis_id')
 
 /** Counts the rows of `ones` whose pair of analysis and agent is not in `others`. */
-const countUnpairedSql = (
-  ones: string,
-  others: string,
-): string => `SELECT count(*)::DOUBLE AS count, ${EXAMPLES}
+const countUnpairedSql = (ones: string, others: string): string => `${COUNT_SQL}
   FROM (SELECT analysis_id, ${PAIR} AS pair FROM ${ones})
   ANTI JOIN (SELECT ${PAIR} AS pair FROM ${others}) USING (pair)`
 
 /** Counts analyses with more than one award. Hashes are grouped first, which takes less memory. */
-const countDuplicatesSql = (awards: string): string => `SELECT count(*)::DOUBLE AS count, ${EXAMPLES} FROM (
+const countDuplicatesSql = (awards: string): string => `${COUNT_SQL} FROM (
   SELECT analysis_id FROM ${awards} WHERE hash(analysis_id) IN
     (SELECT key FROM (SELECT hash(analysis_id) AS key FROM ${awards}) GROUP BY key HAVING count(*) > 1)
   GROUP BY analysis_id HAVING count(*) > 1)`
@@ -30,31 +24,11 @@ async function checkPairs(context: VerifyContext, examples: string, ledger: stri
   const awards = `(SELECT * FROM ${ledger} WHERE kind = 'analysis')`
   // The award has the time of its submission and may be kept longer: only awards of dates kept in training must have one.
   const paired = `(SELECT * FROM ${awards} WHERE ${isRetainedSql('training', 'awarded_at')})`
-  const checks = [
-    {
-      table: 'training',
-      sql: countUnpairedSql(examples, awards),
-      noun: 'accepted submission',
-      fault: 'without an award',
-    },
-    {
-      table: 'xp_ledger',
-      sql: countUnpairedSql(paired, examples),
-      noun: 'award',
-      fault: 'without an accepted submission',
-    },
-    {
-      table: 'xp_ledger',
-      sql: countDuplicatesSql(awards),
-      noun: 'submission',
-      fault: 'with more than one award',
-    },
-  ]
-  for (const { table, sql, noun, fault } of checks) {
-    const { count, examples: among } = await queryOne(context.connection, sql, COUNT)
-    if (count > 0)
-      context.findings.add(table, null, `${pluralize(count, noun)} ${fault}, among them ${among}`)
-  }
+  const check = async (table: string, sql: string, noun: string, fault: string): Promise<void> =>
+    context.findings.addCounted(table, await queryOne(context.connection, sql, COUNTED), noun, fault)
+  await check('training', countUnpairedSql(examples, awards), 'accepted submission', 'without an award')
+  await check('xp_ledger', countUnpairedSql(paired, examples), 'award', 'without an accepted submission')
+  await check('xp_ledger', countDuplicatesSql(awards), 'submission', 'with more than one award')
 }
 
 /** Sums by agent or mint. */

@@ -5,8 +5,7 @@ import { identifier, type LakeTable, lakeColumns, ROW_SEQ } from '../duckdb/sql.
 import { type ListedFile, nextSeq, type QuarantinedFile } from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
 import { type RemovedRows, readRemoved } from '../lake/retention.ts'
-import { FINDING_EXAMPLES_MAX } from '../limits.ts'
-import { pluralize } from './findings.ts'
+import { COUNTED, countedSql, pluralize } from './findings.ts'
 import type { VerifyContext } from './verify-files.ts'
 import type { LogTail } from './verify-log.ts'
 
@@ -62,20 +61,15 @@ export async function checkDuplicates(context: VerifyContext, readable: Readable
   const rows = lakeRowsSql(context, readable)
   const key = keySql(readable.table)
   // Hashes are grouped first, which takes less memory; only rows with a repeated hash are compared by key.
-  const { count, examples } = await queryOne(
+  const counted = await queryOne(
     connection,
-    `SELECT count(*)::DOUBLE AS count, array_to_string(min(name, ${FINDING_EXAMPLES_MAX}), ', ') AS examples FROM (
+    `${countedSql('name')} FROM (
        SELECT concat_ws(' ', ${key}) AS name FROM ${rows} WHERE hash(${key}) IN
          (SELECT hash FROM (SELECT hash(${key}) AS hash FROM ${rows}) GROUP BY hash HAVING count(*) > 1)
        GROUP BY ${key} HAVING count(*) > 1)`,
-    { count: 'number', examples: 'string?' },
+    COUNTED,
   )
-  if (count > 0)
-    findings.add(
-      readable.table.name,
-      null,
-      `${pluralize(count, 'row')} more than once, among them ${examples}`,
-    )
+  findings.addCounted(readable.table.name, counted, 'row', 'more than once')
 }
 
 /** Reports row numbers that no file covers, for tables whose rows are numbered without gaps. */

@@ -4,13 +4,14 @@ import { LATE_GRACE_MS, SILENCE_MS } from '../../market/limits.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../schema/timeframe.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
-import { loadEventMetadata, readEventMetadata } from '../events/event-metadata.ts'
+import type { EventMetadata } from '../events/event-metadata.ts'
+import { insertIntervalsSql } from '../events/event-position.ts'
 import { isEventTable } from '../events/event-retention.ts'
 import { readRemoved } from '../lake/retention.ts'
 import { FINDING_EXAMPLES_MAX, SAMPLE_TOKENS, SAMPLE_TRADES_MAX, SUMS_TOLERANCE } from '../limits.ts'
 import { loadBarsToMs } from '../market-data/bar-account.ts'
 import { pluralize } from './findings.ts'
-import { CATALOG } from './verify-catalog.ts'
+import { knownOfEvents } from './verify-events.ts'
 import type { VerifyContext } from './verify-files.ts'
 import { lakeRowsSql, type ReadableTable } from './verify-rows.ts'
 
@@ -57,21 +58,17 @@ const IS_SAME = `(found.o, found.h, found.l, found.c, found.n, found.buys) IS NO
   (made.o, made.h, made.l, made.c, made.n, made.buys) AND ${isNear('v')} AND ${isNear('buy_v')}`
 
 /** Intervals whose bars were written before it was known that trades were missing. A feed may have brought these since. */
-async function loadToldIncomplete({ connection, hasStore }: VerifyContext): Promise<void> {
-  const { incompleteBars } = hasStore
-    ? await loadEventMetadata(connection)
-    : await readEventMetadata(connection, CATALOG)
+async function loadToldIncomplete(
+  { connection }: VerifyContext,
+  { incompleteBars }: EventMetadata,
+): Promise<void> {
   await connection.run('CREATE OR REPLACE TEMP TABLE told_incomplete (tf VARCHAR, t TIMESTAMP)')
-  if (incompleteBars.length === 0) return
-  const rows = incompleteBars.map(({ tf, tMs }) => `(${literal(tf)}, epoch_ms(${tMs}))`)
-  await connection.run(`INSERT INTO told_incomplete VALUES ${rows.join(', ')}`)
+  for (const statement of insertIntervalsSql('told_incomplete', incompleteBars))
+    await connection.run(statement)
 }
 
 /** The first event number behind all that is known to be lost or to have left the lake. */
-async function firstWholeEvent({ connection, hasStore }: VerifyContext, { trades, events }: RecordedTables) {
-  const { eventsFrom, lost } = hasStore
-    ? await loadEventMetadata(connection)
-    : await readEventMetadata(connection, CATALOG)
+function firstWholeEvent({ eventsFrom, lost }: EventMetadata, { trades, events }: RecordedTables): number {
   const damaged = [
     ...trades.losses.filter(({ table }) => isEventTable(table)),
     ...[trades, events].flatMap(({ listed, readable }) => listed.filter((file) => !readable.includes(file))),
@@ -85,11 +82,10 @@ async function firstWholeEvent({ connection, hasStore }: VerifyContext, { trades
  */
 async function findRecord(
   context: VerifyContext,
-  tables: RecordedTables,
+  wholeFrom: number,
   { trades, events }: Sources,
 ): Promise<ComparableRecord | null> {
   const { connection, findings } = context
-  const wholeFrom = await firstWholeEvent(context, tables)
   const { begun, lost } = await queryOne(
     connection,
     `SELECT coalesce(max(event_no) FILTER (kind = 'run' AND (data ->> '$.header.checkpointEventNo') IS NULL), 0)::DOUBLE AS begun,
@@ -229,10 +225,11 @@ export async function verifyTrades(
     trades: lakeRowsSql(context, tables.trades),
     events: lakeRowsSql(context, tables.events),
   }
-  const record = await findRecord(context, tables, sources)
+  const known = await knownOfEvents(context)
+  const record = await findRecord(context, firstWholeEvent(known, tables), sources)
   if (record === null) return
   await takeSample(context, sources, record, seed)
-  await loadToldIncomplete(context)
+  await loadToldIncomplete(context, known)
   const toMs = await closedToMs(context, sources, record)
   const differences = await queryRows(
     connection,

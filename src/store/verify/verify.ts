@@ -8,12 +8,11 @@ import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
 import type { TableName } from '../../schema/tables.ts'
-import { findLockHolder } from '../data-folder/folder-lock.ts'
 import { Losses } from '../data-folder/losses.ts'
 import { explainDamage, isDamage } from '../duckdb/damaged-state.ts'
-import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from '../duckdb/duckdb.ts'
+import { attachState, duckdb, NO_EXTENSIONS } from '../duckdb/duckdb.ts'
 import { literal } from '../duckdb/sql.ts'
-import { StoreError } from '../errors.ts'
+import { notFound, unavailable } from '../errors.ts'
 import { CATALOG_FILE } from '../lake/catalog.ts'
 import { type CatalogLoss, readCatalogLosses } from '../lake/catalog-reader.ts'
 import { isResourceError } from '../lake/file-check.ts'
@@ -97,10 +96,7 @@ async function withConnection<T>(
       return await work(connection, spillDir)
     } catch (error) {
       if (!/^Out of Memory Error/.test(errorFirstLine(error))) throw error
-      throw new StoreError(
-        'unavailable',
-        `too little memory, or room in ${spillDir}: ${errorFirstLine(error)}`,
-      )
+      throw unavailable(`too little memory, or room in ${spillDir}: ${errorFirstLine(error)}`)
     } finally {
       options.signal?.removeEventListener('abort', interrupt)
       connection.closeSync()
@@ -111,34 +107,24 @@ async function withConnection<T>(
   }
 }
 
-const attach = (connection: DuckDBConnection, path: string, name: string) =>
-  connection.run(`ATTACH ${literal(path)} AS ${name} (READ_ONLY)`)
-
 /** Attaches the state database. @returns null, or the reason why it cannot be opened now. @throws where it is broken */
 async function attachStore(connection: DuckDBConnection, dataDir: string): Promise<string | null> {
   const path = statePath(dataDir)
   if (!existsSync(path)) return `there is no store beside the lake: ${path} is missing`
   try {
-    await retryWhileLocked(
-      () => attach(connection, path, STORE),
-      () => findLockHolder(dataDir) === null,
-    )
+    const by = await attachState(connection, dataDir, STORE)
+    if (by !== null) return `the server runs${by} and has locked the store`
     await connection.run(`USE ${STORE}`)
     return null
   } catch (error) {
-    const message = errorFirstLine(error)
-    // The lake process holds the lock; the operator knows the server's process id.
-    const pid = findLockHolder(dataDir)
-    const by = pid === null ? describeLockHolder(message) : ` (process ${pid})`
-    if (describeLockHolder(message) !== null) return `the server runs${by} and has locked the store`
     if (isDamage(error)) throw explainDamage(dataDir, error)
-    throw new StoreError('unavailable', `the store ${path} cannot be opened: ${message}`)
+    throw unavailable(`the store ${path} cannot be opened: ${errorFirstLine(error)}`)
   }
 }
 
 async function attachCatalog({ connection, lakeDir, findings }: VerifyContext): Promise<boolean> {
   try {
-    await attach(connection, join(lakeDir, CATALOG_FILE), CATALOG)
+    await connection.run(`ATTACH ${literal(join(lakeDir, CATALOG_FILE))} AS ${CATALOG} (READ_ONLY)`)
     return true
   } catch (error) {
     if (isResourceError(error)) throw error
@@ -240,7 +226,7 @@ const isOlderVersion = (error: unknown): boolean => /^(Catalog|Binder) Error/.te
 function rethrowForOlderStore(error: unknown): never {
   if (!isOlderVersion(error)) throw error
   const sentence = 'the store is of an older version: start the server on it once, then verify again'
-  throw new StoreError('unavailable', `${sentence} (${errorFirstLine(error)})`)
+  throw unavailable(`${sentence} (${errorFirstLine(error)})`)
 }
 
 async function checkAgainstStore(
@@ -345,8 +331,7 @@ export async function verifyLake(options: VerifyOptions): Promise<Verified> {
 
 async function verify(options: VerifyOptions): Promise<Verified> {
   const folder = lakeFolder(options.dataDir)
-  if (!existsSync(folder))
-    throw new StoreError('not_found', `there is no lake in ${options.dataDir}: ${folder} is missing`)
+  if (!existsSync(folder)) throw notFound(`there is no lake in ${options.dataDir}: ${folder} is missing`)
   // Symbolic links resolved, as in the paths of the catalog.
   const lakeDir = lakeFolder(realpathSync(options.dataDir))
   const first = await verifyOnce(options, lakeDir)

@@ -10,22 +10,14 @@ import {
   profileChangeSchema,
   registrationSchema,
 } from '../../schema/api/accounts.ts'
+import type { RecoveredAgents } from '../../schema/recovered.ts'
 import type { TableRow, TableWrite } from '../../schema/tables.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { SubmissionError } from '../errors.ts'
 import { parseBody } from '../field-errors.ts'
 import { AGENTS_MAX, ROTATED_KEY_LIFE_MS, ROTATIONS_PER_DAY_MAX, SUBMIT_LIMITS } from '../limits.ts'
 import { RateLimiter } from '../rate-limits/rate-limiter.ts'
-import type {
-  Account,
-  Agent,
-  AgentStatus,
-  Caller,
-  IssuedKey,
-  Profile,
-  RecoveredAgents,
-  SubmissionStore,
-} from '../types.ts'
+import type { Account, Agent, AgentStatus, Caller, IssuedKey, Profile, SubmissionStore } from '../types.ts'
 import { type AgentEvent, readEvent, writeEvent } from './agent-events.ts'
 import type { RandomBytes } from './api-keys.ts'
 import { Bans, bannedError } from './bans.ts'

@@ -1,5 +1,5 @@
 import { type Instant, toMonotonicMs } from '../../lib/clock.ts'
-import type { RecoveredLimits } from '../types.ts'
+import type { RecoveredLimits } from '../../schema/recovered.ts'
 import type { Cooldowns } from './cooldowns.ts'
 import type { IdempotencyCache } from './idempotency.ts'
 import type { RateLimiter } from './rate-limiter.ts'

@@ -3,10 +3,11 @@
 // racing analyses never both earn the first bonus, and a refused one takes no bonus with it.
 
 import { KeyedSums } from '../../lib/collections/keyed-sums.ts'
+import type { RecoveredXp } from '../../schema/recovered.ts'
 import { LOW_COVERAGE_COUNT } from '../../schema/xp.ts'
 import { COVERED_MINTS_MAX } from '../limits.ts'
 import { KeyedCondition } from '../rate-limits/keyed-condition.ts'
-import type { Coverage, RecoveredXp, TokenLabels } from '../types.ts'
+import type { Coverage, TokenLabels } from '../types.ts'
 import { firstOf, SortedList } from './sorted-list.ts'
 
 /** An accepted analysis, as far as it counts here. */

@@ -22,7 +22,7 @@ import type { SeqRange } from '../../../src/store/lake/lake-files.ts'
 import { LABEL_DELAY_MS } from '../../../src/store/limits.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
 import { BAR_NUMBER_COUNT, BAR_NUMBERS } from '../../../src/store/market-data/bar-batch.ts'
-import { type BarAccount, copyAccount, emptyAccount } from '../../../src/store/market-data/bar-counts.ts'
+import { type BarAccount, emptyAccount } from '../../../src/store/market-data/bar-counts.ts'
 import type { BarDelivery } from '../../../src/store/market-data/bar-store.ts'
 import { ProfileBuffer } from '../../../src/store/market-data/profile-buffer.ts'
 import { journalFolder, logFolder } from '../../../src/store/paths.ts'
@@ -193,7 +193,7 @@ class LakeProcess {
     const kept = { cooldownKeptMs: 60_000, labelsDelayMs: 0, ...lake.ages, ...ages }
     lake.state ??= new StoreState({ ...kept, isSaved: false })
     lake.ages = kept
-    this.#account = copyAccount(lake.accounts.get(runId) ?? emptyAccount())
+    this.#account = structuredClone(lake.accounts.get(runId) ?? emptyAccount())
     this.#pieces = STATE_TABLES.flatMap((table) => {
       const entries = [...lake.state![table].entries()]
       return entries.length === 0
@@ -211,7 +211,7 @@ class LakeProcess {
     // Copies: what is delivered while this waits is for the next flush, as its account is.
     const [bars, takenBars, takenToMs] = [[...this.#bars], this.#takenBars, this.#takenToMs]
     const profiles = this.#profiles.held
-    const account = copyAccount(this.#account)
+    const account = structuredClone(this.#account)
     const { commits, damage } = await this.#readCommits(throughLsn)
     await this.#sleep(this.#draws.between(0, 20))
     // One transaction.
@@ -226,10 +226,10 @@ class LakeProcess {
     this.#inLakeBars = Math.max(this.#inLakeBars, takenBars)
     this.#inLakeToMs = Math.max(this.#inLakeToMs, takenToMs)
     const inLake = { bars: this.#inLakeBars, profiles: this.#profiles.inLake }
-    const recorded = copyAccount(this.#account)
+    const recorded = structuredClone(this.#account)
     await this.#sleep(this.#draws.between(0, 5))
     this.#labelDue(nowMs)
-    return { lsn: state.lsn, files: 0, rows: 0, deadRows: 0, damage, bars: recorded, inLake }
+    return { deadRows: 0, damage, bars: recorded, inLake }
   }
 
   async #readCommits(throughLsn: number): Promise<{ commits: Commit[]; damage: FlushAnswer['damage'] }> {
@@ -385,7 +385,7 @@ class LakeProcess {
     lake.eventNo = nextNo - 1
     this.#tellTrouble()
     const retainedFrom = lake.files.retainedFrom
-    return { eventNo: lake.eventNo, retainedFrom, files: 0, rows: 0, damage }
+    return { eventNo: lake.eventNo, retainedFrom, damage }
   }
 
   /** Lists recorded events in a file of each of their dates and tables. */

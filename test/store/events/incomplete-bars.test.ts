@@ -1,14 +1,14 @@
 // A gap that is noticed after bars of its time were written: the catalog tells, the files stay as they are.
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { EventJournal } from '../../../src/journal/types.ts'
+import type { EventJournal } from '../../../src/journal/journal.ts'
 import type { ClosedBar } from '../../../src/schema/bar.ts'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
 import { journalFolder, lakeFolder } from '../../../src/store/paths.ts'
 import { rewriteCatalog } from '../../../src/store/query/lake-catalog.ts'
 import { pinLake } from '../../../src/store/query/lake-pin.ts'
 import { withLakeReader } from '../../../src/store/query/lake-reader.ts'
-import type { Store } from '../../../src/store/types.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { openTestJournal } from '../../journal/support.ts'
 import {
   closedBar,

@@ -50,11 +50,7 @@ test('a flush that is asked for while another runs waits for it: each commit is 
     NOON_MS,
   )
   const ask = { nowMs: NOON_MS, throughLsn: 100 }
-  const answers = await Promise.all([store.flusher.flush(ask), store.flusher.flush(ask)])
-  expect(answers.map(({ lsn, rows }) => ({ lsn, rows }))).toEqual([
-    { lsn: 100, rows: 200 },
-    { lsn: 100, rows: 0 },
-  ])
+  await Promise.all([store.flusher.flush(ask), store.flusher.flush(ask)])
   await store.database.close()
   await log.close()
   expect(await readSql(`SELECT count(*)::INT AS rows FROM ${lakeGlob(dataDir, 'training')}`)).toEqual([

@@ -10,7 +10,7 @@ import { LAKE_TABLES, literal } from '../../../src/store/duckdb/sql.ts'
 import { READER_VIEWS } from '../../../src/store/lake/catalog.ts'
 import { selectNewestRows } from '../../../src/store/lake/parquet-sql.ts'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
-import type { Store } from '../../../src/store/types.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { clockOf } from '../../support/clock.ts'
 import { NOON_MS, openTestStore, readSql, removeFolder, submission, temporaryFolder } from '../support.ts'
 

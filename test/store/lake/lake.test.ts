@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../../src/schema/tables.ts'
 import { relativePath } from '../../../src/store/lake/lake-files.ts'
-import type { Store } from '../../../src/store/types.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { clockOf } from '../../support/clock.ts'
 import {
   lakeGlob,

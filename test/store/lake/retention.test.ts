@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { literal } from '../../../src/store/duckdb/sql.ts'
 import { firstRetainedDate } from '../../../src/store/lake/retention.ts'
 import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
-import type { Store } from '../../../src/store/types.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { SteppedClock } from '../../support/clock.ts'
 import {

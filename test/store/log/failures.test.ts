@@ -1,8 +1,8 @@
 // A disk that fails, is full or hangs: what callers get, and that the log recovers when the disk does.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { LogError } from '../../../src/store/log/errors.ts'
-import { openLog } from '../../../src/store/log/log.ts'
-import type { CommitLog, LogOptions } from '../../../src/store/log/types.ts'
+import { type CommitLog, openLog } from '../../../src/store/log/log.ts'
+import type { LogOptions } from '../../../src/store/log/types.ts'
 import { quiet } from '../../support/disk/cuts.ts'
 import { SimulatedDisk } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
@@ -272,7 +272,6 @@ describe('a disk that hangs', () => {
       await quiet()
       expect(disk.operations).toBe(operations)
       expect(log.status()).toMatchObject({ state: 'hanging', totals: { overdue: 1 } })
-      expect(log.status().operationMs).toBeGreaterThanOrEqual(TIMEOUT_MS)
       release()
       await quiet()
       expect(log.status().state).toBe('ready')

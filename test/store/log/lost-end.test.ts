@@ -1,9 +1,8 @@
 // The end of the log is deleted or cut off: the mark beside it tells which acknowledged commits are gone.
 import { beforeEach, expect, test } from 'vitest'
 import { readHighWaterMark } from '../../../src/lib/disk/high-water-mark.ts'
-import { openLog } from '../../../src/store/log/log.ts'
+import { type CommitLog, openLog } from '../../../src/store/log/log.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
-import type { CommitLog } from '../../../src/store/log/types.ts'
 import { SimulatedDisk } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'
 import { clockAt, rowOf } from './rows.ts'

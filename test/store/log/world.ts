@@ -2,9 +2,9 @@
 // same commits.
 import { expect, vi } from 'vitest'
 import { LogError } from '../../../src/store/log/errors.ts'
-import { openLog } from '../../../src/store/log/log.ts'
+import { type CommitLog, openLog } from '../../../src/store/log/log.ts'
 import { readLog } from '../../../src/store/log/reader.ts'
-import type { CommitLog, CommitRecord, LogOptions } from '../../../src/store/log/types.ts'
+import type { CommitRecord, LogOptions } from '../../../src/store/log/types.ts'
 import { quiet } from '../../support/disk/cuts.ts'
 import type { SimulatedDisk } from '../../support/disk/simulated-disk.ts'
 import { NOON_MS, quietLog } from '../support.ts'

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ClosedBar } from '../../../src/schema/bar.ts'
 import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
 import { BARS_BATCH_ROWS } from '../../../src/store/limits.ts'
-import type { Store } from '../../../src/store/types.ts'
+import type { Store } from '../../../src/store/store.ts'
 import {
   closedBar as bar,
   lakeGlob,

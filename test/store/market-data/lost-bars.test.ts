@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
 import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
-import type { Store } from '../../../src/store/types.ts'
+import type { Store } from '../../../src/store/store.ts'
 import {
   closedBar,
   NOON_MS,

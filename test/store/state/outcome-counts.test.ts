@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
-import type { Store } from '../../../src/store/types.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { NOON_MS, openTestStore, removeFolder, submission, temporaryFolder, writeOf } from '../support.ts'
 
 const folder = temporaryFolder()

@@ -2,7 +2,6 @@
 // when its lake is closed and opens the next one. To load Node, DuckDB and the modules is half of what a server's start costs.
 import { sendToParent } from '../../../src/lib/process/parent.ts'
 import { TIMEFRAMES } from '../../../src/schema/timeframe.ts'
-import { reopenScratchDatabases } from '../../../src/store/duckdb/scratch-database.ts'
 import { emptyAccount } from '../../../src/store/market-data/bar-counts.ts'
 import { LakeService } from '../../../src/store/process/lake-service.ts'
 import type { LakeProcessOptions, Request, Requests } from '../../../src/store/process/protocol.ts'
@@ -20,7 +19,6 @@ let isDiscarding = false
 
 function open(options: LakeProcessOptions): LakeService {
   isDiscarding = false
-  reopenScratchDatabases()
   return new LakeService({
     options,
     failpoint: () => {},
@@ -40,11 +38,10 @@ type Written = Requests['flush' | 'events']['answer']
 
 /** What a server is told whose rows are not written. Null: it asks for something else. */
 function discard({ ask }: Request): Written | null {
-  const nothing = { files: 0, rows: 0, damage: [] }
-  if ('throughEventNo' in ask) return { ...nothing, eventNo: ask.throughEventNo, retainedFrom: 1 }
+  if ('throughEventNo' in ask) return { damage: [], eventNo: ask.throughEventNo, retainedFrom: 1 }
   if (!('throughLsn' in ask)) return null
   const bars = { ...emptyAccount(), closed: ALL_BARS, written: ALL_BARS }
-  return { ...nothing, lsn: ask.throughLsn, deadRows: 0, bars, inLake: { bars: 0, profiles: 0 } }
+  return { damage: [], deadRows: 0, bars, inLake: { bars: 0, profiles: 0 } }
 }
 
 function answer(request: Request): void {

@@ -14,7 +14,7 @@ import type {
 import { parseJson } from '../../../lib/text/json-text.ts'
 import type { Row, TableName } from '../../../schema/tables.ts'
 import { RECORD_BYTES_MAX } from '../limits.ts'
-import type { EncodedRow } from '../types.ts'
+import type { CommitRecord, EncodedRow, Position } from '../types.ts'
 
 export const FORMAT = 1
 /** Length, space, CRC, space. */
@@ -196,6 +196,16 @@ function parseHeaderOrEnd(payload: Buffer): LogHeader | NewerHead | EndHead | nu
 /** Parses the rows of a commit. They are not validated: the CRC proves that they are what was written. */
 export function parseRows(payload: Buffer): [TableName, Row][] {
   return JSON.parse(payload.toString()).rows
+}
+
+/** The commit of a line that is as it was written. */
+export function commitRecord(
+  { firstNo: lsn, knownAtMs }: CommitHead,
+  position: Position,
+  line: Buffer,
+): CommitRecord {
+  const payload = payloadOf(line)
+  return { lsn, knownAtMs, position, payload, rows: () => parseRows(payload) }
 }
 
 /** Where the next line may begin: after a newline or, should that be damaged, before the start of a payload. */

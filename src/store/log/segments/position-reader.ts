@@ -2,21 +2,20 @@
 // shares is held, and later reads are refused.
 
 import { join } from 'node:path'
+import pLimit from 'p-limit'
 import type { Disk } from '../../../lib/disk/disk.ts'
 import { errorMessage, systemCode } from '../../../lib/error-text.ts'
 import { unlessLate } from '../../../lib/wait.ts'
 import { LogError } from '../errors.ts'
 import { READS_QUEUED_MAX } from '../limits.ts'
 import type { CommitRecord, Position } from '../types.ts'
-import { decodeLine, parseRows, payloadOf, segmentNames } from './format.ts'
+import { commitRecord, decodeLine, segmentNames } from './format.ts'
 
 export class PositionReader {
   readonly #disk: Disk
   readonly #folder: string
   readonly #timeoutMs: number
-  /** Settles when the read before has ended. */
-  #previous: Promise<unknown> = Promise.resolve()
-  #queuedReads = 0
+  readonly #turns = pLimit(1)
   #isOverdue = false
 
   constructor(disk: Disk, folder: string, timeoutMs: number) {
@@ -27,12 +26,10 @@ export class PositionReader {
 
   /** Rejects with LogError: `segment_removed`, `damaged_record`, `disk_failed`, `disk_hanging`, `too_many_waiting`. */
   async read(position: Position): Promise<CommitRecord> {
-    if (this.#queuedReads >= READS_QUEUED_MAX)
-      throw new LogError('too_many_waiting', `the log's read queue is full (${this.#queuedReads} reads)`)
-    this.#queuedReads++
-    const result = this.#previous.then(() => this.#readNow(position))
-    this.#previous = result.catch(() => undefined)
-    return result.finally(() => this.#queuedReads--)
+    const reads = this.#turns.activeCount + this.#turns.pendingCount
+    if (reads >= READS_QUEUED_MAX)
+      throw new LogError('too_many_waiting', `the log's read queue is full (${reads} reads)`)
+    return this.#turns(() => this.#readNow(position))
   }
 
   async #readNow(position: Position): Promise<CommitRecord> {
@@ -54,8 +51,7 @@ export class PositionReader {
         'damaged_record',
         `there is no valid commit at byte ${position.offset} of ${segmentNames.nameOf(position.segment)}`,
       )
-    const payload = payloadOf(line)
-    return { lsn: head.firstNo, knownAtMs: head.knownAtMs, position, payload, rows: () => parseRows(payload) }
+    return commitRecord(head, position, line)
   }
 
   async #readLine({ segment, offset, length }: Position): Promise<Buffer> {
