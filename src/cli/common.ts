@@ -1,6 +1,7 @@
 // Options and small helpers that several commands share.
 import { SETTINGS } from '../config/settings.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { ServiceError } from '../schema/errors.ts'
 import { relativePath } from '../store/lake/lake-files.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
 import type { StoreLog } from '../store/types.ts'
@@ -76,3 +77,10 @@ export function storeLogTo({ stderr }: Terminal): StoreLog {
 
 /** Whether a store could not be opened because a server has its folder. */
 export const isFolderInUse = (error: unknown): boolean => /is in use by/.test(errorMessage(error))
+
+/** For rows of which some are written already: else they are read again. */
+export const filesReplaced = (): ServiceError =>
+  new ServiceError(
+    'store_unavailable',
+    'files of the lake were replaced while they were read; try again, or raise grace-ms of the server’s --lake-tidy',
+  )

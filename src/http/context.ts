@@ -111,6 +111,12 @@ export interface HttpAnswer {
   onDiscard?: () => void
 }
 
+/** An answer as `okData` of the schema describes it. */
+export const okData = (data: unknown, more?: object): HttpAnswer => ({
+  status: 200,
+  body: { ok: true, data, ...more },
+})
+
 export const JSON_TYPE = 'application/json; charset=utf-8'
 export const PROBLEM_TYPE = 'application/problem+json'
 export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'

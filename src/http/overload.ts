@@ -1,5 +1,5 @@
 // The one rule for a server that has more to do than its thread can: how much of what arrives it refuses, of which roads.
-import { ServiceError } from '../schema/errors.ts'
+import type { ServiceError } from '../schema/errors.ts'
 import {
   OVERLOAD_FALL_PER_SECOND,
   OVERLOAD_MS_MIN,
@@ -12,7 +12,7 @@ import {
   OVERLOAD_WAIT_MS,
   OVERLOAD_WAIT_MS_MAX,
 } from './limits.ts'
-import { retryAfter } from './response/rate-limit-headers.ts'
+import { overloaded } from './response/rate-limit-headers.ts'
 import type { Route } from './route.ts'
 
 /** What may be refused. Reads, pushes and queries of the lake give way first and alike, submissions after all of them. */
@@ -174,8 +174,5 @@ const toPercent = (share: number): number => Math.round(100 * share)
 export const retryAfterMs = (part: number): number =>
   Math.round(OVERLOAD_RETRY_MS_MIN + part * (OVERLOAD_RETRY_MS_MAX - OVERLOAD_RETRY_MS_MIN))
 
-function refusalFor(part: number): ServiceError {
-  const ms = retryAfterMs(part)
-  const sentence = 'The server has more to do than it can; nothing was done, try again later.'
-  return new ServiceError('overloaded', sentence, { retryAfterMs: ms }, retryAfter(ms))
-}
+const refusalFor = (part: number): ServiceError =>
+  overloaded('The server has more to do than it can; nothing was done, try again later.', retryAfterMs(part))

@@ -1,7 +1,9 @@
 // Requests that wait for market time.
+
 import { within } from '../lib/wait.ts'
-import { ServiceError } from '../schema/errors.ts'
+import type { ServiceError } from '../schema/errors.ts'
 import { TIME_WAIT_LOOK_MS, TIME_WAIT_MS_MAX, TIME_WAITS_MAX } from './limits.ts'
+import { overloaded } from './response/rate-limit-headers.ts'
 
 interface Waiting {
   untilMs: number
@@ -63,9 +65,4 @@ export class TimeWaits {
 }
 
 const tooMany = (): ServiceError =>
-  new ServiceError(
-    'overloaded',
-    `${TIME_WAITS_MAX} requests wait for market time already; ask without until, or try again.`,
-    { retryAfterMs: 1_000 },
-    { 'Retry-After': '1' },
-  )
+  overloaded(`${TIME_WAITS_MAX} requests wait for market time already; ask without until, or try again.`)

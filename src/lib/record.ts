@@ -12,3 +12,7 @@ export function keysOf<Key extends string>(record: Readonly<Record<Key, unknown>
   // TypeScript gives the keys as strings, because an object may have more members than its type.
   return Object.keys(record) as Key[]
 }
+
+/** Whether a value, of JSON for example, is an object with members. */
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -8,7 +8,7 @@ import { MINT_SHAPE } from '../schema/mint.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
 import { detailInput, shortened, tableOf, tableOutput } from './compact.ts'
 import { BARS_DEFAULT, BARS_MAX, HOLDERS_SHOWN, ROWS_DEFAULT, ROWS_MAX, TRADES_SHOWN } from './limits.ts'
-import { type AddTool, checkedByServer, clampLimit, isOn, READ_ONLY, tool, UNTRUSTED } from './tool.ts'
+import { type AddTool, checkedByServer, clampLimit, isOn, limitInput, tool, UNTRUSTED } from './tool.ts'
 
 /** What of a row decides whether to look closer. */
 const LIST_COLUMNS = [
@@ -24,12 +24,6 @@ const LEFT_OUT: ReadonlySet<string> = new Set<keyof DataPoint>([
 const ITEMS_SHOWN = { topHolders: HOLDERS_SHOWN, recentTrades: TRADES_SHOWN }
 
 const mint = z.string().meta({ description: 'Mint address of the token, base58', ...MINT_SHAPE })
-const count = (otherwise: number, max: number, what: string) =>
-  z
-    .int()
-    .min(1)
-    .optional()
-    .meta({ description: `${what}; ${otherwise} unless given, at most ${max}`, maximum: max })
 const unixMs = (description: string) =>
   z
     .int()
@@ -40,7 +34,7 @@ const listInput = z.object({
   tab: z.enum(TABS).optional().meta({ description: 'Which tokens; all unless given' }),
   sort: z.enum(SORTS).optional(),
   order: z.enum(ORDERS).optional(),
-  limit: count(ROWS_DEFAULT, ROWS_MAX, 'Rows'),
+  limit: limitInput(ROWS_DEFAULT, ROWS_MAX, 'Rows'),
   detail: detailInput,
   cursor: z.string().optional().meta({ description: 'meta.nextCursor of the page before' }),
   search: z
@@ -56,7 +50,7 @@ const listInput = z.object({
 const barsInput = z.object({
   mint,
   tf: z.enum(TIMEFRAMES).optional().meta({ description: 'Length of a bar; 1m unless given' }),
-  limit: count(BARS_DEFAULT, BARS_MAX, 'Bars, the most recent ones'),
+  limit: limitInput(BARS_DEFAULT, BARS_MAX, 'Bars, the most recent ones'),
   detail: detailInput,
   from: unixMs('Bars that start at this time or later'),
   to: unixMs('Bars that start at this time or earlier'),
@@ -76,7 +70,6 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       `times Unix ms; rows are lists in the order of columns. ${UNTRUSTED}`,
     input: checkedByServer(listInput),
     output: tableOutput,
-    annotations: READ_ONLY,
     run: async ({ max_analyses: maxAnalyses, limit, detail, ...query }, signal) => {
       const bound = clampLimit(limit, ROWS_DEFAULT, ROWS_MAX)
       const { data, meta } = await client.market({ ...query, limit: bound.limit, maxAnalyses }, { signal })
@@ -93,7 +86,6 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       `unknown; cut names what is shown in part. Analyses are checked against these values. ${UNTRUSTED}`,
     input: checkedByServer(z.object({ mint, detail: detailInput })),
     output: z.looseObject({ mint: z.string(), cut: z.array(z.string()).optional() }),
-    annotations: READ_ONLY,
     run: async ({ mint: wanted, detail }, signal) => {
       const datapoint = await client.datapoint(wanted, { signal })
       return isOn('detail', detail) ? datapoint : shortened(datapoint, LEFT_OUT, ITEMS_SHOWN)
@@ -107,7 +99,6 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       '(closed false).',
     input: checkedByServer(barsInput),
     output: tableOutput,
-    annotations: READ_ONLY,
     run: async ({ limit, detail, ...query }, signal) => {
       const bound = clampLimit(limit, BARS_DEFAULT, BARS_MAX)
       const { data, meta } = await client.bars({ ...query, limit: bound.limit }, { signal })

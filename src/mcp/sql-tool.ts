@@ -14,8 +14,8 @@ import {
   type AddTool,
   checkedByServer,
   clampLimit,
+  limitInput,
   parseHere,
-  READ_ONLY,
   ToolError,
   tool,
   UNTRUSTED,
@@ -23,13 +23,7 @@ import {
 
 const input = z.object({
   query: z.string().min(1).max(SQL_CHARACTERS_MAX).meta({ description: 'SQL as DuckDB understands it' }),
-  limit: z
-    .int()
-    .min(1)
-    .optional()
-    .meta({
-      description: `Rows that are answered; ${SQL_ROWS_DEFAULT} unless given, at most ${SQL_ROWS_MAX}`,
-    }),
+  limit: limitInput(SQL_ROWS_DEFAULT, SQL_ROWS_MAX, 'Rows that are answered'),
   detail: z.boolean().optional().meta({ description: 'true: all digits of numbers' }),
 })
 
@@ -101,7 +95,6 @@ export function sqlTool(dataDir: string): AddTool {
       truncated: z.boolean(),
       limited: z.string().optional(),
     }),
-    annotations: READ_ONLY,
     // One after another: each may take the whole memory that a reader of the lake is allowed.
     run: async (args, signal) => {
       const { query, limit, detail } = parseHere(input, args)

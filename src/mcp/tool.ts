@@ -5,7 +5,7 @@ import type {
   StandardSchemaWithJSON,
   ToolAnnotations,
 } from '@modelcontextprotocol/server'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { type FieldError, MintlakeError } from '../client/index.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
@@ -26,12 +26,13 @@ export interface Tool<Arguments> {
   input: ToolInput<Arguments>
   /** What it answers, for programs that give it to a model by its members. */
   output: z.ZodObject
-  annotations: ToolAnnotations
+  /** Unless it reads alone. */
+  annotations?: ToolAnnotations
   /** Returns what the tool answers. Ends early when the signal is aborted. */
   run(args: Arguments, signal: AbortSignal): Promise<object>
 }
 
-export const READ_ONLY: ToolAnnotations = { readOnlyHint: true, openWorldHint: false }
+const READ_ONLY: ToolAnnotations = { readOnlyHint: true, openWorldHint: false }
 
 /** A sentence for every tool whose answers hold what anybody may have written. */
 export const UNTRUSTED =
@@ -65,6 +66,14 @@ export function isOn(name: string, sent: unknown): boolean {
   if (sent === undefined || sent === null || typeof sent === 'boolean') return sent === true
   throw new ToolError('invalid_parameter', `${name} must be true or false`, `Send ${name} as true or false.`)
 }
+
+/** An argument that `clampLimit` takes. @param what is counted, in words */
+export const limitInput = (otherwise: number, max: number, what: string) =>
+  z
+    .int()
+    .min(1)
+    .optional()
+    .meta({ description: `${what}; ${otherwise} unless given, at most ${max}`, maximum: max })
 
 /** The limit of rows to ask for, and what the answer tells where it is less than what was asked for. */
 export function clampLimit(
@@ -169,7 +178,15 @@ export type AddTool = (server: McpServer, calls: ToolCalls) => void
 
 /** Describes a tool. Whatever it throws becomes an answer. */
 export const tool =
-  <Arguments>({ name, title, description, input, output, annotations, run }: Tool<Arguments>): AddTool =>
+  <Arguments>({
+    name,
+    title,
+    description,
+    input,
+    output,
+    annotations = READ_ONLY,
+    run,
+  }: Tool<Arguments>): AddTool =>
   (server, calls) => {
     const config = { title, description, inputSchema: input, outputSchema: output, annotations }
     server.registerTool(name, config, async (args, ctx) => {

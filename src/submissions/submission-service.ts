@@ -14,6 +14,7 @@ import type { ListedRow, SubmissionQuery } from '../schema/api/submission-list.t
 import type { RecoveredLimits, RecoveredXp } from '../schema/recovered.ts'
 import { isAnalysisId } from '../schema/submission.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
+import type { AwardedKind } from '../schema/xp.ts'
 import { Acceptance, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'
 import { type Decision, evaluatedSubmission } from './decision.ts'
@@ -49,7 +50,6 @@ import type {
   SubmitResult,
   TokenLeaderboard,
 } from './types.ts'
-import { checkAwardTimes, parseAwardedKind } from './xp/awards.ts'
 import { rankAgents, rankTokens } from './xp/leaderboards.ts'
 import { XpLedger } from './xp/ledger.ts'
 import { OutcomeTable } from './xp/outcome-counts.ts'
@@ -243,10 +243,8 @@ export class SubmissionService {
     for (const { mint, count } of counts) this.#scoreboard.assume(mint, count)
   }
 
-  /** Awards XP for `times` units of an activity other than analysis. Throws validation_failed, not_found. */
-  async award(agentId: string, kindName: string, times: number, note: string | null): Promise<AwardReceipt> {
-    const kind = parseAwardedKind(kindName)
-    checkAwardTimes(times)
+  /** Awards XP for `times` units of an activity other than analysis. Throws not_found. */
+  async award(agentId: string, kind: AwardedKind, times: number, note: string | null): Promise<AwardReceipt> {
     const { agents, clock, store } = this.#options
     agents.checkExists(agentId)
     const xp = xpPerUnit(kind) * times

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { assert } from '../lib/assert.ts'
+import { isRecord } from '../lib/record.ts'
 import { safeParse } from '../lib/safe-parse.ts'
 import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
 import type { FieldError } from '../schema/errors.ts'
@@ -106,6 +107,3 @@ function invalid(errors: FieldError[]): SubmissionError {
   const code = errors.every((error) => error.code === 'invalid_mint') ? 'invalid_mint' : 'validation_failed'
   return new SubmissionError(code, sentence, { errors: shown })
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

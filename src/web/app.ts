@@ -5,12 +5,15 @@ import type { KnownGaps } from './gaps.ts'
 import type { Live } from './live.ts'
 import type { Route } from './router.ts'
 import type { PageSession } from './session.ts'
+import type { Sparklines } from './views/market/sparklines.ts'
 
 export interface App {
   live: Live
   readonly session: PageSession
   /** Intervals in which events of the market may be missing. */
   readonly gaps: KnownGaps
+  /** Those of the page: its lists share what is known and the budget. */
+  readonly sparklines: Sparklines
   /** Calls with the key of this tab, or without one. */
   readonly client: MintlakeClient
   route: Route

@@ -121,6 +121,14 @@ export const staleBanner = ({ error, value, atMs }: Fetched<unknown>): TemplateR
     ? nothing
     : html`<p class="banner floats" role="alert">${error} What you see was true ${formatAge(atMs, Date.now())} ago.</p>`
 
+/** What is written or chosen in the field that an event comes from. */
+export const enteredText = ({ target }: Event): string =>
+  target instanceof HTMLInputElement ||
+  target instanceof HTMLTextAreaElement ||
+  target instanceof HTMLSelectElement
+    ? target.value
+    : ''
+
 /** Seconds until the next attempt, at least 0. */
 export const secondsUntil = (atMs: number | null): number =>
   atMs === null ? 0 : Math.max(0, Math.ceil((atMs - Date.now()) / 1_000))

@@ -188,17 +188,15 @@ export class Live {
     const socket = new WebSocket(`${scheme}://${location.host}/api/v1/stream`, [PROTOCOL, ...protocols])
     this.#socket = socket
     this.#openedMs = Date.now()
+    let isOpened = false
     socket.onopen = () => {
+      isOpened = true
       this.#attempts = 0
       this.#wasLive = true
       this.#setState('live')
       for (const subscription of this.#subscriptions.values()) this.#sendSubscribe(subscription)
     }
     socket.onmessage = ({ data }) => this.#receive(JSON.parse(data))
-    let isOpened = false
-    socket.addEventListener('open', () => {
-      isOpened = true
-    })
     socket.onclose = () => {
       if (this.#socket !== socket) return
       this.#socket = null
@@ -245,54 +243,35 @@ export class Live {
   #receive(message: StreamMessage): void {
     this.#lastMessageMs = Date.now()
     const subscription = this.#subscriptionOf(message)
-    if (subscription !== undefined && 'onWindow' in subscription.listener) {
-      this.#receiveOfWindow(message, subscription, subscription.listener)
-      return
-    }
-    const listener = subscription?.listener
-    this.#receiveOfTopic(message, subscription, listener && 'onRows' in listener ? listener : undefined)
-  }
-
-  #receiveOfWindow(message: StreamMessage, subscription: Subscription, listener: WindowListener): void {
+    const listener: Partial<ChannelListener & WindowListener> = subscription?.listener ?? {}
     switch (message.event) {
       case 'subscribed':
+        if (subscription === undefined || listener.onOpen === undefined) break
         for (const [channel, id] of this.#idByChannel)
           if (!this.#subscriptions.has(id)) this.#idByChannel.delete(channel)
         this.#idByChannel.set(message.channel, subscription.id)
         listener.onOpen()
-        break
+        return
       case 'window':
         // They have the fields that were asked for.
-        listener.onWindow({ ...message, rows: message.rows as readonly ListedRow[] })
-        break
-      case 'error':
-        this.#fail(message.error, message.code, subscription)
-        break
-    }
-  }
-
-  #receiveOfTopic(
-    message: StreamMessage,
-    subscription: Subscription | undefined,
-    listener: ChannelListener | undefined,
-  ): void {
-    switch (message.event) {
+        listener.onWindow?.({ ...message, rows: message.rows as readonly ListedRow[] })
+        return
       case 'snapshot':
       case 'changes':
         // Rows of these topics are whole, since no fields were asked for.
-        listener?.onRows(
+        listener.onRows?.(
           message.rows as Parameters<ChannelListener['onRows']>[0],
           message.event,
           'last' in message ? message.last : true,
         )
         break
       case 'left':
-        listener?.onLeft?.(message.mint)
+        listener.onLeft?.(message.mint)
         break
       case 'resync':
         if (subscription === undefined) return
         subscription.seq = null
-        listener?.onResync?.()
+        listener.onResync?.()
         break
       case 'gap':
         this.#onGap(message)

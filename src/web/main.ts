@@ -15,6 +15,7 @@ import { onZoneChange, switchTimeZone, zoneChanged, zoneName, zoneParts } from '
 import { AgentsView } from './views/agents/agents.ts'
 import { CalibrationView } from './views/calibration.ts'
 import { MarketView } from './views/market/market.ts'
+import { Sparklines } from './views/market/sparklines.ts'
 import { QueryView } from './views/query/query.ts'
 import { SubmissionsView } from './views/submissions.ts'
 import { SystemView } from './views/system/system.ts'
@@ -42,6 +43,7 @@ const DATA_EVERY_MS = 200
 class Console implements App {
   readonly gaps = new KnownGaps()
   readonly session = new PageSession(() => this.invalidate())
+  readonly sparklines = new Sparklines(this.session, () => this.changed())
   readonly live = new Live(
     this.session,
     () => this.#connectionChanged(),

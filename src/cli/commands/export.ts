@@ -7,7 +7,6 @@ import { finished } from 'node:stream/promises'
 import { assert } from '../../lib/assert.ts'
 import { systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
-import { ServiceError } from '../../schema/errors.ts'
 import { readProgress as copied, streamArrow, streamText, writeParquet } from '../../store/export/formats.ts'
 import { countRows, RELATION_NAMES, type Selection } from '../../store/export/selection.ts'
 import {
@@ -18,7 +17,7 @@ import {
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
 import { type Command, EXIT, UsageError, type Values, wordValue } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf, moment, warnOfMissing } from '../common.ts'
+import { counted, DATA_DIR, dataDirOf, filesReplaced, moment, warnOfMissing } from '../common.ts'
 import { PROGRESS_MS } from '../limits.ts'
 import { type Progress, progressOf } from '../progress.ts'
 import { Stop } from '../stop.ts'
@@ -161,16 +160,10 @@ async function toStdout(dataDir: string, task: Task): Promise<number> {
         stream(reader, task, total, stdout, progress),
       )
     } catch (error) {
-      throw task.isBegun && isMissingFileError(error) ? replaced() : error
+      throw task.isBegun && isMissingFileError(error) ? filesReplaced() : error
     }
   })
 }
-
-const replaced = () =>
-  new ServiceError(
-    'store_unavailable',
-    'files of the lake were replaced while they were read; try again, or raise grace-ms of the server’s --lake-tidy',
-  )
 
 async function checkOut(out: string, format: Format, overwrites: boolean): Promise<void> {
   if (out === STDOUT) {

@@ -10,20 +10,20 @@ import {
 } from '../../schema/api/admin.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { AWARDED_KINDS } from '../../schema/xp.ts'
-import { type Command, EXIT, Failure, type Option, type Values, wordValue } from '../command.ts'
+import { type Command, EXIT, Failure, type Values, wordValue } from '../command.ts'
 import { counted, moment, wholeNumber } from '../common.ts'
-import { ROW_FORMATS, writeObjects } from '../rows.ts'
+import { ROW_FORMAT, ROW_FORMATS, writeObjects } from '../rows.ts'
 import { type AnswerSchema, askAsOperator, URL_OPTION } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
 
 const AGENT = { name: 'AGENT', description: 'its identity, ag_…, as in mintlake agents list' }
-const FORMAT: Option = {
-  value: 'FORMAT',
-  otherwise: 'table',
-  allowed: ROW_FORMATS,
-  description: 'Output format',
-}
-const NEEDS_KEY = 'The server’s MINTLAKE_ADMIN_KEY must be in the environment.'
+
+/** A command that the server carries out for its operator. */
+const asOperator = ({ options, notes = [], ...command }: Command): Command => ({
+  ...command,
+  options: { ...options, url: URL_OPTION },
+  notes: ['The server’s MINTLAKE_ADMIN_KEY must be in the environment.', ...notes],
+})
 
 type ShownAgent = z.infer<typeof agentStatusSchema>
 
@@ -67,7 +67,7 @@ const agentRow = (agent: ShownAgent) => ({
   banned: makeBan(agent),
 })
 
-const keysMake: Command = {
+const keysMake = asOperator({
   name: 'keys make',
   summary: 'Create an agent and its key, even where registration is closed',
   operands: [{ name: 'NAME', description: 'the agent’s name, 1 to 64 characters' }],
@@ -79,9 +79,8 @@ const keysMake: Command = {
       description: 'A researcher may export the lake over HTTP',
     },
     description: { value: 'TEXT', description: 'What the agent is' },
-    url: URL_OPTION,
   },
-  notes: [NEEDS_KEY, 'The key alone goes to the standard output: key=$(mintlake keys make scout)'],
+  notes: ['The key alone goes to the standard output: key=$(mintlake keys make scout)'],
   async run(values, terminal) {
     const { NAME: name, type, description } = values
     const made = await post(values, terminal, registeredSchema, '/api/v1/admin/keys', {
@@ -93,14 +92,13 @@ const keysMake: Command = {
     await write(terminal.stderr, `agent ${made.agentId}; the key is shown this once\n`)
     return EXIT.done
   },
-}
+})
 
-const keysList: Command = {
+const keysList = asOperator({
   name: 'keys list',
   summary: 'List every key by agent: its first characters and its expiry',
   operands: [],
-  options: { format: FORMAT, url: URL_OPTION },
-  notes: [NEEDS_KEY],
+  options: { format: ROW_FORMAT },
   async run(values, terminal) {
     const agents = await fetchAgents(values, terminal)
     const rows = agents.flatMap((agent) => agent.keys.map((key) => keyRow(agent, key)))
@@ -108,17 +106,15 @@ const keysList: Command = {
     await writeObjects(columns, rows, wordValue(values, 'format', ROW_FORMATS), terminal.stdout)
     return EXIT.done
   },
-}
+})
 
-const keysRevoke: Command = {
+const keysRevoke = asOperator({
   name: 'keys revoke',
   summary: 'Revoke all keys of an agent, or one of them',
   operands: [AGENT],
   options: {
     key: { value: 'PREFIX', description: 'Only the key that mintlake keys list shows with this prefix' },
-    url: URL_OPTION,
   },
-  notes: [NEEDS_KEY],
   async run(values, terminal) {
     const { AGENT: agentId, key: prefix } = values
     const { revoked } = await post(values, terminal, keysRevokedSchema, '/api/v1/admin/revoke', {
@@ -130,23 +126,22 @@ const keysRevoke: Command = {
     await write(terminal.stdout, `${counted(revoked, 'key')} revoked\n`)
     return EXIT.done
   },
-}
+})
 
-const agentsList: Command = {
+const agentsList = asOperator({
   name: 'agents list',
   summary: 'List every agent, and whether it is banned',
   operands: [],
-  options: { format: FORMAT, url: URL_OPTION },
-  notes: [NEEDS_KEY],
+  options: { format: ROW_FORMAT },
   async run(values, terminal) {
     const rows = (await fetchAgents(values, terminal)).map(agentRow)
     const columns = ['agent', 'name', 'type', 'keys', 'created', 'banned'] as const
     await writeObjects(columns, rows, wordValue(values, 'format', ROW_FORMATS), terminal.stdout)
     return EXIT.done
   },
-}
+})
 
-const agentsBan: Command = {
+const agentsBan = asOperator({
   name: 'agents ban',
   summary: 'Refuse an agent’s submissions, permanently or until a time; it can still read',
   operands: [AGENT],
@@ -156,9 +151,7 @@ const agentsBan: Command = {
       description: 'Date or time in UTC, such as 2026-01-31T12:00:00Z; without it the ban is permanent',
     },
     reason: { value: 'TEXT', description: 'Kept with the ban' },
-    url: URL_OPTION,
   },
-  notes: [NEEDS_KEY],
   async run(values, terminal) {
     const { AGENT: agentId, reason } = values
     const untilMs = moment(values, 'until')
@@ -167,22 +160,21 @@ const agentsBan: Command = {
     await write(terminal.stdout, `${agentId} is banned ${until}\n`)
     return EXIT.done
   },
-}
+})
 
-const agentsUnban: Command = {
+const agentsUnban = asOperator({
   name: 'agents unban',
   summary: 'Lift a ban or a suspension',
   operands: [AGENT],
-  options: { url: URL_OPTION },
-  notes: [NEEDS_KEY],
+  options: {},
   async run(values, terminal) {
     await post(values, terminal, bannedSchema, '/api/v1/admin/unban', { agentId: values.AGENT })
     await write(terminal.stdout, `${values.AGENT} may submit\n`)
     return EXIT.done
   },
-}
+})
 
-const xpAward: Command = {
+const xpAward = asOperator({
   name: 'xp award',
   summary: 'Award experience points for what is not evaluated: trades, chats, social, streaming',
   operands: [AGENT],
@@ -195,9 +187,7 @@ const xpAward: Command = {
     },
     times: { value: 'COUNT', otherwise: '1', description: 'How many trades, queries, enrichments or hours' },
     note: { value: 'TEXT', description: 'Kept in the ledger' },
-    url: URL_OPTION,
   },
-  notes: [NEEDS_KEY],
   async run(values, terminal) {
     const { AGENT: agentId, kind, note } = values
     const times = wholeNumber(values, 'times', 1)
@@ -206,7 +196,7 @@ const xpAward: Command = {
     await write(terminal.stdout, `${agentId} earned ${xpEarned} XP and has ${xpTotal}\n`)
     return EXIT.done
   },
-}
+})
 
 export const OPERATOR_COMMANDS: readonly Command[] = [
   keysMake,

@@ -1,5 +1,4 @@
 // `sql`: runs a read-only query on the lake. The server may be running.
-import { ServiceError } from '../../schema/errors.ts'
 import {
   isInterrupted,
   isMissingFileError,
@@ -10,10 +9,10 @@ import {
 } from '../../store/query/lake-reader.ts'
 import { makeSampleFolder } from '../../store/query/sample-lake.ts'
 import { type Command, EXIT, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
-import { DATA_DIR, dataDirOf, warnOfMissing, wholeNumber } from '../common.ts'
+import { DATA_DIR, dataDirOf, filesReplaced, warnOfMissing, wholeNumber } from '../common.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
 import { explainMissingLabels } from '../missing-labels.ts'
-import { ROW_FORMATS, writeRows } from '../rows.ts'
+import { ROW_FORMAT, ROW_FORMATS, writeRows } from '../rows.ts'
 import { Stop } from '../stop.ts'
 import { readAll, type Terminal, write } from '../terminal.ts'
 
@@ -36,10 +35,7 @@ function watched({ columns, batches }: QueryResult, stop: Stop): QueryResult {
       }
     } catch (error) {
       if (!isWritten || !isMissingFileError(error)) throw error
-      throw new ServiceError(
-        'store_unavailable',
-        'files of the lake were replaced while the query was reading them; try again, or raise grace-ms of the server’s --lake-tidy',
-      )
+      throw filesReplaced()
     }
   }
   return { columns, batches: pass() }
@@ -88,12 +84,7 @@ export const sqlCommand: Command = {
   summary: 'Query the lake with DuckDB’s SQL, read-only; the server may be running',
   operands: [{ name: 'QUERY', description: 'the query; - reads it from the standard input' }],
   options: {
-    format: {
-      value: 'FORMAT',
-      otherwise: 'table',
-      allowed: ROW_FORMATS,
-      description: 'Output format',
-    },
+    format: ROW_FORMAT,
     timeout: {
       value: 'SECONDS',
       otherwise: `${QUERY_SECONDS_MAX_DEFAULT}`,

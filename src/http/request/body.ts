@@ -1,5 +1,6 @@
 // Reads request bodies. Memory is bounded for each body, for each client and for all connections together, and so is the time
 // that a body may take.
+
 import { KeyedSums } from '../../lib/collections/keyed-sums.ts'
 import { type Placed, PlacedList } from '../../lib/collections/placed-list.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -12,6 +13,7 @@ import {
   DISCARDED_BYTES_MAX,
   OPERATOR_BODIES_BYTES_MAX,
 } from '../limits.ts'
+import { overloaded } from '../response/rate-limit-headers.ts'
 
 export interface BodyRequest {
   /** The client whose share of memory it takes, or null for feeds and operators, who have a share of their own. */
@@ -46,12 +48,7 @@ class BodyMemory {
   /** @throws ServiceError `overloaded` if that is more than the bounds allow. */
   take(owner: string, bytes: number): void {
     if (this.#byOwner.get(owner) + bytes > this.#ownerBytesMax || this.#bytes + bytes > this.#bytesMax) {
-      throw new ServiceError(
-        'overloaded',
-        'The server is receiving as many request bodies as it has memory for; try again.',
-        { retryAfterMs: 1_000 },
-        { 'Retry-After': '1' },
-      )
+      throw overloaded('The server is receiving as many request bodies as it has memory for; try again.')
     }
     this.#byOwner.add(owner, bytes)
     this.#bytes += bytes

@@ -1,6 +1,7 @@
 // Cursors of the market list. A first page freezes the order of its list, and its cursor names that list and an offset. A list
 // is kept until its last cursor is 30 s old, never less; if many are kept, first pages share the latest list of their tab,
 // sort and filter instead of freezing another.
+
 import { hash, randomUUID } from 'node:crypto'
 import { assert } from '../../lib/assert.ts'
 import type { Market } from '../../market/market.ts'
@@ -17,6 +18,7 @@ import {
   FROZEN_LISTS_UNSHARED_MAX,
 } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
+import { overloaded } from './rate-limit-headers.ts'
 
 /** Told which lists are kept here, where other processes are asked for them too. */
 export interface ListWatcher {
@@ -206,9 +208,4 @@ export class Cursors {
 }
 
 const tooManyLists = (): ServiceError =>
-  new ServiceError(
-    'overloaded',
-    'Too many searches are being read page by page; ask for all rows in one page, or try again.',
-    { retryAfterMs: 1_000 },
-    { 'Retry-After': '1' },
-  )
+  overloaded('Too many searches are being read page by page; ask for all rows in one page, or try again.')

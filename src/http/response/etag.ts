@@ -9,11 +9,13 @@ const weakEtag = (version: string): string => `W/"${version}"`
 /** The ETag of a version that the market counts. The run keeps an ETag of an earlier run or another server from matching. */
 export const versionEtag = (node: HttpNode, version: string): string => weakEtag(`${node.run()}-${version}`)
 
-/** Whether If-None-Match names this version (RFC 9110, section 13.1.2). */
+const withoutWeakness = (etag: string): string => etag.trim().replace(/^W\//, '')
+
+/** Whether If-None-Match names this version: compared weakly (RFC 9110, section 13.1.2). */
 export function hasCurrent({ headers }: Context, etag: string): boolean {
   const sent = headers.ifNoneMatch
   if (sent === '') return false
-  return sent === '*' || sent.split(',').some((entry) => entry.trim().replace(/^W\//, '') === etag.slice(2))
+  return sent === '*' || sent.split(',').some((entry) => withoutWeakness(entry) === withoutWeakness(etag))
 }
 
 export const notModified = (headers: Record<string, string>): HttpAnswer => ({

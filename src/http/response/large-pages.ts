@@ -3,8 +3,8 @@
 
 import pLimit from 'p-limit'
 import { nextTurn } from '../../lib/wait.ts'
-import { ServiceError } from '../../schema/errors.ts'
 import { LARGE_PAGES_WAITING_MAX, ROWS_PER_TURN } from '../limits.ts'
+import { overloaded } from './rate-limit-headers.ts'
 
 export class LargePages {
   readonly #queue = pLimit(1)
@@ -24,12 +24,7 @@ export class LargePages {
   ): Promise<T> {
     admitRows()
     if (this.#queue.pendingCount >= LARGE_PAGES_WAITING_MAX) {
-      throw new ServiceError(
-        'overloaded',
-        'Too many clients ask for large lists at once; ask for fewer rows, or try again.',
-        { retryAfterMs: 1_000 },
-        { 'Retry-After': '1' },
-      )
+      throw overloaded('Too many clients ask for large lists at once; ask for fewer rows, or try again.')
     }
     return this.#queue(async () => {
       // Lets the answer before this one be counted first.

@@ -1,11 +1,12 @@
 // What an answer tells about itself beside its data, in headers and, if its body is an object, in `meta`.
 
-import { IGNORED_NAMES_MAX } from '../../schema/api/parts.ts'
+import { truncateText } from '../../lib/text/truncate-text.ts'
+import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../../schema/api/parts.ts'
 import type { HttpAnswer, Notes } from '../context.ts'
-import { unknownParameters } from '../request/ignored-parameters.ts'
 import type { Route } from '../route.ts'
 import { ChunkedBody } from './chunked-body.ts'
 
+const NO_NAMES: readonly string[] = []
 const NO_NOTES: Notes = {}
 
 /** What is to be told of the market; null: nothing. */
@@ -26,6 +27,14 @@ export function notesOn(route: Route, names: readonly string[], market: MarketNo
     ...(approximate !== null && { approximate }),
     ...(warmingUp !== null && { warming_up: warmingUp }),
   }
+}
+
+/** Those of the names that the route does not read, in their order: a misspelled one would otherwise go unnoticed. At most IGNORED_NAMES_MAX, and each cut. */
+function unknownParameters({ docs }: Route, names: readonly string[]): readonly string[] {
+  const known = docs.query?.shape ?? {}
+  if (names.every((name) => Object.hasOwn(known, name))) return NO_NAMES
+  const unknown = names.filter((name) => !Object.hasOwn(known, name)).slice(0, IGNORED_NAMES_MAX)
+  return unknown.map((name) => truncateText(name, IGNORED_NAME_CHARACTERS_MAX))
 }
 
 export const hasNotes = ({ ignored, approximate, warming_up: warmingUp }: Notes): boolean =>

@@ -16,12 +16,11 @@ import {
   stagedBackupSchema,
   unbanSchema,
 } from '../../schema/api/admin.ts'
-import { TIME_MS_MAX } from '../../schema/bounds.ts'
-import { ServiceError } from '../../schema/errors.ts'
 import type { LakeRepair, StagedBackup } from '../../store/types.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
+import { parseBody } from '../../submissions/field-errors.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
-import type { Context, HttpAnswer, Method } from '../context.ts'
+import { type Context, type HttpAnswer, type Method, okData } from '../context.ts'
 import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { issuedKey, jsonObject } from './agents.ts'
@@ -44,7 +43,7 @@ export function adminRoutes(deps: AdminDeps): Route[] {
   return [
     admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', {
       docs: adminDocs('listAllAgents', 'Every agent', agentListSchema),
-      handle: () => ok(deps.agents.list()),
+      handle: () => okData(deps.agents.list()),
     }),
     admin(
       'POST',
@@ -85,7 +84,7 @@ export function adminRoutes(deps: AdminDeps): Route[] {
       {
         docs: adminDocs('repairLake', 'What was found', lakeRepairSchema, repairLakeSchema),
         handle: async (context) =>
-          ok(await deps.repairLake(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+          okData(await deps.repairLake(read(repairLakeSchema, context).dataDir ?? null)),
       },
     ),
     admin(
@@ -100,7 +99,7 @@ export function adminRoutes(deps: AdminDeps): Route[] {
           repairLakeSchema,
         ),
         handle: async (context) =>
-          ok(await deps.stageBackup(optionalText(jsonObject(context).dataDir, 'dataDir'))),
+          okData(await deps.stageBackup(read(repairLakeSchema, context).dataDir ?? null)),
       },
     ),
     admin(
@@ -109,7 +108,7 @@ export function adminRoutes(deps: AdminDeps): Route[] {
       'The clock is right: dates that are over their time leave the lake',
       {
         docs: adminDocs('retireLake', 'What left the lake', lakeRetiredSchema),
-        handle: async () => ok(await deps.retireLake()),
+        handle: async () => okData(await deps.retireLake()),
       },
     ),
     admin(
@@ -118,7 +117,7 @@ export function adminRoutes(deps: AdminDeps): Route[] {
       'The clock is right: market time is brought to it, and the market stays',
       {
         docs: adminDocs('trustClock', 'How far market time has moved', clockTrustedSchema),
-        handle: async () => ok(await deps.trustClock()),
+        handle: async () => okData(await deps.trustClock()),
       },
     ),
     admin('POST', '/api/v1/admin/xp', 'Award XP: {agentId, kind, times?, note?}', {
@@ -148,58 +147,27 @@ const adminDocs = (
   errors: ['store_unavailable'],
 })
 
-const ok = (data: unknown): HttpAnswer => ({ status: 200, body: { ok: true, data } })
-
 async function revokeKeys(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
-  const { agentId, prefix } = jsonObject(context)
-  const wanted = optionalText(prefix, 'prefix')
-  return ok({ revoked: await agents.revokeKeys(requiredText(agentId, 'agentId'), wanted) })
+  const { agentId, prefix } = read(revokeKeysSchema, context)
+  return okData({ revoked: await agents.revokeKeys(agentId, prefix ?? null) })
 }
 
 async function ban(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
-  const { agentId, untilMs, reason } = jsonObject(context)
-  await agents.ban(
-    requiredText(agentId, 'agentId'),
-    isMissing(untilMs) ? null : requiredTimeMs(untilMs, 'untilMs'),
-    typeof reason === 'string' ? reason.slice(0, NOTE_CHARACTERS_MAX) : 'by the operator',
-  )
-  return ok({ banned: true })
+  const { agentId, untilMs, reason = 'by the operator' } = read(banSchema, context)
+  await agents.ban(agentId, untilMs ?? null, reason.slice(0, NOTE_CHARACTERS_MAX))
+  return okData({ banned: true })
 }
 
 async function unban(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
-  await agents.unban(requiredText(jsonObject(context).agentId, 'agentId'))
-  return ok({ banned: false })
+  await agents.unban(read(unbanSchema, context).agentId)
+  return okData({ banned: false })
 }
 
 async function awardXp(submissions: SubmissionService, context: Context): Promise<HttpAnswer> {
-  const { agentId, kind, times, note } = jsonObject(context)
-  const awarded = await submissions.award(
-    requiredText(agentId, 'agentId'),
-    requiredText(kind, 'kind'),
-    typeof times === 'number' ? times : 1,
-    typeof note === 'string' ? note.slice(0, NOTE_CHARACTERS_MAX) : null,
-  )
-  return ok(awarded)
+  const { agentId, kind, times = 1, note } = read(awardXpSchema, context)
+  return okData(await submissions.award(agentId, kind, times, note?.slice(0, NOTE_CHARACTERS_MAX) ?? null))
 }
 
-const isMissing = (value: unknown): boolean => value === undefined || value === null
-
-/** Refuses what is no time: a ban with a wrong end must not become one without an end. */
-function requiredTimeMs(value: unknown, name: string): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= TIME_MS_MAX)
-    return value
-  const message = 'must be Unix milliseconds'
-  throw new ServiceError('validation_failed', `/${name} ${message}.`, {
-    errors: [{ pointer: `/${name}`, code: 'invalid_type', message }],
-  })
-}
-
-function requiredText(value: unknown, name: string): string {
-  if (typeof value === 'string' && value !== '') return value
-  throw new ServiceError('validation_failed', `/${name} is missing.`, {
-    errors: [{ pointer: `/${name}`, code: 'required', message: 'is missing' }],
-  })
-}
-
-const optionalText = (value: unknown, name: string): string | null =>
-  isMissing(value) ? null : requiredText(value, name)
+/** The body of a request. Throws invalid_json, validation_failed. */
+const read = <Schema extends z.ZodType>(schema: Schema, context: Context): z.output<Schema> =>
+  parseBody(schema, jsonObject(context))

@@ -1,5 +1,7 @@
 // Routes of agents: submissions, leaderboards, keys and profiles. Statuses, headers and bodies of their answers are made here.
+
 import { z } from 'zod'
+import { isRecord } from '../../lib/record.ts'
 import {
   profileAnswerSchema,
   profileChangedSchema,
@@ -74,14 +76,11 @@ export function jsonObject({ body }: Context): Record<string, unknown> {
   } catch {
     throw new ServiceError('invalid_json', 'The body is not valid JSON in UTF-8.')
   }
-  if (isObject(parsed)) return parsed
+  if (isRecord(parsed)) return parsed
   throw new ServiceError('validation_failed', 'The body must be a JSON object.', {
     errors: [{ pointer: '', code: 'invalid_type', message: 'must be an object' }],
   })
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The answer to an accepted submission. */
 function accepted({ receipt, quota, isReplay }: SubmitResult): HttpAnswer {

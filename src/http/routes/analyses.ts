@@ -7,7 +7,7 @@ import { isAnalysisId } from '../../schema/submission.ts'
 import { OUTCOMES, type Outcome, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { AnalysisPage, Caller } from '../../submissions/types.ts'
-import type { HttpAnswer, Query, ReaderContext } from '../context.ts'
+import { type HttpAnswer, okData, type Query, type ReaderContext } from '../context.ts'
 import { checkMint, flag, invalidParameter, oneOf, readAll, wholeNumber } from '../request/parameters.ts'
 
 const ME = 'me'
@@ -38,7 +38,7 @@ export async function findAnalysis(
 ): Promise<HttpAnswer> {
   const data = await submissions.analysis(id, caller)
   if (data === null) throw new ServiceError('not_found', `There is no analysis ${id.slice(0, 64)}.`)
-  return { status: 200, body: { ok: true, data } }
+  return okData(data)
 }
 
 /** A page of the submissions of an agent, on a mint, or of all, newest first. */
@@ -79,7 +79,7 @@ export async function listAnalyses(
     agentName: deps.agentName(analysis.agentId),
     symbol: deps.symbolOf(analysis.mint),
   }))
-  return { status: 200, body: { ok: true, data, meta } }
+  return okData(data, { meta })
 }
 
 /** Those of a page that a filter takes, as the reader sees them, `limit` at most; the next page begins behind the last of them. */

@@ -8,6 +8,8 @@ import {
   calibrationAnswerSchema,
 } from '../../schema/api/calibration.ts'
 import { ServiceError } from '../../schema/errors.ts'
+import { okData } from '../context.ts'
+import { jsonAnswer } from '../docs/operation-docs.ts'
 import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import type { PersonalRoute, PlainRoute } from '../route.ts'
@@ -23,12 +25,12 @@ export interface CalibrationDeps {
   agentRecord(agentId: string): Promise<AgentRecord>
 }
 
+/** What one computation gives serves all who ask for it meanwhile. */
+const computed = <Value>(deps: CalibrationDeps, compute: () => Promise<Value>): SingleFlight<Value> =>
+  new SingleFlight(compute, CALIBRATION_TTL_MS, () => deps.nowMs())
+
 export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
-  const calibration = new SingleFlight(
-    () => deps.calibration(),
-    CALIBRATION_TTL_MS,
-    () => deps.nowMs(),
-  )
+  const calibration = computed(deps, () => deps.calibration())
   return {
     method: 'GET',
     path: '/api/v1/calibration',
@@ -40,15 +42,10 @@ export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
       description:
         'Mean returns after accepted submissions whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
         `Groups of fewer than ${CALIBRATION_SUBMISSIONS_MIN} submissions or ${CALIBRATION_AGENTS_MIN} agents are left out. Computed once a minute.`,
-      answers: {
-        200: {
-          description: 'Groups by sentiment and by score',
-          content: { 'application/json': calibrationAnswerSchema },
-        },
-      },
+      answers: { 200: jsonAnswer('Groups by sentiment and by score', calibrationAnswerSchema) },
       errors: ['store_unavailable'],
     },
-    handle: async () => ({ status: 200, body: { ok: true, data: await calibration.get() } }),
+    handle: async () => okData(await calibration.get()),
   }
 }
 
@@ -56,15 +53,8 @@ export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
   const records = new BoundedMap<string, SingleFlight<AgentRecord>>({ entriesMax: AGENT_RECORDS_CACHED_MAX })
   const recordOf = (agentId: string): Promise<AgentRecord> => {
     if (!deps.hasAgent(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
-    const known = records.renew(agentId)
-    const record =
-      known ??
-      new SingleFlight(
-        () => deps.agentRecord(agentId),
-        CALIBRATION_TTL_MS,
-        () => deps.nowMs(),
-      )
-    if (known === undefined) records.set(agentId, record)
+    const record = records.renew(agentId) ?? computed(deps, () => deps.agentRecord(agentId))
+    records.set(agentId, record)
     return record.get()
   }
   return {
@@ -79,15 +69,13 @@ export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
         'Of the last 30 days, and of submissions whose labels anybody may see. A bullish or bearish submission is a hit where the ' +
         'price went that way. Computed once a minute.',
       query: agentRecordQuery,
-      answers: {
-        200: { description: 'The record', content: { 'application/json': agentRecordAnswerSchema } },
-      },
+      answers: { 200: jsonAnswer('The record', agentRecordAnswerSchema) },
       errors: ['missing_key', 'not_found', 'store_unavailable'],
     },
     handle: async ({ query, caller }) => {
       const agentId = parseAgentId(query.get('agentId') || null, caller)
       if (agentId === null) throw invalidParameter('agentId', 'must be me or an agent')
-      return { status: 200, body: { ok: true, data: await recordOf(agentId) } }
+      return okData(await recordOf(agentId))
     },
   }
 }

@@ -4,11 +4,12 @@ import { z } from 'zod'
 import { type LakeCatalog, lakeCatalogAnswerSchema } from '../../schema/api/lake.ts'
 import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
 import type { LakeDownloads, LakeFile } from '../../store/types.ts'
-import { type Context, type HttpAnswer, NO_BYTES } from '../context.ts'
+import { type Context, type HttpAnswer, NO_BYTES, okData } from '../context.ts'
+import { jsonAnswer } from '../docs/operation-docs.ts'
 import { LAKE_DOWNLOAD_MS_MAX } from '../limits.ts'
 import { byteRange } from '../request/byte-range.ts'
 import { oneOf } from '../request/parameters.ts'
-import { notModified } from '../response/etag.ts'
+import { hasCurrent, notModified } from '../response/etag.ts'
 import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
 
@@ -59,11 +60,6 @@ function catalogOf(files: readonly LakeFile[], wanted: string | null): LakeCatal
 const strongEtag = ({ sha256, bytes, writtenAtMs }: LakeFile): string =>
   `"${sha256 ?? `${bytes}-${writtenAtMs}`}"`
 
-/** Whether If-None-Match names the file: compared weakly, as RFC 9110 asks (section 13.1.2). */
-const isCurrent = ({ headers }: Context, etag: string): boolean =>
-  headers.ifNoneMatch === '*' ||
-  headers.ifNoneMatch.split(',').some((entry) => entry.trim().replace(/^W\//, '') === etag)
-
 async function sendFile(
   { downloads, downloadMsMax = LAKE_DOWNLOAD_MS_MAX }: LakeDeps,
   context: Context,
@@ -76,7 +72,7 @@ async function sendFile(
   const file = await downloads.find(id)
   const etag = strongEtag(file)
   const validators = { ETag: etag, 'Cache-Control': 'private, no-cache' }
-  if (isCurrent(context, etag)) return notModified(validators)
+  if (hasCurrent(context, etag)) return notModified(validators)
   // A range of another version of the file would not fit to what the client has.
   const isRanged = headers.ifRange === '' || headers.ifRange === etag
   const range = isRanged ? byteRange(headers.range, file.bytes) : null
@@ -120,16 +116,11 @@ export function lakeRoutes(deps: LakeDeps): Route[] {
           'The files as of one moment: together they hold each row once. A file that a merge has replaced since is served for ' +
           'a few minutes more; then its address answers 410, and the catalog lists the file that has its rows.',
         query: z.object({ table: z.enum(TABLE_NAMES).optional().describe('Only this table') }),
-        answers: {
-          200: { description: 'The tables', content: { 'application/json': lakeCatalogAnswerSchema } },
-        },
+        answers: { 200: jsonAnswer('The tables', lakeCatalogAnswerSchema) },
       },
       handle: async ({ query }) => {
         const wanted = oneOf(query, 'table', ['', ...TABLE_NAMES], '')
-        return {
-          status: 200,
-          body: { ok: true, data: catalogOf(await deps.downloads.list(), wanted || null) },
-        }
+        return okData(catalogOf(await deps.downloads.list(), wanted || null))
       },
     },
     {

@@ -10,7 +10,7 @@ import {
   totalsAnswerSchema,
 } from '../../schema/api/market.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { type Context, type HttpAnswer, JSON_TYPE, type Notes } from '../context.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, type Notes, okData } from '../context.ts'
 import { json, jsonAnswer } from '../docs/operation-docs.ts'
 import type { HttpNode } from '../node.ts'
 import { datapointFields, pick, pickJson } from '../request/fields.ts'
@@ -176,10 +176,7 @@ function answerBatch({ market, onDataPoint }: MarketDeps, { body, query }: Conte
   const found = unique.flatMap((mint) => market.datapoint(mint) ?? [])
   for (const { mint } of found) onDataPoint?.(mint)
   const data = fields === null ? found : found.map((point) => pick(point, fields))
-  return {
-    status: 200,
-    body: { ok: true, data, meta: { notFound: unique.filter((mint) => !market.has(mint)) } },
-  }
+  return okData(data, { meta: { notFound: unique.filter((mint) => !market.has(mint)) } })
 }
 
 /** The array `mints` of a body. @throws ServiceError `invalid_json`, `validation_failed`. */

@@ -1,7 +1,7 @@
 // Keys of pages of the console: each page gets one when it is opened, so that programs of the same address do not use up its reads.
 import { sessionRevokedSchema, sessionSchema, sessionsRevokedSchema } from '../../schema/api/accounts.ts'
 import type { OperatorKeys } from '../access.ts'
-import type { Context, HttpAnswer } from '../context.ts'
+import { type Context, type HttpAnswer, okData } from '../context.ts'
 import { jsonAnswer } from '../docs/operation-docs.ts'
 import { parseBearer } from '../request/request-head.ts'
 import type { Route } from '../route.ts'
@@ -60,9 +60,8 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     changes: [],
     isOfNode: true,
     handle: ({ headers }) => ({
-      status: 200,
+      ...okData({ revoked: deps.sessions.revoke(parseBearer(headers.authorization)) }),
       headers: NO_STORE,
-      body: { ok: true, data: { revoked: deps.sessions.revoke(parseBearer(headers.authorization)) } },
     }),
   },
   {
@@ -79,7 +78,7 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     },
     changes: [],
     bodyTypes: ['', 'application/json'],
-    handle: () => ({ status: 200, body: { ok: true, data: { revoked: deps.sessions.revokeAll() } } }),
+    handle: () => okData({ revoked: deps.sessions.revokeAll() }),
   },
 ]
 

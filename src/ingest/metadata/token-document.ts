@@ -1,4 +1,5 @@
 // The document that a token's `uri` names: its texts, picture and links. Anybody may have written it.
+import { isRecord } from '../../lib/record.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import { DESCRIPTION_CHARS_MAX, URI_CHARS_MAX } from '../../schema/bounds.ts'
@@ -31,8 +32,6 @@ function parseUrl(text: string): URL | null {
 }
 
 type Fields = Record<string, unknown>
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The first of these members that is a text with something in it. */
 function firstText(parts: readonly Fields[], names: readonly string[], charsMax: number): string | undefined {
@@ -58,9 +57,9 @@ const addressOrName = (text: string | undefined): string | undefined =>
 /** What a document says of a token, without what it does not say; null: it is none. @param gateway for pictures in IPFS */
 export function readTokenDocument(text: string, gateway: string): PatchFields | null {
   const document = parseJson(text.replace(/^\uFEFF/, ''))
-  if (!isFields(document)) return null
+  if (!isRecord(document)) return null
   const { extensions } = document
-  const parts = isFields(extensions) ? [document, extensions] : [document]
+  const parts = isRecord(extensions) ? [document, extensions] : [document]
   const textOf = (names: string[], charsMax = URI_CHARS_MAX) => firstText(parts, names, charsMax)
   const image = textOf(['image', 'image_uri', 'imageUri'])
   const fields: PatchFields = {

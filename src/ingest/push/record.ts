@@ -1,5 +1,6 @@
 // Checks a parsed record of a feed. Trades, nearly all of the traffic, take a hand-written check; a property test holds it equal
 // to the schema. All other records are checked by the schema, which also explains every fault.
+import { isRecord } from '../../lib/record.ts'
 import { firstIssue, safeParse } from '../../lib/safe-parse.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import { DAY_MS } from '../../lib/time.ts'
@@ -108,7 +109,7 @@ export const isFault = (outcome: MarketEvent | IngestRecord | RecordFault): outc
  * @param receivedAtMs Unix ms; the record's time may lie at most `TS_AHEAD_MS_MAX` ahead of it.
  */
 export function readRecord(record: unknown, receivedAtMs: number): MarketEvent | RecordFault {
-  if (!isObject(record)) return { code: 'invalid_type', message: 'a record must be an object' }
+  if (!isRecord(record)) return { code: 'invalid_type', message: 'a record must be an object' }
   const { type } = record
   const read = (type === 'trade' ? readTrade(record) : null) ?? parseWithSchema(record, type)
   if (isFault(read)) return read
@@ -132,9 +133,6 @@ function toEvent(record: IngestRecord): MarketEvent {
       return record
   }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A token created in the future would stay first in the list of new tokens. */
 function creationFault(event: IngestRecord, receivedAtMs: number): RecordFault | null {

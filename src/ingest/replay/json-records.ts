@@ -1,4 +1,5 @@
 // Finds the records of trades in JSON: a value a line, or one value that is the whole file, with the envelopes of vendors.
+import { isRecord } from '../../lib/record.ts'
 import { TRADE_LINE_CHARS_MAX } from '../limits.ts'
 import { invalid } from './trade-columns.ts'
 
@@ -21,9 +22,6 @@ function parse(text: string): unknown {
   }
 }
 
-const isObject = (value: unknown): value is JsonRecord =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Members in which vendors send trades: Alpaca, Polygon, Kraken, and OKX, Binance and Hyperliquid. */
 const ENVELOPES = ['trades', 'results', 'result', 'data']
 /** What has a price is a record, whatever else it has. */
@@ -42,12 +40,12 @@ function collect(value: unknown, symbol: string | null, take: (record: JsonRecor
     }
     return true
   }
-  if (!isObject(value)) return false
+  if (!isRecord(value)) return false
   for (const name of PRICES.some((price) => price in value) ? [] : ENVELOPES) {
     const inside = value[name]
     if (typeof inside !== 'object' || inside === null) continue
     const own = typeof value.symbol === 'string' ? value.symbol : symbol
-    if (isObject(inside) && Object.values(inside).some(Array.isArray)) {
+    if (isRecord(inside) && Object.values(inside).some(Array.isArray)) {
       // Lists by symbol, and whatever stands beside them.
       for (const [key, list] of Object.entries(inside)) if (Array.isArray(list)) collect(list, key, take)
     } else collect(inside, own, take)
@@ -96,8 +94,8 @@ export async function* readJsonItems(
 
 function readLine(line: string): JsonItem[] {
   const items: JsonItem[] = []
-  const isRecord = collect(parse(line), null, (record) => items.push(record))
-  return isRecord ? items : [line]
+  const hasRecords = collect(parse(line), null, (record) => items.push(record))
+  return hasRecords ? items : [line]
 }
 
 async function joinAll(path: string, lines: string[], blocks: AsyncGenerator<string[]>): Promise<string> {

@@ -1,3 +1,4 @@
+import { isRecord } from '../../lib/record.ts'
 import { TRADE_SAMPLE_RECORDS } from '../limits.ts'
 import { type JsonItem, type JsonRecord, readJsonItems } from './json-records.ts'
 import { readHead, readLines } from './text-lines.ts'
@@ -25,9 +26,6 @@ export async function openJson(options: SourceOptions): Promise<TradeFile> {
   }
 }
 
-const isObject = (value: unknown): value is JsonRecord =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Distinct names of fields; further ones are not looked for. */
 const NAMES_MAX = 1_000
 
@@ -36,7 +34,7 @@ function addNames(record: JsonRecord, names: Set<string>): void {
   if (names.size > NAMES_MAX) return
   for (const name in record) {
     const value = record[name]
-    if (!isObject(value)) names.add(name)
+    if (!isRecord(value)) names.add(name)
     else for (const inner in value) names.add(`${name}.${inner}`)
   }
 }
@@ -46,7 +44,7 @@ function valueAt(record: JsonRecord, name: string | null): RawValue {
   if (Object.hasOwn(record, name)) return toRaw(record[name])
   const dot = name.indexOf('.')
   const outer = dot < 0 ? null : record[name.slice(0, dot)]
-  return isObject(outer) && Object.hasOwn(outer, name.slice(dot + 1))
+  return isRecord(outer) && Object.hasOwn(outer, name.slice(dot + 1))
     ? toRaw(outer[name.slice(dot + 1)])
     : null
 }

@@ -43,7 +43,10 @@ function decoderOf(start: Uint8Array): TextDecoder {
 }
 
 /** The lines of a file, some at a time, without their line feeds. Bytes that are no text become U+FFFD. */
-export async function* readLines(path: string): AsyncGenerator<string[]> {
+export async function* readLines(
+  path: string,
+  lineCharsMax = TRADE_LINE_CHARS_MAX,
+): AsyncGenerator<string[]> {
   let decoder: TextDecoder | null = null
   let lineEnd: string | null = null
   /** The line that has begun, in parts. */
@@ -63,8 +66,7 @@ export async function* readLines(path: string): AsyncGenerator<string[]> {
     const rest = lines.pop() ?? ''
     parts.push(rest)
     chars += rest.length
-    if (chars > TRADE_LINE_CHARS_MAX)
-      throw invalid(`${path} has a line of more than ${TRADE_LINE_CHARS_MAX} characters`)
+    if (chars > lineCharsMax) throw invalid(`${path} has a line of more than ${lineCharsMax} characters`)
     if (lines.length > 0) yield lines
   }
   const last = parts.join('') + (decoder?.decode() ?? '')

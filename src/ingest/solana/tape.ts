@@ -1,15 +1,15 @@
 // A tape of the chain: every notification and every answer as it came, one JSON object a line, compressed. Played, it goes through
 // the same code as the endpoints did, so that a report of a fault is a file.
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { StringDecoder } from 'node:string_decoder'
-import { constants, createGunzip, createGzip, type Gzip } from 'node:zlib'
+import { constants, createGzip, type Gzip } from 'node:zlib'
 import { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
 import { type ReplaySpeed, SpeedPace } from '../replay/pace.ts'
+import { readLines } from '../replay/text-lines.ts'
 import type { UpstreamEnd } from '../upstream-socket.ts'
 import { wait } from '../wait.ts'
 import {
@@ -96,47 +96,27 @@ interface FrameLine {
   frame: string
 }
 
-/** The lines of a compressed file. @throws the errors of the disk and of the compression, also where its end is missing */
-async function* readLines(path: string): AsyncGenerator<string> {
-  const file = createReadStream(path)
-  const gunzip = createGunzip()
-  file.on('error', (error) => gunzip.destroy(error))
-  const decoder = new StringDecoder('utf8')
-  let rest = ''
-  try {
-    for await (const chunk of file.pipe(gunzip)) {
-      const lines = (rest + decoder.write(chunk)).split('\n')
-      rest = lines.pop() ?? ''
-      if (rest.length > LINE_CHARACTERS_MAX) throw new TapeError(`a line of ${path} is too long`)
-      yield* lines
-    }
-  } finally {
-    file.destroy()
-    gunzip.destroy()
-  }
-  if (rest !== '') yield rest
-}
-
 /** The lines of a tape, checked. @throws TapeError where it is damaged or has no end */
 async function* readTape(path: string): AsyncGenerator<z.infer<typeof lineSchema>> {
   let number = 0
   let hasEnd = false
   try {
-    for await (const text of readLines(path)) {
-      const value = parseJson(text)
-      if (number++ === 0) {
-        if (!safeParse(headSchema, value).success) throw new TapeError(`${path} is no tape of the chain`)
-        continue
+    for await (const texts of readLines(path, LINE_CHARACTERS_MAX))
+      for (const text of texts) {
+        const value = parseJson(text)
+        if (number++ === 0) {
+          if (!safeParse(headSchema, value).success) throw new TapeError(`${path} is no tape of the chain`)
+          continue
+        }
+        const end = safeParse(endSchema, value).data
+        if (end !== undefined && end.end !== number - 2)
+          throw new TapeError(`${path} has ${number - 2} lines instead of ${end.end}`)
+        const line = end === undefined ? safeParse(lineSchema, value).data : undefined
+        if (hasEnd || (end === undefined && line === undefined))
+          throw new TapeError(`line ${number} of ${path} is none of a tape`)
+        hasEnd = end !== undefined
+        if (line !== undefined) yield line
       }
-      const end = safeParse(endSchema, value).data
-      if (end !== undefined && end.end !== number - 2)
-        throw new TapeError(`${path} has ${number - 2} lines instead of ${end.end}`)
-      const line = end === undefined ? safeParse(lineSchema, value).data : undefined
-      if (hasEnd || (end === undefined && line === undefined))
-        throw new TapeError(`line ${number} of ${path} is none of a tape`)
-      hasEnd = end !== undefined
-      if (line !== undefined) yield line
-    }
   } catch (error) {
     if (error instanceof TapeError) throw error
     throw new TapeError(`${path} cannot be read behind line ${number}: ${errorMessage(error)}`)

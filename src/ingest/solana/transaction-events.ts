@@ -1,7 +1,9 @@
 // Finds the events of both programs in a transaction: in its log, or, where that was truncated, in its inner instructions. An event
 // has the same index on both roads: its place among the events of these programs in the transaction.
+
 import { base58 } from '@scure/base'
 import { z } from 'zod'
+import { isRecord } from '../../lib/record.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { INNER_INSTRUCTIONS_MAX, LOG_LINES_MAX } from './limits.ts'
 import { AMM_PROGRAM, PUMP_PROGRAM } from './programs.ts'
@@ -118,9 +120,6 @@ export function eventsInTransaction(transaction: TransactionAnswer): LogEvents {
   if (innerInstructions != null) return { events: eventsInInstructions(transaction), isTruncated: false }
   return log ?? { events: [], isTruncated: true }
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null
 
 /**
  * Whether a transaction of a block may have events of ours: it has not failed, and names one of the programs. A block has some thousand

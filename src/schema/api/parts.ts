@@ -1,5 +1,6 @@
 // What the schemas of bodies and answers have in common.
 import { z } from 'zod'
+import { SNAPSHOT_FIELDS } from '../features.ts'
 import { MINT_SHAPE } from '../mint.ts'
 
 export const mintSchema = z.string().meta({ description: 'Mint address, base58 of 32 bytes', ...MINT_SHAPE })
@@ -11,6 +12,9 @@ export const FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 export const unixMs = (description: string) => z.number().int().meta({ description, unit: 'Unix ms' })
 export const percent = (description: string) => z.number().meta({ description, unit: 'percent' })
 export const wholeCount = (description: string) => z.number().int().min(0).meta({ description })
+export const deviationsSchema = z
+  .partialRecord(z.enum(SNAPSHOT_FIELDS), z.number())
+  .meta({ description: 'Deviation of each compared field', unit: 'percent' })
 
 /** Unknown parameters that an answer names, and characters of each name. */
 export const IGNORED_NAMES_MAX = 16

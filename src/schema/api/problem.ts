@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ERRORS } from '../errors.ts'
 import { SNAPSHOT_FIELDS } from '../features.ts'
-import { metaWith, percent, unixMs, wholeCount } from './parts.ts'
+import { deviationsSchema, metaWith, percent, unixMs, wholeCount } from './parts.ts'
 import { feedStateSchema } from './status.ts'
 
 const CODES = z.enum(Object.keys(ERRORS))
@@ -37,9 +37,7 @@ const rejection = {
   validated: z.literal(false),
   deviationPct: percent('The largest deviation of the snapshot'),
   worstField: z.enum(SNAPSHOT_FIELDS).nullable(),
-  deviations: z
-    .partialRecord(z.enum(SNAPSHOT_FIELDS), z.number())
-    .meta({ description: 'Deviation of each compared field', unit: 'percent' }),
+  deviations: deviationsSchema,
   strikes: wholeCount('Rejections of this agent within 24 hours, this one included'),
   warning: z.string().meta({ description: 'What follows from further rejections' }),
 }

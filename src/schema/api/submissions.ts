@@ -5,13 +5,22 @@ import { DAY_MS } from '../../lib/time.ts'
 import { dataPointSchema } from '../datapoint.ts'
 import { EXAMPLE_AGENT_ID, EXAMPLE_MINT, EXAMPLE_TIME_MS, exampleOf, withExample } from '../example.ts'
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../features.ts'
-import { quantSchema, submissionSchema } from '../submission.ts'
-import { OUTCOMES, SENTIMENTS } from '../vocabulary.ts'
+import { submissionSchema } from '../submission.ts'
+import { OUTCOMES } from '../vocabulary.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../xp.ts'
 import { agentHorizonSchema } from './agent-record.ts'
-import { analysisListSchema } from './analyses.ts'
+import { analysisListSchema, listedAnalysisSchema } from './analyses.ts'
 import * as parameter from './parameters.ts'
-import { clampedSchema, metaWith, okData, okWith, percent, unixMs, wholeCount } from './parts.ts'
+import {
+  clampedSchema,
+  deviationsSchema,
+  metaWith,
+  okData,
+  okWith,
+  percent,
+  unixMs,
+  wholeCount,
+} from './parts.ts'
 
 /** A longer key is refused; an answer is remembered for this long, also over a restart. */
 export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
@@ -46,10 +55,6 @@ export const xpBreakdownSchema = z.object({
 
 /** The nine fields that the server adds to a submission. */
 export const enrichedSchema = dataPointSchema.pick(recordFrom(ENRICHED_FIELDS, () => true as const))
-
-const deviationsSchema = z
-  .partialRecord(z.enum(SNAPSHOT_FIELDS), z.number())
-  .meta({ description: 'Deviation of each compared field', unit: 'percent' })
 
 /** The result of an accepted submission. */
 export const receiptSchema = z.object({
@@ -100,32 +105,18 @@ export const dryRunSchema = withExample(
   { ok: true, dryRun: true, ...EXAMPLE_RECEIPT, analysisId: null },
 )
 
-const numberOrNull = z.number().nullable()
-
 /** The public form of one submission, accepted or rejected. */
-export const analysisSchema = z.object({
-  analysisId: z.string(),
-  agentId: z.string(),
-  mint: z.string(),
-  outcome: z.enum(OUTCOMES),
-  validated: z.boolean(),
-  deviationPct: percent('The largest deviation'),
-  sentiment: z.enum(SENTIMENTS).nullable(),
-  score: z.number().nullable(),
-  summary: z.string().nullable(),
-  snapshot: z
-    .object({
-      ...recordFrom(SNAPSHOT_FIELDS, () => numberOrNull),
-      snapshotAt: unixMs('When the submission refers to').nullable(),
-    })
-    .meta({ description: 'The values that the server compared with' }),
-  quant: quantSchema.nullable(),
-  labelsAvailableAt: unixMs(
-    'When others may see sentiment, score, summary and quant, which are null until then; null: they are shown',
-  ).nullable(),
-  enriched: enrichedSchema,
-  createdAt: unixMs('When it was submitted'),
-})
+export const analysisSchema = listedAnalysisSchema
+  .omit({ agentName: true, symbol: true, xpEarned: true, outcomes: true })
+  .extend({
+    snapshot: z
+      .object({
+        ...recordFrom(SNAPSHOT_FIELDS, () => z.number().nullable()),
+        snapshotAt: unixMs('When the submission refers to').nullable(),
+      })
+      .meta({ description: 'The values that the server compared with' }),
+    enriched: enrichedSchema,
+  })
 const { mint: _, snapshot, quant, ...EXAMPLE_LABELS } = exampleOf(submissionSchema)
 export const analysisAnswerSchema = withExample(okData(analysisSchema), {
   ok: true,

@@ -18,6 +18,7 @@ import {
 } from '../../schema/vocabulary.ts'
 import { errorText } from '../api.ts'
 import type { App, View } from '../app.ts'
+import { enteredText } from '../dom.ts'
 import { formatCount, formatPercent } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 import { outcomeBadge } from './analyses-table.ts'
@@ -139,7 +140,7 @@ export class TryView implements View {
     const { quant } = draft
     return html`<form class="stack card" @submit=${(event: Event) => this.#submit(event)} @input=${() => this.#changed()}>
       <h2>2. An analysis</h2>
-      <label>Mint <input class="mono" required .value=${draft.mint} @input=${(event: InputEvent) => (draft.mint = inputText(event).trim())} />
+      <label>Mint <input class="mono" required .value=${draft.mint} @input=${(event: InputEvent) => (draft.mint = enteredText(event).trim())} />
         <a href=${routeHref('market')}>choose one from the market</a></label>
       <div class="columns">
         ${choice('Sentiment', SENTIMENTS, draft.sentiment, (word) => (draft.sentiment = word))}
@@ -155,7 +156,7 @@ export class TryView implements View {
         )}</div>
       </fieldset>
       <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${draft.summary.length})
-        <textarea name="summary" rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = inputText(event))}></textarea></label>
+        <textarea name="summary" rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = enteredText(event))}></textarea></label>
       <p class="actions"><button class="primary" ?disabled=${this.#isBusy || this.#app.key === null}>Submit</button>
         ${this.#app.key === null ? html`<span class="note">A key comes first.</span>` : nothing}</p>
     </form>`
@@ -237,8 +238,6 @@ export class TryView implements View {
   }
 }
 
-const inputText = (event: Event): string => (event.target as HTMLInputElement | HTMLTextAreaElement).value
-
 /** `riskLevel` as words. */
 const wordsOf = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace(/^./, (first) => first.toUpperCase())
@@ -266,5 +265,5 @@ function chooseWord<Word extends string>(
 
 const slider = (label: string, value: number, set: (value: number) => void): TemplateResult => html`
   <label>${label}: ${value}
-    <input type="range" min="0" max="100" .value=${`${value}`} @input=${(event: InputEvent) => set(Number(inputText(event)))} />
+    <input type="range" min="0" max="100" .value=${`${value}`} @input=${(event: InputEvent) => set(Number(enteredText(event)))} />
   </label>`

@@ -4,7 +4,7 @@ import { repeat } from 'lit-html/directives/repeat.js'
 import { type Sort, TABS, type Tab } from '../../../schema/vocabulary.ts'
 import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
 import type { App, View } from '../../app.ts'
-import { emptyState, SPARKLINE_TO_COME, sparkline, waitingState } from '../../dom.ts'
+import { emptyState, enteredText, SPARKLINE_TO_COME, sparkline, waitingState } from '../../dom.ts'
 import { formatCount } from '../../format.ts'
 import type { ListedRow } from '../../listed-fields.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
@@ -13,7 +13,6 @@ import { type GridPlace, gridMove } from './grid-keys.ts'
 import { type CellContext, COLUMNS, type MarketColumn, SORT_DEFAULT, toSort } from './market-columns.ts'
 import { MarketTotals } from './market-totals.ts'
 import { type ListQuery, MarketWindow } from './market-window.ts'
-import { type Sparklines, sharedSparklines } from './sparklines.ts'
 import { type Span, visibleSpan } from './virtual-rows.ts'
 
 const ROW_PX = 48
@@ -82,7 +81,6 @@ export class MarketView implements View {
   readonly #app: App
   readonly #window: MarketWindow
   readonly #totals: MarketTotals
-  readonly #sparklines: Sparklines
   #state: ListState
   #isDense = localStorage.getItem(DENSE_ITEM) !== null
   #isPointed = false
@@ -110,7 +108,6 @@ export class MarketView implements View {
       },
     })
     this.#totals = new MarketTotals(app)
-    this.#sparklines = sharedSparklines(app)
     this.#look()
   }
 
@@ -124,7 +121,7 @@ export class MarketView implements View {
 
   stop(): void {
     clearTimeout(this.#searchPause)
-    this.#sparklines.want([])
+    this.#app.sparklines.want([])
     this.#totals.stop()
     this.#window.stop()
   }
@@ -150,7 +147,7 @@ export class MarketView implements View {
     const key = mints.join()
     if (key === this.#drawnKey) return
     this.#drawnKey = key
-    this.#sparklines.want(mints)
+    this.#app.sparklines.want(mints)
   }
 
   get #rowPx(): number {
@@ -193,7 +190,7 @@ export class MarketView implements View {
     const { search, isLowCoverage, volume, liquidity } = this.#state
     return html`<form class="filters" role="search" @submit=${(event: Event) => event.preventDefault()}>
       <input type="search" id="search" name="search" placeholder="Name, symbol or mint" aria-label="Search tokens" maxlength="64"
-        .value=${search} @input=${(event: InputEvent) => this.#search(chosenText(event))} />
+        .value=${search} @input=${(event: InputEvent) => this.#search(enteredText(event))} />
       ${this.#least('Volume', volume, (least) => this.#change({ volume: least }))}
       ${this.#least('Liquidity', liquidity, (least) => this.#change({ liquidity: least }))}
       <label><input type="checkbox" .checked=${isLowCoverage} @change=${() => this.#change({ isLowCoverage: !isLowCoverage })} /> low coverage</label>
@@ -203,7 +200,7 @@ export class MarketView implements View {
 
   #least(label: string, chosen: string, choose: (least: string) => void): TemplateResult {
     return html`<label class="least">${label}
-      <select aria-label="Least ${label.toLowerCase()}" @change=${(event: Event) => choose(chosenText(event))}>
+      <select aria-label="Least ${label.toLowerCase()}" @change=${(event: Event) => choose(enteredText(event))}>
         ${LEAST_USD.map((least, at) => html`<option value=${least} ?selected=${least === chosen}>${LEAST_LABELS[at]}</option>`)}
       </select></label>`
   }
@@ -320,7 +317,7 @@ export class MarketView implements View {
   }
 
   #sparkline(mint: string): TemplateResult | typeof nothing {
-    const closes = this.#sparklines.closes(mint)
+    const closes = this.#app.sparklines.closes(mint)
     return closes === null ? SPARKLINE_TO_COME : sparkline(closes)
   }
 
@@ -411,6 +408,3 @@ export class MarketView implements View {
     target.focus({ preventScroll: row !== -1 })
   }
 }
-
-const chosenText = ({ target }: Event): string =>
-  target instanceof HTMLInputElement || target instanceof HTMLSelectElement ? target.value : ''

@@ -2,7 +2,7 @@
 // and kept as long as they are fresh.
 import type { DataPoint } from '../../../client/index.ts'
 import { request } from '../../api.ts'
-import type { App } from '../../app.ts'
+import type { PageSession } from '../../session.ts'
 
 /** A DataPoint has much more. */
 const BATCH = '/api/v1/datapoint/batch?fields=mint,sparkline'
@@ -27,15 +27,17 @@ interface Entry {
 
 export class Sparklines {
   readonly #entries = new Map<string, Entry>()
-  readonly #app: App
+  readonly #session: PageSession
+  readonly #onChange: () => void
   readonly #readTimesMs: number[] = []
   #wanted: readonly string[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
   #isFetching = false
   #notBeforeMs = 0
 
-  constructor(app: App) {
-    this.#app = app
+  constructor(session: PageSession, onChange: () => void) {
+    this.#session = session
+    this.#onChange = onChange
   }
 
   /** Null: not known yet. */
@@ -75,7 +77,7 @@ export class Sparklines {
   }
 
   async #fetchBatch(mints: readonly string[]): Promise<void> {
-    const { fetch } = this.#app.session
+    const { fetch } = this.#session
     const { data } = await request<BatchAnswer>(BATCH, { body: { mints }, fetch })
     const atMs = Date.now()
     for (const mint of mints) this.#entries.set(mint, { closes: [], atMs })
@@ -84,7 +86,7 @@ export class Sparklines {
       if (this.#entries.size <= ENTRIES_MAX) break
       this.#entries.delete(mint)
     }
-    this.#app.changed()
+    this.#onChange()
   }
 
   #isFresh(mint: string): boolean {
@@ -101,13 +103,4 @@ export class Sparklines {
       ? 0
       : oldestMs + MINUTE_MS - nowMs
   }
-}
-
-const sparklinesOf = new WeakMap<App, Sparklines>()
-
-/** Those of the page: its tabs share what is known and the budget. */
-export function sharedSparklines(app: App): Sparklines {
-  const known = sparklinesOf.get(app) ?? new Sparklines(app)
-  sparklinesOf.set(app, known)
-  return known
 }

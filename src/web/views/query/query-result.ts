@@ -22,8 +22,8 @@ const toValue = (value: unknown): CsvValue =>
 export const resultTable = ({ data: { columns, rows } }: QueryResult): TemplateResult => {
   const classes = columns.map(({ type }) => (IS_NUMBER.test(type) && !type.endsWith('[]') ? 'num' : ''))
   return html`<div class="card below result" tabindex="0" role="region" aria-label="Result">
-    <table class="result-table">
-      <thead><tr>${columns.map(({ name, type }, at) => html`<th class="result-head ${classes[at]}" title=${type}>${name}</th>`)}</tr></thead>
+    <table class="plain">
+      <thead><tr>${columns.map(({ name, type }, at) => html`<th class=${classes[at] ?? ''} title=${type}>${name}</th>`)}</tr></thead>
       <tbody>${rows.map((row) => html`<tr>${row.map((value, at) => cell(toValue(value), classes[at] ?? ''))}</tr>`)}</tbody>
     </table>
     ${rows.length === 0 ? html`<p class="note">The result has no rows.</p>` : ''}
@@ -31,10 +31,10 @@ export const resultTable = ({ data: { columns, rows } }: QueryResult): TemplateR
 }
 
 function cell(value: CsvValue, className: string): TemplateResult {
-  if (value === null) return html`<td class="result-cell dim ${className}">NULL</td>`
+  if (value === null) return html`<td class="dim ${className}">NULL</td>`
   const text = typeof value === 'object' ? JSON.stringify(value) : `${value}`
   const isCut = text.length > CELL_CHARACTERS_MAX
-  return html`<td class="result-cell ${className}">${isCut ? `${text.slice(0, CELL_CHARACTERS_MAX)}…` : text}</td>`
+  return html`<td class=${className}>${isCut ? `${text.slice(0, CELL_CHARACTERS_MAX)}…` : text}</td>`
 }
 
 /** Saves all rows (RFC 4180). A text that a spreadsheet would run gets a quote before it. */

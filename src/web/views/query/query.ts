@@ -4,7 +4,7 @@ import { guard } from 'lit-html/directives/guard.js'
 import { createClient, MintlakeError, type QueryResult } from '../../../client/index.ts'
 import { errorText } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { copyable, emptyState, urlFlag } from '../../dom.ts'
+import { copyable, emptyState, enteredText, urlFlag } from '../../dom.ts'
 import { formatCount } from '../../format.ts'
 import { type Route, replaceQuery } from '../../router.ts'
 import { EXAMPLES } from './query-examples.ts'
@@ -57,7 +57,7 @@ export class QueryView implements View {
           this.#app.session.isQueryOpen && this.#key === ''
             ? html`<p class="note">Open to programs of this computer, since the server has no key of an operator or researcher.</p>`
             : html`<label>Key of a researcher or the operator
-                <input name="key" type="password" autocomplete="off" required .value=${this.#key} @input=${(event: InputEvent) => this.#setKey(inputText(event))} /></label>
+                <input name="key" type="password" autocomplete="off" required .value=${this.#key} @input=${(event: InputEvent) => this.#setKey(enteredText(event))} /></label>
               ${this.#key === '' ? html`<details><summary class="note">How a key is made</summary>${this.#howToGetKey()}</details>` : nothing}`
         }
         <div class="chips" role="group" aria-label="Examples">
@@ -66,7 +66,7 @@ export class QueryView implements View {
         </div>
         <label>SQL
           <textarea name="sql" class="mono" rows="8" spellcheck="false" autocapitalize="off" required maxlength="16384"
-            .value=${this.#sql} @input=${(event: InputEvent) => this.#edit(inputText(event))}></textarea></label>
+            .value=${this.#sql} @input=${(event: InputEvent) => this.#edit(enteredText(event))}></textarea></label>
         <div class="actions">
           <button class="primary" ?disabled=${isRunning}>Run</button>
           <button type="button" ?disabled=${!isRunning} @click=${() => this.#cancel()}>Cancel</button>
@@ -183,6 +183,3 @@ export class QueryView implements View {
 /** Whether another key would help. */
 const isOfKey = (error: unknown): boolean =>
   error instanceof MintlakeError && (error.status === 401 || error.status === 403)
-
-const inputText = ({ target }: Event): string =>
-  target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement ? target.value : ''
