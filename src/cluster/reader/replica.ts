@@ -297,7 +297,7 @@ export class Replica {
     if (found === null || this.#isBeforeBreak(range.first, range)) return null
     const { folderId, eventNo, run } = found
     const { settings } = run.header
-    const base = { market: new Market(settings), folderId, eventNo: eventNo - 1, settings }
+    const base = { market: new Market(settings), folderId, eventNo: eventNo - 1, lostEvents: 0, settings }
     const applied = new AppliedMarket({ ...base, runId: null, uploaderRunId: null })
     return { applied, place: range.first }
   }

@@ -214,6 +214,34 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(market.seq).toBeGreaterThan(seq)
   })
 
+  it('begins again with a checkpoint where the market of the writer has lost others than its own', {
+    tags: 'drill',
+  }, async () => {
+    writer.begin('empty')
+    writer.some(5)
+    const saved = writer.save()
+    writer.some(3)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    // A damaged journal: the events have their numbers, and the market of the next run lacks them.
+    const { eventNo } = writer
+    writer.lose(saved)
+    writer.lostEvents = eventNo - saved.eventNo
+    writer.eventNo = eventNo
+    writer.begin('warm')
+    await writer.publish()
+    await expect.poll(() => asked, { timeout: REACH_MS_MAX }).toBeGreaterThan(0)
+    await expectSame()
+    expect(replica.restored).toBeGreaterThan(0)
+    // What was restored lacks as many: it follows, and begins anew no more.
+    const { restored } = replica
+    writer.some(2)
+    await writer.publish()
+    await expectSame()
+    expect(replica.restored).toBe(restored)
+  })
+
   it('begins again with a checkpoint where another writer goes on at an earlier time than it was told of', {
     tags: 'drill',
   }, async () => {
