@@ -131,14 +131,16 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(replica.restored).toBe(1)
   })
 
-  it('tells the run that its market is of, also where nothing follows the checkpoint', async () => {
+  it('tells the run and the time that its market is of, also where nothing follows the checkpoint', async () => {
     writer.begin('empty')
     writer.some(5)
     await writer.publish()
     await writer.upload()
+    await writer.tick(5_000)
     await startReplica()
     await expect.poll(() => market.seq, { timeout: REACH_MS_MAX }).toBe(writer.market.seq)
     expect([replica.restored, replica.runId]).toEqual([1, writer.runId])
+    expect(market.timeMs).toBe(writer.nowMs)
   })
 
   it('puts the parts of a large frame together', async () => {
