@@ -231,6 +231,7 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     writer.lose(saved)
     writer.lostEvents = eventNo - saved.eventNo
     writer.eventNo = eventNo
+    await writer.bus.manager.streams.purge(writer.bus.names.stream)
     writer.begin('warm')
     await writer.publish()
     await expect.poll(() => asked, { timeout: REACH_MS_MAX }).toBeGreaterThan(0)
