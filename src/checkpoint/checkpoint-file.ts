@@ -29,6 +29,9 @@ const headSchema = z.object({
   atMs: z.number(),
   /** Number of the `run` event with which the market began as an empty one. */
   originEventNo: z.number(),
+  /** How many of the events behind that one up to `eventNo` this market lacks, since a damaged journal has lost them. Only told where there
+   *  are any. */
+  lostEvents: z.number().default(0),
   settings: engineSettingsSchema,
   /** The lake has every closed bar that ended by this market time, Unix ms. */
   barsInLakeToMs: z.number(),
@@ -39,6 +42,8 @@ const headSchema = z.object({
   writtenAtMs: z.number(),
 })
 export type CheckpointHead = z.infer<typeof headSchema>
+/** What it is told of when it is written. */
+export type NewCheckpointHead = Omit<z.input<typeof headSchema>, 'format'>
 
 const directorySchema = headSchema.extend({
   sections: z.array(z.tuple([z.string(), z.number(), z.number()])),
@@ -56,7 +61,7 @@ export type WriteStep = 'begun' | 'written' | 'synced' | 'renamed'
  */
 export async function writeCheckpoint(
   folder: string,
-  head: Omit<CheckpointHead, 'format'>,
+  head: NewCheckpointHead,
   sections: Iterable<Section>,
   onStep: (step: WriteStep) => void = () => {},
   disk = nodeDisk,
@@ -79,7 +84,7 @@ export async function writeCheckpoint(
 /** @returns the bytes of all */
 async function writeSections(
   file: DiskFile,
-  head: CheckpointHead,
+  head: z.input<typeof headSchema>,
   sections: Iterable<Section>,
   onStep: (step: WriteStep) => void,
 ): Promise<number> {

@@ -11,7 +11,7 @@ import { errorMessage } from '../lib/error-text.ts'
 import { MINTLAKE_VERSION } from '../lib/version.ts'
 import { unlessLate } from '../lib/wait.ts'
 import type { Market } from '../market/market.ts'
-import { writeCheckpoint } from './checkpoint-file.ts'
+import { type NewCheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
 import { journalNeededAfter, listCheckpoints, removeOldCheckpoints } from './checkpoint-folder.ts'
 import { checkpointJobs } from './checkpoint-job.ts'
 import type { RecordFolders } from './find-base.ts'
@@ -43,6 +43,8 @@ export interface CheckpointSchedulerOptions extends RecordFolders {
   flushLake(): Promise<void>
   /** Whether the lake has the profiles of all tokens. Otherwise a restart records them again. */
   profilesInLake(): boolean
+  /** How many recorded events the market lacks, since the journal had lost them when this run began. */
+  lostEvents(): number
   /** Whether the disk has room for so many bytes that nobody has acknowledged. */
   mayWrite(bytes: number): boolean
   clock: Clock
@@ -59,6 +61,8 @@ export interface CheckpointStatus {
   /** Those made in this run, and attempts that failed. */
   made: number
   failures: number
+  /** Of those made: written by the server itself, since the journal has lost events that its market has. */
+  copied: number
   /** Why the latest attempt failed; null where it did not. */
   trouble: string | null
   /** The newest one; null where there is none yet. */
@@ -76,6 +80,7 @@ export function savesTime(eventsBehind: number, bytes: number): boolean {
   return writeMs <= LAST_CHECKPOINT_MS_FREE || writeMs <= (eventsBehind / APPLIED_EVENTS_PER_S) * 1_000
 }
 
+type Made = Pick<CheckpointResult, 'eventNo' | 'bytes'>
 type NewestCheckpoint = Omit<NonNullable<CheckpointStatus['newest']>, 'ageMs'>
 
 export class CheckpointScheduler {
@@ -87,6 +92,7 @@ export class CheckpointScheduler {
   readonly #backoff = new Backoff(CHECKPOINT_RETRY_MS, CHECKPOINT_RETRY_MS_MAX)
   #made = 0
   #failures = 0
+  #copied = 0
   #trouble: string | null = null
   #newest: NewestCheckpoint | null = null
   #latest: CheckpointResult | null = null
@@ -111,7 +117,8 @@ export class CheckpointScheduler {
     const newest = this.#newest
     const ageMs = newest === null ? 0 : Math.max(0, Math.floor(this.#options.clock.now() - newest.madeAtMs))
     return {
-      ...{ made: this.#made, failures: this.#failures, trouble: this.#trouble, latest: this.#latest },
+      ...{ made: this.#made, failures: this.#failures, copied: this.#copied },
+      ...{ trouble: this.#trouble, latest: this.#latest },
       newest: newest && { ...newest, ageMs },
     }
   }
@@ -173,17 +180,37 @@ export class CheckpointScheduler {
   }
 
   async #writeNow(signal: AbortSignal): Promise<void> {
-    const { barsInLakeToMs, clock, flushLake, journal, market, checkpointFolder, folderId } = this.#options
-    const { lastEventNo: eventNo, originEventNo } = journal
+    const { flushLake, market, checkpointFolder } = this.#options
     this.#requireRoom()
     // Where the lake cannot be written, the next start emits the bars again, and records the profiles.
     await flushLake().catch(() => undefined)
-    const head = {
-      ...{ folderId, eventNo, originEventNo, atMs: market.timeMs, settings: market.settings },
-      ...{ barsInLakeToMs: barsInLakeToMs(), version: MINTLAKE_VERSION, writtenAtMs: clock.now() },
-      profilesInLake: this.#options.profilesInLake(),
-    }
+    const head = { ...this.#headOfNow(), profilesInLake: this.#options.profilesInLake() }
     await writeCheckpoint(checkpointFolder, head, market.save(), () => signal.throwIfAborted())
+  }
+
+  /** Of the market as it is at this moment. */
+  #headOfNow(): NewCheckpointHead {
+    const { barsInLakeToMs, clock, folderId, journal, lostEvents, market } = this.#options
+    const { lastEventNo: eventNo, originEventNo } = journal
+    return {
+      ...{ folderId, eventNo, originEventNo, lostEvents: lostEvents() || undefined, atMs: market.timeMs },
+      ...{ settings: market.settings, barsInLakeToMs: barsInLakeToMs() },
+      ...{ version: MINTLAKE_VERSION, writtenAtMs: clock.now() },
+    }
+  }
+
+  /**
+   * Writes the market of now, of which the journal has lost events. It stands still for as long as its memory is copied, a second or two
+   * for gigabytes: the price of losing nothing, paid once for each damage.
+   */
+  async #writeCopy(): Promise<Made> {
+    const { checkpointFolder, journal, market } = this.#options
+    const head = this.#headOfNow()
+    const sections = Array.from(market.save(), ({ name, bytes }) => ({ name, bytes: new Uint8Array(bytes) }))
+    const { eventNo } = head
+    const { throughEventNo } = await journal.seal()
+    if (throughEventNo < eventNo) throw new Error('the disk does not take what was recorded')
+    return { eventNo, bytes: await writeCheckpoint(checkpointFolder, head, sections) }
   }
 
   async #makeOne(): Promise<void> {
@@ -192,9 +219,10 @@ export class CheckpointScheduler {
     const beganMs = clock.monotonicMs()
     try {
       const result = await this.#runJob()
-      if (result !== null) this.#note(result)
+      const made = result !== null && result.lost !== 0 ? await this.#copyInstead(result) : result
+      if (result !== null && made !== null) this.#note(result, made)
       await this.#review()
-      if (result !== null) this.#options.onMade?.(result.eventNo)
+      if (made !== null) this.#options.onMade?.(made.eventNo)
       if (this.#trouble !== null) log.info({}, 'checkpoints are made again')
       this.#trouble = null
       this.#backoff.reset()
@@ -213,7 +241,7 @@ export class CheckpointScheduler {
 
   /** @returns null where nothing was recorded since the newest one. */
   async #runJob(): Promise<CheckpointResult | null> {
-    const { checkpointFolder, folderId, journal, journalFolder, unusable } = this.#options
+    const { checkpointFolder, folderId, journal, journalFolder, lostEvents, unusable } = this.#options
     if (journal.lastEventNo === (this.#newest?.eventNo ?? 0)) return null
     this.#requireRoom()
     const { throughEventNo } = await journal.seal()
@@ -225,7 +253,19 @@ export class CheckpointScheduler {
     const crash = this.#crash
     this.#crash = null
     const folders = { journalFolder, checkpointFolder, folderId }
-    return this.#jobs.start({ ...folders, throughEventNo, barsInLakeToMs, unusable, crash }).result
+    const task = { ...folders, throughEventNo, barsInLakeToMs, lostEvents: lostEvents(), unusable, crash }
+    return this.#jobs.start(task).result
+  }
+
+  /** What the process would have made is not this market. @returns null where the server stops: it then writes its last one */
+  async #copyInstead({ lost }: CheckpointResult): Promise<Made | null> {
+    const { emitBars, log } = this.#options
+    log.error({ lost }, 'the journal is damaged and lacks events of the market, which is copied as it is')
+    await emitBars()
+    if (this.#isStopped) return null
+    const made = await this.#writeCopy()
+    this.#copied++
+    return made
   }
 
   /** What is left of a disk belongs to submissions. */
@@ -233,13 +273,10 @@ export class CheckpointScheduler {
     if (!this.#options.mayWrite(this.#newest?.bytes ?? 0)) throw new Error('the disk is nearly full')
   }
 
-  #note(result: CheckpointResult): void {
-    const { clock, log } = this.#options
+  #note(result: CheckpointResult, { eventNo, bytes }: Made): void {
     this.#made++
     this.#latest = result
-    this.#newest = { eventNo: result.eventNo, bytes: result.bytes, madeAtMs: clock.now() }
-    if (result.lost > 0)
-      log.error({ lost: result.lost }, 'a checkpoint lacks events, since the journal is damaged')
+    this.#newest = { eventNo, bytes, madeAtMs: this.#options.clock.now() }
   }
 
   /** Looks which checkpoints there are, and deletes those that are not kept. */

@@ -35,8 +35,6 @@ export interface EventReplayerOptions<Market extends ReplayedMarket> {
 export class EventReplayer<Market extends ReplayedMarket> {
   /** Events applied. */
   count = 0
-  /** Events that the journal has lost. */
-  lost = 0
   #market: Market
   #lastEventNo: number
   #settings: EngineSettings
@@ -73,7 +71,7 @@ export class EventReplayer<Market extends ReplayedMarket> {
       const at = event === undefined ? trade++ : -1
       if (eventNo <= this.#lastEventNo) continue
       const atMs = event?.atMs ?? trades.atMs[at] ?? Number.NaN
-      if (eventNo > this.#lastEventNo + 1) this.#applyLoss(eventNo, atMs)
+      if (eventNo > this.#lastEventNo + 1) this.#applyLoss(atMs)
       if (event === undefined) {
         if (at % PREFETCHED_MAX === 0) this.#market.prefetch?.(trades.mint.slice(at, at + PREFETCHED_MAX))
         this.#market.apply(readTrade(trades, at, this.#trade), atMs)
@@ -84,8 +82,7 @@ export class EventReplayer<Market extends ReplayedMarket> {
     assert(trade === trades.count && other === events.length, 'a batch has an event for each of its numbers')
   }
 
-  #applyLoss(eventNo: number, atMs: number): void {
-    this.lost += eventNo - this.#lastEventNo - 1
+  #applyLoss(atMs: number): void {
     const { timeMs: fromMs } = this.#market
     this.#market.apply({ type: 'gap', ts: atMs, fromMs, toMs: Math.max(fromMs, atMs), reason: 'lost' }, atMs)
   }

@@ -64,6 +64,10 @@ export interface Base {
   settings: EngineSettings
 }
 
+/** How many events up to this one a market lacks that was restored from a base and had so many behind it applied. */
+export const lostThrough = (eventNo: number, { head, afterEventNo }: Base, applied: number): number =>
+  (head?.lostEvents ?? 0) + eventNo - afterEventNo - applied
+
 /** A checkpoint that cannot be used, and why. */
 export interface UnusableCheckpoint extends StoredCheckpoint {
   reason: string

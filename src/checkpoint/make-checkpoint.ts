@@ -4,10 +4,10 @@ import { peakMemoryBytes } from '../lib/memory.ts'
 import { MINTLAKE_VERSION } from '../lib/version.ts'
 import type { Market } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
-import { type CheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
+import { type NewCheckpointHead, type WriteStep, writeCheckpoint } from './checkpoint-file.ts'
 import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
-import { findBase, findRecorded, type Recorded, type RestoredBase } from './find-base.ts'
+import { findBase, findRecorded, lostThrough, type Recorded, type RestoredBase } from './find-base.ts'
 import type { CheckpointCrashPoint, CheckpointResult, CheckpointTask } from './protocol.ts'
 
 function restoreBase(recorded: Recorded, { unusable }: CheckpointTask): RestoredBase {
@@ -49,18 +49,21 @@ export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointRe
   // Marks closed bars as emitted. A restart emits those again that the lake may not have.
   const { tokensMax } = replayer.market
   for (let round = 0; round < 2; round++) replayer.market.emitClosedBars(tokensMax)
-  const head: Omit<CheckpointHead, 'format'> = {
+  const lostEvents = lostThrough(Math.max(throughEventNo, replayer.lastEventNo), base, replayer.count)
+  const lost = lostEvents - task.lostEvents
+  const head: NewCheckpointHead = {
     ...{ folderId, eventNo: replayer.lastEventNo, originEventNo: base.originEventNo, barsInLakeToMs },
+    lostEvents: lostEvents || undefined,
     atMs: replayer.market.timeMs,
     settings: replayer.market.settings,
     version: MINTLAKE_VERSION,
     writtenAtMs: Date.now(),
   }
-  const bytes = await writeCheckpoint(checkpointFolder, head, replayer.market.save(), (step) =>
-    failpoint(task, `checkpoint:${step}`),
-  )
+  const onStep = (step: WriteStep): void => failpoint(task, `checkpoint:${step}`)
+  // What lacks others than the market of the server is of another past.
+  const bytes = lost === 0 ? await writeCheckpoint(checkpointFolder, head, replayer.market.save(), onStep) : 0
   return {
-    ...{ eventNo: head.eventNo, bytes, events: replayer.count, lost: replayer.lost },
+    ...{ eventNo: head.eventNo, bytes, events: replayer.count, lost },
     restoreMs: restoredMs - startedMs,
     replayMs: replayedMs - restoredMs,
     writeMs: performance.now() - replayedMs,

@@ -17,6 +17,8 @@ export interface CheckpointTask extends RecordFolders {
   throughEventNo: number
   /** The lake has every closed bar that ended by this market time, Unix ms. */
   barsInLakeToMs: number
+  /** How many recorded events the market of the server lacks. */
+  lostEvents: number
   /** Checkpoints that cannot be used, by event number. */
   unusable: readonly number[]
   crash: CheckpointCrashPoint | null
@@ -25,8 +27,9 @@ export interface CheckpointTask extends RecordFolders {
 export interface CheckpointResult {
   eventNo: number
   bytes: number
-  /** Events behind the checkpoint before it that were applied, and those that the journal has lost. */
+  /** Events behind the checkpoint before it that were applied. */
   events: number
+  /** Events that the market of the server has, and the journal has lost. Where it is not 0, no checkpoint was written. */
   lost: number
   restoreMs: number
   replayMs: number

@@ -113,6 +113,6 @@ export async function redo(
   }
   const { count: events, lastEventNo } = replayer
   // Those of a lost end are within the gap of the downtime.
-  const lost = replayer.lost + Math.max(0, end.lastEventNo - lastEventNo)
+  const lost = Math.max(end.lastEventNo, lastEventNo) - afterEventNo - events
   return { market: replayer.market, events, lost, tookMs: performance.now() - beganMs }
 }

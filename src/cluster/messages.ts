@@ -37,6 +37,8 @@ const messageSchema = z.object({
   /** The writer's run, and the number of the `run` event with which it began. */
   runId: z.string(),
   runEventNo: eventNo,
+  /** How many recorded events its market lacks, since a damaged journal had lost them when it began. Writers of before do not tell it. */
+  lostEvents: z.number().int().default(0),
   /** Events of the frame; without one, `lastEventNo` is the last that was published, and `firstEventNo` the one behind it. */
   firstEventNo: eventNo,
   lastEventNo: eventNo,

@@ -15,11 +15,13 @@ export interface RunToPublish {
   /** Number of its `run` event, and of the one with which its market began as an empty one. */
   runEventNo: number
   originEventNo: number
+  /** How many recorded events its market lacks, since a damaged journal had lost them when it began. */
+  lostEvents: number
   /** Number of the last event, and market time, at this moment. */
   now(): { eventNo: number; timeMs: number }
   /** Writes what was recorded so far now, and not only when its batch is due: somebody waits for it elsewhere. */
   writeNow(): void
-  /** null: there is none yet. */
+  /** null: there is none yet of a market that lacks as many. */
   newestCheckpoint(): StoredCheckpoint | null
   /** Makes one now. Resolves when it is there or has failed. */
   makeCheckpoint(): Promise<void>

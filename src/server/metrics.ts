@@ -125,6 +125,11 @@ export function addRecordingMetrics(metrics: Metrics, status: () => RecordingSta
   )
   checkpoint('mintlake_checkpoints_total', 'Checkpoints made', ({ made }) => made)
   checkpoint(
+    'mintlake_checkpoints_copied_total',
+    'Of these: copies of the running market, since the journal is damaged and lacks events of it',
+    ({ copied }) => copied,
+  )
+  checkpoint(
     'mintlake_checkpoint_failures_total',
     'Checkpoints that could not be made',
     ({ failures }) => failures,

@@ -6,6 +6,7 @@ import { beginRun } from '../checkpoint/begin-run.ts'
 import { checkpointNames } from '../checkpoint/checkpoint-file.ts'
 import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import { CheckpointScheduler } from '../checkpoint/checkpoint-scheduler.ts'
+import { lostThrough } from '../checkpoint/find-base.ts'
 import { redo } from '../checkpoint/restoration.ts'
 import { healingFeedOf } from '../ingest/feed-settings.ts'
 import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
@@ -37,6 +38,8 @@ export class RunningMarket {
   #isHalted = false
   #hasBegun = false
   #redone: RecordingStatus['restored'] = null
+  /** How many recorded events the market lacks. */
+  #lostEvents = 0
   /** Where the runs before have left the market; null: there were none. */
   #recordedTo: { timeMs: number; open: readonly Gap[] } | null = null
 
@@ -126,6 +129,8 @@ export class RunningMarket {
     const nowMs = this.timekeeper.beginMs()
     // What is replayed has all that was recorded of then, runs and counts of analyses too.
     const runEventNo = (this.#opened.journal?.lastEventNo ?? 0) + 1
+    if (restored !== null)
+      this.#lostEvents = lostThrough(runEventNo - 1, restored.base, this.#redone?.events ?? 0)
     if (replayed === null) await this.#beginRun(nowMs)
     if (this.#isHalted) return false
     // Before the first reader has to wait for it.
@@ -156,18 +161,21 @@ export class RunningMarket {
   }
 
   #publish(runEventNo: number): void {
-    const { header, journal } = this.#opened
+    const { header, journal, restored } = this.#opened
     if (journal === null) return
+    // What a checkpoint of before has is not lost in it, and is in this market.
+    const hasLost = this.#lostEvents !== (restored?.base.head?.lostEvents ?? 0)
     this.#deps.publisher?.begin({
       runId: header.runId,
       simulated: header.simulated,
       runEventNo,
       originEventNo: journal.originEventNo,
+      lostEvents: this.#lostEvents,
       now: () => ({ eventNo: journal.lastEventNo, timeMs: this.market.timeMs }),
       writeNow: () => void journal.written(0),
       newestCheckpoint: () => {
         const eventNo = this.#checkpoints?.status().newest?.eventNo
-        return eventNo === undefined ? null : this.#checkpointOf(eventNo)
+        return eventNo === undefined || (eventNo < runEventNo && hasLost) ? null : this.#checkpointOf(eventNo)
       },
       makeCheckpoint: () => this.makeCheckpoint(),
     })
@@ -231,6 +239,7 @@ export class RunningMarket {
       // What a feed from the chain may be told again after a restart.
       eventsKeptMin: config.feeds.includes('solana') ? TRANSACTIONS_SEEN_MAX : 0,
       intervalMs: recording.hasCheckpoints ? config.checkpointIntervalMs : 0,
+      lostEvents: () => this.#lostEvents,
       lakeProgress: () => store.events.progress,
       emitBars: () => this.recorder.emitBarsInSlices(),
       barsInLakeToMs: () =>

@@ -17,7 +17,15 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const head = {
-  ...{ folderId: 'folder-1', atMs: 1, originEventNo: 1, barsInLakeToMs: 0, version: 'test', writtenAtMs: 1 },
+  ...{
+    folderId: 'folder-1',
+    atMs: 1,
+    originEventNo: 1,
+    barsInLakeToMs: 0,
+    lostEvents: 0,
+    version: 'test',
+    writtenAtMs: 1,
+  },
   settings: { tokensMax: 10, newWindowMs: 1, solPriceMaxAgeMs: 0, barsPerTokenMax: 8, versionsMax: 9 },
 }
 const SECTIONS = ['first', 'second', 'third']

@@ -1,6 +1,6 @@
 // A market with events of every kind, and everything that two markets answer, to compare them.
 import { hash } from 'node:crypto'
-import { cpSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Market } from '../../src/market/market.ts'
 import { TIMEFRAMES } from '../../src/schema/bar.ts'
@@ -15,6 +15,9 @@ export const NOON_MS = Date.UTC(2025, 5, 1, 12)
 export const MINTS = Array.from({ length: 12 }, (_, index) => mintOfSymbol(`token ${index}`))
 
 export const noonClock = (): SteppedClock => new SteppedClock(NOON_MS)
+
+/** Header and end of a segment are less. */
+const SEGMENT_WITH_BATCHES_BYTES_MIN = 4_000
 
 /** What is not known while a gap touches its window. */
 const OF_OWN_TRADES = {
@@ -109,6 +112,20 @@ export async function crashImage(server: TestServer): Promise<string> {
 
 export const journalOf = (dataDir: string): string => join(dataDir, 'journal')
 export const checkpointsOf = (dataDir: string): string => join(dataDir, 'checkpoints')
+
+/** Changes a byte in the middle of the newest segment of the journal that has batches, at rest. */
+export function flipNewestSegment(dataDir: string): void {
+  const folder = journalOf(dataDir)
+  const segments = readdirSync(folder).toSorted()
+  const path = segments
+    .map((name) => join(folder, name))
+    .findLast((path) => readFileSync(path).length > SEGMENT_WITH_BATCHES_BYTES_MIN)
+  if (path === undefined) throw new Error('no segment has batches')
+  const bytes = readFileSync(path)
+  const at = Math.floor(bytes.length / 2)
+  bytes[at] ^= 1
+  writeFileSync(path, bytes)
+}
 
 /** A digest of what readers see after an event: the first page of each list, and DataPoint and minutes of these tokens. */
 export function digestOf(market: Market, mints: Iterable<string>): string {

@@ -11,7 +11,7 @@ import { SimulatedDisk } from '../support/disk/simulated-disk.ts'
 const FILES = {
   '00000000000000000001.events': '849140b84137b04e5231a3f2b621b8c0bcb2b3af118acd9a826b1b870123cb27',
   '00000000000000000005.log': '442c82c7c1e36f33007dcbddd3458dc00cc440aedd8dd8fd34c5d1465574b0f6',
-  '00000000000000000007.checkpoint': 'cb76e975ff1fe7ad3ddb22465cfc5c13cd76413abf64e9c10680c910fc887a9d',
+  '00000000000000000007.checkpoint': 'f5db9ff1b3f9c4303023bfb3dd513d659a4bae7a909a0b8ae621c0fa607d33cb',
 }
 
 const disk = new SimulatedDisk()
@@ -35,7 +35,7 @@ async function writeJournal(): Promise<void> {
 }
 
 function writeOneCheckpoint(): Promise<number> {
-  const times = { atMs: 1, barsInLakeToMs: 0, writtenAtMs: 1 }
+  const times = { atMs: 1, barsInLakeToMs: 0, lostEvents: 0, writtenAtMs: 1 }
   const head = { folderId: 'folder-1', eventNo: 7, originEventNo: 1, version: 'test', settings: SETTINGS }
   const sections = ['abc', 'defgh'].map((text) => ({ name: text, bytes: Buffer.from(text) }))
   return writeCheckpoint('/checkpoints', { ...head, ...times }, sections, () => {}, disk)

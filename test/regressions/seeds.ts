@@ -47,4 +47,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A node whose clock was set back while NATS was away did not connect again for as long as the clock had gone back.',
   },
+  {
+    seed: 80,
+    steps: 240,
+    was: 'A writer that went on from a damaged journal lacked what readers had from the stream, and both answered under the same ETag.',
+  },
 ]

@@ -100,8 +100,7 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
     if (missing.length === 0) checkProfiles(world)
   }
   if (world.cluster !== null) await checkReplicas(world, cast, world.cluster, compareReader)
-  // Readers may have what a damaged journal has lost, and have told it.
-  if (world.cluster === null || !world.hasDamagedJournal) await checkFollowers(world, cast)
+  await checkFollowers(world, cast)
   checkFiles(world, cast)
   checkLakeFiles(world)
   checkRetention(world, told)

@@ -47,8 +47,8 @@ async function checkpoint(options: RunOptions, throughEventNo: number) {
     checkpointFolder: checkpointFolder(dataDir),
     folderId: 'bench',
   }
-  return checkpointJobs().start({ ...folders, throughEventNo, barsInLakeToMs: 0, unusable: [], crash: null })
-    .result
+  const task = { ...folders, throughEventNo, barsInLakeToMs: 0, lostEvents: 0, unusable: [], crash: null }
+  return checkpointJobs().start(task).result
 }
 
 async function run(options: RunOptions): Promise<Measured> {

@@ -17,6 +17,8 @@ export interface MarketBase {
   /** The market has the events up to this one. */
   eventNo: number
   settings: EngineSettings
+  /** How many of these the market lacks. */
+  lostEvents: number
   /** The writer's run at that event; null: it is not known. */
   runId: string | null
   /** A run that had these events: it uploaded the checkpoint; null: there was none. */
@@ -34,13 +36,15 @@ export class AppliedMarket {
   simulated = false
   #replayer: EventReplayer<Market>
   #settings: EngineSettings
+  readonly #lostEvents: number
   readonly #parts = new FrameParts()
 
-  constructor({ market, folderId, eventNo, settings, runId, uploaderRunId }: MarketBase) {
+  constructor({ market, folderId, eventNo, settings, lostEvents, runId, uploaderRunId }: MarketBase) {
     this.folderId = folderId
     this.#firstRunId = runId
     this.#uploaderRunId = uploaderRunId
     this.#settings = settings
+    this.#lostEvents = lostEvents
     this.#replayer = this.#replayerFor(market, eventNo)
   }
 
@@ -85,10 +89,12 @@ export class AppliedMarket {
     return null
   }
 
-  #misfitOf({ folderId, runId, runEventNo, firstEventNo }: BusMessage): string | null {
+  #misfitOf({ folderId, runId, runEventNo, lostEvents, firstEventNo }: BusMessage): string | null {
     if (folderId !== this.folderId) return 'the stream is of another data folder now'
     const knownRunId = this.#toldRunId ?? this.#uploaderRunId
-    if (knownRunId !== null && runId !== knownRunId && runEventNo <= this.eventNo)
+    const isOfRun = knownRunId === null || runId === knownRunId || runEventNo > this.eventNo
+    // A damaged journal may have taken events of any run.
+    if (!isOfRun || lostEvents !== this.#lostEvents)
       return 'the writer does not have the events that this reader has'
     if (firstEventNo > this.eventNo + 1) return missing(this.eventNo, firstEventNo)
     return null

@@ -50,9 +50,10 @@ export async function restoreFromBus(
     await fetchTo(bus, checkpoint, path)
     const file = new CheckpointFile(path)
     try {
-      const { folderId, eventNo, settings } = file.head
+      const { folderId, eventNo, lostEvents, settings } = file.head
       const { runId: uploaderRunId } = checkpoint
-      return { market: await restoreInSlices(settings, file), folderId, eventNo, settings, uploaderRunId }
+      const market = await restoreInSlices(settings, file)
+      return { market, folderId, eventNo, lostEvents, settings, uploaderRunId }
     } finally {
       file.close()
     }

@@ -19,7 +19,7 @@ import { listBusCheckpoints, restoreFromBus } from './bus-checkpoints.ts'
 import { BusWatch } from './bus-watch.ts'
 import { Lag } from './lag.ts'
 import { CHECKPOINT_ASKED_EVERY_MS, CONSUMED, WRITER_AWAY_MS } from './limits.ts'
-import { findPlace, findRunAt, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
+import { findPlace, findToldAt, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
 import { Waiters } from './waiting.ts'
 
 export interface ReplicaOptions {
@@ -280,8 +280,10 @@ export class Replica {
         this.restored++
         this.#begunWith = checkpoint.nuid
         log.info({ eventNo: base.eventNo, tokens: base.market.stats().tokens }, 'restored a checkpoint')
-        const runId = await findRunAt(bus, base.eventNo, place, range)
-        return { applied: new AppliedMarket({ ...base, runId }), place }
+        const told = await findToldAt(bus, base.eventNo, place, range)
+        // Where nothing follows, nothing else brings the time of before.
+        if (told !== null && place > range.last) base.market.advanceTo(told.timeMs)
+        return { applied: new AppliedMarket({ ...base, runId: told?.runId ?? null }), place }
       } catch (error) {
         if (!(error instanceof CheckpointError)) throw error
         log.error({ eventNo: checkpoint.eventNo, reason: error.message }, 'a checkpoint cannot be used')
@@ -297,7 +299,7 @@ export class Replica {
     if (found === null || this.#isBeforeBreak(range.first, range)) return null
     const { folderId, eventNo, run } = found
     const { settings } = run.header
-    const base = { market: new Market(settings), folderId, eventNo: eventNo - 1, settings }
+    const base = { market: new Market(settings), folderId, eventNo: eventNo - 1, lostEvents: 0, settings }
     const applied = new AppliedMarket({ ...base, runId: null, uploaderRunId: null })
     return { applied, place: range.first }
   }

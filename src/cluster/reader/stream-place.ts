@@ -68,19 +68,19 @@ export async function findPlace(bus: Bus, eventNo: number, range: StreamRange): 
 }
 
 /**
- * The run that the stream was of at an event, as whoever has followed it was told; null: it does not say that.
+ * What the stream has told last with an event, to whoever has followed it: the run, and the market time; null: it does not say that.
  * @param place of what is behind the event
  * @throws MessageError
  */
-export async function findRunAt(
+export async function findToldAt(
   bus: Bus,
   eventNo: number,
   place: number,
   { first }: StreamRange,
-): Promise<string | null> {
+): Promise<Pick<BusMessage, 'runId' | 'timeMs'> | null> {
   const read = place > first ? await readFrom(bus, place - 1, place) : null
   if (read === null || read === 'gone') return null
-  return read.message.lastEventNo === eventNo ? read.message.runId : null
+  return read.message.lastEventNo === eventNo ? read.message : null
 }
 
 export interface FirstRun {

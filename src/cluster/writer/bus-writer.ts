@@ -72,9 +72,9 @@ export class BusWriter implements MarketPublisher {
   begin(run: RunToPublish): void {
     this.#run = run
     this.#begunMs = performance.now()
-    const { runId, runEventNo, simulated } = run
+    const { runId, runEventNo, lostEvents, simulated } = run
     const { folderId } = this.#options
-    this.#publisher.begin({ run: { folderId, simulated, runId, runEventNo }, now: run.now })
+    this.#publisher.begin({ run: { folderId, simulated, runId, runEventNo, lostEvents }, now: run.now })
   }
 
   noteTime(): void {

@@ -14,6 +14,8 @@ export interface PublishedRun {
   runId: string
   /** From this event on the events differ from what other runs may have published with the same numbers. */
   runEventNo: number
+  /** How many recorded events its market lacks. */
+  lostEvents: number
 }
 
 export interface OutgoingMessage {

@@ -21,6 +21,7 @@ export interface LastPublished {
   eventNo: number
   runId: string
   runEventNo: number
+  lostEvents: number
   /** Whether that run has said that it has ended. */
   ended: boolean
 }
@@ -48,8 +49,8 @@ export function nextStep({ message, lastSequence }: StreamEnd, own: Standing): N
   const { ackedSequence } = own
   const isLater = ackedSequence !== null && lastSequence >= ackedSequence
   if (isLater || (ackedSequence !== null && message.runEventNo > own.runEventNo)) throw fenced()
-  const { runId, runEventNo, ended } = message
-  return { step: 'look_again', eventNo: afterEventNo, runId, runEventNo, ended }
+  const { runId, runEventNo, lostEvents, ended } = message
+  return { step: 'look_again', eventNo: afterEventNo, runId, runEventNo, lostEvents, ended }
 }
 
 export const fenced = (): FencedError =>

@@ -74,13 +74,15 @@ export class StreamTail {
       await untilLost(sleep(this.#silentMsLeft(end.lastSequence)))
       if ((await untilLost(readStreamEnd(bus))).lastSequence > end.lastSequence) throw fenced()
     }
-    const { eventNo, runEventNo } = next
-    if (await this.#isRecorded(next, run)) return { afterEventNo: eventNo, lostFromEventNo: null }
-    // A power cut has taken events that were written and published, or the data folder is an older copy.
+    const { eventNo, runEventNo, lostEvents } = next
+    const isRecorded = await this.#isRecorded(next, run)
+    if (isRecorded && lostEvents === run.lostEvents) return { afterEventNo: eventNo, lostFromEventNo: null }
     this.#options.log.warn({ eventNo }, 'the bus has events that the journal lacks: its stream begins anew')
-    run.runEventNo = Math.min(run.runEventNo, runEventNo)
+    // A power cut has taken events that were written and published, or the data folder is an older copy.
+    if (!isRecorded) run.runEventNo = Math.min(run.runEventNo, runEventNo)
     await untilLost(purgeStream(bus))
-    return this.#beginAnew(bus, run.runEventNo)
+    // Otherwise the journal was damaged, anywhere.
+    return this.#beginAnew(bus, isRecorded ? 1 : run.runEventNo)
   }
 
   /** Before anything is published, so that no reader combines an older checkpoint with it. */

@@ -37,6 +37,8 @@ export class ScriptedWriter {
   runId = ''
   simulated = false
   runEventNo = 0
+  /** What its market lacks of what was recorded. */
+  lostEvents = 0
   eventNo = 0
   /** Market time, Unix ms. */
   nowMs = NOON_MS
@@ -121,12 +123,12 @@ export class ScriptedWriter {
 
   /** The messages with what was applied since the last time. */
   take(submissions: ToldSubmission[] = []): BusMessage[] {
-    const { eventNo, folderId, runId, runEventNo, market, simulated } = this
+    const { eventNo, folderId, runId, runEventNo, lostEvents, market, simulated } = this
     const count = this.#encoder.count
     const firstEventNo = eventNo - count + 1
     const frame = count === 0 ? null : Uint8Array.from(this.#encoder.encode(firstEventNo, firstEventNo - 1))
     const head = {
-      ...{ protocol: PROTOCOL, folderId, simulated, runId, runEventNo },
+      ...{ protocol: PROTOCOL, folderId, simulated, runId, runEventNo, lostEvents },
       ...{ firstEventNo, lastEventNo: eventNo },
     }
     const parts = Math.max(1, Math.ceil((frame?.length ?? 0) / PART_BYTES))
@@ -158,8 +160,9 @@ export class ScriptedWriter {
   /** Uploads the market of now. */
   async upload(): Promise<void> {
     const folder = temporaryFolder()
-    const { eventNo, folderId, market } = this
+    const { eventNo, folderId, lostEvents, market } = this
     const head = {
+      lostEvents,
       originEventNo: 1,
       settings: market.settings,
       barsInLakeToMs: 0,

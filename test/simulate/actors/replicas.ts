@@ -61,8 +61,7 @@ export class Replicas {
   /** A page that a node has answered with; not of a list that each node ranks by itself. */
   checkPage(node: SimulatedNode<never>, target: string, { status, headers, text }: Answer): void {
     const world = this.#world
-    // Where the journal was damaged, readers may have what the writer has lost.
-    if (status !== 200 || isRankedByItself(target) || world.hasDamagedJournal) return
+    if (status !== 200 || isRankedByItself(target)) return
     const key = `${target} ${headers.etag}`
     const before = this.#bodies.get(key)
     const isSame = before === undefined || before === text
