@@ -32,7 +32,7 @@ const DEFAULTS: Settings = {
   'read-limit-keyed': '0',
   'register-limit': '0',
   'lake-flush-ms': '0',
-  'tokens-max': '5000',
+  'tokens-max': '1000',
   'drain-notice-ms': '0',
   'page-age-ms': '0',
   'labels-delay-ms': '0',
