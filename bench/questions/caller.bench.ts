@@ -133,7 +133,6 @@ export const question: Question = {
   title: 'one caller, and readers beside callers',
   rounds: 3,
   onDemand: [SQLITE],
-  variants: [BESIDE_MANY],
   candidates: {
     [of]: alone,
     [SQLITE]: sqlite,

@@ -126,7 +126,6 @@ export const question: Question = {
   name: 'healing',
   title: 'a feed of the chain that makes up for an outage',
   rounds: 3,
-  variants: [WITHOUT],
   candidates: { [of]: (options) => measure(true, options), [WITHOUT]: (options) => measure(false, options) },
   comparisons: [
     { title: 'events healed', metric: 'eventsPerSecond', of, unit: 'events/s', better: 'higher' },

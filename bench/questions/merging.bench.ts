@@ -88,7 +88,6 @@ export const question: Question = {
   name: 'merging',
   title: 'durable submissions while files are merged',
   rounds: 3,
-  variants: [beside],
   candidates: {
     'files are merged': (options) => inFolder((dataDir) => run(options, true, dataDir)),
     [beside]: (options) => inFolder((dataDir) => run(options, false, dataDir)),
