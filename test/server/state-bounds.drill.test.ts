@@ -1,5 +1,5 @@
 // @module-tag drill
-// A server whose state is at every bound starts, is killed, is backed up and opens again, within memory that does not depend on the
+// A server whose state is at every bound starts, is killed, starts again and is backed up, within memory that does not depend on the
 // size of a table; what its state remembers counts, and beyond a bound the oldest entry goes.
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -71,7 +71,7 @@ const childrenOf = (pid: number): number[] =>
 const peakMegabytes = (pid: number): number =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1_024
 
-test('a server with its state at every bound starts, is killed, is backed up, and opens again', async () => {
+test('a server with its state at every bound starts, is killed, starts again, and is backed up', async () => {
   const dataDir = join(folder, 'data')
   server = await spawnServer(SETTINGS, dataDir)
   const key = await server.client.register()
@@ -104,6 +104,9 @@ test('a server with its state at every bound starts, is killed, is backed up, an
   const second = await submit(server.client, key, submission(seeded), { 'Idempotency-Key': 'second' })
   expect(second.status, second.text).toBe(201)
   await expect.poll(async () => (await health()).log.unflushedCommits, { timeout: 120_000 }).toBe(0)
+  await server.kill()
+
+  server = await spawnServer(SETTINGS, dataDir)
   await expectRemembered(server)
   await server.kill()
 
