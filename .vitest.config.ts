@@ -33,7 +33,6 @@ const LONGEST = [
   'web/console',
   'cli/repair',
   'store/process/kill.fault',
-  'cluster/faults/writer.drill',
   'web/late-answers.drill',
   'cluster/faults/bus.drill',
   'web/market.drill',

@@ -7,7 +7,7 @@ import { makeBackup, restoreBackup } from '../../src/store/backup/backup.ts'
 import { lakeGlob, quietLog, readSql } from '../store/support.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { submission, submit } from '../support/submission.ts'
-import { openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
+import { openTestServer, type TestServer, TOKENS_MAX, temporaryFolder } from '../support/test-server.ts'
 import { answersOf, checkpointsOf, crashImage, MINTS, noonClock, pushSome } from './support.ts'
 
 let clock: SteppedClock
@@ -197,7 +197,7 @@ test('a stop while the market is being applied again leaves it to the next start
   const { startApp } = await import('../../src/app.ts')
   const { readConfig } = await import('../../src/config/config.ts')
   const config = readConfig(
-    ['--port', '0', '--feed', 'none', '--log-level', 'warn', '--tokens-max', '5000', '--data-dir', image],
+    ['--port', '0', '--feed', 'none', '--log-level', 'warn', '--tokens-max', TOKENS_MAX, '--data-dir', image],
     { MINTLAKE_FEED_KEY: 'key' },
   )
   const app = await startApp(config, { clock })

@@ -214,7 +214,7 @@ describe.skipIf(!hasNginx())('behind nginx (needs nginx and openssl)', () => {
   })
 
   it('answers for a server that is away with an error that agents understand', async () => {
-    await server.terminate()
+    await server.kill()
     const answer = await post('/api/v1/analysis/submit', 'any', submission(newMint()))
     expect(answer.status).toBe(503)
     expect(answer.headers['content-type']).toBe('application/problem+json')

@@ -29,9 +29,13 @@ const eventsOf = <Type extends MarketEvent['type']>(type: Type) =>
     { type: Type }
   >[]
 
-test('the same seed gives the same events, and another seed gives others', () => {
+test('the same seed gives the same events, and another seed gives others, of other tokens', () => {
   expect(hashOf(createSimulator(small).events(START + MINUTE))).toBe(hashOf(all))
-  expect(hashOf(createSimulator({ ...small, seed: 8 }).events(START + MINUTE))).not.toBe(hashOf(all))
+  const others = [...createSimulator({ ...small, seed: 8 }).events(START + MINUTE)]
+  expect(hashOf(others)).not.toBe(hashOf(all))
+  const mints = new Set(eventsOf('token').map(({ mint }) => mint))
+  expect(mints.size).toBeGreaterThan(100)
+  expect(others.filter(({ event }) => event.type === 'token' && mints.has(event.mint))).toEqual([])
 })
 
 test('the events do not depend on how time is divided into calls, or on the sink', () => {

@@ -36,10 +36,15 @@ class Work {
 let server: TestServer
 let mint: string
 let key: string
+const mints = Array.from({ length: 4 }, newMint)
 beforeAll(async () => {
   server = await openTestServer({}, { tuning: { overload: WAITS } })
   mint = await seedToken(server.client, Date.now())
   key = await server.client.register()
+  await server.client.push(
+    ...mints.map((token) => ({ type: 'token', mint: token, ts: Date.now(), name: 'S', symbol: 'S' })),
+    ...mints.map((token) => ({ type: 'patch', mint: token, ts: Date.now(), fields: { price_usd: 0.001 } })),
+  )
 })
 afterAll(() => server.remove())
 
@@ -85,75 +90,64 @@ async function untilWell(): Promise<number> {
 }
 
 describe('while a server has more to do than it can', BUSY, () => {
-  it('refuses reads, pushes, queries and streams with when to come back, and says so', async () => {
-    const work = new Work()
-    try {
-      await untilOverloaded()
-      const researcher = { Authorization: `Bearer ${ADMIN_KEY}` }
-      const query = () => server.client.request('POST', '/api/v1/query', { sql: 'SELECT 1' }, researcher)
-      const push = () => server.client.request('POST', '/api/v1/ingest', trade(-1), PUSH)
-      const answers = await Promise.all([refused(read), refused(push), refused(query)])
-      for (const answer of answers) {
-        expectProblem(answer, 'overloaded')
-        const { retryAfterMs } = answer.body
-        expect(answer.headers.get('Retry-After')).toBe(`${Math.ceil(retryAfterMs / 1_000)}`)
-      }
-      const { reasons } = await status()
-      expect(reasons[0]).toMatch(/^the server has more to do than it can: it refuses \d+ % of reads/)
-      expect(await metric('mintlake_overloaded')).toBe(1)
-      for (const road of ['reads', 'pushes', 'lake'])
-        expect(await metric(`mintlake_overload_refused_total{road="${road}"}`)).toBeGreaterThan(0)
-      const admin = { Authorization: `Bearer ${ADMIN_KEY}` }
-      expect((await server.client.get('/api/v1/admin/agents', admin)).status).toBe(200)
-      expect((await server.client.get('/readyz')).status).toBe(200)
-    } finally {
-      work.stop()
-    }
-    // Five seconds, on a machine that lets the server run.
-    expect(await untilWell()).toBeLessThan(20_000)
-    expect((await read()).status).toBe(200)
-    expect(await metric('mintlake_overloaded')).toBe(0)
-  })
-
-  it('ends streams with `bye` and when to come back, and the client obeys', async () => {
-    const follower = new FollowReader(`${server.url}/api/v1/market?follow=1&format=ndjson`)
+  let work: Work
+  let follower: FollowReader
+  let following: Promise<void>
+  const told: { reason: string | null; retryInMs: number }[] = []
+  const gone = new AbortController()
+  beforeAll(async () => {
+    // What follows began before.
+    follower = new FollowReader(`${server.url}/api/v1/market?follow=1&format=ndjson`)
     await follower.next()
-    const told: { reason: string | null; retryInMs: number }[] = []
-    const gone = new AbortController()
-    const following = (async () => {
+    following = (async () => {
       const options = { signal: gone.signal, onDisconnect: (left: (typeof told)[0]) => told.push(left) }
       for await (const _ of createClient({ baseUrl: server.url, key }).follow({}, options));
     })().catch(() => undefined)
-    const work = new Work()
-    try {
-      let last = await follower.next()
-      while (last?.event !== 'bye') last = await follower.next()
-      expect(last).toMatchObject({ reason: 'overloaded', seq: expect.any(Number) })
-      expect(last.retryAfterMs).toBeGreaterThanOrEqual(1_000)
-      while (told.length === 0) await status()
-    } finally {
-      work.stop()
+    work = new Work()
+    await untilOverloaded()
+  })
+  afterAll(async () => {
+    work.stop()
+    gone.abort()
+    await following
+  })
+
+  it('refuses reads, pushes, queries and streams with when to come back, and says so', async () => {
+    const researcher = { Authorization: `Bearer ${ADMIN_KEY}` }
+    const query = () => server.client.request('POST', '/api/v1/query', { sql: 'SELECT 1' }, researcher)
+    const push = () => server.client.request('POST', '/api/v1/ingest', trade(-1), PUSH)
+    const answers = await Promise.all([refused(read), refused(push), refused(query)])
+    for (const answer of answers) {
+      expectProblem(answer, 'overloaded')
+      const { retryAfterMs } = answer.body
+      expect(answer.headers.get('Retry-After')).toBe(`${Math.ceil(retryAfterMs / 1_000)}`)
     }
+    const { reasons } = await status()
+    expect(reasons[0]).toMatch(/^the server has more to do than it can: it refuses \d+ % of reads/)
+    expect(await metric('mintlake_overloaded')).toBe(1)
+    for (const road of ['reads', 'pushes', 'lake'])
+      expect(await metric(`mintlake_overload_refused_total{road="${road}"}`)).toBeGreaterThan(0)
+    const admin = { Authorization: `Bearer ${ADMIN_KEY}` }
+    expect((await server.client.get('/api/v1/admin/agents', admin)).status).toBe(200)
+    expect((await server.client.get('/readyz')).status).toBe(200)
+  })
+
+  it('ends streams with `bye` and when to come back, and the client obeys', async () => {
+    let last = await follower.next()
+    while (last?.event !== 'bye') last = await follower.next()
+    expect(last).toMatchObject({ reason: 'overloaded', seq: expect.any(Number) })
+    expect(last.retryAfterMs).toBeGreaterThanOrEqual(1_000)
+    while (told.length === 0) await status()
     expect(told[0].reason).toBe('overloaded')
     expect(told[0].retryInMs).toBeGreaterThanOrEqual(1_000)
     expect(await metric('mintlake_streams_overloaded_total')).toBeGreaterThan(0)
-    gone.abort()
-    await following
-    await untilWell()
   })
 
-  it('loses and doubles no submission and no push that it has acknowledged', async () => {
+  it('loses and doubles no submission and no push that it has acknowledged, and is well soon afterwards', async () => {
     const agent = createClient({ baseUrl: server.url, key, retriesMax: 100 })
-    const mints = Array.from({ length: 4 }, newMint)
-    await server.client.push(
-      ...mints.map((token) => ({ type: 'token', mint: token, ts: Date.now(), name: 'S', symbol: 'S' })),
-      ...mints.map((token) => ({ type: 'patch', mint: token, ts: Date.now(), fields: { price_usd: 0.001 } })),
-    )
     const before = server.market.stats().trades
     let pushed = 0
     let refusals = 0
-    const work = new Work()
-    await untilOverloaded()
     const pusher = async () => {
       while (refusals < 5 || pushed < 5) {
         const { status } = await server.client.request('POST', '/api/v1/ingest', trade(pushed), PUSH)
@@ -165,7 +159,10 @@ describe('while a server has more to do than it can', BUSY, () => {
     const submitting = mints.map((token) => agent.submit(submission(token) as unknown as Submission))
     await pushing
     const receipts = await Promise.all(submitting)
-    await untilWell()
+    // Five seconds, on a machine that lets the server run.
+    expect(await untilWell()).toBeLessThan(20_000)
+    expect((await read()).status).toBe(200)
+    expect(await metric('mintlake_overloaded')).toBe(0)
     expect(server.market.stats().trades - before).toBe(pushed)
     const { body } = await server.client.get('/api/v1/analysis?agentId=me', {
       Authorization: `Bearer ${key}`,

@@ -58,7 +58,7 @@ export const PLANTED = {
   },
   'gap-untold': {
     is: 'the time in which no server ran is not told as a gap',
-    seed: 1,
+    seed: 13,
     violates: 'an event that is missing lies in a gap that was told',
     file: 'checkpoint/begin-run.ts',
     from: "apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)",
@@ -138,7 +138,7 @@ export const PLANTED = {
   },
   'segment-removed-early': {
     is: 'a segment of the log is removed although the lake could not be written',
-    seed: 35,
+    seed: 54,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'store/flush-scheduler.ts',
     from: "await client.ask('flush', ask, FLUSH_TIMEOUT_MS)",
@@ -149,7 +149,7 @@ export const PLANTED = {
   },
   'late-bars-lost': {
     is: 'a checkpoint does not wait for the bars of late trades that no file has',
-    seed: 116,
+    seed: 193,
     violates: 'the lake has the bars of the recorded trades',
     file: 'store/store.ts',
     from: '    return this.#flushes.bars.firstEndMs',

@@ -23,15 +23,15 @@ const run = (...args: string[]): Promise<Finished> =>
     )
   })
 
-it('the same seed gives the same trace in three fresh processes, two of them beside one another', {
+it('the same seed gives the same trace in two fresh processes beside one another', {
   timeout: 5 * MINUTE_MS,
 }, async () => {
   // The second has readers.
   const args = ['16', '--runs', '2', '--steps', '120', '--json']
-  const runs = [await run(...args), ...(await Promise.all([run(...args), run(...args)]))]
-  const [first, ...others] = runs.map(({ text }) => JSON.parse(text))
+  const runs = await Promise.all([run(...args), run(...args)])
+  const [first, other] = runs.map(({ text }) => JSON.parse(text))
   expect(first.hashes).toHaveLength(2)
-  for (const other of others) expect(other).toEqual(first)
+  expect(other).toEqual(first)
 })
 
 it('as many seeds as fit into half a minute fail nowhere', { timeout: 5 * MINUTE_MS }, async () => {
@@ -54,6 +54,7 @@ it.each(Object.entries(PLANTED))(
       (await run(`${seed}`, '--runs', `${SEEDS_MAX}`, '--plant', name, '--json')).text,
     )
     expect(failure?.invariant).toBe(violates)
+    if (failure.seed !== seed) console.log(`${name} is found by seed ${failure.seed}: note it in planted.ts`)
   },
 )
 

@@ -15,6 +15,8 @@ import { discardRows, withLakeProcess } from './lake/lend.ts'
 
 export const FEED_KEY = 'feed-key-of-the-tests'
 export const ADMIN_KEY = 'admin-key-of-the-tests'
+/** Allocating a market of full size would take a third of the start of each server. */
+export const TOKENS_MAX = '1000'
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname
 
 export interface Settings {
@@ -23,7 +25,7 @@ export interface Settings {
 }
 
 /** Rate limits are off unless a test sets them, and answers are not cached, so that tests read what they have
- *  just pushed, and labels are shown to all. Allocating a market of full size would take a third of the start of each server. */
+ *  just pushed, and labels are shown to all. */
 const DEFAULTS: Settings = {
   port: '0',
   feed: 'none',
@@ -32,7 +34,7 @@ const DEFAULTS: Settings = {
   'read-limit-keyed': '0',
   'register-limit': '0',
   'lake-flush-ms': '0',
-  'tokens-max': '5000',
+  'tokens-max': TOKENS_MAX,
   'drain-notice-ms': '0',
   'page-age-ms': '0',
   'labels-delay-ms': '0',

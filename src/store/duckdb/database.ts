@@ -20,14 +20,13 @@ import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
 import { explainDamage, isDamage } from './damaged-state.ts'
 import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from './duckdb.ts'
-import { queryRows, type ResultRow } from './query.ts'
 import {
   addColumn,
   CREATE_MANIFEST,
-  commentOnColumn,
-  commentOnTable,
+  createEmptyTable,
   createTable,
   MARKET_DATABASE,
+  relation,
 } from './sql.ts'
 
 /** A connection and the tasks that wait for it, in order of arrival: two queries must not share one. */
@@ -222,45 +221,29 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
   }
 }
 
-const STORED_COLUMN = { table_name: 'string', column_name: 'string', comment: 'string?' } as const
-type StoredColumn = ResultRow<typeof STORED_COLUMN>
-const SELECT_STORED_COLUMNS = `SELECT table_name, column_name, comment FROM duckdb_columns()
-  WHERE schema_name = 'main' AND NOT internal ORDER BY table_name, column_index`
-
-async function storedColumns(connection: DuckDBConnection): Promise<Map<string, StoredColumn[]>> {
-  const byTable = new Map<string, StoredColumn[]>()
-  for (const column of await queryRows(connection, SELECT_STORED_COLUMNS, STORED_COLUMN)) {
-    byTable.set(column.table_name, [...(byTable.get(column.table_name) ?? []), column])
-  }
-  return byTable
-}
-
-/** SQL that creates a table, or adds the columns and comments that it lacks compared with schema/tables.ts. */
-function migrationSql(table: Table, stored: readonly StoredColumn[] | undefined): string[] {
-  const comments = new Map(stored?.map((column) => [column.column_name, column.comment]))
-  const missing = table.columns.filter((column) => !comments.has(column.name))
-  const shape =
-    stored === undefined
-      ? [createTable(table), commentOnTable(table)]
-      : missing.map((column) => addColumn(table, column))
-  const stale = table.columns.filter((column) => comments.get(column.name) !== column.comment)
-  return [...shape, ...stale.map((column) => commentOnColumn(table, column))]
-}
-
 /** Tables of rows in the state database. */
 const STATE_DATABASE_TABLES: readonly Table[] = [TABLES.outcomes, TABLES.outcomes_open]
 
+/** The columns of a table of an earlier version are added to: those that it lacks are NULL in its rows. */
+async function addMissingColumns(connection: DuckDBConnection, table: Table): Promise<void> {
+  const stored = (await connection.run(`FROM ${relation(table)} LIMIT 0`)).columnNames()
+  const missing = table.columns.filter(({ name }) => !stored.includes(name))
+  if (missing.length === 0) return
+  await connection.run(missing.map((column) => addColumn(table, column)).join(';\n'))
+}
+
 async function createTables(connection: DuckDBConnection): Promise<void> {
-  const stored = await storedColumns(connection)
-  const statements = STATE_DATABASE_TABLES.flatMap((table) => migrationSql(table, stored.get(table.name)))
-  const all = [...CREATE_MANIFEST, ...CREATE_STATE, ...statements]
-  await transaction(connection, async () => void (await connection.run(all.join(';\n'))))
+  const all = [...CREATE_MANIFEST, ...CREATE_STATE, ...STATE_DATABASE_TABLES.map(createTable)]
+  await transaction(connection, async () => {
+    await connection.run(all.join(';\n'))
+    for (const table of STATE_DATABASE_TABLES) await addMissingColumns(connection, table)
+  })
 }
 
 /** Bars that wait for a flush are kept in an attached database in memory. */
 async function createMarketDatabase(connection: DuckDBConnection): Promise<void> {
   await connection.run(`ATTACH ':memory:' AS ${MARKET_DATABASE} (READ_WRITE)`)
-  await connection.run(createTable(TABLES.bars))
+  await connection.run(createEmptyTable(TABLES.bars))
 }
 
 const fileSizeBytes = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.size

@@ -34,15 +34,18 @@ export const relation = (table: Table): string =>
 const definition = (column: Column): string =>
   `${identifier(column.name)} ${column.type}${column.nullable ? '' : ' NOT NULL'}`
 
-export const createTable = (table: Table): string =>
-  `CREATE TABLE ${relation(table)} (${ROW_SEQ} BIGINT NOT NULL, ${table.columns.map(definition).join(', ')})`
+const tableDefinition = (table: Table): string =>
+  `${relation(table)} (${ROW_SEQ} BIGINT NOT NULL, ${table.columns.map(definition).join(', ')})`
+
+/** Leaves a table that is there as it is. */
+export const createTable = (table: Table): string => `CREATE TABLE IF NOT EXISTS ${tableDefinition(table)}`
+
+/** Begins a table anew, without rows. */
+export const createEmptyTable = (table: Table): string => `CREATE OR REPLACE TABLE ${tableDefinition(table)}`
 
 /** For a column that an older store lacks; NULL in existing rows. */
 export const addColumn = (table: Table, column: Column): string =>
   `ALTER TABLE ${identifier(table.name)} ADD COLUMN ${identifier(column.name)} ${column.type}`
-
-export const commentOnTable = (table: Table): string =>
-  `COMMENT ON TABLE ${identifier(table.name)} IS ${literal(table.comment)}`
 
 export const commentOnColumn = (table: Pick<Table, 'name'>, column: Column): string =>
   `COMMENT ON COLUMN ${identifier(table.name)}.${identifier(column.name)} IS ${literal(column.comment)}`

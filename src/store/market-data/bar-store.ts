@@ -8,7 +8,7 @@ import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { withAppender } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
-import { createTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
+import { createEmptyTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { listLiveFiles, nextSeq } from '../lake/manifest.ts'
@@ -290,7 +290,7 @@ export class BarStore {
       const sql = `SELECT count(*)::DOUBLE AS rows FROM ${relation(TABLE)} WHERE ${ROW_SEQ} >= ${first}`
       const { rows } = await queryOne(connection, sql, { rows: 'number' })
       // Replacing the table frees its memory; deleting rows does not.
-      if (rows === 0) await connection.run(createTable(TABLE).replace('CREATE', 'CREATE OR REPLACE'))
+      if (rows === 0) await connection.run(createEmptyTable(TABLE))
       else await connection.run(`DELETE FROM ${relation(TABLE)} WHERE ${ROW_SEQ} < ${first}`)
       this.#stagedBars = rows
     })

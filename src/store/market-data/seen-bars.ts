@@ -8,6 +8,8 @@ import { SEEN_BARS_TOKENS_MAX } from '../limits.ts'
 export type BarStatus = 'new' | 'duplicate' | 'uncertain'
 
 const STRIDE = TIMEFRAMES.length
+/** Room at first, which doubles as tokens come: a server of a small market does without 19 MB. */
+const TOKENS_AT_FIRST = 1_024
 
 export class SeenBars {
   #slots = new Map<string, number>()
@@ -23,7 +25,7 @@ export class SeenBars {
   constructor(earlierToMs: number, tokensMax = SEEN_BARS_TOKENS_MAX) {
     this.#earlierToMs = earlierToMs
     this.#tokensMax = tokensMax
-    this.#lastMs = new Float64Array(tokensMax * STRIDE)
+    this.#lastMs = new Float64Array(Math.min(tokensMax, TOKENS_AT_FIRST) * STRIDE)
   }
 
   /** Compares a bar with those before it, and remembers it. @param timeframe index in TIMEFRAMES */
@@ -43,9 +45,16 @@ export class SeenBars {
     if (known !== undefined) return known
     const slot = this.#nextSlot++ % this.#tokensMax
     if (this.#mints[slot] !== undefined) this.#forget(slot)
+    else if (slot * STRIDE === this.#lastMs.length) this.#grow()
     this.#mints[slot] = mint
     this.#slots.set(mint, slot)
     return slot
+  }
+
+  #grow(): void {
+    const grown = new Float64Array(Math.min(this.#tokensMax * STRIDE, 2 * this.#lastMs.length))
+    grown.set(this.#lastMs)
+    this.#lastMs = grown
   }
 
   #forget(slot: number): void {

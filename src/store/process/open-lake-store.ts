@@ -234,6 +234,7 @@ async function rebuild(
       } else {
         await noteMark(connection, 'outcomes_counted')
       }
+      await noteMark(connection, 'chunks_cut')
       await beginState(connection)
     })
     if (rebuilt.loss !== null)

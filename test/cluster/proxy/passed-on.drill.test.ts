@@ -28,7 +28,13 @@ beforeAll(async () => {
   nats = await startNats()
   // What it does for others by itself has another name: here tests choose how that is done.
   app = await openTestServer(
-    { role: 'writer', bus: nats.url, 'bus-name': 'app', 'trusted-proxies': '127.0.0.1' },
+    {
+      role: 'writer',
+      bus: nats.url,
+      'bus-name': 'app',
+      'trusted-proxies': '127.0.0.1',
+      'tokens-max': '5000',
+    },
     { startServer: answering(() => onAnswered()) },
   )
   target = await startTarget(nats.url, { busName: 'app' })

@@ -232,6 +232,23 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     eventNumbersOf(batchesOf(await whenPublished(nats, second.client)))
   })
 
+  it('publishes nothing on the stream of another data folder, and says so', async () => {
+    const nats = await natsServer()
+    const first = await writerProcess(nats)
+    await first.client.push({ type: 'solPrice', ts: Date.now(), usd: 150 })
+    const strangersFolder = temporaryFolder()
+    cleanups.push(async () => rmSync(strangersFolder, { recursive: true, force: true }))
+    const stranger = launchServer({ role: 'writer', bus: nats.url }, strangersFolder)
+    cleanups.push(() => stranger.kill())
+    const client = await stranger.listening
+    await eventually(async () => {
+      const { reasons } = (await health(client)).cluster
+      return reasons.join().includes('the stream on the bus belongs to another data folder') ? true : null
+    })
+    const messages = await whenPublished(nats, first.client)
+    expect(new Set(messages.map(({ runId }) => runId)).size).toBe(1)
+  })
+
   it('begins the stream anew where it has events that the journal lacks', async () => {
     const nats = await natsServer()
     const first = await writerProcess(nats)

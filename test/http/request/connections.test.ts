@@ -219,7 +219,7 @@ describe('a server that is shutting down', () => {
   })
 
   it('sends a page in full to a slow reader', { tags: 'drill' }, async () => {
-    const server = await openTestServer()
+    const server = await openTestServer({ 'tokens-max': '5000' })
     const slow: RawSocket[] = []
     const mints = Array.from({ length: 5_000 }, newMint)
     const text = { name: 'N', symbol: 'S' }
