@@ -28,6 +28,7 @@ import type {
   BarsQuery,
   BarsText,
   Changes,
+  DataPointText,
   FrozenList,
   ListFilter,
   MarketStats,
@@ -288,7 +289,7 @@ export class Market {
   }
 
   /** The DataPoint as JSON, at most a second old, with a version for ETags. Callers must not write to it. */
-  datapointJson(mint: string): { json: Buffer; version: string } | null {
+  datapointJson(mint: string): DataPointText | null {
     const slot = this.#parts.tokens.slotOf(mint)
     if (slot === -1) return null
     const { datapoints, changes, tokens, solPrice, gaps } = this.#parts

@@ -19,6 +19,14 @@ export interface PageQuery {
   fields?: RowFields | null
 }
 
+/** A DataPoint as JSON. */
+export interface DataPointText {
+  readonly json: Buffer
+  /** The answer that has it alone, of which `json` is a part: an answer that is kept needs no copy. */
+  readonly answer: Buffer
+  readonly version: string
+}
+
 /** A choice of a row's fields. */
 export interface RowFields {
   /** The same for the same fields in the same order. */

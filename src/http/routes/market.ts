@@ -1,5 +1,6 @@
 import { jsonLine } from '../../lib/text/json-text.ts'
 import type { Market } from '../../market/market.ts'
+import type { DataPointText } from '../../market/types.ts'
 import {
   BATCH_MINTS_MAX,
   batchAnswerSchema,
@@ -9,11 +10,12 @@ import {
   datapointQuery,
   totalsAnswerSchema,
 } from '../../schema/api/market.ts'
+import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, type Notes, okData } from '../context.ts'
 import { json, jsonAnswer } from '../docs/operation-docs.ts'
 import type { HttpNode } from '../node.ts'
-import { datapointFields, pick, pickJson } from '../request/fields.ts'
+import { datapointFields, pick } from '../request/fields.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import { checkMint, requiredMint } from '../request/parameters.ts'
 import type { Cursors } from '../response/cursors.ts'
@@ -29,10 +31,6 @@ import { answerList, CACHE_ONE_SECOND, LIST_DOCS } from './market-list.ts'
 export const MARKET_PATH = '/api/v1/market'
 export const DATAPOINT_PATH = '/api/v1/datapoint'
 export const TOTALS_PATH = '/api/v1/market/totals'
-const DATA_START = Buffer.from('{"ok":true,"data":')
-const DATA_END = Buffer.from('}')
-const dataEnd = (notes: Notes): Buffer =>
-  hasNotes(notes) ? Buffer.from(`,"meta":${jsonLine(notes)}}`) : DATA_END
 
 export interface MarketDeps {
   market: Market
@@ -158,15 +156,22 @@ function answerDatapoint({ market, node, onDataPoint }: MarketDeps, context: Con
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    body: Buffer.concat([
-      DATA_START,
-      fields === null ? found.json : pickJson(found.json, fields),
-      dataEnd(context.notes),
-    ]),
+    body: answerBody(found, fields, context.notes),
     contentType: JSON_TYPE,
     headers,
     reusable: true,
   }
+}
+
+function answerBody(
+  { json, answer }: DataPointText,
+  fields: readonly (keyof DataPoint)[] | null,
+  notes: Notes,
+): Buffer {
+  if (fields === null && !hasNotes(notes)) return answer
+  const point: DataPoint = JSON.parse(json.toString())
+  const data = fields === null ? point : pick(point, fields)
+  return Buffer.from(jsonLine({ ok: true, data, ...(hasNotes(notes) && { meta: notes }) }))
 }
 
 function answerBatch({ market, onDataPoint }: MarketDeps, { body, query }: Context): HttpAnswer {

@@ -6,6 +6,7 @@ import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { BATCH_CHARACTERS_MAX, BATCH_EVENTS_MAX, BATCH_FEEDS_MAX, TEXT_CHARACTERS_MAX } from '../limits.ts'
 import { FRAME_HEAD_BYTES, sealFrame } from '../segments/format.ts'
 import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS, QUOTE_COLUMNS } from './batch-layout.ts'
+import { MintIndexes } from './mint-indexes.ts'
 
 /** A column for each of NUMBER_COLUMNS, in that order. */
 const newColumn = (): Float64Array => new Float64Array(BATCH_EVENTS_MAX)
@@ -30,7 +31,8 @@ export class BatchEncoder {
   readonly #txUnits = new Uint16Array(BATCH_EVENTS_MAX)
   readonly #isBuy = new Uint8Array(BATCH_EVENTS_MAX)
   readonly #feedIndex = new Uint8Array(BATCH_EVENTS_MAX)
-  readonly #mints = new Map<string, number>()
+  /** Of tokens and of quotes. */
+  readonly #mints = new MintIndexes(2 * BATCH_EVENTS_MAX)
   readonly #feeds = new Map<string, number>()
   /** Mints, in the order of their indexes; wallets and transactions, in the order of trades. */
   #mintText = ''
@@ -91,11 +93,9 @@ export class BatchEncoder {
   }
 
   #indexMint(mint: string): number {
-    const known = this.#mints.get(mint)
-    if (known !== undefined) return known
-    const index = this.#mints.size
-    this.#mints.set(mint, index)
-    this.#mintText += mint
+    const { count } = this.#mints
+    const index = this.#mints.add(mint)
+    if (index === count) this.#mintText += mint
     return index
   }
 
@@ -109,10 +109,10 @@ export class BatchEncoder {
 
   /** Encodes the events as a frame, and is empty afterwards. @param syncedEventNo the last event that is durable by now */
   encode(firstEventNo: number, syncedEventNo: number): Buffer {
-    const [mints, feeds] = [[...this.#mints.keys()], [...this.#feeds.keys()]]
+    const feeds = [...this.#feeds.keys()]
     const text = this.#mintText + feeds.join('') + this.#tradeText
     const jsonBytes = Buffer.byteLength(this.#json)
-    const columns = this.#columns(lengthsOf(mints), lengthsOf(feeds))
+    const columns = this.#columns(this.#mints.lengths(), lengthsOf(feeds))
     const columnBytes = columns.reduce((sum, column) => sum + column.byteLength, 0)
     const textAt = FRAME_HEAD_BYTES + BATCH_HEAD_BYTES + columnBytes
     // Nearly always ASCII. Otherwise two bytes for each unit, which keep every string as it is.
@@ -120,7 +120,7 @@ export class BatchEncoder {
     const textBytes = isAscii ? text.length : 2 * text.length
     const kind = this.#quotes === null ? 'batch' : 'quotedBatch'
     const frame = Buffer.allocUnsafeSlow(textAt + textBytes + jsonBytes)
-    const counts = [this.#trades, this.count - this.#trades, mints.length, feeds.length, text.length]
+    const counts = [this.#trades, this.count - this.#trades, this.#mints.count, feeds.length, text.length]
     const head = [firstEventNo, syncedEventNo, ...counts, textBytes, jsonBytes]
     HEAD_FIELDS.forEach((_, index) => void frame.writeDoubleLE(head[index], FRAME_HEAD_BYTES + index * 8))
     let at = FRAME_HEAD_BYTES + BATCH_HEAD_BYTES

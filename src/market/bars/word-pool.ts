@@ -1,6 +1,7 @@
 // Blocks of 32-bit words whose sizes are powers of two, for all tokens together (a buddy allocator): a block that is given back
 // becomes one with its free other half, so that what was many small blocks can be a large one later.
 import { assert } from '../../lib/assert.ts'
+import { lastingMemory } from '../../lib/memory.ts'
 
 /** Sizes of blocks are 2 to the power of these, and of all between. */
 export const BLOCK_BITS_MIN = 7
@@ -77,7 +78,7 @@ export class WordPool {
 
   #addSegment(): void {
     const address = this.#segments.length * SEGMENT_WORDS
-    this.#segments.push(new Uint32Array(SEGMENT_WORDS))
+    this.#segments.push(new Uint32Array(lastingMemory(SEGMENT_WORDS * 4)))
     this.#freeBits.push(new Uint8Array(1 << (SEGMENT_BITS - BLOCK_BITS_MIN)))
     this.#link(address, SEGMENT_BITS)
   }

@@ -6,9 +6,14 @@ import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
 import type { SnapshotValues } from '../../schema/datapoint.ts'
 import { SERVED_VERSIONS_MAX } from '../limits.ts'
+import type { DataPointText } from '../types.ts'
 import type { Projections } from './projections.ts'
 
 const SECOND_MS = 1_000
+
+/** What stands around a DataPoint in an answer that has nothing else. */
+const ANSWER_START = '{"ok":true,"data":'
+const ANSWER_END = '}'
 
 /** What a DataPoint's text depends on, besides the second. */
 export interface DataPointChange {
@@ -20,9 +25,7 @@ export interface DataPointChange {
   marketChangedAtMs: number
 }
 
-interface CachedText {
-  readonly json: Buffer
-  readonly version: string
+interface CachedText extends DataPointText {
   readonly seq: number
   readonly asOfMs: number
   readonly marketChangeCount: number
@@ -49,7 +52,7 @@ export class DataPointCache {
     this.#projections = projections
   }
 
-  read(slot: number, nowMs: number, change: DataPointChange): { json: Buffer; version: string } {
+  read(slot: number, nowMs: number, change: DataPointChange): DataPointText {
     const { seq, marketChangeCount } = change
     this.#readAtMs = nowMs
     const secondMs = Math.floor(nowMs / SECOND_MS) * SECOND_MS
@@ -60,8 +63,11 @@ export class DataPointCache {
     const cached = this.#texts.get(slot)
     if (cached?.seq === seq && cached.marketChangeCount === marketChangeCount) return cached
     const asOfMs = Math.max(secondMs, change.atMs, change.marketChangedAtMs)
+    const text = jsonLine(this.#projections.datapoint(slot, asOfMs))
+    const answer = ownBytes(`${ANSWER_START}${text}${ANSWER_END}`)
     const made: CachedText = {
-      json: ownBytes(jsonLine(this.#projections.datapoint(slot, asOfMs))),
+      answer,
+      json: answer.subarray(ANSWER_START.length, answer.length - ANSWER_END.length),
       version: [seq, asOfMs, marketChangeCount].map((part) => part.toString(36)).join('-'),
       seq,
       asOfMs,

@@ -1,9 +1,15 @@
 // Rows of the market list as lines of bytes: with all that they have by themselves, or with the fields that somebody asked for. This
 // is the one place that says when a row is another than it was; pages, and the answers made of them, ask here. Lines are never
 // written to again: a page that is being sent keeps showing its moment.
-import { ownBytes } from '../../lib/bytes.ts'
+import { recordFrom } from '../../lib/record.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import type { MarketFigures, MarketRow, RowField } from '../../schema/market-item.ts'
+import { TextBytes } from '../../lib/text/text-bytes.ts'
+import {
+  type MarketFigures,
+  type MarketItem,
+  marketItemSchema,
+  type RowField,
+} from '../../schema/market-item.ts'
 import { windowFromMs } from '../bars/windows.ts'
 import { FIELD_CHOICES_MAX, FIELD_LINES_MAX, type ListWindowName } from '../limits.ts'
 import { FIGURE_WINDOWS, type ListFigures } from '../rankings/list-figures.ts'
@@ -11,7 +17,6 @@ import type { MarketTime } from '../time/market-time.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
 import type { RowFields } from '../types.ts'
-import { type RowText, renderOpenItem, rowText } from './json-row.ts'
 import type { Projections } from './projections.ts'
 
 /** Fields of a row that are figures of the list. */
@@ -28,8 +33,32 @@ const FIGURES = {
 
 const isFigure = (field: RowField): field is keyof MarketFigures => field in FIGURES
 
-/** The windows that a row shows which has all that rows have by themselves. */
-const OF_WHOLE_ROWS: readonly ListWindowName[] = ['24h']
+/** What rows have by themselves. */
+const ITEM_FIELDS = marketItemSchema.keyof().options
+
+/** Fields that change with a token's texts alone. */
+const TEXT_FIELDS = [
+  'mint',
+  'name',
+  'symbol',
+  'description',
+  'image_uri',
+  'creator',
+  'website',
+  'twitter',
+  'telegram',
+  'quoteMint',
+] as const satisfies readonly (keyof MarketItem)[]
+type TextField = (typeof TEXT_FIELDS)[number]
+
+const isText = (field: RowField): field is TextField => TEXT_FIELDS.some((name) => name === field)
+
+/** A member of rows. */
+interface Member {
+  /** What stands before its value. */
+  label: string
+  value(slot: number, item: MarketItem, texts: Readonly<Record<TextField, string>>): string
+}
 
 /**
  * The lines of rows that have the same fields. A line is that of its row until the row's next change (its position), and
@@ -40,22 +69,25 @@ export class LineSet {
   windowState = ''
   readonly windows: readonly ListWindowName[]
   readonly #changedSeq: Float64Array
-  readonly #render: (slot: number) => string
+  readonly #writeOpen: (out: TextBytes, slot: number) => void
+  readonly #out: TextBytes
   /** By slot. */
   readonly #lines: (Buffer | undefined)[] = []
   /** By slot: position of the row's change that its line shows. */
   readonly #seqs: number[] = []
   #size = 0
 
-  /** @param render makes a row as JSON, without its closing brace */
+  /** @param writeOpen writes a row as JSON, without its closing brace. @param out where lines are made */
   constructor(
     windows: readonly ListWindowName[],
     changedSeq: Float64Array,
-    render: (slot: number) => string,
+    writeOpen: (out: TextBytes, slot: number) => void,
+    out: TextBytes,
   ) {
     this.windows = windows
     this.#changedSeq = changedSeq
-    this.#render = render
+    this.#writeOpen = writeOpen
+    this.#out = out
   }
 
   get size(): number {
@@ -71,16 +103,20 @@ export class LineSet {
   line(slot: number): Buffer {
     const kept = this.kept(slot)
     if (kept !== null) return kept
-    const line = ownBytes(`${this.#render(slot)}}\n`)
+    this.#out.clear()
+    this.#writeOpen(this.#out, slot)
+    this.#out.write('}\n')
+    const line = this.#out.ownBytes()
     if (this.#lines[slot] === undefined) this.#size++
     this.#lines[slot] = line
     this.#seqs[slot] = this.#changedSeq[slot]
     return line
   }
 
-  /** A row as JSON, without its closing brace. It is not kept. */
-  open(slot: number): string {
-    return this.#render(slot)
+  /** Writes a row with its position as its last member, and its newline. It is not kept. */
+  writeWithSeq(slot: number, seq: number): void {
+    this.#writeOpen(this.#out, slot)
+    this.#out.write(`,"seq":${seq}}\n`)
   }
 
   forget(slot: number): void {
@@ -111,15 +147,16 @@ export class RowLines {
   readonly #whole: LineSet
   /** By fields. */
   readonly #chosen = new Map<string, LineSet>()
-  /** By slot: the parts of its line that change with its texts alone. */
-  readonly #texts: (RowText | undefined)[] = []
+  /** By slot, as JSON. */
+  readonly #texts: (Record<TextField, string> | undefined)[] = []
+  readonly #out = new TextBytes()
   /** By slot: the position of its row's last change. Dense, so that readers of many rows stay in the CPU's cache. */
   readonly #changedSeq: Float64Array
 
   constructor(sources: RowSources) {
     this.#sources = sources
     this.#changedSeq = new Float64Array(sources.tokens.capacity)
-    this.#whole = this.#createSet(OF_WHOLE_ROWS, (slot) => this.#openWhole(slot))
+    this.#whole = this.#createSet(ITEM_FIELDS)
   }
 
   /** The lines of rows with these fields, as of now; null: with all that rows have by themselves. */
@@ -151,9 +188,9 @@ export class RowLines {
    */
   joinWithSeq(slots: readonly number[], seqs: readonly number[], fields: RowFields | null): Buffer {
     const set = this.of(fields)
-    let rows = ''
-    for (let row = 0; row < slots.length; row++) rows += `${set.open(slots[row])},"seq":${seqs[row]}}\n`
-    return Buffer.from(rows)
+    this.#out.clear()
+    for (let row = 0; row < slots.length; row++) set.writeWithSeq(slots[row], seqs[row])
+    return Buffer.from(this.#out.bytes)
   }
 
   #chosenSet({ key, fields }: RowFields): LineSet {
@@ -161,34 +198,32 @@ export class RowLines {
     for (const { size } of this.#chosen.values()) lineCount += size
     const isFull = this.#chosen.size >= FIELD_CHOICES_MAX && !this.#chosen.has(key)
     if (isFull || lineCount >= FIELD_LINES_MAX) this.#chosen.clear()
-    const set =
-      this.#chosen.get(key) ?? this.#createSet(windowsOf(fields), (slot) => this.#openChosen(fields, slot))
+    const set = this.#chosen.get(key) ?? this.#createSet(fields)
     this.#chosen.set(key, set)
     return set
   }
 
-  #createSet(windows: readonly ListWindowName[], render: (slot: number) => string): LineSet {
-    return new LineSet(windows, this.#changedSeq, render)
-  }
-
-  #openWhole(slot: number): string {
-    const { tokens, projections, time } = this.#sources
-    this.#texts[slot] ??= rowText(tokens.metadata[slot])
-    return renderOpenItem(projections.item(slot, time.nowMs), this.#texts[slot])
-  }
-
-  #openChosen(fields: readonly RowField[], slot: number): string {
-    const { projections, listFigures, time } = this.#sources
-    const item = projections.item(slot, time.nowMs)
-    let text = '{'
-    for (const field of fields) {
-      const value: MarketRow[RowField] = isFigure(field)
-        ? numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs))
-        : item[field]
-      const json = typeof value === 'string' ? jsonLine(value) : `${value}`
-      text += text === '{' ? `"${field}":${json}` : `,"${field}":${json}`
+  #createSet(fields: readonly RowField[]): LineSet {
+    const { projections, time } = this.#sources
+    const members = fields.map((field, index) => this.#member(field, index === 0))
+    const writeOpen = (out: TextBytes, slot: number) => {
+      const item = projections.item(slot, time.nowMs)
+      this.#texts[slot] ??= recordFrom(TEXT_FIELDS, (field) => jsonLine(item[field]))
+      for (let index = 0; index < members.length; index++) {
+        const { label, value } = members[index]
+        out.write(label)
+        out.write(value(slot, item, this.#texts[slot]))
+      }
     }
-    return text
+    return new LineSet(windowsOf(fields), this.#changedSeq, writeOpen, this.#out)
+  }
+
+  #member(field: RowField, isFirst: boolean): Member {
+    const { listFigures, time } = this.#sources
+    const label = `${isFirst ? '{' : ','}"${field}":`
+    if (isText(field)) return { label, value: (_, __, texts) => texts[field] }
+    if (!isFigure(field)) return { label, value: (_, item) => `${item[field]}` }
+    return { label, value: (slot) => `${numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs))}` }
   }
 }
 

@@ -1,6 +1,7 @@
 // Places for the latest trades of tokens, as bytes in large blocks of memory: what trades leave behind is nothing that the garbage
 // collector would have to walk, or to copy because it outlives the event that brought it.
 
+import { lastingMemory } from '../../lib/memory.ts'
 import { isAscii, type TextColumn } from '../../lib/sections/text-column.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
@@ -36,8 +37,8 @@ interface Segment {
 }
 
 function newSegment(): Segment {
-  const numbers = new Float64Array(SEGMENT_PLACES * PLACE_NUMBERS)
-  return { numbers, bytes: Buffer.from(numbers.buffer) }
+  const memory = lastingMemory(SEGMENT_PLACES * PLACE_BYTES)
+  return { numbers: new Float64Array(memory), bytes: Buffer.from(memory) }
 }
 
 export class TradePlaces {

@@ -4,6 +4,7 @@
 
 import { z } from 'zod'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { lastingMemory } from '../../lib/memory.ts'
 import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import {
   jsonSection,
@@ -42,8 +43,8 @@ export interface VersionHistoryOptions {
 const savedSchema = z.object({ firstNumber: z.number(), nextNumber: z.number(), droppedEarly: z.number() })
 
 const newSegment = (): Segment => ({
-  values: new Float64Array(SEGMENT_RECORDS * STRIDE),
-  previous: new Float64Array(SEGMENT_RECORDS),
+  values: new Float64Array(lastingMemory(SEGMENT_RECORDS * STRIDE * 8)),
+  previous: new Float64Array(lastingMemory(SEGMENT_RECORDS * 8)),
 })
 
 export class VersionHistory implements Saved {

@@ -1,4 +1,6 @@
 // Finds where records lie by the hash of an identity, without objects for the garbage collector.
+import { hashText } from '../../lib/text/hash-text.ts'
+
 /** A position is packed into one double: a record starts below 2^27 and is shorter than 2^24 bytes, so 53 bits suffice. */
 const LENGTH_FACTOR = 2 ** 24
 const SLOTS_MIN = 64
@@ -10,14 +12,6 @@ export const unpackPosition = (packed: number): { offset: number; length: number
   offset: Math.floor(packed / LENGTH_FACTOR),
   length: packed % LENGTH_FACTOR,
 })
-
-/** FNV-1a, 32 bits, over the UTF-16 code units. */
-function hashText(text: string): number {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < text.length; index++)
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
-  return hash >>> 0
-}
 
 /**
  * Packed positions by the hash of an identity. A log may hold a million submissions, so the identities themselves are not

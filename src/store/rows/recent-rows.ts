@@ -1,4 +1,5 @@
 // Where each submission can be read until it is in the lake: its position in the log, and the latest ones as text.
+import { lastingMemory } from '../../lib/memory.ts'
 import type { Row, TableName } from '../../schema/tables.ts'
 import { RECENT_CHUNK_BYTES, RECENT_CHUNK_ROWS, RECENT_CHUNKS_MAX } from '../limits.ts'
 import type { Position } from '../log/types.ts'
@@ -63,7 +64,7 @@ export class RecentRows {
     // The bytes of the oldest are used again: new ones would have to be fetched from the system in the middle of a submission.
     const oldest = this.#chunks.length < RECENT_CHUNKS_MAX ? undefined : this.#chunks.shift()
     const chunk = {
-      bytes: oldest?.bytes ?? Buffer.allocUnsafeSlow(RECENT_CHUNK_BYTES),
+      bytes: oldest?.bytes ?? Buffer.from(lastingMemory(RECENT_CHUNK_BYTES)),
       usedBytes: 0,
       rows: 0,
       index: new PositionIndex(),
