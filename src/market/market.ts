@@ -7,6 +7,7 @@ import type { MarketItem } from '../schema/market-item.ts'
 import type { Sort, Tab } from '../schema/vocabulary.ts'
 import { answeredInterval } from './bars/answered-interval.ts'
 import { ColumnBuffer, readBars, readColumns } from './bars/bar-query.ts'
+import { T } from './bars/bar-ring.ts'
 import { watermarkMs } from './bars/watermark.ts'
 import { restoreMarket, saveMarket } from './checkpoint/checkpoint.ts'
 import type { EventWriter } from './events/event-writer.ts'
@@ -379,6 +380,14 @@ export class Market {
   barsWholeFromMs(mint: string): number {
     const slot = this.#parts.tokens.slotOf(mint)
     return slot === -1 ? 0 : this.#parts.tokens.barsWholeFromMs(slot)
+  }
+
+  /** When the oldest closed bar begins that is held: older ones were dropped, or had no trades. 0: none is held. */
+  barsHeldFromMs(mint: string, timeframe: number): number {
+    const slot = this.#parts.tokens.slotOf(mint)
+    const ring = this.#parts.bars.ring(timeframe)
+    const oldest = slot === -1 ? -1 : ring.oldest(slot)
+    return oldest === -1 ? 0 : ring.values[oldest + T]
   }
 
   /** The gaps that go on, and the newest that have ended, the newest first. */

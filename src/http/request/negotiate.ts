@@ -47,11 +47,14 @@ export function negotiate<Name extends string>(
     throw notAcceptable(available)
   }
   if (headers.accept === '') return otherwise
-  const ranked = acceptedTypes(headers.accept)
-  if (ranked.length === 0) return otherwise
-  for (const type of ranked) {
+  const named = namedTypes(headers.accept)
+  if (named.length === 0) return otherwise
+  const refused = new Set(named.filter(({ quality }) => quality === 0).map(({ type }) => types[type]))
+  for (const { type, quality } of named) {
     const format = types[type]
-    if (format !== undefined && available.includes(format)) return format
+    // What is refused by name is not meant by a wildcard.
+    if (format === undefined || quality === 0 || (type.includes('*') && refused.has(format))) continue
+    if (available.includes(format)) return format
   }
   throw notAcceptable(available)
 }
@@ -62,17 +65,16 @@ function notAcceptable(available: readonly string[]): ServiceError {
   })
 }
 
-/** Media types of an Accept header, best first (RFC 9110, section 12.5.1); those with q=0 are left out. */
-function acceptedTypes(accept: string): string[] {
+/** Media types of an Accept header, best first (RFC 9110, section 12.5.1); those with a quality of 0 are refused. */
+function namedTypes(accept: string): { type: string; quality: number }[] {
   return accept
     .split(',')
     .map((entry) => {
       const [type = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase())
       return { type, quality: parseQuality(parameters) }
     })
-    .filter(({ type, quality }) => type !== '' && quality > 0)
+    .filter(({ type }) => type !== '')
     .sort((a, b) => b.quality - a.quality)
-    .map(({ type }) => type)
 }
 
 /** The weight of an entry with these parameters, in lower case; 1 without `q`, 0 for an invalid one (RFC 9110, section

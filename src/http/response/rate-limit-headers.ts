@@ -9,7 +9,7 @@ const toSeconds = (ms: number): number => Math.ceil(ms / 1_000)
  */
 export const rateLimitHeaders = (policy: string, quota: Quota): Record<string, string> => ({
   'RateLimit-Policy': `"${policy}";q=${quota.limit};w=${toSeconds(quota.windowMs)}`,
-  RateLimit: `"${policy}";r=${quota.remaining};t=${toSeconds(quota.resetMs)}`,
+  RateLimit: `"${policy}";r=${quota.remaining};t=${toSeconds(Math.min(quota.resetMs, quota.windowMs))}`,
   'X-RateLimit-Limit': `${quota.limit}`,
   'X-RateLimit-Remaining': `${quota.remaining}`,
   'X-RateLimit-Reset': `${toSeconds(quota.resetAtMs)}`,

@@ -4,7 +4,7 @@ import { jsonLine } from '../../lib/text/json-text.ts'
 import type { Market } from '../../market/market.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm, WithGaps } from '../../market/types.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, barsQuery, barsSchema } from '../../schema/api/bars.ts'
-import { BAR_FILLS, BAR_SHAPES, type BarShape } from '../../schema/bar.ts'
+import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Notes } from '../context.ts'
 import { linesOf } from '../docs/components.ts'
@@ -33,6 +33,9 @@ interface BarDeps {
 const BARS_HEADERS = z.object({
   'X-Result-Count': whole('Bars of this answer'),
   'X-Complete-From': maybeWhole('Bars that start earlier may lack trades').meta({ unit: 'Unix ms' }),
+  'X-Held-From': maybeWhole('Of a range that begins earlier: older bars are not held any more').meta({
+    unit: 'Unix ms',
+  }),
   'X-Incomplete': maybeText(
     'Intervals in which trades may be missing, as `meta.incomplete` has them; without an end where they go on',
   ).meta({ examples: ['1772000000000/1772000060000;reason=disconnect;feed=pumpportal'] }),
@@ -114,12 +117,12 @@ function answerText(market: Market, context: Context, request: BarsRequest): Htt
   const form: TextForm = { shape, separator: format === 'json' ? ',' : '\n' }
   const text = market.barsText(query, form)
   if (text === null) throw unknownToken(query.mint)
-  const wholeFromMs = market.barsWholeFromMs(query.mint)
-  const headers = createHeaders(text, request, wholeFromMs)
+  const from = beginningOf(market, query)
+  const headers = createHeaders(text, request, from)
   if (hasCurrent(context, headers.ETag)) return notModified(headers)
   const [body, contentType] =
     format === 'json'
-      ? [barsJson(text, createMeta(request, text, wholeFromMs)), JSON_TYPE]
+      ? [barsJson(text, createMeta(request, text, from)), JSON_TYPE]
       : [wrapRows('', text, '', 0), NDJSON_TYPE]
   return { status: 200, body, contentType, headers, reusable: true }
 }
@@ -128,21 +131,36 @@ function answerColumns(market: Market, context: Context, request: BarsRequest): 
   const { format, query, shape } = request
   const columns = market.barColumns(query)
   if (columns === null) throw unknownToken(query.mint)
-  const wholeFromMs = market.barsWholeFromMs(query.mint)
-  const headers = createHeaders(columns, request, wholeFromMs)
+  const from = beginningOf(market, query)
+  const headers = createHeaders(columns, request, from)
   if (hasCurrent(context, headers.ETag)) return notModified(headers)
   const [body, contentType] =
     format === 'arrow'
       ? [barsToArrow(columns, shape), ARROW_TYPE]
-      : [barsToMsgpack(columns, shape, createMeta(request, columns, wholeFromMs)), MSGPACK_TYPE]
+      : [barsToMsgpack(columns, shape, createMeta(request, columns, from)), MSGPACK_TYPE]
   return { status: 200, body, contentType, headers, reusable: true }
 }
 
-/** @param wholeFromMs bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
+/** Where the bars of a token begin. */
+interface Beginning {
+  /** Bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
+  wholeFromMs: number
+  /** Bars that start before it are not held, though they were asked for; 0: there are none. */
+  heldFromMs: number
+}
+
+function beginningOf(market: Market, { mint, tf, fromMs }: BarsQuery): Beginning {
+  const heldFromMs = fromMs === null ? 0 : market.barsHeldFromMs(mint, TIMEFRAMES.indexOf(tf))
+  return {
+    wholeFromMs: market.barsWholeFromMs(mint),
+    heldFromMs: heldFromMs > (fromMs ?? 0) ? heldFromMs : 0,
+  }
+}
+
 function createHeaders(
   { version, rowCount, incomplete }: Pick<WithGaps<BarColumns>, 'version' | 'rowCount' | 'incomplete'>,
   { format, node }: BarsRequest,
-  wholeFromMs: number,
+  { wholeFromMs, heldFromMs }: Beginning,
 ): Record<string, string> & { ETag: string } {
   return {
     // Several formats share one URL.
@@ -150,6 +168,7 @@ function createHeaders(
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${rowCount}`,
     ...(wholeFromMs > 0 && { 'X-Complete-From': `${wholeFromMs}` }),
+    ...(heldFromMs > 0 && { 'X-Held-From': `${heldFromMs}` }),
     ...(incomplete.length > 0 && { 'X-Incomplete': incomplete.map(gapText).join(', ') }),
   }
 }
@@ -161,7 +180,7 @@ const gapText = ({ fromMs, toMs, reason, feed }: Gap): string =>
 const createMeta = (
   { query, clamped, notes }: BarsRequest,
   { gaps, incomplete }: Pick<WithGaps<BarColumns>, 'gaps' | 'incomplete'>,
-  wholeFromMs: number,
+  { wholeFromMs, heldFromMs }: Beginning,
 ) => ({
   mint: query.mint,
   tf: query.tf,
@@ -169,6 +188,7 @@ const createMeta = (
   fill: query.fill,
   gaps,
   ...(wholeFromMs > 0 && { completeFrom: wholeFromMs }),
+  ...(heldFromMs > 0 && { heldFrom: heldFromMs }),
   ...(incomplete.length > 0 && { incomplete: incomplete.map(tellGap) }),
   ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
   ...notes,

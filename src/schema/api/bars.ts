@@ -45,6 +45,9 @@ export const barsMetaSchema = metaWith({
   fill: z.enum(BAR_FILLS),
   gaps: wholeCount('Intervals without trades between the first bar and the last'),
   completeFrom: unixMs('Bars that start earlier may lack trades: the token had been evicted').optional(),
+  heldFrom: unixMs(
+    'Of a range that begins earlier: older bars are not held any more, or had no trades. The lake has them all',
+  ).optional(),
   incomplete: z
     .array(gapSchema)
     .optional()
