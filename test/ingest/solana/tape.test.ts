@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { captureTape } from '../../../src/ingest/solana/capture.ts'
 import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { openTape, type TapeEnd, TapeWriter } from '../../../src/ingest/solana/tape.ts'
@@ -43,6 +43,7 @@ async function capture(steps: number): Promise<{ path: string; world: ChainWorld
   const world = new ChainWorld(11, { startMs: Date.now() })
   node.setSolPrice(150, Date.now())
   const stopping = new AbortController()
+  const written = vi.spyOn(TapeWriter.prototype, 'answer')
   const capturing = captureTape(optionsOf(path, stopping.signal), systemClock)
   await expect.poll(() => node.asked('logsSubscribe').length, soon).toBe(2)
   await expect.poll(() => node.asked('slotSubscribe').length, soon).toBe(1)
@@ -56,6 +57,12 @@ async function capture(steps: number): Promise<{ path: string; world: ChainWorld
   const asked = () =>
     new Set(node.asked('getMultipleAccounts').flatMap(({ params }) => params[0] as string[]))
   await expect.poll(() => world.tokens.every(({ mint }) => asked().has(mint)), soon).toBe(true)
+  // And once it has what was answered: an answer that is on its way at the end is not in it.
+  for (const method of ['getTransaction', 'getMultipleAccounts'])
+    await expect
+      .poll(() => written.mock.calls.filter(([of]) => of === method).length, soon)
+      .toBe(node.asked(method).length)
+  written.mockRestore()
   stopping.abort()
   expect(await capturing).toMatchObject({ end: 'stopped' })
   return { path, world }
