@@ -27,7 +27,7 @@ export class StatusReporter {
     this.#events = events
   }
 
-  async report(isClosing: boolean): Promise<StoreStatus> {
+  async report(isClosing: boolean): Promise<Omit<StoreStatus, 'folderId'>> {
     await this.#refreshLake()
     const figures = this.figures(isClosing)
     const { client, faults } = this.#parts
@@ -46,7 +46,7 @@ export class StatusReporter {
       lakeProcess: { isRunning: client.isRunning, starts: client.starts },
       barsMissing: barAudit.missing,
       log: {
-        ...{ unflushedCommits, unflushedBytes, damage: damage.length },
+        ...{ state, unflushedCommits, unflushedBytes, damage: damage.length },
         slowestGroupMs: Math.max(0, ...recentGroupMs),
         commits: totals.commits,
         refused: totals.refused,

@@ -413,8 +413,8 @@ export class Store {
     return (await this.#parts.client.ask('files', {}, limits.STATUS_TIMEOUT_MS)).files
   }
 
-  status(): Promise<StoreStatus> {
-    return this.#status.report(this.#closed !== null)
+  async status(): Promise<StoreStatus> {
+    return { folderId: this.folderId, ...(await this.#status.report(this.#closed !== null)) }
   }
 
   figures(): StoreFigures {

@@ -151,6 +151,7 @@ export interface StoreFigures {
   lakeLagMs: number
   lakeProcess: { isRunning: boolean; starts: number }
   log: {
+    state: string
     unflushedCommits: number
     unflushedBytes: number
     /** Damaged parts that were found. */
@@ -175,6 +176,8 @@ export interface StoreFigures {
 
 /** The figures with those of the lake renewed, and how the store is. */
 export interface StoreStatus extends StoreFigures {
+  /** Identity of the data folder. */
+  folderId: string
   /** Commits are taken, and the lake follows them. */
   healthy: boolean
   /** A plain sentence for each thing that is wrong. */

@@ -12,6 +12,7 @@ const FIGURES = [
   'mintlake_checkpoint_bytes',
   'mintlake_checkpoint_peak_bytes',
   'mintlake_checkpoint_seconds',
+  'mintlake_checkpoints_copied_total',
   'mintlake_checkpoints_total',
   'mintlake_enrichment_contradictions_total',
   'mintlake_exports',

@@ -22,10 +22,9 @@ async function prices(mint: string): Promise<number[]> {
   const answers = await Promise.all([
     server.client.get(`/api/v1/datapoint?mint=${mint}`),
     server.client.get(`/api/v1/ohlc?mint=${mint}&tf=1d&limit=1`),
-    server.client.get('/api/v1/market?limit=5&sort=created_timestamp'),
+    server.client.get(`/api/v1/market?search=${mint}`),
   ])
-  const [datapoint, bars, list] = answers.map(({ body }) => body.data)
-  const row = list.find((item: { mint: string }) => item.mint === mint)
+  const [datapoint, bars, [row]] = answers.map(({ body }) => body.data)
   return [datapoint.priceUsd, bars.at(-1).c, row.price_usd ?? row.priceUsd]
 }
 
