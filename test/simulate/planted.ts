@@ -208,8 +208,8 @@ export const PLANTED = {
     seed: 34,
     violates: 'no reader shows the past as now',
     file: 'cluster/reader/bus-checkpoints.ts',
-    from: 'folderId, eventNo, settings, uploaderRunId }',
-    to: 'folderId, eventNo: eventNo - 1, settings, uploaderRunId }',
+    from: 'folderId, eventNo, lostEvents, settings, uploaderRunId }',
+    to: 'folderId, eventNo: eventNo - 1, lostEvents, settings, uploaderRunId }',
   },
   'cut-off-untold': {
     is: 'the health of a reader that is cut off is silent',
