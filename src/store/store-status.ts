@@ -29,10 +29,15 @@ export class StatusReporter {
 
   async report(isClosing: boolean): Promise<Omit<StoreStatus, 'folderId'>> {
     await this.#refreshLake()
-    const figures = this.figures(isClosing)
-    const { client, faults } = this.#parts
-    const healthy = figures.isWritable && client.isRunning && faults.current.length === 0
-    return { ...figures, healthy, reasons: this.#reasons() }
+    const { client, commits, faults } = this.#parts
+    const { isWritable, lake, log, lakeProcess, freeBytes, databaseBytes, setAside } = this.figures(isClosing)
+    const { unflushedCommits, unflushedBytes, damage } = log
+    return {
+      healthy: isWritable && client.isRunning && faults.current.length === 0,
+      ...{ isWritable, reasons: this.#reasons(), lake },
+      log: { state: commits.status().state, unflushedCommits, unflushedBytes, damage },
+      ...{ lakeProcess, freeBytes, databaseBytes, setAside },
+    }
   }
 
   figures(isClosing: boolean): StoreFigures {
@@ -46,7 +51,7 @@ export class StatusReporter {
       lakeProcess: { isRunning: client.isRunning, starts: client.starts },
       barsMissing: barAudit.missing,
       log: {
-        ...{ state, unflushedCommits, unflushedBytes, damage: damage.length },
+        ...{ unflushedCommits, unflushedBytes, damage: damage.length },
         slowestGroupMs: Math.max(0, ...recentGroupMs),
         commits: totals.commits,
         refused: totals.refused,

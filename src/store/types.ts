@@ -151,7 +151,6 @@ export interface StoreFigures {
   lakeLagMs: number
   lakeProcess: { isRunning: boolean; starts: number }
   log: {
-    state: string
     unflushedCommits: number
     unflushedBytes: number
     /** Damaged parts that were found. */
@@ -174,10 +173,15 @@ export interface StoreFigures {
   losses: number
 }
 
-/** The figures with those of the lake renewed, and how the store is. */
-export interface StoreStatus extends StoreFigures {
+/** How the store is, and those of its figures that `/health` tells, those of the lake renewed. */
+export interface StoreStatus
+  extends Pick<
+    StoreFigures,
+    'isWritable' | 'lake' | 'lakeProcess' | 'freeBytes' | 'databaseBytes' | 'setAside'
+  > {
   /** Identity of the data folder. */
   folderId: string
+  log: Pick<StoreFigures['log'], 'unflushedCommits' | 'unflushedBytes' | 'damage'> & { state: string }
   /** Commits are taken, and the lake follows them. */
   healthy: boolean
   /** A plain sentence for each thing that is wrong. */

@@ -171,6 +171,7 @@ test('submissions of before a crash count, and snapshots of before it are compar
   await pushSome(server, clock)
   const key = await server.client.register('agent')
   const { snapshotAt, ...read } = (await server.client.get(`/api/v1/datapoint?mint=${MINTS[2]}`)).body.data
+  clock.pass(1)
   await pushSome(server, clock, 6)
   expect((await submit(server.client, key, submission(MINTS[0]))).status).toBe(201)
   await server.checkpoint()
