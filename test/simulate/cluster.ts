@@ -31,6 +31,8 @@ export class Cluster {
   /** What the disk of NATS has. */
   readonly streams = new Map<string, StoredStream>()
   nats: NatsServer | null = null
+  /** When something last ended, began or changed between these processes. */
+  disturbedMs = 0
   readonly #machine: Machine
   readonly #draws: Draws
   #natsDueMs = 0
@@ -60,12 +62,17 @@ export class Cluster {
       if (nowMs < untilMs) continue
       this.network.setWay(host, 'open')
       this.#waysUntilMs.delete(host)
+      this.disturbedMs = nowMs
     }
-    if (this.nats === null && nowMs >= this.#natsDueMs)
+    if (this.nats === null && nowMs >= this.#natsDueMs) {
       this.nats = new NatsServer(this.#machine, this.network, this.streams)
+      this.disturbedMs = nowMs
+    }
     for (const reader of this.readers) {
       if (reader.life !== null && !reader.life.process.isAlive) this.#endReader(reader)
-      if (reader.life === null && nowMs >= (this.#readerDueMs.get(reader) ?? 0)) reader.start()
+      if (reader.life !== null || nowMs < (this.#readerDueMs.get(reader) ?? 0)) continue
+      reader.start()
+      this.disturbedMs = nowMs
     }
   }
 
@@ -82,6 +89,7 @@ export class Cluster {
   killNats(): void {
     this.nats?.process.kill()
     this.nats = null
+    this.disturbedMs = this.#machine.nowMs
     this.#natsDueMs = this.#machine.nowMs + this.#draws.between(50, 15_000)
   }
 
@@ -94,6 +102,7 @@ export class Cluster {
   /** Of one host for some time: a later one of the same host takes its place. */
   setWay(host: string, way: Way, untilMs: number): void {
     this.network.setWay(host, way)
+    this.disturbedMs = this.#machine.nowMs
     this.#waysUntilMs.set(host, untilMs)
   }
 
@@ -106,6 +115,7 @@ export class Cluster {
     this.keepUp()
     const untilMs = Math.max(0, ...[...this.#machine.processes.values()].map((each) => each.frozenUntilMs))
     await this.#machine.pass(Math.max(0, untilMs - this.#machine.nowMs))
+    this.disturbedMs = this.#machine.nowMs
   }
 
   /** Ends all of it. */

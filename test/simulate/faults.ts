@@ -165,6 +165,7 @@ export class Faults {
     const { life } = draws.of([server as SimulatedNode<never>, ...(cluster.readers as never[])])
     if (life === null || !life.process.isAlive || life.isStopping) return
     life.process.frozenUntilMs = untilMs
+    cluster.disturbedMs = untilMs
   }
 
   #tell(kind: string): void {

@@ -267,6 +267,32 @@ export const PLANTED = {
     from: 'if (created !== this.#watched.created || last < sequence) return true',
     to: 'if (created === last.toString()) return true',
   },
+  'key-anew': {
+    is: 'a reader adds another Idempotency-Key each time that it tries a submission again',
+    seed: 21,
+    violates: 'what was acknowledged is stored once, and what was refused is not',
+    file: 'cluster/proxy/passed-route.ts',
+    from: '  return { request, isKeyOurs }',
+    to: `  const another = { get: () => randomUUID().replaceAll('-', ''), enumerable: true }
+  if (isKeyOurs) Object.defineProperty(request.headers, 'Idempotency-Key', another)
+  return { request, isKeyOurs }`,
+  },
+  'doubt-untold': {
+    is: 'a reader that got no answer says that nothing is stored',
+    seed: 17,
+    violates: 'what was acknowledged is stored once, and what was refused is not',
+    file: 'cluster/proxy/passing-on.ts',
+    from: 'isDoubtful ||= made.mayHaveArrived',
+    to: 'isDoubtful ||= false',
+  },
+  'own-write-unseen': {
+    is: 'a reader answers who writes before it shows what was written',
+    seed: 21,
+    violates: 'an own submission is seen through the same reader',
+    file: 'cluster/proxy/passing-on.ts',
+    from: 'if (position !== null) await this',
+    to: 'if (position === undefined) await this',
+  },
 } as const satisfies Record<string, PlantedBug>
 
 export type PlantedName = keyof typeof PLANTED

@@ -5,7 +5,7 @@ import type { LakeContents } from './lake/contents.ts'
 import type { LakeTroubles } from './lake/process.ts'
 import type { SimulatedFiles } from './machine/files.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
-import type { SimulatedServer } from './server.ts'
+import type { SimulatedNode, SimulatedServer } from './server.ts'
 import { type Trace, Violation } from './trace.ts'
 
 export interface World {
@@ -43,5 +43,9 @@ export function check(world: World, invariant: string, holds: boolean, detail: (
   count(world, `checked: ${invariant}`)
   if (!holds) throw new Violation(invariant, detail())
 }
+
+/** Whoever takes requests of clients: the server, and the readers of its cluster. */
+export const nodesOf = ({ server, cluster }: World): SimulatedNode<never>[] =>
+  [server, ...(cluster?.readers ?? [])] as never
 
 export const drawsFor = (world: Pick<World, 'seed'>, purpose: string): Draws => drawsOf(world.seed, purpose)

@@ -1,7 +1,8 @@
-// Agents: each has a key and a character. What they sent and were told is remembered, to be compared with what the server has.
+// Agents: each has a key and a character, and submits through any node. What they sent and were told is remembered, to be compared with
+// what the server has.
 import type { Draws } from '../machine/machine.ts'
-import type { Answer, Sent } from '../server.ts'
-import { check, count, drawsFor, note, type World } from '../world.ts'
+import type { Answer, Sent, SimulatedNode } from '../server.ts'
+import { check, count, drawsFor, nodesOf, note, type World } from '../world.ts'
 
 export const CHARACTERS = ['honest', 'cheating', 'retrying', 'vanishing'] as const
 export type Character = (typeof CHARACTERS)[number]
@@ -10,8 +11,14 @@ export type Character = (typeof CHARACTERS)[number]
 const PATIENCE_MS = 30_000
 /** Answers to an Idempotency-Key are kept for a day. */
 const REPEATED_WITHIN_MS = 20 * 3_600_000
+/** A reader tries what nobody waits for any more for at most so long, ms: ten seconds, and a last try. */
+const TRIED_MS_MAX = 20_000
+/** What is under way to the writer may arrive so much later, ms: on ways that are held, or where it stands still. */
+const LATE_MS_MAX = 60_000
 const HAS_BURST = 0.1
 const BURST_MAX = 14
+/** How often an agent that a reader leaves in doubt sends the same again at once. */
+const SENDS_AGAIN = 0.6
 /** How often all agents are after one token in the same moment. */
 const HAS_RUSH = 0.06
 
@@ -46,8 +53,10 @@ export interface Attempt {
 
 export interface Sending {
   attempt: Attempt
+  /** It went to a reader, which passes it on. */
+  reader: SimulatedNode<never> | null
   sentMs: number
-  /** When it was answered or given up; Infinity: neither yet. */
+  /** When it was answered or given up, or, where it is in doubt, nothing can come of it any more; Infinity: that is still to come. */
   endedMs: number
   /** Of the answer, or of the problem that it told; null: none. */
   code: string | null
@@ -79,8 +88,12 @@ export class Agents {
   readonly attempts: Attempt[] = []
   readonly #world: World
   readonly #draws: Draws
+  /** Which node gets what, and who asks again on a reader's word. */
+  readonly #nodeDraws: Draws
   readonly #waiting = new Set<Sending>()
   readonly #onSettled: (sending: Sending, answer: Answer | null) => void
+  /** Until then readers may try on what agents have given up. */
+  #triedUntilMs = 0
   #lastId = 0
   #names = 0
 
@@ -88,6 +101,7 @@ export class Agents {
   constructor(world: World, agents: number, onSettled: (sending: Sending, answer: Answer | null) => void) {
     this.#world = world
     this.#draws = drawsFor(world, 'agents')
+    this.#nodeDraws = drawsFor(world, 'nodes of agents')
     this.#onSettled = onSettled
     this.all = Array.from({ length: agents }, (_, index) =>
       newAgent(`agent ${index}`, CHARACTERS[index % CHARACTERS.length]),
@@ -99,7 +113,7 @@ export class Agents {
   }
 
   get isWaiting(): boolean {
-    return this.#waiting.size > 0
+    return this.#waiting.size > 0 || this.#world.machine.nowMs < this.#triedUntilMs
   }
 
   /** After a day, who does not know its newest key begins anew. */
@@ -209,15 +223,25 @@ export class Agents {
     if (attempt.idempotencyKey !== null && draws.chance(0.2)) this.#send(attempt)
   }
 
+  /** Any of those that live. */
+  #node(): SimulatedNode<never> {
+    const nodes = nodesOf(this.#world)
+    const up = nodes.filter(({ isUp }) => isUp)
+    return nodes.length === 1 || up.length === 0 ? nodes[0]! : this.#nodeDraws.of(up)
+  }
+
   #send(attempt: Attempt): void {
     const world = this.#world
+    const node = this.#node()
+    const isPassedOn = node !== nodesOf(world)[0]
     const { agent, body, idempotencyKey } = attempt
     const headers: Record<string, string> = { 'Content-Type': 'application/json' }
     if (idempotencyKey !== null) headers['Idempotency-Key'] = idempotencyKey
-    count(world, 'submissions sent')
+    count(world, isPassedOn ? 'submissions sent to readers' : 'submissions sent')
     const sending: Sending = {
       ...{
         attempt,
+        reader: isPassedOn ? node : null,
         sentMs: world.machine.nowMs,
         endedMs: Number.POSITIVE_INFINITY,
         code: null,
@@ -233,7 +257,7 @@ export class Agents {
       headers,
       body,
     } as const
-    sending.sent = world.server.send(request, (answer) => this.#settle(sending, answer))
+    sending.sent = node.send(request, (answer) => this.#settle(sending, answer))
     attempt.sendings.push(sending)
     this.#waiting.add(sending)
     if (agent.character === 'vanishing' && this.#draws.chance(0.4))
@@ -252,13 +276,35 @@ export class Agents {
   #settle(sending: Sending, answer: Answer | null): void {
     if (!this.#waiting.delete(sending)) return
     const { attempt } = sending
-    sending.endedMs = answer?.answeredMs ?? this.#world.machine.nowMs
+    const isDoubtful = answer === null || answer.body?.mayBeStored === true
+    const { nowMs } = this.#world.machine
+    sending.endedMs = answer?.answeredMs ?? nowMs
+    if (isDoubtful && sending.reader !== null) {
+      sending.endedMs += LATE_MS_MAX
+      this.#triedUntilMs = nowMs + TRIED_MS_MAX
+    }
     sending.code = answer === null ? null : codeOf(answer)
     sending.isReplay = answer?.headers['idempotency-replayed'] === 'true'
     note(this.#world, 'submission', attempt.id, sending.code)
     count(this.#world, `answer: ${sending.code ?? 'none'}`)
     this.#decide(attempt, sending, answer)
     this.#onSettled(sending, answer)
+    if (answer !== null && sending.reader !== null) this.#heed(attempt, answer)
+  }
+
+  /** A reader says when to try again, and in doubt with which key: then it counts once. */
+  #heed(attempt: Attempt, { status, headers, body, text }: Answer): void {
+    check(
+      this.#world,
+      'a reader says when to try again',
+      status !== 503 || Number(headers['retry-after']) > 0,
+      () => `number ${attempt.id}: ${JSON.stringify(headers)} ${text}`,
+    )
+    if (body?.mayBeStored !== true || attempt.isDry) return
+    const key = attempt.idempotencyKey ?? headers['idempotency-key']
+    check(this.#world, 'a submission in doubt has a key', key !== undefined, () => `number ${attempt.id}`)
+    attempt.idempotencyKey = key
+    if (this.#nodeDraws.chance(SENDS_AGAIN)) this.#send(attempt)
   }
 
   #decide(attempt: Attempt, { code }: Sending, answer: Answer | null): void {

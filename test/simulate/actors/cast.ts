@@ -44,7 +44,10 @@ export class Cast {
   constructor(world: World, sizes: Sizes) {
     this.hasEvictions = sizes.tokens > sizes.tokensMax
     this.feed = new PushFeed(world, sizes.tokens)
-    this.agents = new Agents(world, sizes.agents, (sending) => checkLimits(world, sending))
+    this.agents = new Agents(world, sizes.agents, (sending, answer) => {
+      checkLimits(world, sending)
+      if (!this.hasBadDisk) this.replicas?.checkOwnWrite(sending, answer, this.agents.attempts)
+    })
     this.followers = new Followers(world, sizes.followers)
     this.operator = new Operator(world, this.agents)
     this.replicas = world.cluster && new Replicas(world, world.cluster)

@@ -2,9 +2,9 @@
 // analyses of others, whose labels are withheld.
 
 import type { Draws } from '../machine/machine.ts'
-import type { Answer, Sent, SimulatedNode } from '../server.ts'
+import type { Answer, Sent } from '../server.ts'
 import { LABELS_DELAY_MS } from '../settings.ts'
-import { check, drawsFor, type World } from '../world.ts'
+import { check, drawsFor, nodesOf, type World } from '../world.ts'
 import type { Agents } from './agents.ts'
 import type { Cast } from './cast.ts'
 
@@ -55,7 +55,7 @@ export class Readers {
   /** Any node shows the market. */
   #list(query: string, onAnswer: (answer: Answer, node: string) => void): Sent {
     const world = this.#world
-    const nodes: SimulatedNode<never>[] = [world.server, ...(world.cluster?.readers ?? [])] as never
+    const nodes = nodesOf(world)
     const node = nodes.length === 1 ? nodes[0]! : this.#nodeDraws.of(nodes)
     return node.send({ method: 'GET', path: '/api/v1/market', query }, (answer) => {
       this.#cast.replicas?.checkPage(node, query, answer)

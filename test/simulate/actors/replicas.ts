@@ -5,6 +5,7 @@ import { isFigureSort } from '../../../src/schema/vocabulary.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Answer, SimulatedNode, SimulatedReader } from '../server.ts'
 import { check, count, type World } from '../world.ts'
+import type { Attempt, Sending } from './agents.ts'
 
 /** By default `lag-max-ms` of `--reader`, how often a reader looks, and how long an answer is under way, ms. */
 const AGE_MS_MAX = 5_000 + 250 + 100
@@ -12,6 +13,11 @@ const AGE_MS_MAX = 5_000 + 250 + 100
  *  everything is found out after two unanswered pings. */
 const TOLD_WITHIN_MS = 10_000
 const EVENTS = 'mintlake-events'
+/** A reader answers a write once it shows it, or after half a second. */
+const APPLIED_WITHIN_MS = 500
+/** A reader that is cut off from NATS waits for nothing: it is connected again so long after the last fault, ms. */
+const QUIET_MS = 15_000
+const LIST = 'limit=100&sort=market_cap'
 
 /** Each node ranks a list by figures itself, and names it so in its cursors. */
 const isRankedByItself = (query: string): boolean => isFigureSort(/sort=(\w+)/.exec(query)?.[1] ?? '')
@@ -111,6 +117,33 @@ export class Replicas {
         timeMs >= moment.timeMs || world.hadWrongClock || !this.#moments.includes(moment),
         () =>
           `${reader.name} is at ${timeMs}, the stream was at ${moment.timeMs} ${sentMs - moment.atMs} ms ago`,
+      )
+    })
+  }
+
+  /** Who submitted through a reader sees there that its token has one analysis more, unless the reader has waited for it in vain. */
+  checkOwnWrite(
+    { attempt, code, reader, sentMs }: Sending,
+    answer: Answer | null,
+    attempts: readonly Attempt[],
+  ): void {
+    const world = this.#world
+    if (reader === null || code !== 'accepted' || answer === null || world.hasDamagedLog) return
+    const isWaitedFor = answer.answeredMs - sentMs < APPLIED_WITHIN_MS
+    if (!isWaitedFor || world.hasDamagedJournal || sentMs - this.#cluster.disturbedMs < QUIET_MS) return
+    const { lives } = reader
+    const { mint } = attempt
+    const isTold = (each: Attempt): boolean =>
+      each === attempt || each.sendings.some(({ code, endedMs }) => code === 'accepted' && endedMs < sentMs)
+    const told = attempts.filter((each) => each.mint === mint && isTold(each))
+    reader.send({ method: 'GET', path: '/api/v1/market', query: LIST }, ({ status, body }) => {
+      if (status !== 200 || lives !== reader.lives || this.#cluster.disturbedMs > sentMs) return
+      const row = body.data.find((each: { mint: string }) => each.mint === mint)
+      check(
+        world,
+        'an own submission is seen through the same reader',
+        row === undefined || row.analysis_count >= told.length,
+        () => `${reader.name}, number ${attempt.id}: ${row.analysis_count} of ${told.length} analyses`,
       )
     })
   }
