@@ -298,16 +298,22 @@ export const PLANTED = {
 export type PlantedName = keyof typeof PLANTED
 export const isPlantedName = (name: string): name is PlantedName => Object.hasOwn(PLANTED, name)
 
+const urlOf = (name: PlantedName): URL => new URL(`../../src/${PLANTED[name].file}`, import.meta.url)
+
+/** The file with the bug. @throws where the source does not have the text once */
+export function plantedSource(name: PlantedName): string {
+  const { file, from, to } = PLANTED[name]
+  const parts = readFileSync(urlOf(name), 'utf8').split(from)
+  if (parts.length !== 2) throw new Error(`${file} has the text of ${name} ${parts.length - 1} times`)
+  return parts.join(to)
+}
+
 /** From now on the file is loaded with the bug. @throws where the source does not have the text once */
 export function plant(name: PlantedName): void {
-  const { file, from, to } = PLANTED[name]
-  const url = new URL(`../../src/${file}`, import.meta.url)
-  const parts = readFileSync(url, 'utf8').split(from)
-  if (parts.length !== 2) throw new Error(`${file} has the text of ${name} ${parts.length - 1} times`)
+  const { href } = urlOf(name)
+  const source = plantedSource(name)
   registerHooks({
     load: (loaded, context, next) =>
-      loaded === url.href
-        ? { format: 'module-typescript', source: parts.join(to), shortCircuit: true }
-        : next(loaded, context),
+      loaded === href ? { format: 'module-typescript', source, shortCircuit: true } : next(loaded, context),
   })
 }
