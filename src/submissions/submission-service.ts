@@ -139,16 +139,16 @@ export class SubmissionService {
   }
 
   /**
-   * Resolves when the submission is durable. Throws SubmissionError, or the store's error. Checks bans, Idempotency-Key, load and rate,
-   * in this order; the evaluation checks the rest.
+   * Resolves when the submission is durable. Throws SubmissionError, or the store's error. Checks Idempotency-Key, bans, load and rate,
+   * in this order; the evaluation checks the rest. Who was banned since still gets the first answer: it may be the one that was lost.
    */
   async submit(caller: Caller, { body, idempotencyKey }: SubmitRequest): Promise<SubmitResult> {
     const { agentId } = caller.agent
-    this.#options.agents.checkBan(agentId)
     const now = readClock(this.#options.clock)
     const idempotent = idempotencyKey === null ? null : { key: idempotencyKey, bodyHash: sha256(body) }
     const replay = idempotent === null ? null : this.#replay(agentId, idempotent, now)
     if (replay !== null) return replay
+    this.#options.agents.checkBan(agentId)
     return this.#counted(agentId, now, async () => {
       if (idempotent !== null) this.#idempotency.begin(agentId, idempotent)
       try {

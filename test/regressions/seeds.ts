@@ -52,4 +52,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A writer that went on from a damaged journal lacked what readers had from the stream, and both answered under the same ETag.',
   },
+  {
+    seed: 251,
+    steps: 240,
+    was: 'A submission was accepted, its answer was lost, and its agent was banned before the reader tried again: it was told of the ban alone.',
+  },
 ]

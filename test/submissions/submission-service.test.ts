@@ -18,6 +18,7 @@ let committed: Write[]
 let commit: (writes: readonly Write[]) => Promise<void>
 let values: Map<string, SnapshotValues>
 let submissions: SubmissionService
+let agents: AgentRegistry
 let caller: Caller
 let accepted: [string, number][]
 
@@ -45,7 +46,7 @@ beforeEach(async () => {
   }
   const clock = clockOf(() => nowMs)
   const empty = { agents: [], agentKeys: [], agentEvents: [] }
-  const agents = new AgentRegistry({
+  agents = new AgentRegistry({
     recovered: empty,
     store,
     clock,
@@ -151,6 +152,26 @@ describe('while the store is writing', () => {
     finish()
     expect(codeOf(await first)).toBe('accepted')
     expect(accepted).toEqual([[mint, 1]])
+  })
+})
+
+describe('who is banned since, and sends the same again under its Idempotency-Key', () => {
+  it('gets the first answer, and nothing new is taken', async () => {
+    const body = submission(token())
+    const first = (await send(body, 'key')) as SubmitResult
+    await agents.ban(caller.agent.agentId, null, 'spam')
+    expect(await send(body, 'key')).toMatchObject({ receipt: first.receipt, isReplay: true })
+    expect(codeOf(await send(body, 'another key'))).toBe('agent_banned')
+    expect(codeOf(await send(body))).toBe('agent_banned')
+    expect(accepted).toHaveLength(1)
+  })
+
+  it('also where that answer is the strike which has suspended it', async () => {
+    for (let strike = 1; strike < 3; strike++) await send(fabricated(token()))
+    const body = fabricated(token())
+    const [first, again] = [await send(body, 'key'), await send(body, 'key')] as SubmissionError[]
+    expect(first?.details).toMatchObject({ outcome: 'rejected', strikes: 3 })
+    expect(again?.details).toMatchObject(first!.details)
   })
 })
 
