@@ -89,13 +89,17 @@ const isNeverCounted = (sending: Sending): boolean =>
     sending.code === 'warming_up' ||
     sending.code === 'draining')
 
+/** Answers after which a cooldown may have started. */
 const STARTING = new Set([
-  ...['accepted', 'snapshot_rejected', 'store_unavailable', 'idempotency_in_flight', 'internal'],
+  'accepted',
+  'snapshot_rejected',
+  'store_unavailable',
+  'idempotency_in_flight',
+  'internal',
 ])
 /** Whether it may have started a cooldown. */
 const mayHaveStarted = (sending: Sending): boolean =>
-  mayBeTriedAgain(sending) ||
-  (!sending.isReplay && (sending.code === null || STARTING.has(sending.code)))
+  mayBeTriedAgain(sending) || (!sending.isReplay && (sending.code === null || STARTING.has(sending.code)))
 const hasStarted = ({ code, isReplay }: Sending): boolean =>
   !isReplay && (code === 'accepted' || code === 'snapshot_rejected')
 
