@@ -23,7 +23,7 @@ type Served = Record<string, number | null> & { snapshotAt: number }
 
 class HonestAgent {
   market: Market
-  #served: { mint: string; snapshot: Served }[] = []
+  #served: { mint: string; snapshot: Served; isEvicted?: boolean }[] = []
 
   constructor(market: Market) {
     this.market = market
@@ -34,7 +34,13 @@ class HonestAgent {
     this.#served = this.#served.filter(({ snapshot }) => this.#isYoung(snapshot))
     for (const mint of MINTS) {
       const text = this.market.datapointJson(mint)
-      if (text === null) continue
+      if (text === null) {
+        // It left in the millisecond in which it was served.
+        for (const served of this.#served)
+          if (served.mint === mint && served.snapshot.snapshotAt === this.market.timeMs)
+            served.isEvicted = true
+        continue
+      }
       const datapoint = JSON.parse(text.json.toString())
       const values = SNAPSHOT_FIELDS.map((field) => [field, datapoint[field]])
       this.#served.push({
@@ -44,12 +50,11 @@ class HonestAgent {
     }
   }
 
-  /** The server starts again, a millisecond later. Only the process that served two versions as of one millisecond knows of the first. */
+  /** The server starts again, a millisecond later. Only the process that served a version in the millisecond in which it ended knows of it. */
   restart(market: Market): void {
     this.market = market
-    const last = new Map(
-      this.#served.map((served) => [`${served.mint} ${served.snapshot.snapshotAt}`, served]),
-    )
+    const whole = this.#served.filter(({ isEvicted }) => !isEvicted)
+    const last = new Map(whole.map((served) => [`${served.mint} ${served.snapshot.snapshotAt}`, served]))
     this.#served = [...last.values()]
   }
 
