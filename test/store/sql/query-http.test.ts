@@ -273,6 +273,7 @@ describe('a query that runs long', () => {
 
   it('ends with its client, and holds up neither the server nor the lake', async () => {
     const body = JSON.stringify({ sql: ENDLESS })
+    await until(() => queryProcesses().length === 0)
     const asked = request(`${server.url}${PATH}`, {
       method: 'POST',
       headers: { 'X-API-Key': researcher, 'Content-Type': 'application/json' },
