@@ -1,6 +1,7 @@
 // @module-tag drill
 // A writer is replaced while agents submit through a reader: what they notice of it is an answer that takes longer.
 import { afterEach, describe, expect, test } from 'vitest'
+import { WRITER_HOLD_MS } from '../../../src/cluster/proxy/limits.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
 import { type Client, type ServerProcess, type Settings, untilReady } from '../../support/test-server.ts'
 import { freeze, hasNats, skipped, TestCluster } from '../support.ts'
@@ -75,6 +76,7 @@ describe.skipIf(!hasNats)(`a deploy of the writer${skipped}`, () => {
     const { dataDir } = writer
     const agents = await submitting(reader.client, mint)
     await agents.more(20)
+    const stoppedMs = performance.now()
     expect(await writer.terminate()).toBe(0)
     const bus = await connect(cluster!.nats.url)
     const messages = await readStream(bus).finally(() => bus.close())
@@ -82,9 +84,12 @@ describe.skipIf(!hasNats)(`a deploy of the writer${skipped}`, () => {
       messages.map((_, index) => index === messages.length - 1),
     )
     await cluster!.writer(SETTINGS, { dataDir })
+    const awayMs = performance.now() - stoppedMs
     await agents.more(20)
     await agents.end()
-    expect(new Set(agents.statuses)).toEqual(new Set([201]))
+    // A reader waits for its writer no longer than this, which a start on a busy machine may take.
+    const answers = awayMs < WRITER_HOLD_MS ? [201] : [201, 503]
+    expect(agents.statuses.filter((status) => !answers.includes(status))).toEqual([])
   })
 
   test('is over when the new one says that it is ready', { timeout: 60_000 }, async () => {
