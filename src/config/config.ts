@@ -8,6 +8,7 @@ import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { didYouMean } from '../lib/text/nearest-word.ts'
 import { wrongFlags } from '../lib/wrong-flags.ts'
 import { CLIENT_ENV } from './client-env.ts'
+import { REPLACED } from './replaced.ts'
 import { FIRST_SETTINGS, type HelpGroup, SETTING_GROUPS } from './setting-groups.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
 import {
@@ -102,6 +103,7 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
   } catch (error) {
     const sent = args.filter((arg) => arg.startsWith('--')).flatMap((arg) => arg.slice(2).split('=', 1))
     const unknown = sent.find((name) => !names.includes(name))
+    if (unknown !== undefined) refuseReplaced(`--${unknown}`, unknown)
     if (unknown === undefined) {
       const takesValue = (name: string): true | undefined => names.includes(name) || undefined
       throw new ConfigError(wrongFlags(args, takesValue, false) ?? errorMessage(error))
@@ -119,6 +121,12 @@ function mayBePart(name: string, known: readonly string[], separator: string, da
   return whole.length === 0 ? '' : `; did you mean ${dashes}${whole[0]}?`
 }
 
+/** A setting that went would silently do nothing. @param given the flag or variable that was sent */
+function refuseReplaced(given: string, flagName: string): void {
+  const instead = REPLACED[flagName]
+  if (instead !== undefined) throw new ConfigError(`${given} is no setting any more: ${instead}`)
+}
+
 const PREFIX = 'MINTLAKE_'
 /** A variable that differs from a known one by at most this many edits is taken for a misspelling. */
 const MISSPELT_EDITS_MAX = 3
@@ -129,6 +137,7 @@ function refuseMisspeltEnv(env: Environment): void {
   const others: readonly string[] = Object.values(CLIENT_ENV)
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith(PREFIX) || !value || known.includes(name) || others.includes(name)) continue
+    refuseReplaced(name, name.slice(PREFIX.length).toLowerCase().replaceAll('_', '-'))
     const nearest = closest(name, known)
     const isMisspelt = distance(name, nearest) <= MISSPELT_EDITS_MAX
     const meant = isMisspelt ? `; did you mean ${nearest}?` : mayBePart(name, known, '_')

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig, shownConfig, usage } from '../../src/config/config.ts'
 import { isReaderSetting, READER_SETTINGS } from '../../src/config/reader-settings.ts'
+import { REPLACED } from '../../src/config/replaced.ts'
 import { SETTING_GROUPS } from '../../src/config/setting-groups.ts'
 import { SETTINGS_BY_PATH, solPriceMaxAgeMs } from '../../src/config/settings.ts'
 
@@ -277,8 +278,22 @@ describe('a setting of pairs', () => {
   })
 })
 
-test('a variable without the prefix is none of this program', () => {
-  expect(errorOf([], { QUIET: '1', STRIKES: '1' })).toBe(null)
+describe('a setting that went', () => {
+  test.each(Object.entries(REPLACED))('%s is answered with what took its place', (flag, instead) => {
+    const env = `MINTLAKE_${flag.toUpperCase().replaceAll('-', '_')}`
+    expect(errorOf([`--${flag}`, '1'])).toBe(`--${flag} is no setting any more: ${instead}`)
+    expect(errorOf([], { [env]: '1' })).toBe(`${env} is no setting any more: ${instead}`)
+    expect(errorOf([], { [env]: '' })).toBe(null)
+    // What it names is there.
+    const [, named] = /^(--[a-z-]+)/.exec(instead) ?? []
+    const flags = Object.values(SETTINGS_BY_PATH).map((setting) => `--${setting.flag}`)
+    if (named !== undefined) expect(flags).toContain(named)
+    expect(flags).not.toContain(`--${flag}`)
+  })
+
+  test('is none of another program', () => {
+    expect(errorOf([], { QUIET: '1', STRIKES: '1' })).toBe(null)
+  })
 })
 
 describe('a value that a setting does not take', () => {
