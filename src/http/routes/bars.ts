@@ -150,11 +150,9 @@ interface Beginning {
 }
 
 function beginningOf(market: Market, { mint, tf, fromMs }: BarsQuery): Beginning {
-  const heldFromMs = fromMs === null ? 0 : market.barsHeldFromMs(mint, TIMEFRAMES.indexOf(tf))
-  return {
-    wholeFromMs: market.barsWholeFromMs(mint),
-    heldFromMs: heldFromMs > (fromMs ?? 0) ? heldFromMs : 0,
-  }
+  const heldFromMs = market.barsHeldFromMs(mint, TIMEFRAMES.indexOf(tf))
+  const isCut = fromMs !== null && fromMs < heldFromMs
+  return { wholeFromMs: market.barsWholeFromMs(mint), heldFromMs: isCut ? heldFromMs : 0 }
 }
 
 function createHeaders(

@@ -53,7 +53,7 @@ export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
   const records = new BoundedMap<string, SingleFlight<AgentRecord>>({ entriesMax: AGENT_RECORDS_CACHED_MAX })
   const recordOf = (agentId: string): Promise<AgentRecord> => {
     if (!deps.hasAgent(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
-    const record = records.renew(agentId) ?? computed(deps, () => deps.agentRecord(agentId))
+    const record = records.get(agentId) ?? computed(deps, () => deps.agentRecord(agentId))
     records.set(agentId, record)
     return record.get()
   }
