@@ -43,13 +43,13 @@ export function fieldError(issue: z.core.$ZodIssue, root: unknown): FieldError {
       return {
         pointer,
         code: 'too_small',
-        message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at least ${issue.minimum}${issue.origin === 'array' ? ' item' : ''}`,
+        message: boundText('least', issue.minimum, issue.origin),
       }
     case 'too_big':
       return {
         pointer,
         code: 'too_big',
-        message: `must ${issue.origin === 'array' ? 'hold' : 'be'} at most ${issue.maximum}${issue.origin === 'array' ? ' items' : ''}`,
+        message: boundText('most', issue.maximum, issue.origin),
       }
     case 'custom':
       return {
@@ -60,6 +60,14 @@ export function fieldError(issue: z.core.$ZodIssue, root: unknown): FieldError {
     default:
       return { pointer, code: issue.code, message: issue.message }
   }
+}
+
+/** What a bound counts, by the kind of value that it bounds: a number is itself. */
+const COUNTED: Readonly<Record<string, string>> = { array: 'item', string: 'character' }
+function boundText(which: 'least' | 'most', bound: number | bigint, origin: string): string {
+  const counted = COUNTED[origin]
+  if (counted === undefined) return `must be at ${which} ${bound}`
+  return `must have at ${which} ${bound} ${counted}${Number(bound) === 1 ? '' : 's'}`
 }
 
 const listAllowed = (issue: z.core.$ZodIssue) =>

@@ -27,7 +27,7 @@ export function validateSubmission(body: Buffer): ValidSubmission {
       {
         pointer: '/quant/riskFactors',
         code: 'too_big',
-        message: `must hold at most ${RISK_FACTORS_SENT_MAX} items`,
+        message: `must have at most ${RISK_FACTORS_SENT_MAX} items`,
       },
     ])
   }
