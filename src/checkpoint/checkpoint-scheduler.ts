@@ -61,7 +61,7 @@ export interface CheckpointStatus {
   /** Those made in this run, and attempts that failed. */
   made: number
   failures: number
-  /** Of those made: written by the server itself, since the journal has lost events that its market has. */
+  /** Of those made: written by the server itself, since journal and checkpoints have lost events that its market has. */
   copied: number
   /** Why the latest attempt failed; null where it did not. */
   trouble: string | null
@@ -253,14 +253,16 @@ export class CheckpointScheduler {
     const crash = this.#crash
     this.#crash = null
     const folders = { journalFolder, checkpointFolder, folderId }
-    const task = { ...folders, throughEventNo, barsInLakeToMs, lostEvents: lostEvents(), unusable, crash }
+    const market = { originEventNo: journal.originEventNo, lostEvents: lostEvents() }
+    const task = { ...folders, ...market, throughEventNo, barsInLakeToMs, unusable, crash }
     return this.#jobs.start(task).result
   }
 
   /** What the process would have made is not this market. @returns null where the server stops: it then writes its last one */
-  async #copyInstead({ lost }: CheckpointResult): Promise<Made | null> {
+  async #copyInstead({ lost, unusable }: CheckpointResult): Promise<Made | null> {
     const { emitBars, log } = this.#options
-    log.error({ lost }, 'the journal is damaged and lacks events of the market, which is copied as it is')
+    const fields = { lost, ...(unusable.length > 0 && { unusable }) }
+    log.error(fields, 'what was recorded is damaged and lacks events of the market, which is copied as it is')
     await emitBars()
     if (this.#isStopped) return null
     const made = await this.#writeCopy()

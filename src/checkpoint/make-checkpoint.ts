@@ -10,20 +10,34 @@ import { EventReplayer } from './event-replayer.ts'
 import { findBase, findRecorded, lostThrough, type Recorded, type RestoredBase } from './find-base.ts'
 import type { CheckpointCrashPoint, CheckpointResult, CheckpointTask } from './protocol.ts'
 
-function restoreBase(recorded: Recorded, { unusable }: CheckpointTask): RestoredBase {
-  const reasons: string[] = []
+function restoreBase(
+  recorded: Recorded,
+  { unusable }: CheckpointTask,
+  reasons: string[],
+): RestoredBase | null {
   const checkpoints = recorded.checkpoints.filter(({ eventNo }) => !unusable.includes(eventNo))
-  const restored = findBase(
+  return findBase(
     { ...recorded, checkpoints },
     {
       onUnusable: ({ path, reason }) => reasons.push(`${path}: ${reason}`),
       createMarket: ({ settings }, read) => createMarket(quietOptions(settings), read),
     },
   )
-  if (restored !== null) return restored
-  throw new Error(
-    ['neither a checkpoint nor the journal has the market from its beginning', ...reasons].join('; '),
-  )
+}
+
+/** What is told where neither a checkpoint nor the journal has the market from its beginning. */
+function withoutBase(task: CheckpointTask, reasons: readonly string[], restoreMs: number): CheckpointResult {
+  const { lostEvents, originEventNo, throughEventNo } = task
+  return {
+    ...{
+      eventNo: throughEventNo,
+      bytes: 0,
+      events: 0,
+      lost: throughEventNo - originEventNo + 1 - lostEvents,
+    },
+    unusable: ['neither a checkpoint nor the journal has the market from its beginning', ...reasons],
+    ...{ restoreMs, replayMs: 0, writeMs: 0, peakBytes: peakMemoryBytes() },
+  }
 }
 
 /** Kills the process at the point that a test has chosen. */
@@ -31,14 +45,17 @@ function failpoint(task: CheckpointTask, point: CheckpointCrashPoint): void {
   if (point === task.crash) process.kill(process.pid, 'SIGKILL')
 }
 
-/** Rejects where neither a checkpoint nor the journal has the market from its beginning. */
+/** Writes nothing where the market that results would be another one than that of the server: it then says what is lost. */
 export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
   const { journalFolder, checkpointFolder, folderId, throughEventNo, barsInLakeToMs } = task
   const startedMs = performance.now()
   const recorded = await findRecorded({ journalFolder, checkpointFolder, folderId }, throughEventNo)
-  const { base, market } = restoreBase(recorded, task)
-  failpoint(task, 'checkpoint:restored')
+  const unusable: string[] = []
+  const restored = restoreBase(recorded, task, unusable)
   const restoredMs = performance.now()
+  if (restored === null) return withoutBase(task, unusable, restoredMs - startedMs)
+  const { base, market } = restored
+  failpoint(task, 'checkpoint:restored')
   const { afterEventNo, settings } = base
   const onSettings = (before: Market, after: EngineSettings) => withSettings(before, quietOptions(after))
   const replayer = new EventReplayer({ market, afterEventNo, settings, onSettings })
@@ -63,7 +80,7 @@ export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointRe
   // What lacks others than the market of the server is of another past.
   const bytes = lost === 0 ? await writeCheckpoint(checkpointFolder, head, replayer.market.save(), onStep) : 0
   return {
-    ...{ eventNo: head.eventNo, bytes, events: replayer.count, lost },
+    ...{ eventNo: head.eventNo, bytes, events: replayer.count, lost, unusable },
     restoreMs: restoredMs - startedMs,
     replayMs: replayedMs - restoredMs,
     writeMs: performance.now() - replayedMs,

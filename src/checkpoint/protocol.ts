@@ -17,7 +17,8 @@ export interface CheckpointTask extends RecordFolders {
   throughEventNo: number
   /** The lake has every closed bar that ended by this market time, Unix ms. */
   barsInLakeToMs: number
-  /** How many recorded events the market of the server lacks. */
+  /** The event with which the market of the server began as an empty one, and how many recorded ones it lacks since. */
+  originEventNo: number
   lostEvents: number
   /** Checkpoints that cannot be used, by event number. */
   unusable: readonly number[]
@@ -31,6 +32,8 @@ export interface CheckpointResult {
   events: number
   /** Events that the market of the server has, and the journal has lost. Where it is not 0, no checkpoint was written. */
   lost: number
+  /** What it could not begin with, and why. */
+  unusable: readonly string[]
   restoreMs: number
   replayMs: number
   writeMs: number

@@ -126,7 +126,7 @@ export function addRecordingMetrics(metrics: Metrics, status: () => RecordingSta
   checkpoint('mintlake_checkpoints_total', 'Checkpoints made', ({ made }) => made)
   checkpoint(
     'mintlake_checkpoints_copied_total',
-    'Of these: copies of the running market, since the journal is damaged and lacks events of it',
+    'Of these: copies of the running market, since journal or checkpoints are damaged and lack events of it',
     ({ copied }) => copied,
   )
   checkpoint(

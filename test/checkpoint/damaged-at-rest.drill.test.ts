@@ -1,7 +1,7 @@
 // @module-tag drill
 // A byte of the journal that changes at rest, under a running server: its market has what the journal lacks, and the next checkpoint
 // keeps it.
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { CheckpointFile, type CheckpointHead, checkpointNames } from '../../src/checkpoint/checkpoint-file.ts'
@@ -12,6 +12,7 @@ import {
   checkpointsOf,
   crashImage,
   flipNewestSegment,
+  journalOf,
   noonClock,
   pushSome,
   whenRecorded,
@@ -76,6 +77,26 @@ test('the running market is copied, and nothing is lost', async () => {
   await pushSome(server, clock, 1)
   await server.checkpoint()
   expect((await recordingOf(server)).checkpoints).toMatchObject({ made: 3, copied: 1 })
+})
+
+test('it is copied too where no checkpoint is left to begin with, nor the beginning of the journal', async () => {
+  await pushSome(server, clock, 2)
+  await server.checkpoint()
+  const damaged = readdirSync(checkpointsOf(server.dataDir)).filter((name) => name.endsWith('.checkpoint'))
+  for (const name of damaged) writeFileSync(join(checkpointsOf(server.dataDir), name), 'no checkpoint')
+  rmSync(join(journalOf(server.dataDir), readdirSync(journalOf(server.dataDir)).toSorted()[0]))
+  await pushSome(server, clock, 1)
+  await server.checkpoint()
+  const { checkpoints } = await recordingOf(server)
+  expect(checkpoints).toMatchObject({ made: 3, copied: 1, failures: 0, trouble: null })
+  expect(checkpoints.latest.unusable).toHaveLength(1 + damaged.length)
+  const before = answersOf(server.market)
+  const other = await afterCrash(server)
+  expect((await recordingOf(other)).restored).toMatchObject({
+    fromEventNo: checkpoints.newest.eventNo,
+    lost: 0,
+  })
+  expect(answersOf(other.market)).toEqual(before)
 })
 
 test('where it is killed before, the next run lacks events, and so do its checkpoints, which tell how many', async () => {

@@ -47,7 +47,15 @@ async function checkpoint(options: RunOptions, throughEventNo: number) {
     checkpointFolder: checkpointFolder(dataDir),
     folderId: 'bench',
   }
-  const task = { ...folders, throughEventNo, barsInLakeToMs: 0, lostEvents: 0, unusable: [], crash: null }
+  const task = {
+    ...folders,
+    throughEventNo,
+    barsInLakeToMs: 0,
+    originEventNo: 1,
+    lostEvents: 0,
+    unusable: [],
+    crash: null,
+  }
   return checkpointJobs().start(task).result
 }
 

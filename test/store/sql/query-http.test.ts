@@ -198,7 +198,11 @@ describe('a request is refused', () => {
     [{ sql: '' }, '/sql', 'must have at least 1 character'],
     [{ sql: 7 }, '/sql', 'must be a string'],
     [{ sql: 'SELECT 1\0' }, '/sql', 'must not have a NUL character'],
-    [{ sql: 'x'.repeat(SQL_CHARACTERS_MAX + 1) }, '/sql', `must have at most ${SQL_CHARACTERS_MAX} characters`],
+    [
+      { sql: 'x'.repeat(SQL_CHARACTERS_MAX + 1) },
+      '/sql',
+      `must have at most ${SQL_CHARACTERS_MAX} characters`,
+    ],
     [{ sql: 'SELECT 1', limit: 0 }, '/limit', 'must be at least 1'],
     [{ sql: 'SELECT 1', limit: 1.5 }, '/limit', 'must be a whole number'],
     [{ sql: 'SELECT 1', limit: QUERY_ROWS_MAX + 1 }, '/limit', `must be at most ${QUERY_ROWS_MAX}`],
