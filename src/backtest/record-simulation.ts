@@ -47,7 +47,7 @@ export async function recordSimulation(
   })
   try {
     store.events.follow(journal, () => {})
-    const recorder = new EventRecorder(market, journal)
+    const recorder = new EventRecorder(market, journal, true, store.noteData)
     const header = {
       ...{ runId, version: MINTLAKE_VERSION, formatVersion: FORMAT, node: process.version, feeds: [FEED] },
       ...{ settings: market.settings, simulated: true, checkpointEventNo: null, startedAtMs: startMs },

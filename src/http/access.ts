@@ -22,6 +22,8 @@ export interface RequestPlace {
 export interface OperatorKeys {
   /** 401 unless it is the feed key or the operator's key. */
   checkOperator(access: 'feed' | 'admin', key: string): void
+  /** Whether it is the operator's key. */
+  isAdmin(key: string): boolean
   /** 401 unless it is a key of this server, of any kind. */
   checkAnyKey(key: string): void
   /** The researcher of a key, or null for the operator's; 401, or 403 for the key of another agent. */
@@ -82,15 +84,15 @@ export function authorize(
   }
 }
 
-/** A session that has ended gives nothing: its page counts as a reader without a key until it has asked for another. */
-function readerOfKey({ agents, sessions }: AccessChecks, key: string): Reader {
+/** A session that has ended gives nothing: its page counts as a reader without a key until it has asked for another. So does the operator. */
+function readerOfKey({ agents, keys, sessions }: AccessChecks, key: string): Reader {
   switch (sessions.check(key)) {
     case 'open':
       return CONSOLE_READER
     case 'unknown':
       return null
     case 'no':
-      return agents.authenticate(key)
+      return keys.isAdmin(key) ? null : agents.authenticate(key)
   }
 }
 

@@ -25,20 +25,24 @@ export class EventRecorder {
   readonly #market: Pick<Market, 'apply' | 'prefetch' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>
   readonly #journal: Pick<EventJournal, 'append' | 'isLosing'> | null
   readonly #appliesLost: boolean
+  readonly #noteData: () => boolean
 
   /**
    * @param journal null: nothing is recorded.
    * @param appliesLost whether the market also takes events that the journal loses: a server that is alone goes on without its disk,
    * but other processes that have the recorded events would be at the same position with another market
+   * @param noteData called before the first event of each feed, and again until it returns true
    */
   constructor(
     market: Pick<Market, 'apply' | 'prefetch' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>,
     journal: Pick<EventJournal, 'append' | 'isLosing'> | null,
     appliesLost = true,
+    noteData: () => boolean = () => true,
   ) {
     this.#market = market
     this.#journal = journal
     this.#appliesLost = appliesLost
+    this.#noteData = noteData
   }
 
   /** A sink whose events are recorded as those of this feed. */
@@ -46,12 +50,15 @@ export class EventRecorder {
     const market = this.#market
     const journal = this.#journal
     const appliesLost = this.#appliesLost
+    const noteData = this.#noteData
+    let isNoted = feed === SERVER_FEED
     return {
       get timeMs() {
         return market.timeMs
       },
       prefetch: (mints) => market.prefetch(mints),
       apply(event, receivedAtMs) {
+        if (!isNoted) isNoted = noteData()
         const isLost = !appliesLost && journal?.isLosing === true
         const recorded = journal === null ? event : withHeldFrom(event, market.heldFromMs)
         const rejection = isLost ? 'not_recorded' : market.apply(event, receivedAtMs)

@@ -39,6 +39,10 @@ export class KeyChecks {
       throw new ServiceError('invalid_key', `The ${access} key is wrong.`, {}, headers)
   }
 
+  isAdmin(sent: string): boolean {
+    return this.#adminKey !== '' && isEqual(this.#adminKey, sent)
+  }
+
   /** Accepts the feed key, the admin key and the key of any agent. @throws ServiceError 401. */
   checkAnyKey(sent: string): void {
     const isOperator = [this.#feedKey, this.#adminKey].some((key) => key !== '' && isEqual(key, sent))
@@ -52,7 +56,7 @@ export class KeyChecks {
 
   /** The researcher whose key it is, or null for the admin key. @throws ServiceError 401, or 403 for an agent's key. */
   admitResearcher(sent: string): Caller | null {
-    if (this.#adminKey !== '' && isEqual(this.#adminKey, sent)) return null
+    if (this.isAdmin(sent)) return null
     if (sent === '')
       throw new ServiceError('missing_key', HOW_TO_GET_KEY, {}, { 'WWW-Authenticate': 'Bearer' })
     const caller = this.#agents.authenticate(sent)

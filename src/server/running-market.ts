@@ -50,7 +50,7 @@ export class RunningMarket {
     this.market = market
     this.recorder = recorder
     this.runId = opened.header.runId
-    this.#events = new EventRecorder(market, journal, deps.publisher === null)
+    this.#events = new EventRecorder(market, journal, deps.publisher === null, deps.store.noteData)
     const ownSink = this.sinkOf(SERVER_FEED)
     this.serverEvents = new ServerEvents(ownSink)
     this.timekeeper = new Timekeeper(deps, market, ownSink)

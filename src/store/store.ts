@@ -18,7 +18,7 @@ import type { Recovered } from '../schema/recovered.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { checkFinished } from './backup/note.ts'
 import { DiskSpace } from './data-folder/disk-space.ts'
-import { claimFolder, readFolderInfo, writeFolderInfo } from './data-folder/folder-info.ts'
+import { claimFolder, noteProvenance, readFolderInfo, writeFolderInfo } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
 import { Losses } from './data-folder/losses.ts'
 import { findLostInfo } from './data-folder/lost-info.ts'
@@ -251,6 +251,8 @@ export class Store {
   readonly #maintenance: LakeMaintenance
   readonly #status: StatusReporter
   #closed: Promise<void> | null = null
+  /** On the monotonic clock. */
+  #noteDataFromMs = 0
 
   constructor(parts: StoreParts, { options, folderId, runId, lock, recovered, eventNo }: Opened) {
     const { client, commits, unflushed, nowMs } = parts
@@ -275,6 +277,24 @@ export class Store {
     this.bars = bars
     this.profiles = profiles
     this.caughtUp = caughtUp
+  }
+
+  /**
+   * The first data of this run comes, which may never be mixed with that of the other kind. What the disk does not take is noted by a
+   * later call, a second later at the earliest. @returns whether it is noted
+   */
+  readonly noteData = (): boolean => {
+    const { clock, dataDir, log } = this.#parts
+    const nowMs = clock.monotonicMs()
+    if (nowMs < this.#noteDataFromMs) return false
+    try {
+      if (this.#provenance !== null) noteProvenance(dataDir, this.#provenance)
+      return true
+    } catch (error) {
+      this.#noteDataFromMs = nowMs + 1_000
+      log.warn({ error: errorMessage(error) }, 'store.json cannot be written; trying again')
+      return false
+    }
   }
 
   /** What the state was at the start. Throws once it is forgotten. */

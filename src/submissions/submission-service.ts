@@ -148,7 +148,7 @@ export class SubmissionService {
     const idempotent = idempotencyKey === null ? null : { key: idempotencyKey, bodyHash: sha256(body) }
     const replay = idempotent === null ? null : this.#replay(agentId, idempotent, now)
     if (replay !== null) return replay
-    this.#options.agents.checkBan(agentId)
+    this.#checkMaySubmit(caller)
     return this.#counted(agentId, now, async () => {
       if (idempotent !== null) this.#idempotency.begin(agentId, idempotent)
       try {
@@ -159,13 +159,22 @@ export class SubmissionService {
     })
   }
 
+  #checkMaySubmit({ agent }: Caller): void {
+    if (agent.type === 'researcher')
+      throw new SubmissionError(
+        'key_not_allowed',
+        'This is a researcher’s key: it reads labels that are withheld from agents, and submits nothing. Register an agent: POST /api/v1/keys/register {name}.',
+      )
+    this.#options.agents.checkBan(agent.agentId)
+  }
+
   /**
    * Makes every check of a submission and returns what it would get, without carrying it out: nothing but the attempt is
    * stored, and it counts against the rate alone. Throws what `submit` would throw.
    */
   async dryRun(caller: Caller, body: Buffer): Promise<SubmitResult> {
     const { agentId } = caller.agent
-    this.#options.agents.checkBan(agentId)
+    this.#checkMaySubmit(caller)
     const now = readClock(this.#options.clock)
     return this.#counted(agentId, now, async () => {
       let receipt: Receipt

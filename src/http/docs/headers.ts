@@ -38,6 +38,10 @@ export const ANSWER_HEADERS = shared({
     unit: 'ms',
   }),
 })
+/** `meta.clamped` of formats that have no `meta`. */
+export const CLAMPED_HEADER = maybeText('A limit above the maximum was taken for the maximum').meta({
+  examples: ['limit=500'],
+})
 export const CACHE_HEADERS = shared({ 'Cache-Control': maybeText('How long it may be reused') })
 export const VERSION_HEADERS = z.object({
   ...shared({ ETag: text('Its version, for If-None-Match') }).shape,

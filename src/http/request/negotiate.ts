@@ -52,9 +52,11 @@ export function negotiate<Name extends string>(
   const refused = new Set(named.filter(({ quality }) => quality === 0).map(({ type }) => types[type]))
   for (const { type, quality } of named) {
     const format = types[type]
-    // What is refused by name is not meant by a wildcard.
-    if (format === undefined || quality === 0 || (type.includes('*') && refused.has(format))) continue
-    if (available.includes(format)) return format
+    if (format === undefined || quality === 0) continue
+    // A wildcard means any that is not refused by name.
+    const meant = type.includes('*') ? [format, ...available].filter((name) => !refused.has(name)) : [format]
+    const found = meant.find((name) => available.includes(name))
+    if (found !== undefined) return found
   }
   throw notAcceptable(available)
 }

@@ -1,5 +1,6 @@
 // Reads typed parameters from a query. Each throws a ServiceError that names the parameter and what it must be.
 import { closest } from 'fastest-levenshtein'
+import { unitHint } from '../../lib/time.ts'
 import { TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isMint } from '../../schema/mint.ts'
@@ -121,21 +122,15 @@ export function decimal(query: Query, name: string): number | null {
   return value
 }
 
-/** Times of 2001 to 2100 in other units; as milliseconds they would lie in early 1970, or tens of thousands of years ahead. */
-const OTHER_UNITS = [
-  { unit: 'seconds', from: 1e9, to: 4.1e9, remedy: '1000 times this number' },
-  { unit: 'microseconds', from: 1e15, to: 4.1e15, remedy: 'a thousandth of this number' },
-]
-
 /** A time in Unix ms, or null if the parameter is missing or empty. */
 export function timeMs(query: Query, name: string): number | null {
   const sent = query.get(name)
   if (sent === null || sent === '') return null
   if (!/^\d{1,16}$/.test(sent)) throw invalidParameter(name, 'must be a time in Unix milliseconds')
   const time = Number(sent)
-  const other = OTHER_UNITS.find(({ from, to }) => time >= from && time < to)
-  if (other === undefined) return time
-  throw invalidParameter(name, `looks like ${other.unit}: send Unix milliseconds, ${other.remedy}`)
+  const hint = unitHint(time)
+  if (hint === null) return time
+  throw invalidParameter(name, hint)
 }
 
 /** The required parameter `mint`. */

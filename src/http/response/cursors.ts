@@ -66,7 +66,8 @@ export interface CursorOptions {
 
 /** Of a list's name: 132 bits. */
 const NAME_CHARACTERS = 22
-const CURSOR = new RegExp(`^([\\w-]{${NAME_CHARACTERS}})\\.([01])\\.(\\d{1,15})$`)
+/** It ends with a dot: of one that was cut, or has something behind it, the number would be another one. */
+const CURSOR = new RegExp(`^([\\w-]{${NAME_CHARACTERS}})\\.([01])\\.(\\d{1,15})\\.$`)
 
 const parseCursor = (cursor: string): RegExpExecArray | null =>
   CURSOR.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
@@ -165,7 +166,7 @@ export class Cursors {
     if (offset >= list.size) return null
     // One of a market that was replaced meanwhile is not kept: its cursor has expired.
     if (frozen.generation === this.#market.generation) this.#renew(this.#lists.get(name) ?? frozen)
-    return Buffer.from(`${name}.${ORDERS.indexOf(order)}.${offset}`).toString('base64url')
+    return Buffer.from(`${name}.${ORDERS.indexOf(order)}.${offset}.`).toString('base64url')
   }
 
   /** The list gets a cursor. */

@@ -8,14 +8,22 @@ import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/b
 import { type Gap, tellGap } from '../../schema/event.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Notes } from '../context.ts'
 import { linesOf } from '../docs/components.ts'
-import { maybeText, maybeWhole, whole } from '../docs/headers.ts'
+import { CLAMPED_HEADER, maybeText, maybeWhole, whole } from '../docs/headers.ts'
 import type { OperationDocs } from '../docs/operation-docs.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import type { HttpNode } from '../node.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
-import { oneOf, readAll, requiredMint, timeframe, timeMs, wholeNumber } from '../request/parameters.ts'
+import {
+  invalidParameter,
+  oneOf,
+  readAll,
+  requiredMint,
+  timeframe,
+  timeMs,
+  wholeNumber,
+} from '../request/parameters.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
 import { unknownToken } from './market.ts'
@@ -36,6 +44,7 @@ const BARS_HEADERS = z.object({
   'X-Held-From': maybeWhole('Of a range that begins earlier: older bars are not held any more').meta({
     unit: 'Unix ms',
   }),
+  'X-Clamped': CLAMPED_HEADER,
   'X-Incomplete': maybeText(
     'Intervals in which trades may be missing, as `meta.incomplete` has them; without an end where they go on',
   ).meta({ examples: ['1772000000000/1772000060000;reason=disconnect;feed=pumpportal'] }),
@@ -94,6 +103,9 @@ function parseRequest(node: HttpNode, context: Context): BarsRequest {
     fromMs: () => timeMs(query, 'from'),
     toMs: () => timeMs(query, 'to'),
   })
+  const { fromMs, toMs } = wanted
+  if (fromMs !== null && toMs !== null && fromMs > toMs)
+    throw invalidParameter('from', 'must not be later than to')
   return {
     query: { ...wanted, limit: limit.value },
     shape,
@@ -157,7 +169,7 @@ function beginningOf(market: Market, { mint, tf, fromMs }: BarsQuery): Beginning
 
 function createHeaders(
   { version, rowCount, incomplete }: Pick<WithGaps<BarColumns>, 'version' | 'rowCount' | 'incomplete'>,
-  { format, node }: BarsRequest,
+  { clamped, format, node }: BarsRequest,
   { wholeFromMs, heldFromMs }: Beginning,
 ): Record<string, string> & { ETag: string } {
   return {
@@ -167,6 +179,7 @@ function createHeaders(
     'X-Result-Count': `${rowCount}`,
     ...(wholeFromMs > 0 && { 'X-Complete-From': `${wholeFromMs}` }),
     ...(heldFromMs > 0 && { 'X-Held-From': `${heldFromMs}` }),
+    ...(clamped && { 'X-Clamped': `limit=${BARS_LIMIT_MAX}` }),
     ...(incomplete.length > 0 && { 'X-Incomplete': incomplete.map(gapText).join(', ') }),
   }
 }

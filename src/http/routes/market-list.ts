@@ -21,7 +21,7 @@ import {
   type Query,
 } from '../context.ts'
 import { linesOf, refTo } from '../docs/components.ts'
-import { maybeText, maybeWhole } from '../docs/headers.ts'
+import { CLAMPED_HEADER, maybeText, maybeWhole } from '../docs/headers.ts'
 import type { OperationDocs } from '../docs/operation-docs.ts'
 import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import { parseRows, wrapRows } from '../encode/ndjson-rows.ts'
@@ -81,6 +81,7 @@ const LIST_HEADERS = z.object({
   ETag: maybeText('Version of the page; a stream has none'),
   'X-Result-Count': maybeWhole('Rows of this answer'),
   'X-List-Version': maybeWhole('Position in the sequence of changes'),
+  'X-Clamped': CLAMPED_HEADER,
   'X-Next-Cursor': maybeText('`cursor` of the next page'),
   'X-Accel-Buffering': maybeText('Of a stream: no, so that proxies pass each line on'),
 })
@@ -232,6 +233,7 @@ function answerPage(
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${page.rowCount}`,
     'X-List-Version': `${page.version}`,
+    ...(isClamped && { 'X-Clamped': `limit=${source.query.limit}` }),
     ...(nextCursor !== null && { 'X-Next-Cursor': nextCursor }),
   }
   if (hasCurrent(context, etag)) return notModified(headers)

@@ -23,7 +23,9 @@ const PUSH_DOCS: OperationDocs = {
   operationId: 'pushEvents',
   tag: 'feeds',
   description:
-    'A record that is refused does not affect its neighbours. The same address takes a WebSocket: each message is one record ' +
+    'A record that is refused does not affect its neighbours. What is accepted is in the market at once and on the disk within a ' +
+    'second: a killed server may lose what it took in the last 50 ms, a power cut that of the last second, which the next start ' +
+    'tells as a gap. The same address takes a WebSocket: each message is one record ' +
     'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object. Whoever has missed data ' +
     'says so with `disconnect`, and `reconnect` when it has data again: silence, or the end of a WebSocket, tells nothing. Who can ' +
     'send what it has missed says until when with `healUntilMs` of the `disconnect`; sends it, oldest first, with the times of then; ' +

@@ -1,4 +1,7 @@
+import { truncateText } from '../../lib/text/truncate-text.ts'
+import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../../schema/api/parts.ts'
 import { AMOUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
+import { patchFieldsSchema } from '../../schema/datapoint.ts'
 import {
   type EventRejection,
   type EventSink,
@@ -21,6 +24,8 @@ export interface IngestResult {
   rejected: number
   /** The first `INGEST_ERRORS_MAX`. */
   errors: IngestError[]
+  /** Names of fields of patches that no patch has: the first `IGNORED_NAMES_MAX`. Absent where there are none. */
+  ignored?: string[]
 }
 
 const REJECTION_MESSAGES = {
@@ -46,6 +51,7 @@ export class IngestBatch {
   #accepted = 0
   #rejected = 0
   readonly #errors: IngestError[] = []
+  readonly #ignored = new Set<string>()
   /** Trades that were read and not delivered yet, PREFETCHED_MAX at most, and their mints. */
   readonly #trades: TradeEvent[] = []
   readonly #mints: string[] = []
@@ -64,7 +70,9 @@ export class IngestBatch {
   /** Adds one parsed record of unknown shape. */
   addRecord(record: unknown): void {
     this.flush()
-    this.#deliver(readRecord(record, this.receivedAtMs))
+    const event = readRecord(record, this.receivedAtMs)
+    this.#deliver(event)
+    if (!isFault(event) && event.type === 'patch') this.#noteIgnored(record as { fields: object })
   }
 
   /** Adds a trade whose fields were checked already; only its time is checked here. It may wait for others until `flush`. */
@@ -110,12 +118,19 @@ export class IngestBatch {
     this.#rejected++
   }
 
+  #noteIgnored({ fields }: { fields: object }): void {
+    for (const name of Object.keys(fields))
+      if (!Object.hasOwn(patchFieldsSchema.shape, name) && this.#ignored.size < IGNORED_NAMES_MAX)
+        this.#ignored.add(truncateText(name, IGNORED_NAME_CHARACTERS_MAX))
+  }
+
   rejectTooLarge(): void {
     this.reject('record_too_large', `a record may hold at most ${INGEST_RECORD_BYTES_MAX} bytes`)
   }
 
   result(): IngestResult {
-    return { accepted: this.#accepted, rejected: this.#rejected, errors: this.#errors }
+    const counts = { accepted: this.#accepted, rejected: this.#rejected, errors: this.#errors }
+    return this.#ignored.size === 0 ? counts : { ...counts, ignored: [...this.#ignored] }
   }
 }
 

@@ -122,8 +122,8 @@ export class Windows implements Saved {
   readonly #lifetimeCounts: Float64Array
   /** By slot. */
   readonly #patched = new Map<number, Partial<Record<WindowField, Patched>>>()
-  /** By slot: volume of trades before this time may be missing from the bars of the day. */
-  readonly #volumeFromMs = new Map<number, number>()
+  /** By slot: trades before this time may be missing from the bars. */
+  readonly #tradesFromMs = new Map<number, number>()
   readonly #day: DayFigures = { volume24h: Number.NaN, buys24h: Number.NaN, sells24h: Number.NaN }
 
   constructor(bars: BarCascade, columns: Columns) {
@@ -173,9 +173,10 @@ export class Windows implements Saved {
     if (this.#dayFromMs[row] !== from) ({ volume, counts } = this.#bars.sum(slot, DAY.timeframe, from))
     const figures = this.#day
     const buys = buyCount(counts)
-    figures.volume24h = volume
-    figures.buys24h = buys
-    figures.sells24h = tradeCount(counts) - buys
+    const isKnown = this.#isKnown(slot, from)
+    figures.volume24h = isKnown ? volume : Number.NaN
+    figures.buys24h = isKnown ? buys : Number.NaN
+    figures.sells24h = isKnown ? tradeCount(counts) - buys : Number.NaN
     if (this.#patched.has(slot)) {
       for (const field of DAY_FIELDS) {
         const patched = this.#patchedValue(slot, field, nowMs)
@@ -191,14 +192,19 @@ export class Windows implements Saved {
     return { buy: buyVolume, sell: Math.max(0, volume - buyVolume) }
   }
 
-  /** Volume of trades before this time, Unix ms, may be missing from the bars of the day: one had no price, or bars were lost. */
-  dayVolumesFromMs(slot: number): number {
-    return this.#volumeFromMs.get(slot) ?? 0
+  /** Trades before this time, Unix ms, may be missing from the bars: one had no price, or bars were lost. */
+  tradesFromMs(slot: number): number {
+    return this.#tradesFromMs.get(slot) ?? 0
   }
 
-  /** Volume of trades before `beforeMs` is missing from the bars of the day. */
-  missVolume(slot: number, beforeMs: number): void {
-    this.#volumeFromMs.set(slot, Math.max(beforeMs, this.dayVolumesFromMs(slot)))
+  /** Trades before `beforeMs` are missing from the bars: no sum of a window that contains them is known. */
+  missTrades(slot: number, beforeMs: number): void {
+    this.#tradesFromMs.set(slot, Math.max(beforeMs, this.tradesFromMs(slot)))
+  }
+
+  /** Whether the bars have all trades since `fromMs`. */
+  #isKnown(slot: number, fromMs: number): boolean {
+    return this.#tradesFromMs.size === 0 || fromMs >= this.tradesFromMs(slot)
   }
 
   /** The token is about to lose its oldest bars of the 24-hour window. */
@@ -207,15 +213,17 @@ export class Windows implements Saved {
     const [first, newest] = [ring.oldest(slot), ring.newest(slot)]
     const end = first + CHUNK_BARS[TIMEFRAMES[DAY.timeframe]] * BAR_STRIDE
     const last = newest >= first && newest < end ? newest : end - BAR_STRIDE
-    this.missVolume(slot, ring.values[last + T] + DAY.resolutionMs)
+    this.missTrades(slot, ring.values[last + T] + DAY.resolutionMs)
   }
 
   /** Every windowed figure of a DataPoint. `priceUsd` is the token's price, NaN when unknown. */
   figures(slot: number, priceUsd: number, nowMs: number): WindowFigures {
     const day = this.day(slot, nowMs)
-    const minute = this.#bars.sum(slot, MINUTE.timeframe, windowStartMs(MINUTE, nowMs))
-    const volume1m = minute.volume
-    const trades1m = tradeCount(minute.counts)
+    const minuteFromMs = windowStartMs(MINUTE, nowMs)
+    const minute = this.#bars.sum(slot, MINUTE.timeframe, minuteFromMs)
+    const isMinuteKnown = this.#isKnown(slot, minuteFromMs)
+    const volume1m = isMinuteKnown ? minute.volume : Number.NaN
+    const trades1m = isMinuteKnown ? tradeCount(minute.counts) : null
     const imbalance = volume1m > 0 ? clamp((2 * minute.buyVolume - volume1m) / volume1m) : null
     return {
       priceChange1h: this.#unlessPatched(slot, 'priceChange1h', this.#change(slot, '1h', priceUsd, nowMs)),
@@ -269,8 +277,8 @@ export class Windows implements Saved {
 
   /** Market time has gone back: what was patched later was patched now. */
   rewindTo(timeMs: number): void {
-    for (const [slot, fromMs] of this.#volumeFromMs)
-      this.#volumeFromMs.set(slot, Math.min(fromMs, timeMs + 1))
+    for (const [slot, fromMs] of this.#tradesFromMs)
+      this.#tradesFromMs.set(slot, Math.min(fromMs, timeMs + 1))
     for (const fields of this.#patched.values())
       for (const field of WINDOW_FIELDS) {
         const [patched, carried] = [fields[field], CARRIED[field]]
@@ -283,7 +291,7 @@ export class Windows implements Saved {
   /** Forgets what is known of a token besides its bars. Its stored sums are columns, which begin at zero with the next token. */
   clear(slot: number): void {
     this.#patched.delete(slot)
-    this.#volumeFromMs.delete(slot)
+    this.#tradesFromMs.delete(slot)
   }
 
   *save(): Iterable<Section> {
@@ -295,7 +303,7 @@ export class Windows implements Saved {
           numbers.push(slot, index, patched.value ?? Number.NaN, patched.untilMs, patched.lifetimeAt)
       }
     yield numbersSection('windows.patched', Float64Array.from(numbers))
-    yield numbersSection('windows.volumeFrom', Float64Array.from([...this.#volumeFromMs].flat()))
+    yield numbersSection('windows.volumeFrom', Float64Array.from([...this.#tradesFromMs].flat()))
   }
 
   restore(sections: SectionReader): void {
@@ -310,12 +318,14 @@ export class Windows implements Saved {
     }
     if (!sections.has('windows.volumeFrom')) return
     const volumes = sections.float64('windows.volumeFrom')
-    for (let at = 0; at < volumes.length; at += 2) this.#volumeFromMs.set(volumes[at], volumes[at + 1])
+    for (let at = 0; at < volumes.length; at += 2) this.#tradesFromMs.set(volumes[at], volumes[at + 1])
   }
 
+  /** NaN for unknown. */
   #volume(slot: number, name: WindowName, nowMs: number): number {
     const window = windowByName[name]
-    return this.#bars.sum(slot, window.timeframe, windowStartMs(window, nowMs)).volume
+    const fromMs = windowStartMs(window, nowMs)
+    return this.#isKnown(slot, fromMs) ? this.#bars.sum(slot, window.timeframe, fromMs).volume : Number.NaN
   }
 
   #change(slot: number, name: ListWindowName, priceUsd: number, nowMs: number): number | null {

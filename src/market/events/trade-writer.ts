@@ -103,7 +103,7 @@ export class TradeWriter {
     columns.tradeCount[rowIndex(slot)]++
     this.#wallets.add(slot, trade.wallet ?? null, ts, this.#time.nowMs)
     if (isPriced) this.#addToBars(slot, ts, worth, trade.side === 'buy')
-    else this.#windows.missVolume(slot, ts + 1)
+    else this.#windows.missTrades(slot, ts + 1)
     if (ts >= heldFromMs) this.#noteHealed(trade)
     // A trade that comes late is counted, but the price stays that of the newest one.
     const isNewest = !(ts < columns.lastTradeAtMs[rowIndex(slot)])

@@ -18,14 +18,23 @@ export const operatorRegistrationSchema = z
   .object({ ...registrationSchema.shape, type: z.enum(AGENT_TYPES).default('agent') })
   .meta({ examples: [{ name: 'lab', type: 'researcher' }] })
 
+/** No address of another kind, which a page that links to it might run. */
+const webAddress = text(500).refine(
+  (address) => !/^\s*[a-z][\w+.-]*:/i.test(address) || /^\s*https?:/i.test(address),
+  {
+    error: 'must be an http or https address',
+    params: { code: 'not_allowed' },
+  },
+)
+
 /** A change: a field that is absent keeps its value, null clears it. */
 export const profileChangeSchema = z
   .object({
     name: text(64).min(1).optional(),
     description: text(500).nullish(),
-    avatarUrl: text(500).nullish(),
+    avatarUrl: webAddress.nullish(),
     twitterHandle: text(64).nullish(),
-    website: text(500).nullish(),
+    website: webAddress.nullish(),
   })
   .meta({ examples: [{ description: 'Looks at young bonding curves.', website: 'https://example.org' }] })
 

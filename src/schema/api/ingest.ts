@@ -13,6 +13,10 @@ export const ingestAnswerSchema = okWith({
       }),
     )
     .meta({ description: 'The first of the rejected' }),
+  ignored: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'Names in `fields` of patches that no patch has: such values changed nothing' }),
 }).meta({
   examples: [
     {

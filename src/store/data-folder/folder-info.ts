@@ -19,7 +19,7 @@ const schema = z.object({
   format: z.number().int().min(1),
   logId: z.string().min(1).max(64),
   createdAtMs: z.number(),
-  /** Whether simulated data, and whether real data, was ever written to this folder. */
+  /** Whether simulated data, and whether real data, has ever come to this folder. */
   holdsSimulated: z.boolean(),
   holdsReal: z.boolean(),
 })
@@ -92,10 +92,7 @@ export interface FolderUse {
   nowMs: number
 }
 
-/**
- * Reads `store.json`, or makes it for a new folder, and records the kind of data of this run in it. Throws `invalid` where
- * simulated and real data would be mixed without `isMixed`.
- */
+/** Reads `store.json`, or makes it for a new folder. Throws `invalid` where simulated and real data would be mixed without `isMixed`. */
 export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
   const found = readFolderInfo(dataDir)
   const simulated = provenance?.simulated ?? null
@@ -106,15 +103,19 @@ export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: Fol
       `the data folder ${dataDir} holds ${holds} data, and this feed's is ${comes}: use another --data-dir, or --mixed true to keep both in one lake, told apart by the column simulated`,
     )
   }
-  const info: FolderInfo = {
-    format: STORE_FORMAT,
-    logId: found?.logId ?? ulid(nowMs),
-    createdAtMs: found?.createdAtMs ?? nowMs,
-    holdsSimulated: (found?.holdsSimulated ?? false) || simulated === true,
-    holdsReal: (found?.holdsReal ?? false) || simulated === false,
+  if (found !== null) return found
+  const info = {
+    ...{ format: STORE_FORMAT, logId: ulid(nowMs), createdAtMs: nowMs },
+    ...{ holdsSimulated: false, holdsReal: false },
   }
-  const isNew =
-    found === null || found.holdsSimulated !== info.holdsSimulated || found.holdsReal !== info.holdsReal
-  if (isNew) writeFolderInfo(dataDir, info)
+  writeFolderInfo(dataDir, info)
   return info
+}
+
+/** Notes in `store.json` that the folder holds data of this kind: not before there is some, so that a start which fails does not decide
+ *  what a folder is for. Throws where it cannot be written. */
+export function noteProvenance(dataDir: string, { simulated }: Provenance): void {
+  const info = readFolderInfo(dataDir)
+  const kind = simulated ? 'holdsSimulated' : 'holdsReal'
+  if (info !== null && !info[kind]) writeFolderInfo(dataDir, { ...info, [kind]: true })
 }

@@ -4,7 +4,7 @@
 
 import { ulid } from 'ulid'
 import { type Clock, type Instant, readCautiously, readClock, toMonotonicMs } from '../../lib/clock.ts'
-import { DAY_MS } from '../../lib/time.ts'
+import { DAY_MS, unitHint } from '../../lib/time.ts'
 import {
   operatorRegistrationSchema,
   profileChangeSchema,
@@ -162,8 +162,9 @@ export class AgentRegistry {
     return events.length
   }
 
-  /** `untilMs` null: for good. */
+  /** `untilMs` null: for good. @throws SubmissionError `validation_failed` where it has passed */
   async ban(agentId: string, untilMs: number | null, reason: string): Promise<void> {
+    if (untilMs !== null && untilMs <= this.#options.clock.now()) throw banIsOver(untilMs)
     await this.#append(agentId, { kind: 'banned', data: { untilMs, reason } })
     this.#options.onSanction?.(agentId, { kind: 'banned', untilMs, reason })
   }
@@ -376,3 +377,10 @@ const rotatedTooOften = (retryAfterMs: number): SubmissionError =>
     { limit: ROTATIONS_PER_DAY_MAX, retryAfterMs },
     { retryAfterMs },
   )
+
+/** A ban until then would never be one. */
+function banIsOver(untilMs: number): SubmissionError {
+  const message = unitHint(untilMs) ?? 'must be later than now'
+  const errors = [{ pointer: '/untilMs', code: 'too_small', message }]
+  return new SubmissionError('validation_failed', `/untilMs ${message}.`, { errors })
+}

@@ -67,6 +67,7 @@ export async function startForwarder(
       checkOperator: (_access, key) => {
         if (key !== FEED_KEY) throw new ServiceError('invalid_key', 'The feed key is wrong.')
       },
+      isAdmin: () => false,
       checkAnyKey: () => {},
       isQueryOpen: () => false,
       admitResearcher: () => null,
