@@ -177,6 +177,7 @@ const SUBMIT_DOCS: OperationDocs = {
     'invalid_mint',
     'token_not_found',
     'agent_banned',
+    'key_not_allowed',
     'idempotency_in_flight',
     'idempotency_mismatch',
     'snapshot_rejected',

@@ -237,7 +237,7 @@ describe('the market list', () => {
       ).text.split('\n'),
     ).toHaveLength(8)
     expectProblem(await get('/api/v1/market?cursor=nonsense'), 'invalid_parameter', '/cursor')
-    const foreign = Buffer.from(`${'0'.repeat(22)}.0.5`).toString('base64url')
+    const foreign = Buffer.from(`${'0'.repeat(22)}.0.5.`).toString('base64url')
     expectProblem(await get(`/api/v1/market?cursor=${foreign}`), 'cursor_expired')
   })
 })

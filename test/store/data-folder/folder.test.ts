@@ -95,7 +95,11 @@ describe('simulated and real data', () => {
       [REAL, SIMULATED, 'holds real data'],
     ] as const) {
       const folder = newFolder()
-      await close(await openIn(folder, { provenance: first }))
+      // A run that had no data does not decide what the folder is for.
+      await close(await openIn(folder, { provenance: second }))
+      const store = await openIn(folder, { provenance: first })
+      expect(store.noteData()).toBe(true)
+      await close(store)
       const refused = openIn(folder, { provenance: second })
       await expect(refused).rejects.toMatchObject({
         code: 'invalid',

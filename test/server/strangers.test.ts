@@ -1,0 +1,139 @@
+// What somebody found who knew the contract alone: answers that said less than the server knew, or more.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectProblem, newMint, seedToken, submission, submit } from '../support/submission.ts'
+import { ADMIN_KEY, FEED_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await openTestServer()
+})
+afterAll(() => server.remove())
+
+const get = (path: string, key = '') =>
+  server.client.get(path, key === '' ? {} : { Authorization: `Bearer ${key}` })
+
+describe('trades whose quote has no price', () => {
+  const trade = (mint: string, side: string, price: object) => ({
+    ...{ type: 'trade', mint, ts: Date.now(), side, tokenAmount: 10, wallet: `w ${side}` },
+    ...price,
+  })
+  const unpriced = { quoteMint: newMint(), quoteAmount: 50 }
+
+  it('make the sums of every window that has them unknown, and no submission is refused by them', async () => {
+    const mint = await seedToken(server.client, Date.now())
+    const figures = async () => (await get(`/api/v1/datapoint?mint=${mint}`)).body.data
+    await server.client.push(trade(mint, 'buy', { priceUsd: 1 }))
+    const priced = await figures()
+    expect(priced).toMatchObject({ volume1m: 10, tradeRate1m: 1 })
+    await server.client.push(trade(mint, 'buy', unpriced), trade(mint, 'sell', unpriced))
+    const datapoint = await figures()
+    expect(datapoint.tradeCount).toBe(priced.tradeCount + 2)
+    for (const name of ['volume1m', 'volume1h', 'volume6h', 'tradeRate1m', 'buySellImbalance1m'])
+      expect(datapoint[name], name).toBeNull()
+  })
+
+  it('are null and no 0 in lists too, which have such tokens last', async () => {
+    const [mint, other] = [newMint(), newMint()]
+    await server.client.push(
+      trade(mint, 'buy', unpriced),
+      { type: 'patch', mint, ts: Date.now(), fields: { holderCount: 5 } },
+      trade(other, 'sell', { priceUsd: 2 }),
+    )
+    const rows = async (order: string) =>
+      (await get(`/api/v1/market?sort=volume_24h&order=${order}&limit=500`)).body.data as {
+        mint: string
+        volume_24h_usd: number | null
+      }[]
+    for (const order of ['asc', 'desc']) {
+      const list = await rows(order)
+      expect(list.find((row) => row.mint === mint)).toMatchObject({ volume_24h_usd: null })
+      const of = (wanted: string) => list.findIndex((row) => row.mint === wanted)
+      expect(of(other)).toBeLessThan(of(mint))
+    }
+    const key = await server.client.register()
+    const snapshot = { buys24h: 1, sells24h: 0, holderCount: 5, snapshotAt: Date.now() }
+    const answer = await submit(server.client, key, { ...submission(mint), snapshot })
+    expect(answer.status, answer.text).toBe(201)
+    expect(answer.body.outcome).toBe('validated')
+  })
+})
+
+it('a ban until a time that has passed is refused, and says where seconds were sent', async () => {
+  const { data } = (await get('/api/v1/admin/agents', ADMIN_KEY)).body
+  const { agentId } = data[0]
+  const ban = (untilMs: number) => server.client.post('/api/v1/admin/ban', { agentId, untilMs }, ADMIN_KEY)
+  expectProblem(await ban(5), 'validation_failed', '/untilMs')
+  const inSeconds = await ban(Math.floor(Date.now() / 1_000) + 3_600)
+  expectProblem(inSeconds, 'validation_failed', '/untilMs')
+  expect(inSeconds.body.error).toContain('looks like seconds')
+})
+
+it('a researcher’s key, which sees what is withheld from agents, submits nothing, and the operator’s reads', async () => {
+  const made = await server.client.post('/api/v1/admin/keys', { name: 'lab', type: 'researcher' }, ADMIN_KEY)
+  const { key } = made.body.data
+  const mint = await seedToken(server.client, Date.now())
+  expectProblem(await submit(server.client, key, submission(mint)), 'key_not_allowed')
+  expect((await get('/api/v1/market', key)).status).toBe(200)
+  expect((await get('/api/v1/market', ADMIN_KEY)).status).toBe(200)
+})
+
+it('addresses of a profile are of the web', async () => {
+  const key = await server.client.register()
+  for (const field of ['avatarUrl', 'website']) {
+    for (const address of ['javascript:alert(1)', ' data:text/html,x', 'vbscript:x'])
+      expectProblem(
+        await server.client.post('/api/v1/agent/profile', { [field]: address }, key),
+        'validation_failed',
+        `/${field}`,
+      )
+    for (const address of ['https://example.org/a', 'example.org', null])
+      expect((await server.client.post('/api/v1/agent/profile', { [field]: address }, key)).status).toBe(200)
+  }
+})
+
+it('a cursor that was cut, or has something behind it, is none', async () => {
+  for (let count = 0; count < 12; count++) await seedToken(server.client, Date.now())
+  const { nextCursor } = (await get('/api/v1/market?limit=10')).body.meta
+  for (const cursor of [
+    nextCursor.slice(0, -1),
+    nextCursor.slice(0, -2),
+    `${nextCursor}1`,
+    `${nextCursor}AA`,
+  ])
+    expectProblem(await get(`/api/v1/market?cursor=${cursor}`), 'invalid_parameter', '/cursor')
+  expect((await get(`/api/v1/market?cursor=${nextCursor}`)).body.meta.offset).toBe(10)
+})
+
+it('a limit that is clamped is told by a header where the format has no meta, and a range that ends before it begins is none', async () => {
+  const mint = await seedToken(server.client, Date.now())
+  const clamped = async (path: string) => (await get(path)).headers.get('x-clamped')
+  for (const format of ['json', 'ndjson', 'msgpack', 'arrow'])
+    expect(await clamped(`/api/v1/ohlc?mint=${mint}&limit=5000&format=${format}`), format).toBe('limit=1000')
+  expect(await clamped('/api/v1/market?limit=5000&format=arrow')).toBe('limit=500')
+  expect(await clamped('/api/v1/market?limit=500')).toBeNull()
+  const now = Date.now()
+  expectProblem(
+    await get(`/api/v1/ohlc?mint=${mint}&from=${now}&to=${now - 60_000}`),
+    'invalid_parameter',
+    '/from',
+  )
+  const { headers } = await server.client.get(`/api/v1/ohlc?mint=${mint}`, { Origin: 'https://example.org' })
+  expect(headers.get('access-control-expose-headers')).toMatch(/X-Held-From.*X-Clamped/)
+})
+
+it('a format that is refused by name leaves the others to a wildcard', async () => {
+  const answer = await server.client.get('/api/v1/market', { Accept: 'application/json;q=0, */*;q=0.1' })
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('content-type')).toMatch(/^application\/x-ndjson/)
+})
+
+it('names that no patch has are told', async () => {
+  const mint = await seedToken(server.client, Date.now())
+  const fields = { holder_count: 5, Website: 'x', holderCount: 7 }
+  const record = JSON.stringify({ type: 'patch', mint, ts: Date.now(), fields })
+  const answer = await server.client.request('POST', '/api/v1/ingest', record, {
+    ...{ 'Content-Type': 'application/x-ndjson', Authorization: `Bearer ${FEED_KEY}` },
+  })
+  expect(answer.body).toMatchObject({ accepted: 1, ignored: ['holder_count', 'Website'] })
+  expect((await get(`/api/v1/datapoint?mint=${mint}`)).body.data.holderCount).toBe(7)
+})
