@@ -13,6 +13,7 @@ import { Oracle } from '../market/oracle.ts'
 import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
 import type { LakeRow } from './lake/contents.ts'
+import { checkRealLake } from './lake/real/at-rest.ts'
 import {
   checkLakeFiles,
   checkOutcomes,
@@ -104,6 +105,7 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   checkFiles(world, cast)
   checkLakeFiles(world)
   checkRetention(world, told)
+  await checkRealLake(world, events)
 }
 
 async function untilHealed(world: World, cast: Cast): Promise<Listed> {

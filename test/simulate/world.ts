@@ -3,6 +3,9 @@
 import type { Cluster } from './cluster.ts'
 import type { LakeContents } from './lake/contents.ts'
 import type { LakeTroubles } from './lake/process.ts'
+import type { LakeAuditor } from './lake/real/at-rest.ts'
+import type { Disagreements } from './lake/real/beside.ts'
+import type { RealLake } from './lake/real/real-lake.ts'
 import type { SimulatedFiles } from './machine/files.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
 import type { SimulatedNode, SimulatedServer } from './server.ts'
@@ -13,6 +16,8 @@ export interface World {
   machine: Machine
   files: SimulatedFiles
   lake: LakeContents
+  /** DuckDB and Parquet beside the modelled lake; null: the model is alone. */
+  real: { lake: RealLake; auditor: LakeAuditor; disagreements: Disagreements } | null
   troubles: LakeTroubles
   server: SimulatedServer
   /** Null: the server is alone. */

@@ -14,10 +14,13 @@ import { LATE_ROWS_MS } from '../../../src/store/limits.ts'
 import type { LakeProcessOptions } from '../../../src/store/process/protocol.ts'
 import type { LakeContents } from './contents.ts'
 import type { ModelFile } from './files.ts'
+import type { BesideModel } from './real/beside.ts'
 
 export interface UpkeepOptions {
   lake: LakeContents
   options: LakeProcessOptions
+  /** What does the same at the same moment; null: nobody. */
+  real: BesideModel | null
   /** Of the machine, Unix ms. */
   trueMs(): number
   /** Time passes, in which other requests are answered. */
@@ -48,7 +51,7 @@ export class Upkeep {
 
   compact(now: Instant, quietMs: number): Promise<{ merged: number; removed: number }> {
     return this.#inTurn(async () => {
-      await this.#expire(now, false)
+      await this.#expire(now, false, (real) => real.ask('compact', { now, quietMs }))
       const merged = await this.#mergeAll(now.wallMs, quietMs)
       return {
         merged,
@@ -59,7 +62,7 @@ export class Upkeep {
 
   /** An operator has confirmed the clock. @returns how many files leave */
   retire(now: Instant): Promise<number> {
-    return this.#inTurn(() => this.#expire(now, true))
+    return this.#inTurn(() => this.#expire(now, true, (real) => real.ask('retire', { now })))
   }
 
   #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
@@ -85,11 +88,17 @@ export class Upkeep {
     return merged
   }
 
-  async #expire(now: Instant, isConfirmed: boolean): Promise<number> {
-    const { lake, onHeld, trueMs, work } = this.#of
+  /** @param askReal has the real one do it */
+  async #expire(
+    now: Instant,
+    isConfirmed: boolean,
+    askReal: (real: BesideModel) => Promise<unknown>,
+  ): Promise<number> {
+    const { lake, onHeld, real, trueMs, work } = this.#of
     if (isConfirmed) await this.#clock.trust(this.#known, now)
     const clockDoubt = await this.#clock.check(this.#known, now)
     await work()
+    if (real !== null) await askReal(real)
     const { aged, evicted } = this.#judgeEvents(now.wallMs)
     const [leaving, doubts] = [new Set(evicted), new Set<string>()]
     for (const { files, doubt } of [...this.#judgeDated(now.wallMs), aged]) {
