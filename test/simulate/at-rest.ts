@@ -249,6 +249,7 @@ function checkSubmissions(
           .join(),
       () => `${agent.name}: ${listed.length} listed, ${live.length} in the lake`,
     )
+    checkShownXp(world, agent, rows)
     checkStanding(world, cast, agent, own, standing)
   }
   checkBonuses(world)
@@ -272,6 +273,19 @@ function checkAttempt(world: World, attempt: Attempt, rows: readonly LakeRow[]):
     rows[0].row.analysis_id === analysisId && entries.length === 1 && entries[0].row.xp === xp,
     () => `number ${id}: ${analysisId} with ${xp} XP, ${JSON.stringify(entries.map(({ row }) => row))}`,
   )
+}
+
+/** A list shows what each submission earned: of a rejected one nothing. */
+function checkShownXp(world: World, agent: Agent, rows: readonly Listed[]): void {
+  const ledger = world.lake.rows('xp_ledger')
+  const earned = new Map(ledger.map(({ row }) => [row.analysis_id, row.xp]))
+  for (const { analysisId, xpEarned: xp } of rows)
+    check(
+      world,
+      'a list shows what a submission earned',
+      xp === (earned.get(analysisId) ?? 0),
+      () => `${agent.name}, ${analysisId}: ${xp} shown, ${earned.get(analysisId)} in the ledger`,
+    )
 }
 
 function checkStanding(

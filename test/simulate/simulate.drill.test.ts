@@ -34,6 +34,19 @@ it('the same seed gives the same trace in two fresh processes beside one another
   expect(other).toEqual(first)
 })
 
+it('a lake of DuckDB and Parquet answers as the modelled one and has its rows, twice in the same way', {
+  timeout: 10 * MINUTE_MS,
+}, async () => {
+  const args = ['30002', '--runs', '2', '--steps', '120', '--json']
+  const runs = [await run(...args, '--duckdb'), await run(...args, '--duckdb'), await run(...args)]
+  const [first, other, modelled] = runs.map(({ text }) => JSON.parse(text))
+  expect(first.failure).toBeNull()
+  expect(first.counts['checked: the real lake has the rows of the modelled one']).toBeGreaterThan(200)
+  expect(other).toEqual(first)
+  // The model alone leads to the same.
+  expect(modelled.hashes).toEqual(first.hashes)
+})
+
 it('as many seeds as fit into half a minute fail nowhere', { timeout: 5 * MINUTE_MS }, async () => {
   const { code, text } = await run('20001', '--minutes', '0.5')
   expect(text).toMatch(/seeds from 20001 in/)
