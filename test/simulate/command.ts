@@ -16,6 +16,7 @@ export const USAGE = `npm run simulate -- [SEED] [--steps N] [--runs N] [--minut
   --minutes M seeds until so many minutes are over
   --without K,…  faults that do not happen: ${FAULT_KINDS.join(', ')}
   --duckdb    DuckDB and Parquet beside the modelled lake: both have to say the same, and to have the same rows
+  --backups   the operator makes backups, which are restored and started from; with DuckDB
   --agents N  at most so many agents
   --plant BUG a bug of test/simulate/planted.ts
   --sums FILE goes on with the seed behind those whose counts FILE has, and adds to them; after each seed it is written anew
@@ -46,6 +47,7 @@ function readFlags(args: string[], realNow: () => number) {
       without: { type: 'string' },
       agents: { type: 'string' },
       duckdb: { type: 'boolean', default: false },
+      backups: { type: 'boolean', default: false },
       plant: { type: 'string' },
       sums: { type: 'string' },
       json: { type: 'boolean', default: false },
@@ -70,6 +72,7 @@ function readFlags(args: string[], realNow: () => number) {
       steps: number(values.steps, STEPS),
       without: without.filter(isFault),
       hasRealLake: values.duckdb,
+      hasBackups: values.backups,
       ...(values.agents !== undefined && { agentsMax: number(values.agents, 1) }),
     },
   }
@@ -148,7 +151,7 @@ async function explain(
 }
 
 function tell(
-  { seed, steps, without = [], agentsMax, hasRealLake }: RunOptions,
+  { seed, steps, without = [], agentsMax, hasRealLake, hasBackups }: RunOptions,
   { failure }: RunResult,
 ): void {
   if (failure === null) return
@@ -159,6 +162,7 @@ function tell(
     `--steps ${steps}`,
     ...(without.length > 0 ? [`--without '${without.join(',')}'`] : []),
     ...(hasRealLake === true ? ['--duckdb'] : []),
+    ...(hasBackups === true ? ['--backups'] : []),
     ...(agentsMax === undefined ? [] : [`--agents ${agentsMax}`]),
   ]
   console.log(`  again: npm run simulate -- ${seed} ${flags.join(' ')}`)

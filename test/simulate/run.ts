@@ -6,7 +6,8 @@ import { Cluster, writerSettingsOf } from './cluster.ts'
 import { type FaultKind, Faults } from './faults.ts'
 import { LakeContents } from './lake/contents.ts'
 import { lakeProgram } from './lake/process.ts'
-import { LakeAuditor, verifyRealLake } from './lake/real/at-rest.ts'
+import { verifyRealLake } from './lake/real/at-rest.ts'
+import { LakeAuditor } from './lake/real/auditor.ts'
 import { RealLake } from './lake/real/real-lake.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
@@ -33,6 +34,8 @@ export interface RunOptions {
   without?: readonly FaultKind[]
   /** Whether DuckDB and Parquet stand beside the modelled lake. */
   hasRealLake?: boolean
+  /** Whether the operator makes backups, which takes a real lake. */
+  hasBackups?: boolean
 }
 
 export interface Failure {
@@ -70,7 +73,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const name = String(++runs).padStart(6, '0')
   const dataDir = `/simulated/${name}/data`
   const real =
-    options.hasRealLake === true
+    options.hasRealLake === true || options.hasBackups === true
       ? {
           lake: new RealLake(machine, files, dataDir, name),
           auditor: new LakeAuditor(),
@@ -114,7 +117,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       hasDamagedLog: false,
     },
   }
-  const cast = new Cast(world, sizes)
+  const cast = new Cast(world, sizes, options.hasBackups === true)
   const faults = new Faults(world, cast, options.without ?? [])
   let step = 0
   let failure: Failure | null = null

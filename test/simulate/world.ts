@@ -3,7 +3,7 @@
 import type { Cluster } from './cluster.ts'
 import type { LakeContents } from './lake/contents.ts'
 import type { LakeTroubles } from './lake/process.ts'
-import type { LakeAuditor } from './lake/real/at-rest.ts'
+import type { LakeAuditor } from './lake/real/auditor.ts'
 import type { Disagreements } from './lake/real/beside.ts'
 import type { RealLake } from './lake/real/real-lake.ts'
 import type { SimulatedFiles } from './machine/files.ts'

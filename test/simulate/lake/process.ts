@@ -188,6 +188,7 @@ class LakeProcess {
     repair: async () => {
       throw new Error('simulated: no repair')
     },
+    snapshot: ({ to }) => this.#inTurn(() => this.#snapshot(to)),
     files: async () => ({ files: [] }),
     status: async () => ({ lake: [] }),
     close: async () => {
@@ -291,6 +292,14 @@ class LakeProcess {
     await this.#tellWhatWaits()
     await this.#sleep(this.#draws.between(0, 5))
     return this.#real.agree('flush', real, answer)
+  }
+
+  /** The files of plain tables are none that could be copied. */
+  async #snapshot(to: string): Promise<Requests['snapshot']['answer']> {
+    if (this.#real === null) throw new Error('simulated: no snapshot')
+    await this.#sleep(this.#draws.between(0, 20))
+    const real = await this.#real.snapshot(to)
+    return this.#real.agree('snapshot', real, { ...real, lsn: this.#lake.state!.lsn })
   }
 
   async #tellWhatWaits(): Promise<void> {

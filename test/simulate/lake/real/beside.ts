@@ -20,10 +20,12 @@ export interface Disagreements {
 type Compared = Exclude<RequestKind, 'state' | 'close'>
 
 export class BesideModel {
+  readonly #lake: RealLake
   readonly #started: Promise<RealLakeProcess>
   readonly #disagreements: Disagreements
 
   constructor(lake: RealLake, options: LakeProcessOptions, disagreements: Disagreements) {
+    this.#lake = lake
     this.#started = lake.start(options)
     this.#disagreements = disagreements
   }
@@ -76,6 +78,11 @@ export class BesideModel {
       entryCount: ofTable.reduce((sum, { entryCount }) => sum + entryCount, 0),
       json: JSON.stringify(ofTable.flatMap(({ json }) => JSON.parse(json))),
     }))
+  }
+
+  /** Copies the real lake to the folder that stands for one of the simulated disk. */
+  snapshot(to: string): Promise<Requests['snapshot']['answer']> {
+    return this.ask('snapshot', { to: this.#lake.copyFolder(to) })
   }
 
   kill(): void {

@@ -1,8 +1,8 @@
 // The real lake process, with DuckDB and Parquet, in a folder of the real machine. The simulated disk's log and journal are copied there
 // before each request. No simulated time passes while it works.
 import type { ChildProcess, Serializable } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { programPath } from '../../../../src/lib/process/program-path.ts'
 import type {
   FromLakeProcess,
@@ -133,6 +133,34 @@ export class RealLake {
       this.#copied.delete(path)
     }
   }
+
+  /** Where a copy goes that is asked for on the simulated disk, emptied. */
+  copyFolder(simulated: string): string {
+    const folder = join(this.dataDir, simulated.slice(this.#simulatedDir.length))
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder, { recursive: true })
+    this.#lastCopy = folder
+    return folder
+  }
+
+  /** A folder of the real machine that goes with this one. */
+  folderBeside(name: string): string {
+    return join(this.#root, name)
+  }
+
+  /** Moves the last copy of the lake to a folder, and adds to it what the server has put into its own. */
+  takeStaged(simulated: string, folder: string): void {
+    renameSync(this.#lastCopy, folder)
+    for (const [name, { kind, live }] of this.#files.names) {
+      if (kind !== 'file' || !name.startsWith(`${simulated}/`)) continue
+      const path = join(folder, name.slice(simulated.length))
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, live)
+    }
+    for (const each of ['log', 'journal']) mkdirSync(join(folder, each), { recursive: true })
+  }
+
+  #lastCopy = ''
 
   /** Ends its process, and makes the folder one that a check of the whole can read. */
   async end(): Promise<void> {
