@@ -16,7 +16,7 @@ export const USAGE = `npm run simulate -- [SEED] [--steps N] [--runs N] [--minut
   --minutes M seeds until so many minutes are over
   --without K,…  faults that do not happen: ${FAULT_KINDS.join(', ')}
   --duckdb    DuckDB and Parquet beside the modelled lake: both have to say the same, and to have the same rows
-  --backups   the operator makes backups, which are restored and started from; with DuckDB
+  --beyond    also what the model alone cannot do: backups, repairs, ends of the lake process within a request
   --agents N  at most so many agents
   --plant BUG a bug of test/simulate/planted.ts
   --sums FILE goes on with the seed behind those whose counts FILE has, and adds to them; after each seed it is written anew
@@ -47,7 +47,7 @@ function readFlags(args: string[], realNow: () => number) {
       without: { type: 'string' },
       agents: { type: 'string' },
       duckdb: { type: 'boolean', default: false },
-      backups: { type: 'boolean', default: false },
+      beyond: { type: 'boolean', default: false },
       plant: { type: 'string' },
       sums: { type: 'string' },
       json: { type: 'boolean', default: false },
@@ -72,7 +72,7 @@ function readFlags(args: string[], realNow: () => number) {
       steps: number(values.steps, STEPS),
       without: without.filter(isFault),
       hasRealLake: values.duckdb,
-      hasBackups: values.backups,
+      goesBeyond: values.beyond,
       ...(values.agents !== undefined && { agentsMax: number(values.agents, 1) }),
     },
   }
@@ -151,7 +151,7 @@ async function explain(
 }
 
 function tell(
-  { seed, steps, without = [], agentsMax, hasRealLake, hasBackups }: RunOptions,
+  { seed, steps, without = [], agentsMax, hasRealLake, goesBeyond }: RunOptions,
   { failure }: RunResult,
 ): void {
   if (failure === null) return
@@ -162,7 +162,7 @@ function tell(
     `--steps ${steps}`,
     ...(without.length > 0 ? [`--without '${without.join(',')}'`] : []),
     ...(hasRealLake === true ? ['--duckdb'] : []),
-    ...(hasBackups === true ? ['--backups'] : []),
+    ...(goesBeyond === true ? ['--beyond'] : []),
     ...(agentsMax === undefined ? [] : [`--agents ${agentsMax}`]),
   ]
   console.log(`  again: npm run simulate -- ${seed} ${flags.join(' ')}`)

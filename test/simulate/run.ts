@@ -17,7 +17,7 @@ import { checkpointProgram, uploadProgram } from './programs.ts'
 import { launchServer, SimulatedNode } from './server.ts'
 import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
-import { check, note, type World } from './world.ts'
+import { check, count, note, type World } from './world.ts'
 
 /** How many runs have readers, and NATS. */
 const HAS_CLUSTER = 0.15
@@ -34,8 +34,8 @@ export interface RunOptions {
   without?: readonly FaultKind[]
   /** Whether DuckDB and Parquet stand beside the modelled lake. */
   hasRealLake?: boolean
-  /** Whether the operator makes backups, which takes a real lake. */
-  hasBackups?: boolean
+  /** Whether there is, besides, what the model alone cannot do: backups, repairs, and ends of the lake process within a request. */
+  goesBeyond?: boolean
 }
 
 export interface Failure {
@@ -73,11 +73,16 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const name = String(++runs).padStart(6, '0')
   const dataDir = `/simulated/${name}/data`
   const real =
-    options.hasRealLake === true || options.hasBackups === true
+    options.hasRealLake === true || options.goesBeyond === true
       ? {
           lake: new RealLake(machine, files, dataDir, name),
           auditor: new LakeAuditor(),
           disagreements: { first: null },
+          crashes: options.goesBeyond === true ? drawsOf(seed, 'crashes within') : null,
+          onCrash: (at: string) => {
+            count(world, 'fault: lake ends within a request')
+            note(world, 'the lake process ends at', at)
+          },
         }
       : null
   const troubles = {
@@ -117,7 +122,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       hasDamagedLog: false,
     },
   }
-  const cast = new Cast(world, sizes, options.hasBackups === true)
+  const cast = new Cast(world, sizes, options.goesBeyond === true)
   const faults = new Faults(world, cast, options.without ?? [])
   let step = 0
   let failure: Failure | null = null

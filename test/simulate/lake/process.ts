@@ -42,8 +42,7 @@ import type { ChildSide } from '../machine/child-process.ts'
 import type { Draws, Machine } from '../machine/machine.ts'
 import type { LakeBar, LakeContents, LakeRow } from './contents.ts'
 import { basePriceOf, labelsOf, minutesOf, type OpenOutcome, unknownLabels } from './labels.ts'
-import { BesideModel, type Disagreements } from './real/beside.ts'
-import type { RealLake } from './real/real-lake.ts'
+import { BesideModel, Crashed, type RealWorld } from './real/beside.ts'
 import { Upkeep } from './upkeep.ts'
 
 export type LakeFault = 'fails' | 'hangs' | 'slow' | 'killed'
@@ -114,10 +113,10 @@ class LakeProcess {
     this.#machine = world.machine
     this.#troubles = world.troubles
     this.#draws = world.draws
-    this.#real = world.real && new BesideModel(world.real.lake, options, world.real.disagreements)
+    this.#real = world.real && new BesideModel(world.real, options)
     child.process.onEnd(() => this.#real?.kill())
     this.#upkeep = new Upkeep({
-      ...{ lake, options, real: this.#real },
+      ...{ lake, options, real: this.#real, crash: () => this.#crash() },
       trueMs: () => world.machine.trueMs,
       work: () => this.#sleep(this.#draws.between(0, 20)),
       onHeld: (reasons) => {
@@ -206,6 +205,25 @@ class LakeProcess {
     return this.#real === null ? model : this.#real.agree(kind, await this.#real.ask(kind, ask), model)
   }
 
+  /** Has the real one do a step. @returns its answer; null: it has ended behind the step, and this one does so when it has done it too */
+  async #doReally<K extends 'flush' | 'events'>(
+    kind: K,
+    ask: Requests[K]['ask'],
+  ): Promise<Requests[K]['answer'] | null> {
+    try {
+      return await this.#real!.ask(kind, ask)
+    } catch (error) {
+      if (!(error instanceof Crashed)) throw error
+      return error.isDone ? null : this.#crash()
+    }
+  }
+
+  /** Ends this process. Nothing of it goes on. */
+  #crash(): Promise<never> {
+    this.#child.exit()
+    return new Promise(() => {})
+  }
+
   /** What is delivered while a flush runs is for the next one, also of the real one, whose flush takes no time. */
   async #deliver<K extends 'bars' | 'tokens'>(
     kind: K,
@@ -268,7 +286,7 @@ class LakeProcess {
     this.#toldLater = []
     const { commits, damage } = await this.#readCommits(throughLsn)
     await this.#sleep(this.#draws.between(0, 20))
-    const real = this.#real && (await this.#real.ask('flush', { nowMs, throughLsn }))
+    const real = this.#real && (await this.#doReally('flush', { nowMs, throughLsn }))
     // One transaction.
     const range = { first: state.lsn + 1, last: Math.max(state.lsn, throughLsn) }
     for (const commit of commits) applyCommit(state, commit)
@@ -281,7 +299,10 @@ class LakeProcess {
     this.#inLakeBars = Math.max(this.#inLakeBars, takenBars)
     this.#inLakeToMs = Math.max(this.#inLakeToMs, takenToMs)
     const inLake = { bars: this.#inLakeBars, profiles: this.#profiles.inLake }
-    const answer = { deadRows: 0, damage, bars: structuredClone(this.#account), inLake }
+    if (this.#real?.hasCrashed === true) await this.#crash()
+    // As it is recorded: what was delivered meanwhile is not in it.
+    const recorded = lake.accounts.get(this.#options.runId) ?? emptyAccount()
+    const answer = { deadRows: 0, damage, bars: structuredClone(recorded), inLake }
     if (this.#real === null || real === null) {
       await this.#sleep(this.#draws.between(0, 5))
       this.#labelDue(nowMs)
@@ -455,11 +476,12 @@ class LakeProcess {
       nextNo = last + 1
     }
     await this.#sleep(this.#draws.between(0, 20))
-    const real = this.#real && (await this.#real.ask('events', { nowMs, throughEventNo }))
+    const real = this.#real && (await this.#doReally('events', { nowMs, throughEventNo }))
     lake.batches.push(...batches)
     this.#addEvents(batches, nowMs)
     lake.lostEvents.push(...lost)
     lake.eventNo = nextNo - 1
+    if (this.#real?.hasCrashed === true) await this.#crash()
     this.#tellTrouble()
     const answer = { eventNo: lake.eventNo, retainedFrom: lake.files.retainedFrom, damage }
     return this.#real === null || real === null ? answer : this.#real.agree('events', real, answer)
@@ -536,7 +558,7 @@ export interface LakeWorld {
   troubles: LakeTroubles
   draws: Draws
   /** Null: the model is alone. */
-  real: { lake: RealLake; disagreements: Disagreements } | null
+  real: RealWorld | null
 }
 
 /** The program of the lake process: takes its options, then requests. */

@@ -1,4 +1,5 @@
 // A real lake process beside a modelled one: it gets the same requests at the same moments, and both have to say the same.
+import type { CrashPoint } from '../../../../src/store/process/crash-points.ts'
 import type { LakeProcessOptions, RequestKind, Requests } from '../../../../src/store/process/protocol.ts'
 import { restoreState, type StatePiece } from '../../../../src/store/state/read-state.ts'
 import {
@@ -7,13 +8,47 @@ import {
   type StateTable,
   type StoreState,
 } from '../../../../src/store/state/state.ts'
+import type { Draws } from '../../machine/machine.ts'
 import type { RealLake, RealLakeProcess } from './real-lake.ts'
 import { findDifference } from './same.ts'
 
-/** What keeps what the model and the real one disagree on. */
+/** What the model and the real one disagree on. */
 export interface Disagreements {
   /** The first one; null: there is none. */
   first: string | null
+}
+
+/** Points within a request before its transaction is over, and behind it; those of upkeep are behind what leaves. */
+const BEFORE = [
+  ...(['flush:read', 'flush:copied', 'flush:synced', 'flush:published', 'flush:recorded'] as const),
+  ...(['events:read', 'events:copied', 'events:synced', 'events:published', 'events:recorded'] as const),
+] as const satisfies readonly CrashPoint[]
+const BEHIND = [
+  ...(['flush:listed', 'flush:linked', 'events:listed', 'events:linked'] as const),
+  ...(['merge:planned', 'merge:copied', 'merge:published', 'merge:listed', 'merge:linked'] as const),
+  ...(['retain:listed', 'retain:unlinked', 'expire:removed', 'expire:forgotten'] as const),
+] as const satisfies readonly CrashPoint[]
+/** How many processes end within a request. */
+const CRASHES = 0.4
+
+/** The real process has ended within a request, as it was meant to. */
+export class Crashed extends Error {
+  /** What the request changes is done. */
+  readonly isDone: boolean
+
+  constructor(at: CrashPoint) {
+    super(`the real lake process has ended at ${at}`)
+    this.isDone = BEHIND.some((point) => point === at)
+  }
+}
+
+export interface RealWorld {
+  lake: RealLake
+  disagreements: Disagreements
+  /** Null: processes end between requests alone. */
+  crashes: Draws | null
+  /** Called with where one has ended. */
+  onCrash(at: CrashPoint): void
 }
 
 /** Requests that the model answers in its own way, since the server makes nothing of the answer. */
@@ -23,18 +58,31 @@ export class BesideModel {
   readonly #lake: RealLake
   readonly #started: Promise<RealLakeProcess>
   readonly #disagreements: Disagreements
+  readonly #onCrash: (at: CrashPoint) => void
+  /** Where it is meant to end; null: nowhere. */
+  readonly #crash: CrashPoint | null
+  hasCrashed = false
 
-  constructor(lake: RealLake, options: LakeProcessOptions, disagreements: Disagreements) {
+  constructor({ lake, disagreements, crashes, onCrash }: RealWorld, options: LakeProcessOptions) {
+    const isDrawn = crashes?.chance(CRASHES) === true
+    this.#crash = isDrawn ? crashes.of<CrashPoint>([...BEFORE, ...BEHIND]) : null
     this.#lake = lake
-    this.#started = lake.start(options)
+    const crash = this.#crash && { at: this.#crash, withServer: false }
+    this.#started = lake.start({ ...options, crash })
     this.#disagreements = disagreements
+    this.#onCrash = onCrash
   }
 
-  /** The real answer. @throws Error where there is none, though the model has one */
+  /** The real answer. @throws Crashed @throws Error where there is none, though the model has one */
   async ask<K extends RequestKind>(kind: K, ask: Requests[K]['ask']): Promise<Requests[K]['answer']> {
     const process = await this.#started
     const reply = await process.ask(kind, ask)
     if (reply?.ok === true) return reply.answer as Requests[K]['answer']
+    if (reply === null && this.#crash !== null && !this.hasCrashed) {
+      this.hasCrashed = true
+      this.#onCrash(this.#crash)
+      throw new Crashed(this.#crash)
+    }
     const log = process.log.slice(-3).map((line) => JSON.stringify(line))
     throw this.#disagree(
       `${kind}: the real one ${reply === null ? 'has ended' : `says ${reply.message}`}; ${log}`,
