@@ -8,6 +8,7 @@ import { LakeContents } from './lake/contents.ts'
 import { lakeProgram } from './lake/process.ts'
 import { verifyRealLake } from './lake/real/at-rest.ts'
 import { LakeAuditor } from './lake/real/auditor.ts'
+import { Crashes } from './lake/real/beside.ts'
 import { RealLake } from './lake/real/real-lake.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
@@ -78,7 +79,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
           lake: new RealLake(machine, files, dataDir, name),
           auditor: new LakeAuditor(),
           disagreements: { first: null },
-          crashes: options.goesBeyond === true ? drawsOf(seed, 'crashes within') : null,
+          crashes: options.goesBeyond === true ? new Crashes(drawsOf(seed, 'crashes within')) : null,
           onCrash: (at: string) => {
             count(world, 'fault: lake ends within a request')
             note(world, 'the lake process ends at', at)

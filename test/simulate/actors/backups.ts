@@ -45,7 +45,13 @@ export class Backups {
     count(this.#world, 'backups asked for')
     const known = new Set(this.#agents.attempts.filter(isAcknowledged))
     const headers = { 'Content-Type': 'application/json' }
-    const request = { method: 'POST', path: '/api/v1/admin/backup', key: ADMIN_KEY, headers, body: '{}' } as const
+    const request = {
+      method: 'POST',
+      path: '/api/v1/admin/backup',
+      key: ADMIN_KEY,
+      headers,
+      body: '{}',
+    } as const
     const sent = this.#world.server.send(request, (answer) => void this.#take(answer, known))
     // Nobody waits for one that the server took with it.
     const { machine } = this.#world
@@ -106,7 +112,8 @@ export class Backups {
         found.length <= 1 &&
           (found.length === 1 || !isDue) &&
           (found.length === 0 || attempt.fate !== 'refused'),
-        () => `number ${attempt.id} (${attempt.fate}): ${found.length} rows; ${flipped} was damaged, told: ${told}`,
+        () =>
+          `number ${attempt.id} (${attempt.fate}): ${found.length} rows; ${flipped} was damaged, told: ${told}`,
       )
     }
     if (told.length > 0 && HAS_LEDGER.test(flipped ?? '')) return

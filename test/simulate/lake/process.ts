@@ -113,8 +113,7 @@ class LakeProcess {
     this.#machine = world.machine
     this.#troubles = world.troubles
     this.#draws = world.draws
-    this.#real = world.real && new BesideModel(world.real, options)
-    child.process.onEnd(() => this.#real?.kill())
+    this.#real = world.real && new BesideModel(world.real, options, child.process)
     this.#upkeep = new Upkeep({
       ...{ lake, options, real: this.#real, crash: () => this.#crash() },
       trueMs: () => world.machine.trueMs,

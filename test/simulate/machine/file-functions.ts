@@ -288,9 +288,7 @@ export function promisedFileFunctions(files: Files, real: typeof filePromises) {
         files().run('unlink', path, () => remove(files(), path, options?.force === true)),
       mkdir: (path: string, options?: { recursive?: boolean }) =>
         files().run('mkdir', path, () =>
-          options?.recursive === true
-            ? createFolders(files(), path)
-            : void files().create(path, 'folder'),
+          options?.recursive === true ? createFolders(files(), path) : void files().create(path, 'folder'),
         ),
       link: (from: string, to: string) => files().run('link', to, () => files().link(from, to)),
       copyFile: (from: string, to: string) =>

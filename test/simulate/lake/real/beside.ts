@@ -8,7 +8,7 @@ import {
   type StateTable,
   type StoreState,
 } from '../../../../src/store/state/state.ts'
-import type { Draws } from '../../machine/machine.ts'
+import type { Draws, SimulatedProcess } from '../../machine/machine.ts'
 import type { RealLake, RealLakeProcess } from './real-lake.ts'
 import { findDifference } from './same.ts'
 
@@ -42,11 +42,40 @@ export class Crashed extends Error {
   }
 }
 
+/** Ends of processes within a request. */
+export class Crashes {
+  readonly #draws: Draws
+  readonly #meant = new Set<SimulatedProcess>()
+  #areOver = false
+
+  constructor(draws: Draws) {
+    this.#draws = draws
+  }
+
+  /** Where the real process of this one is to end; null: nowhere. */
+  draw(process: SimulatedProcess): CrashPoint | null {
+    if (this.#areOver || !this.#draws.chance(CRASHES)) return null
+    this.#meant.add(process)
+    process.onEnd(() => this.#meant.delete(process))
+    return this.#draws.of<CrashPoint>([...BEFORE, ...BEHIND])
+  }
+
+  /** Faults have ended: a process that is still to end does so now. */
+  end(): void {
+    this.#areOver = true
+    for (const process of [...this.#meant]) process.kill()
+  }
+
+  resume(): void {
+    this.#areOver = false
+  }
+}
+
 export interface RealWorld {
   lake: RealLake
   disagreements: Disagreements
   /** Null: processes end between requests alone. */
-  crashes: Draws | null
+  crashes: Crashes | null
   /** Called with where one has ended. */
   onCrash(at: CrashPoint): void
 }
@@ -63,9 +92,13 @@ export class BesideModel {
   readonly #crash: CrashPoint | null
   hasCrashed = false
 
-  constructor({ lake, disagreements, crashes, onCrash }: RealWorld, options: LakeProcessOptions) {
-    const isDrawn = crashes?.chance(CRASHES) === true
-    this.#crash = isDrawn ? crashes.of<CrashPoint>([...BEFORE, ...BEHIND]) : null
+  constructor(
+    { lake, disagreements, crashes, onCrash }: RealWorld,
+    options: LakeProcessOptions,
+    process: SimulatedProcess,
+  ) {
+    this.#crash = crashes?.draw(process) ?? null
+    process.onEnd(() => this.kill())
     this.#lake = lake
     const crash = this.#crash && { at: this.#crash, withServer: false }
     this.#started = lake.start({ ...options, crash })

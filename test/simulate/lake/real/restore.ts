@@ -46,7 +46,10 @@ export async function restore({ folder, lsn, nowMs, flip }: RestoreAsked): Promi
   const flipped = flip === null ? null : flipByte(dataDir, flip)
   if (flipped !== null) {
     const { lost, losses, eventsLost } = await repairFolder(store)
-    told.push(...lost.map(({ path, reason }) => `${path}: ${reason}`), ...losses.map(({ sentence }) => sentence))
+    told.push(
+      ...lost.map(({ path, reason }) => `${path}: ${reason}`),
+      ...losses.map(({ sentence }) => sentence),
+    )
     if (eventsLost > 0) told.push(`${eventsLost} events are lost`)
   }
   const opened = await openStore(store)
