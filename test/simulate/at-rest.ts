@@ -106,6 +106,7 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   checkLakeFiles(world)
   checkRetention(world, told)
   await checkRealLake(world, events)
+  cast.backups?.check()
 }
 
 async function untilHealed(world: World, cast: Cast): Promise<Listed> {

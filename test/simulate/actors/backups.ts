@@ -37,10 +37,14 @@ export class Backups {
   }
 
   /** @throws Violation of a backup that was made since the last call */
-  act(): void {
+  check(): void {
     if (this.#failure !== null) throw this.#failure
+  }
+
+  act(): void {
+    this.check()
     const isDrawn = this.#draws.chance(RATE)
-    if (!isDrawn || this.#isRunning || this.#world.hasDamagedLog) return
+    if (!isDrawn || this.#isRunning || this.#hasDamage) return
     this.#isRunning = true
     count(this.#world, 'backups asked for')
     const known = new Set(this.#agents.attempts.filter(isAcknowledged))
@@ -62,11 +66,16 @@ export class Backups {
     look()
   }
 
+  /** What is damaged before is not judged by its backup. */
+  get #hasDamage(): boolean {
+    return this.#world.hasDamagedLog || this.#world.hasDamagedJournal
+  }
+
   async #take({ status, body }: Answer, known: ReadonlySet<Attempt>): Promise<void> {
     const world = this.#world
     note(world, 'backup', status)
     try {
-      if (status === 200) await world.machine.outside(this.#restore(body.data, known))
+      if (status === 200 && !this.#hasDamage) await world.machine.outside(this.#restore(body.data, known))
     } catch (error) {
       this.#failure = error
     }
