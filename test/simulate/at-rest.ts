@@ -13,6 +13,7 @@ import { Oracle } from '../market/oracle.ts'
 import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
 import type { LakeRow } from './lake/contents.ts'
+import { checkRealLake } from './lake/real/at-rest.ts'
 import {
   checkLakeFiles,
   checkOutcomes,
@@ -104,6 +105,8 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   checkFiles(world, cast)
   checkLakeFiles(world)
   checkRetention(world, told)
+  await checkRealLake(world, events)
+  cast.backups?.check()
 }
 
 async function untilHealed(world: World, cast: Cast): Promise<Listed> {
@@ -247,6 +250,7 @@ function checkSubmissions(
           .join(),
       () => `${agent.name}: ${listed.length} listed, ${live.length} in the lake`,
     )
+    checkShownXp(world, agent, rows)
     checkStanding(world, cast, agent, own, standing)
   }
   checkBonuses(world)
@@ -270,6 +274,19 @@ function checkAttempt(world: World, attempt: Attempt, rows: readonly LakeRow[]):
     rows[0].row.analysis_id === analysisId && entries.length === 1 && entries[0].row.xp === xp,
     () => `number ${id}: ${analysisId} with ${xp} XP, ${JSON.stringify(entries.map(({ row }) => row))}`,
   )
+}
+
+/** A list shows what each submission earned: of a rejected one nothing. */
+function checkShownXp(world: World, agent: Agent, rows: readonly Listed[]): void {
+  const ledger = world.lake.rows('xp_ledger')
+  const earned = new Map(ledger.map(({ row }) => [row.analysis_id, row.xp]))
+  for (const { analysisId, xpEarned: xp } of rows)
+    check(
+      world,
+      'a list shows what a submission earned',
+      xp === (earned.get(analysisId) ?? 0),
+      () => `${agent.name}, ${analysisId}: ${xp} shown, ${earned.get(analysisId)} in the ledger`,
+    )
 }
 
 function checkStanding(

@@ -15,6 +15,8 @@ export const USAGE = `npm run simulate -- [SEED] [--steps N] [--runs N] [--minut
   --runs N    so many seeds; 1 unless told, or as many as fit into --minutes
   --minutes M seeds until so many minutes are over
   --without K,…  faults that do not happen: ${FAULT_KINDS.join(', ')}
+  --duckdb    DuckDB and Parquet beside the modelled lake: both have to say the same, and to have the same rows
+  --beyond    also what the model alone cannot do: backups, repairs, ends of the lake process within a request
   --agents N  at most so many agents
   --plant BUG a bug of test/simulate/planted.ts
   --sums FILE goes on with the seed behind those whose counts FILE has, and adds to them; after each seed it is written anew
@@ -44,6 +46,8 @@ function readFlags(args: string[], realNow: () => number) {
       minutes: { type: 'string' },
       without: { type: 'string' },
       agents: { type: 'string' },
+      duckdb: { type: 'boolean', default: false },
+      beyond: { type: 'boolean', default: false },
       plant: { type: 'string' },
       sums: { type: 'string' },
       json: { type: 'boolean', default: false },
@@ -67,6 +71,8 @@ function readFlags(args: string[], realNow: () => number) {
     of: {
       steps: number(values.steps, STEPS),
       without: without.filter(isFault),
+      hasRealLake: values.duckdb,
+      goesBeyond: values.beyond,
       ...(values.agents !== undefined && { agentsMax: number(values.agents, 1) }),
     },
   }
@@ -144,7 +150,10 @@ async function explain(
   tell(shrunk.options, shrunk.result)
 }
 
-function tell({ seed, steps, without = [], agentsMax }: RunOptions, { failure }: RunResult): void {
+function tell(
+  { seed, steps, without = [], agentsMax, hasRealLake, goesBeyond }: RunOptions,
+  { failure }: RunResult,
+): void {
   if (failure === null) return
   console.log(`\nFAILED: ${failure.invariant}\n  ${failure.detail.slice(0, 1_500)}`)
   console.log(`  seed ${seed}, step ${failure.step}; the last events (ms):`)
@@ -152,6 +161,8 @@ function tell({ seed, steps, without = [], agentsMax }: RunOptions, { failure }:
   const flags = [
     `--steps ${steps}`,
     ...(without.length > 0 ? [`--without '${without.join(',')}'`] : []),
+    ...(hasRealLake === true ? ['--duckdb'] : []),
+    ...(goesBeyond === true ? ['--beyond'] : []),
     ...(agentsMax === undefined ? [] : [`--agents ${agentsMax}`]),
   ]
   console.log(`  again: npm run simulate -- ${seed} ${flags.join(' ')}`)

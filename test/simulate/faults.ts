@@ -359,6 +359,7 @@ export class Faults {
     await this.#world.cluster?.heal()
     const rates = troubles.rates
     troubles.rates = {}
+    this.#world.real?.crashes?.end()
     for (const release of troubles.held) release()
     troubles.held.clear()
     await machine.until(() => server.isUp && server.life?.app != null, 1_000)
@@ -385,5 +386,6 @@ export class Faults {
   /** Faults may happen again. */
   resume(): void {
     this.#world.troubles.rates = this.#ratesBefore
+    this.#world.real?.crashes?.resume()
   }
 }

@@ -6,6 +6,10 @@ import { Cluster, writerSettingsOf } from './cluster.ts'
 import { type FaultKind, Faults } from './faults.ts'
 import { LakeContents } from './lake/contents.ts'
 import { lakeProgram } from './lake/process.ts'
+import { verifyRealLake } from './lake/real/at-rest.ts'
+import { LakeAuditor } from './lake/real/auditor.ts'
+import { Crashes } from './lake/real/beside.ts'
+import { RealLake } from './lake/real/real-lake.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
 import { drawsOf, Machine } from './machine/machine.ts'
@@ -14,7 +18,7 @@ import { checkpointProgram, uploadProgram } from './programs.ts'
 import { launchServer, SimulatedNode } from './server.ts'
 import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
-import { note, type World } from './world.ts'
+import { check, count, note, type World } from './world.ts'
 
 /** How many runs have readers, and NATS. */
 const HAS_CLUSTER = 0.15
@@ -29,6 +33,10 @@ export interface RunOptions {
   agentsMax?: number
   /** Faults that do not happen. */
   without?: readonly FaultKind[]
+  /** Whether DuckDB and Parquet stand beside the modelled lake. */
+  hasRealLake?: boolean
+  /** Whether there is, besides, what the model alone cannot do: backups, repairs, and ends of the lake process within a request. */
+  goesBeyond?: boolean
 }
 
 export interface Failure {
@@ -62,6 +70,22 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const retain = retentionOf(seed)
   const counts = new Map<string, number>()
   const network = new Network(machine, drawsOf(seed, 'ways'))
+  // No two runs of this process share a path: some modules remember what they did to one.
+  const name = String(++runs).padStart(6, '0')
+  const dataDir = `/simulated/${name}/data`
+  const real =
+    options.hasRealLake === true || options.goesBeyond === true
+      ? {
+          lake: new RealLake(machine, files, dataDir, name),
+          auditor: new LakeAuditor(),
+          disagreements: { first: null },
+          crashes: options.goesBeyond === true ? new Crashes(drawsOf(seed, 'crashes within')) : null,
+          onCrash: (at: string) => {
+            count(world, 'fault: lake ends within a request')
+            note(world, 'the lake process ends at', at)
+          },
+        }
+      : null
   const troubles = {
     rates: {},
     counts: { fails: 0, hangs: 0, slow: 0, killed: 0 },
@@ -70,7 +94,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   plugIn({
     ...{ machine, files, network },
     programs: {
-      'store/process/main.ts': lakeProgram(lake, { machine, troubles, draws: drawsOf(seed, 'lake') }),
+      'store/process/main.ts': lakeProgram(lake, { machine, troubles, draws: drawsOf(seed, 'lake'), real }),
       'checkpoint/checkpoint-process.ts': checkpointProgram,
       'writer/upload-process.ts': uploadProgram,
     },
@@ -78,8 +102,6 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const onLog = (level: string, message: string) => note(world, level, message)
   const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
   const cluster = isCluster ? new Cluster({ seed, machine, network, onLog }) : null
-  // No two runs of this process share a path: some modules remember what they did to one.
-  const dataDir = `/simulated/${String(++runs).padStart(6, '0')}/data`
   const settings = {
     ...{ ...settingsOf(seed, sizes), 'data-dir': dataDir },
     ...(retain.setting !== '' && { retain: retain.setting }),
@@ -92,7 +114,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     launch: launchServer(settings, followFlushMs, draws.next),
   })
   const world: World = {
-    ...{ seed, machine, files, lake, troubles, server, cluster, trace, counts },
+    ...{ seed, machine, files, lake, real, troubles, server, cluster, trace, counts },
     ...{
       hadWrongClock: false,
       hadWrongBegin: false,
@@ -101,7 +123,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       hasDamagedLog: false,
     },
   }
-  const cast = new Cast(world, sizes)
+  const cast = new Cast(world, sizes, options.goesBeyond === true)
   const faults = new Faults(world, cast, options.without ?? [])
   let step = 0
   let failure: Failure | null = null
@@ -112,10 +134,13 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     for (; step < options.steps; step++) {
       await takeStep(world, cast, faults, step)
       guard.check()
+      checkAgreement(world)
     }
     await faults.end()
     await checkAtRest(world, cast)
     guard.check()
+    server.crash()
+    await verifyRealLake(world)
   } catch (error) {
     const invariant = error instanceof Violation ? error.invariant : 'the simulation itself works'
     const detail = error instanceof Violation ? error.message : String((error as Error).stack ?? error)
@@ -124,6 +149,9 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     guard.end()
     server.crash()
     cluster?.end()
+    await real?.lake.end()
+    real?.lake.remove()
+    real?.auditor.end()
   }
   for (const [kind, times] of Object.entries(troubles.counts)) counts.set(`fault: lake ${kind}`, times)
   counts.set('disk operations that failed or hung', files.faults)
@@ -139,6 +167,12 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       failure,
     },
   }
+}
+
+function checkAgreement(world: World): void {
+  if (world.real === null) return
+  const { first } = world.real.disagreements
+  check(world, 'the modelled lake answers as the real one', first === null, () => `${first}`)
 }
 
 /** Errors that no code of the server has caught: the program would end by them. */

@@ -34,6 +34,30 @@ it('the same seed gives the same trace in two fresh processes beside one another
   expect(other).toEqual(first)
 })
 
+it('a lake of DuckDB and Parquet answers as the modelled one and has its rows, twice in the same way', {
+  timeout: 10 * MINUTE_MS,
+}, async () => {
+  const args = ['30003', '--steps', '120', '--json']
+  const runs = [await run(...args, '--duckdb'), await run(...args, '--duckdb'), await run(...args)]
+  const [first, other, modelled] = runs.map(({ text }) => JSON.parse(text))
+  expect(first.failure).toBeNull()
+  expect(first.counts['checked: the real lake has the rows of the modelled one']).toBeGreaterThan(50)
+  expect(other).toEqual(first)
+  // The model alone leads to the same.
+  expect(modelled.hashes).toEqual(first.hashes)
+})
+
+it('backups of a lake whose process ends within requests have what was acknowledged, also once they are repaired', {
+  timeout: 10 * MINUTE_MS,
+}, async () => {
+  const { text } = await run('34003', '--steps', '120', '--beyond', '--json')
+  const { counts, failure } = JSON.parse(text)
+  expect(failure).toBeNull()
+  expect(counts['backups restored']).toBeGreaterThan(0)
+  expect(counts['backups restored and repaired']).toBeGreaterThan(0)
+  expect(counts['fault: lake ends within a request']).toBeGreaterThan(0)
+})
+
 it('as many seeds as fit into half a minute fail nowhere', { timeout: 5 * MINUTE_MS }, async () => {
   const { code, text } = await run('20001', '--minutes', '0.5')
   expect(text).toMatch(/seeds from 20001 in/)

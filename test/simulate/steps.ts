@@ -17,6 +17,7 @@ export async function takeStep(world: World, cast: Cast, faults: Faults, step: n
   const draws = drawsOf(Math.imul(world.seed, 1_000_003) + step, 'step')
   await faults.act()
   cast.poll()
+  cast.backups?.act()
   switch (draws.weighted(WEIGHTS)) {
     case 'push':
       cast.feed.push()

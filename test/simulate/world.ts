@@ -3,6 +3,8 @@
 import type { Cluster } from './cluster.ts'
 import type { LakeContents } from './lake/contents.ts'
 import type { LakeTroubles } from './lake/process.ts'
+import type { LakeAuditor } from './lake/real/auditor.ts'
+import type { RealWorld } from './lake/real/beside.ts'
 import type { SimulatedFiles } from './machine/files.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
 import type { SimulatedNode, SimulatedServer } from './server.ts'
@@ -13,6 +15,8 @@ export interface World {
   machine: Machine
   files: SimulatedFiles
   lake: LakeContents
+  /** DuckDB and Parquet beside the modelled lake; null: the model is alone. */
+  real: (RealWorld & { auditor: LakeAuditor }) | null
   troubles: LakeTroubles
   server: SimulatedServer
   /** Null: the server is alone. */

@@ -2,6 +2,7 @@
 
 import type { World } from '../world.ts'
 import { Agents } from './agents.ts'
+import { Backups } from './backups.ts'
 import { PushFeed } from './feed.ts'
 import { Followers } from './followers.ts'
 import { checkLimits } from './limits-model.ts'
@@ -32,6 +33,8 @@ export class Cast {
   readonly followers: Followers
   readonly operator: Operator
   readonly readers: Readers
+  /** Null: none are made. */
+  readonly backups: Backups | null
   /** Null: there are none. */
   readonly replicas: Replicas | null
   /** There are more tokens than the market holds: some are evicted. */
@@ -41,7 +44,7 @@ export class Cast {
   /** The disk was not well during this life. */
   hasBadDisk = false
 
-  constructor(world: World, sizes: Sizes) {
+  constructor(world: World, sizes: Sizes, hasBackups = false) {
     this.hasEvictions = sizes.tokens > sizes.tokensMax
     this.feed = new PushFeed(world, sizes.tokens)
     this.agents = new Agents(world, sizes.agents, (sending, answer) => {
@@ -50,6 +53,7 @@ export class Cast {
     })
     this.followers = new Followers(world, sizes.followers)
     this.operator = new Operator(world, this.agents)
+    this.backups = hasBackups && world.real !== null ? new Backups(world, world.real, this.agents) : null
     this.replicas = world.cluster && new Replicas(world, world.cluster)
     this.readers = new Readers(world, this.agents, this)
   }

@@ -42,6 +42,7 @@ import type { ChildSide } from '../machine/child-process.ts'
 import type { Draws, Machine } from '../machine/machine.ts'
 import type { LakeBar, LakeContents, LakeRow } from './contents.ts'
 import { basePriceOf, labelsOf, minutesOf, type OpenOutcome, unknownLabels } from './labels.ts'
+import { BesideModel, Crashed, type RealWorld } from './real/beside.ts'
 import { Upkeep } from './upkeep.ts'
 
 export type LakeFault = 'fails' | 'hangs' | 'slow' | 'killed'
@@ -99,6 +100,10 @@ class LakeProcess {
   #pieces: StatePiece[] = []
   #flushing: Promise<unknown> = Promise.resolve()
   readonly #upkeep: Upkeep
+  /** Null: the model is alone. */
+  readonly #real: BesideModel | null
+  /** What the real one is told once the flush that runs is over; null: none runs. */
+  #toldLater: (() => Promise<unknown>)[] | null = null
   #retentionHeld: string | null = null
 
   constructor(child: ChildSide, lake: LakeContents, options: LakeProcessOptions, world: LakeWorld) {
@@ -108,8 +113,9 @@ class LakeProcess {
     this.#machine = world.machine
     this.#troubles = world.troubles
     this.#draws = world.draws
+    this.#real = world.real && new BesideModel(world.real, options, child.process)
     this.#upkeep = new Upkeep({
-      ...{ lake, options },
+      ...{ lake, options, real: this.#real, crash: () => this.#crash() },
       trueMs: () => world.machine.trueMs,
       work: () => this.#sleep(this.#draws.between(0, 20)),
       onHeld: (reasons) => {
@@ -160,22 +166,78 @@ class LakeProcess {
   }
 
   readonly #handlers: Handlers = {
-    open: async () => this.#open(),
+    open: (ask) => this.#open(ask),
     state: async () => ({ piece: this.#pieces.shift() ?? null }),
-    flush: (ask) => this.#inTurn(() => this.#flush(ask)),
+    flush: (ask) =>
+      this.#inTurn(() =>
+        this.#real === null ? this.#flush(ask) : this.#flush(ask).finally(() => this.#tellWhatWaits()),
+      ),
     events: (ask) => this.#inTurn(() => this.#events(ask)),
-    bars: async (delivery) => this.#takeBars(delivery),
-    tokens: async (delivery) => ({ taken: this.#profiles.take(delivery), inLake: this.#profiles.inLake }),
-    find: async ({ analysisId }) => this.#find(analysisId),
-    list: async ({ query }) => this.#list(query),
+    bars: (delivery) => this.#deliver('bars', delivery, this.#takeBars(delivery)),
+    tokens: (delivery) =>
+      this.#deliver('tokens', delivery, {
+        taken: this.#profiles.take(delivery),
+        inLake: this.#profiles.inLake,
+      }),
+    find: (ask) => this.#compare('find', ask, this.#find(ask.analysisId)),
+    list: (ask) => this.#compare('list', ask, this.#list(ask.query)),
     compact: ({ now, quietMs }) => this.#upkeep.compact(now, quietMs),
     retire: async ({ now }) => ({ files: await this.#upkeep.retire(now) }),
     repair: async () => {
       throw new Error('simulated: no repair')
     },
+    snapshot: ({ to }) => this.#inTurn(() => this.#snapshot(to)),
     files: async () => ({ files: [] }),
     status: async () => ({ lake: [] }),
-    close: async () => null,
+    close: async () => {
+      if (this.#real !== null) await this.#real.ask('close', {})
+      return null
+    },
+  }
+
+  /** What the real one answers, where there is one. It has to be the model's answer. */
+  async #compare<K extends 'find' | 'list'>(
+    kind: K,
+    ask: Requests[K]['ask'],
+    model: Requests[K]['answer'],
+  ): Promise<Requests[K]['answer']> {
+    return this.#real === null ? model : this.#real.agree(kind, await this.#real.ask(kind, ask), model)
+  }
+
+  /** Has the real one do a step. @returns its answer; null: it has ended behind the step, and this one does so when it has done it too */
+  async #doReally<K extends 'flush' | 'events'>(
+    kind: K,
+    ask: Requests[K]['ask'],
+  ): Promise<Requests[K]['answer'] | null> {
+    try {
+      return await this.#real!.ask(kind, ask)
+    } catch (error) {
+      if (!(error instanceof Crashed)) throw error
+      return error.isDone ? null : this.#crash()
+    }
+  }
+
+  /** Ends this process. Nothing of it goes on. */
+  #crash(): Promise<never> {
+    this.#child.exit()
+    return new Promise(() => {})
+  }
+
+  /** What is delivered while a flush runs is for the next one, also of the real one, whose flush takes no time. */
+  async #deliver<K extends 'bars' | 'tokens'>(
+    kind: K,
+    delivery: Requests[K]['ask'],
+    model: Requests[K]['answer'],
+  ): Promise<Requests[K]['answer']> {
+    const real = this.#real
+    if (real === null) return model
+    const deliver = async () => {
+      const { taken } = await real.ask(kind, delivery)
+      return real.agree(kind, { ...model, taken }, model)
+    }
+    if (this.#toldLater === null) await deliver()
+    else this.#toldLater.push(deliver)
+    return model
   }
 
   #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
@@ -184,7 +246,15 @@ class LakeProcess {
     return turn
   }
 
-  #open(): Requests['open']['answer'] {
+  async #open(ask: Requests['open']['ask']): Promise<Requests['open']['answer']> {
+    const real = this.#real && (await this.#real.ask('open', ask))
+    const opened = this.#openModel()
+    if (this.#real === null || real === null) return opened
+    this.#pieces = await this.#real.readState(real.position, real.ages, this.#lake.state!)
+    return this.#real.agree('open', real, opened)
+  }
+
+  #openModel(): Requests['open']['answer'] {
     const lake = this.#lake
     const { ages, logId, runId } = this.#options
     if (lake.logId !== null && lake.logId !== logId && lake.state!.lsn > 0)
@@ -212,8 +282,10 @@ class LakeProcess {
     const [bars, takenBars, takenToMs] = [[...this.#bars], this.#takenBars, this.#takenToMs]
     const profiles = this.#profiles.held
     const account = structuredClone(this.#account)
+    this.#toldLater = []
     const { commits, damage } = await this.#readCommits(throughLsn)
     await this.#sleep(this.#draws.between(0, 20))
+    const real = this.#real && (await this.#doReally('flush', { nowMs, throughLsn }))
     // One transaction.
     const range = { first: state.lsn + 1, last: Math.max(state.lsn, throughLsn) }
     for (const commit of commits) applyCommit(state, commit)
@@ -226,10 +298,34 @@ class LakeProcess {
     this.#inLakeBars = Math.max(this.#inLakeBars, takenBars)
     this.#inLakeToMs = Math.max(this.#inLakeToMs, takenToMs)
     const inLake = { bars: this.#inLakeBars, profiles: this.#profiles.inLake }
-    const recorded = structuredClone(this.#account)
-    await this.#sleep(this.#draws.between(0, 5))
+    if (this.#real?.hasCrashed === true) await this.#crash()
+    // As it is recorded: what was delivered meanwhile is not in it.
+    const recorded = lake.accounts.get(this.#options.runId) ?? emptyAccount()
+    const answer = { deadRows: 0, damage, bars: structuredClone(recorded), inLake }
+    if (this.#real === null || real === null) {
+      await this.#sleep(this.#draws.between(0, 5))
+      this.#labelDue(nowMs)
+      return answer
+    }
+    // The real one has made its labels by now.
     this.#labelDue(nowMs)
-    return { deadRows: 0, damage, bars: recorded, inLake }
+    await this.#tellWhatWaits()
+    await this.#sleep(this.#draws.between(0, 5))
+    return this.#real.agree('flush', real, answer)
+  }
+
+  /** The files of plain tables are none that could be copied. */
+  async #snapshot(to: string): Promise<Requests['snapshot']['answer']> {
+    if (this.#real === null) throw new Error('simulated: no snapshot')
+    await this.#sleep(this.#draws.between(0, 20))
+    const real = await this.#real.snapshot(to)
+    return this.#real.agree('snapshot', real, { ...real, lsn: this.#lake.state!.lsn })
+  }
+
+  async #tellWhatWaits(): Promise<void> {
+    const waiting = this.#toldLater ?? []
+    this.#toldLater = null
+    for (const tell of waiting) await tell()
   }
 
   async #readCommits(throughLsn: number): Promise<{ commits: Commit[]; damage: FlushAnswer['damage'] }> {
@@ -379,13 +475,15 @@ class LakeProcess {
       nextNo = last + 1
     }
     await this.#sleep(this.#draws.between(0, 20))
+    const real = this.#real && (await this.#doReally('events', { nowMs, throughEventNo }))
     lake.batches.push(...batches)
     this.#addEvents(batches, nowMs)
     lake.lostEvents.push(...lost)
     lake.eventNo = nextNo - 1
+    if (this.#real?.hasCrashed === true) await this.#crash()
     this.#tellTrouble()
-    const retainedFrom = lake.files.retainedFrom
-    return { eventNo: lake.eventNo, retainedFrom, damage }
+    const answer = { eventNo: lake.eventNo, retainedFrom: lake.files.retainedFrom, damage }
+    return this.#real === null || real === null ? answer : this.#real.agree('events', real, answer)
   }
 
   /** Lists recorded events in a file of each of their dates and tables. */
@@ -442,7 +540,7 @@ class LakeProcess {
     const xp = new Map(this.#lake.rows('xp_ledger').map(({ row }) => [row.analysis_id, Number(row.xp)]))
     const outcomes = new Map(this.#lake.files.rows('outcomes').map(({ row }) => [row!.analysis_id, row!]))
     const submissions = page.map((row) => ({
-      ...{ row, xp: xp.get(row.analysis_id) ?? null },
+      ...{ row, xp: row.outcome === 'rejected' ? 0 : (xp.get(row.analysis_id) ?? null) },
       outcomes: shownLabels(outcomes.get(row.analysis_id)),
     }))
     const last = page.at(-1)
@@ -458,6 +556,8 @@ export interface LakeWorld {
   machine: Machine
   troubles: LakeTroubles
   draws: Draws
+  /** Null: the model is alone. */
+  real: RealWorld | null
 }
 
 /** The program of the lake process: takes its options, then requests. */

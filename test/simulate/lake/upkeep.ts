@@ -14,10 +14,15 @@ import { LATE_ROWS_MS } from '../../../src/store/limits.ts'
 import type { LakeProcessOptions } from '../../../src/store/process/protocol.ts'
 import type { LakeContents } from './contents.ts'
 import type { ModelFile } from './files.ts'
+import { type BesideModel, Crashed } from './real/beside.ts'
 
 export interface UpkeepOptions {
   lake: LakeContents
   options: LakeProcessOptions
+  /** What does the same at the same moment; null: nobody. */
+  real: BesideModel | null
+  /** Ends the process, where the real one has ended. */
+  crash(): Promise<never>
   /** Of the machine, Unix ms. */
   trueMs(): number
   /** Time passes, in which other requests are answered. */
@@ -48,7 +53,7 @@ export class Upkeep {
 
   compact(now: Instant, quietMs: number): Promise<{ merged: number; removed: number }> {
     return this.#inTurn(async () => {
-      await this.#expire(now, false)
+      await this.#expire(now, false, (real) => real.ask('compact', { now, quietMs }))
       const merged = await this.#mergeAll(now.wallMs, quietMs)
       return {
         merged,
@@ -59,7 +64,7 @@ export class Upkeep {
 
   /** An operator has confirmed the clock. @returns how many files leave */
   retire(now: Instant): Promise<number> {
-    return this.#inTurn(() => this.#expire(now, true))
+    return this.#inTurn(() => this.#expire(now, true, (real) => real.ask('retire', { now })))
   }
 
   #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
@@ -85,11 +90,20 @@ export class Upkeep {
     return merged
   }
 
-  async #expire(now: Instant, isConfirmed: boolean): Promise<number> {
-    const { lake, onHeld, trueMs, work } = this.#of
+  /** @param askReal has the real one do it */
+  async #expire(
+    now: Instant,
+    isConfirmed: boolean,
+    askReal: (real: BesideModel) => Promise<unknown>,
+  ): Promise<number> {
+    const { crash, lake, onHeld, real, trueMs, work } = this.#of
     if (isConfirmed) await this.#clock.trust(this.#known, now)
     const clockDoubt = await this.#clock.check(this.#known, now)
     await work()
+    if (real !== null)
+      await askReal(real).catch((error) => {
+        if (!(error instanceof Crashed)) throw error
+      })
     const { aged, evicted } = this.#judgeEvents(now.wallMs)
     const [leaving, doubts] = [new Set(evicted), new Set<string>()]
     for (const { files, doubt } of [...this.#judgeDated(now.wallMs), aged]) {
@@ -99,6 +113,7 @@ export class Upkeep {
     }
     onHeld(doubts.size === 0 ? null : [...doubts].join('; '))
     lake.files.expire([...leaving], { wallMs: now.wallMs, trueMs: trueMs(), isConfirmed })
+    if (real?.hasCrashed === true) await crash()
     return leaving.size
   }
 

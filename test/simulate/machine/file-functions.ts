@@ -2,6 +2,7 @@
 import type fs from 'node:fs'
 import { constants } from 'node:fs'
 import type filePromises from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { type Entry, FileError, SIMULATED_ROOT, type SimulatedFiles } from './files.ts'
 
@@ -158,6 +159,12 @@ function writeWhole(
   files.write(entry, isAppended ? entry.live.length : 0, bytesOf(data))
 }
 
+function createFolders(files: SimulatedFiles, path: string): void {
+  if (files.names.get(path)?.kind === 'folder') return
+  createFolders(files, dirname(path))
+  files.create(path, 'folder')
+}
+
 function remove(files: SimulatedFiles, path: string, isForced: boolean): void {
   if (!files.names.has(path)) {
     if (isForced) return
@@ -279,7 +286,16 @@ export function promisedFileFunctions(files: Files, real: typeof filePromises) {
       unlink: (path: string) => files().run('unlink', path, () => files().unlink(path)),
       rm: (path: string, options?: { force?: boolean }) =>
         files().run('unlink', path, () => remove(files(), path, options?.force === true)),
-      mkdir: (path: string) => files().run('mkdir', path, () => void files().create(path, 'folder')),
+      mkdir: (path: string, options?: { recursive?: boolean }) =>
+        files().run('mkdir', path, () =>
+          options?.recursive === true ? createFolders(files(), path) : void files().create(path, 'folder'),
+        ),
+      link: (from: string, to: string) => files().run('link', to, () => files().link(from, to)),
+      copyFile: (from: string, to: string) =>
+        files().run('write', to, () => {
+          const copy = files().create(to, 'file')
+          files().write(copy, 0, files().find(from).live)
+        }),
       mkdtemp: (path: string) => {
         const made = `${path}${++lastTemporary}`
         return files().run('mkdir', made, () => {

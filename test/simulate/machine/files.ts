@@ -142,7 +142,16 @@ export class SimulatedFiles {
   rename(from: string, to: string): void {
     const inode = this.find(from)
     if (this.names.get(dirname(to))?.kind !== 'folder') throw new FileError('ENOENT', 'rename', to)
+    const within = [...this.names].filter(([name]) => name.startsWith(`${from}/`))
     this.#change({ from, to, inode })
+    for (const [name, inode] of within) this.#change({ from: name, to: to + name.slice(from.length), inode })
+  }
+
+  /** Another name of a file. */
+  link(from: string, to: string): void {
+    if (this.names.has(to)) throw new FileError('EEXIST', 'link', to)
+    if (this.names.get(dirname(to))?.kind !== 'folder') throw new FileError('ENOENT', 'link', to)
+    this.#change({ from: null, to, inode: this.find(from) })
   }
 
   unlink(path: string): void {

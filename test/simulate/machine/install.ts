@@ -14,6 +14,7 @@ import { SIMULATED_ROOT, SimulatedFiles } from './files.ts'
 import { SimulatedClientRequest } from './http-request.ts'
 import { drawsOf, Machine, type Task } from './machine.ts'
 import { Network, SimulatedSocket } from './network.ts'
+import './outside.ts'
 
 /** What this process runs on at present. */
 export interface Hardware {

@@ -116,6 +116,8 @@ export class Machine {
   readonly #heap: Task[] = []
   #order = 0
   #lastPid = 1
+  /** Work of the real machine that the running process waits for. */
+  readonly #outside = new Set<Promise<unknown>>()
 
   constructor(seed: number) {
     this.draws = drawsOf(seed, 'schedule')
@@ -174,6 +176,16 @@ export class Machine {
     return true
   }
 
+  /** Work of the real machine: until it is done no time passes, and nothing else runs. */
+  async outside<Result>(work: Promise<Result>): Promise<Result> {
+    this.#outside.add(work)
+    try {
+      return await work
+    } finally {
+      this.#outside.delete(work)
+    }
+  }
+
   async #runFirst(): Promise<void> {
     const task = this.#take()
     const { act, dueMs, of } = task
@@ -189,6 +201,10 @@ export class Machine {
     act()
     // What it has resolved runs within this turn, as work of the same process.
     await new Promise<void>((resolve) => nextTurn(resolve))
+    while (this.#outside.size > 0) {
+      await Promise.allSettled(this.#outside)
+      await new Promise<void>((resolve) => nextTurn(resolve))
+    }
     this.running = this.world
   }
 
