@@ -141,4 +141,21 @@ describe('a lazy ranking', () => {
     for (let id = 0; id < 60; id++) ranking.remove(id)
     expect(ranking.slice(0, 2, true)).toEqual(Uint32Array.of(500, 60))
   })
+
+  it('applies the changes of a short list at another one than rankings do that let another part be pending', () => {
+    const appliedAt = (pendingPart: number): number => {
+      let change = 0
+      let applied = 0
+      // All keys are the same, so that whatever is applied is compared by its id.
+      const before = (a: number, b: number) => {
+        if (applied === 0) applied = change
+        return a < b
+      }
+      const ranking = new LazyRanking({ capacity: IDS, keys: new Float64Array(IDS), before, pendingPart })
+      ranking.insertSorted(Uint32Array.from({ length: IDS }, (_, id) => id))
+      while (applied === 0 && change < IDS) ranking.changed(change++)
+      return applied
+    }
+    expect([1, 31 / 32, 1 / 2].map(appliedAt)).toEqual([IDS / 4, Math.floor((IDS / 4) * (31 / 32)), IDS / 8])
+  })
 })

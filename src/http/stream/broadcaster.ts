@@ -1,5 +1,5 @@
 import { recordFrom } from '../../lib/record.ts'
-import { threadCpuMs } from '../../lib/turns.ts'
+import { threadCpuMs, WorkSlice } from '../../lib/turns.ts'
 import type { Market } from '../../market/market.ts'
 import { BYE_REASONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -61,9 +61,10 @@ export class Broadcaster {
   #isFlushScheduled = false
   /** What is left of the flush that has begun; null: none has. */
   #rest: Generator<void> | null = null
-  /** When the latest flush began, its work so far, and the thread's processor time at the end of its latest slice. */
+  /** When the latest flush began, its work so far, its latest slice, and the thread's processor time at the end of that. */
   #startedAtMs = 0
   #workMs = 0
+  #slice: WorkSlice
   #sliceEndMs = 0
   /** The earliest time of the next flush. */
   #nextFlushAtMs = 0
@@ -84,6 +85,7 @@ export class Broadcaster {
       now: () => performance.now(),
       ...options,
     }
+    this.#slice = new WorkSlice(FLUSH_SLICE_MS, this.#options.now)
   }
 
   /** Open streams. */
@@ -236,12 +238,10 @@ export class Broadcaster {
       this.#workMs = 0
       this.#sliceEndMs = beforeMs
     }
-    const sliceMsMax = Math.max(FLUSH_SLICE_MS, (beforeMs - this.#sliceEndMs) / OTHERS_SHARE_MAX)
-    let isDone = false
-    do {
-      isDone = this.#rest.next().done === true
-      this.#sliceEndMs = threadCpuMs()
-    } while (!isDone && this.#sliceEndMs - beforeMs < sliceMsMax)
+    const othersMs = beforeMs - this.#sliceEndMs
+    this.#slice = new WorkSlice(Math.max(FLUSH_SLICE_MS, othersMs / OTHERS_SHARE_MAX), now)
+    const isDone = this.#rest.next().done === true
+    this.#sliceEndMs = threadCpuMs()
     this.#workMs += this.#sliceEndMs - beforeMs
     if (!isDone) {
       setImmediate(this.#flush)
@@ -253,7 +253,7 @@ export class Broadcaster {
     if (this.#isFlushScheduled) this.#startFlushIn()
   };
 
-  /** Serves every follower who has something to be sent, one at each step. */
+  /** Serves every follower who has something to be sent, as many at each step as a slice has time for. */
   *#serveAll(): Generator<void> {
     this.#delivery.tellGaps(this.#followers)
     this.#subscriptions.markChanged()
@@ -265,11 +265,17 @@ export class Broadcaster {
   }
 
   *#serveTabs(): Generator<void> {
-    for (const follower of this.#subscriptions.tabFollowers) {
-      if (follower.stalledAtMs !== null) continue
-      for (const subscription of follower.tabs) this.#serve(follower, subscription)
-      yield
+    // Whoever comes between two slices is served when it subscribes. An iterator that outlives a step would make an object for each.
+    const waiting = [...this.#subscriptions.tabFollowers].reverse()
+    for (let follower = waiting.pop(); follower !== undefined; follower = waiting.pop()) {
+      this.#serveTabsOf(follower)
+      if (this.#slice.isOver) yield
     }
+  }
+
+  #serveTabsOf(follower: Follower): void {
+    if (follower.stalledAtMs !== null) return
+    for (const subscription of follower.tabs) this.#serve(follower, subscription)
   }
 
   /** Serves the followers of tokens that have changed. */
@@ -281,17 +287,17 @@ export class Broadcaster {
         this.#serve(follower, subscription)
       }
       if (follower.due.size === 0) dueFollowers.delete(follower)
-      yield
+      if (this.#slice.isOver) yield
     }
   }
 
   /** Serves windows whose time has come, for a slice of time; the others in the next flush, so that they do not hold up the changes. */
   #serveWindows(): void {
-    const beforeMs = threadCpuMs()
+    const slice = new WorkSlice(FLUSH_SLICE_MS, this.#options.now)
     const { dueWindows } = this.#subscriptions
     for (const [subscription, follower] of dueWindows) {
       if (follower.stalledAtMs !== null) continue
-      if (threadCpuMs() - beforeMs >= FLUSH_SLICE_MS) {
+      if (slice.isOver) {
         this.#scheduleFlush()
         break
       }

@@ -131,10 +131,11 @@ export class Delivery {
 function send(follower: Follower, subscription: Subscription, chunk: Chunk): void {
   const frames = chunk.frames(follower.format)
   const kind = subscription.snapshot === null && !subscription.channel.isPaced ? 'changes' : 'rows'
-  for (const [index, { bytes, next }] of frames.entries()) {
-    follower.write(bytes, kind)
-    if (follower.canWrite || index === frames.length - 1) continue
-    subscription.position = next
+  const last = frames.at(-1)
+  for (const frame of frames) {
+    follower.write(frame.bytes, kind)
+    if (follower.canWrite || frame === last) continue
+    subscription.position = frame.next
     return
   }
   subscription.position = chunk.next

@@ -116,7 +116,9 @@ export class LineSet {
   /** Writes a row with its position as its last member, and its newline. It is not kept. */
   writeWithSeq(slot: number, seq: number): void {
     this.#writeOpen(this.#out, slot)
-    this.#out.write(`,"seq":${seq}}\n`)
+    this.#out.write(',"seq":')
+    this.#out.write(`${seq}`)
+    this.#out.write('}\n')
   }
 
   forget(slot: number): void {
@@ -208,11 +210,12 @@ export class RowLines {
     const members = fields.map((field, index) => this.#member(field, index === 0))
     const writeOpen = (out: TextBytes, slot: number) => {
       const item = projections.item(slot, time.nowMs)
-      this.#texts[slot] ??= recordFrom(TEXT_FIELDS, (field) => jsonLine(item[field]))
+      this.#texts[slot] ??= textsOf(item)
+      const texts = this.#texts[slot]
       for (let index = 0; index < members.length; index++) {
         const { label, value } = members[index]
         out.write(label)
-        out.write(value(slot, item, this.#texts[slot]))
+        out.write(value(slot, item, texts))
       }
     }
     return new LineSet(windowsOf(fields), this.#changedSeq, writeOpen, this.#out)
@@ -226,6 +229,9 @@ export class RowLines {
     return { label, value: (slot) => `${numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs))}` }
   }
 }
+
+const textsOf = (item: MarketItem): Record<TextField, string> =>
+  recordFrom(TEXT_FIELDS, (field) => jsonLine(item[field]))
 
 function windowsOf(fields: readonly RowField[]): ListWindowName[] {
   const windows = fields.flatMap((field) =>

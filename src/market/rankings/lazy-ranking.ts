@@ -2,7 +2,7 @@ import { Ranking, type RankingSnapshot } from './ranking.ts'
 
 /** The most pending changes of each kind, dirty and below the floor; at the maximum all are applied. Bounds what a reader may have
  *  to wait for. */
-export const PENDING_MAX = 8_192
+const PENDING_MAX = 8_192
 /** The most pending changes as a share of the list, so that most of the list lies below the top and everything pending. */
 const PENDING_SHARE = 1 / 4
 /** From this share of the list on, changes are applied in one pass over it. */
@@ -26,6 +26,8 @@ export interface LazyRankingOptions {
   /** True when `a` comes before `b` at equal keys. */
   before(a: number, b: number): boolean
   pendingMax?: number
+  /** Which part of the most pending changes may be pending here, of a short list too. */
+  pendingPart?: number
   topMax?: number
 }
 
@@ -55,6 +57,7 @@ export class LazyRanking {
   /** By id. */
   readonly #state: Uint8Array
   readonly #pendingMax: number
+  readonly #pendingShare: number
   readonly #topMax: number
   readonly #dirty: Uint32Array
   #dirtyCount = 0
@@ -64,8 +67,10 @@ export class LazyRanking {
   #floor = Number.NEGATIVE_INFINITY
 
   constructor(options: LazyRankingOptions) {
-    const { capacity, keys, before, pendingMax = PENDING_MAX, topMax = TOP_MAX } = options
+    const { capacity, keys, before, pendingPart = 1, topMax = TOP_MAX } = options
+    const pendingMax = Math.ceil((options.pendingMax ?? PENDING_MAX) * pendingPart)
     this.#pendingMax = pendingMax
+    this.#pendingShare = PENDING_SHARE * pendingPart
     this.#topMax = topMax
     this.#dirty = new Uint32Array(pendingMax)
     this.#belowFloor = new Uint32Array(pendingMax)
@@ -107,7 +112,8 @@ export class LazyRanking {
 
   /** How many changes of each kind may be pending now. */
   #pendingLimit(): number {
-    return Math.min(this.#pendingMax, Math.max(MANY_MIN, this.#list.size * PENDING_SHARE))
+    const share = Math.floor(this.#list.size * this.#pendingShare)
+    return Math.min(this.#pendingMax, Math.max(MANY_MIN, share))
   }
 
   /** The id at the lowest end, or -1. */

@@ -12,12 +12,12 @@ import type { MarketTime } from '../time/market-time.ts'
 import { KEY_UNKNOWN } from './chunk.ts'
 import { sortSlots } from './figure-order.ts'
 import { FigureOrders } from './figure-orders.ts'
-import { LazyRanking, PENDING_MAX } from './lazy-ranking.ts'
+import { LazyRanking } from './lazy-ranking.ts'
 import type { ListFigures } from './list-figures.ts'
 import type { MintOrder } from './mint-order.ts'
 
-/** The rankings hold different numbers of pending changes, so that they do not all apply them at the same event. */
-const PENDING_STEP = 256
+/** Each ranking holds so much less of the most pending changes than the one before: they do not all apply them at the same event. */
+const PENDING_STEP = 1 / 32
 
 const tabBit = (tab: Tab): number => 1 << TABS.indexOf(tab)
 
@@ -53,11 +53,11 @@ export class Rankings implements Saved {
     const keys = recordFrom(KEPT_SORTS, () => new Float64Array(tokensMax))
     const before = (a: number, b: number) => mintOrder.isBefore(a, b)
     this.#before = before
-    let pendingMax = PENDING_MAX
+    let pendingPart = 1
     const rankings = recordFrom(TABS, () =>
       recordFrom(KEPT_SORTS, (sort) => {
-        pendingMax -= PENDING_STEP
-        return new LazyRanking({ capacity: tokensMax, keys: keys[sort], before, pendingMax })
+        pendingPart -= PENDING_STEP
+        return new LazyRanking({ capacity: tokensMax, keys: keys[sort], before, pendingPart })
       }),
     )
     this.#keys = keys
