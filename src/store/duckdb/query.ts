@@ -51,6 +51,20 @@ export async function queryOne<const Columns extends ResultColumns>(
   return rows[0]
 }
 
+/** The only cell of a result, such as a sum without GROUP BY. */
+export async function queryValue<Type extends keyof CellTypes>(
+  connection: DuckDBConnection,
+  sql: string,
+  type: Type,
+  parameters: Parameters = {},
+): Promise<CellTypes[Type]> {
+  const cells = (await query<object>(connection, sql, parameters)).flatMap((row) => Object.values(row))
+  const isCell = (cell: unknown): cell is CellTypes[Type] => hasType(cell, type)
+  if (cells.length !== 1 || !isCell(cells[0]))
+    throw new TypeError(`a query returned something else than one ${type}: ${sql}`)
+  return cells[0]
+}
+
 /**
  * Whether a database has a table of this name. A view is no table: its rows come from wherever its author wants.
  * @param database SQL of the database's name
@@ -62,7 +76,7 @@ export async function hasTable(
 ): Promise<boolean> {
   const sql = `SELECT count(*)::DOUBLE AS count FROM duckdb_tables()
     WHERE database_name = ${database} AND schema_name = 'main' AND table_name = ${literal(table)}`
-  return (await queryOne(connection, sql, { count: 'number' })).count > 0
+  return (await queryValue(connection, sql, 'number')) > 0
 }
 
 /**
