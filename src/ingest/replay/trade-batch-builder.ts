@@ -13,17 +13,13 @@ import {
   SideReader,
 } from './trade-values.ts'
 
-/** A row as the file has it. */
-export interface RawTrade {
-  ts: RawValue
-  date: RawValue
-  price: RawValue
-  size: RawValue
-  symbol: RawValue
-  side: RawValue
-  wallet: RawValue
-  tx: RawValue
+/** The fields of a row, none with a value. */
+export const NO_VALUES = {
+  ...{ ts: null, date: null, price: null, size: null },
+  ...{ symbol: null, side: null, wallet: null, tx: null },
 }
+/** A row as the file has it. */
+export type RawTrade = Record<keyof typeof NO_VALUES, RawValue>
 
 export const tooManySymbols = (): StoreError => invalid(`the file has more than ${TRADE_SYMBOLS_MAX} symbols`)
 
@@ -132,17 +128,7 @@ export class TradeBatchBuilder {
 
   /** Adds a row that could not be divided into fields. */
   addMalformed(text: string): void {
-    const none = {
-      ts: null,
-      date: null,
-      price: null,
-      size: null,
-      symbol: null,
-      side: null,
-      wallet: null,
-      tx: null,
-    }
-    this.addRead(none, Number.NaN, Number.NaN, 0)
+    this.addRead(NO_VALUES, Number.NaN, Number.NaN, 0)
     this.#batch.faults.set(this.#filled - 1, { reason: 'row_malformed', sample: show(text) })
   }
 

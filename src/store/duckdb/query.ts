@@ -65,6 +65,12 @@ export async function queryValue<Type extends keyof CellTypes>(
   return cells[0]
 }
 
+/** Rows of a Parquet file according to its footer. @throws when the file is not Parquet */
+export function countParquetRows(connection: DuckDBConnection, path: string): Promise<number> {
+  const sql = `SELECT sum(num_rows)::DOUBLE FROM parquet_file_metadata(${literal(path)})`
+  return queryValue(connection, sql, 'number')
+}
+
 /**
  * Whether a database has a table of this name. A view is no table: its rows come from wherever its author wants.
  * @param database SQL of the database's name
