@@ -14,17 +14,13 @@ import {
   REMOVALS,
   timeOrNull,
 } from '../duckdb/sql.ts'
+import type { LakeFile } from '../types.ts'
 import { type DataFile, relativePath } from './lake-files.ts'
 
 /** A file on the list. */
-export interface ListedFile extends DataFile {
-  rows: number
-  bytes: number
-  /** SHA-256 of its content, in hexadecimal; null: it was written before hashes were recorded. */
-  sha256: string | null
-  schemaVersion: number
-  writtenAtMs: number
-}
+export interface ListedFile
+  extends DataFile,
+    Pick<LakeFile, 'rows' | 'bytes' | 'sha256' | 'schemaVersion' | 'writtenAtMs'> {}
 
 /** A missing or damaged file. */
 export interface QuarantinedFile extends ListedFile {
