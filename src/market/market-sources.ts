@@ -23,14 +23,7 @@ import { TokenTable } from './tokens/token-table.ts'
 
 const MINUTE_INDEX = TIMEFRAMES.indexOf('1m')
 
-export interface MarketOptions {
-  tokensMax?: number
-  /** How long a token counts as new. */
-  newWindowMs?: number
-  /** How old a price of SOL may be for a trade to be priced with it, ms; 0: any age. */
-  solPriceMaxAgeMs?: number
-  barsPerTokenMax?: number
-  versionsMax?: number
+export interface MarketOptions extends Partial<EngineSettings> {
   changeLogEntriesMax?: number
   evictionsMax?: number
   /** The position before the first change; it must be above every position of an earlier run. */
