@@ -435,11 +435,7 @@ function listen(base: Base, { push, ...parts }: HttpParts): Promise<HttpServer> 
   })
 }
 
-interface Starting {
-  feeding: Promise<void>
-  sources: Feeds
-  running: RunningMarket
-  health: Health
+interface Starting extends Pick<RunningParts, 'feeding' | 'sources' | 'running' | 'health'> {
   watches: readonly Watch[]
   log: Log
 }

@@ -27,14 +27,18 @@ export interface Command {
   /** One or two words, such as `lake verify`. */
   name: string
   summary: string
-  operands: readonly Operand[]
+  operands?: readonly Operand[]
   options: Readonly<Record<string, Option>>
   /** What the words behind `--` are, each `--` of their own: programs to run. Without it the command takes none. */
   programs?: { name: string; description: string }
   /** More lines for its help. */
   notes?: readonly string[]
-  /** Resolves with the exit code. The value of a switch that was given is 'true'. */
-  run(values: Values, terminal: Terminal, programs: readonly (readonly string[])[]): Promise<number>
+  /** Resolves with the exit code, where it is not always `done`. The value of a switch that was given is 'true'. */
+  run(
+    values: Values,
+    terminal: Terminal,
+    programs: readonly (readonly string[])[],
+  ): Promise<number | undefined>
 }
 
 export const EXIT = { done: 0, failed: 1, usage: 2, timedOut: 124, interrupted: 130 } as const
@@ -142,7 +146,7 @@ export function splitPrograms(args: readonly string[]): { own: string[]; program
 export function readValues(command: Command, args: readonly string[]): Values | null {
   const { values, positionals } = parse(command, args)
   if (values.help) return null
-  const { operands } = command
+  const { operands = [] } = command
   if (positionals.length > operands.length)
     throw new UsageError(`mintlake ${command.name} takes no "${positionals[operands.length]}"`)
   const read: Record<string, string> = {}
@@ -186,27 +190,27 @@ function optionRow([name, { value, otherwise, isRequired, allowed, description }
   return [`--${name}${value === undefined ? '' : ` ${value}`}`, `${description}${words}${standard}`]
 }
 
+const spelled = ({ name, operands = [] }: Command): string =>
+  [name, ...operands.map((operand) => operand.name)].join(' ')
+
 /** The help text of one command. */
 export function usageOf(command: Command): string {
-  const operands = command.operands.map(({ name }) => ` ${name}`).join('')
+  const { operands = [] } = command
   const programs = command.programs === undefined ? '' : ` [-- ${command.programs.name} …]`
   const rows: [string, string][] = [
-    ...command.operands.map(({ name, description }): [string, string] => [name, description]),
+    ...operands.map(({ name, description }): [string, string] => [name, description]),
     ...Object.entries(optionsOf(command)).map(optionRow),
     ...(command.programs
       ? [[`-- ${command.programs.name}`, command.programs.description] as [string, string]]
       : []),
   ]
   const notes = command.notes === undefined ? '' : `\n\n${command.notes.join('\n')}`
-  return `${command.summary}\n\nmintlake ${command.name}${operands} [flags]${programs}\n\n${columns(rows)}${notes}`
+  return `${command.summary}\n\nmintlake ${spelled(command)} [flags]${programs}\n\n${columns(rows)}${notes}`
 }
 
 /** The help text that lists all commands. */
 export function usageOfAll(commands: readonly Command[]): string {
-  const rows = commands.map(({ name, operands, summary }): [string, string] => [
-    [name, ...operands.map((operand) => operand.name)].join(' '),
-    summary,
-  ])
+  const rows = commands.map((command): [string, string] => [spelled(command), command.summary])
   return `mintlake: a streaming market-data engine with an embedded analytics store
 
 ${columns(rows)}

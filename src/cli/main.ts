@@ -51,7 +51,6 @@ const serverOptions = (): Record<string, Option> =>
 const serve: Command = {
   name: 'serve',
   summary: 'Start the server, as npm start does',
-  operands: [],
   options: serverOptions(),
   notes: ['mintlake serve --help all lists all settings, by what they are for'],
   run: async () => EXIT.usage,
@@ -126,7 +125,7 @@ async function runCommand(command: Command, rest: readonly string[], terminal: T
   const takesPrograms = command.programs !== undefined
   const { own, programs } = takesPrograms ? splitPrograms(rest) : { own: rest, programs: [] }
   const values = readValues(command, own)
-  if (values !== null) return command.run(values, terminal, programs)
+  if (values !== null) return (await command.run(values, terminal, programs)) ?? EXIT.done
   await write(terminal.stdout, `${usageOf(command)}\n`)
   return EXIT.done
 }

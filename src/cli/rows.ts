@@ -44,14 +44,13 @@ function cut(text: string): string {
 export function tableText(
   columns: readonly { name: string; isNumber: boolean }[],
   rows: readonly (readonly Plain[])[],
-  isCut = true,
 ): string {
   const table = new Table({
     head: columns.map(({ name }) => name),
     colAligns: columns.map(({ isNumber }) => (isNumber ? 'right' : 'left')),
     style: { head: [], border: [], compact: true },
   })
-  for (const row of rows) table.push(row.map((value) => (isCut ? cut(shownCell(value)) : shownCell(value))))
+  for (const row of rows) table.push(row.map((value) => cut(shownCell(value))))
   return `${table.toString()}\n`
 }
 

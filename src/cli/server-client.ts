@@ -9,7 +9,7 @@ import { parseJson } from '../lib/text/json-text.ts'
 import { readFolderInfo } from '../store/data-folder/folder-info.ts'
 import { StoreError } from '../store/errors.ts'
 import { Failure, type Option, UsageError, type Values } from './command.ts'
-import { ANSWER_BYTES_MAX, SERVER_TIMEOUT_MS } from './limits.ts'
+import { ANSWER_BYTES_MAX, HEALTH_TIMEOUT_MS, SERVER_TIMEOUT_MS } from './limits.ts'
 import type { Terminal } from './terminal.ts'
 
 const { host, port, adminKey } = SETTINGS
@@ -90,6 +90,32 @@ export async function askServer(url: string, question: Question): Promise<Record
     throw new Failure(`${url} is no Mintlake server: it answered ${status} without JSON`)
   if (status >= 200 && status < 300) return answer
   throw new Failure(typeof answer.error === 'string' ? answer.error : `${url} answered ${status}`)
+}
+
+/** The part of GET /health that commands show. */
+const healthSchema = z.object({
+  status: z.string(),
+  reasons: z.array(z.string()),
+  simulated: z.boolean(),
+  feeds: z.array(z.object({ feed: z.string(), state: z.string() })),
+  store: z.object({
+    healthy: z.boolean(),
+    folderId: z.string().optional(),
+    lake: z.array(z.object({ table: z.string(), backlog: z.number() })).optional(),
+    databaseBytes: z.number().optional(),
+  }),
+})
+export type ServerHealth = z.infer<typeof healthSchema>
+
+/** The health of the Mintlake server at `url`; a sentence where there is none. */
+export async function askHealth(url: string): Promise<ServerHealth | string> {
+  try {
+    const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
+    return safeParse(healthSchema, answer).data ?? `${url} answers in an unknown form`
+  } catch (error) {
+    if (error instanceof Failure) return error.message
+    throw error
+  }
 }
 
 /** Of an answer with `data`. */

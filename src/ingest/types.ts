@@ -1,4 +1,6 @@
 // What all feeds have in common.
+import type { z } from 'zod'
+import type { refusalsSchema } from '../schema/api/status.ts'
 import type { EventSink } from '../schema/event.ts'
 
 /** A sink that has a time, such as the market. */
@@ -15,21 +17,7 @@ export type Room = () => Promise<void> | null
 export const ALWAYS_ROOM: Room = () => null
 
 /** What of a feed's input was refused, for /health. */
-export interface RefusalStatus {
-  /** Whether that is more than REFUSAL_SHARE_MAX of it. */
-  isTooMuch: boolean
-  /** Of the input of the window: how much was refused, 0 to 1. */
-  share: number
-  refused: number
-  /** All input of the window. */
-  received: number
-  /** Length of the window; null: from the start, of a feed that has come to its end. */
-  windowMs: number | null
-  /** The most frequent reasons first. */
-  reasons: Record<string, number>
-  /** The first that was refused for each of the reasons. They are public. */
-  samples: { reason: string; sample: string }[]
-}
+export type RefusalStatus = z.infer<typeof refusalsSchema>
 
 export interface FeedStatus {
   feed: string

@@ -148,29 +148,19 @@ export class MarketRecorder {
 
 /** Publishes what waits for the store and what was lost. */
 export function readRecorderMetrics(metrics: Metrics, recorder: MarketRecorder): void {
-  metrics.read(
-    'mintlake_lake_bars_waiting',
-    'Closed bars on their way to the store',
-    () => recorder.stats().bars.waiting,
-  )
-  metrics.read(
-    'mintlake_lake_bars_dropped_total',
-    'Closed bars dropped because the store did not keep up',
-    () => recorder.stats().bars.dropped,
-  )
-  metrics.read(
-    'mintlake_lake_tokens_waiting',
-    'Tokens whose new profile is not written yet',
-    () => recorder.stats().profiles.waiting,
-  )
-  metrics.read(
-    'mintlake_lake_tokens_dropped_total',
-    'Versions of token profiles dropped because the store did not keep up',
-    () => recorder.stats().profiles.dropped,
-  )
-  metrics.read(
-    'mintlake_lake_tokens_refused_total',
-    'Versions of token profiles that the store refused though it took others',
-    () => recorder.stats().profiles.refused,
-  )
+  metrics.readAll(() => recorder.stats().bars, {
+    mintlake_lake_bars_waiting: ['Closed bars on their way to the store', 'waiting'],
+    mintlake_lake_bars_dropped_total: ['Closed bars dropped because the store did not keep up', 'dropped'],
+  })
+  metrics.readAll(() => recorder.stats().profiles, {
+    mintlake_lake_tokens_waiting: ['Tokens whose new profile is not written yet', 'waiting'],
+    mintlake_lake_tokens_dropped_total: [
+      'Versions of token profiles dropped because the store did not keep up',
+      'dropped',
+    ],
+    mintlake_lake_tokens_refused_total: [
+      'Versions of token profiles that the store refused though it took others',
+      'refused',
+    ],
+  })
 }

@@ -39,19 +39,9 @@ export const BAR_NAMES: Readonly<Record<BarShape, readonly string[]>> = {
 export type BarFill = (typeof BAR_FILLS)[number]
 
 /** A closed bar of a minute or longer; no later trade changes it. */
-export interface ClosedBar {
+export interface ClosedBar extends Omit<Bar, 'closed'> {
   mint: string
   tf: Timeframe
-  /** Start, Unix ms. */
-  t: number
-  /** Prices and volume, USD. */
-  o: number
-  h: number
-  l: number
-  c: number
-  v: number
-  /** Trades. */
-  n: number
   /** Volume of the buys, USD, and their count. */
   buyV: number
   buys: number

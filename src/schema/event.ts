@@ -205,8 +205,9 @@ export interface GapEvent {
 /** What the engine's answers depend on besides the events. */
 export const engineSettingsSchema = z.object({
   tokensMax: z.number(),
+  /** How long a token counts as new. */
   newWindowMs: z.number(),
-  /** 0: any age. */
+  /** How old a price of SOL may be for a trade to be priced with it; 0: any age. */
   solPriceMaxAgeMs: z.number(),
   barsPerTokenMax: z.number(),
   versionsMax: z.number(),

@@ -1,8 +1,6 @@
-import type { CheckpointStatus } from '../checkpoint/checkpoint-scheduler.ts'
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import type { Feed, FeedStatus } from '../ingest/types.ts'
-import type { JournalStats } from '../journal/types.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { LogThrottle } from '../lib/log-throttle.ts'
@@ -11,7 +9,7 @@ import type { Market } from '../market/market.ts'
 import type { LakeFileServer } from '../store/download/downloads.ts'
 import type { LakeJobs } from '../store/lake-jobs.ts'
 import type { Store } from '../store/store.ts'
-import type { LakeTableStatus, StoreFigures } from '../store/types.ts'
+import type { LakeTableStatus } from '../store/types.ts'
 import type { Forgotten } from '../submissions/types.ts'
 import type { Health } from './health.ts'
 import type { RecordingStatus } from './recording-status.ts'
@@ -21,23 +19,44 @@ const MS_PER_SECOND = 1_000
 const FORGOTTEN_LOG_EVERY_MS = 60_000
 
 export function addMarketMetrics(metrics: Metrics, market: Market): void {
-  metrics.read('mintlake_market_tokens', 'Tokens held', () => market.stats().tokens)
-  metrics.read('mintlake_market_events_total', 'Events received', () => market.stats().events)
-  metrics.read('mintlake_market_trades_total', 'Trades applied', () => market.stats().trades)
+  metrics.readAll(() => market.stats(), {
+    mintlake_market_tokens: ['Tokens held', 'tokens'],
+    mintlake_market_events_total: ['Events received', 'events'],
+    mintlake_market_trades_total: ['Trades applied', 'trades'],
+    mintlake_market_late_trades_total: ['Trades dropped because they came too late', 'lateDropped'],
+    mintlake_market_evicted_tokens_total: ['Tokens evicted at the maximum', 'evicted'],
+    mintlake_market_feed_disconnects_total: ['Feeds that lost their source', 'disconnects'],
+    mintlake_market_gaps_total: [
+      'Intervals in which events may be missing: feeds away, downtime, events that could not be recorded',
+      'gaps',
+    ],
+    mintlake_market_feeds_away: ['Feeds that have lost their source and are not back', 'gapsOpen'],
+    mintlake_market_gaps_healing: ['Gaps that go on whose feeds bring what is missing', 'gapsHealing'],
+    mintlake_market_gaps_healed_total: [
+      'Gaps whose feeds have brought what was missing, wholly or in part',
+      'gapsHealed',
+    ],
+    mintlake_market_held_seconds: [
+      'Seconds of tokens with trades that are held open because a feed heals',
+      'heldSeconds',
+    ],
+    mintlake_market_trades_earlier_priced_total: [
+      'Trades of gaps that were healed that were worth what SOL was before the gap',
+      'earlierPriced',
+    ],
+    mintlake_market_bars: ['Closed bars held', 'barsHeld'],
+    mintlake_market_versions: ['DataPoint versions held', 'versionsHeld'],
+  })
+  metrics.readAll(() => market.solPrice, {
+    mintlake_sol_price_age_seconds: [
+      'Age of the latest price of SOL; NaN: none is known',
+      ({ atMs }) => (market.timeMs - atMs) / MS_PER_SECOND,
+    ],
+  })
   metrics.read(
-    'mintlake_market_late_trades_total',
-    'Trades dropped because they came too late',
-    () => market.stats().lateDropped,
-  )
-  metrics.read(
-    'mintlake_market_evicted_tokens_total',
-    'Tokens evicted at the maximum',
-    () => market.stats().evicted,
-  )
-  metrics.read(
-    'mintlake_market_feed_disconnects_total',
-    'Feeds that lost their source',
-    () => market.stats().disconnects,
+    'mintlake_sol_price_stale',
+    '1 while the price of SOL is too old for trades to be priced with it',
+    () => Number(market.solPrice?.isStale ?? false),
   )
   metrics.readEach(
     'mintlake_enrichment_contradictions_total',
@@ -45,174 +64,96 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
     'field',
     () => Object.entries(market.stats().enrichmentContradictions),
   )
-  metrics.read(
-    'mintlake_sol_price_age_seconds',
-    'Age of the latest price of SOL; NaN: none is known',
-    () => (market.timeMs - (market.solPrice?.atMs ?? Number.NaN)) / MS_PER_SECOND,
-  )
-  metrics.read(
-    'mintlake_sol_price_stale',
-    '1 while the price of SOL is too old for trades to be priced with it',
-    () => Number(market.solPrice?.isStale ?? false),
-  )
-  metrics.read(
-    'mintlake_market_gaps_total',
-    'Intervals in which events may be missing: feeds away, downtime, events that could not be recorded',
-    () => market.stats().gaps,
-  )
-  metrics.read(
-    'mintlake_market_feeds_away',
-    'Feeds that have lost their source and are not back',
-    () => market.stats().gapsOpen,
-  )
-  metrics.read(
-    'mintlake_market_gaps_healing',
-    'Gaps that go on whose feeds bring what is missing',
-    () => market.stats().gapsHealing,
-  )
-  metrics.read(
-    'mintlake_market_gaps_healed_total',
-    'Gaps whose feeds have brought what was missing, wholly or in part',
-    () => market.stats().gapsHealed,
-  )
-  metrics.read(
-    'mintlake_market_held_seconds',
-    'Seconds of tokens with trades that are held open because a feed heals',
-    () => market.stats().heldSeconds,
-  )
-  metrics.read(
-    'mintlake_market_trades_earlier_priced_total',
-    'Trades of gaps that were healed that were worth what SOL was before the gap',
-    () => market.stats().earlierPriced,
-  )
-  metrics.read('mintlake_market_bars', 'Closed bars held', () => market.stats().barsHeld)
-  metrics.read('mintlake_market_versions', 'DataPoint versions held', () => market.stats().versionsHeld)
 }
 
 /** What is recorded of the market, and what a restart goes on from. */
 export function addRecordingMetrics(metrics: Metrics, status: () => RecordingStatus): void {
-  const journal = (name: string, help: string, value: (stats: JournalStats) => number): void =>
-    metrics.read(name, help, () => {
-      const stats = status().journal
-      return stats === null ? Number.NaN : value(stats)
-    })
-  const checkpoint = (
-    name: string,
-    help: string,
-    value: (status: CheckpointStatus) => number | undefined,
-  ): void =>
-    metrics.read(name, help, () => {
-      const { checkpoints } = status()
-      return (checkpoints === null ? undefined : value(checkpoints)) ?? Number.NaN
-    })
-  metrics.read(
-    'mintlake_journal_recording',
-    '1 while market events are recorded, 0 while they should be and are not',
-    () => (status().isOn ? Number(status().journal?.trouble === null) : Number.NaN),
-  )
-  journal('mintlake_journal_events_total', 'Market events recorded', ({ recorded }) => recorded)
-  journal('mintlake_journal_lost_total', 'Market events that could not be recorded', ({ lost }) => lost)
-  journal('mintlake_journal_bytes', 'Size of the journal', ({ bytes }) => bytes)
-  journal(
-    'mintlake_journal_waiting_bytes',
-    'Recorded events that wait for the disk',
-    ({ waitingBytes }) => waitingBytes,
-  )
-  journal(
-    'mintlake_journal_unwritten_seconds',
-    'Age of the oldest market event that a kill of the server would lose',
-    ({ unwrittenMs }) => unwrittenMs / MS_PER_SECOND,
-  )
-  checkpoint('mintlake_checkpoints_total', 'Checkpoints made', ({ made }) => made)
-  checkpoint(
-    'mintlake_checkpoints_copied_total',
-    'Of these: copies of the running market, since journal or checkpoints are damaged and lack events of it',
-    ({ copied }) => copied,
-  )
-  checkpoint(
-    'mintlake_checkpoint_failures_total',
-    'Checkpoints that could not be made',
-    ({ failures }) => failures,
-  )
-  checkpoint(
-    'mintlake_checkpoint_age_seconds',
-    'Age of the newest checkpoint: a start has to apply so much again',
-    ({ newest }) => (newest === null ? undefined : newest.ageMs / MS_PER_SECOND),
-  )
-  checkpoint('mintlake_checkpoint_bytes', 'Size of the newest checkpoint', ({ newest }) => newest?.bytes)
-  checkpoint('mintlake_checkpoint_seconds', 'How long the latest checkpoint took', ({ latest }) =>
-    latest === null ? undefined : (latest.restoreMs + latest.replayMs + latest.writeMs) / MS_PER_SECOND,
-  )
-  checkpoint(
-    'mintlake_checkpoint_peak_bytes',
-    'The most memory that the process of the latest checkpoint used',
-    ({ latest }) => latest?.peakBytes,
-  )
+  metrics.readAll(status, {
+    mintlake_journal_recording: [
+      '1 while market events are recorded, 0 while they should be and are not',
+      ({ isOn, journal }) => (isOn ? Number(journal?.trouble === null) : null),
+    ],
+  })
+  metrics.readAll(() => status().journal, {
+    mintlake_journal_events_total: ['Market events recorded', 'recorded'],
+    mintlake_journal_lost_total: ['Market events that could not be recorded', 'lost'],
+    mintlake_journal_bytes: ['Size of the journal', 'bytes'],
+    mintlake_journal_waiting_bytes: ['Recorded events that wait for the disk', 'waitingBytes'],
+    mintlake_journal_unwritten_seconds: [
+      'Age of the oldest market event that a kill of the server would lose',
+      ({ unwrittenMs }) => unwrittenMs / MS_PER_SECOND,
+    ],
+  })
+  metrics.readAll(() => status().checkpoints, {
+    mintlake_checkpoints_total: ['Checkpoints made', 'made'],
+    mintlake_checkpoints_copied_total: [
+      'Of these: copies of the running market, since journal or checkpoints are damaged and lack events of it',
+      'copied',
+    ],
+    mintlake_checkpoint_failures_total: ['Checkpoints that could not be made', 'failures'],
+    mintlake_checkpoint_age_seconds: [
+      'Age of the newest checkpoint: a start has to apply so much again',
+      ({ newest }) => newest && newest.ageMs / MS_PER_SECOND,
+    ],
+    mintlake_checkpoint_bytes: ['Size of the newest checkpoint', ({ newest }) => newest?.bytes],
+    mintlake_checkpoint_seconds: [
+      'How long the latest checkpoint took',
+      ({ latest }) => latest && (latest.restoreMs + latest.replayMs + latest.writeMs) / MS_PER_SECOND,
+    ],
+    mintlake_checkpoint_peak_bytes: [
+      'The most memory that the process of the latest checkpoint used',
+      ({ latest }) => latest?.peakBytes,
+    ],
+  })
 }
 
 /** Of the log, the lake and the disk. */
 export function addStoreMetrics(metrics: Metrics, store: Pick<Store, 'figures'>): void {
-  const read = (name: string, help: string, value: (figures: StoreFigures) => number): void =>
-    metrics.read(name, help, () => value(store.figures()))
-  read('mintlake_store_writable', '1 while the store takes commits', ({ isWritable }) => Number(isWritable))
-  read('mintlake_log_commits_total', 'Commits made durable', ({ log }) => log.commits)
-  read('mintlake_log_refused_total', 'Commits refused before they were written', ({ log }) => log.refused)
-  read(
-    'mintlake_log_failures_total',
-    'Disk operations that failed or took too long',
-    ({ log }) => log.failures,
-  )
-  read(
-    'mintlake_log_write_max_seconds',
-    'The slowest of the latest writes of the log with their sync',
-    ({ log }) => log.slowestGroupMs / MS_PER_SECOND,
-  )
-  read('mintlake_log_damage', 'Damaged parts of the log that were found', ({ log }) => log.damage)
-  read('mintlake_log_unflushed_commits', 'Commits that wait for the lake', ({ log }) => log.unflushedCommits)
-  read(
-    'mintlake_log_unflushed_bytes',
-    'Bytes of the log that wait for the lake',
-    ({ log }) => log.unflushedBytes,
-  )
-  read(
-    'mintlake_lake_lag_seconds',
-    'How long the lake may have been behind the log; 0: it has every commit',
-    ({ lakeLagMs }) => lakeLagMs / MS_PER_SECOND,
-  )
-  read('mintlake_lake_process_up', '1 while the lake process runs', ({ lakeProcess }) =>
-    Number(lakeProcess.isRunning),
-  )
-  read(
-    'mintlake_lake_process_starts_total',
-    'Starts of the lake process',
-    ({ lakeProcess }) => lakeProcess.starts,
-  )
-  read('mintlake_state_database_bytes', 'Size of the state database', ({ databaseBytes }) => databaseBytes)
-  read(
-    'mintlake_disk_free_bytes',
-    'Free space on the disk of the data folder',
-    ({ freeBytes }) => freeBytes ?? Number.NaN,
-  )
-  read(
-    'mintlake_lake_files_set_aside',
-    'Files of the lake that are lost or damaged',
-    ({ setAside }) => setAside.files,
-  )
-  read(
-    'mintlake_lake_rows_lost',
-    'Rows of the lake that were in those files and are nowhere else',
-    ({ setAside }) => setAside.rowsLost,
-  )
-  read(
-    'mintlake_losses',
-    'What the data folder has lost and mintlake lake repair has not acknowledged',
-    ({ losses }) => losses,
-  )
-  read(
-    'mintlake_lake_bars_missing',
-    'Closed bars of this run that the lake should have and does not',
-    ({ barsMissing }) => barsMissing,
-  )
+  metrics.readAll(() => store.figures().log, {
+    mintlake_log_commits_total: ['Commits made durable', 'commits'],
+    mintlake_log_refused_total: ['Commits refused before they were written', 'refused'],
+    mintlake_log_failures_total: ['Disk operations that failed or took too long', 'failures'],
+    mintlake_log_write_max_seconds: [
+      'The slowest of the latest writes of the log with their sync',
+      ({ slowestGroupMs }) => slowestGroupMs / MS_PER_SECOND,
+    ],
+    mintlake_log_damage: ['Damaged parts of the log that were found', 'damage'],
+    mintlake_log_unflushed_commits: ['Commits that wait for the lake', 'unflushedCommits'],
+    mintlake_log_unflushed_bytes: ['Bytes of the log that wait for the lake', 'unflushedBytes'],
+  })
+  metrics.readAll(() => store.figures(), {
+    mintlake_store_writable: ['1 while the store takes commits', ({ isWritable }) => Number(isWritable)],
+    mintlake_lake_lag_seconds: [
+      'How long the lake may have been behind the log; 0: it has every commit',
+      ({ lakeLagMs }) => lakeLagMs / MS_PER_SECOND,
+    ],
+    mintlake_lake_process_up: [
+      '1 while the lake process runs',
+      ({ lakeProcess }) => Number(lakeProcess.isRunning),
+    ],
+    mintlake_lake_process_starts_total: [
+      'Starts of the lake process',
+      ({ lakeProcess }) => lakeProcess.starts,
+    ],
+    mintlake_state_database_bytes: ['Size of the state database', 'databaseBytes'],
+    mintlake_disk_free_bytes: ['Free space on the disk of the data folder', 'freeBytes'],
+    mintlake_lake_files_set_aside: [
+      'Files of the lake that are lost or damaged',
+      ({ setAside }) => setAside.files,
+    ],
+    mintlake_lake_rows_lost: [
+      'Rows of the lake that were in those files and are nowhere else',
+      ({ setAside }) => setAside.rowsLost,
+    ],
+    mintlake_losses: [
+      'What the data folder has lost and mintlake lake repair has not acknowledged',
+      'losses',
+    ],
+    mintlake_lake_bars_missing: [
+      'Closed bars of this run that the lake should have and does not',
+      'barsMissing',
+    ],
+  })
   addLakeTableMetrics(metrics, store)
 }
 
@@ -300,27 +241,21 @@ export function countForgotten(metrics: Metrics, log: Log, clock: Clock): (kind:
 }
 
 export function addDownloadMetrics(metrics: Metrics, downloads: LakeFileServer): void {
-  metrics.read(
-    'mintlake_lake_downloads',
-    'Files of the lake that are being read over HTTP',
-    () => downloads.running,
-  )
-  metrics.read(
-    'mintlake_lake_downloaded_bytes_total',
-    'Bytes of the lake that were read over HTTP',
-    () => downloads.sentBytes,
-  )
+  metrics.readAll(() => downloads, {
+    mintlake_lake_downloads: ['Files of the lake that are being read over HTTP', 'running'],
+    mintlake_lake_downloaded_bytes_total: ['Bytes of the lake that were read over HTTP', 'sentBytes'],
+  })
 }
 
 export function addLakeJobMetrics(metrics: Metrics, { exports, queries }: LakeJobs): void {
-  metrics.read('mintlake_exports', 'Exports under way', () => exports.running)
-  metrics.read(
-    'mintlake_exports_held_bytes',
-    'Bytes of exports that wait for their clients',
-    () => exports.held.bytes,
-  )
-  metrics.read('mintlake_queries', 'Queries on the lake that run', () => queries.running)
-  metrics.read('mintlake_queries_waiting', 'Queries that wait for their turn', () => queries.waiting)
+  metrics.readAll(() => exports, {
+    mintlake_exports: ['Exports under way', 'running'],
+    mintlake_exports_held_bytes: ['Bytes of exports that wait for their clients', ({ held }) => held.bytes],
+  })
+  metrics.readAll(() => queries, {
+    mintlake_queries: ['Queries on the lake that run', 'running'],
+    mintlake_queries_waiting: ['Queries that wait for their turn', 'waiting'],
+  })
   metrics.readEach(
     'mintlake_queries_total',
     'Queries by what became of them',
@@ -330,18 +265,18 @@ export function addLakeJobMetrics(metrics: Metrics, { exports, queries }: LakeJo
 }
 
 export function addStreamMetrics(metrics: Metrics, broadcaster: Broadcaster): void {
-  metrics.read('mintlake_streams', 'Streams that follow, over HTTP and WebSocket', () => broadcaster.size)
-  metrics.read('mintlake_streams_stalled', 'Streams whose socket is full', () => broadcaster.stalled)
-  metrics.read(
-    'mintlake_streams_slow_total',
-    'Streams ended because they were too slow',
-    () => broadcaster.disconnects.slow_consumer,
-  )
-  metrics.read(
-    'mintlake_streams_overloaded_total',
-    'Streams ended because there was too much to do',
-    () => broadcaster.disconnects.overloaded,
-  )
+  metrics.readAll(() => broadcaster, {
+    mintlake_streams: ['Streams that follow, over HTTP and WebSocket', 'size'],
+    mintlake_streams_stalled: ['Streams whose socket is full', 'stalled'],
+    mintlake_streams_slow_total: [
+      'Streams ended because they were too slow',
+      ({ disconnects }) => disconnects.slow_consumer,
+    ],
+    mintlake_streams_overloaded_total: [
+      'Streams ended because there was too much to do',
+      ({ disconnects }) => disconnects.overloaded,
+    ],
+  })
 }
 
 export function addServerMetrics(metrics: Metrics, server: Pick<HttpServer, 'bodyBytes'>): void {

@@ -14,8 +14,8 @@ import type { SteadyClock } from '../lib/steady-clock.ts'
 import { HOUR_MS } from '../lib/time.ts'
 import { MINTLAKE_VERSION } from '../lib/version.ts'
 import { Market } from '../market/market.ts'
-import { settingsOf } from '../market/market-parts.ts'
-import { type MarketRecorder, prepareRecorder } from '../recording/market-recorder.ts'
+import { settingsOf } from '../market/market-sources.ts'
+import { prepareRecorder } from '../recording/market-recorder.ts'
 import type { EngineSettings, RunHeader } from '../schema/event.ts'
 import type { Positions } from '../store/data-folder/positions.ts'
 import { checkpointFolder, journalFolder, journalMarkPath } from '../store/paths.ts'
@@ -33,29 +33,13 @@ export interface RunningMarketDeps extends RecordingDeps {
 }
 
 /** The market of a run that has not begun. */
-export interface OpenedMarket {
-  recording: Recording
-  market: Market
-  recorder: MarketRecorder
-  journal: EventJournal | null
-  /** Why there is none although there should be; null: there is. */
-  trouble: string | null
-  recorded: Recorded | null
-  restored: Restored | null
-  restoreOptions: RestoreOptions
-  header: RunHeader
-  /** The newest events of the runs before, where they were deleted or cut off; null: they are there. */
-  lostEnd: NumberRange | null
-}
+export type OpenedMarket = Awaited<ReturnType<typeof openMarket>>
 
 /**
  * Restores the market of the run before, where this configuration goes on with it, and opens the journal.
  * @param onLost told of market time in which events could not be recorded
  */
-export async function openMarket(
-  deps: RunningMarketDeps,
-  onLost: (interval: LostInterval) => void,
-): Promise<OpenedMarket> {
+export async function openMarket(deps: RunningMarketDeps, onLost: (interval: LostInterval) => void) {
   const { clock, config, log, replayed, store, tuning = {} } = deps
   const { changeLogEntriesMax } = tuning
   const recording = recordingOf(deps)
@@ -97,6 +81,7 @@ export async function openMarket(
     }),
   )
   const { recorded } = found
+  // The newest events of the runs before, where they were deleted or cut off; null: they are there.
   const lostEnd = recorded && lostEndOf(recorded, log)
   const recorder = recorderOf(market)
   return { recording, market, recorder, ...opened, recorded, restored, restoreOptions, header, lostEnd }

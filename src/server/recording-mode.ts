@@ -2,18 +2,11 @@
 
 import type { Config } from '../config/settings.ts'
 import { followsRecordedTime } from '../ingest/feed-settings.ts'
-import type { Log } from '../lib/log.ts'
-import type { Provenance } from '../store/types.ts'
+import type { Foundation } from './foundation.ts'
 import type { MarketPublisher } from './market-publisher.ts'
-import type { ReplayedLake } from './replayed-lake.ts'
 
-export interface RecordingDeps {
+export interface RecordingDeps extends Pick<Foundation, 'log' | 'provenance' | 'replayed'> {
   config: Config
-  log: Log
-  /** Where the data of the market comes from; null: none can come in. */
-  provenance: Provenance | null
-  /** The recorded market that is replayed; null: there is none. */
-  replayed: ReplayedLake | null
   /** Brings the recorded market to other processes; null: there are none. */
   publisher: MarketPublisher | null
 }

@@ -7,6 +7,7 @@ import type {
   setAsideFileSchema,
   stagedBackupSchema,
 } from '../schema/api/admin.ts'
+import type { lakeTableStateSchema } from '../schema/api/status.ts'
 import type { ClosedBar } from '../schema/bar.ts'
 import type { Row, TableName } from '../schema/tables.ts'
 
@@ -17,14 +18,7 @@ export interface Provenance {
   simulated: boolean
 }
 
-export interface LakeTableStatus {
-  table: TableName
-  files: number
-  rows: number
-  bytes: number
-  /** Rows durable in the store that no lake file holds yet. */
-  backlog: number
-}
+export type LakeTableStatus = z.infer<typeof lakeTableStateSchema> & { table: TableName }
 
 /** A missing or damaged file of the lake that was quarantined. */
 export type SetAsideFile = z.infer<typeof setAsideFileSchema>

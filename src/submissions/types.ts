@@ -3,11 +3,17 @@
 import type { z } from 'zod'
 import type { issuedKeySchema, profileSchema } from '../schema/api/accounts.ts'
 import type { agentStatusSchema, awardReceiptSchema } from '../schema/api/admin.ts'
+import type { standingSchema } from '../schema/api/standing.ts'
 import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
-import type { agentRankSchema, receiptSchema, xpBreakdownSchema } from '../schema/api/submissions.ts'
+import type {
+  agentRankSchema,
+  coverageSchema,
+  receiptSchema,
+  xpBreakdownSchema,
+} from '../schema/api/submissions.ts'
 import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
-import type { AgentType, Outcome, OutcomeCounts } from '../schema/vocabulary.ts'
+import type { AgentType, Outcome } from '../schema/vocabulary.ts'
 
 /** The market's state, as submissions read it. */
 export interface MarketReader {
@@ -115,19 +121,7 @@ export interface Coverage {
 }
 
 /** The most analysed tokens. Names are those of the JSON that clients read. */
-export interface TokenLeaderboard {
-  totalAnalyses: number
-  uniqueTokens: number
-  goal: number
-  /** Percent of the goal, at most 100. */
-  progress: number
-  leaderboard: ({
-    mint: string
-    name: string | null
-    symbol: string | null
-    image: string | null
-  } & Coverage)[]
-}
+export type TokenLeaderboard = z.infer<typeof coverageSchema>
 
 /** What became of its analyses is told beside it. */
 export type AgentRank = Omit<z.infer<typeof agentRankSchema>, 'horizons'>
@@ -143,18 +137,7 @@ export interface StandingLimits {
 }
 
 /** Where an agent stands. Names are those of the JSON that clients read. */
-export interface Standing extends OutcomeCounts {
-  agentId: string
-  xp: number
-  /** From 1; null without XP. */
-  rank: number | null
-  /** Accepted analyses. */
-  analyses: number
-  /** Rejected submissions that still count towards a suspension. */
-  strikes: number
-  banned: boolean
-  /** When the ban ends, Unix ms; null: there is none, or it never ends. */
-  bannedUntil: number | null
+export interface Standing extends Omit<z.infer<typeof standingSchema>, 'limits'> {
   limits: StandingLimits
 }
 

@@ -41,12 +41,10 @@ interface TopicRows {
   submissions: StreamedSubmission
 }
 
-/** What a channel gives. `snapshot`: all rows, perhaps in several parts; `isLast` tells the end. */
+/** What a channel gives. `snapshot`: all rows, perhaps in several parts; it comes again where changes were lost. */
 export interface ChannelListener<Name extends TopicName = TopicName> {
-  onRows(rows: readonly TopicRows[Name][], kind: 'snapshot' | 'changes', isLast: boolean): void
+  onRows(rows: readonly TopicRows[Name][], kind: 'snapshot' | 'changes'): void
   onLeft?(mint: string): void
-  /** Changes were lost: a snapshot follows. */
-  onResync?(): void
   onError?(message: string, code: string): void
 }
 
@@ -259,11 +257,7 @@ export class Live {
       case 'snapshot':
       case 'changes':
         // Rows of these topics are whole, since no fields were asked for.
-        listener.onRows?.(
-          message.rows as Parameters<ChannelListener['onRows']>[0],
-          message.event,
-          'last' in message ? message.last : true,
-        )
+        listener.onRows?.(message.rows as Parameters<ChannelListener['onRows']>[0], message.event)
         break
       case 'left':
         listener.onLeft?.(message.mint)
@@ -271,7 +265,6 @@ export class Live {
       case 'resync':
         if (subscription === undefined) return
         subscription.seq = null
-        listener.onResync?.()
         break
       case 'gap':
         this.#onGap(message)

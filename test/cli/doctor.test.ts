@@ -183,7 +183,7 @@ describe('what is wrong has a remedy and exit code 1', () => {
     await wrong('server', ['--url', 'http://127.0.0.1:1', '--data-dir', folder], /no server answers/)
     const health = {
       ...{ status: 'degraded', reasons: ['the disk is nearly full'], simulated: false },
-      ...{ feeds: [], store: {} },
+      ...{ feeds: [], store: { healthy: true } },
     }
     expect(checkServer('http://x', health, true)).toMatchObject({
       level: 'fail',

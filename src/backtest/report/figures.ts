@@ -1,6 +1,7 @@
 // The figures of one agent: how its calls came true, beside what had come true anyway.
 import { HORIZON_NAMES, type Horizon, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
-import type { Competitor } from '../backtest.ts'
+import type { Competitor, Played } from '../backtest.ts'
+import type { DriverStats } from '../driver.ts'
 import { CALLS_LISTED, CALLS_MIN } from '../limits.ts'
 import type { Call, RejectedCall, Said } from './calls.ts'
 import { type Portfolio, playPortfolio } from './portfolio.ts'
@@ -19,12 +20,7 @@ export interface Group {
   baseRate: number | null
 }
 
-export interface AgentFigures {
-  name: string
-  agentId: string
-  isBaseline: boolean
-  end: Competitor['end']
-  words: readonly string[]
+export interface AgentFigures extends Competitor {
   submissions: number
   validated: number
   unvalidated: number
@@ -178,21 +174,13 @@ const whyTooFew = (calls: number): string =>
 /** What is reported. */
 export interface Report {
   /** What was played, in market time, Unix ms. */
-  market: {
-    fromMs: number
-    toMs: number
-    playedToMs: number
-    simulated: boolean
+  market: Pick<Played, 'fromMs' | 'toMs' | 'playedToMs' | 'simulated'> & {
     /** What is to be known of it, as sentences. */
     notes: readonly string[]
   }
   agents: readonly AgentFigures[]
   /** How it went on this machine: all else in the report depends on the market and the programs alone, where no step was cut short or met. */
-  run: {
-    steps: number
-    stepsCut: number
-    stepsMet: number
-    playedMs: number
+  run: Omit<DriverStats, 'marketMs'> & {
     /** Market time for each unit of real time. */
     speed: number
     events: number

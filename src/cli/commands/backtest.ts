@@ -27,7 +27,7 @@ async function run(
   values: Values,
   terminal: Terminal,
   programs: readonly (readonly string[])[],
-): Promise<number> {
+): Promise<number | undefined> {
   const isLabelsOnly = values['labels-only'] === 'true'
   checkPrograms(programs, isLabelsOnly)
   const stopping = new AbortController()
@@ -76,12 +76,11 @@ const labelOptions = (values: Values) => ({
   },
 })
 
-async function runLabels(options: LabelOptions, terminal: Terminal, stop: Stop): Promise<number> {
+async function runLabels(options: LabelOptions, terminal: Terminal, stop: Stop): Promise<undefined> {
   const { writeLabels } = await import('../../backtest/backtest.ts')
   const { rows, path } = await stop.during(() => writeLabels(options).catch(explain))
   stop.check()
   await write(terminal.stdout, `${path}: ${counted(rows, 'row')}\n`)
-  return EXIT.done
 }
 
 const explain = (error: unknown): never => {
@@ -91,7 +90,6 @@ const explain = (error: unknown): never => {
 export const backtestCommand: Command = {
   name: 'backtest',
   summary: 'Run programs on a recorded market, in its time, and report on what they said of it',
-  operands: [],
   options: {
     lake: {
       value: 'FOLDER',

@@ -84,7 +84,6 @@ export const backupCommand: Command = {
   name: 'backup',
   summary:
     'Copy the whole store (submissions, lake, agents, keys, limits) to a folder; the server may be running',
-  operands: [],
   options: {
     out: { value: 'FOLDER', isRequired: true, description: 'A new or empty folder' },
     format: FORMAT,
@@ -103,7 +102,6 @@ export const backupCommand: Command = {
 export const restoreCommand: Command = {
   name: 'restore',
   summary: 'Check a backup, and make a data folder of it that a server can start on',
-  operands: [],
   options: {
     from: { value: 'FOLDER', isRequired: true, description: 'What mintlake backup has written' },
     format: FORMAT,

@@ -1,13 +1,13 @@
 // `capture`: writes a tape of the chain, by the feed itself, so that what it asks for is on the tape too.
 import { readConfig } from '../../config/config.ts'
-import { type Command, EXIT, Failure, type Values } from '../command.ts'
+import { type Command, Failure, type Values } from '../command.ts'
 import { counted } from '../common.ts'
 import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
 
 const MEGABYTE = 1_000_000
 
-async function run(values: Values, terminal: Terminal): Promise<number> {
+async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const config = readConfig(serverFlags(values), {})
   // Loaded here: no other command reads the chain.
   const { captureTape } = await import('../../ingest/solana/capture.ts')
@@ -32,7 +32,6 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     terminal.stdout,
     `${out}: ${counted(lines, 'line')}, ${bytes} bytes before compression (${end})\n`,
   )
-  return EXIT.done
 }
 
 const serverFlags = (values: Values): string[] =>
@@ -43,7 +42,6 @@ const serverFlags = (values: Values): string[] =>
 export const captureCommand: Command = {
   name: 'capture',
   summary: 'Write what endpoints of the chain send to a file that the feed solana can play',
-  operands: [],
   options: {
     'solana-rpc': { value: 'URL', isRequired: true, description: 'RPC endpoints, comma-separated' },
     'solana-ws': { value: 'URL', otherwise: '', description: 'Their addresses for subscriptions' },

@@ -1,11 +1,11 @@
 // `lake catalog`: writes the catalog of a lake that was copied or moved, or whose catalog is missing.
 import { relativePath } from '../../store/lake/lake-files.ts'
 import { rewriteCatalog } from '../../store/query/lake-catalog.ts'
-import { type Command, EXIT, type Values } from '../command.ts'
+import type { Command, Values } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, FORMAT, writeFound } from '../common.ts'
 import type { Terminal } from '../terminal.ts'
 
-async function run(values: Values, terminal: Terminal): Promise<number> {
+async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const { path, files, rows, missing } = await rewriteCatalog(
     dataDirOf(values, terminal),
     terminal.clock.now(),
@@ -17,13 +17,11 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     '',
   ].join('\n')
   await writeFound(values, terminal, { path, files, rows, missing: lost }, text)
-  return EXIT.done
 }
 
 export const lakeCatalogCommand: Command = {
   name: 'lake catalog',
   summary: 'Write a new catalog for a lake that was copied or moved',
-  operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR },
   notes: [
     'A catalog names its files by absolute paths, since readers attach it from any folder: one that was copied reads the',

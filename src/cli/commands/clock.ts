@@ -1,13 +1,12 @@
 // `clock trust`: the operator's word that the machine's clock is right.
 import { clockTrustedSchema } from '../../schema/api/admin.ts'
-import { type Command, EXIT } from '../command.ts'
+import type { Command } from '../command.ts'
 import { askAsOperator, URL_OPTION } from '../server-client.ts'
 import { write } from '../terminal.ts'
 
 export const clockTrustCommand: Command = {
   name: 'clock trust',
   summary: 'Confirm that the server’s clock is right: market time is brought to it, and the market stays',
-  operands: [],
   options: { url: URL_OPTION },
   notes: [
     'A server does not believe a clock that is behind what was recorded, or that has leapt: /health says how far market',
@@ -23,6 +22,5 @@ export const clockTrustCommand: Command = {
         ? 'market time was right'
         : `market time went ${seconds} s ${movedMs < 0 ? 'back' : 'ahead'}`
     await write(terminal.stdout, `${moved}: it is ${new Date(marketTimeMs).toISOString()}\n`)
-    return EXIT.done
   },
 }

@@ -16,9 +16,9 @@ import {
   checkMemory,
   checkNode,
 } from '../doctor/platform.ts'
-import { askHealth, checkPort, checkServer } from '../doctor/server.ts'
+import { checkPort, checkServer } from '../doctor/server.ts'
 import { ADMIN_KEY_CHARACTERS_MIN } from '../limits.ts'
-import { URL_OPTION, urlOf } from '../server-client.ts'
+import { askHealth, URL_OPTION, urlOf } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
 
 /** The flags of `serve`: without a value, the environment or the default counts, as there. */
@@ -129,7 +129,6 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
 export const doctorCommand: Command = {
   name: 'doctor',
   summary: 'Check whether a server can run here, and what is wrong with the one that does',
-  operands: [],
   options: {
     json: { description: 'As JSON' },
     url: { ...URL_OPTION, description: 'Where the server runs [that of --host and --port]' },

@@ -16,7 +16,7 @@ import {
   toUnreadable,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
-import { type Command, EXIT, UsageError, type Values, wordValue } from '../command.ts'
+import { type Command, UsageError, type Values, wordValue } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, filesReplaced, moment, warnOfMissing } from '../common.ts'
 import { PROGRESS_MS } from '../limits.ts'
 import { type Progress, progressOf } from '../progress.ts'
@@ -179,7 +179,7 @@ async function checkOut(out: string, format: Format, overwrites: boolean): Promi
   if (there !== null && !overwrites) throw isThere(out)
 }
 
-async function run(values: Values, terminal: Terminal): Promise<number> {
+async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const format = wordValue(values, 'format', FORMATS)
   const table = wordValue(values, 'table', RELATION_NAMES)
   const out = values.out || `${table}.${format}`
@@ -193,19 +193,17 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   const dataDir = dataDirOf(values, terminal)
   const stop = new Stop(terminal)
   const task = { selection, format, stop, terminal, isBegun: false }
-  return stop.during(async () => {
+  await stop.during(async () => {
     const written = out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out, overwrites)
     const rows = await written.catch((error) => Promise.reject(toUnreadable(error)))
     const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
     terminal.stderr.write(`mintlake: ${counted(rows, 'row')} of ${selection.table}${where}\n`)
-    return EXIT.done
   }, isInterrupted)
 }
 
 export const exportCommand: Command = {
   name: 'export',
   summary: 'Write a table of the lake to one file; the server may be running',
-  operands: [],
   options: {
     table: {
       value: 'TABLE',

@@ -1,30 +1,14 @@
 // `lake status`: size and freshness of the lake. `lake verify`: whether it is complete and consistent. Both only read.
-import { z } from 'zod'
-import { safeParse } from '../../lib/safe-parse.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
 import { withLakeReader } from '../../store/query/lake-reader.ts'
 import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
 import { type Verified, verifyLake } from '../../store/verify/verify.ts'
-import { type Command, EXIT, Failure, type Values } from '../command.ts'
+import { type Command, EXIT, type Values } from '../command.ts'
 import { DATA_DIR, dataDirOf, FORMAT, wholeNumber, writeFound } from '../common.ts'
-import { HEALTH_TIMEOUT_MS } from '../limits.ts'
 import { tableText } from '../rows.ts'
-import { askServer, isOfAnotherFolder, URL_OPTION, urlOf } from '../server-client.ts'
+import { askHealth, isOfAnotherFolder, type ServerHealth, URL_OPTION, urlOf } from '../server-client.ts'
 import { Stop } from '../stop.ts'
 import type { Terminal } from '../terminal.ts'
-
-/** The part of GET /health that is shown here. */
-const healthSchema = z.object({
-  status: z.string(),
-  reasons: z.array(z.string()).optional(),
-  store: z.object({
-    healthy: z.boolean(),
-    folderId: z.string().optional(),
-    lake: z.array(z.object({ table: z.string(), backlog: z.number() })).optional(),
-    databaseBytes: z.number().optional(),
-  }),
-})
-type ServerHealth = z.infer<typeof healthSchema>
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 const grouped = (count: number): string => count.toLocaleString('en-US').replaceAll(',', ' ')
@@ -51,18 +35,6 @@ const SPANS: readonly (readonly [string, number])[] = [
 function spanText(ms: number): string {
   const [unit, length] = SPANS.find(([, each]) => ms >= 2 * each) ?? ['s', 1_000]
   return `${Math.max(0, Math.floor(ms / length))} ${unit}`
-}
-
-/** The health of a server; null when none answers. */
-async function serverAt(url: string): Promise<ServerHealth | null> {
-  try {
-    const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
-    const health = safeParse(healthSchema, answer)
-    return health.success ? health.data : null
-  } catch (error) {
-    if (error instanceof Failure) return null
-    throw error
-  }
 }
 
 interface StatusRow extends TableFigures {
@@ -109,30 +81,29 @@ const serverText = (url: string, server: ServerHealth | null): string =>
       (server.store.databaseBytes === undefined
         ? ''
         : `, ${sizeText(server.store.databaseBytes)} of its own`) +
-      (server.reasons ?? []).map((reason) => `\n${reason}`).join('')
+      server.reasons.map((reason) => `\n${reason}`).join('')
 
 const otherFolderText = (url: string, dataDir: string): string =>
   `the server at ${url} has another data folder than ${dataDir}: what waits for this lake is not known; ` +
   '--url names its own server, --data-dir the folder of that one'
 
-async function showStatus(values: Values, terminal: Terminal): Promise<number> {
+async function showStatus(values: Values, terminal: Terminal): Promise<undefined> {
   const dataDir = dataDirOf(values, terminal)
   const url = urlOf(values, terminal)
   const figures = await withLakeReader({ dataDir }, lakeFigures)
-  const answering = await serverAt(url)
+  const health = await askHealth(url)
+  const answering = typeof health === 'string' ? null : health
   const isOther = isOfAnotherFolder(answering?.store.folderId, dataDir)
   const server = isOther ? null : answering
   const told = isOther ? otherFolderText(url, dataDir) : serverText(url, server)
   const rows = figures.tables.map((each) => statusRow(each, server, terminal.clock.now()))
   const json = { dataDir, catalogWrittenMs: figures.catalogWrittenMs, url, server, told, tables: rows }
   await writeFound(values, terminal, json, statusText(figures, rows, told))
-  return EXIT.done
 }
 
 export const lakeStatusCommand: Command = {
   name: 'lake status',
   summary: 'Show rows, files, bytes and freshness of each table, and how many rows are not in the lake yet',
-  operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
   notes: [
     'By the catalog, whether a server runs or not; what waits is told by the server at --url, if it is the one of this',
@@ -186,7 +157,6 @@ async function showVerified(values: Values, terminal: Terminal): Promise<number>
 export const lakeVerifyCommand: Command = {
   name: 'lake verify',
   summary: 'Check every file of the lake, the catalog, the store’s rows and the XP ledger against each other',
-  operands: [],
   options: {
     format: FORMAT,
     timeout: { value: 'SECONDS', otherwise: '0', description: 'Time limit; 0: none' },

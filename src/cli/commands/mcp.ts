@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { CLIENT_ENV } from '../../config/client-env.ts'
 import { SETTINGS } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import { type Command, EXIT, Failure, type Values } from '../command.ts'
+import { type Command, Failure, type Values } from '../command.ts'
 import { DATA_DIR } from '../common.ts'
 import { KEY_FILE_BYTES_MAX } from '../limits.ts'
 import { URL_OPTION, urlOf } from '../server-client.ts'
@@ -23,7 +23,7 @@ function keyOf(values: Values, { env }: Terminal): string | null {
   throw new Failure(`${path} holds no key`)
 }
 
-async function run(values: Values, terminal: Terminal): Promise<number> {
+async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const options = {
     baseUrl: urlOf(values, terminal),
     key: keyOf(values, terminal),
@@ -39,13 +39,11 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     onError: (error) => void stderr.write(`mintlake mcp: ${errorMessage(error)}\n`),
     onInterrupt: (act) => terminal.onInterrupt(act),
   })
-  return EXIT.done
 }
 
 export const mcpCommand: Command = {
   name: 'mcp',
   summary: 'Give a language model the API as tools: an MCP server over the standard streams',
-  operands: [],
   options: {
     url: URL_OPTION,
     'key-file': {

@@ -10,7 +10,7 @@ import {
 } from '../../schema/api/admin.ts'
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { AWARDED_KINDS } from '../../schema/xp.ts'
-import { type Command, EXIT, Failure, type Values, wordValue } from '../command.ts'
+import { type Command, Failure, type Values, wordValue } from '../command.ts'
 import { counted, moment, wholeNumber } from '../common.ts'
 import { ROW_FORMAT, ROW_FORMATS, writeObjects } from '../rows.ts'
 import { type AnswerSchema, askAsOperator, URL_OPTION } from '../server-client.ts'
@@ -90,21 +90,18 @@ const keysMake = asOperator({
     })
     await write(terminal.stdout, `${made.key}\n`)
     await write(terminal.stderr, `agent ${made.agentId}; the key is shown this once\n`)
-    return EXIT.done
   },
 })
 
 const keysList = asOperator({
   name: 'keys list',
   summary: 'List every key by agent: its first characters and its expiry',
-  operands: [],
   options: { format: ROW_FORMAT },
   async run(values, terminal) {
     const agents = await fetchAgents(values, terminal)
     const rows = agents.flatMap((agent) => agent.keys.map((key) => keyRow(agent, key)))
     const columns = ['agent', 'name', 'key', 'created', 'ends'] as const
     await writeObjects(columns, rows, wordValue(values, 'format', ROW_FORMATS), terminal.stdout)
-    return EXIT.done
   },
 })
 
@@ -124,20 +121,17 @@ const keysRevoke = asOperator({
     if (revoked === 0)
       throw new Failure(`${agentId} has no ${prefix === '' ? 'key' : `key ${prefix}`} in force`)
     await write(terminal.stdout, `${counted(revoked, 'key')} revoked\n`)
-    return EXIT.done
   },
 })
 
 const agentsList = asOperator({
   name: 'agents list',
   summary: 'List every agent, and whether it is banned',
-  operands: [],
   options: { format: ROW_FORMAT },
   async run(values, terminal) {
     const rows = (await fetchAgents(values, terminal)).map(agentRow)
     const columns = ['agent', 'name', 'type', 'keys', 'created', 'banned'] as const
     await writeObjects(columns, rows, wordValue(values, 'format', ROW_FORMATS), terminal.stdout)
-    return EXIT.done
   },
 })
 
@@ -158,7 +152,6 @@ const agentsBan = asOperator({
     await post(values, terminal, bannedSchema, '/api/v1/admin/ban', { agentId, untilMs, reason })
     const until = untilMs === null ? 'for good' : `until ${time(untilMs)}`
     await write(terminal.stdout, `${agentId} is banned ${until}\n`)
-    return EXIT.done
   },
 })
 
@@ -170,7 +163,6 @@ const agentsUnban = asOperator({
   async run(values, terminal) {
     await post(values, terminal, bannedSchema, '/api/v1/admin/unban', { agentId: values.AGENT })
     await write(terminal.stdout, `${values.AGENT} may submit\n`)
-    return EXIT.done
   },
 })
 
@@ -194,7 +186,6 @@ const xpAward = asOperator({
     const award = { agentId, kind, times, note }
     const { xpEarned, xpTotal } = await post(values, terminal, awardAnswerSchema, '/api/v1/admin/xp', award)
     await write(terminal.stdout, `${agentId} earned ${xpEarned} XP and has ${xpTotal}\n`)
-    return EXIT.done
   },
 })
 

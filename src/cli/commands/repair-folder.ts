@@ -4,10 +4,10 @@ import { readConfig } from '../../config/config.ts'
 import type { Config } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { type FolderRepair, repairFolder } from '../../store/repair-folder.ts'
-import { type Command, EXIT, Failure, type Values } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf, FORMAT, isFolderInUse, storeLogTo, writeFound } from '../common.ts'
+import { type Command, Failure, type Values } from '../command.ts'
+import { DATA_DIR, dataDirOf, FORMAT, isFolderInUse, storeLogTo, writeFound } from '../common.ts'
 import type { Terminal } from '../terminal.ts'
-import { lossLines } from './repair.ts'
+import { repairLines } from './repair.ts'
 
 /** What of the server's settings the state depends on, as far as the environment tells. */
 function stateSettings({ env }: Terminal): Pick<Config, 'labelsDelayMs' | 'submitLimits'> {
@@ -27,22 +27,16 @@ function folderOf(values: Values, terminal: Terminal): string {
   }
 }
 
-function repairedText({ done, filesChecked, ...repaired }: FolderRepair, dataDir: string): string {
-  const lost = lossLines(repaired)
-  return [
-    ...done,
-    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
-    ...lost,
-    ...(lost.length > 1
-      ? [
-          'a server can start; it tells of the losses in /health until `mintlake lake repair` acknowledges them',
-        ]
-      : ['a server can start']),
-    '',
-  ].join('\n')
+function repairedText({ done, ...repaired }: FolderRepair, dataDir: string): string {
+  const lines = repairLines(dataDir, repaired)
+  const told =
+    lines.length > 2
+      ? '; it tells of the losses in /health until `mintlake lake repair` acknowledges them'
+      : ''
+  return [...done, ...lines, `a server can start${told}`, ''].join('\n')
 }
 
-async function run(values: Values, terminal: Terminal): Promise<number> {
+async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const dataDir = folderOf(values, terminal)
   const { labelsDelayMs, submitLimits } = stateSettings(terminal)
   const { clock } = terminal
@@ -55,13 +49,11 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
     )
   })
   await writeFound(values, terminal, { dataDir, ...repaired }, repairedText(repaired, dataDir))
-  return EXIT.done
 }
 
 export const repairCommand: Command = {
   name: 'repair',
   summary: 'Make a damaged data folder one that a server can start on, and say what is lost',
-  operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR },
   notes: [
     'No server may use the folder. What is damaged is kept beside its place (NAME.TIME.set-aside) and made anew: state.duckdb from',

@@ -4,7 +4,7 @@ import { lakeRepairSchema, lakeRetiredSchema } from '../../schema/api/admin.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { lakeFolder } from '../../store/paths.ts'
 import type { LakeRepair } from '../../store/types.ts'
-import { type Command, EXIT, type Values } from '../command.ts'
+import type { Command, Values } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, FORMAT, writeFound } from '../common.ts'
 import { askAsOperator, URL_OPTION } from '../server-client.ts'
 import { askStoreOrServer, type StoreQuestion } from '../store-or-server.ts'
@@ -16,13 +16,11 @@ const REPAIRED: StoreQuestion<typeof lakeRepairSchema> = {
   schema: lakeRepairSchema,
 }
 
-/** A line for each thing that is lost, and their sum. */
-export function lossLines({
-  restored,
-  lost,
-  eventsLost,
-  losses,
-}: Omit<LakeRepair, 'filesChecked'>): string[] {
+/** What was read, a line for each thing that is lost, and their sum. */
+export function repairLines(
+  dataDir: string,
+  { filesChecked, restored, lost, eventsLost, losses }: LakeRepair,
+): string[] {
   const rows = lost.reduce((sum, file) => sum + file.rowsLost, 0)
   const sums = [
     ...(lost.length > 0 ? [`${counted(rows, 'row')} of ${counted(lost.length, 'file')}`] : []),
@@ -30,6 +28,7 @@ export function lossLines({
     ...(losses.length > 0 ? ['what is told above'] : []),
   ]
   return [
+    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
     ...restored.map((path) => `${path}: whole again`),
     ...lost.map(({ path, reason, rowsLost }) => `${path}: ${reason}; ${counted(rowsLost, 'row')} lost`),
     ...losses.map(({ sentence }) => sentence),
@@ -37,27 +36,19 @@ export function lossLines({
   ]
 }
 
-const repairText = ({ filesChecked, ...repaired }: LakeRepair, dataDir: string): string =>
-  [
-    `the lake in ${dataDir}: ${counted(filesChecked, 'file')} read to the end`,
-    ...lossLines(repaired),
-    '',
-  ].join('\n')
-
-async function run(values: Values, terminal: Terminal): Promise<number> {
+async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const asked = dataDirOf(values, terminal)
   if (!existsSync(lakeFolder(asked)))
     throw new ServiceError('not_found', `there is no lake in ${asked}: ${lakeFolder(asked)} is missing`)
   const dataDir = realpathSync(asked)
   const repaired = await askStoreOrServer(values, terminal, dataDir, REPAIRED)
-  await writeFound(values, terminal, { dataDir, ...repaired }, repairText(repaired, dataDir))
-  return EXIT.done
+  const text = `${repairLines(dataDir, repaired).join('\n')}\n`
+  await writeFound(values, terminal, { dataDir, ...repaired }, text)
 }
 
 export const lakeRepairCommand: Command = {
   name: 'lake repair',
   summary: 'Read every file of the lake, set damaged ones aside, restore intact ones, report what is lost',
-  operands: [],
   options: { format: FORMAT, 'data-dir': DATA_DIR, url: URL_OPTION },
   notes: [
     'A file that is gone or damaged was set aside: put it back from a copy (to its place below lake/.files) before this, and',
@@ -71,7 +62,6 @@ export const lakeRepairCommand: Command = {
 export const lakeRetireCommand: Command = {
   name: 'lake retire',
   summary: 'Confirm that the clock is right, so that dates beyond --retain are removed from the lake',
-  operands: [],
   options: { url: URL_OPTION },
   notes: [
     'A server whose clock leapt forward, or that stood still for more than a day, deletes no old date before this is said.',
@@ -81,6 +71,5 @@ export const lakeRetireCommand: Command = {
     const question = { method: 'POST', path: '/api/v1/admin/lake/retire', body: {} } as const
     const { files } = await askAsOperator(values, terminal, lakeRetiredSchema, question)
     await write(terminal.stdout, `${counted(files, 'file')} left the lake\n`)
-    return EXIT.done
   },
 }

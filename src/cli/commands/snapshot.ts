@@ -1,10 +1,10 @@
 // `lake snapshot NAME`: keeps the current state of the lake under a name.
 import { pinLake } from '../../store/query/lake-pin.ts'
-import { type Command, EXIT, requiredValue, type Values } from '../command.ts'
+import { type Command, requiredValue, type Values } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, FORMAT, writeFound } from '../common.ts'
 import type { Terminal } from '../terminal.ts'
 
-async function run(values: Values, terminal: Terminal): Promise<number> {
+async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const pinned = await pinLake(
     dataDirOf(values, terminal),
     requiredValue(values, 'NAME'),
@@ -13,7 +13,6 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
   const { path, files, rows, bytes } = pinned
   const text = `${path}: ${counted(files, 'file')}, ${counted(rows, 'row')}, ${counted(bytes, 'byte')}\n`
   await writeFound(values, terminal, pinned, text)
-  return EXIT.done
 }
 
 export const lakeSnapshotCommand: Command = {

@@ -8,7 +8,7 @@ import {
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
 import { makeSampleFolder } from '../../store/query/sample-lake.ts'
-import { type Command, EXIT, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
+import { type Command, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
 import { DATA_DIR, dataDirOf, filesReplaced, warnOfMissing, wholeNumber } from '../common.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
 import { explainMissingLabels } from '../missing-labels.ts'
@@ -58,7 +58,7 @@ async function withDataDir<Result>(
   }
 }
 
-async function run(values: Values, terminal: Terminal): Promise<number> {
+async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const sql = await readSql(requiredValue(values, 'QUERY'), terminal)
   const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
   const ask = async (reader: LakeReader) => {
@@ -76,7 +76,6 @@ async function run(values: Values, terminal: Terminal): Promise<number> {
       withLakeReader({ dataDir }, ask).catch((error) => Promise.reject(toUnreadable(error))),
     )
   await stop.during(query, isInterrupted)
-  return EXIT.done
 }
 
 export const sqlCommand: Command = {

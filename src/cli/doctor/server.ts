@@ -1,32 +1,7 @@
 // The port, and the server that answers there.
-import { z } from 'zod'
-import { safeParse } from '../../lib/safe-parse.ts'
 import { whyNotListening } from '../../lib/why-not-listening.ts'
-import { Failure } from '../command.ts'
-import { HEALTH_TIMEOUT_MS } from '../limits.ts'
-import { askServer } from '../server-client.ts'
+import type { ServerHealth } from '../server-client.ts'
 import { type CheckResult, fail, ok, warn } from './check.ts'
-
-const healthSchema = z.object({
-  status: z.string(),
-  reasons: z.array(z.string()),
-  simulated: z.boolean(),
-  feeds: z.array(z.object({ feed: z.string(), state: z.string() })),
-  store: z.object({ folderId: z.string().optional() }),
-})
-export type ServerHealth = z.infer<typeof healthSchema>
-
-/** The health of the Mintlake server at `url`; a sentence where there is none. */
-export async function askHealth(url: string): Promise<ServerHealth | string> {
-  try {
-    const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
-    const health = safeParse(healthSchema, answer)
-    return health.success ? health.data : `${url} answers in an unknown form`
-  } catch (error) {
-    if (error instanceof Failure) return error.message
-    throw error
-  }
-}
 
 export async function checkPort(
   host: string,

@@ -7,6 +7,7 @@ import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
+import { Waiters } from '../../lib/waiters.ts'
 import type { Account } from '../../submissions/types.ts'
 import type { Bus } from '../bus.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
@@ -43,7 +44,7 @@ export class AccountPublisher {
   /** Ends the wait for replies that the lost connection will not bring. */
   #giveUp: () => void = () => {}
   #entries: { stop(): void } | null = null
-  readonly #onSettled = new Set<() => void>()
+  readonly #waiters = new Waiters()
 
   /** @param replicas NATS servers that keep each entry */
   constructor(bus: Bus, accounts: AccountSource, replicas: number, log: Log) {
@@ -69,11 +70,7 @@ export class AccountPublisher {
 
   /** The revision of the last entry, once the bus has all that was changed so far; the last one there is after `msMax` at the latest. */
   async settled(msMax: number): Promise<number> {
-    if (!this.#isWorking) return this.#revision
-    const settled = Promise.withResolvers<void>()
-    this.#onSettled.add(settled.resolve)
-    await within(msMax, settled.promise)
-    this.#onSettled.delete(settled.resolve)
+    await this.#waiters.until(() => !this.#isWorking, msMax)
     return this.#revision
   }
 
@@ -177,7 +174,7 @@ export class AccountPublisher {
   async #rest(): Promise<boolean> {
     this.#isWorking = false
     this.trouble = null
-    for (const tell of this.#onSettled) tell()
+    this.#waiters.check()
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#wake = resolve
     await within(CHECK_MS, promise)

@@ -8,7 +8,7 @@ import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
-import { within } from '../../lib/wait.ts'
+import { Waiters } from '../../lib/waiters.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
@@ -51,7 +51,7 @@ export class AccountReplica {
   readonly #unwatch: () => void
   readonly #working: Promise<void>
   readonly #becomeReady: () => void
-  readonly #waiting = new Set<{ revision: number; resolve: () => void }>()
+  readonly #waiters = new Waiters()
   #isReady = false
   #isStopped = false
   #revision = 0
@@ -102,12 +102,7 @@ export class AccountReplica {
 
   /** Resolves when the entry of that revision is applied, and after `msMax` in any case. */
   async until(revision: number, msMax: number): Promise<void> {
-    if (this.#revision >= revision) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const waiting = { revision, resolve }
-    this.#waiting.add(waiting)
-    await within(msMax, promise)
-    this.#waiting.delete(waiting)
+    await this.#waiters.until(() => this.#revision >= revision, msMax)
   }
 
   async stop(): Promise<void> {
@@ -175,7 +170,7 @@ export class AccountReplica {
     if (entry.delta === 0) pass.isCaughtUp = true
     if (pass.isCaughtUp && pass.hasAll) this.#complete(pass)
     this.#revision = entry.revision
-    for (const waiting of this.#waiting) if (waiting.revision <= this.#revision) waiting.resolve()
+    this.#waiters.check()
   }
 
   /** What no entry of this pass has told does not exist any more. */

@@ -63,22 +63,7 @@ class ReaderKeys extends KeyChecks {
 }
 
 /** Everything that the parts of a reader share. */
-interface Shared {
-  config: ReaderConfig
-  clock: Clock
-  log: Log
-  nodeId: string
-  market: Market
-  /** See HttpNode. */
-  run(): string
-  broadcaster: Broadcaster
-  cursors: Cursors
-  submissionLog: SubmissionLog
-  link: ReaderLink
-  readerHealth: ReaderHealth
-  health: Health
-  overloadWatch: OverloadWatch
-}
+type Shared = ReturnType<typeof createShared>
 
 const NO_STORE = { healthy: true, reasons: [] }
 
@@ -105,7 +90,7 @@ export async function startReader(config: ReaderConfig, options: ReaderOptions =
   }
 }
 
-function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () => void): Shared {
+function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () => void) {
   const { clock = systemClock } = options
   const log = options.log ?? createLog(config.logLevel)
   // Until there is one from the bus.
@@ -123,6 +108,7 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
     log,
     onSubmission: tellOnce(submissionLog, broadcaster),
   })
+  /** See HttpNode. */
   const run = () => link.parts?.replica.runId ?? ''
   const cursors = new Cursors({ market, run, watcher: link.lists })
   const readerHealth = new ReaderHealth({

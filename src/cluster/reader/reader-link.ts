@@ -3,27 +3,19 @@
 import type { ReaderConfig } from '../../config/reader-settings.ts'
 import type { HttpServer } from '../../http/server.ts'
 import { Backoff } from '../../lib/backoff.ts'
-import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
-import type { Market } from '../../market/market.ts'
 import { AccountReplica } from '../accounts/account-replica.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
-import type { ToldSubmission } from '../messages.ts'
 import { KeptLists } from '../proxy/kept-lists.ts'
 import { LOOK_MS } from '../proxy/limits.ts'
 import { NodeGate } from '../proxy/node-gate.ts'
 import { PassingOn } from '../proxy/passing-on.ts'
-import { Replica } from './replica.ts'
+import { Replica, type ReplicaOptions } from './replica.ts'
 
-export interface ReaderLinkOptions {
+export interface ReaderLinkOptions extends Omit<ReplicaOptions, 'bus' | 'askForCheckpoint'> {
   settings: ReaderConfig
-  market: Market
-  clock: Clock
-  log: Log
-  onSubmission(submission: ToldSubmission): void
 }
 
 export interface ReaderParts {

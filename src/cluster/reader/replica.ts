@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import { nextTurn } from '../../lib/wait.ts'
+import { Waiters } from '../../lib/waiters.ts'
 import { Market } from '../../market/market.ts'
 import type { Bus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
@@ -20,7 +21,6 @@ import { BusWatch } from './bus-watch.ts'
 import { Lag } from './lag.ts'
 import { CHECKPOINT_ASKED_EVERY_MS, CONSUMED, WRITER_AWAY_MS } from './limits.ts'
 import { findPlace, findToldAt, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
-import { Waiters } from './waiting.ts'
 
 export interface ReplicaOptions {
   bus: Bus

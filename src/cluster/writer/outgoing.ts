@@ -1,21 +1,16 @@
 // Makes the messages of a turn: one for each batch, several where it is large, and one without events where there are none.
 import type { WrittenBatch } from '../../journal/types.ts'
+import type { RunToPublish } from '../../server/market-publisher.ts'
 import { PART_BYTES } from '../limits.ts'
 import { encodeMessage, PROTOCOL } from '../messages.ts'
 import type { MarketTimes } from './market-times.ts'
 import type { ToldSubmissions, WaitingSubmission } from './told-submissions.ts'
 
 /** Which run publishes. */
-export interface PublishedRun {
+export interface PublishedRun
+  extends Pick<RunToPublish, 'simulated' | 'runId' | 'runEventNo' | 'lostEvents'> {
   /** Identity of the data folder. */
   folderId: string
-  /** Whether the market is made up. */
-  simulated: boolean
-  runId: string
-  /** From this event on the events differ from what other runs may have published with the same numbers. */
-  runEventNo: number
-  /** How many recorded events its market lacks. */
-  lostEvents: number
 }
 
 export interface OutgoingMessage {

@@ -29,7 +29,6 @@ import {
 import { ServiceError } from '../../schema/errors.ts'
 import { submissionSchema } from '../../schema/submission.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
-import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { Caller, IssuedKey, Quota, SubmitResult } from '../../submissions/types.ts'
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
@@ -44,15 +43,16 @@ import { KnownHits } from './known-hits.ts'
 import { MARKET_PATH } from './market.ts'
 
 export interface AgentDeps extends AnalysisDeps {
-  agents: AgentRegistry
-  /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
-  countRegistration(ip: string): Record<string, string>
+  limits: {
+    /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
+    countRegistration(ip: string): Record<string, string>
+    /** What is left of an agent's reads; null: they are not limited. */
+    readQuota(caller: Caller): Quota | null
+  }
   /** Of some agents, whether they were right. Computed away from this process. */
   agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
   /** A monotonic clock, ms. */
   nowMs(): number
-  /** What is left of an agent's reads; null: they are not limited. */
-  readQuota(caller: Caller): Quota | null
 }
 
 const ANALYSIS_PATH = '/api/v1/analysis'
@@ -113,10 +113,10 @@ const shownQuota = (quota: Quota | null) =>
   }
 
 /** The agent's profile, and where it stands. */
-function profile({ agents, submissions, readQuota }: AgentDeps, { caller }: AgentContext): HttpAnswer {
+function profile({ agents, submissions, limits: reads }: AgentDeps, { caller }: AgentContext): HttpAnswer {
   const { limits, ...standing } = submissions.standing(caller)
   const { submit, cooldowns } = limits
-  const shown = { submit: shownQuota(submit), reads: shownQuota(readQuota(caller)), cooldowns }
+  const shown = { submit: shownQuota(submit), reads: shownQuota(reads.readQuota(caller)), cooldowns }
   return ok({ profile: agents.profile(caller), standing: { ...standing, limits: shown } })
 }
 
@@ -299,7 +299,7 @@ function accountRoutes(deps: AgentDeps): Route[] {
         answers: { 201: jsonAnswer('The key', registeredSchema) },
         errors: ['registration_closed', 'register_rate_limited', 'store_unavailable'],
       },
-      countLimit: (context) => deps.countRegistration(context.ip()),
+      countLimit: (context) => deps.limits.countRegistration(context.ip()),
       handle: async (context) => issuedKey(await deps.agents.register(jsonObject(context))),
     },
     {

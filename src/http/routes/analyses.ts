@@ -1,10 +1,12 @@
 // Reads of submissions: one of them, and lists by agent and mint.
 
+import type { Market } from '../../market/market.ts'
 import { ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX } from '../../schema/api/analyses.ts'
 import type { SubmissionKey } from '../../schema/api/submission-list.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isAnalysisId } from '../../schema/submission.ts'
 import { OUTCOMES, type Outcome, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
+import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { AnalysisPage, Caller } from '../../submissions/types.ts'
 import { type HttpAnswer, okData, type Query, type ReaderContext } from '../context.ts'
@@ -15,9 +17,8 @@ const AGENT_ID = /^[\w-]{1,64}$/
 
 export interface AnalysisDeps {
   submissions: SubmissionService
-  agentName(agentId: string): string
-  /** Null where the market does not hold the token. */
-  symbolOf(mint: string): string | null
+  agents: AgentRegistry
+  market: Market
 }
 
 /** What a list shows only: null is everything. */
@@ -76,8 +77,8 @@ export async function listAnalyses(
   }
   const data = analyses.map((analysis) => ({
     ...analysis,
-    agentName: deps.agentName(analysis.agentId),
-    symbol: deps.symbolOf(analysis.mint),
+    agentName: deps.agents.name(analysis.agentId),
+    symbol: deps.market.profile(analysis.mint)?.symbol ?? null,
   }))
   return okData(data, { meta })
 }

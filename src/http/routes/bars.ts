@@ -4,9 +4,9 @@ import { jsonLine } from '../../lib/text/json-text.ts'
 import type { Market } from '../../market/market.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm, WithGaps } from '../../market/types.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, barsQuery, barsSchema } from '../../schema/api/bars.ts'
-import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
+import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
-import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE, type Notes } from '../context.ts'
+import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
 import { linesOf } from '../docs/components.ts'
 import { CLAMPED_HEADER, maybeText, maybeWhole, whole } from '../docs/headers.ts'
 import type { OperationDocs } from '../docs/operation-docs.ts'
@@ -14,7 +14,7 @@ import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import type { HttpNode } from '../node.ts'
-import { type Format, negotiateFormat } from '../request/negotiate.ts'
+import { negotiateFormat } from '../request/negotiate.ts'
 import {
   invalidParameter,
   oneOf,
@@ -80,17 +80,10 @@ export const barRoute = (deps: BarDeps): PlainRoute => ({
   handle: (context) => bars(deps, context),
 })
 
-/** The parameters of a request. */
-interface BarsRequest {
-  query: BarsQuery
-  shape: BarShape
-  format: Format
-  clamped: boolean
-  notes: Notes
-  node: HttpNode
-}
+type BarsRequest = ReturnType<typeof parseRequest>
 
-function parseRequest(node: HttpNode, context: Context): BarsRequest {
+/** The parameters of a request. */
+function parseRequest(node: HttpNode, context: Context) {
   const { query } = context
   const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
   const { format, shape, limit, ...wanted } = readAll({

@@ -8,6 +8,7 @@ import {
   calibrationAnswerSchema,
 } from '../../schema/api/calibration.ts'
 import { ServiceError } from '../../schema/errors.ts'
+import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import { okData } from '../context.ts'
 import { jsonAnswer } from '../docs/operation-docs.ts'
 import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
@@ -20,7 +21,7 @@ export interface CalibrationDeps {
   calibration(): Promise<Calibration>
   /** A monotonic clock, ms. */
   nowMs(): number
-  hasAgent(agentId: string): boolean
+  agents: AgentRegistry
   /** The same of one agent, with its XP over time. */
   agentRecord(agentId: string): Promise<AgentRecord>
 }
@@ -52,7 +53,7 @@ export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
 export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
   const records = new BoundedMap<string, SingleFlight<AgentRecord>>({ entriesMax: AGENT_RECORDS_CACHED_MAX })
   const recordOf = (agentId: string): Promise<AgentRecord> => {
-    if (!deps.hasAgent(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
+    if (!deps.agents.has(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
     const record = records.get(agentId) ?? computed(deps, () => deps.agentRecord(agentId))
     records.set(agentId, record)
     return record.get()

@@ -14,29 +14,22 @@ import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, type Notes, okData } from '../context.ts'
 import { json, jsonAnswer } from '../docs/operation-docs.ts'
-import type { HttpNode } from '../node.ts'
 import { datapointFields, pick } from '../request/fields.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import { checkMint, requiredMint } from '../request/parameters.ts'
-import type { Cursors } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import { LargePages } from '../response/large-pages.ts'
 import { hasNotes } from '../response/notes.ts'
 import type { PlainRoute } from '../route.ts'
-import type { Broadcaster } from '../stream/broadcaster.ts'
 import { SharedGzip } from '../stream/gzip-stream.ts'
 import { streamRoute } from '../stream/stream-socket.ts'
-import { answerList, CACHE_ONE_SECOND, LIST_DOCS } from './market-list.ts'
+import { answerList, CACHE_ONE_SECOND, LIST_DOCS, type ListDeps } from './market-list.ts'
 
 export const MARKET_PATH = '/api/v1/market'
 export const DATAPOINT_PATH = '/api/v1/datapoint'
 export const TOTALS_PATH = '/api/v1/market/totals'
 
-export interface MarketDeps {
-  market: Market
-  node: HttpNode
-  broadcaster: Broadcaster
-  cursors: Cursors
+export interface MarketDeps extends Omit<ListDeps, 'largePages' | 'sharedGzip'> {
   /** Told of each token whose DataPoint is answered. */
   onDataPoint?: ((mint: string) => void) | undefined
 }

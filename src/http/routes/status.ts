@@ -12,14 +12,16 @@ import { wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 
 export interface StatusDeps {
-  /** The body of /health. */
-  health(): Promise<Record<string, unknown>>
-  /** Null if the server is ready, otherwise why not. */
-  notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null
-  /** The state of each feed, for /readyz. */
-  feedStates(): Record<string, unknown>[]
+  health: {
+    /** The body of /health. */
+    report(): Promise<Record<string, unknown>>
+    /** Null if the server is ready, otherwise why not. */
+    notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null
+    /** The state of each feed, for /readyz. */
+    feedStates(): Record<string, unknown>[]
+  }
   /** Samples of the last hour that were taken after a time. */
-  history(sinceMs: number): History
+  history: { since(timeMs: number): History }
   metrics(): Promise<{ text: string; contentType: string }>
 }
 
@@ -39,7 +41,11 @@ export function statusRoutes(deps: StatusDeps): Route[] {
         answers: { 200: jsonAnswer('The state of the server', healthSchema) },
         unversioned: true,
       },
-      handle: async () => ({ status: 200, headers: NO_STORE, body: { ok: true, ...(await deps.health()) } }),
+      handle: async () => ({
+        status: 200,
+        headers: NO_STORE,
+        body: { ok: true, ...(await deps.health.report()) },
+      }),
     },
     {
       method: 'GET',
@@ -57,7 +63,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       },
       handle: ({ query }) => {
         const { value } = wholeNumber(query, 'since', { min: 0, max: TIME_MS_MAX, otherwise: 0 })
-        return { status: 200, headers: NO_STORE, body: { ok: true, data: deps.history(value) } }
+        return { status: 200, headers: NO_STORE, body: { ok: true, data: deps.history.since(value) } }
       },
     },
     {
@@ -73,7 +79,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
         unversioned: true,
       },
       handle: () => {
-        const [reason, feeds] = [deps.notReady(), deps.feedStates()]
+        const [reason, feeds] = [deps.health.notReady(), deps.health.feedStates()]
         if (reason !== null)
           throw new ServiceError(reason.code, reason.sentence, { feeds }, { 'Retry-After': '1' })
         return { status: 200, headers: NO_STORE, body: { ok: true, ready: true, feeds } }

@@ -11,7 +11,7 @@ import {
 } from './csv-records.ts'
 import { readHead, readLines } from './text-lines.ts'
 import type { TradeBatch } from './trade-batch.ts'
-import { type RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
+import { NO_VALUES, type RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
 import { invalid, resolveColumns, type TradeColumns, type TradeMapping } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 
@@ -91,10 +91,7 @@ class CsvRows {
       ...{ ts: placeOf(ts), date: placeOf(date), symbol: placeOf(symbol), price: placeOf(price) },
       ...{ size: placeOf(size), side: placeOf(side), wallet: placeOf(wallet), tx: placeOf(tx) },
     }
-    this.#raw = {
-      ...{ ts: null, date: null, symbol: options.symbol, price: null },
-      ...{ size: null, side: null, wallet: null, tx: null },
-    }
+    this.#raw = { ...NO_VALUES, symbol: options.symbol }
   }
 
   async *read(head: string[], blocks: AsyncGenerator<string[]>): AsyncGenerator<TradeBatch> {

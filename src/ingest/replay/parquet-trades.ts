@@ -1,34 +1,23 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { duckdb, NO_EXTENSIONS } from '../../store/duckdb/duckdb.ts'
-import { query } from '../../store/duckdb/query.ts'
+import { openDatabase } from '../../store/duckdb/duckdb.ts'
+import { countParquetRows, query } from '../../store/duckdb/query.ts'
 import { ResultStream } from '../../store/duckdb/result-stream.ts'
 import { literal } from '../../store/duckdb/sql.ts'
 import { TRADE_FILE_MEMORY_LIMIT, TRADE_FILE_THREADS, TRADE_SYMBOLS_MAX } from '../limits.ts'
 import { isTimestamp, isWhole, numberSql, type ParquetColumn, textSql, timeSql } from './parquet-columns.ts'
-import { TradeBatchBuilder, tooManySymbols } from './trade-batch-builder.ts'
+import type { TradeBatch } from './trade-batch.ts'
+import { NO_VALUES, type RawTrade, TradeBatchBuilder, tooManySymbols } from './trade-batch-builder.ts'
 import { resolveColumns, type TradeColumns } from './trade-columns.ts'
-import { type QueryColumn, TradeReader } from './trade-reader.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
-
-async function connect(): Promise<{ connection: DuckDBConnection; close(): void }> {
-  const instance = await duckdb.DuckDBInstance.create(':memory:', {
-    threads: String(TRADE_FILE_THREADS),
-    memory_limit: TRADE_FILE_MEMORY_LIMIT,
-    preserve_insertion_order: 'true',
-    ...NO_EXTENSIONS,
-  })
-  const connection = await instance.connect()
-  await connection.run("SET TimeZone = 'UTC'")
-  const close = (): void => {
-    connection.closeSync()
-    instance.closeSync()
-  }
-  return { connection, close }
-}
+import { type RawValue, readTime } from './trade-values.ts'
 
 /** Opens a Parquet file. @throws StoreError `invalid`, or what DuckDB says of it */
 export async function openParquet(options: SourceOptions): Promise<TradeFile> {
-  const database = await connect()
+  const database = await openDatabase(':memory:', {
+    threads: String(TRADE_FILE_THREADS),
+    memory_limit: TRADE_FILE_MEMORY_LIMIT,
+    preserve_insertion_order: 'true',
+  })
   let isClosed = false
   const close = async (): Promise<void> => {
     if (isClosed) return
@@ -36,6 +25,7 @@ export async function openParquet(options: SourceOptions): Promise<TradeFile> {
     database.close()
   }
   try {
+    await database.connection.run("SET TimeZone = 'UTC'")
     return { ...(await openTable(database.connection, options, close)), close }
   } catch (error) {
     await close()
@@ -59,17 +49,37 @@ async function openTable(
     columns.symbol === null ? [] : await numberSymbols(connection, table, columnOf(columns.symbol))
   const builder = new TradeBatchBuilder(columns, batchRows, dictionary)
   const selected = selectColumns(columns, columnOf, dictionary.length > 0)
-  const reader = new TradeReader(builder, {
-    columns: selected.map(([column]) => column),
-    isTimeInMs: isTimestamp(columnOf(columns.ts)),
-    isSymbolCode: dictionary.length > 0,
-    symbol,
-    priceUnit: columns.isPriceFixed && isWhole(columnOf(columns.price)) ? 1e9 : 1,
-  })
+  const isTimeInMs = isTimestamp(columnOf(columns.ts))
+  const priceUnit = columns.isPriceFixed && isWhole(columnOf(columns.price)) ? 1e9 : 1
+  const add = (raw: RawTrade): void => {
+    const tsMs = isTimeInMs ? (typeof raw.ts === 'number' ? raw.ts : Number.NaN) : readTime(raw.ts, raw.date)
+    const code =
+      dictionary.length > 0 ? Number(raw.symbol ?? 0) : builder.codeOf(symbol ?? String(raw.symbol ?? ''))
+    if (typeof raw.price === 'number') raw.price /= priceUnit
+    builder.addRead(raw, tsMs, builder.readPrice(raw.price), code)
+  }
   const sql = `SELECT ${selected.map(([, expression]) => expression).join(', ')} FROM ${table}`
-  const batches = reader.read(() => ResultStream.open(connection, sql), close)
-  return { rowsTotal: await countRows(connection, path), columns: names, batches }
+  async function* readBatches(): AsyncGenerator<TradeBatch> {
+    try {
+      for await (const chunk of await ResultStream.open(connection, sql)) {
+        const vectors = selected.map(([column], index) => [column, chunk.getColumnVector(index)] as const)
+        for (let row = 0; row < chunk.rowCount; row++) {
+          const raw: RawTrade = { ...NO_VALUES }
+          for (const [column, vector] of vectors) raw[column] = toRaw(vector.getItem(row))
+          add(raw)
+          if (builder.isFull) yield builder.finish()
+        }
+      }
+      if (!builder.isEmpty) yield builder.finish()
+    } finally {
+      await close()
+    }
+  }
+  return { rowsTotal: await countParquetRows(connection, path), columns: names, batches: readBatches() }
 }
+
+const toRaw = (value: unknown): RawValue =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint' ? value : null
 
 /** The columns of the file with their own names: DuckDB renames those that differ from another by case only. */
 async function readColumns(
@@ -128,21 +138,16 @@ async function numberSymbols(
   return rows.map((row) => row.symbol)
 }
 
-async function countRows(connection: DuckDBConnection, path: string): Promise<number> {
-  const sql = `SELECT sum(num_rows)::DOUBLE AS rows FROM parquet_file_metadata(${literal(path)})`
-  return (await query<{ rows: number }>(connection, sql))[0].rows
-}
-
 /** The columns that the file has, and the SQL of each. */
 function selectColumns(
   columns: TradeColumns,
   columnOf: (name: string) => ParquetColumn,
   isNumbered: boolean,
-): [column: QueryColumn, sql: string][] {
+): [column: keyof RawTrade, sql: string][] {
   const text = (name: string): string => textSql(columnOf(name))
   const { ts, date, price, size, symbol, side, wallet, tx } = columns
   const code = (name: string): string => `(enum_code(nullif(${text(name)}, '')::symbols) + 1)::DOUBLE`
-  const selected: [QueryColumn, string][] = [
+  const selected: [keyof RawTrade, string][] = [
     ['ts', date === null ? timeSql(columnOf(ts)) : text(ts)],
     ['price', numberSql(columnOf(price))],
     ['size', numberSql(columnOf(size))],

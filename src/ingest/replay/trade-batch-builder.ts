@@ -13,30 +13,15 @@ import {
   SideReader,
 } from './trade-values.ts'
 
-/** A row as the file has it. */
-export interface RawTrade {
-  ts: RawValue
-  date: RawValue
-  price: RawValue
-  size: RawValue
-  symbol: RawValue
-  side: RawValue
-  wallet: RawValue
-  tx: RawValue
+/** The fields of a row, none with a value. */
+export const NO_VALUES = {
+  ...{ ts: null, date: null, price: null, size: null },
+  ...{ symbol: null, side: null, wallet: null, tx: null },
 }
+/** A row as the file has it. */
+export type RawTrade = Record<keyof typeof NO_VALUES, RawValue>
 
 export const tooManySymbols = (): StoreError => invalid(`the file has more than ${TRADE_SYMBOLS_MAX} symbols`)
-
-interface BatchColumns {
-  tsMs: Float64Array
-  price: Float64Array
-  size: Float64Array
-  symbolCode: Uint32Array
-  side: Uint8Array
-  wallet: (string | null)[]
-  tx: (string | null)[]
-  faults: Map<number, RowFault>
-}
 
 /** Databento's prices without a decimal point, and its sign for none. */
 const FIXED_PRICE = /^-?\d+$/
@@ -52,7 +37,7 @@ export class TradeBatchBuilder {
   #columns: TradeColumns
   #sides: SideReader | null
   readonly #batchRows: number
-  #batch: BatchColumns
+  #batch: ReturnType<typeof emptyBatch>
   #filled = 0
 
   /** @param symbols those that are known already, in the order of the codes that `codeOf` need not be asked for: from 1. */
@@ -62,7 +47,7 @@ export class TradeBatchBuilder {
     this.#sides = columns.side === null ? null : new SideReader(columns.side)
     this.#symbols = ['', ...symbols]
     for (const [code, symbol] of this.#symbols.entries()) this.#codes.set(symbol, code)
-    this.#batch = this.#emptyBatch()
+    this.#batch = emptyBatch(this.#batchRows)
   }
 
   /** A file of JSON has shown a field that no record before had. */
@@ -132,17 +117,7 @@ export class TradeBatchBuilder {
 
   /** Adds a row that could not be divided into fields. */
   addMalformed(text: string): void {
-    const none = {
-      ts: null,
-      date: null,
-      price: null,
-      size: null,
-      symbol: null,
-      side: null,
-      wallet: null,
-      tx: null,
-    }
-    this.addRead(none, Number.NaN, Number.NaN, 0)
+    this.addRead(NO_VALUES, Number.NaN, Number.NaN, 0)
     this.#batch.faults.set(this.#filled - 1, { reason: 'row_malformed', sample: show(text) })
   }
 
@@ -166,25 +141,11 @@ export class TradeBatchBuilder {
     return this.#symbols.push(own) - 1
   }
 
-  #emptyBatch(): BatchColumns {
-    const rows = this.#batchRows
-    return {
-      tsMs: new Float64Array(rows),
-      price: new Float64Array(rows),
-      size: new Float64Array(rows),
-      symbolCode: new Uint32Array(rows),
-      side: new Uint8Array(rows),
-      wallet: [],
-      tx: [],
-      faults: new Map(),
-    }
-  }
-
   /** The rows so far as a batch; the builder begins another one. */
   finish(): TradeBatch {
     const batch = this.#batch
     const rows = this.#filled
-    this.#batch = this.#emptyBatch()
+    this.#batch = emptyBatch(this.#batchRows)
     this.#filled = 0
     return {
       rows,
@@ -200,6 +161,17 @@ export class TradeBatchBuilder {
     }
   }
 }
+
+const emptyBatch = (rows: number) => ({
+  tsMs: new Float64Array(rows),
+  price: new Float64Array(rows),
+  size: new Float64Array(rows),
+  symbolCode: new Uint32Array(rows),
+  side: new Uint8Array(rows),
+  wallet: [] as (string | null)[],
+  tx: [] as (string | null)[],
+  faults: new Map<number, RowFault>(),
+})
 
 /** @throws StoreError `invalid` */
 export function checkBatchRows(batchRows = TRADE_BATCH_ROWS): number {

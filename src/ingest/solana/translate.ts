@@ -152,15 +152,6 @@ export function translateReserves(event: DecodedEvent): CurveStep {
   }
 }
 
-/** What a swap changed in its pool, in the smallest units; reserves are those before it. */
-interface Swap {
-  isBuy: boolean
-  base: bigint
-  quote: bigint
-  baseReserve: bigint
-  quoteReserve: bigint
-}
-
 /**
  * What a buy paid into the pool. The event says it with fees or without, by the instruction: the reading counts that gives the base
  * amount by constant product of the reserves before it.
@@ -174,7 +165,8 @@ function paidForBase(event: DecodedEvent, base: bigint, baseReserve: bigint, eff
   return distance(readings[1]) < distance(readings[0]) ? readings[1] : readings[0]
 }
 
-function readSwap(event: DecodedEvent): Swap {
+/** What a swap changed in its pool, in the smallest units; reserves are those before it. */
+function readSwap(event: DecodedEvent) {
   const isBuy = event.name === 'BuyEvent'
   const base = requireInteger(event, isBuy ? 'base_amount_out' : 'base_amount_in')
   const baseReserve = requireInteger(event, 'pool_base_token_reserves')

@@ -1,7 +1,8 @@
 // The frames of a segment: kind, length and CRC-32 of a payload, then the payload. All numbers are little-endian.
 import { crc32 } from 'node:zlib'
+import { z } from 'zod'
 import { NumberedNames } from '../../lib/segments/numbered-names.ts'
-import type { EngineSettings } from '../../schema/event.ts'
+import { engineSettingsSchema } from '../../schema/event.ts'
 import { FRAME_BYTES_MAX } from '../limits.ts'
 
 /** 2: batches with the columns of quotes. 3: feeds that heal, which tell so in `disconnect` and `reconnect`. */
@@ -19,21 +20,25 @@ export type FrameKind = keyof typeof KINDS
 
 const [LENGTH_AT, CRC_AT, ZERO_AT] = [4, 8, 12]
 
+/** Number of an event; 0: before the first. */
+export const eventNo = z.int().min(0)
+
 /** First frame of a segment, as JSON. Events from `firstEventNo` on that earlier segments hold are void: they were not whole when a new
  *  process went on behind them. */
-export interface SegmentHeader {
+export const headerSchema = z.object({
   /** Identity of the data folder, so that a segment of another one is not taken for its own. */
-  folderId: string
-  firstEventNo: number
+  folderId: z.string(),
+  firstEventNo: eventNo.min(1),
   /** Events up to this one were durable when the segment was begun. */
-  syncedEventNo: number
-  runId: string
+  syncedEventNo: eventNo,
+  runId: z.string(),
   /** Number of the `run` event with which an empty market began: this segment goes on from it. */
-  originEventNo: number
+  originEventNo: eventNo.min(1),
   /** Whether the market is made up. */
-  simulated: boolean
-  settings: EngineSettings
-}
+  simulated: z.boolean(),
+  settings: engineSettingsSchema,
+})
+export type SegmentHeader = z.infer<typeof headerSchema>
 
 /** Writes the head of a frame whose payload is in place already. */
 export function sealFrame(frame: Buffer, kind: FrameKind): Buffer {

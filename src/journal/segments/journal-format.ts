@@ -11,13 +11,14 @@ import type {
   SegmentFormat,
 } from '../../lib/segments/types.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
-import { engineSettingsSchema } from '../../schema/event.ts'
 import { decodeBatchHead } from '../batch/batch-decoder.ts'
 import {
   COPY_NAME,
+  eventNo,
   FORMAT,
   FRAME_HEAD_BYTES,
   type FrameKind,
+  headerSchema,
   isWhole,
   MAGIC,
   readFrameHead,
@@ -29,16 +30,6 @@ import {
 export type JournalHeader = HeaderHead &
   Pick<SegmentHeader, 'runId' | 'originEventNo' | 'simulated' | 'settings'>
 
-const eventNo = z.int().min(0)
-const headerSchema = z.object({
-  folderId: z.string(),
-  firstEventNo: eventNo.min(1),
-  syncedEventNo: eventNo,
-  runId: z.string(),
-  originEventNo: eventNo.min(1),
-  simulated: z.boolean(),
-  settings: engineSettingsSchema,
-})
 const newerSchema = z.object({ format: z.number().gt(FORMAT) })
 const endSchema = z.object({ lastEventNo: eventNo })
 

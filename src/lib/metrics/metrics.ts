@@ -2,6 +2,18 @@
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client'
 import { RequestDurations } from './request-durations.ts'
 
+type NumberName<Figures> = {
+  [Name in keyof Figures]: Figures[Name] extends number | null ? Name : never
+}[keyof Figures]
+
+/** Metrics by their names: what each tells, and the figure, by its name or as it follows from others. */
+export type ShownFigures<Figures> = Readonly<
+  Record<
+    string,
+    [help: string, figure: NumberName<Figures> | ((figures: Figures) => number | null | undefined)]
+  >
+>
+
 let ofProcess: Registry | null = null
 
 /** Those of the process, measured once however many servers run in it: what measures them is never freed. */
@@ -68,7 +80,17 @@ export class Metrics {
     })
   }
 
-  /** The same with a value for each value of a label. */
+  /** Adds metrics of figures that are read together. Null, of all or of one: it is not known. */
+  readAll<Figures extends object>(figures: () => Figures | null, shown: ShownFigures<Figures>): void {
+    for (const [name, [help, figure]] of Object.entries(shown))
+      this.read(name, help, () => {
+        const known = figures()
+        const value = known && (typeof figure === 'function' ? figure(known) : known[figure])
+        return Number(value ?? Number.NaN)
+      })
+  }
+
+  /** As `read`, with a value for each value of a label. */
   readEach(
     name: string,
     help: string,

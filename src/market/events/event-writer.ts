@@ -12,34 +12,17 @@ import type {
   TokenEvent,
 } from '../../schema/event.ts'
 import type { EnrichedField } from '../../schema/features.ts'
-import { WINDOW_FIELDS, type Windows } from '../bars/windows.ts'
-import type { OwnTrades } from '../output/own-trades.ts'
-import type { RowChanges } from '../output/row-changes.ts'
-import type { RowLines } from '../output/row-lines.ts'
-import type { Gaps } from '../time/gaps.ts'
-import type { MarketTime } from '../time/market-time.ts'
-import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
+import { WINDOW_FIELDS } from '../bars/windows.ts'
+import type { MarketState } from '../market-state.ts'
 import { addReport, contradictedFields, isEnrichment } from '../tokens/enrichment.ts'
 import { applyPatch, changesProfile } from '../tokens/patch.ts'
-import type { SearchIndex } from '../tokens/search-index.ts'
-import type { SolPrice } from '../tokens/sol-price.ts'
-import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import { rowIndex } from '../tokens/token-table.ts'
 import type { Healing } from './healing.ts'
 import type { TokenFigures } from './token-figures.ts'
 import type { TokenLifecycle } from './token-lifecycle.ts'
 import type { TradeWriter } from './trade-writer.ts'
 
-export interface EventWriterParts {
-  tokens: TokenTable
-  time: MarketTime
-  windows: Windows
-  rowLines: RowLines
-  ownTrades: OwnTrades
-  changes: RowChanges
-  gaps: Gaps
-  analysisCounts: AnalysisCounts
-  searchIndex: SearchIndex
-  solPrice: SolPrice
+interface EventWriterParts extends MarketState {
   figures: TokenFigures
   lifecycle: TokenLifecycle
   trades: TradeWriter

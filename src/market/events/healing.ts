@@ -1,28 +1,15 @@
 // While a feed brings what it has missed, bars that its gap touches stay open: those of all tokens, since nobody knows which of them
 // it will bring. Whatever ends that closes them as if they had not been held.
-import type { BarCascade } from '../bars/bar-cascade.ts'
 import { HELD_SECONDS_MAX, LATE_GRACE_MS } from '../limits.ts'
-import type { RowChanges } from '../output/row-changes.ts'
-import type { Gaps } from '../time/gaps.ts'
-import type { MarketTime } from '../time/market-time.ts'
-import type { SolPrice } from '../tokens/sol-price.ts'
-import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
-
-export interface HealingParts {
-  time: MarketTime
-  tokens: TokenTable
-  bars: BarCascade
-  gaps: Gaps
-  solPrice: SolPrice
-  changes: RowChanges
-}
+import type { MarketState } from '../market-state.ts'
+import { rowIndex } from '../tokens/token-table.ts'
 
 export class Healing {
-  readonly #parts: HealingParts
+  readonly #parts: MarketState
   /** The earliest deadline; Infinity: nothing heals. */
   #deadlineMs = Number.POSITIVE_INFINITY
 
-  constructor(parts: HealingParts) {
+  constructor(parts: MarketState) {
     this.#parts = parts
   }
 

@@ -1,38 +1,14 @@
 // Takes market time back, which a wrong clock had moved ahead. The market stays: what was stamped later than now counts as of now,
 // and bars of later seconds, which would be in the way of the trades to come, are forgotten.
-import type { BarCascade } from '../bars/bar-cascade.ts'
 import type { ClosedBarSweep } from '../bars/closed-bar.ts'
-import type { WalletWindows } from '../bars/wallet-windows.ts'
-import type { Windows } from '../bars/windows.ts'
 import { intervalStart } from '../limits.ts'
-import type { RowChanges } from '../output/row-changes.ts'
+import type { MarketState } from '../market-state.ts'
 import { rewindHotScore } from '../rankings/hot-score.ts'
-import type { Rankings } from '../rankings/rankings.ts'
-import type { Gaps } from '../time/gaps.ts'
-import type { MarketTime } from '../time/market-time.ts'
-import type { EvictedMints } from '../tokens/evicted-mints.ts'
-import type { SolPrice } from '../tokens/sol-price.ts'
-import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
-import type { VersionHistory } from '../tokens/version-history.ts'
+import { rowIndex } from '../tokens/token-table.ts'
 import type { Healing } from './healing.ts'
 import type { TokenFigures } from './token-figures.ts'
 
-export interface RewoundParts {
-  time: MarketTime
-  tokens: TokenTable
-  bars: BarCascade
-  windows: Windows
-  wallets: WalletWindows
-  versions: VersionHistory
-  rankings: Rankings
-  figures: TokenFigures
-  evictedMints: EvictedMints
-  sweep: ClosedBarSweep
-  solPrice: SolPrice
-  gaps: Gaps
-  changes: RowChanges
-  healing: Healing
-}
+type RewoundParts = MarketState & { figures: TokenFigures; healing: Healing; sweep: ClosedBarSweep }
 
 const SECOND_MS = 1_000
 /** Market times of a token. */

@@ -2,6 +2,7 @@
 import { bounded } from '../../schema/bounds.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import { quotePriceUsd } from '../../schema/quote.ts'
+import type { MarketState } from '../market-state.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { RowLines } from '../output/row-lines.ts'
 import type { Rankings } from '../rankings/rankings.ts'
@@ -23,16 +24,7 @@ import {
   type TokenTable,
 } from '../tokens/token-table.ts'
 
-export interface TokenFiguresParts {
-  tokens: TokenTable
-  rankings: Rankings
-  changes: RowChanges
-  time: MarketTime
-  /** How long a token counts as new. */
-  newWindowMs: number
-  rowLines: RowLines
-  onProfileChanged: (mint: string) => void
-}
+type TokenFiguresParts = MarketState & { onProfileChanged: (mint: string) => void }
 
 export class TokenFigures {
   readonly #tokens: TokenTable
@@ -48,7 +40,7 @@ export class TokenFigures {
     this.#rankings = parts.rankings
     this.#changes = parts.changes
     this.#time = parts.time
-    this.#newWindowMs = parts.newWindowMs
+    this.#newWindowMs = parts.settings.newWindowMs
     this.#rowLines = parts.rowLines
     this.#onProfileChanged = parts.onProfileChanged
   }

@@ -1,18 +1,9 @@
 import { isFigureSort, type RangeFigure, type Sort, type Tab } from '../../schema/vocabulary.ts'
+import type { MarketState } from '../market-state.ts'
 import { KEY_UNKNOWN, sliceAscending } from '../rankings/chunk.ts'
 import type { RankingSnapshot } from '../rankings/ranking.ts'
-import type { Rankings } from '../rankings/rankings.ts'
-import type { MarketTime } from '../time/market-time.ts'
-import type { SearchIndex } from '../tokens/search-index.ts'
-import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import { rowIndex } from '../tokens/token-table.ts'
 import type { FigureRange, ListFilter } from '../types.ts'
-
-export interface FilterSources {
-  tokens: TokenTable
-  rankings: Rankings
-  searchIndex: SearchIndex
-  time: MarketTime
-}
 
 /** Whether a token passes. */
 type Test = (slot: number) => boolean
@@ -21,7 +12,7 @@ type Test = (slot: number) => boolean
 export function filterRanking(
   { tab, sort }: { tab: Tab; sort: Sort },
   filter: ListFilter,
-  sources: FilterSources,
+  sources: MarketState,
 ): RankingSnapshot {
   const { rankings } = sources
   const tests = [...rangeTests(filter.ranges ?? [], sources), ...otherTests(filter, sources)]
@@ -48,12 +39,12 @@ function passes(tests: readonly Test[], slot: number): boolean {
 
 const allOf = (ranking: RankingSnapshot): Uint32Array => ranking.slice(0, ranking.size, true)
 
-function slotsOf(mints: readonly string[], tab: Tab, { tokens, rankings }: FilterSources): Uint32Array {
+function slotsOf(mints: readonly string[], tab: Tab, { tokens, rankings }: MarketState): Uint32Array {
   const slots = mints.map((mint) => tokens.slotOf(mint))
   return Uint32Array.from(new Set(slots.filter((slot) => slot !== -1 && rankings.has(slot, tab))))
 }
 
-function otherTests({ search, analysesMax }: ListFilter, { searchIndex, tokens }: FilterSources): Test[] {
+function otherTests({ search, analysesMax }: ListFilter, { searchIndex, tokens }: MarketState): Test[] {
   const tests: Test[] = []
   const { analysisCounts } = tokens
   if (analysesMax !== null) tests.push((slot) => analysisCounts[slot] <= analysesMax)
@@ -65,7 +56,7 @@ function otherTests({ search, analysesMax }: ListFilter, { searchIndex, tokens }
 }
 
 /** Tests of figures. NaN and -Infinity stand for unknown, which is in no range. */
-function rangeTests(ranges: readonly FigureRange[], sources: FilterSources): Test[] {
+function rangeTests(ranges: readonly FigureRange[], sources: MarketState): Test[] {
   return ranges.map(({ figure, min, max }) => {
     const read = readerOf(figure, sources)
     const [from, to] = [min ?? -Number.MAX_VALUE, max ?? Number.MAX_VALUE]
@@ -76,7 +67,7 @@ function rangeTests(ranges: readonly FigureRange[], sources: FilterSources): Tes
   })
 }
 
-function readerOf(figure: RangeFigure, { tokens, rankings, time }: FilterSources): (slot: number) => number {
+function readerOf(figure: RangeFigure, { tokens, rankings, time }: MarketState): (slot: number) => number {
   const { marketCap, createdAtMs } = tokens.columns
   const { nowMs } = time
   if (isFigureSort(figure)) {

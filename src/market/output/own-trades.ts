@@ -1,28 +1,18 @@
 // What the market's own trades say of a token, where it has watched all of a window: since the token's launch or the window's
 // beginning, without a gap.
 
-import type { WalletWindows } from '../bars/wallet-windows.ts'
-import { type Windows, windowFromMs } from '../bars/windows.ts'
+import { windowFromMs } from '../bars/windows.ts'
 import type { WindowName } from '../limits.ts'
 import { LATE_GRACE_MS } from '../limits.ts'
-import type { Gaps } from '../time/gaps.ts'
-import type { MarketTime } from '../time/market-time.ts'
+import type { MarketSources } from '../market-sources.ts'
 import { numberOrNull } from '../tokens/figure.ts'
-import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import { rowIndex } from '../tokens/token-table.ts'
 import type { OwnTradeFigures } from '../types.ts'
 
-export interface OwnTradesParts {
-  tokens: TokenTable
-  time: MarketTime
-  windows: Windows
-  wallets: WalletWindows
-  gaps: Gaps
-}
-
 export class OwnTrades {
-  readonly #parts: OwnTradesParts
+  readonly #parts: MarketSources
 
-  constructor(parts: OwnTradesParts) {
+  constructor(parts: MarketSources) {
     this.#parts = parts
   }
 

@@ -8,38 +8,19 @@ import {
   type SourcedEnriched,
 } from '../../schema/datapoint.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
-import type { BarCascade } from '../bars/bar-cascade.ts'
 import { C, T } from '../bars/bar-ring.ts'
-import type { Windows } from '../bars/windows.ts'
 import { SPARKLINE_BARS } from '../limits.ts'
-import type { Rankings } from '../rankings/rankings.ts'
+import type { MarketSources } from '../market-sources.ts'
 import { type Enrichment, enrichmentOf, summaryOf } from '../tokens/enrichment.ts'
 import { numberOrNull } from '../tokens/figure.ts'
-import type { RecentTrades } from '../tokens/recent-trades.ts'
-import type { SolPrice } from '../tokens/sol-price.ts'
-import {
-  FLAG_COMPLETE,
-  FLAG_LIVE,
-  FLAG_MAYHEM,
-  FLAG_MAYHEM_KNOWN,
-  rowIndex,
-  type TokenTable,
-} from '../tokens/token-table.ts'
+import { FLAG_COMPLETE, FLAG_LIVE, FLAG_MAYHEM, FLAG_MAYHEM_KNOWN, rowIndex } from '../tokens/token-table.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
 import type { OwnTrades } from './own-trades.ts'
 
 const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
 
-export interface ProjectionSources {
-  tokens: TokenTable
-  bars: BarCascade
-  windows: Windows
-  rankings: Rankings
-  recentTrades: RecentTrades
-  solPrice: SolPrice
-  ownTrades: OwnTrades
-}
+type ProjectionSources = MarketSources & { ownTrades: OwnTrades }
 
 export class Projections {
   #sources: ProjectionSources

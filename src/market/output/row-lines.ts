@@ -12,10 +12,9 @@ import {
 } from '../../schema/market-item.ts'
 import { windowFromMs } from '../bars/windows.ts'
 import { FIELD_CHOICES_MAX, FIELD_LINES_MAX, type ListWindowName } from '../limits.ts'
-import { FIGURE_WINDOWS, type ListFigures } from '../rankings/list-figures.ts'
-import type { MarketTime } from '../time/market-time.ts'
+import type { MarketSources } from '../market-sources.ts'
+import { FIGURE_WINDOWS } from '../rankings/list-figures.ts'
 import { numberOrNull } from '../tokens/figure.ts'
-import type { TokenTable } from '../tokens/token-table.ts'
 import type { RowFields } from '../types.ts'
 import type { Projections } from './projections.ts'
 
@@ -137,12 +136,7 @@ export class LineSet {
   }
 }
 
-export interface RowSources {
-  tokens: TokenTable
-  projections: Projections
-  listFigures: ListFigures
-  time: MarketTime
-}
+type RowSources = MarketSources & { projections: Projections }
 
 export class RowLines {
   readonly #sources: RowSources

@@ -21,7 +21,7 @@ export const feedStateSchema = z.object({
 })
 
 /** How much of its input a feed refuses. */
-const refusalsSchema = z.object({
+export const refusalsSchema = z.object({
   isTooMuch: z.boolean().meta({ description: 'It is more than a tenth: the status is degraded' }),
   share: z.number().meta({ description: 'Of the input of the window: how much was refused, 0 to 1' }),
   refused: wholeCount('Records of the window that were refused'),

@@ -5,7 +5,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryRows, queryValue } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import {
   identifier,
@@ -59,7 +59,7 @@ const selectSql = ({ table, files }: SortedCopy, condition: string): string =>
 
 /** Runs a COPY. @returns the rows written */
 async function runCopy(connection: DuckDBConnection, sql: string): Promise<number> {
-  return Number((await queryOne(connection, sql, { Count: 'bigint' })).Count)
+  return Number(await queryValue(connection, sql, 'bigint'))
 }
 
 /** Samples the rows for the `count - 1` keys that cut them into `count` slices of about the same size. */

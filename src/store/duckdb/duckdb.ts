@@ -18,6 +18,17 @@ export const NO_EXTENSIONS = {
   allow_community_extensions: 'false',
 }
 
+/** Opens a database with one connection. @param path of its file; `:memory:` for none */
+export async function openDatabase(path: string, settings: Record<string, string>) {
+  const instance = await duckdb.DuckDBInstance.create(path, { ...settings, ...NO_EXTENSIONS })
+  const connection = await instance.connect()
+  const close = (): void => {
+    connection.closeSync()
+    instance.closeSync()
+  }
+  return { instance, connection, close }
+}
+
 /**
  * Reads who holds the lock from the message of a failed open: ` (process 12)`, or an empty text where the message names no
  * process. Null: the open failed for another reason.

@@ -51,6 +51,26 @@ export async function queryOne<const Columns extends ResultColumns>(
   return rows[0]
 }
 
+/** The only cell of a result, such as a sum without GROUP BY. */
+export async function queryValue<Type extends keyof CellTypes>(
+  connection: DuckDBConnection,
+  sql: string,
+  type: Type,
+  parameters: Parameters = {},
+): Promise<CellTypes[Type]> {
+  const cells = (await query<object>(connection, sql, parameters)).flatMap((row) => Object.values(row))
+  const isCell = (cell: unknown): cell is CellTypes[Type] => hasType(cell, type)
+  if (cells.length !== 1 || !isCell(cells[0]))
+    throw new TypeError(`a query returned something else than one ${type}: ${sql}`)
+  return cells[0]
+}
+
+/** Rows of a Parquet file according to its footer. @throws when the file is not Parquet */
+export function countParquetRows(connection: DuckDBConnection, path: string): Promise<number> {
+  const sql = `SELECT sum(num_rows)::DOUBLE FROM parquet_file_metadata(${literal(path)})`
+  return queryValue(connection, sql, 'number')
+}
+
 /**
  * Whether a database has a table of this name. A view is no table: its rows come from wherever its author wants.
  * @param database SQL of the database's name
@@ -62,7 +82,7 @@ export async function hasTable(
 ): Promise<boolean> {
   const sql = `SELECT count(*)::DOUBLE AS count FROM duckdb_tables()
     WHERE database_name = ${database} AND schema_name = 'main' AND table_name = ${literal(table)}`
-  return (await queryOne(connection, sql, { count: 'number' })).count > 0
+  return (await queryValue(connection, sql, 'number')) > 0
 }
 
 /**

@@ -3,7 +3,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorMessage } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
-import { duckdb, NO_EXTENSIONS } from './duckdb.ts'
+import { openDatabase } from './duckdb.ts'
 
 /** Work in progress in this process, with its connection once that is open. */
 const inProgress = new Map<Promise<unknown>, DuckDBConnection | null>()
@@ -50,16 +50,11 @@ async function run<Value>(
   work: (connection: DuckDBConnection) => Promise<Value>,
   onConnected: (connection: DuckDBConnection) => void,
 ): Promise<Value> {
-  const instance = await duckdb.DuckDBInstance.create(path, { ...NO_EXTENSIONS, ...settings })
+  const { connection, close } = await openDatabase(path, settings)
+  onConnected(connection)
   try {
-    const connection = await instance.connect()
-    onConnected(connection)
-    try {
-      return await work(connection)
-    } finally {
-      connection.closeSync()
-    }
+    return await work(connection)
   } finally {
-    instance.closeSync()
+    close()
   }
 }

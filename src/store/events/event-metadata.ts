@@ -1,6 +1,6 @@
 // What readers of the lake must know of recorded events besides their rows. The state database has it, and each catalog a copy.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { hasTable, queryOne } from '../duckdb/query.ts'
+import { hasTable, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import {
   insertIntervalsSql,
@@ -52,13 +52,9 @@ export async function readEventMetadata(
 ): Promise<EventMetadata> {
   for (const table of ['lake_events', 'lake_events_lost', 'lake_incomplete_bars'])
     if (!(await hasTable(connection, literal(catalog), table))) return NO_EVENT_METADATA
-  const { eventsFrom } = await queryOne(
-    connection,
-    `SELECT retained_from::DOUBLE AS "eventsFrom" FROM ${catalog}.main.lake_events`,
-    { eventsFrom: 'number' },
-  )
+  const sql = `SELECT retained_from::DOUBLE FROM ${catalog}.main.lake_events`
   return {
-    eventsFrom,
+    eventsFrom: await queryValue(connection, sql, 'number'),
     lost: await listLostEvents(connection, `${catalog}.main.lake_events_lost`),
     incompleteBars: await listIncompleteBars(connection, `${catalog}.main.lake_incomplete_bars`),
   }

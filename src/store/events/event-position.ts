@@ -3,7 +3,7 @@
 
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { NumberRange } from '../../lib/segments/types.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryOne, queryRows, queryValue } from '../duckdb/query.ts'
 import { literal, timeOrNull } from '../duckdb/sql.ts'
 import { listLiveFiles } from '../lake/manifest.ts'
 import type { BarInterval } from './late-gaps.ts'
@@ -72,7 +72,7 @@ export function insertLostSql(table: string, lost: readonly KnownLoss[]): string
 export async function countLostEvents(connection: DuckDBConnection): Promise<number> {
   const sql =
     'SELECT coalesce(sum(last - first + 1), 0)::DOUBLE AS lost FROM events_lost WHERE settled_at IS NULL'
-  return (await queryOne(connection, sql, { lost: 'number' })).lost
+  return queryValue(connection, sql, 'number')
 }
 
 /** Records that an operator has acknowledged all losses so far. */

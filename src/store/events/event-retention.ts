@@ -3,7 +3,7 @@
 import { statfs } from 'node:fs/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES, type TableName } from '../../schema/tables.ts'
-import { queryOne } from '../duckdb/query.ts'
+import { queryValue } from '../duckdb/query.ts'
 import { literal, REMOVALS } from '../duckdb/sql.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import { type ListedFile, listLiveFiles, listQuarantinedFiles } from '../lake/manifest.ts'
@@ -101,5 +101,5 @@ export async function listExpiredEvents(
 export async function loadRetainedFrom(connection: DuckDBConnection): Promise<number> {
   const names = EVENT_TABLE_NAMES.map(literal).join(', ')
   const sql = `SELECT coalesce(max(seq_last), 0)::DOUBLE AS last FROM ${REMOVALS} WHERE table_name IN (${names})`
-  return (await queryOne(connection, sql, { last: 'number' })).last + 1
+  return (await queryValue(connection, sql, 'number')) + 1
 }

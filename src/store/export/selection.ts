@@ -3,7 +3,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { LABELLED } from '../../schema/tables/labelled.ts'
 import type { Column, TableName } from '../../schema/tables.ts'
-import { queryOne } from '../duckdb/query.ts'
+import { queryOne, queryValue } from '../duckdb/query.ts'
 import { findLakeTable, identifier, LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { invalid } from '../errors.ts'
 import { EXPORT_CURSOR_CHARACTERS_MAX } from '../limits.ts'
@@ -85,7 +85,7 @@ export const selectSql = (selection: Selection): string =>
 /** Counts the rows of a selection. */
 export async function countRows(connection: DuckDBConnection, selection: Selection): Promise<number> {
   const sql = `SELECT count(*)::DOUBLE AS rows FROM lake.${identifier(selection.table)}${whereClause(selection)}`
-  return (await queryOne(connection, sql, { rows: 'number' })).rows
+  return queryValue(connection, sql, 'number')
 }
 
 /** Finds the first `rowsMax` rows of a selection in order of `known_at` and ID. The table must have both. */

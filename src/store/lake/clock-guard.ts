@@ -2,7 +2,7 @@
 // clock does; a wall clock further ahead of that, or of the last time an earlier run recorded, may have jumped.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Instant } from '../../lib/clock.ts'
-import { queryOne } from '../duckdb/query.ts'
+import { queryValue } from '../duckdb/query.ts'
 import { CLOCK_KNOWN, MANIFEST } from '../duckdb/sql.ts'
 import { CLOCK_JUMP_MAX_MS } from '../limits.ts'
 
@@ -24,14 +24,10 @@ export const knownTimeOf = (connection: DuckDBConnection): KnownTime => ({
   },
 })
 
-async function loadKnownMs(connection: DuckDBConnection): Promise<number | null> {
-  const { ms } = await queryOne(
-    connection,
-    `SELECT coalesce((SELECT max(known_ms) FROM ${CLOCK_KNOWN}),
-       (SELECT epoch_ms(max(written_at)) FROM ${MANIFEST}))::DOUBLE AS ms`,
-    { ms: 'number?' },
-  )
-  return ms
+function loadKnownMs(connection: DuckDBConnection): Promise<number | null> {
+  const sql = `SELECT coalesce((SELECT max(known_ms) FROM ${CLOCK_KNOWN}),
+    (SELECT epoch_ms(max(written_at)) FROM ${MANIFEST}))::DOUBLE`
+  return queryValue(connection, sql, 'number?')
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString()

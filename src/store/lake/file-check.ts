@@ -5,7 +5,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorFirstLine, systemCode } from '../../lib/error-text.ts'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { countParquetRows, queryRows, queryValue } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { findLakeTable, type LakeTable, literal } from '../duckdb/sql.ts'
 import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
@@ -74,16 +74,10 @@ export async function findSchemaFault(
     : null
 }
 
-/** Rows of a Parquet file according to its footer. @throws when the file is not Parquet */
-export async function readRowCount(connection: DuckDBConnection, path: string): Promise<number> {
-  const sql = `SELECT sum(num_rows)::DOUBLE AS rows FROM parquet_file_metadata(${literal(path)})`
-  return (await queryOne(connection, sql, { rows: 'number' })).rows
-}
-
 /** The highest `schema_version` in the rows of a Parquet file; null without any. @throws when it cannot be read */
 export async function readSchemaVersion(connection: DuckDBConnection, path: string): Promise<number | null> {
   const sql = `SELECT max(schema_version)::INTEGER AS version FROM ${readParquetSql(path)}`
-  return (await queryOne(connection, sql, { version: 'number?' })).version
+  return queryValue(connection, sql, 'number?')
 }
 
 /** A failure of the check itself (interrupted, out of memory or file handles), which says nothing about the file. */
@@ -95,7 +89,7 @@ async function findFooterFault(
   file: ListedFile,
   path: string,
 ): Promise<string | null> {
-  const rows = await readRowCount(connection, path)
+  const rows = await countParquetRows(connection, path)
   if (rows !== file.rows) return `has ${rows} rows, not the ${file.rows} listed`
   const table = findLakeTable(file.table)
   assert(table !== undefined, 'the table of a listed file is one of the lake')

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 import { TABLES } from '../../schema/tables.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryRows, queryValue } from '../duckdb/query.ts'
 import { identifier, type LakeTable, lakeColumns, ROW_SEQ, relation, sortOrderSql } from '../duckdb/sql.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
@@ -54,7 +54,7 @@ export async function listPendingTableFiles(connection: DuckDBConnection): Promi
   for (const table of [TABLES.bars, TABLES.outcomes]) {
     const first = await nextSeq(connection, table.name)
     const sql = `SELECT coalesce(max(${ROW_SEQ}), 0)::DOUBLE AS last FROM ${relation(table)}`
-    const { last } = await queryOne(connection, sql, { last: 'number' })
+    const last = await queryValue(connection, sql, 'number')
     if (last < first) continue
     const inRange = `FROM ${relation(table)} WHERE ${ROW_SEQ} BETWEEN ${first} AND ${last}`
     const dates = await queryRows(

@@ -4,12 +4,12 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
-import { queryRows } from '../duckdb/query.ts'
+import { countParquetRows, queryRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
 import { CATALOG_FILE, type CatalogContent, READER_VIEWS } from './catalog.ts'
 import { type CatalogEntry, readCatalogFiles, readCatalogLosses } from './catalog-reader.ts'
-import { isResourceError, readRowCount, readSchemaVersion } from './file-check.ts'
+import { isResourceError, readSchemaVersion } from './file-check.ts'
 import { type DataFile, listTableFolder, relativePath } from './lake-files.ts'
 import { type LakePaths, readLakePaths } from './links.ts'
 import { groupByTable, type ListedFile, type QuarantinedFile } from './manifest.ts'
@@ -110,7 +110,7 @@ async function inspectFile(
 ): Promise<ListedFile | null> {
   try {
     const { size: bytes, mtimeMs } = await stat(path)
-    const rows = await readRowCount(connection, path)
+    const rows = await countParquetRows(connection, path)
     const schemaVersion = (await readSchemaVersion(connection, path)) ?? 1
     return { ...file, rows, bytes, sha256: null, schemaVersion, writtenAtMs: Math.floor(mtimeMs) }
   } catch (error) {

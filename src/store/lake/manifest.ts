@@ -4,7 +4,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
 import { transaction } from '../duckdb/database.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryRows, queryValue } from '../duckdb/query.ts'
 import {
   LAKE_TABLES,
   type LakeTable,
@@ -14,17 +14,13 @@ import {
   REMOVALS,
   timeOrNull,
 } from '../duckdb/sql.ts'
+import type { LakeFile } from '../types.ts'
 import { type DataFile, relativePath } from './lake-files.ts'
 
 /** A file on the list. */
-export interface ListedFile extends DataFile {
-  rows: number
-  bytes: number
-  /** SHA-256 of its content, in hexadecimal; null: it was written before hashes were recorded. */
-  sha256: string | null
-  schemaVersion: number
-  writtenAtMs: number
-}
+export interface ListedFile
+  extends DataFile,
+    Pick<LakeFile, 'rows' | 'bytes' | 'sha256' | 'schemaVersion' | 'writtenAtMs'> {}
 
 /** A missing or damaged file. */
 export interface QuarantinedFile extends ListedFile {
@@ -138,7 +134,7 @@ export async function listKnownPaths(connection: DuckDBConnection): Promise<Set<
 /** The row number after the last one of a table that is, or ever was, in the lake. */
 export async function nextSeq(connection: DuckDBConnection, table: string): Promise<number> {
   const sql = `SELECT coalesce(max(seq_last), 0)::DOUBLE AS last FROM (${ALL_LAST_SEQS}) WHERE table_name = $table`
-  return (await queryOne(connection, sql, { last: 'number' }, { table })).last + 1
+  return (await queryValue(connection, sql, 'number', { table })) + 1
 }
 
 /** A file to be listed. Without a schema version it has the current one, without a time it is written now. */

@@ -3,11 +3,12 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { countParquetRows } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
 import type { LogLine } from '../types.ts'
-import { findFaultyFiles, readRowCount, readSchemaVersion } from './file-check.ts'
+import { findFaultyFiles, readSchemaVersion } from './file-check.ts'
 import { measureFile } from './file-writer.ts'
 import {
   contains,
@@ -46,7 +47,7 @@ const FILE_CHECK = { threads: '1', memory_limit: FILE_CHECK_MEMORY_LIMIT }
 
 /** Rows of a file; null when it is not a whole Parquet file. */
 const countRows = (path: string): Promise<number | null> =>
-  withScratchDatabase(':memory:', FILE_CHECK, (connection) => readRowCount(connection, path)).catch(
+  withScratchDatabase(':memory:', FILE_CHECK, (connection) => countParquetRows(connection, path)).catch(
     () => null,
   )
 

@@ -5,7 +5,7 @@ import { recordFrom } from '../../lib/record.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES, type Timeframe } from '../../schema/timeframe.ts'
 import { isFullError, isReadOnlyError, transaction } from '../duckdb/database.ts'
-import { hasTable, queryOne, queryRows } from '../duckdb/query.ts'
+import { hasTable, queryRows, queryValue } from '../duckdb/query.ts'
 import { BAR_ACCOUNTS, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { BAR_RUNS_MAX } from '../limits.ts'
 import { ACCOUNT_FIELDS, type BarAccount, type BarCounts, emptyAccount, noBars } from './bar-counts.ts'
@@ -101,9 +101,7 @@ export async function beginBarAccounts(connection: DuckDBConnection): Promise<vo
 async function addUpEarlier(connection: DuckDBConnection): Promise<void> {
   const old = `SELECT DISTINCT run_id FROM ${BAR_ACCOUNTS} WHERE run_id NOT IN ('${UNCOUNTED}', '${EARLIER}')
     ORDER BY run_id DESC OFFSET ${BAR_RUNS_MAX}`
-  const { runs } = await queryOne(connection, `SELECT count(*)::DOUBLE AS runs FROM (${old})`, {
-    runs: 'number',
-  })
+  const runs = await queryValue(connection, `SELECT count(*)::DOUBLE AS runs FROM (${old})`, 'number')
   if (runs === 0) return
   const sums = ACCOUNT_FIELDS.map((name) => `sum(${name})`).join(', ')
   const added = `FROM ${BAR_ACCOUNTS} WHERE run_id = '${EARLIER}' OR run_id IN (${old})`
@@ -131,7 +129,7 @@ export async function settleMissingBars(connection: DuckDBConnection): Promise<v
 export async function loadBarsToMs(connection: DuckDBConnection): Promise<number> {
   if (!(await hasTable(connection, 'current_database()', BAR_ACCOUNTS))) return 0
   const sql = `SELECT coalesce(max(to_ms), 0)::DOUBLE AS ms FROM ${BAR_ACCOUNTS}`
-  return (await queryOne(connection, sql, { ms: 'number' })).ms
+  return queryValue(connection, sql, 'number')
 }
 
 /** Numbers of bars of one run and timeframe. */
@@ -157,7 +155,7 @@ export async function readBarAccounts(connection: DuckDBConnection): Promise<Bar
     { runId: 'string', tf: 'string', ...FIELD_TYPES },
   )
   if (!runs.some(({ runId }) => runId === UNCOUNTED)) return null
-  const { found } = await queryOne(connection, `SELECT ${ALL_ROWS}::DOUBLE AS found`, { found: 'number' })
+  const found = await queryValue(connection, `SELECT ${ALL_ROWS}::DOUBLE AS found`, 'number')
   return {
     runs: runs.filter(({ runId }) => runId !== UNCOUNTED),
     rowsExpected: runs.reduce((sum, { written }) => sum + written, 0),

@@ -7,7 +7,7 @@ import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
 import { withAppender } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryRows, queryValue } from '../duckdb/query.ts'
 import { createEmptyTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
@@ -95,18 +95,15 @@ async function findYoungestInLake(
   nowMs: number,
 ): Promise<number> {
   const newestDate = (await listLiveFiles(connection, TABLE.name)).at(-1)?.date
-  const { ms } = await reader.read(connection, {
+  return reader.read(connection, {
     table: TABLE,
     nowMs,
     isNeeded: ({ date }) => date === newestDate,
-    work: (files) =>
-      queryOne(
-        connection,
-        `SELECT coalesce(epoch_ms(max(t)), 0)::DOUBLE AS ms FROM (${selectAllRows(TABLE, files)})`,
-        { ms: 'number' },
-      ),
+    work: (files) => {
+      const sql = `SELECT coalesce(epoch_ms(max(t)), 0)::DOUBLE FROM (${selectAllRows(TABLE, files)})`
+      return queryValue(connection, sql, 'number')
+    },
   })
-  return ms
 }
 
 /** Appends the kept bars from index `from` to `to` (exclusive). */
@@ -288,7 +285,7 @@ export class BarStore {
     await this.#lake.database.maintenance.run(async (connection) => {
       const first = await nextSeq(connection, TABLE.name)
       const sql = `SELECT count(*)::DOUBLE AS rows FROM ${relation(TABLE)} WHERE ${ROW_SEQ} >= ${first}`
-      const { rows } = await queryOne(connection, sql, { rows: 'number' })
+      const rows = await queryValue(connection, sql, 'number')
       // Replacing the table frees its memory; deleting rows does not.
       if (rows === 0) await connection.run(createEmptyTable(TABLE))
       else await connection.run(`DELETE FROM ${relation(TABLE)} WHERE ${ROW_SEQ} < ${first}`)

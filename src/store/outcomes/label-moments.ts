@@ -4,7 +4,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { DAY_MS } from '../../lib/time.ts'
 import { type Column, HORIZONS, TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryRows, queryValue } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier, literal } from '../duckdb/sql.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
@@ -62,8 +62,7 @@ export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
     await connection.run(
       `COPY (SELECT * EXCLUDE seq FROM moments ORDER BY submitted_at, mint) TO ${literal(outPath)} (FORMAT parquet, COMPRESSION zstd)`,
     )
-    return (await queryOne(connection, 'SELECT count(*)::DOUBLE AS rows FROM moments', { rows: 'number' }))
-      .rows
+    return queryValue(connection, 'SELECT count(*)::DOUBLE AS rows FROM moments', 'number')
   })
 }
 

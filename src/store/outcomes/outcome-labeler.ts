@@ -8,7 +8,7 @@ import { HORIZONS, TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { transaction, withAppender } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
-import { queryOne, queryRows, type ResultRow } from '../duckdb/query.ts'
+import { queryOne, queryRows, queryValue, type ResultRow } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
@@ -117,7 +117,7 @@ async function listUnknownDates(connection: DuckDBConnection): Promise<string[]>
 async function findLastSeq(connection: DuckDBConnection): Promise<number> {
   const inLake = (await nextSeq(connection, TABLES.outcomes.name)) - 1
   const sql = `SELECT coalesce(max(${ROW_SEQ}), 0)::DOUBLE AS last FROM outcomes`
-  return Math.max(inLake, (await queryOne(connection, sql, { last: 'number' })).last)
+  return Math.max(inLake, await queryValue(connection, sql, 'number'))
 }
 
 export class OutcomeLabeler {

@@ -3,7 +3,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { backoffMs } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import { within } from '../../lib/wait.ts'
+import { Waiters } from '../../lib/waiters.ts'
 import { unavailable } from '../errors.ts'
 import {
   CLOSE_TIMEOUT_MS,
@@ -38,8 +38,8 @@ export class LakeClient {
   #failedStarts = 0
   #isClosing = false
   #restartTimer: NodeJS.Timeout | null = null
-  /** Callbacks of requests that wait for a process. */
-  readonly #waiting = new Set<() => void>()
+  /** Requests that wait for a process. */
+  readonly #waiters = new Waiters()
   #lastFailure: string | null = null
   #trouble = NO_TROUBLE
 
@@ -82,7 +82,7 @@ export class LakeClient {
       this.#process = started
       this.#starts++
       this.#failedStarts = 0
-      for (const wake of this.#waiting) wake()
+      this.#waiters.check()
       return opened
     } catch (error) {
       this.#lastFailure = errorMessage(error)
@@ -127,7 +127,7 @@ export class LakeClient {
   ): Promise<Requests[K]['answer']> {
     const untilMs = performance.now() + timeoutMs
     for (;;) {
-      await this.#waitForProcess(untilMs - performance.now())
+      await this.#waiters.until(() => this.#process !== null, untilMs - performance.now())
       const asked = this.#process
       try {
         return await this.ask(kind, ask, Math.max(1, untilMs - performance.now()))
@@ -140,7 +140,7 @@ export class LakeClient {
   /** Ends the process: after its current work where `isGraceful`, else at once. Nothing acknowledged is lost either way. */
   async close(isGraceful = true): Promise<void> {
     this.#isClosing = true
-    for (const wake of this.#waiting) wake()
+    this.#waiters.end()
     if (this.#restartTimer !== null) clearTimeout(this.#restartTimer)
     // Once this returns, another server may use the folder: a process that is starting must be gone.
     await this.#starting?.end(0)
@@ -182,15 +182,6 @@ export class LakeClient {
 
   readonly #writeLog = ({ level, message, fields }: LogLine): void =>
     this.#options.log[level](fields, message)
-
-  /** Resolves when a process runs, after `timeoutMs`, or when the client is closed. */
-  async #waitForProcess(timeoutMs: number): Promise<void> {
-    if (this.#process !== null || this.#isClosing) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#waiting.add(resolve)
-    await within(timeoutMs, promise)
-    this.#waiting.delete(resolve)
-  }
 
   #onExit(ended: LakeProcess): void {
     if (this.#process !== ended) return

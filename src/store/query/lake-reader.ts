@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DuckDBConnection, StatementType } from '@duckdb/node-api'
 import { errorFirstLine, errorMessage, systemCode } from '../../lib/error-text.ts'
-import { duckdb, NO_EXTENSIONS } from '../duckdb/duckdb.ts'
+import { duckdb, openDatabase } from '../duckdb/duckdb.ts'
 import { ResultStream, type ResultStreamOptions } from '../duckdb/result-stream.ts'
 import { literal } from '../duckdb/sql.ts'
 import { invalid, notFound, StoreError, unavailable } from '../errors.ts'
@@ -155,16 +155,15 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
   const spillDir = mkdtempSync(join(options.spillParent ?? tmpdir(), 'mintlake-reader-'))
   const removeSpill = () => rmSync(spillDir, { recursive: true, force: true })
   try {
-    const instance = await duckdb.DuckDBInstance.create(':memory:', {
+    const database = await openDatabase(':memory:', {
       threads: String(options.threads ?? READER_THREADS),
       memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
-      ...NO_EXTENSIONS,
     })
-    const connection = await instance.connect()
+    const { instance, connection } = database
     const others: DuckDBConnection[] = []
     const close = () => {
-      for (const each of [connection, ...others]) each.closeSync()
-      instance.closeSync()
+      for (const other of others) other.closeSync()
+      database.close()
       removeSpill()
     }
     let missing: readonly ListedFile[]

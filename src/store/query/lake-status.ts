@@ -1,5 +1,5 @@
 // Rows, files, bytes and age of each table of the lake, from the catalog alone.
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryRows, queryValue } from '../duckdb/query.ts'
 import { createdAtColumn, identifier, LAKE_TABLES, type LakeTable, literal } from '../duckdb/sql.ts'
 import type { LakeReader } from './lake-reader.ts'
 
@@ -29,23 +29,16 @@ async function readTableFigures({ connection }: LakeReader, table: LakeTable): P
   if (listed.length === 0) return { ...figures, youngestMs: null }
   // Reads the files instead of the view, whose choice of the newest rows would cost a sort.
   const paths = listed.map(({ path }) => literal(path)).join(', ')
-  const { youngestMs } = await queryOne(
-    connection,
-    `SELECT epoch_ms(max(${identifier(createdAtColumn(table))}))::DOUBLE AS "youngestMs"
-     FROM read_parquet([${paths}], hive_partitioning=false, union_by_name=true)`,
-    { youngestMs: 'number?' },
-  )
-  return { ...figures, youngestMs }
+  const sql = `SELECT epoch_ms(max(${identifier(createdAtColumn(table))}))::DOUBLE
+    FROM read_parquet([${paths}], hive_partitioning=false, union_by_name=true)`
+  return { ...figures, youngestMs: await queryValue(connection, sql, 'number?') }
 }
 
 /** Reads the figures of all tables. */
 export async function lakeFigures(reader: LakeReader): Promise<LakeFigures> {
-  const { ms } = await queryOne(
-    reader.connection,
-    'SELECT epoch_ms(written_at)::DOUBLE AS ms FROM lake_info',
-    { ms: 'number' },
-  )
+  const sql = 'SELECT epoch_ms(written_at)::DOUBLE FROM lake_info'
+  const catalogWrittenMs = await queryValue(reader.connection, sql, 'number')
   const tables: TableFigures[] = []
   for (const table of LAKE_TABLES) tables.push(await readTableFigures(reader, table))
-  return { catalogWrittenMs: ms, tables }
+  return { catalogWrittenMs, tables }
 }

@@ -8,7 +8,7 @@ import type { NumberRange } from '../../lib/segments/types.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
 import type { MarketEvent, RunEvent, TradeEvent } from '../../schema/event.ts'
 import { TABLES } from '../../schema/tables.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryOne, queryRows, queryValue } from '../duckdb/query.ts'
 import { ResultStream } from '../duckdb/result-stream.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { StoreError, unavailable } from '../errors.ts'
@@ -316,8 +316,7 @@ export async function findTimes(dataDir: string, eventNos: readonly number[]): P
     WHERE event_no <= ${eventNo}`
   return withLakeReader({ dataDir }, async ({ connection }) => {
     const times: number[] = []
-    for (const eventNo of eventNos)
-      times.push((await queryOne(connection, sql(eventNo), { atMs: 'number' })).atMs)
+    for (const eventNo of eventNos) times.push(await queryValue(connection, sql(eventNo), 'number'))
     return times
   })
 }

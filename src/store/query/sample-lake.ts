@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
+import { countParquetRows } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { LAKE_TABLES } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA } from '../events/event-metadata.ts'
 import { writeCatalog } from '../lake/catalog.ts'
-import { readRowCount } from '../lake/file-check.ts'
 import { fileSizeBytes, listTableFolder, relativePath } from '../lake/lake-files.ts'
 import { groupByTable, type ListedFile } from '../lake/manifest.ts'
 import { lakeFolder } from '../paths.ts'
@@ -25,7 +25,7 @@ const listFiles = (lakeDir: string, schemaVersion: number): Promise<ListedFile[]
     for (const { name } of LAKE_TABLES) {
       for (const file of (await listTableFolder(lakeDir, name)).files) {
         const path = join(lakeDir, relativePath(file))
-        const [rows, bytes] = [await readRowCount(connection, path), await fileSizeBytes(path)]
+        const [rows, bytes] = [await countParquetRows(connection, path), await fileSizeBytes(path)]
         listed.push({ ...file, rows, bytes, sha256: null, writtenAtMs: 0, schemaVersion })
       }
     }

@@ -2,7 +2,7 @@
 // the server process does not load.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { transaction } from '../duckdb/database.ts'
-import { queryOne } from '../duckdb/query.ts'
+import { queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { DUCKDB_MEMORY_LIMIT, STATE_UPGRADE_MEMORY_LIMIT } from '../limits.ts'
 import { readState } from './read-state.ts'
@@ -32,11 +32,8 @@ async function cutChunks(connection: DuckDBConnection): Promise<void> {
   const position = await loadPosition(connection)
   const knownAtMs = Math.ceil(Math.max(position.knownAtMs, ...Object.values(position.agedToMs ?? {})))
   // Rows that a transaction adds have higher numbers.
-  const { last } = await queryOne(
-    connection,
-    'SELECT coalesce(max(rowid), -1)::DOUBLE AS last FROM state_chunks',
-    { last: 'number' },
-  )
+  const lastSql = 'SELECT coalesce(max(rowid), -1)::DOUBLE FROM state_chunks'
+  const last = await queryValue(connection, lastSql, 'number')
   // From 0: before the places of any flush to come, since no commit has more rows than an LSN has places.
   let firstPlace = 0
   for await (const { table, json } of readState(connection, AGING_TABLES)) {

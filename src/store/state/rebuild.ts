@@ -2,7 +2,7 @@
 // bans from their copy. What follows is in the log. Remembered responses are nowhere else.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
-import { queryOne, queryRows, type ResultColumns, type ResultRow } from '../duckdb/query.ts'
+import { queryRows, queryValue, type ResultColumns, type ResultRow } from '../duckdb/query.ts'
 import {
   createdAtColumn,
   findLakeTable,
@@ -54,9 +54,7 @@ async function* readInPieces<const Columns extends ResultColumns>(
   columns: Columns,
 ): AsyncGenerator<ResultRow<Columns>, void, void> {
   await connection.run(`CREATE OR REPLACE TEMP TABLE rebuilt AS ${sql}`)
-  const { count } = await queryOne(connection, 'SELECT count(*)::DOUBLE AS count FROM rebuilt', {
-    count: 'number',
-  })
+  const count = await queryValue(connection, 'SELECT count(*)::DOUBLE AS count FROM rebuilt', 'number')
   for (let from = 0; from < count; from += STATE_PIECE_ENTRIES) {
     const isOfPiece = `rowid BETWEEN ${from} AND ${from + STATE_PIECE_ENTRIES - 1}`
     yield* await queryRows(connection, `SELECT * FROM rebuilt WHERE ${isOfPiece}`, columns)
@@ -168,12 +166,9 @@ async function addTotals(
     table.name,
     lost.reduce((sum, { rowsLost }) => sum + rowsLost, rows + dead),
   )
-  const { ms } = await queryOne(
-    connection,
-    `SELECT coalesce(epoch_ms(max(${identifier(createdAtColumn(table))})), 0)::DOUBLE AS ms
-     FROM (${await selectRows(connection, lake, table)})`,
-    { ms: 'number' },
-  )
+  const sql = `SELECT coalesce(epoch_ms(max(${identifier(createdAtColumn(table))})), 0)::DOUBLE
+    FROM (${await selectRows(connection, lake, table)})`
+  const ms = await queryValue(connection, sql, 'number')
   state.knownAtMs = Math.max(state.knownAtMs, ms)
 }
 

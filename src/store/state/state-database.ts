@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { makeFolderNow } from '../../lib/files.ts'
-import { queryOne } from '../duckdb/query.ts'
+import { queryOne, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { STATE_BATCH_ENTRIES, STATE_CHUNK_BYTES } from '../limits.ts'
 import type { KeyedTable } from './keyed-table.ts'
@@ -36,7 +36,7 @@ export interface SavedPosition {
 /** Whether a first state was saved. A start that was interrupted before that begins again. */
 export async function isStateBegun(connection: DuckDBConnection): Promise<boolean> {
   const sql = 'SELECT is_begun AS "isBegun" FROM state_position'
-  return (await queryOne(connection, sql, { isBegun: 'boolean' })).isBegun
+  return queryValue(connection, sql, 'boolean')
 }
 
 export const beginState = async (connection: DuckDBConnection): Promise<void> =>
@@ -45,7 +45,7 @@ export const beginState = async (connection: DuckDBConnection): Promise<void> =>
 /** When an earlier version rebuilt the state, Unix ms; null: it did not, or the list of losses has it. */
 export async function stateRebuiltAt(connection: DuckDBConnection): Promise<number | null> {
   const sql = 'SELECT rebuilt_at_ms::DOUBLE AS ms FROM state_position'
-  return (await queryOne(connection, sql, { ms: 'number?' })).ms
+  return queryValue(connection, sql, 'number?')
 }
 
 export const forgetStateRebuilt = async (connection: DuckDBConnection): Promise<void> =>
@@ -59,7 +59,7 @@ const markSql = (mark: StateMark): string =>
 
 export async function isMarked(connection: DuckDBConnection, mark: StateMark): Promise<boolean> {
   const sql = `SELECT count(*) > 0 AS "isMarked" FROM state_entries SEMI JOIN (${markSql(mark)}) USING (table_name, key)`
-  return (await queryOne(connection, sql, { isMarked: 'boolean' })).isMarked
+  return queryValue(connection, sql, 'boolean')
 }
 
 export const noteMark = async (connection: DuckDBConnection, mark: StateMark): Promise<void> =>

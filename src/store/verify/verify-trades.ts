@@ -2,7 +2,7 @@
 // engine refuses them, and only what it took is recorded.
 import { LATE_GRACE_MS, SILENCE_MS } from '../../market/limits.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../schema/timeframe.ts'
-import { queryOne, queryRows } from '../duckdb/query.ts'
+import { queryOne, queryRows, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import type { EventMetadata } from '../events/event-metadata.ts'
 import { insertIntervalsSql } from '../events/event-position.ts'
@@ -106,11 +106,11 @@ async function findRecord(
     findings.notes.push('bars were not compared with trades: the clock was set back before the last run')
     return null
   }
-  const { tokensMax } = await queryOne(
+  const tokensMax = await queryValue(
     connection,
     `SELECT coalesce(min((data ->> '$.header.settings.tokensMax')::DOUBLE), 0) AS "tokensMax" FROM ${events}
      WHERE kind = 'run' AND event_no >= ${begun}`,
-    { tokensMax: 'number' },
+    'number',
   )
   return { fromEventNo, isFromStart: begun > 0 && fromEventNo === begun, fromMs, toMs, tokensMax }
 }
@@ -165,11 +165,11 @@ async function closedToMs(
   { fromEventNo, isFromStart, tokensMax }: ComparableRecord,
 ): Promise<number> {
   if (!hasStore || !isFromStart) return 0
-  const { tokens } = await queryOne(
+  const tokens = await queryValue(
     connection,
     `SELECT count(DISTINCT mint)::DOUBLE AS tokens FROM (SELECT mint FROM ${trades} WHERE event_no >= ${fromEventNo}
        UNION ALL SELECT mint FROM ${events} WHERE event_no >= ${fromEventNo})`,
-    { tokens: 'number' },
+    'number',
   )
   // Of a token that gave way to others, the bars that were open then are in no file.
   return tokens <= tokensMax ? loadBarsToMs(connection) : 0
@@ -236,9 +236,7 @@ export async function verifyTrades(
     differencesSql(record, toMs, await firstBarDate(context, tables.bars)),
     { what: 'string', count: 'number', examples: 'string' },
   )
-  const { tokens } = await queryOne(connection, 'SELECT count(*)::DOUBLE AS tokens FROM sampled', {
-    tokens: 'number',
-  })
+  const tokens = await queryValue(connection, 'SELECT count(*)::DOUBLE AS tokens FROM sampled', 'number')
   for (const { what, count, examples } of differences) {
     const is = what === 'missing' ? 'missing' : 'not what the recorded trades give'
     const sample = `in a sample of ${pluralize(tokens, 'token')}`

@@ -4,13 +4,13 @@ import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
-import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { Losses } from '../data-folder/losses.ts'
 import { explainDamage, isDamage } from '../duckdb/damaged-state.ts'
-import { attachState, duckdb, NO_EXTENSIONS } from '../duckdb/duckdb.ts'
+import { attachState, openDatabase } from '../duckdb/duckdb.ts'
 import { literal } from '../duckdb/sql.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { CATALOG_FILE } from '../lake/catalog.ts'
@@ -69,17 +69,6 @@ export interface Verified {
 /** The name under which the store is attached. */
 const STORE = 'store'
 
-const openInstance = (spillDir: string, options: VerifyOptions): Promise<DuckDBInstance> =>
-  duckdb.DuckDBInstance.create(':memory:', {
-    threads: String(READER_THREADS),
-    memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
-    temp_directory: spillDir,
-    max_temp_directory_size: READER_SPILL_MAX,
-    // Rows are only counted and hashed; keeping their order would take memory.
-    preserve_insertion_order: 'false',
-    ...NO_EXTENSIONS,
-  })
-
 /** Runs `work` in a database in memory that spills to a temporary folder. */
 async function withConnection<T>(
   options: VerifyOptions,
@@ -87,8 +76,14 @@ async function withConnection<T>(
 ): Promise<T> {
   const spillDir = mkdtempSync(join(tmpdir(), 'mintlake-verify-'))
   try {
-    const instance = await openInstance(spillDir, options)
-    const connection = await instance.connect()
+    const { connection, close } = await openDatabase(':memory:', {
+      threads: String(READER_THREADS),
+      memory_limit: options.memoryLimit ?? READER_MEMORY_LIMIT,
+      temp_directory: spillDir,
+      max_temp_directory_size: READER_SPILL_MAX,
+      // Rows are only counted and hashed; keeping their order would take memory.
+      preserve_insertion_order: 'false',
+    })
     const interrupt = (): void => connection.interrupt()
     options.signal?.addEventListener('abort', interrupt)
     try {
@@ -99,8 +94,7 @@ async function withConnection<T>(
       throw unavailable(`too little memory, or room in ${spillDir}: ${errorFirstLine(error)}`)
     } finally {
       options.signal?.removeEventListener('abort', interrupt)
-      connection.closeSync()
-      instance.closeSync()
+      close()
     }
   } finally {
     rmSync(spillDir, { recursive: true, force: true })

@@ -33,26 +33,18 @@ const toLeast = (text: string | null): string => LEAST_USD.find((least) => least
 const sortOfTab = (tab: Tab): Sort => (tab === 'new' ? 'created_timestamp' : SORT_DEFAULT)
 
 /** What the address says of the list. */
-interface ListState {
-  tab: Tab
-  sort: Sort
-  isDescending: boolean
-  search: string
-  /** Tokens with fewer analyses than earn the bonus. */
-  isLowCoverage: boolean
-  /** Least volume and liquidity, as in LEAST_USD. */
-  volume: string
-  liquidity: string
-}
+type ListState = ReturnType<typeof toState>
 
-const toState = ({ query }: Route): ListState => {
+const toState = ({ query }: Route) => {
   const tab = toTab(query.get('tab'))
   return {
     tab,
     sort: toSort(query.get('sort')) ?? sortOfTab(tab),
     isDescending: query.get('order') !== 'asc',
     search: query.get('search') ?? '',
+    /** Tokens with fewer analyses than earn the bonus. */
     isLowCoverage: query.get('coverage') === 'low',
+    /** Least volume and liquidity, as in LEAST_USD. */
     volume: toLeast(query.get('volume')),
     liquidity: toLeast(query.get('liquidity')),
   }
