@@ -57,4 +57,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A submission was accepted, its answer was lost, and its agent was banned before the reader tried again: it was told of the ban alone.',
   },
+  {
+    seed: 5345,
+    steps: 240,
+    was: 'The disk refused to reserve positions, and the clock was set back before the next life: neither source of positions was there, which was told. No bug of the server.',
+  },
 ]

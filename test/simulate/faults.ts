@@ -241,10 +241,16 @@ export class Faults {
 
   #setClock(errorMs: number): void {
     this.#tell('clock')
-    const { lake, machine } = this.#world
-    machine.clockErrorMs = errorMs
+    const { lake } = this.#world
+    this.#turnClock(errorMs)
     this.#world.hadWrongClock = true
     this.#world.hadWrongBegin ||= lake.knownTimeMs === null
+  }
+
+  #turnClock(errorMs: number): void {
+    const { machine, positions, server } = this.#world
+    machine.clockErrorMs = errorMs
+    positions.noteClock(errorMs, server.life !== null && server.app === null)
   }
 
   /** A byte at rest changes of a file without which nothing is lost: at most one checkpoint, until there are newer ones. */
@@ -315,6 +321,7 @@ export class Faults {
     }
     if (server.life === null && machine.nowMs >= this.#restartAtMs) {
       count(this.#world, 'starts')
+      this.#world.positions.begin(machine.clockErrorMs)
       server.start()
     }
   }
@@ -355,7 +362,7 @@ export class Faults {
     this.#endedMs = machine.nowMs
     this.#diskUntilMs = 0
     files.setMode('ok')
-    machine.clockErrorMs = 0
+    this.#turnClock(0)
     await this.#world.cluster?.heal()
     const rates = troubles.rates
     troubles.rates = {}

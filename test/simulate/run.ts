@@ -10,6 +10,7 @@ import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
 import { drawsOf, Machine } from './machine/machine.ts'
 import { Network } from './machine/network.ts'
+import { PositionSources } from './positions.ts'
 import { checkpointProgram, uploadProgram } from './programs.ts'
 import { launchServer, SimulatedNode } from './server.ts'
 import { takeStep } from './steps.ts'
@@ -86,13 +87,18 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     ...(isCluster && writerSettingsOf(seed)),
   }
   const draws = drawsOf(seed, 'network')
+  const positions = new PositionSources()
+  const onServerLog = (level: string, message: string) => {
+    positions.noteLog(message)
+    onLog(level, message)
+  }
   const followFlushMs = drawsOf(seed, 'follow').of([20, 100])
   const server = new SimulatedNode({
-    ...{ machine, network, name: 'server', port: SERVER_PORT, draws, onLog },
+    ...{ machine, network, name: 'server', port: SERVER_PORT, draws, onLog: onServerLog },
     launch: launchServer(settings, followFlushMs, draws.next),
   })
   const world: World = {
-    ...{ seed, machine, files, lake, troubles, server, cluster, trace, counts },
+    ...{ seed, machine, files, lake, troubles, server, positions, cluster, trace, counts },
     ...{
       hadWrongClock: false,
       hadWrongBegin: false,

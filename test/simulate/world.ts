@@ -5,6 +5,7 @@ import type { LakeContents } from './lake/contents.ts'
 import type { LakeTroubles } from './lake/process.ts'
 import type { SimulatedFiles } from './machine/files.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
+import type { PositionSources } from './positions.ts'
 import type { SimulatedNode, SimulatedServer } from './server.ts'
 import { type Trace, Violation } from './trace.ts'
 
@@ -15,6 +16,7 @@ export interface World {
   lake: LakeContents
   troubles: LakeTroubles
   server: SimulatedServer
+  positions: PositionSources
   /** Null: the server is alone. */
   cluster: Cluster | null
   trace: Trace
