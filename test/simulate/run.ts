@@ -8,8 +8,9 @@ import { LakeContents } from './lake/contents.ts'
 import { lakeProgram } from './lake/process.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
-import { drawsOf, Machine } from './machine/machine.ts'
+import { drawsOf, Machine, type SimulatedProcess } from './machine/machine.ts'
 import { Network } from './machine/network.ts'
+import { hasOtherWriters, OtherWriters } from './other-writers.ts'
 import { PositionSources } from './positions.ts'
 import { checkpointProgram, uploadProgram } from './programs.ts'
 import { launchServer, SimulatedNode } from './server.ts'
@@ -68,19 +69,26 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     counts: { fails: 0, hangs: 0, slow: 0, killed: 0 },
     held: new Set<() => void>(),
   }
+  // No two runs of this process share a path: some modules remember what they did to one.
+  const folder = `/simulated/${String(++runs).padStart(6, '0')}`
+  const [dataDir, otherFolder] = [`${folder}/data`, `${folder}/other`]
+  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
+  const withOthers = isCluster && hasOtherWriters(seed)
+  // A standby waits until its folder is there.
+  if (withOthers) files.makeFolder(dataDir)
+  const disks = new Map<string, SimulatedFiles>()
+  const lakeOf = ({ host }: SimulatedProcess, ofFolder: string): LakeContents | null =>
+    disks.has(host) ? null : ofFolder === dataDir ? lake : new LakeContents()
   plugIn({
-    ...{ machine, files, network },
+    ...{ machine, files, network, disks, tellsStarts: withOthers },
     programs: {
-      'store/process/main.ts': lakeProgram(lake, { machine, troubles, draws: drawsOf(seed, 'lake') }),
+      'store/process/main.ts': lakeProgram(lakeOf, { machine, troubles, draws: drawsOf(seed, 'lake') }),
       'checkpoint/checkpoint-process.ts': checkpointProgram,
       'writer/upload-process.ts': uploadProgram,
     },
   })
   const onLog = (level: string, message: string) => note(world, level, message)
-  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
   const cluster = isCluster ? new Cluster({ seed, machine, network, onLog }) : null
-  // No two runs of this process share a path: some modules remember what they did to one.
-  const dataDir = `/simulated/${String(++runs).padStart(6, '0')}/data`
   const settings = {
     ...{ ...settingsOf(seed, sizes), 'data-dir': dataDir },
     ...(retain.setting !== '' && { retain: retain.setting }),
@@ -93,12 +101,26 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     onLog(level, message)
   }
   const followFlushMs = drawsOf(seed, 'follow').of([20, 100])
+  const launch = (more: Readonly<Record<string, string>>) =>
+    launchServer({ ...settings, ...more }, followFlushMs, draws.next)
   const server = new SimulatedNode({
     ...{ machine, network, name: 'server', port: SERVER_PORT, draws, onLog: onServerLog },
-    launch: launchServer(settings, followFlushMs, draws.next),
+    launch: launch({}),
   })
   const world: World = {
-    ...{ seed, machine, files, lake, troubles, server, positions, cluster, trace, counts },
+    ...{
+      seed,
+      machine,
+      files,
+      lake,
+      troubles,
+      server,
+      positions,
+      cluster,
+      otherWriters: null,
+      trace,
+      counts,
+    },
     ...{
       hadWrongClock: false,
       hadWrongBegin: false,
@@ -107,6 +129,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       hasDamagedLog: false,
     },
   }
+  if (cluster !== null && withOthers)
+    world.otherWriters = new OtherWriters(world, cluster, { disks, otherFolder, launch, onLog: onServerLog })
   const cast = new Cast(world, sizes)
   const faults = new Faults(world, cast, options.without ?? [])
   let step = 0
@@ -129,6 +153,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   } finally {
     guard.end()
     server.crash()
+    world.otherWriters?.end()
     cluster?.end()
   }
   for (const [kind, times] of Object.entries(troubles.counts)) counts.set(`fault: lake ${kind}`, times)

@@ -5,6 +5,7 @@ import type { LakeContents } from './lake/contents.ts'
 import type { LakeTroubles } from './lake/process.ts'
 import type { SimulatedFiles } from './machine/files.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
+import type { OtherWriters } from './other-writers.ts'
 import type { PositionSources } from './positions.ts'
 import type { SimulatedNode, SimulatedServer } from './server.ts'
 import { type Trace, Violation } from './trace.ts'
@@ -19,6 +20,8 @@ export interface World {
   positions: PositionSources
   /** Null: the server is alone. */
   cluster: Cluster | null
+  /** Null: there are none beside the server. */
+  otherWriters: OtherWriters | null
   trace: Trace
   /** How often each thing was done, by its name. */
   counts: Map<string, number>
