@@ -293,6 +293,22 @@ export const PLANTED = {
     from: 'if (position !== null) await this',
     to: 'if (position === undefined) await this',
   },
+  'lease-endless': {
+    is: 'a writer that the bus has confirmed once acknowledges for ever, also when another one may have taken its place',
+    seed: 236,
+    violates: 'what was acknowledged is stored once, and what was refused is not',
+    file: 'cluster/writer/lease.ts',
+    from: 'while (performance.now() - this.#confirmedMs > LEASE_MS) {',
+    to: 'while (this.#confirmedMs < 0) {',
+  },
+  'sequence-unexpected': {
+    is: 'a writer publishes behind whatever the stream has, also behind what another one has published since',
+    seed: 170,
+    violates: 'one writer publishes after another',
+    file: 'cluster/writer/stream-tail.ts',
+    from: '          expect: { streamName: names.stream, lastSequence: sequence + index },\n',
+    to: '          expect: { streamName: names.stream },\n',
+  },
 } as const satisfies Record<string, PlantedBug>
 
 export type PlantedName = keyof typeof PLANTED

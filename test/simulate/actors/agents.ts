@@ -20,7 +20,7 @@ const BURST_MAX = 14
 /** How often an agent that a reader leaves in doubt sends the same again at once. */
 const SENDS_AGAIN = 0.6
 /** How often one goes to the server of before, while there is one. */
-const SENDS_TO_LEFT = 0.3
+const SENDS_TO_LEFT = 0.5
 /** How often all agents are after one token in the same moment. */
 const HAS_RUSH = 0.06
 
