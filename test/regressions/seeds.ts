@@ -62,4 +62,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'The disk refused to reserve positions, and the clock was set back before the next life: neither source of positions was there, which was told. No bug of the server.',
   },
+  {
+    seed: 457,
+    steps: 60,
+    was: 'A reader that had all events of a stream which was made anew did not get the time that was told there alone, and showed the past as now.',
+  },
 ]

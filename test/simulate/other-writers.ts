@@ -142,7 +142,7 @@ export class OtherWriters {
   /** Ends what has ended, and what was a mistake; looks whether the server of before has. */
   keepUp(): void {
     if (this.#standby !== null && !this.#standby.life?.process.isAlive) {
-      note(this.#world, 'the standby has ended', this.#standby.life?.failure ?? null)
+      note(this.#world, 'the standby has ended')
       this.#standby = null
     }
     this.#lookAtLeft()

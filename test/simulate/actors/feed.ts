@@ -124,6 +124,7 @@ export class PushFeed {
     // The server of before takes events on until it has ended: what it took then it alone had.
     const isOfLeft = this.#life === this.#world.otherWriters?.left?.lives
     // Of more faults than an answer shows it is not known which lines they are of.
+    if (isOfLeft) count(this.#world, 'pushes answered by the server of before')
     if (status !== 200 || isOfLeft || body.rejected > body.errors.length) {
       this.#end(sent, null)
       return
