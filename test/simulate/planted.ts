@@ -149,7 +149,7 @@ export const PLANTED = {
   },
   'late-bars-lost': {
     is: 'a checkpoint does not wait for the bars of late trades that no file has',
-    seed: 193,
+    seed: 194,
     violates: 'the lake has the bars of the recorded trades',
     file: 'store/store.ts',
     from: '    return this.#flushes.bars.firstEndMs',
