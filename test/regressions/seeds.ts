@@ -57,4 +57,14 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A submission was accepted, its answer was lost, and its agent was banned before the reader tried again: it was told of the ban alone.',
   },
+  {
+    seed: 5345,
+    steps: 240,
+    was: 'The disk refused to reserve positions, and the clock was set back before the next life: neither source of positions was there, which was told. No bug of the server.',
+  },
+  {
+    seed: 457,
+    steps: 60,
+    was: 'A reader that had all events of a stream which was made anew did not get the time that was told there alone, and showed the past as now.',
+  },
 ]

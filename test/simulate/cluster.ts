@@ -3,6 +3,7 @@ import { NATS_PORT, NatsServer } from './bus/nats-server.ts'
 import type { StoredStream } from './bus/streams.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
 import type { Network, Way } from './machine/network.ts'
+import { hasOtherWriters } from './other-writers.ts'
 import { launchReader, SimulatedNode, type SimulatedReader } from './server.ts'
 import { readerFlagsOf } from './settings.ts'
 
@@ -13,7 +14,7 @@ const BUS_URL = `nats://127.0.0.1:${NATS_PORT}`
 export const writerSettingsOf = (seed: number): Record<string, string> => {
   const draws = drawsOf(seed, 'bus settings')
   return {
-    ...{ role: 'writer', bus: BUS_URL },
+    ...{ role: hasOtherWriters(seed) ? 'standby' : 'writer', bus: BUS_URL },
     'bus-stream': `max-age-ms=${draws.of([60_000, 120_000, 3_600_000])},max-mb=${draws.of([1, 2_048])}`,
   }
 }

@@ -9,6 +9,7 @@ import type { LakeFault } from './lake/process.ts'
 import type { DiskMode } from './machine/files.ts'
 import type { Draws } from './machine/machine.ts'
 import type { Way } from './machine/network.ts'
+import type { OtherWriters } from './other-writers.ts'
 import type { SimulatedNode } from './server.ts'
 import { check, count, drawsFor, note, type World } from './world.ts'
 
@@ -38,16 +39,28 @@ export const FAULT_KINDS = [
   'way closed',
   'way slow',
   'frozen',
+  'standby',
+  'second writer',
+  'other folder',
+  'machine lost',
 ] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
 /** Of runs with readers. */
 const IN_CLUSTERS: ReadonlySet<FaultKind> = new Set<FaultKind>([
   ...(['reader killed', 'bus killed', 'bus loses its last', 'bus emptied'] as const),
   ...(['way held', 'way closed', 'way slow', 'frozen'] as const),
+  ...(['standby', 'second writer', 'other folder', 'machine lost'] as const),
+])
+/** Of clusters with other writers beside the server. */
+const OF_OTHER_WRITERS: ReadonlySet<FaultKind> = new Set<FaultKind>([
+  ...(['standby', 'second writer', 'other folder', 'machine lost'] as const),
 ])
 
 /** How often a fault happens at a step, at its highest rate. */
 const RATE_MAX = 0.02
+const RATE_MIN = 0.002
+/** Of what few runs have at all. */
+const RARE_RATE_MIN = 0.01
 const HAS_FAULT = 0.5
 /** Much is not compared where the clock was wrong, or what was recorded is damaged. */
 const HAS_SELDOM: Partial<Record<FaultKind, number>> = {
@@ -100,9 +113,11 @@ export class Faults {
       this.#drawn.set(kind, drawsFor(world, `fault ${kind}`))
       const [isIn, rate] = [draws.chance(HAS_SELDOM[kind] ?? HAS_FAULT), RATE_MAX * draws.next() ** 2]
       // A crash happens in every run.
-      const isPossible = world.cluster !== null || !IN_CLUSTERS.has(kind)
+      const isPossible =
+        (world.cluster !== null || !IN_CLUSTERS.has(kind)) &&
+        (world.otherWriters !== null || !OF_OTHER_WRITERS.has(kind))
       if ((isIn || kind === 'crash') && isPossible && !without.includes(kind))
-        this.rates.set(kind, rate + 0.002)
+        this.rates.set(kind, rate + (OF_OTHER_WRITERS.has(kind) ? RARE_RATE_MIN : RATE_MIN))
     }
     const ofLake = ['fails', 'hangs', 'slow', 'killed'] as const
     world.troubles.rates = Object.fromEntries(
@@ -130,6 +145,8 @@ export class Faults {
     if (kind === 'clock') return this.#setClock(draws.of([-1, 1]) * this.#drawClockError())
     if (kind === 'child killed') return this.#killChild()
     if (kind === 'flipped byte') return this.#flipSpare()
+    if (world.otherWriters !== null && OF_OTHER_WRITERS.has(kind))
+      return this.#happenBeside(kind, world.otherWriters)
     if (world.cluster !== null && IN_CLUSTERS.has(kind)) return this.#happenInCluster(kind, world.cluster)
     if (kind === 'flipped journal' || kind === 'flipped log') return this.#flipRecorded(kind)
     if (machine.nowMs < this.#diskUntilMs) return
@@ -149,6 +166,8 @@ export class Faults {
       return
     }
     if (kind.startsWith('bus ')) {
+      this.#world.otherWriters?.endMistaken()
+      if (kind !== 'bus killed') this.#world.otherWriters?.endLeft()
       cluster.killNats()
       if (kind !== 'bus killed') {
         cluster.loseStreams(kind === 'bus emptied' ? 'all' : draws.whole(1, 40))
@@ -159,13 +178,32 @@ export class Faults {
     const untilMs = machine.nowMs + draws.between(100, draws.chance(0.5) ? 3_000 : CLUSTER_FAULT_MS_MAX)
     if (kind !== 'frozen') {
       const host = draws.of(['server', 'nats', ...cluster.readers.map(({ name }) => name)])
-      cluster.setWay(host, kind.slice('way '.length) as Way, untilMs)
+      cluster.setWay(host === 'server' ? server.host : host, kind.slice('way '.length) as Way, untilMs)
       return
     }
     const { life } = draws.of([server as SimulatedNode<never>, ...(cluster.readers as never[])])
     if (life === null || !life.process.isAlive || life.isStopping) return
     life.process.frozenUntilMs = untilMs
     cluster.disturbedMs = untilMs
+  }
+
+  /** Another writer begins, or the server goes on as one. */
+  async #happenBeside(kind: FaultKind, others: OtherWriters): Promise<void> {
+    const acts: Partial<Record<FaultKind, () => boolean | Promise<boolean>>> = {
+      standby: () => others.startStandby(),
+      'second writer': () => others.startOnSameFolder(),
+      'other folder': () => others.startOnOtherFolder(),
+      'machine lost': () => this.#loseMachine(others),
+    }
+    if (await acts[kind]?.()) this.#tell(kind)
+  }
+
+  /** For who goes on with its disk it is a power cut. */
+  #loseMachine(others: OtherWriters): boolean {
+    if (!others.loseMachine()) return false
+    this.#noteEnd('cut')
+    this.#restartAtMs = this.#world.machine.nowMs + this.#draws.between(50, 8_000)
+    return true
   }
 
   #tell(kind: string): void {
@@ -179,7 +217,10 @@ export class Faults {
     this.#tell(kind)
     this.#noteEnd(kind)
     server.crash()
-    if (kind === 'cut') files.cutPower()
+    if (kind === 'cut') {
+      this.#world.otherWriters?.endBeside()
+      files.cutPower()
+    }
     this.#restartAtMs = this.#world.machine.nowMs + this.#draws.between(50, 8_000)
   }
 
@@ -219,6 +260,7 @@ export class Faults {
     this.#tell('absence')
     if (this.#draws.chance(0.5)) await this.#stop()
     this.#endLife('crash')
+    this.#world.otherWriters?.end()
     cluster?.end()
     const draws = this.#draws
     // Often so that a horizon of what was submitted last passes once the server is back.
@@ -241,10 +283,16 @@ export class Faults {
 
   #setClock(errorMs: number): void {
     this.#tell('clock')
-    const { lake, machine } = this.#world
-    machine.clockErrorMs = errorMs
+    const { lake } = this.#world
+    this.#turnClock(errorMs)
     this.#world.hadWrongClock = true
     this.#world.hadWrongBegin ||= lake.knownTimeMs === null
+  }
+
+  #turnClock(errorMs: number): void {
+    const { machine, positions, server } = this.#world
+    machine.clockErrorMs = errorMs
+    positions.noteClock(errorMs, server.life !== null && server.app === null)
   }
 
   /** A byte at rest changes of a file without which nothing is lost: at most one checkpoint, until there are newer ones. */
@@ -286,7 +334,7 @@ export class Faults {
 
   /** A child of the server ends: its lake process, or the one that makes a checkpoint. */
   #killChild(): void {
-    const children = [...this.#world.machine.processes.values()].filter(({ name, host }) => name !== host)
+    const children = [...this.#world.machine.processes.values()].filter(({ name }) => name.endsWith('.ts'))
     if (children.length === 0) return
     const child = this.#draws.of(children)
     this.#tell('child killed')
@@ -296,8 +344,9 @@ export class Faults {
 
   /** Starts a server where none runs, and ends faults whose time is over. */
   async #keepUp(): Promise<void> {
-    const { cluster, files, machine, server } = this.#world
+    const { cluster, files, machine, otherWriters, server } = this.#world
     cluster?.keepUp()
+    otherWriters?.keepUp()
     if (files.mode !== 'ok' && machine.nowMs >= this.#diskUntilMs) {
       files.setMode('ok')
       note(this.#world, 'the disk is well again')
@@ -313,8 +362,10 @@ export class Faults {
       server.noteEnd()
       this.#restartAtMs = machine.nowMs + 1_000
     }
+    if (otherWriters?.takeOver()) this.#world.positions.begin(machine.clockErrorMs)
     if (server.life === null && machine.nowMs >= this.#restartAtMs) {
       count(this.#world, 'starts')
+      this.#world.positions.begin(machine.clockErrorMs)
       server.start()
     }
   }
@@ -355,7 +406,7 @@ export class Faults {
     this.#endedMs = machine.nowMs
     this.#diskUntilMs = 0
     files.setMode('ok')
-    machine.clockErrorMs = 0
+    this.#turnClock(0)
     await this.#world.cluster?.heal()
     const rates = troubles.rates
     troubles.rates = {}
@@ -378,6 +429,7 @@ export class Faults {
       server.isUp,
       () => `${server.life?.failure ?? 'it does not listen'} after ${HEAL_MS} ms`,
     )
+    await this.#world.otherWriters?.heal()
     this.#ratesBefore = rates
   }
 

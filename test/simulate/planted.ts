@@ -149,7 +149,7 @@ export const PLANTED = {
   },
   'late-bars-lost': {
     is: 'a checkpoint does not wait for the bars of late trades that no file has',
-    seed: 193,
+    seed: 194,
     violates: 'the lake has the bars of the recorded trades',
     file: 'store/store.ts',
     from: '    return this.#flushes.bars.firstEndMs',
@@ -292,6 +292,22 @@ export const PLANTED = {
     file: 'cluster/proxy/passing-on.ts',
     from: 'if (position !== null) await this',
     to: 'if (position === undefined) await this',
+  },
+  'lease-endless': {
+    is: 'a writer that the bus has confirmed once acknowledges for ever, also when another one may have taken its place',
+    seed: 236,
+    violates: 'what was acknowledged is stored once, and what was refused is not',
+    file: 'cluster/writer/lease.ts',
+    from: 'while (performance.now() - this.#confirmedMs > LEASE_MS) {',
+    to: 'while (this.#confirmedMs < 0) {',
+  },
+  'sequence-unexpected': {
+    is: 'a writer publishes behind whatever the stream has, also behind what another one has published since',
+    seed: 514,
+    violates: 'one writer publishes after another',
+    file: 'cluster/writer/stream-tail.ts',
+    from: '          expect: { streamName: names.stream, lastSequence: sequence + index },\n',
+    to: '          expect: { streamName: names.stream },\n',
   },
 } as const satisfies Record<string, PlantedBug>
 

@@ -12,8 +12,10 @@ import { Crashes } from './lake/real/beside.ts'
 import { RealLake } from './lake/real/real-lake.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
-import { drawsOf, Machine } from './machine/machine.ts'
+import { drawsOf, Machine, type SimulatedProcess } from './machine/machine.ts'
 import { Network } from './machine/network.ts'
+import { hasOtherWriters, OtherWriters } from './other-writers.ts'
+import { PositionSources } from './positions.ts'
 import { checkpointProgram, uploadProgram } from './programs.ts'
 import { launchServer, SimulatedNode } from './server.ts'
 import { takeStep } from './steps.ts'
@@ -72,7 +74,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const network = new Network(machine, drawsOf(seed, 'ways'))
   // No two runs of this process share a path: some modules remember what they did to one.
   const name = String(++runs).padStart(6, '0')
-  const dataDir = `/simulated/${name}/data`
+  const [dataDir, otherFolder] = [`/simulated/${name}/data`, `/simulated/${name}/other`]
   const real =
     options.hasRealLake === true || options.goesBeyond === true
       ? {
@@ -91,16 +93,23 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     counts: { fails: 0, hangs: 0, slow: 0, killed: 0 },
     held: new Set<() => void>(),
   }
+  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
+  // The real lake has one folder, of one machine.
+  const withOthers = isCluster && real === null && hasOtherWriters(seed)
+  // A standby waits until its folder is there.
+  if (withOthers) files.makeFolder(dataDir)
+  const disks = new Map<string, SimulatedFiles>()
+  const lakeOf = ({ host }: SimulatedProcess, ofFolder: string): LakeContents | null =>
+    disks.has(host) ? null : ofFolder === dataDir ? lake : new LakeContents()
   plugIn({
-    ...{ machine, files, network },
+    ...{ machine, files, network, disks, tellsStarts: withOthers },
     programs: {
-      'store/process/main.ts': lakeProgram(lake, { machine, troubles, draws: drawsOf(seed, 'lake'), real }),
+      'store/process/main.ts': lakeProgram(lakeOf, { machine, troubles, draws: drawsOf(seed, 'lake'), real }),
       'checkpoint/checkpoint-process.ts': checkpointProgram,
       'writer/upload-process.ts': uploadProgram,
     },
   })
   const onLog = (level: string, message: string) => note(world, level, message)
-  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
   const cluster = isCluster ? new Cluster({ seed, machine, network, onLog }) : null
   const settings = {
     ...{ ...settingsOf(seed, sizes), 'data-dir': dataDir },
@@ -108,13 +117,21 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     ...(isCluster && writerSettingsOf(seed)),
   }
   const draws = drawsOf(seed, 'network')
+  const positions = new PositionSources()
+  const onServerLog = (level: string, message: string) => {
+    positions.noteLog(message)
+    onLog(level, message)
+  }
   const followFlushMs = drawsOf(seed, 'follow').of([20, 100])
+  const launch = (more: Readonly<Record<string, string>>) =>
+    launchServer({ ...settings, ...more }, followFlushMs, draws.next)
   const server = new SimulatedNode({
-    ...{ machine, network, name: 'server', port: SERVER_PORT, draws, onLog },
-    launch: launchServer(settings, followFlushMs, draws.next),
+    ...{ machine, network, name: 'server', port: SERVER_PORT, draws, onLog: onServerLog },
+    launch: launch({}),
   })
   const world: World = {
-    ...{ seed, machine, files, lake, real, troubles, server, cluster, trace, counts },
+    ...{ seed, machine, files, lake, real, troubles, server, positions, cluster, trace, counts },
+    otherWriters: null,
     ...{
       hadWrongClock: false,
       hadWrongBegin: false,
@@ -123,6 +140,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       hasDamagedLog: false,
     },
   }
+  if (cluster !== null && withOthers)
+    world.otherWriters = new OtherWriters(world, cluster, { disks, otherFolder, launch, onLog: onServerLog })
   const cast = new Cast(world, sizes, options.goesBeyond === true)
   const faults = new Faults(world, cast, options.without ?? [])
   let step = 0
@@ -148,6 +167,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   } finally {
     guard.end()
     server.crash()
+    world.otherWriters?.end()
     cluster?.end()
     await real?.lake.end()
     real?.lake.remove()

@@ -4,7 +4,9 @@ import { type App, type AppOptions, startApp } from '../../src/app.ts'
 import { type ReaderApp, startReader } from '../../src/cluster/reader/reader-app.ts'
 // The server imports it when it begins: loaded before, that takes no turn of the real event loop.
 import '../../src/cluster/writer/bus-writer.ts'
+import { whenWriterMayBegin } from '../../src/cluster/writer/standby.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { isWriter } from '../../src/config/settings.ts'
 import type { Method } from '../../src/http/context.ts'
 import { Pipeline } from '../../src/http/pipeline.ts'
 import type { HttpServer, ServerDeps } from '../../src/http/server.ts'
@@ -83,9 +85,9 @@ type Launch = Required<Pick<AppOptions, 'clock' | 'log' | 'startServer'>> & {
 export interface NodeWorld<Node extends Running> {
   machine: Machine
   network: Network
-  /** Also of the host that it runs on. */
+  /** Also of the host that it runs on at first. */
   name: string
-  /** At which other nodes reach it. */
+  /** At which other nodes reach it, at first. */
   port: number
   draws: Draws
   onLog(level: string, message: string, fields: unknown): void
@@ -95,11 +97,16 @@ export interface NodeWorld<Node extends Running> {
 export class SimulatedNode<Node extends Running> {
   life: Life<Node> | null = null
   lives = 0
+  /** Where its next life begins, and at which port. */
+  host: string
+  port: number
   readonly #world: NodeWorld<Node>
   readonly #open = new Set<Sent>()
 
   constructor(world: NodeWorld<Node>) {
     this.#world = world
+    this.host = world.name
+    this.port = world.port
   }
 
   get name(): string {
@@ -117,7 +124,7 @@ export class SimulatedNode<Node extends Running> {
 
   start(): void {
     const { machine, name } = this.#world
-    const process = machine.fork(name, name)
+    const process = machine.fork(name, this.host)
     const life: Life<Node> = {
       ...{ process, pipeline: null, app: null, failure: null, isStopping: false },
       startedMs: machine.nowMs,
@@ -149,7 +156,8 @@ export class SimulatedNode<Node extends Running> {
   }
 
   #listen(life: Life<Node>, deps: ServerDeps): HttpServer {
-    const { network, port } = this.#world
+    const { network } = this.#world
+    const { port } = this
     const pipeline = new Pipeline(deps)
     life.pipeline = pipeline
     network.listen(port, life.process, (end) => {
@@ -224,6 +232,26 @@ export class SimulatedNode<Node extends Running> {
     )
   }
 
+  /** Its life goes on without it: what was sent to it may still be answered. @returns the node that it is from now on */
+  leaveBehind(): SimulatedNode<Node> {
+    const left = new SimulatedNode({ ...this.#world, name: `${this.name} that was left` })
+    Object.assign(left, { life: this.life, lives: this.lives, host: this.host, port: this.port })
+    for (const sent of this.#open) left.#open.add(sent)
+    this.#open.clear()
+    this.life = null
+    return left
+  }
+
+  /** Goes on as a process that was started beside it, as another node. */
+  goOnAs(other: SimulatedNode<Node>): void {
+    const { life } = other
+    if (life === null) return
+    life.startedMs = this.#world.machine.nowMs
+    this.life = life
+    this.lives++
+    other.life = null
+  }
+
   /** What was in flight has no answer. */
   #lose(): void {
     for (const sent of this.#open) sent.isLost = true
@@ -239,6 +267,7 @@ export class SimulatedNode<Node extends Running> {
   send(request: SentRequest, onAnswer: (answer: Answer) => void = () => {}): Sent {
     const { machine } = this.#world
     const sentMs = machine.nowMs
+    const { life } = this
     let response: SimulatedResponse | null = null
     const sent: Sent = {
       ...{ answer: null, isLost: false, sentMs },
@@ -247,7 +276,8 @@ export class SimulatedNode<Node extends Running> {
         sent.isLost = true
         this.#open.delete(sent)
         const left = response
-        if (left !== null && this.life !== null) machine.queue(() => left.abort(), this.life.process)
+        if (left !== null && life !== null && this.life !== null)
+          machine.queue(() => left.abort(), life.process)
       },
     }
     this.#open.add(sent)
@@ -325,9 +355,11 @@ function toAnswer(response: SimulatedResponse, text: string, sentMs: number, ans
 /** The server: of a cluster its writer. */
 export const launchServer =
   (settings: Readonly<Record<string, string>>, followFlushMs: number, random: () => number) =>
-  ({ fail, ...launch }: Launch): Promise<App> => {
+  async ({ fail, ...launch }: Launch): Promise<App> => {
     const keys = { MINTLAKE_FEED_KEY: FEED_KEY, MINTLAKE_ADMIN_KEY: ADMIN_KEY }
-    return startApp(readConfig(flagsOf(settings), keys), {
+    const config = readConfig(flagsOf(settings), keys)
+    if (isWriter(config)) await whenWriterMayBegin(config, launch.log)
+    return startApp(config, {
       ...launch,
       ...{ random, onFenced: fail },
       tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, follow: { flushMs: followFlushMs } },

@@ -7,6 +7,8 @@ import type { LakeAuditor } from './lake/real/auditor.ts'
 import type { RealWorld } from './lake/real/beside.ts'
 import type { SimulatedFiles } from './machine/files.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
+import type { OtherWriters } from './other-writers.ts'
+import type { PositionSources } from './positions.ts'
 import type { SimulatedNode, SimulatedServer } from './server.ts'
 import { type Trace, Violation } from './trace.ts'
 
@@ -19,8 +21,11 @@ export interface World {
   real: (RealWorld & { auditor: LakeAuditor }) | null
   troubles: LakeTroubles
   server: SimulatedServer
+  positions: PositionSources
   /** Null: the server is alone. */
   cluster: Cluster | null
+  /** Null: there are none beside the server. */
+  otherWriters: OtherWriters | null
   trace: Trace
   /** How often each thing was done, by its name. */
   counts: Map<string, number>

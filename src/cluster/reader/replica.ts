@@ -253,6 +253,9 @@ export class Replica {
     const place = held === null ? null : await findPlace(bus, held.eventNo, range)
     if (held !== null && place !== null) {
       this.state = 'catching_up'
+      // Where nothing follows, a stream that was made anew may have told the time alone.
+      const told = place > range.last ? await findToldAt(bus, held.eventNo, place, range) : null
+      if (told !== null && told.runId === held.runId) held.market.advanceTo(told.timeMs)
       return { applied: held, place }
     }
     this.state = 'restoring'

@@ -1,5 +1,8 @@
 // Reserves stream positions, so that each run begins above all positions of earlier runs. Either of two sources suffices: a file
 // with the reserved range, written ahead of use, and the wall clock, at a rate that no market reaches.
+//
+// Without both, positions may go back: a run that could not reserve any, then a clock that was set back on a machine that was started anew, or
+// does not tell for how long it is up (`Clock.boot`). A disk that takes nothing leaves no third place to remember them.
 import { readFile } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { assert } from '../../lib/assert.ts'

@@ -143,6 +143,19 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(market.timeMs).toBe(writer.nowMs)
   })
 
+  it('has the time that a stream which was made anew has told before it was found, and nothing since', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    await writer.bus.manager.streams.delete(writer.bus.names.stream)
+    await writer.ensure()
+    await writer.tick(5_000)
+    await expect.poll(() => market.timeMs, { timeout: REACH_MS_MAX }).toBe(writer.nowMs)
+    expect(seenOf(market)).toEqual(seenOf(writer.market))
+  })
+
   it('puts the parts of a large frame together', async () => {
     writer.begin('empty')
     await writer.publish()

@@ -19,6 +19,8 @@ const HAS_BURST = 0.1
 const BURST_MAX = 14
 /** How often an agent that a reader leaves in doubt sends the same again at once. */
 const SENDS_AGAIN = 0.6
+/** How often one goes to the server of before, while there is one. */
+const SENDS_TO_LEFT = 0.5
 /** How often all agents are after one token in the same moment. */
 const HAS_RUSH = 0.06
 
@@ -55,6 +57,8 @@ export interface Sending {
   attempt: Attempt
   /** It went to a reader, which passes it on. */
   reader: SimulatedNode<never> | null
+  /** It went to the server of before: what that one counts its successor does not know. */
+  isToLeft: boolean
   sentMs: number
   /** When it was answered or given up, or, where it is in doubt, nothing can come of it any more; Infinity: that is still to come. */
   endedMs: number
@@ -225,6 +229,8 @@ export class Agents {
 
   /** Any of those that live. */
   #node(): SimulatedNode<never> {
+    const left = this.#world.otherWriters?.left
+    if (left?.isUp && this.#nodeDraws.chance(SENDS_TO_LEFT)) return left as never
     const nodes = nodesOf(this.#world)
     const up = nodes.filter(({ isUp }) => isUp)
     return nodes.length === 1 || up.length === 0 ? nodes[0]! : this.#nodeDraws.of(up)
@@ -233,15 +239,18 @@ export class Agents {
   #send(attempt: Attempt): void {
     const world = this.#world
     const node = this.#node()
-    const isPassedOn = node !== nodesOf(world)[0]
+    const isToLeft = (node as unknown) === world.otherWriters?.left
+    const isPassedOn = node !== nodesOf(world)[0] && !isToLeft
     const { agent, body, idempotencyKey } = attempt
     const headers: Record<string, string> = { 'Content-Type': 'application/json' }
     if (idempotencyKey !== null) headers['Idempotency-Key'] = idempotencyKey
+    if (isToLeft) count(world, 'submissions sent to the server of before')
     count(world, isPassedOn ? 'submissions sent to readers' : 'submissions sent')
     const sending: Sending = {
       ...{
         attempt,
         reader: isPassedOn ? node : null,
+        isToLeft,
         sentMs: world.machine.nowMs,
         endedMs: Number.POSITIVE_INFINITY,
         code: null,

@@ -121,8 +121,11 @@ export class PushFeed {
     if (sent === null) return
     const { body, status } = answer
     note(this.#world, 'push', status, body?.accepted ?? '', body?.rejected ?? '')
+    // The server of before takes events on until it has ended: what it took then it alone had.
+    const isOfLeft = this.#life === this.#world.otherWriters?.left?.lives
     // Of more faults than an answer shows it is not known which lines they are of.
-    if (status !== 200 || body.rejected > body.errors.length) {
+    if (isOfLeft) count(this.#world, 'pushes answered by the server of before')
+    if (status !== 200 || isOfLeft || body.rejected > body.errors.length) {
       this.#end(sent, null)
       return
     }

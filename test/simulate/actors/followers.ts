@@ -14,6 +14,8 @@ interface Follower {
   rows: Map<string, Record<string, unknown>>
   /** Of the last line; null: none was received yet. */
   seq: number | null
+  /** When that was: see `PositionSources`. */
+  era: number
   /** First rows are under way: there was no heartbeat yet. */
   isBeginning: boolean
 }
@@ -36,7 +38,7 @@ export class Followers {
     this.#draws = drawsFor(world, 'followers')
     this.all = Array.from({ length: followers }, (_, index) => ({
       ...{ name: `follower ${index}`, isSlow: index % 2 === 1, stream: null, node, life: 0, rest: '' },
-      ...{ rows: new Map(), seq: null, isBeginning: true },
+      ...{ rows: new Map(), seq: null, era: 0, isBeginning: true },
     }))
   }
 
@@ -64,6 +66,8 @@ export class Followers {
     if (follower.stream !== null && follower.life === follower.node.lives) this.#read(follower)
     // It goes on at any node.
     if (this.#nodes.length > 1) follower.node = this.#nodeDraws.of(this.#nodes)
+    const { era } = this.#world.positions
+    if (follower.era !== era) Object.assign(follower, { seq: null, era })
     const { node } = follower
     const since = follower.seq === null ? '' : `&since=${follower.seq}`
     follower.stream = node.follow(`format=ndjson&follow=1&limit=500${since}`)

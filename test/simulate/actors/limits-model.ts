@@ -39,7 +39,7 @@ const sendingsOf = (agent: Agent): Sending[] => agent.attempts.flatMap(({ sendin
 /** Compares an answer with the limits. */
 export function checkLimits(world: World, sending: Sending): void {
   const { attempt, code, isReplay } = sending
-  if (code === null || isReplay || world.hadWrongClock || world.hasDamagedLog) return
+  if (code === null || isReplay || sending.isToLeft || world.hadWrongClock || world.hasDamagedLog) return
   checkRate(world, sending, code)
   checkCooldown(world, sending, attempt, code)
   checkBan(world, sending, attempt.agent, code)
@@ -65,7 +65,8 @@ function checkRate(world: World, sending: Sending, code: string): void {
         each.sentMs > endedMs - RATE_WINDOW_MS + SLACK_MS &&
         each.endedMs < sentMs &&
         COUNTED.has(each.code ?? '') &&
-        !each.isReplay,
+        !each.isReplay &&
+        !each.isToLeft,
     )
     check(
       world,

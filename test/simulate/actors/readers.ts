@@ -28,7 +28,7 @@ export class Readers {
   readonly #world: World
   readonly #draws: Draws
   readonly #agents: Agents
-  /** The highest position that an answer of a node had. */
+  /** The highest position that an answer of a node had, since positions may have gone back. */
   readonly #seqs = new Map<string, number>()
   #walk: Walk | null = null
   #page: Sent | null = null
@@ -106,10 +106,11 @@ export class Readers {
     const query = `limit=5&sort=${this.#draws.of(['hot', 'volume_1h', 'last_trade'])}`
     this.#list(query, ({ status, headers }, node) => {
       if (status !== 200) return
-      const before = sentAt.get(node) ?? 0
+      const shown = `${node} ${world.positions.era}`
+      const before = sentAt.get(shown) ?? 0
       const seq = Number(headers['x-list-version'])
       check(world, 'positions of lists never go back', seq >= before, () => `${seq} after ${before}`)
-      this.#seqs.set(node, Math.max(this.#seqs.get(node) ?? 0, seq))
+      this.#seqs.set(shown, Math.max(this.#seqs.get(shown) ?? 0, seq))
     })
   }
 

@@ -40,6 +40,9 @@ export class Replicas {
   /** What the stream had, oldest first. */
   #moments: StreamMoment[] = []
   #createdMs = 0
+  /** Of the stream, up to which message it is known who has published, who did so last, and who did before that one. */
+  #runsOf = { createdMs: 0, last: 0, run: '', replaced: new Set<string>() }
+  #folderId: string | null = null
   readonly #shown = new Map<SimulatedReader, Shown>()
   /** Since when a reader gets nothing. */
   readonly #cutOffSinceMs = new Map<SimulatedReader, number>()
@@ -58,6 +61,7 @@ export class Replicas {
 
   poll(): void {
     this.#noteStream()
+    this.#checkRuns()
     for (const reader of this.#cluster.readers) {
       this.#checkPosition(reader)
       this.#checkTold(reader)
@@ -100,6 +104,28 @@ export class Replicas {
     if (timeMs === null) return
     this.#moments.push({ atMs: this.#world.machine.nowMs, last: stream.last, timeMs })
     if (this.#moments.length > 200) this.#moments.shift()
+  }
+
+  /** One writer publishes after another: none that was replaced does, and none of another folder. */
+  #checkRuns(): void {
+    const stream = this.#cluster.streams.get(EVENTS)
+    const runs = this.#runsOf
+    // Numbers of what it has lost are used again.
+    runs.last = stream?.createdMs === runs.createdMs ? Math.min(runs.last, stream.last) : 0
+    runs.createdMs = stream?.createdMs ?? 0
+    for (const { payload, sequence } of stream?.messages.slice(stream.indexOf(runs.last + 1)) ?? []) {
+      const { runId, folderId } = decodeMessage(payload)
+      runs.last = sequence
+      this.#folderId ??= folderId
+      check(
+        this.#world,
+        'one writer publishes after another',
+        !runs.replaced.has(runId) && folderId === this.#folderId,
+        () => `message ${sequence} is of run ${runId} of ${folderId}, which another one had replaced`,
+      )
+      if (runs.run !== runId && runs.run !== '') runs.replaced.add(runs.run)
+      runs.run = runId
+    }
   }
 
   /** Its market is never older than it may be where it answers. Asked of the reader itself, before anything else happens. */

@@ -39,7 +39,7 @@ import type { StatePiece } from '../../../src/store/state/read-state.ts'
 import { completeRow } from '../../../src/store/state/recovered.ts'
 import { applyCommit, STATE_TABLES, StoreState } from '../../../src/store/state/state.ts'
 import type { ChildSide } from '../machine/child-process.ts'
-import type { Draws, Machine } from '../machine/machine.ts'
+import type { Draws, Machine, SimulatedProcess } from '../machine/machine.ts'
 import type { LakeBar, LakeContents, LakeRow } from './contents.ts'
 import { basePriceOf, labelsOf, minutesOf, type OpenOutcome, unknownLabels } from './labels.ts'
 import { BesideModel, Crashed, type RealWorld } from './real/beside.ts'
@@ -560,13 +560,19 @@ export interface LakeWorld {
   real: RealWorld | null
 }
 
-/** The program of the lake process: takes its options, then requests. */
+/**
+ * The program of the lake process: takes its options, then requests.
+ * @param lakeOf the lake of a data folder; null: the machine of the process does not have it
+ */
 export const lakeProgram =
-  (lake: LakeContents, world: LakeWorld) =>
+  (lakeOf: (process: SimulatedProcess, dataDir: string) => LakeContents | null, world: LakeWorld) =>
   (child: ChildSide): void => {
     let opened: LakeProcess | null = null
     child.onMessage((message: LakeProcessOptions | Request) => {
-      if (opened === null) opened = new LakeProcess(child, lake, message as LakeProcessOptions, world)
-      else void opened.answer(message as Request)
+      if (opened !== null) return void opened.answer(message as Request)
+      const options = message as LakeProcessOptions
+      const lake = lakeOf(child.process, options.dataDir)
+      if (lake === null) child.exit()
+      else opened = new LakeProcess(child, lake, options, world)
     })
   }

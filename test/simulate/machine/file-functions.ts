@@ -8,6 +8,8 @@ import { type Entry, FileError, SIMULATED_ROOT, type SimulatedFiles } from './fi
 
 type Files = () => SimulatedFiles
 type Any = (...args: never[]) => unknown
+/** What a file below /proc says; null: there is none. */
+export type TellOfSystem = (path: string) => string | null
 type Text = string | null | undefined | { encoding?: string | null }
 
 const BLOCK_BYTES = 4_096
@@ -16,8 +18,8 @@ const FIRST_NUMBER = 1_000_000
 
 const isSimulated = (path: unknown): path is string =>
   typeof path === 'string' && (path === SIMULATED_ROOT || path.startsWith(`${SIMULATED_ROOT}/`))
-/** What tells processes apart, and is not the same on each machine. */
-const isForbidden = (path: unknown): boolean => typeof path === 'string' && path.startsWith('/proc/')
+/** What a system tells of its processes: the simulated one does, or nothing. */
+const isOfSystem = (path: unknown): path is string => typeof path === 'string' && path.startsWith('/proc/')
 
 const encodingOf = (text: Text): string | null | undefined =>
   typeof text === 'string' ? text : text?.encoding
@@ -65,18 +67,13 @@ const openKind = (flags: string | number): string =>
 
 /** An open file, as `fs/promises` gives it. */
 class SimulatedHandle {
-  readonly #files: SimulatedFiles
+  readonly #files: Files
   readonly #path: string
   readonly #entry: Entry
   readonly #isSynced: boolean
   #position: number
 
-  constructor(
-    files: SimulatedFiles,
-    path: string,
-    opened: { entry: Entry; isSynced: boolean },
-    isAppended: boolean,
-  ) {
+  constructor(files: Files, path: string, opened: { entry: Entry; isSynced: boolean }, isAppended: boolean) {
     this.#files = files
     this.#path = path
     this.#entry = opened.entry
@@ -98,10 +95,10 @@ class SimulatedHandle {
   }
 
   #put(bytes: Buffer, offset: number | null): Promise<void> {
-    return this.#files.run('write', this.#path, () => {
-      this.#files.write(this.#entry, offset ?? this.#position, bytes)
+    return this.#files().run('write', this.#path, () => {
+      this.#files().write(this.#entry, offset ?? this.#position, bytes)
       if (offset === null) this.#position += bytes.length
-      if (this.#isSynced) this.#files.sync(this.#path, this.#entry)
+      if (this.#isSynced) this.#files().sync(this.#path, this.#entry)
     })
   }
 
@@ -114,8 +111,8 @@ class SimulatedHandle {
   }
 
   async read(into: Uint8Array, at = 0, length = into.length - at, offset: number | null = null) {
-    const bytesRead = await this.#files.run('read', this.#path, () => {
-      const count = this.#files.read(this.#entry, into, at, offset ?? this.#position, length)
+    const bytesRead = await this.#files().run('read', this.#path, () => {
+      const count = this.#files().read(this.#entry, into, at, offset ?? this.#position, length)
       if (offset === null) this.#position += count
       return count
     })
@@ -123,11 +120,11 @@ class SimulatedHandle {
   }
 
   readFile(text?: Text) {
-    return this.#files.run('read', this.#path, () => asRead(this.#entry.live, text))
+    return this.#files().run('read', this.#path, () => asRead(this.#entry.live, text))
   }
 
   datasync(): Promise<void> {
-    return this.#files.run('sync', this.#path, () => this.#files.sync(this.#path, this.#entry))
+    return this.#files().run('sync', this.#path, () => this.#files().sync(this.#path, this.#entry))
   }
 
   sync(): Promise<void> {
@@ -135,17 +132,17 @@ class SimulatedHandle {
   }
 
   truncate(bytes = 0): Promise<void> {
-    return this.#files.run('truncate', this.#path, () => {
+    return this.#files().run('truncate', this.#path, () => {
       this.#entry.live = Buffer.from(this.#entry.live.subarray(0, bytes))
     })
   }
 
   stat() {
-    return this.#files.run('stat', this.#path, () => statsOf(this.#entry))
+    return this.#files().run('stat', this.#path, () => statsOf(this.#entry))
   }
 
   close(): Promise<void> {
-    return this.#files.run('close', this.#path, () => undefined)
+    return this.#files().run('close', this.#path, () => undefined)
   }
 }
 
@@ -194,11 +191,17 @@ const spaceOf = ({ freeBytes }: SimulatedFiles) => ({
 function choosing<Functions extends Record<string, (...args: never[]) => unknown>>(
   simulated: Functions,
   real: Readonly<Record<string, unknown>>,
+  tellOf: TellOfSystem = () => null,
 ): Functions {
+  const tell = (name: string, path: string): string => {
+    const text = name === 'readFileSync' ? tellOf(path) : null
+    if (text === null) throw new FileError('ENOENT', name, path)
+    return text
+  }
   const choices = Object.entries(simulated).map(([name, act]) => {
     const choose = (...args: never[]): unknown => {
       if (isSimulated(args[0])) return act(...args)
-      if (isForbidden(args[0])) throw new FileError('ENOENT', name, String(args[0]))
+      if (isOfSystem(args[0])) return tell(name, args[0])
       return (real[name] as Any)(...args)
     }
     return [name, Object.assign(choose, real[name])]
@@ -207,7 +210,7 @@ function choosing<Functions extends Record<string, (...args: never[]) => unknown
 }
 
 /** Those of `node:fs`. */
-export function fileFunctions(files: Files, real: typeof fs) {
+export function fileFunctions(files: Files, real: typeof fs, tellOf: TellOfSystem) {
   const opened = new Map<number, { path: string; entry: Entry }>()
   let lastNumber = FIRST_NUMBER
   const ofNumber = <Result>(
@@ -246,6 +249,7 @@ export function fileFunctions(files: Files, real: typeof fs) {
       createReadStream: (path: string) => Readable.from([Buffer.from(files().find(path).live)]),
     },
     real as never,
+    tellOf,
   )
   return {
     ...simulated,
@@ -272,9 +276,8 @@ export function promisedFileFunctions(files: Files, real: typeof filePromises) {
   return choosing(
     {
       open: async (path: string, flags: string | number = 'r') => {
-        const all = files()
-        const opened = await all.run(openKind(flags), path, () => openEntry(all, path, flags))
-        return new SimulatedHandle(all, path, opened, typeof flags === 'string' && flags.startsWith('a'))
+        const opened = await files().run(openKind(flags), path, () => openEntry(files(), path, flags))
+        return new SimulatedHandle(files, path, opened, typeof flags === 'string' && flags.startsWith('a'))
       },
       readFile: (path: string, text: Text) =>
         files().run('read', path, () => asRead(files().find(path).live, text)),

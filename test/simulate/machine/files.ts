@@ -139,6 +139,14 @@ export class SimulatedFiles {
     return entry
   }
 
+  /** A folder, and those that it is in, as an administrator makes them: their names are durable. */
+  makeFolder(path: string): void {
+    if (this.names.has(path)) return
+    this.makeFolder(dirname(path))
+    this.create(path, 'folder')
+    this.sync(dirname(path), this.find(dirname(path)))
+  }
+
   rename(from: string, to: string): void {
     const inode = this.find(from)
     if (this.names.get(dirname(to))?.kind !== 'folder') throw new FileError('ENOENT', 'rename', to)
@@ -219,6 +227,17 @@ export class SimulatedFiles {
     this.#durableNames = new Map(this.names)
     this.#changes = []
     this.#hanging = []
+  }
+
+  /**
+   * Another machine has it from now on, as it is after a power cut: what was not synced was in the memory of the one before.
+   * @returns what that one keeps: a disk of its own, which it does not know of
+   */
+  moveOn(): SimulatedFiles {
+    const kept = new SimulatedFiles(this.#machine, this.#draws)
+    for (const [name, entry] of this.names) kept.names.set(name, entry)
+    this.cutPower()
+    return kept
   }
 
   #change(change: NameChange): void {

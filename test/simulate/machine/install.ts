@@ -21,6 +21,10 @@ export interface Hardware {
   machine: Machine
   files: SimulatedFiles
   network: Network
+  /** Disks of hosts that have one of their own. */
+  disks?: ReadonlyMap<string, SimulatedFiles>
+  /** Hosts tell when they were started, and which of their processes live. */
+  tellsStarts?: boolean
   /** What a program does when it is started, by the end of its path. */
   programs: Readonly<Record<string, (child: ChildSide) => void>>
 }
@@ -152,7 +156,8 @@ function installProcesses(): void {
   Object.defineProperty(process, 'pid', { get: () => machine().running.pid })
   process.kill = (pid: number, signal?: string | number): true => {
     const target = machine().processes.get(pid)
-    if (target === undefined) throw Object.assign(new Error('kill ESRCH'), { code: 'ESRCH' })
+    if (target === undefined || target.host !== machine().running.host)
+      throw Object.assign(new Error('kill ESRCH'), { code: 'ESRCH' })
     if (signal !== 0) target.kill()
     return true
   }
@@ -163,6 +168,19 @@ function installProcesses(): void {
     return forkSimulated(machine, program.replace(/^.*\//, ''), start)
   }
   Object.assign(childProcess, { fork })
+}
+
+/** When a host was started, and its processes, as Linux tells it. */
+function tellOfSystem(path: string): string | null {
+  const { host } = machine().running
+  if (hardware.tellsStarts !== true) return null
+  if (path === '/proc/sys/kernel/random/boot_id') return host
+  const pid = Number(/^\/proc\/(\d+)\/stat$/.exec(path)?.[1])
+  if (machine().processes.get(pid)?.host !== host) return null
+  const fields = Array<string>(20).fill('0')
+  const [state, threads, startTime] = [0, 17, 19]
+  Object.assign(fields, { [state]: 'S', [threads]: '1', [startTime]: `${pid}` })
+  return `${pid} (node) ${fields.join(' ')}`
 }
 
 function installNetwork(): void {
@@ -185,8 +203,8 @@ export function install(): void {
   installRandom()
   installProcesses()
   installNetwork()
-  const files = () => hardware.files
-  Object.assign(fs, fileFunctions(files, { ...fs }))
+  const files = () => hardware.disks?.get(machine().running.host) ?? hardware.files
+  Object.assign(fs, fileFunctions(files, { ...fs }, tellOfSystem))
   Object.assign(filePromises, promisedFileFunctions(files, { ...filePromises }))
   syncBuiltinESMExports()
 }
