@@ -57,4 +57,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A submission was accepted, its answer was lost, and its agent was banned before the reader tried again: it was told of the ban alone.',
   },
+  {
+    seed: 5188,
+    steps: 240,
+    was: 'A flush that had to wait wrote its rows as known when it was asked for: a label seemed to be made before its time.',
+  },
 ]

@@ -75,7 +75,9 @@ const shownLabels = (row: Row | undefined): OutcomeLabels | null =>
         OUTCOME_LABELS.map((name) => [name, row[name] ?? null]),
       ) as unknown as OutcomeLabels)
 
-type Handlers = { [K in RequestKind]?: (ask: Requests[K]['ask']) => Promise<Requests[K]['answer']> }
+type Handlers = {
+  [K in RequestKind]?: (ask: Requests[K]['ask'], askedMs: number) => Promise<Requests[K]['answer']>
+}
 
 const SLOW_MS_MAX = 20_000
 
@@ -120,6 +122,7 @@ class LakeProcess {
   }
 
   async answer({ id, kind, ask }: Request): Promise<void> {
+    const askedMs = this.#machine.nowMs
     const fault = this.#drawFault(kind)
     if (fault !== null) this.#troubles.counts[fault]++
     if (fault === 'hangs') await new Promise<void>((resolve) => this.#hold(resolve))
@@ -129,9 +132,9 @@ class LakeProcess {
     let reply: Reply
     try {
       if (fault === 'fails' && !isLate) throw new Error('simulated: the lake cannot be written')
-      const handle = this.#handlers[kind] as ((ask: unknown) => Promise<unknown>) | undefined
+      const handle = this.#handlers[kind] as ((ask: unknown, askedMs: number) => Promise<unknown>) | undefined
       if (handle === undefined) throw new Error(`simulated: no ${kind}`)
-      reply = { id, ok: true, answer: await handle(ask) }
+      reply = { id, ok: true, answer: await handle(ask, askedMs) }
       // What it did is done, and its caller does not hear of it.
       if (fault === 'fails') throw new Error('simulated: a later step failed')
     } catch (error) {
@@ -162,7 +165,8 @@ class LakeProcess {
   readonly #handlers: Handlers = {
     open: async () => this.#open(),
     state: async () => ({ piece: this.#pieces.shift() ?? null }),
-    flush: (ask) => this.#inTurn(() => this.#flush(ask)),
+    flush: ({ nowMs, ...ask }, askedMs) =>
+      this.#inTurn(() => this.#flush({ ...ask, nowMs: nowMs + Math.floor(this.#machine.nowMs - askedMs) })),
     events: (ask) => this.#inTurn(() => this.#events(ask)),
     bars: async (delivery) => this.#takeBars(delivery),
     tokens: async (delivery) => ({ taken: this.#profiles.take(delivery), inLake: this.#profiles.inLake }),
