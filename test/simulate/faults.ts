@@ -325,7 +325,7 @@ export class Faults {
     const sinceMs = this.#diskSinceMs
     const isBad = files.mode === 'full' || files.mode === 'hanging'
     const isSettled = machine.nowMs - Math.max(sinceMs, server.life?.startedMs ?? 0) > TOLD_WITHIN_MS
-    const isWaiting = this.#cast.feed.hasTakenWithin(sinceMs, machine.nowMs - NOTICED_WITHIN_MS)
+    const isWaiting = this.#cast.hasTakenWithin(sinceMs, machine.nowMs - NOTICED_WITHIN_MS)
     if (!isBad || !isSettled || !server.isUp || !isWaiting) return
     const mode = files.mode
     server.send({ method: 'GET', path: '/health' }, ({ body, status }) => {

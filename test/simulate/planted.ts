@@ -293,6 +293,14 @@ export const PLANTED = {
     from: 'if (position !== null) await this',
     to: 'if (position === undefined) await this',
   },
+  'same-market-twice': {
+    is: 'a simulated market that begins anew has the tokens of the one before it',
+    seed: 29,
+    violates: 'no token is of two simulated markets',
+    file: 'ingest/simulated-market.ts',
+    from: '(before.seed + 1) %',
+    to: 'before.seed %',
+  },
 } as const satisfies Record<string, PlantedBug>
 
 export type PlantedName = keyof typeof PLANTED

@@ -14,11 +14,13 @@ import { checkpointProgram, uploadProgram } from './programs.ts'
 import { launchServer, SimulatedNode } from './server.ts'
 import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
-import { note, type World } from './world.ts'
+import { type MarketFeed, note, type World } from './world.ts'
 
 /** How many runs have readers, and NATS. */
 const HAS_CLUSTER = 0.15
 const SERVER_PORT = 9_000
+/** How many of the others have a simulated market. */
+const HAS_SIMULATOR = 0.12
 /** How many runs have more tokens than the market holds, and how many have more than a follower is sent at once. */
 const KINDS = { few: 0.65, evicted: 0.2, many: 0.15 }
 
@@ -58,7 +60,9 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const files = new SimulatedFiles(machine, drawsOf(seed, 'disk'))
   const lake = new LakeContents()
   const trace = new Trace()
-  const sizes = sizesOf(options)
+  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
+  const feed = isCluster ? 'push' : feedOf(seed)
+  const sizes = sizesOf(options, feed)
   const retain = retentionOf(seed)
   const counts = new Map<string, number>()
   const network = new Network(machine, drawsOf(seed, 'ways'))
@@ -76,14 +80,14 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     },
   })
   const onLog = (level: string, message: string) => note(world, level, message)
-  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
   const cluster = isCluster ? new Cluster({ seed, machine, network, onLog }) : null
   // No two runs of this process share a path: some modules remember what they did to one.
   const dataDir = `/simulated/${String(++runs).padStart(6, '0')}/data`
   const settings = {
-    ...{ ...settingsOf(seed, sizes), 'data-dir': dataDir },
+    ...{ ...settingsOf(seed, sizes, feed), 'data-dir': dataDir },
     ...(retain.setting !== '' && { retain: retain.setting }),
     ...(isCluster && writerSettingsOf(seed)),
+    ...(feed === 'simulator' && simulatorSettingsOf(sizes.tokens)),
   }
   const draws = drawsOf(seed, 'network')
   const followFlushMs = drawsOf(seed, 'follow').of([20, 100])
@@ -93,6 +97,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   })
   const world: World = {
     ...{ seed, machine, files, lake, troubles, server, cluster, trace, counts },
+    ...{ feed, simulatorTokens: sizes.tokens },
     ...{
       hadWrongClock: false,
       hadWrongBegin: false,
@@ -163,12 +168,17 @@ class UncaughtErrors {
   }
 }
 
-function sizesOf({ seed, agentsMax = Number.POSITIVE_INFINITY }: RunOptions): Sizes {
+const feedOf = (seed: number): MarketFeed =>
+  drawsOf(seed, 'what trades').chance(HAS_SIMULATOR) ? 'simulator' : 'push'
+
+function sizesOf({ seed, agentsMax = Number.POSITIVE_INFINITY }: RunOptions, feed: MarketFeed): Sizes {
   const draws = drawsOf(seed, 'sizes')
-  const kind = draws.weighted(KINDS)
+  const drawn = draws.weighted(KINDS)
+  // A simulated market launches tokens of its own beside those that it begins with.
+  const kind = feed === 'push' ? drawn : 'few'
   return {
     tokens: kind === 'few' ? draws.whole(2, 10) : kind === 'evicted' ? 22 : 150,
-    tokensMax: kind === 'many' ? 160 : 16,
+    tokensMax: kind === 'many' || feed !== 'push' ? 160 : 16,
     agents: Math.min(agentsMax, draws.whole(2, 8)),
     followers: draws.whole(1, 4),
   }
@@ -186,12 +196,20 @@ function retentionOf(seed: number): { setting: string; days: Record<string, numb
   return { setting: [...named, `unasked=${draws.of([10, 60, 100])}%`].join(','), days }
 }
 
-function settingsOf(seed: number, { tokensMax }: Sizes): Record<string, string> {
+/** As few tokens and trades as there can be: the model computes all of them anew. */
+const simulatorSettingsOf = (tokens: number): Record<string, string> => ({
+  ...{ feed: 'simulator', record: 'true', simulator: `tokens=${tokens},trades-per-second=1` },
+})
+
+function settingsOf(seed: number, { tokensMax }: Sizes, feed: MarketFeed): Record<string, string> {
   const draws = drawsOf(seed, 'settings')
+  const flushMs = draws.of(['2000', '10000', '30000'])
+  const checkpointMs = draws.of(['5000', '20000', '60000'])
   return {
     'tokens-max': String(tokensMax),
-    'lake-flush-ms': draws.of(['2000', '10000', '30000']),
-    'checkpoint-interval-ms': draws.of(['5000', '20000', '60000']),
+    'lake-flush-ms': flushMs,
+    // A simulated market has none: it begins anew.
+    ...(feed !== 'simulator' && { 'checkpoint-interval-ms': checkpointMs }),
     'lake-tidy': `every-ms=${draws.of([5_000, 20_000, 60_000])}`,
   }
 }

@@ -8,8 +8,14 @@ import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
 import type { SimulatedNode, SimulatedServer } from './server.ts'
 import { type Trace, Violation } from './trace.ts'
 
+/** Where market events come from. */
+export type MarketFeed = 'push' | 'simulator'
+
 export interface World {
   seed: number
+  feed: MarketFeed
+  /** Of the simulated market, at each start. */
+  simulatorTokens: number
   machine: Machine
   files: SimulatedFiles
   lake: LakeContents
