@@ -10,6 +10,7 @@ import { LOW_COVERAGE_COUNT, XP_MULTIPLIERS, XP_TABLE } from '../../src/schema/x
 import { Oracle } from '../market/oracle.ts'
 import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
+import { checkChain } from './chain-at-rest.ts'
 import type { LakeRow } from './lake/contents.ts'
 import {
   checkLakeFiles,
@@ -81,12 +82,15 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   if (world.feed !== 'push') await catchUp(world)
   const events = recordedEvents(world)
   const isSimulated = world.feed === 'simulator'
+  if (world.chain !== null) checkChain(world, cast, world.chain, events)
   const missing = isSimulated ? checkSimulated(world, cast, events) : checkRecorded(world, cast, events, told)
   // A simulated market begins anew with each run.
   const present = isSimulated ? (runsOf(events).at(-1) ?? []) : events
   let compareReader = (_market: Market): void => {}
-  // The model knows no time that goes back, no token that is evicted, and no event that only one of the market and the lake has.
-  if (!world.hadWrongClock && !cast.hasEvictions && !world.hasDamagedJournal) {
+  // The model knows no time that goes back, no token that is evicted, no gap that heals, and no event that only one of the market and the
+  // lake has.
+  const isModelled = !world.hadWrongClock && !cast.hasEvictions && !world.hasDamagedJournal
+  if (isModelled && world.chain === null) {
     // It goes on without a disk that takes no events, and has told so.
     if ((health.recording.journal?.lost ?? 0) === 0) {
       checkMarket(world, present, world.server.app!.market)

@@ -357,6 +357,7 @@ export class Faults {
     files.setMode('ok')
     machine.clockErrorMs = 0
     await this.#world.cluster?.heal()
+    this.#world.chain?.heal()
     const rates = troubles.rates
     troubles.rates = {}
     for (const release of troubles.held) release()
@@ -385,5 +386,6 @@ export class Faults {
   /** Faults may happen again. */
   resume(): void {
     this.#world.troubles.rates = this.#ratesBefore
+    if (this.#world.chain !== null) this.#world.chain.isWell = false
   }
 }

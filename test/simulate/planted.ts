@@ -301,6 +301,14 @@ export const PLANTED = {
     from: '(before.seed + 1) %',
     to: 'before.seed %',
   },
+  'chain-cut-untold': {
+    is: 'what an endpoint of the chain told nobody while its connection was cut is neither fetched nor told as missing',
+    seed: 33,
+    violates: 'a trade of the chain that is missing lies in a gap that was told',
+    file: 'ingest/solana/solana.ts',
+    from: 'if (wasConnected && !this.#source.hasEnd) {',
+    to: 'if (wasConnected && this.#source.hasEnd) {',
+  },
 } as const satisfies Record<string, PlantedBug>
 
 export type PlantedName = keyof typeof PLANTED

@@ -2,6 +2,7 @@
 
 import { Cast, type Sizes } from './actors/cast.ts'
 import { checkAtRest } from './at-rest.ts'
+import { CHAIN_PORT, ChainEndpoint } from './chain/endpoint.ts'
 import { Cluster, writerSettingsOf } from './cluster.ts'
 import { type FaultKind, Faults } from './faults.ts'
 import { LakeContents } from './lake/contents.ts'
@@ -14,13 +15,14 @@ import { checkpointProgram, uploadProgram } from './programs.ts'
 import { launchServer, SimulatedNode } from './server.ts'
 import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
-import { type MarketFeed, note, type World } from './world.ts'
+import { count, type MarketFeed, note, type World } from './world.ts'
 
 /** How many runs have readers, and NATS. */
 const HAS_CLUSTER = 0.15
 const SERVER_PORT = 9_000
-/** How many of the others have a simulated market. */
+/** How many of the others have a simulated market, and how many one from the chain. */
 const HAS_SIMULATOR = 0.12
+const HAS_CHAIN = 0.08
 /** How many runs have more tokens than the market holds, and how many have more than a follower is sent at once. */
 const KINDS = { few: 0.65, evicted: 0.2, many: 0.15 }
 
@@ -88,6 +90,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     ...(retain.setting !== '' && { retain: retain.setting }),
     ...(isCluster && writerSettingsOf(seed)),
     ...(feed === 'simulator' && simulatorSettingsOf(sizes.tokens)),
+    ...(feed === 'solana' && CHAIN_SETTINGS),
   }
   const draws = drawsOf(seed, 'network')
   const followFlushMs = drawsOf(seed, 'follow').of([20, 100])
@@ -95,9 +98,17 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     ...{ machine, network, name: 'server', port: SERVER_PORT, draws, onLog },
     launch: launchServer(settings, followFlushMs, draws.next),
   })
+  const openChain = () =>
+    new ChainEndpoint({
+      ...{ seed, machine, network },
+      onFault: (name) => {
+        count(world, `fault: chain ${name}`)
+        note(world, 'chain', name)
+      },
+    })
   const world: World = {
     ...{ seed, machine, files, lake, troubles, server, cluster, trace, counts },
-    ...{ feed, simulatorTokens: sizes.tokens },
+    ...{ feed, chain: feed === 'solana' ? openChain() : null, simulatorTokens: sizes.tokens },
     ...{
       hadWrongClock: false,
       hadWrongBegin: false,
@@ -129,6 +140,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     guard.end()
     server.crash()
     cluster?.end()
+    world.chain?.end()
   }
   for (const [kind, times] of Object.entries(troubles.counts)) counts.set(`fault: lake ${kind}`, times)
   counts.set('disk operations that failed or hung', files.faults)
@@ -168,8 +180,11 @@ class UncaughtErrors {
   }
 }
 
-const feedOf = (seed: number): MarketFeed =>
-  drawsOf(seed, 'what trades').chance(HAS_SIMULATOR) ? 'simulator' : 'push'
+function feedOf(seed: number): MarketFeed {
+  const draw = drawsOf(seed, 'what trades').next()
+  if (draw < HAS_SIMULATOR) return 'simulator'
+  return draw < HAS_SIMULATOR + HAS_CHAIN ? 'solana' : 'push'
+}
 
 function sizesOf({ seed, agentsMax = Number.POSITIVE_INFINITY }: RunOptions, feed: MarketFeed): Sizes {
   const draws = drawsOf(seed, 'sizes')
@@ -200,6 +215,11 @@ function retentionOf(seed: number): { setting: string; days: Record<string, numb
 const simulatorSettingsOf = (tokens: number): Record<string, string> => ({
   ...{ feed: 'simulator', record: 'true', simulator: `tokens=${tokens},trades-per-second=1` },
 })
+
+const CHAIN_SETTINGS = {
+  ...{ feed: 'solana', 'solana-rpc': `http://127.0.0.1:${CHAIN_PORT}` },
+  ...{ 'solana-ws': `ws://127.0.0.1:${CHAIN_PORT}`, 'solana-rps': '50' },
+}
 
 function settingsOf(seed: number, { tokensMax }: Sizes, feed: MarketFeed): Record<string, string> {
   const draws = drawsOf(seed, 'settings')
