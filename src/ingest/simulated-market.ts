@@ -43,22 +43,29 @@ export async function openSimulatedMarket(
 ): Promise<SimulatedMarket> {
   const before = await readSaved(path, nowMs, log)
   const isContinued = before !== null && canContinue(before, options, nowMs)
-  const market = isContinued ? before : anotherMarket(before, options, nowMs)
-  const save = (saved: Saved) =>
-    replaceFile(path, `${JSON.stringify(saved)}\n`).catch((error: unknown) =>
-      log.warn(
-        { path, err: error },
-        'which market is simulated cannot be noted: the next start has another one',
-      ),
+  const save = (saved: Saved): Promise<boolean> =>
+    replaceFile(path, `${JSON.stringify(saved)}\n`).then(
+      () => true,
+      (error: unknown) => {
+        log.warn(
+          { path, err: error },
+          'which market is simulated cannot be noted: the next start has another one',
+        )
+        return false
+      },
     )
-  if (!isContinued) await save(market)
+  let market = isContinued ? before : anotherMarket(before, options, nowMs)
+  // The next start does not know of it, and would begin one of the same seed.
+  if (!isContinued && !(await save(market))) market = anotherMarket(unknownMarket(nowMs), options, nowMs)
   if (before !== null && !isContinued)
     log.info(
       { seedBefore: before.seed, seed: market.seed },
       'another simulated market begins: it does not go on with the one before it',
     )
   const { seed, tokens, tradesPerSecond, startMs } = market
-  const onSkipped = () => save({ ...market, hasSkipped: true })
+  const onSkipped = async () => {
+    await save({ ...market, hasSkipped: true })
+  }
   return { seed, tokens, tradesPerSecond, startMs, onSkipped }
 }
 
@@ -82,6 +89,11 @@ function anotherMarket(before: Saved | null, options: SimulatedMarketOptions, st
   return { seed: seed ?? next, tokens, tradesPerSecond, startMs, hasSkipped: false }
 }
 
+/** Behind it comes a market of a seed that none before can have had. */
+const unknownMarket = (nowMs: number): Saved => ({
+  ...{ seed: nowMs - 1, tokens: 0, tradesPerSecond: 0, startMs: nowMs, hasSkipped: true },
+})
+
 /** @returns null: there was none */
 async function readSaved(path: string, nowMs: number, log: FeedLog): Promise<Saved | null> {
   try {
@@ -94,7 +106,6 @@ async function readSaved(path: string, nowMs: number, log: FeedLog): Promise<Sav
       { path, reason: errorMessage(error) },
       'nobody knows which market was simulated: another one begins',
     )
-    // Of a seed that none of the markets before can have had.
-    return { seed: nowMs - 1, tokens: 0, tradesPerSecond: 0, startMs: nowMs, hasSkipped: true }
+    return unknownMarket(nowMs)
   }
 }

@@ -1,6 +1,6 @@
 // The simulated market of a data folder: a start goes on with it, or begins one of other tokens, so that nothing that is kept of a token is
 // that of two markets.
-import { rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { SIMULATED_TRADES_REPEATED_MAX } from '../../src/ingest/limits.ts'
@@ -74,6 +74,15 @@ describe('the market of a start', () => {
     await openAt(NOW_MS)
     writeFileSync(join(folder, 'simulator.json'), '{"seed":')
     expect((await openAt(laterMs)).market).toEqual({ ...first, seed: laterMs, startMs: laterMs })
+  })
+
+  it('is one that no other start has where it cannot be noted', async () => {
+    await openAt(NOW_MS)
+    const inTheWay = join(folder, 'simulator.json.tmp')
+    mkdirSync(inTheWay)
+    expect((await openAt(laterMs, { isRecorded: true })).market).toMatchObject({ seed: laterMs })
+    rmdirSync(inTheWay)
+    expect((await openAt(laterMs + 1, { isRecorded: true })).market).toMatchObject({ seed: 2 })
   })
 })
 

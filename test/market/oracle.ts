@@ -15,9 +15,24 @@ interface Taken extends TradeEvent {
   atMs: number
 }
 
+/** Of pump.fun's curve: what it has at first, and sells. */
+const CURVE_SOL = 30
+const CURVE_TOKENS = 1_073_000_000
+const CURVE_SOLD = 793_100_000
+
+const newestOf = (trades: readonly Taken[]): Taken | null =>
+  trades.reduce<Taken | null>((best, trade) => (best === null || trade.ts >= best.ts ? trade : best), null)
+
+/** Both sides of a curve, by the price of SOL that its trade had. */
+const raisedUsd = ({ priceUsd, vSol, vTokens }: Taken): number =>
+  2 * (vSol! - CURVE_SOL) * ((priceUsd! * vTokens!) / vSol!)
+
 export class Oracle {
   readonly log: Received[] = []
   #newWindowMs: number
+  /** Events of each mint, of as many of the log as `#sorted`. */
+  readonly #byMint = new Map<string, Received[]>()
+  #sorted = 0
 
   constructor(newWindowMs: number) {
     this.#newWindowMs = newWindowMs
@@ -34,7 +49,14 @@ export class Oracle {
   }
 
   #of(mint: string, untilMs: number): Received[] {
-    return this.log.filter(({ event, atMs }) => atMs <= untilMs && 'mint' in event && event.mint === mint)
+    for (; this.#sorted < this.log.length; this.#sorted++) {
+      const { event } = this.log[this.#sorted]
+      if (!('mint' in event)) continue
+      const before = this.#byMint.get(event.mint)
+      if (before === undefined) this.#byMint.set(event.mint, [this.log[this.#sorted]])
+      else before.push(this.log[this.#sorted])
+    }
+    return (this.#byMint.get(mint) ?? []).filter(({ atMs }) => atMs <= untilMs)
   }
 
   /** Trades not older than the watermark of their moment, and the watermark as of `untilMs`. */
@@ -74,28 +96,27 @@ export class Oracle {
     const { trades } = this.#taken(mint, atMs)
     const from = Math.floor(atMs / 900_000) * 900_000 - 86_400_000 + 900_000
     const day = trades.filter((trade) => trade.ts >= from)
-    const newest = trades.reduce<Taken | null>(
-      (best, trade) => (best === null || trade.ts >= best.ts ? trade : best),
-      null,
-    )
+    const newest = newestOf(trades)
+    const onCurve = newestOf(trades.filter(({ vSol, vTokens }) => vSol != null && vTokens != null))
     const patched = (field: 'holderCount' | 'liquidity' | 'top10HolderPct') =>
       events.reduce<number | null>(
         (value, { event }) =>
           event.type === 'patch' && event.fields[field] !== undefined ? event.fields[field]! : value,
         null,
       )
-    const supply = events.some(({ event }) => event.type === 'token') ? 1_000_000 : null
+    const told = events.findLast(({ event }) => event.type === 'token')?.event
+    const supply = told?.type === 'token' ? (told.totalSupply ?? null) : null
     const graduated = events.some(({ event }) => event.type === 'graduated')
     return {
       priceUsd: newest?.priceUsd ?? null,
       marketCap: newest && supply ? newest.priceUsd! * supply : null,
       volume24h: this.volume(mint, 86_400_000, 900_000, atMs),
-      liquidity: patched('liquidity'),
+      liquidity: patched('liquidity') ?? (onCurve && raisedUsd(onCurve)),
       holderCount: patched('holderCount'),
       top10HolderPct: patched('top10HolderPct'),
       buys24h: day.filter((trade) => trade.side === 'buy').length,
       sells24h: day.filter((trade) => trade.side === 'sell').length,
-      bondingProgress: graduated ? 100 : null,
+      bondingProgress: graduated ? 100 : onCurve && (100 * (CURVE_TOKENS - onCurve.vTokens!)) / CURVE_SOLD,
     }
   }
 

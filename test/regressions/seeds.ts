@@ -67,4 +67,14 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 60,
     was: 'A reader that had all events of a stream which was made anew did not get the time that was told there alone, and showed the past as now.',
   },
+  {
+    seed: 5188,
+    steps: 240,
+    was: 'A flush that had to wait wrote its rows as known when it was asked for: a label seemed to be made before its time.',
+  },
+  {
+    seed: 101,
+    steps: 240,
+    was: 'A simulated market that could not be noted on a failing disk had the seed of the next one: the lake had tokens of two markets.',
+  },
 ]

@@ -1,17 +1,16 @@
 // What must be so once faults have ended: everything heals within a stated time, and all that the server has agrees with what its
 // clients were told, with its lake, and with a model that is computed anew from the list of events.
 
-import { readTrade } from '../../src/journal/batch/read-trade.ts'
 import type { RecordedEvent } from '../../src/journal/event-batch.ts'
-import { DAY_MS } from '../../src/lib/time.ts'
+import { DAY_MS, MINUTE_MS } from '../../src/lib/time.ts'
 import type { Market } from '../../src/market/market.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../src/schema/bar.ts'
 import { SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
-import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
 import { LOW_COVERAGE_COUNT, XP_MULTIPLIERS, XP_TABLE } from '../../src/schema/xp.ts'
 import { Oracle } from '../market/oracle.ts'
 import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
+import { checkChain } from './chain-at-rest.ts'
 import type { LakeRow } from './lake/contents.ts'
 import { checkRealLake } from './lake/real/at-rest.ts'
 import {
@@ -21,9 +20,11 @@ import {
   checkShownOutcomes,
   latestOutcomes,
 } from './lake-at-rest.ts'
+import { checkRecorded, type Missing, recordedEvents } from './recorded-at-rest.ts'
 import { checkReplicas } from './replicas-at-rest.ts'
 import type { Answer, SentRequest } from './server.ts'
 import { ADMIN_KEY } from './settings.ts'
+import { checkSimulated, pricedInUsd, runsOf } from './simulator-at-rest.ts'
 import { check, type World } from './world.ts'
 
 /** Within this everything is well after the last fault has ended: the longest time limit, that of a flush, is two minutes. */
@@ -32,22 +33,20 @@ const ANSWER_MS_MAX = 60_000
 const NEW_WINDOW_MS = 86_400_000
 /** What /health says may be so old. */
 const HEALTH_AGE_MS = 2_000
+/** How often a moment is looked for at which nothing has come for so long. */
+const MOMENTS_MAX = 60
+const MOMENT_MS = 130
 /** A closed bar is handed to the store within this. */
 const SWEPT_WITHIN_MS = 500
 const COMPARED_TIMEFRAMES: readonly Timeframe[] = ['1s', '1m', '5m']
 /** The lake has those of a minute and longer. */
 const LAKE_TIMEFRAMES: readonly Timeframe[] = ['1m', '5m']
-/** What a kill may take of market events: a batch that is being filled, and the turns until it is written. */
-const KILL_LOSES_MS = 400
-/** What a power cut may take: what was not synced yet. */
-const CUT_LOSES_MS = 1_600
 /** Sentences of /health that tell of losses and refusals: they stay after all is well. */
 const TOLD =
   /could not be recorded|lost|are refused|is damaged|damaged part|records of|refused|^no row leaves the lake/
 
-/** Those of a damaged log, and of a damaged journal. */
+/** Those of a damaged log. */
 const LOG_DAMAGED = /\blog\b/
-const JOURNAL_DAMAGED = /journal|recorded events/
 
 // biome-ignore lint/suspicious/noExplicitAny: checks look into JSON freely
 type Listed = any
@@ -81,21 +80,33 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
     checkSubmissions(world, cast, lists)
     for (const { rows } of lists.values()) checkShownOutcomes(world, rows, labelled)
   }
+  if (world.feed !== 'push') await catchUp(world)
   const events = recordedEvents(world)
-  const missing = checkRecorded(world, cast, events, told)
+  const isSimulated = world.feed === 'simulator'
+  if (world.chain !== null) checkChain(world, cast, world.chain, events)
+  const missing = isSimulated ? checkSimulated(world, cast, events) : checkRecorded(world, cast, events, told)
+  // A simulated market begins anew with each run.
+  const present = isSimulated ? (runsOf(events).at(-1) ?? []) : events
   let compareReader = (_market: Market): void => {}
-  // The model knows no time that goes back, no token that is evicted, and no event that only one of the market and the lake has.
-  if (!world.hadWrongClock && !cast.hasEvictions && !world.hasDamagedJournal) {
+  // The model knows no time that goes back, no token that is evicted, no gap that heals, and no event that only one of the market and the
+  // lake has.
+  const isModelled = !world.hadWrongClock && !cast.hasEvictions && !world.hasDamagedJournal
+  if (isModelled && world.chain === null) {
     // It goes on without a disk that takes no events, and has told so.
     if ((health.recording.journal?.lost ?? 0) === 0) {
-      checkMarket(world, events, world.server.app!.market)
+      checkMarket(world, present, world.server.app!.market)
       compareReader = (market) => checkMarket(world, events, market)
     }
-    checkLakeBars(world, events, { missing, closedByMs })
+    const lost = checkLakeBars(world, events, { present, missing, closedByMs })
     checkOutcomes(world, oracleOf(events), {
       closedByMs,
+      // The last label counts minutes in which any token was traded.
       isTouched: (mint, fromMs, toMs) =>
-        missing.some((each) => each.mint === mint && each.tsMs >= fromMs && each.tsMs < toMs),
+        missing.some((each) => each.mint === mint && each.tsMs >= fromMs && each.tsMs < toMs) ||
+        lost.some(
+          ({ mint: of, tsMs }) =>
+            (of === mint || toMs - fromMs >= DAY_MS) && tsMs >= fromMs - MINUTE_MS && tsMs < toMs,
+        ),
     })
     // The lake may have the profile of an event that the market has lost since, which was told.
     if (missing.length === 0) checkProfiles(world)
@@ -143,26 +154,39 @@ async function trustClock(world: World): Promise<void> {
   check(world, 'an operator can confirm the clock', status === 200, () => text)
 }
 
-async function flush(world: World): Promise<void> {
+/** @returns the market's position of which the lake has everything by then */
+async function flush(world: World): Promise<number> {
   const { machine, server } = world
+  let seq = 0
   for (let attempt = 0; attempt < 3; attempt++) {
     let state: 'running' | 'done' | string = 'running'
     const { app, life } = server
-    machine.queue(
-      () =>
-        app!
-          .recorded()
-          .then(() => app!.store.flushLake())
-          .then(
-            () => (state = 'done'),
-            (error) => (state = String(error)),
-          ),
-      life!.process,
-    )
+    machine.queue(() => {
+      seq = app!.market.seq
+      app!
+        .recorded()
+        .then(() => app!.store.flushLake())
+        .then(
+          () => (state = 'done'),
+          (error) => (state = String(error)),
+        )
+    }, life!.process)
     await machine.until(() => state !== 'running', HEAL_MS)
-    if (state === 'done') return check(world, 'the lake can be written again', true, () => '')
+    if (state === 'done') break
     if (attempt === 2) check(world, 'the lake can be written again', false, () => state)
   }
+  check(world, 'the lake can be written again', true, () => '')
+  return seq
+}
+
+/** A feed that nobody can stop goes on meanwhile: until a moment at which the lake has all that the market has. */
+async function catchUp(world: World): Promise<void> {
+  const { machine, server } = world
+  for (let attempt = 0; attempt < MOMENTS_MAX; attempt++) {
+    if ((await flush(world)) === server.app!.market.seq) return
+    await machine.pass(MOMENT_MS)
+  }
+  check(world, 'the lake catches up with the market', false, () => `not once in ${MOMENTS_MAX} times`)
 }
 
 /** Small files are merged, and what is over its time leaves; sometimes on the operator's word. */
@@ -350,91 +374,6 @@ function checkBonuses(world: World): void {
   }
 }
 
-function recordedEvents(world: World): RecordedEvent[] {
-  const events: RecordedEvent[] = []
-  for (const { events: others, trades } of world.lake.batches) {
-    events.push(...others)
-    for (let at = 0; at < trades.count; at++)
-      events.push({
-        ...{ eventNo: trades.eventNo[at], atMs: trades.atMs[at], receivedAtMs: trades.receivedAtMs[at] },
-        ...{ feed: trades.feed[at], event: readTrade(trades, at, { type: 'trade' } as TradeEvent) },
-      })
-  }
-  return events.sort((a, b) => a.eventNo - b.eventNo)
-}
-
-function idOf(event: MarketEvent): number {
-  if (event.type === 'trade') return Number(event.tx?.slice(1))
-  if (event.type === 'token') return Number(event.description?.slice(1))
-  if (event.type === 'patch') return Number(event.fields.viewerCount)
-  return event.type === 'live' ? Number(event.viewerCount) : Number.NaN
-}
-
-export interface Missing {
-  mint: string
-  tsMs: number
-}
-
-/**
- * The lake has what was pushed, in its order: what is missing was not acknowledged, or lies in a gap that was told and is no older than
- * the end of its life may take.
- */
-function checkRecorded(
-  world: World,
-  cast: Cast,
-  events: readonly RecordedEvent[],
-  health: Listed,
-): Missing[] {
-  const { pushed } = cast.feed
-  const recorded = events.filter(({ feed }) => feed === 'push')
-  const found = new Set<number>()
-  let at = 0
-  for (const { event, eventNo } of recorded) {
-    const id = idOf(event)
-    while (at < pushed.length && pushed[at].id !== id) at++
-    check(
-      world,
-      'the lake has no event that nobody pushed',
-      at < pushed.length,
-      () => `event ${eventNo} (record ${id}) is out of order or there twice`,
-    )
-    found.add(at++)
-  }
-  const gaps = world.server.app!.market.gaps(10_000)
-  const told = [...gaps.ended, ...gaps.open.map((gap) => ({ ...gap, toMs: Number.POSITIVE_INFINITY }))]
-  const missing = pushed.filter((_, index) => !found.has(index))
-  // A market that began after them says since when it watches.
-  const beganMs = events[0]?.atMs ?? Number.POSITIVE_INFINITY
-  const isLossTold =
-    world.hasDamagedJournal && health.reasons.some((reason: string) => JOURNAL_DAMAGED.test(reason))
-  for (const record of missing.filter(({ state }) => state === 'taken')) {
-    const [fromMs, toMs] = [record.sentMs, record.answeredMs].map((ms) => world.machine.startMs + ms)
-    check(
-      world,
-      'an event that is missing lies in a gap that was told',
-      world.hadWrongClock ||
-        isLossTold ||
-        toMs < beganMs ||
-        told.some((gap) => gap.fromMs <= toMs && (gap.toMs ?? 0) >= fromMs),
-      () =>
-        `record ${record.id} of life ${record.life}, taken ${fromMs}..${toMs}; gaps ${JSON.stringify(told).slice(0, 800)}`,
-    )
-    const end = cast.ends.get(record.life)
-    const losesMs = end === undefined ? 0 : { crash: KILL_LOSES_MS, cut: CUT_LOSES_MS, stop: 0 }[end.kind]
-    check(
-      world,
-      'no more events are lost than a kill or a power cut may take',
-      (end?.hadBadDisk ?? false) ||
-        world.hasDamagedJournal ||
-        cast.hasBadDisk ||
-        (end !== undefined && record.answeredMs >= end.atMs - losesMs),
-      () =>
-        `record ${record.id} of life ${record.life} was taken ${(end?.atMs ?? 0) - record.answeredMs} ms before its ${end?.kind}`,
-    )
-  }
-  return missing
-}
-
 const isClose = (a: number | null, b: number | null): boolean =>
   a === b || (a !== null && b !== null && Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b)))
 
@@ -497,19 +436,29 @@ function checkProfiles(world: World): void {
 
 function oracleOf(events: readonly RecordedEvent[]): Oracle {
   const oracle = new Oracle(NEW_WINDOW_MS)
-  for (const { event, atMs } of events) oracle.log.push({ event, atMs })
+  for (const { event, atMs } of pricedInUsd(events)) oracle.log.push({ event, atMs })
   return oracle
 }
 
-/** The lake has every bar of the recorded events that was closed by then, and no other, but where events are missing that were told. */
+/**
+ * The lake has every bar of the recorded events that was closed by then, and no other, but where events are missing that were told.
+ * @param present events of the present market: of one that has ended with its run the bars that were not in a file by then are lost
+ * @returns those that are
+ */
 function checkLakeBars(
   world: World,
   events: readonly RecordedEvent[],
-  { missing, closedByMs }: { missing: readonly Missing[]; closedByMs: number },
-): void {
+  {
+    present,
+    missing,
+    closedByMs,
+  }: { present: readonly RecordedEvent[]; missing: readonly Missing[]; closedByMs: number },
+): Missing[] {
   const { lake, server } = world
   const { market } = server.app!
   const oracle = oracleOf(events)
+  const held = new Set(oracleOf(present).mints())
+  const lost: Missing[] = []
   const expected = new Set<string>()
   const isTouched = (mint: string, t: number, lengthMs: number): boolean =>
     missing.some((each) => each.mint === mint && each.tsMs >= t && each.tsMs < t + lengthMs)
@@ -521,7 +470,9 @@ function checkLakeBars(
         const key = `${mint} ${TIMEFRAMES.indexOf(tf)} ${bar.t}`
         expected.add(key)
         const found = lake.bars.get(key)
-        if (isTouched(mint, bar.t, lengthMs) || (found === undefined && !due.has(bar.t))) continue
+        if (found === undefined && !held.has(mint)) lost.push({ mint, tsMs: bar.t })
+        if (isTouched(mint, bar.t, lengthMs)) continue
+        if (found === undefined && !(held.has(mint) && due.has(bar.t))) continue
         const isEqual =
           found !== undefined &&
           found.o === bar.o &&
@@ -539,7 +490,11 @@ function checkLakeBars(
       }
     }
   }
+  // Of a run whose end has taken all that it recorded, bars may be there: their tokens are of no other.
+  const hasLostRun = world.feed === 'simulator' && runsOf(events).length < server.lives
+  const mints = new Set(oracle.mints())
   for (const [key, { mint, tf, t }] of lake.bars) {
+    if (hasLostRun && !mints.has(mint)) continue
     const timeframe = TIMEFRAMES[tf]
     const isKnown = expected.has(key) || isTouched(mint, t, TIMEFRAME_MS[timeframe])
     check(
@@ -549,6 +504,7 @@ function checkLakeBars(
       () => key,
     )
   }
+  return lost
 }
 
 /** Sums may differ in their last digits by the order in which they were added up. */
@@ -560,12 +516,25 @@ const isSameRow = (shown: Listed, row: Listed): boolean =>
 
 /** Every follower has the rows of the market at its position. */
 async function checkFollowers(world: World, cast: Cast): Promise<void> {
-  for (let round = 0; round < 4; round++) {
-    cast.followers.readAll()
-    await world.machine.pass(500)
+  const { machine, server } = world
+  const readAll = async (): Promise<void> => {
+    for (let round = 0; round < 4; round++) {
+      cast.followers.readAll()
+      await machine.pass(500)
+    }
   }
-  const list = await ask(world, { method: 'GET', path: '/api/v1/market', query: 'format=ndjson&limit=500' })
+  await readAll()
+  const request = { method: 'GET', path: '/api/v1/market', query: 'format=ndjson&limit=500' } as const
+  let list = await ask(world, request)
   cast.followers.readAll()
+  // A feed that nobody can stop goes on: until followers have what the list had, and nothing has come since.
+  for (let attempt = 0; world.feed !== 'push' && attempt < MOMENTS_MAX; attempt++) {
+    const { seq } = server.app!.market
+    await machine.pass(MOMENT_MS)
+    cast.followers.readAll()
+    if (server.app!.market.seq === seq && Number(list.headers['x-list-version']) === seq) break
+    list = await ask(world, request)
+  }
   const lines = list.text.split('\n').filter((line) => line !== '')
   const rows = new Map(lines.map((line) => [JSON.parse(line).mint, line]))
   for (const { name, rows: shown, isBeginning, stream } of cast.followers.all) {

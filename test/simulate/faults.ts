@@ -376,7 +376,7 @@ export class Faults {
     const sinceMs = this.#diskSinceMs
     const isBad = files.mode === 'full' || files.mode === 'hanging'
     const isSettled = machine.nowMs - Math.max(sinceMs, server.life?.startedMs ?? 0) > TOLD_WITHIN_MS
-    const isWaiting = this.#cast.feed.hasTakenWithin(sinceMs, machine.nowMs - NOTICED_WITHIN_MS)
+    const isWaiting = this.#cast.hasTakenWithin(sinceMs, machine.nowMs - NOTICED_WITHIN_MS)
     if (!isBad || !isSettled || !server.isUp || !isWaiting) return
     const mode = files.mode
     server.send({ method: 'GET', path: '/health' }, ({ body, status }) => {
@@ -408,6 +408,7 @@ export class Faults {
     files.setMode('ok')
     this.#turnClock(0)
     await this.#world.cluster?.heal()
+    this.#world.chain?.heal()
     const rates = troubles.rates
     troubles.rates = {}
     this.#world.real?.crashes?.end()
@@ -439,5 +440,6 @@ export class Faults {
   resume(): void {
     this.#world.troubles.rates = this.#ratesBefore
     this.#world.real?.crashes?.resume()
+    if (this.#world.chain !== null) this.#world.chain.isWell = false
   }
 }

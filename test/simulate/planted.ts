@@ -298,8 +298,8 @@ export const PLANTED = {
     seed: 236,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'cluster/writer/lease.ts',
-    from: 'while (performance.now() - this.#confirmedMs > LEASE_MS) {',
-    to: 'while (this.#confirmedMs < 0) {',
+    from: 'performance.now() - this.#confirmedMs <= LEASE_MS',
+    to: 'this.#confirmedMs >= 0',
   },
   'sequence-unexpected': {
     is: 'a writer publishes behind whatever the stream has, also behind what another one has published since',
@@ -308,6 +308,22 @@ export const PLANTED = {
     file: 'cluster/writer/stream-tail.ts',
     from: '          expect: { streamName: names.stream, lastSequence: sequence + index },\n',
     to: '          expect: { streamName: names.stream },\n',
+  },
+  'same-market-twice': {
+    is: 'a simulated market that begins anew has the tokens of the one before it',
+    seed: 29,
+    violates: 'no token is of two simulated markets',
+    file: 'ingest/simulated-market.ts',
+    from: '(before.seed + 1) %',
+    to: 'before.seed %',
+  },
+  'chain-cut-untold': {
+    is: 'what an endpoint of the chain told nobody while its connection was cut is neither fetched nor told as missing',
+    seed: 33,
+    violates: 'a trade of the chain that is missing lies in a gap that was told',
+    file: 'ingest/solana/solana.ts',
+    from: 'if (wasConnected && !this.#source.hasEnd) {',
+    to: 'if (wasConnected && this.#source.hasEnd) {',
   },
 } as const satisfies Record<string, PlantedBug>
 

@@ -2,6 +2,7 @@
 
 import { Cast, type Sizes } from './actors/cast.ts'
 import { checkAtRest } from './at-rest.ts'
+import { CHAIN_PORT, ChainEndpoint } from './chain/endpoint.ts'
 import { Cluster, writerSettingsOf } from './cluster.ts'
 import { type FaultKind, Faults } from './faults.ts'
 import { LakeContents } from './lake/contents.ts'
@@ -20,11 +21,14 @@ import { checkpointProgram, uploadProgram } from './programs.ts'
 import { launchServer, SimulatedNode } from './server.ts'
 import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
-import { check, count, note, type World } from './world.ts'
+import { check, count, type MarketFeed, note, type World } from './world.ts'
 
 /** How many runs have readers, and NATS. */
 const HAS_CLUSTER = 0.15
 const SERVER_PORT = 9_000
+/** How many of the others have a simulated market, and how many one from the chain. */
+const HAS_SIMULATOR = 0.12
+const HAS_CHAIN = 0.08
 /** How many runs have more tokens than the market holds, and how many have more than a follower is sent at once. */
 const KINDS = { few: 0.65, evicted: 0.2, many: 0.15 }
 
@@ -68,7 +72,9 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const files = new SimulatedFiles(machine, drawsOf(seed, 'disk'))
   const lake = new LakeContents()
   const trace = new Trace()
-  const sizes = sizesOf(options)
+  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
+  const feed = isCluster ? 'push' : feedOf(seed)
+  const sizes = sizesOf(options, feed)
   const retain = retentionOf(seed)
   const counts = new Map<string, number>()
   const network = new Network(machine, drawsOf(seed, 'ways'))
@@ -93,7 +99,6 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     counts: { fails: 0, hangs: 0, slow: 0, killed: 0 },
     held: new Set<() => void>(),
   }
-  const isCluster = drawsOf(seed, 'nodes as well').chance(HAS_CLUSTER)
   // The real lake has one folder, of one machine.
   const withOthers = isCluster && real === null && hasOtherWriters(seed)
   // A standby waits until its folder is there.
@@ -112,9 +117,11 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const onLog = (level: string, message: string) => note(world, level, message)
   const cluster = isCluster ? new Cluster({ seed, machine, network, onLog }) : null
   const settings = {
-    ...{ ...settingsOf(seed, sizes), 'data-dir': dataDir },
+    ...{ ...settingsOf(seed, sizes, feed), 'data-dir': dataDir },
     ...(retain.setting !== '' && { retain: retain.setting }),
     ...(isCluster && writerSettingsOf(seed)),
+    ...(feed === 'simulator' && simulatorSettingsOf(sizes.tokens)),
+    ...(feed === 'solana' && CHAIN_SETTINGS),
   }
   const draws = drawsOf(seed, 'network')
   const positions = new PositionSources()
@@ -129,8 +136,17 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     ...{ machine, network, name: 'server', port: SERVER_PORT, draws, onLog: onServerLog },
     launch: launch({}),
   })
+  const openChain = () =>
+    new ChainEndpoint({
+      ...{ seed, machine, network },
+      onFault: (name) => {
+        count(world, `fault: chain ${name}`)
+        note(world, 'chain', name)
+      },
+    })
   const world: World = {
     ...{ seed, machine, files, lake, real, troubles, server, positions, cluster, trace, counts },
+    ...{ feed, chain: feed === 'solana' ? openChain() : null, simulatorTokens: sizes.tokens },
     otherWriters: null,
     ...{
       hadWrongClock: false,
@@ -169,6 +185,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     server.crash()
     world.otherWriters?.end()
     cluster?.end()
+    world.chain?.end()
     await real?.lake.end()
     real?.lake.remove()
     real?.auditor.end()
@@ -217,12 +234,20 @@ class UncaughtErrors {
   }
 }
 
-function sizesOf({ seed, agentsMax = Number.POSITIVE_INFINITY }: RunOptions): Sizes {
+function feedOf(seed: number): MarketFeed {
+  const draw = drawsOf(seed, 'what trades').next()
+  if (draw < HAS_SIMULATOR) return 'simulator'
+  return draw < HAS_SIMULATOR + HAS_CHAIN ? 'solana' : 'push'
+}
+
+function sizesOf({ seed, agentsMax = Number.POSITIVE_INFINITY }: RunOptions, feed: MarketFeed): Sizes {
   const draws = drawsOf(seed, 'sizes')
-  const kind = draws.weighted(KINDS)
+  const drawn = draws.weighted(KINDS)
+  // A simulated market launches tokens of its own beside those that it begins with.
+  const kind = feed === 'push' ? drawn : 'few'
   return {
     tokens: kind === 'few' ? draws.whole(2, 10) : kind === 'evicted' ? 22 : 150,
-    tokensMax: kind === 'many' ? 160 : 16,
+    tokensMax: kind === 'many' || feed !== 'push' ? 160 : 16,
     agents: Math.min(agentsMax, draws.whole(2, 8)),
     followers: draws.whole(1, 4),
   }
@@ -240,12 +265,25 @@ function retentionOf(seed: number): { setting: string; days: Record<string, numb
   return { setting: [...named, `unasked=${draws.of([10, 60, 100])}%`].join(','), days }
 }
 
-function settingsOf(seed: number, { tokensMax }: Sizes): Record<string, string> {
+/** As few tokens and trades as there can be: the model computes all of them anew. */
+const simulatorSettingsOf = (tokens: number): Record<string, string> => ({
+  ...{ feed: 'simulator', record: 'true', simulator: `tokens=${tokens},trades-per-second=1` },
+})
+
+const CHAIN_SETTINGS = {
+  ...{ feed: 'solana', 'solana-rpc': `http://127.0.0.1:${CHAIN_PORT}` },
+  ...{ 'solana-ws': `ws://127.0.0.1:${CHAIN_PORT}`, 'solana-rps': '50' },
+}
+
+function settingsOf(seed: number, { tokensMax }: Sizes, feed: MarketFeed): Record<string, string> {
   const draws = drawsOf(seed, 'settings')
+  const flushMs = draws.of(['2000', '10000', '30000'])
+  const checkpointMs = draws.of(['5000', '20000', '60000'])
   return {
     'tokens-max': String(tokensMax),
-    'lake-flush-ms': draws.of(['2000', '10000', '30000']),
-    'checkpoint-interval-ms': draws.of(['5000', '20000', '60000']),
+    'lake-flush-ms': flushMs,
+    // A simulated market has none: it begins anew.
+    ...(feed !== 'simulator' && { 'checkpoint-interval-ms': checkpointMs }),
     'lake-tidy': `every-ms=${draws.of([5_000, 20_000, 60_000])}`,
   }
 }

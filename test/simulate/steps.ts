@@ -20,10 +20,10 @@ export async function takeStep(world: World, cast: Cast, faults: Faults, step: n
   cast.backups?.act()
   switch (draws.weighted(WEIGHTS)) {
     case 'push':
-      cast.feed.push()
+      if (world.feed === 'push') cast.feed.push()
       break
     case 'agent':
-      cast.agents.act([...cast.feed.known])
+      cast.agents.act(cast.mints)
       break
     case 'follower':
       cast.followers.act()

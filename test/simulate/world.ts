@@ -1,5 +1,6 @@
 // What the parts of a run share.
 
+import type { ChainEndpoint } from './chain/endpoint.ts'
 import type { Cluster } from './cluster.ts'
 import type { LakeContents } from './lake/contents.ts'
 import type { LakeTroubles } from './lake/process.ts'
@@ -12,8 +13,16 @@ import type { PositionSources } from './positions.ts'
 import type { SimulatedNode, SimulatedServer } from './server.ts'
 import { type Trace, Violation } from './trace.ts'
 
+/** Where market events come from. */
+export type MarketFeed = 'push' | 'simulator' | 'solana'
+
 export interface World {
   seed: number
+  feed: MarketFeed
+  /** Null: the market is not from the chain. */
+  chain: ChainEndpoint | null
+  /** Of the simulated market, at each start. */
+  simulatorTokens: number
   machine: Machine
   files: SimulatedFiles
   lake: LakeContents

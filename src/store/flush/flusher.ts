@@ -51,7 +51,11 @@ export class Flusher {
 
   /** Can be called again after it has rejected, even where the rows were listed before a later step failed. */
   flush(ask: FlushAsk): Promise<FlushAnswer> {
-    return this.#turns(() => this.#flush(ask))
+    const askedMs = performance.now()
+    // What is delivered while it waits for its turn is written too: that is not known before the turn begins.
+    return this.#turns(() =>
+      this.#flush({ ...ask, nowMs: ask.nowMs + Math.floor(performance.now() - askedMs) }),
+    )
   }
 
   async #flush(ask: FlushAsk): Promise<FlushAnswer> {

@@ -10,6 +10,9 @@ import { Operator } from './operator.ts'
 import { Readers } from './readers.ts'
 import { Replicas } from './replicas.ts'
 
+/** A simulated market has an event within this: so often it tells the price of SOL. */
+const EVENT_WITHIN_MS = 6_000
+
 /** How a life of the server ended. */
 export interface LifeEnd {
   kind: 'crash' | 'cut' | 'stop'
@@ -43,8 +46,10 @@ export class Cast {
   readonly ends = new Map<number, LifeEnd>()
   /** The disk was not well during this life. */
   hasBadDisk = false
+  readonly #world: World
 
   constructor(world: World, sizes: Sizes, hasBackups = false) {
+    this.#world = world
     this.hasEvictions = sizes.tokens > sizes.tokensMax
     this.feed = new PushFeed(world, sizes.tokens)
     this.agents = new Agents(world, sizes.agents, (sending, answer) => {
@@ -56,6 +61,26 @@ export class Cast {
     this.backups = hasBackups && world.real !== null ? new Backups(world, world.real, this.agents) : null
     this.replicas = world.cluster && new Replicas(world, world.cluster)
     this.readers = new Readers(world, this.agents, this)
+  }
+
+  /** The disk was not well during this life, or one before. */
+  get hadBadDisk(): boolean {
+    return this.hasBadDisk || [...this.ends.values()].some(({ hadBadDisk }) => hadBadDisk)
+  }
+
+  /** Tokens that the market certainly has. */
+  get mints(): string[] {
+    const { feed, server } = this.#world
+    return feed === 'push' ? [...this.feed.known] : [...(server.app?.market.mints() ?? [])]
+  }
+
+  /** Whether the present life of the server took market events between two moments of the machine's own time. */
+  hasTakenWithin(fromMs: number, toMs: number): boolean {
+    const { feed, server } = this.#world
+    if (feed === 'push') return this.feed.hasTakenWithin(fromMs, toMs)
+    // What the chain does is not known here.
+    if (feed === 'solana') return false
+    return toMs - Math.max(fromMs, server.life?.startedMs ?? toMs) > EVENT_WITHIN_MS
   }
 
   /** Whether somebody waits for an answer. */

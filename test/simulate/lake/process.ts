@@ -76,7 +76,9 @@ const shownLabels = (row: Row | undefined): OutcomeLabels | null =>
         OUTCOME_LABELS.map((name) => [name, row[name] ?? null]),
       ) as unknown as OutcomeLabels)
 
-type Handlers = { [K in RequestKind]?: (ask: Requests[K]['ask']) => Promise<Requests[K]['answer']> }
+type Handlers = {
+  [K in RequestKind]?: (ask: Requests[K]['ask'], askedMs: number) => Promise<Requests[K]['answer']>
+}
 
 const SLOW_MS_MAX = 20_000
 
@@ -126,6 +128,7 @@ class LakeProcess {
   }
 
   async answer({ id, kind, ask }: Request): Promise<void> {
+    const askedMs = this.#machine.nowMs
     const fault = this.#drawFault(kind)
     if (fault !== null) this.#troubles.counts[fault]++
     if (fault === 'hangs') await new Promise<void>((resolve) => this.#hold(resolve))
@@ -135,9 +138,9 @@ class LakeProcess {
     let reply: Reply
     try {
       if (fault === 'fails' && !isLate) throw new Error('simulated: the lake cannot be written')
-      const handle = this.#handlers[kind] as ((ask: unknown) => Promise<unknown>) | undefined
+      const handle = this.#handlers[kind] as ((ask: unknown, askedMs: number) => Promise<unknown>) | undefined
       if (handle === undefined) throw new Error(`simulated: no ${kind}`)
-      reply = { id, ok: true, answer: await handle(ask) }
+      reply = { id, ok: true, answer: await handle(ask, askedMs) }
       // What it did is done, and its caller does not hear of it.
       if (fault === 'fails') throw new Error('simulated: a later step failed')
     } catch (error) {
@@ -168,10 +171,11 @@ class LakeProcess {
   readonly #handlers: Handlers = {
     open: (ask) => this.#open(ask),
     state: async () => ({ piece: this.#pieces.shift() ?? null }),
-    flush: (ask) =>
-      this.#inTurn(() =>
-        this.#real === null ? this.#flush(ask) : this.#flush(ask).finally(() => this.#tellWhatWaits()),
-      ),
+    flush: ({ nowMs, ...ask }, askedMs) =>
+      this.#inTurn(() => {
+        const flushed = this.#flush({ ...ask, nowMs: nowMs + Math.floor(this.#machine.nowMs - askedMs) })
+        return this.#real === null ? flushed : flushed.finally(() => this.#tellWhatWaits())
+      }),
     events: (ask) => this.#inTurn(() => this.#events(ask)),
     bars: (delivery) => this.#deliver('bars', delivery, this.#takeBars(delivery)),
     tokens: (delivery) =>

@@ -5,7 +5,7 @@ import crypto from 'node:crypto'
 import fs from 'node:fs'
 import filePromises from 'node:fs/promises'
 import http from 'node:http'
-import { syncBuiltinESMExports } from 'node:module'
+import { createRequire, syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import timerPromises from 'node:timers/promises'
 import { type ChildSide, forkSimulated } from './child-process.ts'
@@ -15,6 +15,7 @@ import { SimulatedClientRequest } from './http-request.ts'
 import { drawsOf, Machine, type Task } from './machine.ts'
 import { Network, SimulatedSocket } from './network.ts'
 import './outside.ts'
+import { SimulatedWebSocket, simulatedFetch } from './web.ts'
 
 /** What this process runs on at present. */
 export interface Hardware {
@@ -120,6 +121,12 @@ function installTimers(): void {
   const turn = <Value>(value: Value): Promise<Value> =>
     new Promise((resolve) => new Immediate(() => resolve(value)))
   Object.assign(timerPromises, { setTimeout: promised, setImmediate: turn })
+  AbortSignal.timeout = (ms) => {
+    const controller = new AbortController()
+    const reason = new DOMException('The operation was aborted due to timeout', 'TimeoutError')
+    new Timer(ms, () => controller.abort(reason), false)
+    return controller.signal
+  }
 }
 
 function installClocks(): void {
@@ -193,6 +200,14 @@ function installNetwork(): void {
   const request = (options: ConstructorParameters<typeof SimulatedClientRequest>[1]) =>
     new SimulatedClientRequest(hardware.network, options)
   Object.assign(http, { request })
+  Object.assign(globalThis, { fetch: simulatedFetch(() => hardware.network) })
+  class WebSocket extends SimulatedWebSocket {
+    constructor(address: string) {
+      super(hardware.network, address)
+    }
+  }
+  // Required where it is first used, and so not loaded by `import` before.
+  Object.assign(createRequire(import.meta.url)('ws'), { WebSocket })
 }
 
 /** Replaces what differs between two machines. */

@@ -18,23 +18,13 @@ import {
   temporaryFolder,
 } from '../support.ts'
 
-test('a flush that is asked for while another runs waits for it: each commit is in the lake once', async () => {
-  const dataDir = temporaryFolder()
-  const logId = 'test'
-  const log = await openLog(
-    {
-      ...{ folder: logFolder(dataDir), logId, clock: clockOf(() => NOON_MS), log: quietLog },
-      flushed: { lsn: 0, knownAtMs: 0 },
-    },
-    () => {},
-  )
-  for (let i = 0; i < 100; i++)
-    await log.append(submission(`an_${i}`).map((write) => encodeWrite(write, null)))
-  await log.seal()
+const LOG_ID = 'test'
+
+async function openStore(dataDir: string, failpoint: (step: string) => void = () => {}) {
   const options: LakeProcessOptions = {
     ...{
       dataDir,
-      logId,
+      logId: LOG_ID,
       runId: 'run',
       lakeGraceMs: 0,
       retain: KEEP_FOR_EVER,
@@ -44,11 +34,23 @@ test('a flush that is asked for while another runs waits for it: each commit is 
     },
     ages: { cooldownKeptMs: 0, labelsDelayMs: 0 },
   }
-  const nothing = () => {}
-  const { store } = await openLakeStore(
-    { options, failpoint: nothing, log: nothing, onTrouble: nothing },
-    NOON_MS,
+  const { store } = await openLakeStore({ options, failpoint, log: () => {}, onTrouble: () => {} }, NOON_MS)
+  return store
+}
+
+test('a flush that is asked for while another runs waits for it: each commit is in the lake once', async () => {
+  const dataDir = temporaryFolder()
+  const log = await openLog(
+    {
+      ...{ folder: logFolder(dataDir), logId: LOG_ID, clock: clockOf(() => NOON_MS), log: quietLog },
+      flushed: { lsn: 0, knownAtMs: 0 },
+    },
+    () => {},
   )
+  for (let i = 0; i < 100; i++)
+    await log.append(submission(`an_${i}`).map((write) => encodeWrite(write, null)))
+  await log.seal()
+  const store = await openStore(dataDir)
   const ask = { nowMs: NOON_MS, throughLsn: 100 }
   await Promise.all([store.flusher.flush(ask), store.flusher.flush(ask)])
   await store.database.close()
@@ -56,5 +58,25 @@ test('a flush that is asked for while another runs waits for it: each commit is 
   expect(await readSql(`SELECT count(*)::INT AS rows FROM ${lakeGlob(dataDir, 'training')}`)).toEqual([
     { rows: 100 },
   ])
+  removeFolder(dataDir)
+})
+
+test('a flush that had to wait says when it came to its turn: what came meanwhile was not known when it was asked for', async () => {
+  const dataDir = temporaryFolder()
+  const heldMs = 30
+  let isHeld = true
+  const store = await openStore(dataDir, (step) => {
+    if (step === 'flush:read' && isHeld) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, heldMs)
+    isHeld = false
+  })
+  const first = store.flusher.flush({ nowMs: NOON_MS, throughLsn: 0 })
+  const second = store.flusher.flush({ nowMs: NOON_MS, throughLsn: 0 })
+  await first
+  const row = { mint: 'mint', name: 'name', symbol: 'N', graduated: false, updated_at: NOON_MS + heldMs }
+  store.tokens.take({ first: 0, rows: [row] })
+  await second
+  await store.database.close()
+  const sql = `SELECT count(*)::INT AS rows FROM ${lakeGlob(dataDir, 'tokens')} WHERE known_at >= updated_at`
+  expect(await readSql(sql)).toEqual([{ rows: 1 }])
   removeFolder(dataDir)
 })
