@@ -1,7 +1,7 @@
 // What somebody found who knew the contract alone: answers that said less than the server knew, or more.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectProblem, newMint, seedToken, submission, submit } from '../support/submission.ts'
-import { ADMIN_KEY, FEED_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
+import { expectProblem, newMint, seedToken, submission, submit } from '../../support/submission.ts'
+import { ADMIN_KEY, FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
 
 let server: TestServer
 beforeAll(async () => {
