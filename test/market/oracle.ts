@@ -24,8 +24,10 @@ const newestOf = (trades: readonly Taken[]): Taken | null =>
   trades.reduce<Taken | null>((best, trade) => (best === null || trade.ts >= best.ts ? trade : best), null)
 
 /** Both sides of a curve, by the price of SOL that its trade had. */
+// Sums of amounts may end a rounding below a curve that nobody has bought from.
 const raisedUsd = ({ priceUsd, vSol, vTokens }: Taken): number =>
-  2 * (vSol! - CURVE_SOL) * ((priceUsd! * vTokens!) / vSol!)
+  2 * Math.max(0, vSol! - CURVE_SOL) * ((priceUsd! * vTokens!) / vSol!)
+const progressOf = ({ vTokens }: Taken): number => Math.max(0, (100 * (CURVE_TOKENS - vTokens!)) / CURVE_SOLD)
 
 export class Oracle {
   readonly log: Received[] = []
@@ -116,7 +118,7 @@ export class Oracle {
       top10HolderPct: patched('top10HolderPct'),
       buys24h: day.filter((trade) => trade.side === 'buy').length,
       sells24h: day.filter((trade) => trade.side === 'sell').length,
-      bondingProgress: graduated ? 100 : onCurve && (100 * (CURVE_TOKENS - onCurve.vTokens!)) / CURVE_SOLD,
+      bondingProgress: graduated ? 100 : onCurve && progressOf(onCurve),
     }
   }
 
