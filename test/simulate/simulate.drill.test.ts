@@ -50,7 +50,7 @@ it('a lake of DuckDB and Parquet answers as the modelled one and has its rows, t
 it('backups of a lake whose process ends within requests have what was acknowledged, also once they are repaired', {
   timeout: 10 * MINUTE_MS,
 }, async () => {
-  const { text } = await run('34003', '--steps', '120', '--beyond', '--json')
+  const { text } = await run('34009', '--steps', '120', '--beyond', '--json')
   const { counts, failure } = JSON.parse(text)
   expect(failure).toBeNull()
   expect(counts['backups restored']).toBeGreaterThan(0)
