@@ -20,7 +20,8 @@ const PLAIN = { 'Accept-Encoding': 'identity' }
 
 let server: TestServer
 beforeAll(async () => {
-  server = await openTestServer({ 'page-age-ms': `${AGE_MS}` })
+  // None is evicted by what the tests push.
+  server = await openTestServer({ 'page-age-ms': `${AGE_MS}`, 'tokens-max': '5000' })
 })
 afterAll(() => server.remove())
 

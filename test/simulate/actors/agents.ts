@@ -1,5 +1,7 @@
 // Agents: each has a key and a character, and submits through any node. What they sent and were told is remembered, to be compared with
 // what the server has.
+import { decodeTime } from 'ulid'
+import { IDEMPOTENCY_TTL_MS } from '../../../src/schema/api/submissions.ts'
 import type { Draws } from '../machine/machine.ts'
 import type { Answer, Sent, SimulatedNode } from '../server.ts'
 import { check, count, drawsFor, nodesOf, note, type World } from '../world.ts'
@@ -48,6 +50,8 @@ export interface Attempt {
   isDry: boolean
   fate: Fate
   analysisId: string | null
+  /** The analyses of answers that were forgotten before it was sent again. */
+  forgottenIds: string[]
   xp: number | null
   /** Each time that it was sent. */
   sendings: Sending[]
@@ -215,7 +219,16 @@ export class Agents {
       ...more,
     }
     const attempt: Attempt = {
-      ...{ id, agent, mint, body: JSON.stringify(submission), fate: 'pending', analysisId: null, xp: null },
+      ...{
+        id,
+        agent,
+        mint,
+        body: JSON.stringify(submission),
+        fate: 'pending',
+        analysisId: null,
+        forgottenIds: [],
+        xp: null,
+      },
       idempotencyKey: agent.character === 'retrying' ? `key-${id}` : null,
       isDry: agent.character !== 'retrying' && draws.chance(0.06),
       sendings: [],
@@ -316,6 +329,15 @@ export class Agents {
     if (this.#nodeDraws.chance(SENDS_AGAIN)) this.#send(attempt)
   }
 
+  /** By a clock that was ahead when the server began, the first answer was older than an answer is remembered. */
+  #isForgotten({ analysisId: first, forgottenIds }: Attempt, second: string | null): boolean {
+    if (!this.#world.hadWrongClock || first === null || second === null) return false
+    const [firstMs, secondMs] = [first, second].map((id) => decodeTime(id.slice('an_'.length)))
+    if (secondMs - firstMs < IDEMPOTENCY_TTL_MS) return false
+    forgottenIds.push(first)
+    return true
+  }
+
   #decide(attempt: Attempt, { code }: Sending, answer: Answer | null): void {
     const before = attempt.fate
     if (attempt.isDry) {
@@ -336,6 +358,7 @@ export class Agents {
           before === 'unknown' ||
           before === 'refused' ||
           (before === fate && attempt.analysisId === analysisId) ||
+          this.#isForgotten(attempt, analysisId) ||
           this.#world.hasDamagedLog,
         () => `number ${attempt.id}: ${before} ${attempt.analysisId}, then ${fate} ${analysisId}`,
       )
