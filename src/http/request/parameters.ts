@@ -99,6 +99,9 @@ export const timeframe = (query: Query): Timeframe =>
 export const flag = (query: Query, name: string): boolean =>
   ['1', 'true'].includes(oneOf(query, name, ['0', '1', 'false', 'true'], '0'))
 
+/** Times and positions are floating-point numbers in msgpack, which some languages write with a point. */
+const WHOLE = /^\+?\d+(\.0+)?$/
+
 /** A whole number of at least `min`. One above `max` is clamped to it. */
 export function wholeNumber(
   query: Query,
@@ -107,7 +110,7 @@ export function wholeNumber(
 ): { value: number; clamped: boolean } {
   const sent = query.get(name)
   if (sent === null || sent === '') return { value: otherwise, clamped: false }
-  const value = /^\+?\d+$/.test(sent) ? Number(sent) : Number.NaN
+  const value = WHOLE.test(sent) ? Number(sent) : Number.NaN
   if (Number.isNaN(value) || value < min)
     throw invalidParameter(name, `must be a whole number of ${min} or more`)
   return value > max ? { value: max, clamped: true } : { value, clamped: false }
@@ -126,7 +129,8 @@ export function decimal(query: Query, name: string): number | null {
 export function timeMs(query: Query, name: string): number | null {
   const sent = query.get(name)
   if (sent === null || sent === '') return null
-  if (!/^\d{1,16}$/.test(sent)) throw invalidParameter(name, 'must be a time in Unix milliseconds')
+  if (!(WHOLE.test(sent) && Number(sent) < 1e16))
+    throw invalidParameter(name, 'must be a time in Unix milliseconds')
   const time = Number(sent)
   const hint = unitHint(time)
   if (hint === null) return time

@@ -137,3 +137,16 @@ it('names that no patch has are told', async () => {
   expect(answer.body).toMatchObject({ accepted: 1, ignored: ['holder_count', 'Website'] })
   expect((await get(`/api/v1/datapoint?mint=${mint}`)).body.data.holderCount).toBe(7)
 })
+
+it('whole numbers may be written as msgpack leads some languages to: with a point', async () => {
+  const mint = await seedToken(server.client, Date.now())
+  const { version } = (await get('/api/v1/market?limit=2.0')).body.meta
+  expect((await get(`/api/v1/ohlc?mint=${mint}&from=${Date.now() - 60_000}.0&to=${Date.now()}`)).status).toBe(
+    200,
+  )
+  const follow = await fetch(`${server.url}/api/v1/market?follow=1&format=ndjson&since=${version}.0`)
+  expect(follow.status).toBe(200)
+  await follow.body?.cancel()
+  for (const wrong of ['1.5', '1.', '.0', '1e3'])
+    expectProblem(await get(`/api/v1/market?limit=${wrong}`), 'invalid_parameter', '/limit')
+})
