@@ -62,6 +62,8 @@ export class ChainEndpoint {
   readonly #connections = new Set<ConnectionEnd>()
   #process: SimulatedProcess | null = null
   #upAtMs = 0
+  /** What each connection is told once the endpoint speaks again. */
+  readonly #held = new Map<ConnectionEnd, Buffer[]>()
   #silentUntilMs = 0
   #askedMs = 0
   #slots = 0
@@ -232,11 +234,22 @@ export class ChainEndpoint {
     for (const end of connections) this.#say(end, bytes)
   }
 
-  /** One that has fallen silent says it later. */
+  /** One that has fallen silent says it later, all of a connection in its order. */
   #say(end: ConnectionEnd, bytes: Buffer): void {
+    const held = this.#held.get(end)
+    if (held !== undefined) held.push(bytes)
+    else if (this.#silentUntilMs <= this.#machine.nowMs) end.send(bytes)
+    else {
+      this.#held.set(end, [bytes])
+      this.#sayHeld(end)
+    }
+  }
+
+  #sayHeld(end: ConnectionEnd): void {
     const silentMs = this.#silentUntilMs - this.#machine.nowMs
-    if (silentMs <= 0) end.send(bytes)
-    else this.#machine.after(silentMs, () => end.send(bytes), this.#machine.world)
+    if (silentMs > 0) return void this.#machine.after(silentMs, () => this.#sayHeld(end), this.#machine.world)
+    for (const bytes of this.#held.get(end) ?? []) end.send(bytes)
+    this.#held.delete(end)
   }
 
   #hear(end: ConnectionEnd, message: string): void {
