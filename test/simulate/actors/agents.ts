@@ -2,15 +2,22 @@
 // what the server has.
 import { decodeTime } from 'ulid'
 import { IDEMPOTENCY_TTL_MS } from '../../../src/schema/api/submissions.ts'
+import { SNAPSHOT_AGE_MS_MAX } from '../../../src/submissions/limits.ts'
 import type { Draws } from '../machine/machine.ts'
 import type { Answer, Sent, SimulatedNode } from '../server.ts'
 import { check, count, drawsFor, nodesOf, note, type World } from '../world.ts'
 
 export const CHARACTERS = ['honest', 'cheating', 'retrying', 'vanishing'] as const
-export type Character = (typeof CHARACTERS)[number]
+export type Character = (typeof CHARACTERS)[number] | 'slow'
+
+/** In so many runs the first agent is slow: it thinks about what it has read for so long, ms, that some of it is too old. */
+const HAS_SLOW = 0.15
+const THINKS_MS_MAX = 400_000
 
 /** An agent gives up an answer that takes longer, ms. */
 const PATIENCE_MS = 30_000
+/** Such that what the noted seeds draw stays as it was. */
+const SLOW_PURPOSE = 'thinking'
 /** Answers to an Idempotency-Key are kept for a day. */
 const REPEATED_WITHIN_MS = 20 * 3_600_000
 /** A reader tries what nobody waits for any more for at most so long, ms: ten seconds, and a last try. */
@@ -52,6 +59,8 @@ export interface Attempt {
   analysisId: string | null
   /** The analyses of answers that were forgotten before it was sent again. */
   forgottenIds: string[]
+  /** Of the DataPoint that it tells, Unix ms; null: it tells none. */
+  snapshotAtMs: number | null
   xp: number | null
   /** Each time that it was sent. */
   sendings: Sending[]
@@ -98,6 +107,7 @@ export class Agents {
   readonly #draws: Draws
   /** Which node gets what, and who asks again on a reader's word. */
   readonly #nodeDraws: Draws
+  readonly #slowDraws: Draws
   readonly #waiting = new Set<Sending>()
   readonly #onSettled: (sending: Sending, answer: Answer | null) => void
   /** Until then readers may try on what agents have given up. */
@@ -111,8 +121,10 @@ export class Agents {
     this.#draws = drawsFor(world, 'agents')
     this.#nodeDraws = drawsFor(world, 'nodes of agents')
     this.#onSettled = onSettled
+    this.#slowDraws = drawsFor(world, SLOW_PURPOSE)
+    const hasSlow = this.#slowDraws.chance(HAS_SLOW)
     this.all = Array.from({ length: agents }, (_, index) =>
-      newAgent(`agent ${index}`, CHARACTERS[index % CHARACTERS.length]),
+      newAgent(`agent ${index}`, hasSlow && index === 0 ? 'slow' : CHARACTERS[index % CHARACTERS.length]),
     )
   }
 
@@ -192,21 +204,26 @@ export class Agents {
 
   /** Reads the DataPoint and sends it back, its price times `factor`. */
   #submitAfterReading(agent: Agent, mint: string, factor: number): void {
-    const { server } = this.#world
-    server.send({ method: 'GET', path: '/api/v1/datapoint', query: `mint=${mint}` }, ({ status, body }) => {
-      if (status !== 200) return
-      const { priceUsd, volume24h, holderCount, snapshotAt } = body.data
-      const snapshot = {
-        priceUsd: priceUsd === null ? null : priceUsd * factor,
-        volume24h,
-        holderCount,
-        snapshotAt,
-      }
-      this.#submit(agent, mint, { snapshot })
-    })
+    const world = this.#world
+    world.server.send(
+      { method: 'GET', path: '/api/v1/datapoint', query: `mint=${mint}` },
+      ({ status, body }) => {
+        if (status !== 200) return
+        const { priceUsd, volume24h, holderCount, snapshotAt } = body.data
+        const snapshot = {
+          priceUsd: priceUsd === null ? null : priceUsd * factor,
+          volume24h,
+          holderCount,
+          snapshotAt,
+        }
+        const submit = () => agent.key !== null && this.#submit(agent, mint, { snapshot }, snapshotAt)
+        if (agent.character !== 'slow') submit()
+        else world.machine.after(this.#slowDraws.between(0, THINKS_MS_MAX), submit, world.machine.world)
+      },
+    )
   }
 
-  #submit(agent: Agent, mint: string, more: object): void {
+  #submit(agent: Agent, mint: string, more: object, snapshotAtMs: number | null = null): void {
     const id = ++this.#lastId
     const draws = this.#draws
     const isGarbage = draws.chance(0.03)
@@ -227,6 +244,7 @@ export class Agents {
         fate: 'pending',
         analysisId: null,
         forgottenIds: [],
+        snapshotAtMs,
         xp: null,
       },
       idempotencyKey: agent.character === 'retrying' ? `key-${id}` : null,
@@ -309,6 +327,7 @@ export class Agents {
     sending.isReplay = answer?.headers['idempotency-replayed'] === 'true'
     note(this.#world, 'submission', attempt.id, sending.code)
     count(this.#world, `answer: ${sending.code ?? 'none'}`)
+    this.#checkAge(sending)
     this.#decide(attempt, sending, answer)
     this.#onSettled(sending, answer)
     if (answer !== null && sending.reader !== null) this.#heed(attempt, answer)
@@ -327,6 +346,28 @@ export class Agents {
     check(this.#world, 'a submission in doubt has a key', key !== undefined, () => `number ${attempt.id}`)
     attempt.idempotencyKey = key
     if (this.#nodeDraws.chance(SENDS_AGAIN)) this.#send(attempt)
+  }
+
+  /** A snapshot is good for five minutes, neither less nor more. */
+  #checkAge({ attempt: { id, snapshotAtMs }, sentMs, endedMs, code, isReplay }: Sending): void {
+    const { machine, hadWrongClock } = this.#world
+    if (snapshotAtMs === null || hadWrongClock || isReplay) return
+    const [atLeastMs, atMostMs] = [sentMs, endedMs].map((ms) => machine.startMs + ms - snapshotAtMs)
+    const detail = () => `number ${id}: ${code} at an age of ${atLeastMs} to ${atMostMs} ms`
+    if (code === 'accepted')
+      check(
+        this.#world,
+        'a snapshot that is too old is refused',
+        atLeastMs <= SNAPSHOT_AGE_MS_MAX + 1,
+        detail,
+      )
+    if (code === 'snapshot_stale')
+      check(
+        this.#world,
+        'no snapshot is refused that is not too old',
+        atMostMs > SNAPSHOT_AGE_MS_MAX - 1,
+        detail,
+      )
   }
 
   /** By a clock that was ahead when the server began, the first answer was older than an answer is remembered. */

@@ -2,7 +2,7 @@
 // analyses of others, whose labels are withheld.
 
 import type { Draws } from '../machine/machine.ts'
-import type { Answer, Sent } from '../server.ts'
+import type { Answer, Sent, SimulatedNode } from '../server.ts'
 import { LABELS_DELAY_MS } from '../settings.ts'
 import { check, drawsFor, nodesOf, type World } from '../world.ts'
 import type { Agents } from './agents.ts'
@@ -29,7 +29,7 @@ export class Readers {
   readonly #draws: Draws
   readonly #agents: Agents
   /** The highest position that an answer of a node had, since positions may have gone back. */
-  readonly #seqs = new Map<string, number>()
+  readonly #seqs = new Map<string | object, number>()
   #walk: Walk | null = null
   #page: Sent | null = null
 
@@ -53,14 +53,26 @@ export class Readers {
   }
 
   /** Any node shows the market. */
-  #list(query: string, onAnswer: (answer: Answer, node: string) => void): Sent {
+  #list(query: string, onAnswer: (answer: Answer, shown: string | object) => void): Sent {
     const world = this.#world
     const nodes = nodesOf(world)
     const node = nodes.length === 1 ? nodes[0]! : this.#nodeDraws.of(nodes)
+    const shown = this.#shownBy(node)
     return node.send({ method: 'GET', path: '/api/v1/market', query }, (answer) => {
       this.#cast.replicas?.checkPage(node, query, answer)
-      onAnswer(answer, node.name)
+      onAnswer(answer, shown)
     })
+  }
+
+  /**
+   * Whose positions never go back: a node's, in all of its lives. What the bus has lost a reader that begins anew cannot know while the
+   * writer is away: then it is one of that life.
+   */
+  #shownBy(node: SimulatedNode<never>): string | object {
+    const { counts, positions, server } = this.#world
+    const hasLost = ['fault: bus loses its last', 'fault: bus emptied'].some((fault) => counts.has(fault))
+    const isReader = (node as unknown) !== server
+    return isReader && hasLost && node.life !== null ? node.life : `${node.name} ${positions.era}`
   }
 
   /** The list stays as it was on the first page: each token is there once, but for those that are evicted meanwhile. */
@@ -104,9 +116,8 @@ export class Readers {
     const world = this.#world
     const sentAt = new Map(this.#seqs)
     const query = `limit=5&sort=${this.#draws.of(['hot', 'volume_1h', 'last_trade'])}`
-    this.#list(query, ({ status, headers }, node) => {
+    this.#list(query, ({ status, headers }, shown) => {
       if (status !== 200) return
-      const shown = `${node} ${world.positions.era}`
       const before = sentAt.get(shown) ?? 0
       const seq = Number(headers['x-list-version'])
       check(world, 'positions of lists never go back', seq >= before, () => `${seq} after ${before}`)
