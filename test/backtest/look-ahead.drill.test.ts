@@ -47,7 +47,7 @@ interface Ask {
   query?: string
   id?: string
   body?: object
-  /** Whose key is sent; the reader's unless told. */
+  /** Whose key is sent; by default the agent's, or the researcher's where the route is theirs. */
   key?: 'spare' | 'other'
   /** What of the answer is about the market; all of it unless told. */
   part?(text: string): string
@@ -172,14 +172,22 @@ const ROWS_SQL = `SELECT * FROM (${[
   .concat("SELECT 'events', to_json({n: (SELECT count(*) FROM trades) + (SELECT count(*) FROM events)})")
   .join(' UNION ALL ')}) ORDER BY ALL`
 
+/** An agent, which submits, and a researcher, who reads the lake. */
+const registerReaders = async ({ app }: Stepped) => ({
+  agent: await app.agents.register({ name: 'reader' }),
+  lab: await app.agents.register({ name: 'lab', type: 'researcher' }, true),
+})
+type Readers = Awaited<ReturnType<typeof registerReaders>>
+
 /** Everything that can be asked, by what was asked. */
-async function askAll({ app, client, driver }: Stepped, key: string, known: Known) {
+async function askAll({ app, client, driver }: Stepped, readers: Readers, known: Known) {
   await driver.flush()
   const { mints } = known
   const answers = new Map<string, string>()
   const asks = asksOf(known)
   // New ones each time: what they change is not asked for later.
-  const keys = { reader: key, other: (await app.agents.register({ name: 'other' })).key, spare: '' }
+  const [reader, lab] = [readers.agent.key, readers.lab.key]
+  const keys = { reader, lab, other: (await app.agents.register({ name: 'other' })).key, spare: '' }
   const routes = allRoutes({} as AllRouteDeps)
   for (const route of routes) {
     const { method, path, access } = route
@@ -187,7 +195,8 @@ async function askAll({ app, client, driver }: Stepped, key: string, known: Know
     // Nobody has a key of the operator here: of these routes a program gets nothing.
     const isOperators = access === 'admin' || access === 'feed'
     if (isAskedElsewhere(route)) continue
-    for (const { query = '', id = '', body, key: whose = 'reader', part } of asks[name] ?? [{}]) {
+    const usual = access === 'researcher' ? 'lab' : 'reader'
+    for (const { query = '', id = '', body, key: whose = usual, part } of asks[name] ?? [{}]) {
       const headers = { Authorization: `Bearer ${keys[whose]}` }
       const sent = body ?? (method === 'POST' && isOperators ? {} : undefined)
       const answer = await client.request(method, path.replace('{id}', id) + query, sent, headers)
@@ -201,7 +210,7 @@ async function askAll({ app, client, driver }: Stepped, key: string, known: Know
         `${asked}${JSON.stringify(body?.['mint' as never] ?? '')}`,
         `${answer.status} ${(part ?? withoutOwn)(answer.text)}`,
       )
-      if (path === '/api/v1/lake/catalog') await checkFiles(client, key, answer, driver.marketMs)
+      if (path === '/api/v1/lake/catalog') await checkFiles(client, lab, answer, driver.marketMs)
     }
   }
   expect(
@@ -222,7 +231,7 @@ async function askAll({ app, client, driver }: Stepped, key: string, known: Know
       `stream of ${subscription.topic}`,
       await subscribed(app.url, { op: 'subscribe', ...subscription }),
     )
-  answers.set('mcp', await askModel(app.url, key, mints.slice(0, 3)))
+  answers.set('mcp', await askModel(app.url, lab, mints.slice(0, 3)))
   return answers
 }
 
@@ -242,17 +251,17 @@ async function checkFiles(client: Client, key: string, catalog: Answer, marketMs
 
 test('every answer at a moment is that of a market of which nothing later was recorded', async () => {
   const whole = await open(await recordLake(WHOLE))
-  const reader = await whole.app.agents.register({ name: 'reader', type: 'researcher' }, true)
+  const readers = await registerReaders(whole)
   const { body } = await whole.client.get('/api/v1/market?limit=6')
   const mints: string[] = body.data.map(({ mint }: { mint: string }) => mint)
   const lastId = new Map<Stepped, string>()
   for (const minutes of MINUTES) {
     const cut = await open(await recordLake(minutes))
-    const cutReader = await cut.app.agents.register({ name: 'reader', type: 'researcher' }, true)
+    const cutReaders = await registerReaders(cut)
     const untilMs = START_MS + minutes * MINUTE_MS
     for (const [server, own] of [
-      [whole, reader.key],
-      [cut, cutReader.key],
+      [whole, readers.agent.key],
+      [cut, cutReaders.agent.key],
     ] as const) {
       // Both were analysed alike, each minute once.
       let analysisId = lastId.get(server) ?? ''
@@ -271,8 +280,8 @@ test('every answer at a moment is that of a market of which nothing later was re
     const knownOf = (server: Stepped, { agentId }: { agentId: string }): Known => ({
       ...{ mints, agentId, analysisId: lastId.get(server) ?? '' },
     })
-    const expected = await askAll(cut, cutReader.key, knownOf(cut, cutReader))
-    const found = await askAll(whole, reader.key, knownOf(whole, reader))
+    const expected = await askAll(cut, cutReaders, knownOf(cut, cutReaders.agent))
+    const found = await askAll(whole, readers, knownOf(whole, readers.agent))
     expect(expected.size).toBeGreaterThan(60)
     const differing = [...expected].filter(([asked, answer]) => found.get(asked) !== answer)
     expect(differing.map(([asked, answer]) => ({ asked, answer, found: found.get(asked) }))).toEqual([])

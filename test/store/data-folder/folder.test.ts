@@ -138,7 +138,9 @@ describe('simulated and real data', () => {
     tags: 'drill',
   }, async () => {
     const folder = newFolder()
-    await close(await openIn(folder, { provenance: SIMULATED }))
+    const store = await openIn(folder, { provenance: SIMULATED })
+    store.noteData()
+    await close(store)
     const replay = { feed: 'pumpportal' }
     const exits = spawnServer(replay, folder, { MINTLAKE_PROVIDERS: 'pumpportal-url=ws://127.0.0.1:9' })
     await expect(exits).rejects.toThrow('the server ended with 1 before it listened')
