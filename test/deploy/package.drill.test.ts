@@ -3,7 +3,7 @@
 // so this is skipped unless it is asked for.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -153,6 +153,7 @@ describe.skipIf(!isWanted)('the package (needs the package registry: MINTLAKE_TE
       await mintlake.sleep(20_000)
     `
     writeFileSync(join(project, 'agent.mjs'), agent)
+    rmSync(join(project, 'out'), { recursive: true, force: true })
     const args = ['mintlake', 'backtest', '--lake', lake, '--out', 'out', '--', 'node', 'agent.mjs']
     expect(await run('npx', args)).toMatch(/agent\.mjs +\d+ +3 +3 +0 /)
     expect(readdirSync(join(project, 'out'))).toEqual(
