@@ -23,6 +23,9 @@ import { takeStep } from './steps.ts'
 import { Trace, Violation } from './trace.ts'
 import { check, count, type MarketFeed, note, type World } from './world.ts'
 
+/** What a disk that takes nothing makes of what the server found damaged. */
+const LOSSES_NOT_NOTED = 'what was lost could not be read or noted (losses.json); a restart may forget it'
+
 /** How many runs have readers, and NATS. */
 const HAS_CLUSTER = 0.15
 const SERVER_PORT = 9_000
@@ -127,6 +130,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const positions = new PositionSources()
   const onServerLog = (level: string, message: string) => {
     positions.noteLog(message)
+    if (message === LOSSES_NOT_NOTED) world.mayForgetLosses = true
     onLog(level, message)
   }
   const followFlushMs = drawsOf(seed, 'follow').of([20, 100])
@@ -154,6 +158,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       retain: retain.days,
       hasDamagedJournal: false,
       hasDamagedLog: false,
+      mayForgetLosses: false,
     },
   }
   if (cluster !== null && withOthers)

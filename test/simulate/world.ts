@@ -47,6 +47,8 @@ export interface World {
   /** A byte of the journal, or of the log, has changed: what it held may be lost, which has to be told. */
   hasDamagedJournal: boolean
   hasDamagedLog: boolean
+  /** A life has said that the next one may not know what was lost. */
+  mayForgetLosses: boolean
 }
 
 export const count = (world: World, name: string, by = 1): void =>
