@@ -29,14 +29,15 @@ function restoreBase(
 function withoutBase(task: CheckpointTask, reasons: readonly string[], restoreMs: number): CheckpointResult {
   const { lostEvents, originEventNo, throughEventNo } = task
   return {
-    ...{
-      eventNo: throughEventNo,
-      bytes: 0,
-      events: 0,
-      lost: throughEventNo - originEventNo + 1 - lostEvents,
-    },
+    eventNo: throughEventNo,
+    bytes: 0,
+    events: 0,
+    lost: throughEventNo - originEventNo + 1 - lostEvents,
     unusable: ['neither a checkpoint nor the journal has the market from its beginning', ...reasons],
-    ...{ restoreMs, replayMs: 0, writeMs: 0, peakBytes: peakMemoryBytes() },
+    restoreMs,
+    replayMs: 0,
+    writeMs: 0,
+    peakBytes: peakMemoryBytes(),
   }
 }
 

@@ -23,7 +23,7 @@ import {
 import { checkRecorded, type Missing, recordedEvents } from './recorded-at-rest.ts'
 import { checkReplicas } from './replicas-at-rest.ts'
 import type { Answer, SentRequest } from './server.ts'
-import { ADMIN_KEY } from './settings.ts'
+import { operatorsPost } from './settings.ts'
 import { checkSimulated, pricedInUsd, runsOf } from './simulator-at-rest.ts'
 import { check, type World } from './world.ts'
 
@@ -142,15 +142,7 @@ async function untilHealed(world: World, cast: Cast): Promise<Listed> {
 }
 
 async function trustClock(world: World): Promise<void> {
-  const headers = { 'Content-Type': 'application/json' }
-  const request = {
-    method: 'POST',
-    path: '/api/v1/admin/clock/trust',
-    key: ADMIN_KEY,
-    headers,
-    body: '{}',
-  } as const
-  const { status, text } = await ask(world, request)
+  const { status, text } = await ask(world, operatorsPost('/api/v1/admin/clock/trust'))
   check(world, 'an operator can confirm the clock', status === 200, () => text)
 }
 

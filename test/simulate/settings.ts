@@ -1,6 +1,16 @@
 // The settings of simulated servers: those of a real one, but for sizes that would make a run slow.
 export const FEED_KEY = 'feed-key-of-the-simulation'
 export const ADMIN_KEY = 'admin-key-of-the-simulation'
+
+/** A request of the operator. */
+export const operatorsPost = (path: string, body: object = {}) =>
+  ({
+    method: 'POST',
+    path,
+    key: ADMIN_KEY,
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  }) as const
 export const COOLDOWN_MS = 60_000
 export const RATE_MAX = 10
 export const RATE_WINDOW_MS = 60_000

@@ -24,7 +24,7 @@ const PUSH_DOCS: OperationDocs = {
   tag: 'feeds',
   description:
     'A record that is refused does not affect its neighbours. What is accepted is in the market at once and on the disk within a ' +
-    'second: a killed server may lose what it took in the last 50 ms, a power cut that of the last second, which the next start ' +
+    'second: a killed server loses as a rule what it took in the last 100 ms, a power cut that of the last second, which the next start ' +
     'tells as a gap. The same address takes a WebSocket: each message is one record ' +
     'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object. Whoever has missed data ' +
     'says so with `disconnect`, and `reconnect` when it has data again: silence, or the end of a WebSocket, tells nothing. Who can ' +

@@ -6,7 +6,7 @@ import type { Row } from '../../../src/schema/tables.ts'
 import type { RestoredStore } from '../lake/real/restore.ts'
 import type { Draws } from '../machine/machine.ts'
 import type { Answer } from '../server.ts'
-import { ADMIN_KEY } from '../settings.ts'
+import { operatorsPost } from '../settings.ts'
 import { check, count, drawsFor, note, type World } from '../world.ts'
 import type { Agents, Attempt } from './agents.ts'
 
@@ -48,14 +48,7 @@ export class Backups {
     this.#isRunning = true
     count(this.#world, 'backups asked for')
     const known = new Set(this.#agents.attempts.filter(isAcknowledged))
-    const headers = { 'Content-Type': 'application/json' }
-    const request = {
-      method: 'POST',
-      path: '/api/v1/admin/backup',
-      key: ADMIN_KEY,
-      headers,
-      body: '{}',
-    } as const
+    const request = operatorsPost('/api/v1/admin/backup')
     const sent = this.#world.server.send(request, (answer) => void this.#take(answer, known))
     // Nobody waits for one that the server took with it.
     const { machine } = this.#world

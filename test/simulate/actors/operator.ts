@@ -2,7 +2,7 @@
 
 import type { Draws } from '../machine/machine.ts'
 import type { Answer } from '../server.ts'
-import { ADMIN_KEY } from '../settings.ts'
+import { operatorsPost } from '../settings.ts'
 import { drawsFor, note, type World } from '../world.ts'
 import type { Agent, Agents } from './agents.ts'
 
@@ -78,10 +78,6 @@ export class Operator {
   }
 
   #ask(path: string, body: object, onAnswer: (answer: Answer) => void): void {
-    const headers = { 'Content-Type': 'application/json' }
-    this.#world.server.send(
-      { method: 'POST', path, key: ADMIN_KEY, headers, body: JSON.stringify(body) },
-      onAnswer,
-    )
+    this.#world.server.send(operatorsPost(path, body), onAnswer)
   }
 }
