@@ -72,10 +72,9 @@ export default defineConfig(({ mode }) => {
       expect: { poll: { timeout: 20_000 } },
       maxWorkers: availableParallelism() + (isDrills ? 2 : 1),
       sequence: { sequencer: LongestFirst },
-      // Node loads the TypeScript, and a process keeps what it has loaded for the next file: modules, warm code, lake processes. Drills stop
-      // and kill the processes of their file, so each file has its own.
+      // Node loads the TypeScript, and a process keeps what it has loaded for the next file: modules, warm code, lake processes.
       experimental: { viteModuleRunner: false },
-      isolate: isDrills,
+      isolate: false,
       execArgv: WORKER_FLAGS,
       globalSetup: 'test/support/temporary-root.ts',
       setupFiles: ['test/support/conformance/setup.ts'],

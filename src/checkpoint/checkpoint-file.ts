@@ -52,31 +52,26 @@ const directorySchema = headSchema.extend({
 /** Named after the event whose market they hold. */
 export const checkpointNames = new NumberedNames('checkpoint')
 
-export type WriteStep = 'begun' | 'written' | 'synced' | 'renamed'
-
 /**
  * Writes a checkpoint durably. What is there before stays readable at each step.
- * @param onStep called after each step, with `begun` before each section; it throws to give up.
+ * @param beforeSection throws to give up
  * @returns its bytes
  */
 export async function writeCheckpoint(
   folder: string,
   head: NewCheckpointHead,
   sections: Iterable<Section>,
-  onStep: (step: WriteStep) => void = () => {},
+  beforeSection: () => void = () => {},
   disk = nodeDisk,
 ): Promise<number> {
   await disk.makeFolder(folder)
   let bytes = 0
   const path = join(folder, checkpointNames.nameOf(head.eventNo))
   const file = await createWhole(disk, join(folder, NEXT_NAME), path, 'create', async (next) => {
-    bytes = await writeSections(next, { format: CHECKPOINT_FORMAT, ...head }, sections, onStep)
-    onStep('written')
+    bytes = await writeSections(next, { format: CHECKPOINT_FORMAT, ...head }, sections, beforeSection)
     await next.sync()
-    onStep('synced')
   })
   await file.close()
-  onStep('renamed')
   await disk.syncFolder(folder)
   return bytes
 }
@@ -86,12 +81,12 @@ async function writeSections(
   file: DiskFile,
   head: z.input<typeof headSchema>,
   sections: Iterable<Section>,
-  onStep: (step: WriteStep) => void,
+  beforeSection: () => void,
 ): Promise<number> {
   const directory: [string, number, number][] = []
   let offset = 0
   for (const { name, bytes } of sections) {
-    onStep('begun')
+    beforeSection()
     await writeAll(file, bytes)
     directory.push([name, offset, bytes.length])
     offset += bytes.length

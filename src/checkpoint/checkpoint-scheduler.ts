@@ -24,7 +24,7 @@ import {
   LAST_CHECKPOINT_MS_MAX,
   WRITTEN_BYTES_PER_S,
 } from './limits.ts'
-import type { CheckpointCrashPoint, CheckpointResult } from './protocol.ts'
+import type { CheckpointResult } from './protocol.ts'
 
 export interface CheckpointSchedulerOptions extends RecordFolders {
   journal: EventJournal
@@ -53,8 +53,6 @@ export interface CheckpointSchedulerOptions extends RecordFolders {
   unusable: readonly number[]
   /** A new checkpoint is there. */
   onMade?(eventNo: number): void
-  /** For tests: where the first process is killed. */
-  crash?: CheckpointCrashPoint | null
 }
 
 export interface CheckpointStatus {
@@ -96,14 +94,12 @@ export class CheckpointScheduler {
   #trouble: string | null = null
   #newest: NewestCheckpoint | null = null
   #latest: CheckpointResult | null = null
-  #crash: CheckpointCrashPoint | null
   /** Behind this event the journal is needed for a restart. */
   #neededAfterEventNo = 0
   #removing: Promise<void> | null = null
 
   constructor(options: CheckpointSchedulerOptions) {
     this.#options = options
-    this.#crash = options.crash ?? null
   }
 
   /** Makes checkpoints from now on, until `stop`. */
@@ -250,11 +246,9 @@ export class CheckpointScheduler {
     await this.#options.emitBars()
     const barsInLakeToMs = this.#options.barsInLakeToMs()
     if (this.#isStopped) return null
-    const crash = this.#crash
-    this.#crash = null
     const folders = { journalFolder, checkpointFolder, folderId }
     const market = { originEventNo: journal.originEventNo, lostEvents: lostEvents() }
-    const task = { ...folders, ...market, throughEventNo, barsInLakeToMs, unusable, crash }
+    const task = { ...folders, ...market, throughEventNo, barsInLakeToMs, unusable }
     return this.#jobs.start(task).result
   }
 

@@ -4,11 +4,11 @@ import { peakMemoryBytes } from '../lib/memory.ts'
 import { MINTLAKE_VERSION } from '../lib/version.ts'
 import type { Market } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
-import { type NewCheckpointHead, type WriteStep, writeCheckpoint } from './checkpoint-file.ts'
+import { type NewCheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
 import { createMarket, quietOptions, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
 import { findBase, findRecorded, lostThrough, type Recorded, type RestoredBase } from './find-base.ts'
-import type { CheckpointCrashPoint, CheckpointResult, CheckpointTask } from './protocol.ts'
+import type { CheckpointResult, CheckpointTask } from './protocol.ts'
 
 function restoreBase(
   recorded: Recorded,
@@ -41,11 +41,6 @@ function withoutBase(task: CheckpointTask, reasons: readonly string[], restoreMs
   }
 }
 
-/** Kills the process at the point that a test has chosen. */
-function failpoint(task: CheckpointTask, point: CheckpointCrashPoint): void {
-  if (point === task.crash) process.kill(process.pid, 'SIGKILL')
-}
-
 /** Writes nothing where the market that results would be another one than that of the server: it then says what is lost. */
 export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointResult> {
   const { journalFolder, checkpointFolder, folderId, throughEventNo, barsInLakeToMs } = task
@@ -56,13 +51,11 @@ export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointRe
   const restoredMs = performance.now()
   if (restored === null) return withoutBase(task, unusable, restoredMs - startedMs)
   const { base, market } = restored
-  failpoint(task, 'checkpoint:restored')
   const { afterEventNo, settings } = base
   const onSettings = (before: Market, after: EngineSettings) => withSettings(before, quietOptions(after))
   const replayer = new EventReplayer({ market, afterEventNo, settings, onSettings })
   for await (const batch of readJournal(journalFolder, afterEventNo, { folderId, throughEventNo }))
     for (const _ of replayer.apply(batch));
-  failpoint(task, 'checkpoint:replayed')
   const replayedMs = performance.now()
   // Marks closed bars as emitted. A restart emits those again that the lake may not have.
   const { tokensMax } = replayer.market
@@ -77,9 +70,8 @@ export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointRe
     version: MINTLAKE_VERSION,
     writtenAtMs: Date.now(),
   }
-  const onStep = (step: WriteStep): void => failpoint(task, `checkpoint:${step}`)
   // What lacks others than the market of the server is of another past.
-  const bytes = lost === 0 ? await writeCheckpoint(checkpointFolder, head, replayer.market.save(), onStep) : 0
+  const bytes = lost === 0 ? await writeCheckpoint(checkpointFolder, head, replayer.market.save()) : 0
   return {
     ...{ eventNo: head.eventNo, bytes, events: replayer.count, lost, unusable },
     restoreMs: restoredMs - startedMs,

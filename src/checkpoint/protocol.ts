@@ -1,17 +1,6 @@
 // The messages between the server and the process that makes a checkpoint.
 import type { RecordFolders } from './find-base.ts'
 
-/** Points in the work of the process at which a test may kill it. */
-export const CHECKPOINT_CRASH_POINTS = [
-  'checkpoint:restored',
-  'checkpoint:replayed',
-  'checkpoint:begun',
-  'checkpoint:written',
-  'checkpoint:synced',
-  'checkpoint:renamed',
-] as const
-export type CheckpointCrashPoint = (typeof CHECKPOINT_CRASH_POINTS)[number]
-
 export interface CheckpointTask extends RecordFolders {
   /** The last event of the checkpoint at least; durable. */
   throughEventNo: number
@@ -22,7 +11,6 @@ export interface CheckpointTask extends RecordFolders {
   lostEvents: number
   /** Checkpoints that cannot be used, by event number. */
   unusable: readonly number[]
-  crash: CheckpointCrashPoint | null
 }
 
 export interface CheckpointResult {

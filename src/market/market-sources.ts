@@ -24,7 +24,8 @@ import { TokenTable } from './tokens/token-table.ts'
 const MINUTE_INDEX = TIMEFRAMES.indexOf('1m')
 
 export interface MarketOptions extends Partial<EngineSettings> {
-  changeLogEntriesMax?: number
+  changeLogEntriesMax?: number | undefined
+  poolBarsMin?: number | undefined
   evictionsMax?: number
   /** The position before the first change; it must be above every position of an earlier run. */
   firstSeq?: number
@@ -48,7 +49,7 @@ export type MarketSources = ReturnType<typeof createSources>
 /** What holds the figures of tokens, and what they are made of. */
 export function createSources(
   { tokensMax, barsPerTokenMax, solPriceMaxAgeMs }: EngineSettings,
-  { onBarClosed }: MarketOptions,
+  { onBarClosed, poolBarsMin }: MarketOptions,
 ) {
   const time = new MarketTime()
   const gaps = new Gaps(time)
@@ -58,6 +59,7 @@ export function createSources(
   const bars = new BarCascade({
     tokensMax,
     barsPerTokenMax,
+    poolBarsMin,
     onClosed: onBarClosed && emitterOf(onBarClosed, { tokens, time, gaps, barsEmitted }),
     closedFrom: MINUTE_INDEX,
   })

@@ -41,7 +41,7 @@ export type OpenedMarket = Awaited<ReturnType<typeof openMarket>>
  */
 export async function openMarket(deps: RunningMarketDeps, onLost: (interval: LostInterval) => void) {
   const { clock, config, log, replayed, store, tuning = {} } = deps
-  const { changeLogEntriesMax } = tuning
+  const { changeLogEntriesMax, poolBarsMin } = tuning
   const recording = recordingOf(deps)
   explainRecording(deps, recording)
   const { callbacks, recorderOf } = prepareRecorder(store, log)
@@ -55,7 +55,7 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
     journalMarkPath: journalMarkPath(config.dataDir),
     checkpointFolder: checkpointFolder(config.dataDir),
     folderId: store.folderId,
-    marketOptions: { ...settings, ...callbacks, ...(changeLogEntriesMax && { changeLogEntriesMax }) },
+    marketOptions: { ...settings, ...callbacks, changeLogEntriesMax, poolBarsMin },
     ...{ settings, log },
   }
   const { eventNo: lakeEventNo } = store.events.progress

@@ -226,7 +226,7 @@ export class RunningMarket {
 
   #createCheckpoints(journal: EventJournal): CheckpointScheduler {
     const { recording, restored, restoreOptions } = this.#opened
-    const { config, clock, log, publisher, store, tuning } = this.#deps
+    const { config, clock, log, publisher, store } = this.#deps
     const { journalFolder, checkpointFolder, folderId } = restoreOptions
     return new CheckpointScheduler({
       journal,
@@ -254,7 +254,6 @@ export class RunningMarket {
       mayWrite: (bytes) => store.mayRecord(bytes),
       unusable: restored?.unusable ?? [],
       onMade: (eventNo) => publisher?.onCheckpoint(this.#checkpointOf(eventNo)),
-      crash: tuning?.checkpointCrash ?? null,
     })
   }
 }

@@ -1,4 +1,3 @@
-import type { CheckpointCrashPoint } from '../checkpoint/protocol.ts'
 import type { OverloadWaits } from '../http/overload.ts'
 import type { FollowOptions } from '../http/stream/broadcaster.ts'
 import type { LakeJobBounds } from '../store/lake-program.ts'
@@ -22,6 +21,6 @@ export interface Tuning {
   journalWaitingBytesMax?: number
   /** How many changes followers may be behind, a power of two. */
   changeLogEntriesMax?: number
-  /** Where the first process that makes a checkpoint is killed. */
-  checkpointCrash?: CheckpointCrashPoint
+  /** The least size of a pool of bars, of which there is one for each timeframe. */
+  poolBarsMin?: number
 }

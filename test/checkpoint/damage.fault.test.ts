@@ -3,7 +3,6 @@
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { CHECKPOINT_CRASH_POINTS } from '../../src/checkpoint/protocol.ts'
 import { createLog } from '../../src/lib/log.ts'
 import type { SteppedClock } from '../support/clock.ts'
 import { openTestServer, type Settings, type TestServer } from '../support/test-server.ts'
@@ -154,26 +153,6 @@ describe('a server with two checkpoints crashes', () => {
     expect(other.market.stats().tokens).toBe(before.tokens.length)
   })
 })
-
-test.each(CHECKPOINT_CRASH_POINTS)(
-  'a process killed at %s harms nothing, and the next one makes the checkpoint',
-  { tags: 'drill' },
-  async (crash) => {
-    await server.remove()
-    server = await openTestServer({}, { clock, tuning: { checkpointCrash: crash } })
-    await pushSome(server, clock, 4)
-    await server.checkpoint()
-    const { checkpoints, reasons } = await recordingOf(server)
-    expect(checkpoints).toMatchObject({ made: 0, failures: 1 })
-    expect(reasons[0]).toContain('no checkpoint of the market can be made')
-    const before = answersOf(server.market)
-    const { other } = await startOn(await crashImage(server))
-    expect(answersOf(other.market)).toEqual(before)
-    await server.checkpoint()
-    expect((await recordingOf(server)).checkpoints).toMatchObject({ failures: 1, trouble: null })
-    expect(readdirSync(checkpointsOf(server.dataDir)).filter((name) => name.endsWith('.tmp'))).toEqual([])
-  },
-)
 
 test('a journal folder that cannot be written: the server works, says so, and records once it can', {
   tags: 'drill',

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Mutator } from '../support/mutations.ts'
 import { entrances } from './entrances.ts'
 
-const CASES = Number(process.env.MINTLAKE_FUZZ_CASES ?? 20_000)
+const CASES = Number(process.env.MINTLAKE_FUZZ_CASES ?? 8_000)
 const SEED = Number(process.env.MINTLAKE_FUZZ_SEED ?? 1)
 /** Far longer than a case takes, even on a busy machine. */
 const MS_PER_CASE_MAX = 5

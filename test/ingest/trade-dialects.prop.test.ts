@@ -189,7 +189,7 @@ test('CSV of every dialect: the trades that were written are read', { timeout: 6
         )
       else expect(found).toEqual(trades)
     }),
-    { numRuns: 300 },
+    { numRuns: 120 },
   )
 })
 
@@ -228,7 +228,7 @@ test('JSON of every dialect: texts or numbers, a line or a list', { timeout: 60_
         expect(found).toEqual(trades)
       },
     ),
-    { numRuns: 200 },
+    { numRuns: 80 },
   )
 })
 

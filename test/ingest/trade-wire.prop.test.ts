@@ -116,7 +116,7 @@ test('a trade read from the bytes of a line is the one that JSON.parse and the c
       const line = body.subarray(0, reader.end - 1)
       expect(told(read)).toEqual(ours(parsed(line.toString())))
     }),
-    { numRuns: 5_000 },
+    { numRuns: 2_000 },
   )
 })
 
@@ -129,7 +129,7 @@ test('a trade read from the bytes of a map is the one that the library and the c
       if (read === null) return
       expect(told(read)).toEqual(ours(unpackr.unpack(body.subarray(0, reader.end))))
     }),
-    { numRuns: 5_000 },
+    { numRuns: 2_000 },
   )
 })
 
@@ -153,7 +153,7 @@ test('numbers of any length are those of JSON.parse, to the last bit', () => {
       if (value === undefined || value > AMOUNT_MAX) expect(read).toBeNull()
       else expect(read?.tokenAmount).toBe(value)
     }),
-    { numRuns: 5_000 },
+    { numRuns: 2_000 },
   )
 })
 
@@ -262,6 +262,6 @@ test('records of all kinds, mixed, are the same events in either form', () => {
       expect(ingest(maps, 'application/msgpack', byMap, ts)).toEqual(result)
       expect(byMap.events.map(told)).toEqual(byLine.events.map(told))
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })

@@ -58,7 +58,7 @@ test('a whole journal is read from any event on, to any event', async () => {
         expect(numbers).toEqual(numbersFrom(from, to))
       },
     ),
-    { numRuns: 50 },
+    { numRuns: 20 },
   )
 })
 
@@ -104,7 +104,7 @@ test('damage of any kind: every event is read or named as missing', async () => 
       expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
       if (missing.length > 0) expect(damage.length).toBeGreaterThan(0)
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   )
 })
 

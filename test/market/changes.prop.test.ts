@@ -136,7 +136,7 @@ it('a reader who goes on from any position it was given misses nothing, eviction
     fc.property(steps, tabs, (steps, tabs) => {
       expect(run(steps, tabs, 4_096, 512)).toBe(0)
     }),
-    { numRuns: 60 },
+    { numRuns: 25 },
   )
 })
 
@@ -152,7 +152,7 @@ it('a reader who is behind the oldest change or eviction held begins anew, and m
         resyncs += run(steps, tabs, entries, departures)
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 25 },
   )
   expect(resyncs).toBeGreaterThan(0)
 })

@@ -111,7 +111,7 @@ it('tells exactly the gaps that touch a time', () => {
         }
       },
     ),
-    { numRuns: 150 },
+    { numRuns: 60 },
   )
 })
 

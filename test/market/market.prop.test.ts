@@ -12,7 +12,7 @@ import { Oracle } from './oracle.ts'
 const MINTS = ['one', 'two', 'three', 'four'].map(mintOfSymbol)
 const START_MS = 1_772_000_000_000
 const NEW_WINDOW_MS = 3_600_000
-const RUNS = { numRuns: 80 }
+const RUNS = { numRuns: 40 }
 
 const mint = fc.constantFrom(...MINTS)
 /** Mostly small steps, sometimes across a silence, a window, a day. */

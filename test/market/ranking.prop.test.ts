@@ -59,7 +59,7 @@ describe('a ranking', () => {
           expect(ranking.last()).toBe(expected.length === 0 ? -1 : expected[expected.length - 1])
         })
       }),
-      { numRuns: 12 },
+      { numRuns: 6 },
     )
   })
 
@@ -73,7 +73,7 @@ describe('a ranking', () => {
         })
         for (const { expected, read } of kept) expect(read()).toEqual(expected)
       }),
-      { numRuns: 8 },
+      { numRuns: 4 },
     )
   })
 })
@@ -125,7 +125,7 @@ describe('a lazy ranking', () => {
           }
         },
       ),
-      { numRuns: 24 },
+      { numRuns: 10 },
     )
   })
 

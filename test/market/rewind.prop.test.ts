@@ -56,7 +56,7 @@ function restored(market: Market): Market {
   return Market.restore({ tokensMax: 10, changeLogEntriesMax: 1_024 }, (name) => sections.get(name) ?? null)
 }
 
-for (const { runs, tags } of fewAndMany(25, 300))
+for (const { runs, tags } of fewAndMany(10, 300))
   it(`takes every later trade, and has the bars of a market whose clock was right all the time, ${runs} cases`, {
     tags,
   }, () => {

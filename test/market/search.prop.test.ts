@@ -10,7 +10,7 @@ import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { ORDERS, SORTS, TABS } from '../../src/schema/vocabulary.ts'
 
 const START_MS = 1_772_000_000_000
-const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 60)
+const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 25)
 /** More tokens than share a text of the index, and fewer than there are mints. */
 const TOKENS_MAX = 70
 /** With little to allocate, since there are many such markets. */

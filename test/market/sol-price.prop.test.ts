@@ -99,7 +99,7 @@ test.each([0, MAX_AGE_MS])(
           expect(market.solPrice?.isStale ?? false).toBe(isStale)
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 40 },
     )
   },
 )

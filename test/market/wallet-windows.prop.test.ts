@@ -53,7 +53,7 @@ const burst = fc.record({
   isRestored: fc.boolean(),
 })
 
-for (const { runs, tags } of fewAndMany(30, 400))
+for (const { runs, tags } of fewAndMany(12, 400))
   it(`counts exactly what is at most ${WALLETS_EXACT_MAX}, and nearly what is more, in any order, ${runs} cases`, {
     tags,
   }, () => {
@@ -214,6 +214,6 @@ it('blocks of words are apart, begin empty, and are all one again once they are 
       // The largest blocks fit in again, one beside the other, in the memory that there is.
       expect(pool.take(BLOCK_BITS_MAX) % 2 ** BLOCK_BITS_MAX).toBe(0)
     }),
-    { numRuns: 60 },
+    { numRuns: 30 },
   )
 })

@@ -1,11 +1,10 @@
 // A burst of market events at a start, while the journal of a killed run is taken over: all that is accepted is in the lake.
 // @module-tag drill
-import { rmSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { crashImage } from '../checkpoint/support.ts'
 import { lakeGlob, readSql } from '../store/support.ts'
-import { FEED_KEY, openTestServer, spawnServer, temporaryFolder } from '../support/test-server.ts'
+import { FEED_KEY, openTestServer } from '../support/test-server.ts'
 
 const SETTINGS = { record: 'true', 'lake-flush-ms': '1000' }
 const MINTS = Array.from({ length: 50 }, (_, index) => mintOfSymbol(`burst ${index}`))
@@ -49,27 +48,6 @@ const countIn = async (dataDir: string, what: string): Promise<number> => {
   const [{ count }] = await readSql(`SELECT ${what}::DOUBLE AS count FROM ${lakeGlob(dataDir, 'trades')}`)
   return count as number
 }
-
-test('after a kill: what was accepted is in the lake, each once', async () => {
-  const dataDir = temporaryFolder()
-  cleanUp.push(() => rmSync(dataDir, { recursive: true, force: true }))
-  const killed = await spawnServer(SETTINGS, dataDir)
-  cleanUp.push(() => killed.kill())
-  expect(await burst(killed.client.url, 60_000)).toBe(60_000)
-  await killed.kill()
-  const server = await spawnServer(SETTINGS, dataDir)
-  cleanUp.push(() => server.kill())
-  const before = (await server.client.get('/health')).body.recording.restored.events
-  expect(await burst(server.client.url, 100_000)).toBe(100_000)
-  const { recording, reasons } = (await server.client.get('/health')).body
-  expect(recording.journal.lost).toBe(0)
-  expect(reasons).toEqual([])
-  expect(await server.terminate()).toBe(0)
-  // Of the killed run all but its events `run` and of the server's own.
-  const taken = await countIn(dataDir, 'count(*)')
-  expect(taken).toBeGreaterThanOrEqual(100_000 + before - 10)
-  expect(await countIn(dataDir, 'count(DISTINCT tx)')).toBe(taken)
-})
 
 test('a burst that is larger than what may wait for the disk waits instead', async () => {
   const first = await openTestServer(SETTINGS)

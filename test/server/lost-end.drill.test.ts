@@ -113,7 +113,6 @@ test('a kill alone is no loss', async () => {
 
 describe('of the log', () => {
   test.each([
-    ['the newest segment is deleted', (folder: string) => rmSync(newest(folder, 'log'))],
     ['the last submission is cut off', (folder: string) => cutAt(newest(folder, 'log'), analysisId)],
     ['the folder is gone', (folder: string) => rmSync(join(folder, 'log'), { recursive: true })],
   ])('%s', async (_, damage) => {
@@ -132,7 +131,6 @@ describe('of the log', () => {
 describe('of the journal', () => {
   test.each([
     ['the newest segment is deleted', (folder: string) => rmSync(newest(folder, 'journal'))],
-    ['the newest segment is cut', (folder: string) => truncateSync(newest(folder, 'journal'), 2_000)],
     ['the folder is gone', (folder: string) => rmSync(join(folder, 'journal'), { recursive: true })],
   ])('%s', async (_, damage) => {
     const folder = copyOfKilled()

@@ -17,7 +17,7 @@ interface Finished {
 
 const run = (...args: string[]): Promise<Finished> =>
   new Promise((resolve) => {
-    const options = { maxBuffer: 1e7, env: { ...process.env, NODE_OPTIONS: '' } }
+    const options = { maxBuffer: 1e7 }
     execFile(process.execPath, ['--no-warnings', PROGRAM, ...args], options, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), text: stdout + stderr }),
     )

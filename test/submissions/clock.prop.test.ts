@@ -144,6 +144,6 @@ async function run(plan: readonly Step[]): Promise<void> {
 
 it('limits, strikes and bans last exactly as long as they should, however the wall clock is set meanwhile', async () => {
   await fc.assert(fc.asyncProperty(fc.array(steps, { minLength: 20, maxLength: 80 }), run), {
-    numRuns: Number(process.env.MINTLAKE_TEST_RUNS ?? 150),
+    numRuns: Number(process.env.MINTLAKE_TEST_RUNS ?? 60),
   })
 })

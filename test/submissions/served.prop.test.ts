@@ -160,7 +160,7 @@ describe('what was served within five minutes, submitted unchanged, deviates by 
     { tokensMax: 2, title: 'of tokens that are evicted and come back' },
   ]
   for (const { tokensMax, title } of settings)
-    for (const { runs, tags } of fewAndMany(50, 400))
+    for (const { runs, tags } of fewAndMany(20, 400))
       it(`${title}: ${runs} runs`, { tags }, () => {
         const options = { tokensMax, changeLogEntriesMax: 1_024, versionsMax: 65_536 }
         fc.assert(

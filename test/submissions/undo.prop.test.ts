@@ -113,6 +113,6 @@ async function run(plan: readonly Action[]): Promise<void> {
 
 it('a refused commit releases what it reserved and nothing that others did', async () => {
   await fc.assert(fc.asyncProperty(fc.array(actions, { minLength: 20, maxLength: 80 }), run), {
-    numRuns: Number(process.env.MINTLAKE_TEST_RUNS ?? 150),
+    numRuns: Number(process.env.MINTLAKE_TEST_RUNS ?? 60),
   })
 }, 60_000)

@@ -40,8 +40,8 @@ const DEFAULTS: Settings = {
   'labels-delay-ms': '0',
 }
 
-/** An eighth of the default: to allocate the memory of a market for each server costs the collection of all garbage. */
-const CHANGE_LOG_ENTRIES = 1_048_576
+/** A small market: to allocate the memory of a large one for each server costs the collection of all garbage. */
+const SMALL = { changeLogEntriesMax: 65_536, poolBarsMin: 8_192 }
 
 /** Of a reader: those defaults that it uses. */
 function readerFlagsOf(settings: Settings): string[] {
@@ -173,7 +173,7 @@ export async function openTestServer(
     return startApp(config, {
       lakeProcess,
       ...options,
-      tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, ...options.tuning },
+      tuning: { ...SMALL, ...options.tuning },
     })
   })
   await server.ready

@@ -41,6 +41,7 @@ const TIMEFRAME_COUNT = TIMEFRAMES.length
 export interface BarCascadeOptions {
   tokensMax: number
   barsPerTokenMax?: number | undefined
+  poolBarsMin?: number | undefined
   /** Called once with every closed bar of timeframe `closedFrom` or longer. `values` hold it at `address`, in the layout of
    *  bar-ring.ts, during the call only. */
   onClosed?: ((slot: number, timeframe: number, values: Float64Array, address: number) => void) | undefined
@@ -80,6 +81,7 @@ export class BarCascade implements Saved {
 
   constructor(options: BarCascadeOptions) {
     const { tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed, closedFrom = 0 } = options
+    const poolBarsMin = options.poolBarsMin ?? POOL_BARS_MIN
     this.#rings = TIMEFRAMES.map(
       (timeframe) =>
         new BarRing({
@@ -87,7 +89,7 @@ export class BarCascade implements Saved {
           tokensMax,
           barsPerTokenMax,
           chunkBars: CHUNK_BARS[timeframe],
-          poolBars: Math.max(POOL_BARS_MIN, barsPerTokenMax * 8, POOL_BARS_PER_TOKEN[timeframe] * tokensMax),
+          poolBars: Math.max(poolBarsMin, barsPerTokenMax * 8, POOL_BARS_PER_TOKEN[timeframe] * tokensMax),
         }),
     )
     this.#unsettled = new Float64Array(tokensMax * TOKEN_BLOCK)

@@ -109,7 +109,7 @@ async function expectReadable(path: string): Promise<void> {
   for (const row of tableFromIPC(arrow).toArray()) expectFinite(row.toJSON(), path)
 }
 
-for (const { runs, tags } of fewAndMany(6, 25))
+for (const { runs, tags } of fewAndMany(3, 25))
   test(`accepted records have finite numbers in every format, and their tokens can be submitted on and are recorded: ${runs} cases`, {
     tags,
     timeout: 120_000,

@@ -13,7 +13,7 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { clockOf } from '../../support/clock.ts'
 import { openTestServer } from '../../support/test-server.ts'
 
-const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 60)
+const RUNS = Number(process.env.MINTLAKE_TEST_RUNS ?? 25)
 const START_MS = 1_772_000_000_000
 const HOUR_MS = 3_600_000
 const MINTS = ['one', 'two', 'three', 'four', 'five', 'six'].map(mintOfSymbol)

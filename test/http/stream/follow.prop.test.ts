@@ -109,7 +109,7 @@ it('every follower gets the newest form of every row of its tab, in ascending po
       for (const reader of readers) if (reader) expectNewest(market, reader)
       broadcaster.close('draining')
     }),
-    { numRuns: 100 },
+    { numRuns: 40 },
   )
 })
 

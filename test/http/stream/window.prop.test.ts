@@ -106,7 +106,7 @@ it('a follower of a window has the list at its position after every frame', asyn
       fc.array(step, { maxLength: 60 }),
       play,
     ),
-    { numRuns: 150 },
+    { numRuns: 60 },
   )
 })
 

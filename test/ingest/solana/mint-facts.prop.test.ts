@@ -127,7 +127,7 @@ describe('metadata of Metaplex', () => {
         for (let at = 0; at < account.data.length; at += 17)
           readMetadata({ ...account, data: account.data.subarray(0, at) }, mint)
       }),
-      { numRuns: 20 },
+      { numRuns: 10 },
     )
   })
 })

@@ -45,43 +45,7 @@ async function expectLake(dataDir: string): Promise<void> {
   expect(places).toEqual(world.ledger.map(({ signature, eventIndex }) => `${signature}:${eventIndex}`).sort())
 }
 
-/** Trades of tokens, and what the feed has skipped, in the present run. */
-const counted = async (client: Client, mint: string) =>
-  (await client.get(`/api/v1/datapoint?mint=${mint}`)).body.data.tradeCount
-
-it('after stops, with checkpoints, each trade counts once in the market and in the lake', async () => {
-  let server = await openTestServer(settings())
-  try {
-    await connected(server.client)
-    tell(60)
-    await expectTrades(server.client)
-    // The checkpoints of three runs leave nothing that a restart needs of the first run's journal.
-    for (let run = 0; run < 3; run++) {
-      await server.store.events.flush()
-      await server.checkpoint()
-      server = await server.restart()
-      await connected(server.client)
-      tell(10)
-      await expectTrades(server.client)
-      // What is fetched may be complete before what was told again is taken.
-      await expect
-        .poll(async () => (await health(server.client)).feeds[0].duplicates, soon)
-        .toBeGreaterThan(60)
-      const [feed] = (await health(server.client)).feeds
-      expect(feed).toMatchObject({ curves: { waiting: 0, unproven: 0 } })
-    }
-    for (const { mint } of world.tokens)
-      expect(await counted(server.client, mint)).toBe(
-        world.ledger.filter((trade) => trade.mint === mint).length,
-      )
-    await server.store.events.flush()
-    await expectLake(server.dataDir)
-  } finally {
-    await server.remove()
-  }
-})
-
-it('after a kill -9 too', async () => {
+it('after a kill -9', async () => {
   const killed = await spawnServer(settings())
   const { dataDir } = killed
   try {

@@ -9,7 +9,7 @@ import type { RecordedEvent } from '../../../src/journal/event-batch.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
 import { journalFolder } from '../../../src/store/paths.ts'
-import { CRASH_POINTS, type CrashPoint } from '../../../src/store/process/crash-points.ts'
+import { CRASH_POINTS } from '../../../src/store/process/crash-points.ts'
 import { readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { openTestJournal, tradeAt } from '../../journal/support.ts'
@@ -119,20 +119,6 @@ test('processes that die at each point of a flush of events lose none and double
     durableNo = Math.max(durableNo, child.sealed.eventNo)
   }
   expect(durableNo).toBeGreaterThanOrEqual(200)
-  await expectWhole(durableNo)
-})
-
-test('nor where the lake process dies alone: the server goes on, and another one does its work', {
-  tags: 'drill',
-  timeout: 180_000,
-}, async () => {
-  let durableNo = 0
-  // Before the files are the lake's, and after. What a process leaves at each point is shown above, whoever dies with it.
-  for (const point of ['events:copied', 'events:recorded'] satisfies CrashPoint[]) {
-    const child = start('flush', point, 'alone')
-    expect(`${point} ${(await child.exited).code}`).toBe(`${point} 0`)
-    durableNo = Math.max(durableNo, child.sealed.eventNo)
-  }
   await expectWhole(durableNo)
 })
 

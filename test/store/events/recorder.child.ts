@@ -1,18 +1,17 @@
 // A process that records events and brings them to the lake, perhaps up to a crash point. Writes to standard output how far the
 // journal is durable.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { readFolderInfo } from '../../../src/store/data-folder/folder-info.ts'
 import { journalFolder } from '../../../src/store/paths.ts'
 import type { CrashPoint } from '../../../src/store/process/crash-points.ts'
 import { appendNumbered, openTestJournal } from '../../journal/support.ts'
 import { openTestStore } from '../support.ts'
 
-const [folder, mode, crashAt, alone] = process.argv.slice(2)
+const [folder, mode, crashAt] = process.argv.slice(2)
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const isStorm = mode === 'storm'
 
 const store = await openTestStore(folder, {
-  ...(crashAt !== undefined && { crash: { at: crashAt as CrashPoint, withServer: alone === undefined } }),
+  ...(crashAt !== undefined && { crash: { at: crashAt as CrashPoint, withServer: true } }),
   lakeFlushMs: isStorm ? 20 : 0,
   lakeTidy: { everyMs: isStorm ? 70 : 0, graceMs: 0 },
 })
@@ -33,16 +32,7 @@ if (isStorm) for (;;) await record(300)
 
 for (let round = 0; round < 3; round++) {
   await record(200)
-  // A flush that fails because the lake process died is done again by the next one.
-  for (let isDone = false; !isDone; ) {
-    try {
-      await store.events.flush()
-      isDone = true
-    } catch (error) {
-      if (alone === undefined) throw error
-      await sleep(50)
-    }
-  }
+  await store.events.flush()
 }
 await store.close()
 await journal.close()

@@ -386,7 +386,7 @@ const isWhole = (sample: Sample, { file, position: { offset, length } }: Line): 
     .subarray(offset, offset + length)
     .equals(sample.files.get(file)!.subarray(offset, offset + length))
 
-const RUNS = Number(process.env.MINTLAKE_TEST_LOG_FAULTS ?? 100)
+const RUNS = Number(process.env.MINTLAKE_TEST_LOG_FAULTS ?? 40)
 
 describe.each([
   ['closed', endedSample],

@@ -1,14 +1,13 @@
 // The engine's count of closed bars against what the lake has: they agree over restarts, kills, repetitions and merges, and each loss
 // on the way is told by the running store, by its metric and by `lake verify`.
 import type { ChildProcess } from 'node:child_process'
-import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { makeBackup } from '../../../src/store/backup/backup.ts'
 import { BAR_RUNS_MAX, BARS_WAITING_MAX } from '../../../src/store/limits.ts'
 import { BAR_NUMBER_COUNT } from '../../../src/store/market-data/bar-batch.ts'
 import { statePath } from '../../../src/store/paths.ts'
 import type { Request } from '../../../src/store/process/protocol.ts'
-import { openStore, type Store } from '../../../src/store/store.ts'
+import { openStore } from '../../../src/store/store.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { clockOf } from '../../support/clock.ts'
 import { lendLakeProcess } from '../../support/lake/lend.ts'
@@ -192,88 +191,4 @@ test('a token that comes back with older bars has them in the lake, each once', 
   expect(store.figures().barsMissing).toBe(0)
   await store.close()
   expect((await verify()).findings).toEqual([])
-})
-
-type Step = 'add' | 'again' | 'older' | 'send' | 'flush' | 'kill' | 'merge' | 'restart'
-const OFTEN = ['add', 'add', 'add', 'again', 'older', 'send', 'send', 'flush', 'flush'] as const
-const scripts = fc.array(
-  fc.record({
-    what: fc.constantFrom<Step>(...OFTEN, 'kill', 'merge', 'restart'),
-    count: fc.integer({ min: 1, max: 40 }),
-  }),
-  { minLength: 5, maxLength: 25 },
-)
-
-/** A store that is restarted, and whose lake process is killed. */
-class World {
-  readonly #dataDir = temporaryFolder()
-  readonly #expected = new Set<number>()
-  #store!: Store
-  #lakeProcess!: ChildProcess
-  #next = 0
-
-  async open(): Promise<void> {
-    this.#lakeProcess = lendLakeProcess()
-    this.#store = await openStore({
-      ...{ dataDir: this.#dataDir, lakeFlushMs: 0, lakeQuietMs: 0, log: quietLog },
-      ...{ clock: clockOf(() => NOON_MS), lakeProcess: this.#lakeProcess },
-    })
-  }
-
-  #add(at: number): void {
-    this.#store.bars.add(minute(at))
-    this.#expected.add(at)
-  }
-
-  async do(what: Step, count: number): Promise<void> {
-    const store = this.#store
-    if (what === 'add') for (let i = 0; i < count; i++) this.#add(this.#next++)
-    if (what === 'again') for (let at = Math.max(0, this.#next - count); at < this.#next; at++) this.#add(at)
-    if (what === 'older') this.#add(-count)
-    // The steps that follow come while it is under way.
-    if (what === 'send') void store.bars.flush().catch(() => undefined)
-    if (what === 'flush') void store.flushLake().catch(() => undefined)
-    if (what === 'merge') await store.compactLake().catch(() => undefined)
-    if (what === 'kill') await this.#kill()
-    if (what === 'restart') {
-      await store.close()
-      await this.open()
-    }
-    expect(this.#store.figures().barsMissing).toBe(0)
-  }
-
-  /** Kills the lake process, once in each life of the store, and waits for the next one. */
-  async #kill(): Promise<void> {
-    if (this.#store.figures().lakeProcess.starts > 1) return
-    this.#lakeProcess.kill('SIGKILL')
-    await vi.waitUntil(() => this.#store.figures().lakeProcess.starts > 1, { timeout: 30_000 })
-  }
-
-  async check(): Promise<void> {
-    await this.#store.flushLake()
-    await this.#store.close()
-    expect(this.#store.figures().barsMissing).toBe(0)
-    if (this.#expected.size > 0) {
-      const sql = `SELECT ${MINUTE} AS minute FROM ${lakeGlob(this.#dataDir, 'bars')} ORDER BY minute`
-      const found = (await readSql(sql)).map((row) => row.minute)
-      expect(found).toEqual([...this.#expected].sort((a, b) => a - b))
-    }
-    expect((await verifyLake({ dataDir: this.#dataDir, nowMs: NOON_MS })).findings).toEqual([])
-    removeFolder(this.#dataDir)
-  }
-}
-
-test('after any order of bursts, repetitions, kills, restarts and merges each bar is there once and the counts agree', {
-  tags: 'drill',
-  timeout: 120_000,
-}, async () => {
-  await fc.assert(
-    fc.asyncProperty(scripts, async (script) => {
-      const world = new World()
-      await world.open()
-      for (const { what, count } of script) await world.do(what, count)
-      await world.check()
-    }),
-    { numRuns: 3, endOnFailure: true },
-  )
 })

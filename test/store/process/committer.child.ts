@@ -11,7 +11,7 @@ import type { CrashPoint } from '../../../src/store/process/crash-points.ts'
 import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import { analysisIdAt, NOON_MS, openTestStore, submission } from '../support.ts'
 
-const [folder, mode, crashAt, alone] = process.argv.slice(2)
+const [folder, mode, crashAt] = process.argv.slice(2)
 const DAY_MS = 24 * 3_600_000
 const CALLERS = 200
 const UNSEEN_TIMEOUT_MS = 100
@@ -19,7 +19,7 @@ const UNSEEN_TIMEOUT_MS = 100
 const acknowledged = openSync(join(folder, 'acknowledged'), 'a')
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const store = await openTestStore(folder, {
-  ...(crashAt !== undefined && { crash: { at: crashAt as CrashPoint, withServer: alone === undefined } }),
+  ...(crashAt !== undefined && { crash: { at: crashAt as CrashPoint, withServer: true } }),
   lakeFlushMs: mode === 'storm' ? 50 : 0,
   lakeTidy: { everyMs: mode === 'storm' ? 70 : 0, graceMs: 0 },
   retain: { ...KEEP_FOR_EVER, days: mode === 'retain' ? { training: 0 } : {}, unaskedPct: 100 },
@@ -54,19 +54,7 @@ async function onDemand(): Promise<void> {
 
 async function flush(): Promise<void> {
   for (let i = 0; i < 6; i++) await commitFor('agent-1', `an_${process.pid}_${i}`, NOON_MS - (i % 3) * DAY_MS)
-  await flushed()
-}
-
-/** A flush that fails since the lake process died is done again by the next one. */
-async function flushed(): Promise<void> {
-  while (true) {
-    try {
-      return await store.flushLake()
-    } catch (error) {
-      if (alone === undefined) throw error
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-  }
+  await store.flushLake()
 }
 
 /** A new file; as many as are merged, with those that are there, where a merge is to be died in. Then merge and removal. */
@@ -110,10 +98,8 @@ async function unseen(): Promise<void> {
 }
 
 if (mode === 'storm') await Promise.all(Array.from({ length: CALLERS }, (_, caller) => storm(caller)))
-else if (mode === 'flush') {
-  await flush()
-  if (alone !== undefined) await store.close()
-} else if (mode === 'tidy') await tidy()
+else if (mode === 'flush') await flush()
+else if (mode === 'tidy') await tidy()
 else if (mode === 'retain') await retain()
 else if (mode === 'unseen') await unseen()
 else await onDemand()

@@ -92,7 +92,7 @@ describe('the rows that a state is made of', () => {
         expect(asJson(read)).toEqual(asJson(made.map(columnsOf)))
         expect(texts.map((text) => JSON.parse(text.toString()))).toEqual(asJson(made.map(([, row]) => row)))
       }),
-      { numRuns: 2_000 },
+      { numRuns: 800 },
     )
   })
 
@@ -112,7 +112,7 @@ describe('the rows that a state is made of', () => {
         expect(recoverFrom(brief, 0)).toEqual(recoverFrom(whole, 0))
         expect([...brief.rowTotals.entries()]).toEqual([...whole.rowTotals.entries()])
       }),
-      { numRuns: 300 },
+      { numRuns: 120 },
     )
   })
 })

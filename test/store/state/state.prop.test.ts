@@ -191,7 +191,7 @@ describe('a state', () => {
           expect([loaded.lsn, loaded.knownAtMs]).toEqual([straight.lsn, straight.knownAtMs])
         },
       ),
-      { numRuns: 30 },
+      { numRuns: 12 },
     )
   })
 
