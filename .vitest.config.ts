@@ -37,7 +37,7 @@ const LONGEST = [
   'cluster/faults/bus.drill',
   'web/market.drill',
   'server/disk.fault',
-  'cluster/faults/cut-off.drill',
+  'deploy/package.drill',
   'cluster/faults/short',
   'ingest/contract/feed.contract',
   'ingest/solana/solana',

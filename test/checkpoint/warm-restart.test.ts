@@ -47,29 +47,6 @@ test('a stop in order loses nothing', async () => {
 })
 
 describe('a crash loses nothing that was recorded', () => {
-  test('without a checkpoint', { tags: 'drill' }, async () => {
-    await pushSome(server, clock)
-    const other = await afterCrash()
-    expect(answersOf(other.market)).toEqual(answersOf(server.market))
-    const { restored } = await recordingOf(other)
-    expect(restored).toMatchObject({ fromEventNo: 0, lost: 0 })
-    expect(restored.events).toBeGreaterThan(200)
-  })
-
-  test('behind a checkpoint', { tags: 'drill' }, async () => {
-    await pushSome(server, clock)
-    await server.checkpoint()
-    await pushSome(server, clock)
-    await server.checkpoint()
-    await pushSome(server, clock, 3)
-    expect((await recordingOf(server)).checkpoints).toMatchObject({ made: 2, failures: 0, trouble: null })
-    const other = await afterCrash()
-    expect(answersOf(other.market)).toEqual(answersOf(server.market))
-    const { fromEventNo, events } = (await recordingOf(other)).restored
-    expect(fromEventNo).toBeGreaterThan(100)
-    expect(events).toBeLessThan(150)
-  })
-
   test('of the profiles of tokens either, which come to the lake once more, and once only after a stop in order', {
     tags: 'drill',
   }, async () => {
@@ -103,20 +80,6 @@ describe('a crash loses nothing that was recorded', () => {
     other = await other.restart()
     others.push(other)
     expect(await profilesOf(other)).toEqual({ latest, rows })
-  })
-
-  test('several times, in runs that begin with a checkpoint or without one', { tags: 'drill' }, async () => {
-    for (let crash = 0; crash < 4; crash++) {
-      await pushSome(server, clock, 5)
-      if (crash === 1) await server.checkpoint()
-      await pushSome(server, clock, 2)
-      const before = answersOf(server.market)
-      const other = await afterCrash()
-      others.pop()
-      await server.remove()
-      server = other
-      expect(answersOf(server.market)).toEqual(before)
-    }
   })
 
   test('under other settings', { tags: 'drill' }, async () => {

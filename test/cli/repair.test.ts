@@ -179,7 +179,7 @@ const STATE_LOST =
   /the state database was lost and made anew from the lake and the log; lost: answers that were remembered/
 
 describe('a state database that is', () => {
-  it.for(['flipped', 'emptied', 'a folder'] as const)(
+  it.for(['flipped', 'a folder'] as const)(
     '%s is refused with the command that makes it anew, and nothing but remembered answers is lost',
     { tags: 'drill', timeout: 60_000 },
     async (how) => {
@@ -240,27 +240,23 @@ describe('a state database that is', () => {
 })
 
 describe('a copy of the accounts that is', () => {
-  it.for(['flipped', 'deleted'] as const)(
-    '%s costs accounts only where the state is lost too, which is told',
-    {
-      tags: 'drill',
-      timeout: 60_000,
-    },
-    async (how) => {
-      copyWhole()
-      damage(how, 'accounts.log')
-      expect((await readFolder()).accounts).toEqual(before.accounts)
-      damage('cut', 'state.duckdb')
-      damage(how, 'accounts.log')
-      expect((await repair()).out).toMatch(/lost: (agents, keys|\d+ entr(y|ies) of agents)/)
-      expect((await readFolder()).sums).toEqual(before.sums)
-      removeFolder(folder)
-    },
-  )
+  it('flipped costs accounts only where the state is lost too, which is told', {
+    tags: 'drill',
+    timeout: 60_000,
+  }, async () => {
+    copyWhole()
+    damage('flipped', 'accounts.log')
+    expect((await readFolder()).accounts).toEqual(before.accounts)
+    damage('cut', 'state.duckdb')
+    damage('flipped', 'accounts.log')
+    expect((await repair()).out).toMatch(/lost: (agents, keys|\d+ entr(y|ies) of agents)/)
+    expect((await readFolder()).sums).toEqual(before.sums)
+    removeFolder(folder)
+  })
 })
 
 describe('a description of the folder (store.json) that is', () => {
-  it.for(['flipped', 'emptied', 'a folder', 'deleted'] as const)(
+  it.for(['a folder', 'deleted'] as const)(
     '%s is found again, and nothing is lost',
     {
       tags: 'drill',
@@ -269,15 +265,12 @@ describe('a description of the folder (store.json) that is', () => {
     async (how) => {
       copyWhole()
       const content = readFileSync(join(folder, 'store.json'), 'utf8')
-      if (how === 'flipped') writeFileSync(join(folder, 'store.json'), content.replace('"logId"', '"logIe"'))
-      else damage(how, 'store.json')
+      damage(how, 'store.json')
       if (how !== 'deleted') {
         expect(await startError()).toContain(`\`mintlake repair --data-dir ${folder}\``)
         const repaired = await repair()
         expect(repaired.code, repaired.err).toBe(0)
-        expect(repaired.out).toMatch(
-          /store\.json is (damaged|a folder); it is kept as .*\n.*store\.json was made anew/,
-        )
+        expect(repaired.out).toMatch(/store\.json is a folder; it is kept as .*\n.*store\.json was made anew/)
         expect(repaired.out).toContain('nothing is lost')
       }
       expect(await readFolder()).toEqual(before)
@@ -336,7 +329,6 @@ describe('the log', () => {
 describe('what should be a folder and is a file is moved out of the way, and what it had is told:', () => {
   it.for([
     ['journal', 'journal was no folder: recorded events that the lake did not have yet are lost'],
-    ['checkpoints', 'nothing is lost'],
     ['lake', 'lake was no folder: all of its files are lost'],
   ])('%s', { tags: 'drill', timeout: 60_000 }, async ([name, told]) => {
     copyWhole()
@@ -383,8 +375,6 @@ it('a state and a file of the lake that are damaged at once: the file is set asi
 describe('what a start mends by itself:', () => {
   it.for([
     ['lake', 'catalog.duckdb'],
-    ['server.lock', ''],
-    ['positions.json', ''],
     ['losses.json', ''],
   ] as const)('%s/%s', { tags: 'drill', timeout: 60_000 }, async (path) => {
     // To DuckDB an empty file is a new database.

@@ -1,6 +1,6 @@
 // The real program on small disks that fill up, again and again: submissions are refused, or the lake waits; reading goes
 // on; and what was acknowledged, and nothing else, is in the lake afterwards.
-import { mkdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { noSmallDisk, openSmallDisk, type SmallDisk } from '../support/disk/small-disk.ts'
@@ -163,33 +163,6 @@ it(
   { tags: 'drill', timeout: 120_000 },
   () => fillAndEmpty('24', [20_000_000]),
 )
-
-it('a full disk that holds only the lake delays only the lake', {
-  tags: 'drill',
-  timeout: 120_000,
-}, async () => {
-  await mountDisk(folder, '64m')
-  mkdirSync(join(disks[0].root, 'lake'))
-  const disk = await mountDisk(join(folder, 'lake'), '4m')
-  const running = await start('0')
-  expect((await send(running, 20)).status).toBe(201)
-  for (const leftBytes of [300_000, 0]) {
-    disk.fill(leftBytes)
-    await until(async () => {
-      expect((await send(running, 4)).status).toBe(201)
-      return isLakeRefused(running)
-    })
-    await expectReading(running)
-    expect(await storeOf(running)).toMatchObject({ isWritable: true, healthy: false })
-    disk.clear()
-    await until(async () => (await backlogOf(running)) === 0)
-    // Each round starts without a fault.
-    await until(async () => (await storeOf(running)).healthy)
-  }
-  for (const what of ['lake could not be written', 'No space left on device'])
-    expect(running.lines.join('\n')).toContain(what)
-  await expectWhole(running)
-})
 
 it('a server that starts on a full disk serves reads, refuses writes, and accepts them when there is room', {
   tags: 'drill',

@@ -3,7 +3,6 @@
 import {
   closeSync,
   cpSync,
-  existsSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -324,25 +323,6 @@ it('a file that is restored from a copy is used again', { tags: 'drill' }, async
   expect((await verify()).out).toMatch(/\nnothing is wrong\n$/)
 })
 
-it('a lake whose state database is lost is listed again from its files, and none of them is removed', {
-  tags: 'drill',
-}, async () => {
-  freshFolder()
-  const all = await bars()
-  const files = readdirSync(join(folder, 'lake/.files'), { recursive: true }).length
-  for (const name of readdirSync(folder).filter((each) => !each.startsWith('lake')))
-    rmSync(join(folder, name), { recursive: true })
-  const running = await open()
-  expect(await bars()).toBe(all)
-  expect(await training()).toEqual(analyses)
-  expect(readdirSync(join(folder, 'lake/.files'), { recursive: true })).toHaveLength(files)
-  const anew = await running.client.register()
-  const answer = await submit(running.client, anew, submission(await seedToken(running.client, nowMs)))
-  expect(answer.status).toBe(201)
-  await close()
-  expect(await training()).toEqual([...analyses, answer.body.analysisId])
-})
-
 it('files and folders with names that the store uses stop neither the start nor the lake', {
   tags: 'drill',
 }, async () => {
@@ -357,17 +337,4 @@ it('files and folders with names that the store uses stop neither the start nor 
   expect(answer.status, answer.text).toBe(201)
   await close()
   expect(await training()).toEqual([...analyses, answer.body.analysisId])
-})
-
-it('a catalog that is damaged or a folder is rewritten at the start', { tags: 'drill' }, async () => {
-  for (const how of ['cut short', 'a folder']) {
-    freshFolder()
-    const path = join(folder, 'lake/catalog.duckdb')
-    DAMAGES[how](path)
-    await open()
-    expect(await training()).toEqual(analyses)
-    await close()
-    expect(existsSync(path)).toBe(true)
-    rmSync(folder, { recursive: true, force: true })
-  }
 })

@@ -1,11 +1,9 @@
 // @module-tag drill
-// NATS has no room any more while the cluster is under load: other streams have taken it, or its disk is full.
+// NATS has no room any more while the cluster is under load: other streams have taken it.
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { describe, expect, test } from 'vitest'
-import { noSmallDisk, openSmallDisk } from '../../support/disk/small-disk.ts'
 import { submission } from '../../support/submission.ts'
-import { temporaryFolder } from '../../support/test-server.ts'
 import { hasNats, skipped } from '../support.ts'
 import { type Running, statusOf, underLoad, untilHealth } from './run.ts'
 import { ANALYSED } from './trades.ts'
@@ -81,30 +79,5 @@ describe.skipIf(!hasNats)(`NATS runs out of room under load${skipped}`, () => {
         await connection.close()
       },
     ),
-  )
-
-  const title = 'because its disk is full: the writer goes on, and NATS has to be started again'
-  test.skipIf(noSmallDisk !== null)(
-    noSmallDisk === null ? title : `${title} (${noSmallDisk})`,
-    { timeout: 180_000 },
-    async () => {
-      const folder = temporaryFolder()
-      const disk = await openSmallDisk(folder, '64m')
-      try {
-        const nats = { streamsDir: folder, within: disk.within, storageBytesMax: 60 * MEGABYTE }
-        await underLoad({ nats, writer: { 'bus-stream': 'max-mb=16' } }, async (running) => {
-          const key = await running.writer.client.register('asks the writer')
-          disk.fill(0)
-          await checkWithoutRoom(running, key, 'its disk is full')
-          // They have connections for that, on which nobody asks NATS to write.
-          await running.untilAcknowledged(20)
-          disk.clear()
-          await running.cluster.nats.start()
-          await checkWithRoom(running)
-        })
-      } finally {
-        await disk.remove()
-      }
-    },
   )
 })

@@ -6,7 +6,6 @@ import { flipNewestSegment } from '../../checkpoint/support.ts'
 import { newMint } from '../../support/submission.ts'
 import { type Client, openTestServer, type TestServer } from '../../support/test-server.ts'
 import { hasNats, skipped, TestCluster } from '../support.ts'
-import { connect, readStream } from './stream-log.ts'
 
 const TOKENS = 20
 const ROUNDS = 6
@@ -87,24 +86,5 @@ describe.skipIf(!hasNats)(`a writer whose journal is damaged at rest${skipped}`,
     const reader = await cluster.reader({ 'page-age-ms': '0' })
     expect((await health(reader.client)).cluster.restored).toBe(1)
     await expectSame(client, reader.client)
-  }, 480_000)
-
-  it('begins the stream anew where it was killed, and readers begin anew with it', async () => {
-    const killed = await cluster.writer()
-    const reader = await cluster.reader({ 'page-age-ms': '0' })
-    await push(killed.client)
-    await expectSame(killed.client, reader.client)
-    const { restored } = (await health(reader.client)).cluster
-    await killed.kill()
-    flipNewestSegment(killed.dataDir)
-    const writer = await cluster.writer({}, { dataDir: killed.dataDir })
-    const { lost } = (await health(writer.client)).recording.restored
-    expect(lost).toBeGreaterThan(0)
-    const restoredNow = async () => (await health(reader.client)).cluster.restored
-    await expect.poll(restoredNow, { timeout: LEVEL_MS_MAX }).toBeGreaterThan(restored)
-    await expectSame(writer.client, reader.client)
-    const bus = await connect(cluster.nats.url)
-    const messages = await readStream(bus).finally(() => bus.close())
-    expect(new Set(messages.map(({ lostEvents }) => lostEvents))).toEqual(new Set([lost]))
   }, 480_000)
 })

@@ -113,28 +113,6 @@ async function whenPublished(nats: Nats, client: Client): Promise<BusMessage[]> 
 }
 
 describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
-  it('leaves no gap and repeats nothing when NATS is killed and started again', async () => {
-    const nats = await natsServer()
-    const { client } = await writer(nats)
-    const load = pushing(client)
-    await eventually(async () => ((await health(client)).cluster.publishedEventNo > 500 ? true : null))
-    await nats.kill()
-    const away = await eventually(async () => {
-      const { cluster, status } = await health(client)
-      return cluster.reasons.length > 0 ? { cluster, status } : null
-    })
-    expect(away.status).toBe('degraded')
-    expect(away.cluster.reasons[0]).toMatch(/^readers get no events since/)
-    await nats.start()
-    const before = (await health(client)).cluster.publishedEventNo
-    await eventually(async () =>
-      (await health(client)).cluster.publishedEventNo > before + 500 ? true : null,
-    )
-    const pushed = await load.end()
-    const { first, last } = eventNumbersOf(batchesOf(await whenPublished(nats, client)))
-    expect([first, last]).toEqual([1, pushed + 1])
-  })
-
   it('begins the stream anew when NATS has lost its data, with a checkpoint before it', async () => {
     const nats = await natsServer()
     const server = await writer(nats)
@@ -152,27 +130,6 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     })
     expect(last).toBe(pushed + 1)
     expect(first).toBeLessThanOrEqual(checkpoints.uploadedEventNo + 1)
-  })
-
-  it('goes on where it was after kill -9', async () => {
-    const nats = await natsServer()
-    const killed = await writerProcess(nats)
-    const load = pushing(killed.client)
-    await eventually(async () =>
-      (await health(killed.client)).cluster.publishedEventNo > 1_000 ? true : null,
-    )
-    await killed.kill()
-    await load.end().catch(() => {})
-    const { client } = await writerProcess(nats, killed.dataDir)
-    const again = pushing(client)
-    await eventually(async () => ((await health(client)).cluster.messages > 20 ? true : null))
-    await again.end()
-    const messages = await whenPublished(nats, client)
-    const { first, last } = eventNumbersOf(batchesOf(messages))
-    expect(first).toBe(1)
-    expect(last).toBe((await health(client)).cluster.writtenEventNo)
-    expect(new Set(messages.map(({ runId }) => runId)).size).toBe(2)
-    expect(messages.at(-1)?.runEventNo).toBeGreaterThan(1_000)
   })
 
   it('reads back from the journal what did not fit into memory', async () => {
