@@ -6,7 +6,7 @@ import { answersOf, NOON_MS } from './support.ts'
 
 const TOKENS = 10_000
 
-it('a market is restored and ranked in slices, to the same answers', () => {
+it('a market is restored and ranked in slices, to the same answers', { tags: 'drill' }, () => {
   const settings = settingsOf({ tokensMax: TOKENS })
   const market = new Market(settings)
   for (let index = 0; index < TOKENS; index++) {

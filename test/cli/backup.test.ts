@@ -204,7 +204,7 @@ describe('a backup of a stopped server', () => {
     expect(await restore(out, full)).toMatchObject({ code: 1, err: expect.stringContaining('is not empty') })
   })
 
-  it('that is damaged is not restored, and nothing is left of the attempt', async () => {
+  it('that is damaged is not restored, and nothing is left of the attempt', { tags: 'drill' }, async () => {
     const damaged = newFolder()
     expect((await backUp(damaged)).code).toBe(0)
     appendFileSync(join(damaged, 'store.json'), ' ')

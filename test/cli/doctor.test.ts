@@ -75,7 +75,9 @@ describe('a machine where all is well', () => {
 })
 
 describe('two things that are not of one store', () => {
-  it('are not shown as one: the folder that is checked is not the one of the server', async () => {
+  it('are not shown as one: the folder that is checked is not the one of the server', {
+    tags: 'drill',
+  }, async () => {
     const other = await openTestServer()
     try {
       for (const named of [here(), ['--url', server.url, '--data-dir', server.dataDir]])
@@ -120,7 +122,7 @@ describe('what is wrong has a remedy and exit code 1', () => {
     expect(code).toBe(1)
   }
 
-  it('a setting without an effect, a wrong one, a misspelt one', async () => {
+  it('a setting without an effect, a wrong one, a misspelt one', { tags: 'drill' }, async () => {
     await wrong(
       'settings',
       ['--feed', 'none', '--simulator', 'tokens=5'],

@@ -61,7 +61,9 @@ test('while a server runs, status reports the backlog, and verify what it does n
   })
 })
 
-test('after the server has stopped, verify finds nothing, and then a file that was deleted', async () => {
+test('after the server has stopped, verify finds nothing, and then a file that was deleted', {
+  tags: 'drill',
+}, async () => {
   expect(await server.terminate()).toBe(0)
   const training = await statusOf('training')
   expect(training).toMatchObject({ rows: SUBMISSIONS, files: 1, backlog: null, server: null })

@@ -198,7 +198,7 @@ describe('a state database that is', () => {
     },
   )
 
-  it('deleted with commits in the log is made anew by the start itself', async () => {
+  it('deleted with commits in the log is made anew by the start itself', { tags: 'drill' }, async () => {
     copyWhole()
     for (const name of ['state.duckdb', 'state.duckdb.wal']) rmSync(join(folder, name), { force: true })
     const { reasons, ...after } = await readFolder()

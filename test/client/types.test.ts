@@ -102,7 +102,9 @@ test('at run time the client imports its own files and the table of error codes 
   expect(readFileSync(join(folder, '../schema/errors.ts'), 'utf8')).not.toMatch(/^import/m)
 })
 
-test('a correct program needs no cast, and no types of Node; wrong names, values and codes are refused', () => {
+test('a correct program needs no cast, and no types of Node; wrong names, values and codes are refused', {
+  tags: 'drill',
+}, () => {
   const [refused, others] = [[], []] as string[][]
   for (const error of compile()) (error.startsWith('wrong') ? refused : others).push(error)
   expect(others).toEqual([])

@@ -101,7 +101,9 @@ async function barsUntil(client: Client, mints: readonly string[], endMs: number
 const mintsOf = async (client: Client): Promise<string[]> =>
   (await client.get('/api/v1/market?limit=200')).body.data.map(({ mint }: { mint: string }) => mint)
 
-test('after a kill the server goes on with the market: its bars of before are the same', async () => {
+test('after a kill the server goes on with the market: its bars of before are the same', {
+  tags: 'drill',
+}, async () => {
   const startedMs = Date.now()
   server = await spawnServer(SETTINGS, folder)
   const { client } = server

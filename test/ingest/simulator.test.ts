@@ -135,7 +135,9 @@ test('sums of holders equal what the curve or the pool has given out', () => {
   }
 })
 
-test('in a large market, too, every trade moves tokens and every token is held by someone or still unsold', () => {
+test('in a large market, too, every trade moves tokens and every token is held by someone or still unsold', {
+  tags: 'drill',
+}, () => {
   const large = createSimulator({ ...small, tokens: 20_000 })
   const sink = new MemorySink()
   large.advance(START - 86_400_000, sink)
@@ -204,7 +206,9 @@ test('history and present are one process: rate, sizes and launches are the same
   expect(launches.length - launched).toBeGreaterThan(10)
 })
 
-test('the default history reaches as far as charts and windows ask, with no more events than a start can take', () => {
+test('the default history reaches as far as charts and windows ask, with no more events than a start can take', {
+  tags: 'drill',
+}, () => {
   const market = new Market({ tokensMax: 10_000 })
   const simulation = createSimulator({ startMs: START })
   let events = 0

@@ -7,7 +7,9 @@ import { createFrame, PumpPortalServer, tradeFrame } from '../support/upstreams/
 const soon = { interval: 10, timeout: 20_000 }
 const mint = mintOfSymbol('sources')
 
-test('hostile frames do not end the server, and log, /readyz and /health show what its sources lack and lose', async () => {
+test('hostile frames do not end the server, and log, /readyz and /health show what its sources lack and lose', {
+  tags: 'drill',
+}, async () => {
   const upstream = await PumpPortalServer.start()
   const server = await spawnServer({ feed: 'pumpportal', providers: `pumpportal-url=${upstream.url}` })
   const feedOf = async () => (await server.client.get('/health')).body.feeds[0]

@@ -369,6 +369,7 @@ describe('the error is clear for', () => {
 
 test.skipIf(!existsSync(TICKS))(
   'the real ticks come out whole, in order, as DuckDB itself counts them',
+  { tags: 'drill', timeout: 30_000 },
   async () => {
     const [expected] = await readSql(
       `SELECT count(*)::DOUBLE AS rows, sum(size)::DOUBLE AS size, sum(epoch_ms(ts) % 100003)::DOUBLE AS times,
@@ -393,5 +394,4 @@ test.skipIf(!existsSync(TICKS))(
     expect({ ...actual, ibm: 0 }).toEqual({ ...expected, ibm: 0 })
     expect(actual.ibm / (expected.ibm as number)).toBeCloseTo(1, 12)
   },
-  30_000,
 )

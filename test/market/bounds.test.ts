@@ -123,7 +123,7 @@ describe('a market at its maximum of tokens', () => {
     expect(mints(market)).toContain(mint(1_999))
   })
 
-  it('evicts thousands of tokens in the order of their last events', () => {
+  it('evicts thousands of tokens in the order of their last events', { tags: 'drill' }, () => {
     const tokensMax = 3_000
     const market = new Market({ tokensMax })
     const next = random(1)

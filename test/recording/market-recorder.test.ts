@@ -38,7 +38,9 @@ const trade = (priceUsd: number, mint = MINT) => ({
 })
 const bySilence = mintOfSymbol('known by its trades alone')
 
-test('each version of a token profile is recorded once, and the view of tokens shows the latest', async () => {
+test('each version of a token profile is recorded once, and the view of tokens shows the latest', {
+  tags: 'drill',
+}, async () => {
   const { client } = server
   const versions = () =>
     lake(`SELECT name, description, graduated FROM read_parquet(

@@ -169,7 +169,7 @@ describe('a server', () => {
     expect(samePort.err).toContain(`port ${first.port}`)
   })
 
-  it('that cannot have its port says so before it makes a market', async () => {
+  it('that cannot have its port says so before it makes a market', { tags: 'drill' }, async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo

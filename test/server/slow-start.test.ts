@@ -3,7 +3,9 @@ import { expect, it, vi } from 'vitest'
 import { SteppedClock } from '../support/clock.ts'
 import { openTestServer } from '../support/test-server.ts'
 
-it('the history of a simulated market is taken in whole, where a minute passes while it is delivered', async () => {
+it('the history of a simulated market is taken in whole, where a minute passes while it is delivered', {
+  tags: 'drill',
+}, async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const clock = new SteppedClock(1_795_000_000_000)
   let isReady = false

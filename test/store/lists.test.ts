@@ -154,7 +154,9 @@ describe('a list of submissions', () => {
     expect(keysOf(await list({ agentId: 'restarted' }))).toEqual(keys.toSorted(compareKeys))
   })
 
-  it('that is too long to be searched at once goes on where the page before has stopped', async () => {
+  it('that is too long to be searched at once goes on where the page before has stopped', {
+    tags: 'drill',
+  }, async () => {
     const other = temporaryFolder()
     const written = await openTestStore(other)
     const keys: SubmissionKey[] = []

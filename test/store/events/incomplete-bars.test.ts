@@ -67,7 +67,9 @@ const inAttached = async (): Promise<Bars> =>
     ),
   )
 
-test('bars that a late gap touches are shown as incomplete, wherever their catalog is', async () => {
+test('bars that a late gap touches are shown as incomplete, wherever their catalog is', {
+  tags: 'drill',
+}, async () => {
   const bars = [0, 1, 2, 3].map((minute) => ({ t: NOON_MS + minute * MINUTE_MS }))
   await writeBars([...bars, { tf: '5m', t: NOON_MS }, { t: NOON_MS + 4 * MINUTE_MS, complete: false }])
   const written = { '1m 0': true, '1m 1': true, '1m 2': true, '1m 3': true, '5m 0': true, '1m 4': false }

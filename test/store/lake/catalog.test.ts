@@ -198,7 +198,10 @@ test('the glob matches merged files only, while replaced ones are kept elsewhere
   expect(held()).toHaveLength(2)
 })
 
-test('a merged file is sorted by mint and time, zstd-compressed, with the schema of its table', async () => {
+test('a merged file is sorted by mint and time, zstd-compressed, with the schema of its table', {
+  tags: 'drill',
+  timeout: 30_000,
+}, async () => {
   for (let i = 0; i < MERGE_FILES_MIN; i++) {
     await store.commit(submission(`an_${i}`, { mint: `M${(i * 5) % 8}`, submitted_at: NOON_MS + i }))
     await store.flushLake()
@@ -212,7 +215,7 @@ test('a merged file is sorted by mint and time, zstd-compressed, with the schema
   expect(await readSql(`SELECT DISTINCT compression FROM parquet_metadata('${path}')`)).toEqual([
     { compression: 'ZSTD' },
   ])
-}, 30_000)
+})
 
 test('the catalog of a moved folder is corrected when the server starts there', async () => {
   await flushEach(1)

@@ -118,7 +118,9 @@ test('the engine’s own count is what the lake is compared with', async () => {
   await store.close()
 })
 
-test('rows that leave the files unnoticed are found, and bars of before they were counted are not missing', async () => {
+test('rows that leave the files unnoticed are found, and bars of before they were counted are not missing', {
+  tags: 'drill',
+}, async () => {
   let store = await openTestStore(folder)
   for (let at = 0; at < 4; at++) store.bars.add(minute(at))
   await store.close()

@@ -64,7 +64,9 @@ test('an outcome whose bars are lost is NULL, and one of another day is unchange
   expect(await read('SELECT count(*)::INT AS n FROM lake.bars')).toEqual([{ n: 7 }])
 })
 
-test('an outcome whose bars have left the lake is NULL: that nobody traded is not known', async () => {
+test('an outcome whose bars have left the lake is NULL: that nobody traded is not known', {
+  tags: 'drill',
+}, async () => {
   await store.close()
   let nowMs = NOON_MS
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }

@@ -61,7 +61,9 @@ test('backup and lake repair of a stopped folder neither show withheld labels no
   await store.close()
 })
 
-test('a server that is started with a shorter delay shows what has waited long enough, also after a start with a longer one', async () => {
+test('a server that is started with a shorter delay shows what has waited long enough, also after a start with a longer one', {
+  tags: 'drill',
+}, async () => {
   const nowMs = Date.now()
   const first = await open(DAY_MS, nowMs)
   await first.commit(submission('an_1', { ...labels, submitted_at: nowMs }))
