@@ -10,7 +10,8 @@ export interface RequestHeaders {
   accept: string
   contentType: string
   ifNoneMatch: string
-  idempotencyKey: string
+  /** Null: not sent. `idempotencyKeyOf` reads it. */
+  idempotencyKey: string | null
   /** `Authorization`, or `X-API-Key` as `Bearer <key>`. */
   authorization: string
   acceptEncoding: string

@@ -250,7 +250,7 @@ function openStream(reply: Reply, first: Buffer, stream: (writer: BodyWriter) =>
   reply.detach()
   let resume: () => void = () => {}
   let bytes = first
-  let tail = NO_BYTES
+  let tail: Buffer = NO_BYTES
   let hasRoom = true
   // One closure for all writes of a stream: a hundred streams may have a thousand writes a second each.
   const write = () => {

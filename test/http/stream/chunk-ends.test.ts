@@ -30,7 +30,11 @@ function endedChunks(received: Buffer): Buffer {
 }
 
 /** Resolves with the lines of a gzip stream once one of those that a patient reader has is wanted. */
-function linesUntil(socket: Socket, received: Buffer[], isWanted: (line: string) => boolean): Promise<string[]> {
+function linesUntil(
+  socket: Socket,
+  received: Buffer[],
+  isWanted: (line: string) => boolean,
+): Promise<string[]> {
   return new Promise((resolve) => {
     const look = (chunk: Buffer) => {
       received.push(chunk)
