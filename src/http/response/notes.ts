@@ -68,7 +68,12 @@ export function tellNotes(answer: HttpAnswer, known: Notes): HttpAnswer {
   return { ...answer, headers, body: { ...body, meta: { ...meta, ...notes } } }
 }
 
-const noteHeaders = ({ ignored, approximate, warming_up: warmingUp }: Notes): Record<string, string> => ({
+/** The notes as headers. */
+export const noteHeaders = ({
+  ignored,
+  approximate,
+  warming_up: warmingUp,
+}: Notes): Record<string, string> => ({
   ...(ignored !== undefined && { 'X-Ignored-Parameters': ignored.map(headerText).join(', ') }),
   ...(approximate !== undefined && { 'X-Approximate': approximate }),
   ...(warmingUp !== undefined && { 'X-Warming-Up': warmingUp }),
