@@ -3,6 +3,7 @@
 // send in a second at 300 trades a second, plain and compressed.
 import type { BodyWriter } from '../../src/http/context.ts'
 import { Broadcaster } from '../../src/http/stream/broadcaster.ts'
+import type { WriteKind } from '../../src/http/stream/follower.ts'
 import { GzipWriter, SharedGzip } from '../../src/http/stream/gzip-stream.ts'
 import { MarketChannel } from '../../src/http/stream/market-channel.ts'
 import { WindowChannel } from '../../src/http/stream/window-channel.ts'
@@ -117,8 +118,8 @@ async function pages({ small }: RunOptions): Promise<Measured> {
 /** Counts what a stream is sent. */
 class Counter implements BodyWriter {
   bytes = 0
-  write(bytes: Buffer): boolean {
-    this.bytes += bytes.length
+  write(bytes: Buffer, _kind?: WriteKind, tail?: Buffer): boolean {
+    this.bytes += bytes.length + (tail?.length ?? 0)
     return true
   }
   end(): void {}

@@ -1,7 +1,7 @@
 import { jsonLine } from '../lib/text/json-text.ts'
 import type { Caller } from '../submissions/types.ts'
 import { ChunkedBody } from './response/chunked-body.ts'
-import type { StreamWriter } from './stream/follower.ts'
+import type { StreamWriter, WriteKind } from './stream/follower.ts'
 
 export type Method = 'GET' | 'POST' | 'DELETE'
 
@@ -10,7 +10,8 @@ export interface RequestHeaders {
   accept: string
   contentType: string
   ifNoneMatch: string
-  idempotencyKey: string
+  /** Null: not sent. `idempotencyKeyOf` reads it. */
+  idempotencyKey: string | null
   /** `Authorization`, or `X-API-Key` as `Bearer <key>`. */
   authorization: string
   acceptEncoding: string
@@ -80,6 +81,8 @@ export interface ReaderContext extends Context {
 
 /** Writes an answer whose body is streamed. */
 export interface BodyWriter extends StreamWriter {
+  /** @param tail bytes behind these that a reader can do without for now: see GzipWriter */
+  write(bytes: Buffer, kind?: WriteKind, tail?: Buffer): boolean
   end(last: Buffer): void
   /** Cuts the connection, so that an incomplete body is not taken for a complete one. */
   fail(): void

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Context, type HttpAnswer, NO_BYTES } from '../../http/context.ts'
 import { NODE_HEADER } from '../../http/node.ts'
+import { idempotencyKeyOf } from '../../http/request/request-head.ts'
 import { sendChunks } from '../../http/response/send-chunks.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -41,9 +42,9 @@ export function passedRoute(route: Route, passingOn: () => PassingOn): PlainRout
 
 function toPassOn(route: Route, context: Context): { request: PassedRequest; isKeyOurs: boolean } {
   const isSubmission = route.path === SUBMIT_PATH && !isDryRun(route, context)
-  const sentKey = context.headers.idempotencyKey
-  const isKeyOurs = isSubmission && sentKey === ''
-  const key = isKeyOurs ? randomUUID().replaceAll('-', '') : sentKey
+  const sentKey = isSubmission ? idempotencyKeyOf(context.headers) : context.headers.idempotencyKey
+  const isKeyOurs = isSubmission && sentKey === null
+  const key = isKeyOurs ? randomUUID().replaceAll('-', '') : (sentKey ?? '')
   const isResearch = route.access === 'researcher'
   const isRead = route.method === 'GET' || isResearch
   const repeats = isRead ? 'read' : isSubmission ? 'keyed' : 'once'

@@ -24,7 +24,7 @@ export const CONDITIONAL_HEADERS = z.object({
 /** Headers of every answer. */
 export const ANSWER_HEADERS = shared({
   'X-Request-Id': text('Names the request in the server’s log'),
-  'X-Ignored-Parameters': maybeText('Query parameters that are not known, comma-separated'),
+  'X-Ignored-Parameters': maybeText('Query parameters of which a value had no effect, comma-separated'),
   'X-Approximate': maybeText('In a replay: why the market may differ from the recorded one'),
   'X-Market-Time': maybeWhole('In a replay: market time, by which all rules on time count').meta({
     unit: 'Unix ms',

@@ -6,8 +6,8 @@ import { RANGE_FIGURES } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
 import { checkMint, decimal, invalidParameter, readAll, wholeNumber } from './parameters.ts'
 
-/** Filters that streams of a whole tab do not have, and have always been told as ignored there. */
-export const IGNORED_BY_FOLLOW = ['search', 'max_analyses']
+/** What streams of a whole tab do not have, and has always been told as ignored there. */
+export const IGNORED_BY_FOLLOW = ['search', 'max_analyses', 'cursor']
 
 /** The filter that a query asks for, or null. @throws ServiceError `invalid_parameter`, `invalid_mint`. */
 export function listFilter(query: Query): ListFilter | null {

@@ -79,13 +79,22 @@ export function oneOf<Word extends string>(
   const [found, ...others] = isOther(sent) ? [] : allowed.filter((word) => word.toLowerCase() === lower)
   if (found !== undefined && others.length === 0) return found
   const quoted = sent.slice(0, QUOTED_CHARACTERS_MAX)
+  // The empty word stands for a parameter that is missing.
+  const words = allowed.filter((word) => word !== '')
   throw invalidParameter(
     name,
-    `"${quoted}" is not one of ${allowed.join(', ')}`,
-    allowed,
-    isOther(sent) ? undefined : probablyMeant(quoted.toLowerCase(), allowed),
+    `"${quoted}" is not one of ${words.join(', ')}`,
+    words,
+    isOther(sent) ? undefined : probablyMeant(quoted.toLowerCase(), words),
   )
 }
+
+/** The names of parameters that were sent and had no effect, of those that have none in such a request. */
+export const sentInVain = (query: Query, names: readonly string[]): string[] =>
+  names.filter((name) => query.get(name))
+
+/** Parameters that are lists of words: with commas between, or sent once for each. */
+export const LIST_PARAMETERS: ReadonlySet<string> = new Set(['mints', 'fields'])
 
 /** The word that begins with what was sent, as volume_24h does with vol, or else the most similar one. */
 const probablyMeant = (sent: string, allowed: readonly string[]): string =>
@@ -135,6 +144,12 @@ export function timeMs(query: Query, name: string): number | null {
   const hint = unitHint(time)
   if (hint === null) return time
   throw invalidParameter(name, hint)
+}
+
+/** @throws ServiceError `invalid_parameter` if `from` lies behind `to`. */
+export function checkSpan(fromMs: number | null, toMs: number | null): void {
+  if (fromMs !== null && toMs !== null && fromMs > toMs)
+    throw invalidParameter('from', 'must not be later than to')
 }
 
 /** The required parameter `mint`. */

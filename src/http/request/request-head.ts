@@ -6,6 +6,7 @@ import type { EngineRequest } from '../engine.ts'
 import { PARSED_QUERIES_MAX, PARSED_QUERY_CHARACTERS_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import { type MarketNotes, notesOn } from '../response/notes.ts'
 import type { Route } from '../route.ts'
+import { invalidParameter, LIST_PARAMETERS } from './parameters.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
@@ -26,7 +27,8 @@ export class RequestHead {
   forwardedFor = ''
   forwardedProto = ''
   host = ''
-  idempotencyKey = ''
+  /** Null: not sent. */
+  idempotencyKey: string | null = null
   ifNoneMatch = ''
   ifRange = ''
   origin = ''
@@ -53,7 +55,7 @@ export class RequestHead {
     this.forwardedFor = ''
     this.forwardedProto = ''
     this.host = ''
-    this.idempotencyKey = ''
+    this.idempotencyKey = null
     this.ifNoneMatch = ''
     this.ifRange = ''
     this.origin = ''
@@ -218,7 +220,7 @@ export function createContext(
     id,
     query: parsed,
     queryText: query,
-    notes: notesOn(route, parsed.names, market),
+    notes: notesOn(route, parsed, market),
     headers,
     requestId,
     body: NO_BODY,
@@ -234,6 +236,8 @@ export function createContext(
 interface ParsedQuery extends Query {
   /** The names in it, each once. */
   names: readonly string[]
+  /** Those that were sent several times with values that differ: the first counts. */
+  repeated: readonly string[]
 }
 
 /** Recently parsed queries: clients repeat the same few. */
@@ -244,7 +248,14 @@ function parseQuery(text: string): ParsedQuery {
   if (known !== undefined) return known
   const parameters = new URLSearchParams(text)
   const names = [...new Set(parameters.keys())].filter((name) => name !== '')
-  const query = { get: (name: string) => parameters.get(name), names }
+  const repeated: string[] = []
+  // Few queries repeat a name: the others are not searched for it.
+  for (const name of parameters.size > names.length ? names : []) {
+    const values = parameters.getAll(name)
+    if (LIST_PARAMETERS.has(name)) parameters.set(name, values.join(','))
+    else if (values.some((value) => value !== values[0])) repeated.push(name)
+  }
+  const query = { get: (name: string) => parameters.get(name), names, repeated }
   if (text.length <= PARSED_QUERY_CHARACTERS_MAX) parsedQueries.set(text, query)
   return query
 }
@@ -263,6 +274,16 @@ export function parseBearer(authorization: string): string {
     {},
     { 'WWW-Authenticate': 'Bearer' },
   )
+}
+
+/**
+ * The Idempotency-Key of a request; null: without one.
+ * @throws ServiceError `invalid_parameter` for an empty one: a client that sends it takes its retries for safe
+ */
+export function idempotencyKeyOf({ idempotencyKey }: RequestHeaders): string | null {
+  if (idempotencyKey === '')
+    throw invalidParameter('Idempotency-Key', 'must not be empty: leave the header out, or send a key')
+  return idempotencyKey
 }
 
 /** @throws ServiceError `unsupported_media_type`. */

@@ -17,36 +17,50 @@ export interface MarketNotes {
   warmingUp: string | null
 }
 
-export function notesOn(route: Route, names: readonly string[], market: MarketNotes): Notes {
-  const ignored = unknownParameters(route, names)
+/** The names in a query. */
+interface SentNames {
+  names: readonly string[]
+  /** Of which the first value counts, and others were sent. */
+  repeated: readonly string[]
+}
+
+export function notesOn(route: Route, sent: SentNames, market: MarketNotes): Notes {
+  const ignored = ignoredParameters(route, sent)
   const approximate = route.answersMarket === true ? market.approximate : null
   const warmingUp = route.answersMarket === true ? market.warmingUp : null
   if (ignored.length === 0 && approximate === null && warmingUp === null) return NO_NOTES
   return {
-    ...(ignored.length > 0 && { ignored }),
+    ...withIgnored(NO_NOTES, ignored),
     ...(approximate !== null && { approximate }),
     ...(warmingUp !== null && { warming_up: warmingUp }),
   }
 }
 
-/** Those of the names that the route does not read, in their order: a misspelled one would otherwise go unnoticed. At most IGNORED_NAMES_MAX, and each cut. */
-function unknownParameters({ docs }: Route, names: readonly string[]): readonly string[] {
+/** Those of the names of which the route does not read a value: a misspelled one, or the second value of another, would otherwise
+ *  go unnoticed. */
+function ignoredParameters({ docs }: Route, { names, repeated }: SentNames): readonly string[] {
   const known = docs.query?.shape ?? {}
-  if (names.every((name) => Object.hasOwn(known, name))) return NO_NAMES
-  const unknown = names.filter((name) => !Object.hasOwn(known, name)).slice(0, IGNORED_NAMES_MAX)
-  return unknown.map((name) => truncateText(name, IGNORED_NAME_CHARACTERS_MAX))
+  const isRead = (name: string) => Object.hasOwn(known, name) && !repeated.includes(name)
+  if (names.every(isRead)) return NO_NAMES
+  return names.filter((name) => !isRead(name))
 }
 
 export const hasNotes = ({ ignored, approximate, warming_up: warmingUp }: Notes): boolean =>
   ignored !== undefined || approximate !== undefined || warmingUp !== undefined
 
+/** The notes with further names of what had no effect: at most IGNORED_NAMES_MAX in all, and each cut. */
+export function withIgnored(known: Notes, names: readonly string[]): Notes {
+  if (names.length === 0) return known
+  const all = [...new Set([...(known.ignored ?? []), ...names])].slice(0, IGNORED_NAMES_MAX)
+  return { ...known, ignored: all.map((name) => truncateText(name, IGNORED_NAME_CHARACTERS_MAX)) }
+}
+
 /**
  * The answer with its notes. Routes that make the bytes of an object themselves put `Context.notes` into its `meta`.
  */
 export function tellNotes(answer: HttpAnswer, known: Notes): HttpAnswer {
-  const { ignored: unused = [], body } = answer
-  const names = [...(known.ignored ?? []), ...unused].slice(0, IGNORED_NAMES_MAX)
-  const notes = { ...known, ...(names.length > 0 && { ignored: names }) }
+  const { ignored = [], body } = answer
+  const notes = withIgnored(known, ignored)
   if (!hasNotes(notes)) return answer
   const headers = { ...answer.headers, ...noteHeaders(notes) }
   if (Buffer.isBuffer(body) || body instanceof ChunkedBody) return { ...answer, headers }
@@ -54,7 +68,12 @@ export function tellNotes(answer: HttpAnswer, known: Notes): HttpAnswer {
   return { ...answer, headers, body: { ...body, meta: { ...meta, ...notes } } }
 }
 
-const noteHeaders = ({ ignored, approximate, warming_up: warmingUp }: Notes): Record<string, string> => ({
+/** The notes as headers. */
+export const noteHeaders = ({
+  ignored,
+  approximate,
+  warming_up: warmingUp,
+}: Notes): Record<string, string> => ({
   ...(ignored !== undefined && { 'X-Ignored-Parameters': ignored.map(headerText).join(', ') }),
   ...(approximate !== undefined && { 'X-Approximate': approximate }),
   ...(warmingUp !== undefined && { 'X-Warming-Up': warmingUp }),

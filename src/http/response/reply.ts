@@ -250,10 +250,12 @@ function openStream(reply: Reply, first: Buffer, stream: (writer: BodyWriter) =>
   reply.detach()
   let resume: () => void = () => {}
   let bytes = first
+  let tail: Buffer = NO_BYTES
   let hasRoom = true
   // One closure for all writes of a stream: a hundred streams may have a thousand writes a second each.
   const write = () => {
     hasRoom = res.write(bytes)
+    if (tail.length > 0) hasRoom = res.write(tail) && hasRoom
   }
   const corked = (act: () => void) => {
     if (reply.isClosed) return
@@ -269,8 +271,9 @@ function openStream(reply: Reply, first: Buffer, stream: (writer: BodyWriter) =>
   })
   if (first.length > 0) corked(write)
   stream({
-    write(next) {
+    write(next, _kind, nextTail = NO_BYTES) {
       bytes = next
+      tail = nextTail
       hasRoom = false
       corked(write)
       return hasRoom

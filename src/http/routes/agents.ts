@@ -34,7 +34,8 @@ import type { Caller, IssuedKey, Quota, SubmitResult } from '../../submissions/t
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
 import { text } from '../docs/headers.ts'
 import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
-import { flag, wholeNumber } from '../request/parameters.ts'
+import { flag, sentInVain, wholeNumber } from '../request/parameters.ts'
+import { idempotencyKeyOf } from '../request/request-head.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
@@ -67,6 +68,12 @@ function leaderboard({ query }: Context, rank: (limit: number) => object): HttpA
   const meta = clamped && { meta: { clamped: { limit: LEADERBOARD_LIMIT_MAX } } }
   return ok({ ...rank(value), ...meta })
 }
+
+/** The tokens with the most analyses. A cursor is of lists of submissions. */
+const mostAnalysed = ({ submissions }: AgentDeps, context: Context): HttpAnswer => ({
+  ...leaderboard(context, (limit) => submissions.leaderboard(limit)),
+  ignored: sentInVain(context.query, ['cursor']),
+})
 
 /** The body as a JSON object; an empty body is an empty object. Throws invalid_json, validation_failed. */
 export function jsonObject({ body }: Context): Record<string, unknown> {
@@ -159,7 +166,7 @@ const SUBMIT_DOCS: OperationDocs = {
     '`snapshot_rejected`, and is a strike; too many strikes suspend the agent (403 `agent_banned`). A 503 with ' +
     '`mayBeStored` may be repeated with the same Idempotency-Key.',
   headers: z.object({
-    'Idempotency-Key': z.string().max(IDEMPOTENCY_KEY_CHARACTERS_MAX).optional().meta({
+    'Idempotency-Key': z.string().min(1).max(IDEMPOTENCY_KEY_CHARACTERS_MAX).optional().meta({
       description: 'A repeated request with the same key and body gets the first answer, for 24 hours',
     }),
   }),
@@ -205,9 +212,8 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       handle: async (context) => {
         if (flag(context.query, 'dryRun')) return dryRun(deps.submissions, context)
         const { caller, body, headers } = context
-        return accepted(
-          await deps.submissions.submit(caller, { body, idempotencyKey: headers.idempotencyKey || null }),
-        )
+        const idempotencyKey = idempotencyKeyOf(headers)
+        return accepted(await deps.submissions.submit(caller, { body, idempotencyKey }))
       },
     },
     {
@@ -227,9 +233,7 @@ function submissionRoutes(deps: AgentDeps): Route[] {
         errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
       },
       handle: (context) =>
-        asksForAnalyses(context.query)
-          ? listAnalyses(deps, context)
-          : leaderboard(context, (limit) => deps.submissions.leaderboard(limit)),
+        asksForAnalyses(context.query) ? listAnalyses(deps, context) : mostAnalysed(deps, context),
     },
     {
       method: 'GET',

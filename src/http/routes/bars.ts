@@ -16,7 +16,7 @@ import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import type { HttpNode } from '../node.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import {
-  invalidParameter,
+  checkSpan,
   oneOf,
   readAll,
   requiredMint,
@@ -96,9 +96,7 @@ function parseRequest(node: HttpNode, context: Context) {
     fromMs: () => timeMs(query, 'from'),
     toMs: () => timeMs(query, 'to'),
   })
-  const { fromMs, toMs } = wanted
-  if (fromMs !== null && toMs !== null && fromMs > toMs)
-    throw invalidParameter('from', 'must not be later than to')
+  checkSpan(wanted.fromMs, wanted.toMs)
   return {
     query: { ...wanted, limit: limit.value },
     shape,

@@ -5,10 +5,10 @@ import { z } from 'zod'
 import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, exportQuery } from '../../schema/api/lake.ts'
 import type { Exporter, ExportFormat, ExportRequest } from '../../store/types.ts'
 import { type Context, NO_BYTES } from '../context.ts'
-import { CACHE_HEADERS, text, whole } from '../docs/headers.ts'
+import { CACHE_HEADERS, CLAMPED_HEADER, text, whole } from '../docs/headers.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
 import { negotiate } from '../request/negotiate.ts'
-import { readAll, timeMs, wholeNumber } from '../request/parameters.ts'
+import { checkSpan, readAll, timeMs, wholeNumber } from '../request/parameters.ts'
 import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
 
@@ -31,22 +31,26 @@ const MEDIA_TYPES: Readonly<Record<string, ExportFormat>> = {
   '*/*': 'parquet',
 }
 
-function parseRequest(context: Context): ExportRequest {
+function parseRequest(context: Context): { request: ExportRequest; isClamped: boolean } {
   const { query } = context
   const limits = { min: 1, max: EXPORT_LIMIT_MAX, otherwise: EXPORT_LIMIT_DEFAULT }
-  return readAll({
+  const request = readAll({
     format: () => negotiate(context, EXPORT_FORMATS, MEDIA_TYPES, EXPORT_FORMATS, 'parquet'),
     fromMs: () => timeMs(query, 'from'),
     toMs: () => timeMs(query, 'to'),
     since: () => query.get('since') || null,
-    limit: () => wholeNumber(query, 'limit', limits).value,
+    limit: () => wholeNumber(query, 'limit', limits),
   })
+  checkSpan(request.fromMs, request.toMs)
+  const { value, clamped } = request.limit
+  return { request: { ...request, limit: value }, isClamped: clamped }
 }
 
 const EXPORT_HEADERS = z.object({
   ...CACHE_HEADERS.shape,
   'Content-Disposition': text('A file name'),
   'X-Result-Count': whole('Rows of this answer'),
+  'X-Clamped': CLAMPED_HEADER,
   'X-Next-Since': text('`since` of the next request'),
   'X-More': z.enum(['true', 'false']).meta({ description: 'Whether there are more rows now' }),
 })
@@ -73,7 +77,7 @@ export function exportRoutes(deps: ExportDeps): Route[] {
         unversioned: true,
       },
       handle: async (context) => {
-        const request = parseRequest(context)
+        const { request, isClamped } = parseRequest(context)
         const job = deps.exports.begin(request)
         context.onGone(() => job.stop())
         const { rows, more, next } = await job.head
@@ -87,6 +91,7 @@ export function exportRoutes(deps: ExportDeps): Route[] {
             'X-Result-Count': `${rows}`,
             'X-Next-Since': next,
             'X-More': `${more}`,
+            ...(isClamped && { 'X-Clamped': `limit=${request.limit}` }),
           },
           stream: (writer) => void sendChunks(job, writer),
           onDiscard: () => job.stop(),

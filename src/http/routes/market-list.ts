@@ -30,12 +30,13 @@ import { type HttpNode, whenReached } from '../node.ts'
 import { rowFields } from '../request/fields.ts'
 import { IGNORED_BY_FOLLOW, listFilter } from '../request/list-filter.ts'
 import { type Format, negotiateFormat } from '../request/negotiate.ts'
-import { invalidParameter, readAll, wholeNumber } from '../request/parameters.ts'
+import { invalidParameter, readAll, sentInVain, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
 import { acceptsGzip } from '../response/compress.ts'
 import type { Cursors, ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
+import { withIgnored } from '../response/notes.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
 import type { Follower } from '../stream/follower.ts'
 import { GzipWriter, type SharedGzip } from '../stream/gzip-stream.ts'
@@ -131,7 +132,8 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
     ? frozenSource(cursors.at(cursor), limit, request.fields, true)
     : // A frozen list costs later writes a copy: other formats than JSON pay for it only if `cursor=` was sent.
       findSource(deps, { ...request, limit }, cursor !== null || format === 'json')
-  const answer = () => answerPage(node, context, format, source, limit < request.limit)
+  const ignored = sentInVain(query, cursor ? OF_FIRST_PAGE : ['since'])
+  const answer = () => answerPage(node, context, format, source, limit < request.limit, ignored)
   if (limit <= MARKET_LIMIT_MAX_JSON || source.prepare(ROWS_PER_TURN)) return answer()
   // The rows are counted after the wait; by then the address could not be read any more.
   context.ip()
@@ -170,6 +172,10 @@ function parseList(context: Context): ListRequest {
 
 /** Parameters that count beside a cursor. */
 const BESIDE_CURSOR: readonly string[] = ['limit', 'follow', 'fields']
+/** Those that say what the list is, which a cursor says itself. */
+const OF_FIRST_PAGE = Object.keys(marketQuery.shape).filter(
+  (name) => ![...BESIDE_CURSOR, 'cursor', 'format'].includes(name),
+)
 const ofCursor =
   (query: Query): Query['get'] =>
   (name) =>
@@ -222,6 +228,7 @@ function answerPage(
   format: Format,
   source: PageSource,
   isClamped: boolean,
+  ignored: readonly string[],
 ): HttpAnswer {
   const { page, nextCursor } = source.take()
   // Several formats share one URL. The cursor follows from the list and its version.
@@ -236,14 +243,15 @@ function answerPage(
     ...(isClamped && { 'X-Clamped': `limit=${source.query.limit}` }),
     ...(nextCursor !== null && { 'X-Next-Cursor': nextCursor }),
   }
-  if (hasCurrent(context, etag)) return notModified(headers)
+  if (hasCurrent(context, etag)) return { ...notModified(headers), ignored }
   return {
     status: 200,
     ...encodePage(format, page, source.query.fields, () => ({
       ...createMeta(source, page, nextCursor, isClamped),
-      ...context.notes,
+      ...withIgnored(context.notes, ignored),
     })),
     headers,
+    ignored,
     rows: page.rowCount,
     reusable: true,
     // Which rows a filtered list has may change with any row.
@@ -338,7 +346,7 @@ function answerFollow(deps: ListDeps, context: Context, request: FollowedMarket)
     if (resumedFrom !== null) broadcaster.heartbeat(follower, resumedFrom)
     broadcaster.subscribe(follower, channel, since ?? channel.open(request))
   })
-  return { ...answer, ignored: IGNORED_BY_FOLLOW.filter((name) => context.query.get(name)) }
+  return { ...answer, ignored: sentInVain(context.query, IGNORED_BY_FOLLOW) }
 }
 
 /** An answer that goes on. @param version position of its first rows @param subscribe called once the client is there */
@@ -381,7 +389,8 @@ function answerWindow(deps: ListDeps, context: Context): HttpAnswer {
   const { market, broadcaster } = deps
   const channel = broadcaster.window(new WindowChannel(market, parseWindow(context.query)))
   const countRows = () => channel.countRows()
-  return answerStream(deps, context, market.seq, countRows, (follower) =>
+  const answer = answerStream(deps, context, market.seq, countRows, (follower) =>
     broadcaster.subscribe(follower, channel, 0),
   )
+  return { ...answer, ignored: sentInVain(context.query, ['cursor']) }
 }

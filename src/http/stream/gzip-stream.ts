@@ -10,12 +10,19 @@ import type { WriteKind } from './follower.ts'
 /** As far back as a block may refer. */
 const HISTORY_BYTES = 32 * 1024
 const OPTIONS = { level: 3, finishFlush: constants.Z_SYNC_FLUSH } as const
+/**
+ * How every flushed block ends (RFC 1951, an empty stored block): nothing that was compressed is in it. It goes out as a chunk of its own,
+ * because the engine sends the end of a chunk with the next one, and some readers (urllib3, and so Python's requests) hand out no byte
+ * of a chunk before its end: without this they would be told of each change at the next one.
+ */
+const FLUSH_END = Buffer.from([0, 0, 0xff, 0xff])
 /** The header of a gzip body without a name or a time (RFC 1952), and an empty last block. */
 const HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff])
 const LAST_BLOCK = Buffer.from([3, 0])
 
 /** Bytes that some followers were sent, in the form in which they were sent. */
 interface Step {
+  /** Without `FLUSH_END`. */
   deflated: Buffer
   crc: number
   length: LengthOperator
@@ -49,7 +56,7 @@ export class SharedGzip {
     if (known !== undefined) return known
     const { history, epoch } = from
     const dictionary = history.length > 0 ? { dictionary: history } : {}
-    const deflated = deflateRawSync(bytes, { ...OPTIONS, ...dictionary })
+    const deflated = deflateRawSync(bytes, { ...OPTIONS, ...dictionary }).subarray(0, -FLUSH_END.length)
     const made: Step = {
       deflated,
       crc: crc32(bytes),
@@ -91,11 +98,11 @@ export class GzipWriter implements BodyWriter {
   }
 
   write(bytes: Buffer, kind: WriteKind = 'control'): boolean {
-    return this.#writer.write(this.#deflate(bytes, kind), kind)
+    return this.#writer.write(this.#deflate(bytes, kind), kind, FLUSH_END)
   }
 
   end(bytes: Buffer): void {
-    const parts = [this.#deflate(bytes, 'control'), LAST_BLOCK, this.#trailer()]
+    const parts = [this.#deflate(bytes, 'control'), FLUSH_END, LAST_BLOCK, this.#trailer()]
     this.#writer.end(Buffer.concat(parts))
   }
 

@@ -13,7 +13,14 @@ import { RequestHead } from '../request/request-head.ts'
 import { problemAnswer } from '../response/reply.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
-import { CLOSE_GOING_AWAY, readUpgradeHeaders, refuseUpgrade, SOCKET_SETTINGS } from './upgrade.ts'
+import {
+  beginUpgrade,
+  CLOSE_GOING_AWAY,
+  readUpgradeHeaders,
+  refuseUpgrade,
+  SOCKET_SETTINGS,
+  upgradeId,
+} from './upgrade.ts'
 
 export const INGEST_PATH = '/api/v1/ingest'
 
@@ -45,14 +52,17 @@ export function registerIngestSockets(
     ...SOCKET_SETTINGS,
     maxPayloadLength: INGEST_FRAME_BYTES_MAX,
     upgrade(res, req, context) {
+      const head = new RequestHead().read(req)
+      const requestId = upgradeId(head)
       try {
         health.admit(route)
-        keys.checkOperator('feed', new RequestHead().read(req).key)
+        keys.checkOperator('feed', head.key)
       } catch (error) {
-        refuseUpgrade(res, INGEST_PATH, error)
+        refuseUpgrade(res, INGEST_PATH, requestId, error)
         return
       }
       const { key, extensions } = readUpgradeHeaders(req)
+      beginUpgrade(res, requestId, req.getQuery())
       // No subprotocol: the type of a message tells its format.
       res.upgrade({}, key, '', extensions, context)
     },

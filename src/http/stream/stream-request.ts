@@ -3,7 +3,7 @@ import { unpack } from 'msgpackr'
 import type { RowFields } from '../../market/types.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../../schema/api/bars.ts'
 import { MARKET_LIMIT_DEFAULT } from '../../schema/api/market.ts'
-import { STREAM_TOPICS } from '../../schema/api/stream.ts'
+import { STREAM_TOPICS, SUBSCRIPTION_FIELDS } from '../../schema/api/stream.ts'
 import type { Timeframe } from '../../schema/bar.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
@@ -14,6 +14,7 @@ import { datapointFields, rowFields } from '../request/fields.ts'
 import { listFilter, windowFilters } from '../request/list-filter.ts'
 import {
   invalidParameter,
+  LIST_PARAMETERS,
   oneOf,
   readAll,
   requiredMint,
@@ -21,6 +22,7 @@ import {
   timeMs,
   wholeNumber,
 } from '../request/parameters.ts'
+import { withIgnored } from '../response/notes.ts'
 import type { MarketRequest } from './market-channel.ts'
 import type { WindowRequest } from './window-channel.ts'
 
@@ -148,7 +150,7 @@ export function requiredWord<Word extends string>(
  * those, and are read as the same text in a query would be.
  * @throws ServiceError `invalid_json`, `invalid_parameter`.
  */
-export function parseMessage(frame: Uint8Array, isBinary: boolean): Query {
+export function parseMessage(frame: Uint8Array, isBinary: boolean): Message {
   let message: unknown
   try {
     message = isBinary ? unpack(frame) : JSON.parse(Buffer.from(frame).toString())
@@ -162,20 +164,36 @@ export function parseMessage(frame: Uint8Array, isBinary: boolean): Query {
     if (value === null || value === undefined) continue
     values.set(name, textOf(name, value).toWellFormed())
   }
-  return { get: (name) => values.get(name) ?? null }
+  return { get: (name) => values.get(name) ?? null, names: [...values.keys()] }
 }
 
-/** Values that may be arrays. */
-const LISTS = new Set(['mints', 'fields'])
+/** What a client sent on a WebSocket. */
+export interface Message extends Query {
+  /** The names of its values. */
+  names: readonly string[]
+}
+
+/** What the answer to a message that subscribes tells of it: as an answer over HTTP does of a query in its `meta`. */
+export function notesOnSubscription(
+  message: Message,
+  topic: Topic,
+): { clamped?: { limit: number }; ignored?: readonly string[] } {
+  const isClamped = 'limit' in topic && Number(message.get('limit')) > topic.limit
+  const ignored = message.names.filter((name) => !SUBSCRIPTION_FIELDS[topic.topic].includes(name))
+  return {
+    ...(isClamped && { clamped: { limit: topic.limit } }),
+    ...withIgnored({}, ignored),
+  }
+}
 
 /** A value as a query would have it: an array as its elements with commas between. */
 function textOf(name: string, value: unknown): string {
-  const parts: unknown[] = Array.isArray(value) && LISTS.has(name) ? value : [value]
+  const parts: unknown[] = Array.isArray(value) && LIST_PARAMETERS.has(name) ? value : [value]
   const isPlain = (part: unknown) => ['string', 'number', 'boolean', 'bigint'].includes(typeof part)
   if (!parts.every(isPlain))
     throw invalidParameter(
       name,
-      `must be a text or a number${LISTS.has(name) ? ', or an array of texts' : ''}`,
+      `must be a text or a number${LIST_PARAMETERS.has(name) ? ', or an array of texts' : ''}`,
     )
   return parts.join(',')
 }

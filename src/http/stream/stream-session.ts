@@ -3,7 +3,6 @@ import type { WebSocket } from 'uWebSockets.js'
 import type { Market } from '../../market/market.ts'
 import { STREAM_OPERATIONS } from '../../schema/api/stream.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { Query } from '../context.ts'
 import { COMPRESSED_MESSAGE_BYTES_MIN, SUBSCRIPTIONS_MAX } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
 import { invalidParameter } from '../request/parameters.ts'
@@ -14,7 +13,14 @@ import type { Broadcaster } from './broadcaster.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import type { DisconnectReason, Follower, StreamWriter, WriteKind } from './follower.ts'
 import { countSnapshotRows, MarketChannel } from './market-channel.ts'
-import { parseMessage, parseTopic, requiredWord, type Topic } from './stream-request.ts'
+import {
+  type Message,
+  notesOnSubscription,
+  parseMessage,
+  parseTopic,
+  requiredWord,
+  type Topic,
+} from './stream-request.ts'
 import type { SubmissionLog } from './submission-log.ts'
 import { SubmissionsChannel } from './submissions-channel.ts'
 import { TokenChannel } from './token-channel.ts'
@@ -51,8 +57,8 @@ const CLOSE_CODES: Readonly<Record<DisconnectReason, number>> = {
   overloaded: CLOSE_TRY_AGAIN_LATER,
 }
 
-/** The `id` of a message, for its reply. */
-type Echo = { id?: string }
+/** The `id` of a message, for its reply, and what else that tells of the message. */
+type Echo = { id?: string } & ReturnType<typeof notesOnSubscription>
 
 export class StreamSession implements StreamWriter {
   readonly #ws: WebSocket<unknown>
@@ -125,7 +131,7 @@ export class StreamSession implements StreamWriter {
     this.#follower.writeControl({ event: 'error', ...(id !== undefined && { id }), ...body })
   }
 
-  #perform(message: Query, echo: Echo): void {
+  #perform(message: Message, echo: Echo): void {
     const operation = requiredWord(message, 'op', STREAM_OPERATIONS)
     if (operation === 'ping') {
       this.#pong(echo)
@@ -137,7 +143,8 @@ export class StreamSession implements StreamWriter {
       return
     }
     const topic = parseTopic(message, this.#options.market.tokensMax)
-    if (operation === 'subscribe') this.#subscribeFrom(topic, echo)
+    if (operation === 'subscribe')
+      this.#subscribeFrom(topic, { ...echo, ...notesOnSubscription(message, topic) })
     else this.#unsubscribe(findChannel(topic, this.#options).channel.name, echo)
   }
 

@@ -15,11 +15,12 @@ import { toServiceError } from '../response/to-service-error.ts'
 import type { PlainRoute } from '../route.ts'
 import { type SocketTerms, StreamSession, type StreamSources } from './stream-session.ts'
 import {
+  beginUpgrade,
   readUpgradeHeaders,
   refuseUpgrade,
   SHARED_COMPRESSION,
   SOCKET_SETTINGS,
-  UPGRADE_REQUEST_ID,
+  upgradeId,
 } from './upgrade.ts'
 
 export const STREAM_PATH = '/api/v1/stream'
@@ -91,10 +92,11 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
     compression: SHARED_COMPRESSION,
     upgrade(res, req, context) {
       const { key, protocols, extensions } = readUpgradeHeaders(req)
+      const head = new RequestHead().read(req)
+      const requestId = upgradeId(head)
       try {
         const refusal = overload.refusal(streamRoute)
         if (refusal !== null) throw refusal
-        const head = new RequestHead().read(req)
         const ip = clientAddress(res, { forwardedFor: head.forwardedFor, isRelayed: false }, deps)
         const countSubscription = subscriptionCounter(deps, head.key || sessionKeyOf(protocols), ip)
         countSubscription(false, 0)
@@ -102,10 +104,11 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
         const { protocol, format } = chooseProtocol(protocols)
         const isCompressed = /permessage-deflate/i.test(extensions) && compressed < COMPRESSED_SOCKETS_MAX
         const data = { format, isCompressed, countSubscription, session: null }
+        beginUpgrade(res, requestId, req.getQuery())
         res.upgrade(data, key, protocol, isCompressed ? extensions : '', context)
       } catch (error) {
-        if (toServiceError(error) === null) deps.onFault(error, UPGRADE_REQUEST_ID)
-        refuseUpgrade(res, STREAM_PATH, error)
+        if (toServiceError(error) === null) deps.onFault(error, requestId)
+        refuseUpgrade(res, STREAM_PATH, requestId, error)
       }
     },
     open(ws) {

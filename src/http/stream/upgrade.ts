@@ -1,6 +1,9 @@
 // What the WebSockets of feeds and of streams have in common: limits, and the handshake.
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { SOCKET_BACKPRESSURE_BYTES_MAX, SOCKET_IDLE_SECONDS_MAX } from '../limits.ts'
+import type { RequestHead } from '../request/request-head.ts'
+import { RequestIds } from '../request/request-ids.ts'
+import { noteHeaders, withIgnored } from '../response/notes.ts'
 import { problemAnswer, Reply, send } from '../response/reply.ts'
 
 /** Settings of the HTTP engine. */
@@ -33,9 +36,19 @@ export const readUpgradeHeaders = (req: HttpRequest): UpgradeHeaders => ({
   extensions: req.getHeader('sec-websocket-extensions'),
 })
 
-/** The request id in the error answer to a handshake, which has no other. */
-export const UPGRADE_REQUEST_ID = 'upgrade'
+const ids = new RequestIds()
+
+/** The id of a handshake, by which its answer and the log name it. */
+export const upgradeId = (head: RequestHead): string => ids.idFor(head.requestId)
+
+/** Begins the answer to a handshake that is taken: `HttpResponse.upgrade` writes the rest. @param query as it was sent; a handshake reads none */
+export function beginUpgrade(res: HttpResponse, requestId: string, query: string): void {
+  res.writeStatus('101 Switching Protocols').writeHeader('X-Request-Id', requestId)
+  const names = [...new Set(new URLSearchParams(query).keys())].filter((name) => name !== '')
+  for (const [name, value] of Object.entries(noteHeaders(withIgnored({}, names))))
+    res.writeHeader(name, value)
+}
 
 /** Answers a handshake with an error. */
-export const refuseUpgrade = (res: HttpResponse, path: string, error: unknown): void =>
-  send(new Reply(res, UPGRADE_REQUEST_ID), problemAnswer(error, path, UPGRADE_REQUEST_ID))
+export const refuseUpgrade = (res: HttpResponse, path: string, requestId: string, error: unknown): void =>
+  send(new Reply(res, requestId), problemAnswer(error, path, requestId))

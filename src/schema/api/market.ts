@@ -54,7 +54,7 @@ const ranges = Object.fromEntries(
 
 const fields = (compact: readonly string[], more: string) =>
   parameter.text(
-    `Names of the members that are wanted, with commas between; \`compact\`: ${compact.join(', ')}. \`mint\` is always one.${more}`,
+    `Names of the members that are wanted, with commas between or in several parameters; \`compact\`: ${compact.join(', ')}. \`mint\` is always one.${more}`,
   )
 
 /** GET /api/v1/market */
@@ -85,7 +85,9 @@ export const marketQuery = z.object({
     }),
   max_analyses: parameter.whole(0, 'Only tokens with at most so many accepted analyses. follow ignores it'),
   ...ranges,
-  mints: parameter.text(`Only these tokens: up to ${MINTS_FILTERED_MAX} mints, with commas between`),
+  mints: parameter.text(
+    `Only these tokens: up to ${MINTS_FILTERED_MAX} mints, with commas between or in several parameters`,
+  ),
   fields: fields(
     COMPACT_ROW_FIELDS,
     ' change_5m, change_1h, change_6h, change_24h, volume_1h_usd, trades_24h, buys_24h and sells_24h are in rows only where they ' +

@@ -21,13 +21,14 @@ export const IGNORED_NAMES_MAX = 16
 export const IGNORED_NAME_CHARACTERS_MAX = 64
 
 /** `meta.ignored` of any answer that is an object, errors too. */
-const ignoredNames = z
+export const ignoredNames = z
   .array(z.string().max(IGNORED_NAME_CHARACTERS_MAX))
   .max(IGNORED_NAMES_MAX)
   .optional()
   .meta({
     description:
-      'Parameters of the query that had no effect, in their order: misspelled, or not of this route',
+      'Parameters of which a value had no effect: misspelled, not of this route, without a meaning beside another, or sent again ' +
+      'with another value',
   })
 
 /** `meta.approximate` of answers about the market. */

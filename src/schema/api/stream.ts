@@ -7,7 +7,7 @@ import { EXAMPLE_MINT } from '../example.ts'
 import { chosenRowSchema, marketItemSchema } from '../market-item.ts'
 import { ORDERS, OUTCOMES, SORTS, TABS } from '../vocabulary.ts'
 import { marketQuery } from './market.ts'
-import { mintSchema, percent, unixMs } from './parts.ts'
+import { clampedSchema, ignoredNames, mintSchema, percent, unixMs } from './parts.ts'
 import { problemSchema } from './problem.ts'
 
 export const STREAM_OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
@@ -130,6 +130,21 @@ const barsTopic = {
   limit: z.number().int().min(1).optional().meta({ description: 'Of the first bars' }),
   from: unixMs('Start of the first bar').optional(),
 }
+const submissionsTopic = { topic: z.literal('submissions'), since }
+
+/** What a message that subscribes to a topic may have. */
+export const SUBSCRIPTION_FIELDS: Readonly<Record<(typeof STREAM_TOPICS)[number], readonly string[]>> = {
+  market: namesOf(marketTopic),
+  window: namesOf({ topic: true, ...windowTopic }),
+  token: namesOf(tokenTopic),
+  ohlc: namesOf(barsTopic),
+  submissions: namesOf(submissionsTopic),
+}
+
+function namesOf(shape: object): string[] {
+  return ['op', 'id', ...Object.keys(shape)]
+}
+
 const about = <Op extends string, Shape extends z.ZodRawShape>(op: Op, shape: Shape) =>
   z.object({ op: z.literal(op), id: operationId, ...shape })
 
@@ -140,7 +155,7 @@ export const streamRequestSchema = z
     about('subscribe', { topic: z.literal('window'), ...windowTopic }),
     about('subscribe', tokenTopic),
     about('subscribe', barsTopic),
-    about('subscribe', { topic: z.literal('submissions'), since }),
+    about('subscribe', submissionsTopic),
     about('unsubscribe', { topic: z.literal('market'), tab: marketTopic.tab }),
     about('unsubscribe', { topic: z.literal('window'), ...windowTopic }),
     about('unsubscribe', { channel }),
@@ -166,9 +181,18 @@ const rows = z
 
 /** What the server sends on the WebSocket. */
 export const streamMessageSchema = z.union([
-  z.object({ event: z.literal('subscribed'), id, channel, seq: seq.optional() }).meta({
-    description: 'seq: the position from which it resumes; without it a snapshot or a resync follows',
-  }),
+  z
+    .object({
+      event: z.literal('subscribed'),
+      id,
+      channel,
+      seq: seq.optional(),
+      clamped: clampedSchema,
+      ignored: ignoredNames,
+    })
+    .meta({
+      description: 'seq: the position from which it resumes; without it a snapshot or a resync follows',
+    }),
   z.object({ event: z.literal('unsubscribed'), id, channel }),
   z
     .object({ event: z.literal('snapshot'), channel, seq: seq.optional(), last: z.boolean(), rows })

@@ -150,3 +150,29 @@ it('whole numbers may be written as msgpack leads some languages to: with a poin
   for (const wrong of ['1.5', '1.', '.0', '1e3'])
     expectProblem(await get(`/api/v1/market?limit=${wrong}`), 'invalid_parameter', '/limit')
 })
+
+describe('requests that mean nothing', () => {
+  it('an empty Idempotency-Key makes no retry safe: it is refused, and uses nothing of the rate', async () => {
+    const key = await server.client.register()
+    const body = submission(await seedToken(server.client, Date.now()))
+    const send = (sent: string) =>
+      server.client.post('/api/v1/analysis/submit', body, key, { 'Idempotency-Key': sent })
+    const refused = await send('')
+    expectProblem(refused, 'invalid_parameter', '/Idempotency-Key')
+    const accepted = await send('one')
+    expect([accepted.status, accepted.headers.get('x-ratelimit-remaining')]).toEqual([201, '9'])
+  })
+
+  it('a span that ends before it begins is refused by exports as by bars', async () => {
+    expectProblem(await get('/api/v1/training/export?from=2&to=1', ADMIN_KEY), 'invalid_parameter', '/from')
+  })
+
+  it('a wrong word is told the words that there are, and not the empty one', async () => {
+    const { body } = await get('/api/v1/analysis?outcome=valid')
+    expect(body.errors[0]).toMatchObject({
+      allowed: ['validated', 'unvalidated', 'rejected'],
+      suggestion: 'validated',
+    })
+    expect(body.error).not.toContain('of ,')
+  })
+})

@@ -3,12 +3,14 @@ import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { BodyWriter } from '../../../src/http/context.ts'
+import type { WriteKind } from '../../../src/http/stream/follower.ts'
 import { GzipWriter, SharedGzip } from '../../../src/http/stream/gzip-stream.ts'
 
 class Sink implements BodyWriter {
   readonly parts: Buffer[] = []
-  write(bytes: Buffer): boolean {
+  write(bytes: Buffer, _kind?: WriteKind, tail?: Buffer): boolean {
     this.parts.push(bytes)
+    if (tail !== undefined) this.parts.push(tail)
     return true
   }
   end(last: Buffer): void {

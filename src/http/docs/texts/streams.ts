@@ -88,6 +88,8 @@ ${example(
 | \`bye\`, \`reason\`, \`seq\`?, \`retryAfterMs\`? | the last line: \`${DRAINING}\` (the server stops), \`${SLOW_CONSUMER}\`, \`${MAX_AGE}\`, \`${BEHIND}\` (this node of a cluster does not keep up), \`${OVERLOADED}\` (the server has more to do than it can: wait \`retryAfterMs\` first). Connect again with \`since\` |
 
 A response that ends without \`bye\` was cut: connect again with the last \`seq\`. Ignore lines with an \`event\` that you do not know.
+Let the library ask for gzip, as most do by themselves: urllib3, and so Python’s requests, hands out the last line of a stream that
+is not compressed only when the next one comes.
 
 ${example(
   'GET /api/v1/market?format=ndjson&follow=1&since=SEQ',
@@ -149,7 +151,8 @@ const overWebSocket = (base: string): string => `## Messages over a WebSocket
 messages without one. With \`mintlake.msgpack\` the server sends the same objects as msgpack in binary messages. A client may
 send either: text is JSON, binary is msgpack. A key goes into the handshake, as \`Authorization\` or \`X-API-Key\`.
 
-Each message of the client has \`op\`: \`subscribe\`, \`unsubscribe\` or \`ping\`. An \`id\` comes back in the reply. The topics:
+Each message of the client has \`op\`: \`subscribe\`, \`unsubscribe\` or \`ping\`. An \`id\` comes back in the reply. What
+had no effect is told by \`subscribed\`: names in \`ignored\`, a \`limit\` above its maximum in \`clamped\`. The topics:
 
 **market**: rows of a \`tab\`; with \`sort\`, \`order\`, \`limit\`, \`offset\` for the first ones. A snapshot of many rows comes in
 messages of up to ${FOLLOW_ROWS_MAX} rows, of which the one with \`last\` has the position.

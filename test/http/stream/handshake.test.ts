@@ -1,0 +1,40 @@
+// The answer to the handshake of a WebSocket, taken or refused, says what every other answer does: its request id, and parameters without
+// effect.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { RawSocket } from '../../support/raw-socket.ts'
+import { FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await openTestServer()
+})
+afterAll(() => server.remove())
+
+async function handshake(path: string, more: string): Promise<string> {
+  const socket = new RawSocket(server.url)
+  await socket.write(
+    `GET ${path} HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
+      `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${more}\r\n`,
+  )
+  await socket.until(() => socket.text.includes('\r\n\r\n'))
+  socket.close()
+  return socket.text
+}
+const idOf = (text: string) => /^X-Request-Id: (.+)\r$/im.exec(text)?.[1]
+
+it.each([
+  ['/api/v1/stream', ''],
+  ['/api/v1/ingest', `Authorization: Bearer ${FEED_KEY}\r\n`],
+])('of %s', async (path, key) => {
+  const taken = await handshake(`${path}?format=msgpack&a,b=1`, key)
+  expect(taken).toContain('HTTP/1.1 101 Switching Protocols\r\n')
+  expect(taken).toContain('X-Ignored-Parameters: format, a%2Cb\r\n')
+  expect(taken).toContain('Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n')
+  const named = await handshake(path, `${key}X-Request-Id: mine\r\n`)
+  expect([idOf(named), named.includes('X-Ignored-Parameters:')]).toEqual(['mine', false])
+  const refused = await handshake(path, 'Authorization: Bearer ps_wrong\r\n')
+  expect(refused).toContain('HTTP/1.1 401 Unauthorized\r\n')
+  expect(idOf(taken)).toBeDefined()
+  expect(idOf(refused)).not.toBe(idOf(taken))
+  expect(refused).toContain(`"requestId":"${idOf(refused)}"`)
+})
