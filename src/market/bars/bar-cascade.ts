@@ -42,8 +42,7 @@ export interface BarCascadeOptions {
   tokensMax: number
   barsPerTokenMax?: number | undefined
   poolBarsMin?: number | undefined
-  /** Called once with every closed bar of timeframe `closedFrom` or longer. `values` hold it at `address`, in the layout of
-   *  bar-ring.ts, during the call only. */
+  /** Called once with every closed bar of timeframe `closedFrom` or longer, which `values` hold (bar-ring.ts) during the call only. */
   onClosed?: ((slot: number, timeframe: number, values: Float64Array, address: number) => void) | undefined
   /** Index of the shortest timeframe whose bars are given to `onClosed`. */
   closedFrom?: number
@@ -80,8 +79,8 @@ export class BarCascade implements Saved {
   readonly #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
 
   constructor(options: BarCascadeOptions) {
-    const { tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed, closedFrom = 0 } = options
-    const poolBarsMin = options.poolBarsMin ?? POOL_BARS_MIN
+    const { tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed } = options
+    const { closedFrom = 0, poolBarsMin = POOL_BARS_MIN } = options
     this.#rings = TIMEFRAMES.map(
       (timeframe) =>
         new BarRing({
