@@ -58,7 +58,7 @@ const measured = (ticks: number, startedMs: number, checksum: number | string): 
 
 function ours(options: RunOptions, isDense: boolean): Measured {
   const { count, tokens, token, price, volume, ts } = makeTicks(sizes(options), isDense)
-  const bars = new BarCascade({ tokensMax: tokens })
+  const bars = new BarCascade({ tokensMax: tokens, barsPerTokenMax: 1_024 })
   const watermark = new Float64Array(tokens)
   const started = performance.now()
   for (let index = 0; index < count; index++) {

@@ -188,7 +188,7 @@ describe('the cache of bar texts', () => {
   })
 
   it('stays under its maximum of bytes by dropping the series that was read longest ago', () => {
-    const store = new BarCascade({ tokensMax: 50 })
+    const store = new BarCascade({ tokensMax: 50, barsPerTokenMax: 1_024 })
     const texts = new BarTextCache(store, 200_000)
     for (let token = 0; token < 50; token++) {
       for (let second = 0; second < 300; second++)
@@ -201,7 +201,7 @@ describe('the cache of bar texts', () => {
   })
 
   it('renders a closed bar once', () => {
-    const store = new BarCascade({ tokensMax: 1 })
+    const store = new BarCascade({ tokensMax: 1, barsPerTokenMax: 1_024 })
     const texts = new BarTextCache(store)
     const query: BarsQuery = { mint: '', tf: '1s', limit: 1_000, fromMs: null, toMs: null, fill: 'none' }
     const read = (watermarkMs: number) =>

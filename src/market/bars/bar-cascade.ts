@@ -15,7 +15,6 @@ import {
 } from '../../lib/sections/sections.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import {
-  BARS_PER_TOKEN_MAX_DEFAULT,
   CHUNK_BARS,
   intervalStart,
   POOL_BARS_MIN,
@@ -40,7 +39,7 @@ const TIMEFRAME_COUNT = TIMEFRAMES.length
 
 export interface BarCascadeOptions {
   tokensMax: number
-  barsPerTokenMax?: number | undefined
+  barsPerTokenMax: number
   poolBarsMin?: number | undefined
   /** Called once with every closed bar of timeframe `closedFrom` or longer, which `values` hold (bar-ring.ts) during the call only. */
   onClosed?: ((slot: number, timeframe: number, values: Float64Array, address: number) => void) | undefined
@@ -79,8 +78,8 @@ export class BarCascade implements Saved {
   readonly #sum: WindowSum = { volume: 0, counts: 0, buyVolume: 0 }
 
   constructor(options: BarCascadeOptions) {
-    const { tokensMax, barsPerTokenMax = BARS_PER_TOKEN_MAX_DEFAULT, onClosed } = options
-    const { closedFrom = 0, poolBarsMin = POOL_BARS_MIN } = options
+    const { tokensMax, barsPerTokenMax, poolBarsMin = POOL_BARS_MIN, onClosed, closedFrom = 0 } = options
+    this.barsPerTokenMax = barsPerTokenMax
     this.#rings = TIMEFRAMES.map(
       (timeframe) =>
         new BarRing({
@@ -100,7 +99,6 @@ export class BarCascade implements Saved {
     this.#onClosed = onClosed ?? (() => {})
     this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : closedFrom
     this.#emittedToMs = new Float64Array(onClosed === undefined ? 0 : tokensMax)
-    this.barsPerTokenMax = barsPerTokenMax
   }
 
   /** Calls `act` before a token loses bars of a timeframe because the pool is empty. */
