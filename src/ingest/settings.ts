@@ -65,7 +65,7 @@ const columnMapping = wordList.transform((pairs, context) => {
 const replaySpeed = z.union([z.literal('max'), positiveNumber], `${positive.error}, or max`)
 
 /** A moment as Unix ms; NaN: it is none. An ISO 8601 time without a zone is in UTC. */
-function parseMoment(text: string): number {
+export function parseMoment(text: string): number {
   const iso = /^\d{4}-\d\d-\d\d(T[\d:.]+)?$/.test(text) ? `${text}${text.includes('T') ? 'Z' : ''}` : text
   return /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(iso)
 }
