@@ -272,6 +272,7 @@ describe('a reader', () => {
     const reader = ['--role', 'reader', '--bus', 'nats://127.0.0.1:4222', '--port', '0']
     const { code, checks } = await doctor(reader, {})
     expect({ code, settings: checks.settings }).toMatchObject({ code: 0, settings: { level: 'ok' } })
+    expect(checks.settings.message).not.toContain('simulated')
     expect(Object.keys(checks)).not.toContain('data folder')
   })
 })

@@ -62,14 +62,16 @@ function checkConfig({ adminKey, feedKey, feeds, host, role }: Config): CheckRes
       `MINTLAKE_ADMIN_KEY has fewer than ${ADMIN_KEY_CHARACTERS_MIN} characters`,
       'openssl rand -hex 24 makes one that nobody guesses',
     )
-  // A reader takes no such key: the operator's commands go to the writer.
-  if (adminKey === '' && role !== 'reader')
+  const listens = `every setting is valid and has an effect; listens on ${host}`
+  // It takes neither feeds nor keys: those are the writer's.
+  if (role === 'reader') return ok(listens)
+  if (adminKey === '')
     return warn(
       'MINTLAKE_ADMIN_KEY is not set: the operator’s commands, backups of the running server among them, are off',
       'set it in the environment of the server',
     )
   const market = feeds.includes('simulator') ? '; the market is simulated (--feed)' : ''
-  return ok(`every setting is valid and has an effect; listens on ${host}${market}`)
+  return ok(`${listens}${market}`)
 }
 
 const folderChecks = (dataDir: string, reserveMb: number, server: AnsweringServer | null): Check[] => [
