@@ -22,7 +22,7 @@ import {
 import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
 import { explainDamage, isDamage } from './damaged-state.ts'
-import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from './duckdb.ts'
+import { describeLockHolder, duckdb, folderInUse, NO_EXTENSIONS, retryWhileLocked } from './duckdb.ts'
 import {
   addColumn,
   CREATE_MANIFEST,
@@ -238,7 +238,7 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
     const by = describeLockHolder(message)
     if (isDamage(error)) throw explainDamage(dataDir, error)
     if (by === null) throw unavailable(`the store ${path} cannot be opened: ${message}`)
-    throw unavailable(`the data folder ${dataDir} is in use by another process${by}`)
+    throw folderInUse(dataDir, by)
   }
 }
 

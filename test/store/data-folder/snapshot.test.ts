@@ -2,6 +2,7 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
+import { readWholeState } from '../../../src/store/duckdb/damaged-state.ts'
 import { attachState } from '../../../src/store/duckdb/duckdb.ts'
 import { withScratchDatabase } from '../../../src/store/duckdb/scratch-database.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -125,6 +126,8 @@ it('a store keeps the lock on its state database when it is copied, so that no s
     attachState(connection, folder, 'state'),
   )
   expect(locked).toContain(`(process ${process.pid})`)
+  // As where the link that names the server is gone: a start in another container takes it, and is refused by this lock alone.
+  await expect(readWholeState(folder)).rejects.toThrow(/is in use by another process \(process \d+\)$/)
 })
 
 it('a snapshot of a name that is there is refused, and leaves what is there alone', async () => {
