@@ -269,7 +269,7 @@ describe('a patch', () => {
     for (const name of ['a', 'b']) {
       const told = { type: 'token', mint: mint(name), ts: START_MS, name, symbol: name } as const
       market.apply({ ...told, totalSupply: 2e9 }, START_MS)
-      market.apply(trade(mint(name), START_MS, { priceUsd: 2, priceSol: undefined }), START_MS)
+      market.apply(trade(mint(name), START_MS, { priceUsd: 2 }), START_MS)
     }
     patch('b', { marketCap: 1e9 })
     for (const name of ['a', 'b']) patch(name, { totalSupply: 1e9 })
