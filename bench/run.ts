@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 // Programs start as those of `npm start` do.
 import '../scripts/compile-cache.mjs'
+import { errorMessage } from '../src/lib/error-text.ts'
 import { NEEDS_NATS, type Question } from './harness.ts'
 import { ask, type LoadedQuestion, type Row } from './runner.ts'
 import { markdownTable, terminalTable } from './table.ts'
@@ -93,19 +94,41 @@ function writeReadmes(rows: readonly Row[], questions: readonly LoadedQuestion[]
   writeFileSync(FRONT_README, `${page.before}\n${[heading, rule, ...headlines].join('\n')}\n${page.after}`)
 }
 
-async function main(): Promise<void> {
-  const { values } = parseArgs({
+const USAGE = 'npm run bench -- [--full] [--small] [--only NAME] [--json FILE] [--readme]'
+
+const readFlags = () =>
+  parseArgs({
     options: {
       full: { type: 'boolean', default: false },
       small: { type: 'boolean', default: false },
       only: { type: 'string', multiple: true },
       json: { type: 'string' },
       readme: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
     },
-  })
+  }).values
+
+/** Ends the program where the flags are wrong: a question that there is not would be an empty table, which looks like a result. */
+function flagsFor(names: readonly string[]): ReturnType<typeof readFlags> {
+  const usage = `${USAGE}\nNAME: ${names.join(', ')}`
+  try {
+    const values = readFlags()
+    const unknown = values.only?.find((name) => !names.includes(name))
+    if (unknown !== undefined) throw new Error(`--only: there is no question "${unknown}"`)
+    if (!values.help) return values
+    console.log(usage)
+    process.exit(0)
+  } catch (error) {
+    console.error(`${errorMessage(error)}\n${usage}`)
+    process.exit(2)
+  }
+}
+
+async function main(): Promise<void> {
   const started = performance.now()
   const rows: Row[] = []
   const questions = await loadQuestions()
+  const values = flagsFor(questions.map(({ question }) => question.name))
   for (const loaded of questions) {
     if (values.only && !values.only.includes(loaded.question.name)) continue
     rows.push(

@@ -3,7 +3,7 @@
 // another program, compete on it with the baselines.
 import './check-runtime.mjs'
 import './end-with-npm.mjs'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -42,6 +42,15 @@ const args = process.argv.slice(2)
 const minutes = readMinutes(args)
 const end = args.includes('--') ? args.indexOf('--') : args.length
 const [flags, program] = [args.slice(0, end), args.slice(end)]
+if (flags.includes('--help')) {
+  console.log(`npm run backtest -- [--minutes N] [flags of mintlake backtest] [-- PROGRAM]
+--lake and --to are those of the market that it records first, of N simulated minutes [20].\n`)
+  process.exit(
+    spawnSync(process.execPath, [join(ROOT, 'scripts/mintlake.mjs'), 'backtest', '--help'], {
+      stdio: 'inherit',
+    }).status,
+  )
+}
 const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-'))
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort(signal))

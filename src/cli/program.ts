@@ -25,5 +25,9 @@ process.stdout.on('error', (error) => {
   if (!isPipeError(error)) throw error
 })
 
-const code = await main(process.argv.slice(2), terminal)
-process.exitCode = code
+/** The longest that a timer waits. */
+const LONGEST_MS = 2 ** 31 - 1
+// What a command waits for may be a wait of a feed, which keeps no process alive: the command does, until it is done.
+const alive = setInterval(() => {}, LONGEST_MS)
+process.exitCode = await main(process.argv.slice(2), terminal)
+clearInterval(alive)

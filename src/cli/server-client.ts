@@ -108,9 +108,9 @@ const healthSchema = z.object({
 export type ServerHealth = z.infer<typeof healthSchema>
 
 /** The health of the Mintlake server at `url`; a sentence where there is none. */
-export async function askHealth(url: string): Promise<ServerHealth | string> {
+export async function askHealth(url: string, timeoutMs = HEALTH_TIMEOUT_MS): Promise<ServerHealth | string> {
   try {
-    const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs: HEALTH_TIMEOUT_MS })
+    const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs })
     return safeParse(healthSchema, answer).data ?? `${url} answers in an unknown form`
   } catch (error) {
     if (error instanceof Failure) return error.message

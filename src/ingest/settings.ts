@@ -13,6 +13,7 @@ import {
   wholeNumber,
   wordList,
 } from '../lib/settings/setting.ts'
+import { parseMoment } from '../lib/time.ts'
 import { WORD_CHARS_MAX } from '../schema/bounds.ts'
 import { REPLAY_DEFAULTS } from './limits.ts'
 import {
@@ -63,12 +64,6 @@ const columnMapping = wordList.transform((pairs, context) => {
 })
 
 const replaySpeed = z.union([z.literal('max'), positiveNumber], `${positive.error}, or max`)
-
-/** A moment as Unix ms; NaN: it is none. An ISO 8601 time without a zone is in UTC. */
-function parseMoment(text: string): number {
-  const iso = /^\d{4}-\d\d-\d\d(T[\d:.]+)?$/.test(text) ? `${text}${text.includes('T') ? 'Z' : ''}` : text
-  return /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(iso)
-}
 
 /** `FROM..TO` as Unix ms; null where one is left out. */
 const span = z.string().transform((text, context) => {

@@ -14,3 +14,9 @@ export function unitHint(timeMs: number): string | null {
   const other = OTHER_UNITS.find(({ from, to }) => timeMs >= from && timeMs < to)
   return other === undefined ? null : `looks like ${other.unit}: send Unix milliseconds, ${other.remedy}`
 }
+
+/** A moment as Unix ms; NaN: it is none. An ISO 8601 time without a zone is in UTC. */
+export function parseMoment(text: string): number {
+  const iso = /^\d{4}-\d\d-\d\d(T[\d:.]+)?$/.test(text) ? `${text}${text.includes('T') ? 'Z' : ''}` : text
+  return /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(iso)
+}

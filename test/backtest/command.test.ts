@@ -25,7 +25,11 @@ test.each([
   [['--', 'node'], '--lake FOLDER is missing'],
   [['--lake', 'x', '--speed', 'fast', '--', 'node'], '--speed'],
   [['--lake', 'x', '--labels-only', '--', 'node'], '--labels-only runs no program'],
-  [['--lake', 'x', '--from', 'yesterday', '--out', 'out', '--', 'node'], '--replay-span'],
+  [['--lake', 'x', '--from', 'yesterday', '--out', 'out', '--', 'node'], '--from: "yesterday"'],
+  [
+    ['--lake', 'x', '--from', '2026-01-02', '--to', '2026-01-01', '--', 'node'],
+    '--from must not be after --to',
+  ],
 ])('%s is refused with what is wrong', async (args, sentence) => {
   const words = args.map((word) => (word === 'out' ? join(folder, 'refused') : word))
   const { code, err } = await runCommand(['backtest', ...words])
@@ -37,5 +41,5 @@ test('a folder that has no lake is told of', async () => {
   const args = ['backtest', '--lake', join(folder, 'nothing'), '--out', join(folder, 'none'), '--', 'node']
   const { code, err } = await runCommand(args)
   expect(code).toBe(1)
-  expect(err).toContain('there is no folder')
+  expect(err).toContain('--lake: there is no folder')
 })

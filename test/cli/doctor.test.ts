@@ -1,7 +1,9 @@
 // `mintlake doctor` in sound and in broken situations.
+import { execFile } from 'node:child_process'
 import { mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { CheckResult } from '../../src/cli/doctor/check.ts'
 import { checkDiskSpace } from '../../src/cli/doctor/data-folder.ts'
@@ -12,7 +14,7 @@ import {
   checkMemory,
   checkNode,
 } from '../../src/cli/doctor/platform.ts'
-import { checkServer } from '../../src/cli/doctor/server.ts'
+import { checkPort, checkServer } from '../../src/cli/doctor/server.ts'
 import { noSmallDisk, openSmallDisk } from '../support/disk/small-disk.ts'
 import { runCommand } from '../support/terminal.ts'
 import { ADMIN_KEY, openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
@@ -152,6 +154,23 @@ describe('what is wrong has a remedy and exit code 1', () => {
     )
   })
 
+  it('the server of the folder where it does not answer, as while it makes its market: nobody is told to end it', async () => {
+    const silent = createServer()
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const address = silent.address()
+    const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+    try {
+      const result = await checkPort('127.0.0.1', port, 'no server answers at http://x: timeout', 4711)
+      expect(result).toMatchObject({
+        level: 'fail',
+        message: expect.stringContaining('by process 4711: no server answers at http://x: timeout'),
+      })
+      expect(result.remedy).not.toContain('end it')
+    } finally {
+      silent.close()
+    }
+  })
+
   it('a data folder that is damaged, of a newer version, of 0.1, unfinished, or a file', {
     tags: 'drill',
   }, async () => {
@@ -250,7 +269,39 @@ describe('what may be worth a look', () => {
   })
 })
 
+describe('a reader', () => {
+  it('has no data folder and no operator’s key, so nothing is said of them', async () => {
+    const reader = ['--role', 'reader', '--bus', 'nats://127.0.0.1:4222', '--port', '0']
+    const { code, checks } = await doctor(reader, {})
+    expect({ code, settings: checks.settings }).toMatchObject({ code: 0, settings: { level: 'ok' } })
+    expect(checks.settings.message).not.toContain('simulated')
+    expect(Object.keys(checks)).not.toContain('data folder')
+  })
+})
+
 describe('an endpoint of the chain', () => {
+  it('is asked to the end by the command itself, which no wait of the feed keeps alive', async () => {
+    const node = await SolanaNode.start()
+    node.setSolPrice(150, Date.now())
+    const pulse = setInterval(() => node.nextSlot(), 20)
+    try {
+      const args = ['doctor', '--port', '0', '--data-dir', join(folder, 'chain')]
+      const chain = ['--feed', 'solana', '--solana-rpc', node.url]
+      const { stdout } = await promisify(execFile)(
+        process.execPath,
+        ['scripts/mintlake.mjs', ...args, ...chain],
+        {
+          env: { PATH: process.env.PATH, ...SECURE },
+        },
+      )
+      expect(stdout).toMatch(/endpoint .* serves the chain at slot/)
+      expect(stdout).toMatch(/0 wrong, /)
+    } finally {
+      clearInterval(pulse)
+      await node.close()
+    }
+  })
+
   it('that serves it is told as such, and one that does not with what to do; its key is never shown', {
     tags: 'drill',
   }, async () => {

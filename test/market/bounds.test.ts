@@ -3,6 +3,7 @@ import { random } from '../../bench/datasets/random.ts'
 import { LATE_GRACE_MS, MINTS_KNOWN_MIN } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { EvictedMints } from '../../src/market/tokens/evicted-mints.ts'
+import type { PatchFields } from '../../src/schema/datapoint.ts'
 import type { TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
@@ -259,6 +260,21 @@ describe('a patch', () => {
       volume24h: 260,
       buys24h: 8,
     })
+  })
+
+  it('of the supply moves the market cap that counted all of it, and none that was told', () => {
+    const market = new Market({ tokensMax: 2 })
+    const patch = (name: string, fields: PatchFields) =>
+      market.apply({ type: 'patch', mint: mint(name), ts: START_MS, fields }, START_MS)
+    for (const name of ['a', 'b']) {
+      const told = { type: 'token', mint: mint(name), ts: START_MS, name, symbol: name } as const
+      market.apply({ ...told, totalSupply: 2e9 }, START_MS)
+      market.apply(trade(mint(name), START_MS, { priceUsd: 2 }), START_MS)
+    }
+    patch('b', { marketCap: 1e9 })
+    for (const name of ['a', 'b']) patch(name, { totalSupply: 1e9 })
+    expect(market.datapoint(mint('a'))).toMatchObject({ totalSupply: 1e9, marketCap: 2e9, fdv: 2e9 })
+    expect(market.datapoint(mint('b'))).toMatchObject({ totalSupply: 1e9, marketCap: 1e9, fdv: 2e9 })
   })
 
   it('sets values to null, and unknown values are null and never zero', () => {

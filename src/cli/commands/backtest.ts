@@ -1,8 +1,10 @@
 // `backtest`: programs on a market that was recorded, and the report on what they said of it.
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { LabelOptions } from '../../backtest/backtest.ts'
 import * as limits from '../../backtest/limits.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { parseMoment } from '../../lib/time.ts'
 import { TABS } from '../../schema/vocabulary.ts'
 import { type Command, EXIT, Failure, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
 import { counted, wholeNumber } from '../common.ts'
@@ -15,6 +17,25 @@ function speedOf(values: Values): number | 'max' {
   const speed = Number(text)
   if (speed > 0 && Number.isFinite(speed)) return speed
   throw new UsageError(`--speed: "${text}" is neither a number above 0 nor max`)
+}
+
+// What the replay itself finds wrong it says of its own flags, which are not those of this command.
+function lakeOf(values: Values): string {
+  const lake = resolve(requiredValue(values, 'lake'))
+  if (existsSync(lake)) return lake
+  throw new Failure(`--lake: there is no folder ${lake}`)
+}
+
+function spanOf(values: Values): { from: string; to: string } {
+  const [from, to] = [requiredValue(values, 'from'), requiredValue(values, 'to')]
+  for (const [name, text] of Object.entries({ from, to }))
+    if (text !== '' && Number.isNaN(parseMoment(text)))
+      throw new UsageError(
+        `--${name}: "${text}" is no ISO 8601 time, such as 2026-01-31T12:00:00Z, nor Unix ms`,
+      )
+  if (from !== '' && to !== '' && parseMoment(from) > parseMoment(to))
+    throw new UsageError('--from must not be after --to')
+  return { from, to }
 }
 
 /** A folder of this run's own, in the current one. */
@@ -34,8 +55,8 @@ async function run(
   const stop = new Stop(terminal)
   stop.act = () => stopping.abort()
   const options = {
-    ...{ lake: resolve(requiredValue(values, 'lake')), outDir: outDirOf(values, terminal), programs },
-    ...{ from: requiredValue(values, 'from'), to: requiredValue(values, 'to'), speed: speedOf(values) },
+    ...{ ...spanOf(values), speed: speedOf(values), programs },
+    ...{ lake: lakeOf(values), outDir: outDirOf(values, terminal) },
     hasBaselines: values['no-baselines'] !== 'true',
     marketStepMs: wholeNumber(values, 'market-step-ms', 1),
     silenceMs: wholeNumber(values, 'step-ms', 0),

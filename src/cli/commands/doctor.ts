@@ -4,10 +4,11 @@ import { CLIENT_ENV } from '../../config/client-env.ts'
 import { readConfig } from '../../config/config.ts'
 import { type Config, SETTINGS, SETTINGS_BY_PATH } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { findLockHolder } from '../../store/data-folder/folder-lock.ts'
 import { type Command, EXIT, type Option, type Values } from '../command.ts'
 import { endpointChecks } from '../doctor/chain.ts'
 import { type Check, type CheckResult, fail, type Level, ok, warn } from '../doctor/check.ts'
-import { checkDiskSpace, checkFolder, checkWritable } from '../doctor/data-folder.ts'
+import { type AnsweringServer, checkDiskSpace, checkFolder, checkWritable } from '../doctor/data-folder.ts'
 import {
   BINARIES,
   checkBinary,
@@ -17,7 +18,7 @@ import {
   checkNode,
 } from '../doctor/platform.ts'
 import { checkPort, checkServer } from '../doctor/server.ts'
-import { ADMIN_KEY_CHARACTERS_MIN } from '../limits.ts'
+import { ADMIN_KEY_CHARACTERS_MIN, SERVER_TIMEOUT_MS } from '../limits.ts'
 import { askHealth, URL_OPTION, urlOf } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
 
@@ -53,7 +54,7 @@ function readSettings(values: Values, { env }: Terminal): ReadSettings {
   }
 }
 
-function checkConfig({ adminKey, feedKey, feeds, host }: Config): CheckResult {
+function checkConfig({ adminKey, feedKey, feeds, host, role }: Config): CheckResult {
   if (adminKey !== '' && adminKey === feedKey)
     return warn('feeds have the operator’s key', 'give MINTLAKE_FEED_KEY a value of its own')
   if (adminKey !== '' && adminKey.length < ADMIN_KEY_CHARACTERS_MIN)
@@ -61,35 +62,46 @@ function checkConfig({ adminKey, feedKey, feeds, host }: Config): CheckResult {
       `MINTLAKE_ADMIN_KEY has fewer than ${ADMIN_KEY_CHARACTERS_MIN} characters`,
       'openssl rand -hex 24 makes one that nobody guesses',
     )
+  const listens = `every setting is valid and has an effect; listens on ${host}`
+  // It takes neither feeds nor keys: those are the writer's.
+  if (role === 'reader') return ok(listens)
   if (adminKey === '')
     return warn(
       'MINTLAKE_ADMIN_KEY is not set: the operator’s commands, backups of the running server among them, are off',
       'set it in the environment of the server',
     )
   const market = feeds.includes('simulator') ? '; the market is simulated (--feed)' : ''
-  return ok(`every setting is valid and has an effect; listens on ${host}${market}`)
+  return ok(`${listens}${market}`)
 }
+
+const folderChecks = (dataDir: string, reserveMb: number, server: AnsweringServer | null): Check[] => [
+  { name: 'data folder', run: () => checkFolder(dataDir, server) },
+  { name: 'disk', run: () => checkWritable(dataDir) },
+  { name: 'room', run: () => checkDiskSpace(dataDir, reserveMb) },
+]
 
 async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
   const { config, result } = readSettings(values, terminal)
-  const { dataDir, host, port } = config
+  const { host, port } = config
+  // A reader has none.
+  const dataDir = config.role === 'reader' ? null : config.dataDir
   // It is about the server of these settings, wherever clients of this shell go.
   const own = { [CLIENT_ENV.url]: undefined, [SETTINGS.host.env]: host, [SETTINGS.port.env]: `${port}` }
   const env = { ...terminal.env, ...own }
   const url = urlOf(values, { ...terminal, env })
-  const health = await askHealth(url)
+  // One that is starting answers late.
+  const health = await askHealth(url, SERVER_TIMEOUT_MS)
   const server =
     typeof health === 'string' ? null : { url, folderId: health.store.folderId, isHere: !values.url }
+  const holder = dataDir === null ? null : findLockHolder(dataDir)
   return [
     { name: 'node', run: () => checkNode() },
     ...Object.entries(BINARIES).map(([name, program]) => ({ name, run: () => checkBinary(name, program) })),
     { name: 'memory', run: () => checkMemory() },
     { name: 'descriptors', run: () => checkDescriptors() },
     { name: 'settings', run: () => result },
-    { name: 'port', run: () => checkPort(host, port, health) },
-    { name: 'data folder', run: () => checkFolder(dataDir, server) },
-    { name: 'disk', run: () => checkWritable(dataDir) },
-    { name: 'room', run: () => checkDiskSpace(dataDir, config.store.diskReserveMb) },
+    { name: 'port', run: () => checkPort(host, port, health, holder) },
+    ...(dataDir === null ? [] : folderChecks(dataDir, config.store.diskReserveMb, server)),
     { name: 'clock', run: () => checkClock(terminal.clock.now(), dataDir) },
     ...endpointChecks(config, terminal.clock),
     { name: 'server', run: () => checkServer(url, health, Boolean(values.url)) },

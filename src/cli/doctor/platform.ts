@@ -92,13 +92,14 @@ function readLimits(): string | null {
   }
 }
 
-/** A clock that was set back or ahead: the store last wrote at a time that it compares with. */
-export function checkClock(nowMs: number, dataDir: string): CheckResult {
+/** A clock that was set back or ahead: the store, where there is one, last wrote at a time that it compares with. */
+export function checkClock(nowMs: number, dataDir: string | null): CheckResult {
   const shown = new Date(nowMs).toISOString()
   const remedy = 'set the clock by a time service (timedatectl set-ntp true) before the server starts'
   if (nowMs < FIRST_RELEASE_MS)
     return fail(`the clock says ${shown}, which is before this program was written`, remedy)
-  const writtenMs = statSync(statePath(dataDir), { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const written = dataDir === null ? undefined : statSync(statePath(dataDir), { throwIfNoEntry: false })
+  const writtenMs = written?.mtimeMs ?? 0
   if (writtenMs > nowMs + CLOCK_AHEAD_MS_MAX)
     return warn(
       `the clock says ${shown}, and the store was written at ${new Date(writtenMs).toISOString()}`,

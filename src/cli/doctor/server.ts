@@ -3,15 +3,23 @@ import { whyNotListening } from '../../lib/why-not-listening.ts'
 import type { ServerHealth } from '../server-client.ts'
 import { type CheckResult, fail, ok, warn } from './check.ts'
 
+/** @param holder the process that has locked the data folder, or null */
 export async function checkPort(
   host: string,
   port: number,
   health: ServerHealth | string,
+  holder: number | null,
 ): Promise<CheckResult> {
   const place = `port ${port} on ${host}`
   const code = await whyNotListening(host, port)
   if (code === null) return ok(`${place} is free`)
   if (code === 'EADDRINUSE' && typeof health !== 'string') return ok(`${place}: a Mintlake server answers`)
+  // One that makes or reads its market may be silent for seconds.
+  if (code === 'EADDRINUSE' && holder !== null)
+    return fail(
+      `${place} is in use, as is the data folder, by process ${holder}: ${health}`,
+      'if it was started just now, ask again in a moment; its log says what it does',
+    )
   if (code === 'EADDRINUSE')
     return fail(
       `${place} is in use by another program (${health})`,
@@ -25,7 +33,7 @@ export async function checkPort(
 /** @param isNamed whether the operator has named the server, so that it must answer */
 export function checkServer(url: string, health: ServerHealth | string, isNamed: boolean): CheckResult {
   if (typeof health === 'string')
-    return isNamed ? fail(health, 'start the server, or correct --url') : ok(`no server runs at ${url}`)
+    return isNamed ? fail(health, 'start the server, or correct --url') : ok(health)
   const { status, reasons, simulated } = health
   const down = health.feeds.filter(({ state }) => !['running', 'finished', 'stopped'].includes(state))
   const market = simulated ? ', its market is simulated' : ''

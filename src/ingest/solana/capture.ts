@@ -1,5 +1,6 @@
 // Writes a tape by running the feed on a market that takes everything, so that the tape has the answers that the feed asks for.
 import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import type { Clock } from '../../lib/clock.ts'
 import type { EventSink } from '../../schema/event.ts'
 import type { FeedLog } from '../types.ts'
@@ -29,7 +30,7 @@ export interface CaptureReport {
 const takesAll: EventSink = { apply: () => null }
 const quiet: FeedLog = { info() {}, warn() {}, error() {} }
 
-/** Writes a tape until it is full, its time is over, or the signal aborts. @throws TapeError where the file exists already */
+/** Writes a tape until it is full, its time is over, or the signal aborts; none where nothing came. @throws TapeError where the file exists already */
 export async function captureTape(options: CaptureOptions, clock: Clock): Promise<CaptureReport> {
   const { solana, out, signal } = options
   if (existsSync(out)) throw new TapeError(`${out} exists already`)
@@ -46,6 +47,8 @@ export async function captureTape(options: CaptureOptions, clock: Clock): Promis
   const problem = feed.describe().latestError?.message ?? null
   await feed.stop()
   await tape.close()
+  // So that the same command may be given again once the endpoint answers.
+  if (tape.lines === 0) await rm(out, { force: true })
   const end: TapeEnd = full.signal.aborted ? full.signal.reason : signal.aborted ? 'stopped' : 'time'
   return { lines: tape.lines, bytes: tape.bytes, end, problem }
 }

@@ -81,15 +81,21 @@ function setPrice({ columns }: TokenTable, slot: number, priceUsd: number | null
     columns.marketCap[row] = bounded(columns.priceUsd[row] * columns.circulating[row])
 }
 
-/** A supply fills in a circulating supply, and then a market cap, that are unknown; known ones stay. */
+/**
+ * A supply fills in a circulating supply, and then a market cap, that are unknown. A circulating supply that was the whole of the one
+ * before goes with it, as where half of a token is burnt; one that a market cap has said stays.
+ */
 function setTotalSupply(tokens: TokenTable, slot: number, totalSupply: number | null): void {
   const { columns } = tokens
   const row = rowIndex(slot)
+  const before = columns.totalSupply[row]
   columns.totalSupply[row] = totalSupply ?? Number.NaN
   if (totalSupply === null || Number.isNaN(columns.priceUsd[row])) return
-  if (!Number.isNaN(columns.circulating[row])) return
+  const wasWhole = columns.circulating[row] === before
+  if (!wasWhole && !Number.isNaN(columns.circulating[row])) return
   columns.circulating[row] = totalSupply
-  if (Number.isNaN(columns.marketCap[row])) setPrice(tokens, slot, columns.priceUsd[row])
+  if (wasWhole) columns.marketCapSol[row] = bounded(totalSupply * columns.priceSol[row])
+  if (wasWhole || Number.isNaN(columns.marketCap[row])) setPrice(tokens, slot, columns.priceUsd[row])
 }
 
 /** From here on the market cap follows the price by the circulating supply that the patched market cap implies. */

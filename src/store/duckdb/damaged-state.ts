@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { errorFirstLine, errorMessage } from '../../lib/error-text.ts'
 import { howToRepair, invalid, StoreError } from '../errors.ts'
 import { statePath } from '../paths.ts'
+import { describeLockHolder, folderInUse } from './duckdb.ts'
 import { queryRows } from './query.ts'
 import { withScratchDatabase } from './scratch-database.ts'
 import { identifier, literal } from './sql.ts'
@@ -34,7 +35,7 @@ export function explainDamage(dataDir: string, error: unknown): unknown {
 }
 
 /**
- * Reads every table of the state database, which changes nothing. No process may have it open.
+ * Reads every table of the state database, which changes nothing. Throws `unavailable` where a process has it open.
  * @returns what is wrong with it, worded to follow the file's name; null: nothing, or there is none
  */
 export async function readWholeState(dataDir: string): Promise<string | null> {
@@ -50,6 +51,8 @@ export async function readWholeState(dataDir: string): Promise<string | null> {
     })
     return null
   } catch (error) {
+    const by = describeLockHolder(errorFirstLine(error))
+    if (by !== null) throw folderInUse(dataDir, by)
     if (!isDamage(error)) throw error
     return describe(error)
   }

@@ -1,10 +1,13 @@
 // The state database: the list of the lake's files, the state, and open outcomes. Each kind of work has a connection of
 // its own, so that none waits for another.
-import { rmSync, statfsSync, statSync } from 'node:fs'
+import { createWriteStream, rmSync, statfsSync, statSync } from 'node:fs'
+import { type FileHandle, open, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import pLimit from 'p-limit'
 import { errorMessage } from '../../lib/error-text.ts'
-import { makeFolderNow, syncPath } from '../../lib/files.ts'
+import { makeFolder, makeFolderNow, syncPath } from '../../lib/files.ts'
 import { TABLES, type Table } from '../../schema/tables.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import {
@@ -19,7 +22,7 @@ import {
 import { spillFolder, stateLogPath, statePath } from '../paths.ts'
 import { CREATE_STATE } from '../state/state-sql.ts'
 import { explainDamage, isDamage } from './damaged-state.ts'
-import { describeLockHolder, duckdb, NO_EXTENSIONS, retryWhileLocked } from './duckdb.ts'
+import { describeLockHolder, duckdb, folderInUse, NO_EXTENSIONS, retryWhileLocked } from './duckdb.ts'
 import {
   addColumn,
   CREATE_MANIFEST,
@@ -76,6 +79,11 @@ export class Database {
   /** Row counts for `/health`: no other work waits for them. */
   readonly status: ConnectionQueue
   readonly #instance: DuckDBInstance
+  /**
+   * The file of this database, since it was first copied. It stays open as long as DuckDB has it: a process that closes any
+   * descriptor of a file gives up its locks on it, and DuckDB's keeps the next server's lake process out until this one has ended.
+   */
+  #file: FileHandle | null = null
   /** An earlier process left a log: what can be read of it may not be on the disk. */
   #mayLackSync: boolean
 
@@ -118,11 +126,24 @@ export class Database {
     return syncPath(this.dataDir)
   }
 
+  /** Copies the file of the database, which nobody may write meanwhile, and syncs the copy. @returns its bytes */
+  async copyFile(to: string): Promise<number> {
+    await makeFolder(dirname(to))
+    this.#file ??= await open(statePath(this.dataDir), 'r')
+    await pipeline(
+      this.#file.createReadStream({ start: 0, autoClose: false }),
+      createWriteStream(to, { flags: 'wx' }),
+    )
+    await syncPath(to)
+    return (await stat(to)).size
+  }
+
   async close(): Promise<void> {
     const queues = [this.maintenance, this.lookups, this.lists, this.status]
     await Promise.all(queues.map((queue) => queue.drain()))
     for (const queue of queues) queue.closeConnection()
     this.#instance.closeSync()
+    await this.#file?.close()
   }
 }
 
@@ -217,7 +238,7 @@ async function createInstance(dataDir: string): Promise<DuckDBInstance> {
     const by = describeLockHolder(message)
     if (isDamage(error)) throw explainDamage(dataDir, error)
     if (by === null) throw unavailable(`the store ${path} cannot be opened: ${message}`)
-    throw unavailable(`the data folder ${dataDir} is in use by another process${by}`)
+    throw folderInUse(dataDir, by)
   }
 }
 

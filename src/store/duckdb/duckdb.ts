@@ -4,6 +4,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { errorFirstLine, errorMessage } from '../../lib/error-text.ts'
 import { lazyPackage } from '../../lib/lazy-package.ts'
 import { findLockHolder } from '../data-folder/folder-lock.ts'
+import { type StoreError, unavailable } from '../errors.ts'
 import { PREDECESSOR_POLL_MS, PREDECESSOR_WAIT_MS } from '../limits.ts'
 import { statePath } from '../paths.ts'
 import { literal } from './sql.ts'
@@ -31,13 +32,17 @@ export async function openDatabase(path: string, settings: Record<string, string
 
 /**
  * Reads who holds the lock from the message of a failed open: ` (process 12)`, or an empty text where the message names no
- * process. Null: the open failed for another reason.
+ * process: one of another container has the number 0 here. Null: the open failed for another reason.
  */
 export function describeLockHolder(message: string): string | null {
   if (!/Could not set lock on file/.test(message)) return null
   const owner = /PID (\d+)/.exec(message)?.[1]
-  return owner === undefined ? '' : ` (process ${owner})`
+  return owner === undefined || owner === '0' ? '' : ` (process ${owner})`
 }
+
+/** @param by as `describeLockHolder` has it */
+export const folderInUse = (dataDir: string, by: string): StoreError =>
+  unavailable(`the data folder ${dataDir} is in use by another process${by}`)
 
 /**
  * Calls `open`, and retries for PREDECESSOR_WAIT_MS while another process has the file locked and `mayEnd` is true: a lake

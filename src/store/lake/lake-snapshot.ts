@@ -1,7 +1,7 @@
 // Copies the lake and its state database, as of one moment, to another data folder.
 
 import { dirname, join, relative } from 'node:path'
-import { copyDurably, linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
+import { linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import type { Database } from '../duckdb/database.ts'
 import { lakeFolder, statePath } from '../paths.ts'
 import { loadPosition } from '../state/state-database.ts'
@@ -15,7 +15,7 @@ export async function copyLake(database: Database, lake: Lake, to: string): Prom
   return database.maintenance.run(async (connection) => {
     await connection.run('CHECKPOINT')
     const { lsn } = await loadPosition(connection)
-    let bytes = await copyDurably(statePath(database.dataDir), statePath(to))
+    let bytes = await database.copyFile(statePath(to))
     const files = await listAllLiveFiles(connection)
     const folders = new Set([to])
     for (const file of files) {

@@ -2,7 +2,7 @@
 // server may run and write at the same time; no lock is taken.
 import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { DuckDBConnection, StatementType } from '@duckdb/node-api'
 import { errorFirstLine, errorMessage, systemCode } from '../../lib/error-text.ts'
 import { duckdb, openDatabase } from '../duckdb/duckdb.ts'
@@ -79,8 +79,12 @@ const cleanMessage = (error: unknown): string =>
 export function findCatalogPath(dataDir: string): string {
   const path = join(lakeFolder(dataDir), CATALOG_FILE)
   if (existsSync(path)) return realpathSync(path)
+  const missing = `there is no lake in ${dataDir}: ${path} is missing. The server creates it at its start`
+  // Without the files there is nothing to make one of.
   throw notFound(
-    `there is no lake in ${dataDir}: ${path} is missing. The server creates it at its start; for a folder without a server, run mintlake lake catalog`,
+    existsSync(dirname(path))
+      ? `${missing}; for a folder without a server, run mintlake lake catalog`
+      : missing,
   )
 }
 

@@ -177,6 +177,31 @@ describe('the holders of a token', () => {
     expect(topHolders?.[1].address).toBe(wallet(13))
   })
 
+  it.each([
+    { what: 'are those that are left where one is gone', slotsBehind: 0, top10Pct: 10 },
+    {
+      what: 'are unknown, and never fewer, to a node that is behind the one that lists them',
+      slotsBehind: 2,
+      top10Pct: undefined,
+    },
+  ])('$what', async ({ slotsBehind, top10Pct }) => {
+    const started = await connected()
+    node.accountsSlotsBehind = slotsBehind
+    const mint = launch((mint) => {
+      const [left, gone] = [mintOfSymbol('left'), mintOfSymbol('gone')]
+      node.missingAccounts.add(gone)
+      return {
+        [mint]: extendedMint(NO_AUTHORITIES),
+        [left]: tokenAccount({ mint, owner: wallet(1), amount: SUPPLY / 10n }, true),
+        [gone]: tokenAccount({ mint, owner: wallet(2), amount: SUPPLY / 5n }, true),
+      }
+    })
+    const ofHolders = () =>
+      (started.describe().enrichment as { holders: { answered: number; failed: number } }).holders
+    await expect.poll(() => ofHolders().answered + ofHolders().failed, soon).toBe(1)
+    expect(told(mint).top10_holder_pct_onchain).toBe(top10Pct)
+  })
+
   it('are not asked for at an endpoint that refuses it: that is learned, told once, and another is asked', async () => {
     const [, other] = nodes
     node.refusals.getTokenLargestAccounts = { error: { code: -32_601, message: 'Method not found' } }

@@ -1,5 +1,5 @@
 // A tape of the chain: captured from a node, played through the same code, damaged at every place.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
@@ -133,6 +133,15 @@ it('that exists is not overwritten', async () => {
     'exists already',
   )
   expect(readFileSync(path, 'utf8')).toBe('mine')
+})
+
+it('of an endpoint that is not reached is no file: the next attempt may take its name', async () => {
+  const path = join(folder, 'none.tape')
+  const options = optionsOf(path, new AbortController().signal)
+  const solana = { ...options.solana, rpcUrls: ['http://127.0.0.1:1'] }
+  const { lines, problem } = await captureTape({ ...options, solana, timeMsMax: 50 }, systemClock)
+  expect({ lines, isThere: existsSync(path) }).toEqual({ lines: 0, isThere: false })
+  expect(problem).toContain('127.0.0.1:1')
 })
 
 it('cut or changed anywhere is refused with a sentence, and never played as if it were whole', async () => {

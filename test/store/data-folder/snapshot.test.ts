@@ -2,6 +2,9 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
+import { readWholeState } from '../../../src/store/duckdb/damaged-state.ts'
+import { attachState } from '../../../src/store/duckdb/duckdb.ts'
+import { withScratchDatabase } from '../../../src/store/duckdb/scratch-database.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import {
@@ -112,6 +115,19 @@ it('a snapshot goes on as a store of its own: what either writes later, the othe
   expect((await idsIn(to)).get('writer')).toEqual([0, 1])
   for (const dataDir of [folder, to])
     expect((await verifyLake({ dataDir, nowMs: NOON_MS })).findings).toEqual([])
+})
+
+it('a store keeps the lock on its state database when it is copied, so that no second process writes there', async () => {
+  const [folder, target] = [newFolder(), newFolder()]
+  await openIn(folder).then((store) =>
+    store.snapshot(join(target, 'first')).then(() => store.snapshot(join(target, 'second'))),
+  )
+  const locked = await withScratchDatabase(':memory:', { threads: '1' }, (connection) =>
+    attachState(connection, folder, 'state'),
+  )
+  expect(locked).toContain(`(process ${process.pid})`)
+  // As where the link that names the server is gone: a start in another container takes it, and is refused by this lock alone.
+  await expect(readWholeState(folder)).rejects.toThrow(/is in use by another process \(process \d+\)$/)
 })
 
 it('a snapshot of a name that is there is refused, and leaves what is there alone', async () => {

@@ -44,6 +44,7 @@ export interface ChainEnrichmentOptions {
 }
 
 const largestSchema = z.object({
+  context: z.object({ slot: z.number() }).optional(),
   value: z.array(z.object({ address: z.string().max(64), amount: z.string().max(32) })),
 })
 
@@ -169,8 +170,9 @@ export class ChainEnrichment {
   async #askHolders(mint: string): Promise<boolean> {
     const { rpc, commitment, signal } = this.#options
     const answer = await rpc.call('getTokenLargestAccounts', [mint, { commitment }], signal)
-    const largest = answer.ok ? safeParse(largestSchema, answer.result).data?.value : undefined
-    if (largest === undefined) return false
+    const listed = answer.ok ? safeParse(largestSchema, answer.result).data : undefined
+    if (listed === undefined) return false
+    const { value: largest, context } = listed
     const read = await this.#read([
       mint,
       ...largest.slice(0, LARGEST_ACCOUNTS_MAX).map(({ address }) => address),
@@ -178,8 +180,11 @@ export class ChainEnrichment {
     const [account, ...tokenAccounts] = read?.accounts ?? []
     const facts = account && readMintFacts(account, null)
     if (!facts) return false
-    // One that was closed meanwhile holds nothing.
     const held = tokenAccounts.flatMap((each) => (each && readTokenAccount(each)) ?? [])
+    // One that was closed meanwhile holds nothing; a node that is behind the one that has listed it does not know it yet.
+    const isBehind = (read?.slot ?? 0) < (context?.slot ?? 0)
+    const isUnknown = tokenAccounts.includes(null) && isBehind
+    if (isUnknown || held.length < tokenAccounts.filter((each) => each !== null).length) return false
     const ofMint = held.filter((each) => each.mint === mint)
     const owners = [...new Set(ofMint.map(({ owner }) => owner))]
     const ownerAccounts = await this.#read(owners)
