@@ -77,4 +77,14 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A simulated market that could not be noted on a failing disk had the seed of the next one: the lake had tokens of two markets.',
   },
+  {
+    seed: 50364,
+    steps: 240,
+    was: 'A reader that had more events than a writer after a power cut kept them for as long as the stream, made anew, told the time alone.',
+  },
+  {
+    seed: 50724,
+    steps: 120,
+    was: 'Two flipped bits of the file of the clock were another time without a checksum, as earlier versions wrote it: it was believed.',
+  },
 ]

@@ -253,10 +253,9 @@ export class Replica {
     const place = held === null ? null : await findPlace(bus, held.eventNo, range)
     if (held !== null && place !== null) {
       this.state = 'catching_up'
-      // Where nothing follows, a stream that was made anew may have told the time alone.
-      const told = place > range.last ? await findToldAt(bus, held.eventNo, place, range) : null
-      if (told !== null && told.runId === held.runId) held.market.advanceTo(told.timeMs)
-      return { applied: held, place }
+      // Where nothing follows, a stream that was made anew may have told the time alone, or be of a writer that has lost events of here.
+      const isToldSince = place > range.last && range.first <= range.last && this.lag.isBefore(range.lastAtMs)
+      return { applied: held, place: isToldSince ? range.last : place }
     }
     this.state = 'restoring'
     const begun = (await this.#restore(range)) ?? (await this.#beginEmpty(range))

@@ -156,6 +156,30 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(seenOf(market)).toEqual(seenOf(writer.market))
   })
 
+  it('does not go on with events that the writer has lost where a stream that was made anew has told the time alone', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    const saved = writer.save()
+    writer.some(3)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    proxy.cut()
+    await writer.bus.manager.streams.delete(writer.bus.names.stream)
+    await writer.ensure()
+    writer.lose(saved)
+    writer.begin('warm')
+    writer.take()
+    await writer.upload()
+    writer.nowMs += 30_000
+    await writer.tick()
+    proxy.heal()
+    await expect.poll(() => market.timeMs, { timeout: REACH_MS_MAX }).toBe(writer.nowMs)
+    expect(seenOf(market)).toEqual(seenOf(writer.market))
+    expect([replica.restored, replica.runId, asked]).toEqual([1, writer.runId, 0])
+  })
+
   it('puts the parts of a large frame together', async () => {
     writer.begin('empty')
     await writer.publish()
