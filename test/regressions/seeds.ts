@@ -87,4 +87,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 120,
     was: 'Two flipped bits of the file of the clock were another time without a checksum, as earlier versions wrote it: it was believed.',
   },
+  {
+    seed: 50725,
+    steps: 240,
+    was: 'A reader that began while the writer was away, and all that the stream had had was too old, took an old checkpoint for all that there is.',
+  },
 ]
