@@ -92,4 +92,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A reader that began while the writer was away, and all that the stream had had was too old, took an old checkpoint for all that there is.',
   },
+  {
+    seed: 50759,
+    steps: 240,
+    was: 'The model wanted events that a simulated market would have had while its server took seconds to stop: no bug of the server.',
+  },
 ]
