@@ -77,4 +77,24 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A simulated market that could not be noted on a failing disk had the seed of the next one: the lake had tokens of two markets.',
   },
+  {
+    seed: 50364,
+    steps: 240,
+    was: 'A reader that had more events than a writer after a power cut kept them for as long as the stream, made anew, told the time alone.',
+  },
+  {
+    seed: 50724,
+    steps: 120,
+    was: 'Two flipped bits of the file of the clock were another time without a checksum, as earlier versions wrote it: it was believed.',
+  },
+  {
+    seed: 50725,
+    steps: 240,
+    was: 'A reader that began while the writer was away, and all that the stream had had was too old, took an old checkpoint for all that there is.',
+  },
+  {
+    seed: 50759,
+    steps: 240,
+    was: 'The model wanted events that a simulated market would have had while its server took seconds to stop: no bug of the server.',
+  },
 ]

@@ -147,7 +147,7 @@ async function trustClock(world: World): Promise<void> {
 }
 
 /** @returns the market's position of which the lake has everything by then */
-async function flush(world: World): Promise<number> {
+export async function flush(world: World): Promise<number> {
   const { machine, server } = world
   let seq = 0
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -182,7 +182,7 @@ async function catchUp(world: World): Promise<void> {
 }
 
 /** Small files are merged, and what is over its time leaves; sometimes on the operator's word. */
-async function tidy(world: World): Promise<void> {
+export async function tidy(world: World): Promise<void> {
   const { machine, server } = world
   const { app, life } = server
   let state: 'running' | 'done' | string = 'running'

@@ -3,18 +3,17 @@ import { NATS_PORT, NatsServer } from './bus/nats-server.ts'
 import type { StoredStream } from './bus/streams.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
 import type { Network, Way } from './machine/network.ts'
-import { hasOtherWriters } from './other-writers.ts'
 import { launchReader, SimulatedNode, type SimulatedReader } from './server.ts'
 import { readerFlagsOf } from './settings.ts'
 
 const READER_PORT = 9_001
 const BUS_URL = `nats://127.0.0.1:${NATS_PORT}`
 
-/** The settings by which a server is the writer of a cluster. */
-export const writerSettingsOf = (seed: number): Record<string, string> => {
+/** The settings by which a server is the writer of a cluster. @param hasOthers whether there are other writers beside it */
+export const writerSettingsOf = (seed: number, hasOthers: boolean): Record<string, string> => {
   const draws = drawsOf(seed, 'bus settings')
   return {
-    ...{ role: hasOtherWriters(seed) ? 'standby' : 'writer', bus: BUS_URL },
+    ...{ role: hasOthers ? 'standby' : 'writer', bus: BUS_URL },
     'bus-stream': `max-age-ms=${draws.of([60_000, 120_000, 3_600_000])},max-mb=${draws.of([1, 2_048])}`,
   }
 }

@@ -182,7 +182,7 @@ export class Faults {
       return
     }
     const { life } = draws.of([server as SimulatedNode<never>, ...(cluster.readers as never[])])
-    if (life === null || !life.process.isAlive || life.isStopping) return
+    if (life === null || !life.process.isAlive || life.stoppingMs !== null) return
     life.process.frozenUntilMs = untilMs
     cluster.disturbedMs = untilMs
   }
@@ -232,7 +232,9 @@ export class Faults {
       if (before?.kind === 'crash') before.kind = kind
     }
     if (this.#cast.ends.has(server.lives)) return
-    this.#cast.ends.set(server.lives, { kind, atMs: machine.nowMs, hadBadDisk: this.#cast.hasBadDisk })
+    const atMs = machine.nowMs
+    const feedUntilMs = server.life?.stoppingMs ?? atMs
+    this.#cast.ends.set(server.lives, { kind, atMs, feedUntilMs, hadBadDisk: this.#cast.hasBadDisk })
     this.#cast.hasBadDisk = files.mode !== 'ok'
   }
 
@@ -240,7 +242,7 @@ export class Faults {
   async #stop(): Promise<void> {
     const { machine, server } = this.#world
     const { life } = server
-    if (life === null || life.app === null || life.isStopping) return
+    if (life === null || life.app === null || life.stoppingMs !== null) return
     this.#tell('stop')
     server.stop()
     const isEnded = await machine.until(() => !life.process.isAlive, STOP_MS_MAX)

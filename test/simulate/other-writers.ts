@@ -92,13 +92,13 @@ export class OtherWriters {
   async startOnSameFolder(): Promise<boolean> {
     const { machine, server } = this.#world
     const { life } = server
-    if (life === null || life.app === null || life.isStopping) return false
+    if (life === null || life.app === null || life.stoppingMs !== null) return false
     const second = this.#start('second writer', { role: 'writer' })
     const { life: started } = second
     await machine.until(() => !started?.process.isAlive || !life.process.isAlive, REFUSED_WITHIN_MS)
     const { failure = '' } = started ?? {}
     second.crash()
-    if (!life.process.isAlive || life.isStopping || this.#world.files.mode !== 'ok') return true
+    if (!life.process.isAlive || life.stoppingMs !== null || this.#world.files.mode !== 'ok') return true
     check(
       this.#world,
       'a second writer does not begin with the folder of another',
@@ -124,7 +124,7 @@ export class OtherWriters {
   loseMachine(): boolean {
     const { files, machine, server } = this.#world
     const { life, host } = server
-    if (this.left !== null || life === null || life.app === null || life.isStopping) return false
+    if (this.left !== null || life === null || life.app === null || life.stoppingMs !== null) return false
     this.endBeside()
     this.#options.disks.set(host, files.moveOn())
     // What it had not brought to the lake is brought there from the log, by the next one.

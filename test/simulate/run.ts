@@ -10,6 +10,7 @@ import { lakeProgram } from './lake/process.ts'
 import { verifyRealLake } from './lake/real/at-rest.ts'
 import { LakeAuditor } from './lake/real/auditor.ts'
 import { Crashes } from './lake/real/beside.ts'
+import { checkDamage } from './lake/real/damage.ts'
 import { RealLake } from './lake/real/real-lake.ts'
 import { SimulatedFiles } from './machine/files.ts'
 import { plugIn } from './machine/install.ts'
@@ -122,7 +123,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const settings = {
     ...{ ...settingsOf(seed, sizes, feed), 'data-dir': dataDir },
     ...(retain.setting !== '' && { retain: retain.setting }),
-    ...(isCluster && writerSettingsOf(seed)),
+    ...(isCluster && writerSettingsOf(seed, withOthers)),
     ...(feed === 'simulator' && simulatorSettingsOf(sizes.tokens)),
     ...(feed === 'solana' && CHAIN_SETTINGS),
   }
@@ -178,6 +179,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     }
     await faults.end()
     await checkAtRest(world, cast)
+    guard.check()
+    if (options.goesBeyond === true) await checkDamage(world, cast)
     guard.check()
     server.crash()
     await verifyRealLake(world)

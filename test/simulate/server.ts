@@ -72,7 +72,8 @@ interface Life<Node extends Running> {
   app: Node | null
   /** Why the start failed; null: it did not. */
   failure: string | null
-  isStopping: boolean
+  /** When it was told to stop; null: it was not. */
+  stoppingMs: number | null
   startedMs: number
 }
 
@@ -126,7 +127,7 @@ export class SimulatedNode<Node extends Running> {
     const { machine, name } = this.#world
     const process = machine.fork(name, this.host)
     const life: Life<Node> = {
-      ...{ process, pipeline: null, app: null, failure: null, isStopping: false },
+      ...{ process, pipeline: null, app: null, failure: null, stoppingMs: null },
       startedMs: machine.nowMs,
     }
     this.life = life
@@ -218,8 +219,8 @@ export class SimulatedNode<Node extends Running> {
   /** Stops it in order. Resolved by `life.process` being dead. */
   stop(): void {
     const { life } = this
-    if (life === null || life.app === null || life.isStopping) return
-    life.isStopping = true
+    if (life === null || life.app === null || life.stoppingMs !== null) return
+    life.stoppingMs = this.#world.machine.nowMs
     const { app, process } = life
     this.#world.machine.after(
       1,

@@ -126,7 +126,7 @@ function compareWithSeed(
   const end = endOf(world, cast, beganMs)
   for (const { event, receivedAtMs } of made) {
     const deliveredMs = Math.max(receivedAtMs, options.startMs) + TICK_MS
-    if (end !== null && deliveredMs > end.atMs) break
+    if (end !== null && deliveredMs > end.feedUntilMs) break
     miss(event)
     check(
       world,
@@ -143,8 +143,9 @@ function endOf(
   { machine }: World,
   { ends }: Pick<Cast, 'ends'>,
   beganMs: number,
-): Pick<LifeEnd, 'kind' | 'atMs'> | null {
-  for (const { kind, atMs } of ends.values())
-    if (machine.startMs + atMs >= beganMs) return { kind, atMs: machine.startMs + atMs }
+): Omit<LifeEnd, 'hadBadDisk'> | null {
+  const { startMs } = machine
+  for (const { kind, atMs, feedUntilMs } of ends.values())
+    if (startMs + atMs >= beganMs) return { kind, atMs: startMs + atMs, feedUntilMs: startMs + feedUntilMs }
   return null
 }

@@ -78,9 +78,11 @@ export class BusWatch {
     this.check()
   }
 
-  #isStale({ last, created }: StreamRange, nowMs: number): boolean {
-    const { sequence, arrivedAtMs } = this.#watched
+  #isStale({ last, lastAtMs, created }: StreamRange, nowMs: number): boolean {
+    const { sequence, isCurrent, arrivedAtMs } = this.#watched
     if (created !== this.#watched.created || last < sequence) return true
+    // A bus that has lost its last messages uses their numbers again.
+    if (last === sequence && isCurrent && this.#lag.isBefore(lastAtMs)) return true
     return last > sequence && nowMs - arrivedAtMs > STALLED_MS
   }
 }

@@ -29,6 +29,11 @@ export class Lag {
     this.#appliedBusMs = busMs
   }
 
+  /** Whether the newest state that is applied is older than that time of the bus, which is told in whole milliseconds. */
+  isBefore(busMs: number): boolean {
+    return busMs >= (this.#appliedBusMs ?? 0) + 1
+  }
+
   /** At that moment of this process's clock the bus had nothing that is not applied by now. */
   confirm(atMs: number): void {
     this.#confirmedAtMs = Math.max(this.#confirmedAtMs, atMs)

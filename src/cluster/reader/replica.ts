@@ -20,7 +20,7 @@ import { listBusCheckpoints, restoreFromBus } from './bus-checkpoints.ts'
 import { BusWatch } from './bus-watch.ts'
 import { Lag } from './lag.ts'
 import { CHECKPOINT_ASKED_EVERY_MS, CONSUMED, WRITER_AWAY_MS } from './limits.ts'
-import { findPlace, findToldAt, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
+import { findPlace, findToldAt, isEmpty, rangeOf, readFirstRun, type StreamRange } from './stream-place.ts'
 
 export interface ReplicaOptions {
   bus: Bus
@@ -169,6 +169,7 @@ export class Replica {
   #setApplied(applied: AppliedMarket | null): void {
     this.#runId = this.runId
     this.#applied = applied
+    this.created = ''
   }
 
   async #take(applied: AppliedMarket, { data, seq, info, timestampNanos }: JsMsg, range: StreamRange) {
@@ -248,14 +249,10 @@ export class Replica {
 
   /** What to go on with, and where in the stream. Throws where there is nothing. */
   async #begin(range: StreamRange): Promise<{ applied: AppliedMarket; place: number }> {
-    const { bus } = this.#options
     const held = this.#applied
-    const place = held === null ? null : await findPlace(bus, held.eventNo, range)
+    const place = held === null ? null : await this.#placeOf(held, range)
     if (held !== null && place !== null) {
       this.state = 'catching_up'
-      // Where nothing follows, a stream that was made anew may have told the time alone.
-      const told = place > range.last ? await findToldAt(bus, held.eventNo, place, range) : null
-      if (told !== null && told.runId === held.runId) held.market.advanceTo(told.timeMs)
       return { applied: held, place }
     }
     this.state = 'restoring'
@@ -269,6 +266,15 @@ export class Replica {
     this.#setApplied(begun.applied)
     this.state = 'catching_up'
     return begun
+  }
+
+  /** Where the stream goes on behind what is held; null: events may be missing in between. */
+  async #placeOf({ eventNo }: AppliedMarket, range: StreamRange): Promise<number | null> {
+    const { first, last, lastAtMs, created } = range
+    if (isEmpty(range)) return this.created === created && this.sequence === last ? first : null
+    const place = await findPlace(this.#options.bus, eventNo, range)
+    // Where nothing follows, a stream that was made anew may have told the time alone, or be of a writer that has lost events of here.
+    return place !== null && place > last && this.lag.isBefore(lastAtMs) ? last : place
   }
 
   /** The newest checkpoint that the stream continues; null: there is none. */

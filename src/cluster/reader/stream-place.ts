@@ -46,25 +46,33 @@ interface Found {
   sequence: number
 }
 
+export const isEmpty = ({ first, last }: StreamRange): boolean => last < first
+
 /**
- * The number of the first message that has something behind an event; null: events behind it are missing in the stream.
+ * The number of the first message that has something behind an event; null: events behind it are missing in the stream, or may be, since
+ * all that it had is gone.
  * @throws MessageError
  */
 export async function findPlace(bus: Bus, eventNo: number, range: StreamRange): Promise<number | null> {
   let [low, high] = [range.first, range.last + 1]
   let found: BusMessage | null = null
+  /** What was before `low`. */
+  let isGone = isEmpty(range)
   while (low < high) {
     const middle = Math.floor((low + high) / 2)
     const read = await readFrom(bus, middle, high)
     // Where none is left to read, `found` is the next one that can be.
     if (read === null) high = middle
-    else if (read === 'gone') low = middle + 1
-    else if (read.message.lastEventNo > eventNo) {
+    else if (read === 'gone' || read.message.lastEventNo <= eventNo) {
+      isGone = read === 'gone'
+      low = read === 'gone' ? middle + 1 : read.sequence + 1
+    } else {
       high = middle
       found = read.message
-    } else low = read.sequence + 1
+    }
   }
-  return found === null || (found.firstEventNo <= eventNo + 1 && found.part === 0) ? low : null
+  if (found === null) return isGone ? null : low
+  return found.firstEventNo <= eventNo + 1 && found.part === 0 ? low : null
 }
 
 /**

@@ -14,19 +14,24 @@ import type { StoreLog } from '../types.ts'
 const savedSchema = z.object({
   atMs: z.number(),
   boot: z.object({ id: z.string(), atMs: z.number() }).nullable(),
-  /** Earlier versions wrote none. */
-  crc32: z.number().optional(),
 }) satisfies z.ZodType<KnownTime>
 
-const checksum = ({ atMs, boot }: KnownTime): number => crc32(JSON.stringify({ atMs, boot }))
+function format({ atMs, boot }: KnownTime): string {
+  const checksum = crc32(JSON.stringify({ atMs, boot }))
+  return `${JSON.stringify({ atMs, boot, crc32: checksum })}\n`
+}
+
+/** Without a checksum. */
+const formatOfEarlierVersions = ({ atMs, boot }: KnownTime): string => `${JSON.stringify({ atMs, boot })}\n`
 
 /** Null where there is no valid file: then rows tell. */
 export async function readKnownTime(dataDir: string, log: StoreLog): Promise<KnownTime | null> {
   const path = clockPath(dataDir)
   try {
-    const { success, data } = safeParse(savedSchema, JSON.parse(await readFile(path, 'utf8')))
-    // One wrong digit is another time, which would be believed.
-    if (success && (data.crc32 ?? checksum(data)) === checksum(data)) return data
+    const content = await readFile(path, 'utf8')
+    const { success, data } = safeParse(savedSchema, JSON.parse(content))
+    // One wrong digit is another time, which would be believed; so would it be where the checksum is not found under its name.
+    if (success && [format(data), formatOfEarlierVersions(data)].includes(content)) return data
     log.warn({ path }, 'the file of the clock is damaged: the clock is judged by what was recorded')
   } catch (error) {
     if (systemCode(error) !== 'ENOENT')
@@ -73,8 +78,7 @@ export class ClockFile {
 
   async #saveNow(): Promise<void> {
     try {
-      const known = this.#clock.known()
-      await replaceFile(this.#path, `${JSON.stringify({ ...known, crc32: checksum(known) })}\n`)
+      await replaceFile(this.#path, format(this.#clock.known()))
       this.#isRefused = false
     } catch (error) {
       if (!this.#isRefused)

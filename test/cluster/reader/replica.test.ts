@@ -56,14 +56,14 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     await nats.remove()
   })
 
-  async function startReplica(): Promise<void> {
+  async function startReplica(askForCheckpoint = () => writer.upload()): Promise<void> {
     bus = await connectBus(busSettings(proxy.url), 'replica of a test')
     market = new Market({ tokensMax: 1 })
     replica = new Replica({
       ...{ bus, market, clock: systemClock, log },
       askForCheckpoint: async () => {
         asked++
-        await writer.upload()
+        await askForCheckpoint()
       },
       onSubmission: (submission) => told.push(submission),
     })
@@ -154,6 +154,48 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     await writer.tick(5_000)
     await expect.poll(() => market.timeMs, { timeout: REACH_MS_MAX }).toBe(writer.nowMs)
     expect(seenOf(market)).toEqual(seenOf(writer.market))
+  })
+
+  it('does not go on with events that the writer has lost where a stream that was made anew has told the time alone', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    const saved = writer.save()
+    writer.some(3)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    proxy.cut()
+    await writer.bus.manager.streams.delete(writer.bus.names.stream)
+    await writer.ensure()
+    writer.lose(saved)
+    writer.begin('warm')
+    writer.take()
+    await writer.upload()
+    writer.nowMs += 30_000
+    await writer.tick()
+    proxy.heal()
+    await expect.poll(() => market.timeMs, { timeout: REACH_MS_MAX }).toBe(writer.nowMs)
+    expect(seenOf(market)).toEqual(seenOf(writer.market))
+    expect([replica.restored, replica.runId, asked]).toEqual([1, writer.runId, 0])
+  })
+
+  it('refuses to begin with a checkpoint where all that the stream has had is gone, until the writer is back', async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    await writer.upload()
+    writer.some(3)
+    await writer.publish()
+    // As messages that are too old.
+    await writer.bus.manager.streams.purge(writer.bus.names.stream)
+    await startReplica(() => Promise.reject(new Error('nobody takes requests')))
+    await expect.poll(() => replica.trouble, { timeout: REACH_MS_MAX }).toContain('waiting for the writer')
+    expect([replica.restored, replica.isCurrent, asked]).toEqual([0, false, 1])
+    await writer.upload()
+    writer.some(1)
+    await writer.publish()
+    await expectSame()
   })
 
   it('puts the parts of a large frame together', async () => {

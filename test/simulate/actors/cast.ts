@@ -18,6 +18,8 @@ export interface LifeEnd {
   kind: 'crash' | 'cut' | 'stop'
   /** On the machine's own time. */
   atMs: number
+  /** Until then its feed brought events: from when it was told to stop it brings none. */
+  feedUntilMs: number
   /** The disk was not well during this life. */
   hadBadDisk: boolean
 }

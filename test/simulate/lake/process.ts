@@ -148,6 +148,7 @@ class LakeProcess {
     }
     if (fault === 'killed') return this.#child.exit()
     await this.#sleep(this.#draws.between(0, 5))
+    if (this.#real !== null) this.#tellTrouble()
     this.#child.send(reply)
     if (kind === 'close') this.#machine.after(1, () => this.#child.exit())
   }
@@ -187,9 +188,7 @@ class LakeProcess {
     list: (ask) => this.#compare('list', ask, this.#list(ask.query)),
     compact: ({ now, quietMs }) => this.#upkeep.compact(now, quietMs),
     retire: async ({ now }) => ({ files: await this.#upkeep.retire(now) }),
-    repair: async () => {
-      throw new Error('simulated: no repair')
-    },
+    repair: (ask) => this.#repair(ask),
     snapshot: ({ to }) => this.#inTurn(() => this.#snapshot(to)),
     files: async () => ({ files: [] }),
     status: async () => ({ lake: [] }),
@@ -324,6 +323,14 @@ class LakeProcess {
     await this.#sleep(this.#draws.between(0, 20))
     const real = await this.#real.snapshot(to)
     return this.#real.agree('snapshot', real, { ...real, lsn: this.#lake.state!.lsn })
+  }
+
+  /** Nor are they any that could be damaged. */
+  async #repair(ask: Requests['repair']['ask']): Promise<Requests['repair']['answer']> {
+    if (this.#real === null) throw new Error('simulated: no repair')
+    const repaired = await this.#real.ask('repair', ask)
+    if (ask.settles) this.#lake.lostEvents.length = 0
+    return repaired
   }
 
   async #tellWhatWaits(): Promise<void> {
@@ -506,7 +513,8 @@ class LakeProcess {
 
   #tellTrouble(): void {
     const { eventsLost } = this.#lake
-    const trouble = { setAside: [], retentionHeld: this.#retentionHeld, eventsLost }
+    const setAside = this.#real?.setAside ?? []
+    const trouble = { setAside, retentionHeld: this.#retentionHeld, eventsLost }
     const text = JSON.stringify(trouble)
     if (text !== this.#told) this.#child.send({ trouble })
     this.#told = text

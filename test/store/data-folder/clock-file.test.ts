@@ -32,13 +32,12 @@ it('tells the time that was saved', async () => {
   expect(told).toEqual([])
 })
 
+/** As a machine writes it that does not tell for how long it is up. */
+const save = (): Promise<void> =>
+  new ClockFile(dataDir, new SteadyClock({ now: () => NOW_MS, monotonicMs: () => 0 }, () => {}), log).close()
+
 it('tells no other time where a bit of it has flipped', async () => {
-  const file = new ClockFile(
-    dataDir,
-    new SteadyClock({ now: () => NOW_MS, monotonicMs: () => 0 }, () => {}),
-    log,
-  )
-  await file.close()
+  await save()
   const bytes = readFileSync(path)
   for (let at = 0; at < bytes.length; at++)
     for (let bit = 0; bit < 8; bit++) {
@@ -48,6 +47,14 @@ it('tells no other time where a bit of it has flipped', async () => {
       expect((await readKnownTime(dataDir, log))?.atMs ?? NOW_MS).toBe(NOW_MS)
     }
   expect(told.length).toBeGreaterThan(bytes.length)
+})
+
+it('tells no time where a digit has changed, and the name of the checksum as well', async () => {
+  await save()
+  const content = readFileSync(path, 'utf8')
+  writeFileSync(path, content.replace('"crc32"', '"crc22"').replace(`${NOW_MS}`, `${NOW_MS + 1_000_000}`))
+  expect(await readKnownTime(dataDir, log)).toBeNull()
+  expect(told).toEqual(['the file of the clock is damaged: the clock is judged by what was recorded'])
 })
 
 it('is believed as earlier versions wrote it', async () => {

@@ -8,6 +8,7 @@ import {
   type StateTable,
   type StoreState,
 } from '../../../../src/store/state/state.ts'
+import type { LakeTrouble } from '../../../../src/store/types.ts'
 import type { Draws, SimulatedProcess } from '../../machine/machine.ts'
 import type { RealLake, RealLakeProcess } from './real-lake.ts'
 import { findDifference } from './same.ts'
@@ -91,6 +92,8 @@ export class BesideModel {
   /** Where it is meant to end; null: nowhere. */
   readonly #crash: CrashPoint | null
   hasCrashed = false
+  /** Files that it has found damaged. */
+  setAside: LakeTrouble['setAside'] = []
 
   constructor(
     { lake, disagreements, crashes, onCrash }: RealWorld,
@@ -110,6 +113,7 @@ export class BesideModel {
   async ask<K extends RequestKind>(kind: K, ask: Requests[K]['ask']): Promise<Requests[K]['answer']> {
     const process = await this.#started
     const reply = await process.ask(kind, ask)
+    this.setAside = process.trouble?.setAside ?? []
     if (reply?.ok === true) return reply.answer as Requests[K]['answer']
     if (reply === null && this.#crash !== null && !this.hasCrashed) {
       this.hasCrashed = true
