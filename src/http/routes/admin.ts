@@ -21,7 +21,7 @@ import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts
 import { parseBody } from '../../submissions/field-errors.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import { type Context, type HttpAnswer, type Method, okData } from '../context.ts'
-import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
+import { json, jsonDocs } from '../docs/operation-docs.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { issuedKey, jsonObject } from './agents.ts'
 
@@ -50,13 +50,11 @@ export function adminRoutes(deps: AdminDeps): Route[] {
       '/api/v1/admin/keys',
       'Make an agent or a researcher and its key, registration open or not: {name, description?, type?}',
       {
-        docs: {
-          operationId: 'makeKey',
-          tag: 'admin',
+        docs: jsonDocs('makeKey', 'admin', 'The key', registeredSchema, {
+          status: 201,
           body: json(operatorRegistrationSchema),
-          answers: { 201: jsonAnswer('The key', registeredSchema) },
           errors: ['registration_closed', 'store_unavailable'],
-        },
+        }),
         handle: async (context) => issuedKey(await deps.agents.register(jsonObject(context), true)),
       },
     ),
@@ -134,18 +132,11 @@ const admin = (
   rest: Pick<PlainRoute, 'docs' | 'handle'>,
 ): Route => ({ method, path, summary, access: 'admin', ...rest })
 
-const adminDocs = (
-  operationId: string,
-  description: string,
-  answer: z.ZodType,
-  body?: z.ZodType,
-): OperationDocs => ({
-  operationId,
-  tag: 'admin',
-  ...(body && { body: json(body) }),
-  answers: { 200: jsonAnswer(description, answer) },
-  errors: ['store_unavailable'],
-})
+const adminDocs = (operationId: string, description: string, answer: z.ZodType, body?: z.ZodType) =>
+  jsonDocs(operationId, 'admin', description, answer, {
+    ...(body && { body: json(body) }),
+    errors: ['store_unavailable'],
+  })
 
 async function revokeKeys(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
   const { agentId, prefix } = read(revokeKeysSchema, context)

@@ -33,7 +33,7 @@ import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { Caller, IssuedKey, Quota, SubmitResult } from '../../submissions/types.ts'
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
 import { text } from '../docs/headers.ts'
-import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
+import { json, jsonAnswer, jsonDocs, type OperationDocs } from '../docs/operation-docs.ts'
 import { flag, wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
@@ -216,16 +216,17 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       access: 'personal',
       summary:
         'Coverage: the most analysed tokens; with agentId, mint or latest=1: submissions, newest first',
-      docs: {
-        operationId: 'listAnalyses',
-        tag: 'analysis',
-        description: `With agentId, mint, both, or latest=1: submissions, newest first; outcome and sentiment narrow them. ${OTHERS_LABELS} Without: the most analysed tokens.`,
-        query: analysesQuery,
-        answers: {
-          200: jsonAnswer('Submissions, or the most analysed tokens', analysesAnswerSchema),
+      docs: jsonDocs(
+        'listAnalyses',
+        'analysis',
+        'Submissions, or the most analysed tokens',
+        analysesAnswerSchema,
+        {
+          description: `With agentId, mint, both, or latest=1: submissions, newest first; outcome and sentiment narrow them. ${OTHERS_LABELS} Without: the most analysed tokens.`,
+          query: analysesQuery,
+          errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
         },
-        errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
-      },
+      ),
       handle: (context) =>
         asksForAnalyses(context.query)
           ? listAnalyses(deps, context)
@@ -236,16 +237,11 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: `${ANALYSIS_PATH}/{id}`,
       access: 'personal',
       summary: 'One analysis',
-      docs: {
-        operationId: 'getAnalysis',
-        tag: 'analysis',
+      docs: jsonDocs('getAnalysis', 'analysis', 'The submission', analysisAnswerSchema, {
         description: OTHERS_LABELS,
         params: z.object({ id: z.string().meta({ description: '`analysisId` of a submission' }) }),
-        answers: {
-          200: jsonAnswer('The submission', analysisAnswerSchema),
-        },
         errors: ['not_found', 'store_unavailable'],
-      },
+      }),
       handle: (context) => findAnalysis(deps.submissions, context),
     },
     {
@@ -253,14 +249,9 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: AGENT_LEADERBOARD_PATH,
       access: 'read',
       summary: 'Agents by XP',
-      docs: {
-        operationId: 'listAgents',
-        tag: 'agents',
+      docs: jsonDocs('listAgents', 'agents', 'Agents, most XP first', agentLeaderboardSchema, {
         query: leaderboardQuery,
-        answers: {
-          200: jsonAnswer('Agents, most XP first', agentLeaderboardSchema),
-        },
-      },
+      }),
       handle: async (context) => {
         const horizonsByAgent = await hits.get()
         return leaderboard(context, (limit) => {
@@ -275,11 +266,7 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/xp',
       access: 'read',
       summary: 'The XP table',
-      docs: {
-        operationId: 'getXpTable',
-        tag: 'analysis',
-        answers: { 200: jsonAnswer('What earns how much', xpTableSchema) },
-      },
+      docs: jsonDocs('getXpTable', 'analysis', 'What earns how much', xpTableSchema),
       handle: () => ok({ data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } }),
     },
   ]
@@ -292,13 +279,11 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/keys/register',
       access: 'open',
       summary: 'Get an API key',
-      docs: {
-        operationId: 'register',
-        tag: 'agents',
+      docs: jsonDocs('register', 'agents', 'The key', registeredSchema, {
+        status: 201,
         body: json(registrationSchema),
-        answers: { 201: jsonAnswer('The key', registeredSchema) },
         errors: ['registration_closed', 'register_rate_limited', 'store_unavailable'],
-      },
+      }),
       countLimit: (context) => deps.limits.countRegistration(context.ip()),
       handle: async (context) => issuedKey(await deps.agents.register(jsonObject(context))),
     },
@@ -307,15 +292,13 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/keys/rotate',
       access: 'agent',
       summary: 'Replace the key; the old one lives 24 hours more',
-      docs: {
-        operationId: 'rotateKey',
-        tag: 'agents',
-        answers: { 201: jsonAnswer('The new key', rotatedSchema) },
+      docs: jsonDocs('rotateKey', 'agents', 'The new key', rotatedSchema, {
+        status: 201,
         description:
           'The old key submits and reads for 24 hours more; it can neither be rotated again nor change the profile, so that a leaked one ' +
           'does not outlive its rotation. `DELETE /api/v1/keys/current` with it ends it at once.',
         errors: ['key_not_allowed', 'register_rate_limited', 'store_unavailable'],
-      },
+      }),
       bodyTypes: ['', 'application/json'],
       handle: async ({ caller }) => issuedKey(await deps.agents.rotate(caller)),
     },
@@ -324,12 +307,9 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/keys/current',
       access: 'agent',
       summary: 'Revoke the key',
-      docs: {
-        operationId: 'revokeKey',
-        tag: 'agents',
-        answers: { 200: jsonAnswer('The key is revoked', revokedSchema) },
+      docs: jsonDocs('revokeKey', 'agents', 'The key is revoked', revokedSchema, {
         errors: ['store_unavailable'],
-      },
+      }),
       handle: async ({ caller }) => {
         await deps.agents.revoke(caller)
         return ok({ data: { revoked: true } })
@@ -340,13 +320,7 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'The agent’s profile and standing: XP, rank, outcomes, strikes, limits',
-      docs: {
-        operationId: 'getProfile',
-        tag: 'agents',
-        answers: {
-          200: jsonAnswer('The profile, and where the agent stands', profileAnswerSchema),
-        },
-      },
+      docs: jsonDocs('getProfile', 'agents', 'The profile, and where the agent stands', profileAnswerSchema),
       handle: (context) => profile(deps, context),
     },
     {
@@ -354,16 +328,11 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'Change the agent’s profile',
-      docs: {
-        operationId: 'setProfile',
-        tag: 'agents',
+      docs: jsonDocs('setProfile', 'agents', 'The profile as it is now', profileChangedSchema, {
         description: 'A field that is absent keeps its value; null clears it.',
         body: json(profileChangeSchema),
-        answers: {
-          200: jsonAnswer('The profile as it is now', profileChangedSchema),
-        },
         errors: ['key_not_allowed', 'store_unavailable'],
-      },
+      }),
       changes: [AGENT_LEADERBOARD_PATH],
       handle: async (context) =>
         ok({ profile: await deps.agents.setProfile(context.caller, jsonObject(context)) }),

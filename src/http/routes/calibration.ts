@@ -10,7 +10,7 @@ import {
 import { ServiceError } from '../../schema/errors.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import { okData } from '../context.ts'
-import { jsonAnswer } from '../docs/operation-docs.ts'
+import { jsonDocs } from '../docs/operation-docs.ts'
 import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import type { PersonalRoute, PlainRoute } from '../route.ts'
@@ -37,15 +37,18 @@ export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
     path: '/api/v1/calibration',
     access: 'read',
     summary: 'Sentiments and scores against what the price did afterwards',
-    docs: {
-      operationId: 'getCalibration',
-      tag: 'analysis',
-      description:
-        'Mean returns after accepted submissions whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
-        `Groups of fewer than ${CALIBRATION_SUBMISSIONS_MIN} submissions or ${CALIBRATION_AGENTS_MIN} agents are left out. Computed once a minute.`,
-      answers: { 200: jsonAnswer('Groups by sentiment and by score', calibrationAnswerSchema) },
-      errors: ['store_unavailable'],
-    },
+    docs: jsonDocs(
+      'getCalibration',
+      'analysis',
+      'Groups by sentiment and by score',
+      calibrationAnswerSchema,
+      {
+        description:
+          'Mean returns after accepted submissions whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
+          `Groups of fewer than ${CALIBRATION_SUBMISSIONS_MIN} submissions or ${CALIBRATION_AGENTS_MIN} agents are left out. Computed once a minute.`,
+        errors: ['store_unavailable'],
+      },
+    ),
     handle: async () => okData(await calibration.get()),
   }
 }
@@ -63,16 +66,13 @@ export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
     path: '/api/v1/agents/record',
     access: 'personal',
     summary: 'What became of an agent’s analyses: hit rate, mean return, calibration, XP over time',
-    docs: {
-      operationId: 'getAgentRecord',
-      tag: 'agents',
+    docs: jsonDocs('getAgentRecord', 'agents', 'The record', agentRecordAnswerSchema, {
       description:
         'Of the last 30 days, and of submissions whose labels anybody may see. A bullish or bearish submission is a hit where the ' +
         'price went that way. Computed once a minute.',
       query: agentRecordQuery,
-      answers: { 200: jsonAnswer('The record', agentRecordAnswerSchema) },
       errors: ['missing_key', 'not_found', 'store_unavailable'],
-    },
+    }),
     handle: async ({ query, caller }) => {
       const agentId = parseAgentId(query.get('agentId') || null, caller)
       if (agentId === null) throw invalidParameter('agentId', 'must be me or an agent')

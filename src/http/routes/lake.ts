@@ -5,7 +5,7 @@ import { type LakeCatalog, lakeCatalogAnswerSchema } from '../../schema/api/lake
 import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
 import type { LakeDownloads, LakeFile } from '../../store/types.ts'
 import { type Context, type HttpAnswer, NO_BYTES, okData } from '../context.ts'
-import { jsonAnswer } from '../docs/operation-docs.ts'
+import { jsonDocs } from '../docs/operation-docs.ts'
 import { LAKE_DOWNLOAD_MS_MAX } from '../limits.ts'
 import { byteRange } from '../request/byte-range.ts'
 import { oneOf } from '../request/parameters.ts'
@@ -109,15 +109,12 @@ export function lakeRoutes(deps: LakeDeps): Route[] {
       path: CATALOG_PATH,
       access: 'researcher',
       summary: 'The tables of the lake and their Parquet files',
-      docs: {
-        operationId: 'getLakeCatalog',
-        tag: 'lake',
+      docs: jsonDocs('getLakeCatalog', 'lake', 'The tables', lakeCatalogAnswerSchema, {
         description:
           'The files as of one moment: together they hold each row once. A file that a merge has replaced since is served for ' +
           'a few minutes more; then its address answers 410, and the catalog lists the file that has its rows.',
         query: z.object({ table: z.enum(TABLE_NAMES).optional().describe('Only this table') }),
-        answers: { 200: jsonAnswer('The tables', lakeCatalogAnswerSchema) },
-      },
+      }),
       handle: async ({ query }) => {
         const wanted = oneOf(query, 'table', ['', ...TABLE_NAMES], '')
         return okData(catalogOf(await deps.downloads.list(), wanted || null))

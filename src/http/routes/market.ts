@@ -13,7 +13,7 @@ import {
 import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, type Notes, okData } from '../context.ts'
-import { json, jsonAnswer } from '../docs/operation-docs.ts'
+import { json, jsonDocs } from '../docs/operation-docs.ts'
 import { datapointFields, pick } from '../request/fields.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import { checkMint, requiredMint } from '../request/parameters.ts'
@@ -61,12 +61,9 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'The whole market in a few numbers',
-      docs: {
-        operationId: 'getMarketTotals',
-        tag: 'market',
+      docs: jsonDocs('getMarketTotals', 'market', 'The totals', totalsAnswerSchema, {
         description: 'Sums over all tokens that the market holds, at most a second old.',
-        answers: { 200: jsonAnswer('The totals', totalsAnswerSchema) },
-      },
+      }),
       handle: () => answerTotals(market),
     },
     {
@@ -75,17 +72,12 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',
-      docs: {
-        operationId: 'getDataPoint',
-        tag: 'market',
+      docs: jsonDocs('getDataPoint', 'market', 'The DataPoint', dataPointAnswerSchema, {
         description:
           'What the market says of a token now. A submission may send its compared fields back as `snapshot`, with `snapshotAt`.',
         query: datapointQuery,
-        answers: {
-          200: jsonAnswer('The DataPoint', dataPointAnswerSchema),
-        },
         errors: ['invalid_mint', 'token_not_found', 'not_acceptable'],
-      },
+      }),
       handle: (context) => answerDatapoint(deps, context),
     },
     {
@@ -94,16 +86,17 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'Up to ten DataPoints',
-      docs: {
-        operationId: 'getDataPoints',
-        tag: 'market',
-        query: batchQuery,
-        body: json(batchSchema),
-        answers: {
-          200: jsonAnswer('The DataPoints that are known, each mint once', batchAnswerSchema),
+      docs: jsonDocs(
+        'getDataPoints',
+        'market',
+        'The DataPoints that are known, each mint once',
+        batchAnswerSchema,
+        {
+          query: batchQuery,
+          body: json(batchSchema),
+          errors: ['invalid_mint'],
         },
-        errors: ['invalid_mint'],
-      },
+      ),
       handle: (context) => answerBatch(deps, context),
     },
     streamRoute,
@@ -113,22 +106,16 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
 /** Taken at most once a second, for all who ask. */
 function answerTotals(market: Market): HttpAnswer {
   const { tokens, launches24h, volume24hUsd, buys24h, sells24h } = market.totals()
-  return {
-    status: 200,
-    body: {
-      ok: true,
-      data: {
-        tokens,
-        launches_24h: launches24h,
-        volume_24h_usd: volume24hUsd,
-        trades_24h: buys24h + sells24h,
-        buys_24h: buys24h,
-        sells_24h: sells24h,
-        ts: market.timeMs,
-      },
-    },
-    headers: { 'Cache-Control': CACHE_ONE_SECOND },
+  const data = {
+    tokens,
+    launches_24h: launches24h,
+    volume_24h_usd: volume24hUsd,
+    trades_24h: buys24h + sells24h,
+    buys_24h: buys24h,
+    sells_24h: sells24h,
+    ts: market.timeMs,
   }
+  return { ...okData(data), headers: { 'Cache-Control': CACHE_ONE_SECOND } }
 }
 
 export const unknownToken = (mint: string) =>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ingestAnswerSchema } from '../../schema/api/ingest.ts'
 import { INGEST_BODY_BYTES_MAX, MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
 import { ingestRecord, linesOf } from '../docs/components.ts'
-import { type BodyDocs, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
+import { type BodyDocs, jsonDocs, type OperationDocs } from '../docs/operation-docs.ts'
 import { INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 import { INGEST_PATH } from '../stream/ingest-socket.ts'
@@ -19,28 +19,31 @@ export interface OperationDeps extends StatusDeps, AdminDeps {
 const byType = (types: readonly string[], schema: z.ZodType): BodyDocs =>
   Object.fromEntries(types.map((type) => [type, schema]))
 
-const PUSH_DOCS: OperationDocs = {
-  operationId: 'pushEvents',
-  tag: 'feeds',
-  description:
-    'A record that is refused does not affect its neighbours. What is accepted is in the market at once and on the disk within a ' +
-    'second: a killed server loses as a rule what it took in the last 100 ms, a power cut that of the last second, which the next start ' +
-    'tells as a gap. The same address takes a WebSocket: each message is one record ' +
-    'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object. Whoever has missed data ' +
-    'says so with `disconnect`, and `reconnect` when it has data again: silence, or the end of a WebSocket, tells nothing. Who can ' +
-    'send what it has missed says until when with `healUntilMs` of the `disconnect`; sends it, oldest first, with the times of then; ' +
-    'tells in `missing` of another `disconnect` what it knows by then it cannot; ' +
-    'and says `reconnect` with `healed: true`, and in `missing` what it could not send: then nothing else is a gap.',
-  body: {
-    ...byType(NDJSON_MEDIA_TYPES, linesOf('IngestRecord', 'One record a line, as JSON')),
-    ...byType(
-      MSGPACK_MEDIA_TYPES,
-      z.array(ingestRecord).meta({ description: 'An array of records, or records one after another' }),
-    ),
+const PUSH_DOCS: OperationDocs = jsonDocs(
+  'pushEvents',
+  'feeds',
+  'What became of the records',
+  ingestAnswerSchema,
+  {
+    description:
+      'A record that is refused does not affect its neighbours. What is accepted is in the market at once and on the disk within a ' +
+      'second: a killed server loses as a rule what it took in the last 100 ms, a power cut that of the last second, which the next start ' +
+      'tells as a gap. The same address takes a WebSocket: each message is one record ' +
+      'or an array of records, JSON as text or msgpack as bytes, and is answered with the same object. Whoever has missed data ' +
+      'says so with `disconnect`, and `reconnect` when it has data again: silence, or the end of a WebSocket, tells nothing. Who can ' +
+      'send what it has missed says until when with `healUntilMs` of the `disconnect`; sends it, oldest first, with the times of then; ' +
+      'tells in `missing` of another `disconnect` what it knows by then it cannot; ' +
+      'and says `reconnect` with `healed: true`, and in `missing` what it could not send: then nothing else is a gap.',
+    body: {
+      ...byType(NDJSON_MEDIA_TYPES, linesOf('IngestRecord', 'One record a line, as JSON')),
+      ...byType(
+        MSGPACK_MEDIA_TYPES,
+        z.array(ingestRecord).meta({ description: 'An array of records, or records one after another' }),
+      ),
+    },
+    errors: ['validation_failed', 'invalid_json'],
   },
-  answers: { 200: jsonAnswer('What became of the records', ingestAnswerSchema) },
-  errors: ['validation_failed', 'invalid_json'],
-}
+)
 
 /** Everything that feeds, operators and machines ask of the server: pushes, its state, administration. */
 export const operationRoutes = (deps: OperationDeps): Route[] => [

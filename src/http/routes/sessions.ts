@@ -2,7 +2,7 @@
 import { sessionRevokedSchema, sessionSchema, sessionsRevokedSchema } from '../../schema/api/accounts.ts'
 import type { OperatorKeys } from '../access.ts'
 import { type Context, type HttpAnswer, okData } from '../context.ts'
-import { jsonAnswer } from '../docs/operation-docs.ts'
+import { jsonDocs } from '../docs/operation-docs.ts'
 import { parseBearer } from '../request/request-head.ts'
 import type { Route } from '../route.ts'
 
@@ -32,14 +32,10 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     path: SESSION_PATH,
     access: 'open',
     summary: 'A session key for a page of the console: reads, counted apart from those of the address',
-    docs: {
-      operationId: 'openSession',
-      tag: 'documents',
+    docs: jsonDocs('openSession', 'documents', 'The session', sessionSchema, {
+      status: 201,
       description: `${SESSION_KEY}. Sent as Authorization, it gives another while to the same session; on a WebSocket it is offered as the protocol \`mintlake.session.<key>\`. One that has ended counts as no key.`,
-      answers: {
-        201: jsonAnswer('The session', sessionSchema),
-      },
-    },
+    }),
     changes: [],
     isOfNode: true,
     bodyTypes: ['', 'application/json'],
@@ -50,13 +46,7 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     path: SESSION_PATH,
     access: 'open',
     summary: 'End the session whose key is sent',
-    docs: {
-      operationId: 'endSession',
-      tag: 'documents',
-      answers: {
-        200: jsonAnswer('Whether there was one', sessionRevokedSchema),
-      },
-    },
+    docs: jsonDocs('endSession', 'documents', 'Whether there was one', sessionRevokedSchema),
     changes: [],
     isOfNode: true,
     handle: ({ headers }) => ({
@@ -69,13 +59,7 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     path: '/api/v1/admin/sessions/revoke',
     access: 'admin',
     summary: 'End every session of consoles; open pages ask for another',
-    docs: {
-      operationId: 'endSessions',
-      tag: 'admin',
-      answers: {
-        200: jsonAnswer('How many there were', sessionsRevokedSchema),
-      },
-    },
+    docs: jsonDocs('endSessions', 'admin', 'How many there were', sessionsRevokedSchema),
     changes: [],
     bodyTypes: ['', 'application/json'],
     handle: () => okData({ revoked: deps.sessions.revokeAll() }),

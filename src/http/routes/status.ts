@@ -7,7 +7,7 @@ import {
 } from '../../schema/api/status.ts'
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { jsonAnswer, textType } from '../docs/operation-docs.ts'
+import { jsonDocs, textType } from '../docs/operation-docs.ts'
 import { wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
 
@@ -35,12 +35,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/health',
       access: 'open',
       summary: 'Whether the server lives, and what feeds it',
-      docs: {
-        operationId: 'getHealth',
-        tag: 'status',
-        answers: { 200: jsonAnswer('The state of the server', healthSchema) },
-        unversioned: true,
-      },
+      docs: jsonDocs('getHealth', 'status', 'The state of the server', healthSchema, { unversioned: true }),
       handle: async () => ({
         status: 200,
         headers: NO_STORE,
@@ -52,15 +47,12 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/health/history',
       access: 'open',
       summary: 'What the server did in the last hour, sampled',
-      docs: {
-        operationId: 'getHistory',
-        tag: 'status',
+      docs: jsonDocs('getHistory', 'status', 'Series, each with its limit', historySchema, {
         description:
           'Samples of a few metrics of the last hour, kept in memory; after a restart they begin anew.',
         query: historyQuery,
-        answers: { 200: jsonAnswer('Series, each with its limit', historySchema) },
         unversioned: true,
-      },
+      }),
       handle: ({ query }) => {
         const { value } = wholeNumber(query, 'since', { min: 0, max: TIME_MS_MAX, otherwise: 0 })
         return { status: 200, headers: NO_STORE, body: { ok: true, data: deps.history.since(value) } }
@@ -71,13 +63,10 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       path: '/readyz',
       access: 'open',
       summary: 'Whether the server is ready to serve',
-      docs: {
-        operationId: 'getReadiness',
-        tag: 'status',
-        answers: { 200: jsonAnswer('The server is ready', readySchema) },
+      docs: jsonDocs('getReadiness', 'status', 'The server is ready', readySchema, {
         errors: ['warming_up', 'draining'],
         unversioned: true,
-      },
+      }),
       handle: () => {
         const [reason, feeds] = [deps.health.notReady(), deps.health.feedStates()]
         if (reason !== null)
