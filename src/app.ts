@@ -169,22 +169,17 @@ async function startParts(base: Base): Promise<App> {
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
   const { stamps, tuning } = options
-  const ofLake = {
-    dataDir: config.dataDir,
-    lakeJobs,
-    downloads,
-    downloadMsMax: tuning?.downloadMsMax,
-    store,
+  const writer = {
+    ...{ dataDir: config.dataDir, lakeJobs, downloads, downloadMsMax: tuning?.downloadMsMax, store },
+    ...{ agents, submissions, push, trustClock: () => trustClockDurably(running, clockFile) },
   }
-  const trustClock = () => trustClockDurably(running, clockFile)
-  const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const onDataPoint = (mint: string) => {
     stamps?.noteServed(mint)
     sources.want(mint)
   }
   const served = { node, market, broadcaster, health, metrics, ...clients }
   const [settings, lakeFolder] = [config, folderForCommands(config)]
-  const ofRoutes = { settings, cursors, timeWaits, nowMs, onDataPoint, writerParts, lakeFolder }
+  const ofRoutes = { settings, cursors, timeWaits, nowMs, onDataPoint, writer, lakeFolder }
   const ownRoutes = createRoutes({ ...served, ...ofRoutes })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again

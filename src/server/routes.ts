@@ -23,8 +23,8 @@ export interface RouteDeps
     Pick<AllRouteDeps, 'sessions' | 'keys' | 'lakeFolder' | 'timeWaits' | 'nowMs' | 'onDataPoint'> {
   health: Health
   metrics: Metrics
-  /** Asked for by requests alone: where another process carries them out it may throw. */
-  writerParts(): WriterParts
+  /** Null: another process carries out what needs them. */
+  writer: WriterParts | null
 }
 
 /** What only the process has that takes events and submissions. */
@@ -45,8 +45,8 @@ export interface WriterParts {
 }
 
 /** Every route of the server, with those that describe the others. */
-export function createRoutes(deps: RouteDeps): Route[] {
-  const { health, metrics, nowMs, writerParts } = deps
+export function createRoutes({ writer, ...deps }: RouteDeps): Route[] {
+  const { health, metrics, nowMs } = deps
   const metricsText = new SingleFlight(
     async () => {
       await health.refreshStore()
@@ -58,50 +58,33 @@ export function createRoutes(deps: RouteDeps): Route[] {
   return allRoutes({
     ...deps,
     metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
-    get agents() {
-      return writerParts().agents
-    },
-    get submissions() {
-      return writerParts().submissions
-    },
-    get exports() {
-      return writerParts().lakeJobs.exports
-    },
-    get downloads() {
-      return writerParts().downloads
-    },
-    get downloadMsMax() {
-      return writerParts().downloadMsMax
-    },
-    get queries() {
-      return writerParts().lakeJobs.queries
-    },
-    calibration: () => {
-      const { store, submissions } = writerParts()
-      return store.calibration(submissions.labelsShownToMs())
-    },
-    agentRecord: async (agentId) => {
-      const { store, submissions, agents } = writerParts()
-      const record = await store.agentRecord(agentId, submissions.labelsShownToMs())
-      return { ...record, name: agents.name(agentId) }
-    },
-    agentHits: (agentIds) => {
-      const { store, submissions } = writerParts()
-      return store.agentHits(agentIds, submissions.labelsShownToMs())
-    },
-    repairLake: async (dataDir) => {
-      checkDataDir(writerParts().dataDir, dataDir)
-      return writerParts().store.repairLake()
-    },
-    stageBackup: async (dataDir) => {
-      checkDataDir(writerParts().dataDir, dataDir)
-      return writerParts().store.stageBackup()
-    },
-    retireLake: () => writerParts().store.retireLake(),
-    trustClock: () => writerParts().trustClock(),
-    ingest: (body, contentType) => writerParts().push.ingest(body, contentType),
+    ...(writer === null ? PASSED_ON : ofWriter(writer)),
   })
 }
+
+/** Where another process has them, no route here asks for them. */
+const PASSED_ON = {} as ReturnType<typeof ofWriter>
+
+const ofWriter = ({ dataDir, agents, submissions, lakeJobs, store, push, ...parts }: WriterParts) => ({
+  ...{ agents, submissions, ...parts },
+  ...{ exports: lakeJobs.exports, queries: lakeJobs.queries },
+  calibration: () => store.calibration(submissions.labelsShownToMs()),
+  agentRecord: async (agentId: string) => {
+    const record = await store.agentRecord(agentId, submissions.labelsShownToMs())
+    return { ...record, name: agents.name(agentId) }
+  },
+  agentHits: (agentIds: readonly string[]) => store.agentHits(agentIds, submissions.labelsShownToMs()),
+  repairLake: async (named: string | null) => {
+    checkDataDir(dataDir, named)
+    return store.repairLake()
+  },
+  stageBackup: async (named: string | null) => {
+    checkDataDir(dataDir, named)
+    return store.stageBackup()
+  },
+  retireLake: () => store.retireLake(),
+  ingest: (body: Uint8Array, contentType: string) => push.ingest(body, contentType),
+})
 
 /** A request that names a data folder may have reached the wrong server. @throws ServiceError `invalid_parameter`. */
 function checkDataDir(ownDataDir: string, namedDataDir: string | null): void {
