@@ -1,5 +1,12 @@
 // The figures of one agent: how its calls came true, beside what had come true anyway.
-import { HORIZON_NAMES, type Horizon, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
+import { recordFrom } from '../../lib/record.ts'
+import {
+  HORIZON_NAMES,
+  type Horizon,
+  type Outcome,
+  SENTIMENTS,
+  type Sentiment,
+} from '../../schema/vocabulary.ts'
 import type { Competitor, Played } from '../backtest.ts'
 import type { DriverStats } from '../driver.ts'
 import { CALLS_LISTED, CALLS_MIN } from '../limits.ts'
@@ -38,11 +45,7 @@ export interface AgentFigures extends Competitor {
   worst: readonly Valued[]
   /** XP after each accepted submission. */
   xpCurve: readonly { atMs: number; xp: number }[]
-  outcomes: readonly {
-    atMs: number
-    outcome: 'validated' | 'unvalidated' | 'rejected'
-    deviationPct: number
-  }[]
+  outcomes: readonly { atMs: number; outcome: Outcome; deviationPct: number }[]
 }
 
 /** A call and what following it would have brought at the horizon of the portfolio, before costs. */
@@ -146,11 +149,7 @@ export function figuresOf(competitor: Competitor, said: Said, spanMs: number, se
     ...{ submissions, validated, unvalidated: calls.length - validated, rejected: rejected.length },
     tokens: new Set(calls.map(({ mint }) => mint)).size,
     perHour: submissions / (Math.max(spanMs, 1) / 3_600_000),
-    bySentiment: {
-      bullish: calls.filter(({ sentiment }) => sentiment === 'bullish').length,
-      bearish: calls.filter(({ sentiment }) => sentiment === 'bearish').length,
-      neutral: calls.filter(({ sentiment }) => sentiment === 'neutral').length,
-    },
+    bySentiment: recordFrom(SENTIMENTS, (said) => calls.filter(({ sentiment }) => sentiment === said).length),
     deviationPct: deviationsOf(calls, rejected),
     tooFew: isEnough ? null : whyTooFew(calls.length),
     groups: isEnough ? groupsOf(calls, seed) : [],
