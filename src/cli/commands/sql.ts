@@ -1,4 +1,5 @@
 // `sql`: runs a read-only query on the lake. The server may be running.
+import { readBounded } from '../../lib/bounded-text.ts'
 import {
   isInterrupted,
   isMissingFileError,
@@ -14,11 +15,11 @@ import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
 import { explainMissingLabels } from '../missing-labels.ts'
 import { ROW_FORMAT, ROW_FORMATS, writeRows } from '../rows.ts'
 import { Stop } from '../stop.ts'
-import { readAll, type Terminal, write } from '../terminal.ts'
+import { type Terminal, write } from '../terminal.ts'
 
 async function readSql(sent: string, terminal: Terminal): Promise<string> {
   if (sent !== '-') return sent
-  const bytes = await readAll(terminal.stdin, SQL_BYTES_MAX)
+  const bytes = await readBounded(terminal.stdin, SQL_BYTES_MAX)
   if (bytes === null) throw new UsageError(`the query is longer than ${SQL_BYTES_MAX} bytes`)
   return bytes.toString()
 }
