@@ -15,12 +15,7 @@ import type { Health } from './health.ts'
 /** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
 const METRICS_TTL_MS = 1_000
 
-export interface RouteDeps
-  extends Pick<
-      AllRouteDeps,
-      'settings' | 'node' | 'market' | 'broadcaster' | 'cursors' | 'limits' | 'history'
-    >,
-    Pick<AllRouteDeps, 'sessions' | 'keys' | 'lakeFolder' | 'timeWaits' | 'nowMs' | 'onDataPoint'> {
+export interface RouteDeps extends Omit<AllRouteDeps, keyof OfWriter | 'health' | 'metrics'> {
   health: Health
   metrics: Metrics
   /** Null: another process carries out what needs them. */
@@ -63,7 +58,9 @@ export function createRoutes({ writer, ...deps }: RouteDeps): Route[] {
 }
 
 /** Where another process has them, no route here asks for them. */
-const PASSED_ON = {} as ReturnType<typeof ofWriter>
+const PASSED_ON = {} as OfWriter
+
+type OfWriter = ReturnType<typeof ofWriter>
 
 const ofWriter = ({ dataDir, agents, submissions, lakeJobs, store, push, ...parts }: WriterParts) => ({
   ...{ agents, submissions, ...parts },

@@ -2,7 +2,7 @@
 // and tells in headers where the next request goes on.
 
 import { z } from 'zod'
-import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, exportQuery } from '../../schema/api/lake.ts'
+import { EXPORT_FORMATS, EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, exportQuery } from '../../schema/api/lake.ts'
 import type { Exporter, ExportFormat, ExportRequest } from '../../store/types.ts'
 import { type Context, NO_BYTES } from '../context.ts'
 import { CACHE_HEADERS, text, whole } from '../docs/headers.ts'
@@ -17,8 +17,7 @@ export interface ExportDeps {
 }
 
 const EXPORT_PATH = '/api/v1/training/export'
-const PARQUET_TYPE = 'application/vnd.apache.parquet'
-export const EXPORT_FORMATS: readonly ExportFormat[] = ['parquet', 'arrow']
+export const PARQUET_TYPE = 'application/vnd.apache.parquet'
 const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   parquet: PARQUET_TYPE,
   arrow: ARROW_TYPE,

@@ -12,6 +12,7 @@ import { oneOf } from '../request/parameters.ts'
 import { hasCurrent, notModified } from '../response/etag.ts'
 import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
+import { PARQUET_TYPE } from './export.ts'
 
 export interface LakeDeps {
   downloads: LakeDownloads
@@ -21,7 +22,6 @@ export interface LakeDeps {
 
 const CATALOG_PATH = '/api/v1/lake/catalog'
 const FILES_PATH = '/api/v1/lake/files'
-const PARQUET_TYPE = 'application/vnd.apache.parquet'
 
 const ALL_TABLES: readonly Table[] = Object.values(TABLES)
 const LAKE_TABLES = ALL_TABLES.filter(({ lakeDateColumn }) => lakeDateColumn !== null)

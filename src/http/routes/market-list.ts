@@ -9,13 +9,13 @@ import {
   marketPageSchema,
   marketQuery,
 } from '../../schema/api/market.ts'
+import { FORMATS } from '../../schema/api/parts.ts'
 import type { MarketRow } from '../../schema/market-item.ts'
 import { isFigureSort } from '../../schema/vocabulary.ts'
 import {
   type BodyWriter,
   type Context,
   type HttpAnswer,
-  JSON_TYPE,
   NDJSON_TYPE,
   NO_BYTES,
   type Query,
@@ -23,7 +23,7 @@ import {
 import { linesOf, refTo } from '../docs/components.ts'
 import { CLAMPED_HEADER, maybeText, maybeWhole } from '../docs/headers.ts'
 import type { OperationDocs } from '../docs/operation-docs.ts'
-import { ARROW_TYPE, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
+import { ARROW_TYPE, CONTENT_TYPES, itemsToArrow, MSGPACK_TYPE, toMsgpack } from '../encode/items.ts'
 import { parseRows, wrapRows } from '../encode/ndjson-rows.ts'
 import { CACHED_RESPONSE_BYTES_MAX, ROWS_PER_TURN } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
@@ -60,7 +60,6 @@ export interface ListDeps {
 }
 
 export const CACHE_ONE_SECOND = 'public, max-age=1'
-const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 const JSON_START = '{"ok":true,"data":['
 /** One page, and the cursor of the next: null at the end of the list, or if none was asked for. */
 interface ListPage {
@@ -118,7 +117,7 @@ export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promi
   const { market, node, cursors, largePages } = deps
   const { query } = context
   if (asksToFollow(query)) {
-    const format = negotiateFormat(context, LIST_FORMATS)
+    const format = negotiateFormat(context, FORMATS)
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
     return followOf(query) === 'window' ? answerWindow(deps, context) : answerFollowFrom(deps, context)
   }
@@ -158,7 +157,7 @@ function parseList(context: Context): ListRequest {
     follow: _,
     ...wanted
   } = readAll({
-    format: () => negotiateFormat(context, LIST_FORMATS),
+    format: () => negotiateFormat(context, FORMATS),
     follow: () => followOf(query),
     limit: () => wholeNumber(query, 'limit', limits).value,
     ...placeReaders(query),
@@ -239,7 +238,8 @@ function answerPage(
   if (hasCurrent(context, etag)) return notModified(headers)
   return {
     status: 200,
-    ...encodePage(format, page, source.query.fields, () => ({
+    contentType: CONTENT_TYPES[format],
+    body: encodePage(format, page, source.query.fields, () => ({
       ...createMeta(source, page, nextCursor, isClamped),
       ...context.notes,
     })),
@@ -291,20 +291,16 @@ function encodePage(
   page: Page,
   fields: RowFields | null,
   makeMeta: () => object,
-): Pick<HttpAnswer, 'body' | 'contentType'> {
+): Buffer | ChunkedBody {
   switch (format) {
     case 'ndjson':
-      return { body: ndjsonBody(page), contentType: NDJSON_TYPE }
+      return ndjsonBody(page)
     case 'arrow':
-      return { body: itemsToArrow(parseItems(page), fields?.fields), contentType: ARROW_TYPE }
-    case 'msgpack': {
-      const body = toMsgpack({ ok: true, data: parseItems(page), meta: makeMeta() })
-      return { body, contentType: MSGPACK_TYPE }
-    }
-    case 'json': {
-      const end = `,"meta":${jsonLine(makeMeta())}}`
-      return { body: wrapRows(JSON_START, page.ndjson, end), contentType: JSON_TYPE }
-    }
+      return itemsToArrow(parseItems(page), fields?.fields)
+    case 'msgpack':
+      return toMsgpack({ ok: true, data: parseItems(page), meta: makeMeta() })
+    case 'json':
+      return wrapRows(JSON_START, page.ndjson, `,"meta":${jsonLine(makeMeta())}}`)
   }
 }
 
