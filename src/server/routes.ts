@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import type { Route } from '../http/route.ts'
-import { type AllRouteDeps, allRoutes } from '../http/routes/all-routes.ts'
+import { allRoutes } from '../http/routes/all-routes.ts'
+import type { RouteParts } from '../http/routes/route-parts.ts'
 import type { PushFeed } from '../ingest/push/push-feed.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
@@ -15,7 +16,7 @@ import type { Health } from './health.ts'
 /** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
 const METRICS_TTL_MS = 1_000
 
-export interface RouteDeps extends Omit<AllRouteDeps, keyof OfWriter | 'health' | 'metrics'> {
+export interface RouteDeps extends Omit<RouteParts, keyof OfWriter | 'health' | 'metrics'> {
   health: Health
   metrics: Metrics
   /** Null: another process carries out what needs them. */

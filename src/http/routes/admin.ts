@@ -16,7 +16,6 @@ import {
   stagedBackupSchema,
   unbanSchema,
 } from '../../schema/api/admin.ts'
-import type { LakeRepair, StagedBackup } from '../../store/types.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import { parseBody } from '../../submissions/field-errors.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
@@ -24,22 +23,10 @@ import { type Context, type HttpAnswer, type Method, okData } from '../context.t
 import { json, jsonDocs } from '../docs/operation-docs.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { issuedKey, jsonObject } from './agents.ts'
-
-export interface AdminDeps {
-  agents: AgentRegistry
-  submissions: SubmissionService
-  /** Checks every file of the lake and records what is lost. @param dataDir null for the server's own data folder. */
-  repairLake(dataDir: string | null): Promise<LakeRepair>
-  /** Makes a copy of the store in the server's data folder. @param dataDir null for the server's own data folder. */
-  stageBackup(dataDir: string | null): Promise<StagedBackup>
-  /** Confirms that the clock is right, so that dates past their retention are removed. */
-  retireLake(): Promise<{ files: number }>
-  /** Believes the machine's clock, and brings market time to it. */
-  trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
-}
+import type { RouteParts } from './route-parts.ts'
 
 /** What the operator may do, with the operator's key. */
-export function adminRoutes(deps: AdminDeps): Route[] {
+export function adminRoutes(deps: RouteParts): Route[] {
   return [
     admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', {
       docs: adminDocs('listAllAgents', 'Every agent', agentListSchema),

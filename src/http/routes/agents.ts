@@ -11,7 +11,6 @@ import {
   revokedSchema,
   rotatedSchema,
 } from '../../schema/api/accounts.ts'
-import type { AgentHits } from '../../schema/api/agent-record.ts'
 import { analysesQuery } from '../../schema/api/analyses.ts'
 import {
   agentLeaderboardSchema,
@@ -30,7 +29,7 @@ import { ServiceError } from '../../schema/errors.ts'
 import { submissionSchema } from '../../schema/submission.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
-import type { Caller, IssuedKey, Quota, SubmitResult } from '../../submissions/types.ts'
+import type { IssuedKey, Quota, SubmitResult } from '../../submissions/types.ts'
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
 import { text } from '../docs/headers.ts'
 import { json, jsonAnswer, jsonDocs, type OperationDocs } from '../docs/operation-docs.ts'
@@ -38,22 +37,10 @@ import { flag, wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
-import { type AnalysisDeps, asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
+import { asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
 import { KnownHits } from './known-hits.ts'
 import { MARKET_PATH } from './market.ts'
-
-export interface AgentDeps extends AnalysisDeps {
-  limits: {
-    /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
-    countRegistration(ip: string): Record<string, string>
-    /** What is left of an agent's reads; null: they are not limited. */
-    readQuota(caller: Caller): Quota | null
-  }
-  /** Of some agents, whether they were right. Computed away from this process. */
-  agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
-  /** A monotonic clock, ms. */
-  nowMs(): number
-}
+import type { RouteParts } from './route-parts.ts'
 
 const ANALYSIS_PATH = '/api/v1/analysis'
 const AGENT_LEADERBOARD_PATH = '/api/v1/agents/leaderboard'
@@ -113,7 +100,7 @@ const shownQuota = (quota: Quota | null) =>
   }
 
 /** The agent's profile, and where it stands. */
-function profile({ agents, submissions, limits: reads }: AgentDeps, { caller }: AgentContext): HttpAnswer {
+function profile({ agents, submissions, limits: reads }: RouteParts, { caller }: AgentContext): HttpAnswer {
   const { limits, ...standing } = submissions.standing(caller)
   const { submit, cooldowns } = limits
   const shown = { submit: shownQuota(submit), reads: shownQuota(reads.readQuota(caller)), cooldowns }
@@ -133,7 +120,7 @@ export const issuedKey = (
   headers: { 'Cache-Control': 'no-store' },
 })
 
-export const agentRoutes = (deps: AgentDeps): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
+export const agentRoutes = (deps: RouteParts): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
 
 const OTHERS_LABELS =
   'Labels (sentiment, score, summary, quant) of other agents are null until `labelsAvailableAt`.'
@@ -192,7 +179,7 @@ const SUBMIT_DOCS: OperationDocs = {
   rateLimited: true,
 }
 
-function submissionRoutes(deps: AgentDeps): Route[] {
+function submissionRoutes(deps: RouteParts): Route[] {
   const hits = new KnownHits(deps)
   return [
     {
@@ -272,7 +259,7 @@ function submissionRoutes(deps: AgentDeps): Route[] {
   ]
 }
 
-function accountRoutes(deps: AgentDeps): Route[] {
+function accountRoutes(deps: RouteParts): Route[] {
   return [
     {
       method: 'POST',

@@ -29,13 +29,9 @@ import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
 import { unknownToken } from './market.ts'
 import { CACHE_ONE_SECOND } from './market-list.ts'
+import type { RouteParts } from './route-parts.ts'
 
 export const OHLC_PATH = '/api/v1/ohlc'
-
-interface BarDeps {
-  market: Market
-  node: HttpNode
-}
 
 const BARS_HEADERS = z.object({
   'X-Result-Count': whole('Bars of this answer'),
@@ -69,7 +65,7 @@ const BARS_DOCS: OperationDocs = {
   errors: ['invalid_mint', 'token_not_found', 'not_acceptable'],
 }
 
-export const barRoute = (deps: BarDeps): PlainRoute => ({
+export const barRoute = (deps: Pick<RouteParts, 'market' | 'node'>): PlainRoute => ({
   method: 'GET',
   path: OHLC_PATH,
   access: 'read',
@@ -108,7 +104,7 @@ function parseRequest(node: HttpNode, context: Context) {
   }
 }
 
-function bars({ market, node }: BarDeps, context: Context): HttpAnswer {
+function bars({ market, node }: Pick<RouteParts, 'market' | 'node'>, context: Context): HttpAnswer {
   const request = parseRequest(node, context)
   const { format, query, shape } = request
   const isText = format === 'json' || format === 'ndjson'

@@ -4,33 +4,22 @@ import { type AgentRecord, agentRecordAnswerSchema, agentRecordQuery } from '../
 import {
   CALIBRATION_AGENTS_MIN,
   CALIBRATION_SUBMISSIONS_MIN,
-  type Calibration,
   calibrationAnswerSchema,
 } from '../../schema/api/calibration.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import { okData } from '../context.ts'
 import { jsonDocs } from '../docs/operation-docs.ts'
 import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import type { PersonalRoute, PlainRoute } from '../route.ts'
 import { parseAgentId } from './analyses.ts'
-
-export interface CalibrationDeps {
-  /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
-  calibration(): Promise<Calibration>
-  /** A monotonic clock, ms. */
-  nowMs(): number
-  agents: AgentRegistry
-  /** The same of one agent, with its XP over time. */
-  agentRecord(agentId: string): Promise<AgentRecord>
-}
+import type { RouteParts } from './route-parts.ts'
 
 /** What one computation gives serves all who ask for it meanwhile. */
-const computed = <Value>(deps: CalibrationDeps, compute: () => Promise<Value>): SingleFlight<Value> =>
+const computed = <Value>(deps: RouteParts, compute: () => Promise<Value>): SingleFlight<Value> =>
   new SingleFlight(compute, CALIBRATION_TTL_MS, () => deps.nowMs())
 
-export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
+export function calibrationRoute(deps: RouteParts): PlainRoute {
   const calibration = computed(deps, () => deps.calibration())
   return {
     method: 'GET',
@@ -53,7 +42,7 @@ export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
   }
 }
 
-export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
+export function agentRecordRoute(deps: RouteParts): PersonalRoute {
   const records = new BoundedMap<string, SingleFlight<AgentRecord>>({ entriesMax: AGENT_RECORDS_CACHED_MAX })
   const recordOf = (agentId: string): Promise<AgentRecord> => {
     if (!deps.agents.has(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)

@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { EXPORT_FORMATS, EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, exportQuery } from '../../schema/api/lake.ts'
-import type { Exporter, ExportFormat, ExportRequest } from '../../store/types.ts'
+import type { ExportFormat, ExportRequest } from '../../store/types.ts'
 import { type Context, NO_BYTES } from '../context.ts'
 import { CACHE_HEADERS, text, whole } from '../docs/headers.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
@@ -11,10 +11,7 @@ import { negotiate } from '../request/negotiate.ts'
 import { readAll, timeMs, wholeNumber } from '../request/parameters.ts'
 import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
-
-export interface ExportDeps {
-  exports: Exporter
-}
+import type { RouteParts } from './route-parts.ts'
 
 const EXPORT_PATH = '/api/v1/training/export'
 export const PARQUET_TYPE = 'application/vnd.apache.parquet'
@@ -50,7 +47,7 @@ const EXPORT_HEADERS = z.object({
   'X-More': z.enum(['true', 'false']).meta({ description: 'Whether there are more rows now' }),
 })
 
-export function exportRoutes(deps: ExportDeps): Route[] {
+export function exportRoutes(deps: RouteParts): Route[] {
   return [
     {
       method: 'GET',

@@ -5,14 +5,9 @@ import type { AgentHits } from '../../schema/api/agent-record.ts'
 import { LEADERBOARD_LIMIT_MAX } from '../../schema/api/submissions.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import { AGENT_HITS_WAIT_MS, CALIBRATION_TTL_MS } from '../limits.ts'
+import type { RouteParts } from './route-parts.ts'
 
 type HorizonsByAgent = ReadonlyMap<string, AgentHits['horizons']>
-
-export interface HitsDeps {
-  agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
-  nowMs(): number
-  submissions: Pick<SubmissionService, 'agentLeaderboard'>
-}
 
 /** Reads once in CALIBRATION_TTL_MS whether the agents with the most XP were right. */
 export class KnownHits {
@@ -20,7 +15,11 @@ export class KnownHits {
   #latest: HorizonsByAgent = new Map()
 
   /** @param deps read when they are used: a reader of a cluster, which passes such requests on, has none */
-  constructor(deps: HitsDeps) {
+  constructor(
+    deps: Pick<RouteParts, 'agentHits' | 'nowMs'> & {
+      submissions: Pick<SubmissionService, 'agentLeaderboard'>
+    },
+  ) {
     const read = async (): Promise<HorizonsByAgent> => {
       const leaders = deps.submissions.agentLeaderboard(LEADERBOARD_LIMIT_MAX)
       const hits = leaders.length === 0 ? [] : await deps.agentHits(leaders.map(({ agentId }) => agentId))

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { type LakeCatalog, lakeCatalogAnswerSchema } from '../../schema/api/lake.ts'
 import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
-import type { LakeDownloads, LakeFile } from '../../store/types.ts'
+import type { LakeFile } from '../../store/types.ts'
 import { type Context, type HttpAnswer, NO_BYTES, okData } from '../context.ts'
 import { jsonDocs } from '../docs/operation-docs.ts'
 import { LAKE_DOWNLOAD_MS_MAX } from '../limits.ts'
@@ -13,12 +13,7 @@ import { hasCurrent, notModified } from '../response/etag.ts'
 import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
 import { PARQUET_TYPE } from './export.ts'
-
-export interface LakeDeps {
-  downloads: LakeDownloads
-  /** How long one download may take; LAKE_DOWNLOAD_MS_MAX unless set. */
-  downloadMsMax?: number | undefined
-}
+import type { RouteParts } from './route-parts.ts'
 
 const CATALOG_PATH = '/api/v1/lake/catalog'
 const FILES_PATH = '/api/v1/lake/files'
@@ -61,7 +56,7 @@ const strongEtag = ({ sha256, bytes, writtenAtMs }: LakeFile): string =>
   `"${sha256 ?? `${bytes}-${writtenAtMs}`}"`
 
 async function sendFile(
-  { downloads, downloadMsMax = LAKE_DOWNLOAD_MS_MAX }: LakeDeps,
+  { downloads, downloadMsMax = LAKE_DOWNLOAD_MS_MAX }: RouteParts,
   context: Context,
 ): Promise<HttpAnswer> {
   const { headers, id } = context
@@ -102,7 +97,7 @@ const FILE_HEADERS = z.object({
 })
 
 /** Not counted as reads: one query takes dozens of requests. The maximum of downloads at once bounds them instead. */
-export function lakeRoutes(deps: LakeDeps): Route[] {
+export function lakeRoutes(deps: RouteParts): Route[] {
   return [
     {
       method: 'GET',

@@ -1,7 +1,6 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
 import { z } from 'zod'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import type { Market } from '../../market/market.ts'
 import type { FigureRange, ListFilter, Page, PageQuery, RowFields } from '../../market/types.ts'
 import {
   MARKET_LIMIT_DEFAULT,
@@ -33,10 +32,9 @@ import { type Format, negotiateFormat } from '../request/negotiate.ts'
 import { invalidParameter, readAll, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
 import { acceptsGzip } from '../response/compress.ts'
-import type { Cursors, ListPosition } from '../response/cursors.ts'
+import type { ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
-import type { Broadcaster } from '../stream/broadcaster.ts'
 import type { Follower } from '../stream/follower.ts'
 import { GzipWriter, type SharedGzip } from '../stream/gzip-stream.ts'
 import { countSnapshotRows, MarketChannel } from '../stream/market-channel.ts'
@@ -49,12 +47,12 @@ import {
   sortOf,
 } from '../stream/stream-request.ts'
 import { WindowChannel } from '../stream/window-channel.ts'
+import type { RouteParts } from './route-parts.ts'
 
-export interface ListDeps {
-  market: Market
-  node: HttpNode
-  broadcaster: Broadcaster
-  cursors: Cursors
+/** What the routes of the market ask. */
+export type MarketParts = Pick<RouteParts, 'market' | 'node' | 'broadcaster' | 'cursors' | 'onDataPoint'>
+
+export interface ListParts extends MarketParts {
   largePages: LargePages
   sharedGzip: SharedGzip
 }
@@ -113,7 +111,7 @@ export const LIST_DOCS: OperationDocs = {
   extensions: { 'x-stream': { lines: refTo('StreamLine'), document: '/streams.md' } },
 }
 
-export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
+export function answerList(deps: ListParts, context: Context): HttpAnswer | Promise<HttpAnswer> {
   const { market, node, cursors, largePages } = deps
   const { query } = context
   if (asksToFollow(query)) {
@@ -174,7 +172,7 @@ const ofCursor =
   (name) =>
     BESIDE_CURSOR.includes(name) ? query.get(name) : null
 
-function findSource({ market, cursors }: ListDeps, request: ListRequest, withCursor: boolean): PageSource {
+function findSource({ market, cursors }: ListParts, request: ListRequest, withCursor: boolean): PageSource {
   const { tab, sort, order, limit, offset, filter, fields } = request
   // The order by a figure changes with time too: a page and its cursor must be of one list.
   if (filter !== null || (isFigureSort(sort) && withCursor))
@@ -312,7 +310,7 @@ const ndjsonBody = (page: Page): Buffer | ChunkedBody =>
 const parseItems = ({ ndjson }: Page): Partial<MarketRow>[] => parseRows(ndjson) as Partial<MarketRow>[]
 
 /** The stream from the position that the client asks for, as soon as this node is there. */
-function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
+function answerFollowFrom(deps: ListParts, context: Context): HttpAnswer | Promise<HttpAnswer> {
   const { market, node } = deps
   const request = parseMarketRequest(context.query, market.tokensMax)
   const reached = whenReached(node, market, request.since ?? 0)
@@ -323,7 +321,7 @@ function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promis
 }
 
 /** First the rows, then each change of the tab; with `since`, only what changed after that position. */
-function answerFollow(deps: ListDeps, context: Context, request: FollowedMarket): HttpAnswer {
+function answerFollow(deps: ListParts, context: Context, request: FollowedMarket): HttpAnswer {
   const { market, broadcaster } = deps
   const channel = new MarketChannel(market, request.tab, request.fields)
   const { since } = request
@@ -339,7 +337,7 @@ function answerFollow(deps: ListDeps, context: Context, request: FollowedMarket)
 
 /** An answer that goes on. @param version position of its first rows @param subscribe called once the client is there */
 function answerStream(
-  { broadcaster, sharedGzip }: ListDeps,
+  { broadcaster, sharedGzip }: ListParts,
   { headers }: Context,
   version: number,
   countRows: () => number,
@@ -373,7 +371,7 @@ const coded = (
 ): BodyWriter => (acceptsGzip(acceptEncoding) ? new GzipWriter(writer, sharedGzip) : writer)
 
 /** The rows of a window, then what changes in it. */
-function answerWindow(deps: ListDeps, context: Context): HttpAnswer {
+function answerWindow(deps: ListParts, context: Context): HttpAnswer {
   const { market, broadcaster } = deps
   const channel = broadcaster.window(new WindowChannel(market, parseWindow(context.query)))
   const countRows = () => channel.countRows()

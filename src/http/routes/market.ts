@@ -23,28 +23,16 @@ import { hasNotes } from '../response/notes.ts'
 import type { PlainRoute } from '../route.ts'
 import { SharedGzip } from '../stream/gzip-stream.ts'
 import { streamRoute } from '../stream/stream-socket.ts'
-import { answerList, CACHE_ONE_SECOND, LIST_DOCS, type ListDeps } from './market-list.ts'
+import { answerList, CACHE_ONE_SECOND, LIST_DOCS, type MarketParts } from './market-list.ts'
 
 export const MARKET_PATH = '/api/v1/market'
 export const DATAPOINT_PATH = '/api/v1/datapoint'
 export const TOTALS_PATH = '/api/v1/market/totals'
 
-export interface MarketDeps extends Omit<ListDeps, 'largePages' | 'sharedGzip'> {
-  /** Told of each token whose DataPoint is answered. */
-  onDataPoint?: ((mint: string) => void) | undefined
-}
-
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
-export function marketRoutes(deps: MarketDeps): PlainRoute[] {
-  const { market, node, broadcaster, cursors } = deps
-  const listDeps = {
-    market,
-    node,
-    broadcaster,
-    cursors,
-    largePages: new LargePages(),
-    sharedGzip: new SharedGzip(),
-  }
+export function marketRoutes(deps: MarketParts): PlainRoute[] {
+  const { market } = deps
+  const listParts = { ...deps, largePages: new LargePages(), sharedGzip: new SharedGzip() }
   return [
     {
       method: 'GET',
@@ -53,7 +41,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'The market list; follow=1 streams its changes',
       docs: LIST_DOCS,
-      handle: (context) => answerList(listDeps, context),
+      handle: (context) => answerList(listParts, context),
     },
     {
       method: 'GET',
@@ -124,7 +112,7 @@ export const unknownToken = (mint: string) =>
     `No DataPoint is known for ${mint}: GET /api/v1/market?search= finds tokens by name, symbol or the beginning of their mint.`,
   )
 
-function answerDatapoint({ market, node, onDataPoint }: MarketDeps, context: Context): HttpAnswer {
+function answerDatapoint({ market, node, onDataPoint }: MarketParts, context: Context): HttpAnswer {
   negotiateFormat(context, ['json'])
   const mint = requiredMint(context.query)
   const fields = datapointFields(context.query)
@@ -154,7 +142,7 @@ function answerBody(
   return Buffer.from(jsonLine({ ok: true, data, ...(hasNotes(notes) && { meta: notes }) }))
 }
 
-function answerBatch({ market, onDataPoint }: MarketDeps, { body, query }: Context): HttpAnswer {
+function answerBatch({ market, onDataPoint }: MarketParts, { body, query }: Context): HttpAnswer {
   const fields = datapointFields(query)
   const mints = parseBatch(body)
   const unique = [...new Set(mints.map((mint, index) => checkMint(mint, `/mints/${index}`)))]

@@ -6,15 +6,11 @@ import { type BodyDocs, jsonDocs, type OperationDocs } from '../docs/operation-d
 import { INGEST_BODY_MS_MAX } from '../limits.ts'
 import type { Route } from '../route.ts'
 import { INGEST_PATH } from '../stream/ingest-socket.ts'
-import { type AdminDeps, adminRoutes } from './admin.ts'
+import { adminRoutes } from './admin.ts'
 import { OHLC_PATH } from './bars.ts'
 import { DATAPOINT_PATH, MARKET_PATH } from './market.ts'
-import { type StatusDeps, statusRoutes } from './status.ts'
-
-export interface OperationDeps extends StatusDeps, AdminDeps {
-  /** Applies pushed records. @returns how many were taken, and what was wrong with the others. */
-  ingest(body: Uint8Array, contentType: string): Promise<object>
-}
+import type { RouteParts } from './route-parts.ts'
+import { statusRoutes } from './status.ts'
 
 const byType = (types: readonly string[], schema: z.ZodType): BodyDocs =>
   Object.fromEntries(types.map((type) => [type, schema]))
@@ -46,7 +42,7 @@ const PUSH_DOCS: OperationDocs = jsonDocs(
 )
 
 /** Everything that feeds, operators and machines ask of the server: pushes, its state, administration. */
-export const operationRoutes = (deps: OperationDeps): Route[] => [
+export const operationRoutes = (deps: RouteParts): Route[] => [
   {
     method: 'POST',
     path: INGEST_PATH,

@@ -1,24 +1,10 @@
 // Keys of pages of the console: each page gets one when it is opened, so that programs of the same address do not use up its reads.
 import { sessionRevokedSchema, sessionSchema, sessionsRevokedSchema } from '../../schema/api/accounts.ts'
-import type { OperatorKeys } from '../access.ts'
 import { type Context, type HttpAnswer, okData } from '../context.ts'
 import { jsonDocs } from '../docs/operation-docs.ts'
 import { parseBearer } from '../request/request-head.ts'
 import type { Route } from '../route.ts'
-
-export interface SessionDeps {
-  sessions: {
-    /** A new session of a page at that address, or the one of `known` for another while. */
-    open(address: string, known: string): { key: string; expiresAtMs: number }
-    /** Whether there was a session of that key. */
-    revoke(key: string): boolean
-    /** How many there were. */
-    revokeAll(): number
-  }
-  keys: Pick<OperatorKeys, 'isQueryOpen'>
-  /** The folder of the lake; null: the default, or there is none here. */
-  lakeFolder: string | null
-}
+import type { RouteParts } from './route-parts.ts'
 
 const SESSION_PATH = '/api/v1/session'
 const NO_STORE = { 'Cache-Control': 'no-store' }
@@ -26,7 +12,7 @@ const NO_STORE = { 'Cache-Control': 'no-store' }
 const SESSION_KEY =
   'A session key may do what a reader without a key may. The consoles of an address have the limit of a key together'
 
-export const sessionRoutes = (deps: SessionDeps): Route[] => [
+export const sessionRoutes = (deps: RouteParts): Route[] => [
   {
     method: 'POST',
     path: SESSION_PATH,
@@ -66,7 +52,7 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
   },
 ]
 
-function opened({ sessions, keys, lakeFolder }: SessionDeps, context: Context): HttpAnswer {
+function opened({ sessions, keys, lakeFolder }: RouteParts, context: Context): HttpAnswer {
   const { key, expiresAtMs } = sessions.open(context.ip(), parseBearer(context.headers.authorization))
   const queryOpen = keys.isQueryOpen()
   // A path tells who runs the server: it is for those who may read the folder anyway.

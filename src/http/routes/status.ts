@@ -1,34 +1,15 @@
-import {
-  type History,
-  healthSchema,
-  historyQuery,
-  historySchema,
-  readySchema,
-} from '../../schema/api/status.ts'
+import { healthSchema, historyQuery, historySchema, readySchema } from '../../schema/api/status.ts'
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { jsonDocs, textType } from '../docs/operation-docs.ts'
 import { wholeNumber } from '../request/parameters.ts'
 import type { Route } from '../route.ts'
-
-export interface StatusDeps {
-  health: {
-    /** The body of /health. */
-    report(): Promise<Record<string, unknown>>
-    /** Null if the server is ready, otherwise why not. */
-    notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null
-    /** The state of each feed, for /readyz. */
-    feedStates(): Record<string, unknown>[]
-  }
-  /** Samples of the last hour that were taken after a time. */
-  history: { since(timeMs: number): History }
-  metrics(): Promise<{ text: string; contentType: string }>
-}
+import type { RouteParts } from './route-parts.ts'
 
 const NO_STORE = { 'Cache-Control': 'no-store' }
 
 /** The state of the server, for operators and load balancers. */
-export function statusRoutes(deps: StatusDeps): Route[] {
+export function statusRoutes(deps: RouteParts): Route[] {
   return [
     {
       method: 'GET',

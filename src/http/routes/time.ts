@@ -1,17 +1,11 @@
-import type { Market } from '../../market/market.ts'
 import { timeAnswerSchema, timeQuery } from '../../schema/api/market.ts'
 import { jsonDocs } from '../docs/operation-docs.ts'
 import { timeMs } from '../request/parameters.ts'
 import type { PlainRoute } from '../route.ts'
-import type { TimeWaits } from '../time-waits.ts'
-
-export interface TimeDeps {
-  market: Market
-  timeWaits: TimeWaits
-}
+import type { RouteParts } from './route-parts.ts'
 
 /** Market time, now or once it has come as far as a client wants to wait for. */
-export const timeRoute = (deps: TimeDeps): PlainRoute => ({
+export const timeRoute = (deps: RouteParts): PlainRoute => ({
   method: 'GET',
   path: '/api/v1/time',
   access: 'open',
