@@ -25,13 +25,12 @@ const EXPOSED_HEADERS =
 /** Pages of any origin may read the answers: no cookies are used. */
 const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED_HEADERS}`
 
-/** An answer whose body is an error. */
-export interface ProblemAnswer extends HttpAnswer {
-  body: Record<string, unknown>
-}
-
 /** The answer to an error (RFC 9457). An error that no code expected becomes `internal`, without its message. */
-export function problemAnswer(error: unknown, path: string, requestId: string): ProblemAnswer {
+export function problemAnswer(
+  error: unknown,
+  path: string,
+  requestId: string,
+): HttpAnswer & { body: Record<string, unknown> } {
   const known =
     toServiceError(error) ??
     new ServiceError('internal', 'The server failed to answer; the fault is its own.')

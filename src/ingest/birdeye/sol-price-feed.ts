@@ -9,11 +9,6 @@ import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import type { BirdeyeClient } from './birdeye-client.ts'
 
-export interface SolPriceOptions {
-  birdeye: BirdeyeClient
-  everyMs?: number
-}
-
 export const SOL_PRICE_EVERY_MS = 30_000
 export const SOL_PRICE_FEED = 'solPrice'
 
@@ -32,7 +27,12 @@ export class SolPriceFeed implements Feed {
   readonly #firstAnswer = Promise.withResolvers<void>()
   readonly #running: Promise<void>
 
-  constructor(options: SolPriceOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+  constructor(
+    options: { birdeye: BirdeyeClient; everyMs?: number },
+    sink: EventSink,
+    clock: Clock,
+    log: FeedLog,
+  ) {
     const { birdeye, everyMs = SOL_PRICE_EVERY_MS } = options
     assert(everyMs > 0, 'the interval is above 0')
     this.#birdeye = birdeye

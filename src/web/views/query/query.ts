@@ -15,17 +15,12 @@ const KEY_ITEM = 'mintlake-lake-key'
 /** Rows that are shown and saved. */
 const ROWS = 1_000
 
-interface Running {
-  abort: AbortController
-  sinceMs: number
-}
-
 export class QueryView implements View {
   readonly title = 'Query'
   readonly #app: App
   #sql: string
   #key = sessionStorage.getItem(KEY_ITEM) ?? ''
-  #running: Running | null = null
+  #running: { abort: AbortController; sinceMs: number } | null = null
   #result: QueryResult | null = null
   #error: { text: string; isOfKey: boolean } | null = null
   #isCanceled = false
