@@ -94,7 +94,9 @@ export function prepareFeeds(
       const security = birdeye && new SecurityFeed({ birdeye }, sinkOf(SECURITY_FEED), clock, log)
       // What tokens say of themselves elsewhere is fetched only where the operator has said so.
       const metadata =
-        gateway && new MetadataFeed({ gateway, holds: marketSide.holds }, sinkOf(METADATA_FEED), clock, log)
+        gateway === null
+          ? null
+          : new MetadataFeed({ gateway, holds: marketSide.holds }, sinkOf(METADATA_FEED), clock, log)
       const watch: Watch = (sink) =>
         [security, metadata].reduce((inner, feed) => feed?.watch(inner) ?? inner, sink)
       if (birdeye !== null && security !== null) {

@@ -2,6 +2,8 @@
 
 import { z } from 'zod'
 import { isRecord } from '../../lib/record.ts'
+import { SingleFlight } from '../../lib/single-flight.ts'
+import { unlessLate } from '../../lib/wait.ts'
 import {
   profileAnswerSchema,
   profileChangedSchema,
@@ -11,6 +13,7 @@ import {
   revokedSchema,
   rotatedSchema,
 } from '../../schema/api/accounts.ts'
+import type { AgentHits } from '../../schema/api/agent-record.ts'
 import { analysesQuery } from '../../schema/api/analyses.ts'
 import {
   agentLeaderboardSchema,
@@ -33,14 +36,46 @@ import type { IssuedKey, Quota, SubmitResult } from '../../submissions/types.ts'
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
 import { text } from '../docs/headers.ts'
 import { json, jsonAnswer, jsonDocs, type OperationDocs } from '../docs/operation-docs.ts'
+import { AGENT_HITS_WAIT_MS, CALIBRATION_TTL_MS } from '../limits.ts'
 import { flag, wholeNumber } from '../request/parameters.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
 import { asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
-import { KnownHits } from './known-hits.ts'
 import { MARKET_PATH } from './market.ts'
 import type { RouteParts } from './route-parts.ts'
+
+type HorizonsByAgent = ReadonlyMap<string, AgentHits['horizons']>
+
+/**
+ * What is known of the leaders' analyses, for a leaderboard that must answer whatever the lake does. Reads once in CALIBRATION_TTL_MS
+ * whether the agents with the most XP were right.
+ */
+export class KnownHits {
+  readonly #reading: SingleFlight<HorizonsByAgent>
+  #latest: HorizonsByAgent = new Map()
+
+  /** @param deps read when they are used: a reader of a cluster, which passes such requests on, has none */
+  constructor(
+    deps: Pick<RouteParts, 'agentHits' | 'nowMs'> & {
+      submissions: Pick<SubmissionService, 'agentLeaderboard'>
+    },
+  ) {
+    const read = async (): Promise<HorizonsByAgent> => {
+      const leaders = deps.submissions.agentLeaderboard(LEADERBOARD_LIMIT_MAX)
+      const hits = leaders.length === 0 ? [] : await deps.agentHits(leaders.map(({ agentId }) => agentId))
+      this.#latest = new Map(hits.map(({ agentId, horizons }) => [agentId, horizons]))
+      return this.#latest
+    }
+    this.#reading = new SingleFlight(read, CALIBRATION_TTL_MS, () => deps.nowMs())
+  }
+
+  /** Never rejects, and waits at most AGENT_HITS_WAIT_MS: then it is what was known before, at first nothing. */
+  get(): Promise<HorizonsByAgent> {
+    const known = () => this.#latest
+    return unlessLate(AGENT_HITS_WAIT_MS, this.#reading.get(), known).catch(known)
+  }
+}
 
 const ANALYSIS_PATH = '/api/v1/analysis'
 const AGENT_LEADERBOARD_PATH = '/api/v1/agents/leaderboard'
