@@ -8,19 +8,11 @@ import { Packr } from 'msgpackr'
 import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
 import { type MarketRow, marketItemSchema, marketRowSchema, type RowField } from '../../schema/market-item.ts'
-import { JSON_TYPE, NDJSON_TYPE } from '../context.ts'
 import { arrow } from './arrow.ts'
 import { writeInt64s } from './bar-arrow.ts'
 
 export const MSGPACK_TYPE = 'application/msgpack'
 export const ARROW_TYPE = 'application/vnd.apache.arrow.stream'
-/** What an answer about the market is sent as, by its format. */
-export const CONTENT_TYPES = {
-  json: JSON_TYPE,
-  ndjson: NDJSON_TYPE,
-  msgpack: MSGPACK_TYPE,
-  arrow: ARROW_TYPE,
-}
 
 /** Objects become plain maps, which every msgpack reader understands. */
 const packr = new Packr({ useRecords: false, variableMapSize: true })

@@ -13,9 +13,9 @@ import { CLAMPED_HEADER, maybeText, maybeWhole, whole } from '../docs/headers.ts
 import type { OperationDocs } from '../docs/operation-docs.ts'
 import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
-import { ARROW_TYPE, CONTENT_TYPES, MSGPACK_TYPE } from '../encode/items.ts'
+import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import type { HttpNode } from '../node.ts'
-import { type Format, negotiateFormat } from '../request/negotiate.ts'
+import { CONTENT_TYPES, type Format, negotiateFormat } from '../request/negotiate.ts'
 import {
   invalidParameter,
   oneOf,
