@@ -95,12 +95,8 @@ export class TokenProfileRecorder {
   }
 
   #takeWaiting(): string[] {
-    const mints: string[] = []
-    for (const mint of this.#waiting) {
-      if (mints.length === this.#commitRowsMax) break
-      this.#waiting.delete(mint)
-      mints.push(mint)
-    }
+    const mints = [...this.#waiting.values().take(this.#commitRowsMax)]
+    for (const mint of mints) this.#waiting.delete(mint)
     return mints
   }
 
