@@ -161,30 +161,23 @@ async function startParts(base: Base): Promise<App> {
   const health = healthOf(base, running, feeds, publisher, overload)
   const clients = clientParts(base, agents, metrics)
   const downloads = new LakeFileServer(store, base.servedMs)
-  addRunningMetrics(metrics, running)
-  publisher?.addMetrics(metrics)
-  addServedMetrics(metrics, base, { health, feeds, broadcaster, downloads })
+  addMetrics(metrics, base, running, { publisher, health, feeds, broadcaster, downloads })
   const node = nodeOf(config, running, publisher)
   const { servedMs: nowMs } = base
   const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
   const { stamps, tuning } = options
-  const ofLake = {
-    dataDir: config.dataDir,
-    lakeJobs,
-    downloads,
-    downloadMsMax: tuning?.downloadMsMax,
-    store,
+  const writer = {
+    ...{ dataDir: config.dataDir, lakeJobs, downloads, downloadMsMax: tuning?.downloadMsMax, store },
+    ...{ agents, submissions, push, trustClock: () => trustClockDurably(running, clockFile) },
   }
-  const trustClock = () => trustClockDurably(running, clockFile)
-  const writerParts = () => ({ ...ofLake, agents, submissions, push, trustClock })
   const onDataPoint = (mint: string) => {
     stamps?.noteServed(mint)
     sources.want(mint)
   }
   const served = { node, market, broadcaster, health, metrics, ...clients }
   const [settings, lakeFolder] = [config, folderForCommands(config)]
-  const ofRoutes = { settings, cursors, timeWaits, nowMs, onDataPoint, writerParts, lakeFolder }
+  const ofRoutes = { settings, cursors, timeWaits, nowMs, onDataPoint, writer, lakeFolder }
   const ownRoutes = createRoutes({ ...served, ...ofRoutes })
   const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
@@ -265,17 +258,6 @@ function clientParts({ config, options, clock, rulesClock }: Base, agents: Agent
   }
 }
 
-/** Of what is served: the state of the parts, streams, and the lake. */
-function addServedMetrics(
-  metrics: Metrics,
-  base: Base,
-  parts: { health: Health; feeds: readonly Feed[]; broadcaster: Broadcaster; downloads: LakeFileServer },
-): void {
-  addStateMetrics(metrics, parts.health, parts.feeds)
-  addStreamMetrics(metrics, parts.broadcaster)
-  addLakeMetrics(metrics, base, parts.downloads)
-}
-
 function healthOf(
   { config, store }: Base,
   running: RunningMarket,
@@ -337,17 +319,27 @@ function endAtOnce(sentence: string): never {
   process.exit(1)
 }
 
-/** Of the market, and of what records it. */
-function addRunningMetrics(metrics: Metrics, running: RunningMarket): void {
+/** Of the market and of what records it, of what is served, and of the store and what reads the lake. */
+function addMetrics(
+  metrics: Metrics,
+  { store, lakeJobs }: Base,
+  running: RunningMarket,
+  served: {
+    publisher: MarketPublisher | null
+    health: Health
+    feeds: readonly Feed[]
+    broadcaster: Broadcaster
+    downloads: LakeFileServer
+  },
+): void {
   addMarketMetrics(metrics, running.market)
   readRecorderMetrics(metrics, running.recorder)
   addRecordingMetrics(metrics, () => running.status())
-}
-
-/** Of the store, and of what reads the lake. */
-function addLakeMetrics(metrics: Metrics, { store, lakeJobs }: Base, downloads: LakeFileServer): void {
+  served.publisher?.addMetrics(metrics)
+  addStateMetrics(metrics, served.health, served.feeds)
+  addStreamMetrics(metrics, served.broadcaster)
   addStoreMetrics(metrics, store)
-  addDownloadMetrics(metrics, downloads)
+  addDownloadMetrics(metrics, served.downloads)
   addLakeJobMetrics(metrics, lakeJobs)
 }
 

@@ -32,13 +32,7 @@ export interface Recorded extends RecordFolders {
   /** The newest first. */
   checkpoints: StoredCheckpoint[]
   /** Of the newest segment that tells; null: there is none. */
-  latest: LatestRun | null
-}
-
-export interface LatestRun {
-  originEventNo: number
-  simulated: boolean
-  settings: EngineSettings
+  latest: { originEventNo: number; simulated: boolean; settings: EngineSettings } | null
 }
 
 /** @param knownEventNo the last event that the lake has */
@@ -68,14 +62,9 @@ export interface Base {
 export const lostThrough = (eventNo: number, { head, afterEventNo }: Base, applied: number): number =>
   (head?.lostEvents ?? 0) + eventNo - afterEventNo - applied
 
-/** A checkpoint that cannot be used, and why. */
-export interface UnusableCheckpoint extends StoredCheckpoint {
-  reason: string
-}
-
 export interface FindBaseOptions {
   /** Called for each checkpoint that should be usable and is not. */
-  onUnusable(checkpoint: UnusableCheckpoint): void
+  onUnusable(checkpoint: StoredCheckpoint & { reason: string }): void
   /** Makes the market of a base. Throws CheckpointError where its checkpoint cannot be restored. */
   createMarket(base: Base, read: ReadSection | null): Market
 }

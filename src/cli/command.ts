@@ -16,18 +16,13 @@ export interface Option {
   description: string
 }
 
-export interface Operand {
-  name: string
-  description: string
-}
-
 export type Values = Readonly<Record<string, string>>
 
 export interface Command {
   /** One or two words, such as `lake verify`. */
   name: string
   summary: string
-  operands?: readonly Operand[]
+  operands?: readonly { name: string; description: string }[]
   options: Readonly<Record<string, Option>>
   /** What the words behind `--` are, each `--` of their own: programs to run. Without it the command takes none. */
   programs?: { name: string; description: string }

@@ -21,6 +21,13 @@ export const FORMAT: Option = {
   description: 'Output format',
 }
 
+/** An option for a number, with the one that is taken without it. */
+export const numberOption = (unit: string, otherwise: number, description: string): Option => ({
+  value: unit,
+  otherwise: `${otherwise}`,
+  description,
+})
+
 /** Writes what a command has found: as JSON where its flag --format says so, else as text. */
 export const writeFound = (
   { format }: Values,

@@ -7,18 +7,13 @@ import { jsonLine } from '../lib/text/json-text.ts'
 import type { QueryResult } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
 import type { Option } from './command.ts'
-import { counted } from './common.ts'
+import { counted, FORMAT } from './common.ts'
 import { TABLE_CELL_CHARACTERS_MAX, TABLE_ROWS_MAX } from './limits.ts'
 import { write } from './terminal.ts'
 
 export const ROW_FORMATS = ['table', 'csv', 'json', 'jsonl'] as const
 export type RowFormat = (typeof ROW_FORMATS)[number]
-export const ROW_FORMAT: Option = {
-  value: 'FORMAT',
-  otherwise: 'table',
-  allowed: ROW_FORMATS,
-  description: 'Output format',
-}
+export const ROW_FORMAT: Option = { ...FORMAT, allowed: ROW_FORMATS }
 
 /** Text of one value. NULL becomes `nothing`. */
 const textOf = (value: Plain, nothing: string): string =>

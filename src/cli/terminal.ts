@@ -32,15 +32,3 @@ export async function write(stream: Writable, text: string | Uint8Array): Promis
 }
 
 export const isPipeError = (error: unknown): boolean => systemCode(error) === 'EPIPE'
-
-/** Reads a stream to its end. Rejects beyond `bytesMax`. */
-export async function readAll(stream: Readable, bytesMax: number): Promise<Buffer | null> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of stream) {
-    bytes += chunk.length
-    if (bytes > bytesMax) return null
-    chunks.push(Buffer.from(chunk))
-  }
-  return Buffer.concat(chunks)
-}

@@ -2,7 +2,7 @@ import type { BarFill, Timeframe } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Submission } from '../schema/submission.ts'
-import type { Order, Outcome, RangeFigure, Sentiment, Sort, Tab } from '../schema/vocabulary.ts'
+import type { Outcome, RangeFigure, Sentiment } from '../schema/vocabulary.ts'
 import type {
   AgentRank,
   AgentRecord,
@@ -28,13 +28,8 @@ import { type SubmitOptions, submit } from './submit.ts'
 import type { CallOptions, QueryValues, Transport } from './transport.ts'
 import { wait } from './waiting.ts'
 
-export interface MarketQuery {
-  tab?: Tab | undefined
-  sort?: Sort | undefined
-  order?: Order | undefined
-  /** Rows of a page, 1 to 500; 50 unless given. */
-  limit?: number | undefined
-  offset?: number | undefined
+/** `limit`: rows of a page, 1 to 500; 50 unless given. */
+export interface MarketQuery extends Omit<FollowQuery, 'since'> {
   /** `meta.nextCursor` of the page before. Only `limit` may stand beside it. */
   cursor?: string | undefined
   /** Beginning of a word of name or symbol, or of the mint. */
@@ -45,8 +40,6 @@ export interface MarketQuery {
   ranges?: Ranges | undefined
   /** Only these tokens, at most 200. */
   mints?: readonly string[] | undefined
-  /** What rows have: `compact`, or names with commas between; all that rows have by themselves unless given. */
-  fields?: string | undefined
 }
 
 export type Ranges = Partial<Record<`${'min' | 'max'}_${RangeFigure}`, number>>

@@ -1,5 +1,6 @@
+import type { z } from 'zod'
+import type { problemSchema } from '../schema/api/problem.ts'
 import { ERRORS, type ErrorCode, type FieldError } from '../schema/errors.ts'
-import type { SnapshotField } from '../schema/features.ts'
 
 /**
  * Codes of the client's own: no answer; none in time; an answer that is not Mintlake's; one that is too large; a code that this
@@ -13,29 +14,12 @@ export type ClientErrorCode =
   | 'unknown_error'
 export type MintlakeErrorCode = ErrorCode | ClientErrorCode
 
-/** The members of an error answer (RFC 9457) that a program may act on. */
-export interface Problem {
+/** An error answer (RFC 9457): `code` is one that this version may not know. */
+export interface Problem extends Partial<Omit<z.infer<typeof problemSchema>, 'ok' | 'code' | 'errors'>> {
+  errors?: readonly FieldError[]
   error: string
   code: string
   status: number
-  requestId?: string
-  errors?: readonly FieldError[]
-  limit?: number
-  retryAfterMs?: number
-  /** Of `agent_banned`: until when, Unix ms; null: for good. */
-  bannedUntil?: number | null
-  /** Of a 5xx: the submission may have been stored. A retry with the same Idempotency-Key is safe. */
-  mayBeStored?: boolean
-  /** Of `snapshot_rejected`. Deviations are percents. */
-  outcome?: 'rejected'
-  deviationPct?: number
-  worstField?: SnapshotField | null
-  deviations?: Partial<Record<SnapshotField, number>>
-  strikes?: number
-  warning?: string
-  /** The refused submission was a dry run. */
-  dryRun?: boolean
-  hint?: string
 }
 
 interface ErrorDetails {

@@ -5,7 +5,7 @@ import { CHECKPOINT_FORMAT } from '../checkpoint/checkpoint-file.ts'
 import { FORMAT as JOURNAL_FORMAT } from '../journal/segments/format.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
-import { OUTCOMES } from '../schema/vocabulary.ts'
+import { streamedSubmissionSchema } from '../schema/api/stream.ts'
 
 /** Raised when nodes of before could not understand, or would apply differently, what is sent. */
 const MESSAGE_FORMAT = 4
@@ -15,14 +15,7 @@ export const PROTOCOL = `${MESSAGE_FORMAT}.${JOURNAL_FORMAT}.${CHECKPOINT_FORMAT
 const eventNo = z.number().int().min(0)
 
 /** A submission as followers are told of it. */
-export const toldSubmissionSchema = z.object({
-  analysisId: z.string(),
-  agentId: z.string(),
-  mint: z.string(),
-  outcome: z.enum(OUTCOMES),
-  deviationPct: z.number(),
-  xpEarned: z.number(),
-  createdAt: z.number(),
+export const toldSubmissionSchema = streamedSubmissionSchema.omit({ agentName: true, symbol: true }).extend({
   /** Position of the market at which it was told. */
   seq: z.number(),
 })

@@ -11,12 +11,7 @@ export type Reader = Caller | typeof CONSOLE_READER | null
 export const callerOf = (reader: Reader): Caller | null => (reader === CONSOLE_READER ? null : reader)
 
 /** Where a request comes from, as far as it matters for what needs no key on this computer. */
-export interface RequestPlace {
-  host: string
-  origin: string
-  forwardedFor: string
-  relay: string
-}
+export type RequestPlace = Record<'host' | 'origin' | 'forwardedFor' | 'relay', string>
 
 /** Knows the keys that no agent has. */
 export interface OperatorKeys {

@@ -1,7 +1,9 @@
 import type { AgentContext, Context, HttpAnswer, Method, ReaderContext } from './context.ts'
 import type { OperationDocs } from './docs/operation-docs.ts'
 
-interface RouteBase {
+interface RouteFor<Access extends string, Told extends Context> {
+  access: Access
+  handle(context: Told): HttpAnswer | Promise<HttpAnswer>
   method: Method
   /** A literal path, or one that ends with `/{id}`. */
   path: string
@@ -41,35 +43,23 @@ interface RouteBase {
 }
 
 /** A route that an agent calls with its key. */
-export interface AgentRoute extends RouteBase {
-  access: 'agent'
-  handle(context: AgentContext): HttpAnswer | Promise<HttpAnswer>
-}
+type AgentRoute = RouteFor<'agent', AgentContext>
 
 /**
  * A read whose answer depends on who asks. No key is needed, reads are counted as those of `read`, and its handler is told who
  * calls. So its answers are never shared: neither the response cache nor a compressed form serves two readers.
  */
-export interface PersonalRoute extends RouteBase {
-  access: 'personal'
-  handle(context: ReaderContext): HttpAnswer | Promise<HttpAnswer>
-}
+export type PersonalRoute = RouteFor<'personal', ReaderContext>
 
 /** For researchers and the operator: the handler is told which researcher calls, by the key; null for the operator. */
-export interface ResearcherRoute extends RouteBase {
-  access: 'researcher'
-  handle(context: ReaderContext): HttpAnswer | Promise<HttpAnswer>
-}
+type ResearcherRoute = RouteFor<'researcher', ReaderContext>
 
 /**
  * Any other route: its handler is not told who calls. `open`: no key is needed. `read`: no key is needed, but reads are
  * counted, and a key raises the limit. `feed`, `admin`: the feed key or the operator's key. `forwarded`: another process carries
  * the request out, and checks its key there.
  */
-export interface PlainRoute extends RouteBase {
-  access: 'open' | 'read' | 'feed' | 'admin' | 'forwarded'
-  handle(context: Context): HttpAnswer | Promise<HttpAnswer>
-}
+export type PlainRoute = RouteFor<'open' | 'read' | 'feed' | 'admin' | 'forwarded', Context>
 
 export type Route = AgentRoute | PersonalRoute | ResearcherRoute | PlainRoute
 

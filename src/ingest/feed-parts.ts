@@ -2,10 +2,37 @@ import type { Clock } from '../lib/clock.ts'
 import { LogThrottle } from '../lib/log-throttle.ts'
 import type { EventSink } from '../schema/event.ts'
 import { EventCounters } from './event-counters.ts'
-import { FeedState } from './feed-state.ts'
 import { FEED_LOG_EVERY_MS } from './limits.ts'
 import { SourceLink } from './source-link.ts'
 import type { FeedLog, FeedStatus } from './types.ts'
+
+/** The state of a feed, and since when it has been in it. */
+class FeedState {
+  #state: FeedStatus['state']
+  #sinceMs: number
+  readonly #clock: Clock
+
+  constructor(clock: Clock, state: FeedStatus['state'] = 'starting') {
+    this.#clock = clock
+    this.#state = state
+    this.#sinceMs = clock.now()
+  }
+
+  get current(): FeedStatus['state'] {
+    return this.#state
+  }
+
+  set(state: FeedStatus['state']): void {
+    if (state === this.#state) return
+    this.#state = state
+    this.#sinceMs = this.#clock.now()
+  }
+
+  /** Its part of a feed's status. */
+  describe(): Pick<FeedStatus, 'state' | 'stateSinceMs'> {
+    return { state: this.#state, stateSinceMs: this.#sinceMs }
+  }
+}
 
 /** What every feed is made of: its state, its way into the market, its lines in the log, and its end. */
 export class FeedParts {

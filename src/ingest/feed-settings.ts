@@ -20,14 +20,8 @@ export function followsRecordedTime(config: Config): boolean {
   return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replay.as.time === 'recorded'
 }
 
-export interface HealingFeed {
-  feed: string
-  /** How long an outage may have been, ms. */
-  healMs: number
-}
-
-/** The feed that makes up for what it missed while the server did not run; null: none does. */
-export function healingFeedOf({ feeds, solana: { healMs, tapeFile } }: Config): HealingFeed | null {
+/** The feed that makes up for what it missed while the server did not run, and how long that may be; null: none does. */
+export function healingFeedOf({ feeds, solana: { healMs, tapeFile } }: Config) {
   const heals = feeds.includes('solana') && healMs > 0 && tapeFile === ''
   return heals ? { feed: 'solana', healMs } : null
 }

@@ -83,7 +83,7 @@ export function prepareFeeds(
     push,
     want: (mint) => solana?.want(mint, 'asked'),
     start: async () => {
-      const { birdeyeKey: apiKey, solPrice, providers } = config
+      const { birdeyeKey: apiKey, metadataGateway: gateway, solPrice, providers } = config
       const { birdeyeUrl: baseUrl, birdeyeRate: requestsPerSecond } = providers
       // Valid until a feed sends another. In a replay the market's time is that of the recorded data, so the clock is not used.
       const nowMs = followsRecordedTime(config) ? 0 : clock.now()
@@ -92,7 +92,11 @@ export function prepareFeeds(
       // Configurations with only simulated or past data cannot have this key: Birdeye does not know such tokens.
       const birdeye = apiKey !== '' ? new BirdeyeClient({ apiKey, baseUrl, requestsPerSecond }) : null
       const security = birdeye && new SecurityFeed({ birdeye }, sinkOf(SECURITY_FEED), clock, log)
-      const metadata = startConfiguredMetadata(config, sinkOf, clock, log, marketSide)
+      // What tokens say of themselves elsewhere is fetched only where the operator has said so.
+      const metadata =
+        gateway === null
+          ? null
+          : new MetadataFeed({ gateway, holds: marketSide.holds }, sinkOf(METADATA_FEED), clock, log)
       const watch: Watch = (sink) =>
         [security, metadata].reduce((inner, feed) => feed?.watch(inner) ?? inner, sink)
       if (birdeye !== null && security !== null) {
@@ -162,17 +166,6 @@ async function startFeed(
     default:
       throw new Error(`assertion failed: no feed is called ${feed}`)
   }
-}
-
-/** What tokens say of themselves elsewhere is fetched only where the operator has said so. */
-function startConfiguredMetadata(
-  { metadataGateway: gateway }: Config,
-  sinkOf: SinkOf,
-  clock: Clock,
-  log: Log,
-  { holds }: MarketSide,
-): MetadataFeed | null {
-  return gateway === null ? null : new MetadataFeed({ gateway, holds }, sinkOf(METADATA_FEED), clock, log)
 }
 
 /** Without a key PumpPortal sends no trades, and without a price of SOL its trades have no price in USD. */

@@ -1,6 +1,6 @@
 // What all feeds have in common.
 import type { z } from 'zod'
-import type { refusalsSchema } from '../schema/api/status.ts'
+import type { feedStatusSchema, refusalsSchema } from '../schema/api/status.ts'
 import type { EventSink } from '../schema/event.ts'
 
 /** A sink that has a time, such as the market. */
@@ -19,26 +19,10 @@ export const ALWAYS_ROOM: Room = () => null
 /** What of a feed's input was refused, for /health. */
 export type RefusalStatus = z.infer<typeof refusalsSchema>
 
-export interface FeedStatus {
-  feed: string
-  /** `reconnecting`: its source does not answer, and it tries again; `failed`: it will deliver nothing more. */
-  state: 'starting' | 'running' | 'reconnecting' | 'finished' | 'failed' | 'stopped'
-  /** True where the data is made up. */
-  simulated: boolean
-  /** Since when the feed has been in this state, Unix ms. */
-  stateSinceMs: number
-  /** The latest failure of the source, at a time in Unix ms; null where there was none. Only for feeds whose source can fail. */
-  latestError?: { message: string; atMs: number } | null
-  /** Events that the market accepted. */
-  accepted: number
-  /** Events that the market rejected, by reason. */
-  rejected: Record<string, number>
+/** As `/health` tells it. Further details of a feed must not hold a secret: they are public. */
+export interface FeedStatus extends z.infer<typeof feedStatusSchema> {
   /** What is wrong with it, as a sentence: `/health` is degraded then. */
   problem?: string | null
-  /** How much of its input it refuses at present. */
-  refusals: RefusalStatus
-  /** Further details of this feed. Must not hold a secret: they are public. */
-  [detail: string]: unknown
 }
 
 /** A running feed. */

@@ -1,11 +1,18 @@
-/** The body of an answer as text; null where it is larger than `bytesMax`. */
-export async function readBoundedText({ body }: Response, bytesMax: number): Promise<string | null> {
-  const chunks: Uint8Array[] = []
+/** Chunks as one; null where they are larger than `bytesMax`. */
+export async function readBounded(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  bytesMax: number,
+): Promise<Buffer | null> {
+  const read: Uint8Array[] = []
   let bytes = 0
-  for await (const chunk of body ?? []) {
+  for await (const chunk of chunks) {
     bytes += chunk.byteLength
     if (bytes > bytesMax) return null
-    chunks.push(chunk)
+    read.push(chunk)
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return Buffer.concat(read)
 }
+
+/** The body of an answer as text; null where it is larger than `bytesMax`. */
+export const readBoundedText = async ({ body }: Response, bytesMax: number): Promise<string | null> =>
+  (await readBounded(body ?? [], bytesMax))?.toString('utf8') ?? null

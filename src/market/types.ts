@@ -1,7 +1,9 @@
 // What the market offers: its queries and their answers.
 
+import type { z } from 'zod'
+import type { solPriceSchema } from '../schema/api/status.ts'
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
-import type { Enriched } from '../schema/datapoint.ts'
+import type { DataPoint, Enriched } from '../schema/datapoint.ts'
 import type { Gap } from '../schema/event.ts'
 import type { EnrichedField } from '../schema/features.ts'
 import type { RowField } from '../schema/market-item.ts'
@@ -169,16 +171,10 @@ export interface MarketStats {
 }
 
 /** What a token says of itself. */
-export interface TokenTexts {
-  name: string
-  symbol: string
-  description: string | null
-  imageUri: string | null
-  creator: string | null
-  website: string | null
-  twitter: string | null
-  telegram: string | null
-}
+export type TokenTexts = Pick<
+  DataPoint,
+  'name' | 'symbol' | 'description' | 'imageUri' | 'creator' | 'website' | 'twitter' | 'telegram'
+>
 
 /** What rarely changes about a token. */
 export interface TokenProfile extends TokenTexts {
@@ -200,18 +196,8 @@ export interface OwnTradeFigures
   asOfMs: number
 }
 
-/** The latest price of SOL. */
-export interface SolPriceReport {
-  usd: number
-  /** Who reported it last. */
-  source: string
-  /** Of when the report is, by its source's time, Unix ms; at most the market time of then. */
-  atMs: number
-  /** How old it may be for a trade to be priced with it, ms; null: any age. */
-  maxAgeMs: number | null
-  /** Whether it is too old by now: trades without a price in USD are refused. */
-  isStale: boolean
-}
+/** The latest price of SOL, whatever the market time is. */
+export type SolPriceReport = Omit<z.infer<typeof solPriceSchema>, 'ageMs'>
 
 /** Rows as NDJSON, each with its position `seq` as last member; or the mint of an evicted token. A reader who has it is at `seq`. */
 export type ChangePart = { rows: Buffer; seq: number } | { left: string; seq: number }

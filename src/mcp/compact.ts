@@ -4,11 +4,6 @@ import { truncateText } from '../lib/text/truncate-text.ts'
 import { LONG_TEXT_CHARACTERS, SIGNIFICANT_DIGITS } from './limits.ts'
 
 /** Rows as lists of cells, in the order of their columns. */
-export interface CompactTable {
-  columns: readonly string[]
-  rows: readonly (readonly unknown[])[]
-}
-
 export const compactTableShape = {
   columns: z.array(z.string()).optional(),
   rows: z.array(z.array(z.unknown())).optional(),
@@ -34,7 +29,7 @@ export function rounded(value: unknown): unknown {
 }
 
 /** The named columns of rows. */
-export const tableOf = (rows: readonly object[], columns: readonly string[]): CompactTable => ({
+export const tableOf = (rows: readonly object[], columns: readonly string[]) => ({
   columns,
   rows: rows.map((row) => {
     const cells = row as Record<string, unknown>

@@ -90,7 +90,7 @@ interface Refusal {
   code: string
   error: string
   errors?: readonly FieldError[]
-  retryAfterMs?: number
+  retryAfterMs?: number | undefined
   [member: string]: unknown
 }
 

@@ -4,7 +4,7 @@ import type { Metrics } from '../lib/metrics/metrics.ts'
 import { nextTurn } from '../lib/wait.ts'
 import type { Market, MarketOptions } from '../market/market.ts'
 import type { BarSink, ProfileSink } from '../store/types.ts'
-import { TokenProfileRecorder, type TokenProfileStats } from './token-profile-recorder.ts'
+import { TokenProfileRecorder } from './token-profile-recorder.ts'
 
 /** How often the bars of silent tokens are looked at, and of how many: 100 000 tokens in five seconds. */
 const SWEEP_EVERY_MS = 25
@@ -13,11 +13,6 @@ const SWEEP_TOKENS = 500
 const PROFILES_EVERY_MS = 250
 /** How long `recorded` waits for a store that refuses every profile. */
 const REFUSED_MS_MAX = 3_000
-
-export interface RecorderStats {
-  bars: ReturnType<BarSink['stats']>
-  profiles: TokenProfileStats
-}
 
 /** What a market calls with what it closes and changes. */
 export type MarketCallbacks = Required<Pick<MarketOptions, 'onBarClosed' | 'onProfileChanged'>>
@@ -113,7 +108,7 @@ export class MarketRecorder {
       this.#log.warn(lost, 'the store did not keep up: these bars and token profiles are not recorded')
   }
 
-  stats(): RecorderStats {
+  stats() {
     return { bars: this.#bars.stats(), profiles: this.#profiles.stats() }
   }
 

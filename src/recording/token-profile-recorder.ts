@@ -28,12 +28,6 @@ export interface TokenProfileStats {
   refused: number
 }
 
-interface ProfileVersion {
-  mint: string
-  row: Row
-  digest: number
-}
-
 export class TokenProfileRecorder {
   readonly #send: (rows: readonly Row[]) => Promise<void>
   readonly #onRefused: (mint: string, error: unknown) => void
@@ -101,17 +95,13 @@ export class TokenProfileRecorder {
   }
 
   #takeWaiting(): string[] {
-    const mints: string[] = []
-    for (const mint of this.#waiting) {
-      if (mints.length === this.#commitRowsMax) break
-      this.#waiting.delete(mint)
-      mints.push(mint)
-    }
+    const mints = [...this.#waiting.values().take(this.#commitRowsMax)]
+    for (const mint of mints) this.#waiting.delete(mint)
     return mints
   }
 
   /** None where the token was evicted, its profile is empty, or the version is the one that was written last. */
-  #newVersion(mint: string, profile: TokenProfile | null): ProfileVersion[] {
+  #newVersion(mint: string, profile: TokenProfile | null): { mint: string; row: Row; digest: number }[] {
     if (profile !== null) {
       const row = toRow(mint, profile)
       const digest = digestRow(row)

@@ -7,11 +7,6 @@ import { BoundedMap } from '../lib/collections/bounded-map.ts'
 const PREFIX = 'mls_'
 const SECRET_BYTES = 24
 
-export interface ConsoleSession {
-  key: string
-  expiresAtMs: number
-}
-
 interface Held {
   address: string
   /** On the monotonic clock. */
@@ -41,7 +36,7 @@ export class ConsoleSessions {
   }
 
   /** A new session, or the one of `known` for another while. */
-  open(address: string, known: string): ConsoleSession {
+  open(address: string, known: string): { key: string; expiresAtMs: number } {
     const key = this.isOpen(known) ? known : PREFIX + randomBytes(SECRET_BYTES).toString('base64url')
     this.revoke(key)
     const keys = this.#keysByAddress.get(address) ?? new Set()

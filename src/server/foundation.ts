@@ -37,7 +37,9 @@ export async function layFoundation(config: Config, options: FoundationOptions):
   const clock = judgeClock(options.clock ?? systemClock, log)
   const known = await readKnownTime(config.dataDir, log)
   if (known !== null) clock.goOnFrom(known)
-  const replayed = isReplayOfLake(config) ? await openReplayed(config, log) : null
+  const replayed = isReplayOfLake(config)
+    ? await (await import('./replayed-lake.ts')).ReplayedLake.open(config, log)
+    : null
   const provenance = provenanceOf(config, replayed?.simulated ?? config.replay.as.simulated)
   const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
   const store = await openStore({
@@ -52,9 +54,4 @@ export async function layFoundation(config: Config, options: FoundationOptions):
   })
   if (known === null) clock.notBefore(store.lastKnownAtMs)
   return { ...clocks, log, replayed, provenance, store, clockFile: new ClockFile(config.dataDir, clock, log) }
-}
-
-async function openReplayed(config: Config, log: Log): Promise<ReplayedLake | null> {
-  const { ReplayedLake } = await import('./replayed-lake.ts')
-  return ReplayedLake.open(config, log)
 }

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import type { Route } from '../http/route.ts'
-import { type AllRouteDeps, allRoutes } from '../http/routes/all-routes.ts'
+import { allRoutes } from '../http/routes/all-routes.ts'
+import type { RouteParts } from '../http/routes/route-parts.ts'
 import type { PushFeed } from '../ingest/push/push-feed.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { SingleFlight } from '../lib/single-flight.ts'
@@ -15,16 +16,11 @@ import type { Health } from './health.ts'
 /** How long one text of /metrics serves all who ask, since anybody may ask as often as they like. */
 const METRICS_TTL_MS = 1_000
 
-export interface RouteDeps
-  extends Pick<
-      AllRouteDeps,
-      'settings' | 'node' | 'market' | 'broadcaster' | 'cursors' | 'limits' | 'history'
-    >,
-    Pick<AllRouteDeps, 'sessions' | 'keys' | 'lakeFolder' | 'timeWaits' | 'nowMs' | 'onDataPoint'> {
+export interface RouteDeps extends Omit<RouteParts, keyof OfWriter | 'health' | 'metrics'> {
   health: Health
   metrics: Metrics
-  /** Asked for by requests alone: where another process carries them out it may throw. */
-  writerParts(): WriterParts
+  /** Null: another process carries out what needs them. */
+  writer: WriterParts | null
 }
 
 /** What only the process has that takes events and submissions. */
@@ -45,8 +41,8 @@ export interface WriterParts {
 }
 
 /** Every route of the server, with those that describe the others. */
-export function createRoutes(deps: RouteDeps): Route[] {
-  const { health, metrics, nowMs, writerParts } = deps
+export function createRoutes({ writer, ...deps }: RouteDeps): Route[] {
+  const { health, metrics, nowMs } = deps
   const metricsText = new SingleFlight(
     async () => {
       await health.refreshStore()
@@ -58,50 +54,35 @@ export function createRoutes(deps: RouteDeps): Route[] {
   return allRoutes({
     ...deps,
     metrics: async () => ({ text: await metricsText.get(), contentType: metrics.contentType }),
-    get agents() {
-      return writerParts().agents
-    },
-    get submissions() {
-      return writerParts().submissions
-    },
-    get exports() {
-      return writerParts().lakeJobs.exports
-    },
-    get downloads() {
-      return writerParts().downloads
-    },
-    get downloadMsMax() {
-      return writerParts().downloadMsMax
-    },
-    get queries() {
-      return writerParts().lakeJobs.queries
-    },
-    calibration: () => {
-      const { store, submissions } = writerParts()
-      return store.calibration(submissions.labelsShownToMs())
-    },
-    agentRecord: async (agentId) => {
-      const { store, submissions, agents } = writerParts()
-      const record = await store.agentRecord(agentId, submissions.labelsShownToMs())
-      return { ...record, name: agents.name(agentId) }
-    },
-    agentHits: (agentIds) => {
-      const { store, submissions } = writerParts()
-      return store.agentHits(agentIds, submissions.labelsShownToMs())
-    },
-    repairLake: async (dataDir) => {
-      checkDataDir(writerParts().dataDir, dataDir)
-      return writerParts().store.repairLake()
-    },
-    stageBackup: async (dataDir) => {
-      checkDataDir(writerParts().dataDir, dataDir)
-      return writerParts().store.stageBackup()
-    },
-    retireLake: () => writerParts().store.retireLake(),
-    trustClock: () => writerParts().trustClock(),
-    ingest: (body, contentType) => writerParts().push.ingest(body, contentType),
+    ...(writer === null ? PASSED_ON : ofWriter(writer)),
   })
 }
+
+/** Where another process has them, no route here asks for them. */
+const PASSED_ON = {} as OfWriter
+
+type OfWriter = ReturnType<typeof ofWriter>
+
+const ofWriter = ({ dataDir, agents, submissions, lakeJobs, store, push, ...parts }: WriterParts) => ({
+  ...{ agents, submissions, ...parts },
+  ...{ exports: lakeJobs.exports, queries: lakeJobs.queries },
+  calibration: () => store.calibration(submissions.labelsShownToMs()),
+  agentRecord: async (agentId: string) => {
+    const record = await store.agentRecord(agentId, submissions.labelsShownToMs())
+    return { ...record, name: agents.name(agentId) }
+  },
+  agentHits: (agentIds: readonly string[]) => store.agentHits(agentIds, submissions.labelsShownToMs()),
+  repairLake: async (named: string | null) => {
+    checkDataDir(dataDir, named)
+    return store.repairLake()
+  },
+  stageBackup: async (named: string | null) => {
+    checkDataDir(dataDir, named)
+    return store.stageBackup()
+  },
+  retireLake: () => store.retireLake(),
+  ingest: (body: Uint8Array, contentType: string) => push.ingest(body, contentType),
+})
 
 /** A request that names a data folder may have reached the wrong server. @throws ServiceError `invalid_parameter`. */
 function checkDataDir(ownDataDir: string, namedDataDir: string | null): void {

@@ -43,3 +43,7 @@ export const lakeFolder = (dataDir: string): string => join(dataDir, 'lake')
 export const clockPath = (dataDir: string): string => join(dataDir, 'clock.json')
 /** Reserved stream positions; see data-folder/positions.ts. */
 export const positionsPath = (dataDir: string): string => join(dataDir, 'positions.json')
+
+/** Small files of the server, any of which may be missing; a copy of a folder has them as well. */
+export const noteFiles = (dataDir: string): string[] =>
+  [positionsPath, clockPath, lossesPath, simulatedMarketPath].map((pathOf) => pathOf(dataDir))

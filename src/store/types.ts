@@ -84,17 +84,11 @@ export interface LakeDownloads {
   begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download>
 }
 
-/** A consistent copy of a store. */
-export interface Snapshot {
-  /** The last commit that it has. */
-  lsn: number
-  /** Of the lake. */
-  files: number
-  bytes: number
-}
-
 /** A snapshot in the data folder. */
 export type StagedBackup = z.infer<typeof stagedBackupSchema>['data']
+
+/** A consistent copy of a store: its last commit, and its lake. */
+export type Snapshot = Omit<StagedBackup, 'path'>
 
 /** Takes closed bars without waiting for them to be durable: a killed server loses those since the last flush. */
 export interface BarSink {

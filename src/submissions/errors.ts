@@ -1,28 +1,12 @@
+import type { z } from 'zod'
+import type { problemSchema } from '../schema/api/problem.ts'
 import type { ErrorCode, FieldError } from '../schema/errors.ts'
-import type { SnapshotField } from '../schema/features.ts'
 import type { Quota } from './types.ts'
 
-/** What an error says beside its code and its sentence. Names and units are those of the JSON that clients read. */
-export interface ErrorDetails {
+/** What an error says beside its code and its sentence: members of the problem that clients read. */
+export interface ErrorDetails extends Partial<Omit<z.infer<typeof problemSchema>, 'errors'>> {
   /** The faults of the body, one for each field. */
   errors?: readonly FieldError[]
-  limit?: number
-  retryAfterMs?: number
-  /** When a suspension ends, Unix ms; null: never. */
-  bannedUntil?: number | null
-  /** What the client sent, and the time it was compared with, Unix ms. */
-  snapshotAt?: number
-  serverTime?: number
-  hint?: string
-  /** Of a rejected submission. */
-  mint?: string
-  outcome?: 'rejected'
-  validated?: false
-  deviationPct?: number
-  worstField?: SnapshotField | null
-  deviations?: Partial<Record<SnapshotField, number>>
-  strikes?: number
-  warning?: string
 }
 
 /** Further facts of an error, of which the HTTP layer makes headers. */

@@ -1,11 +1,6 @@
 // What readers see of a stored submission. Names are those of the JSON that clients read.
 
-import {
-  type ListedRow,
-  type ListedSubmission,
-  OUTCOME_LABELS,
-  type OutcomeLabels,
-} from '../schema/api/submission-list.ts'
+import { type ListedRow, type ListedSubmission, OUTCOME_LABELS } from '../schema/api/submission-list.ts'
 import { ENRICHED_FIELDS } from '../schema/datapoint.ts'
 import type { SubmissionRow } from '../schema/tables.ts'
 import { COMPARED_COLUMNS } from './rows.ts'
@@ -60,7 +55,6 @@ export function publicAnalysis(row: SubmissionRow, labelsAvailableAt: AvailableA
 }
 
 const NO_OUTCOMES = Object.fromEntries(OUTCOME_LABELS.map((name) => [name, null]))
-const shownOutcomes = (known: OutcomeLabels | null) => known ?? NO_OUTCOMES
 
 /** One analysis of a list: without features, with what it earned and what the price did afterwards. */
 export function listedAnalysis(
@@ -71,7 +65,7 @@ export function listedAnalysis(
     ...head(row),
     xpEarned: xp,
     ...labels(row, labelsAvailableAt),
-    outcomes: shownOutcomes(outcomes),
+    outcomes: outcomes ?? NO_OUTCOMES,
     createdAt: row.submitted_at,
   }
 }

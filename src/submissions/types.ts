@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import type { issuedKeySchema, profileSchema } from '../schema/api/accounts.ts'
 import type { agentStatusSchema, awardReceiptSchema } from '../schema/api/admin.ts'
 import type { standingSchema } from '../schema/api/standing.ts'
+import type { StreamedSubmission } from '../schema/api/stream.ts'
 import type { SubmissionKey, SubmissionPage, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type {
   agentRankSchema,
@@ -13,7 +14,7 @@ import type {
 } from '../schema/api/submissions.ts'
 import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
-import type { AgentType, Outcome } from '../schema/vocabulary.ts'
+import type { AgentType } from '../schema/vocabulary.ts'
 
 /** The market's state, as submissions read it. */
 export interface MarketReader {
@@ -94,16 +95,7 @@ export interface Receipt extends Omit<z.infer<typeof receiptSchema>, 'analysisId
 }
 
 /** An evaluated submission that is durable, without its labels. */
-export interface EvaluatedSubmission {
-  analysisId: string
-  agentId: string
-  mint: string
-  outcome: Outcome
-  /** Largest deviation, percent. */
-  deviationPct: number
-  xpEarned: number
-  createdAt: number
-}
+export type EvaluatedSubmission = Omit<StreamedSubmission, 'agentName' | 'symbol'>
 
 export interface SubmitResult {
   receipt: Receipt

@@ -9,18 +9,15 @@ import { SubmissionError } from './errors.ts'
 import { fieldError } from './field-errors.ts'
 import { FIELD_ERRORS_MAX, JSON_DEPTH_MAX, RISK_FACTORS_SENT_MAX } from './limits.ts'
 
-export interface ValidSubmission {
-  submission: Submission
-  /** Enriched fields that the client sent. They are dropped: the server fills them. */
-  ignored: string[]
-}
-
 const BYTE_ORDER_MARK = 0xfeff
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Parses the raw bytes of a submission. Throws `invalid_json`, `validation_failed` or `invalid_mint`, with a pointer to each fault. */
-export function validateSubmission(body: Buffer): ValidSubmission {
+/**
+ * Parses the raw bytes of a submission. Throws `invalid_json`, `validation_failed` or `invalid_mint`, with a pointer to each fault.
+ * @returns as `ignored` the enriched fields that the client sent, which are dropped: the server fills them
+ */
+export function validateSubmission(body: Buffer) {
   const parsed = parseJson(body)
   if (countRiskFactors(parsed) > RISK_FACTORS_SENT_MAX) {
     throw invalid([

@@ -53,14 +53,20 @@ function decimalPlaces(value: number): number {
   return Math.max(0, digits.replace('.', '').replace(/0+$/, '').length - 1 - Number(exponent))
 }
 
+/** In the largest unit of which there is one, as it is written without digits behind the point. */
+function scaled(size: number, units: readonly string[], step = 1_000, from = 999.5): [number, number] {
+  let [value, unit] = [size, 0]
+  while (value >= from && unit < units.length - 1) {
+    value /= step
+    unit++
+  }
+  return [value, unit]
+}
+
 /** A large amount: 1 234 567 is 1.23M. */
 export function formatAmount(amount: number | null | undefined): string {
   if (amount == null) return DASH
-  let [value, suffix] = [Math.abs(amount), 0]
-  while (value >= 999.5 && suffix < SUFFIXES.length - 1) {
-    value /= 1_000
-    suffix++
-  }
+  const [value, suffix] = scaled(Math.abs(amount), SUFFIXES)
   const digits = suffix === 0 && Number.isInteger(value) ? 0 : value < 10 ? 2 : value < 100 ? 1 : 0
   return `${amount < 0 ? '−' : ''}${value.toFixed(digits)}${SUFFIXES[suffix]}`
 }
@@ -101,11 +107,7 @@ export function formatChange(percent: number | null | undefined): string {
 export function formatChangeShort(percent: number | null | undefined): string {
   if (percent == null) return DASH
   const shape = SHAPES[signOf(percent, 'short')]
-  let [size, suffix] = [Math.abs(percent), 0]
-  while (size >= 999.5 && suffix < SUFFIXES.length - 1) {
-    size /= 1_000
-    suffix++
-  }
+  const [size, suffix] = scaled(Math.abs(percent), SUFFIXES)
   const isFine = suffix === 0 ? size < 99.95 : size < 9.95
   return `${shape}${size.toFixed(isFine ? 1 : 0)}${SUFFIXES[suffix]}%`
 }
@@ -153,10 +155,6 @@ const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
 
 export function formatBytes(bytes: number | null | undefined): string {
   if (bytes == null) return DASH
-  let [value, unit] = [bytes, 0]
-  while (value >= 1_024 && unit < BYTE_UNITS.length - 1) {
-    value /= 1_024
-    unit++
-  }
+  const [value, unit] = scaled(bytes, BYTE_UNITS, 1_024, 1_024)
   return `${value.toFixed(unit === 0 || value >= 100 ? 0 : 1)} ${BYTE_UNITS[unit]}`
 }

@@ -297,14 +297,11 @@ export class Live {
           this.retryAtMs = null
           this.#setState('live')
         }
-        if (subscription !== undefined && this.#isCurrent(subscription)) this.#sendSubscribe(subscription)
+        if (subscription !== undefined && this.#subscriptions.get(subscription.id) === subscription)
+          this.#sendSubscribe(subscription)
       }, LIMITED_RETRY_MS)
     }
     subscription?.listener.onError?.(error, code)
-  }
-
-  #isCurrent(subscription: Subscription): boolean {
-    return this.#subscriptions.get(subscription.id) === subscription
   }
 
   #setState(state: LiveState): void {

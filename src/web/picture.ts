@@ -1,6 +1,7 @@
 // The picture of a token: made of its mint's address. Its image would be a request to a stranger's server, so it is shown only if
 // its host is one that the operator names (`--image-hosts`), and over the mark, which stays where the image fails.
 import { html, type TemplateResult } from 'lit-html'
+import { hashText } from '../lib/text/hash-text.ts'
 
 /** As the server wrote them into the page. */
 const IMAGE_HOSTS = new Set(
@@ -9,13 +10,6 @@ const IMAGE_HOSTS = new Set(
 
 const MARK_HUES = 360
 const MARK_CELLS = 5
-
-/** A number from a text, the same for the same text (FNV-1a). */
-function hashText(text: string): number {
-  let hash = 0x811c9dc5
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-  return hash >>> 0
-}
 
 /** A picture made of a mint's address. */
 function mark(mint: string): TemplateResult {

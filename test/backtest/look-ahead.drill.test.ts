@@ -4,8 +4,8 @@
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import { afterAll, expect, test } from 'vitest'
-import type { AllRouteDeps } from '../../src/http/routes/all-routes.ts'
 import { allRoutes } from '../../src/http/routes/all-routes.ts'
+import type { RouteParts } from '../../src/http/routes/route-parts.ts'
 import { serveMcp } from '../../src/mcp/serve.ts'
 import { SORTS, TABS } from '../../src/schema/vocabulary.ts'
 import { FollowReader } from '../support/follow-reader.ts'
@@ -188,7 +188,7 @@ async function askAll({ app, client, driver }: Stepped, readers: Readers, known:
   // New ones each time: what they change is not asked for later.
   const [reader, lab] = [readers.agent.key, readers.lab.key]
   const keys = { reader, lab, other: (await app.agents.register({ name: 'other' })).key, spare: '' }
-  const routes = allRoutes({} as AllRouteDeps)
+  const routes = allRoutes({} as RouteParts)
   for (const route of routes) {
     const { method, path, access } = route
     const name = `${method} ${path}`

@@ -1,34 +1,17 @@
 // What the agents of a backtest said, and what the price did afterwards: read from the lake that the backtest has filled.
-import type { Horizon, Sentiment } from '../../schema/vocabulary.ts'
-import { HORIZON_NAMES, SENTIMENTS } from '../../schema/vocabulary.ts'
-import { queryRows } from '../../store/duckdb/query.ts'
+import { recordFrom } from '../../lib/record.ts'
+import { HORIZON_NAMES, type Horizon, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
+import { queryRows, type ResultRow } from '../../store/duckdb/query.ts'
 import { withLakeReader } from '../../store/query/lake-reader.ts'
 
 /** An accepted submission. Times are market time, Unix ms. */
-export interface Call {
-  analysisId: string
-  agentId: string
-  atMs: number
-  mint: string
-  name: string
-  symbol: string
+export interface Call extends Omit<ResultRow<typeof CALL_COLUMNS>, 'sentiment' | Horizon> {
   sentiment: Sentiment
-  score: number
-  summary: string
-  isValidated: boolean
-  deviationPct: number
-  priceUsd: number | null
-  xp: number
-  /** Price after each horizon divided by the price then, minus 1; null: not known. */
+  /** What the price did after each horizon; null: not known. */
   returns: Readonly<Record<Horizon, number | null>>
 }
 
-/** A rejected submission. */
-export interface RejectedCall {
-  agentId: string
-  atMs: number
-  deviationPct: number
-}
+export type RejectedCall = ResultRow<typeof REJECTED_COLUMNS>
 
 export interface Said {
   calls: readonly Call[]
@@ -60,11 +43,7 @@ const CALL_COLUMNS = {
   deviationPct: 'number',
   priceUsd: 'number?',
   xp: 'number',
-  '5m': 'number?',
-  '15m': 'number?',
-  '1h': 'number?',
-  '6h': 'number?',
-  '24h': 'number?',
+  ...recordFrom(HORIZON_NAMES, () => 'number?' as const),
 } as const
 
 const REJECTED_SQL = `SELECT agent_id AS "agentId", epoch_ms(submitted_at)::DOUBLE AS "atMs", deviation_pct AS "deviationPct"
@@ -76,10 +55,10 @@ export function readSaid(dataDir: string): Promise<Said> {
   return withLakeReader({ dataDir }, async ({ connection }) => {
     const rows = await queryRows(connection, CALLS_SQL, CALL_COLUMNS)
     const calls = rows.map(({ sentiment, ...row }): Call => {
-      const returns = Object.fromEntries(HORIZON_NAMES.map((name) => [name, row[name]]))
+      const returns = recordFrom(HORIZON_NAMES, (name) => row[name])
       const { '5m': _5m, '15m': _15m, '1h': _1h, '6h': _6h, '24h': _24h, ...rest } = row
       const known = SENTIMENTS.find((each) => each === sentiment) ?? 'neutral'
-      return { ...rest, sentiment: known, returns: returns as Record<Horizon, number | null> }
+      return { ...rest, sentiment: known, returns }
     })
     return { calls, rejected: await queryRows(connection, REJECTED_SQL, REJECTED_COLUMNS) }
   })

@@ -1,11 +1,61 @@
 // The figures of one agent: how its calls came true, beside what had come true anyway.
-import { HORIZON_NAMES, type Horizon, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
+import { recordFrom } from '../../lib/record.ts'
+import { DAY_MS } from '../../lib/time.ts'
+import { HORIZONS } from '../../schema/tables.ts'
+import {
+  HORIZON_NAMES,
+  type Horizon,
+  type Outcome,
+  SENTIMENTS,
+  type Sentiment,
+} from '../../schema/vocabulary.ts'
 import type { Competitor, Played } from '../backtest.ts'
 import type { DriverStats } from '../driver.ts'
-import { CALLS_LISTED, CALLS_MIN } from '../limits.ts'
+import { CALLS_LISTED, CALLS_MIN, PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../limits.ts'
 import type { Call, RejectedCall, Said } from './calls.ts'
-import { type Portfolio, playPortfolio } from './portfolio.ts'
 import { type Estimate, estimateMean, quantile, type Sample } from './statistics.ts'
+
+/** What somebody would have who had bought each time that an agent was bullish. */
+interface Portfolio {
+  /** How long a purchase is held. */
+  horizon: Horizon
+  purchases: number
+  endUsd: number
+  /** The largest fall from an earlier high, a share of it, 0 to 1. */
+  drawdown: number
+  /** Bought and sold for each dollar of the beginning, a day. */
+  turnoverPerDay: number
+  /** Value after each sale. */
+  curve: readonly { atMs: number; usd: number }[]
+}
+
+/**
+ * Puts STAKE_USD on each bullish call whose outcome is known, and sells after the horizon. A bearish or a neutral call buys nothing:
+ * nobody lends these tokens to be sold. Each purchase and each sale costs TRADE_COST, fees and slippage together.
+ */
+export function playPortfolio(calls: readonly Call[], horizon: Horizon, spanMs: number): Portfolio {
+  const sales = calls
+    .flatMap(({ atMs, sentiment, returns }) => {
+      const ret = returns[horizon]
+      if (sentiment !== 'bullish' || ret === null) return []
+      const soldUsd = STAKE_USD * (1 - TRADE_COST) * (1 + ret) * (1 - TRADE_COST)
+      return [{ atMs: atMs + HORIZONS[horizon], gainUsd: soldUsd - STAKE_USD, soldUsd }]
+    })
+    .sort((a, b) => a.atMs - b.atMs)
+  let [usd, peakUsd, drawdown, tradedUsd] = [PORTFOLIO_USD, PORTFOLIO_USD, 0, 0]
+  const curve = sales.map(({ atMs, gainUsd, soldUsd }) => {
+    usd += gainUsd
+    tradedUsd += STAKE_USD + soldUsd
+    peakUsd = Math.max(peakUsd, usd)
+    drawdown = Math.max(drawdown, (peakUsd - usd) / peakUsd)
+    return { atMs, usd }
+  })
+  const days = Math.max(spanMs, 1) / DAY_MS
+  return {
+    ...{ horizon, purchases: sales.length, endUsd: usd, drawdown },
+    ...{ turnoverPerDay: tradedUsd / PORTFOLIO_USD / days, curve },
+  }
+}
 
 /** Calls of one sentiment or of one range of scores, one horizon later. */
 export interface Group {
@@ -38,11 +88,7 @@ export interface AgentFigures extends Competitor {
   worst: readonly Valued[]
   /** XP after each accepted submission. */
   xpCurve: readonly { atMs: number; xp: number }[]
-  outcomes: readonly {
-    atMs: number
-    outcome: 'validated' | 'unvalidated' | 'rejected'
-    deviationPct: number
-  }[]
+  outcomes: readonly { atMs: number; outcome: Outcome; deviationPct: number }[]
 }
 
 /** A call and what following it would have brought at the horizon of the portfolio, before costs. */
@@ -146,11 +192,7 @@ export function figuresOf(competitor: Competitor, said: Said, spanMs: number, se
     ...{ submissions, validated, unvalidated: calls.length - validated, rejected: rejected.length },
     tokens: new Set(calls.map(({ mint }) => mint)).size,
     perHour: submissions / (Math.max(spanMs, 1) / 3_600_000),
-    bySentiment: {
-      bullish: calls.filter(({ sentiment }) => sentiment === 'bullish').length,
-      bearish: calls.filter(({ sentiment }) => sentiment === 'bearish').length,
-      neutral: calls.filter(({ sentiment }) => sentiment === 'neutral').length,
-    },
+    bySentiment: recordFrom(SENTIMENTS, (said) => calls.filter(({ sentiment }) => sentiment === said).length),
     deviationPct: deviationsOf(calls, rejected),
     tooFew: isEnough ? null : whyTooFew(calls.length),
     groups: isEnough ? groupsOf(calls, seed) : [],

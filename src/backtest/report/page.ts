@@ -1,4 +1,5 @@
 // The report as one page that needs no server and asks nobody for anything.
+import { OUTCOMES } from '../../schema/vocabulary.ts'
 import { PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../limits.ts'
 import { columnChart, dotChart, escapeText, stepChart } from './charts.ts'
 import type { AgentFigures, Report, Valued } from './figures.ts'
@@ -104,7 +105,7 @@ function sharedCharts({ agents, market }: Report): string {
 function agentSection(agent: AgentFigures, { agents, market }: Report): string {
   const id = agents.indexOf(agent)
   const span = { fromMs: market.fromMs, toMs: market.toMs }
-  const kinds = (['validated', 'unvalidated', 'rejected'] as const).map((name) => ({
+  const kinds = OUTCOMES.map((name) => ({
     ...{ name, colour: OUTCOME_COLOURS[name] },
     times: agent.outcomes.filter(({ outcome }) => outcome === name).map(({ atMs }) => atMs),
   }))

@@ -7,7 +7,7 @@ import { errorMessage } from '../../lib/error-text.ts'
 import { parseMoment } from '../../lib/time.ts'
 import { TABS } from '../../schema/vocabulary.ts'
 import { type Command, EXIT, Failure, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
-import { counted, wholeNumber } from '../common.ts'
+import { counted, numberOption, wholeNumber } from '../common.ts'
 import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
 
@@ -126,45 +126,37 @@ export const backtestCommand: Command = {
       description: 'How many times as fast as it was recorded at most, or max: as fast as the programs are',
     },
     out: { value: 'FOLDER', description: 'Folder for the report, of its own [backtest-TIME]' },
-    'market-step-ms': {
-      ...{ value: 'MS', otherwise: `${limits.MARKET_STEP_MS_DEFAULT}` },
-      description: 'Market time of one step',
-    },
-    'step-ms': {
-      ...{ value: 'MS', otherwise: `${limits.SILENCE_MS_DEFAULT}` },
-      description: 'How long the programs have to be silent before the market goes on',
-    },
-    'step-wait-ms': {
-      ...{ value: 'MS', otherwise: `${limits.STEP_WAIT_MS_MAX_DEFAULT}` },
-      description: 'How long the market waits for that at most',
-    },
-    'tail-ms': {
-      ...{ value: 'MS', otherwise: `${limits.TAIL_MARKET_MS_DEFAULT}` },
-      description:
-        'Market time for which it goes on after the programs, so that the last analyses get outcomes',
-    },
-    seed: { value: 'N', otherwise: '1', description: 'Of what is random: identities, baselines, intervals' },
+    'market-step-ms': numberOption('MS', limits.MARKET_STEP_MS_DEFAULT, 'Market time of one step'),
+    'step-ms': numberOption(
+      'MS',
+      limits.SILENCE_MS_DEFAULT,
+      'How long the programs have to be silent before the market goes on',
+    ),
+    'step-wait-ms': numberOption(
+      'MS',
+      limits.STEP_WAIT_MS_MAX_DEFAULT,
+      'How long the market waits for that at most',
+    ),
+    'tail-ms': numberOption(
+      'MS',
+      limits.TAIL_MARKET_MS_DEFAULT,
+      'Market time for which it goes on after the programs, so that the last analyses get outcomes',
+    ),
+    seed: numberOption('N', 1, 'Of what is random: identities, baselines, intervals'),
     'labels-only': {
       description:
         'Run no program: write features of tokens at many moments with what the price did afterwards, as labels.parquet',
     },
-    'every-ms': {
-      ...{ value: 'MS', otherwise: `${limits.MOMENTS_EVERY_MARKET_MS}` },
-      description: 'With --labels-only: market time between two moments',
-    },
+    'every-ms': numberOption(
+      'MS',
+      limits.MOMENTS_EVERY_MARKET_MS,
+      'With --labels-only: market time between two moments',
+    ),
     tab: { value: 'TAB', otherwise: 'all', allowed: TABS, description: 'With --labels-only: which tokens' },
-    'tokens-max': {
-      value: 'N',
-      otherwise: '0',
-      description: 'With --labels-only: the hottest so many; 0: all',
-    },
-    'min-volume-24h': {
-      value: 'USD',
-      otherwise: '0',
-      description: 'With --labels-only: traded in 24 hours at least',
-    },
-    'min-liquidity': { value: 'USD', otherwise: '0', description: 'With --labels-only: liquidity at least' },
-    'min-holders': { value: 'N', otherwise: '0', description: 'With --labels-only: holders at least' },
+    'tokens-max': numberOption('N', 0, 'With --labels-only: the hottest so many; 0: all'),
+    'min-volume-24h': numberOption('USD', 0, 'With --labels-only: traded in 24 hours at least'),
+    'min-liquidity': numberOption('USD', 0, 'With --labels-only: liquidity at least'),
+    'min-holders': numberOption('N', 0, 'With --labels-only: holders at least'),
     'no-baselines': { description: 'Let no baselines compete' },
   },
   programs: {

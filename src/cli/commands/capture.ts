@@ -1,7 +1,7 @@
 // `capture`: writes a tape of the chain, by the feed itself, so that what it asks for is on the tape too.
 import { readConfig } from '../../config/config.ts'
 import { type Command, Failure, type Values } from '../command.ts'
-import { counted } from '../common.ts'
+import { counted, numberOption } from '../common.ts'
 import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
 
@@ -49,10 +49,10 @@ export const captureCommand: Command = {
       ...{ value: 'WORD', otherwise: 'confirmed', allowed: ['confirmed', 'processed'] },
       description: 'What counts as having happened',
     },
-    'solana-rps': { value: 'N', otherwise: '8', description: 'Requests per second that the endpoints allow' },
+    'solana-rps': numberOption('N', 8, 'Requests per second that the endpoints allow'),
     out: { value: 'FILE', isRequired: true, description: 'The file to write, which must not exist' },
-    seconds: { value: 'N', otherwise: '3600', description: 'It ends after this long' },
-    'size-mb': { value: 'N', otherwise: '4000', description: 'It ends at this size, before compression' },
+    seconds: numberOption('N', 3600, 'It ends after this long'),
+    'size-mb': numberOption('N', 4000, 'It ends at this size, before compression'),
   },
   notes: [
     'The file holds every notification and every answer, and no address of an endpoint, so it can be passed on.',

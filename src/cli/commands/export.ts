@@ -38,16 +38,17 @@ interface Task {
   isBegun: boolean
 }
 
+/** What it writes: rows that were counted. */
+interface Source {
+  reader: LakeReader
+  task: Task
+  selection: Selection & { rows: number }
+  progress: Progress
+}
+
 /** Writes the rows to a stream in chunks, as fast as it takes them. */
-async function stream(
-  reader: LakeReader,
-  task: Task,
-  total: number,
-  out: Writable,
-  progress: Progress,
-): Promise<void> {
+async function stream({ reader, task, selection, progress }: Source, out: Writable): Promise<void> {
   const { format, stop } = task
-  const selection = { ...task.selection, rows: total }
   assert(format !== 'parquet', 'Parquet is no stream')
   const pieces = format === 'arrow' ? streamArrow(reader, selection) : streamText(reader, selection, format)
   let done = 0
@@ -61,34 +62,22 @@ async function stream(
 }
 
 /** DuckDB writes the Parquet file and reports its progress. */
-async function copy(
-  reader: LakeReader,
-  { selection }: Task,
-  path: string,
-  total: number,
-  progress: Progress,
-) {
-  const timer = setInterval(() => progress.set((copied(reader) ?? 0) * total), PROGRESS_MS)
+async function copy({ reader, selection, progress }: Source, path: string): Promise<void> {
+  const timer = setInterval(() => progress.set((copied(reader) ?? 0) * selection.rows), PROGRESS_MS)
   try {
-    await writeParquet(reader, { ...selection, rows: total }, path)
+    await writeParquet(reader, selection, path)
   } finally {
     clearInterval(timer)
   }
 }
 
-async function fill(
-  reader: LakeReader,
-  task: Task,
-  path: string,
-  total: number,
-  progress: Progress,
-): Promise<void> {
-  if (task.format === 'parquet') return copy(reader, task, path, total, progress)
+async function fill(source: Source, path: string): Promise<void> {
+  if (source.task.format === 'parquet') return copy(source, path)
   const file = createWriteStream(path)
   // A failed write rejects for its caller. After the file was abandoned, errors of pending writes do not matter.
   file.on('error', () => {})
   try {
-    await stream(reader, task, total, file, progress)
+    await stream(source, file)
     file.end()
     await finished(file)
   } catch (error) {
@@ -100,22 +89,23 @@ async function fill(
 /** Reads the rows and writes them, with progress. @returns the number of rows */
 async function withProgress(
   reader: LakeReader,
-  { selection, stop, terminal }: Task,
-  work: (total: number, progress: Progress) => Promise<void>,
+  task: Task,
+  work: (source: Source) => Promise<void>,
 ): Promise<number> {
+  const { selection, stop, terminal } = task
   stop.check()
   await warnOfMissing(reader, terminal)
   stop.act = () => reader.interrupt()
-  const total = await countRows(reader.connection, selection)
+  const rows = await countRows(reader.connection, selection)
   stop.check()
-  const progress = progressOf(total, terminal)
+  const progress = progressOf(rows, terminal)
   try {
-    await work(total, progress)
+    await work({ reader, task, selection: { ...selection, rows }, progress })
   } finally {
     progress.end()
   }
   stop.check()
-  return total
+  return rows
 }
 
 const isThere = (path: string): UsageError =>
@@ -139,7 +129,7 @@ async function toFile(dataDir: string, task: Task, out: string, overwrites: bool
   const temporary = `${path}.${process.pid}.tmp`
   try {
     const rows = await withLakeReader({ dataDir, target: temporary }, (reader) =>
-      withProgress(reader, task, (total, progress) => fill(reader, task, temporary, total, progress)),
+      withProgress(reader, task, (source) => fill(source, temporary)),
     )
     await syncPath(temporary)
     task.stop.check()
@@ -156,9 +146,7 @@ async function toStdout(dataDir: string, task: Task): Promise<number> {
   const { stdout } = task.terminal
   return withLakeReader({ dataDir }, async (reader) => {
     try {
-      return await withProgress(reader, task, (total, progress) =>
-        stream(reader, task, total, stdout, progress),
-      )
+      return await withProgress(reader, task, (source) => stream(source, stdout))
     } catch (error) {
       throw task.isBegun && isMissingFileError(error) ? filesReplaced() : error
     }

@@ -4,7 +4,7 @@ import { withLakeReader } from '../../store/query/lake-reader.ts'
 import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
 import { type Verified, verifyLake } from '../../store/verify/verify.ts'
 import { type Command, EXIT, type Values } from '../command.ts'
-import { DATA_DIR, dataDirOf, FORMAT, wholeNumber, writeFound } from '../common.ts'
+import { DATA_DIR, dataDirOf, FORMAT, numberOption, wholeNumber, writeFound } from '../common.ts'
 import { tableText } from '../rows.ts'
 import { askHealth, isOfAnotherFolder, type ServerHealth, URL_OPTION, urlOf } from '../server-client.ts'
 import { Stop } from '../stop.ts'
@@ -159,7 +159,7 @@ export const lakeVerifyCommand: Command = {
   summary: 'Check every file of the lake, the catalog, the store’s rows and the XP ledger against each other',
   options: {
     format: FORMAT,
-    timeout: { value: 'SECONDS', otherwise: '0', description: 'Time limit; 0: none' },
+    timeout: numberOption('SECONDS', 0, 'Time limit; 0: none'),
     'data-dir': DATA_DIR,
   },
   notes: [

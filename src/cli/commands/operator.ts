@@ -11,7 +11,7 @@ import {
 import { AGENT_TYPES } from '../../schema/vocabulary.ts'
 import { AWARDED_KINDS } from '../../schema/xp.ts'
 import { type Command, Failure, type Values, wordValue } from '../command.ts'
-import { counted, moment, wholeNumber } from '../common.ts'
+import { counted, moment, numberOption, wholeNumber } from '../common.ts'
 import { ROW_FORMAT, ROW_FORMATS, writeObjects } from '../rows.ts'
 import { type AnswerSchema, askAsOperator, URL_OPTION } from '../server-client.ts'
 import { type Terminal, write } from '../terminal.ts'
@@ -177,7 +177,7 @@ const xpAward = asOperator({
       allowed: AWARDED_KINDS,
       description: 'What the points are for',
     },
-    times: { value: 'COUNT', otherwise: '1', description: 'How many trades, queries, enrichments or hours' },
+    times: numberOption('COUNT', 1, 'How many trades, queries, enrichments or hours'),
     note: { value: 'TEXT', description: 'Kept in the ledger' },
   },
   async run(values, terminal) {

@@ -1,4 +1,5 @@
 // `sql`: runs a read-only query on the lake. The server may be running.
+import { readBounded } from '../../lib/bounded-text.ts'
 import {
   isInterrupted,
   isMissingFileError,
@@ -9,16 +10,16 @@ import {
 } from '../../store/query/lake-reader.ts'
 import { makeSampleFolder } from '../../store/query/sample-lake.ts'
 import { type Command, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
-import { DATA_DIR, dataDirOf, filesReplaced, warnOfMissing, wholeNumber } from '../common.ts'
+import { DATA_DIR, dataDirOf, filesReplaced, numberOption, warnOfMissing, wholeNumber } from '../common.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
 import { explainMissingLabels } from '../missing-labels.ts'
 import { ROW_FORMAT, ROW_FORMATS, writeRows } from '../rows.ts'
 import { Stop } from '../stop.ts'
-import { readAll, type Terminal, write } from '../terminal.ts'
+import { type Terminal, write } from '../terminal.ts'
 
 async function readSql(sent: string, terminal: Terminal): Promise<string> {
   if (sent !== '-') return sent
-  const bytes = await readAll(terminal.stdin, SQL_BYTES_MAX)
+  const bytes = await readBounded(terminal.stdin, SQL_BYTES_MAX)
   if (bytes === null) throw new UsageError(`the query is longer than ${SQL_BYTES_MAX} bytes`)
   return bytes.toString()
 }
@@ -84,11 +85,7 @@ export const sqlCommand: Command = {
   operands: [{ name: 'QUERY', description: 'the query; - reads it from the standard input' }],
   options: {
     format: ROW_FORMAT,
-    timeout: {
-      value: 'SECONDS',
-      otherwise: `${QUERY_SECONDS_MAX_DEFAULT}`,
-      description: 'Time limit; 0: none',
-    },
+    timeout: numberOption('SECONDS', QUERY_SECONDS_MAX_DEFAULT, 'Time limit; 0: none'),
     sample: { description: 'Query the sample that comes with Mintlake, instead of a lake' },
     'data-dir': DATA_DIR,
   },

@@ -139,7 +139,7 @@ export class AccountPublisher {
   }
 
   async #putSome(kv: KV): Promise<void> {
-    const agentIds = firstOf(this.#changed, PUTS_AT_ONCE)
+    const agentIds = [...this.#changed.values().take(PUTS_AT_ONCE)]
     const put = async (agentId: string) => {
       const account = this.#accounts.account(agentId)
       // Changes from now on are put again.
@@ -160,7 +160,7 @@ export class AccountPublisher {
   }
 
   async #deleteSome(kv: KV): Promise<void> {
-    const keys = firstOf(this.#unknown, PUTS_AT_ONCE)
+    const keys = [...this.#unknown.values().take(PUTS_AT_ONCE)]
     await Promise.all(keys.map((key) => kv.delete(key)))
     for (const key of keys) this.#unknown.delete(key)
   }
@@ -180,13 +180,4 @@ export class AccountPublisher {
     await within(CHECK_MS, promise)
     return this.#isWorking
   }
-}
-
-function firstOf(all: Iterable<string>, count: number): string[] {
-  const first: string[] = []
-  for (const each of all) {
-    if (first.length === count) break
-    first.push(each)
-  }
-  return first
 }

@@ -41,8 +41,9 @@ interface Pass {
 }
 
 export class AccountReplica {
+  readonly #allKnown = Promise.withResolvers<void>()
   /** Resolves when all accounts are known for the first time. */
-  readonly ready: Promise<void>
+  readonly ready = this.#allKnown.promise
   readonly #options: AccountReplicaOptions
   readonly #keys = new KeyTable()
   /** By key of the entry. */
@@ -50,7 +51,6 @@ export class AccountReplica {
   readonly #names = new Map<string, string>()
   readonly #unwatch: () => void
   readonly #working: Promise<void>
-  readonly #becomeReady: () => void
   readonly #waiters = new Waiters()
   #isReady = false
   #isStopped = false
@@ -59,9 +59,6 @@ export class AccountReplica {
 
   constructor(options: AccountReplicaOptions) {
     this.#options = options
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.ready = promise
-    this.#becomeReady = resolve
     // The bus may have lost what was watched.
     this.#unwatch = options.bus.watch.onConnected(() => this.#entries?.stop())
     this.#working = this.#work()
@@ -177,9 +174,8 @@ export class AccountReplica {
   #complete({ seen }: Pass): void {
     if (seen.size < this.#known.size)
       for (const key of this.#known.keys()) if (!seen.has(key)) this.#forget(key)
-    if (this.#isReady) return
     this.#isReady = true
-    this.#becomeReady()
+    this.#allKnown.resolve()
   }
 
   #learn(key: string, { agent, name, keys }: Account, ageMs: number): void {

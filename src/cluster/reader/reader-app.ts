@@ -197,9 +197,7 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
     ...{ history, sessions, keys, lakeFolder: null },
     timeWaits: new TimeWaits(market),
     nowMs: () => clock.monotonicMs(),
-    writerParts: () => {
-      throw new Error('a reader passes this on to the writer')
-    },
+    writer: null,
   })
   const started = start(config.host, config.port, {
     node,

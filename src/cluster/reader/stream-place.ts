@@ -1,7 +1,6 @@
 // Where in the stream the events are that a market lacks.
 import type { StreamInfo } from '@nats-io/jetstream'
 import { decodeBatch } from '../../journal/batch/batch-decoder.ts'
-import type { RunEvent } from '../../schema/event.ts'
 import type { Bus } from '../bus.ts'
 import { type BusMessage, DamagedMessageError, decodeMessage } from '../messages.ts'
 
@@ -91,15 +90,8 @@ export async function findToldAt(
   return read.message.lastEventNo === eventNo ? read.message : null
 }
 
-export interface FirstRun {
-  folderId: string
-  /** The event with which the market begins as an empty one. */
-  eventNo: number
-  run: RunEvent
-}
-
-/** The event with which a stream begins where that is the beginning of a market; null: the market had begun before. */
-export async function readFirstRun(bus: Bus, { first, last }: StreamRange): Promise<FirstRun | null> {
+/** The event with which a stream begins where a market begins with it, as an empty one; null: the market had begun before. */
+export async function readFirstRun(bus: Bus, { first, last }: StreamRange) {
   // Behind messages of a writer that has only told the time so far.
   for (let sequence = first; sequence <= last && sequence < first + FIRST_MESSAGES_MAX; sequence++) {
     const read = await readFrom(bus, sequence, sequence + 1)

@@ -52,7 +52,8 @@ export class BusWriter implements MarketPublisher {
       ...{ journalFolder: folder, folderId, settings: config.bus, log, onFenced },
       waitingBytesMax: options.waitingBytesMax,
       findRunOf: (eventNo) => findRunOf(folder, folderId, eventNo),
-      beginAnew: () => this.#beginAnew(),
+      // The stream begins behind the newest checkpoint of this market, else with its first event.
+      beginAnew: () => this.#newestCheckpoint()?.eventNo ?? (this.#run?.originEventNo ?? 1) - 1,
       onConnected: (lostFromEventNo) => this.#onConnected(lostFromEventNo),
       onHole: () => this.#makeCheckpointInTime(),
     })
@@ -195,11 +196,6 @@ export class BusWriter implements MarketPublisher {
   async stop(): Promise<void> {
     this.#isStopped = true
     await Promise.all([this.#service.stop(), this.#uploader.stop(), this.#publisher.stop()])
-  }
-
-  /** The stream begins behind the newest checkpoint of this market, else with its first event. */
-  #beginAnew(): number {
-    return this.#newestCheckpoint()?.eventNo ?? (this.#run?.originEventNo ?? 1) - 1
   }
 
   /** null: there is none of the market that this run goes on with. */

@@ -1,15 +1,10 @@
 // Market times that may be told: each with the last event that happened before it.
 
-interface Mark {
-  eventNo: number
-  timeMs: number
-}
-
 /** While the bus is away the oldest are forgotten: events tell the time as well. */
 const MARKS_MAX = 64
 
 export class MarketTimes {
-  readonly #marks: Mark[] = []
+  readonly #marks: { eventNo: number; timeMs: number }[] = []
 
   /** Market time is `timeMs`, and the last event so far is `eventNo`. */
   note(eventNo: number, timeMs: number): void {

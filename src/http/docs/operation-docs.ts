@@ -59,3 +59,17 @@ export interface OperationDocs {
   /** Members of the operation that OpenAPI has no word for. */
   extensions?: Readonly<Record<`x-${string}`, unknown>>
 }
+
+/** Of a route with one answer, which is JSON. @param description of the answer */
+export const jsonDocs = (
+  operationId: string,
+  tag: Tag,
+  description: string,
+  schema: z.ZodType,
+  { status = 200, ...more }: Partial<Omit<OperationDocs, 'answers'>> & { status?: number } = {},
+): OperationDocs => ({
+  operationId,
+  tag,
+  answers: { [status]: jsonAnswer(description, schema) },
+  ...more,
+})

@@ -1,12 +1,6 @@
 // The range of bytes that a request asks for (RFC 9110, section 14).
 import { ServiceError } from '../../schema/errors.ts'
 
-/** Both inclusive. */
-export interface ByteRange {
-  first: number
-  last: number
-}
-
 const RANGE = /^bytes=(\d{0,15})-(\d{0,15})$/
 
 /**
@@ -14,7 +8,7 @@ const RANGE = /^bytes=(\d{0,15})-(\d{0,15})$/
  * several ranges, is ignored, as the standard allows.
  * @throws ServiceError `range_not_satisfiable` where no byte of the file is in the range.
  */
-export function byteRange(header: string, bytes: number): ByteRange | null {
+export function byteRange(header: string, bytes: number): { first: number; last: number } | null {
   const [, from = '', to = ''] = RANGE.exec(header) ?? []
   if (from === '' && to === '') return null
   if (from !== '' && to !== '' && Number(to) < Number(from)) return null

@@ -1,13 +1,12 @@
 // What a client without a key is told where one would help: how to get it, and what it allows.
+
 import { type ErrorCode, ServiceError } from '../../schema/errors.ts'
 import { callerOf, type Reader } from '../access.ts'
+import type { DocumentSettings } from '../docs/texts/limits-text.ts'
 import type { Route } from '../route.ts'
 
-export interface KeyHintSettings {
+export interface KeyHintSettings extends Pick<DocumentSettings, 'readLimitAnonymous' | 'readLimitKeyed'> {
   registration: 'open' | 'closed'
-  /** Reads a minute without a key, and with one; 0: no limit. */
-  readLimitAnonymous: number
-  readLimitKeyed: number
 }
 
 const KEY_CODES: ReadonlySet<ErrorCode> = new Set(['missing_key', 'invalid_key', 'revoked_key'])

@@ -1,10 +1,19 @@
 // Chooses the format of an answer: the `format` parameter wins over the Accept header.
 import { FORMATS } from '../../schema/api/parts.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { Context } from '../context.ts'
+import { type Context, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
+import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import { oneOf } from './parameters.ts'
 
 export type Format = (typeof FORMATS)[number]
+
+/** What an answer about the market is sent as, by its format. */
+export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
+  json: JSON_TYPE,
+  ndjson: NDJSON_TYPE,
+  msgpack: MSGPACK_TYPE,
+  arrow: ARROW_TYPE,
+}
 
 const MEDIA_TYPES: Readonly<Record<string, Format>> = {
   'application/json': 'json',

@@ -85,12 +85,6 @@ export function acceptsGzip(acceptEncoding: string): boolean {
   return preferredCoding(only === '' ? '' : `${only},br;q=0`) === 'gzip'
 }
 
-/** A compressed form, and the bytes that were compressed: it serves a request only while those are the answer. */
-interface Form {
-  body: Buffer
-  compressed: Promise<Buffer>
-}
-
 /** The compressed form of a large body, found by request and version, so that the body itself need not be held. */
 interface LargeForm {
   key: string
@@ -101,8 +95,8 @@ interface LargeForm {
 export class CompressionCache {
   readonly #codings: Readonly<Record<Coding, Compress>>
   readonly #queue = pLimit(COMPRESSIONS_AT_ONCE)
-  /** By coding and request; least recently used first. */
-  readonly #forms: BoundedMap<string, Form>
+  /** By coding and request; least recently used first. One serves a request only while `body` is the answer. */
+  readonly #forms: BoundedMap<string, { body: Buffer; compressed: Promise<Buffer> }>
   #large: LargeForm | null = null
 
   constructor(codings = CODINGS, bytesMax = COMPRESSED_FORMS_BYTES_MAX) {

@@ -1,4 +1,5 @@
 // Writes answers to the engine's responses: the only file that does, except for WebSockets.
+import { STATUS_CODES } from 'node:http'
 import { ERRORS, ServiceError } from '../../schema/errors.ts'
 import { type BodyWriter, bodyBytes, type HttpAnswer, JSON_TYPE, NO_BYTES, PROBLEM_TYPE } from '../context.ts'
 import type { EngineResponse } from '../engine.ts'
@@ -9,30 +10,11 @@ import { ChunkedBody } from './chunked-body.ts'
 import type { CachedResponse } from './response-cache.ts'
 import { toServiceError } from './to-service-error.ts'
 
-const STATUS_TEXT: Readonly<Record<number, string>> = {
-  200: '200 OK',
-  201: '201 Created',
-  204: '204 No Content',
-  206: '206 Partial Content',
-  302: '302 Found',
-  304: '304 Not Modified',
-  400: '400 Bad Request',
-  401: '401 Unauthorized',
-  403: '403 Forbidden',
-  404: '404 Not Found',
-  405: '405 Method Not Allowed',
-  406: '406 Not Acceptable',
-  408: '408 Request Timeout',
-  409: '409 Conflict',
-  410: '410 Gone',
-  413: '413 Content Too Large',
-  415: '415 Unsupported Media Type',
-  416: '416 Range Not Satisfiable',
-  422: '422 Unprocessable Content',
-  426: '426 Upgrade Required',
-  429: '429 Too Many Requests',
-  500: '500 Internal Server Error',
-  503: '503 Service Unavailable',
+/** Reasons by status; of two, Node knows the words of an older standard. */
+const REASONS: typeof STATUS_CODES = {
+  ...STATUS_CODES,
+  413: 'Content Too Large',
+  422: 'Unprocessable Content',
 }
 
 const EXPOSED_HEADERS =
@@ -43,13 +25,12 @@ const EXPOSED_HEADERS =
 /** Pages of any origin may read the answers: no cookies are used. */
 const CROSS_ORIGIN_HEADERS = `\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED_HEADERS}`
 
-/** An answer whose body is an error. */
-export interface ProblemAnswer extends HttpAnswer {
-  body: Record<string, unknown>
-}
-
 /** The answer to an error (RFC 9457). An error that no code expected becomes `internal`, without its message. */
-export function problemAnswer(error: unknown, path: string, requestId: string): ProblemAnswer {
+export function problemAnswer(
+  error: unknown,
+  path: string,
+  requestId: string,
+): HttpAnswer & { body: Record<string, unknown> } {
   const known =
     toServiceError(error) ??
     new ServiceError('internal', 'The server failed to answer; the fault is its own.')
@@ -131,7 +112,7 @@ const commonHeads = new Map<number, Buffer>()
 function commonHead(status: number): Buffer {
   let head = commonHeads.get(status)
   if (head === undefined) {
-    head = Buffer.from(`${STATUS_TEXT[status] ?? status}${CROSS_ORIGIN_HEADERS}`)
+    head = Buffer.from(`${status} ${REASONS[status]}${CROSS_ORIGIN_HEADERS}`)
     commonHeads.set(status, head)
   }
   return head

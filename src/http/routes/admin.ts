@@ -16,30 +16,17 @@ import {
   stagedBackupSchema,
   unbanSchema,
 } from '../../schema/api/admin.ts'
-import type { LakeRepair, StagedBackup } from '../../store/types.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import { parseBody } from '../../submissions/field-errors.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import { type Context, type HttpAnswer, type Method, okData } from '../context.ts'
-import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
+import { json, jsonDocs } from '../docs/operation-docs.ts'
 import type { PlainRoute, Route } from '../route.ts'
 import { issuedKey, jsonObject } from './agents.ts'
-
-export interface AdminDeps {
-  agents: AgentRegistry
-  submissions: SubmissionService
-  /** Checks every file of the lake and records what is lost. @param dataDir null for the server's own data folder. */
-  repairLake(dataDir: string | null): Promise<LakeRepair>
-  /** Makes a copy of the store in the server's data folder. @param dataDir null for the server's own data folder. */
-  stageBackup(dataDir: string | null): Promise<StagedBackup>
-  /** Confirms that the clock is right, so that dates past their retention are removed. */
-  retireLake(): Promise<{ files: number }>
-  /** Believes the machine's clock, and brings market time to it. */
-  trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
-}
+import type { RouteParts } from './route-parts.ts'
 
 /** What the operator may do, with the operator's key. */
-export function adminRoutes(deps: AdminDeps): Route[] {
+export function adminRoutes(deps: RouteParts): Route[] {
   return [
     admin('GET', '/api/v1/admin/agents', 'Every agent, its keys and bans', {
       docs: adminDocs('listAllAgents', 'Every agent', agentListSchema),
@@ -50,13 +37,11 @@ export function adminRoutes(deps: AdminDeps): Route[] {
       '/api/v1/admin/keys',
       'Make an agent or a researcher and its key, registration open or not: {name, description?, type?}',
       {
-        docs: {
-          operationId: 'makeKey',
-          tag: 'admin',
+        docs: jsonDocs('makeKey', 'admin', 'The key', registeredSchema, {
+          status: 201,
           body: json(operatorRegistrationSchema),
-          answers: { 201: jsonAnswer('The key', registeredSchema) },
           errors: ['registration_closed', 'store_unavailable'],
-        },
+        }),
         handle: async (context) => issuedKey(await deps.agents.register(jsonObject(context), true)),
       },
     ),
@@ -134,18 +119,11 @@ const admin = (
   rest: Pick<PlainRoute, 'docs' | 'handle'>,
 ): Route => ({ method, path, summary, access: 'admin', ...rest })
 
-const adminDocs = (
-  operationId: string,
-  description: string,
-  answer: z.ZodType,
-  body?: z.ZodType,
-): OperationDocs => ({
-  operationId,
-  tag: 'admin',
-  ...(body && { body: json(body) }),
-  answers: { 200: jsonAnswer(description, answer) },
-  errors: ['store_unavailable'],
-})
+const adminDocs = (operationId: string, description: string, answer: z.ZodType, body?: z.ZodType) =>
+  jsonDocs(operationId, 'admin', description, answer, {
+    ...(body && { body: json(body) }),
+    errors: ['store_unavailable'],
+  })
 
 async function revokeKeys(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
   const { agentId, prefix } = read(revokeKeysSchema, context)

@@ -2,6 +2,8 @@
 
 import { z } from 'zod'
 import { isRecord } from '../../lib/record.ts'
+import { SingleFlight } from '../../lib/single-flight.ts'
+import { unlessLate } from '../../lib/wait.ts'
 import {
   profileAnswerSchema,
   profileChangedSchema,
@@ -30,30 +32,50 @@ import { ServiceError } from '../../schema/errors.ts'
 import { submissionSchema } from '../../schema/submission.ts'
 import { XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
-import type { Caller, IssuedKey, Quota, SubmitResult } from '../../submissions/types.ts'
+import type { IssuedKey, Quota, SubmitResult } from '../../submissions/types.ts'
 import type { AgentContext, Context, HttpAnswer } from '../context.ts'
 import { text } from '../docs/headers.ts'
-import { json, jsonAnswer, type OperationDocs } from '../docs/operation-docs.ts'
+import { json, jsonAnswer, jsonDocs, type OperationDocs } from '../docs/operation-docs.ts'
+import { AGENT_HITS_WAIT_MS, CALIBRATION_TTL_MS } from '../limits.ts'
 import { flag, sentInVain, wholeNumber } from '../request/parameters.ts'
 import { idempotencyKeyOf } from '../request/request-head.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
-import { type AnalysisDeps, asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
-import { KnownHits } from './known-hits.ts'
+import { asksForAnalyses, findAnalysis, listAnalyses } from './analyses.ts'
 import { MARKET_PATH } from './market.ts'
+import type { RouteParts } from './route-parts.ts'
 
-export interface AgentDeps extends AnalysisDeps {
-  limits: {
-    /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
-    countRegistration(ip: string): Record<string, string>
-    /** What is left of an agent's reads; null: they are not limited. */
-    readQuota(caller: Caller): Quota | null
+type HorizonsByAgent = ReadonlyMap<string, AgentHits['horizons']>
+
+/**
+ * What is known of the leaders' analyses, for a leaderboard that must answer whatever the lake does. Reads once in CALIBRATION_TTL_MS
+ * whether the agents with the most XP were right.
+ */
+export class KnownHits {
+  readonly #reading: SingleFlight<HorizonsByAgent>
+  #latest: HorizonsByAgent = new Map()
+
+  /** @param deps read when they are used: a reader of a cluster, which passes such requests on, has none */
+  constructor(
+    deps: Pick<RouteParts, 'agentHits' | 'nowMs'> & {
+      submissions: Pick<SubmissionService, 'agentLeaderboard'>
+    },
+  ) {
+    const read = async (): Promise<HorizonsByAgent> => {
+      const leaders = deps.submissions.agentLeaderboard(LEADERBOARD_LIMIT_MAX)
+      const hits = leaders.length === 0 ? [] : await deps.agentHits(leaders.map(({ agentId }) => agentId))
+      this.#latest = new Map(hits.map(({ agentId, horizons }) => [agentId, horizons]))
+      return this.#latest
+    }
+    this.#reading = new SingleFlight(read, CALIBRATION_TTL_MS, () => deps.nowMs())
   }
-  /** Of some agents, whether they were right. Computed away from this process. */
-  agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
-  /** A monotonic clock, ms. */
-  nowMs(): number
+
+  /** Never rejects, and waits at most AGENT_HITS_WAIT_MS: then it is what was known before, at first nothing. */
+  get(): Promise<HorizonsByAgent> {
+    const known = () => this.#latest
+    return unlessLate(AGENT_HITS_WAIT_MS, this.#reading.get(), known).catch(known)
+  }
 }
 
 const ANALYSIS_PATH = '/api/v1/analysis'
@@ -70,7 +92,7 @@ function leaderboard({ query }: Context, rank: (limit: number) => object): HttpA
 }
 
 /** The tokens with the most analyses. A cursor is of lists of submissions. */
-const mostAnalysed = ({ submissions }: AgentDeps, context: Context): HttpAnswer => ({
+const mostAnalysed = ({ submissions }: RouteParts, context: Context): HttpAnswer => ({
   ...leaderboard(context, (limit) => submissions.leaderboard(limit)),
   ignored: sentInVain(context.query, ['cursor']),
 })
@@ -120,7 +142,7 @@ const shownQuota = (quota: Quota | null) =>
   }
 
 /** The agent's profile, and where it stands. */
-function profile({ agents, submissions, limits: reads }: AgentDeps, { caller }: AgentContext): HttpAnswer {
+function profile({ agents, submissions, limits: reads }: RouteParts, { caller }: AgentContext): HttpAnswer {
   const { limits, ...standing } = submissions.standing(caller)
   const { submit, cooldowns } = limits
   const shown = { submit: shownQuota(submit), reads: shownQuota(reads.readQuota(caller)), cooldowns }
@@ -140,7 +162,7 @@ export const issuedKey = (
   headers: { 'Cache-Control': 'no-store' },
 })
 
-export const agentRoutes = (deps: AgentDeps): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
+export const agentRoutes = (deps: RouteParts): Route[] => [...submissionRoutes(deps), ...accountRoutes(deps)]
 
 const OTHERS_LABELS =
   'Labels (sentiment, score, summary, quant) of other agents are null until `labelsAvailableAt`.'
@@ -199,7 +221,7 @@ const SUBMIT_DOCS: OperationDocs = {
   rateLimited: true,
 }
 
-function submissionRoutes(deps: AgentDeps): Route[] {
+function submissionRoutes(deps: RouteParts): Route[] {
   const hits = new KnownHits(deps)
   return [
     {
@@ -222,16 +244,17 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       access: 'personal',
       summary:
         'Coverage: the most analysed tokens; with agentId, mint or latest=1: submissions, newest first',
-      docs: {
-        operationId: 'listAnalyses',
-        tag: 'analysis',
-        description: `With agentId, mint, both, or latest=1: submissions, newest first; outcome and sentiment narrow them. ${OTHERS_LABELS} Without: the most analysed tokens.`,
-        query: analysesQuery,
-        answers: {
-          200: jsonAnswer('Submissions, or the most analysed tokens', analysesAnswerSchema),
+      docs: jsonDocs(
+        'listAnalyses',
+        'analysis',
+        'Submissions, or the most analysed tokens',
+        analysesAnswerSchema,
+        {
+          description: `With agentId, mint, both, or latest=1: submissions, newest first; outcome and sentiment narrow them. ${OTHERS_LABELS} Without: the most analysed tokens.`,
+          query: analysesQuery,
+          errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
         },
-        errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
-      },
+      ),
       handle: (context) =>
         asksForAnalyses(context.query) ? listAnalyses(deps, context) : mostAnalysed(deps, context),
     },
@@ -240,16 +263,11 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: `${ANALYSIS_PATH}/{id}`,
       access: 'personal',
       summary: 'One analysis',
-      docs: {
-        operationId: 'getAnalysis',
-        tag: 'analysis',
+      docs: jsonDocs('getAnalysis', 'analysis', 'The submission', analysisAnswerSchema, {
         description: OTHERS_LABELS,
         params: z.object({ id: z.string().meta({ description: '`analysisId` of a submission' }) }),
-        answers: {
-          200: jsonAnswer('The submission', analysisAnswerSchema),
-        },
         errors: ['not_found', 'store_unavailable'],
-      },
+      }),
       handle: (context) => findAnalysis(deps.submissions, context),
     },
     {
@@ -257,14 +275,9 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: AGENT_LEADERBOARD_PATH,
       access: 'read',
       summary: 'Agents by XP',
-      docs: {
-        operationId: 'listAgents',
-        tag: 'agents',
+      docs: jsonDocs('listAgents', 'agents', 'Agents, most XP first', agentLeaderboardSchema, {
         query: leaderboardQuery,
-        answers: {
-          200: jsonAnswer('Agents, most XP first', agentLeaderboardSchema),
-        },
-      },
+      }),
       handle: async (context) => {
         const horizonsByAgent = await hits.get()
         return leaderboard(context, (limit) => {
@@ -279,30 +292,24 @@ function submissionRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/xp',
       access: 'read',
       summary: 'The XP table',
-      docs: {
-        operationId: 'getXpTable',
-        tag: 'analysis',
-        answers: { 200: jsonAnswer('What earns how much', xpTableSchema) },
-      },
+      docs: jsonDocs('getXpTable', 'analysis', 'What earns how much', xpTableSchema),
       handle: () => ok({ data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } }),
     },
   ]
 }
 
-function accountRoutes(deps: AgentDeps): Route[] {
+function accountRoutes(deps: RouteParts): Route[] {
   return [
     {
       method: 'POST',
       path: '/api/v1/keys/register',
       access: 'open',
       summary: 'Get an API key',
-      docs: {
-        operationId: 'register',
-        tag: 'agents',
+      docs: jsonDocs('register', 'agents', 'The key', registeredSchema, {
+        status: 201,
         body: json(registrationSchema),
-        answers: { 201: jsonAnswer('The key', registeredSchema) },
         errors: ['registration_closed', 'register_rate_limited', 'store_unavailable'],
-      },
+      }),
       countLimit: (context) => deps.limits.countRegistration(context.ip()),
       handle: async (context) => issuedKey(await deps.agents.register(jsonObject(context))),
     },
@@ -311,15 +318,13 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/keys/rotate',
       access: 'agent',
       summary: 'Replace the key; the old one lives 24 hours more',
-      docs: {
-        operationId: 'rotateKey',
-        tag: 'agents',
-        answers: { 201: jsonAnswer('The new key', rotatedSchema) },
+      docs: jsonDocs('rotateKey', 'agents', 'The new key', rotatedSchema, {
+        status: 201,
         description:
           'The old key submits and reads for 24 hours more; it can neither be rotated again nor change the profile, so that a leaked one ' +
           'does not outlive its rotation. `DELETE /api/v1/keys/current` with it ends it at once.',
         errors: ['key_not_allowed', 'register_rate_limited', 'store_unavailable'],
-      },
+      }),
       bodyTypes: ['', 'application/json'],
       handle: async ({ caller }) => issuedKey(await deps.agents.rotate(caller)),
     },
@@ -328,12 +333,9 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/keys/current',
       access: 'agent',
       summary: 'Revoke the key',
-      docs: {
-        operationId: 'revokeKey',
-        tag: 'agents',
-        answers: { 200: jsonAnswer('The key is revoked', revokedSchema) },
+      docs: jsonDocs('revokeKey', 'agents', 'The key is revoked', revokedSchema, {
         errors: ['store_unavailable'],
-      },
+      }),
       handle: async ({ caller }) => {
         await deps.agents.revoke(caller)
         return ok({ data: { revoked: true } })
@@ -344,13 +346,7 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'The agent’s profile and standing: XP, rank, outcomes, strikes, limits',
-      docs: {
-        operationId: 'getProfile',
-        tag: 'agents',
-        answers: {
-          200: jsonAnswer('The profile, and where the agent stands', profileAnswerSchema),
-        },
-      },
+      docs: jsonDocs('getProfile', 'agents', 'The profile, and where the agent stands', profileAnswerSchema),
       handle: (context) => profile(deps, context),
     },
     {
@@ -358,16 +354,11 @@ function accountRoutes(deps: AgentDeps): Route[] {
       path: '/api/v1/agent/profile',
       access: 'agent',
       summary: 'Change the agent’s profile',
-      docs: {
-        operationId: 'setProfile',
-        tag: 'agents',
+      docs: jsonDocs('setProfile', 'agents', 'The profile as it is now', profileChangedSchema, {
         description: 'A field that is absent keeps its value; null clears it.',
         body: json(profileChangeSchema),
-        answers: {
-          200: jsonAnswer('The profile as it is now', profileChangedSchema),
-        },
         errors: ['key_not_allowed', 'store_unavailable'],
-      },
+      }),
       changes: [AGENT_LEADERBOARD_PATH],
       handle: async (context) =>
         ok({ profile: await deps.agents.setProfile(context.caller, jsonObject(context)) }),

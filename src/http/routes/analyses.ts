@@ -1,25 +1,18 @@
 // Reads of submissions: one of them, and lists by agent and mint.
 
-import type { Market } from '../../market/market.ts'
 import { ANALYSES_LIMIT_DEFAULT, ANALYSES_LIMIT_MAX } from '../../schema/api/analyses.ts'
 import type { SubmissionKey } from '../../schema/api/submission-list.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { isAnalysisId } from '../../schema/submission.ts'
 import { OUTCOMES, type Outcome, SENTIMENTS, type Sentiment } from '../../schema/vocabulary.ts'
-import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { AnalysisPage, Caller } from '../../submissions/types.ts'
 import { type HttpAnswer, okData, type Query, type ReaderContext } from '../context.ts'
 import { checkMint, flag, invalidParameter, oneOf, readAll, wholeNumber } from '../request/parameters.ts'
+import type { RouteParts } from './route-parts.ts'
 
 const ME = 'me'
 const AGENT_ID = /^[\w-]{1,64}$/
-
-export interface AnalysisDeps {
-  submissions: SubmissionService
-  agents: AgentRegistry
-  market: Market
-}
 
 /** What a list shows only: null is everything. */
 interface Filter {
@@ -43,10 +36,7 @@ export async function findAnalysis(
 }
 
 /** A page of the submissions of an agent, on a mint, or of all, newest first. */
-export async function listAnalyses(
-  deps: AnalysisDeps,
-  { query, caller }: ReaderContext,
-): Promise<HttpAnswer> {
+export async function listAnalyses(deps: RouteParts, { query, caller }: ReaderContext): Promise<HttpAnswer> {
   const bounds = { min: 1, max: ANALYSES_LIMIT_MAX, otherwise: ANALYSES_LIMIT_DEFAULT }
   const mint = query.get('mint') || null
   const {

@@ -4,9 +4,10 @@ import { jsonLine } from '../../lib/text/json-text.ts'
 import type { Market } from '../../market/market.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm, WithGaps } from '../../market/types.ts'
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX, barsQuery, barsSchema } from '../../schema/api/bars.ts'
-import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../../schema/bar.ts'
+import { FORMATS } from '../../schema/api/parts.ts'
+import { BAR_FILLS, BAR_SHAPES, type BarShape, TIMEFRAMES } from '../../schema/bar.ts'
 import { type Gap, tellGap } from '../../schema/event.ts'
-import { type Context, type HttpAnswer, JSON_TYPE, NDJSON_TYPE } from '../context.ts'
+import type { Context, HttpAnswer } from '../context.ts'
 import { linesOf } from '../docs/components.ts'
 import { CLAMPED_HEADER, maybeText, maybeWhole, whole } from '../docs/headers.ts'
 import type { OperationDocs } from '../docs/operation-docs.ts'
@@ -14,7 +15,7 @@ import { barsToArrow } from '../encode/bar-arrow.ts'
 import { barsToMsgpack } from '../encode/bar-msgpack.ts'
 import { ARROW_TYPE, MSGPACK_TYPE } from '../encode/items.ts'
 import type { HttpNode } from '../node.ts'
-import { negotiateFormat } from '../request/negotiate.ts'
+import { CONTENT_TYPES, type Format, negotiateFormat } from '../request/negotiate.ts'
 import {
   checkSpan,
   oneOf,
@@ -28,15 +29,9 @@ import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
 import { unknownToken } from './market.ts'
 import { CACHE_ONE_SECOND } from './market-list.ts'
+import type { RouteParts } from './route-parts.ts'
 
 export const OHLC_PATH = '/api/v1/ohlc'
-
-const BAR_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
-
-interface BarDeps {
-  market: Market
-  node: HttpNode
-}
 
 const BARS_HEADERS = z.object({
   'X-Result-Count': whole('Bars of this answer'),
@@ -70,7 +65,7 @@ const BARS_DOCS: OperationDocs = {
   errors: ['invalid_mint', 'token_not_found', 'not_acceptable'],
 }
 
-export const barRoute = (deps: BarDeps): PlainRoute => ({
+export const barRoute = (deps: Pick<RouteParts, 'market' | 'node'>): PlainRoute => ({
   method: 'GET',
   path: OHLC_PATH,
   access: 'read',
@@ -87,7 +82,7 @@ function parseRequest(node: HttpNode, context: Context) {
   const { query } = context
   const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
   const { format, shape, limit, ...wanted } = readAll({
-    format: () => negotiateFormat(context, BAR_FORMATS),
+    format: () => negotiateFormat(context, FORMATS),
     mint: () => requiredMint(query),
     tf: () => timeframe(query),
     limit: () => wholeNumber(query, 'limit', limits),
@@ -107,42 +102,26 @@ function parseRequest(node: HttpNode, context: Context) {
   }
 }
 
-function bars({ market, node }: BarDeps, context: Context): HttpAnswer {
+function bars({ market, node }: Pick<RouteParts, 'market' | 'node'>, context: Context): HttpAnswer {
   const request = parseRequest(node, context)
-  const { format } = request
-  return format === 'json' || format === 'ndjson'
-    ? answerText(market, context, request)
-    : answerColumns(market, context, request)
-}
-
-function answerText(market: Market, context: Context, request: BarsRequest): HttpAnswer {
   const { format, query, shape } = request
+  const isText = format === 'json' || format === 'ndjson'
   const form: TextForm = { shape, separator: format === 'json' ? ',' : '\n' }
-  const text = market.barsText(query, form)
-  if (text === null) throw unknownToken(query.mint)
+  const found = isText ? market.barsText(query, form) : market.barColumns(query)
+  if (found === null) throw unknownToken(query.mint)
   const from = beginningOf(market, query)
-  const headers = createHeaders(text, request, from)
+  const headers = createHeaders(found, request, from)
   if (hasCurrent(context, headers.ETag)) return notModified(headers)
-  const [body, contentType] =
-    format === 'json'
-      ? [barsJson(text, createMeta(request, text, from)), JSON_TYPE]
-      : [wrapRows('', text, '', 0), NDJSON_TYPE]
-  return { status: 200, body, contentType, headers, reusable: true }
+  const meta = () => createMeta(request, found, from)
+  const body = 'open' in found ? textBody(found, format, meta) : columnsBody(found, format, shape, meta)
+  return { status: 200, body, contentType: CONTENT_TYPES[format], headers, reusable: true }
 }
 
-function answerColumns(market: Market, context: Context, request: BarsRequest): HttpAnswer {
-  const { format, query, shape } = request
-  const columns = market.barColumns(query)
-  if (columns === null) throw unknownToken(query.mint)
-  const from = beginningOf(market, query)
-  const headers = createHeaders(columns, request, from)
-  if (hasCurrent(context, headers.ETag)) return notModified(headers)
-  const [body, contentType] =
-    format === 'arrow'
-      ? [barsToArrow(columns, shape), ARROW_TYPE]
-      : [barsToMsgpack(columns, shape, createMeta(request, columns, from)), MSGPACK_TYPE]
-  return { status: 200, body, contentType, headers, reusable: true }
-}
+const textBody = (text: BarsText, format: Format, meta: () => object): Buffer =>
+  format === 'json' ? barsJson(text, meta()) : wrapRows('', text, '', 0)
+
+const columnsBody = (columns: BarColumns, format: Format, shape: BarShape, meta: () => object): Buffer =>
+  format === 'arrow' ? barsToArrow(columns, shape) : barsToMsgpack(columns, shape, meta())
 
 /** Where the bars of a token begin. */
 interface Beginning {

@@ -4,53 +4,45 @@ import { type AgentRecord, agentRecordAnswerSchema, agentRecordQuery } from '../
 import {
   CALIBRATION_AGENTS_MIN,
   CALIBRATION_SUBMISSIONS_MIN,
-  type Calibration,
   calibrationAnswerSchema,
 } from '../../schema/api/calibration.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import { okData } from '../context.ts'
-import { jsonAnswer } from '../docs/operation-docs.ts'
+import { jsonDocs } from '../docs/operation-docs.ts'
 import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import type { PersonalRoute, PlainRoute } from '../route.ts'
 import { parseAgentId } from './analyses.ts'
-
-export interface CalibrationDeps {
-  /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
-  calibration(): Promise<Calibration>
-  /** A monotonic clock, ms. */
-  nowMs(): number
-  agents: AgentRegistry
-  /** The same of one agent, with its XP over time. */
-  agentRecord(agentId: string): Promise<AgentRecord>
-}
+import type { RouteParts } from './route-parts.ts'
 
 /** What one computation gives serves all who ask for it meanwhile. */
-const computed = <Value>(deps: CalibrationDeps, compute: () => Promise<Value>): SingleFlight<Value> =>
+const computed = <Value>(deps: RouteParts, compute: () => Promise<Value>): SingleFlight<Value> =>
   new SingleFlight(compute, CALIBRATION_TTL_MS, () => deps.nowMs())
 
-export function calibrationRoute(deps: CalibrationDeps): PlainRoute {
+export function calibrationRoute(deps: RouteParts): PlainRoute {
   const calibration = computed(deps, () => deps.calibration())
   return {
     method: 'GET',
     path: '/api/v1/calibration',
     access: 'read',
     summary: 'Sentiments and scores against what the price did afterwards',
-    docs: {
-      operationId: 'getCalibration',
-      tag: 'analysis',
-      description:
-        'Mean returns after accepted submissions whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
-        `Groups of fewer than ${CALIBRATION_SUBMISSIONS_MIN} submissions or ${CALIBRATION_AGENTS_MIN} agents are left out. Computed once a minute.`,
-      answers: { 200: jsonAnswer('Groups by sentiment and by score', calibrationAnswerSchema) },
-      errors: ['store_unavailable'],
-    },
+    docs: jsonDocs(
+      'getCalibration',
+      'analysis',
+      'Groups by sentiment and by score',
+      calibrationAnswerSchema,
+      {
+        description:
+          'Mean returns after accepted submissions whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
+          `Groups of fewer than ${CALIBRATION_SUBMISSIONS_MIN} submissions or ${CALIBRATION_AGENTS_MIN} agents are left out. Computed once a minute.`,
+        errors: ['store_unavailable'],
+      },
+    ),
     handle: async () => okData(await calibration.get()),
   }
 }
 
-export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
+export function agentRecordRoute(deps: RouteParts): PersonalRoute {
   const records = new BoundedMap<string, SingleFlight<AgentRecord>>({ entriesMax: AGENT_RECORDS_CACHED_MAX })
   const recordOf = (agentId: string): Promise<AgentRecord> => {
     if (!deps.agents.has(agentId)) throw new ServiceError('not_found', `There is no agent ${agentId}.`)
@@ -63,16 +55,13 @@ export function agentRecordRoute(deps: CalibrationDeps): PersonalRoute {
     path: '/api/v1/agents/record',
     access: 'personal',
     summary: 'What became of an agent’s analyses: hit rate, mean return, calibration, XP over time',
-    docs: {
-      operationId: 'getAgentRecord',
-      tag: 'agents',
+    docs: jsonDocs('getAgentRecord', 'agents', 'The record', agentRecordAnswerSchema, {
       description:
         'Of the last 30 days, and of submissions whose labels anybody may see. A bullish or bearish submission is a hit where the ' +
         'price went that way. Computed once a minute.',
       query: agentRecordQuery,
-      answers: { 200: jsonAnswer('The record', agentRecordAnswerSchema) },
       errors: ['missing_key', 'not_found', 'store_unavailable'],
-    },
+    }),
     handle: async ({ query, caller }) => {
       const agentId = parseAgentId(query.get('agentId') || null, caller)
       if (agentId === null) throw invalidParameter('agentId', 'must be me or an agent')

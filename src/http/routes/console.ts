@@ -5,21 +5,13 @@ import type { OperationDocs } from '../docs/operation-docs.ts'
 import { listConsoleFiles } from '../docs/site/console-files.ts'
 import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
-
-export interface ConsoleSettings {
-  /** Hosts whose images the console may show. */
-  imageHosts: readonly string[]
-}
-
-export interface ConsoleDeps {
-  settings: ConsoleSettings
-}
+import type { RouteParts } from './route-parts.ts'
 
 /**
  * The console may load what this server has, and nothing else: texts of tokens come from strangers, so neither a script nor a
  * request of theirs can run in it. Images of the hosts that the operator names are the exception.
  */
-function securityHeaders({ imageHosts }: ConsoleSettings) {
+function securityHeaders({ imageHosts }: RouteParts['settings']) {
   const images = imageHosts.map((host) => ` https://${host}`).join('')
   return {
     'Content-Security-Policy':
@@ -58,7 +50,7 @@ const fileDocs = (path: string): OperationDocs => ({
 })
 
 /** Routes for the console's files: one for each folder, so that files do not multiply the routes. */
-export function consoleRoutes(deps: ConsoleDeps): PlainRoute[] {
+export function consoleRoutes(deps: RouteParts): PlainRoute[] {
   const files = new Map(listConsoleFiles().map((file) => [file.path, file]))
   const served = new Map<string, ReturnType<typeof serveDocument>>()
   const folders = new Set([...files.keys()].filter((path) => path !== '/').map(folderPath))

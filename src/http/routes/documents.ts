@@ -5,7 +5,7 @@ import { submissionSchema } from '../../schema/submission.ts'
 import { type HttpAnswer, JSON_TYPE } from '../context.ts'
 import { type Description, describePath } from '../docs/one-path.ts'
 import { inputSchema, openApi } from '../docs/openapi.ts'
-import { type BodyDocs, json, jsonAnswer, type OperationDocs, textType } from '../docs/operation-docs.ts'
+import { type BodyDocs, json, jsonDocs, type OperationDocs, textType } from '../docs/operation-docs.ts'
 import type { DocumentSettings } from '../docs/texts/limits-text.ts'
 import { llmsText } from '../docs/texts/llms.ts'
 import { skillText } from '../docs/texts/skill.ts'
@@ -79,11 +79,7 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/api/v1/analysis/schema',
       access: 'open',
       summary: 'JSON Schema of a submission',
-      docs: {
-        operationId: 'getSubmissionSchema',
-        tag: 'analysis',
-        answers: { 200: jsonAnswer('JSON Schema', submissionSchemaAnswerSchema) },
-      },
+      docs: jsonDocs('getSubmissionSchema', 'analysis', 'JSON Schema', submissionSchemaAnswerSchema),
       handle: serveDocument(
         Buffer.from(JSON.stringify({ ok: true, data: inputSchema(submissionSchema) })),
         JSON_TYPE,

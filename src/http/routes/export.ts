@@ -2,8 +2,8 @@
 // and tells in headers where the next request goes on.
 
 import { z } from 'zod'
-import { EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, exportQuery } from '../../schema/api/lake.ts'
-import type { Exporter, ExportFormat, ExportRequest } from '../../store/types.ts'
+import { EXPORT_FORMATS, EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, exportQuery } from '../../schema/api/lake.ts'
+import type { ExportFormat, ExportRequest } from '../../store/types.ts'
 import { type Context, NO_BYTES } from '../context.ts'
 import { CACHE_HEADERS, CLAMPED_HEADER, text, whole } from '../docs/headers.ts'
 import { ARROW_TYPE } from '../encode/items.ts'
@@ -11,14 +11,10 @@ import { negotiate } from '../request/negotiate.ts'
 import { checkSpan, readAll, timeMs, wholeNumber } from '../request/parameters.ts'
 import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
-
-export interface ExportDeps {
-  exports: Exporter
-}
+import type { RouteParts } from './route-parts.ts'
 
 const EXPORT_PATH = '/api/v1/training/export'
-const PARQUET_TYPE = 'application/vnd.apache.parquet'
-export const EXPORT_FORMATS: readonly ExportFormat[] = ['parquet', 'arrow']
+export const PARQUET_TYPE = 'application/vnd.apache.parquet'
 const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   parquet: PARQUET_TYPE,
   arrow: ARROW_TYPE,
@@ -55,7 +51,7 @@ const EXPORT_HEADERS = z.object({
   'X-More': z.enum(['true', 'false']).meta({ description: 'Whether there are more rows now' }),
 })
 
-export function exportRoutes(deps: ExportDeps): Route[] {
+export function exportRoutes(deps: RouteParts): Route[] {
   return [
     {
       method: 'GET',

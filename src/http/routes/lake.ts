@@ -3,25 +3,20 @@
 import { z } from 'zod'
 import { type LakeCatalog, lakeCatalogAnswerSchema } from '../../schema/api/lake.ts'
 import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
-import type { LakeDownloads, LakeFile } from '../../store/types.ts'
+import type { LakeFile } from '../../store/types.ts'
 import { type Context, type HttpAnswer, NO_BYTES, okData } from '../context.ts'
-import { jsonAnswer } from '../docs/operation-docs.ts'
+import { jsonDocs } from '../docs/operation-docs.ts'
 import { LAKE_DOWNLOAD_MS_MAX } from '../limits.ts'
 import { byteRange } from '../request/byte-range.ts'
 import { oneOf } from '../request/parameters.ts'
 import { hasCurrent, notModified } from '../response/etag.ts'
 import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
-
-export interface LakeDeps {
-  downloads: LakeDownloads
-  /** How long one download may take; LAKE_DOWNLOAD_MS_MAX unless set. */
-  downloadMsMax?: number | undefined
-}
+import { PARQUET_TYPE } from './export.ts'
+import type { RouteParts } from './route-parts.ts'
 
 const CATALOG_PATH = '/api/v1/lake/catalog'
 const FILES_PATH = '/api/v1/lake/files'
-const PARQUET_TYPE = 'application/vnd.apache.parquet'
 
 const ALL_TABLES: readonly Table[] = Object.values(TABLES)
 const LAKE_TABLES = ALL_TABLES.filter(({ lakeDateColumn }) => lakeDateColumn !== null)
@@ -61,7 +56,7 @@ const strongEtag = ({ sha256, bytes, writtenAtMs }: LakeFile): string =>
   `"${sha256 ?? `${bytes}-${writtenAtMs}`}"`
 
 async function sendFile(
-  { downloads, downloadMsMax = LAKE_DOWNLOAD_MS_MAX }: LakeDeps,
+  { downloads, downloadMsMax = LAKE_DOWNLOAD_MS_MAX }: RouteParts,
   context: Context,
 ): Promise<HttpAnswer> {
   const { headers, id } = context
@@ -102,22 +97,19 @@ const FILE_HEADERS = z.object({
 })
 
 /** Not counted as reads: one query takes dozens of requests. The maximum of downloads at once bounds them instead. */
-export function lakeRoutes(deps: LakeDeps): Route[] {
+export function lakeRoutes(deps: RouteParts): Route[] {
   return [
     {
       method: 'GET',
       path: CATALOG_PATH,
       access: 'researcher',
       summary: 'The tables of the lake and their Parquet files',
-      docs: {
-        operationId: 'getLakeCatalog',
-        tag: 'lake',
+      docs: jsonDocs('getLakeCatalog', 'lake', 'The tables', lakeCatalogAnswerSchema, {
         description:
           'The files as of one moment: together they hold each row once. A file that a merge has replaced since is served for ' +
           'a few minutes more; then its address answers 410, and the catalog lists the file that has its rows.',
         query: z.object({ table: z.enum(TABLE_NAMES).optional().describe('Only this table') }),
-        answers: { 200: jsonAnswer('The tables', lakeCatalogAnswerSchema) },
-      },
+      }),
       handle: async ({ query }) => {
         const wanted = oneOf(query, 'table', ['', ...TABLE_NAMES], '')
         return okData(catalogOf(await deps.downloads.list(), wanted || null))

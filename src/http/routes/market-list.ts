@@ -1,7 +1,6 @@
 // The market list: one page of it in any format, or a stream of its changes (follow=1). Rows are never parsed for JSON and NDJSON.
 import { z } from 'zod'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import type { Market } from '../../market/market.ts'
 import type { FigureRange, ListFilter, Page, PageQuery, RowFields } from '../../market/types.ts'
 import {
   MARKET_LIMIT_DEFAULT,
@@ -9,13 +8,13 @@ import {
   marketPageSchema,
   marketQuery,
 } from '../../schema/api/market.ts'
+import { FORMATS } from '../../schema/api/parts.ts'
 import type { MarketRow } from '../../schema/market-item.ts'
 import { isFigureSort } from '../../schema/vocabulary.ts'
 import {
   type BodyWriter,
   type Context,
   type HttpAnswer,
-  JSON_TYPE,
   NDJSON_TYPE,
   NO_BYTES,
   type Query,
@@ -29,15 +28,14 @@ import { CACHED_RESPONSE_BYTES_MAX, ROWS_PER_TURN } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
 import { rowFields } from '../request/fields.ts'
 import { IGNORED_BY_FOLLOW, listFilter } from '../request/list-filter.ts'
-import { type Format, negotiateFormat } from '../request/negotiate.ts'
+import { CONTENT_TYPES, type Format, negotiateFormat } from '../request/negotiate.ts'
 import { invalidParameter, readAll, sentInVain, wholeNumber } from '../request/parameters.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
 import { acceptsGzip } from '../response/compress.ts'
-import type { Cursors, ListPosition } from '../response/cursors.ts'
+import type { ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
 import { withIgnored } from '../response/notes.ts'
-import type { Broadcaster } from '../stream/broadcaster.ts'
 import type { Follower } from '../stream/follower.ts'
 import { GzipWriter, type SharedGzip } from '../stream/gzip-stream.ts'
 import { countSnapshotRows, MarketChannel } from '../stream/market-channel.ts'
@@ -50,18 +48,17 @@ import {
   sortOf,
 } from '../stream/stream-request.ts'
 import { WindowChannel } from '../stream/window-channel.ts'
+import type { RouteParts } from './route-parts.ts'
 
-export interface ListDeps {
-  market: Market
-  node: HttpNode
-  broadcaster: Broadcaster
-  cursors: Cursors
+/** What the routes of the market ask. */
+export type MarketParts = Pick<RouteParts, 'market' | 'node' | 'broadcaster' | 'cursors' | 'onDataPoint'>
+
+export interface ListParts extends MarketParts {
   largePages: LargePages
   sharedGzip: SharedGzip
 }
 
 export const CACHE_ONE_SECOND = 'public, max-age=1'
-const LIST_FORMATS = ['json', 'ndjson', 'msgpack', 'arrow'] as const
 const JSON_START = '{"ok":true,"data":['
 /** One page, and the cursor of the next: null at the end of the list, or if none was asked for. */
 interface ListPage {
@@ -115,11 +112,11 @@ export const LIST_DOCS: OperationDocs = {
   extensions: { 'x-stream': { lines: refTo('StreamLine'), document: '/streams.md' } },
 }
 
-export function answerList(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
+export function answerList(deps: ListParts, context: Context): HttpAnswer | Promise<HttpAnswer> {
   const { market, node, cursors, largePages } = deps
   const { query } = context
   if (asksToFollow(query)) {
-    const format = negotiateFormat(context, LIST_FORMATS)
+    const format = negotiateFormat(context, FORMATS)
     if (format !== 'ndjson' && query.get('format')) throw invalidParameter('follow', 'needs format=ndjson')
     return followOf(query) === 'window' ? answerWindow(deps, context) : answerFollowFrom(deps, context)
   }
@@ -160,7 +157,7 @@ function parseList(context: Context): ListRequest {
     follow: _,
     ...wanted
   } = readAll({
-    format: () => negotiateFormat(context, LIST_FORMATS),
+    format: () => negotiateFormat(context, FORMATS),
     follow: () => followOf(query),
     limit: () => wholeNumber(query, 'limit', limits).value,
     ...placeReaders(query),
@@ -181,7 +178,7 @@ const ofCursor =
   (name) =>
     BESIDE_CURSOR.includes(name) ? query.get(name) : null
 
-function findSource({ market, cursors }: ListDeps, request: ListRequest, withCursor: boolean): PageSource {
+function findSource({ market, cursors }: ListParts, request: ListRequest, withCursor: boolean): PageSource {
   const { tab, sort, order, limit, offset, filter, fields } = request
   // The order by a figure changes with time too: a page and its cursor must be of one list.
   if (filter !== null || (isFigureSort(sort) && withCursor))
@@ -246,7 +243,8 @@ function answerPage(
   if (hasCurrent(context, etag)) return { ...notModified(headers), ignored }
   return {
     status: 200,
-    ...encodePage(format, page, source.query.fields, () => ({
+    contentType: CONTENT_TYPES[format],
+    body: encodePage(format, page, source.query.fields, () => ({
       ...createMeta(source, page, nextCursor, isClamped),
       ...withIgnored(context.notes, ignored),
     })),
@@ -299,20 +297,16 @@ function encodePage(
   page: Page,
   fields: RowFields | null,
   makeMeta: () => object,
-): Pick<HttpAnswer, 'body' | 'contentType'> {
+): Buffer | ChunkedBody {
   switch (format) {
     case 'ndjson':
-      return { body: ndjsonBody(page), contentType: NDJSON_TYPE }
+      return ndjsonBody(page)
     case 'arrow':
-      return { body: itemsToArrow(parseItems(page), fields?.fields), contentType: ARROW_TYPE }
-    case 'msgpack': {
-      const body = toMsgpack({ ok: true, data: parseItems(page), meta: makeMeta() })
-      return { body, contentType: MSGPACK_TYPE }
-    }
-    case 'json': {
-      const end = `,"meta":${jsonLine(makeMeta())}}`
-      return { body: wrapRows(JSON_START, page.ndjson, end), contentType: JSON_TYPE }
-    }
+      return itemsToArrow(parseItems(page), fields?.fields)
+    case 'msgpack':
+      return toMsgpack({ ok: true, data: parseItems(page), meta: makeMeta() })
+    case 'json':
+      return wrapRows(JSON_START, page.ndjson, `,"meta":${jsonLine(makeMeta())}}`)
   }
 }
 
@@ -324,7 +318,7 @@ const ndjsonBody = (page: Page): Buffer | ChunkedBody =>
 const parseItems = ({ ndjson }: Page): Partial<MarketRow>[] => parseRows(ndjson) as Partial<MarketRow>[]
 
 /** The stream from the position that the client asks for, as soon as this node is there. */
-function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promise<HttpAnswer> {
+function answerFollowFrom(deps: ListParts, context: Context): HttpAnswer | Promise<HttpAnswer> {
   const { market, node } = deps
   const request = parseMarketRequest(context.query, market.tokensMax)
   const reached = whenReached(node, market, request.since ?? 0)
@@ -335,7 +329,7 @@ function answerFollowFrom(deps: ListDeps, context: Context): HttpAnswer | Promis
 }
 
 /** First the rows, then each change of the tab; with `since`, only what changed after that position. */
-function answerFollow(deps: ListDeps, context: Context, request: FollowedMarket): HttpAnswer {
+function answerFollow(deps: ListParts, context: Context, request: FollowedMarket): HttpAnswer {
   const { market, broadcaster } = deps
   const channel = new MarketChannel(market, request.tab, request.fields)
   const { since } = request
@@ -351,7 +345,7 @@ function answerFollow(deps: ListDeps, context: Context, request: FollowedMarket)
 
 /** An answer that goes on. @param version position of its first rows @param subscribe called once the client is there */
 function answerStream(
-  { broadcaster, sharedGzip }: ListDeps,
+  { broadcaster, sharedGzip }: ListParts,
   { headers }: Context,
   version: number,
   countRows: () => number,
@@ -385,7 +379,7 @@ const coded = (
 ): BodyWriter => (acceptsGzip(acceptEncoding) ? new GzipWriter(writer, sharedGzip) : writer)
 
 /** The rows of a window, then what changes in it. */
-function answerWindow(deps: ListDeps, context: Context): HttpAnswer {
+function answerWindow(deps: ListParts, context: Context): HttpAnswer {
   const { market, broadcaster } = deps
   const channel = broadcaster.window(new WindowChannel(market, parseWindow(context.query)))
   const countRows = () => channel.countRows()

@@ -13,7 +13,7 @@ import {
 import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { type Context, type HttpAnswer, JSON_TYPE, type Notes, okData } from '../context.ts'
-import { json, jsonAnswer } from '../docs/operation-docs.ts'
+import { json, jsonDocs } from '../docs/operation-docs.ts'
 import { datapointFields, pick } from '../request/fields.ts'
 import { negotiateFormat } from '../request/negotiate.ts'
 import { checkMint, requiredMint } from '../request/parameters.ts'
@@ -23,28 +23,16 @@ import { hasNotes } from '../response/notes.ts'
 import type { PlainRoute } from '../route.ts'
 import { SharedGzip } from '../stream/gzip-stream.ts'
 import { streamRoute } from '../stream/stream-socket.ts'
-import { answerList, CACHE_ONE_SECOND, LIST_DOCS, type ListDeps } from './market-list.ts'
+import { answerList, CACHE_ONE_SECOND, LIST_DOCS, type MarketParts } from './market-list.ts'
 
 export const MARKET_PATH = '/api/v1/market'
 export const DATAPOINT_PATH = '/api/v1/datapoint'
 export const TOTALS_PATH = '/api/v1/market/totals'
 
-export interface MarketDeps extends Omit<ListDeps, 'largePages' | 'sharedGzip'> {
-  /** Told of each token whose DataPoint is answered. */
-  onDataPoint?: ((mint: string) => void) | undefined
-}
-
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
-export function marketRoutes(deps: MarketDeps): PlainRoute[] {
-  const { market, node, broadcaster, cursors } = deps
-  const listDeps = {
-    market,
-    node,
-    broadcaster,
-    cursors,
-    largePages: new LargePages(),
-    sharedGzip: new SharedGzip(),
-  }
+export function marketRoutes(deps: MarketParts): PlainRoute[] {
+  const { market } = deps
+  const listParts = { ...deps, largePages: new LargePages(), sharedGzip: new SharedGzip() }
   return [
     {
       method: 'GET',
@@ -53,7 +41,7 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       answersMarket: true,
       summary: 'The market list; follow=1 streams its changes',
       docs: LIST_DOCS,
-      handle: (context) => answerList(listDeps, context),
+      handle: (context) => answerList(listParts, context),
     },
     {
       method: 'GET',
@@ -61,12 +49,9 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'The whole market in a few numbers',
-      docs: {
-        operationId: 'getMarketTotals',
-        tag: 'market',
+      docs: jsonDocs('getMarketTotals', 'market', 'The totals', totalsAnswerSchema, {
         description: 'Sums over all tokens that the market holds, at most a second old.',
-        answers: { 200: jsonAnswer('The totals', totalsAnswerSchema) },
-      },
+      }),
       handle: () => answerTotals(market),
     },
     {
@@ -75,17 +60,12 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'A token’s snapshot, the DataPoint',
-      docs: {
-        operationId: 'getDataPoint',
-        tag: 'market',
+      docs: jsonDocs('getDataPoint', 'market', 'The DataPoint', dataPointAnswerSchema, {
         description:
           'What the market says of a token now. A submission may send its compared fields back as `snapshot`, with `snapshotAt`.',
         query: datapointQuery,
-        answers: {
-          200: jsonAnswer('The DataPoint', dataPointAnswerSchema),
-        },
         errors: ['invalid_mint', 'token_not_found', 'not_acceptable'],
-      },
+      }),
       handle: (context) => answerDatapoint(deps, context),
     },
     {
@@ -94,16 +74,17 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
       access: 'read',
       answersMarket: true,
       summary: 'Up to ten DataPoints',
-      docs: {
-        operationId: 'getDataPoints',
-        tag: 'market',
-        query: batchQuery,
-        body: json(batchSchema),
-        answers: {
-          200: jsonAnswer('The DataPoints that are known, each mint once', batchAnswerSchema),
+      docs: jsonDocs(
+        'getDataPoints',
+        'market',
+        'The DataPoints that are known, each mint once',
+        batchAnswerSchema,
+        {
+          query: batchQuery,
+          body: json(batchSchema),
+          errors: ['invalid_mint'],
         },
-        errors: ['invalid_mint'],
-      },
+      ),
       handle: (context) => answerBatch(deps, context),
     },
     streamRoute,
@@ -113,22 +94,16 @@ export function marketRoutes(deps: MarketDeps): PlainRoute[] {
 /** Taken at most once a second, for all who ask. */
 function answerTotals(market: Market): HttpAnswer {
   const { tokens, launches24h, volume24hUsd, buys24h, sells24h } = market.totals()
-  return {
-    status: 200,
-    body: {
-      ok: true,
-      data: {
-        tokens,
-        launches_24h: launches24h,
-        volume_24h_usd: volume24hUsd,
-        trades_24h: buys24h + sells24h,
-        buys_24h: buys24h,
-        sells_24h: sells24h,
-        ts: market.timeMs,
-      },
-    },
-    headers: { 'Cache-Control': CACHE_ONE_SECOND },
+  const data = {
+    tokens,
+    launches_24h: launches24h,
+    volume_24h_usd: volume24hUsd,
+    trades_24h: buys24h + sells24h,
+    buys_24h: buys24h,
+    sells_24h: sells24h,
+    ts: market.timeMs,
   }
+  return { ...okData(data), headers: { 'Cache-Control': CACHE_ONE_SECOND } }
 }
 
 export const unknownToken = (mint: string) =>
@@ -137,7 +112,7 @@ export const unknownToken = (mint: string) =>
     `No DataPoint is known for ${mint}: GET /api/v1/market?search= finds tokens by name, symbol or the beginning of their mint.`,
   )
 
-function answerDatapoint({ market, node, onDataPoint }: MarketDeps, context: Context): HttpAnswer {
+function answerDatapoint({ market, node, onDataPoint }: MarketParts, context: Context): HttpAnswer {
   negotiateFormat(context, ['json'])
   const mint = requiredMint(context.query)
   const fields = datapointFields(context.query)
@@ -167,7 +142,7 @@ function answerBody(
   return Buffer.from(jsonLine({ ok: true, data, ...(hasNotes(notes) && { meta: notes }) }))
 }
 
-function answerBatch({ market, onDataPoint }: MarketDeps, { body, query }: Context): HttpAnswer {
+function answerBatch({ market, onDataPoint }: MarketParts, { body, query }: Context): HttpAnswer {
   const fields = datapointFields(query)
   const mints = parseBatch(body)
   const unique = [...new Set(mints.map((mint, index) => checkMint(mint, `/mints/${index}`)))]

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { jsonLine } from '../../lib/text/json-text.ts'
 import { QUERY_FORMATS, queryAnswerSchema, querySchema } from '../../schema/api/lake.ts'
-import type { LakeQueries, QueryAnswer, QueryFormat } from '../../store/types.ts'
+import type { QueryAnswer, QueryFormat } from '../../store/types.ts'
 import { parseBody } from '../../submissions/field-errors.ts'
 import { type HttpAnswer, JSON_TYPE, type Notes, type ReaderContext } from '../context.ts'
 import { maybeText, maybeWhole } from '../docs/headers.ts'
@@ -10,10 +10,7 @@ import { json, type OperationDocs, textType } from '../docs/operation-docs.ts'
 import { negotiate } from '../request/negotiate.ts'
 import type { Route } from '../route.ts'
 import { jsonObject } from './agents.ts'
-
-export interface QueryDeps {
-  queries: LakeQueries
-}
+import type { RouteParts } from './route-parts.ts'
 
 const CSV_TYPE = 'text/csv; charset=utf-8'
 const MEDIA_TYPES: Readonly<Record<string, QueryFormat>> = {
@@ -88,7 +85,7 @@ const QUERY_DOCS: OperationDocs = {
 }
 
 /** Not counted as a read: the places for queries, in all and of one key, bound it instead. */
-export function queryRoute(deps: QueryDeps): Route {
+export function queryRoute(deps: RouteParts): Route {
   return {
     method: 'POST',
     path: '/api/v1/query',

@@ -1,24 +1,10 @@
 // Keys of pages of the console: each page gets one when it is opened, so that programs of the same address do not use up its reads.
 import { sessionRevokedSchema, sessionSchema, sessionsRevokedSchema } from '../../schema/api/accounts.ts'
-import type { OperatorKeys } from '../access.ts'
 import { type Context, type HttpAnswer, okData } from '../context.ts'
-import { jsonAnswer } from '../docs/operation-docs.ts'
+import { jsonDocs } from '../docs/operation-docs.ts'
 import { parseBearer } from '../request/request-head.ts'
 import type { Route } from '../route.ts'
-
-export interface SessionDeps {
-  sessions: {
-    /** A new session of a page at that address, or the one of `known` for another while. */
-    open(address: string, known: string): { key: string; expiresAtMs: number }
-    /** Whether there was a session of that key. */
-    revoke(key: string): boolean
-    /** How many there were. */
-    revokeAll(): number
-  }
-  keys: Pick<OperatorKeys, 'isQueryOpen'>
-  /** The folder of the lake; null: the default, or there is none here. */
-  lakeFolder: string | null
-}
+import type { RouteParts } from './route-parts.ts'
 
 const SESSION_PATH = '/api/v1/session'
 const NO_STORE = { 'Cache-Control': 'no-store' }
@@ -26,20 +12,16 @@ const NO_STORE = { 'Cache-Control': 'no-store' }
 const SESSION_KEY =
   'A session key may do what a reader without a key may. The consoles of an address have the limit of a key together'
 
-export const sessionRoutes = (deps: SessionDeps): Route[] => [
+export const sessionRoutes = (deps: RouteParts): Route[] => [
   {
     method: 'POST',
     path: SESSION_PATH,
     access: 'open',
     summary: 'A session key for a page of the console: reads, counted apart from those of the address',
-    docs: {
-      operationId: 'openSession',
-      tag: 'documents',
+    docs: jsonDocs('openSession', 'documents', 'The session', sessionSchema, {
+      status: 201,
       description: `${SESSION_KEY}. Sent as Authorization, it gives another while to the same session; on a WebSocket it is offered as the protocol \`mintlake.session.<key>\`. One that has ended counts as no key.`,
-      answers: {
-        201: jsonAnswer('The session', sessionSchema),
-      },
-    },
+    }),
     changes: [],
     isOfNode: true,
     bodyTypes: ['', 'application/json'],
@@ -50,13 +32,7 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     path: SESSION_PATH,
     access: 'open',
     summary: 'End the session whose key is sent',
-    docs: {
-      operationId: 'endSession',
-      tag: 'documents',
-      answers: {
-        200: jsonAnswer('Whether there was one', sessionRevokedSchema),
-      },
-    },
+    docs: jsonDocs('endSession', 'documents', 'Whether there was one', sessionRevokedSchema),
     changes: [],
     isOfNode: true,
     handle: ({ headers }) => ({
@@ -69,20 +45,14 @@ export const sessionRoutes = (deps: SessionDeps): Route[] => [
     path: '/api/v1/admin/sessions/revoke',
     access: 'admin',
     summary: 'End every session of consoles; open pages ask for another',
-    docs: {
-      operationId: 'endSessions',
-      tag: 'admin',
-      answers: {
-        200: jsonAnswer('How many there were', sessionsRevokedSchema),
-      },
-    },
+    docs: jsonDocs('endSessions', 'admin', 'How many there were', sessionsRevokedSchema),
     changes: [],
     bodyTypes: ['', 'application/json'],
     handle: () => okData({ revoked: deps.sessions.revokeAll() }),
   },
 ]
 
-function opened({ sessions, keys, lakeFolder }: SessionDeps, context: Context): HttpAnswer {
+function opened({ sessions, keys, lakeFolder }: RouteParts, context: Context): HttpAnswer {
   const { key, expiresAtMs } = sessions.open(context.ip(), parseBearer(context.headers.authorization))
   const queryOpen = keys.isQueryOpen()
   // A path tells who runs the server: it is for those who may read the folder anyway.

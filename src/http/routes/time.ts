@@ -1,31 +1,22 @@
-import type { Market } from '../../market/market.ts'
 import { timeAnswerSchema, timeQuery } from '../../schema/api/market.ts'
-import { jsonAnswer } from '../docs/operation-docs.ts'
+import { jsonDocs } from '../docs/operation-docs.ts'
 import { timeMs } from '../request/parameters.ts'
 import type { PlainRoute } from '../route.ts'
-import type { TimeWaits } from '../time-waits.ts'
-
-export interface TimeDeps {
-  market: Market
-  timeWaits: TimeWaits
-}
+import type { RouteParts } from './route-parts.ts'
 
 /** Market time, now or once it has come as far as a client wants to wait for. */
-export const timeRoute = (deps: TimeDeps): PlainRoute => ({
+export const timeRoute = (deps: RouteParts): PlainRoute => ({
   method: 'GET',
   path: '/api/v1/time',
   access: 'open',
   summary: 'Market time; until=T answers when it has come',
-  docs: {
-    operationId: 'getTime',
-    tag: 'market',
+  docs: jsonDocs('getTime', 'market', 'Market time', timeAnswerSchema, {
     description:
       'The time up to which the market has gone. It follows the clock, except in a replay, where every answer tells it in X-Market-Time. ' +
       'Whoever wants to wait until a time asks with `until`, again and again where that is far: one request waits 10 seconds at most.',
     query: timeQuery,
-    answers: { 200: jsonAnswer('Market time', timeAnswerSchema) },
     unversioned: true,
-  },
+  }),
   handle: async ({ query, onGone }) => {
     const untilMs = timeMs(query, 'until')
     if (untilMs !== null) await deps.timeWaits.until(untilMs, onGone)

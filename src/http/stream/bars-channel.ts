@@ -1,8 +1,8 @@
 import type { Market } from '../../market/market.ts'
 import { BARS_LIMIT_MAX } from '../../schema/api/bars.ts'
 import { TIMEFRAME_MS, type Timeframe } from '../../schema/bar.ts'
-import { type Channel, leftChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
-import { Chunk, ChunkCache, type StreamPosition } from './chunk.ts'
+import { type Channel, leftChunk, rowsChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
+import { type Chunk, ChunkCache, type StreamPosition } from './chunk.ts'
 
 /** How many of the newest bars may be unclosed: in the finest timeframe the grace for late trades spans several. */
 const UNCLOSED_BARS_MAX = 16
@@ -47,7 +47,7 @@ export class BarsChannel implements Channel {
 
   /** The newest bars. @param fromMs the start of the first one, or null. */
   open(limit: number, fromMs: number | null): StreamSnapshot {
-    return singleSnapshot(this.#chunk('snapshot', this.#state(), fromMs, limit, true))
+    return singleSnapshot(this.#chunk('snapshot', this.#state(), fromMs, limit))
   }
 
   reopen(): StreamSnapshot {
@@ -73,13 +73,7 @@ export class BarsChannel implements Channel {
     return this.#market.bars(query)?.bars ?? []
   }
 
-  #chunk(
-    event: 'changes' | 'snapshot',
-    state: string,
-    fromMs: number | null,
-    limit: number,
-    isLast?: true,
-  ): Chunk {
+  #chunk(event: 'changes' | 'snapshot', state: string, fromMs: number | null, limit: number): Chunk {
     const { seq } = this.#market
     const bars = this.#bars(limit, fromMs)
     const newest = bars.at(-1)
@@ -87,8 +81,6 @@ export class BarsChannel implements Channel {
     this.#closesAtMs = unclosed === undefined ? Number.POSITIVE_INFINITY : unclosed.t + TIMEFRAME_MS[this.#tf]
     const barMs = unclosed?.t ?? (newest === undefined ? (fromMs ?? 0) : newest.t + 1)
     const rows = Buffer.from(bars.map((bar) => `${JSON.stringify(bar)}\n`).join(''))
-    const head = { event, channel: this.name, seq, ...(isLast && { last: true }) }
-    const next = { seq, barMs, state }
-    return new Chunk(rows.length > 0 || isLast ? [{ head, rows, next }] : [], next)
+    return rowsChunk(event, this.name, rows, { seq, barMs, state })
   }
 }

@@ -23,12 +23,24 @@ export interface Channel {
   changes(position: StreamPosition, asOf: number): Chunk | null
   /** Every row, for a follower that has missed changes. */
   reopen(): StreamSnapshot
-  /** Asked once in a while: whether it may have changed by the passing of time, or its time has come. */
-  hasMoved(): boolean
+  /** Asked once in a while: whether it may have changed by the passing of time, or its time has come. Without it: never. */
+  hasMoved?(): boolean
 }
 
 /** A snapshot of one chunk. */
 export const singleSnapshot = (chunk: Chunk): StreamSnapshot => ({ next: () => ({ chunk, isLast: true }) })
+
+/** Rows of a channel that sends all it has at once. A snapshot is a message though it has no rows. */
+export function rowsChunk(
+  event: 'changes' | 'snapshot',
+  channel: string,
+  rows: Buffer,
+  next: StreamPosition,
+): Chunk {
+  const isSnapshot = event === 'snapshot'
+  const head = { event, channel, seq: next.seq, ...(isSnapshot && { last: true }) }
+  return new Chunk(rows.length > 0 || isSnapshot ? [{ head, rows, next }] : [], next)
+}
 
 /** The message that a token was evicted. */
 export const leftMessageHead = (channel: string, mint: string, seq: number) => ({

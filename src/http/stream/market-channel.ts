@@ -88,10 +88,6 @@ export class MarketChannel implements Channel {
     return this.open({ tab: this.#tab, sort: 'hot', order: 'desc', offset: 0, limit })
   }
 
-  hasMoved(): boolean {
-    return false
-  }
-
   /** Only the last chunk has a `seq`: a client cannot resume before it has all rows. */
   #snapshotChunk(rows: Buffer, seq: number, isLast: boolean): Chunk {
     const head = { event: 'snapshot', channel: this.name, ...(isLast && { seq }), last: isLast }

@@ -1,7 +1,7 @@
 import type { Market } from '../../market/market.ts'
 import { SUBMISSIONS_SNAPSHOT_ROWS } from '../limits.ts'
-import { type Channel, type StreamSnapshot, singleSnapshot } from './channel.ts'
-import { Chunk, ChunkCache, type StreamPosition } from './chunk.ts'
+import { type Channel, rowsChunk, type StreamSnapshot, singleSnapshot } from './channel.ts'
+import { type Chunk, ChunkCache, type StreamPosition } from './chunk.ts'
 import type { SubmissionLog } from './submission-log.ts'
 
 /** Every submission the moment it is durable. Its positions are those of the market; `state` is the number of the last one sent. */
@@ -37,21 +37,15 @@ export class SubmissionsChannel implements Channel {
   }
 
   open(): StreamSnapshot {
-    return singleSnapshot(this.#chunk('snapshot', this.#log.newest(SUBMISSIONS_SNAPSHOT_ROWS), true))
+    return singleSnapshot(this.#chunk('snapshot', this.#log.newest(SUBMISSIONS_SNAPSHOT_ROWS)))
   }
 
   reopen(): StreamSnapshot {
     return this.open()
   }
 
-  hasMoved(): boolean {
-    return false
-  }
-
-  #chunk(event: 'changes' | 'snapshot', rows: Buffer, isLast?: true): Chunk {
+  #chunk(event: 'changes' | 'snapshot', rows: Buffer): Chunk {
     const { seq } = this.#market
-    const next = { seq, barMs: 0, state: `${this.#log.count}` }
-    const head = { event, channel: this.name, seq, ...(isLast && { last: true }) }
-    return new Chunk(rows.length > 0 || isLast ? [{ head, rows, next }] : [], next)
+    return rowsChunk(event, this.name, rows, { seq, barMs: 0, state: `${this.#log.count}` })
   }
 }

@@ -92,7 +92,7 @@ export class Subscriptions {
 
   /** Marks the followers of channels that the passing of time has changed. Returns whether any follower is due. */
   markElapsed(): boolean {
-    for (const active of this.#channels.values()) if (active.channel.hasMoved()) this.#mark(active)
+    for (const active of this.#channels.values()) if (active.channel.hasMoved?.()) this.#mark(active)
     return this.dueFollowers.size > 0 || this.dueWindows.size > 0
   }
 

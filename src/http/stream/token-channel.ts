@@ -39,15 +39,11 @@ export class TokenChannel implements Channel {
   }
 
   open(): StreamSnapshot {
-    return singleSnapshot(this.#chunk('snapshot', true))
+    return singleSnapshot(this.#chunk('snapshot'))
   }
 
   reopen(): StreamSnapshot {
     return this.open()
-  }
-
-  hasMoved(): boolean {
-    return false
   }
 
   #pick(json: Buffer): Buffer {
@@ -55,11 +51,11 @@ export class TokenChannel implements Channel {
   }
 
   /** The newest DataPoint. */
-  #chunk(event: 'changes' | 'snapshot', isLast?: true): Chunk {
+  #chunk(event: 'changes' | 'snapshot'): Chunk {
     const { seq } = this.#market
     const found = this.#market.datapointJson(this.mint)
     const rows = found === null ? NO_ROWS : Buffer.concat([this.#pick(found.json), NEWLINE])
-    const head = { event, channel: this.name, seq, ...(isLast && { last: true }) }
+    const head = { event, channel: this.name, seq, ...(event === 'snapshot' && { last: true }) }
     return new Chunk([{ head, rows, next: positionAt(seq) }], positionAt(seq))
   }
 }

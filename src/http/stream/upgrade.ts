@@ -23,14 +23,7 @@ export const CLOSE_GOING_AWAY = 1001
 export const CLOSE_TRY_AGAIN_LATER = 1013
 
 /** The headers of a handshake, copied: the engine's request is invalid once its handler returns. */
-export interface UpgradeHeaders {
-  key: string
-  /** The protocols that the client offers, as it sent them. */
-  protocols: string
-  extensions: string
-}
-
-export const readUpgradeHeaders = (req: HttpRequest): UpgradeHeaders => ({
+export const readUpgradeHeaders = (req: HttpRequest) => ({
   key: req.getHeader('sec-websocket-key'),
   protocols: req.getHeader('sec-websocket-protocol'),
   extensions: req.getHeader('sec-websocket-extensions'),

@@ -28,11 +28,6 @@ const SOURCE = ENRICHED_SOURCES.birdeye
 const concurrentMintsMax = (requestsPerSecond: number): number =>
   Math.max(1, Math.ceil(requestsPerSecond / 4))
 
-interface PendingMint {
-  done: Promise<void>
-  finish(): void
-}
-
 /**
  * The feed of security fields. It asks Birdeye once at a time for each mint, not again while its answer is fresh, and never
  * as part of a submission. Mints that the plan's rate does not allow yet wait in a queue, the most recently traded first.
@@ -40,7 +35,7 @@ interface PendingMint {
 export class SecurityFeed implements Feed {
   readonly ready = Promise.resolve()
   /** By mint: those in the queue and those that are being asked for. */
-  readonly #pending = new Map<string, PendingMint>()
+  readonly #pending = new Map<string, PromiseWithResolvers<void>>()
   readonly #queue: RecencyQueue
   /** By mint, on the monotonic clock. */
   readonly #freshUntilMs = new BoundedMap<string, number>({ entriesMax: PROVIDER_FRESH_MAX })
@@ -73,8 +68,7 @@ export class SecurityFeed implements Feed {
       return
     }
     if (this.#parts.stopping.signal.aborted || this.#isFresh(mint)) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#pending.set(mint, { done: promise, finish: resolve })
+    this.#pending.set(mint, Promise.withResolvers<void>())
     this.#enqueue(mint)
     this.#askNext()
   }
@@ -82,7 +76,7 @@ export class SecurityFeed implements Feed {
   /** As `request`, and resolves when the answer is in the market, there is none, or the queue dropped the mint. */
   resolve(mint: string): Promise<void> {
     this.request(mint)
-    return this.#pending.get(mint)?.done ?? Promise.resolve()
+    return this.#pending.get(mint)?.promise ?? Promise.resolve()
   }
 
   #isFresh(mint: string): boolean {
@@ -102,7 +96,7 @@ export class SecurityFeed implements Feed {
   }
 
   #finish(mint: string): void {
-    this.#pending.get(mint)?.finish()
+    this.#pending.get(mint)?.resolve()
     this.#pending.delete(mint)
   }
 
@@ -185,7 +179,7 @@ export class SecurityFeed implements Feed {
     this.#parts.stopping.abort()
     const open = [...this.#pending]
     for (const [mint] of open) if (this.#queue.has(mint)) this.#finish(mint)
-    await Promise.all(open.map(([, { done }]) => done))
+    await Promise.all(open.map(([, { promise }]) => promise))
     this.#parts.state.set('stopped')
   }
 

@@ -3,19 +3,14 @@ import type { Clock } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { price } from '../../schema/bounds.ts'
 import type { EventSink } from '../../schema/event.ts'
+import { MARKET_QUOTES } from '../../schema/quote.ts'
 import { FeedParts } from '../feed-parts.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import type { BirdeyeClient } from './birdeye-client.ts'
 
-export interface SolPriceOptions {
-  birdeye: BirdeyeClient
-  everyMs?: number
-}
-
 export const SOL_PRICE_EVERY_MS = 30_000
 export const SOL_PRICE_FEED = 'solPrice'
-const WRAPPED_SOL = 'So11111111111111111111111111111111111111112'
 
 /**
  * A feed that asks Birdeye for the price of SOL at an interval and sends it as solPrice events. Trades of PumpPortal have
@@ -32,7 +27,12 @@ export class SolPriceFeed implements Feed {
   readonly #firstAnswer = Promise.withResolvers<void>()
   readonly #running: Promise<void>
 
-  constructor(options: SolPriceOptions, sink: EventSink, clock: Clock, log: FeedLog) {
+  constructor(
+    options: { birdeye: BirdeyeClient; everyMs?: number },
+    sink: EventSink,
+    clock: Clock,
+    log: FeedLog,
+  ) {
     const { birdeye, everyMs = SOL_PRICE_EVERY_MS } = options
     assert(everyMs > 0, 'the interval is above 0')
     this.#birdeye = birdeye
@@ -59,7 +59,7 @@ export class SolPriceFeed implements Feed {
 
   async #askOnce(signal: AbortSignal): Promise<void> {
     const { state, counters, clock } = this.#parts
-    const { data, fault } = await this.#birdeye.get('/defi/price', WRAPPED_SOL, signal)
+    const { data, fault } = await this.#birdeye.get('/defi/price', MARKET_QUOTES.sol, signal)
     if (fault === 'stopped') return
     const usd = safeParse(price, data?.value).data
     const nowMs = clock.now()

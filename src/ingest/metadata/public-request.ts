@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import { Agent, request as startRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { readBounded } from '../../lib/bounded-text.ts'
 import { unlessAborted } from '../wait.ts'
 import { METADATA_BYTES_MAX, METADATA_MS_MAX, METADATA_REDIRECTS_MAX } from './limits.ts'
 import { isPublicAddress } from './public-address.ts'
@@ -133,15 +134,10 @@ async function readDocument(response: IncomingMessage): Promise<string> {
   try {
     if (encoding !== 'identity') throw new Refusal('encoded')
     if (Number(length) > METADATA_BYTES_MAX) throw new Refusal('too_large')
-    const chunks: Buffer[] = []
-    let bytes = 0
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      bytes += chunk.length
-      if (bytes > METADATA_BYTES_MAX) throw new Refusal('too_large')
-      chunks.push(chunk)
-    }
+    const bytes = await readBounded(response, METADATA_BYTES_MAX)
+    if (bytes === null) throw new Refusal('too_large')
     if (!response.complete) throw new Refusal('unreachable')
-    return Buffer.concat(chunks).toString('utf8')
+    return bytes.toString('utf8')
   } finally {
     response.destroy()
   }

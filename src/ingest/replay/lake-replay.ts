@@ -6,7 +6,7 @@ import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink, MarketEvent } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
 import { REPLAY_SLICE_ROWS } from '../limits.ts'
-import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
+import { ALWAYS_ROOM, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { untilRoom } from '../wait.ts'
 import { type Pace, type ReplaySpeed, SpeedPace } from './pace.ts'
 import { Playback } from './playback.ts'
@@ -46,15 +46,10 @@ export interface LakeReplayOptions {
 }
 
 /** A replay of recorded events. It is ready when it has reached `playFromNo`; `ready` rejects when the source fails before that. */
-export class LakeReplay implements Feed {
-  readonly ready: Promise<void>
-  /** As of `Playback`. */
-  readonly done: Promise<void>
+export class LakeReplay extends Playback<readonly ReplayedEvent[]> {
   readonly #options: LakeReplayOptions
   readonly #pace: Pace
   readonly #room: Room
-  readonly #parts: FeedParts
-  readonly #playback: Playback<readonly ReplayedEvent[]>
 
   constructor(
     options: LakeReplayOptions,
@@ -64,32 +59,20 @@ export class LakeReplay implements Feed {
     room: Room = ALWAYS_ROOM,
   ) {
     const nowMs = () => clock.monotonicMs()
+    const { events: batches, eventsTotal: total, speed, steps, label, report } = options
+    const pace = steps ?? new SpeedPace(speed, nowMs)
+    const parts = new FeedParts('replay', sink, clock, log)
+    super(parts, { batches, unit: 'events', total, speed, pace, label, report, nowMs })
     this.#options = options
-    this.#pace = options.steps ?? new SpeedPace(options.speed, nowMs)
-    this.#parts = new FeedParts('replay', sink, clock, log)
+    this.#pace = pace
     this.#room = room
-    this.#playback = new Playback({
-      parts: this.#parts,
-      batches: options.events,
-      unit: 'events',
-      total: options.eventsTotal,
-      speed: options.speed,
-      pace: this.#pace,
-      label: options.label,
-      report: options.report,
-      nowMs,
-      play: (batch) => this.#play(batch),
-      describe: () => this.describe(),
-    })
-    this.ready = this.#playback.ready
-    this.done = this.#playback.done
   }
 
-  async #play(batch: readonly ReplayedEvent[]): Promise<void> {
-    const { signal } = this.#parts.stopping
+  protected async play(batch: readonly ReplayedEvent[]): Promise<void> {
+    const { signal } = this.parts.stopping
     for (let next = 0; next < batch.length && !signal.aborted; ) {
       next = this.#applyDue(batch, next)
-      this.#playback.report()
+      this.report()
       await (next < batch.length ? this.#untilDue(batch[next]) : nextTurn())
       await untilRoom(this.#room, signal)
     }
@@ -105,24 +88,24 @@ export class LakeReplay implements Feed {
 
   #isDue({ eventNo, atMs }: ReplayedEvent): boolean {
     if (eventNo < this.#options.playFromNo) return true
-    if (this.#parts.state.current === 'starting') {
+    if (this.parts.state.current === 'starting') {
       this.#pace.begin(atMs)
-      this.#playback.markReady()
+      this.markReady()
     }
     return atMs <= this.#pace.dueMs() || eventNo <= this.#pace.dueNo()
   }
 
   #untilDue(event: ReplayedEvent): Promise<unknown> {
     if (this.#isDue(event)) return nextTurn()
-    return this.#pace.untilDue(event, this.#parts.stopping.signal)
+    return this.#pace.untilDue(event, this.parts.stopping.signal)
   }
 
   #apply({ event, eventNo, atMs }: ReplayedEvent): void {
-    this.#playback.count++
-    this.#playback.latestMs = atMs
+    this.count++
+    this.latestMs = atMs
     const { countsAnalyses, playFromNo } = this.#options
     if (countsAnalyses && event.type === 'analysisCount' && eventNo >= playFromNo) return
-    this.#parts.guarded(() => this.#parts.counters.apply(this.#placed(event), atMs))
+    this.parts.guarded(() => this.parts.counters.apply(this.#placed(event), atMs))
   }
 
   /** The event as it is applied here. */
@@ -130,23 +113,15 @@ export class LakeReplay implements Feed {
     return event.type === 'run' ? { ...event, firstSeq: this.#options.seq() } : event
   }
 
-  whyWarming(): string | null {
-    return this.#playback.whyWarming()
-  }
-
   /** How far it is. */
   progress() {
-    const { done: events, percent, etaMs, perSecond: eventsPerSecond } = this.#playback.part()
-    return { events, percent, etaMs, eventsPerSecond, atMs: this.#playback.latestMs }
-  }
-
-  stop(): Promise<void> {
-    return this.#playback.stop()
+    const { done: events, percent, etaMs, perSecond: eventsPerSecond } = this.part()
+    return { events, percent, etaMs, eventsPerSecond, atMs: this.latestMs }
   }
 
   describe(): FeedStatus {
     const { label, speed, simulated, approximate, endsEarly, eventsTotal, steps } = this.#options
-    return this.#playback.status({
+    return this.status({
       simulated,
       label,
       speed,

@@ -2,13 +2,12 @@
 import { errorMessage } from '../../lib/error-text.ts'
 import type { FeedParts } from '../feed-parts.ts'
 import { REPLAY_PROGRESS_MS } from '../limits.ts'
-import type { FeedStatus } from '../types.ts'
+import type { Feed, FeedStatus } from '../types.ts'
 import { unlessAborted } from '../wait.ts'
 import type { Pace, ReplaySpeed } from './pace.ts'
 import type { ProgressReport, ReplayedPart } from './progress-report.ts'
 
 export interface PlaybackOptions<Batch> {
-  parts: FeedParts
   /** Iterated once to its end, or closed early when the replay is stopped. */
   batches: AsyncIterable<Batch>
   unit: 'rows' | 'events'
@@ -22,21 +21,18 @@ export interface PlaybackOptions<Batch> {
   report: ProgressReport | undefined
   /** By which its rate is measured, ms. */
   nowMs(): number
-  /** Delivers a batch to its end, unless the replay is stopped. */
-  play(batch: Batch): Promise<void>
-  /** The status of the feed. */
-  describe(): FeedStatus
 }
 
-export class Playback<Batch> {
+export abstract class Playback<Batch> implements Feed {
   /** Resolves at `markReady`, or at the end; rejects when the source fails before that. */
   readonly ready: Promise<void>
   /** Resolves when the last of it is applied, the replay was stopped or its source failed; the status says which. */
   readonly done: Promise<void>
+  protected readonly parts: FeedParts
   /** Rows or events so far. */
-  count = 0
+  protected count = 0
   /** Market time of the latest, Unix ms; null: none has come yet. */
-  latestMs: number | null = null
+  protected latestMs: number | null = null
   #error: string | null = null
   #startedAtMs: number
   #endedAtMs: number | null = null
@@ -44,22 +40,27 @@ export class Playback<Batch> {
   readonly #options: PlaybackOptions<Batch>
   readonly #readiness = Promise.withResolvers<void>()
 
-  constructor(options: PlaybackOptions<Batch>) {
+  constructor(parts: FeedParts, options: PlaybackOptions<Batch>) {
+    this.parts = parts
     this.#options = options
     this.#startedAtMs = this.#reportedAtMs = options.nowMs()
     this.ready = this.#readiness.promise
     this.done = this.#run()
   }
 
+  /** Delivers a batch to its end, unless the replay is stopped. */
+  protected abstract play(batch: Batch): Promise<void>
+
+  abstract describe(): FeedStatus
+
   async #run(): Promise<void> {
-    const { batches: source, parts, play } = this.#options
-    const { signal } = parts.stopping
-    const batches = source[Symbol.asyncIterator]()
+    const { signal } = this.parts.stopping
+    const batches = this.#options.batches[Symbol.asyncIterator]()
     try {
       while (!signal.aborted) {
         const next = await unlessAborted(batches.next(), signal)
         if (next === null || next.done === true) break
-        await play(next.value)
+        await this.play(next.value)
       }
     } catch (error) {
       this.#fail(error)
@@ -70,7 +71,8 @@ export class Playback<Batch> {
   }
 
   #fail(error: unknown): void {
-    const { label, parts, unit } = this.#options
+    const { parts } = this
+    const { label, unit } = this.#options
     parts.state.set('failed')
     this.#error = errorMessage(error)
     parts.log.error({ error: this.#error, [unit]: this.count, label }, 'the replay failed')
@@ -80,31 +82,31 @@ export class Playback<Batch> {
   }
 
   #end(): void {
-    const { describe, nowMs, pace, parts, report } = this.#options
-    const { counters, log, state, stopping } = parts
+    const { nowMs, pace, report } = this.#options
+    const { counters, log, state, stopping } = this.parts
     pace.end()
     this.#endedAtMs = nowMs()
     this.#readiness.resolve()
     if (state.current !== 'failed') state.set(stopping.signal.aborted ? 'stopped' : 'finished')
     report?.end()
     const refused = counters.end()
-    if (refused === null) log.info(describe(), `the replay has ${state.current}`)
-    else log.warn(describe(), `the replay has ${state.current}: ${refused}`)
+    if (refused === null) log.info(this.describe(), `the replay has ${state.current}`)
+    else log.warn(this.describe(), `the replay has ${state.current}: ${refused}`)
   }
 
   /** Its rate is measured from now on. */
-  restart(): void {
+  protected restart(): void {
     this.#startedAtMs = this.#reportedAtMs = this.#options.nowMs()
   }
 
   /** The market has what it begins with. */
-  markReady(): void {
-    this.#options.parts.state.set('running')
+  protected markReady(): void {
+    this.parts.state.set('running')
     this.#readiness.resolve()
   }
 
   /** Shows how far it is, now and then. */
-  report(): void {
+  protected report(): void {
     const nowMs = this.#options.nowMs()
     if (nowMs - this.#reportedAtMs < REPLAY_PROGRESS_MS) return
     this.#reportedAtMs = nowMs
@@ -112,7 +114,7 @@ export class Playback<Batch> {
   }
 
   /** How far it is. */
-  part(): ReplayedPart {
+  protected part(): ReplayedPart {
     const { count: done } = this
     const { nowMs, total } = this.#options
     const elapsedMs = (this.#endedAtMs ?? nowMs()) - this.#startedAtMs
@@ -128,8 +130,8 @@ export class Playback<Batch> {
 
   /** One that goes as fast as it can brings the market to its state: until then half of it is there. */
   whyWarming(): string | null {
-    const { parts, speed, unit } = this.#options
-    if (speed !== 'max' || parts.state.current !== 'running') return null
+    const { speed, unit } = this.#options
+    if (speed !== 'max' || this.parts.state.current !== 'running') return null
     const { done, total, percent } = this.part()
     const told =
       percent === null ? `${done} ${unit}` : `${done} of ${total} ${unit} (${Math.floor(percent)} %)`
@@ -137,12 +139,12 @@ export class Playback<Batch> {
   }
 
   async stop(): Promise<void> {
-    this.#options.parts.stopping.abort()
+    this.parts.stopping.abort()
     await this.done
   }
 
   /** The status of the feed. @param details what only this one has */
-  status(details: Parameters<FeedParts['status']>[0]): FeedStatus {
-    return { ...this.#options.parts.status(details), error: this.#error }
+  protected status(details: Parameters<FeedParts['status']>[0]): FeedStatus {
+    return { ...this.parts.status(details), error: this.#error }
   }
 }

@@ -6,7 +6,7 @@ import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
 import { REPLAY_DEFAULTS, REPLAY_SLICE_ROWS } from '../limits.ts'
-import { ALWAYS_ROOM, type Feed, type FeedLog, type FeedStatus, type Room } from '../types.ts'
+import { ALWAYS_ROOM, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { untilRoom, wait } from '../wait.ts'
 import { type ReplaySpeed, SpeedPace } from './pace.ts'
 import { Playback } from './playback.ts'
@@ -42,10 +42,7 @@ function findSliceEnd({ rows, tsMs }: TradeBatch, row: number): number {
 }
 
 /** A replay of trades. It is ready when its first trades are applied; `ready` rejects when the source fails before that. */
-export class Replay implements Feed {
-  readonly ready: Promise<void>
-  /** As of `Playback`. */
-  readonly done: Promise<void>
+export class Replay extends Playback<TradeBatch> {
   #hasBegun = false
   /** Added to recorded times. */
   #shiftMs = 0
@@ -54,39 +51,25 @@ export class Replay implements Feed {
   readonly #pace: SpeedPace
   readonly #translator = new TradeTranslator()
   readonly #room: Room
-  readonly #parts: FeedParts
-  readonly #playback: Playback<TradeBatch>
 
   constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room = ALWAYS_ROOM) {
     const nowMs = () => clock.now()
+    const { trades: batches, rowsTotal: total = null, speed = REPLAY_DEFAULTS.speed, label, report } = options
+    const pace = new SpeedPace(speed, nowMs)
+    const parts = new FeedParts('replay', sink, clock, log)
+    super(parts, { batches, unit: 'rows', total, speed, pace, label, report, nowMs })
     this.#options = options
-    this.#speed = options.speed ?? REPLAY_DEFAULTS.speed
-    this.#pace = new SpeedPace(this.#speed, nowMs)
-    this.#parts = new FeedParts('replay', sink, clock, log)
+    this.#speed = speed
+    this.#pace = pace
     this.#room = room
-    this.#playback = new Playback({
-      parts: this.#parts,
-      batches: options.trades,
-      unit: 'rows',
-      total: options.rowsTotal ?? null,
-      speed: this.#speed,
-      pace: this.#pace,
-      label: options.label,
-      report: options.report,
-      nowMs,
-      play: (batch) => this.#play(batch),
-      describe: () => this.describe(),
-    })
-    this.ready = this.#playback.ready
-    this.done = this.#playback.done
   }
 
-  async #play(batch: TradeBatch): Promise<void> {
-    const { signal } = this.#parts.stopping
+  protected async play(batch: TradeBatch): Promise<void> {
+    const { signal } = this.parts.stopping
     for (let row = 0; row < batch.rows && !signal.aborted; ) {
       const end = findSliceEnd(batch, row)
       row = this.#applyDue(batch, row, end)
-      this.#playback.report()
+      this.report()
       const waitMs = row < end ? this.#pace.waitMs(batch.tsMs[row]) : 0
       await (waitMs > 0 ? wait(waitMs, signal) : nextTurn())
       await untilRoom(this.#room, signal)
@@ -107,51 +90,43 @@ export class Replay implements Feed {
       if (tsMs > dueMs) break
       this.#applyRow(batch, next)
     }
-    if (next > row) this.#playback.markReady()
+    if (next > row) this.markReady()
     return next
   }
 
   #begin(firstMs: number): void {
     this.#hasBegun = true
-    this.#playback.restart()
+    this.restart()
     this.#pace.begin(firstMs)
-    if (this.#options.time === 'now') this.#shiftMs = Math.floor(this.#parts.clock.now() - firstMs)
+    if (this.#options.time === 'now') this.#shiftMs = Math.floor(this.parts.clock.now() - firstMs)
   }
 
   #applyRow(batch: TradeBatch, row: number): void {
-    this.#playback.count++
-    const { counters } = this.#parts
+    this.count++
+    const { counters } = this.parts
     const { token, trade, fault } = this.#translator.translate(batch, row, this.#shiftMs)
     if (trade === null) {
       counters.countRejected(fault.reason, () => fault.sample)
       return
     }
-    const latestMs = Math.max(trade.ts, this.#playback.latestMs ?? trade.ts)
-    this.#playback.latestMs = latestMs
+    const latestMs = Math.max(trade.ts, this.latestMs ?? trade.ts)
+    this.latestMs = latestMs
     try {
       if (token !== null) counters.apply(token, latestMs)
       counters.apply(trade, latestMs)
     } catch (error) {
-      this.#parts.noteFault(error)
+      this.parts.noteFault(error)
     }
-  }
-
-  whyWarming(): string | null {
-    return this.#playback.whyWarming()
   }
 
   /** How far it is. */
   progress() {
-    const { done: rows, total: rowsTotal, percent, perSecond: rowsPerSecond, etaMs } = this.#playback.part()
-    return { rows, rowsTotal, percent, rowsPerSecond, etaMs, atMs: this.#playback.latestMs }
-  }
-
-  stop(): Promise<void> {
-    return this.#playback.stop()
+    const { done: rows, total: rowsTotal, percent, perSecond: rowsPerSecond, etaMs } = this.part()
+    return { rows, rowsTotal, percent, rowsPerSecond, etaMs, atMs: this.latestMs }
   }
 
   describe(): FeedStatus {
-    return this.#playback.status({
+    return this.status({
       simulated: this.#options.simulated ?? false,
       label: this.#options.label ?? null,
       speed: this.#speed,

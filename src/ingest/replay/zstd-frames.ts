@@ -14,17 +14,11 @@ const CHECKSUM_BYTES = 4
 const RUN = 1
 const RESERVED = 3
 
-/** Where a frame with content lies in its file: from its first byte to before `to`. */
-export interface FrameRange {
-  from: number
-  to: number
-}
-
 /**
- * The frames of a Zstandard file, in order. It follows the lengths of frames and blocks, and decompresses nothing.
+ * The frames with content of a Zstandard file, in order: each from its first byte to before `to`. It follows the lengths of frames and blocks, and decompresses nothing.
  * @throws an error where the file was cut, or a frame is none
  */
-export async function* zstdFrames(path: string): AsyncGenerator<FrameRange> {
+export async function* zstdFrames(path: string): AsyncGenerator<{ from: number; to: number }> {
   const file = await open(path, 'r')
   try {
     const { size } = await file.stat()

@@ -18,20 +18,14 @@ export interface CaptureOptions {
   signal: AbortSignal
 }
 
-export interface CaptureReport {
-  lines: number
-  /** Before compression. */
-  bytes: number
-  end: TapeEnd
-  /** The latest error of the connection. */
-  problem: string | null
-}
-
 const takesAll: EventSink = { apply: () => null }
 const quiet: FeedLog = { info() {}, warn() {}, error() {} }
 
-/** Writes a tape until it is full, its time is over, or the signal aborts; none where nothing came. @throws TapeError where the file exists already */
-export async function captureTape(options: CaptureOptions, clock: Clock): Promise<CaptureReport> {
+/**
+ * Writes a tape until it is full, its time is over, or the signal aborts; none where nothing came.
+ * @returns `bytes` before compression, and as `problem` the latest error of the connection @throws TapeError where the file exists already
+ */
+export async function captureTape(options: CaptureOptions, clock: Clock) {
   const { solana, out, signal } = options
   if (existsSync(out)) throw new TapeError(`${out} exists already`)
   const full = new AbortController()

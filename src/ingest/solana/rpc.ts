@@ -64,11 +64,6 @@ export interface Rpc {
 /** `spare` calls have their turn when no other waits. */
 type Lane = 'live' | 'spare'
 
-interface Turn {
-  signal: AbortSignal
-  begin(): void
-}
-
 const METHOD_NOT_FOUND = -32_601
 const REFUSING_STATUSES = [401, 402, 403, 404, 405, 410]
 /** As providers say that a plan does not have a method. */
@@ -99,7 +94,7 @@ export class RpcClient implements Rpc {
   readonly #intervalMs: number
   /** The earliest time of the next request, on the monotonic clock. */
   #nextAtMs = 0
-  readonly #turns: Readonly<Record<Lane, Turn[]>> = { live: [], spare: [] }
+  readonly #turns: Readonly<Record<Lane, { signal: AbortSignal; begin(): void }[]>> = { live: [], spare: [] }
   #isGranting = false
   readonly #refusals = new MethodRefusals()
   #spareCurrent = 0

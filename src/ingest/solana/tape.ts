@@ -91,11 +91,6 @@ export class TapeWriter implements ChainTape {
   }
 }
 
-interface FrameLine {
-  at: number
-  frame: string
-}
-
 /** The lines of a tape, checked. @throws TapeError where it is damaged or has no end */
 async function* readTape(path: string): AsyncGenerator<z.infer<typeof lineSchema>> {
   let number = 0
@@ -219,7 +214,11 @@ export class TapeSource implements ChainSource {
     return { reason: 'the tape has ended', retryAfterMs: null }
   }
 
-  async #play({ at, frame }: FrameLine, frames: FrameReader, signal: AbortSignal): Promise<void> {
+  async #play(
+    { at, frame }: { at: number; frame: string },
+    frames: FrameReader,
+    signal: AbortSignal,
+  ): Promise<void> {
     this.#pace.begin(at)
     while (!signal.aborted && at > this.#pace.dueMs()) await wait(this.#pace.waitMs(at), signal)
     this.clock.atMs = Math.max(this.clock.atMs, at)

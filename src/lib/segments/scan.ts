@@ -86,17 +86,12 @@ class FileWindow {
   }
 }
 
-export interface ScanOptions {
-  chunkBytes?: number
-  fromByte?: number
-}
-
 /** Yields everything in a file from a byte on, in order; together the items cover each byte once, but for the zeros that end the
  *  file: a writer puts them there, or a power cut, and the next frames replace them. */
 export async function* scan<Header extends HeaderHead, Entries extends EntriesHead>(
   file: DiskFile,
   format: SegmentFormat<Header, Entries>,
-  { chunkBytes = SCAN_CHUNK_BYTES, fromByte = 0 }: ScanOptions = {},
+  { chunkBytes = SCAN_CHUNK_BYTES, fromByte = 0 }: { chunkBytes?: number; fromByte?: number } = {},
 ): AsyncGenerator<ScanItem<Header, Entries>, void> {
   const window = new FileWindow(file, chunkBytes, fromByte)
   try {

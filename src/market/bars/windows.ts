@@ -43,12 +43,6 @@ export const WINDOW_FIELDS = [
 export type WindowField = (typeof WINDOW_FIELDS)[number]
 export type WindowFigures = Pick<DataPoint, WindowField>
 
-/** What was paid and received in the 24-hour window, USD. */
-export interface DayVolumes {
-  buy: number
-  sell: number
-}
-
 /** The sums of the 24-hour window, NaN for unknown. */
 export type DayFigures = Record<'volume24h' | 'buys24h' | 'sells24h', number>
 const DAY_FIELDS = ['volume24h', 'buys24h', 'sells24h'] as const satisfies readonly (keyof DayFigures)[]
@@ -186,8 +180,8 @@ export class Windows implements Saved {
     return figures
   }
 
-  /** Volumes of the trades in the bars of the 24-hour window as of `nowMs`. Patches do not show in them. */
-  dayVolumes(slot: number, nowMs: number): DayVolumes {
+  /** USD paid and received by the trades in the bars of the 24-hour window as of `nowMs`. Patches do not show in them. */
+  dayVolumes(slot: number, nowMs: number): { buy: number; sell: number } {
     const { volume, buyVolume } = this.#bars.sum(slot, DAY.timeframe, dayFromMs(nowMs))
     return { buy: buyVolume, sell: Math.max(0, volume - buyVolume) }
   }

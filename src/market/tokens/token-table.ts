@@ -126,11 +126,6 @@ assert(COLUMNS.length <= ROW_LENGTH, 'a token’s numbers fit its row')
 /** A token's index in every column. */
 export const rowIndex = (slot: number): number => slot * ROW_LENGTH
 
-/** All columns share one memory; each begins at its own place in the first row. */
-function interleavedColumns(numbers: Float64Array): Columns {
-  return recordFrom(COLUMNS, (_, at) => numbers.subarray(at))
-}
-
 export const FLAG_LIVE = 1
 export const FLAG_COMPLETE = 2
 /** A patch has set the liquidity: it no longer follows from the curve. */
@@ -166,7 +161,8 @@ export class TokenTable {
   constructor(capacity: number) {
     this.capacity = capacity
     this.#numbers = new Float64Array(capacity * ROW_LENGTH)
-    this.columns = interleavedColumns(this.#numbers)
+    // All columns share one memory; each begins at its own place in the first row.
+    this.columns = recordFrom(COLUMNS, (_, at) => this.#numbers.subarray(at))
     this.flags = new Uint8Array(capacity)
     this.analysisCounts = new Uint32Array(capacity)
   }

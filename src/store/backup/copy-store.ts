@@ -19,15 +19,12 @@ import {
 } from '../lake/manifest.ts'
 import {
   checkpointFolder,
-  clockPath,
   deadLetterFolder,
   folderInfoPath,
   journalFolder,
   lakeFolder,
   logFolder,
-  lossesPath,
-  positionsPath,
-  simulatedMarketPath,
+  noteFiles,
   stateLogPath,
   statePath,
 } from '../paths.ts'
@@ -77,15 +74,9 @@ const listMarketFiles = async (dataDir: string): Promise<string[]> => [
 
 /** The other files of a data folder besides the lake, as absolute paths. */
 export async function listServerFiles(dataDir: string): Promise<string[]> {
-  const known = [
-    statePath,
-    stateLogPath,
-    folderInfoPath,
-    positionsPath,
-    clockPath,
-    lossesPath,
-    simulatedMarketPath,
-  ].map((pathOf) => pathOf(dataDir))
+  const known = [statePath, stateLogPath, folderInfoPath]
+    .map((pathOf) => pathOf(dataDir))
+    .concat(noteFiles(dataDir))
   return [
     ...(await pathsIn(dataDir)).filter((path) => known.includes(path)),
     ...(await pathsIn(logFolder(dataDir))),

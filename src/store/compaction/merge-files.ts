@@ -16,17 +16,13 @@ import type { ListedFile } from '../lake/manifest.ts'
 import { spillFolder } from '../paths.ts'
 import type { CopyResult, Merger } from './merger.ts'
 
-export interface MergedFile extends DataFile, CopyResult {
-  bytes: number
-}
-
 /** Merges files of one table and date into one durable file. Listing it is for the caller; the old files stay. */
 export async function mergeFiles(
   { dataDir, failpoint, pathOf }: Pick<Lake, 'dataDir' | 'failpoint' | 'pathOf'>,
   merger: Merger,
   table: LakeTable,
   files: readonly ListedFile[],
-): Promise<MergedFile> {
+): Promise<DataFile & CopyResult & { bytes: number }> {
   assert(files.length > 0, 'there is something to merge')
   const merged: DataFile = {
     table: table.name,

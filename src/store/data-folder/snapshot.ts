@@ -10,14 +10,11 @@ import { segmentNames } from '../log/segments/format.ts'
 import type { SegmentInfo } from '../log/types.ts'
 import {
   checkpointFolder,
-  clockPath,
   deadLetterFolder,
   folderInfoPath,
   journalFolder,
   logFolder,
-  lossesPath,
-  positionsPath,
-  simulatedMarketPath,
+  noteFiles,
 } from '../paths.ts'
 
 /** Errors of a disk without hard links, or between two disks. */
@@ -60,8 +57,7 @@ export async function syncFolders(folders: Iterable<string>): Promise<void> {
 /** Copies what the server writes: the description of the folder, and the segments that the lake does not hold. */
 async function copyServerFiles(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
   await copyDurably(folderInfoPath(dataDir), folderInfoPath(to))
-  for (const pathIn of [positionsPath, clockPath, lossesPath, simulatedMarketPath])
-    await ifPresent(copyDurably(pathIn(dataDir), pathIn(to)))
+  for (const path of noteFiles(dataDir)) await ifPresent(copyDurably(path, join(to, basename(path))))
   const dead = deadLetterFolder(dataDir)
   for (const name of existsSync(dead) ? await readdir(dead) : [])
     await copyDurably(join(dead, name), join(deadLetterFolder(to), name))

@@ -32,8 +32,12 @@ export async function withScratchDatabase<Value>(
   work: (connection: DuckDBConnection) => Promise<Value>,
 ): Promise<Value> {
   if (isClosing) throw unavailable('the store is closing')
-  const onConnected = (connection: DuckDBConnection) => inProgress.set(running, connection)
-  const running: Promise<Value> = run(path, settings, work, onConnected)
+  const run = async (): Promise<Value> => {
+    const { connection, close } = await openDatabase(path, settings)
+    inProgress.set(running, connection)
+    return work(connection).finally(close)
+  }
+  const running = run()
   inProgress.set(running, null)
   try {
     return await running
@@ -41,20 +45,5 @@ export async function withScratchDatabase<Value>(
     throw unavailable(errorMessage(error))
   } finally {
     inProgress.delete(running)
-  }
-}
-
-async function run<Value>(
-  path: string,
-  settings: Record<string, string>,
-  work: (connection: DuckDBConnection) => Promise<Value>,
-  onConnected: (connection: DuckDBConnection) => void,
-): Promise<Value> {
-  const { connection, close } = await openDatabase(path, settings)
-  onConnected(connection)
-  try {
-    return await work(connection)
-  } finally {
-    close()
   }
 }

@@ -67,7 +67,7 @@ export class Flusher {
     try {
       const firstLsn = state.lsn + 1
       const damage = await this.#readCommits(ask, state, splitter)
-      this.#splitProfiles(splitter, profiles, ask.nowMs)
+      for (const row of tokens.waiting().slice(0, profiles)) splitter.add(TABLES.tokens, row, ask.nowMs)
       lake.failpoint('flush:read')
       const lsns = { first: firstLsn, last: state.lsn }
       // Released as soon as they are listed. If a later step failed, the next flush would write them a second time otherwise.
@@ -134,10 +134,6 @@ export class Flusher {
     // LSNs that are void or lost count as flushed too, so that later flushes do not look for them.
     state.lsn = Math.max(state.lsn, throughLsn)
     return report.damage
-  }
-
-  #splitProfiles(splitter: RowSplitter, count: number, nowMs: number): void {
-    for (const row of this.#options.tokens.waiting().slice(0, count)) splitter.add(TABLES.tokens, row, nowMs)
   }
 
   /** Opens outcomes and saves the state, in the transaction that lists the new files. */

@@ -138,16 +138,12 @@ export interface RunBars extends Record<(typeof ACCOUNT_FIELDS)[number], number>
   tf: string
 }
 
-/** The accounts of all runs. */
-export interface BarAccounts {
-  runs: readonly RunBars[]
-  /** Rows that were counted, and those that the lake has or had. */
-  rowsExpected: number
-  rowsFound: number
-}
-
-/** Reads what the lake should have. @returns null where nothing was counted yet: by an earlier version */
-export async function readBarAccounts(connection: DuckDBConnection): Promise<BarAccounts | null> {
+/**
+ * Reads what the lake should have.
+ * @returns the accounts of all runs, and how many rows were counted and how many the lake has or had; null where nothing was counted
+ *  yet: by an earlier version
+ */
+export async function readBarAccounts(connection: DuckDBConnection) {
   if (!(await hasTable(connection, 'current_database()', BAR_ACCOUNTS))) return null
   const runs = await queryRows(
     connection,

@@ -65,13 +65,8 @@ export interface OpenContext extends Omit<LakeOptions, 'dataDir'> {
  * Rejects with `invalid`, and a sentence on what to do, where the state database is damaged.
  * @returns the open parts, and the state as of the last flush
  */
-export async function openLakeStore(context: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
-  try {
-    return await open(context, nowMs)
-  } catch (error) {
-    throw explainDamage(context.options.dataDir, error)
-  }
-}
+export const openLakeStore = (context: OpenContext, nowMs: number): Promise<OpenedLakeStore> =>
+  open(context, nowMs).catch((error) => Promise.reject(explainDamage(context.options.dataDir, error)))
 
 async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore> {
   const { failpoint, log, onTrouble } = asked

@@ -22,14 +22,6 @@ import {
 const XP_EVERY_MS = [5 * MINUTE_MS, HOUR_MS, DAY_MS] as const
 const INTERVALS_MAX = 100
 
-export interface AgentRecordQuery extends CalibrationQuery {
-  agentId: string
-}
-
-export interface AgentHitsQuery extends CalibrationQuery {
-  agentIds: readonly string[]
-}
-
 const HORIZON_COLUMNS = {
   agentId: 'string',
   horizon: 'string',
@@ -43,7 +35,7 @@ const XP_COLUMNS = { atMs: 'number', xp: 'number' } as const
 export async function readAgentRecord(
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  query: AgentRecordQuery,
+  query: CalibrationQuery & { agentId: string },
 ): Promise<Omit<AgentRecord, 'name'>> {
   const { agentId, nowMs } = query
   const sinceMs = nowMs - CALIBRATION_MS
@@ -78,7 +70,7 @@ export async function readAgentRecord(
 export const readAgentHits = async (
   connection: DuckDBConnection,
   reader: LiveFileReader,
-  query: AgentHitsQuery,
+  query: CalibrationQuery & { agentIds: readonly string[] },
 ): Promise<AgentHits[]> =>
   hitsByAgent(
     await readEvaluated(connection, reader, query, query.agentIds, (evaluated) =>

@@ -5,19 +5,14 @@ import { attachState } from '../duckdb/duckdb.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
-import { type LocatedFiles, locateLakeFiles } from '../lake/locate-files.ts'
+import { locateLakeFiles } from '../lake/locate-files.ts'
 import { lakeFolder, statePath } from '../paths.ts'
 
-export interface WrittenCatalog {
-  path: string
-  files: number
-  rows: number
-  /** Files that are listed but missing, or that cannot be read. */
-  missing: LocatedFiles['missing']
-}
-
-/** Rewrites the catalog of a data folder. Rejects with `not_found` without a lake, `unavailable` while a server runs. */
-export async function rewriteCatalog(folder: string, nowMs: number): Promise<WrittenCatalog> {
+/**
+ * Rewrites the catalog of a data folder. Rejects with `not_found` without a lake, `unavailable` while a server runs.
+ * @returns among others as `missing` the files that are listed but missing, or that cannot be read
+ */
+export async function rewriteCatalog(folder: string, nowMs: number) {
   if (!existsSync(lakeFolder(folder)))
     throw notFound(`there is no lake in ${folder}: ${lakeFolder(folder)} is missing`)
   const dataDir = realpathSync(folder)

@@ -16,14 +16,6 @@ import { LAKE_REOPENINGS_MAX } from '../limits.ts'
 import { lakeFolder, pinnedFolder } from '../paths.ts'
 import { findCatalogPath, isMissingFileError } from './lake-reader.ts'
 
-export interface PinnedLake {
-  /** A folder that readers can use like a data folder. */
-  path: string
-  files: number
-  rows: number
-  bytes: number
-}
-
 /** A name that is valid for a folder on every system. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const SUMS_FILE = 'SHA256SUMS'
@@ -58,8 +50,9 @@ async function linkAll(located: LocatedFiles, to: string): Promise<number> {
 /**
  * Pins the present files of a data folder's lake under `name`. A server may be running: where it deletes files of the catalog
  * before they are linked, its next catalog is pinned. Rejects with `invalid` where the name is not valid or is in use.
+ * @returns as `path` a folder that readers can use like a data folder
  */
-export async function pinLake(folder: string, name: string, nowMs: number): Promise<PinnedLake> {
+export async function pinLake(folder: string, name: string, nowMs: number) {
   if (!NAME.test(name))
     throw invalid(`${name} is not a valid name: use letters, digits, dot, dash and underscore`)
   findCatalogPath(folder)

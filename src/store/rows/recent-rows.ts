@@ -12,12 +12,6 @@ export const isSubmissionTable = (table: TableName): table is SubmissionTable =>
   table === 'training' || table === 'rejections'
 
 /** A durable submission. */
-export interface RecentRow {
-  table: SubmissionTable
-  knownAtMs: number
-  row: Row
-}
-
 /** Rows as bytes, each with its table and time before it. */
 interface RowChunk {
   bytes: Buffer
@@ -46,7 +40,7 @@ export class RecentRows {
     chunk.rows++
   }
 
-  find(analysisId: string): RecentRow | null {
+  find(analysisId: string): { table: SubmissionTable; knownAtMs: number; row: Row } | null {
     for (const { bytes, index } of this.#chunks)
       for (const packed of index.find(analysisId)) {
         const { offset, length } = unpackPosition(packed)

@@ -15,19 +15,11 @@ import { knownOfEvents } from './verify-events.ts'
 import type { VerifyContext } from './verify-files.ts'
 import { lakeRowsSql, type ReadableTable } from './verify-rows.ts'
 
-/** The tables of one verification. */
-export interface RecordedTables {
-  bars: ReadableTable
-  trades: ReadableTable
-  events: ReadableTable
-}
-
+/** One of each table that is compared. */
+type Compared<One> = Readonly<Record<'bars' | 'trades' | 'events', One>>
+export type RecordedTables = Compared<ReadableTable>
 /** SQL of their rows. */
-interface Sources {
-  bars: string
-  trades: string
-  events: string
-}
+type Sources = Compared<string>
 
 /** The part of the record that can be compared. */
 interface ComparableRecord {

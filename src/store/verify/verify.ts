@@ -146,9 +146,6 @@ async function reportKnownLosses({ dataDir, nowMs }: VerifyOptions, findings: Fi
   return losses
 }
 
-const listStoreLosses = async (connection: DuckDBConnection): Promise<CatalogLoss[]> =>
-  (await listQuarantinedFiles(connection)).map((file) => ({ ...file, path: relativePath(file) }))
-
 async function listStoreTables(connection: DuckDBConnection): Promise<ListedTable[]> {
   const replaced = await listKnownPaths(connection)
   return groupByTable(await listAllLiveFiles(connection)).map((listed) => ({ ...listed, replaced }))
@@ -290,7 +287,8 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
     const listed = await listTables(context, hasCatalog)
     if (hasCatalog) await verifyCatalog(context, listed)
     const losses = hasStore ? await listQuarantinedFiles(connection) : []
-    if (hasStore) reportLosses(context, await listStoreLosses(connection))
+    const named = losses.map((file) => ({ ...file, path: relativePath(file) }))
+    if (hasStore) reportLosses(context, named)
     else if (hasCatalog) reportLosses(context, await readCatalogLosses(connection, CATALOG))
     const tables = await checkTables(context, listed, losses, options.dataDir)
     if (hasStore) await checkAgainstStore(context, tables, options.dataDir, spillDir)
@@ -315,13 +313,8 @@ const identify = ({ table, file, message }: Finding): string => `${table} ${file
  * Verifies the lake of a data folder. Rejects with `not_found` where there is none, `unavailable` where the state database is
  * broken.
  */
-export async function verifyLake(options: VerifyOptions): Promise<Verified> {
-  try {
-    return await verify(options)
-  } catch (error) {
-    throw explainDamage(options.dataDir, error)
-  }
-}
+export const verifyLake = (options: VerifyOptions): Promise<Verified> =>
+  verify(options).catch((error) => Promise.reject(explainDamage(options.dataDir, error)))
 
 async function verify(options: VerifyOptions): Promise<Verified> {
   const folder = lakeFolder(options.dataDir)

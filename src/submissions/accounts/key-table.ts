@@ -42,14 +42,8 @@ export function checkCurrent({ expiresAtMs, isRotating }: Key): void {
     )
 }
 
-/** A key that was just made: its text, which only the agent keeps, and the row that holds its hash. */
-export interface MadeKey {
-  text: string
-  key: Key
-  write: TableWrite<'agent_keys'>
-}
-
-export function makeAgentKey(agent: Agent, createdAtMs: number, randomBytes: RandomBytes): MadeKey {
+/** Makes a key. @returns it with its text, which only the agent keeps, and the row that holds its hash */
+export function makeAgentKey(agent: Agent, createdAtMs: number, randomBytes: RandomBytes) {
   const text = makeKey(randomBytes)
   const key = newKey(agent, hashKey(text), displayPrefix(text), createdAtMs)
   const row = {
@@ -58,7 +52,8 @@ export function makeAgentKey(agent: Agent, createdAtMs: number, randomBytes: Ran
     agent_id: agent.agentId,
     created_at: createdAtMs,
   }
-  return { text, key, write: { table: 'agent_keys', row } }
+  const write: TableWrite<'agent_keys'> = { table: 'agent_keys', row }
+  return { text, key, write }
 }
 
 /** The keys of all agents, by hash and by agent. Of each agent the latest KEYS_REMEMBERED_MAX are known, revoked ones too. */

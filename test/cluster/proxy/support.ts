@@ -41,6 +41,7 @@ const routesOf = (url: string): Route[] =>
     market: { seq: 0 },
     metrics: {},
     health: {},
+    writer: null,
   } as unknown as RouteDeps)
 
 /** A node behind a trusted proxy, so that tests choose the addresses of clients (X-Forwarded-For). */

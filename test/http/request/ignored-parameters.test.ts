@@ -6,7 +6,8 @@ import type { Context, Query } from '../../../src/http/context.ts'
 import { singleNode } from '../../../src/http/node.ts'
 import { Cursors } from '../../../src/http/response/cursors.ts'
 import type { Route } from '../../../src/http/route.ts'
-import { type AllRouteDeps, allRoutes } from '../../../src/http/routes/all-routes.ts'
+import { allRoutes } from '../../../src/http/routes/all-routes.ts'
+import type { RouteParts } from '../../../src/http/routes/route-parts.ts'
 import { Broadcaster } from '../../../src/http/stream/broadcaster.ts'
 import { Market } from '../../../src/market/market.ts'
 import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../../../src/schema/api/parts.ts'
@@ -139,7 +140,7 @@ function emptyRoutes(): Route[] {
   const node = singleNode()
   const cursors = new Cursors({ market, run: node.run })
   const deps = { market, node, broadcaster: new Broadcaster(market), cursors, settings: {} }
-  return allRoutes(deps as unknown as AllRouteDeps)
+  return allRoutes(deps as unknown as RouteParts)
 }
 
 /** The names that the route reads of a query. */

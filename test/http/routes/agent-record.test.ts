@@ -1,7 +1,7 @@
 // GET /api/v1/agents/record over the real lake: whether an agent was right, and its XP over time.
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CALIBRATION_TTL_MS } from '../../../src/http/limits.ts'
-import { KnownHits } from '../../../src/http/routes/known-hits.ts'
+import { KnownHits } from '../../../src/http/routes/agents.ts'
 import { type AgentHits, agentRecordAnswerSchema } from '../../../src/schema/api/agent-record.ts'
 import { agentLeaderboardSchema } from '../../../src/schema/api/submissions.ts'
 import { SteppedClock } from '../../support/clock.ts'

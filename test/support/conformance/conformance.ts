@@ -3,8 +3,9 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { unpack } from 'msgpackr'
 import { openApi } from '../../../src/http/docs/openapi.ts'
-import { type AllRouteDeps, allRoutes } from '../../../src/http/routes/all-routes.ts'
+import { allRoutes } from '../../../src/http/routes/all-routes.ts'
 import { API_VERSION } from '../../../src/http/routes/documents.ts'
+import type { RouteParts } from '../../../src/http/routes/route-parts.ts'
 import { checkLater } from './pending-checks.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a JSON document
@@ -28,7 +29,7 @@ const VALUES = new Set(['examples', 'example', 'default', 'enum', 'const', 'requ
 
 /** The description as the running server gives it, made without one. */
 export const apiDocument = (): Json =>
-  JSON.parse(JSON.stringify(openApi(allRoutes({} as AllRouteDeps), API_VERSION)))
+  JSON.parse(JSON.stringify(openApi(allRoutes({} as RouteParts), API_VERSION)))
 
 /** Every object schema without further members. */
 function closed(node: Json): Json {

@@ -24,6 +24,7 @@ const FILES = [
   'lib/backoff',
   'lib/record',
   'lib/text/csv',
+  'lib/text/hash-text',
 ]
 
 const HTML_TYPE = 'text/html; charset=utf-8'

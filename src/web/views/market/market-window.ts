@@ -4,12 +4,6 @@
 import type { ListedRow } from '../../listed-fields.ts'
 import type { Live, WindowMessage, WindowQuery } from '../../live.ts'
 
-/** Which way the last change of a price went, and when. */
-export interface Move {
-  direction: 1 | -1
-  atMs: number
-}
-
 /** The list that a window is of: everything but its place. */
 export type ListQuery = Omit<WindowQuery, 'offset' | 'limit'>
 
@@ -30,7 +24,8 @@ export interface WindowListener {
 export class MarketWindow {
   /** Rows of the whole list; null before the first answer. */
   total: number | null = null
-  readonly moves = new Map<string, Move>()
+  /** Which way the last change of a price went, and when. */
+  readonly moves = new Map<string, { direction: 1 | -1; atMs: number }>()
   readonly #live: Live
   readonly #listener: WindowListener
   readonly #rows = new Map<string, ListedRow>()

@@ -6,9 +6,6 @@ import type { PageSession } from '../../session.ts'
 
 /** A DataPoint has much more. */
 const BATCH = '/api/v1/datapoint/batch?fields=mint,sparkline'
-interface BatchAnswer {
-  data: Pick<DataPoint, 'mint' | 'sparkline'>[]
-}
 
 /** The server takes so many mints in one request. */
 const MINTS_PER_READ = 10
@@ -78,7 +75,8 @@ export class Sparklines {
 
   async #fetchBatch(mints: readonly string[]): Promise<void> {
     const { fetch } = this.#session
-    const { data } = await request<BatchAnswer>(BATCH, { body: { mints }, fetch })
+    type Answer = { data: Pick<DataPoint, 'mint' | 'sparkline'>[] }
+    const { data } = await request<Answer>(BATCH, { body: { mints }, fetch })
     const atMs = Date.now()
     for (const mint of mints) this.#entries.set(mint, { closes: [], atMs })
     for (const { mint, sparkline } of data) this.#entries.set(mint, { closes: sparkline, atMs })

@@ -39,11 +39,7 @@ export function analysesByBar(
   return byBar
 }
 
-export interface MarkColours {
-  up: string
-  down: string
-  dim: string
-}
+export type MarkColours = Record<'up' | 'down' | 'dim', string>
 
 /** One mark for each bar that has analyses, oldest first. A bar with several counts them. */
 export function toMarkers(

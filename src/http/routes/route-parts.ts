@@ -1,0 +1,82 @@
+import type { Market } from '../../market/market.ts'
+import type { AgentHits, AgentRecord } from '../../schema/api/agent-record.ts'
+import type { Calibration } from '../../schema/api/calibration.ts'
+import type { History } from '../../schema/api/status.ts'
+import type { Exporter, LakeDownloads, LakeQueries, LakeRepair, StagedBackup } from '../../store/types.ts'
+import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
+import type { SubmissionService } from '../../submissions/submission-service.ts'
+import type { Caller, Quota } from '../../submissions/types.ts'
+import type { OperatorKeys } from '../access.ts'
+import type { DocumentSettings } from '../docs/texts/limits-text.ts'
+import type { HttpNode } from '../node.ts'
+import type { Cursors } from '../response/cursors.ts'
+import type { Broadcaster } from '../stream/broadcaster.ts'
+import type { TimeWaits } from '../time-waits.ts'
+
+/** Everything that routes ask. Only requests read what it has of submissions and the lake: a reader of a cluster has none of it. */
+export interface RouteParts {
+  market: Market
+  node: HttpNode
+  broadcaster: Broadcaster
+  cursors: Cursors
+  /** Told of each token whose DataPoint is answered. */
+  onDataPoint?: ((mint: string) => void) | undefined
+  timeWaits: TimeWaits
+  agents: AgentRegistry
+  submissions: SubmissionService
+  /** Checks every file of the lake and records what is lost. @param dataDir null for the server's own data folder. */
+  repairLake(dataDir: string | null): Promise<LakeRepair>
+  /** Makes a copy of the store in the server's data folder. @param dataDir null for the server's own data folder. */
+  stageBackup(dataDir: string | null): Promise<StagedBackup>
+  /** Confirms that the clock is right, so that dates past their retention are removed. */
+  retireLake(): Promise<{ files: number }>
+  /** Believes the machine's clock, and brings market time to it. */
+  trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
+  limits: {
+    /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
+    countRegistration(ip: string): Record<string, string>
+    /** What is left of an agent's reads; null: they are not limited. */
+    readQuota(caller: Caller): Quota | null
+  }
+  /** Of some agents, whether they were right. Computed away from this process. */
+  agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
+  /** A monotonic clock, ms. */
+  nowMs(): number
+  /** Computes it, away from this process. One computation serves all who ask for CALIBRATION_TTL_MS. */
+  calibration(): Promise<Calibration>
+  /** The same of one agent, with its XP over time. */
+  agentRecord(agentId: string): Promise<AgentRecord>
+  exports: Exporter
+  downloads: LakeDownloads
+  /** How long one download may take; LAKE_DOWNLOAD_MS_MAX unless set. */
+  downloadMsMax?: number | undefined
+  queries: LakeQueries
+  sessions: {
+    /** A new session of a page at that address, or the one of `known` for another while. */
+    open(address: string, known: string): { key: string; expiresAtMs: number }
+    /** Whether there was a session of that key. */
+    revoke(key: string): boolean
+    /** How many there were. */
+    revokeAll(): number
+  }
+  keys: Pick<OperatorKeys, 'isQueryOpen'>
+  /** The folder of the lake; null: the default, or there is none here. */
+  lakeFolder: string | null
+  health: {
+    /** The body of /health. */
+    report(): Promise<Record<string, unknown>>
+    /** Null if the server is ready, otherwise why not. */
+    notReady(): { code: 'warming_up' | 'draining'; sentence: string } | null
+    /** The state of each feed, for /readyz. */
+    feedStates(): Record<string, unknown>[]
+  }
+  /** Samples of the last hour that were taken after a time. */
+  history: { since(timeMs: number): History }
+  metrics(): Promise<{ text: string; contentType: string }>
+  /** Applies pushed records. @returns how many were taken, and what was wrong with the others. */
+  ingest(body: Uint8Array, contentType: string): Promise<object>
+  settings: DocumentSettings & {
+    /** Hosts whose images the console may show. */
+    imageHosts: readonly string[]
+  }
+}
