@@ -97,4 +97,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'The model wanted events that a simulated market would have had while its server took seconds to stop: no bug of the server.',
   },
+  {
+    seed: 50941,
+    steps: 240,
+    was: 'A byte of the last line of the log changed after a power cut had taken the mark: the line was taken for a torn one, and its submission was gone untold.',
+  },
 ]

@@ -12,6 +12,8 @@ export interface ScanItem<Header extends HeaderHead, Entries extends EntriesHead
   length: number
   /** The whole frame. A view, valid until the next item. */
   frame: Buffer
+  /** The bytes were a frame that was written whole, and have changed since: no power cut does that. */
+  isChanged?: boolean
   /** Why the rest of the file, which this item stands for, could not be read. */
   error?: unknown
 }
@@ -101,8 +103,8 @@ export async function* scan<Header extends HeaderHead, Entries extends EntriesHe
       const found = await readFrame(window, format)
       if (found === null) {
         const { offset } = window
-        const length = await skip(window, format)
-        if (length > 0) yield { head: null, offset, length, frame: NO_BYTES }
+        const { length, isChanged } = await skip(window, format)
+        if (length > 0) yield { head: null, offset, length, frame: NO_BYTES, isChanged }
         continue
       }
       yield found
@@ -131,26 +133,35 @@ async function readFrame<Header extends HeaderHead, Entries extends EntriesHead>
   return { head, offset, length, frame: bytes.subarray(at, at + length) }
 }
 
-/** Moves the window to where the next frame may begin. @returns how many bytes were skipped, without the zeros that end the file */
+/**
+ * Moves the window to where the next frame may begin.
+ * @returns how many bytes were skipped, without the zeros that end the file, and whether they are a frame that has changed
+ */
 async function skip(
   window: FileWindow,
-  { find, markBytes }: Pick<SegmentFormat, 'find' | 'markBytes'>,
-): Promise<number> {
+  { changed, find, markBytes }: Pick<SegmentFormat, 'changed' | 'find' | 'markBytes'>,
+): Promise<{ length: number; isChanged: boolean }> {
+  await window.fill(markBytes)
   const { offset } = window
+  const begins = changed?.beginsAt(window.bytes.subarray(0, window.end), window.at) ?? false
+  let hasZero = false
   /** Where the last byte ends that is not zero. */
   let contentEnd = offset
   for (let from = window.at + 1; ; from = window.at) {
     const next = find(window.bytes.subarray(0, window.end), from)
     if (next !== -1) {
+      hasZero ||= window.bytes.subarray(window.at, next).includes(0)
       window.at = next
-      return window.offset - offset
+      const isChanged = begins && !hasZero && window.bytes[next - 1] === changed?.endByte
+      return { length: window.offset - offset, isChanged }
     }
     // The last bytes may be the beginning of a frame, which only the bytes after them can show.
     const skipTo = window.isAtEnd ? window.end : Math.max(from, window.end - markBytes + 1)
     const content = lastContent(window.bytes, window.at, skipTo)
     if (content !== -1) contentEnd = window.base + content + 1
+    hasZero ||= window.bytes.subarray(window.at, skipTo).includes(0)
     window.at = skipTo
-    if (window.available === 0 && window.isAtEnd) return contentEnd - offset
+    if (window.available === 0 && window.isAtEnd) return { length: contentEnd - offset, isChanged: false }
     await window.fill(window.available + 1)
   }
 }

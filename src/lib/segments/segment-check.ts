@@ -30,11 +30,13 @@ export interface SegmentCheckOptions {
 /**
  * Every frame says up to which number entries were durable when it was written; `provenNo` is the highest of these. Entries up to it are
  * in the file, or damaged. Those after it are not proven: they are valid up to the first one that is missing, and the rest is a torn
- * tail, because a disk writes pages in any order.
+ * tail, because a disk writes pages in any order. But a frame that was written whole and has changed since is damage: no power cut does that.
  */
 export class SegmentCheck {
   /** The number that should come next: that behind the last entry, lost ones included. */
   nextNo: number
+  /** The last entry that this segment should have: proven to have been durable, or changed since it was written. */
+  provenNo: number
   /** Where the last valid frame ends. */
   validBytes = 0
   /** The segment ends with an end frame: nothing in it is in doubt. */
@@ -42,8 +44,6 @@ export class SegmentCheck {
   /** An entry that is not proven was missing: those that are not proven either do not count from there on. */
   isCutOff = false
   readonly #segment: PlannedSegment
-  /** The last proven entry that this segment should have. */
-  readonly #provenNo: number
   readonly #onDamage: (damage: SegmentDamage) => void
   readonly #onTornTail: (tail: TornTail) => void
   /** The bytes after the last valid frame. `isVoid`: they hold void entries only. */
@@ -54,7 +54,7 @@ export class SegmentCheck {
   constructor({ segment, provenNo, hasDurableHeader, onDamage, onTornTail }: SegmentCheckOptions) {
     this.nextNo = segment.firstNo
     this.#segment = segment
-    this.#provenNo = Math.min(provenNo, segment.cutoffNo)
+    this.provenNo = Math.min(provenNo, segment.cutoffNo)
     this.#onDamage = onDamage
     this.#onTornTail = onTornTail ?? (() => undefined)
     this.#isHeaderMissing = hasDurableHeader && segment.header === null
@@ -70,6 +70,7 @@ export class SegmentCheck {
     head,
     offset,
     length,
+    isChanged = false,
     error,
   }: ScanItem<HeaderHead, Entries>): Entries | null {
     const end = offset + length
@@ -77,25 +78,30 @@ export class SegmentCheck {
     if (head?.kind === 'entries') return this.#checkEntries(head, offset, end) ? head : null
     if (head?.kind === 'header' && offset === 0) this.validBytes = end
     else if (head?.kind === 'end') this.isSealed = this.#skipped === null
-    else this.#skip(offset, error === undefined ? end : this.#segment.bytes)
+    else {
+      // How many entries the bytes behind the first such frame were, nobody can tell.
+      if (isChanged && this.#skipped === null && this.nextNo <= this.#segment.cutoffNo)
+        this.provenNo = Math.max(this.provenNo, this.nextNo)
+      this.#skip(offset, error === undefined ? end : this.#segment.bytes)
+    }
     return null
   }
 
   /** To be called after the last item. */
   finish(): void {
-    const missing = numberRange(this.nextNo, this.#provenNo)
+    const missing = numberRange(this.nextNo, this.provenNo)
     const { name, bytes } = this.#segment
     const { from, to } = this.#skipped ?? { from: bytes, to: bytes }
     if (missing !== null && this.isSealed) {
       // It is whole: what is missing was in files behind it, which are gone.
       this.#onDamage(damageOf('missing', null, missing))
     } else if (missing !== null || this.#isUnreadable || this.#isHeaderMissing) {
-      this.#reportDamage(this.#isUnreadable ? 'unreadable' : 'missing', from, to, this.#provenNo)
+      this.#reportDamage(this.#isUnreadable ? 'unreadable' : 'missing', from, to, this.provenNo)
       this.isSealed = false
     } else if (this.#skipped?.isVoid === false) {
       this.#onTornTail({ file: name, fromByte: from, toByte: to })
     }
-    this.nextNo = Math.max(this.nextNo, this.#provenNo + 1)
+    this.nextNo = Math.max(this.nextNo, this.provenNo + 1)
   }
 
   #checkEntries({ firstNo, lastNo }: EntriesHead, offset: number, end: number): boolean {
@@ -106,8 +112,8 @@ export class SegmentCheck {
       return false
     }
     // Only a gap behind what is proven ends it: proven entries that are missing are damage.
-    if (!isVoid && firstNo > Math.max(this.nextNo, this.#provenNo + 1)) this.isCutOff = true
-    if (isVoid || (this.isCutOff && firstNo > this.#provenNo)) {
+    if (!isVoid && firstNo > Math.max(this.nextNo, this.provenNo + 1)) this.isCutOff = true
+    if (isVoid || (this.isCutOff && firstNo > this.provenNo)) {
       this.#skip(offset, end, isVoid)
       return false
     }

@@ -66,6 +66,13 @@ export interface SegmentFormat<
   find(bytes: Buffer, from: number): number
   /** So many bytes of a frame show `find` its beginning. */
   markBytes: number
+  /** Of frames without zeros: how one that was written whole, and has changed since, differs from one of which a power cut left a part. */
+  changed?: {
+    /** Whether it seems to begin at `at`. Needs `markBytes` bytes. */
+    beginsAt(bytes: Buffer, at: number): boolean
+    /** The last byte of each. */
+    endByte: number
+  }
   /** The file has its name only since its header is durable: one that is not whole is damage. */
   hasDurableHeader: boolean
   /**

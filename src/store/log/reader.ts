@@ -118,7 +118,7 @@ async function readSegment(
   const { validBytes, isSealed } = check
   return {
     segment: { validBytes, isSealed, isDamaged: report.damageCount > damageBefore },
-    provenLsn,
+    provenLsn: Math.max(provenLsn, check.provenNo),
   }
 }
 

@@ -211,6 +211,40 @@ describe('damage is reported with its bytes and the lost commits, and all other 
     else expect(report.damage).toEqual([])
   })
 
+  test('a flipped byte in the last lines of a log that was not closed and has no mark', async () => {
+    for (const lsn of [15, 16]) {
+      const { offset, length } = positionOf(lsn, openSample)
+      // What looks like a part that a power cut left: a line without its beginning, or with a zero in it.
+      const looksTorn = (at: number): boolean => (at >= 17 && at < 20) || at === 8
+      for (let at = 0; at < length - 1; at++) {
+        restore(openSample)
+        flip(LAST, offset + at)
+        const { report, lsns } = await read()
+        expect(lsns, `byte ${at}`).toEqual(without(lsn))
+        const damage = { fromByte: offset, toByte: offset + length, missing: lost(lsn) }
+        // A commit behind it tells what was durable.
+        if (lsn === 15 || !looksTorn(at)) expect(report.damage, `byte ${at}`).toMatchObject([damage])
+        else expect(report).toMatchObject({ damage: [], tornTails: [{ fromByte: offset }] })
+      }
+    }
+  })
+
+  test('a flipped byte in a group of which nothing behind it tells that it was durable', async () => {
+    disk = new SimulatedDisk()
+    const written = await openLog(optionsOn(disk), () => undefined)
+    const group = await Promise.all(['a', 'b', 'c', 'd'].map((id) => written.append([rowOf(id)])))
+    await quiet()
+    disk = disk.afterKill()
+    const { offset } = group[2].position
+    flip(FIRST, offset + 40)
+    expect(await read()).toMatchObject({ lsns: [1, 2, 4], report: { damage: [{ missing: lost(3) }] } })
+    // It is told until the segment is set aside, and what was behind it is not void.
+    const log = await openLog(optionsOn(disk), () => undefined)
+    expect(log.recovered.damage).toMatchObject([{ missing: lost(3) }])
+    expect((await log.append([rowOf('next')])).lsn).toBe(5)
+    expect(await read()).toMatchObject({ lsns: [1, 2, 4, 5], report: { damage: [{ missing: lost(3) }] } })
+  })
+
   test('a segment that was cut', async () => {
     cutTo(THIRD, positionOf(8).offset + 7)
     const { report, lsns } = await read()

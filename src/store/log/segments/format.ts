@@ -226,6 +226,11 @@ export const logFormat: SegmentFormat<LogHeader, CommitHead> = {
   decode: decodeLine,
   find: findLine,
   markBytes: PAYLOAD_START_OFFSET + PAYLOAD_START.length,
+  // JSON has no zeros: it escapes them.
+  changed: {
+    beginsAt: (bytes, at) => bytes.indexOf(PAYLOAD_START, at) === at + PAYLOAD_START_OFFSET,
+    endByte: NEWLINE,
+  },
   hasDurableHeader: true,
   // What was not durable then is void, and its LSNs are not used again.
   countsTo: (firstLsn, durableNo) => Math.min(durableNo, firstLsn - 1),
