@@ -102,4 +102,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A byte of the last line of the log changed after a power cut had taken the mark: the line was taken for a torn one, and its submission was gone untold.',
   },
+  {
+    seed: 50972,
+    steps: 240,
+    was: 'A reader was away while two machines were lost, and the stream of the run in between with it: it went on with events that this run had lost, under the ETags of the writer.',
+  },
 ]

@@ -36,6 +36,8 @@ export class AppliedMarket {
   simulated = false
   #replayer: EventReplayer<Market>
   #settings: EngineSettings
+  /** Another stream than that which this market has followed is to continue it. */
+  #isStreamNew = false
   readonly #lostEvents: number
   readonly #parts = new FrameParts()
 
@@ -62,6 +64,11 @@ export class AppliedMarket {
     return this.#replayer.lastEventNo
   }
 
+  /** The stream was made anew. Until it has told a message that continues this market, only the run that is known here is known to do so. */
+  followAnew(): void {
+    this.#isStreamNew = true
+  }
+
   /** `market` becomes what this market is, and is the one that goes on. */
   moveTo(market: Market): void {
     market.adopt(this.market)
@@ -77,6 +84,7 @@ export class AppliedMarket {
   async apply(message: BusMessage, withTime: boolean): Promise<string | null> {
     const trouble = this.#misfitOf(message)
     if (trouble !== null) return trouble
+    this.#isStreamNew = false
     this.simulated = message.simulated
     const frame = this.#parts.add(message)
     // A frame in parts does not begin before its last one.
@@ -92,7 +100,10 @@ export class AppliedMarket {
   #misfitOf({ folderId, runId, runEventNo, lostEvents, firstEventNo }: BusMessage): string | null {
     if (folderId !== this.folderId) return 'the stream is of another data folder now'
     const knownRunId = this.#toldRunId ?? this.#uploaderRunId
-    const isOfRun = knownRunId === null || runId === knownRunId || runEventNo > this.eventNo
+    // A later run has looked whether it has what was in its stream. Of another stream nobody can tell: a run in between may have begun
+    // at an earlier event, and have told so there.
+    const hasBeenAsked = !this.#isStreamNew && runEventNo > this.eventNo
+    const isOfRun = knownRunId === null || runId === knownRunId || hasBeenAsked
     // A damaged journal may have taken events of any run.
     if (!isOfRun || lostEvents !== this.#lostEvents)
       return 'the writer does not have the events that this reader has'

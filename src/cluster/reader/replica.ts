@@ -253,6 +253,7 @@ export class Replica {
     const place = held === null ? null : await this.#placeOf(held, range)
     if (held !== null && place !== null) {
       this.state = 'catching_up'
+      if (this.created !== '' && this.created !== range.created) held.followAnew()
       return { applied: held, place }
     }
     this.state = 'restoring'

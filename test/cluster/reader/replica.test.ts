@@ -180,6 +180,35 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect([replica.restored, replica.runId, asked]).toEqual([1, writer.runId, 0])
   })
 
+  it('does not go on with events that a run in between has lost, of which the stream that was made anew tells nothing', {
+    tags: 'drill',
+  }, async () => {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    const saved = writer.save()
+    writer.some(3)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    proxy.cut()
+    await writer.bus.manager.streams.delete(writer.bus.names.stream)
+    writer.lose(saved)
+    writer.begin('warm')
+    writer.some(6)
+    const between = writer.take()
+    writer.begin('warm')
+    const { runId, runEventNo } = writer
+    expect(runEventNo).toBeGreaterThan(replica.eventNo)
+    await writer.ensure()
+    await writer.send(between.map((message) => ({ ...message, runId, runEventNo })))
+    await writer.publish()
+    await writer.upload()
+    proxy.heal()
+    await expectSame()
+    expect([replica.restored, replica.runId]).toEqual([1, runId])
+  })
+
   it('refuses to begin with a checkpoint where all that the stream has had is gone, until the writer is back', async () => {
     writer.begin('empty')
     writer.some(5)
