@@ -147,7 +147,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     crash: options.crash ?? null,
     forked: options.lakeProcess ?? null,
   })
-  const space = new DiskSpace(dataDir, diskReserveMb)
+  const space = new DiskSpace(dataDir, diskReserveMb, lock)
   try {
     const { position, ages } = await client.open()
     const state = await restoreState(position, client.savedState(), { ...ages, isSaved: false })

@@ -107,4 +107,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A reader was away while two machines were lost, and the stream of the run in between with it: it went on with events that this run had lost, under the ETags of the writer.',
   },
+  {
+    seed: 51067,
+    steps: 178,
+    was: 'A server that started on a full disk had no lock of its folder, wrote there once there was room, and a second one began beside it.',
+  },
 ]

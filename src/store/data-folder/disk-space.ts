@@ -1,10 +1,12 @@
-// Whether the disk has room for another commit. The free space is read at an interval, so that a hanging disk delays no commit.
+// Whether the disk has room for another commit, in a folder that is this process's. Both are asked at an interval, so that a hanging
+// disk delays no commit.
 
 import { statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { unavailable } from '../errors.ts'
 import { DISK_LOOK_EVERY_MS, RECORDING_RESERVE_FACTOR } from '../limits.ts'
+import type { FolderLock } from './folder-lock.ts'
 
 /** Free space needed to flush the log to the lake and the state, as a multiple of its bytes. */
 const FLUSH_FACTOR = 2
@@ -21,14 +23,19 @@ export function requireSpace(folder: string, reserveMb: number, bytes: number): 
 
 export class DiskSpace {
   readonly #folder: string
+  readonly #lock: FolderLock
   readonly #reserveBytes: number
   readonly #timer: NodeJS.Timeout
   #freeBytes: number | null = null
   #isRefreshing = false
+  /** Why nothing may be written, however much room there is; null: the folder is locked. */
+  unlocked: string | null
 
   /** `reserveMb` is kept free for flushes and for other programs; 0: commits go on until the disk is full. */
-  constructor(folder: string, reserveMb: number) {
+  constructor(folder: string, reserveMb: number, lock: FolderLock) {
     this.#folder = folder
+    this.#lock = lock
+    this.unlocked = lock.missing()
     this.#reserveBytes = reserveMb * MEGABYTE
     this.#timer = setInterval(() => void this.refresh(), DISK_LOOK_EVERY_MS)
     this.#timer.unref()
@@ -40,12 +47,14 @@ export class DiskSpace {
   }
 
   mayWrite(unflushedBytes: number): boolean {
+    if (this.unlocked !== null) return false
     if (this.#reserveBytes === 0 || this.#freeBytes === null) return true
     return this.#freeBytes >= this.#reserveBytes + FLUSH_FACTOR * unflushedBytes
   }
 
   /** Whether market events may be recorded, with so many bytes of them that the lake does not have. It ends long before commits. */
   mayRecord(unflushedBytes: number): boolean {
+    if (this.unlocked !== null) return false
     if (this.#reserveBytes === 0 || this.#freeBytes === null) return true
     return this.#freeBytes >= RECORDING_RESERVE_FACTOR * this.#reserveBytes + FLUSH_FACTOR * unflushedBytes
   }
@@ -62,6 +71,7 @@ export class DiskSpace {
     try {
       const { bavail, bsize } = await statfs(this.#folder)
       this.#freeBytes = bavail * bsize
+      this.unlocked = this.#lock.missing()
     } catch {
       this.#freeBytes = null
     } finally {

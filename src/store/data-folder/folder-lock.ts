@@ -5,6 +5,8 @@ import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 
 export interface FolderLock {
+  /** Tries again where the disk took no lock. @returns why the folder is not locked: nothing may be written then; null where it is */
+  missing(): string | null
   release(): void
 }
 
@@ -19,8 +21,10 @@ const START_TIME_FIELD = 19
 /** The process has ended, but its parent has not waited for it yet, and may never do so. */
 const ENDED_STATES = new Set(['Z', 'X', 'x'])
 const ATTEMPTS = 3
-/** Errors of a folder that nobody can write to: no lock is needed there. */
-const CANNOT_WRITE = new Set(['EROFS', 'ENOSPC', 'EDQUOT', 'EACCES', 'EPERM', 'ENOSYS', 'ENOTSUP'])
+/** Errors of a disk that takes nothing now, and may later. */
+const TAKES_NOTHING = new Set(['EROFS', 'ENOSPC', 'EDQUOT'])
+/** Errors of a folder that nobody can write to, or whose file system has no links: there is no lock there. */
+const NO_LOCK = new Set(['EACCES', 'EPERM', 'ENOSYS', 'ENOTSUP'])
 
 const readOrEmpty = (read: () => string): string => {
   try {
@@ -101,27 +105,45 @@ export function isLockedElsewhere(folder: string): boolean {
   return digits !== undefined && startedAt !== '' && !startedAt.startsWith(`${bootId()}.`)
 }
 
-/** Locks the folder. Throws `unavailable` while another living process, or this one, has locked it. */
-export function lockFolder(folder: string): FolderLock {
-  const path = join(folder, LOCK_NAME)
+/** @returns whether it was taken; `refused` by the disk. Throws `unavailable` while another living process, or this one, has it. */
+function takeLock(folder: string, path: string): 'taken' | 'none' | 'refused' {
   const me = `${process.pid}@${readStartTime(process.pid)}`
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     try {
       symlinkSync(me, path)
-      return { release: () => rmSync(path, { force: true }) }
+      return 'taken'
     } catch (error) {
       const code = systemCode(error)
-      if (code !== 'EEXIST') {
-        if (CANNOT_WRITE.has(code)) return { release: () => {} }
+      if (TAKES_NOTHING.has(code)) return 'refused'
+      if (NO_LOCK.has(code)) return 'none'
+      if (code !== 'EEXIST')
         throw unavailable(`the data folder ${folder} cannot be locked: ${errorMessage(error)}`)
-      }
     }
     const text = readOrEmpty(() => readlinkSync(path))
     const pid = findLivingHolder(text)
     if (pid === process.pid) throw unavailable(`the data folder ${folder} is already in use by this process`)
     if (pid !== null)
       throw unavailable(`the data folder ${folder} is in use by another server (process ${pid})`)
-    if (!removeStaleLock(path, text)) return { release: () => {} }
+    if (!removeStaleLock(path, text)) return 'refused'
   }
   throw unavailable(`the data folder ${folder} is being locked by other processes at this moment`)
+}
+
+/** Locks the folder; on a disk that takes nothing, once it does. Throws `unavailable` while another living process, or this one, has locked it. */
+export function lockFolder(folder: string): FolderLock {
+  const path = join(folder, LOCK_NAME)
+  let lock = takeLock(folder, path)
+  return {
+    missing() {
+      try {
+        if (lock === 'refused') lock = takeLock(folder, path)
+      } catch (error) {
+        return errorMessage(error)
+      }
+      return lock === 'refused' ? `the disk takes no lock of the data folder ${folder}` : null
+    },
+    release() {
+      if (lock === 'taken') rmSync(path, { force: true })
+    },
+  }
 }
