@@ -51,9 +51,9 @@ if (flags.includes('--help')) {
     }).status,
   )
 }
-const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-'))
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort(signal))
+const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-'))
 try {
   const lake = join(folder, 'lake')
   const beganMs = performance.now()

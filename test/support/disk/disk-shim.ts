@@ -12,15 +12,13 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
 import { type DiskCall, readCalls } from './disk-trace.ts'
 
 const SOURCE = new URL('./disk-shim.c', import.meta.url).pathname
 const PROBE = "const fs = require('node:fs'); fs.fsyncSync(fs.openSync(process.argv[1], 'w'))"
 
+// For all files of tests of this process: it goes with the folder of the run.
 const work = mkdtempSync(join(tmpdir(), 'mintlake-shim-'))
-// The worker processes of tests are terminated and run no exit handlers.
-afterAll(() => rmSync(work, { recursive: true, force: true }))
 const library = join(work, 'disk-shim.so')
 let opened = 0
 
