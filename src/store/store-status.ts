@@ -105,7 +105,7 @@ export class StatusReporter {
     if (state === 'recovering') reasons.push('a write to the log failed; a new segment is being started')
     if (unflushedBytes >= UNFLUSHED_BYTES_MAX)
       reasons.push('the log is full: the lake could not be written for a long time')
-    if (space.unlocked !== null) reasons.push(`nothing is written: ${space.unlocked}`)
+    if (space.unlocked !== null) reasons.push(`commits and market events are refused: ${space.unlocked}`)
     else if (!space.mayWrite(unflushedBytes))
       reasons.push('the disk is nearly full: commits are refused until there is room')
     return reasons

@@ -28,7 +28,7 @@ export class DiskSpace {
   readonly #timer: NodeJS.Timeout
   #freeBytes: number | null = null
   #isRefreshing = false
-  /** Why nothing may be written, however much room there is; null: the folder is locked. */
+  /** Why no commit and no event may be written, however much room there is; null: the folder is locked. */
   unlocked: string | null
 
   /** `reserveMb` is kept free for flushes and for other programs; 0: commits go on until the disk is full. */

@@ -5,7 +5,7 @@ import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { unavailable } from '../errors.ts'
 
 export interface FolderLock {
-  /** Tries again where the disk took no lock. @returns why the folder is not locked: nothing may be written then; null where it is */
+  /** Tries again where the disk took no lock. @returns why the folder is not locked: no commit and no event may be written then; null where it is */
   missing(): string | null
   release(): void
 }

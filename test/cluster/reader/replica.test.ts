@@ -77,6 +77,19 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
     expect(seenOf(market)).toEqual(seenOf(writer.market))
   }
 
+  /** A replica follows, and has more events than a copy of the writer's market, to which that may go back. @returns the copy */
+  async function aheadOfSaved() {
+    writer.begin('empty')
+    writer.some(5)
+    await writer.publish()
+    const saved = writer.save()
+    writer.some(3)
+    await writer.publish()
+    await startReplica()
+    await expectSame()
+    return saved
+  }
+
   it('begins with an empty market where the stream has its beginning, and follows', async () => {
     await writer.tick()
     writer.begin('empty')
@@ -157,14 +170,7 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
   })
 
   it('does not go on with events that the writer has lost where a stream that was made anew has told the time alone', async () => {
-    writer.begin('empty')
-    writer.some(5)
-    await writer.publish()
-    const saved = writer.save()
-    writer.some(3)
-    await writer.publish()
-    await startReplica()
-    await expectSame()
+    const saved = await aheadOfSaved()
     proxy.cut()
     await writer.bus.manager.streams.delete(writer.bus.names.stream)
     await writer.ensure()
@@ -183,14 +189,7 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
   it('does not go on with events that a run in between has lost, of which the stream that was made anew tells nothing', {
     tags: 'drill',
   }, async () => {
-    writer.begin('empty')
-    writer.some(5)
-    await writer.publish()
-    const saved = writer.save()
-    writer.some(3)
-    await writer.publish()
-    await startReplica()
-    await expectSame()
+    const saved = await aheadOfSaved()
     proxy.cut()
     await writer.bus.manager.streams.delete(writer.bus.names.stream)
     writer.lose(saved)
@@ -280,14 +279,7 @@ describe.skipIf(!hasNats)(`a replica${skipped}`, () => {
   it('begins again with a checkpoint where the writer has lost events that it has', {
     tags: 'drill',
   }, async () => {
-    writer.begin('empty')
-    writer.some(5)
-    await writer.publish()
-    const saved = writer.save()
-    writer.some(3)
-    await writer.publish()
-    await startReplica()
-    await expectSame()
+    const saved = await aheadOfSaved()
     const { seq } = market
     writer.lose(saved)
     await writer.bus.manager.streams.purge(writer.bus.names.stream)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Write } from '../../../src/schema/tables.ts'
+import { DiskSpace } from '../../../src/store/data-folder/disk-space.ts'
 import { findLockHolder } from '../../../src/store/data-folder/folder-lock.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
 import { repairFolder } from '../../../src/store/repair-folder.ts'
@@ -201,6 +202,18 @@ describe('a folder', () => {
     } finally {
       parent.kill('SIGKILL')
     }
+  })
+
+  it('takes no commit and no event where it is not locked, since the disk takes no lock, until it is', async () => {
+    let missing: string | null = 'the disk takes no lock'
+    const space = new DiskSpace(newFolder(), 0, { missing: () => missing, release() {} })
+    const mayBoth = () => [space.mayWrite(0), space.mayRecord(0)]
+    await space.refresh()
+    expect([mayBoth(), space.unlocked]).toEqual([[false, false], missing])
+    missing = null
+    await space.refresh()
+    expect([mayBoth(), space.unlocked]).toEqual([[true, true], null])
+    space.close()
   })
 
   it('is taken over from a lock whose process number was given to another process since', async () => {
