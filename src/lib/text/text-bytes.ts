@@ -1,6 +1,8 @@
 /** Longer texts are left to Node, which a call into it costs as much as copying so many characters. */
 const COPIED_MAX = 64
 const FIRST_BYTES = 64 * 1_024
+const COMMA = 0x2c
+const LIST_END = 0x5d
 
 /** Text made as bytes, piece by piece, in memory that is used again: no piece becomes a part of a string that the collector walks. */
 export class TextBytes {
@@ -35,6 +37,19 @@ export class TextBytes {
         bytes[start + at] = code
       }
     this.#length = start + (at === length ? length : bytes.write(text, start))
+  }
+
+  /**
+   * Writes an item of a list in JSON, the one that begins at `start`: a number, a boolean or null.
+   * @returns where the next one begins
+   */
+  writeItem(list: string, start: number): number {
+    const bytes = this.#room(list.length - start)
+    for (let at = start; ; at++) {
+      const code = list.charCodeAt(at)
+      if (code === COMMA || code === LIST_END) return at + 1
+      bytes[this.#length++] = code
+    }
   }
 
   /** @returns memory with room for so many UTF-16 units, of at most three bytes each, behind what was written */

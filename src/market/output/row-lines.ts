@@ -56,8 +56,13 @@ const isText = (field: RowField): field is TextField => TEXT_FIELDS.some((name) 
 interface Member {
   /** What stands before its value. */
   label: string
-  value(slot: number, item: MarketItem, texts: Readonly<Record<TextField, string>>): string
+  /** The text that it is; null: it is a number, a boolean or null. */
+  text: TextField | null
+  value(slot: number, item: MarketItem): unknown
 }
+
+/** Writes a row as JSON, with a position as its last member unless that is null, and its newline. */
+type WriteRow = (out: TextBytes, slot: number, seq: number | null) => void
 
 /**
  * The lines of rows that have the same fields. A line is that of its row until the row's next change (its position), and
@@ -68,7 +73,7 @@ export class LineSet {
   windowState = ''
   readonly windows: readonly ListWindowName[]
   readonly #changedSeq: Float64Array
-  readonly #writeOpen: (out: TextBytes, slot: number) => void
+  readonly #write: WriteRow
   readonly #out: TextBytes
   /** By slot. */
   readonly #lines: (Buffer | undefined)[] = []
@@ -76,16 +81,11 @@ export class LineSet {
   readonly #seqs: number[] = []
   #size = 0
 
-  /** @param writeOpen writes a row as JSON, without its closing brace. @param out where lines are made */
-  constructor(
-    windows: readonly ListWindowName[],
-    changedSeq: Float64Array,
-    writeOpen: (out: TextBytes, slot: number) => void,
-    out: TextBytes,
-  ) {
+  /** @param out where lines are made */
+  constructor(windows: readonly ListWindowName[], changedSeq: Float64Array, write: WriteRow, out: TextBytes) {
     this.windows = windows
     this.#changedSeq = changedSeq
-    this.#writeOpen = writeOpen
+    this.#write = write
     this.#out = out
   }
 
@@ -103,8 +103,7 @@ export class LineSet {
     const kept = this.kept(slot)
     if (kept !== null) return kept
     this.#out.clear()
-    this.#writeOpen(this.#out, slot)
-    this.#out.write('}\n')
+    this.#write(this.#out, slot, null)
     const line = this.#out.ownBytes()
     if (this.#lines[slot] === undefined) this.#size++
     this.#lines[slot] = line
@@ -114,10 +113,7 @@ export class LineSet {
 
   /** Writes a row with its position as its last member, and its newline. It is not kept. */
   writeWithSeq(slot: number, seq: number): void {
-    this.#writeOpen(this.#out, slot)
-    this.#out.write(',"seq":')
-    this.#out.write(`${seq}`)
-    this.#out.write('}\n')
+    this.#write(this.#out, slot, seq)
   }
 
   forget(slot: number): void {
@@ -202,25 +198,36 @@ export class RowLines {
   #createSet(fields: readonly RowField[]): LineSet {
     const { projections, time } = this.#sources
     const members = fields.map((field, index) => this.#member(field, index === 0))
-    const writeOpen = (out: TextBytes, slot: number) => {
+    const write: WriteRow = (out, slot, seq) => {
       const item = projections.item(slot, time.nowMs)
       this.#texts[slot] ??= textsOf(item)
       const texts = this.#texts[slot]
-      for (let index = 0; index < members.length; index++) {
-        const { label, value } = members[index]
+      // All at once: V8 keeps the text of each number that is made a string by itself in a table, which the collector then walks.
+      const values: unknown[] = []
+      for (const { text, value } of members) if (text === null) values.push(value(slot, item))
+      if (seq !== null) values.push(seq)
+      const list = JSON.stringify(values)
+      let at = 1
+      for (const { label, text } of members) {
         out.write(label)
-        out.write(value(slot, item, texts))
+        if (text === null) at = out.writeItem(list, at)
+        else out.write(texts[text])
       }
+      if (seq !== null) {
+        out.write(',"seq":')
+        out.writeItem(list, at)
+      }
+      out.write('}\n')
     }
-    return new LineSet(windowsOf(fields), this.#changedSeq, writeOpen, this.#out)
+    return new LineSet(windowsOf(fields), this.#changedSeq, write, this.#out)
   }
 
   #member(field: RowField, isFirst: boolean): Member {
     const { listFigures, time } = this.#sources
     const label = `${isFirst ? '{' : ','}"${field}":`
-    if (isText(field)) return { label, value: (_, __, texts) => texts[field] }
-    if (!isFigure(field)) return { label, value: (_, item) => `${item[field]}` }
-    return { label, value: (slot) => `${numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs))}` }
+    const text = isText(field) ? field : null
+    if (!isFigure(field)) return { label, text, value: (_, item) => item[field] }
+    return { label, text, value: (slot) => numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs)) }
   }
 }
 

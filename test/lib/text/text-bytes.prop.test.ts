@@ -25,3 +25,21 @@ it('writes any pieces, in memory that it uses again', () => {
     }),
   )
 })
+
+it('writes the items of a list of numbers, as they are each by itself', () => {
+  const out = new TextBytes()
+  const item = fc.oneof({ weight: 9, arbitrary: fc.double({ noNaN: true }) }, fc.boolean(), fc.constant(null))
+  fc.assert(
+    fc.property(fc.array(item, { minLength: 1, maxLength: 30 }), (items) => {
+      out.clear()
+      const list = JSON.stringify(items)
+      let at = 1
+      for (const _ of items) {
+        out.write(' ')
+        at = out.writeItem(list, at)
+      }
+      expect(at).toBe(list.length)
+      expect(out.bytes.toString()).toBe(items.map((value) => ` ${JSON.stringify(value)}`).join(''))
+    }),
+  )
+})
