@@ -73,9 +73,11 @@ const messageFrame = ({ head, rows, next }: Message, format: StreamFormat): Fram
   next,
 })
 
-/** Chunks that followers at the same position share, until the channel's state changes. Cleared at its maximum. */
+/** Chunks that followers at the same position share, until the channel's state changes. Empty again at its maximum. */
 export class ChunkCache {
-  readonly #chunks = new Map<number, Chunk>()
+  /** Not cleared but made anew: in V8 the table that a map leaves keeps what was in it, and points to the next one. Once such a table has
+   *  been taken for old, all that follow are kept until old memory is collected: every frame that was sent. */
+  #chunks = new Map<number, Chunk>()
   #state: number | string = -1
 
   /**
@@ -83,7 +85,7 @@ export class ChunkCache {
    * @param state drops all cached chunks when it differs from that of the last call.
    */
   get(state: number | string, position: number, make: () => Chunk): Chunk {
-    if (state !== this.#state || this.#chunks.size >= FOLLOW_CHUNKS_MAX) this.#chunks.clear()
+    if (state !== this.#state || this.#chunks.size >= FOLLOW_CHUNKS_MAX) this.#chunks = new Map()
     this.#state = state
     let chunk = this.#chunks.get(position)
     if (chunk === undefined) {
