@@ -51,7 +51,7 @@ beforeAll(async () => {
   writeFileSync(join(left, 'training.parquet'), 'of a crash')
   server = await openTestServer(
     { 'lake-tidy': 'grace-ms=0' },
-    { tuning: { exports: { waitMsMax: 500, drainMs: 100 } } },
+    { tuning: { exports: { waitMsMax: 2_000, drainMs: 100 } } },
     folder,
   )
   const made = await server.client.post(
