@@ -9,10 +9,9 @@ export type KeySettings = Pick<Config, 'feedKey' | 'adminKey' | 'host' | 'truste
 
 type KnownAgents = Pick<AgentRegistry, 'authenticate' | 'hasResearcher'>
 
-/** How a key for the lake is made, in two lines. */
-const RESEARCHERS_KEY =
-  'A researcher’s is made with the operator’s: npx mintlake keys make lab --type researcher'
-const HOW_TO_GET_KEY = `This needs the operator’s key, which the server is started with: MINTLAKE_ADMIN_KEY=<secret> npm start\n${RESEARCHERS_KEY}`
+/** How keys for the lake are made. */
+const RESEARCHERS_KEY = 'npx mintlake keys make lab --type researcher makes a researcher’s'
+const OPERATORS_KEY = 'MINTLAKE_ADMIN_KEY=<secret> npm start gives the server the operator’s'
 
 /** Checks the keys of feeds, operators and researchers. Keys are compared in constant time. */
 export class KeyChecks {
@@ -58,10 +57,18 @@ export class KeyChecks {
   admitResearcher(sent: string): Caller | null {
     if (this.isAdmin(sent)) return null
     if (sent === '')
-      throw new ServiceError('missing_key', HOW_TO_GET_KEY, {}, { 'WWW-Authenticate': 'Bearer' })
+      throw new ServiceError(
+        'missing_key',
+        `A researcher’s key or the operator’s is required: ${OPERATORS_KEY}, and ${RESEARCHERS_KEY}.`,
+        {},
+        { 'WWW-Authenticate': 'Bearer' },
+      )
     const caller = this.#agents.authenticate(sent)
     if (caller.agent.type === 'researcher') return caller
-    throw new ServiceError('key_not_allowed', `This is an agent’s key. ${RESEARCHERS_KEY}`)
+    throw new ServiceError(
+      'key_not_allowed',
+      `This is an agent’s key, and this needs a researcher’s or the operator’s: ${RESEARCHERS_KEY}.`,
+    )
   }
 }
 

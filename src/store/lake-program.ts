@@ -22,6 +22,8 @@ export interface LakeJobsOptions {
 export interface LakeJobBounds {
   /** How long one job may run, ms. */
   msMax?: number
+  /** How long one may wait for a place, ms. */
+  waitMsMax?: number
   /** How long running jobs may go on after `close`, ms. */
   drainMs?: number
 }

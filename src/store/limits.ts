@@ -92,8 +92,12 @@ export const LAKE_REOPENINGS_MAX = 3
 
 /** Length of an export's cursor (`since`). */
 export const EXPORT_CURSOR_CHARACTERS_MAX = 128
-/** Exports that run at once, each in a process with a database in memory; further ones get `store_unavailable`. */
+/** Exports that run at once, each in a process with a database in memory, and those that wait for a place; further ones get
+ *  `store_unavailable`, and so does one that has waited too long. A client has the whole of its file a moment before the place is
+ *  free again: two that ask for one page after another would find both taken. */
 export const EXPORTS_AT_ONCE = 2
+export const EXPORTS_WAITING_MAX = 8
+export const EXPORT_WAIT_MS_MAX = 10_000
 /** Rows of one export. */
 export const EXPORT_ROWS_MAX = 500_000
 /** What one export may use: DuckDB's memory, spilled data, threads, JavaScript's heap. */

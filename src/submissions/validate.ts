@@ -46,9 +46,11 @@ function ignoredFields(sent: unknown, taken: Submission): string[] {
   if (!isRecord(sent)) return []
   const ignored: string[] = []
   if (countKeys(sent) > countKeys(taken)) ignored.push(...ENRICHED_FIELDS.filter((field) => field in sent))
-  const { snapshot } = sent
-  if (isRecord(snapshot) && taken.snapshot && countKeys(snapshot) > countKeys(taken.snapshot))
-    ignored.push(...ENRICHED_FIELDS.filter((field) => field in snapshot).map((field) => `snapshot.${field}`))
+  for (const part of ['snapshot', 'quant'] as const) {
+    const [its, of] = [sent[part], taken[part]]
+    if (isRecord(its) && of && countKeys(its) > countKeys(of))
+      ignored.push(...ENRICHED_FIELDS.filter((field) => field in its).map((field) => `${part}.${field}`))
+  }
   return ignored
 }
 

@@ -139,8 +139,9 @@ export class ReadLimits {
   }
 }
 
-/** Reads are counted by key if one is sent, otherwise by address; those of the consoles of an address apart from its others. */
+/** Reads are counted by the owner of the key, whichever of its keys it sends, without one by address; those of the consoles of an
+ *  address apart from its others. */
 export function readerOf(reader: Reader, ip: () => string): string {
   if (reader === null) return `ip ${ip()}`
-  return reader === CONSOLE_READER ? `console ${ip()}` : `key ${reader.keyHash}`
+  return reader === CONSOLE_READER ? `console ${ip()}` : `agent ${reader.agent.agentId}`
 }

@@ -278,11 +278,15 @@ export function parseBearer(authorization: string): string {
 
 /**
  * The Idempotency-Key of a request; null: without one.
- * @throws ServiceError `invalid_parameter` for an empty one: a client that sends it takes its retries for safe
+ * @throws ServiceError `invalid_parameter` for an empty one: a client that sends it takes its retries for safe. So it does with one that is
+ *  no UTF-8, of which others look the same here. (The engine takes bytes at its end that are no ASCII for blanks.)
  */
 export function idempotencyKeyOf({ idempotencyKey }: RequestHeaders): string | null {
-  if (idempotencyKey === '')
-    throw invalidParameter('Idempotency-Key', 'must not be empty: leave the header out, or send a key')
+  if (idempotencyKey === '' || idempotencyKey?.includes('\ufffd'))
+    throw invalidParameter(
+      'Idempotency-Key',
+      'must be ASCII and not be empty: leave the header out, or send a key',
+    )
   return idempotencyKey
 }
 

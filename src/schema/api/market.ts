@@ -62,8 +62,8 @@ export const marketQuery = z.object({
   tab: z.enum(TABS).default('all').meta({ description: 'Which tokens' }),
   sort: parameter.word(
     SORTS,
-    '`hot` unless told; `created_timestamp` for the tab `new`. Tokens whose figure is not known come last in either order, equal ' +
-      'ones by mint. What trades do is in the order at once; what time alone moves (volume, change, trades) at most once a second, ' +
+    '`hot` unless told; `created_timestamp` for the tab `new`. Tokens whose figure is not known come last in either order, by mint; ' +
+      'of others that are equal the first by mint is the first of `desc` and the last of `asc`. What trades do is in the order at once; what time alone moves (volume, change, trades) at most once a second, ' +
       'and all of it within seconds',
   ),
   order: z.enum(ORDERS).default('desc').meta({ description: 'In upper or lower case' }),

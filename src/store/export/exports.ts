@@ -10,7 +10,9 @@ import {
   EXPORT_MS_MAX,
   EXPORT_RETRY_AFTER_S,
   EXPORT_ROWS_MAX,
+  EXPORT_WAIT_MS_MAX,
   EXPORTS_AT_ONCE,
+  EXPORTS_WAITING_MAX,
 } from '../limits.ts'
 import { exportFolder } from '../paths.ts'
 import type { Exporter, ExportFormat, ExportHead, ExportJob, ExportRequest } from '../types.ts'
@@ -39,13 +41,15 @@ const allInUse = (): StoreError =>
 export class Exports implements Exporter {
   readonly #program: LakeProgram<ExportTask, void, ExportChunk>
 
-  constructor(lake: LakeJobsOptions, { msMax, drainMs }: LakeJobBounds = {}) {
+  constructor(lake: LakeJobsOptions, { msMax, waitMsMax, drainMs }: LakeJobBounds = {}) {
     this.#program = new LakeProgram(lake, {
       kind: 'export',
       folder: exportFolder(lake.dataDir),
       program: programPath('./export-process', import.meta.url),
       heapMb: EXPORT_HEAP_MB,
       chunksAhead: EXPORT_CHUNKS_AHEAD,
+      atOnce: EXPORTS_AT_ONCE,
+      waitMsMax: waitMsMax ?? EXPORT_WAIT_MS_MAX,
       msMax: msMax ?? EXPORT_MS_MAX,
       drainMs: drainMs ?? EXPORT_DRAIN_MS,
       // Starting a process takes longer than a small export.
@@ -72,7 +76,7 @@ export class Exports implements Exporter {
 
   begin(request: ExportRequest): ExportJob {
     const selection = toSelection(request)
-    if (this.running >= EXPORTS_AT_ONCE) throw allInUse()
+    if (this.running + this.#program.jobs.waiting >= EXPORTS_AT_ONCE + EXPORTS_WAITING_MAX) throw allInUse()
     const rowsMax = Math.min(request.limit, EXPORT_ROWS_MAX)
     const job = this.#program.start({ format: request.format, selection, rowsMax })
     const head = job.next() as Promise<ExportHead>

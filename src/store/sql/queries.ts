@@ -27,8 +27,6 @@ export interface QueryTask {
 }
 
 export interface QueryBounds extends LakeJobBounds {
-  /** How long a query may wait, ms. */
-  waitMsMax?: number
   /** How long a query may run before the log tells of it, ms. */
   slowMs?: number
 }

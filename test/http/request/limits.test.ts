@@ -54,7 +54,7 @@ describe('reads', () => {
     expect((await market()).status).toBe(200)
   })
 
-  it('with a key are limited to 300 a minute for each key, and do not count against the address', async () => {
+  it('with a key are limited to 300 a minute for each agent, and do not count against the address', async () => {
     await open({ 'read-limit-anonymous': '1', 'read-limit-keyed': '300' })
     const [one, other] = [await server.client.register('one'), await server.client.register('other')]
     const answers = await Promise.all(Array.from({ length: 310 }, () => market(one)))
@@ -64,6 +64,8 @@ describe('reads', () => {
     expect(first.headers.get('ratelimit')).toBe('"read";r=299;t=60')
     expect((await market()).status).toBe(200)
     expectProblem(await market(), 'read_rate_limited')
+    const { data } = (await server.client.post('/api/v1/keys/rotate', {}, one)).body
+    expectProblem(await market(data.key), 'read_rate_limited')
   })
 
   it('are counted over all endpoints, errors and 304 included, but not those on the state of the server', async () => {

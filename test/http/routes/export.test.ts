@@ -51,7 +51,7 @@ beforeAll(async () => {
   writeFileSync(join(left, 'training.parquet'), 'of a crash')
   server = await openTestServer(
     { 'lake-tidy': 'grace-ms=0' },
-    { tuning: { exports: { drainMs: 100 } } },
+    { tuning: { exports: { waitMsMax: 2_000, drainMs: 100 } } },
     folder,
   )
   const made = await server.client.post(
@@ -262,6 +262,19 @@ describe('an export', () => {
     request.on('error', () => {})
     await until(() => server.exports.running === 1)
     request.destroy()
+    await expectTidy()
+  })
+
+  it('waits where the one before has ended for its client, and has still to be cleared away', async () => {
+    const readAll = async (format: string) => {
+      for (let [since, more] = ['', 'true']; more === 'true'; ) {
+        const { status, headers } = await fetchPage(`?limit=80&format=${format}${since && `&since=${since}`}`)
+        expect(status).toBe(200)
+        since = headers.get('x-next-since')!
+        more = headers.get('x-more')!
+      }
+    }
+    await Promise.all(Array.from({ length: EXPORTS_AT_ONCE }, () => readAll('parquet')))
     await expectTidy()
   })
 

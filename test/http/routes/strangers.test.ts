@@ -163,6 +163,18 @@ describe('requests that mean nothing', () => {
     expect([accepted.status, accepted.headers.get('x-ratelimit-remaining')]).toEqual([201, '9'])
   })
 
+  it('an Idempotency-Key that cannot be told from others is refused, and told what would be taken', async () => {
+    const key = await server.client.register()
+    const body = submission(await seedToken(server.client, Date.now()))
+    for (const sent of ['caf\u00e9 1', 'caf\u00e8 1', '\u00e9']) {
+      const refused = await server.client.post('/api/v1/analysis/submit', body, key, {
+        'Idempotency-Key': sent,
+      })
+      expectProblem(refused, 'invalid_parameter', '/Idempotency-Key')
+      expect(refused.body.error).toContain('ASCII')
+    }
+  })
+
   it('a span that ends before it begins is refused by exports as by bars', async () => {
     expectProblem(await get('/api/v1/training/export?from=2&to=1', ADMIN_KEY), 'invalid_parameter', '/from')
   })

@@ -232,10 +232,15 @@ describe('a submission', () => {
     }
   })
 
-  it('can have unknown fields; enriched ones are dropped and listed', async () => {
-    const answer = await send(submission(mint, { extra: 1, has_mint_authority: true, unique_wallet_24h: 5 }))
+  it('can have unknown fields; enriched ones are dropped and listed, wherever they were', async () => {
+    const enriched = { extra: 1, has_mint_authority: true, unique_wallet_24h: 5 }
+    const snapshot = { ...enriched, snapshotAt: Date.now() }
+    const answer = await send(submission(mint, { ...enriched, snapshot, quant: { ...quant, ...enriched } }))
     expect(answer.status).toBe(201)
-    expect(answer.body.ignored).toEqual(['has_mint_authority', 'unique_wallet_24h'])
+    const names = ['has_mint_authority', 'unique_wallet_24h']
+    expect(answer.body.ignored).toEqual(
+      ['', 'snapshot.', 'quant.'].flatMap((at) => names.map((name) => at + name)),
+    )
     expect(answer.body.enriched).toMatchObject({
       has_mint_authority: false,
       has_freeze_authority: null,

@@ -109,7 +109,7 @@ or 0. On them bear the risk factors \`freeze_authority\`, \`mint_authority\`, \`
 
 Accepted is 201, with \`outcome\`, \`xpEarned\`, \`xpTotal\`, \`deviationPct\` and \`nextAllowedAt\`, when you may submit on this mint again.
 
-- \`Idempotency-Key: <any text of 1 to 255 characters>\` makes a retry safe: the same key and body get the first answer, for 24 hours. Send one
+- \`Idempotency-Key: <1 to 255 ASCII characters>\` makes a retry safe: the same key and body get the first answer, for 24 hours. Send one
   with every submission; after a timeout or a 503 send the same request again.
 - \`?dryRun=1\` makes every check and tells what the submission would earn, and stores nothing but the attempt. It uses the rate.
 
