@@ -5,12 +5,15 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { MERGE_NICENESS } from './src/store/limits.ts'
+import { bundlePrograms } from './test/support/programs/bundle.ts'
 
 /** Servers that tests start need not compile what the one before has compiled; see scripts/compile-cache.mjs. */
 const NODE_COMPILE_CACHE = fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url))
 // An hour of the chain, which is asked for by hand, keeps all of two markets' trades.
 const MEMORY = process.env.MINTLAKE_TEST_CHAIN_MINUTES === undefined ? '' : ' --max-old-space-size=12000'
-const NODE_OPTIONS = `--import=${new URL('scripts/strip-cache.mjs', import.meta.url).href}${MEMORY}`
+const addressOf = (path: string): string => new URL(path, import.meta.url).href
+const PROGRAMS = `${addressOf('test/support/programs/start.mjs')}?folder=${encodeURIComponent(await bundlePrograms())}`
+const NODE_OPTIONS = `--import=${addressOf('scripts/strip-cache.mjs')} --import=${PROGRAMS}${MEMORY}`
 
 /** More room for young objects, and fewer collections of the old ones: a twelfth of a worker's time. Its children have their own flags. */
 const WORKER_FLAGS = ['--max-semi-space-size=64', '--heap-growing-percent=200']

@@ -1,5 +1,8 @@
 // The log on standard output: JSON for programs, or one line of text per entry for people. Callers must not pass secrets.
-import { type DestinationStream, type Logger, pino } from 'pino'
+import type { DestinationStream, Logger } from 'pino'
+import { lazyPackage } from './lazy-package.ts'
+
+const { pino } = lazyPackage<typeof import('pino')>('pino')
 
 export type Log = Logger
 

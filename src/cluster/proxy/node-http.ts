@@ -1,17 +1,13 @@
 // Sends a request to another node over HTTP, on connections that are kept, and reads its answer as fast as it is taken. Tells apart what
 // has certainly not arrived from what may have.
-import {
-  type ClientRequest,
-  Agent as HttpAgent,
-  type IncomingMessage,
-  request as requestHttp,
-} from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Method } from '../../http/context.ts'
 import { ANOTHER_NODE, NODE_HEADER, RELAY_HEADER } from '../../http/node.ts'
 import type { ChunkSource } from '../../http/response/send-chunks.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { lazyPackage } from '../../lib/lazy-package.ts'
 import { unlessLate } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { overloaded, UnansweredError } from './errors.ts'
@@ -24,6 +20,8 @@ import {
   WHOLE_ANSWER_BYTES_MAX,
 } from './limits.ts'
 import { type NodeAddress, relayValue } from './node-gate.ts'
+
+const http = lazyPackage<typeof import('node:http')>('node:http')
 
 /** A request as another node is to get it. */
 export interface PassedRequest {
@@ -71,7 +69,7 @@ const toBytes = (text: string): string => Buffer.from(text).toString('latin1')
 const fromBytes = (text: string): string => Buffer.from(text, 'latin1').toString()
 
 export class NodeHttp {
-  readonly #http = new HttpAgent(AGENT)
+  readonly #http = new http.Agent(AGENT)
   readonly #https = new HttpsAgent(AGENT)
   #openAnswers = 0
 
@@ -146,7 +144,7 @@ export class NodeHttp {
     try {
       return protocol === 'https:'
         ? requestHttps({ ...options, agent: this.#https })
-        : requestHttp({ ...options, agent: this.#http })
+        : http.request({ ...options, agent: this.#http })
     } catch (error) {
       throw new ServiceError('invalid_parameter', `The request cannot be passed on: ${errorMessage(error)}.`)
     }

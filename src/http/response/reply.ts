@@ -1,5 +1,5 @@
 // Writes answers to the engine's responses: the only file that does, except for WebSockets.
-import { STATUS_CODES } from 'node:http'
+import { lazyPackage } from '../../lib/lazy-package.ts'
 import { ERRORS, ServiceError } from '../../schema/errors.ts'
 import { type BodyWriter, bodyBytes, type HttpAnswer, JSON_TYPE, NO_BYTES, PROBLEM_TYPE } from '../context.ts'
 import type { EngineResponse } from '../engine.ts'
@@ -10,6 +10,7 @@ import { ChunkedBody } from './chunked-body.ts'
 import type { CachedResponse } from './response-cache.ts'
 import { toServiceError } from './to-service-error.ts'
 
+const { STATUS_CODES } = lazyPackage<typeof import('node:http')>('node:http')
 /** Reasons by status; of two, Node knows the words of an older standard. */
 const REASONS: typeof STATUS_CODES = {
   ...STATUS_CODES,
