@@ -55,7 +55,11 @@ const pointer = (...names: string[]): string => `#/${names.map(escaped).join('/'
 
 export class Conformance {
   readonly #document: Json
-  readonly #ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
+  /** What it compiles runs a few times: to optimise it takes longer than that. The form of the description has a test of its own. */
+  readonly #ajv = new Ajv2020({
+    ...{ strict: false, validateFormats: false, allErrors: true },
+    ...{ validateSchema: false, code: { optimize: false } },
+  })
   readonly #compiled = new Map<string, ValidateFunction>()
   /** Which form of the description counts. */
   #form: 'closed' | 'whole' = 'closed'
