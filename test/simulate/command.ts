@@ -1,6 +1,7 @@
 // The command: runs seeds one after another until one fails, or the time is over.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { REGRESSIONS } from '../regressions/seeds.ts'
 import { FAULT_KINDS, type FaultKind } from './faults.ts'
 import { type RunOptions, type RunResult, simulate } from './run.ts'
 import { shrink } from './shrink.ts'
@@ -18,6 +19,7 @@ export const USAGE = `npm run simulate -- [SEED] [--steps N] [--runs N] [--minut
   --duckdb    DuckDB and Parquet beside the modelled lake: both have to say the same, and to have the same rows
   --beyond    also what the model alone cannot do: backups, repairs, ends of the lake process within a request
   --agents N  at most so many agents
+  --again     the seeds of test/regressions, each with its steps, instead
   --plant BUG a bug of test/simulate/planted.ts
   --sums FILE goes on with the seed behind those whose counts FILE has, and adds to them; after each seed it is written anew
   --json      counts and the failure as one line of JSON`
@@ -49,6 +51,7 @@ function readFlags(args: string[], realNow: () => number) {
       duckdb: { type: 'boolean', default: false },
       beyond: { type: 'boolean', default: false },
       plant: { type: 'string' },
+      again: { type: 'boolean', default: false },
       sums: { type: 'string' },
       json: { type: 'boolean', default: false },
     },
@@ -65,7 +68,10 @@ function readFlags(args: string[], realNow: () => number) {
   return {
     seed: number(positionals[0], 1 + (realNow() % 1_000_000)),
     minutes,
-    runs: number(values.runs, minutes === null ? 1 : Number.POSITIVE_INFINITY),
+    runs: values.again
+      ? REGRESSIONS.length
+      : number(values.runs, minutes === null ? 1 : Number.POSITIVE_INFINITY),
+    isAgain: values.again,
     isJson: values.json,
     sums: values.sums ?? null,
     of: {
@@ -80,14 +86,14 @@ function readFlags(args: string[], realNow: () => number) {
 
 /** @param realNow the time of the real machine. @returns the exit code */
 export async function main(args: string[], realNow: () => number): Promise<number> {
-  const { seed, minutes, runs, isJson, sums, of } = readFlags(args, realNow)
+  const { seed, minutes, runs, isAgain, isJson, sums, of } = readFlags(args, realNow)
   const untilMs = minutes === null ? Number.POSITIVE_INFINITY : realNow() + minutes * MINUTE_MS
   const totals = readSums(sums) ?? noTotals(seed)
   const hashes: string[] = []
   let failed: { options: RunOptions; result: RunResult } | null = null
   while (hashes.length < runs && realNow() < untilMs && failed === null) {
-    const seed = totals.first + totals.runs
-    const options = { ...of, seed }
+    const drawn = isAgain ? REGRESSIONS[hashes.length] : { seed: totals.first + totals.runs, steps: of.steps }
+    const options = { ...of, seed: drawn.seed, steps: drawn.steps }
     const beganMs = realNow()
     const result = await simulate(options)
     add(totals, result, realNow() - beganMs)
@@ -95,7 +101,7 @@ export async function main(args: string[], realNow: () => number): Promise<numbe
     hashes.push(result.hash)
     if (!isJson)
       console.log(
-        `seed ${seed}  trace ${result.hash}  ${result.steps} steps, ${result.events} turns, ${Math.round(result.virtualMs / 1_000)} s`,
+        `seed ${options.seed}  trace ${result.hash}  ${result.steps} steps, ${result.events} turns, ${Math.round(result.virtualMs / 1_000)} s`,
       )
     if (result.failure !== null) failed = { options, result }
   }
