@@ -19,7 +19,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const KEPT = join(ROOT, 'node_modules/.cache/programs')
 const PROGRAMS = [
   ...['src/main.ts', 'src/cli/main.ts', 'src/store/process/main.ts'],
-  ...['src/{checkpoint,cluster,store}/**/*-process.ts', 'test/**/*.child.ts'],
+  ...['src/{checkpoint,cluster,store}/**/*-process.ts', 'test/**/*.child.ts', 'bench/{clients,servers}/*.ts'],
 ]
 /** Packages of many modules. Others find their files by where they lie, or are loaded when they are first used. */
 const INCLUDED = /^(zod|zod-openapi|prom-client|@opentelemetry\/api)(\/|$)/
