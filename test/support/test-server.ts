@@ -90,7 +90,8 @@ export async function checkedFetch(url: string, init: RequestInit = {}): Promise
   return response
 }
 
-/** Sends requests to a server in this or another process, and holds its answers to the API description. */
+/** Sends requests to a server in this or another process, and holds its answers to the API description. What is compressed has tests of
+ *  its own: here it would be work for both. */
 export class Client {
   readonly url: string
 
@@ -108,7 +109,11 @@ export class Client {
     const response = await fetch(this.url + path, {
       method,
       redirect: 'manual',
-      headers: { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+      headers: {
+        'Accept-Encoding': 'identity',
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
       ...(body !== undefined && { body: raw ? (body as string) : JSON.stringify(body) }),
     })
     const text = (await readChecked(method, this.url + path, response)).toString()

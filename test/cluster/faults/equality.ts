@@ -7,6 +7,8 @@ import { type Nodes, pause } from './nodes.ts'
 import { ANALYSED, TRADED } from './trades.ts'
 
 const CALL_MS_MAX = 5_000
+/** Compressed, they would be work for all. */
+const PLAIN = { 'Accept-Encoding': 'identity' }
 const EQUAL_MS_MAX = 30_000
 /** Of a page with a cursor. */
 const LIMIT = 50
@@ -35,7 +37,8 @@ interface Read {
 }
 
 async function read(node: Client, path: string): Promise<Read | null> {
-  const answer = await fetch(node.url + path, { signal: AbortSignal.timeout(CALL_MS_MAX) }).catch(() => null)
+  const signal = AbortSignal.timeout(CALL_MS_MAX)
+  const answer = await fetch(node.url + path, { headers: PLAIN, signal }).catch(() => null)
   const body = await answer?.text().catch(() => null)
   if (!answer || typeof body !== 'string') return null
   const { status, headers } = answer
