@@ -1,5 +1,6 @@
 // The programs that tests start, each bundled: a run starts a thousand processes, and in each of them Node takes a fifth of a second to find,
-// read and link some 600 modules. What tests import is `src` as it is, and so is what starts as users start it (`npm start`, `npx mintlake`).
+// read and link some 600 modules. What tests import is `src` as it is, and so is what `npm start` and `npx mintlake`
+// run themselves; their child processes are bundled.
 import { hash } from 'node:crypto'
 import {
   globSync,
