@@ -1,6 +1,6 @@
 // @module-tag drill
-// A server whose state is at every bound starts, is killed, starts again and is backed up, within memory that does not depend on the
-// size of a table; what its state remembers counts, and beyond a bound the oldest entry goes.
+// A server whose state is at every bound starts, loses its lake process, is killed and is backed up, within memory that does not depend on
+// the size of a table; what its state remembers counts, also after the kill, and beyond a bound the oldest entry goes.
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -71,7 +71,7 @@ const childrenOf = (pid: number): number[] =>
 const peakMegabytes = (pid: number): number =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1_024
 
-test('a server with its state at every bound starts, is killed, starts again, and is backed up', async () => {
+test('a server with its state at every bound starts, is killed, and is backed up; what it remembered is there', async () => {
   const dataDir = join(folder, 'data')
   server = await spawnServer(SETTINGS, dataDir)
   const key = await server.client.register()
@@ -82,32 +82,27 @@ test('a server with its state at every bound starts, is killed, starts again, an
   const first = await submit(server.client, key, submission(mint), { 'Idempotency-Key': 'first' })
   expect(first.status, first.text).toBe(201)
 
-  const expectRemembered = async (running: ServerProcess) => {
-    const again = await submit(running.client, key, submission(mint), { 'Idempotency-Key': 'first' })
-    expect([again.status, again.body.analysisId]).toEqual([201, first.body.analysisId])
-    const other = await submit(running.client, key, submission(mint))
-    expect([other.status, other.body.code]).toEqual([429, 'mint_cooldown'])
-    const { body } = await running.client.get(`/api/v1/analysis/${first.body.analysisId}`)
-    expect(body).not.toHaveProperty('sentiment')
-    const [lakeProcess] = childrenOf(running.process.pid!)
-    expect(peakMegabytes(running.process.pid!)).toBeLessThan(SERVER_MB_MAX)
-    expect(peakMegabytes(lakeProcess)).toBeLessThan(LAKE_PROCESS_MB_MAX)
-    return lakeProcess
-  }
-  const lakeProcess = await expectRemembered(server)
+  const again = await submit(server.client, key, submission(mint), { 'Idempotency-Key': 'first' })
+  expect([again.status, again.body.analysisId]).toEqual([201, first.body.analysisId])
+  const other = await submit(server.client, key, submission(mint))
+  expect([other.status, other.body.code]).toEqual([429, 'mint_cooldown'])
+  const { body } = await server.client.get(`/api/v1/analysis/${first.body.analysisId}`)
+  expect(body).not.toHaveProperty('sentiment')
 
+  const expectWithinMemory = (): void => {
+    expect(peakMegabytes(server!.process.pid!)).toBeLessThan(SERVER_MB_MAX)
+    expect(peakMegabytes(childrenOf(server!.process.pid!)[0])).toBeLessThan(LAKE_PROCESS_MB_MAX)
+  }
+  expectWithinMemory()
   // The lake process comes back, and flushes.
-  process.kill(lakeProcess, 'SIGKILL')
+  process.kill(childrenOf(server.process.pid!)[0], 'SIGKILL')
   const health = async () => (await server!.client.get('/health')).body.store
   await expect.poll(async () => (await health()).lakeProcess.starts, { timeout: 120_000 }).toBe(2)
   const seeded = await seedToken(server.client, Date.now())
   const second = await submit(server.client, key, submission(seeded), { 'Idempotency-Key': 'second' })
   expect(second.status, second.text).toBe(201)
   await expect.poll(async () => (await health()).log.unflushedCommits, { timeout: 120_000 }).toBe(0)
-  await server.kill()
-
-  server = await spawnServer(SETTINGS, dataDir)
-  await expectRemembered(server)
+  expectWithinMemory()
   await server.kill()
 
   const backup = await runCommand(['backup', '--data-dir', dataDir, '--out', join(folder, 'backup')])
@@ -123,6 +118,8 @@ test('a server with its state at every bound starts, is killed, starts again, an
     limits.STRIKES_MAX,
   ])
   expect(recentLabels.at(-1)).toMatchObject({ analysisId: second.body.analysisId })
+  expect(cooldowns.slice(-2)).toMatchObject([{ mint }, { mint: seeded }])
+  expect(JSON.stringify(idempotency.slice(-2))).toMatch(/"first".*"second"/)
   await store.close()
 }, 600_000)
 
