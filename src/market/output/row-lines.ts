@@ -56,9 +56,9 @@ const isText = (field: RowField): field is TextField => TEXT_FIELDS.some((name) 
 interface Member {
   /** What stands before its value. */
   label: string
-  /** The text that it is; null: it is a number, a boolean or null. */
+  /** The text that it is; null: it is a value of another kind. */
   text: TextField | null
-  value(slot: number, item: MarketItem): unknown
+  value(slot: number, item: MarketItem): number | boolean | null
 }
 
 /** Writes a row as JSON, with a position as its last member unless that is null, and its newline. */
@@ -203,7 +203,7 @@ export class RowLines {
       this.#texts[slot] ??= textsOf(item)
       const texts = this.#texts[slot]
       // All at once: V8 keeps the text of each number that is made a string by itself in a table, which the collector then walks.
-      const values: unknown[] = []
+      const values: (number | boolean | null)[] = []
       for (const { text, value } of members) if (text === null) values.push(value(slot, item))
       if (seq !== null) values.push(seq)
       const list = JSON.stringify(values)
@@ -225,9 +225,10 @@ export class RowLines {
   #member(field: RowField, isFirst: boolean): Member {
     const { listFigures, time } = this.#sources
     const label = `${isFirst ? '{' : ','}"${field}":`
-    const text = isText(field) ? field : null
-    if (!isFigure(field)) return { label, text, value: (_, item) => item[field] }
-    return { label, text, value: (slot) => numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs)) }
+    if (isText(field)) return { label, text: field, value: () => null }
+    if (!isFigure(field)) return { label, text: null, value: (_, item) => item[field] }
+    const figure = FIGURES[field]
+    return { label, text: null, value: (slot) => numberOrNull(listFigures.value(slot, figure, time.nowMs)) }
   }
 }
 
