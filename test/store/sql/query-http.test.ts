@@ -63,6 +63,13 @@ const queryProcesses = (): number[] =>
     })
     .map(Number)
 
+/** The one that runs, once there is one. While it replaces its program a process has no command line. */
+async function queryProcess(): Promise<number> {
+  let found: number[] = []
+  await until(() => (found = queryProcesses()).length === 1)
+  return found[0]!
+}
+
 /** Checks that no query runs, and that none has left a file. */
 async function expectTidy(of = server): Promise<void> {
   await until(() => of.queries.running + of.queries.waiting === 0)
@@ -284,8 +291,7 @@ describe('a query that runs long', () => {
     })
     asked.on('error', () => {})
     asked.end(body)
-    await until(() => queryProcesses().length === 1)
-    const [pid] = queryProcesses()
+    const pid = await queryProcess()
     expect(readFileSync(`/proc/${pid}/environ`, 'utf8')).not.toMatch(/MINTLAKE|KEY=/)
     expect((await server.client.get('/readyz')).status).toBe(200)
     await server.store.commit(rowsOf('an_meanwhile', { submitted_at: NOON_MS }))
@@ -299,8 +305,7 @@ describe('a query that runs long', () => {
 
   it('is told of where its process ends by itself', async () => {
     const answer = ask(ENDLESS)
-    await until(() => queryProcesses().length === 1)
-    process.kill(queryProcesses()[0], 'SIGKILL')
+    process.kill(await queryProcess(), 'SIGKILL')
     expectProblem(await answer, 'query_too_costly')
     await expectTidy()
   })

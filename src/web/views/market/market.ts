@@ -373,6 +373,9 @@ export class MarketView implements View {
     event.preventDefault()
     this.#place = place
     this.#focusNext = true
+    // The row with the focus goes when it is scrolled out of sight, which may be before the next one has come from the server.
+    // The table takes the keys meanwhile.
+    if (this.#atPlace() === null) (event.currentTarget as HTMLElement).focus({ preventScroll: true })
     if (place.row >= 0) this.#reveal(place.row)
     this.#app.invalidate()
   }
@@ -389,14 +392,16 @@ export class MarketView implements View {
 
   /** A row may have to come from the server before it can have the focus. */
   #moveFocus(): void {
-    if (!this.#focusNext) return
-    const { row, column } = this.#place
-    const target =
-      row === -1
-        ? document.querySelectorAll<HTMLElement>('.row.head button')[column]
-        : document.querySelector<HTMLElement>(`.rows .row[data-index="${row}"] a`)
-    if (target == null) return
+    const target = this.#focusNext ? this.#atPlace() : null
+    if (target === null) return
     this.#focusNext = false
-    target.focus({ preventScroll: row !== -1 })
+    target.focus({ preventScroll: this.#place.row !== -1 })
+  }
+
+  /** What has the focus where the keyboard is; null: it is not drawn. */
+  #atPlace(): HTMLElement | null {
+    const { row, column } = this.#place
+    if (row >= 0) return document.querySelector(`.rows .row[data-index="${row}"] a`)
+    return document.querySelectorAll<HTMLElement>('.row.head button')[column] ?? null
   }
 }

@@ -65,6 +65,7 @@ export class TokenChart {
   #gaps: readonly ToldGap[] = []
   #analyses: readonly ListedAnalysis[] = []
   #isFitted = false
+  #axisWidthPx = AXIS_WIDTH_PX
 
   /**
    * @param barMs length of a bar, for the holes between bars.
@@ -124,7 +125,7 @@ export class TokenChart {
     this.#chart.applyOptions({
       layout: { textColor: dim, fontFamily: style.fontFamily },
       grid: { vertLines: { color: line }, horzLines: { color: line } },
-      rightPriceScale: { borderColor: line, minimumWidth: AXIS_WIDTH_PX },
+      rightPriceScale: { borderColor: line, minimumWidth: this.#axisWidthPx },
       timeScale: { borderColor: line },
     })
     this.#candles.applyOptions({
@@ -167,6 +168,7 @@ export class TokenChart {
 
   /** Draws these bars and no others. */
   replace(bars: readonly Bar[]): void {
+    this.#keepAxisWidth()
     const candles: (CandlestickData | WhitespaceData)[] = []
     const volumes: HistogramData[] = []
     let previousMs = 0
@@ -188,6 +190,7 @@ export class TokenChart {
   update(bar: Bar): boolean {
     const lastMs = this.#timesMs.at(-1) ?? 0
     if (bar.t < lastMs) return false
+    this.#keepAxisWidth()
     const holes = lastMs > 0 ? this.#holes(lastMs, bar.t) : []
     for (const hole of holes) this.#candles.update(hole)
     this.#candles.update(this.#toCandle(bar))
@@ -216,6 +219,14 @@ export class TokenChart {
     const to = count - 0.5 + margin + padding
     this.#chart.timeScale().applyOptions({ rightOffset: to - count })
     this.#chart.timeScale().setVisibleLogicalRange({ from, to })
+  }
+
+  /** The axis stays as wide as its longest prices were: the bars do not move to and fro with them. */
+  #keepAxisWidth(): void {
+    const widthPx = this.#chart.priceScale('right').width()
+    if (widthPx <= this.#axisWidthPx) return
+    this.#axisWidthPx = widthPx
+    this.#chart.applyOptions({ rightPriceScale: { minimumWidth: widthPx } })
   }
 
   #drawMarks(): void {
