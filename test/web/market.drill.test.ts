@@ -258,9 +258,13 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     for (const key of ['j', 'ArrowDown', 'k', 'j', 'j']) await page.keyboard.press(key)
     await expect.poll(focused).toBe('3')
     // Faster than rows can come: no key is lost while none of them has the focus.
-    await page.evaluate(`document.querySelector('.table').addEventListener('keydown', (event) => (window.keys = (window.keys ?? 0) + 1))`)
+    await page.evaluate(
+      `document.querySelector('.table').addEventListener('keydown', (event) => (window.keys = (window.keys ?? 0) + 1))`,
+    )
     for (let pages = 0; pages < 40; pages++) await page.keyboard.press('PageDown')
-    await expect.poll(async () => [Number(await focused()) > 400, await page.evaluate('window.keys')]).toEqual([true, 40])
+    await expect
+      .poll(async () => [Number(await focused()) > 400, await page.evaluate('window.keys')])
+      .toEqual([true, 40])
     await page.keyboard.press('Home')
     await expect.poll(focused).toBe('0')
     await page.keyboard.press('ArrowUp')

@@ -110,7 +110,7 @@ export class EventWriter {
   }
 
   #applyToken(event: TokenEvent): void {
-    const { tokens, lifecycle, figures, rowLines, searchIndex, onProfileChanged } = this.#parts
+    const { tokens, lifecycle, figures, searchIndex, onProfileChanged } = this.#parts
     const slot = lifecycle.beginChange(event.mint)
     const metadata = tokens.metadata[slot]
     metadata.name = event.name
@@ -122,7 +122,6 @@ export class EventWriter {
     metadata.twitter = event.twitter ?? metadata.twitter
     metadata.telegram = event.telegram ?? metadata.telegram
     metadata.quoteMint = event.quoteMint ?? metadata.quoteMint
-    rowLines.textsChanged(slot)
     searchIndex.changed(slot)
     if (Number.isNaN(tokens.columns.createdAtMs[rowIndex(slot)])) figures.setCreatedAt(slot, event.ts)
     if (event.totalSupply != null) figures.setTotalSupply(slot, event.totalSupply)
@@ -133,7 +132,7 @@ export class EventWriter {
   }
 
   #applyPatch({ mint, ts, fields }: PatchEvent): void {
-    const { tokens, time, windows, lifecycle, figures, rowLines, searchIndex, onProfileChanged } = this.#parts
+    const { tokens, time, windows, lifecycle, figures, searchIndex, onProfileChanged } = this.#parts
     const slot = lifecycle.beginChange(mint)
     applyPatch(tokens, slot, fields)
     if (isEnrichment(fields)) this.#addEnrichment(slot, fields)
@@ -148,7 +147,6 @@ export class EventWriter {
     if (isLive !== undefined) figures.setLive(slot, isLive)
     if (isCurrentlyLive !== undefined) figures.setLive(slot, isCurrentlyLive)
     if (createdAt !== undefined) figures.setCreatedAt(slot, createdAt ?? Number.NaN)
-    rowLines.textsChanged(slot)
     if (fields.name !== undefined || fields.symbol !== undefined) searchIndex.changed(slot)
     figures.rankMarketCap(slot)
     if (changesProfile(fields)) onProfileChanged(mint)

@@ -4,7 +4,6 @@ import type { TradeEvent } from '../../schema/event.ts'
 import { quotePriceUsd } from '../../schema/quote.ts'
 import type { MarketState } from '../market-state.ts'
 import type { RowChanges } from '../output/row-changes.ts'
-import type { RowLines } from '../output/row-lines.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import {
@@ -32,7 +31,6 @@ export class TokenFigures {
   readonly #changes: RowChanges
   readonly #time: MarketTime
   readonly #newWindowMs: number
-  readonly #rowLines: RowLines
   readonly #onProfileChanged: (mint: string) => void
 
   constructor(parts: TokenFiguresParts) {
@@ -41,7 +39,6 @@ export class TokenFigures {
     this.#changes = parts.changes
     this.#time = parts.time
     this.#newWindowMs = parts.settings.newWindowMs
-    this.#rowLines = parts.rowLines
     this.#onProfileChanged = parts.onProfileChanged
   }
 
@@ -100,10 +97,7 @@ export class TokenFigures {
   ): void {
     const { columns, flags, metadata } = this.#tokens
     const row = rowIndex(slot)
-    if (metadata[slot].quoteMint !== quoteMint) {
-      metadata[slot].quoteMint = quoteMint
-      this.#rowLines.textsChanged(slot)
-    }
+    if (metadata[slot].quoteMint !== quoteMint) metadata[slot].quoteMint = quoteMint
     if (vTokens != null) this.setReserves(slot, vSol ?? Number.NaN, vTokens)
     if (curveTokens != null && (flags[slot] & FLAG_COMPLETE) === 0) {
       const atFirst = columns.curveTokens[row]

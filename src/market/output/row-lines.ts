@@ -1,15 +1,8 @@
 // Rows of the market list as lines of bytes: with all that they have by themselves, or with the fields that somebody asked for. This
 // is the one place that says when a row is another than it was; pages, and the answers made of them, ask here. Lines are never
 // written to again: a page that is being sent keeps showing its moment.
-import { recordFrom } from '../../lib/record.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import { TextBytes } from '../../lib/text/text-bytes.ts'
-import {
-  type MarketFigures,
-  type MarketItem,
-  marketItemSchema,
-  type RowField,
-} from '../../schema/market-item.ts'
+import { type MarketFigures, marketItemSchema, type RowField } from '../../schema/market-item.ts'
 import { windowFromMs } from '../bars/windows.ts'
 import { FIELD_CHOICES_MAX, FIELD_LINES_MAX, type ListWindowName } from '../limits.ts'
 import type { MarketSources } from '../market-sources.ts'
@@ -30,39 +23,20 @@ const FIGURES = {
   sells_24h: 'sells_24h',
 } as const satisfies Record<keyof MarketFigures, keyof typeof FIGURE_WINDOWS>
 
+/** Memory in which rows are joined, at first. */
+const JOINED_BYTES = 64 * 1_024
+/** Bytes of a UTF-16 unit at most. */
+const UNIT_BYTES_MAX = 3
+
 const isFigure = (field: RowField): field is keyof MarketFigures => field in FIGURES
 
 /** What rows have by themselves. */
 const ITEM_FIELDS = marketItemSchema.keyof().options
 
-/** Fields that change with a token's texts alone. */
-const TEXT_FIELDS = [
-  'mint',
-  'name',
-  'symbol',
-  'description',
-  'image_uri',
-  'creator',
-  'website',
-  'twitter',
-  'telegram',
-  'quoteMint',
-] as const satisfies readonly (keyof MarketItem)[]
-type TextField = (typeof TEXT_FIELDS)[number]
-
-const isText = (field: RowField): field is TextField => TEXT_FIELDS.some((name) => name === field)
-
-/** A member of rows. */
-interface Member {
-  /** What stands before its value. */
-  label: string
-  /** The text that it is; null: it is a value of another kind. */
-  text: TextField | null
-  value(slot: number, item: MarketItem): number | boolean | null
-}
-
-/** Writes a row as JSON, with a position as its last member unless that is null, and its newline. */
-type WriteRow = (out: TextBytes, slot: number, seq: number | null) => void
+/** A row's members, in the order in which they are written. A position is the last one. */
+type Row = Record<string, string | number | boolean | null>
+/** Makes a row as it is now. It is the caller's. */
+type MakeRow = (slot: number) => Row
 
 /**
  * The lines of rows that have the same fields. A line is that of its row until the row's next change (its position), and
@@ -73,20 +47,17 @@ export class LineSet {
   windowState = ''
   readonly windows: readonly ListWindowName[]
   readonly #changedSeq: Float64Array
-  readonly #write: WriteRow
-  readonly #out: TextBytes
+  readonly #makeRow: MakeRow
   /** By slot. */
   readonly #lines: (Buffer | undefined)[] = []
   /** By slot: position of the row's change that its line shows. */
   readonly #seqs: number[] = []
   #size = 0
 
-  /** @param out where lines are made */
-  constructor(windows: readonly ListWindowName[], changedSeq: Float64Array, write: WriteRow, out: TextBytes) {
+  constructor(windows: readonly ListWindowName[], changedSeq: Float64Array, makeRow: MakeRow) {
     this.windows = windows
     this.#changedSeq = changedSeq
-    this.#write = write
-    this.#out = out
+    this.#makeRow = makeRow
   }
 
   get size(): number {
@@ -102,18 +73,21 @@ export class LineSet {
   line(slot: number): Buffer {
     const kept = this.kept(slot)
     if (kept !== null) return kept
-    this.#out.clear()
-    this.#write(this.#out, slot, null)
-    const line = this.#out.ownBytes()
+    const text = `${jsonLine(this.#makeRow(slot))}\n`
+    // Memory of its own, as it is kept: a few of them would pin Node's pool of small buffers.
+    const line = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
+    line.write(text)
     if (this.#lines[slot] === undefined) this.#size++
     this.#lines[slot] = line
     this.#seqs[slot] = this.#changedSeq[slot]
     return line
   }
 
-  /** Writes a row with its position as its last member, and its newline. It is not kept. */
-  writeWithSeq(slot: number, seq: number): void {
-    this.#write(this.#out, slot, seq)
+  /** A row with its position as its last member, and its newline. It is not kept. */
+  textWithSeq(slot: number, seq: number): string {
+    const row = this.#makeRow(slot)
+    row.seq = seq
+    return `${jsonLine(row)}\n`
   }
 
   forget(slot: number): void {
@@ -139,9 +113,8 @@ export class RowLines {
   readonly #whole: LineSet
   /** By fields. */
   readonly #chosen = new Map<string, LineSet>()
-  /** By slot, as JSON. */
-  readonly #texts: (Record<TextField, string> | undefined)[] = []
-  readonly #out = new TextBytes()
+  /** Where rows are joined. As strings, those that wait for others would be what the garbage collector copies most. */
+  #joined = Buffer.allocUnsafeSlow(JOINED_BYTES)
   /** By slot: the position of its row's last change. Dense, so that readers of many rows stay in the CPU's cache. */
   readonly #changedSeq: Float64Array
 
@@ -163,14 +136,8 @@ export class RowLines {
     this.#changedSeq[slot] = seq
   }
 
-  /** The token's texts have changed. */
-  textsChanged(slot: number): void {
-    this.#texts[slot] = undefined
-  }
-
   /** The token was evicted. */
   forget(slot: number): void {
-    this.#texts[slot] = undefined
     this.#whole.forget(slot)
   }
 
@@ -180,9 +147,15 @@ export class RowLines {
    */
   joinWithSeq(slots: readonly number[], seqs: readonly number[], fields: RowFields | null): Buffer {
     const set = this.of(fields)
-    this.#out.clear()
-    for (let row = 0; row < slots.length; row++) set.writeWithSeq(slots[row], seqs[row])
-    return Buffer.from(this.#out.bytes)
+    let end = 0
+    for (let row = 0; row < slots.length; row++) {
+      const text = set.textWithSeq(slots[row], seqs[row])
+      const needed = end + UNIT_BYTES_MAX * text.length
+      if (needed > this.#joined.length)
+        this.#joined = Buffer.concat([this.#joined.subarray(0, end)], 2 * needed)
+      end += this.#joined.write(text, end)
+    }
+    return Buffer.from(this.#joined.subarray(0, end))
   }
 
   #chosenSet({ key, fields }: RowFields): LineSet {
@@ -196,44 +169,20 @@ export class RowLines {
   }
 
   #createSet(fields: readonly RowField[]): LineSet {
-    const { projections, time } = this.#sources
-    const members = fields.map((field, index) => this.#member(field, index === 0))
-    const write: WriteRow = (out, slot, seq) => {
+    const { listFigures, projections, time } = this.#sources
+    const makeRow = (slot: number): Row => {
       const item = projections.item(slot, time.nowMs)
-      this.#texts[slot] ??= textsOf(item)
-      const texts = this.#texts[slot]
-      // All at once: V8 keeps the text of each number that is made a string by itself in a table, which the collector then walks.
-      const values: (number | boolean | null)[] = []
-      for (const { text, value } of members) if (text === null) values.push(value(slot, item))
-      if (seq !== null) values.push(seq)
-      const list = JSON.stringify(values)
-      let at = 1
-      for (const { label, text } of members) {
-        out.write(label)
-        if (text === null) at = out.writeItem(list, at)
-        else out.write(texts[text])
-      }
-      if (seq !== null) {
-        out.write(',"seq":')
-        out.writeItem(list, at)
-      }
-      out.write('}\n')
+      if (fields === ITEM_FIELDS) return item
+      const row: Row = {}
+      for (const field of fields)
+        row[field] = isFigure(field)
+          ? numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs))
+          : item[field]
+      return row
     }
-    return new LineSet(windowsOf(fields), this.#changedSeq, write, this.#out)
-  }
-
-  #member(field: RowField, isFirst: boolean): Member {
-    const { listFigures, time } = this.#sources
-    const label = `${isFirst ? '{' : ','}"${field}":`
-    if (isText(field)) return { label, text: field, value: () => null }
-    if (!isFigure(field)) return { label, text: null, value: (_, item) => item[field] }
-    const figure = FIGURES[field]
-    return { label, text: null, value: (slot) => numberOrNull(listFigures.value(slot, figure, time.nowMs)) }
+    return new LineSet(windowsOf(fields), this.#changedSeq, makeRow)
   }
 }
-
-const textsOf = (item: MarketItem): Record<TextField, string> =>
-  recordFrom(TEXT_FIELDS, (field) => jsonLine(item[field]))
 
 function windowsOf(fields: readonly RowField[]): ListWindowName[] {
   const windows = fields.flatMap((field) =>

@@ -66,7 +66,10 @@ const queryProcesses = (): number[] =>
 /** The one that runs, once there is one. While it replaces its program a process has no command line. */
 async function queryProcess(): Promise<number> {
   let found: number[] = []
-  await until(() => (found = queryProcesses()).length === 1)
+  await until(() => {
+    found = queryProcesses()
+    return found.length === 1
+  })
   return found[0]!
 }
 
