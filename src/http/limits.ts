@@ -1,5 +1,7 @@
 // Every limit of the HTTP layer that is no setting, and what happens when it is reached.
+
 import { HOUR_MS } from '../lib/time.ts'
+import { CURSOR_VALID_S } from '../schema/api/market.ts'
 
 /** Sessions of consoles that are open at once, in all and of one address; the oldest gives way to a new one. */
 export const CONSOLE_SESSIONS_MAX = 10_000
@@ -71,8 +73,8 @@ export const READ_WINDOW_MS = 60_000
 /** Rows of market lists for each read that the limit allows: 30 reads may take 300 000 rows. */
 export const ROWS_PER_READ = 10_000
 export const REGISTER_WINDOW_MS = HOUR_MS
-/** How long a cursor is valid: the promised 30 s, and a second for its way to the client and back. */
-export const CURSOR_TTL_MS = 31_000
+/** How long a cursor is valid: what is promised, and a second for its way to the client and back. */
+export const CURSOR_TTL_MS = (CURSOR_VALID_S + 1) * 1_000
 /** Frozen lists from which on a first page shares the latest list of its tab and sort if that is younger than
  *  FROZEN_LIST_SHARED_MS, instead of freezing another. */
 export const FROZEN_LISTS_UNSHARED_MAX = 400

@@ -1,5 +1,5 @@
 // Cursors of the market list. A first page freezes the order of its list, and its cursor names that list and an offset. A list
-// is kept until its last cursor is 30 s old, never less; if many are kept, first pages share the latest list of their tab,
+// is kept until its last cursor has been valid for as long as is promised; if many are kept, first pages share the latest list of their tab,
 // sort and filter instead of freezing another.
 
 import { hash, randomUUID } from 'node:crypto'

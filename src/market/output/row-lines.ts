@@ -27,16 +27,17 @@ const FIGURES = {
 const JOINED_BYTES = 64 * 1_024
 /** Bytes of a UTF-16 unit at most. */
 const UNIT_BYTES_MAX = 3
+const NEWLINE = 0x0a
 
 const isFigure = (field: RowField): field is keyof MarketFigures => field in FIGURES
 
 /** What rows have by themselves. */
 const ITEM_FIELDS = marketItemSchema.keyof().options
 
-/** A row's members, in the order in which they are written. A position is the last one. */
-type Row = Record<string, string | number | boolean | null>
-/** Makes a row as it is now. It is the caller's. */
-type MakeRow = (slot: number) => Row
+/** A row's members, in the order in which they are written. What is undefined is not. */
+type Row = Record<string, string | number | boolean | null | undefined>
+/** Makes a row as it is now, with its position as its last member, if there is one. It is valid until the next. */
+type MakeRow = (slot: number, seq?: number) => Row
 
 /**
  * The lines of rows that have the same fields. A line is that of its row until the row's next change (its position), and
@@ -73,21 +74,19 @@ export class LineSet {
   line(slot: number): Buffer {
     const kept = this.kept(slot)
     if (kept !== null) return kept
-    const text = `${jsonLine(this.#makeRow(slot))}\n`
+    const text = jsonLine(this.#makeRow(slot))
     // Memory of its own, as it is kept: a few of them would pin Node's pool of small buffers.
-    const line = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
-    line.write(text)
+    const line = Buffer.allocUnsafeSlow(Buffer.byteLength(text) + 1)
+    line[line.write(text)] = NEWLINE
     if (this.#lines[slot] === undefined) this.#size++
     this.#lines[slot] = line
     this.#seqs[slot] = this.#changedSeq[slot]
     return line
   }
 
-  /** A row with its position as its last member, and its newline. It is not kept. */
+  /** A row with its position as its last member, without a newline. It is not kept. */
   textWithSeq(slot: number, seq: number): string {
-    const row = this.#makeRow(slot)
-    row.seq = seq
-    return `${jsonLine(row)}\n`
+    return jsonLine(this.#makeRow(slot, seq))
   }
 
   forget(slot: number): void {
@@ -150,10 +149,11 @@ export class RowLines {
     let end = 0
     for (let row = 0; row < slots.length; row++) {
       const text = set.textWithSeq(slots[row], seqs[row])
-      const needed = end + UNIT_BYTES_MAX * text.length
+      const needed = end + UNIT_BYTES_MAX * text.length + 1
       if (needed > this.#joined.length)
         this.#joined = Buffer.concat([this.#joined.subarray(0, end)], 2 * needed)
       end += this.#joined.write(text, end)
+      this.#joined[end++] = NEWLINE
     }
     return Buffer.from(this.#joined.subarray(0, end))
   }
@@ -170,14 +170,17 @@ export class RowLines {
 
   #createSet(fields: readonly RowField[]): LineSet {
     const { listFigures, projections, time } = this.#sources
-    const makeRow = (slot: number): Row => {
+    // The same object each time: one that grows by a member after another leaves more behind than its text.
+    const chosen: Row = {}
+    const makeRow: MakeRow = (slot, seq) => {
       const item = projections.item(slot, time.nowMs)
-      if (fields === ITEM_FIELDS) return item
-      const row: Row = {}
-      for (const field of fields)
-        row[field] = isFigure(field)
-          ? numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs))
-          : item[field]
+      const row: Row = fields === ITEM_FIELDS ? item : chosen
+      if (row === chosen)
+        for (const field of fields)
+          row[field] = isFigure(field)
+            ? numberOrNull(listFigures.value(slot, FIGURES[field], time.nowMs))
+            : item[field]
+      row.seq = seq
       return row
     }
     return new LineSet(windowsOf(fields), this.#changedSeq, makeRow)

@@ -2,12 +2,14 @@
 import { z } from 'zod'
 import { COMPACT_DATAPOINT_FIELDS, chosenDataPointSchema, dataPointSchema } from '../datapoint.ts'
 import { EXAMPLE_MINT, exampleOf, withExample } from '../example.ts'
-import { COMPACT_ROW_FIELDS, chosenRowSchema, marketItemSchema } from '../market-item.ts'
+import { COMPACT_ROW_FIELDS, chosenRowSchema, marketFiguresSchema, marketItemSchema } from '../market-item.ts'
 import { ORDERS, RANGE_FIGURES, type RangeFigure, SORTS, TABS } from '../vocabulary.ts'
 import * as parameter from './parameters.ts'
 import { clampedSchema, FORMATS, metaWith, mintSchema, okData, okWith, unixMs, wholeCount } from './parts.ts'
 
 export const MARKET_LIMIT_DEFAULT = 50
+/** How long a cursor is valid at least, seconds. */
+export const CURSOR_VALID_S = 30
 export const MARKET_LIMIT_MAX_JSON = 500
 /** Mints that a list may be limited to. */
 export const MINTS_FILTERED_MAX = 200
@@ -90,11 +92,10 @@ export const marketQuery = z.object({
   ),
   fields: fields(
     COMPACT_ROW_FIELDS,
-    ' change_5m, change_1h, change_6h, change_24h, volume_1h_usd, trades_24h, buys_24h and sells_24h are in rows only where they ' +
-      'are asked for',
+    ` These are in rows only where they are asked for: ${marketFiguresSchema.keyof().options.join(', ')}`,
   ),
   cursor: parameter.text(
-    'meta.nextCursor or X-Next-Cursor of the page before, valid for at least 30 s. The list is that of the first page: ' +
+    `meta.nextCursor or X-Next-Cursor of the page before, valid for at least ${CURSOR_VALID_S} s. The list is that of the first page: ` +
       'only limit, format and fields are read beside it. Empty: the first page, with a cursor in any format',
   ),
   follow: parameter.word(

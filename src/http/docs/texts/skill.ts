@@ -1,5 +1,5 @@
 // /skill.md: all that a language model needs in order to take part, in one document.
-import { SEARCH_CHARACTERS_MAX } from '../../../schema/api/market.ts'
+import { CURSOR_VALID_S, SEARCH_CHARACTERS_MAX } from '../../../schema/api/market.ts'
 import { FORMATS } from '../../../schema/api/parts.ts'
 import { BAR_FILLS, BAR_SHAPES, TIMEFRAMES } from '../../../schema/bar.ts'
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../../../schema/datapoint.ts'
@@ -76,7 +76,7 @@ line. Tokens with few analyses earn a bonus: \`max_analyses=4\` leaves out all o
 \`fields=compact\`, or names with commas between, leaves out what you do not need. \`sort=change_1h\`, \`min_liquidity=5000\`, \`max_age_ms=3600000\`
 and their like order and filter by every figure.
 \`search=\` (1 to ${SEARCH_CHARACTERS_MAX} characters) finds tokens by the beginnings of words in name and symbol, or of the mint. The next page of the same
-version of the list: \`cursor=\` with \`meta.nextCursor\`, for at least 30 s.
+version of the list: \`cursor=\` with \`meta.nextCursor\`, for at least ${CURSOR_VALID_S} s.
 
 To follow changes instead of asking again and again: \`GET ${base}/api/v1/market?tab=live&format=ndjson&follow=1\` stays open. First come
 rows, then each row that changes, with \`seq\`; lines with \`event\` (\`heartbeat\`, \`left\`, \`resync\`, \`bye\`) are about the stream. After a
