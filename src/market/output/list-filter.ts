@@ -20,21 +20,30 @@ export function filterRanking(
     filter.mints == null
       ? allOf(rankings.of(tab, sort))
       : rankings.sort(slotsOf(filter.mints, tab, sources), sort)
-  const keys = rankings.keysOf(sort)
-  let count = 0
-  let known = 0
-  for (let at = 0; at < slots.length; at++) {
-    const slot = slots[at]
-    if (!passes(tests, slot)) continue
-    if (keys[slot] !== KEY_UNKNOWN) known++
-    slots[count++] = slot
-  }
-  return rankingOf(slots.slice(0, count), known)
+  const passing = tests.reduce((left, test) => left.subarray(0, keep(left, test)), slots).slice()
+  return rankingOf(passing, countKnown(passing, rankings.keysOf(sort)))
 }
 
-function passes(tests: readonly Test[], slot: number): boolean {
-  for (const test of tests) if (!test(slot)) return false
-  return true
+/** Moves those that pass to the front, in their order. There is no branch that the processor would guess wrongly. @returns how many pass */
+function keep(slots: Uint32Array, test: Test): number {
+  let count = 0
+  for (let at = 0; at < slots.length; at++) {
+    const slot = slots[at]
+    slots[count] = slot
+    count += test(slot) ? 1 : 0
+  }
+  return count
+}
+
+/** How many have a known key: they come first. */
+function countKnown(slots: Uint32Array, keys: ArrayLike<number>): number {
+  let [known, end] = [0, slots.length]
+  while (known < end) {
+    const middle = (known + end) >>> 1
+    if (keys[slots[middle]] === KEY_UNKNOWN) end = middle
+    else known = middle + 1
+  }
+  return known
 }
 
 const allOf = (ranking: RankingSnapshot): Uint32Array => ranking.slice(0, ranking.size, true)
