@@ -24,7 +24,6 @@ const HEADLINES = [
   'default market, 100 rows, pushed in POSTs of 200 | same engine, one constant buffer',
   'DataPoint | fastify, DataPoint',
   'follow: CPU | node:http',
-  'follow, coalesced at 5 ms as by default: CPU | node:http',
   'durable submissions over HTTP | better-sqlite3 behind HTTP, a commit each turn',
   'durable submissions over HTTP | lmdb behind HTTP',
   'one caller: p50 beyond a plain request | ',
