@@ -30,6 +30,8 @@ function runOn(node) {
   const flags = hasServer ? SERVER_FLAGS : ['--no-warnings']
   const child = spawn(node, [...flags, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: 'inherit',
+    // So that it ends with this process, however that ends (end-with-npm.mjs).
+    env: { ...process.env, npm_lifecycle_event: 'start' },
   })
   const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
   process.on('SIGINT', () => {
