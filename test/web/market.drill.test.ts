@@ -282,6 +282,31 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     await expect.poll(() => page.url()).toContain('#/token/')
     expect(faults).toEqual([])
   }, 60_000)
+
+  test('the order is held from row to row while the keyboard is in the list', async () => {
+    const { page, faults } = await openPage(browser, server.url, '#/market?sort=market_cap')
+    const first = async () => (await symbols(page)).slice(0, 3)
+    await expect.poll(first).toEqual(['T0', 'T1', 'T2'])
+    await page.getByLabel('dense').focus()
+    await page.keyboard.press('Tab')
+    const patch = (marketCap: number) =>
+      server.client.push({ type: 'patch', mint: mintAt(3), ts: Date.now(), fields: { marketCap } })
+    await patch(2e9)
+    const isHeld = page.getByText(/order held, \d+ moved/)
+    await isHeld.waitFor()
+    for (const key of ['j', 'ArrowDown']) {
+      await page.keyboard.press(key)
+      await page.evaluate(
+        'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+      )
+      expect(await first()).toEqual(['T0', 'T1', 'T2'])
+      expect(await isHeld.isVisible()).toBe(true)
+    }
+    await page.getByLabel('dense').focus()
+    await expect.poll(first).toEqual(['T3', 'T0', 'T1'])
+    await patch(1e9 - 3e6)
+    expect(faults).toEqual([])
+  })
 })
 
 test('keys that are none of the grid’s are left alone, and its edges hold', () => {

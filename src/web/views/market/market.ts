@@ -68,6 +68,10 @@ const toQuery = (state: ListState): ListQuery => ({
   ...(state.liquidity !== '' && { min_liquidity: Number(state.liquidity) }),
 })
 
+/** Whether the focus goes from one element within the table to another. */
+const staysWithin = ({ currentTarget, relatedTarget }: FocusEvent): boolean =>
+  (currentTarget as Node).contains(relatedTarget as Node | null)
+
 export class MarketView implements View {
   readonly title = 'Market'
   readonly #app: App
@@ -240,7 +244,7 @@ export class MarketView implements View {
     return html`<div class="table" role="grid" aria-label="Tokens" aria-rowcount=${this.#total + 1} aria-busy=${!isLoaded}
         tabindex="-1" @scroll=${(event: Event) => this.#scrolled(event.currentTarget as HTMLElement)}
         @keydown=${(event: KeyboardEvent) => this.#keyDown(event)}
-        @focusin=${() => this.#focused(true)} @focusout=${() => this.#focused(false)}
+        @focusin=${() => this.#focused(true)} @focusout=${(event: FocusEvent) => this.#focused(staysWithin(event))}
         @pointerenter=${() => this.#pointed(true)} @pointerleave=${() => this.#pointed(false)}>
       <div class="row head" role="row" aria-rowindex="1">${COLUMNS.map((column, at) => this.#heading(column, at))}</div>
       ${isLoaded ? (this.#total === 0 ? this.#empty() : nothing) : this.#waiting()}
