@@ -11,6 +11,7 @@ import { argsOf, endProgram, FOLLOWERS, followed, type Running, settingsOf, star
 
 const SERVER = fileURLToPath(new URL('../servers/follow-server.ts', import.meta.url))
 const LIMIT = new URL('../limits/broadcast.c', import.meta.url)
+
 const sizes = ({ small }: RunOptions) =>
   small
     ? { tokens: 2_000, followers: 10, rate: 500, seconds: 0.3 }

@@ -1,6 +1,7 @@
 // Rows of the market list as lines of bytes: with all that they have by themselves, or with the fields that somebody asked for. This
 // is the one place that says when a row is another than it was; pages, and the answers made of them, ask here. Lines are never
 // written to again: a page that is being sent keeps showing its moment.
+import { ownBytes } from '../../lib/bytes.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
 import { type MarketFigures, marketItemSchema, type RowField } from '../../schema/market-item.ts'
 import { windowFromMs } from '../bars/windows.ts'
@@ -74,10 +75,7 @@ export class LineSet {
   line(slot: number): Buffer {
     const kept = this.kept(slot)
     if (kept !== null) return kept
-    const text = jsonLine(this.#makeRow(slot))
-    // Memory of its own, as it is kept: a few of them would pin Node's pool of small buffers.
-    const line = Buffer.allocUnsafeSlow(Buffer.byteLength(text) + 1)
-    line[line.write(text)] = NEWLINE
+    const line = ownBytes(`${jsonLine(this.#makeRow(slot))}\n`)
     if (this.#lines[slot] === undefined) this.#size++
     this.#lines[slot] = line
     this.#seqs[slot] = this.#changedSeq[slot]

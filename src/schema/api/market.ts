@@ -8,9 +8,9 @@ import * as parameter from './parameters.ts'
 import { clampedSchema, FORMATS, metaWith, mintSchema, okData, okWith, unixMs, wholeCount } from './parts.ts'
 
 export const MARKET_LIMIT_DEFAULT = 50
+export const MARKET_LIMIT_MAX_JSON = 500
 /** How long a cursor is valid at least, seconds. */
 export const CURSOR_VALID_S = 30
-export const MARKET_LIMIT_MAX_JSON = 500
 /** Mints that a list may be limited to. */
 export const MINTS_FILTERED_MAX = 200
 /** Characters of a search of the market list. */
