@@ -58,6 +58,6 @@ it('are those of a page, with a position each', () => {
       const names = new Map(before.map((line) => JSON.parse(line)).map(({ mint, name }) => [mint, name]))
       for (const [at, { name }] of tokens.entries()) expect(names.get(MINTS[at])).toBe(name)
     }),
-    { numRuns: 40 },
+    { numRuns: 40, endOnFailure: true },
   )
 })
