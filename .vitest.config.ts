@@ -33,7 +33,7 @@ const LONGEST = [
   'bench.drill',
   'server/state-bounds.drill',
   'simulate/simulate.drill',
-  'web/console',
+  'web/console.drill',
   'cli/repair',
   'store/process/kill.fault',
   'web/late-answers.drill',

@@ -1,3 +1,4 @@
+// @module-tag drill
 // The console in a real browser, on the real server.
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -52,9 +53,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   })
   afterEach(() => server.remove())
 
-  test('every view opens by its address without an error or a request elsewhere', {
-    tags: 'drill',
-  }, async () => {
+  test('every view opens by its address without an error or a request elsewhere', async () => {
     for (const view of VIEWS) {
       const { page, faults } = await openPage(browser, server.url, `#/${view}`)
       await page.locator('#view-title').waitFor()
@@ -75,7 +74,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await detail.page.getByText('▲ buy').first().waitFor()
   })
 
-  test('back, forward and a shared address lead to the same view', { tags: 'drill' }, async () => {
+  test('back, forward and a shared address lead to the same view', async () => {
     const { page } = await openPage(browser, server.url)
     await rowOf(page, 'Console').getByRole('link').click()
     await page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
@@ -88,7 +87,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await shared.page.getByRole('heading', { name: 'CONSOLE' }).waitFor()
   })
 
-  test('search and filters narrow the list, and stand in the address', { tags: 'drill' }, async () => {
+  test('search and filters narrow the list, and stand in the address', async () => {
     const { page } = await openPage(browser, server.url)
     await rowOf(page, 'Other').waitFor()
     await page.keyboard.press('/')
@@ -102,7 +101,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.locator('#search:focus').waitFor()
   })
 
-  test('rows keep their order under the pointer, and say how many moved', { tags: 'drill' }, async () => {
+  test('rows keep their order under the pointer, and say how many moved', async () => {
     const { page } = await openPage(browser, server.url)
     const first = page.getByRole('row').nth(1)
     await first.getByText('Console').first().waitFor()
@@ -115,7 +114,6 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   })
 
   test('it survives a restart of the server, and shows that it was away', {
-    tags: 'drill',
     timeout: 60_000,
   }, async () => {
     // A port that the system chose cannot be used again at once while connections to it linger.
@@ -132,9 +130,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.locator('.connection.live').waitFor()
   })
 
-  test('texts of strangers stay texts, and their links lead to http(s) alone', {
-    tags: 'drill',
-  }, async () => {
+  test('texts of strangers stay texts, and their links lead to http(s) alone', async () => {
     const mint = mintOfSymbol('hostile')
     const name = '<img src=x onerror="document.title=\'owned\'">'
     await server.client.push(
@@ -154,7 +150,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
-  test('an agent tries it: a key, a verdict by dry run, XP', { tags: 'drill' }, async () => {
+  test('an agent tries it: a key, a verdict by dry run, XP', async () => {
     const { page, faults } = await openPage(browser, server.url, `#/try/${MINT}`)
     // In any order: the form may be complete before the key is there.
     await page.getByLabel('bonding_curve_risk').check()
@@ -178,7 +174,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     { name: 'a phone', viewport: { width: 360, height: 740 } },
   ])(
     'no view has an accessibility fault on $name, light or dark, nor a sideways scroll',
-    { tags: 'drill', timeout: 120_000 },
+    { timeout: 120_000 },
     async ({ viewport }) => {
       for (const view of VIEWS) {
         const { page } = await openPage(browser, server.url, `#/${view}`, { bypassCSP: true, viewport })
@@ -191,9 +187,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     },
   )
 
-  test('the theme follows the system until one is chosen, and the chart follows the theme', {
-    tags: 'drill',
-  }, async () => {
+  test('the theme follows the system until one is chosen, and the chart follows the theme', async () => {
     const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}`, { colorScheme: 'light' })
     const theme = () => page.evaluate<string>('document.documentElement.dataset.theme')
     const drawn = () =>
@@ -217,7 +211,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
-  test('the keyboard alone leads from the market to a submission', { tags: 'drill' }, async () => {
+  test('the keyboard alone leads from the market to a submission', async () => {
     const { page } = await openPage(browser, server.url)
     await rowOf(page, 'Console').waitFor()
     await focusByTab(page, /CONSOLE/)
