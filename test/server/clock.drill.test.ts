@@ -1,3 +1,4 @@
+// @module-tag drill
 // A wall clock that is set back or ahead, over real HTTP and the real store: limits, bans and keys last as long as they
 // say, and an honest snapshot stays one; after a restart nothing is forgotten, and nothing lasts longer than its length.
 import { writeFileSync } from 'node:fs'
@@ -44,9 +45,7 @@ const agentIdOf = async (name: string): Promise<string> => {
 }
 const admin = (path: string, body: object) => server.client.post(`/api/v1/admin/${path}`, body, ADMIN_KEY)
 
-it('setting the clock back extends no limit, restores no revoked key and puts no correct snapshot into the future', {
-  tags: 'drill',
-}, async () => {
+it('setting the clock back extends no limit, restores no revoked key and puts no correct snapshot into the future', async () => {
   await open({ 'read-limit-anonymous': '2' })
   const key = await server.client.register()
   const [one, other] = [await token(), await token()]
@@ -79,9 +78,7 @@ it('setting the clock back extends no limit, restores no revoked key and puts no
   expect((await read()).status).toBe(200)
 })
 
-it('the last ban or unban is in effect after a restart, even if the clock was set back between them', {
-  tags: 'drill',
-}, async () => {
+it('the last ban or unban is in effect after a restart, even if the clock was set back between them', async () => {
   await open()
   const [banned, lifted] = [await server.client.register('banned'), await server.client.register('lifted')]
   await admin('unban', { agentId: await agentIdOf('banned') })
@@ -98,9 +95,7 @@ it('the last ban or unban is in effect after a restart, even if the clock was se
   }
 })
 
-it('after a restart a suspension and a cooldown from a clock that was ahead last no longer than their full length', {
-  tags: 'drill',
-}, async () => {
+it('after a restart a suspension and a cooldown from a clock that was ahead last no longer than their full length', async () => {
   await open({ 'submit-limits': `cooldown-ms=${2 * HOUR_MS}` })
   const [suspended, other] = [await server.client.register(), await server.client.register()]
   const [mint, ...others] = [await token(), await token(), await token(), await token()]
@@ -135,7 +130,7 @@ it('after a restart a cooldown of a day lasts for its remaining time', async () 
   expect((await send(key, submission(mint))).status).toBe(201)
 })
 
-it('cooldowns and strikes of a replay in recorded time survive a restart', { tags: 'drill' }, async () => {
+it('cooldowns and strikes of a replay in recorded time survive a restart', async () => {
   const dataDir = temporaryFolder()
   const file = join(dataDir, 'trades.csv')
   const rows = Array.from({ length: 9 }, (_, i) => `${1_600_000_000_000 + i},TKN,${1 + i / 100},5`)

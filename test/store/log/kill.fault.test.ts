@@ -71,7 +71,9 @@ async function open(path = folder): Promise<{ log: CommitLog; found: string[] }>
   return { log, found }
 }
 
-test('every acknowledged commit of a process that is killed under load several times is in the files once', async () => {
+test('every acknowledged commit of a process that is killed under load several times is in the files once', {
+  tags: 'drill',
+}, async () => {
   const acknowledged: string[] = []
   for (let run = 0; run < KILLS; run++)
     acknowledged.push(...(await acknowledgedUntilKilled(400 + run * 700, run)))
