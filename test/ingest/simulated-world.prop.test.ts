@@ -104,7 +104,9 @@ for (const { runs, tags } of fewAndMany(1, 20))
     )
   })
 
-test('at the start the windows of tokens that are traded differ, and those of a new token do not', () => {
+test('at the start the windows of tokens that are traded differ, and those of a new token do not', {
+  tags: 'drill',
+}, () => {
   const market = new Market({ tokensMax: TOKENS_MAX * 2 })
   const simulation = createSimulator({ startMs: START })
   simulation.advance(START, market)

@@ -275,7 +275,7 @@ for (const { runs, tags } of fewAndMany(8, 50))
     )
   })
 
-it('a simulated market that is saved in the middle goes on as one that is not', () => {
+it('a simulated market that is saved in the middle goes on as one that is not', { tags: 'drill' }, () => {
   const simulation = new Simulation({ seed: 7, tokens: 250, tradesPerSecond: 40, startMs: START_MS })
   const options = { tokensMax: 200 }
   const lived = new Market(options)
