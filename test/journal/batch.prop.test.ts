@@ -5,6 +5,7 @@ import { decodeBatch, decodeBatchHead } from '../../src/journal/batch/batch-deco
 import { BatchEncoder } from '../../src/journal/batch/batch-encoder.ts'
 import { BATCH_EVENTS_MAX, TEXT_CHARACTERS_MAX } from '../../src/journal/limits.ts'
 import { isWhole, readFrameHead } from '../../src/journal/segments/format.ts'
+import { QUOTE_FIELDS } from '../../src/schema/event.ts'
 import { events, eventsOf, NOON_MS, tradeAt } from './support.ts'
 
 const recorded = fc.array(
@@ -26,7 +27,13 @@ test('a batch is decoded as it was encoded, and the encoder is empty afterwards'
         encoder.add(event, atMs, receivedAtMs, feed, solPriceUsd)
       const frame = encoder.encode(firstEventNo, firstEventNo - 1)
       const lastEventNo = firstEventNo + each.length - 1
-      expect(readFrameHead(frame, 0)).toEqual({ kind: 'batch', bytes: frame.length })
+      const hasQuotes = each.some(
+        ({ event }) => event.type === 'trade' && QUOTE_FIELDS.some((name) => event[name] != null),
+      )
+      expect(readFrameHead(frame, 0)).toEqual({
+        kind: hasQuotes ? 'quotedBatch' : 'batch',
+        bytes: frame.length,
+      })
       expect(isWhole(frame)).toBe(true)
       expect(decodeBatchHead(frame)).toEqual({
         kind: 'entries',

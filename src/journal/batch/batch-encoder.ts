@@ -11,6 +11,16 @@ import { MintIndexes } from './mint-indexes.ts'
 /** A column for each of NUMBER_COLUMNS, in that order. */
 const newColumn = (): Float64Array => new Float64Array(BATCH_EVENTS_MAX)
 
+/** Whether a trade has one of QUOTE_FIELDS; each by its name, which is quicker than one after another, as every trade is asked. */
+const hasQuote = (trade: TradeEvent): boolean =>
+  trade.quoteMint != null ||
+  trade.slot != null ||
+  trade.quoteAmount != null ||
+  trade.vQuote != null ||
+  trade.quoteReserve != null ||
+  trade.curveTokens != null ||
+  trade.eventIndex != null
+
 export class BatchEncoder {
   /** Events collected. */
   count = 0
@@ -76,7 +86,7 @@ export class BatchEncoder {
     this.#feedIndex[at] = indexText(this.#feeds, feed)
     this.#walletUnits[at] = this.#addText(trade.wallet)
     this.#txUnits[at] = this.#addText(trade.tx)
-    if (trade.quoteMint != null || trade.slot != null || this.#quotes !== null) this.#addQuote(trade, at)
+    if (this.#quotes !== null || hasQuote(trade)) this.#addQuote(trade, at)
   }
 
   #addQuote(trade: TradeEvent, at: number): void {

@@ -16,6 +16,7 @@ const positive = fc.double({ min: 1e-30, max: 1e30, noNaN: true })
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
 const time = fc.integer({ min: 1_000, max: 8.64e15 })
 
+/** Every member of a trade: the compiler misses one that is left out. */
 const trade: fc.Arbitrary<TradeEvent> = fc.record({
   type: fc.constant('trade' as const),
   mint: fc.constantFrom(...MINTS),
@@ -28,7 +29,14 @@ const trade: fc.Arbitrary<TradeEvent> = fc.record({
   vTokens: maybe(positive),
   wallet: maybe(text),
   tx: maybe(text),
-})
+  quoteMint: maybe(fc.constantFrom(...MINTS)),
+  quoteAmount: maybe(positive),
+  vQuote: maybe(positive),
+  quoteReserve: maybe(positive),
+  curveTokens: maybe(positive),
+  slot: maybe(fc.nat()),
+  eventIndex: maybe(fc.nat()),
+} satisfies { [Member in keyof Required<TradeEvent>]: fc.Arbitrary<TradeEvent[Member]> })
 const other: fc.Arbitrary<MarketEvent> = fc.oneof(
   fc.record({
     type: fc.constant('token' as const),

@@ -1,8 +1,11 @@
 // A lake with its database in a temporary folder, and a journal in memory, for tests of how the one gets to the other.
 
 import { mkdirSync } from 'node:fs'
-import type { EventBatch, RecordedEvent, TradeColumns } from '../../../src/journal/event-batch.ts'
+import { decodeBatch } from '../../../src/journal/batch/batch-decoder.ts'
+import { BatchEncoder } from '../../../src/journal/batch/batch-encoder.ts'
+import type { EventBatch, RecordedEvent } from '../../../src/journal/event-batch.ts'
 import type { ReadJournal } from '../../../src/journal/types.ts'
+import { assert } from '../../../src/lib/assert.ts'
 import type { SegmentDamage } from '../../../src/lib/segments/types.ts'
 import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
 import { Compactor } from '../../../src/store/compaction/compactor.ts'
@@ -29,39 +32,15 @@ export const trade = (over: Partial<TradeEvent> = {}): TradeEvent => ({
   ...over,
 })
 
-const numbers = (trades: readonly RecordedEvent[], read: (event: TradeEvent, of: RecordedEvent) => number) =>
-  Float64Array.from(trades, (of) => read(of.event as TradeEvent, of))
-
-/** The columns of recorded trades. */
-function columnsOf(trades: readonly RecordedEvent[]): TradeColumns {
-  const events = trades.map(({ event }) => event as TradeEvent)
-  return {
-    quotes: null,
-    count: trades.length,
-    eventNo: numbers(trades, (_, { eventNo }) => eventNo),
-    atMs: numbers(trades, (_, { atMs }) => atMs),
-    receivedAtMs: numbers(trades, (_, { receivedAtMs }) => receivedAtMs),
-    tsMs: numbers(trades, ({ ts }) => ts),
-    tokenAmount: numbers(trades, ({ tokenAmount }) => tokenAmount),
-    solAmount: numbers(trades, ({ solAmount }) => solAmount ?? Number.NaN),
-    priceUsd: numbers(trades, ({ priceUsd }) => priceUsd ?? Number.NaN),
-    vSol: numbers(trades, ({ vSol }) => vSol ?? Number.NaN),
-    vTokens: numbers(trades, ({ vTokens }) => vTokens ?? Number.NaN),
-    solPriceUsd: numbers(trades, () => SOL_PRICE_USD),
-    isBuy: Uint8Array.from(events, ({ side }) => (side === 'buy' ? 1 : 0)),
-    mint: events.map(({ mint }) => mint),
-    feed: trades.map(({ feed }) => feed),
-    wallet: events.map(({ wallet }) => wallet ?? null),
-    tx: events.map(({ tx }) => tx ?? null),
-  }
+/** Events as the journal's files have them, and as its reader gives them. */
+function batchOf(recorded: readonly RecordedEvent[]): EventBatch {
+  const encoder = new BatchEncoder()
+  for (const { event, atMs, receivedAtMs, feed } of recorded)
+    encoder.add(event, atMs, receivedAtMs, feed, SOL_PRICE_USD)
+  const batch = decodeBatch(encoder.encode(recorded[0].eventNo, 0))
+  assert(batch !== null, 'a batch can be read')
+  return batch
 }
-
-export const batchOf = (recorded: readonly RecordedEvent[]): EventBatch => ({
-  firstEventNo: recorded[0].eventNo,
-  lastEventNo: recorded[recorded.length - 1].eventNo,
-  trades: columnsOf(recorded.filter(({ event }) => event.type === 'trade')),
-  events: recorded.filter(({ event }) => event.type !== 'trade'),
-})
 
 /** Events in batches, as a journal has them. */
 export class MemoryJournal {
