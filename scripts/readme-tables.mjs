@@ -7,6 +7,7 @@ import { allRoutes } from '../src/http/routes/all-routes.ts'
 import { ERRORS } from '../src/schema/errors.ts'
 import { LABELLED } from '../src/schema/tables/labelled.ts'
 import { TABLES } from '../src/schema/tables.ts'
+import { XP_MULTIPLIERS } from '../src/schema/xp.ts'
 
 const escaped = (cell) => `${cell ?? ''}`.replaceAll(/(?<!\\)\|/g, '\\|')
 const row = (...cells) => `| ${cells.map(escaped).join(' | ')} |`
@@ -86,6 +87,13 @@ export function readmeTables() {
       .replace(/^# Streams\n+/, '')
       .trimEnd(),
     lake: lakeTables(),
+    outcomes: table(
+      ['Outcome', 'Largest deviation'],
+      Object.entries(XP_MULTIPLIERS).map(([name, { deviationPctMax }]) => [
+        code(name),
+        deviationPctMax === null ? 'beyond' : `${deviationPctMax} %, inclusive`,
+      ]),
+    ),
   }
 }
 

@@ -14,13 +14,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { copyToParquet } from '../../src/store/lake/parquet-sql.ts'
 import { jsonOf, median } from '../harness.ts'
 import type { Written } from './lake-writer.ts'
 import { tokenMints } from './training-rows.ts'
 
 const WRITER = fileURLToPath(new URL('lake-writer.ts', import.meta.url))
 const WRITER_MS_MAX = 3 * 3_600_000
-const ROW_GROUP_ROWS = 122_880
 const FLUSH_MS = 10_000
 /** Values of a result that are compared with those of the other sets. */
 const SAMPLE_VALUES_MAX = 1_000
@@ -94,9 +94,6 @@ async function inDuckdb<Value>(
   }
 }
 
-const copy = (select: string, path: string): string =>
-  `COPY (${select}) TO '${path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${ROW_GROUP_ROWS})`
-
 /** Writes one sorted file for each ten seconds. */
 async function writeFlushed({ catalog, flushed, lake }: Sets): Promise<void> {
   mkdirSync(flushed)
@@ -110,7 +107,9 @@ async function writeFlushed({ catalog, flushed, lake }: Sets): Promise<void> {
     const [first, last] = times.getRowsJS()[0] as [number, number]
     for (let at = first; at <= last; at += FLUSH_MS) {
       const rows = `SELECT * FROM by_time WHERE submitted_at >= epoch_ms(${at}) AND submitted_at < epoch_ms(${at + FLUSH_MS})`
-      await connection.run(copy(`${rows} ORDER BY mint, submitted_at`, join(flushed, `${at}.parquet`)))
+      await connection.run(
+        copyToParquet(`${rows} ORDER BY mint, submitted_at`, join(flushed, `${at}.parquet`)),
+      )
     }
   })
   rmSync(database)
@@ -131,7 +130,9 @@ export async function writeSets(rows: number): Promise<void> {
   const written = await jsonOf<Written>(process.execPath, words, WRITER_MS_MAX)
   await inDuckdb(':memory:', async (connection) => {
     await connection.run(`ATTACH '${sets.catalog}' AS lake (READ_ONLY)`)
-    await connection.run(copy('SELECT * FROM lake.training ORDER BY mint, submitted_at', sets.sorted))
+    await connection.run(
+      copyToParquet('SELECT * FROM lake.training ORDER BY mint, submitted_at', sets.sorted),
+    )
   })
   await writeFlushed(sets)
   writeFileSync(sets.written, JSON.stringify(written))

@@ -28,7 +28,7 @@ import { type SubmitOptions, submit } from './submit.ts'
 import type { CallOptions, QueryValues, Transport } from './transport.ts'
 import { wait } from './waiting.ts'
 
-/** `limit`: rows of a page, 1 to 500; 50 unless given. */
+/** `limit`: rows of a page, 1 to 500. */
 export interface MarketQuery extends Omit<FollowQuery, 'since'> {
   /** `meta.nextCursor` of the page before. Only `limit` may stand beside it. */
   cursor?: string | undefined
@@ -44,7 +44,7 @@ export interface MarketQuery extends Omit<FollowQuery, 'since'> {
 
 export type Ranges = Partial<Record<`${'min' | 'max'}_${RangeFigure}`, number>>
 
-/** A part of a list: `limit` rows (50 unless given, at most 200) from `offset` on; all of `mints` where these are given. */
+/** A part of a list: `limit` rows (at most 200) from `offset` on; all of `mints` where these are given. */
 export type WindowQuery = Omit<MarketQuery, 'cursor'>
 
 const listQuery = ({ maxAnalyses, ranges, mints, ...query }: MarketQuery): QueryValues => ({
@@ -57,7 +57,7 @@ const listQuery = ({ maxAnalyses, ranges, mints, ...query }: MarketQuery): Query
 export interface BarsQuery {
   mint: string
   tf?: Timeframe | undefined
-  /** 1 to 1000; 100 unless given. */
+  /** 1 to 1000. */
   limit?: number | undefined
   /** Unix ms. */
   from?: number | undefined
@@ -107,7 +107,7 @@ export class MintlakeClient {
 
   /**
    * Every row of the market list, of one version of it: none twice, none left out. Pages are read as rows are taken. Rejects with
-   * `cursor_expired` where more than 30 s pass between two pages.
+   * `cursor_expired` where two pages are asked for too far apart (`CURSOR_VALID_S`).
    */
   async *marketRows(
     query: MarketQuery = {},
@@ -218,7 +218,7 @@ export class MintlakeClient {
     return this.#get('/api/v1/analysis', { ...others, latest: latest && 1 }, call)
   }
 
-  /** Agents by XP. `limit`: 1 to 200; 50 unless given. */
+  /** Agents by XP. `limit`: 1 to 200. */
   async leaderboard(
     { limit }: { limit?: number | undefined } = {},
     call?: CallOptions,

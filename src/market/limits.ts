@@ -1,5 +1,6 @@
 // Every bound of the engine, and what happens at it. None depends on the machine.
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/time.ts'
+import { CHANGES_KEPT_MINUTES } from '../schema/api/stream.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../schema/bar.ts'
 
 export { RECENT_TRADES_MAX } from '../schema/datapoint.ts'
@@ -134,13 +135,14 @@ export type WindowName = (typeof WINDOW_NAMES)[number]
 /** Length of each timeframe by its index, finest first. */
 export const TIMEFRAME_LENGTHS_MS: readonly number[] = TIMEFRAMES.map((timeframe) => TIMEFRAME_MS[timeframe])
 
-/** Entries of the change log: five minutes at 27 000 a second. At the maximum the oldest are overwritten, and followers who are
- *  further behind get a `resync`. */
-export const CHANGE_LOG_ENTRIES_MAX = 8_388_608
+/** How many changes are kept for followers who are behind, at a rate. */
+const keptAt = (perSecond: number): number => 2 ** Math.ceil(Math.log2(CHANGES_KEPT_MINUTES * 60 * perSecond))
 
-/** Evictions in the change log: five minutes at 430 a second. At the maximum the oldest are forgotten, and followers who are further
- *  behind get a `resync`. */
-export const EVICTIONS_MAX = 131_072
+/** Entries of the change log. At the maximum the oldest are overwritten, and followers who are further behind get a `resync`. */
+export const CHANGE_LOG_ENTRIES_MAX = keptAt(27_000)
+
+/** Evictions in the change log. At the maximum the oldest are forgotten, and followers who are further behind get a `resync`. */
+export const EVICTIONS_MAX = keptAt(430)
 
 /** Gaps that are remembered. At the maximum the two with the least time between them become one, which covers what lies between. */
 export const GAPS_MAX = 1_024

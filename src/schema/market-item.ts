@@ -59,7 +59,7 @@ export const marketItemSchema = withExample(
     holder_count: 224,
     last_trade_timestamp: EXAMPLE_TIME_MS,
     analysis_count: 2,
-    hot_score: 2_953_344.6,
+    hot_score: EXAMPLE_TIME_MS / HOT_HALF_LIFE_MS + 11.27,
     quoteMint: 'So11111111111111111111111111111111111111112',
     isMayhem: false,
   },

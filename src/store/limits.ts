@@ -287,7 +287,7 @@ export const RECORDING_RESERVE_FACTOR = 8
 /** How often the free disk space is read. */
 export const DISK_LOOK_EVERY_MS = 500
 /** Recorded events that are brought to the lake at once: they are one row group of a file. */
-export const EVENTS_SLICE_ROWS = 122_880
+export const EVENTS_SLICE_ROWS = LAKE_ROW_GROUP_ROWS
 /** One request to the lake process brings slices for about this long; then the server asks again. */
 export const EVENTS_ROUND_MS = 5_000
 export const EVENTS_TIMEOUT_MS = 120_000

@@ -106,9 +106,12 @@ const layoutOf = (columns: readonly string[], texts: readonly string[]): string 
   [...columns, ...texts].join(' ')
 /** Changes with what a saved row of numbers and texts means. */
 export const TOKEN_LAYOUT = layoutOf(COLUMNS, TEXTS)
-/** Before quotes: a column and a text fewer, both at the end. Checkpoints of it are read. */
-const TEXTS_BEFORE_QUOTES = TEXTS.slice(0, -1)
-export const TOKEN_LAYOUT_BEFORE_QUOTES = layoutOf(COLUMNS.slice(0, -1), TEXTS_BEFORE_QUOTES)
+/** Before quotes: a column and a text fewer. Checkpoints of it are read. */
+const TEXTS_BEFORE_QUOTES = TEXTS.filter((name) => name !== 'quoteMint')
+export const TOKEN_LAYOUT_BEFORE_QUOTES = layoutOf(
+  COLUMNS.filter((name) => name !== 'curveTokens'),
+  TEXTS_BEFORE_QUOTES,
+)
 
 /** By name; a token's number is at `rowIndex(slot)`. */
 export type Columns = Readonly<Record<(typeof COLUMNS)[number], Float64Array>>

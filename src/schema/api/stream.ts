@@ -14,6 +14,8 @@ export const STREAM_OPERATIONS = ['subscribe', 'unsubscribe', 'ping'] as const
 export const STREAM_TOPICS = ['market', 'window', 'token', 'ohlc', 'submissions'] as const
 /** The names that a client may offer as Sec-WebSocket-Protocol. */
 export const STREAM_PROTOCOLS = ['mintlake.json', 'mintlake.msgpack'] as const
+/** A follower may be behind by as much, at least. */
+export const CHANGES_KEPT_MINUTES = 5
 /** Why the server ends a stream. */
 export const BYE_REASONS = ['draining', 'slow_consumer', 'max_age', 'behind', 'overloaded'] as const
 

@@ -6,11 +6,11 @@ import { type Column, HORIZONS, TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { queryRows, queryValue } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
-import { identifier, literal } from '../duckdb/sql.ts'
+import { identifier } from '../duckdb/sql.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
 import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
 import { utcDate } from '../lake/lake-files.ts'
-import { selectAllRows } from '../lake/parquet-sql.ts'
+import { copyToParquet, selectAllRows } from '../lake/parquet-sql.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS, READER_MEMORY_LIMIT } from '../limits.ts'
 import { withLakeReader } from '../query/lake-reader.ts'
 import { computeLabelsSql, LAST_CELLS, loadBarsSql } from './outcome-sql.ts'
@@ -60,7 +60,7 @@ export async function labelMoments(wanted: MomentsToLabel): Promise<number> {
     for (const { date } of dates)
       for (const horizon of HORIZON_NAMES) await labelDate(connection, bars, date, horizon, knownToMs)
     await connection.run(
-      `COPY (SELECT * EXCLUDE seq FROM moments ORDER BY submitted_at, mint) TO ${literal(outPath)} (FORMAT parquet, COMPRESSION zstd)`,
+      copyToParquet('SELECT * EXCLUDE seq FROM moments ORDER BY submitted_at, mint', outPath),
     )
     return queryValue(connection, 'SELECT count(*)::DOUBLE AS rows FROM moments', 'number')
   })

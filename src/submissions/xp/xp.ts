@@ -2,7 +2,7 @@ import type { Outcome } from '../../schema/vocabulary.ts'
 import { type AwardedKind, LOW_COVERAGE_COUNT, XP_MULTIPLIERS, XP_TABLE } from '../../schema/xp.ts'
 import type { XpBreakdown } from '../types.ts'
 
-/** The outcome of a deviation in percent. Bounds are inclusive: 15 % is validated, 50 % is unvalidated. */
+/** The outcome of a deviation in percent. Bounds are inclusive. */
 export function outcomeOf(deviationPct: number): Outcome {
   if (deviationPct <= XP_MULTIPLIERS.validated.deviationPctMax) return 'validated'
   return deviationPct <= XP_MULTIPLIERS.unvalidated.deviationPctMax ? 'unvalidated' : 'rejected'

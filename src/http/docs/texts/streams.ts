@@ -2,7 +2,7 @@
 
 import { BARS_LIMIT_DEFAULT, BARS_LIMIT_MAX } from '../../../schema/api/bars.ts'
 import { MARKET_LIMIT_DEFAULT, MINTS_FILTERED_MAX } from '../../../schema/api/market.ts'
-import { BYE_REASONS, STREAM_PROTOCOLS } from '../../../schema/api/stream.ts'
+import { BYE_REASONS, CHANGES_KEPT_MINUTES, STREAM_PROTOCOLS } from '../../../schema/api/stream.ts'
 import {
   FOLLOW_AGE_MS_MAX,
   FOLLOW_HEARTBEAT_MS,
@@ -41,8 +41,8 @@ and SEQ a position. Schemas: StreamLine, StreamRequest and StreamMessage in ${ba
 
 Every change of the market has a position, \`seq\`. It rises for ever, across restarts of the server too. A client that has been
 sent a \`seq\` has been sent every change up to it, and resumes with \`since=<seq>\`. A position that is too old (at least
-five minutes are kept), of an earlier run, or from the future is answered by \`resync\`: all rows follow again, and rows that
-the client has and that are not among them are gone. Several changes of one row are sent as one, at its newest.
+${CHANGES_KEPT_MINUTES} minutes are kept), of an earlier run, or from the future is answered by \`resync\`: all rows follow
+again, and rows that the client has and that are not among them are gone. Several changes of one row are sent as one, at its newest.
 `
 
 const overHttp = (base: string): string => `## Lines over HTTP
