@@ -26,8 +26,9 @@ function columnType(name: RowField): DataType {
   if (known instanceof z.ZodString) return new arrow.Utf8()
   if (known instanceof z.ZodBoolean) return new arrow.Bool()
   if (schema.meta()?.unit === 'Unix ms') return new arrow.TimestampMillisecond()
+  assert(known instanceof z.ZodNumber, 'other fields are numbers')
   // 64 bits, because a feed may report more holders than fit into 32.
-  return known instanceof z.ZodNumber && known.isInt ? new arrow.Int64() : new arrow.Float64()
+  return known.isInt ? new arrow.Int64() : new arrow.Float64()
 }
 
 const FIELDS = marketItemSchema.keyof().options
