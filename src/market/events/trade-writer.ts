@@ -1,4 +1,4 @@
-import { AMOUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
+import { AMOUNT_MAX, COUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
 import type { EventRejection, TradeEvent } from '../../schema/event.ts'
 import { MARKET_QUOTES, quotePriceUsd } from '../../schema/quote.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
@@ -88,7 +88,8 @@ export class TradeWriter {
     if (slot === -1) slot = this.#lifecycle.create(trade.mint)
     else this.#lifecycle.recordVersion(slot)
     this.tradeCount++
-    columns.tradeCount[rowIndex(slot)]++
+    // A feed may have set it to the most that there can be.
+    columns.tradeCount[rowIndex(slot)] = Math.min(columns.tradeCount[rowIndex(slot)] + 1, COUNT_MAX)
     this.#wallets.add(slot, trade.wallet ?? null, ts, this.#time.nowMs)
     if (isPriced) this.#addToBars(slot, ts, worth, trade.side === 'buy')
     else this.#windows.missTrades(slot, ts + 1)

@@ -4,6 +4,7 @@ import { tableFromIPC } from 'apache-arrow'
 import fc from 'fast-check'
 import { unpack } from 'msgpackr'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { COUNT_MAX } from '../../../src/schema/bounds.ts'
 import { fewAndMany } from '../../support/cases.ts'
 import { newMint, submission, submit, VALUES } from '../../support/submission.ts'
 import { checkedFetch, FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
@@ -148,6 +149,17 @@ for (const { runs, tags } of fewAndMany(3, 25))
       { numRuns: runs },
     )
   })
+
+test('a count that a feed has set to the most there can be stays there with the next trade', async () => {
+  const mint = newMint()
+  const ts = Date.now()
+  await server.client.push(
+    { type: 'patch', mint, ts, fields: { tradeCount: COUNT_MAX } },
+    { type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 },
+  )
+  const { data } = JSON.parse((await read(`/api/v1/datapoint?mint=${mint}`)).toString())
+  expect(data).toMatchObject({ priceUsd: 1, tradeCount: COUNT_MAX })
+})
 
 test('a record with a value that no row can hold is rejected, and its neighbours are recorded', async () => {
   const { client } = server
