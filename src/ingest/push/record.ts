@@ -6,10 +6,10 @@ import { truncateText } from '../../lib/text/truncate-text.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { AMOUNT_MAX, PRICE_MIN, TIME_MS_MAX, TIME_MS_MIN, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import {
+  hasQuoteFields,
   type IngestRecord,
   ingestRecordSchema,
   type MarketEvent,
-  QUOTE_FIELDS,
   type TradeEvent,
 } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
@@ -59,7 +59,7 @@ export function isValidTrade(trade: Partial<TradeEvent>): trade is TradeFields {
 export function readTrade(record: Record<string, unknown>): TradeEvent | null {
   const { mint } = record
   // Few trades have a quote: the schema reads these.
-  if (QUOTE_FIELDS.some((field) => record[field] != null)) return null
+  if (hasQuoteFields(record)) return null
   if (!isValidTrade(record) || typeof mint !== 'string' || !isMint(mint)) return null
   const { ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record
   return {

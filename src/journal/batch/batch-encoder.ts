@@ -2,7 +2,7 @@
 // written at once, since this is done on the event loop for every trade: about 0.8 µs, encoding and checksum included. msgpackr with
 // records took 1.6 to 2.4 µs, JSON 3.3, writing each text to a buffer on its own 1.0 (README.md says how they were measured).
 import { assert } from '../../lib/assert.ts'
-import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
+import { hasQuoteFields, type MarketEvent, type TradeEvent } from '../../schema/event.ts'
 import { BATCH_CHARACTERS_MAX, BATCH_EVENTS_MAX, BATCH_FEEDS_MAX, TEXT_CHARACTERS_MAX } from '../limits.ts'
 import { FRAME_HEAD_BYTES, sealFrame } from '../segments/format.ts'
 import { BATCH_HEAD_BYTES, HEAD_FIELDS, NO_TEXT, NUMBER_COLUMNS, QUOTE_COLUMNS } from './batch-layout.ts'
@@ -10,16 +10,6 @@ import { MintIndexes } from './mint-indexes.ts'
 
 /** A column for each of NUMBER_COLUMNS, in that order. */
 const newColumn = (): Float64Array => new Float64Array(BATCH_EVENTS_MAX)
-
-/** Whether a trade has one of QUOTE_FIELDS; each by its name, which is quicker than one after another, as every trade is asked. */
-const hasQuote = (trade: TradeEvent): boolean =>
-  trade.quoteMint != null ||
-  trade.slot != null ||
-  trade.quoteAmount != null ||
-  trade.vQuote != null ||
-  trade.quoteReserve != null ||
-  trade.curveTokens != null ||
-  trade.eventIndex != null
 
 export class BatchEncoder {
   /** Events collected. */
@@ -86,7 +76,7 @@ export class BatchEncoder {
     this.#feedIndex[at] = indexText(this.#feeds, feed)
     this.#walletUnits[at] = this.#addText(trade.wallet)
     this.#txUnits[at] = this.#addText(trade.tx)
-    if (this.#quotes !== null || hasQuote(trade)) this.#addQuote(trade, at)
+    if (this.#quotes !== null || hasQuoteFields(trade)) this.#addQuote(trade, at)
   }
 
   #addQuote(trade: TradeEvent, at: number): void {
