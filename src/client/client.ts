@@ -107,7 +107,7 @@ export class MintlakeClient {
 
   /**
    * Every row of the market list, of one version of it: none twice, none left out. Pages are read as rows are taken. Rejects with
-   * `cursor_expired` where two pages are asked for too far apart (`CURSOR_VALID_S`).
+   * `cursor_expired` where too long passes between two pages.
    */
   async *marketRows(
     query: MarketQuery = {},
