@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readRecord, readTrade } from '../../src/ingest/push/record.ts'
-import { tradeEventSchema } from '../../src/schema/event.ts'
+import { QUOTE_FIELDS, tradeEventSchema } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
 const mint = mintOfSymbol('record property')
@@ -54,6 +54,13 @@ test('the quick check of a trade accepts exactly what the schema accepts, with t
     }),
     { numRuns: 3_000 },
   )
+})
+
+test.each(QUOTE_FIELDS)('a trade with %s and nothing else of a quote keeps it', (name) => {
+  const ts = 1_772_000_000_000
+  const value = name === 'quoteMint' ? mint : 7
+  const record = { type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1, [name]: value }
+  expect(readRecord(record, ts)).toEqual(record)
 })
 
 test('any value becomes an event of a known type or a fault with a code and a message', () => {
