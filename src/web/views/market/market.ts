@@ -88,6 +88,7 @@ export class MarketView implements View {
   #place: GridPlace = { row: 0, column: 0 }
   #hasFocus = false
   #focusNext = false
+  #isDrawing = false
   #searchPause: ReturnType<typeof setTimeout> | undefined
 
   constructor(app: App) {
@@ -123,6 +124,7 @@ export class MarketView implements View {
   }
 
   render(): TemplateResult {
+    this.#isDrawing = true
     return html`
       <section class="market ${this.#isDense ? 'dense' : ''}" aria-labelledby="view-title">
         <header class="toolbar">
@@ -136,6 +138,7 @@ export class MarketView implements View {
   }
 
   drawn(): void {
+    this.#isDrawing = false
     this.#measure()
     this.#moveFocus()
     const { first, end } = this.#span()
@@ -352,8 +355,11 @@ export class MarketView implements View {
   }
 
   #focused(hasFocus: boolean): void {
+    // The row that had the focus is being taken away, or moved: nobody has left the grid.
+    if (this.#isDrawing) return
     this.#hasFocus = hasFocus
     if (hasFocus) this.#takePlace()
+    else this.#focusNext = false
     this.#window.hold(this.#isHeld)
     this.#app.invalidate()
   }
@@ -394,8 +400,9 @@ export class MarketView implements View {
     else if (bottomPx > table.scrollTop + table.clientHeight) table.scrollTop = bottomPx - table.clientHeight
   }
 
-  /** A row may have to come from the server before it can have the focus. */
+  /** A row may have to come from the server before it can have the focus. One that went has left it to its place. */
   #moveFocus(): void {
+    if (this.#hasFocus && document.activeElement === document.body) this.#focusNext = true
     const target = this.#focusNext ? this.#atPlace() : null
     if (target === null) return
     this.#focusNext = false
