@@ -58,9 +58,9 @@ test.each(WRONG)('a clock that is %s for 13 seconds of a run', { tags: 'drill' }
   pass(20 * SECOND_MS)
   await health()
   clock.step(wrongMs)
-  await expect.poll(reasons).toEqual([
-    expect.stringMatching(/clock.*: if the clock is right, mintlake clock trust/),
-  ])
+  await expect
+    .poll(reasons)
+    .toEqual([expect.stringMatching(/clock.*: if the clock is right, mintlake clock trust/)])
   for (let second = 0; second < 13; second++) {
     pass(SECOND_MS)
     await trade(OTHER, clock.wallMs - wrongMs)
@@ -148,9 +148,7 @@ test('what an earlier version recorded with a clock that was ahead is told, and 
   // Earlier versions have no such file.
   rmSync(join(server.dataDir, 'clock.json'))
   server = await openTestServer({}, { clock }, server.dataDir)
-  await expect.poll(reasons).toEqual([
-    expect.stringMatching(/^market time is 86 400 s ahead of the clock: /),
-  ])
+  await expect.poll(reasons).toEqual([expect.stringMatching(/^market time is 86 400 s ahead of the clock: /)])
   await trust()
   for (let run = 0; run < 2; run++) {
     pass(20 * SECOND_MS)

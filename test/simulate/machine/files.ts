@@ -7,7 +7,7 @@ import {
   type NameChange,
   survivingBytes,
 } from '../../support/disk/simulated-disk.ts'
-import type { Draws, Machine } from './machine.ts'
+import type { Draws, Machine, SimulatedProcess } from './machine.ts'
 
 /** Everything below it is simulated. */
 export const SIMULATED_ROOT = '/simulated'
@@ -59,8 +59,8 @@ export class SimulatedFiles {
   readonly #draws: Draws
   #durableNames = new Map<string, Entry>()
   #changes: NameChange[] = []
-  /** Operations that hang. */
-  #hanging: (() => void)[] = []
+  /** Operations that hang, and whose they are. */
+  #hanging: { of: SimulatedProcess; start: () => void }[] = []
 
   constructor(machine: Machine, draws: Draws) {
     this.#machine = machine
@@ -77,7 +77,7 @@ export class SimulatedFiles {
   /** From now on the disk does this. Operations that hang go on, unless it hangs still. */
   setMode(mode: DiskMode): void {
     this.mode = mode
-    if (mode !== 'hanging') for (const goOn of this.#hanging.splice(0)) goOn()
+    if (mode !== 'hanging') for (const { start } of this.#hanging.splice(0)) start()
   }
 
   /** Runs an operation of the running process. It takes effect at its begin or at its end, before which the process may be killed. */
@@ -101,7 +101,7 @@ export class SimulatedFiles {
     if (this.mode !== 'hanging') start()
     else {
       this.faults++
-      this.#hanging.push(start)
+      this.#hanging.push({ of, start })
     }
     return promise
   }
@@ -226,7 +226,8 @@ export class SimulatedFiles {
         this.names.set(name, survivors.get(names.get(name)!)!)
     this.#durableNames = new Map(this.names)
     this.#changes = []
-    this.#hanging = []
+    // Readers are on machines of their own, whose disks hang with this one.
+    this.#hanging = this.#hanging.filter(({ of }) => of.isAlive)
   }
 
   /**
