@@ -10,8 +10,10 @@ interface Span {
 export class Lag {
   #current: Span | null = null
   #before: Span | null = null
-  /** The bus's time of the newest state that is applied. */
+  /** The bus's time of the newest state that is applied: of the last message that told more than those before it. */
   #appliedBusMs: number | null = null
+  /** That of the last message that is applied. */
+  #heardBusMs: number | null = null
   /** When this process last knew that it had applied everything, on its own clock. */
   #confirmedAtMs = Number.NEGATIVE_INFINITY
 
@@ -24,14 +26,19 @@ export class Lag {
     } else this.#current.leastMs = Math.min(this.#current.leastMs, differenceMs)
   }
 
-  /** Everything up to a message of this time of the bus is applied. */
+  /** Everything up to a message of this time of the bus is applied, and the market is in another state than before it. */
   applied(busMs: number): void {
-    this.#appliedBusMs = busMs
+    this.#appliedBusMs = this.#heardBusMs = busMs
   }
 
-  /** Whether the newest state that is applied is older than that time of the bus, which is told in whole milliseconds. */
+  /** Everything up to a message of this time of the bus is applied, which told nothing new: the writer cannot record, perhaps. */
+  heard(busMs: number): void {
+    this.#heardBusMs = busMs
+  }
+
+  /** Whether the last message that is applied is older than that time of the bus, which is told in whole milliseconds. */
   isBefore(busMs: number): boolean {
-    return busMs >= (this.#appliedBusMs ?? 0) + 1
+    return busMs >= (this.#heardBusMs ?? 0) + 1
   }
 
   /** At that moment of this process's clock the bus had nothing that is not applied by now. */
@@ -39,15 +46,24 @@ export class Lag {
     this.#confirmedAtMs = Math.max(this.#confirmedAtMs, atMs)
   }
 
-  /** The age of the newest state that is applied, ms. It grows while the writer is away; Infinity: nothing is applied yet. */
+  /** The age of the newest state that is applied, ms. It grows while the writer is away or records nothing; Infinity: nothing is applied yet. */
   lagMs(nowMs: number): number {
-    if (this.#appliedBusMs === null || this.#current === null) return Number.POSITIVE_INFINITY
+    return this.#ageMs(this.#appliedBusMs, nowMs)
+  }
+
+  /** How long ago the writer said the last that is applied, ms; Infinity: it has said nothing yet. */
+  silentMs(nowMs: number): number {
+    return this.#ageMs(this.#heardBusMs, nowMs)
+  }
+
+  #ageMs(busMs: number | null, nowMs: number): number {
+    if (busMs === null || this.#current === null) return Number.POSITIVE_INFINITY
     const leastMs = Math.min(this.#current.leastMs, this.#before?.leastMs ?? Number.POSITIVE_INFINITY)
-    return Math.max(0, nowMs - (this.#appliedBusMs + leastMs))
+    return Math.max(0, nowMs - (busMs + leastMs))
   }
 
   /** For how long this reader may lack something that the stream has, ms; Infinity: it never had everything. */
   behindMs(nowMs: number): number {
-    return Math.min(this.lagMs(nowMs), nowMs - this.#confirmedAtMs)
+    return Math.min(this.silentMs(nowMs), nowMs - this.#confirmedAtMs)
   }
 }

@@ -92,9 +92,12 @@ export class ReaderHealth {
         `what writes is not passed on to the writer: ${parts.passingOn.trouble} ` +
           '(its --host or --node-url says where it is; --reader writer-url of this reader says otherwise)',
       )
-    const silentMs = this.lagMs()
-    if (watch.isConnected && silentMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS)
-      reasons.push(`the writer is silent${since(clock, silentMs)}: the market stands still`)
+    const lagMs = this.lagMs()
+    if (watch.isConnected && lagMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS) {
+      const isThere = replica.lag.silentMs(clock.monotonicMs()) < WRITER_AWAY_MS
+      const says = isThere ? 'tells nothing new' : 'is silent'
+      reasons.push(`the writer ${says}${since(clock, lagMs)}: the market stands still`)
+    }
     const notServing = this.#isReady ? this.#notServing() : null
     return notServing === null ? reasons : [...reasons, notServing]
   }

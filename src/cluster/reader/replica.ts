@@ -94,7 +94,7 @@ export class Replica {
   /** For how long the stream has had nothing of the writer, ms; 0: it has, or this reader does not know it at present. */
   writerSilentMs(): number {
     const nowMs = this.#options.clock.monotonicMs()
-    return this.lag.behindMs(nowMs) < WRITER_AWAY_MS ? this.lag.lagMs(nowMs) : 0
+    return this.lag.behindMs(nowMs) < WRITER_AWAY_MS ? this.lag.silentMs(nowMs) : 0
   }
 
   /** Resolves with whether the market has that event within that time. */
@@ -150,7 +150,7 @@ export class Replica {
     this.#stopFollowing = stop
     const watch = new BusWatch(bus, clock, this.lag, this, stop)
     try {
-      await this.#catchUp(applied, range, range.lastAtMs)
+      await this.#catchUp(applied, range, range.lastAtMs, false)
       for await (const message of messages) {
         await this.#take(applied, message, range)
         watch.check()
@@ -179,6 +179,7 @@ export class Replica {
     // One that others wait behind has waited itself.
     if (info.pending === 0) this.lag.compareClocks(busMs, this.arrivedAtMs)
     const message = this.#readUnlessDamaged(data)
+    const { eventNo, timeMs } = stateOf(applied)
     const misfit = message && (await this.#applyUnlessDamaged(applied, message, seq >= range.last))
     if (misfit !== null) {
       this.#giveUp(applied, message, range, seq)
@@ -186,7 +187,8 @@ export class Replica {
     }
     this.sequence = seq
     for (const submission of message?.submissions ?? []) onSubmission(submission)
-    await this.#catchUp(applied, range, busMs)
+    const after = stateOf(applied)
+    await this.#catchUp(applied, range, busMs, after.eventNo !== eventNo || after.timeMs !== timeMs)
   }
 
   #giveUp(
@@ -228,11 +230,21 @@ export class Replica {
     return null
   }
 
-  /** What was restored becomes what is read, once it has all that the stream had when it was. */
-  async #catchUp(applied: AppliedMarket, { last }: StreamRange, busMs: number): Promise<void> {
+  /**
+   * What was restored becomes what is read, once it has all that the stream had when it was.
+   * @param busMs of the last message that is applied
+   * @param isNew whether the market is in another state by it
+   */
+  async #catchUp(
+    applied: AppliedMarket,
+    { last }: StreamRange,
+    busMs: number,
+    isNew: boolean,
+  ): Promise<void> {
     const { market } = this.#options
     if (this.sequence < last) return
-    if (applied.market !== market) {
+    const isRestored = applied.market !== market
+    if (isRestored) {
       // A client never goes back: the writer publishes again what the bus has lost.
       if (applied.market.seq < market.seq && this.#folderId === applied.folderId) return
       // Before the first reader has to wait for it.
@@ -241,7 +253,8 @@ export class Replica {
       this.#folderId = applied.folderId
     }
     // An empty stream has no such time.
-    if (busMs > 0) this.lag.applied(busMs)
+    if (busMs > 0 && (isNew || isRestored)) this.lag.applied(busMs)
+    else if (busMs > 0) this.lag.heard(busMs)
     this.state = 'following'
     this.#troubles.note(null)
     this.#waiters.check()
@@ -327,3 +340,5 @@ export class Replica {
     await this.#options.askForCheckpoint().catch(() => undefined)
   }
 }
+
+const stateOf = ({ eventNo, market }: AppliedMarket) => ({ eventNo, timeMs: market.timeMs })

@@ -50,3 +50,14 @@ it('while the writer is away the age of the state grows, and what was confirmed 
   expect(lag.lagMs(endMs + 60_500)).toBeCloseTo(60_500)
   expect(lag.behindMs(endMs + 60_500)).toBeCloseTo(500)
 })
+
+it('what tells nothing new leaves the age of the state as it is, and nobody is behind or without a writer by it', () => {
+  const lag = new Lag()
+  const endMs = live(lag, 0, 1_000, 0)
+  lag.compareClocks(endMs + 9_998, endMs + 10_000)
+  lag.heard(endMs + 9_998)
+  expect(lag.lagMs(endMs + 10_000)).toBeCloseTo(10_000)
+  expect(lag.silentMs(endMs + 10_000)).toBeCloseTo(0)
+  expect(lag.behindMs(endMs + 10_000)).toBeCloseTo(0)
+  expect([lag.isBefore(endMs + 9_998), lag.isBefore(endMs + 10_000)]).toEqual([false, true])
+})

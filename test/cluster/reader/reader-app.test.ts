@@ -41,8 +41,8 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
   })
 
   /** The writer tells the time, as it does in service. */
-  function startTicking(): void {
-    ticking ??= setInterval(() => void writer.tick(1).catch(() => undefined), 50)
+  function startTicking(forMs = 1): void {
+    ticking ??= setInterval(() => void writer.tick(forMs).catch(() => undefined), 50)
   }
   function stopTicking(): void {
     if (ticking !== null) clearInterval(ticking)
@@ -148,7 +148,7 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
     }
   })
 
-  it('stays ready while the writer is silent, says so, and tells a growing lag', {
+  it('stays ready while the writer is silent or cannot record, says so, and tells a growing lag', {
     tags: 'drill',
   }, async () => {
     startTicking()
@@ -161,6 +161,14 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
       .toContain('the writer is silent since')
     await expect.poll(() => lagOf(client), WAIT).toBeGreaterThan(3_000)
     expect(await ready(client)).toBe(200)
+    // It is there, and tells the time of the last event that it could record.
+    startTicking(0)
+    await expect
+      .poll(async () => (await client.get('/health')).body.reasons.join(), WAIT)
+      .toMatch(/^the writer tells nothing new since .*: the market stands still$/)
+    expect(await lagOf(client)).toBeGreaterThan(3_000)
+    expect(await ready(client)).toBe(200)
+    stopTicking()
     startTicking()
     await expect.poll(async () => (await client.get('/health')).body.status, WAIT).toBe('ready')
     expect(await lagOf(client)).toBeLessThan(1_000)

@@ -91,11 +91,9 @@ export class Replicas {
       return
     }
     const latest = this.#moments.at(-1)
-    if (
-      stream.createdMs !== this.#createdMs ||
-      stream.last < (latest?.last ?? 0) ||
-      stream.messages.length === 0
-    )
+    // A writer that lost the last events in a power cut begins it anew, and goes on from before them.
+    const beginsAnew = (stream.messages[0]?.sequence ?? Infinity) > (latest?.last ?? 0)
+    if (stream.createdMs !== this.#createdMs || stream.last < (latest?.last ?? 0) || beginsAnew)
       this.forgetStream()
     this.#createdMs = stream.createdMs
     const message = stream.messages.at(-1)
