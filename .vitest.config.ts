@@ -41,7 +41,7 @@ const LONGEST = [
   'web/market.drill',
   'server/disk.fault',
   'deploy/package.drill',
-  'cluster/faults/short',
+  'cluster/faults/short.drill',
   'ingest/contract/feed.contract',
   'ingest/solana/solana',
 ]

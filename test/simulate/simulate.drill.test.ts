@@ -1,26 +1,12 @@
 // @module-tag drill
 // The simulation as a program: it says the same each time, finds what is planted, and finds nothing in the source as it is.
-import { execFile } from 'node:child_process'
 import { expect, it } from 'vitest'
 import { PLANTED } from './planted.ts'
+import { runSimulation as run } from './run-program.ts'
 
-const PROGRAM = new URL('../../scripts/simulate.ts', import.meta.url).pathname
 const MINUTE_MS = 60_000
 /** Seeds within which a planted bug has to be found. */
 const SEEDS_MAX = 300
-
-interface Finished {
-  code: number
-  text: string
-}
-
-const run = (...args: string[]): Promise<Finished> =>
-  new Promise((resolve) => {
-    const options = { maxBuffer: 1e7 }
-    execFile(process.execPath, ['--no-warnings', PROGRAM, ...args], options, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code), text: stdout + stderr }),
-    )
-  })
 
 it('the same seed gives the same trace in two fresh processes beside one another', {
   timeout: 5 * MINUTE_MS,

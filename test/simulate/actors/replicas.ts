@@ -44,8 +44,8 @@ export class Replicas {
   #runsOf = { createdMs: 0, last: 0, run: '', replaced: new Set<string>() }
   #folderId: string | null = null
   readonly #shown = new Map<SimulatedReader, Shown>()
-  /** Since when a reader gets nothing. */
-  readonly #cutOffSinceMs = new Map<SimulatedReader, number>()
+  /** Since when the market of a reader has had the time that it has. */
+  readonly #stands = new Map<SimulatedReader, { life: number; timeMs: number; sinceMs: number }>()
   /** Bodies by what their ETag names. */
   readonly #bodies = new Map<string, string>()
 
@@ -186,30 +186,27 @@ export class Replicas {
     this.#shown.set(reader, { life: lives, seq })
   }
 
-  #isCutOff({ name }: SimulatedReader): boolean {
-    const { nats, network } = this.#cluster
-    return nats === null || [name, 'nats'].some((host) => ['held', 'closed'].includes(network.wayTo(host)))
-  }
-
+  /** Whatever keeps the market from going on: the way to the bus, the bus, a writer that is away, or one that cannot record. */
   #checkTold(reader: SimulatedReader): void {
-    const { machine } = this.#world
-    const isFrozen = (reader.life?.process.frozenUntilMs ?? 0) > machine.nowMs
-    if (!this.#isCutOff(reader) || !reader.isUp || isFrozen) {
-      this.#cutOffSinceMs.delete(reader)
+    const { nowMs } = this.#world.machine
+    const { life, lives } = reader
+    const timeMs = reader.app?.market.timeMs ?? 0
+    const before = this.#stands.get(reader)
+    const isFrozen = (life?.process.frozenUntilMs ?? 0) > nowMs
+    if (!reader.isUp || isFrozen || before?.life !== lives || before.timeMs !== timeMs) {
+      this.#stands.set(reader, { life: lives, timeMs, sinceMs: nowMs })
       return
     }
-    const sinceMs = this.#cutOffSinceMs.get(reader) ?? machine.nowMs
-    this.#cutOffSinceMs.set(reader, sinceMs)
-    if (machine.nowMs - Math.max(sinceMs, reader.life?.startedMs ?? 0) < TOLD_WITHIN_MS) return
-    const { lives } = reader
-    count(this.#world, 'readers that were cut off')
+    const { sinceMs } = before
+    if (nowMs - Math.max(sinceMs, life?.startedMs ?? 0) < TOLD_WITHIN_MS) return
+    count(this.#world, 'readers whose market stood still')
     reader.send({ method: 'GET', path: '/health' }, ({ status, body, text }) => {
-      if (lives !== reader.lives || this.#cutOffSinceMs.get(reader) !== sinceMs) return
+      if (this.#stands.get(reader) !== before || reader.app?.market.timeMs !== timeMs) return
       check(
         this.#world,
-        'a reader that is cut off says so in /health',
+        'a reader whose market stands still says so in /health',
         status !== 200 || body.reasons.length > 0 || body.status === 'warming_up',
-        () => `${reader.name}, for ${machine.nowMs - sinceMs} ms: ${text.slice(0, 500)}`,
+        () => `${reader.name}, for ${nowMs - sinceMs} ms: ${text.slice(0, 500)}`,
       )
     })
   }

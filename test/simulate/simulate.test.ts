@@ -1,0 +1,19 @@
+// A run of the simulation with a cluster, and one that has to fail. Many seeds, and all that is planted, are drills.
+import { expect, it } from 'vitest'
+import { PLANTED } from './planted.ts'
+import { runSimulation } from './run-program.ts'
+
+it('a cluster loses its writer, a reader, NATS and its power, and nothing that was acknowledged', async () => {
+  const { counts, failure } = JSON.parse((await runSimulation('86', '--steps', '140', '--json')).text)
+  expect(failure).toBeNull()
+  for (const happened of ['crash', 'cut', 'reader killed', 'bus killed'])
+    expect(counts[`fault: ${happened}`], happened).toBeGreaterThan(0)
+  expect(counts['answer: accepted']).toBeGreaterThan(10)
+  expect(counts['checked: with one ETag all nodes send the same bytes']).toBeGreaterThan(10)
+})
+
+it('a bug that is planted is found', async () => {
+  const { seed, violates } = PLANTED['cooldown-forgotten']
+  const { text } = await runSimulation(`${seed}`, '--plant', 'cooldown-forgotten', '--json')
+  expect(JSON.parse(text).failure).toMatchObject({ seed, invariant: violates })
+})
