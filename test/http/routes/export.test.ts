@@ -268,7 +268,9 @@ describe('an export', () => {
   it('waits where the one before has ended for its client, and has still to be cleared away', async () => {
     const readAll = async (format: string) => {
       for (let [since, more] = ['', 'true']; more === 'true'; ) {
-        const { status, headers } = await fetchPage(`?limit=200&format=${format}${since && `&since=${since}`}`)
+        const { status, headers } = await fetchPage(
+          `?limit=200&format=${format}${since && `&since=${since}`}`,
+        )
         expect(status).toBe(200)
         since = headers.get('x-next-since')!
         more = headers.get('x-more')!
