@@ -5,8 +5,9 @@ import { registerHooks } from 'node:module'
 export interface PlantedBug {
   /** What goes wrong, as a sentence. */
   is: string
-  /** A seed that finds it, and the invariant that does not hold then. */
+  /** A seed that finds it, the steps within which it does, and the invariant that does not hold then. */
   seed: number
+  steps: number
   violates: string
   /** Below `src`. */
   file: string
@@ -19,6 +20,7 @@ export const PLANTED = {
   'acknowledged-unsynced': {
     is: 'a submission is acknowledged before its row is synced',
     seed: 2,
+    steps: 120,
     violates: 'a key that was handed out is known',
     file: 'store/log/segments/segment-file.ts',
     from: "path, 'createSynced'",
@@ -27,6 +29,7 @@ export const PLANTED = {
   'state-not-replayed': {
     is: 'a start does not apply the commits that the log holds beyond the last flush',
     seed: 5,
+    steps: 60,
     violates: 'ledger, totals and standing agree',
     file: 'store/store.ts',
     from: '    applyCommit(state, { lsn, knownAtMs, rows })',
@@ -35,6 +38,7 @@ export const PLANTED = {
   'retry-stored-twice': {
     is: 'a restart forgets which answers were given under an Idempotency-Key',
     seed: 44,
+    steps: 180,
     violates: 'one Idempotency-Key has one answer',
     file: 'submissions/rate-limits/restore.ts',
     from: '    idempotency.remember(row.agent_id, row.idempotency_key, response)',
@@ -43,6 +47,7 @@ export const PLANTED = {
   'rate-forgotten': {
     is: 'a restart forgets how often an agent has submitted',
     seed: 7,
+    steps: 120,
     violates: 'the rate limit is not exceeded',
     file: 'submissions/rate-limits/restore.ts',
     from: '    rate.take(row.agent_id, atMs)',
@@ -51,6 +56,7 @@ export const PLANTED = {
   'cooldown-forgotten': {
     is: 'a restart forgets cooldowns',
     seed: 3,
+    steps: 180,
     violates: 'a cooldown is kept',
     file: 'submissions/rate-limits/restore.ts',
     from: '    cooldowns.start(agentId, mint, atMs)',
@@ -59,6 +65,7 @@ export const PLANTED = {
   'gap-untold': {
     is: 'the time in which no server ran is not told as a gap',
     seed: 13,
+    steps: 60,
     violates: 'an event that is missing lies in a gap that was told',
     file: 'checkpoint/begin-run.ts',
     from: "apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)",
@@ -67,6 +74,7 @@ export const PLANTED = {
   'label-early': {
     is: 'labels are shown to others after half of their delay',
     seed: 1,
+    steps: 180,
     violates: 'labels are never shown before their time',
     file: 'submissions/xp/withheld-labels.ts',
     from: '    const announcedMs = submittedAtMs + this.#delayMs',
@@ -75,6 +83,7 @@ export const PLANTED = {
   'change-missed': {
     is: 'followers miss the first change behind the position that they have',
     seed: 3,
+    steps: 180,
     violates: 'every follower has the rows of the market',
     file: 'market/output/row-changes.ts',
     from: 'this.#log.since(since, (slot, seq, eviction) =>',
@@ -83,6 +92,7 @@ export const PLANTED = {
   'removal-missed': {
     is: 'followers are not told of a token that was evicted',
     seed: 6,
+    steps: 180,
     violates: 'no follower has a row that the market has not',
     file: 'market/output/row-changes.ts',
     from: '        parts.push({ left: eviction.mint, seq })',
@@ -91,6 +101,7 @@ export const PLANTED = {
   'bars-not-sent-again': {
     is: 'closed bars that a lake process took with it are not sent to the next one',
     seed: 1,
+    steps: 60,
     violates: 'everything heals in time',
     file: 'store/market-data/bar-outbox.ts',
     from: '    this.#buffer.requeueSent()',
@@ -99,6 +110,7 @@ export const PLANTED = {
   'position-back': {
     is: 'positions begin anew at each start',
     seed: 13,
+    steps: 120,
     violates: 'positions of a stream never go back',
     file: 'store/data-folder/positions.ts',
     from: 'Math.max(reservedTo + 1, positionAt(nowMs))',
@@ -107,6 +119,7 @@ export const PLANTED = {
   'ban-not-stored': {
     is: 'a ban by the operator does not outlive the process',
     seed: 15,
+    steps: 240,
     violates: 'a ban holds',
     file: 'submissions/accounts/agent-registry.ts',
     from: "    await this.#append(agentId, { kind: 'banned', data: { untilMs, reason } })",
@@ -115,6 +128,7 @@ export const PLANTED = {
   'journal-unsynced': {
     is: 'recorded events are not synced',
     seed: 7,
+    steps: 60,
     violates: 'no more events are lost than a kill or a power cut may take',
     file: 'journal/writer/batch-writer.ts',
     from: '    if (this.syncedEventNo < this.writtenEventNo) this.#syncing ??= this.#syncNow()',
@@ -123,6 +137,7 @@ export const PLANTED = {
   'hang-untold': {
     is: 'a disk that takes no market events is not told',
     seed: 38,
+    steps: 60,
     violates: 'what is not well is told in /health',
     file: 'journal/journal.ts',
     from: 'isHanging ? NO_ANSWER : null',
@@ -131,6 +146,7 @@ export const PLANTED = {
   'bonus-twice': {
     is: 'of two agents that are first at once both get the bonus',
     seed: 3,
+    steps: 120,
     violates: 'XP follows the rule',
     file: 'submissions/xp/scoreboard.ts',
     from: '    return this.count(mint) + this.#pendingByMint.get(mint)',
@@ -139,6 +155,7 @@ export const PLANTED = {
   'segment-removed-early': {
     is: 'a segment of the log is removed although the lake could not be written',
     seed: 54,
+    steps: 120,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'store/flush-scheduler.ts',
     from: "await client.ask('flush', ask, FLUSH_TIMEOUT_MS)",
@@ -150,6 +167,7 @@ export const PLANTED = {
   'late-bars-lost': {
     is: 'a checkpoint does not wait for the bars of late trades that no file has',
     seed: 194,
+    steps: 120,
     violates: 'the lake has the bars of the recorded trades',
     file: 'store/store.ts',
     from: '    return this.#flushes.bars.firstEndMs',
@@ -158,6 +176,7 @@ export const PLANTED = {
   'open-bars-lost': {
     is: 'a start takes a bar that was open at the checkpoint as written, since it ended before the lake reached so far',
     seed: 195,
+    steps: 240,
     violates: 'the lake has the bars of the recorded trades',
     file: 'market/bars/bar-cascade.ts',
     from: 'Math.min(endedAfterMs, watermarkMs)',
@@ -166,6 +185,7 @@ export const PLANTED = {
   'folder-unsynced': {
     is: 'the name of a new data folder is not synced',
     seed: 2,
+    steps: 120,
     violates: 'a key that was handed out is known',
     file: 'store/store.ts',
     from: '    syncNamesOf(path)\n',
@@ -174,6 +194,7 @@ export const PLANTED = {
   'outcome-early': {
     is: 'outcomes are labelled at their horizon, before its last bars have closed',
     seed: 10,
+    steps: 120,
     violates: 'no label is made before its time',
     file: 'store/limits.ts',
     from: 'export const LABEL_DELAY_MS = 60_000',
@@ -182,6 +203,7 @@ export const PLANTED = {
   'expired-early': {
     is: 'rows leave the lake a day before their time',
     seed: 50,
+    steps: 240,
     violates: 'no row leaves before its time',
     file: 'store/lake/retention.ts',
     from: 'nowMs - days * DAY_MS',
@@ -190,6 +212,7 @@ export const PLANTED = {
   'merged-across-dates': {
     is: 'files of different dates are merged into one',
     seed: 5,
+    steps: 180,
     violates: 'a file has rows of its date and its numbers alone',
     file: 'store/compaction/merge-plan.ts',
     from: 'Map.groupBy(files, ({ date }) => date)',
@@ -198,6 +221,7 @@ export const PLANTED = {
   'clock-believed': {
     is: 'a clock that has jumped is believed, and rows leave by it',
     seed: 108,
+    steps: 240,
     violates: 'no row leaves by a clock that is wrong',
     file: 'store/lake/clock-guard.ts',
     from: 'wallMs - expectedMs <= CLOCK_JUMP_MAX_MS',
@@ -206,6 +230,7 @@ export const PLANTED = {
   'checkpoint-misnumbered': {
     is: 'a reader takes a checkpoint for that of the event before, and applies its last event twice',
     seed: 34,
+    steps: 60,
     violates: 'no reader shows the past as now',
     file: 'cluster/reader/bus-checkpoints.ts',
     from: 'folderId, eventNo, lostEvents, settings, uploaderRunId }',
@@ -214,6 +239,7 @@ export const PLANTED = {
   'cut-off-untold': {
     is: 'the health of a reader that is cut off is silent',
     seed: 23,
+    steps: 60,
     violates: 'a reader whose market stands still says so in /health',
     file: 'cluster/reader/reader-health.ts',
     from: 'const reasons = this.#reasons()',
@@ -222,6 +248,7 @@ export const PLANTED = {
   'standstill-untold': {
     is: 'a reader takes what tells nothing new for the newest state: a writer that cannot record looks well there',
     seed: 21,
+    steps: 120,
     violates: 'a reader whose market stands still says so in /health',
     file: 'cluster/reader/lag.ts',
     from: '  heard(busMs: number): void {\n',
@@ -230,6 +257,7 @@ export const PLANTED = {
   'past-as-now': {
     is: 'a reader does not know how far it is behind',
     seed: 17,
+    steps: 120,
     violates: 'no reader shows the past as now',
     file: 'cluster/reader/lag.ts',
     from: 'return Math.min(this.silentMs(nowMs), nowMs - this.#confirmedAtMs)',
@@ -238,6 +266,7 @@ export const PLANTED = {
   'replica-goes-back': {
     is: 'a reader shows a restored market although its position is before the one that it has shown',
     seed: 27,
+    steps: 180,
     violates: 'the position of a replica never goes back',
     file: 'cluster/reader/replica.ts',
     from: 'if (applied.market.seq < market.seq && this.#folderId === applied.folderId) return',
@@ -246,6 +275,7 @@ export const PLANTED = {
   'hole-unnoticed': {
     is: 'a reader does not notice that a batch of the stream is missing, and goes on behind it',
     seed: 80,
+    steps: 240,
     violates: 'with one ETag all nodes send the same bytes',
     file: 'cluster/reader/applied-market.ts',
     from: 'if (firstEventNo > this.eventNo + 1) return missing(',
@@ -254,6 +284,7 @@ export const PLANTED = {
   'etag-without-position': {
     is: 'the ETag of a page does not tell the position of its rows',
     seed: 17,
+    steps: 180,
     violates: 'with one ETag all nodes send the same bytes',
     file: 'market/output/pages.ts',
     from: '[version, this.#changes.seq, orderVersion]',
@@ -262,6 +293,7 @@ export const PLANTED = {
   'loss-uncounted': {
     is: 'nobody counts what a market lacks of a damaged journal: its checkpoint is brought to the bus, and its run goes on with the stream',
     seed: 80,
+    steps: 60,
     violates: 'with one ETag all nodes send the same bytes',
     file: 'checkpoint/find-base.ts',
     from: '(head?.lostEvents ?? 0) + eventNo - afterEventNo - applied',
@@ -270,6 +302,7 @@ export const PLANTED = {
   'new-stream-unnoticed': {
     is: 'a reader does not notice that the stream was made anew, or has lost its last messages',
     seed: 34,
+    steps: 120,
     violates: 'every reader is level with the writer in time',
     file: 'cluster/reader/bus-watch.ts',
     from: 'if (created !== this.#watched.created || last < sequence) return true',
@@ -278,6 +311,7 @@ export const PLANTED = {
   'key-anew': {
     is: 'a reader adds another Idempotency-Key each time that it tries a submission again',
     seed: 21,
+    steps: 120,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'cluster/proxy/passed-route.ts',
     from: '  return { request, isKeyOurs }',
@@ -288,6 +322,7 @@ export const PLANTED = {
   'doubt-untold': {
     is: 'a reader that got no answer says that nothing is stored',
     seed: 17,
+    steps: 60,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'cluster/proxy/passing-on.ts',
     from: 'isDoubtful ||= made.mayHaveArrived',
@@ -296,6 +331,7 @@ export const PLANTED = {
   'own-write-unseen': {
     is: 'a reader answers who writes before it shows what was written',
     seed: 21,
+    steps: 240,
     violates: 'an own submission is seen through the same reader',
     file: 'cluster/proxy/passing-on.ts',
     from: 'if (position !== null) await this',
@@ -304,6 +340,7 @@ export const PLANTED = {
   'lease-endless': {
     is: 'a writer that the bus has confirmed once acknowledges for ever, also when another one may have taken its place',
     seed: 236,
+    steps: 120,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'cluster/writer/lease.ts',
     from: 'performance.now() - this.#confirmedMs <= LEASE_MS',
@@ -312,6 +349,7 @@ export const PLANTED = {
   'sequence-unexpected': {
     is: 'a writer publishes behind whatever the stream has, also behind what another one has published since',
     seed: 514,
+    steps: 120,
     violates: 'one writer publishes after another',
     file: 'cluster/writer/stream-tail.ts',
     from: '          expect: { streamName: names.stream, lastSequence: sequence + index },\n',
@@ -320,6 +358,7 @@ export const PLANTED = {
   'same-market-twice': {
     is: 'a simulated market that begins anew has the tokens of the one before it',
     seed: 29,
+    steps: 60,
     violates: 'no token is of two simulated markets',
     file: 'ingest/simulated-market.ts',
     from: '(before.seed + 1) %',
@@ -328,6 +367,7 @@ export const PLANTED = {
   'chain-cut-untold': {
     is: 'what an endpoint of the chain told nobody while its connection was cut is neither fetched nor told as missing',
     seed: 33,
+    steps: 120,
     violates: 'a trade of the chain that is missing lies in a gap that was told',
     file: 'ingest/solana/solana.ts',
     from: 'if (wasConnected && !this.#source.hasEnd) {',

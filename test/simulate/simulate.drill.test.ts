@@ -60,9 +60,9 @@ it('no seed that has shown a bug shows one', { timeout: 5 * MINUTE_MS }, async (
 it.each(Object.entries(PLANTED))(
   'planted and found: %s',
   { timeout: 15 * MINUTE_MS },
-  async (name, { seed, violates }) => {
+  async (name, { seed, steps, violates }) => {
     const { failure } = JSON.parse(
-      (await run(`${seed}`, '--runs', `${SEEDS_MAX}`, '--plant', name, '--json')).text,
+      (await run(`${seed}`, '--steps', `${steps}`, '--runs', `${SEEDS_MAX}`, '--plant', name, '--json')).text,
     )
     expect(failure?.invariant).toBe(violates)
     if (failure.seed !== seed) console.log(`${name} is found by seed ${failure.seed}: note it in planted.ts`)

@@ -13,7 +13,14 @@ it('a cluster loses its writer, a reader, NATS and its power, and nothing that w
 })
 
 it('a bug that is planted is found', async () => {
-  const { seed, violates } = PLANTED['cooldown-forgotten']
-  const { text } = await runSimulation(`${seed}`, '--plant', 'cooldown-forgotten', '--json')
+  const { seed, steps, violates } = PLANTED['state-not-replayed']
+  const { text } = await runSimulation(
+    `${seed}`,
+    '--steps',
+    `${steps}`,
+    '--plant',
+    'state-not-replayed',
+    '--json',
+  )
   expect(JSON.parse(text).failure).toMatchObject({ seed, invariant: violates })
 })

@@ -266,5 +266,5 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     await nats.start()
     await eventually(async () => ((await health(client)).cluster.reasons.length === 0 ? true : null))
     await client.register('again')
-  }, 60_000)
+  })
 })
