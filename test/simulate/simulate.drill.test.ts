@@ -1,8 +1,8 @@
 // @module-tag drill
 // The simulation as a program: it says the same each time, finds what is planted, and finds nothing in the source as it is.
 import { expect, it } from 'vitest'
+import { runSimulation as run } from '../support/simulation.ts'
 import { PLANTED } from './planted.ts'
-import { runSimulation as run } from './run-program.ts'
 
 const MINUTE_MS = 60_000
 /** Seeds within which a planted bug has to be found. */

@@ -1,7 +1,9 @@
-// A run of the simulation with a cluster, and one that has to fail. Many seeds, and all that is planted, are drills.
+// A run of the simulation with a cluster, and one that has to fail. Many seeds are a drill, and so is that all bugs to plant are found;
+// that the source still has the places where they go, and each is source text that can be loaded, is looked at here.
+import { stripTypeScriptTypes } from 'node:module'
 import { expect, it } from 'vitest'
-import { PLANTED } from './planted.ts'
-import { runSimulation } from './run-program.ts'
+import { runSimulation } from '../support/simulation.ts'
+import { PLANTED, type PlantedName, plantedSource } from './planted.ts'
 
 it('a cluster loses its writer, a reader, NATS and its power, and nothing that was acknowledged', async () => {
   const { counts, failure } = JSON.parse((await runSimulation('86', '--steps', '140', '--json')).text)
@@ -23,4 +25,8 @@ it('a bug that is planted is found', async () => {
     '--json',
   )
   expect(JSON.parse(text).failure).toMatchObject({ seed, invariant: violates })
+})
+
+it.each(Object.keys(PLANTED) as PlantedName[])('%s can be planted', (name) => {
+  expect(stripTypeScriptTypes(plantedSource(name))).not.toBe('')
 })

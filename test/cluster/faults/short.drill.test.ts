@@ -1,3 +1,4 @@
+// @module-tag drill
 // One of each in a cluster under load: a reader is killed, the writer is killed, NATS is killed. Longer, and with faults of the
 // network and of disks, in the drills beside this.
 import { describe, expect, test } from 'vitest'
