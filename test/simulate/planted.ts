@@ -239,7 +239,7 @@ export const PLANTED = {
   'cut-off-untold': {
     is: 'the health of a reader that is cut off is silent',
     seed: 23,
-    steps: 60,
+    steps: 120,
     violates: 'a reader whose market stands still says so in /health',
     file: 'cluster/reader/reader-health.ts',
     from: 'const reasons = this.#reasons()',
@@ -247,7 +247,7 @@ export const PLANTED = {
   },
   'standstill-untold': {
     is: 'a reader takes what tells nothing new for the newest state: a writer that cannot record looks well there',
-    seed: 21,
+    seed: 45,
     steps: 120,
     violates: 'a reader whose market stands still says so in /health',
     file: 'cluster/reader/lag.ts',

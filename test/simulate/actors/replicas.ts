@@ -34,6 +34,14 @@ interface Shown {
   seq: number
 }
 
+interface Standstill {
+  life: number
+  timeMs: number
+  /** The last event that it has; null: it was not asked yet. */
+  eventNo: number | null
+  sinceMs: number
+}
+
 export class Replicas {
   readonly #world: World
   readonly #cluster: Cluster
@@ -44,8 +52,8 @@ export class Replicas {
   #runsOf = { createdMs: 0, last: 0, run: '', replaced: new Set<string>() }
   #folderId: string | null = null
   readonly #shown = new Map<SimulatedReader, Shown>()
-  /** Since when the market of a reader has had the time that it has. */
-  readonly #stands = new Map<SimulatedReader, { life: number; timeMs: number; sinceMs: number }>()
+  /** Since when the market of a reader has had the time and the events that it has. */
+  readonly #stands = new Map<SimulatedReader, Standstill>()
   /** Bodies by what their ETag names. */
   readonly #bodies = new Map<string, string>()
 
@@ -194,7 +202,7 @@ export class Replicas {
     const before = this.#stands.get(reader)
     const isFrozen = (life?.process.frozenUntilMs ?? 0) > nowMs
     if (!reader.isUp || isFrozen || before?.life !== lives || before.timeMs !== timeMs) {
-      this.#stands.set(reader, { life: lives, timeMs, sinceMs: nowMs })
+      this.#stands.set(reader, { life: lives, timeMs, eventNo: null, sinceMs: nowMs })
       return
     }
     const { sinceMs } = before
@@ -202,6 +210,12 @@ export class Replicas {
     count(this.#world, 'readers whose market stood still')
     reader.send({ method: 'GET', path: '/health' }, ({ status, body, text }) => {
       if (this.#stands.get(reader) !== before || reader.app?.market.timeMs !== timeMs) return
+      // An event is news too, of whatever time.
+      const eventNo = body?.cluster?.eventNo ?? null
+      if (status === 200 && eventNo !== before.eventNo) {
+        this.#stands.set(reader, { ...before, eventNo, sinceMs: nowMs })
+        return
+      }
       check(
         this.#world,
         'a reader whose market stands still says so in /health',
