@@ -34,14 +34,6 @@ interface Shown {
   seq: number
 }
 
-interface Standstill {
-  life: number
-  timeMs: number
-  /** The last event that it has, and what was restored, as its health told them last. */
-  news: string
-  sinceMs: number
-}
-
 export class Replicas {
   readonly #world: World
   readonly #cluster: Cluster
@@ -52,8 +44,8 @@ export class Replicas {
   #runsOf = { createdMs: 0, last: 0, run: '', replaced: new Set<string>() }
   #folderId: string | null = null
   readonly #shown = new Map<SimulatedReader, Shown>()
-  /** Since when the market of a reader has had the time and the events that it has. */
-  readonly #stands = new Map<SimulatedReader, Standstill>()
+  /** Since when a reader gets nothing. */
+  readonly #cutOffSinceMs = new Map<SimulatedReader, number>()
   /** Bodies by what their ETag names. */
   readonly #bodies = new Map<string, string>()
 
@@ -194,33 +186,30 @@ export class Replicas {
     this.#shown.set(reader, { life: lives, seq })
   }
 
-  /** Whatever keeps the market from going on: the way to the bus, the bus, a writer that is away, or one that cannot record. */
+  #isCutOff({ name }: SimulatedReader): boolean {
+    const { nats, network } = this.#cluster
+    return nats === null || [name, 'nats'].some((host) => ['held', 'closed'].includes(network.wayTo(host)))
+  }
+
   #checkTold(reader: SimulatedReader): void {
-    const { nowMs } = this.#world.machine
-    const { life, lives } = reader
-    const timeMs = reader.app?.market.timeMs ?? 0
-    const before = this.#stands.get(reader)
-    const isFrozen = (life?.process.frozenUntilMs ?? 0) > nowMs
-    if (!reader.isUp || isFrozen || before?.life !== lives || before.timeMs !== timeMs) {
-      this.#stands.set(reader, { life: lives, timeMs, news: '', sinceMs: nowMs })
+    const { machine } = this.#world
+    const isFrozen = (reader.life?.process.frozenUntilMs ?? 0) > machine.nowMs
+    if (!this.#isCutOff(reader) || !reader.isUp || isFrozen) {
+      this.#cutOffSinceMs.delete(reader)
       return
     }
-    const { sinceMs } = before
-    if (nowMs - Math.max(sinceMs, life?.startedMs ?? 0) < TOLD_WITHIN_MS) return
-    count(this.#world, 'readers whose market stood still')
+    const sinceMs = this.#cutOffSinceMs.get(reader) ?? machine.nowMs
+    this.#cutOffSinceMs.set(reader, sinceMs)
+    if (machine.nowMs - Math.max(sinceMs, reader.life?.startedMs ?? 0) < TOLD_WITHIN_MS) return
+    const { lives } = reader
+    count(this.#world, 'readers that were cut off')
     reader.send({ method: 'GET', path: '/health' }, ({ status, body, text }) => {
-      if (this.#stands.get(reader) !== before || reader.app?.market.timeMs !== timeMs) return
-      // An event is news too, of whatever time, and so is what was restored: how old that is shows within two seconds.
-      const news = JSON.stringify([body?.cluster?.eventNo, body?.cluster?.restored])
-      if (status === 200 && news !== before.news) {
-        this.#stands.set(reader, { ...before, news, sinceMs: nowMs })
-        return
-      }
+      if (lives !== reader.lives || this.#cutOffSinceMs.get(reader) !== sinceMs) return
       check(
         this.#world,
-        'a reader whose market stands still says so in /health',
+        'a reader that is cut off says so in /health',
         status !== 200 || body.reasons.length > 0 || body.status === 'warming_up',
-        () => `${reader.name}, for ${nowMs - sinceMs} ms: ${text.slice(0, 500)}`,
+        () => `${reader.name}, for ${machine.nowMs - sinceMs} ms: ${text.slice(0, 500)}`,
       )
     })
   }
