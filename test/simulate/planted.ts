@@ -239,11 +239,20 @@ export const PLANTED = {
   'cut-off-untold': {
     is: 'the health of a reader that is cut off is silent',
     seed: 23,
-    steps: 240,
-    violates: 'a reader that is cut off says so in /health',
+    steps: 120,
+    violates: 'a reader whose market stands still says so in /health',
     file: 'cluster/reader/reader-health.ts',
     from: 'const reasons = this.#reasons()',
     to: 'const reasons: string[] = []',
+  },
+  'standstill-untold': {
+    is: 'a reader takes what tells nothing new for the newest state: a writer that cannot record looks well there',
+    seed: 45,
+    steps: 120,
+    violates: 'a reader whose market stands still says so in /health',
+    file: 'cluster/reader/lag.ts',
+    from: '  heard(busMs: number): void {\n',
+    to: '  heard(busMs: number): void {\n    this.#appliedBusMs = busMs\n',
   },
   'past-as-now': {
     is: 'a reader does not know how far it is behind',

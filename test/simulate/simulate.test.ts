@@ -10,7 +10,7 @@ it('a cluster loses its writer, a reader, NATS and its power, and nothing that w
   expect(failure).toBeNull()
   for (const happened of ['crash', 'cut', 'reader killed', 'bus killed'])
     expect(counts[`fault: ${happened}`], happened).toBeGreaterThan(0)
-  expect(counts['answer: accepted']).toBeGreaterThan(10)
+  expect(counts['answer: accepted']).toBeGreaterThan(5)
   expect(counts['checked: with one ETag all nodes send the same bytes']).toBeGreaterThan(10)
 })
 

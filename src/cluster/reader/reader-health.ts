@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ClusterHealth } from '../../server/market-publisher.ts'
 import { READY_LAG_MS_MAX } from '../limits.ts'
+import type { Lag } from './lag.ts'
 import { WATCH_MS, WRITER_AWAY_MS } from './limits.ts'
 import type { ReaderLink } from './reader-link.ts'
 
@@ -77,7 +78,7 @@ export class ReaderHealth {
   }
 
   #reasons(): string[] {
-    const { link, clock } = this.#options
+    const { link } = this.#options
     const { parts, trouble } = link
     if (parts === null) return trouble === null ? [] : [trouble]
     const { replica } = parts
@@ -92,14 +93,23 @@ export class ReaderHealth {
         `what writes is not passed on to the writer: ${parts.passingOn.trouble} ` +
           '(its --host or --node-url says where it is; --reader writer-url of this reader says otherwise)',
       )
-    const lagMs = this.lagMs()
-    if (watch.isConnected && lagMs > WRITER_AWAY_MS && this.behindMs() < WRITER_AWAY_MS) {
-      const isThere = replica.lag.silentMs(clock.monotonicMs()) < WRITER_AWAY_MS
-      const says = isThere ? 'tells nothing new' : 'is silent'
-      reasons.push(`the writer ${says}${since(clock, lagMs)}: the market stands still`)
-    }
     const notServing = this.#isReady ? this.#notServing() : null
-    return notServing === null ? reasons : [...reasons, notServing]
+    const standsStill = watch.isConnected ? this.#standsStill(replica.lag, notServing !== null) : null
+    return [...reasons, ...[standsStill, notServing].filter((reason) => reason !== null)]
+  }
+
+  /** Why the market of a reader that is connected is an older one, as a sentence; null: it is not, or it was said. */
+  #standsStill(lag: Lag, isRefusing: boolean): string | null {
+    const { clock } = this.#options
+    const [lagMs, behindMs] = [this.lagMs(), this.behindMs()]
+    if (lagMs <= WRITER_AWAY_MS) return null
+    if (behindMs < WRITER_AWAY_MS) {
+      const isThere = lag.silentMs(clock.monotonicMs()) < WRITER_AWAY_MS
+      return `the writer ${isThere ? 'tells nothing new' : 'is silent'}${since(clock, lagMs)}: the market stands still`
+    }
+    return isRefusing
+      ? null
+      : `this reader is ${seconds(behindMs)} behind the writer: it shows an older market`
   }
 
   #look(): void {

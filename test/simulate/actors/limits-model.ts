@@ -101,6 +101,9 @@ const STARTING = new Set([
 /** Whether it may have started a cooldown. */
 const mayHaveStarted = (sending: Sending): boolean =>
   mayBeTriedAgain(sending) || (!sending.isReplay && (sending.code === null || STARTING.has(sending.code)))
+/** It waited for a strike that suspended its agent: until then it held its mint. */
+const hasHeld = ({ code, endedMs }: Sending, sentMs: number): boolean =>
+  code === 'agent_banned' && endedMs >= sentMs
 const hasStarted = ({ code, isReplay }: Sending): boolean =>
   !isReplay && (code === 'accepted' || code === 'snapshot_rejected')
 
@@ -115,7 +118,8 @@ function checkCooldown(world: World, sending: Sending, attempt: Attempt, code: s
       'a cooldown refuses nobody wrongly',
       others.some(
         (each) =>
-          mayHaveStarted(each) && each.endedMs > sentMs - COOLDOWN_MS - SLACK_MS && each.sentMs <= endedMs,
+          each.sentMs <= endedMs &&
+          ((mayHaveStarted(each) && each.endedMs > sentMs - COOLDOWN_MS - SLACK_MS) || hasHeld(each, sentMs)),
       ),
       () => `number ${attempt.id}: nothing started it`,
     )

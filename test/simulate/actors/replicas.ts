@@ -25,6 +25,7 @@ const isRankedByItself = (query: string): boolean => isFigureSort(/sort=(\w+)/.e
 interface StreamMoment {
   atMs: number
   last: number
+  runId: string
   timeMs: number
 }
 
@@ -32,6 +33,14 @@ interface StreamMoment {
 interface Shown {
   life: number
   seq: number
+}
+
+interface Standstill {
+  life: number
+  timeMs: number
+  /** The last event that it has, and what was restored, as its health told them last. */
+  news: string
+  sinceMs: number
 }
 
 export class Replicas {
@@ -44,8 +53,8 @@ export class Replicas {
   #runsOf = { createdMs: 0, last: 0, run: '', replaced: new Set<string>() }
   #folderId: string | null = null
   readonly #shown = new Map<SimulatedReader, Shown>()
-  /** Since when a reader gets nothing. */
-  readonly #cutOffSinceMs = new Map<SimulatedReader, number>()
+  /** Since when the market of a reader has had the time and the events that it has. */
+  readonly #stands = new Map<SimulatedReader, Standstill>()
   /** Bodies by what their ETag names. */
   readonly #bodies = new Map<string, string>()
 
@@ -98,9 +107,11 @@ export class Replicas {
     this.#createdMs = stream.createdMs
     const message = stream.messages.at(-1)
     if (message === undefined || message.sequence === latest?.last) return
-    const timeMs = timeOf(message.payload)
-    if (timeMs === null) return
-    this.#moments.push({ atMs: this.#world.machine.nowMs, last: stream.last, timeMs })
+    const told = toldBy(message.payload)
+    // The time that the run before told behind its last event went with it: readers that begin now have that of the event.
+    if (told !== null && told.runId !== latest?.runId) this.forgetStream()
+    if (!told?.timeMs) return
+    this.#moments.push({ atMs: this.#world.machine.nowMs, last: stream.last, ...told })
     if (this.#moments.length > 200) this.#moments.shift()
   }
 
@@ -186,39 +197,43 @@ export class Replicas {
     this.#shown.set(reader, { life: lives, seq })
   }
 
-  #isCutOff({ name }: SimulatedReader): boolean {
-    const { nats, network } = this.#cluster
-    return nats === null || [name, 'nats'].some((host) => ['held', 'closed'].includes(network.wayTo(host)))
-  }
-
+  /** Whatever keeps the market from going on: the way to the bus, the bus, a writer that is away, or one that cannot record. */
   #checkTold(reader: SimulatedReader): void {
-    const { machine } = this.#world
-    const isFrozen = (reader.life?.process.frozenUntilMs ?? 0) > machine.nowMs
-    if (!this.#isCutOff(reader) || !reader.isUp || isFrozen) {
-      this.#cutOffSinceMs.delete(reader)
+    const { nowMs } = this.#world.machine
+    const { life, lives } = reader
+    const timeMs = reader.app?.market.timeMs ?? 0
+    const before = this.#stands.get(reader)
+    const isFrozen = (life?.process.frozenUntilMs ?? 0) > nowMs
+    if (!reader.isUp || isFrozen || before?.life !== lives || before.timeMs !== timeMs) {
+      this.#stands.set(reader, { life: lives, timeMs, news: '', sinceMs: nowMs })
       return
     }
-    const sinceMs = this.#cutOffSinceMs.get(reader) ?? machine.nowMs
-    this.#cutOffSinceMs.set(reader, sinceMs)
-    if (machine.nowMs - Math.max(sinceMs, reader.life?.startedMs ?? 0) < TOLD_WITHIN_MS) return
-    const { lives } = reader
-    count(this.#world, 'readers that were cut off')
+    const { sinceMs } = before
+    if (nowMs - Math.max(sinceMs, life?.startedMs ?? 0) < TOLD_WITHIN_MS) return
+    count(this.#world, 'readers whose market stood still')
     reader.send({ method: 'GET', path: '/health' }, ({ status, body, text }) => {
-      if (lives !== reader.lives || this.#cutOffSinceMs.get(reader) !== sinceMs) return
+      if (this.#stands.get(reader) !== before || reader.app?.market.timeMs !== timeMs) return
+      // An event is news too, of whatever time, and so is what was restored: how old that is shows within two seconds.
+      const news = JSON.stringify([body?.cluster?.eventNo, body?.cluster?.restored])
+      if (status === 200 && news !== before.news) {
+        this.#stands.set(reader, { ...before, news, sinceMs: nowMs })
+        return
+      }
       check(
         this.#world,
-        'a reader that is cut off says so in /health',
+        'a reader whose market stands still says so in /health',
         status !== 200 || body.reasons.length > 0 || body.status === 'warming_up',
-        () => `${reader.name}, for ${machine.nowMs - sinceMs} ms: ${text.slice(0, 500)}`,
+        () => `${reader.name}, for ${nowMs - sinceMs} ms: ${text.slice(0, 500)}`,
       )
     })
   }
 }
 
-/** Market time of a message; null: it tells none. */
-function timeOf(payload: Buffer): number | null {
+/** Whose message it is, and the market time that it tells, or 0; null: it is damaged. */
+function toldBy(payload: Buffer): { runId: string; timeMs: number } | null {
   try {
-    return decodeMessage(payload).timeMs || null
+    const { runId, timeMs } = decodeMessage(payload)
+    return { runId, timeMs }
   } catch (error) {
     if (error instanceof MessageError) return null
     throw error
