@@ -122,6 +122,7 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
 
 async function untilHealed(world: World, cast: Cast): Promise<Listed> {
   const { machine } = world
+  cast.agents.rest()
   // The clock is right again, which the operator says.
   if (world.hadWrongClock) await trustClock(world)
   const untilMs = machine.nowMs + HEAL_MS

@@ -112,6 +112,7 @@ export class Agents {
   readonly #onSettled: (sending: Sending, answer: Answer | null) => void
   /** Until then readers may try on what agents have given up. */
   #triedUntilMs = 0
+  #rests = 0
   #lastId = 0
   #names = 0
 
@@ -134,6 +135,11 @@ export class Agents {
 
   get isWaiting(): boolean {
     return this.#waiting.size > 0 || this.#world.machine.nowMs < this.#triedUntilMs
+  }
+
+  /** Who has read a DataPoint and still thinks submits nothing: from now on everything is compared. */
+  rest(): void {
+    this.#rests++
   }
 
   /** After a day, who does not know its newest key begins anew. */
@@ -205,6 +211,7 @@ export class Agents {
   /** Reads the DataPoint and sends it back, its price times `factor`. */
   #submitAfterReading(agent: Agent, mint: string, factor: number): void {
     const world = this.#world
+    const rests = this.#rests
     world.server.send(
       { method: 'GET', path: '/api/v1/datapoint', query: `mint=${mint}` },
       ({ status, body }) => {
@@ -216,7 +223,8 @@ export class Agents {
           holderCount,
           snapshotAt,
         }
-        const submit = () => agent.key !== null && this.#submit(agent, mint, { snapshot }, snapshotAt)
+        const submit = () =>
+          agent.key !== null && rests === this.#rests && this.#submit(agent, mint, { snapshot }, snapshotAt)
         if (agent.character !== 'slow') submit()
         else world.machine.after(this.#slowDraws.between(0, THINKS_MS_MAX), submit, world.machine.world)
       },
