@@ -51,6 +51,8 @@ export class Replica {
   #applied: AppliedMarket | null = null
   /** The message before which events are missing in the stream: what is restored has to have them. */
   #brokenAt: { created: string; sequence: number } | null = null
+  /** Of the newest state that was told: its market time, and the bus's time of the message that told it first; 0: not known. */
+  #news = { timeMs: 0, busMs: 0 }
   /** Names the checkpoint that was restored last, and one that the stream does not continue. */
   #begunWith = ''
   #refused = ''
@@ -179,7 +181,7 @@ export class Replica {
     // One that others wait behind has waited itself.
     if (info.pending === 0) this.lag.compareClocks(busMs, this.arrivedAtMs)
     const message = this.#readUnlessDamaged(data)
-    const { eventNo, timeMs } = stateOf(applied)
+    const { eventNo } = applied
     const misfit = message && (await this.#applyUnlessDamaged(applied, message, seq >= range.last))
     if (misfit !== null) {
       this.#giveUp(applied, message, range, seq)
@@ -187,8 +189,10 @@ export class Replica {
     }
     this.sequence = seq
     for (const submission of message?.submissions ?? []) onSubmission(submission)
-    const after = stateOf(applied)
-    await this.#catchUp(applied, range, busMs, after.eventNo !== eventNo || after.timeMs !== timeMs)
+    const timeMs = Math.max(this.#news.timeMs, message?.timeMs ?? 0)
+    const isNew = applied.eventNo > eventNo || timeMs > this.#news.timeMs
+    if (isNew) this.#news = { timeMs, busMs }
+    await this.#catchUp(applied, range, busMs, isNew)
   }
 
   #giveUp(
@@ -253,8 +257,8 @@ export class Replica {
       this.#folderId = applied.folderId
     }
     // An empty stream has no such time.
-    if (busMs > 0 && (isNew || isRestored)) this.lag.applied(busMs)
-    else if (busMs > 0) this.lag.heard(busMs)
+    if (busMs > 0 && (isNew || isRestored)) this.lag.applied(this.#news.busMs || busMs)
+    if (busMs > 0) this.lag.heard(busMs)
     this.state = 'following'
     this.#troubles.note(null)
     this.#waiters.check()
@@ -306,6 +310,7 @@ export class Replica {
         const told = await findToldAt(bus, base.eventNo, place, range)
         // Where nothing follows, nothing else brings the time of before.
         if (told !== null && place > range.last) base.market.advanceTo(told.timeMs)
+        this.#news = { timeMs: told?.timeMs ?? 0, busMs: told?.sinceBusMs ?? 0 }
         return { applied: new AppliedMarket({ ...base, runId: told?.runId ?? null }), place }
       } catch (error) {
         if (!(error instanceof CheckpointError)) throw error
@@ -319,6 +324,7 @@ export class Replica {
   async #beginEmpty(range: StreamRange): Promise<{ applied: AppliedMarket; place: number } | null> {
     const found = await readFirstRun(this.#options.bus, range)
     this.#begunWith = ''
+    this.#news = { timeMs: 0, busMs: 0 }
     if (found === null || this.#isBeforeBreak(range.first, range)) return null
     const { folderId, eventNo, run } = found
     const { settings } = run.header
@@ -340,5 +346,3 @@ export class Replica {
     await this.#options.askForCheckpoint().catch(() => undefined)
   }
 }
-
-const stateOf = ({ eventNo, market }: AppliedMarket) => ({ eventNo, timeMs: market.timeMs })

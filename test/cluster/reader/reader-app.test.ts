@@ -168,6 +168,11 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
       .toMatch(/^the writer tells nothing new since .*: the market stands still$/)
     expect(await lagOf(client)).toBeGreaterThan(3_000)
     expect(await ready(client)).toBe(200)
+    // One that begins only now knows from the stream since when.
+    const later = await startTestReader()
+    await later.ready
+    expect(await lagOf(later.client)).toBeGreaterThan(3_000)
+    expect((await later.client.get('/health')).body.reasons.join()).toContain('tells nothing new since')
     stopTicking()
     startTicking()
     await expect.poll(async () => (await client.get('/health')).body.status, WAIT).toBe('ready')
