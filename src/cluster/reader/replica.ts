@@ -189,8 +189,9 @@ export class Replica {
     }
     this.sequence = seq
     for (const submission of message?.submissions ?? []) onSubmission(submission)
-    const timeMs = Math.max(this.#news.timeMs, message?.timeMs ?? 0)
-    const isNew = applied.eventNo > eventNo || timeMs > this.#news.timeMs
+    // Of older messages the market takes no time.
+    const timeMs = Math.max(applied.market.timeMs, message?.timeMs ?? 0)
+    const isNew = applied.eventNo > eventNo || timeMs !== this.#news.timeMs
     if (isNew) this.#news = { timeMs, busMs }
     await this.#catchUp(applied, range, busMs, isNew)
   }
@@ -310,7 +311,8 @@ export class Replica {
         const told = await findToldAt(bus, base.eventNo, place, range)
         // Where nothing follows, nothing else brings the time of before.
         if (told !== null && place > range.last) base.market.advanceTo(told.timeMs)
-        this.#news = { timeMs: told?.timeMs ?? 0, busMs: told?.sinceBusMs ?? 0 }
+        const timeMs = Math.max(base.market.timeMs, told?.timeMs ?? 0)
+        this.#news = { timeMs, busMs: told?.sinceBusMs ?? 0 }
         return { applied: new AppliedMarket({ ...base, runId: told?.runId ?? null }), place }
       } catch (error) {
         if (!(error instanceof CheckpointError)) throw error

@@ -38,8 +38,8 @@ interface Shown {
 interface Standstill {
   life: number
   timeMs: number
-  /** The last event that it has, and what was restored, as its health told them last. */
-  news: string
+  /** The last event that it has, as its health told it last. */
+  news: number
   sinceMs: number
 }
 
@@ -205,7 +205,7 @@ export class Replicas {
     const before = this.#stands.get(reader)
     const isFrozen = (life?.process.frozenUntilMs ?? 0) > nowMs
     if (!reader.isUp || isFrozen || before?.life !== lives || before.timeMs !== timeMs) {
-      this.#stands.set(reader, { life: lives, timeMs, news: '', sinceMs: nowMs })
+      this.#stands.set(reader, { life: lives, timeMs, news: 0, sinceMs: nowMs })
       return
     }
     const { sinceMs } = before
@@ -213,8 +213,8 @@ export class Replicas {
     count(this.#world, 'readers whose market stood still')
     reader.send({ method: 'GET', path: '/health' }, ({ status, body, text }) => {
       if (this.#stands.get(reader) !== before || reader.app?.market.timeMs !== timeMs) return
-      // An event is news too, of whatever time, and so is what was restored: how old that is shows within two seconds.
-      const news = JSON.stringify([body?.cluster?.eventNo, body?.cluster?.restored])
+      // An event is news too, of whatever time.
+      const news = Number(body?.cluster?.eventNo)
       if (status === 200 && news !== before.news) {
         this.#stands.set(reader, { ...before, news, sinceMs: nowMs })
         return
