@@ -26,7 +26,12 @@ export const marketItemSchema = withExample(
     virtual_sol_reserves: nullableNumber.meta({ unit: 'SOL' }),
     virtual_token_reserves: nullableNumber.meta({ unit: 'UI tokens' }),
     bonding_progress: nullableNumber.meta({ unit: 'percent 0-100' }),
-    volume_24h_usd: nullableNumber.meta({ unit: 'USD' }),
+    volume_24h_usd: nullableNumber.meta({
+      unit: 'USD',
+      description:
+        'Traded within the 24 hours before the row was sent. Time alone lowers it, and sends no row of a tab that is followed; ' +
+        '`follow=window` sends those too.',
+    }),
     liquidity_usd: nullableNumber.meta({ unit: 'USD' }),
     holder_count: z.number().int().nullable(),
     last_trade_timestamp: z.number().int().nullable().meta({ unit: 'Unix ms' }),

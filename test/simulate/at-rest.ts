@@ -504,11 +504,16 @@ function checkLakeBars(
 }
 
 /** Sums may differ in their last digits by the order in which they were added up. */
-const isSameRow = (shown: Listed, row: Listed): boolean =>
+const isSameRow = (shown: Listed, row: Listed, mayHaveAged: boolean): boolean =>
   shown !== undefined &&
-  Object.entries(row).every(([name, value]) =>
-    typeof value === 'number' ? isClose(value, shown[name]) : value === shown[name],
-  )
+  Object.entries(row).every(([name, value]) => {
+    if (typeof value !== 'number') return value === shown[name]
+    return isClose(value, shown[name]) || (mayHaveAged && hasAged(name, value, shown[name]))
+  })
+
+/** Time alone lowers the volume of a day, also one that is not known for trades without a price, and sends no row. */
+const hasAged = (name: string, value: number, shown: number | null): boolean =>
+  name === 'volume_24h_usd' && (shown === null || value < shown)
 
 /** Every follower has the rows of the market at its position. */
 async function checkFollowers(world: World, cast: Cast): Promise<void> {
@@ -533,13 +538,14 @@ async function checkFollowers(world: World, cast: Cast): Promise<void> {
   }
   const lines = list.text.split('\n').filter((line) => line !== '')
   const rows = new Map(lines.map((line) => [JSON.parse(line).mint, line]))
+  const mayHaveAged = machine.nowMs > DAY_MS || world.hadWrongClock || world.feed === 'simulator'
   for (const { name, rows: shown, isBeginning, stream } of cast.followers.all) {
     if (isBeginning || stream === null || stream.isEnded) continue
     for (const [mint, line] of rows)
       check(
         world,
         'every follower has the rows of the market',
-        isSameRow(shown.get(mint), JSON.parse(line)),
+        isSameRow(shown.get(mint), JSON.parse(line), mayHaveAged),
         () => `${name} has ${JSON.stringify(shown.get(mint))}, the list ${line}`,
       )
     check(

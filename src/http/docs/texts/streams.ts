@@ -49,7 +49,8 @@ const overHttp = (base: string): string => `## Lines over HTTP
 
 \`GET ${base}/api/v1/market?format=ndjson&follow=1\`, with \`tab\`, \`sort\`, \`order\`, \`limit\`, \`offset\` for the first rows (${MARKET_LIMIT_DEFAULT} unless told), and \`fields\` for
 what rows have. One JSON object a line. A line without \`event\` is a row of the list. First come the rows as they are, without \`seq\`, ended by a
-\`heartbeat\`, then each row of the tab that changes, with \`seq\`. A row that leaves the tab is sent once more, as it is then.
+\`heartbeat\`, then each row of the tab that changes, with \`seq\`. A row that leaves the tab is sent once more, as it is then. Time alone sends no row: the
+\`volume_24h_usd\` of one that is not traded any more is that of when it was sent. A window sends it.
 
 ${example(
   'GET /api/v1/market?format=ndjson&follow=1&limit=1',
