@@ -236,7 +236,6 @@ export class Market {
       tab,
       sort,
       filter,
-      orderVersion: this.#parts.rankings.versionOf(sort),
       ranking:
         filter === null
           ? this.#parts.rankings.of(tab, sort).snapshot()

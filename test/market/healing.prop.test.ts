@@ -208,8 +208,8 @@ const datapointsOf = ({ market }: Lived, isExact: boolean) =>
     const datapoint = market.datapoint(mint)
     if (datapoint === null) return null
     const { snapshotAt: _, recentTrades, ...figures } = datapoint
-    // In order of arrival, unless a feed heals: of trades that overtake one another only the time is the same.
-    const recent = recentTrades.toSorted((a, b) => b.timestamp - a.timestamp).slice(0, 12)
+    // What was too late without the outage is not among the others.
+    const recent = recentTrades.slice(0, 12)
     return { ...figures, recentTrades: isExact ? recentTrades : recent }
   })
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
-import type { Page, PageQuery } from '../../src/market/types.ts'
+import type { FigureRange, Page, PageQuery } from '../../src/market/types.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
 import { fewAndMany } from '../support/cases.ts'
 import { KINDS, MINTS, READS } from './answers.ts'
@@ -224,4 +224,74 @@ it('a page is current until one of its rows changes, whatever others do', () => 
   expect(changed.bytes).toBe(changed.ndjson.length)
   trade(first, 9)
   expect(mintsOf(page())).toEqual([second, third])
+})
+
+it('a filtered page has another version once time alone lets other tokens pass', () => {
+  const market = new Market({ tokensMax: 2 })
+  const [mint] = MINTS
+  market.apply({ type: 'token', mint, ts: START_MS, name: 'A', symbol: 'A' }, START_MS)
+  for (const [ms, priceUsd] of [
+    [30_000, 1],
+    [200_000, 2],
+  ] as const) {
+    const ts = START_MS + ms
+    market.apply({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd }, ts)
+  }
+  const versionsOf = (
+    range: Partial<FigureRange> & Pick<FigureRange, 'figure'>,
+    timesMs: readonly number[],
+  ) =>
+    timesMs.map((ms) => {
+      market.advanceTo(START_MS + ms)
+      const filter = { search: null, analysesMax: null, ranges: [{ min: null, max: null, ...range }] }
+      const { total, contentVersion } = market.freeze('all', 'hot', filter).page('desc', 0, 10)
+      return [total, contentVersion] as const
+    })
+  const byAge = versionsOf({ figure: 'age_ms', max: 240_000 }, [230_000, 239_000, 250_000])
+  expect(byAge.map(([total]) => total)).toEqual([1, 1, 0])
+  // The change of five minutes is known once they have passed.
+  const byChange = versionsOf({ figure: 'change_5m', min: 50 }, [260_000, 350_000])
+  expect(byChange.map(([total]) => total)).toEqual([0, 1])
+  for (const [[, before], [, after]] of [byAge.slice(1), byChange] as const) expect(after).not.toBe(before)
+  expect(byAge[0]).toEqual(byAge[1])
+})
+
+it('recent trades are newest first, whenever they came, and a late one takes no place of a newer one', () => {
+  const market = new Market({ tokensMax: 2 })
+  const [mint] = MINTS
+  const trade = (ts: number, receivedAtMs = ts) =>
+    market.apply({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 }, receivedAtMs)
+  const times = Array.from({ length: 20 }, (_, index) => START_MS + 1_000 + 100 * index)
+  const shown = () => market.datapoint(mint)?.recentTrades.map(({ timestamp }) => timestamp)
+  for (const ts of times) trade(ts)
+  expect(trade(START_MS, START_MS + 3_000)).toBe(null)
+  expect(shown()).toEqual(times.toReversed())
+  expect(trade(START_MS + 2_150, START_MS + 3_000)).toBe(null)
+  expect(shown()).toEqual([...times.slice(1), START_MS + 2_150].sort((a, b) => b - a))
+})
+
+it('a trade in SOL says so, and reserves off the curve leave no progress of before', () => {
+  const market = new Market({ tokensMax: 2 })
+  const [mint, usdc] = [MINTS[0], 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v']
+  const sol = 'So11111111111111111111111111111111111111112'
+  let ts = START_MS
+  const trade = (fields: object) => {
+    market.apply({ type: 'trade', mint, ts: ++ts, side: 'buy', tokenAmount: 1, ...fields } as MarketEvent, ts)
+    return market.datapoint(mint)!
+  }
+  market.apply({ type: 'solPrice', ts, usd: 200 }, ts)
+  expect(trade({ priceUsd: 1 }).quoteMint).toBe(null)
+  expect(trade({ quoteMint: usdc, quoteAmount: 50 })).toMatchObject({
+    quoteMint: usdc,
+    recentTrades: [{ sol: null }, {}],
+  })
+  expect(trade({ solAmount: 0.25 })).toMatchObject({ quoteMint: sol, recentTrades: [{ sol: 0.25 }, {}, {}] })
+  expect(trade({ quoteMint: sol, quoteAmount: 0.5 }).recentTrades[0].sol).toBe(0.5)
+  const onCurve = trade({ solAmount: 0.1, vSol: 50, vTokens: 643_800_000 })
+  expect([onCurve.bondingProgress, onCurve.liquidity]).toEqual([
+    expect.closeTo(54.117, 2),
+    expect.closeTo(8_000),
+  ])
+  const off = trade({ solAmount: 0.1, vSol: 50, vTokens: 1e9 })
+  expect([off.bondingProgress, off.liquidity, off.virtualTokenReserves]).toEqual([null, null, 1e9])
 })

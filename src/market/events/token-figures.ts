@@ -65,7 +65,22 @@ export class TokenFigures {
     this.#rankings.setKey(slot, 'market_cap', this.#tokens.columns.marketCap[rowIndex(slot)])
   }
 
-  setReserves(slot: number, vSol: number, vTokens: number): void {
+  /** Sets what its trades are paid in. */
+  setQuoteMint(slot: number, quoteMint: string): void {
+    const metadata = this.#tokens.metadata[slot]
+    if (metadata.quoteMint !== quoteMint) metadata.quoteMint = quoteMint
+  }
+
+  /** Sets reserves that are not those of a pump.fun curve: what followed from earlier ones is not known any more. */
+  setPool(slot: number, vSol: number, vTokens: number): void {
+    const { columns, flags } = this.#tokens
+    const row = rowIndex(slot)
+    this.#setReserves(slot, vSol, vTokens)
+    if ((flags[slot] & FLAG_COMPLETE) === 0) columns.bondingProgress[row] = Number.NaN
+    if ((flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0) columns.liquidity[row] = Number.NaN
+  }
+
+  #setReserves(slot: number, vSol: number, vTokens: number): void {
     const { columns } = this.#tokens
     columns.virtualSolReserves[rowIndex(slot)] = vSol
     columns.virtualTokenReserves[rowIndex(slot)] = vTokens
@@ -78,7 +93,7 @@ export class TokenFigures {
   setCurve(slot: number, vSol: number, vTokens: number, solPriceUsd: number): void {
     const { columns, flags, metadata } = this.#tokens
     const row = rowIndex(slot)
-    this.setReserves(slot, vSol, vTokens)
+    this.#setReserves(slot, vSol, vTokens)
     if ((flags[slot] & FLAG_COMPLETE) === 0) columns.bondingProgress[row] = bondingProgress(vTokens)
     if (Number.isNaN(columns.totalSupply[row])) {
       columns.totalSupply[row] = CURVE_SUPPLY
@@ -95,10 +110,10 @@ export class TokenFigures {
     { vSol, vTokens, quoteReserve, curveTokens }: TradeEvent,
     solPriceUsd: number,
   ): void {
-    const { columns, flags, metadata } = this.#tokens
+    const { columns, flags } = this.#tokens
     const row = rowIndex(slot)
-    if (metadata[slot].quoteMint !== quoteMint) metadata[slot].quoteMint = quoteMint
-    if (vTokens != null) this.setReserves(slot, vSol ?? Number.NaN, vTokens)
+    this.setQuoteMint(slot, quoteMint)
+    if (vTokens != null) this.#setReserves(slot, vSol ?? Number.NaN, vTokens)
     if (curveTokens != null && (flags[slot] & FLAG_COMPLETE) === 0) {
       const atFirst = columns.curveTokens[row]
       columns.bondingProgress[row] = progressOf(curveTokens, Number.isNaN(atFirst) ? SOLD_ON_CURVE : atFirst)

@@ -101,7 +101,7 @@ export class TradeWriter {
       this.#setFigures(slot, trade, solPriceUsd)
       if (isPriced) this.#figures.setPrice(slot, worth.priceUsd, worth.priceSol)
     }
-    if (isNewest || ts < heldFromMs) this.#recentTrades.add(slot, trade)
+    if (isNewest) this.#recentTrades.add(slot, trade)
     else this.#recentTrades.insert(slot, trade)
     this.#lifecycle.endChange(slot)
     return null
@@ -115,12 +115,15 @@ export class TradeWriter {
 
   /** What the newest trade says of its curve or pool. */
   #setFigures(slot: number, trade: TradeEvent, solPriceUsd: number): void {
-    const { vSol, vTokens, quoteMint } = trade
-    if (quoteMint != null) this.#figures.setQuoted(slot, quoteMint, trade, solPriceUsd)
-    else if (vSol != null && vTokens != null) {
-      if (obeysCurve(vSol, vTokens)) this.#figures.setCurve(slot, vSol, vTokens, solPriceUsd)
-      else this.#figures.setReserves(slot, vSol, vTokens)
+    const { solAmount, vSol, vTokens, quoteMint } = trade
+    if (quoteMint != null) {
+      this.#figures.setQuoted(slot, quoteMint, trade, solPriceUsd)
+      return
     }
+    if (solAmount != null) this.#figures.setQuoteMint(slot, MARKET_QUOTES.sol)
+    if (vSol == null || vTokens == null) return
+    if (obeysCurve(vSol, vTokens)) this.#figures.setCurve(slot, vSol, vTokens, solPriceUsd)
+    else this.#figures.setPool(slot, vSol, vTokens)
   }
 
   #addToBars(slot: number, tsMs: number, { priceUsd, volumeUsd }: TradeWorth, isBuy: boolean): void {

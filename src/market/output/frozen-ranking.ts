@@ -9,8 +9,6 @@ export interface FrozenRankingParts {
   tab: Tab
   sort: Sort
   filter: ListFilter | null
-  /** Changes when time alone has changed the order by the sort. */
-  orderVersion: number
   ranking: RankingSnapshot
   tokens: TokenTable
   pages: Pages
@@ -38,11 +36,9 @@ export class FrozenRanking implements FrozenList {
   }
 
   page(order: Order, offset: number, limit: number, fields: RowFields | null = null): Page {
-    const { orderVersion, pages } = this.#parts
-    return pages.join(this.#slots(order, offset, limit), {
+    return this.#parts.pages.join(this.#slots(order, offset, limit), {
       total: this.size,
       version: this.version,
-      orderVersion,
       fields,
       isOrderNewest: () => false,
     })

@@ -9,8 +9,6 @@ export interface PageParts {
   total: number
   /** Position as of which the order is exact. */
   version: number
-  /** Changes when time alone has changed the order. */
-  orderVersion: number
   fields: RowFields | null
   /** Whether neither a row nor the order has changed; of a list that stays as it is, false. */
   isOrderNewest(): boolean
@@ -33,7 +31,7 @@ export class Pages {
     const ranking = this.#rankings.of(tab, sort)
     const slots = ranking.slice(offset, limit, order === 'desc')
     const isOrderNewest = () => this.#changes.seq === seq && this.#rankings.versionOf(sort) === orderVersion
-    return this.join(slots, { total: ranking.size, version: seq, orderVersion, fields, isOrderNewest })
+    return this.join(slots, { total: ranking.size, version: seq, fields, isOrderNewest })
   }
 
   /** Renders at most `rowsMax` of these rows that have no current line. @returns whether all have one now. */
@@ -50,11 +48,11 @@ export class Pages {
   }
 
   /** A page of these slots in this order. */
-  join(slots: Uint32Array, { total, version, orderVersion, fields, isOrderNewest }: PageParts): Page {
+  join(slots: Uint32Array, { total, version, fields, isOrderNewest }: PageParts): Page {
     const set = this.#rowLines.of(fields)
     const lines = new Array<Buffer>(slots.length)
     for (let row = 0; row < slots.length; row++) lines[row] = set.line(slots[row])
-    const numbers = [version, this.#changes.seq, orderVersion].map((part) => part.toString(36))
+    const numbers = [version, this.#changes.seq, versionOf(slots, total)].map((part) => part.toString(36))
     const { windowState } = set
     const state = fields === null ? windowState : `${fields.key} ${windowState}`
     return new RowPage({
@@ -69,6 +67,16 @@ export class Pages {
       },
     })
   }
+}
+
+/** Changes when other tokens are on a page, or in another order: time alone may do that, by a figure or a filter of one. */
+function versionOf(slots: Uint32Array, total: number): number {
+  let mixed = total
+  for (let row = 0; row < slots.length; row++) {
+    mixed = Math.imul(mixed ^ slots[row], 0x9e3779b1)
+    mixed ^= mixed >>> 15
+  }
+  return mixed >>> 0
 }
 
 type RowPageParts = Pick<Page, 'lines' | 'total' | 'version' | 'contentVersion' | 'isNewest' | 'isCurrent'>

@@ -66,7 +66,7 @@ export class RecentTrades implements Saved {
       this.#places.swap(placeOf(chunks, token, count - age), placeOf(chunks, token, count - age - 1))
   }
 
-  /** The trades in order of arrival, newest first. */
+  /** The trades, newest first; of one time the last that came first. */
   read(slot: number): RecentTrade[] {
     const { counts, chunks } = this.#blockOf(slot)
     const token = slot & TOKEN_MASK

@@ -5,6 +5,7 @@ import { lastingMemory } from '../../lib/memory.ts'
 import { isAscii, type TextColumn } from '../../lib/sections/text-column.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
+import { MARKET_QUOTES } from '../../schema/quote.ts'
 
 export type RecentTrade = DataPoint['recentTrades'][number]
 
@@ -64,8 +65,9 @@ export class TradePlaces {
     this.#free.push(first)
   }
 
-  write(place: number, { ts, side, solAmount, tx, wallet }: TradeEvent): void {
-    this.writeNumbers(place, side === 'buy' ? ts : -ts, solAmount ?? Number.NaN)
+  write(place: number, { ts, side, solAmount, quoteMint, quoteAmount, tx, wallet }: TradeEvent): void {
+    const sol = solAmount ?? (quoteMint === MARKET_QUOTES.sol ? quoteAmount : null)
+    this.writeNumbers(place, side === 'buy' ? ts : -ts, sol ?? Number.NaN)
     if (this.#others.size > 0) this.#others.delete(place)
     this.#writeText(place, TX, tx ?? null)
     this.#writeText(place, WALLET, wallet ?? null)
