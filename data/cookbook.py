@@ -210,8 +210,8 @@ FROM outcomes GROUP BY labelled_to ORDER BY list_position(['5m', '15m', '1h', '6
 """,
     "Freshness": r"""
 SELECT validated, count(*) AS n,
-  quantile_cont(epoch_ms(known_at - submitted_at), 0.5)::INT AS durable_p50_ms,
-  quantile_cont(epoch_ms(known_at - submitted_at), 0.99)::INT AS durable_p99_ms,
+  quantile_cont(epoch_ms(known_at - coalesce(received_at, submitted_at)), 0.5)::BIGINT AS durable_p50_ms,
+  quantile_cont(epoch_ms(known_at - coalesce(received_at, submitted_at)), 0.99)::BIGINT AS durable_p99_ms,
   round(quantile_cont(epoch(submitted_at - snapshot_at), 0.5), 1) AS snapshot_age_p50_s,
   round(max(epoch(submitted_at - snapshot_at)), 1) AS snapshot_age_max_s,
   count(*) FILTER (snapshot_at > submitted_at) AS from_the_future
@@ -250,7 +250,7 @@ WITH rebuilt AS (
   SELECT mint, time_bucket(INTERVAL 1 MINUTE, ts) AS t,
     arg_min(price_usd, (ts, event_no)) AS o, max(price_usd) AS h, min(price_usd) AS l, arg_max(price_usd, (ts, event_no)) AS c,
     sum(volume_usd) AS v, count(*) AS n, coalesce(sum(volume_usd) FILTER (side = 'buy'), 0) AS buy_v, count(*) FILTER (side = 'buy') AS buys
-  FROM trades GROUP BY ALL
+  FROM trades WHERE price_usd IS NOT NULL GROUP BY ALL
 )
 SELECT count(*) AS bars, count(r.mint) AS rebuilt,
   count(*) FILTER ((b.o, b.h, b.l, b.c, b.n, b.buys) = (r.o, r.h, r.l, r.c, r.n, r.buys)) AS same_prices_and_counts,
@@ -264,7 +264,7 @@ SELECT symbol, count(*) AS trades, round(sum(volume_usd)) AS volume_usd,
   round(1e6 * arg_max(price_usd, event_no), 3) AS last_usd_per_million,
   round(100 * (arg_max(price_usd, event_no) * sum(token_amount) / sum(volume_usd) - 1), 1) AS last_over_vwap_pct
 FROM trades JOIN tokens USING (mint)
-WHERE ts >= (SELECT max(ts) FROM trades) - INTERVAL 6 HOUR
+WHERE ts >= (SELECT max(ts) FROM trades) - INTERVAL 6 HOUR AND price_usd IS NOT NULL
 GROUP BY mint, symbol ORDER BY sum(volume_usd) DESC LIMIT 8;
 """,
     "Order-flow imbalance: do buys lead?": r"""

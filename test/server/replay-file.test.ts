@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { FeedStatus } from '../../src/ingest/types.ts'
+import { openReplayPlan } from '../../src/store/query/replay-plan.ts'
 import { removeFolder, temporaryFolder } from '../store/support.ts'
 import { runCommand } from '../support/terminal.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
@@ -142,4 +143,15 @@ test('while a replay as fast as possible runs, answers of the market say warming
   const { body, headers } = await client.get('/api/v1/market?limit=1')
   expect(body.meta.warming_up).toBeUndefined()
   expect(headers.get('x-warming-up')).toBe(null)
+})
+
+test('what was recorded of a file is played from its first row on, as the market has no time before', async () => {
+  const lines = ROW_NUMBERS.map((at) => `${FIRST_MS + 60_000 * at},SPY,${100 + at},1`)
+  await replay(['ts,symbol,price,size', ...lines].join('\n'), { record: 'true' })
+  await server?.stop()
+  const plan = await openReplayPlan(server!.dataDir, { fromMs: null, toMs: null, checkpoints: [] })
+  expect(plan).toMatchObject({
+    ...{ fromMs: FIRST_MS, toMs: FIRST_MS + 60_000 * (ROWS - 1), approximate: null, endsEarly: null },
+    range: { from: 1 },
+  })
 })

@@ -296,13 +296,18 @@ export const readEventRange = (dataDir: string): Promise<NumberRange | null> =>
   )
 
 /**
- * The numbers of the events from one market time to another, Unix ms, both included; null: there are none. Where market time went
- * back between two runs, events in between belong to it too.
+ * The numbers of the events from one market time to another, Unix ms, both included, of those from number `fromNo` on; null: there are
+ * none. Where market time went back between two runs, events in between belong to it too.
  */
-export async function findEvents(dataDir: string, fromMs: number, toMs: number): Promise<NumberRange | null> {
+export async function findEvents(
+  dataDir: string,
+  fromMs: number,
+  toMs: number,
+  fromNo = 0,
+): Promise<NumberRange | null> {
   const sql = `SELECT min(event_no)::DOUBLE AS "from", max(event_no)::DOUBLE AS "to" FROM
     (SELECT event_no, "at" FROM lake.trades UNION ALL SELECT event_no, "at" FROM lake.events)
-    WHERE "at" BETWEEN epoch_ms(${Math.floor(fromMs)}) AND epoch_ms(${Math.floor(toMs)})`
+    WHERE "at" BETWEEN epoch_ms(${Math.floor(fromMs)}) AND epoch_ms(${Math.floor(toMs)}) AND event_no >= ${fromNo}`
   const { from, to } = await withLakeReader({ dataDir }, ({ connection }) =>
     queryOne(connection, sql, { from: 'number?', to: 'number?' }),
   )

@@ -121,9 +121,10 @@ async function takeSample(
          (SELECT mint, count(*) AS count FROM ${trades} WHERE event_no >= ${fromEventNo} GROUP BY mint)
        WHERE count <= ${SAMPLE_TRADES_MAX})
      WHERE total <= ${SAMPLE_TRADES_MAX} ORDER BY place LIMIT ${SAMPLE_TOKENS}`,
+    // One whose price nobody knows makes no bar, and closes none.
     `CREATE OR REPLACE TEMP TABLE sampled_trades AS
      SELECT event_no, "at", ts, mint, side, price_usd, volume_usd FROM ${trades} SEMI JOIN sampled USING (mint)
-     WHERE event_no >= ${fromEventNo}`,
+     WHERE event_no >= ${fromEventNo} AND price_usd IS NOT NULL`,
     // What the engine closed after the last event of the record may have trades that are not in the lake yet.
     `CREATE OR REPLACE TEMP TABLE sampled_bars AS
      SELECT *, epoch_ms(t) AS start, epoch_ms(closed_at) BETWEEN ${fromMs} AND ${toMs - 1} AS is_of_record

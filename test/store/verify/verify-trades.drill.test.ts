@@ -16,6 +16,8 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const MINTS = Array.from({ length: 30 }, (_, i) => mintOfSymbol(`compared ${i}`))
 
+const UNKNOWN_QUOTE = mintOfSymbol('unknown quote')
+
 let nowMs: number
 let server: TestServer
 let client: Client
@@ -23,7 +25,7 @@ let random: Random
 /** Tokens that are traded. */
 let traded: string[]
 /** Every trade that was pushed and taken, in order. */
-let taken: { mint: string; ts: number; side: string; tokenAmount: number; priceUsd: number }[]
+let taken: { mint: string; ts: number; side: string; tokenAmount: number }[]
 
 beforeEach(async () => {
   nowMs = NOON_MS
@@ -38,8 +40,11 @@ afterEach(() => server.remove())
 /** Pushes trades of these times. Those that come too late are refused. */
 async function push(times: readonly { mint: string; ts: number }[]): Promise<void> {
   const trades = times.map(({ mint, ts }) => ({
-    ...{ mint, ts, side: random.chance(0.6) ? 'buy' : 'sell' },
-    ...{ tokenAmount: 1 + random.next() * 1e6, priceUsd: 1e-6 * (1 + random.next()) },
+    ...{ mint, ts, side: random.chance(0.6) ? 'buy' : 'sell', tokenAmount: 1 + random.next() * 1e6 },
+    // What is paid in something whose price nobody knows makes no bar.
+    ...(random.chance(0.1)
+      ? { quoteMint: UNKNOWN_QUOTE, quoteAmount: 5 }
+      : { priceUsd: 1e-6 * (1 + random.next()) }),
   }))
   const lines = trades.map((trade) => JSON.stringify({ type: 'trade', ...trade })).join('\n')
   const headers = { 'Content-Type': 'application/x-ndjson', Authorization: `Bearer ${FEED_KEY}` }
