@@ -287,7 +287,7 @@ export const PLANTED = {
     steps: 180,
     violates: 'with one ETag all nodes send the same bytes',
     file: 'market/output/pages.ts',
-    from: '[version, this.#changes.seq, orderVersion]',
+    from: '[version, this.#changes.seq, versionOf(slots, total)]',
     to: '[orderVersion]',
   },
   'loss-uncounted': {

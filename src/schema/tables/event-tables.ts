@@ -11,7 +11,11 @@ const at = column(
   'TIMESTAMP',
   'Market time at which the engine took it, UTC. Within a run it decreases with an event of kind rewind only. DuckDB reads a bare at as a keyword: write "at" or t.at',
 )
-const receivedAt = column('received_at', 'TIMESTAMP', 'When the server received it, by its own clock, UTC')
+const receivedAt = column(
+  'received_at',
+  'TIMESTAMP',
+  'When the server received it, by its own clock, UTC. In a replay in recorded time it is market time',
+)
 const knownAt = column('known_at', 'TIMESTAMP', 'When the row reached the lake, UTC')
 const feed = column('feed', 'VARCHAR', 'The feed that sent it')
 const simulated = optional('simulated', 'BOOLEAN', 'The market was simulated; NULL: not known')
