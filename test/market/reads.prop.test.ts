@@ -294,4 +294,7 @@ it('a trade in SOL says so, and reserves off the curve leave no progress of befo
   ])
   const off = trade({ solAmount: 0.1, vSol: 50, vTokens: 1e9 })
   expect([off.bondingProgress, off.liquidity, off.virtualTokenReserves]).toEqual([null, null, 1e9])
+  // Whoever knows the other curve says how far it is.
+  market.apply({ type: 'patch', mint, ts, fields: { bondingProgress: 30 } }, ts)
+  expect(trade({ solAmount: 0.1, vSol: 51, vTokens: 9e8 }).bondingProgress).toBe(30)
 })

@@ -9,6 +9,7 @@ import type { MarketTime } from '../time/market-time.ts'
 import {
   bondingProgress,
   CURVE_SUPPLY,
+  obeysCurve,
   progressOf,
   raisedSol,
   SOLD_ON_CURVE,
@@ -71,11 +72,13 @@ export class TokenFigures {
     if (metadata.quoteMint !== quoteMint) metadata.quoteMint = quoteMint
   }
 
-  /** Sets reserves that are not those of a pump.fun curve: what followed from earlier ones is not known any more. */
+  /** Sets reserves that are not those of a pump.fun curve: what followed from earlier ones that were is not known any more. */
   setPool(slot: number, vSol: number, vTokens: number): void {
     const { columns, flags } = this.#tokens
     const row = rowIndex(slot)
+    const wasOnCurve = obeysCurve(columns.virtualSolReserves[row], columns.virtualTokenReserves[row])
     this.#setReserves(slot, vSol, vTokens)
+    if (!wasOnCurve) return
     if ((flags[slot] & FLAG_COMPLETE) === 0) columns.bondingProgress[row] = Number.NaN
     if ((flags[slot] & FLAG_LIQUIDITY_PATCHED) === 0) columns.liquidity[row] = Number.NaN
   }
