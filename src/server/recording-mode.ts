@@ -31,15 +31,20 @@ export function recordingOf({ config, provenance, publisher, replayed }: Recordi
   return { isOn, isRestorable, hasCheckpoints: isRestorable || isPublished }
 }
 
-export function explainRecording({ config, log, provenance }: RecordingDeps, recording: Recording): void {
+export function explainRecording(
+  { config, log, provenance, replayed }: RecordingDeps,
+  recording: Recording,
+): void {
   const { isOn, isRestorable } = recording
   if (provenance === null || isRestorable) return
   if (config.record === 'false')
     log.info({}, 'market events are not recorded: each start begins with an empty market')
+  else if (replayed !== null)
+    log.info({}, 'market events are not recorded: the lake that is replayed has them')
   else if (!isOn)
     log.info(
       {},
-      'a simulated market is not recorded unless --record true asks for it: each start makes it again from its seed',
+      'a simulated market is not recorded unless --record true asks for it: each start makes it again',
     )
   if (!isOn) return
   const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'
