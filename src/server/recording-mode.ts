@@ -39,12 +39,12 @@ export function explainRecording(
   if (provenance === null || isRestorable) return
   if (config.record === 'false')
     log.info({}, 'market events are not recorded: each start begins with an empty market')
-  else if (replayed !== null)
-    log.info({}, 'market events are not recorded: the lake that is replayed has them')
   else if (!isOn)
     log.info(
       {},
-      'a simulated market is not recorded unless --record true asks for it: each start makes it again',
+      replayed === null
+        ? 'a simulated market is not recorded unless --record true asks for it: each start makes it again'
+        : 'market events are not recorded: the lake that is replayed has them',
     )
   if (!isOn) return
   const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'
