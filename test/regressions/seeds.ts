@@ -112,4 +112,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 178,
     was: 'A server that started on a full disk had no lock of its folder, wrote there once there was room, and a second one began beside it.',
   },
+  {
+    seed: 20036,
+    steps: 80,
+    was: 'A reader that was seconds behind, since the bus answered slowly, said so only beyond lag-max-ms: until then its market stood still without a word.',
+  },
 ]

@@ -39,9 +39,19 @@ it('a reader that was too far behind serves again once it has caught up, not a m
     behindMs = ms
     return made.health().notServing === null
   }
+  const reasonsAt = (ms: number): string[] => {
+    behindMs = ms
+    return made.health().reasons
+  }
   await ready.promise
+  // Nobody is left to guess before it refuses.
+  expect([1_900, 4_000].map(reasonsAt)).toEqual([
+    [],
+    ['this reader is 4.0 s behind the writer: it shows an older market'],
+  ])
   expect([900, 4_000, 5_000].map(servesAt)).toEqual([true, true, true])
   expect([5_001, 3_000, 1_001].map(servesAt)).toEqual([false, false, false])
+  expect(reasonsAt(6_000)).toEqual(['This reader is 6.0 s behind the writer.'])
   expect([1_000, 4_000].map(servesAt)).toEqual([true, true])
   expect(ended).toBe(1)
 })
