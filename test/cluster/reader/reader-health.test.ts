@@ -39,7 +39,7 @@ it('a reader that was too far behind serves again once it has caught up, not a m
     behindMs = ms
     return made.health().notServing === null
   }
-  const reasonsAt = (ms: number): string[] => {
+  const reasonsAt = (ms: number): readonly string[] => {
     behindMs = ms
     return made.health().reasons
   }
