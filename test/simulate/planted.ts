@@ -287,8 +287,8 @@ export const PLANTED = {
     steps: 180,
     violates: 'with one ETag all nodes send the same bytes',
     file: 'market/output/pages.ts',
-    from: '[version, this.#changes.seq, versionOf(slots, total)]',
-    to: '[versionOf(slots, total)]',
+    from: '[version, this.#changes.seq, rowsVersion(slots, total)]',
+    to: '[rowsVersion(slots, total)]',
   },
   'loss-uncounted': {
     is: 'nobody counts what a market lacks of a damaged journal: its checkpoint is brought to the bus, and its run goes on with the stream',

@@ -52,7 +52,7 @@ export class Pages {
     const set = this.#rowLines.of(fields)
     const lines = new Array<Buffer>(slots.length)
     for (let row = 0; row < slots.length; row++) lines[row] = set.line(slots[row])
-    const numbers = [version, this.#changes.seq, versionOf(slots, total)].map((part) => part.toString(36))
+    const numbers = [version, this.#changes.seq, rowsVersion(slots, total)].map((part) => part.toString(36))
     const { windowState } = set
     const state = fields === null ? windowState : `${fields.key} ${windowState}`
     return new RowPage({
@@ -70,7 +70,7 @@ export class Pages {
 }
 
 /** Changes when other tokens are on a page, or in another order: time alone may do that, by a figure or a filter of one. */
-function versionOf(slots: Uint32Array, total: number): number {
+function rowsVersion(slots: Uint32Array, total: number): number {
   let mixed = total
   for (let row = 0; row < slots.length; row++) {
     mixed = Math.imul(mixed ^ slots[row], 0x9e3779b1)

@@ -118,10 +118,11 @@ export async function openReplayPlan(
   if (fromMs === null) wanted.from = first ?? held.from
   const warmUp = fromMs === null ? null : await findEvents(dataDir, fromMs - WARM_UP_MS, fromMs)
   const plan = planReplay({ runs, held, checkpoints, wanted, warmUpFrom: warmUp?.from ?? wanted.from })
+  const [firstMs, lastMs] = await findTimes(dataDir, [plan.playFromNo, plan.range.to])
+  if (fromMs !== null || firstMs > 0) return { ...plan, fromMs: fromMs ?? firstMs, toMs: lastMs }
   // Where files were replayed, market time is known from the first row on: the beginning of the run was recorded at 0.
-  const timed =
-    fromMs === null ? await findEvents(dataDir, 1, Number.MAX_SAFE_INTEGER, plan.playFromNo) : null
-  const playFromNo = Math.min(Math.max(plan.playFromNo, timed?.from ?? 0), plan.range.to)
-  const [firstMs, lastMs] = await findTimes(dataDir, [playFromNo, plan.range.to])
-  return { ...plan, playFromNo, fromMs: fromMs ?? firstMs, toMs: lastMs }
+  const timed = await findEvents(dataDir, 1, Number.MAX_SAFE_INTEGER, plan.playFromNo)
+  const playFromNo = Math.min(timed?.from ?? plan.playFromNo, plan.range.to)
+  const [timedMs] = await findTimes(dataDir, [playFromNo])
+  return { ...plan, playFromNo, fromMs: timedMs, toMs: lastMs }
 }

@@ -112,6 +112,7 @@ export class Agents {
   readonly #onSettled: (sending: Sending, answer: Answer | null) => void
   /** Until then readers may try on what agents have given up. */
   #triedUntilMs = 0
+  /** How often everything was compared: who read before the last time submits nothing any more. */
   #rests = 0
   #lastId = 0
   #names = 0
