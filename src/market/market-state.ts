@@ -46,7 +46,7 @@ export function createState(options: MarketOptions) {
     rowLines,
     pages: new Pages(rankings, rowLines, changes),
     changes,
-    datapoints: new DataPointCache(projections),
+    datapoints: new DataPointCache(projections, settings.tokensMax),
     searchIndex: new SearchIndex(tokens),
     totals: new MarketTotalsCache(tokens, rankings, time),
     analysisCounts: new AnalysisCounts(mintsKnownMax),

@@ -1,5 +1,6 @@
 // Caches DataPoints as JSON until the next whole second, when windows move and all are forgotten. A text is as of the moment when it
-// became true, not when it was first read, so that what is served does not depend on who has read before.
+// became true, not when it was first read, so that what is served does not depend on who has read before. It is kept once it is read
+// again: the bytes of those that are read once, as most of many tokens are, would grow old in the heap.
 
 import { ownBytes } from '../../lib/bytes.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
@@ -27,17 +28,18 @@ export interface DataPointChange {
 
 interface CachedText extends DataPointText {
   readonly seq: number
-  readonly asOfMs: number
   readonly marketChangeCount: number
 }
 
 export class DataPointCache {
   readonly #projections: Projections
-  /** By slot, all of the same second. */
+  /** By slot: those that were read twice, all of the same second. */
   #texts = new Map<number, CachedText>()
   #secondMs = 0
-  /** When one was last read. */
+  /** When one was last read, and by slot the position and the time of what was read last. */
   #readAtMs = 0
+  readonly #readSeq: Float64Array
+  readonly #readAsOfMs: Float64Array
   /**
    * By mint and millisecond: values that were served as of it, and changed in it. Their reader says the same time as one that read later,
    * and both are right. It is known to the process that served them alone, and is no part of the market's state.
@@ -48,8 +50,10 @@ export class DataPointCache {
     weigh: (values) => values.length,
   })
 
-  constructor(projections: Projections) {
+  constructor(projections: Projections, tokensMax: number) {
     this.#projections = projections
+    this.#readSeq = new Float64Array(tokensMax)
+    this.#readAsOfMs = new Float64Array(tokensMax)
   }
 
   read(slot: number, nowMs: number, change: DataPointChange): DataPointText {
@@ -70,18 +74,21 @@ export class DataPointCache {
       json: answer.subarray(ANSWER_START.length, answer.length - ANSWER_END.length),
       version: [seq, asOfMs, marketChangeCount].map((part) => part.toString(36)).join('-'),
       seq,
-      asOfMs,
       marketChangeCount,
     }
-    this.#texts.set(slot, made)
+    if (this.#isRead(slot, asOfMs, seq)) this.#texts.set(slot, made)
+    this.#readSeq[slot] = seq
+    this.#readAsOfMs[slot] = asOfMs
     return made
   }
 
   /** Whether the token's values of position `seq` were served as of `timeMs`. */
   isServed(slot: number, timeMs: number, seq: number): boolean {
-    if (timeMs !== this.#readAtMs) return false
-    const text = this.#texts.get(slot)
-    return text?.asOfMs === timeMs && text.seq === seq
+    return timeMs === this.#readAtMs && this.#isRead(slot, timeMs, seq)
+  }
+
+  #isRead(slot: number, asOfMs: number, seq: number): boolean {
+    return this.#readAsOfMs[slot] === asOfMs && this.#readSeq[slot] === seq
   }
 
   /** These values were served as of `timeMs`, and change now, in the same millisecond. */
@@ -96,5 +103,6 @@ export class DataPointCache {
 
   forget(slot: number): void {
     this.#texts.delete(slot)
+    this.#readAsOfMs[slot] = -1
   }
 }
