@@ -21,6 +21,8 @@ export interface Channel {
   isLost(position: Pick<StreamPosition, 'seq'>): boolean
   /** The changes after a position, or the first of them; null if there are none. @param asOf of a tab: null if there are none up to here */
   changes(position: StreamPosition, asOf: number): Chunk | null
+  /** Of one that is read once in a while: where the market was when it was read. */
+  readonly readSeq?: number
   /** Every row, for a follower that has missed changes. */
   reopen(): StreamSnapshot
   /** Asked once in a while: whether it may have changed by the passing of time, or its time has come. Without it: never. */

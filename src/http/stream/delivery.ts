@@ -106,6 +106,9 @@ export class Delivery {
     const chunk = channel.changes(subscription.position, asOf)
     if (chunk === null) {
       subscription.isResyncing = false
+      // A window that has not changed shows a later market than it did.
+      if (channel.readSeq !== undefined)
+        subscription.position = { ...subscription.position, seq: channel.readSeq }
       return 'current'
     }
     const isNewest = channel.mint === null && chunk.next.seq >= asOf

@@ -98,15 +98,16 @@ export class Subscriptions {
 
   /** Up to where a follower has been sent everything, or undefined while it is still to be sent a snapshot. */
   positionOf(follower: Follower): number | undefined {
-    const { subscriptions, tabs, due } = follower
+    const { subscriptions, due } = follower
     if (subscriptions.size === 0) return undefined
-    // A token that is not due has not changed up to `#markedSeq`.
-    let seq = subscriptions.size === tabs.length ? this.#market.seq : this.#markedSeq
+    let { seq } = this.#market
     for (const subscription of subscriptions.values()) {
       if (subscription.snapshot !== null) return undefined
       const { mint, isPaced } = subscription.channel
       if (isPaced && subscription.position.seq === 0) return undefined
-      if (mint === null || due.has(subscription)) seq = Math.min(seq, subscription.position.seq)
+      // A token that is not due has not changed up to `#markedSeq`.
+      const isServed = mint !== null && !due.has(subscription)
+      seq = Math.min(seq, isServed ? this.#markedSeq : subscription.position.seq)
     }
     return seq
   }

@@ -41,6 +41,7 @@ export class WindowChannel implements Channel {
   readonly key: string
   readonly mint = null
   readonly isPaced = true
+  readSeq = 0
   readonly #market: Market
   readonly #request: WindowRequest
   #state: WindowState | null = null
@@ -90,6 +91,8 @@ export class WindowChannel implements Channel {
     if (this.#state !== null && !this.#isDue) return this.#state
     this.#isDue = false
     const before = this.#state
+    const { seq } = this.#market
+    this.readSeq = seq
     const { total, mints, lines } = this.#read()
     const linesBefore = new Map(before?.mints.map((mint, index) => [mint, before.lines[index]]))
     const changed = lines.filter((line, index) => {
@@ -98,7 +101,6 @@ export class WindowChannel implements Channel {
     })
     const isOrdered = before !== null && isEqual(before.mints, mints)
     if (isOrdered && changed.length === 0 && before.total === total) return before
-    const { seq } = this.#market
     const state = { number: (before?.number ?? 0) + 1, seq, total, mints, lines }
     this.#state = state
     this.#step = before === null ? null : this.#chunk(state, changed, !isOrdered)

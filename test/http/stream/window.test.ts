@@ -104,6 +104,28 @@ describe('a window', () => {
     expect(await reader.until('unsubscribed')).toMatchObject({ id: '2', channel })
   })
 
+  it.each(['alone', 'beside the market'])(
+    '%s has a position that rises with the market, though it does not change',
+    async (how) => {
+      const reader = socket()
+      if (how !== 'alone') await reader.send({ op: 'subscribe', topic: 'market', tab: 'all' })
+      await reader.send({ op: 'subscribe', topic: 'window', mints: [mints[0]], fields: ['name'] })
+      let { seq: last } = await reader.until('window')
+      for (const solAmount of [8, 9]) {
+        await trade(mints[1], solAmount)
+        await expect
+          .poll(async () => {
+            await reader.send({ op: 'ping', id: '1' })
+            const { seq } = await reader.until('pong')
+            expect(seq).toBeGreaterThanOrEqual(last)
+            last = seq
+            return seq
+          })
+          .toBe(server.market.seq)
+      }
+    },
+  )
+
   it('has what a page with the same filters has', async () => {
     const query = 'sort=volume_24h&order=asc&min_volume_24h=100&max_price=60&search=token&fields=compact'
     const page = await server.client.get(`/api/v1/market?${query}`)
