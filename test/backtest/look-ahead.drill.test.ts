@@ -31,8 +31,6 @@ async function open(lake: string): Promise<Stepped> {
 
 /** What is about this process and this machine, and not about the market. */
 const OWN = [
-  // How much of the recording is played: its length is known from the start, and tells nothing of the market.
-  /"(percent|etaMs)":[^,}]*/g,
   // The shorter lake has ended.
   /"(?:state|stateSinceMs|windowMs)":(?:"[^"]*"|null|\d+)/g,
   /"(?:analysisId|requestId|agentId|runId|key|path|ms|sha256|bytes|nextSince|uptimeMs|files|[a-zA-Z]*Bytes(?:Max)?|folderId|logId)":(?:"[^"]*"|[\d.]+)/g,

@@ -113,22 +113,18 @@ export class LakeReplay extends Playback<readonly ReplayedEvent[]> {
     return event.type === 'run' ? { ...event, firstSeq: this.#options.seq() } : event
   }
 
-  /** How far it is. */
-  progress() {
-    const { done: events, percent, etaMs, perSecond: eventsPerSecond } = this.part()
-    return { events, percent, etaMs, eventsPerSecond, atMs: this.latestMs }
-  }
-
   describe(): FeedStatus {
     const { label, speed, simulated, approximate, endsEarly, eventsTotal, steps } = this.#options
+    const { done: events, percent, etaMs, perSecond: eventsPerSecond } = this.part()
     return this.status({
       simulated,
       label,
       speed,
       time: 'recorded',
       approximate,
-      ...(steps === undefined && { endsEarly, eventsTotal }),
-      ...this.progress(),
+      // A share of what is played tells how much lies ahead.
+      ...(steps === undefined && { endsEarly, eventsTotal, percent, etaMs }),
+      ...{ events, eventsPerSecond, atMs: this.latestMs },
     })
   }
 }
