@@ -212,6 +212,7 @@ class Run {
     this.#opened = opened
     this.#app = opened.app
     this.#driver = opened.driver
+    this.#driver.programs = () => this.#programs.filter(({ program }) => program.end === null).length
   }
 
   async play(): Promise<Played> {
@@ -231,7 +232,7 @@ class Run {
       () => this.#haveAllEnded(),
       async (marketMs) => baselines?.act(marketMs),
     )
-    await this.#driver.untilSilent()
+    await this.#driver.untilTurnsEnd()
     const seenToMs = this.#driver.marketMs
     await this.stopPrograms()
     const tailToMs = Math.min(seenToMs + tailMarketMs, span.toMs)

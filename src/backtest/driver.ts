@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from '../app.ts'
 import type { StepPace } from '../ingest/replay/pace.ts'
 import { nextTurn } from '../lib/wait.ts'
-import { PENDING_LOOK_MS } from './limits.ts'
+import { PENDING_LOOK_MS, TURN_MS_MIN } from './limits.ts'
 import type { WallStamps } from './wall-stamps.ts'
 
 /** What is driven. */
@@ -36,6 +36,8 @@ export interface DriverStats {
   stepsCut: number
   /** Steps during which a request came in: what it was answered with depends on the machine. */
   stepsMet: number
+  /** Steps while a program had its turn: it asked nothing, and neither waited for market time nor followed a stream. */
+  stepsInTurn: number
   /** Real time of these steps. */
   playedMs: number
   /** Market time of these steps. */
@@ -43,7 +45,16 @@ export interface DriverStats {
 }
 
 export class Driver {
-  readonly stats: DriverStats = { steps: 0, stepsCut: 0, stepsMet: 0, playedMs: 0, marketMs: 0 }
+  /** How many programs run. */
+  programs: () => number = () => 0
+  readonly stats: DriverStats = {
+    steps: 0,
+    stepsCut: 0,
+    stepsMet: 0,
+    stepsInTurn: 0,
+    playedMs: 0,
+    marketMs: 0,
+  }
   readonly #driven: Driven
   readonly #pacing: Pacing
   #marketMs: number
@@ -55,6 +66,8 @@ export class Driver {
   /** What of the programs could be seen when they were last active, and when that was. */
   #seen = ''
   #activeAtMs = 0
+  /** When the last step ended. */
+  #steppedAtMs = 0
 
   /** @param fromMs market time at which it begins, Unix ms */
   constructor(driven: Driven, pacing: Pacing, fromMs: number) {
@@ -84,6 +97,7 @@ export class Driver {
       await this.#untilDue()
       await this.untilSilent()
       const requests = this.#driven.app.http.requestCount()
+      if (this.#isInTurn()) this.stats.stepsInTurn++
       await this.stepTo(Math.min(this.#marketMs + marketStepMs, untilMs))
       this.stats.steps++
       if (this.#driven.app.http.requestCount() !== requests) this.stats.stepsMet++
@@ -116,6 +130,7 @@ export class Driver {
     if (app.timeWaits.isDue || app.broadcaster.size > 0) await this.#flushing
     app.timeWaits.check()
     app.broadcaster.deliver()
+    this.#steppedAtMs = performance.now()
   }
 
   /** Brings everything up to now to the lake, and outcomes that have become due. */
@@ -144,7 +159,10 @@ export class Driver {
     })
   }
 
-  /** Resolves when no request of a program is pending, streams excepted, and nothing was heard of or said to one for long enough. */
+  /**
+   * Resolves when no request of a program is pending, streams excepted, and nothing was heard of or said to one for long enough. A
+   * program that has its turn is given longer, and after each step anew: a machine that is busy for a moment costs no step.
+   */
   async untilSilent(): Promise<void> {
     const { signal, silenceMs, waitMsMax } = this.#pacing
     const beganMs = performance.now()
@@ -153,7 +171,10 @@ export class Driver {
       const nowMs = performance.now()
       const isPending = this.#isPending()
       if (this.#hasMoved() || isPending) this.#activeAtMs = nowMs
-      const leftMs = silenceMs - (nowMs - this.#activeAtMs)
+      const dueMs = this.#isInTurn()
+        ? Math.max(this.#activeAtMs + Math.max(silenceMs, TURN_MS_MIN), this.#steppedAtMs + silenceMs)
+        : this.#activeAtMs + silenceMs
+      const leftMs = dueMs - nowMs
       if (leftMs <= 0) return
       if (nowMs - beganMs >= waitMsMax) {
         this.stats.stepsCut++
@@ -161,6 +182,19 @@ export class Driver {
       }
       await sleep(isPending ? PENDING_LOOK_MS : Math.max(1, Math.min(leftMs, silenceMs / 4)))
     }
+  }
+
+  /** The last turn: resolves when every program waits, follows a stream or has ended, or after the time that a step waits at most. */
+  async untilTurnsEnd(): Promise<void> {
+    const untilMs = performance.now() + this.#pacing.waitMsMax
+    do await this.untilSilent()
+    while (this.#isInTurn() && performance.now() < untilMs && !this.#pacing.signal.aborted)
+  }
+
+  /** Whether a program does something else than to wait for market time or to follow a stream. */
+  #isInTurn(): boolean {
+    const { timeWaits, broadcaster } = this.#driven.app
+    return this.programs() > timeWaits.size + broadcaster.size
   }
 
   /**

@@ -6,6 +6,8 @@ export const MARKET_STEP_MS_DEFAULT = 1_000
 /** How long every program has to be silent before the market goes on, and how long it waits for that at most. */
 export const SILENCE_MS_DEFAULT = 20
 export const STEP_WAIT_MS_MAX_DEFAULT = 5_000
+/** How long a program that neither waits nor follows a stream has to be silent at least: it is about to ask, on a machine that may be busy. */
+export const TURN_MS_MIN = 250
 /** Market time between two flushes of the lake, with which outcomes appear. */
 export const LAKE_FLUSH_MARKET_MS = MINUTE_MS
 /** Market time for which the market goes on after the programs have ended, so that their last analyses get outcomes. */

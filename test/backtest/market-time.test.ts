@@ -105,6 +105,42 @@ describe('the time of the market', () => {
     expect((await client.get('/api/v1/time?until=1772000000')).body.code).toBe('invalid_parameter')
   })
 
+  test('waits for a program that has its turn, however busy the machine is for a moment, and tells of one that stays away', async () => {
+    const { app, driver } = stepped
+    const { stepsInTurn } = driver.stats
+    const { key } = await app.agents.register({ name: 'slow' })
+    const mintlake = createClient({ baseUrl: app.url, key })
+    const fromMs = driver.marketMs
+    const moments: number[] = []
+    const busy = () => sleep(100)
+    const program = (async () => {
+      for (let round = 0; round < 3; round++) {
+        moments.push((await mintlake.now()) - fromMs)
+        await busy()
+        moments.push((await mintlake.now()) - fromMs)
+        await busy()
+        await mintlake.sleep(10_000)
+      }
+      await busy()
+      moments.push((await mintlake.now()) - fromMs)
+    })()
+    let running = 1
+    driver.programs = () => running
+    program.finally(() => running--)
+    await expect.poll(() => moments.length).toBeGreaterThan(0)
+    // It wakes in the last step, and has its turn then.
+    await driver.runTo(fromMs + 30_000)
+    await driver.untilTurnsEnd()
+    expect(moments).toEqual([0, 0, 10_000, 10_000, 20_000, 20_000, 30_000])
+    await program
+    expect(driver.stats.stepsInTurn).toBe(stepsInTurn)
+
+    running = 1
+    await driver.runTo(fromMs + 33_000)
+    expect(driver.stats.stepsInTurn).toBe(stepsInTurn + 3)
+    running = 0
+  })
+
   test('is what the client sleeps and waits for limits by', async () => {
     const { app, driver } = stepped
     const { key } = await app.agents.register({ name: 'sleeper' })

@@ -33,7 +33,13 @@ export async function reportOf(played: Played, seed: number): Promise<Report> {
     },
     agents: competitors.map((competitor) => figuresOf(competitor, said, toMs - fromMs, seed)),
     run: {
-      ...{ steps: stats.steps, stepsCut: stats.stepsCut, stepsMet: stats.stepsMet, playedMs: stats.playedMs },
+      ...{
+        steps: stats.steps,
+        stepsCut: stats.stepsCut,
+        stepsMet: stats.stepsMet,
+        stepsInTurn: stats.stepsInTurn,
+      },
+      ...{ playedMs: stats.playedMs },
       ...{ speed: stats.marketMs / Math.max(1, stats.playedMs), events, sentence: sentenceOf(stats) },
     },
   }
@@ -48,14 +54,14 @@ function notesOf({ approximate, isInterrupted }: Played): string[] {
   return notes
 }
 
-function sentenceOf({ stepsCut, stepsMet }: Played['stats']): string {
+function sentenceOf({ stepsCut, stepsMet, stepsInTurn }: Played['stats']): string {
   const cut =
     stepsCut === 0
       ? 'no step was cut short.'
       : `${stepsCut} were cut short, since a program was not silent within the time that a step waits (--step-wait-ms): it saw the market go on meanwhile.`
   const met =
-    stepsMet === 0
+    stepsMet + stepsInTurn === 0
       ? ''
-      : ` Into ${stepsMet} a request came: a program that sleeps by its own clock sets its pace itself, and sees another market each time. The client’s sleep() waits for market time; a longer --step-ms waits for slow programs.`
+      : ` Into ${stepsMet} a request came, and ${stepsInTurn} were taken while a program neither asked nor waited nor followed a stream: one that sleeps by its own clock, or thinks for longer than a step waits, sees another market each time. The client’s sleep() waits for market time; a longer --step-ms waits for slow programs.`
   return cut + met
 }
