@@ -5,11 +5,13 @@ import { truncateText } from '../lib/text/truncate-text.ts'
 import { amount, count, description, positive, price, time as ts, uri, word } from './bounds.ts'
 import { patchFieldsSchema } from './datapoint.ts'
 import { isMint, MINT_SHAPE } from './mint.ts'
+import { toQuoteMint } from './quote.ts'
 
 const mint = z
   .string()
   .refine(isMint, { error: 'not a base58 address of 32 bytes', params: { code: 'invalid_mint' } })
   .transform((value) => truncateText(value, MINT_SHAPE.maxLength))
+const quoteMint = mint.transform(toQuoteMint)
 
 export const tokenEventSchema = z.object({
   type: z.literal('token'),
@@ -25,7 +27,7 @@ export const tokenEventSchema = z.object({
   twitter: uri.nullish(),
   telegram: uri.nullish(),
   totalSupply: positive.nullish(),
-  quoteMint: mint.nullish().meta({ description: 'What its curve is paid in' }),
+  quoteMint: quoteMint.nullish().meta({ description: 'What its curve is paid in' }),
   isMayhem: z.boolean().nullish().meta({ description: 'Whether it trades in mayhem mode' }),
   curveTokens: positive.nullish().meta({ description: 'Tokens that its curve had to sell at first' }),
 })
@@ -43,7 +45,9 @@ export const tradeEventSchema = z
     vTokens: positive.nullish(),
     wallet: word.nullish(),
     tx: word.nullish(),
-    quoteMint: mint.nullish().meta({ description: 'What the trade was paid in; without it SOL' }),
+    quoteMint: quoteMint
+      .nullish()
+      .meta({ description: 'What the trade was paid in; without it, or of 32 zero bytes: SOL' }),
     quoteAmount: amount.nullish().meta({ description: 'How much of it was paid' }),
     vQuote: positive
       .nullish()

@@ -1,10 +1,8 @@
 // What trades are paid in, and how many decimals an amount has.
-import { MARKET_QUOTES } from '../../schema/quote.ts'
+import { MARKET_QUOTES, toQuoteMint } from '../../schema/quote.ts'
 
 /** Decimals of tokens that begin on a curve. */
 export const CURVE_TOKEN_DECIMALS = 6
-/** An address of 32 zero bytes, which stands for SOL. */
-const NO_QUOTE = '11111111111111111111111111111111'
 const DECIMALS_MAX = 24
 
 const DECIMALS: ReadonlyMap<string, number> = new Map([
@@ -12,9 +10,9 @@ const DECIMALS: ReadonlyMap<string, number> = new Map([
   [MARKET_QUOTES.usdc, 6],
 ])
 
-/** The mint of a quote as an event says it: none, or zero bytes, is SOL. */
+/** The mint of a quote as an event says it: none is SOL. */
 export const quoteMintOf = (told: string | null): string =>
-  told === null || told === NO_QUOTE ? MARKET_QUOTES.sol : told
+  told === null ? MARKET_QUOTES.sol : toQuoteMint(told)
 
 /** Decimals of a quote that we know; undefined of any other, which its mint's account says. */
 export const quoteDecimals = (mint: string): number | undefined => DECIMALS.get(mint)

@@ -88,6 +88,14 @@ describe('pushed', () => {
     expect(shown.bondingProgress).toBeCloseTo(50, 9)
   })
 
+  it('32 zero bytes are SOL, as the chain’s programs say it', async () => {
+    await push(
+      { type: 'solPrice', ts: Date.now(), usd: 150 },
+      trade({ quoteMint: '1'.repeat(32), quoteAmount: 2 }),
+    )
+    expect(await datapoint(mint)).toMatchObject({ priceUsd: 0.3, volume24h: 300, quoteMint: SOL })
+  })
+
   it('another quote is recorded and counted, makes no bar, and leaves the price null', async () => {
     const answer = await push(trade({ quoteMint: OTHER_QUOTE, quoteAmount: 5 }))
     expect(answer.body).toMatchObject({ accepted: 1, rejected: 0 })
