@@ -14,6 +14,10 @@ export interface RecordingStatus {
   restored: { fromEventNo: number; events: number; lost: number; tookMs: number } | null
 }
 
+/** What is wrong where a replay in recorded time, which begins anew with each start, is recorded behind other runs. */
+export const RECORDED_TWICE =
+  'the data folder has events of an earlier run: a replay that is recorded beside them counts its trades again, and keeps the bars there are; use an empty --data-dir'
+
 /** What is wrong, as sentences. @param lakeEventNo the last recorded event that the lake has */
 export function recordingReasons(
   { lostEnd, trouble }: Pick<OpenedMarket, 'lostEnd' | 'trouble'>,

@@ -8,7 +8,7 @@ import type { StoredCheckpoint } from '../checkpoint/checkpoint-folder.ts'
 import { CheckpointScheduler } from '../checkpoint/checkpoint-scheduler.ts'
 import { lostThrough } from '../checkpoint/find-base.ts'
 import { redo } from '../checkpoint/restoration.ts'
-import { healingFeedOf } from '../ingest/feed-settings.ts'
+import { followsRecordedTime, healingFeedOf } from '../ingest/feed-settings.ts'
 import { TRANSACTIONS_SEEN_MAX } from '../ingest/solana/limits.ts'
 import type { RecordedPlace, RecordedTo } from '../ingest/types.ts'
 import type { EventJournal } from '../journal/journal.ts'
@@ -20,7 +20,7 @@ import type { MarketRecorder } from '../recording/market-recorder.ts'
 import type { Gap } from '../schema/event.ts'
 import { type OpenedMarket, openMarket, type RunningMarketDeps } from './open-market.ts'
 import { readRecordedPlaces } from './recorded-places.ts'
-import { type RecordingStatus, recordingReasons } from './recording-status.ts'
+import { RECORDED_TWICE, type RecordingStatus, recordingReasons } from './recording-status.ts'
 import { ServerEvents } from './server-events.ts'
 import { Timekeeper } from './timekeeper.ts'
 
@@ -40,6 +40,8 @@ export class RunningMarket {
   #redone: RecordingStatus['restored'] = null
   /** How many recorded events the market lacks. */
   #lostEvents = 0
+  /** Whether a replay in recorded time is recorded beside what runs before have recorded. */
+  readonly #isRecordedTwice: boolean
   /** Where the runs before have left the market; null: there were none. */
   #recordedTo: { timeMs: number; open: readonly Gap[] } | null = null
 
@@ -51,6 +53,7 @@ export class RunningMarket {
     this.recorder = recorder
     this.runId = opened.header.runId
     this.#events = new EventRecorder(market, journal, deps.publisher === null, deps.store.noteData)
+    this.#isRecordedTwice = (journal?.lastEventNo ?? 0) > 0 && followsRecordedTime(deps.config)
     const ownSink = this.sinkOf(SERVER_FEED)
     this.serverEvents = new ServerEvents(ownSink)
     this.timekeeper = new Timekeeper(deps, market, ownSink)
@@ -193,6 +196,7 @@ export class RunningMarket {
     const isOn = recording.isOn
     const parts = { journal: journal?.stats() ?? null, checkpoints: this.#checkpoints?.status() ?? null }
     const reasons = recordingReasons(this.#opened, parts, this.#deps.store.events.progress.eventNo)
+    if (this.#isRecordedTwice) reasons.push(RECORDED_TWICE)
     return { isOn, reasons, ...parts, restored: this.#redone }
   }
 

@@ -135,7 +135,10 @@ test('texts of strangers are text on the page, and both forms of the report have
       notes: [],
     },
     agents: [figures(calls), figuresOf({ ...agent, agentId: 'b', name: hostile }, said([]), HOUR_MS, 1)],
-    run: { ...{ steps: 1, stepsCut: 0, stepsMet: 0, playedMs: 1, speed: 1, events: 1 }, sentence: 'none.' },
+    run: {
+      ...{ steps: 1, stepsCut: 0, stepsMet: 0, stepsInTurn: 0, playedMs: 1, speed: 1, events: 1 },
+      sentence: 'none.',
+    },
   }
   const page = pageReport(report)
   expect(page).not.toContain('<img')

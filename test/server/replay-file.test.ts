@@ -31,10 +31,11 @@ interface Report {
 }
 
 /** Replays the file to its end. @returns /health afterwards. */
-async function replay(text: string, flags: Record<string, string> = {}): Promise<Report> {
+async function replay(text: string, flags: Record<string, string> = {}, dataDir?: string): Promise<Report> {
   const path = join(folder, 'trades.csv')
   writeFileSync(path, text)
-  server = await openTestServer({ feed: 'replay', 'replay-file': path, 'replay-speed': 'max', ...flags })
+  const settings = { feed: 'replay', 'replay-file': path, 'replay-speed': 'max', ...flags }
+  server = await openTestServer(settings, {}, dataDir)
   const { url } = server
   const read = async (): Promise<Report> => (await (await fetch(`${url}/health`)).json()) as Report
   await expect.poll(async () => (await read()).feeds[0].state, { timeout: 10_000 }).toBe('finished')
@@ -57,6 +58,16 @@ test('a file newest first, with Unix ms as text and a second header, is taken wh
   expect(feeds[0]).toMatchObject({ accepted: ROWS + 1, rejected: { time_invalid: 1 } })
   expect(server?.market.stats()).toMatchObject({ trades: ROWS, lateDropped: 0 })
   expect(server?.market.timeMs).toBe(FIRST_MS + 60_000 * (ROWS - 1))
+})
+
+test('a file that is replayed again into the same folder is told of, as its rows are there twice', async () => {
+  const text = ['ts,symbol,price,size', ...ROW_NUMBERS.map((at) => `${FIRST_MS + at},SPY,1,1`)].join('\n')
+  expect((await replay(text)).reasons).toEqual([])
+  const { dataDir } = server!
+  await server!.stop()
+  const { status, reasons } = await replay(text, {}, dataDir)
+  expect(status).toBe('degraded')
+  expect(reasons).toEqual([expect.stringMatching(/events of an earlier run.*use an empty --data-dir/)])
 })
 
 test.each([
