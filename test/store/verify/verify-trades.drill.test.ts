@@ -74,6 +74,14 @@ async function pushLive(untilMs: number): Promise<void> {
   }
 }
 
+/** A minute and a half in which these tokens are traded in turn, one a second, each trade at its time. */
+async function pushInTurn(mints: readonly string[]): Promise<void> {
+  for (let i = 0; i < 90; i++) {
+    nowMs += 1_000
+    await push([{ mint: mints[i % mints.length], ts: nowMs }])
+  }
+}
+
 const verify = () => verifyLake({ dataDir: server.dataDir, nowMs, confirmMs: 1 })
 /** Rewrites the only file of bars, as a bug of this program would. */
 async function rewriteBars(select: (file: string) => string): Promise<void> {
@@ -119,4 +127,34 @@ test('bars that are not there, and bars that are others than the trades give, ar
     expect.stringMatching(/^\d+ bars missing, in a sample of 30 tokens/),
     expect.stringMatching(/^\d+ bars not what the recorded trades give, in a sample of 30 tokens/),
   ])
+})
+
+/** With less room for tokens than are traded. All bars are written at the end, in one file. */
+async function restartWithRoomFor(tokens: number): Promise<void> {
+  server = await server.restart({ 'tokens-max': String(tokens), 'lake-flush-ms': '0' })
+  client = server.client
+}
+
+test('where every token has given way to others, bars that lack trades are no finding', async () => {
+  await restartWithRoomFor(10)
+  await pushInTurn(MINTS.slice(0, 20))
+  await restartWithRoomFor(10)
+  await pushInTurn(MINTS.slice(0, 5))
+  await pushInTurn(MINTS.slice(0, 5))
+  await server.stop()
+  expect(await verify()).toMatchObject({ scope: 'whole', findings: [] })
+})
+
+test('the bars of a token that stayed while others gave way are compared', async () => {
+  await restartWithRoomFor(10)
+  const [stays, ...others] = MINTS.slice(0, 20)
+  for (const half of [others.slice(0, 10), others.slice(10)])
+    await pushInTurn(half.flatMap((mint) => [stays, mint]))
+  await server.stop()
+  expect(await verify()).toMatchObject({ scope: 'whole', findings: [] })
+  await rewriteBars(
+    (kept) =>
+      `FROM ${kept} WHERE mint <> '${stays}' OR t > (SELECT min(t) FROM ${kept} WHERE mint = '${stays}')`,
+  )
+  expect(await messages()).toEqual([expect.stringMatching(`^1 bar missing, in a sample of .*${stays} 1m `)])
 })
