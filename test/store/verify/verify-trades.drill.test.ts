@@ -1,7 +1,7 @@
 // @module-tag drill
 // Random trades through the real server: `lake verify` finds bars that were taken away, or that are others than the trades give.
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Random } from '../../../src/ingest/simulator/random.ts'
@@ -9,7 +9,13 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { lakeFolder, statePath } from '../../../src/store/paths.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { clockOf } from '../../support/clock.ts'
-import { type Client, FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
+import {
+  ADMIN_KEY,
+  type Client,
+  FEED_KEY,
+  openTestServer,
+  type TestServer,
+} from '../../support/test-server.ts'
 import { NOON_MS, readSql } from '../support.ts'
 
 const MINUTE_MS = 60_000
@@ -157,4 +163,25 @@ test('the bars of a token that stayed while others gave way are compared', async
       `FROM ${kept} WHERE mint <> '${stays}' OR t > (SELECT min(t) FROM ${kept} WHERE mint = '${stays}')`,
   )
   expect(await messages()).toEqual([expect.stringMatching(`^1 bar missing, in a sample of .*${stays} 1m `)])
+})
+
+test('a damaged file of trades that is settled is a note, also while the server runs', async () => {
+  await pushHistory(NOON_MS - HOUR_MS, nowMs, 1_000)
+  server = await server.restart()
+  client = server.client
+  await pushLive(NOON_MS + 2 * MINUTE_MS)
+  const folder = join(lakeFolder(server.dataDir), '.files', 'trades')
+  const [oldest] = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.parquet'))
+    .sort()
+  truncateSync(join(folder, oldest), 100)
+  const { status, body } = await client.request('POST', '/api/v1/admin/lake/repair', '{}', {
+    Authorization: `Bearer ${ADMIN_KEY}`,
+  })
+  expect(status).toBe(200)
+  expect(body.data.lost).toMatchObject([{ table: 'trades' }])
+  expect(await verify()).toMatchObject({
+    ...{ scope: 'files', findings: [] },
+    notes: [expect.stringMatching(/^trades\/.* rows missing, settled$/)],
+  })
 })
