@@ -1,6 +1,6 @@
 // The tool that queries the lake, where it is at hand.
 import { z } from 'zod'
-import { isInterrupted, type QueryResult, withLakeReader } from '../store/query/lake-reader.ts'
+import { isInterrupted, type QueryResult, toUnreadable, withLakeReader } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
 import { rounded } from './compact.ts'
 import {
@@ -69,7 +69,7 @@ async function runQuery(dataDir: string, query: string, limit: number, signal: A
       }
     })
   } catch (error) {
-    if (!end.aborted || !(isInterrupted(error) || error === end.reason)) throw error
+    if (!end.aborted || !(isInterrupted(error) || error === end.reason)) throw toUnreadable(error)
     throw new ToolError(
       'timeout',
       `The query was ended after ${SQL_MS_MAX / 1_000} s`,

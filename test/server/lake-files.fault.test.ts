@@ -125,6 +125,9 @@ function flip(path: string): void {
   overwrite(path, at, Buffer.from([readFileSync(path)[at] ^ 0x40]))
 }
 
+/** Where the first compressed page begins. */
+const zstdFrameOf = (path: string): number => readFileSync(path).indexOf(Buffer.from('28b52ffd', 'hex'))
+
 const DAMAGES: Readonly<Record<string, (path: string) => void>> = {
   gone: (path) => rmSync(path),
   'cut short': (path) => truncateSync(path, Math.floor(statSync(path).size / 2)),
@@ -307,6 +310,30 @@ it('an export that reads a damaged file fails once: the file is identified, and 
   await expect.poll(async () => (await exported()).status, { timeout: 20_000 }).toBe(200)
   expect(await training()).toEqual(analyses.slice(1))
 })
+
+it.each([
+  ['a page that cannot be unpacked', (path: string) => overwrite(path, zstdFrameOf(path), Buffer.alloc(4))],
+  ['a page without a head', (path: string) => overwrite(path, 4, Buffer.alloc(400))],
+])(
+  'a query over HTTP that reads %s fails, and is not told that it is wrong: the file is set aside',
+  {
+    tags: 'drill',
+  },
+  async (_, spoil) => {
+    freshFolder()
+    const running = await open()
+    const { name, held } = fileOf('training', 0)
+    const asked = (sql: string) => running.client.post('/api/v1/query', { sql }, ADMIN_KEY)
+    // An error that names a whole file is the query's own.
+    expect((await asked(`SELECT error('Failed to read file "${held}"')`)).body.code).toBe('query_failed')
+    spoil(held)
+    expect(await asked('FROM training')).toMatchObject({ status: 503, body: { code: 'store_unavailable' } })
+    await expect
+      .poll(async () => (await running.client.get('/health')).body, { timeout: 20_000 })
+      .toMatchObject({ status: 'degraded', store: { setAside: { files: 1, first: [{ path: name }] } } })
+    expect((await asked('SELECT analysis_id FROM training')).body.data.rows).toEqual([[analyses[1]]])
+  },
+)
 
 it('a file that is restored from a copy is used again', { tags: 'drill' }, async () => {
   freshFolder()

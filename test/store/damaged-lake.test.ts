@@ -165,6 +165,13 @@ describe('an export of a lake with a damaged file', () => {
   })
 })
 
+it('a query that reads a damaged file is not told that it is wrong', async () => {
+  damage(partsOf('events').at(-1)!, 0.2, 20_000)
+  const { code, err } = await queried('FROM events')
+  expect(code).toBe(EXIT.failed)
+  expect(err).toMatch(/^mintlake: the lake cannot be read: .*; see mintlake lake verify\n$/)
+})
+
 it('recorded events are read up to the damage, and then there is an error that says where', async () => {
   damage(partsOf('events').at(-1)!, 0.2, 20_000)
   let last = 0

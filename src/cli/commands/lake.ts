@@ -112,6 +112,9 @@ export const lakeStatusCommand: Command = {
   run: showStatus,
 }
 
+/** A start looks at the size and the end of each file only: other bytes are found by a repair. */
+const REMEDY = 'a start puts names and catalog right, mintlake lake repair sets damaged files aside'
+
 function verifiedText(verified: Verified, dataDir: string): string {
   const { scope, reason, findings, omitted, notes, tables, files, rows } = verified
   const count = findings.length + omitted
@@ -127,7 +130,7 @@ function verifiedText(verified: Verified, dataDir: string): string {
     ...(omitted > 0 ? [`and ${grouped(omitted)} more`] : []),
     count === 0
       ? 'nothing is wrong'
-      : `${count === 1 ? '1 finding' : `${grouped(count)} findings`}; the server puts right what it can at its next start`,
+      : `${count === 1 ? '1 finding' : `${grouped(count)} findings`}; ${REMEDY}`,
     '',
   ].join('\n')
 }
@@ -164,8 +167,8 @@ export const lakeVerifyCommand: Command = {
   },
   notes: [
     'Exit code 0: nothing is wrong; 1: something is. While a server has the store, the files are checked against the',
-    'catalog alone, and it is said so. Nothing is changed: a server puts right what it can at its next start; it cannot',
-    'start while this command has the store.',
+    'catalog alone, and it is said so. Nothing is changed: the next start of a server puts names and the catalog right, and',
+    'mintlake lake repair sets damaged files aside. No server can start while this command has the store.',
   ],
   run: showVerified,
 }

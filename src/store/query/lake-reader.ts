@@ -10,6 +10,7 @@ import { ResultStream, type ResultStreamOptions } from '../duckdb/result-stream.
 import { literal } from '../duckdb/sql.ts'
 import { invalid, notFound, StoreError, unavailable } from '../errors.ts'
 import { CATALOG_FILE, createCatalog } from '../lake/catalog.ts'
+import { findFaultyFiles } from '../lake/file-check.ts'
 import { locateCatalogFiles } from '../lake/locate-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
 import { LAKE_REOPENINGS_MAX, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from '../limits.ts'
@@ -43,7 +44,7 @@ export interface LakeReader {
   readonly missing: readonly ListedFile[]
   /** Runs a query of this program. */
   stream(sql: string): Promise<ResultStream>
-  /** Runs SQL from a user. Rejects with `invalid` when it is wrong or could write. */
+  /** Runs SQL from a user. Rejects with `invalid` when it is wrong or could write; where a file is damaged, with DuckDB's error. */
   query(sql: string): Promise<QueryResult>
   /** Ends the running query, which rejects, and so do all later ones that end early. */
   interrupt(): void
@@ -96,9 +97,10 @@ const readIdentity = (path: string): string => {
 /** What was found of the files that the catalog lists. */
 interface AttachedFiles {
   missing: readonly ListedFile[]
-  /** Where the others are, all of them within the lake's folder. */
-  paths: readonly string[]
+  /** The others by where they are, within the lake's folder. */
+  present: PresentFiles
 }
+type PresentFiles = ReadonlyMap<string, ListedFile>
 
 /**
  * Attaches the catalog. Where its paths are not those of this folder, as in a copied folder, a corrected catalog is made and
@@ -115,15 +117,16 @@ async function attachCatalog(
     await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
     const located = await locateCatalogFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
     const { missing } = located
-    const paths = located.content.tables.flatMap(({ files }) => files.map((file) => located.pathOf(file)))
-    if (located.catalogMatches) return { missing, paths }
+    const files = located.content.tables.flatMap((table) => table.files)
+    const present = new Map(files.map((file) => [located.pathOf(file), file]))
+    if (located.catalogMatches) return { missing, present }
     await connection.run('DETACH lake')
     // The server has written a new catalog in the meantime and deleted files of this one.
     if (missing.length > 0 && readIdentity(path) !== identity && attempt < LAKE_REOPENINGS_MAX) continue
     const own = join(spillDir, CATALOG_FILE)
     await createCatalog(located.content, Date.now(), own, located)
     await connection.run(`ATTACH ${literal(own)} AS lake (READ_ONLY)`)
-    return { missing, paths }
+    return { missing, present }
   }
 }
 
@@ -136,12 +139,14 @@ async function attach(
   connection: DuckDBConnection,
   { dataDir, target, spillMax }: LakeReaderOptions,
   spillDir: string,
-): Promise<readonly ListedFile[]> {
+): Promise<AttachedFiles> {
   await connection.run(`SET temp_directory = ${literal(spillDir)}`)
   await connection.run(`SET max_temp_directory_size = '${spillMax ?? READER_SPILL_MAX}'`)
   await connection.run(`SET TimeZone = 'UTC'`)
-  const { missing, paths } = await attachCatalog(connection, dataDir, spillDir)
-  const allowed = [...paths, ...(target === undefined ? [] : [target])].map(literal).join(', ')
+  const attached = await attachCatalog(connection, dataDir, spillDir)
+  const allowed = [...attached.present.keys(), ...(target === undefined ? [] : [target])]
+    .map(literal)
+    .join(', ')
   await connection.run(`SET allowed_paths = [${allowed}]`)
   await connection.run('SET enable_external_access = false')
   await connection.run('USE lake')
@@ -150,7 +155,7 @@ async function attach(
     await connection.run('SET enable_progress_bar_print = false')
   }
   await connection.run('SET lock_configuration = true')
-  return missing
+  return attached
 }
 
 /** Opens the lake for reading. Rejects with `not_found` when there is none, `unavailable` when it cannot be read. */
@@ -170,9 +175,9 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
       database.close()
       removeSpill()
     }
-    let missing: readonly ListedFile[]
+    let attached: AttachedFiles
     try {
-      missing = await attach(connection, options, spillDir)
+      attached = await attach(connection, options, spillDir)
     } catch (error) {
       close()
       throw error
@@ -186,9 +191,9 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
         others.push(other)
         return other
       },
-      missing,
+      missing: attached.missing,
       stream: (sql) => ResultStream.open(connection, sql, interruption),
-      query: (sql) => runQuery(connection, sql, interruption, options.rowsAtOnce),
+      query: (sql) => runQuery(connection, sql, attached.present, interruption, options.rowsAtOnce),
       interrupt: () => {
         isInterrupted = true
         connection.interrupt()
@@ -246,30 +251,48 @@ async function checkExplained(connection: DuckDBConnection, sql: string): Promis
 async function runQuery(
   connection: DuckDBConnection,
   sql: string,
+  files: PresentFiles,
   options: ResultStreamOptions,
   rowsAtOnce?: number,
 ): Promise<QueryResult> {
   try {
     const result = await runStatements(connection, sql, options)
-    return { columns: result.columns, batches: readBatches(result, rowsAtOnce) }
+    return { columns: result.columns, batches: readBatches(result, files, rowsAtOnce) }
   } catch (error) {
-    throw toQueryError(error)
+    throw await toQueryError(error, files)
   }
 }
 
 /** A query may fail at any row. */
-async function* readBatches(result: ResultStream, rowsAtOnce?: number): AsyncGenerator<Plain[][]> {
+async function* readBatches(
+  result: ResultStream,
+  files: PresentFiles,
+  rowsAtOnce?: number,
+): AsyncGenerator<Plain[][]> {
   try {
     yield* plainRows(result, rowsAtOnce)
   } catch (error) {
-    throw toQueryError(error)
+    throw await toQueryError(error, files)
   }
 }
 
-const toQueryError = (error: unknown): unknown =>
-  error instanceof StoreError || isMissingFileError(error) || isInterrupted(error)
-    ? error
-    : invalid(cleanMessage(error))
+async function toQueryError(error: unknown, files: PresentFiles): Promise<unknown> {
+  if (error instanceof StoreError || isMissingFileError(error) || isInterrupted(error)) return error
+  const message = cleanMessage(error)
+  return (await isOfDamagedFile(message, files)) ? error : invalid(message)
+}
+
+/** What DuckDB says of a damaged page without naming the file. No query can make up an error of this kind. */
+const DAMAGED_PAGE = /^Invalid Error: TProtocolException/
+
+/** Whether an error comes of a file that is not as it was written. A query may make up one that names a whole file. */
+async function isOfDamagedFile(message: string, files: PresentFiles): Promise<boolean> {
+  if (DAMAGED_PAGE.test(message)) return true
+  const named = [...files].filter(([path]) => message.includes(path))
+  for (const [path, file] of named)
+    if ((await findFaultyFiles([file], () => path, 'content')).length > 0) return true
+  return false
+}
 
 /** Runs all statements. @returns the result of the last one */
 async function runStatements(

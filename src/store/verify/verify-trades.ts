@@ -134,7 +134,8 @@ async function takeSample(
          WHERE back.kind = 'reconnect' AND back.event_no > lost.event_no
            AND (back.data ->> '$.feed') = (lost.data ->> '$.feed')) AS last
        FROM ${events} AS lost WHERE kind = 'disconnect' AND (data ->> '$.healUntilMs') IS NOT NULL`,
-    // A token that gave way to others and came back has a bar of each stay, or none: a trade older than it may be, or a later watch, shows it.
+    // A token that gave way to others and came back has a bar of each stay, or none: a trade older than it may be shows it, or a bar
+    // watched since a time within the record. Those of other tokens are watched since the market began, which is no later than the record.
     `CREATE OR REPLACE TEMP TABLE came_back AS SELECT mint FROM (
        SELECT mint, event_no, ts, "at", lag("at") OVER of_token AS before_at, max(ts) OVER before AS newest FROM sampled_trades
        WINDOW of_token AS (PARTITION BY mint ORDER BY event_no),
@@ -142,8 +143,7 @@ async function takeSample(
      WHERE (ts < newest - INTERVAL ${LATE_GRACE_MS} MILLISECONDS
          OR ("at" - before_at >= INTERVAL ${SILENCE_MS} MILLISECONDS AND ts < "at" - INTERVAL ${LATE_GRACE_MS} MILLISECONDS))
        AND NOT EXISTS (FROM healing WHERE event_no > first AND event_no < coalesce(last, event_no + 1))
-     UNION SELECT mint FROM sampled_bars WHERE is_of_record AND watched_since >
-       (SELECT min(watched_since) FROM ${bars} WHERE epoch_ms(closed_at) >= ${fromMs})`,
+     UNION SELECT mint FROM sampled_bars WHERE epoch_ms(watched_since) > ${fromMs}`,
     ...['sampled', 'sampled_trades', 'sampled_bars'].map(
       (name) => `DELETE FROM ${name} WHERE mint IN (FROM came_back)`,
     ),

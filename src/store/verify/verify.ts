@@ -14,10 +14,10 @@ import { attachState, openDatabase } from '../duckdb/duckdb.ts'
 import { literal } from '../duckdb/sql.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { CATALOG_FILE } from '../lake/catalog.ts'
-import { type CatalogLoss, readCatalogLosses } from '../lake/catalog-reader.ts'
 import { isResourceError } from '../lake/file-check.ts'
 import { relativePath } from '../lake/lake-files.ts'
 import { readLakePaths } from '../lake/links.ts'
+import { readKnownLosses } from '../lake/locate-files.ts'
 import {
   groupByTable,
   listAllLiveFiles,
@@ -128,11 +128,13 @@ async function attachCatalog({ connection, lakeDir, findings }: VerifyContext): 
 }
 
 /** Reports quarantined files: as a finding until `lake repair` acknowledges the loss, then as a note. */
-function reportLosses({ findings }: VerifyContext, losses: readonly CatalogLoss[]): void {
-  for (const { table, path, reason, rowsLost, quarantinedAtMs, acknowledgedAtMs } of losses) {
+function reportLosses({ findings }: VerifyContext, losses: readonly QuarantinedFile[]): void {
+  for (const file of losses) {
+    const { reason, rowsLost, quarantinedAtMs, acknowledgedAtMs } = file
+    const path = relativePath(file)
     const since = new Date(quarantinedAtMs).toISOString()
     const what = `${reason}; set aside since ${since}, ${pluralize(rowsLost, 'row')} missing`
-    if (acknowledgedAtMs === null) findings.add(table, path, `${what}: see mintlake lake repair`)
+    if (acknowledgedAtMs === null) findings.add(file.table, path, `${what}: see mintlake lake repair`)
     else findings.notes.push(`${path}: ${what}, settled`)
   }
 }
@@ -258,6 +260,15 @@ async function listTables(
   return hasCatalog ? listCatalogTables(connection) : []
 }
 
+/** Lists the quarantined files, from where the others are listed. */
+async function listLosses(
+  { connection, hasStore }: VerifyContext,
+  hasCatalog: boolean,
+): Promise<QuarantinedFile[]> {
+  if (hasStore) return listQuarantinedFiles(connection)
+  return hasCatalog ? readKnownLosses(connection, CATALOG) : []
+}
+
 /** One pass over everything. */
 async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Verified> {
   const findings = new Findings()
@@ -286,10 +297,8 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
     const hasCatalog = await attachCatalog(context)
     const listed = await listTables(context, hasCatalog)
     if (hasCatalog) await verifyCatalog(context, listed)
-    const losses = hasStore ? await listQuarantinedFiles(connection) : []
-    const named = losses.map((file) => ({ ...file, path: relativePath(file) }))
-    if (hasStore) reportLosses(context, named)
-    else if (hasCatalog) reportLosses(context, await readCatalogLosses(connection, CATALOG))
+    const losses = await listLosses(context, hasCatalog)
+    reportLosses(context, losses)
     const tables = await checkTables(context, listed, losses, options.dataDir)
     if (hasStore) await checkAgainstStore(context, tables, options.dataDir, spillDir)
     await compareBars(context, tables, Math.floor(options.nowMs))

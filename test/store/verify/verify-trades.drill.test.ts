@@ -1,7 +1,7 @@
 // @module-tag drill
 // Random trades through the real server: `lake verify` finds bars that were taken away, or that are others than the trades give.
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Random } from '../../../src/ingest/simulator/random.ts'
@@ -9,7 +9,13 @@ import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { lakeFolder, statePath } from '../../../src/store/paths.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { clockOf } from '../../support/clock.ts'
-import { type Client, FEED_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
+import {
+  ADMIN_KEY,
+  type Client,
+  FEED_KEY,
+  openTestServer,
+  type TestServer,
+} from '../../support/test-server.ts'
 import { NOON_MS, readSql } from '../support.ts'
 
 const MINUTE_MS = 60_000
@@ -74,6 +80,14 @@ async function pushLive(untilMs: number): Promise<void> {
   }
 }
 
+/** A minute and a half in which these tokens are traded in turn, one a second, each trade at its time. */
+async function pushInTurn(mints: readonly string[]): Promise<void> {
+  for (let i = 0; i < 90; i++) {
+    nowMs += 1_000
+    await push([{ mint: mints[i % mints.length], ts: nowMs }])
+  }
+}
+
 const verify = () => verifyLake({ dataDir: server.dataDir, nowMs, confirmMs: 1 })
 /** Rewrites the only file of bars, as a bug of this program would. */
 async function rewriteBars(select: (file: string) => string): Promise<void> {
@@ -119,4 +133,55 @@ test('bars that are not there, and bars that are others than the trades give, ar
     expect.stringMatching(/^\d+ bars missing, in a sample of 30 tokens/),
     expect.stringMatching(/^\d+ bars not what the recorded trades give, in a sample of 30 tokens/),
   ])
+})
+
+/** With less room for tokens than are traded. All bars are written at the end, in one file. */
+async function restartWithRoomFor(tokens: number): Promise<void> {
+  server = await server.restart({ 'tokens-max': String(tokens), 'lake-flush-ms': '0' })
+  client = server.client
+}
+
+test('where every token has given way to others, bars that lack trades are no finding', async () => {
+  await restartWithRoomFor(10)
+  await pushInTurn(MINTS.slice(0, 20))
+  await restartWithRoomFor(10)
+  await pushInTurn(MINTS.slice(0, 5))
+  await pushInTurn(MINTS.slice(0, 5))
+  await server.stop()
+  expect(await verify()).toMatchObject({ scope: 'whole', findings: [] })
+})
+
+test('the bars of a token that stayed while others gave way are compared', async () => {
+  await restartWithRoomFor(10)
+  const [stays, ...others] = MINTS.slice(0, 20)
+  for (const half of [others.slice(0, 10), others.slice(10)])
+    await pushInTurn(half.flatMap((mint) => [stays, mint]))
+  await server.stop()
+  expect(await verify()).toMatchObject({ scope: 'whole', findings: [] })
+  await rewriteBars(
+    (kept) =>
+      `FROM ${kept} WHERE mint <> '${stays}' OR t > (SELECT min(t) FROM ${kept} WHERE mint = '${stays}')`,
+  )
+  expect(await messages()).toEqual([expect.stringMatching(`^1 bar missing, in a sample of .*${stays} 1m `)])
+})
+
+test('a damaged file of trades that is settled is a note, also while the server runs', async () => {
+  await pushHistory(NOON_MS - HOUR_MS, nowMs, 1_000)
+  server = await server.restart()
+  client = server.client
+  await pushLive(NOON_MS + 2 * MINUTE_MS)
+  const folder = join(lakeFolder(server.dataDir), '.files', 'trades')
+  const [oldest] = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.parquet'))
+    .sort()
+  truncateSync(join(folder, oldest), 100)
+  const { status, body } = await client.request('POST', '/api/v1/admin/lake/repair', '{}', {
+    Authorization: `Bearer ${ADMIN_KEY}`,
+  })
+  expect(status).toBe(200)
+  expect(body.data.lost).toMatchObject([{ table: 'trades' }])
+  expect(await verify()).toMatchObject({
+    ...{ scope: 'files', findings: [] },
+    notes: [expect.stringMatching(/^trades\/.* rows missing, settled$/)],
+  })
 })
