@@ -205,16 +205,17 @@ export class PassingOn {
 
   /** @throws UnansweredError, ForeignAnswerError */
   async #attempt(request: PassedRequest): Promise<PassedAnswer> {
-    const known = this.#knownWriter()
-    if (known !== null) {
-      try {
-        return await this.#send(known, request)
-      } catch (error) {
-        // Another writer may be elsewhere by now.
-        if (!(error instanceof UnansweredError) || error.reason !== 'unreachable') throw error
-      }
+    const writer = await this.#askWriter()
+    try {
+      return await this.#send(writer, request)
+    } catch (error) {
+      if (!(error instanceof UnansweredError) || error.reason !== 'unreachable') throw error
+      // One that has ended is not told of any more, which is no fault of its address. Another one may be elsewhere by now.
+      const next = await this.#askWriter()
+      if (next.nodeId !== writer.nodeId || next.url !== writer.url) return await this.#send(next, request)
+      this.#troubles.note(error.message)
+      throw error
     }
-    return this.#send(await this.#askWriter(), request)
   }
 
   async #send(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
@@ -224,7 +225,7 @@ export class PassingOn {
       return answer
     } catch (error) {
       if (this.#writer === address) this.#writer = null
-      if (error instanceof UnansweredError) this.#troubles.note(error.message)
+      if (error instanceof UnansweredError && error.mayHaveArrived) this.#troubles.note(error.message)
       throw error
     }
   }

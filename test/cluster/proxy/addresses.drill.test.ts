@@ -109,6 +109,28 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     await expectPassedOn(reader, writer)
   })
 
+  it('of a writer that ends in order is not to blame', { timeout: 60_000 }, async () => {
+    const writer = await cluster.writer()
+    const reader = await cluster.reader({ 'log-level': 'info' })
+    await expectPassedOn(reader, writer)
+    // What it passes on while the writer ends waits for the next one, or is told that there is none.
+    let isOver = false
+    const told: string[] = []
+    const asking = async () => {
+      while (!isOver) await reader.client.get('/api/v1/agents/leaderboard')
+    }
+    for (let client = 0; client < 4; client++) asking().catch(() => undefined)
+    const looking = (async () => {
+      while (!isOver) told.push(await healthOf(reader))
+    })()
+    expect(await writer.terminate()).toBe(0)
+    await expect.poll(() => told.at(-1), WAIT).toContain('the writer is silent')
+    isOver = true
+    await looking
+    expect(told.filter((reasons) => reasons.includes('what writes'))).toEqual([])
+    expect(reader.lines.filter((line) => line.includes('is not reached'))).toEqual([])
+  })
+
   it('is the new one where a writer comes back elsewhere', { timeout: 60_000 }, async () => {
     const writer = await cluster.writer()
     const reader = await cluster.reader()
