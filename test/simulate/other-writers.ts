@@ -30,11 +30,11 @@ const STILL_MS_MAX = 15_000
 const FENCED_WITHIN_MS = 20_000
 /** A refusal to start takes no longer, ms. */
 const REFUSED_WITHIN_MS = 30_000
-/** How long a writer of another folder is left alone, ms. */
+/** How long everybody must have reached the bus until a writer of another folder has found out, ms. */
 const MISTAKEN_MS = 10_000
 const FENCED = /another writer publishes on the bus in place of this one, which therefore stops/
 const LOCKED = /the data folder .* is in use by another server \(process \d+\)/
-const OF_ANOTHER_FOLDER = /the stream on the bus belongs to another data folder/
+const FENCED_BY_STRANGER = /a writer with another data folder publishes on the bus/
 
 export interface OtherWritersOptions {
   /** Disks of machines that have one of their own. */
@@ -108,7 +108,7 @@ export class OtherWriters {
     return true
   }
 
-  /** A writer of another folder is started on the same bus. @returns whether it was */
+  /** A writer of another folder is started on the same bus, and refuses to begin. @returns whether it was started */
   startOnOtherFolder(): boolean {
     const isStreaming = (this.#cluster.streams.get(EVENTS)?.messages.length ?? 0) > 0
     if (this.#mistaken !== null || !isStreaming || !this.#isWell) return false
@@ -146,9 +146,7 @@ export class OtherWriters {
       this.#standby = null
     }
     this.#lookAtLeft()
-    const startedMs = this.#mistaken?.life?.startedMs ?? 0
-    if (!this.#isWell || !this.#mistaken?.life?.process.isAlive) this.endMistaken()
-    else if (this.#world.machine.nowMs - startedMs > MISTAKEN_MS) this.#askMistaken(this.#mistaken)
+    if (this.#mistaken !== null) this.#lookAtMistaken(this.#mistaken)
   }
 
   /** The operator waits until the server of before has ended. The bus is well. */
@@ -279,22 +277,18 @@ export class OtherWriters {
     this.left = null
   }
 
-  #askMistaken(mistaken: SimulatedServer): void {
-    const { life } = mistaken
-    const isQuiet = this.#world.machine.nowMs - this.#cluster.disturbedMs > MISTAKEN_MS
-    if (life === null || !mistaken.isUp || !isQuiet || this.#world.files.mode !== 'ok') {
-      this.endMistaken()
-      return
-    }
-    mistaken.send({ method: 'GET', path: '/health' }, ({ body, text }) => {
-      if (this.#mistaken !== mistaken) return
-      check(
-        this.#world,
-        'a writer of another folder says in /health that it does not publish',
-        body.reasons.some((reason: string) => OF_ANOTHER_FOLDER.test(reason)),
-        () => text.slice(0, 1_000),
-      )
-      this.endMistaken()
-    })
+  #lookAtMistaken({ life }: SimulatedServer): void {
+    const { files, machine } = this.#world
+    const { disturbedMs } = this.#cluster
+    const isAlive = life?.process.isAlive === true
+    const aloneMs = machine.nowMs - Math.max(life?.startedMs ?? 0, disturbedMs)
+    if (isAlive && this.#isWell && aloneMs <= MISTAKEN_MS) return
+    check(
+      this.#world,
+      'a writer does not go on beside one of another folder',
+      !this.#isWell || files.mode !== 'ok' || FENCED_BY_STRANGER.test(life?.failure ?? ''),
+      () => (isAlive ? 'it goes on' : `it ended with ${life?.failure}`),
+    )
+    this.endMistaken()
   }
 }

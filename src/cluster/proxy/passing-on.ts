@@ -62,6 +62,8 @@ export class PassingOn {
   /** The run of which the stream told when it was asked. */
   #askedInRun: string | null = null
   #asking: Promise<NodeAddress> | null = null
+  /** Whether the bus told of no writer when it was asked. */
+  #hasNobody = false
   #inFlight = 0
 
   constructor(options: PassingOnOptions) {
@@ -79,7 +81,12 @@ export class PassingOn {
 
   /** Why the writer was not reached at its address the last time, as a sentence; null: it was, or there is none. */
   get trouble(): string | null {
-    return this.#troubles.trouble
+    return this.#hasNobody ? null : this.#troubles.trouble
+  }
+
+  /** Whether the last writer that there was is not known to be reached at its address. That it has ended changes nothing. */
+  get isUnreached(): boolean {
+    return this.#troubles.trouble !== null
   }
 
   /** Requests that are not answered yet. */
@@ -94,11 +101,7 @@ export class PassingOn {
 
   /** Looks whether the writer is reached at its address, so that an operator knows before a client does. Never rejects. */
   async look(): Promise<void> {
-    try {
-      discard(await this.#attempt(LOOK))
-    } catch (error) {
-      if (error instanceof UnansweredError && error.reason === 'nobody') this.#troubles.note(null)
-    }
+    await this.#attempt(LOOK).then(discard, () => undefined)
   }
 
   /** Ends the connections to other nodes. */
@@ -205,16 +208,17 @@ export class PassingOn {
 
   /** @throws UnansweredError, ForeignAnswerError */
   async #attempt(request: PassedRequest): Promise<PassedAnswer> {
-    const known = this.#knownWriter()
-    if (known !== null) {
-      try {
-        return await this.#send(known, request)
-      } catch (error) {
-        // Another writer may be elsewhere by now.
-        if (!(error instanceof UnansweredError) || error.reason !== 'unreachable') throw error
-      }
+    const writer = await this.#askWriter()
+    try {
+      return await this.#send(writer, request)
+    } catch (error) {
+      if (!(error instanceof UnansweredError) || error.reason !== 'unreachable') throw error
+      // One that has ended is not told of any more, which is no fault of its address. Another one may be elsewhere by now.
+      const next = await this.#askWriter()
+      if (next.nodeId !== writer.nodeId || next.url !== writer.url) return await this.#send(next, request)
+      this.#troubles.note(error.message)
+      throw error
     }
-    return this.#send(await this.#askWriter(), request)
   }
 
   async #send(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
@@ -224,7 +228,7 @@ export class PassingOn {
       return answer
     } catch (error) {
       if (this.#writer === address) this.#writer = null
-      if (error instanceof UnansweredError) this.#troubles.note(error.message)
+      if (error instanceof UnansweredError && error.mayHaveArrived) this.#troubles.note(error.message)
       throw error
     }
   }
@@ -244,8 +248,13 @@ export class PassingOn {
     const { bus, writerUrl } = this.#options
     this.#asking ??= ask(bus, bus.names.writer, 'address', ASK_MS_MAX)
       .then((told) => {
+        this.#hasNobody = false
         this.#writer = writerUrl === '' ? told : { ...told, url: writerUrl }
         return this.#writer
+      })
+      .catch((error: unknown) => {
+        this.#hasNobody = error instanceof UnansweredError && error.reason === 'nobody'
+        throw error
       })
       .finally(() => {
         this.#asking = null

@@ -111,9 +111,10 @@ export class WriterService {
     this.#isStopped = true
     this.#stopping.resolve()
     await this.#opening
-    this.gate.isOpen = false
     this.#answering?.unsubscribe()
     await within(LEAVE_MS_MAX, Promise.all(this.#buses.map(flushed)))
+    // Not before: whoever is refused here asks the bus, which must not tell of this process any more.
+    this.gate.isOpen = false
   }
 
   /** Brings the last changes of accounts to the bus, for at most ACCOUNTS_LAST_MS_MAX, and disconnects. Never rejects. */

@@ -36,8 +36,8 @@ export function addReaderMetrics(metrics: Metrics, health: ReaderHealth, link: R
       ({ parts }) => Number(parts?.bus.watch.isConnected ?? false),
     ],
     mintlake_cluster_unreached: [
-      'Of a reader: 1 while the writer is not reached at its address, so that what writes cannot be passed on',
-      ({ parts }) => Number(parts !== null && parts.passingOn.trouble !== null),
+      'Of a reader: 1 since the writer was not reached at its address, until one is: what writes cannot be passed on',
+      ({ parts }) => Number(parts?.passingOn.isUnreached ?? false),
     ],
   })
   addWatchMetrics(metrics, () => link.refusals)

@@ -169,6 +169,8 @@ export class BusWriter implements MarketPublisher {
   }
 
   async mayCommit(): Promise<void> {
+    if (await this.#publisher.isRefused(CONFIRM_MS_MAX))
+      throw unavailable('The stream on the bus belongs to another writer: nothing is stored here.')
     if (this.#options.config.role !== 'standby' || (await this.#publisher.holds(CONFIRM_MS_MAX))) return
     throw unavailable('The bus is away, and another writer may have taken over.')
   }
@@ -176,7 +178,7 @@ export class BusWriter implements MarketPublisher {
   async mayAcknowledge(): Promise<void> {
     // A writer that no standby waits for goes on without the bus.
     if (this.#options.config.role !== 'standby') {
-      if (this.#publisher.status().trouble === null) await this.#publisher.holds(CONFIRM_MS_MAX)
+      if (!this.#publisher.status().hasFailed) await this.#publisher.holds(CONFIRM_MS_MAX)
       return
     }
     // It is stored, so it must not be told to be refused: the same submission would be stored a second time.

@@ -13,7 +13,7 @@ import { FrameSource, type FrameSourceOptions } from './frame-source.ts'
 import { Lease } from './lease.ts'
 import { MarketTimes } from './market-times.ts'
 import { makeMessages, type PublishedRun } from './outgoing.ts'
-import { FencedError } from './standing.ts'
+import { FencedError, RefusedError } from './standing.ts'
 import { isWrongSequence } from './stream-state.ts'
 import { StreamTail, type StreamTailOptions } from './stream-tail.ts'
 import { ToldSubmissions } from './told-submissions.ts'
@@ -63,6 +63,9 @@ export class Publisher {
   #now: RunToPublish['now'] = () => ({ eventNo: 0, timeMs: 0 })
   #publishedEventNo = 0
   #connects = 0
+  /** Whose the stream is, or that the bus does not tell, is known for the first time. */
+  readonly #looked = Promise.withResolvers<void>()
+  #isRefused = false
   #isTickDue = false
   #ticker: NodeJS.Timeout | null = null
   #working: Promise<void> | null = null
@@ -108,6 +111,15 @@ export class Publisher {
     this.#submissions.add({ eventNo: this.#now().eventNo, submission })
   }
 
+  /**
+   * Whether the stream is another writer's, as far as this run could see the last time. Waits for the first look, for at most `msMax`: where
+   * the bus is away, nobody knows.
+   */
+  async isRefused(msMax: number): Promise<boolean> {
+    await within(msMax, this.#looked.promise)
+    return this.#isRefused
+  }
+
   /** See `Lease.holds`. */
   holds(msMax: number): Promise<boolean> {
     return this.#lease.holds(msMax)
@@ -147,6 +159,7 @@ export class Publisher {
   #close(): void {
     this.#isClosed = true
     this.#closed.resolve()
+    this.#looked.resolve()
     this.#lease.close()
     this.#wake()
   }
@@ -180,10 +193,12 @@ export class Publisher {
           await bus.close()
         }
       } catch (error) {
+        this.#isRefused ||= error instanceof RefusedError
         if (error instanceof FencedError) return this.#stopFenced(error.message)
         if (this.#isPublishing) backoff.reset()
         // Said only where it lasts: most often the next look at the stream settles it.
         if (!isWrongSequence(error)) this.#troubles.note(busTrouble(error))
+        this.#looked.resolve()
       }
       await within(backoff.nextMs(), this.#closed.promise)
     }
@@ -192,6 +207,8 @@ export class Publisher {
 
   async #serve(bus: Bus, run: PublishedRun): Promise<void> {
     const { afterEventNo, lostFromEventNo } = await this.#tail.findPlace(bus, run)
+    this.#isRefused = false
+    this.#looked.resolve()
     this.#publishedEventNo = afterEventNo
     this.#connects++
     this.#options.onConnected(lostFromEventNo)
@@ -227,6 +244,7 @@ export class Publisher {
 
   #stopFenced(sentence: string): void {
     this.#troubles.note(sentence)
+    this.#looked.resolve()
     if (this.#ticker !== null) clearInterval(this.#ticker)
     this.#options.onFenced(sentence)
   }

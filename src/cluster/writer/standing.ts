@@ -1,11 +1,11 @@
 // Decides where a writer goes on, from where the stream ends.
 import type { StreamEnd } from './stream-state.ts'
 
-/** Another writer publishes in this one's place: this process has to stop. The sentence is for operators. */
-export class FencedError extends Error {}
-
-/** The stream must not be written to. The sentence is for operators. */
+/** The stream is another writer's: nothing may be published or acknowledged here. The sentence is for operators. */
 export class RefusedError extends Error {}
+
+/** That writer publishes at present: this process has to stop. */
+export class FencedError extends RefusedError {}
 
 export interface Standing {
   folderId: string
@@ -28,21 +28,18 @@ export interface LastPublished {
 
 /**
  * `continue`: everything up to the event is on the bus; `anew`: the stream is empty; `look_again`: another run published last, which
- * may still be alive unless it has ended.
+ * may still be alive unless it has ended; `refuse`: so did one of another data folder.
  */
 export type NextStep =
   | { step: 'continue'; afterEventNo: number }
   | { step: 'anew' }
   | ({ step: 'look_again' } & LastPublished)
+  | { step: 'refuse'; ended: boolean }
 
-/** @throws FencedError @throws RefusedError */
+/** @throws FencedError */
 export function nextStep({ message, lastSequence }: StreamEnd, own: Standing): NextStep {
   if (message === null) return { step: 'anew' }
-  if (message.folderId !== own.folderId)
-    throw new RefusedError(
-      'the stream on the bus belongs to another data folder: choose another --bus-name, or, if that folder is not used any more, ' +
-        'empty the stream with "nats stream purge"',
-    )
+  if (message.folderId !== own.folderId) return { step: 'refuse', ended: message.ended }
   const isWhole = message.part === message.parts - 1
   const afterEventNo = isWhole ? message.lastEventNo : message.firstEventNo - 1
   if (message.runId === own.runId) return { step: 'continue', afterEventNo }
@@ -55,3 +52,16 @@ export function nextStep({ message, lastSequence }: StreamEnd, own: Standing): N
 
 export const fenced = (): FencedError =>
   new FencedError('another writer publishes on the bus in place of this one, which therefore stops')
+
+/** As `fenced`, by a writer that a wrong `--data-dir` or `--bus-name` has brought together with this one. */
+export const fencedByStranger = (): FencedError =>
+  new FencedError(
+    'a writer with another data folder publishes on the bus: choose another --bus-name, or give its --data-dir once it has ended',
+  )
+
+/** Nobody publishes there any more, or at present. */
+export const refused = (): RefusedError =>
+  new RefusedError(
+    'the stream on the bus belongs to another data folder: give that as --data-dir, choose another --bus-name, or, if that folder ' +
+      'is not used any more, empty the stream with "nats stream purge"',
+  )

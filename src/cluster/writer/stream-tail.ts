@@ -7,7 +7,14 @@ import { type Bus, connectBus } from '../bus.ts'
 import { BUS_CALL_MS_MAX, SILENT_MS } from '../limits.ts'
 import type { BusSettings } from '../settings.ts'
 import type { OutgoingMessage, PublishedRun } from './outgoing.ts'
-import { fenced, type LastPublished, nextStep } from './standing.ts'
+import {
+  type FencedError,
+  fenced,
+  fencedByStranger,
+  type LastPublished,
+  nextStep,
+  refused,
+} from './standing.ts'
 import { ensureStream, purgeStream, readStreamEnd, removeCheckpoints } from './stream-state.ts'
 import type { ToldSubmissions } from './told-submissions.ts'
 
@@ -70,10 +77,10 @@ export class StreamTail {
     this.#settleDoubtful(next.step === 'continue' ? end.lastSequence : null)
     if (next.step === 'continue') return { afterEventNo: next.afterEventNo, lostFromEventNo: null }
     if (next.step === 'anew') return this.#beginAnew(bus, null)
-    if (!next.ended) {
-      await untilLost(sleep(this.#silentMsLeft(end.lastSequence)))
-      if ((await untilLost(readStreamEnd(bus))).lastSequence > end.lastSequence) throw fenced()
-    }
+    const isStrangers = next.step === 'refuse'
+    if (!next.ended)
+      await this.#requireSilence(bus, end.lastSequence, isStrangers ? fencedByStranger : fenced)
+    if (isStrangers) throw refused()
     const { eventNo, runEventNo, lostEvents } = next
     const isRecorded = await this.#isRecorded(next, run)
     if (isRecorded && lostEvents === run.lostEvents) return { afterEventNo: eventNo, lostFromEventNo: null }
@@ -83,6 +90,13 @@ export class StreamTail {
     await untilLost(purgeStream(bus))
     // Otherwise the journal was damaged, anywhere.
     return this.#beginAnew(bus, isRecorded ? 1 : run.runEventNo)
+  }
+
+  /** Throws what `published` makes where the stream goes on within SILENT_MS: who publishes there is alive. */
+  async #requireSilence(bus: Bus, lastSequence: number, published: () => FencedError): Promise<void> {
+    const { untilLost } = bus.watch
+    await untilLost(sleep(this.#silentMsLeft(lastSequence)))
+    if ((await untilLost(readStreamEnd(bus))).lastSequence > lastSequence) throw published()
   }
 
   /** Before anything is published, so that no reader combines an older checkpoint with it. */

@@ -33,6 +33,9 @@ async function expectPassedOn(node: ServerProcess, writer: ServerProcess): Promi
   expect(await healthOf(node)).not.toContain('what writes')
 }
 
+const isUnreached = async ({ client }: { client: Client }): Promise<boolean> =>
+  /^mintlake_cluster_unreached 1$/m.test((await client.get('/metrics')).text)
+
 /** Nothing is carried out, and the operator is told why. */
 async function expectTold(reader: ServerProcess, reason: RegExp): Promise<void> {
   const startedAtMs = performance.now()
@@ -41,7 +44,7 @@ async function expectTold(reader: ServerProcess, reason: RegExp): Promise<void> 
   expect(body).not.toHaveProperty('mayBeStored')
   expect(performance.now() - startedAtMs).toBeLessThan(5_000)
   await expect.poll(() => healthOf(reader), WAIT).toMatch(reason)
-  expect((await reader.client.get('/metrics')).text).toMatch(/^mintlake_cluster_unreached 1$/m)
+  expect(await isUnreached(reader)).toBe(true)
   expect((await reader.client.get('/api/v1/market')).status).toBe(200)
 }
 
@@ -65,6 +68,21 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
       await cluster.reader({ reader: `lag-max-ms=1000,writer-url=${writer.client.url}` }),
       writer,
     )
+  })
+
+  it('that led nowhere is one that is reached once a writer is, not where there is none', {
+    timeout: 60_000,
+  }, async () => {
+    const writer = await cluster.writer({ 'node-url': `http://127.0.0.1:${await freePort()}` })
+    const reader = await cluster.reader({ 'log-level': 'info' })
+    const recoveries = () => reader.lines.filter((line) => line.includes('the writer is reached'))
+    await expect.poll(() => healthOf(reader), WAIT).toContain('what writes is not passed on')
+    await writer.kill()
+    await expect.poll(() => healthOf(reader), WAIT).not.toContain('what writes is not passed on')
+    expect([recoveries().length, await isUnreached(reader)]).toEqual([0, true])
+    await cluster.writer({}, { dataDir: writer.dataDir })
+    await expect.poll(() => recoveries().length, WAIT).toBe(1)
+    expect(await isUnreached(reader)).toBe(false)
   })
 
   it('that leads to a reader, or back to the same one, is told, and nothing goes round', {
@@ -107,6 +125,28 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     await expectPassedOn(reader, writer)
     await cluster.nats.kill()
     await expectPassedOn(reader, writer)
+  })
+
+  it('of a writer that ends in order is not to blame', { timeout: 60_000 }, async () => {
+    const writer = await cluster.writer()
+    const reader = await cluster.reader({ 'log-level': 'info' })
+    await expectPassedOn(reader, writer)
+    // What it passes on while the writer ends waits for the next one, or is told that there is none.
+    let isOver = false
+    const told: string[] = []
+    const asking = async () => {
+      while (!isOver) await reader.client.get('/api/v1/agents/leaderboard')
+    }
+    for (let client = 0; client < 4; client++) asking().catch(() => undefined)
+    const looking = (async () => {
+      while (!isOver) told.push(await healthOf(reader))
+    })()
+    expect(await writer.terminate()).toBe(0)
+    await expect.poll(() => told.at(-1), WAIT).toContain('the writer is silent')
+    isOver = true
+    await looking
+    expect(told.filter((reasons) => reasons.includes('what writes'))).toEqual([])
+    expect(reader.lines.filter((line) => line.includes('is not reached'))).toEqual([])
   })
 
   it('is the new one where a writer comes back elsewhere', { timeout: 60_000 }, async () => {

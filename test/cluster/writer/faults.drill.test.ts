@@ -15,7 +15,7 @@ import {
   type TestServer,
   temporaryFolder,
 } from '../../support/test-server.ts'
-import { freeze, hasNats, type Nats, skipped, startNats } from '../support.ts'
+import { freeze, hasNats, type Nats, skipped, startNats, startProxy } from '../support.ts'
 import { batchesOf, connect, eventNumbersOf, eventually, readStream } from './stream-log.ts'
 
 const cleanups: (() => Promise<unknown>)[] = []
@@ -92,6 +92,13 @@ function copyOf(dataDir: string): string {
 async function endOf(settings: Settings, dataDir: string): Promise<{ code: number | null; errors: string }> {
   const { exited, errorLines } = launchServer(settings, dataDir)
   return { code: await exited, errors: errorLines.join('\n') }
+}
+
+/** The folder of a writer that was given a wrong one. */
+function strangersFolder(): string {
+  const folder = temporaryFolder()
+  cleanups.push(async () => rmSync(folder, { recursive: true, force: true }))
+  return folder
 }
 
 const health = async (client: Client) => (await client.get('/health')).body
@@ -189,19 +196,53 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     eventNumbersOf(batchesOf(await whenPublished(nats, second.client)))
   })
 
-  it('publishes nothing on the stream of another data folder, and says so', async () => {
+  it('refuses to start beside a living writer of another data folder', async () => {
     const nats = await natsServer()
     const first = await writerProcess(nats)
-    await first.client.push({ type: 'solPrice', ts: Date.now(), usd: 150 })
-    const strangersFolder = temporaryFolder()
-    cleanups.push(async () => rmSync(strangersFolder, { recursive: true, force: true }))
-    const stranger = launchServer({ role: 'writer', bus: nats.url }, strangersFolder)
+    const stranger = launchServer({ role: 'writer', bus: nats.url }, strangersFolder())
+    const client = await stranger.listening
+    // It may listen before it knows, and is not ready then and acknowledges nothing.
+    const [ready, asked] = await Promise.all([
+      client.get('/readyz').catch(() => null),
+      client.post('/api/v1/keys/register', { name: 'lost' }).catch(() => null),
+    ])
+    expect([ready?.status ?? 503, asked?.status ?? 503]).toEqual([503, 503])
+    expect(await stranger.exited).toBe(1)
+    expect(stranger.errorLines.join('\n')).toContain('a writer with another data folder publishes on the bus')
+    const messages = await whenPublished(nats, first.client)
+    expect(new Set(messages.map(({ runId }) => runId)).size).toBe(1)
+  })
+
+  it('ends as soon as it reaches the bus, where a writer of another data folder publishes', async () => {
+    const nats = await natsServer()
+    await writerProcess(nats)
+    const way = await startProxy(nats.port)
+    cleanups.push(() => way.close())
+    way.cut()
+    const stranger = launchServer({ role: 'writer', bus: way.url }, strangersFolder())
+    await (await stranger.listening).register('nobody else can be known')
+    way.heal()
+    expect(await stranger.exited).toBe(1)
+  })
+
+  it('publishes and acknowledges nothing where the stream is of another data folder, and says so', async () => {
+    const nats = await natsServer()
+    const first = await writerProcess(nats)
+    const thaw = freeze(first)
+    const stranger = launchServer({ role: 'writer', bus: nats.url }, strangersFolder())
     cleanups.push(() => stranger.kill())
     const client = await stranger.listening
     await eventually(async () => {
       const { reasons } = (await health(client)).cluster
       return reasons.join().includes('the stream on the bus belongs to another data folder') ? true : null
     })
+    expect((await client.get('/api/v1/market')).status).toBe(200)
+    const refused = await client.post('/api/v1/keys/register', { name: 'lost' })
+    expect(refused.body).toMatchObject({ status: 503, code: 'store_unavailable' })
+    expect(refused.body.detail).toContain('belongs to another writer')
+    expect(refused.body).not.toHaveProperty('mayBeStored')
+    thaw()
+    expect(await stranger.exited).toBe(1)
     const messages = await whenPublished(nats, first.client)
     expect(new Set(messages.map(({ runId }) => runId)).size).toBe(1)
   })
