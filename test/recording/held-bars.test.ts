@@ -33,7 +33,16 @@ function recorded() {
 async function begin({ market, sink }: ReturnType<typeof recorded>, heals: boolean): Promise<number> {
   const nowMs = START_MS + DOWN_MS
   await beginRun({
-    ...{ market, apply: sink.apply, journal: null, nowMs, firstSeq: 1, header: HEADER, isRestored: true },
+    ...{
+      market,
+      apply: sink.apply,
+      journal: null,
+      nowMs,
+      firstSeq: 1,
+      header: HEADER,
+      isRestored: true,
+      isEndLost: false,
+    },
     healing: heals ? { feed: 'solana', healMs: 600_000 } : null,
     coverage: [],
   })
