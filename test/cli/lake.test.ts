@@ -56,7 +56,7 @@ test('while a server runs, status reports the backlog, and verify what it does n
   expect(await verify()).toMatchObject({
     code: 0,
     out: expect.stringMatching(
-      /^the lake in .*: \d+ tables, 0 files, 0 rows\nonly files, names and catalog were checked: the server runs \(process \d+\) .*\nnothing is wrong\n$/,
+      /^the lake in .*: \d+ tables, 0 files, 0 rows\nfiles, names, catalog and a sample of bars were checked: the server runs \(process \d+\) .*\nnothing is wrong\n$/,
     ),
   })
 })

@@ -124,7 +124,7 @@ function verifiedText(verified: Verified, dataDir: string): string {
   )
   return [
     `the lake in ${dataDir}: ${looked}`,
-    ...(scope === 'whole' ? [] : [`only files, names and catalog were checked: ${reason}`]),
+    ...(scope === 'whole' ? [] : [`files, names, catalog and a sample of bars were checked: ${reason}`]),
     ...notes.map((note) => `note: ${note}`),
     ...lines,
     ...(omitted > 0 ? [`and ${grouped(omitted)} more`] : []),

@@ -95,7 +95,9 @@ async function findRecord(
   )
   if (fromMs === null || toMs === null) return null
   if (beforeMs !== null && beforeMs >= fromMs) {
-    findings.notes.push('bars were not compared with trades: the clock was set back before the last run')
+    findings.notes.push(
+      'bars were not compared with trades: the last run begins earlier than the one before ended, as a replay begun again does, or a clock that was set back',
+    )
     return null
   }
   const tokensMax = await queryValue(
