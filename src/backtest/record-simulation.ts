@@ -40,7 +40,7 @@ export async function recordSimulation(
     ...{ settings: market.settings, simulated: true, clock: systemClock, afterEventNo: 0 },
     originEventNo: null,
     lakeEventNo: () => store.events.progress.eventNo,
-    mayRecord: (bytes, usesReserve) => store.mayRecord(bytes, usesReserve),
+    mayRecord: (bytes) => store.mayRecord(bytes),
     onLost: () => {
       throw new Error('the disk takes no more events')
     },

@@ -18,8 +18,6 @@ export interface BeginRunOptions {
   header: RunHeader
   /** The market goes on from an earlier run: what was received since is missing. */
   isRestored: boolean
-  /** The newest events of the run before are lost. */
-  isEndLost: boolean
   /** A feed that will make up for what it has missed since, if it was no longer than this, ms; null: none does. */
   healing: { feed: string; healMs: number } | null
   /** Accepted analyses as the store has them, which is what counts. */
@@ -27,7 +25,7 @@ export interface BeginRunOptions {
 }
 
 export async function beginRun(options: BeginRunOptions): Promise<void> {
-  const { market, apply, nowMs, firstSeq, header, isRestored, isEndLost, healing } = options
+  const { market, apply, nowMs, firstSeq, header, isRestored, healing } = options
   const { timeMs: fromMs } = market
   const ts = Math.max(nowMs, fromMs)
   apply({ type: 'run', ts, firstSeq, header }, nowMs)
@@ -40,9 +38,7 @@ export async function beginRun(options: BeginRunOptions): Promise<void> {
       const sinceMs = fromMs - LATE_GRACE_MS
       apply({ type: 'disconnect', ts, feed, sinceMs, healUntilMs, isDowntime: true }, nowMs)
     }
-    // Nobody knows how long the run before went on behind the last event that is left of it: the loss has the whole interval.
-    const reason = isEndLost ? 'lost' : 'downtime'
-    if (!isHealed(options)) apply({ type: 'gap', ts, fromMs, toMs: ts, reason }, nowMs)
+    if (!isHealed(options)) apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)
   }
   await applyCoverage(options)
 }

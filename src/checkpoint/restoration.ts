@@ -64,7 +64,7 @@ export async function restoreMarket(options: RestoreOptions, recorded: Recorded)
   const { base, market: restored } = found
   const isUpToDate = recorded.end.lastEventNo <= base.afterEventNo
   if (isUnderSettings(recorded, base, settings)) {
-    const redone = isUpToDate ? { market: restored, events: 0, lost: 0, isEndLost: false, tookMs: 0 } : null
+    const redone = isUpToDate ? { market: restored, events: 0, lost: 0, tookMs: 0 } : null
     return { market: restored, base, unusable, redone }
   }
   // Events have to be applied under the settings of then, and what results goes on under those of now.
@@ -83,8 +83,6 @@ export interface Redone {
   /** Events applied, and those that the journal has lost. */
   events: number
   lost: number
-  /** The newest ones are lost: the market has no gap of them yet. */
-  isEndLost: boolean
   tookMs: number
 }
 
@@ -114,7 +112,7 @@ export async function redo(
     }
   }
   const { count: events, lastEventNo } = replayer
+  // Those of a lost end are within the gap of the downtime.
   const lost = Math.max(end.lastEventNo, lastEventNo) - afterEventNo - events
-  const isEndLost = lastEventNo < end.lastEventNo
-  return { market: replayer.market, events, lost, isEndLost, tookMs: performance.now() - beganMs }
+  return { market: replayer.market, events, lost, tookMs: performance.now() - beganMs }
 }

@@ -74,14 +74,14 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
       originEventNo: restored?.base.originEventNo ?? null,
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
-      mayRecord: (unflushedBytes, usesReserve) => store.mayRecord(unflushedBytes, usesReserve),
+      mayRecord: (unflushedBytes) => store.mayRecord(unflushedBytes),
       waitingBytesMax: deps.tuning?.journalWaitingBytesMax,
       onBatch: (batch) => deps.publisher?.onBatch(batch),
       onLost,
     }),
   )
   const { recorded } = found
-  // The newest events of the runs before, where they were deleted or cut off, or could not be written; null: they are there.
+  // The newest events of the runs before, where they were deleted or cut off; null: they are there.
   const lostEnd = recorded && lostEndOf(recorded, log)
   const recorder = recorderOf(market)
   return { recording, market, recorder, ...opened, recorded, restored, restoreOptions, header, lostEnd }
@@ -92,11 +92,11 @@ interface Found {
   trouble: string | null
 }
 
-/** Tells of events that were taken and are neither in the lake nor in the journal, at whose end they were or would be. */
+/** Tells of events that were recorded and are neither in the lake nor in the journal, at whose end they were. */
 function lostEndOf({ end, knownEventNo }: Recorded, log: Log): NumberRange | null {
   const lost = { from: Math.max(end.heldEventNo, knownEventNo) + 1, to: end.lastEventNo }
   if (lost.from > lost.to) return null
-  log.error(lost, 'the end of the journal is missing: these market events are lost')
+  log.error(lost, 'the end of the journal is missing: these recorded events are lost')
   return lost
 }
 

@@ -28,7 +28,7 @@ export function recordingReasons(
   // Once the lake is past them it tells of them itself, until `lake repair` acknowledges that.
   if (lostEnd !== null && lakeEventNo < lostEnd.to)
     reasons.push(
-      `the market events ${lostEnd.from} to ${lostEnd.to} are lost: the end of the journal is missing`,
+      `the recorded events ${lostEnd.from} to ${lostEnd.to} are lost: the end of the journal is missing`,
     )
   if (journal !== null && journal.trouble !== null)
     reasons.push(`market events are not recorded: ${journal.trouble}`)

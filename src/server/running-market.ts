@@ -38,8 +38,6 @@ export class RunningMarket {
   #isHalted = false
   #hasBegun = false
   #redone: RecordingStatus['restored'] = null
-  /** Whether the newest events of the run before are lost. */
-  #isEndLost = false
   /** How many recorded events the market lacks. */
   #lostEvents = 0
   /** Whether a replay in recorded time is recorded beside what runs before have recorded. */
@@ -119,10 +117,9 @@ export class RunningMarket {
       const { base } = restored
       // Of these the last run may have taken some with it. The lake drops those that it has, as long as bars come in their order.
       market.emitBarsEndedSince(base.head?.barsInLakeToMs ?? 0)
-      const { events, lost, isEndLost, tookMs } =
+      const { events, lost, tookMs } =
         restored.redone ?? (await redo(restoreOptions, recorded, market, base, () => this.#isHalted))
       if (this.#isHalted) return false
-      this.#isEndLost = isEndLost
       // The last run may have taken some with it that had not come to the lake.
       if (base.head?.profilesInLake !== true || events + lost > 0) this.recorder.noteAllProfiles()
       this.#redone = { fromEventNo: base.afterEventNo, events, lost, tookMs: Math.round(tookMs) }
@@ -159,7 +156,6 @@ export class RunningMarket {
       header,
       nowMs,
       isRestored: restored !== null,
-      isEndLost: this.#isEndLost,
       healing: healingFeedOf(config),
       apply: this.sinkOf(SERVER_FEED).apply,
       firstSeq: positions.first,

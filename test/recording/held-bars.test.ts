@@ -33,16 +33,7 @@ function recorded() {
 async function begin({ market, sink }: ReturnType<typeof recorded>, heals: boolean): Promise<number> {
   const nowMs = START_MS + DOWN_MS
   await beginRun({
-    ...{
-      market,
-      apply: sink.apply,
-      journal: null,
-      nowMs,
-      firstSeq: 1,
-      header: HEADER,
-      isRestored: true,
-      isEndLost: false,
-    },
+    ...{ market, apply: sink.apply, journal: null, nowMs, firstSeq: 1, header: HEADER, isRestored: true },
     healing: heals ? { feed: 'solana', healMs: 600_000 } : null,
     coverage: [],
   })

@@ -13,7 +13,6 @@ import {
   temporaryFolder,
 } from '../support/test-server.ts'
 
-const PROGRAM = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
 const READER = `
   const [lake, duckdb] = process.argv.slice(1)
   const { DuckDBInstance } = await import(duckdb)
@@ -35,8 +34,6 @@ const SETTINGS = {
 const TOKENS = 8
 /** Enough submissions to fill the rest of the disk. */
 const SUBMISSIONS_MAX = 2_000
-/** Trades that wait while a server stops. */
-const WAITING_TRADES = 200
 
 let folder: string
 let disks: SmallDisk[]
@@ -234,73 +231,4 @@ it('a disk that is nearly full stops recording long before submissions, as a gap
     priceUsd: 1,
   })
   await expectWhole(running)
-})
-
-/** Stops a server whose events wait for room on a nearly full disk, with so much left of it (null: as it is), and starts it again. */
-async function stopWithWaiting(
-  leftBytes: number | null,
-): Promise<{ waiting: number; stopped: ServerProcess }> {
-  const disk = await mountDisk(folder, '64m')
-  const stopped = await start('4')
-  const { client } = stopped
-  const journalOf = async () => (await client.get('/health')).body.recording.journal
-  await until(async () => (await journalOf()).syncedEventNo === (await journalOf()).recorded)
-  disk.fill(24_000_000)
-  // The server has noticed once it makes nothing of what is pushed.
-  await until(async () => {
-    await client.push({ type: 'solPrice', ts: Date.now(), usd: 150 })
-    return (await journalOf()).trouble === 'the disk is nearly full'
-  })
-  // More than what is left of the last page that the journal has.
-  const trade = { type: 'trade', mint: mints[0], ts: Date.now(), side: 'buy', tokenAmount: 1, priceUsd: 1 }
-  await client.push(...Array.from({ length: WAITING_TRADES }, () => trade))
-  const { recorded, writtenEventNo } = await journalOf()
-  if (leftBytes !== null) disk.fill(leftBytes)
-  expect(await stopped.terminate()).toBe(0)
-  disk.clear()
-  server = await spawnServer({ ...SETTINGS, 'disk-reserve-mb': '4' }, folder, {}, disks[0].within)
-  return { waiting: recorded - writtenEventNo, stopped }
-}
-
-const lakeCommand = async (words: readonly string[]) => {
-  const run = disks[0].run(process.execPath, [PROGRAM, 'lake', ...words, '--data-dir', folder])
-  return run.then(
-    (out) => ({ code: 0, out }),
-    ({ code, stdout, stderr }) => ({ code, out: `${stdout}${stderr}` }),
-  )
-}
-
-it('events that wait for room on a nearly full disk are written by a stop, and nothing is lost', async () => {
-  const { waiting, stopped } = await stopWithWaiting(null)
-  expect(waiting).toBeGreaterThan(WAITING_TRADES)
-  expect(stopped.lines.join('\n')).not.toContain('market events of this run are not recorded')
-  const { body } = await server!.client.get('/health')
-  expect(body.recording).toMatchObject({ reasons: [], restored: { lost: 0 } })
-  expect(body.recording.restored.events).toBeGreaterThanOrEqual(waiting)
-  expect(body.gaps.recent.map(({ reason }: { reason: string }) => reason)).toEqual(['downtime'])
-})
-
-it('events that a stop on a full disk could not write are told by the next start, and until that is acknowledged', {
-  tags: 'drill',
-  timeout: 120_000,
-}, async () => {
-  const { waiting, stopped } = await stopWithWaiting(0)
-  expect(stopped.lines.join('\n')).toMatch(/market events of this run are not recorded/)
-  const { client } = server!
-  const { body } = await client.get('/health')
-  expect(body.status).toBe('degraded')
-  // The write that failed may have left the first of them whole.
-  const { lost } = body.recording.restored
-  expect([lost >= WAITING_TRADES, lost <= waiting]).toEqual([true, true])
-  expect(body.reasons.join()).toMatch(
-    /the market events \d+ to \d+ are lost: the end of the journal is missing/,
-  )
-  expect(body.gaps.recent.map(({ reason }: { reason: string }) => reason)).toEqual(['lost'])
-  expect(await server!.terminate()).toBe(0)
-  expect(await lakeCommand(['verify'])).toMatchObject({
-    code: 1,
-    out: expect.stringMatching(/recorded events \d+ to \d+ are lost/),
-  })
-  expect(await lakeCommand(['repair'])).toMatchObject({ code: 0 })
-  expect(await lakeCommand(['verify'])).toMatchObject({ code: 0 })
 })

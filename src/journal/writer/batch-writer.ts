@@ -58,8 +58,6 @@ export class BatchWriter {
   #syncBeganMs: number | null = null
   readonly #backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
   #isPumping = false
-  /** Whether nothing of the disk has to stay free any more. */
-  #usesReserve = false
   #isClosed = false
   #syncing: Promise<void> | null = null
   #wake: () => void = () => {}
@@ -149,22 +147,11 @@ export class BatchWriter {
     return this.#closed.removeThrough(eventNo)
   }
 
-  /** What waits is the last: it may use the room that is kept for others, and is tried at once. */
-  useReserve(): void {
-    this.#usesReserve = true
-    this.#wake()
-  }
-
-  /**
-   * Nothing is written afterwards; what waits is given up. The mark counts it, so that the next process finds the end of the journal
-   * missing. @param lastEventNo the last event that was appended
-   */
-  async close(lastEventNo: number): Promise<void> {
+  /** Nothing is written afterwards; what waits is given up. */
+  async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#syncTimer)
     this.#wake()
-    // Where the folder may not be written at all, the mark may be that of another process.
-    if (lastEventNo > this.writtenEventNo && this.#options.mayRecord(0, true)) this.#mark?.note(lastEventNo)
     await this.#syncing
     await this.#mark?.close()
     await this.#closed.close()
@@ -273,8 +260,8 @@ export class BatchWriter {
   #whyNotNow(): string | null {
     const { lakeEventNo, mayRecord, bytesMax = JOURNAL_BYTES_MAX } = this.#options
     const unflushedBytes = this.#closed.bytesBehind(lakeEventNo()) + (this.#open?.bytes ?? 0)
-    if (!mayRecord(unflushedBytes, this.#usesReserve)) return 'the disk is nearly full'
-    if (this.bytes >= bytesMax && !this.#usesReserve)
+    if (!mayRecord(unflushedBytes)) return 'the disk is nearly full'
+    if (this.bytes >= bytesMax)
       return 'the journal has its largest size: the lake or the checkpoints are far behind'
     return null
   }

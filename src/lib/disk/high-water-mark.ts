@@ -41,9 +41,9 @@ export async function readHighWaterMark(disk: Disk, path: string, owner: string)
 }
 
 /**
- * Notes what is durable already, or will never be, without syncing: the file may tell less than there was, never more. A kill of the
- * process leaves all that was noted, but for the last WRITE_EVERY_MS of a time of many notes; a power cut what the system wrote by then
- * (Linux: within 30 s). Where the disk refuses, the file stays behind; on a full one it is overwritten in its place.
+ * Notes what is durable already, without syncing: the file may tell less than there is, never more. A kill of the process leaves all
+ * that was noted, but for the last WRITE_EVERY_MS of a time of many notes; a power cut what the system wrote by then (Linux: within
+ * 30 s). Where the disk refuses, the file stays behind.
  */
 export class HighWaterMark {
   readonly #disk: Disk
@@ -64,18 +64,17 @@ export class HighWaterMark {
     this.#owner = owner
   }
 
-  /** Nothing up to this number is written any more: it is durable, or lost. Never waits and never throws; one write at a time, the newest number last. */
+  /** Everything up to this number is durable. Never waits and never throws; one write at a time, the newest number last. */
   note(reached: number): void {
     if (reached <= this.#reached || this.#isClosed) return
     this.#reached = reached
     this.#writing ??= this.#write()
   }
 
-  /** Waits for the write that is running, and makes durable what was noted. */
+  /** Waits for the write that is running. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#writing
-    await this.#file?.sync().catch(() => undefined)
     await this.#file?.close().catch(() => undefined)
   }
 
