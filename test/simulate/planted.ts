@@ -68,7 +68,7 @@ export const PLANTED = {
     steps: 60,
     violates: 'an event that is missing lies in a gap that was told',
     file: 'checkpoint/begin-run.ts',
-    from: "apply({ type: 'gap', ts, fromMs, toMs: ts, reason }, nowMs)",
+    from: "apply({ type: 'gap', ts, fromMs, toMs: ts, reason: 'downtime' }, nowMs)",
     to: 'void fromMs',
   },
   'label-early': {
