@@ -22,6 +22,7 @@ export async function backtest(options: BacktestOptions): Promise<{ text: string
 
 export async function reportOf(played: Played, seed: number): Promise<Report> {
   const { dataDir, fromMs, toMs, playedToMs, simulated, competitors, stats, events } = played
+  const { marketMs, ...counted } = stats
   const said = await readSaid(dataDir)
   return {
     market: {
@@ -33,14 +34,8 @@ export async function reportOf(played: Played, seed: number): Promise<Report> {
     },
     agents: competitors.map((competitor) => figuresOf(competitor, said, toMs - fromMs, seed)),
     run: {
-      ...{
-        steps: stats.steps,
-        stepsCut: stats.stepsCut,
-        stepsMet: stats.stepsMet,
-        stepsInTurn: stats.stepsInTurn,
-      },
-      ...{ playedMs: stats.playedMs },
-      ...{ speed: stats.marketMs / Math.max(1, stats.playedMs), events, sentence: sentenceOf(stats) },
+      ...counted,
+      ...{ speed: marketMs / Math.max(1, counted.playedMs), events, sentence: sentenceOf(stats) },
     },
   }
 }
