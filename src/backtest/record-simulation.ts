@@ -40,7 +40,7 @@ export async function recordSimulation(
     ...{ settings: market.settings, simulated: true, clock: systemClock, afterEventNo: 0 },
     originEventNo: null,
     lakeEventNo: () => store.events.progress.eventNo,
-    mayRecord: (bytes) => store.mayRecord(bytes),
+    mayRecord: (bytes, usesReserve) => store.mayRecord(bytes, usesReserve),
     onLost: () => {
       throw new Error('the disk takes no more events')
     },

@@ -132,18 +132,29 @@ export class EventJournal {
     return beganMs === null ? 0 : Math.max(0, Math.floor(this.#options.clock.monotonicMs() - beganMs))
   }
 
-  /** Writes what waits, for at most CLOSE_MS_MAX, seals, and closes. @returns whether that ended in time */
+  /**
+   * Writes what waits, in the reserve of the disk too, for at most CLOSE_MS_MAX, seals, and closes. What could not be written counts as
+   * lost. @returns whether that ended in time
+   */
   async close(): Promise<boolean> {
-    const isSealed = await within(CLOSE_MS_MAX, this.#sealNow())
+    this.#writer.useReserve()
+    const isSealed = await within(CLOSE_MS_MAX, this.#sealAll())
     this.#isClosed = true
     this.#endWaiting()
-    // A disk that hangs is not waited for twice.
-    await within(isSealed ? CLOSE_MS_MAX : 0, this.#writer.close())
     const { lastEventNo } = this
     const notWritten = lastEventNo - this.#writer.writtenEventNo
-    if (this.#lost + notWritten > 0)
+    this.#lost += notWritten
+    // A disk that hangs is not waited for twice.
+    await within(isSealed ? CLOSE_MS_MAX : 0, this.#writer.close())
+    if (this.#lost > 0)
       this.#options.log.warn({ lost: this.#lost, notWritten }, 'market events of this run are not recorded')
     return isSealed
+  }
+
+  /** Also what is appended meanwhile: once the disk has caught up, the gap of what was lost. */
+  async #sealAll(): Promise<void> {
+    do await this.#sealNow()
+    while (this.#writer.writtenEventNo < this.lastEventNo)
   }
 
   async #sealNow(): Promise<void> {

@@ -59,8 +59,11 @@ export interface JournalOptions {
   lakeEventNo(): number
   /** Where it is noted how far the journal went; see lib/disk/high-water-mark.ts. Default: nowhere. */
   markPath?: string | undefined
-  /** Whether the disk has room to record more, with so many bytes that the lake does not have. Nothing is written otherwise. */
-  mayRecord(unflushedBytes: number): boolean
+  /**
+   * Whether the disk has room to record more, with so many bytes that the lake does not have. Nothing is written otherwise.
+   * @param usesReserve of what is free nothing has to stay free: false only where the folder may not be written at all
+   */
+  mayRecord(unflushedBytes: number, usesReserve: boolean): boolean
   /** Called for each batch, in order, as soon as a kill of the process would not lose it. Its bytes must not be changed. */
   onBatch?(batch: WrittenBatch): void
   /** Events of this interval were lost and recording works again. May append. */

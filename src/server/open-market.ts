@@ -74,7 +74,7 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
       originEventNo: restored?.base.originEventNo ?? null,
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),
       lakeEventNo: () => store.events.progress.eventNo,
-      mayRecord: (unflushedBytes) => store.mayRecord(unflushedBytes),
+      mayRecord: (unflushedBytes, usesReserve) => store.mayRecord(unflushedBytes, usesReserve),
       waitingBytesMax: deps.tuning?.journalWaitingBytesMax,
       onBatch: (batch) => deps.publisher?.onBatch(batch),
       onLost,

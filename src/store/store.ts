@@ -353,9 +353,9 @@ export class Store {
     return (await client.askPatiently('agentHits', ask, limits.CALIBRATION_TIMEOUT_MS)).agents
   }
 
-  /** Whether the disk has room to record market events, with so many bytes of them that the lake does not have. */
-  mayRecord(unflushedBytes: number): boolean {
-    return this.#parts.space.mayRecord(unflushedBytes)
+  /** Whether the disk has room to record market events, with so many bytes of them that the lake does not have; see `DiskSpace`. */
+  mayRecord(unflushedBytes: number, usesReserve = false): boolean {
+    return this.#parts.space.mayRecord(unflushedBytes, usesReserve)
   }
 
   /** When the newest commit became durable, Unix ms; 0: there is none. */

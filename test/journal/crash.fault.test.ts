@@ -265,18 +265,67 @@ test('nothing is written while the disk is nearly full, or the journal has its l
   expect(world.journal.stats()).toMatchObject({ trouble: null, lost: 0, writtenEventNo: 110 })
 })
 
-test('a journal that cannot be closed in time says what is not recorded', async () => {
-  const warnings: object[] = []
-  const log = { info: () => {}, error: () => {}, warn: (details: object) => void warnings.push(details) }
-  const world = new World(new SimulatedDisk())
-  await world.open({ log })
-  await world.append(10)
-  world.disk.hold('write')
-  appendNumbered(world.journal, 5)
-  const closing = world.journal.close()
-  await world.timePasses(10_000)
-  await closing
-  expect(warnings).toEqual([{ lost: 0, notWritten: 5 }])
-  appendNumbered(world.journal, 1)
-  expect(world.journal.stats().lost).toBe(1)
+describe('a stop', () => {
+  const written = async ({ disk }: World) => (await readNumbered(FOLDER, 0, { disk })).numbers
+
+  test('writes what waited for room, beyond the largest size too, and leaves nothing to tell', async () => {
+    const warnings: string[] = []
+    const log = {
+      info: () => {},
+      error: () => {},
+      warn: (_: object, text: string) => void warnings.push(text),
+    }
+    const world = new World(new SimulatedDisk())
+    await world.open({ log, mayRecord: (_, usesReserve) => usesReserve, bytesMax: 0 })
+    await world.append(30)
+    expect(world.journal.stats()).toMatchObject({ trouble: 'the disk is nearly full', writtenEventNo: 0 })
+    const closing = world.journal.close()
+    await world.timePasses(500)
+    expect(await closing).toBe(true)
+    expect(world.journal.stats()).toMatchObject({ lost: 0, syncedEventNo: 30 })
+    expect(await written(world)).toEqual(numbersFrom(1, 30))
+    expect(warnings).toEqual([])
+  })
+
+  test('records the gap of what was lost before it', async () => {
+    const world = new World(new SimulatedDisk())
+    const append = () => appendNumbered(world.journal, 1)
+    await world.open({
+      ...{ mayRecord: (_, usesReserve) => usesReserve, waitingBytesMax: 5_000, onLost: append },
+    })
+    for (let round = 0; round < 10; round++) await world.append(20)
+    const { lastEventNo } = world.journal
+    expect(world.journal.stats().lost).toBe(200 - lastEventNo)
+    const closing = world.journal.close()
+    await world.timePasses(500)
+    expect(await closing).toBe(true)
+    expect(await written(world)).toEqual(numbersFrom(1, lastEventNo + 1))
+  })
+
+  test('that cannot write what waits counts it as lost, and says so', async () => {
+    const warnings: object[] = []
+    const log = { info: () => {}, error: () => {}, warn: (details: object) => void warnings.push(details) }
+    const world = new World(new SimulatedDisk())
+    await world.open({ log })
+    await world.append(10)
+    world.disk.hold('write')
+    appendNumbered(world.journal, 5)
+    const closing = world.journal.close()
+    await world.timePasses(10_000)
+    expect(await closing).toBe(false)
+    expect(warnings).toEqual([{ lost: 5, notWritten: 5 }])
+    appendNumbered(world.journal, 1)
+    expect(world.journal.stats().lost).toBe(6)
+  })
+
+  test('writes nothing into a folder that is not its own', async () => {
+    const world = new World(new SimulatedDisk())
+    await world.open({ mayRecord: () => false })
+    await world.append(10)
+    const closing = world.journal.close()
+    await world.timePasses(10_000)
+    expect(await closing).toBe(false)
+    expect(world.journal.stats().lost).toBe(10)
+    expect(world.disk.fileNames).toEqual([])
+  })
 })

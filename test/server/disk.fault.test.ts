@@ -34,6 +34,8 @@ const SETTINGS = {
 const TOKENS = 8
 /** Enough submissions to fill the rest of the disk. */
 const SUBMISSIONS_MAX = 2_000
+/** Trades that wait while a server stops. */
+const WAITING_TRADES = 200
 
 let folder: string
 let disks: SmallDisk[]
@@ -231,4 +233,54 @@ it('a disk that is nearly full stops recording long before submissions, as a gap
     priceUsd: 1,
   })
   await expectWhole(running)
+})
+
+/** Stops a server whose events wait for room on a nearly full disk, with so much left of it (null: as it is), and starts it again. */
+async function stopWithWaiting(
+  leftBytes: number | null,
+): Promise<{ waiting: number; tradedAtMs: number; stopped: ServerProcess }> {
+  const disk = await mountDisk(folder, '64m')
+  const stopped = await start('4')
+  const { client } = stopped
+  const journalOf = async () => (await client.get('/health')).body.recording.journal
+  await until(async () => (await journalOf()).syncedEventNo === (await journalOf()).recorded)
+  disk.fill(24_000_000)
+  // The server has noticed once it makes nothing of what is pushed.
+  await until(async () => {
+    await client.push({ type: 'solPrice', ts: Date.now(), usd: 150 })
+    return (await journalOf()).trouble === 'the disk is nearly full'
+  })
+  // More than what is left of the last page that the journal has.
+  const tradedAtMs = Date.now()
+  const trade = { type: 'trade', mint: mints[0], ts: tradedAtMs, side: 'buy', tokenAmount: 1, priceUsd: 1 }
+  await client.push(...Array.from({ length: WAITING_TRADES }, () => trade))
+  const { recorded, writtenEventNo } = await journalOf()
+  if (leftBytes !== null) disk.fill(leftBytes)
+  expect(await stopped.terminate()).toBe(0)
+  disk.clear()
+  server = await spawnServer({ ...SETTINGS, 'disk-reserve-mb': '4' }, folder, {}, disks[0].within)
+  return { waiting: recorded - writtenEventNo, tradedAtMs, stopped }
+}
+
+it('events that wait for room on a nearly full disk are written by a stop, and nothing is lost', async () => {
+  const { waiting, stopped } = await stopWithWaiting(null)
+  expect(waiting).toBeGreaterThan(WAITING_TRADES)
+  expect(stopped.lines.join('\n')).not.toContain('market events of this run are not recorded')
+  const { body } = await server!.client.get('/health')
+  expect(body.recording).toMatchObject({ reasons: [], restored: { lost: 0 } })
+  expect(body.recording.restored.events).toBeGreaterThanOrEqual(waiting)
+  expect(body.gaps.recent.map(({ reason }: { reason: string }) => reason)).toEqual(['downtime'])
+})
+
+it('events that a stop on a full disk could not write are counted in its log, and within the gap of the next start', {
+  tags: 'drill',
+  timeout: 120_000,
+}, async () => {
+  const { waiting, tradedAtMs, stopped } = await stopWithWaiting(0)
+  expect(waiting).toBeGreaterThan(WAITING_TRADES)
+  expect(stopped.lines.join('\n')).toMatch(/market events of this run are not recorded/)
+  const { gaps } = (await server!.client.get('/health')).body
+  expect(gaps.recent).toMatchObject([{ reason: 'downtime' }])
+  expect(gaps.recent[0].from).toBeLessThanOrEqual(tradedAtMs)
+  expect(gaps.recent[0].to).toBeGreaterThan(tradedAtMs)
 })

@@ -58,6 +58,8 @@ export class BatchWriter {
   #syncBeganMs: number | null = null
   readonly #backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
   #isPumping = false
+  /** Whether nothing of the disk has to stay free any more. */
+  #usesReserve = false
   #isClosed = false
   #syncing: Promise<void> | null = null
   #wake: () => void = () => {}
@@ -145,6 +147,12 @@ export class BatchWriter {
 
   removeThrough(eventNo: number): Promise<void> {
     return this.#closed.removeThrough(eventNo)
+  }
+
+  /** What waits is the last: it may use the room that is kept for others, and is tried at once. */
+  useReserve(): void {
+    this.#usesReserve = true
+    this.#wake()
   }
 
   /** Nothing is written afterwards; what waits is given up. */
@@ -260,8 +268,8 @@ export class BatchWriter {
   #whyNotNow(): string | null {
     const { lakeEventNo, mayRecord, bytesMax = JOURNAL_BYTES_MAX } = this.#options
     const unflushedBytes = this.#closed.bytesBehind(lakeEventNo()) + (this.#open?.bytes ?? 0)
-    if (!mayRecord(unflushedBytes)) return 'the disk is nearly full'
-    if (this.bytes >= bytesMax)
+    if (!mayRecord(unflushedBytes, this.#usesReserve)) return 'the disk is nearly full'
+    if (this.bytes >= bytesMax && !this.#usesReserve)
       return 'the journal has its largest size: the lake or the checkpoints are far behind'
     return null
   }

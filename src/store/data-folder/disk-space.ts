@@ -52,10 +52,13 @@ export class DiskSpace {
     return this.#freeBytes >= this.#reserveBytes + FLUSH_FACTOR * unflushedBytes
   }
 
-  /** Whether market events may be recorded, with so many bytes of them that the lake does not have. It ends long before commits. */
-  mayRecord(unflushedBytes: number): boolean {
+  /**
+   * Whether market events may be recorded, with so many bytes of them that the lake does not have. It ends long before commits.
+   * @param usesReserve the last of this run, for which the reserve may be used
+   */
+  mayRecord(unflushedBytes: number, usesReserve = false): boolean {
     if (this.unlocked !== null) return false
-    if (this.#reserveBytes === 0 || this.#freeBytes === null) return true
+    if (usesReserve || this.#reserveBytes === 0 || this.#freeBytes === null) return true
     return this.#freeBytes >= RECORDING_RESERVE_FACTOR * this.#reserveBytes + FLUSH_FACTOR * unflushedBytes
   }
 
