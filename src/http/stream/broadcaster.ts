@@ -39,8 +39,9 @@ export interface FollowOptions {
 
 /** How often the age and the silence of streams are checked, bars that close with time alone, and windows. */
 const SWEEP_MS_MAX = WINDOW_EVERY_MS
-/** A flush that works longer than this goes on after the requests that have come meanwhile, and is followed by a pause of its length:
- *  followers of a market that changes faster than they can be told get half of the thread, if nobody else wants it. */
+/** A flush that works longer than this goes on after the requests that have come meanwhile, and is followed by a pause of its length,
+ *  less what requests have had between its slices: followers of a market that changes faster than they can be told get half of the
+ *  thread, if nobody else wants it. */
 const FLUSH_SLICE_MS = 5
 /** Between two slices requests take what they need, but no more than so many times the next slice: followers get a quarter at least. */
 const OTHERS_SHARE_MAX = 3
@@ -61,9 +62,11 @@ export class Broadcaster {
   #isFlushScheduled = false
   /** What is left of the flush that has begun; null: none has. */
   #rest: Generator<void> | null = null
-  /** When the latest flush began, its work so far, its latest slice, and the thread's processor time at the end of that. */
+  /** When the latest flush began, its work so far, that of others since, its latest slice, and the thread's processor time at the end
+   *  of that. */
   #startedAtMs = 0
   #workMs = 0
+  #othersMs = 0
   #slice: WorkSlice
   #sliceEndMs = 0
   /** The earliest time of the next flush. */
@@ -236,9 +239,11 @@ export class Broadcaster {
       this.#rest = this.#serveAll()
       this.#startedAtMs = now()
       this.#workMs = 0
+      this.#othersMs = 0
       this.#sliceEndMs = beforeMs
     }
     const othersMs = beforeMs - this.#sliceEndMs
+    this.#othersMs += othersMs
     this.#slice = new WorkSlice(Math.max(FLUSH_SLICE_MS, othersMs / OTHERS_SHARE_MAX), now)
     const isDone = this.#rest.next().done === true
     this.#sliceEndMs = threadCpuMs()
@@ -248,7 +253,7 @@ export class Broadcaster {
       return
     }
     this.#rest = null
-    const pauseMs = this.#workMs < FLUSH_SLICE_MS ? 0 : this.#workMs
+    const pauseMs = this.#workMs < FLUSH_SLICE_MS ? 0 : Math.max(0, this.#workMs - this.#othersMs)
     this.#nextFlushAtMs = Math.max(this.#startedAtMs + flushMs, now() + pauseMs)
     if (this.#isFlushScheduled) this.#startFlushIn()
   };
