@@ -1,4 +1,5 @@
-// What counting unique wallets costs: memory and time of a trade, with wallets and without, in processes that take turns.
+// What counting unique wallets costs: memory, in processes with wallets and without that take turns, and time of a trade, in one process
+// that counts them in every other block of trades.
 import { fileURLToPath } from 'node:url'
 import {
   jsonOf,
@@ -15,26 +16,31 @@ const TIMEOUT_MS = 3_600_000
 
 interface Cost {
   rssMebibytes: number
-  tradeUs: number
+  addedUs: number | null
   hot: number | null
 }
 
 async function run({ small, full }: RunOptions): Promise<Measured> {
   const tokens = small ? 500 : 100_000
-  const trades = small ? 5_000 : full ? 25_920_000 : 2_000_000
+  const trades = small ? 50_000 : full ? 25_920_000 : 2_000_000
   const measure = (wallets: string) =>
     jsonOf<Cost>(
       process.execPath,
       [...serverArgs(), '--expose-gc', PROGRAM, `${tokens}`, `${trades}`, wallets],
       TIMEOUT_MS,
     )
-  const rounds: { bare: Cost; counted: Cost }[] = []
+  const rounds: { bare: Cost; counted: Cost; inTurns: Cost }[] = []
   for (let round = 0; round < (small || full ? 1 : 3); round++)
-    rounds.push({ bare: await measure('none'), counted: await measure('wallets') })
-  const added = (metric: 'rssMebibytes' | 'tradeUs') =>
-    median(rounds.map(({ bare, counted }) => counted[metric] - bare[metric]))
+    rounds.push({
+      bare: await measure('none'),
+      counted: await measure('wallets'),
+      inTurns: await measure('turns'),
+    })
   return {
-    metrics: { addedMebibytes: added('rssMebibytes'), addedUs: added('tradeUs') },
+    metrics: {
+      addedMebibytes: median(rounds.map(({ bare, counted }) => counted.rssMebibytes - bare.rssMebibytes)),
+      addedUs: median(rounds.map(({ inTurns }) => inTurns.addedUs!)),
+    },
     checksum: `${rounds[0].counted.hot}`,
   }
 }

@@ -1,23 +1,32 @@
-// node --expose-gc bench/servers/traded-market.ts TOKENS TRADES wallets|none
-// A market that takes a part of a day of 300 trades a second, over tokens by Zipf's law, each of one of 200 000 wallets, which are
-// counted or not, as feeds that are pushed deliver them; prints one line of JSON: its memory and the CPU time of a trade.
+// node --expose-gc bench/servers/traded-market.ts TOKENS TRADES wallets|none|turns
+// A market that takes a part of a day of 300 trades a second, over tokens by Zipf's law, each of one of 200 000 wallets, as feeds that
+// are pushed deliver them; wallets are counted, or not, or in every other block of trades. Prints one line of JSON: its memory, and what
+// counting adds to the CPU time of a trade: the median over pairs of neighbouring blocks, as two processes differ by more than that.
 
 import { WalletWindows } from '../../src/market/bars/wallet-windows.ts'
 import { Market } from '../../src/market/market.ts'
 import { PREFETCHED_MAX, type TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'
-import { rssBytes } from '../harness.ts'
+import { median, rssBytes } from '../harness.ts'
 
 const START_MS = 1_772_000_000_000
 const TRADES_PER_MS = 0.3
 const WALLETS = 200_000
+/** Trades of a block: some 50 ms, in which a machine changes little. A quarter of all trades comes before the first one that counts. */
+const BLOCK_TRADES = 8_192
 const [tokens, trades] = process.argv.slice(2, 4).map(Number)
-if (process.argv[4] === 'none')
-  Object.assign(WalletWindows.prototype, {
-    add: () => {},
-    prefetch: () => 0,
-  } satisfies Partial<WalletWindows>)
+const mode = process.argv[4]
+let counts = mode !== 'none'
+const { add, prefetch } = WalletWindows.prototype
+Object.assign(WalletWindows.prototype, {
+  add(...sighting) {
+    if (counts) add.apply(this, sighting)
+  },
+  prefetch(slot) {
+    return counts ? prefetch.call(this, slot) : 0
+  },
+} satisfies Partial<WalletWindows>)
 
 const next = random(1)
 const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))
@@ -51,21 +60,32 @@ const tradeAt = (count: number): TradeEvent => ({
 const market = new Market({ tokensMax: tokens })
 for (const [index, mint] of mints.entries())
   market.apply({ type: 'token', mint, ts: START_MS, name: `Token ${index}`, symbol: `T${index}` }, START_MS)
-const began = process.cpuUsage()
+/** CPU time of a trade by block, µs, with wallets and without. */
+const tradeUs: Record<'counted' | 'bare', number[]> = { counted: [], bare: [] }
+let began = process.cpuUsage()
+function endBlock(count: number): void {
+  const { user, system } = process.cpuUsage(began)
+  if (mode === 'turns' && count > trades / 4) {
+    tradeUs[counts ? 'counted' : 'bare'].push((user + system) / BLOCK_TRADES)
+    counts = !counts
+  }
+  began = process.cpuUsage()
+}
 for (let count = 0; count < trades; count += PREFETCHED_MAX) {
   const batch = Array.from({ length: Math.min(PREFETCHED_MAX, trades - count) }, (_, at) =>
     tradeAt(count + at),
   )
   market.prefetch(batch.map(({ mint }) => mint))
   for (const trade of batch) market.apply(trade, trade.ts)
+  if ((count + PREFETCHED_MAX) % BLOCK_TRADES === 0) endBlock(count)
 }
-const { user, system } = process.cpuUsage(began)
 globalThis.gc?.()
 const hot = market.ownTradeFigures(mints[0])?.unique_wallet_24h
+const addedUs = tradeUs.bare.map((us, pair) => tradeUs.counted[pair] - us)
 console.log(
   JSON.stringify({
     rssMebibytes: rssBytes('self') / 2 ** 20,
-    tradeUs: (user + system) / trades,
+    addedUs: addedUs.length === 0 ? null : median(addedUs),
     hot,
   }),
 )
