@@ -57,12 +57,12 @@ export function moment(values: Values, name: string): number | null {
   throw new UsageError(`--${name}: "${value}" is no date (2026-01-31) or time (2026-01-31T12:00:00Z)`)
 }
 
-/** Warns about files that the catalog lists and that do not exist. */
-export async function warnOfMissing({ missing }: LakeReader, { stderr }: Terminal): Promise<void> {
-  const [first] = missing
+/** Warns about files whose rows a reader leaves out. */
+export async function warnOfLost({ lost }: LakeReader, { stderr }: Terminal): Promise<void> {
+  const [first] = lost
   if (first === undefined) return
-  const rows = missing.reduce((sum, part) => sum + part.rows, 0)
-  const what = `${counted(missing.length, 'file')} of the lake missing or cut, ${counted(rows, 'row')} left out`
+  const rows = lost.reduce((sum, { rowsLost }) => sum + rowsLost, 0)
+  const what = `${counted(lost.length, 'file')} of the lake missing or damaged, ${counted(rows, 'row')} left out`
   await write(stderr, `mintlake: ${what}, among them ${relativePath(first)}; see mintlake lake verify\n`)
 }
 

@@ -1,10 +1,10 @@
 // Why a query on outcomes may have no row, or NULL instead of labels: on a young lake no label of its horizon is there yet.
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { SETTINGS } from '../config/settings.ts'
 import { HORIZONS } from '../schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../schema/vocabulary.ts'
 import { queryOne } from '../store/duckdb/query.ts'
 import { LABEL_DELAY_MS } from '../store/limits.ts'
-import type { LakeReader } from '../store/query/lake-reader.ts'
 
 /** How often a server writes to its lake, unless it was told otherwise. */
 const FLUSH_MS = Number(SETTINGS.store.lakeFlushMs.defaultText)
@@ -16,14 +16,17 @@ const longestHorizon = (sql: string): Horizon | null =>
   ) ?? null
 
 /** A sentence for a query of labels, where the lake has none of their horizon yet; null: it has, or none are asked for. */
-export async function explainMissingLabels({ connection }: LakeReader, sql: string): Promise<string | null> {
+export async function explainMissingLabels(
+  connection: DuckDBConnection,
+  sql: string,
+): Promise<string | null> {
   const horizon = longestHorizon(sql)
   if (horizon === null) return null
   const reached = HORIZON_NAMES.slice(HORIZON_NAMES.indexOf(horizon)).map((name) => `'${name}'`)
   const { labelled, firstMs } = await queryOne(
     connection,
-    `SELECT (SELECT count(*)::DOUBLE FROM outcomes WHERE labelled_to IN (${reached.join(', ')})) AS labelled,
-       (SELECT epoch_ms(min(submitted_at))::DOUBLE FROM training) AS "firstMs"`,
+    `SELECT (SELECT count(*)::DOUBLE FROM lake.outcomes WHERE labelled_to IN (${reached.join(', ')})) AS labelled,
+       (SELECT epoch_ms(min(submitted_at))::DOUBLE FROM lake.training) AS "firstMs"`,
     { labelled: 'number', firstMs: 'number?' },
   )
   if (labelled > 0) return null

@@ -1,5 +1,6 @@
 // The tool that queries the lake, where it is at hand.
 import { z } from 'zod'
+import { MISSING_FILES } from '../schema/api/lake.ts'
 import { isInterrupted, type QueryResult, toUnreadable, withLakeReader } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
 import { rounded } from './compact.ts'
@@ -34,6 +35,8 @@ interface Rows {
   truncated: boolean
   limited?: string
 }
+/** An answer, with how many files are lost, whose rows it leaves out. */
+type Answer = Rows & { missingFiles: number }
 
 /** The first rows of a result, within the bounds of an answer. */
 async function firstRows({ columns, batches }: QueryResult, limit: number): Promise<Rows> {
@@ -55,7 +58,7 @@ async function firstRows({ columns, batches }: QueryResult, limit: number): Prom
 }
 
 /** Runs a query on the lake of a data folder, for at most SQL_MS_MAX and until the caller gives up. */
-async function runQuery(dataDir: string, query: string, limit: number, signal: AbortSignal): Promise<Rows> {
+async function runQuery(dataDir: string, query: string, limit: number, signal: AbortSignal): Promise<Answer> {
   const end = AbortSignal.any([signal, AbortSignal.timeout(SQL_MS_MAX)])
   try {
     return await withLakeReader({ dataDir }, async (reader) => {
@@ -63,7 +66,8 @@ async function runQuery(dataDir: string, query: string, limit: number, signal: A
       end.addEventListener('abort', interrupt)
       try {
         end.throwIfAborted()
-        return await firstRows(await reader.query(query), limit)
+        const rows = await firstRows(await reader.query(query), limit)
+        return { ...rows, missingFiles: reader.lost.length }
       } finally {
         end.removeEventListener('abort', interrupt)
       }
@@ -94,6 +98,7 @@ export function sqlTool(dataDir: string): AddTool {
       rows: z.array(z.array(z.unknown())),
       truncated: z.boolean(),
       limited: z.string().optional(),
+      missingFiles: z.number().meta({ description: MISSING_FILES }),
     }),
     // One after another: each may take the whole memory that a reader of the lake is allowed.
     run: async (args, signal) => {

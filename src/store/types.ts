@@ -197,6 +197,8 @@ export interface ExportHead {
   more: boolean
   /** `since` of the request that continues after this one. */
   next: string
+  /** Missing or damaged files of the table: their rows are left out. */
+  missingFiles: number
 }
 
 /** A running export. The caller must read it to the end or stop it. */
@@ -234,7 +236,7 @@ export interface QueryAnswer {
   isTruncated: boolean
   /** How long the query ran, ms. */
   ms: number
-  /** Files that the catalog lists and that are lost: their rows are left out. */
+  /** Missing or damaged files of the lake: their rows are left out. */
   missingFiles: number
   /** The rows: a JSON array of arrays, or CSV with a line of column names. */
   text: Buffer

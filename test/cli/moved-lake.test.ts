@@ -51,7 +51,7 @@ it('commands read the copy although its catalog names the files of the original'
   const asked = await mintlake('sql', 'SELECT count(*) AS n FROM training', '--format', 'csv')
   expect(asked).toMatchObject({ code: 0, out: `n\n${ROWS - 1}\n` })
   expect(asked.err).toMatch(
-    /^mintlake: 1 file of the lake missing or cut, 1 row left out, among them training\/dt=/,
+    /^mintlake: 1 file of the lake missing or damaged, 1 row left out, among them training\/dt=/,
   )
   const out = join(copy, 'training.csv')
   expect((await mintlake('export', '--format', 'csv', '--out', out)).err).toContain(
@@ -59,6 +59,18 @@ it('commands read the copy although its catalog names the files of the original'
   )
   const status = JSON.parse((await mintlake('lake', 'status', '--format', 'json')).out)
   expect(status.tables[0]).toMatchObject({ table: 'training', rows: ROWS - 1, files: ROWS - 1 })
+})
+
+it('files that go while rows are written make no row come twice', async () => {
+  const remove = () => {
+    for (const table of ['.files/training', '.files/outcomes', 'training', 'outcomes'])
+      rmSync(join(copy, 'lake', table), { recursive: true, force: true })
+  }
+  const sql = 'SELECT analysis_id, NULL AS fwd_ret_24h FROM training ORDER BY analysis_id'
+  const asked = await runCommand(['sql', sql, '--format', 'csv', '--data-dir', copy], {}, '', remove)
+  const rows = Array.from({ length: ROWS }, (_, i) => `an_${i},\n`)
+  expect(asked).toMatchObject({ code: 0, out: ['analysis_id,fwd_ret_24h\n', ...rows].join('') })
+  expect(asked.err).toMatch(/no outcome of this lake is 24h old yet/)
 })
 
 it('a query can neither reach the original nor change the copy', async () => {

@@ -316,6 +316,7 @@ describe('sql', () => {
       ],
       rows: [[1, null]],
       truncated: false,
+      missingFiles: 0,
     })
     const many = await call(client, 'sql', { query: 'FROM range(5000)', limit: 7 })
     expect(many.answer).toMatchObject({

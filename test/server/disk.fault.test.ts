@@ -235,10 +235,7 @@ it('a disk that is nearly full stops recording long before submissions, as a gap
   await expectWhole(running)
 })
 
-/** Stops a server whose events wait for room on a nearly full disk, with so much left of it (null: as it is), and starts it again. */
-async function stopWithWaiting(
-  leftBytes: number | null,
-): Promise<{ waiting: number; tradedAtMs: number; stopped: ServerProcess }> {
+it('events that wait for room on a nearly full disk are written by a stop, and nothing is lost', async () => {
   const disk = await mountDisk(folder, '64m')
   const stopped = await start('4')
   const { client } = stopped
@@ -251,36 +248,16 @@ async function stopWithWaiting(
     return (await journalOf()).trouble === 'the disk is nearly full'
   })
   // More than what is left of the last page that the journal has.
-  const tradedAtMs = Date.now()
-  const trade = { type: 'trade', mint: mints[0], ts: tradedAtMs, side: 'buy', tokenAmount: 1, priceUsd: 1 }
+  const trade = { type: 'trade', mint: mints[0], ts: Date.now(), side: 'buy', tokenAmount: 1, priceUsd: 1 }
   await client.push(...Array.from({ length: WAITING_TRADES }, () => trade))
   const { recorded, writtenEventNo } = await journalOf()
-  if (leftBytes !== null) disk.fill(leftBytes)
+  expect(recorded - writtenEventNo).toBeGreaterThan(WAITING_TRADES)
   expect(await stopped.terminate()).toBe(0)
   disk.clear()
-  server = await spawnServer({ ...SETTINGS, 'disk-reserve-mb': '4' }, folder, {}, disks[0].within)
-  return { waiting: recorded - writtenEventNo, tradedAtMs, stopped }
-}
-
-it('events that wait for room on a nearly full disk are written by a stop, and nothing is lost', async () => {
-  const { waiting, stopped } = await stopWithWaiting(null)
-  expect(waiting).toBeGreaterThan(WAITING_TRADES)
   expect(stopped.lines.join('\n')).not.toContain('market events of this run are not recorded')
-  const { body } = await server!.client.get('/health')
+  server = await spawnServer({ ...SETTINGS, 'disk-reserve-mb': '4' }, folder, {}, disks[0].within)
+  const { body } = await server.client.get('/health')
   expect(body.recording).toMatchObject({ reasons: [], restored: { lost: 0 } })
-  expect(body.recording.restored.events).toBeGreaterThanOrEqual(waiting)
+  expect(body.recording.restored.events).toBeGreaterThanOrEqual(recorded - writtenEventNo)
   expect(body.gaps.recent.map(({ reason }: { reason: string }) => reason)).toEqual(['downtime'])
-})
-
-it('events that a stop on a full disk could not write are counted in its log, and within the gap of the next start', {
-  tags: 'drill',
-  timeout: 120_000,
-}, async () => {
-  const { waiting, tradedAtMs, stopped } = await stopWithWaiting(0)
-  expect(waiting).toBeGreaterThan(WAITING_TRADES)
-  expect(stopped.lines.join('\n')).toMatch(/market events of this run are not recorded/)
-  const { gaps } = (await server!.client.get('/health')).body
-  expect(gaps.recent).toMatchObject([{ reason: 'downtime' }])
-  expect(gaps.recent[0].from).toBeLessThanOrEqual(tradedAtMs)
-  expect(gaps.recent[0].to).toBeGreaterThan(tradedAtMs)
 })

@@ -204,6 +204,11 @@ it('a missing file of bars is reported by health, metrics and verify, and resolv
   await expectService(running)
   const lost = all - (await bars())
   expect(lost).toBeGreaterThan(0)
+  const asked = await runCommand(['sql', 'SELECT 1', '--format', 'csv', '--data-dir', folder])
+  expect(asked).toMatchObject({ code: 0, out: '1\n1\n' })
+  expect(asked.err).toContain(
+    `1 file of the lake missing or damaged, ${lost} rows left out, among them ${name}`,
+  )
   expect((await running.client.get('/health')).body).toMatchObject({
     reasons: [expect.stringContaining('mintlake lake repair')],
     store: { setAside: { files: 1, rowsLost: lost, first: [{ path: name, rowsLost: lost }] } },
@@ -224,6 +229,9 @@ it('a missing file of bars is reported by health, metrics and verify, and resolv
   const settled = await verify()
   expect(settled.code, settled.out).toBe(0)
   expect(settled.out).toContain(`note: ${name}: `)
+  expect((await runCommand(['sql', 'SELECT 1', '--data-dir', folder])).err).toBe('')
+  const pinned = await runCommand(['lake', 'snapshot', 'paper', '--data-dir', folder])
+  expect(pinned.out).toContain(`; ${lost} rows were lost with files before: see lake_set_aside`)
   expect((await (await open()).client.get('/health')).body).toMatchObject({ status: 'ready', reasons: [] })
 })
 
@@ -308,6 +316,7 @@ it('an export that reads a damaged file fails once: the file is identified, and 
     running.client.get('/api/v1/training/export?format=arrow', { Authorization: `Bearer ${ADMIN_KEY}` })
   expect((await exported()).status).toBe(503)
   await expect.poll(async () => (await exported()).status, { timeout: 20_000 }).toBe(200)
+  expect((await exported()).headers.get('x-missing-files')).toBe('1')
   expect(await training()).toEqual(analyses.slice(1))
 })
 
@@ -331,7 +340,8 @@ it.each([
     await expect
       .poll(async () => (await running.client.get('/health')).body, { timeout: 20_000 })
       .toMatchObject({ status: 'degraded', store: { setAside: { files: 1, first: [{ path: name }] } } })
-    expect((await asked('SELECT analysis_id FROM training')).body.data.rows).toEqual([[analyses[1]]])
+    const { data, meta } = (await asked('SELECT analysis_id FROM training')).body
+    expect([data.rows, meta.missingFiles]).toEqual([[[analyses[1]]], 1])
   },
 )
 

@@ -9,24 +9,26 @@ export interface CommandResult {
   err: string
 }
 
-function collector(): { stream: Writable; text(): string } {
+function collector(onChunk: () => void = () => {}): { stream: Writable; text(): string } {
   const chunks: Buffer[] = []
   const stream = new Writable({
     write(chunk, _encoding, done) {
       chunks.push(Buffer.from(chunk))
+      onChunk()
       done()
     },
   })
   return { stream, text: () => Buffer.concat(chunks).toString() }
 }
 
-/** Runs `mintlake <args>` in this process. */
+/** Runs `mintlake <args>` in this process. @param onOutput called whenever something is written to the standard output */
 export async function runCommand(
   args: readonly string[],
   env: Record<string, string> = {},
   input = '',
+  onOutput?: () => void,
 ): Promise<CommandResult> {
-  const [out, err] = [collector(), collector()]
+  const [out, err] = [collector(onOutput), collector()]
   const code = await main(args, {
     stdin: Readable.from([Buffer.from(input)]),
     stdout: out.stream,

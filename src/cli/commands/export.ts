@@ -17,7 +17,7 @@ import {
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
 import { type Command, UsageError, type Values, wordValue } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf, filesReplaced, moment, warnOfMissing } from '../common.ts'
+import { counted, DATA_DIR, dataDirOf, filesReplaced, moment, warnOfLost } from '../common.ts'
 import { PROGRESS_MS } from '../limits.ts'
 import { type Progress, progressOf } from '../progress.ts'
 import { Stop } from '../stop.ts'
@@ -94,7 +94,7 @@ async function withProgress(
 ): Promise<number> {
   const { selection, stop, terminal } = task
   stop.check()
-  await warnOfMissing(reader, terminal)
+  await warnOfLost(reader, terminal)
   stop.act = () => reader.interrupt()
   const rows = await countRows(reader.connection, selection)
   stop.check()

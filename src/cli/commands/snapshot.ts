@@ -10,8 +10,10 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
     requiredValue(values, 'NAME'),
     terminal.clock.now(),
   )
-  const { path, files, rows, bytes } = pinned
-  const text = `${path}: ${counted(files, 'file')}, ${counted(rows, 'row')}, ${counted(bytes, 'byte')}\n`
+  const { path, files, rows, bytes, rowsLost } = pinned
+  const lost =
+    rowsLost === 0 ? '' : `; ${counted(rowsLost, 'row')} were lost with files before: see lake_set_aside`
+  const text = `${path}: ${counted(files, 'file')}, ${counted(rows, 'row')}, ${counted(bytes, 'byte')}${lost}\n`
   await writeFound(values, terminal, pinned, text)
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../../store/query/lake-reader.ts'
 import { makeSampleFolder } from '../../store/query/sample-lake.ts'
 import { type Command, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
-import { DATA_DIR, dataDirOf, filesReplaced, numberOption, warnOfMissing, wholeNumber } from '../common.ts'
+import { DATA_DIR, dataDirOf, filesReplaced, numberOption, warnOfLost, wholeNumber } from '../common.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
 import { explainMissingLabels } from '../missing-labels.ts'
 import { ROW_FORMAT, ROW_FORMATS, writeRows } from '../rows.ts'
@@ -64,12 +64,13 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
   const ask = async (reader: LakeReader) => {
     stop.check()
-    await warnOfMissing(reader, terminal)
+    await warnOfLost(reader, terminal)
     stop.act = () => reader.interrupt()
     const answer = await reader.query(sql)
     const format = wordValue(values, 'format', ROW_FORMATS)
+    // Before the first row: behind it nothing may read the lake, as all of this is done again where files were replaced.
+    const why = await explainMissingLabels(await reader.connect(), sql)
     await writeRows(watched(answer, stop), format, terminal.stdout)
-    const why = await explainMissingLabels(reader, sql)
     if (why !== null) await write(terminal.stderr, `mintlake: ${why}\n`)
   }
   const query = () =>

@@ -2,7 +2,13 @@
 // and tells in headers where the next request goes on.
 
 import { z } from 'zod'
-import { EXPORT_FORMATS, EXPORT_LIMIT_DEFAULT, EXPORT_LIMIT_MAX, exportQuery } from '../../schema/api/lake.ts'
+import {
+  EXPORT_FORMATS,
+  EXPORT_LIMIT_DEFAULT,
+  EXPORT_LIMIT_MAX,
+  exportQuery,
+  MISSING_FILES,
+} from '../../schema/api/lake.ts'
 import type { ExportFormat, ExportRequest } from '../../store/types.ts'
 import { type Context, NO_BYTES } from '../context.ts'
 import { CACHE_HEADERS, CLAMPED_HEADER, text, whole } from '../docs/headers.ts'
@@ -49,6 +55,7 @@ const EXPORT_HEADERS = z.object({
   'X-Clamped': CLAMPED_HEADER,
   'X-Next-Since': text('`since` of the next request'),
   'X-More': z.enum(['true', 'false']).meta({ description: 'Whether there are more rows now' }),
+  'X-Missing-Files': whole(MISSING_FILES),
 })
 
 export function exportRoutes(deps: RouteParts): Route[] {
@@ -76,7 +83,7 @@ export function exportRoutes(deps: RouteParts): Route[] {
         const { request, isClamped } = parseRequest(context)
         const job = deps.exports.begin(request)
         context.onGone(() => job.stop())
-        const { rows, more, next } = await job.head
+        const { rows, more, next, missingFiles } = await job.head
         return {
           status: 200,
           body: NO_BYTES,
@@ -87,6 +94,7 @@ export function exportRoutes(deps: RouteParts): Route[] {
             'X-Result-Count': `${rows}`,
             'X-Next-Since': next,
             'X-More': `${more}`,
+            'X-Missing-Files': `${missingFiles}`,
             ...(isClamped && { 'X-Clamped': `limit=${request.limit}` }),
           },
           stream: (writer) => void sendChunks(job, writer),

@@ -1,7 +1,7 @@
 // SQL on the lake for the operator and for researchers. It runs in a process of its own (store/sql).
 import { z } from 'zod'
 import { jsonLine } from '../../lib/text/json-text.ts'
-import { QUERY_FORMATS, queryAnswerSchema, querySchema } from '../../schema/api/lake.ts'
+import { MISSING_FILES, QUERY_FORMATS, queryAnswerSchema, querySchema } from '../../schema/api/lake.ts'
 import type { QueryAnswer, QueryFormat } from '../../store/types.ts'
 import { parseBody } from '../../submissions/field-errors.ts'
 import { type HttpAnswer, JSON_TYPE, type Notes, type ReaderContext } from '../context.ts'
@@ -46,6 +46,7 @@ function toAnswer(answer: QueryAnswer, format: QueryFormat, notes: Notes): HttpA
       'Content-Disposition': 'attachment; filename="query.csv"',
       'X-Result-Count': `${answer.rows}`,
       'X-More': `${answer.isTruncated}`,
+      'X-Missing-Files': `${answer.missingFiles}`,
     },
   }
 }
@@ -78,6 +79,7 @@ const QUERY_DOCS: OperationDocs = {
           .enum(['true', 'false'])
           .optional()
           .meta({ description: 'Whether the result has more rows' }),
+        'X-Missing-Files': maybeWhole(MISSING_FILES),
       }),
     },
   },

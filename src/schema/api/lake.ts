@@ -110,6 +110,10 @@ const columnSchema = z.object({
   type: z.string().meta({ description: 'As DuckDB names it, for example BIGINT or VARCHAR[]' }),
 })
 
+/** What `missingFiles` and `X-Missing-Files` count. */
+export const MISSING_FILES =
+  'Missing or damaged files, whose rows are left out until the operator has restored them or settled the loss'
+
 export const queryAnswerSchema = withExample(
   z.object({
     ok: z.literal(true),
@@ -128,7 +132,7 @@ export const queryAnswerSchema = withExample(
       rows: wholeCount('Rows of this answer'),
       truncated: z.boolean().meta({ description: 'Whether the result has more rows than this answer' }),
       ms: wholeCount('How long the query ran').meta({ unit: 'ms' }),
-      missingFiles: wholeCount('Lost files of the lake, whose rows are left out'),
+      missingFiles: wholeCount(MISSING_FILES),
     }),
   }),
   {

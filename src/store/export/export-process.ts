@@ -21,12 +21,19 @@ import { isInterrupted, isMissingFileError, type LakeReader, withLakeReader } fr
 import type { ExportHead } from '../types.ts'
 import type { ExportChunk, ExportTask } from './exports.ts'
 import { type CountedSelection, streamArrow, writeParquet } from './formats.ts'
-import { type ExportPage, formatCursor, planPage } from './selection.ts'
+import { type ExportPage, formatCursor, planPage, type Selection } from './selection.ts'
 
 type Task = ExportTask & LakeTask
 type Send = (chunk: ExportChunk) => Promise<void>
 
-const headOf = ({ rows, more, next }: ExportPage): ExportHead => ({ rows, more, next: formatCursor(next) })
+const headOf = (
+  { rows, more, next }: ExportPage,
+  { lost }: LakeReader,
+  { table }: Selection,
+): ExportHead => ({
+  ...{ rows, more, next: formatCursor(next) },
+  missingFiles: lost.filter((file) => file.table === table).length,
+})
 
 /** Runs `work` with a reader of the lake. Until it has sent a chunk it may run again; see `withLakeReader`. */
 function overLake<T>(
@@ -53,7 +60,7 @@ async function sendArrow(task: Task, send: Send): Promise<void> {
     let hasBegun = false
     try {
       for await (const { bytes } of streamArrow(reader, selection)) {
-        if (!hasBegun) await send(headOf(page))
+        if (!hasBegun) await send(headOf(page, reader, selection))
         hasBegun = true
         await send(bytes)
       }
@@ -85,14 +92,14 @@ async function limitFileSize(reader: LakeReader, path: string, write: () => Prom
 async function sendParquet(task: Task, send: Send): Promise<void> {
   const { folder, dataDir, diskReserveMb } = task
   const path = join(folder, 'training.parquet')
-  const page = await overLake(task, path, async (reader, selection, planned) => {
+  const head = await overLake(task, path, async (reader, selection, planned) => {
     requireSpace(dataDir, diskReserveMb, Math.min(EXPORT_FILE_BYTES_MAX, planned.rows * EXPORT_ROW_BYTES_MAX))
     await limitFileSize(reader, path, () => writeParquet(reader, selection, path))
-    return planned
+    return headOf(planned, reader, selection)
   })
   const file = await open(path, 'r')
   try {
-    await send(headOf(page))
+    await send(head)
     const buffer = Buffer.allocUnsafe(EXPORT_CHUNK_BYTES)
     for (;;) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length)

@@ -50,7 +50,8 @@ async function linkAll(located: LocatedFiles, to: string): Promise<number> {
 /**
  * Pins the present files of a data folder's lake under `name`. A server may be running: where it deletes files of the catalog
  * before they are linked, its next catalog is pinned. Rejects with `invalid` where the name is not valid or is in use.
- * @returns as `path` a folder that readers can use like a data folder
+ * @returns as `path` a folder that readers can use like a data folder; as `rowsLost` how many rows the lake lost with files, which its
+ * view `lake_set_aside` tells
  */
 export async function pinLake(folder: string, name: string, nowMs: number) {
   if (!NAME.test(name))
@@ -75,7 +76,9 @@ export async function pinLake(folder: string, name: string, nowMs: number) {
         pathOf: (file: DataFile) => join(lakeFolder(path), relativePath(file)),
       })
       const files = listFiles(located)
-      return { path, files: files.length, rows: files.reduce((sum, { rows }) => sum + rows, 0), bytes }
+      const rows = files.reduce((sum, file) => sum + file.rows, 0)
+      const rowsLost = located.content.quarantined.reduce((sum, file) => sum + file.rowsLost, 0)
+      return { path, files: files.length, rows, bytes, rowsLost }
     } catch (error) {
       await rm(unfinished, { recursive: true, force: true })
       if (!isMissingFileError(error) || attempt >= LAKE_REOPENINGS_MAX) throw toPinError(error, path)

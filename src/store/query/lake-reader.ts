@@ -12,7 +12,7 @@ import { invalid, notFound, StoreError, unavailable } from '../errors.ts'
 import { CATALOG_FILE, createCatalog } from '../lake/catalog.ts'
 import { findFaultyFiles } from '../lake/file-check.ts'
 import { locateCatalogFiles } from '../lake/locate-files.ts'
-import type { ListedFile } from '../lake/manifest.ts'
+import type { ListedFile, QuarantinedFile } from '../lake/manifest.ts'
 import { LAKE_REOPENINGS_MAX, READER_MEMORY_LIMIT, READER_SPILL_MAX, READER_THREADS } from '../limits.ts'
 import { lakeFolder } from '../paths.ts'
 import { type Plain, plainRows } from './plain-value.ts'
@@ -40,8 +40,8 @@ export interface LakeReader {
   readonly connection: DuckDBConnection
   /** Another connection to the same catalog, for a second query at the same time. Closed with the reader. */
   connect(): Promise<DuckDBConnection>
-  /** Files that the catalog lists and that are missing. Their rows are left out. */
-  readonly missing: readonly ListedFile[]
+  /** Files whose rows are left out: missing or damaged ones, noticed by the server or not, until `lake repair` has settled them. */
+  readonly lost: readonly QuarantinedFile[]
   /** Runs a query of this program. */
   stream(sql: string): Promise<ResultStream>
   /** Runs SQL from a user. Rejects with `invalid` when it is wrong or could write; where a file is damaged, with DuckDB's error. */
@@ -96,7 +96,7 @@ const readIdentity = (path: string): string => {
 
 /** What was found of the files that the catalog lists. */
 interface AttachedFiles {
-  missing: readonly ListedFile[]
+  lost: readonly QuarantinedFile[]
   /** The others by where they are, within the lake's folder. */
   present: PresentFiles
 }
@@ -116,17 +116,18 @@ async function attachCatalog(
     const identity = readIdentity(path)
     await connection.run(`ATTACH ${literal(path)} AS lake (READ_ONLY)`)
     const located = await locateCatalogFiles(connection, 'lake', realpathSync(lakeFolder(dataDir)))
-    const { missing } = located
+    const lost = located.content.quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null)
     const files = located.content.tables.flatMap((table) => table.files)
     const present = new Map(files.map((file) => [located.pathOf(file), file]))
-    if (located.catalogMatches) return { missing, present }
+    if (located.catalogMatches) return { lost, present }
     await connection.run('DETACH lake')
     // The server has written a new catalog in the meantime and deleted files of this one.
-    if (missing.length > 0 && readIdentity(path) !== identity && attempt < LAKE_REOPENINGS_MAX) continue
+    if (located.missing.length > 0 && readIdentity(path) !== identity && attempt < LAKE_REOPENINGS_MAX)
+      continue
     const own = join(spillDir, CATALOG_FILE)
     await createCatalog(located.content, Date.now(), own, located)
     await connection.run(`ATTACH ${literal(own)} AS lake (READ_ONLY)`)
-    return { missing, present }
+    return { lost, present }
   }
 }
 
@@ -191,7 +192,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
         others.push(other)
         return other
       },
-      missing: attached.missing,
+      lost: attached.lost,
       stream: (sql) => ResultStream.open(connection, sql, interruption),
       query: (sql) => runQuery(connection, sql, attached.present, interruption, options.rowsAtOnce),
       interrupt: () => {

@@ -37,7 +37,7 @@ async function answer(task: QueryTask & LakeTask): Promise<QueryAnswer> {
   return withLakeReader(options, async (reader) => {
     const bounds = { rowsMax, bytesMax: QUERY_RESULT_BYTES_MAX }
     const encoded = await encodeResult(await reader.query(sql), format, bounds)
-    const missingFiles = reader.missing.length
+    const missingFiles = reader.lost.length
     return { ...encoded, ms: Math.round(performance.now() - startedAtMs), missingFiles }
   })
 }
