@@ -69,9 +69,13 @@ export class RequestHead {
     return this
   }
 
-  /** `Authorization`, or `X-API-Key` as `Bearer <key>`. */
+  /** `Authorization`, or `X-API-Key` as `Bearer <key>`. @throws ServiceError `invalid_key` for two keys: one of them is not meant */
   get credentials(): string {
-    return this.authorization === '' && this.apiKey !== '' ? `Bearer ${this.apiKey}` : this.authorization
+    const { apiKey, authorization } = this
+    if (apiKey === '') return authorization
+    if (authorization !== '' && parseBearer(authorization) !== apiKey.trim())
+      throw invalidKey('Authorization and X-API-Key have different keys: send one of them.')
+    return `Bearer ${apiKey}`
   }
 
   /** The API key, empty if none was sent. @throws ServiceError `invalid_key` for another form of Authorization. */
@@ -268,13 +272,11 @@ export function parseBearer(authorization: string): string {
   const key = /^Bearer\s+(\S.*)$/i.exec(authorization)?.[1]
   if (key !== undefined) return key.trim()
   if (authorization.trim() === '') return ''
-  throw new ServiceError(
-    'invalid_key',
-    'The Authorization header must have the form: Bearer <API_KEY>.',
-    {},
-    { 'WWW-Authenticate': 'Bearer' },
-  )
+  throw invalidKey('The Authorization header must have the form: Bearer <API_KEY>.')
 }
+
+const invalidKey = (sentence: string): ServiceError =>
+  new ServiceError('invalid_key', sentence, {}, { 'WWW-Authenticate': 'Bearer' })
 
 /**
  * The Idempotency-Key of a request; null: without one.

@@ -349,6 +349,14 @@ describe('keys', () => {
       expect((await get('/api/v1/agent/profile', headers as Record<string, string>)).status).toBe(200)
   })
 
+  it('of two keys none is ignored: the same twice is one, and different ones are 401', async () => {
+    const profile = (apiKey: string, authorization: string) =>
+      get('/api/v1/agent/profile', { Authorization: authorization, 'X-API-Key': apiKey })
+    expect((await profile(key, `Bearer ${key}`)).status).toBe(200)
+    for (const answer of [await profile('ps_x', `Bearer ${key}`), await profile(key, 'Bearer ps_x')])
+      expectProblem(answer, 'invalid_key')
+  })
+
   it('a key is required for what an agent does', async () => {
     const acts: [string, string, unknown?][] = [
       ['POST', '/api/v1/analysis/submit', submission(mint)],
