@@ -34,18 +34,24 @@ export const graduatedEvent = (token: SimulatedToken, timeMs: number): Graduated
   pool: POOL_NAME,
 })
 
-function enrichedFields(token: SimulatedToken, top10Pct: number, timeMs: number): PatchFields {
-  const recent = token.activity.readAt(timeMs)
+/** What a provider estimates of a day's trades that the market has not seen all of. */
+function tradeFields({ activity }: SimulatedToken, timeMs: number): PatchFields {
+  const recent = activity.readAt(timeMs)
+  return {
+    unique_wallet_24h: recent.wallets24h,
+    unique_wallet_1h: recent.wallets1h,
+    buy_volume_24h_usd: toCent(recent.buyUsd24h),
+    sell_volume_24h_usd: toCent(recent.sellUsd24h),
+  }
+}
+
+function securityFields(token: SimulatedToken, top10Pct: number, timeMs: number): PatchFields {
   return {
     has_freeze_authority: token.hasFreezeAuthority,
     has_mint_authority: token.hasMintAuthority,
     transfer_fee_enabled: token.transferFeeEnabled,
     is_mutable_metadata: token.isMutableMetadata,
     top10_holder_pct_onchain: top10Pct,
-    unique_wallet_24h: recent.wallets24h,
-    unique_wallet_1h: recent.wallets1h,
-    buy_volume_24h_usd: toCent(recent.buyUsd24h),
-    sell_volume_24h_usd: toCent(recent.sellUsd24h),
     enriched_at: timeMs,
     enriched_source: ENRICHED_SOURCES.simulated,
   }
@@ -65,8 +71,16 @@ function poolFields(token: SimulatedToken, solUsd: number): PatchFields {
 const percentHeldBy = (token: SimulatedToken, of: HolderGroup): number =>
   token.holders.percentOf(({ group, wallet }) => group === of && wallet !== token.creator)
 
-/** What does not follow from trades, as of a time in Unix ms: holders, security, pool and promotion. */
-export function patchEvent(token: SimulatedToken, solUsd: number, timeMs: number): PatchEvent {
+/**
+ * What does not follow from the market's own trades, as of a time in Unix ms: holders, security, pool and promotion.
+ * @param isWatched the market has seen all trades of the token
+ */
+export function patchEvent(
+  token: SimulatedToken,
+  solUsd: number,
+  timeMs: number,
+  isWatched: boolean,
+): PatchEvent {
   const { holders, top10Pct } = token.holders.top()
   return {
     type: 'patch',
@@ -85,7 +99,8 @@ export function patchEvent(token: SimulatedToken, solUsd: number, timeMs: number
       dexPaid: token.dexPaid,
       dexBoosted: token.dexBoosted,
       ...poolFields(token, solUsd),
-      ...enrichedFields(token, top10Pct, timeMs),
+      ...securityFields(token, top10Pct, timeMs),
+      ...(!isWatched && tradeFields(token, timeMs)),
     },
   }
 }

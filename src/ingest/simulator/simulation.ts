@@ -77,12 +77,14 @@ export class Simulation {
   /** Patches of tokens in their order, traded or not. */
   #refreshed = 0
   /** Tokens that there are beside those which the schedule launches, the last one first. */
+  readonly #startMs: number
   readonly #arrivals: Arrival[]
   /** Events that were made and not delivered yet. */
   #pending: SimulatedEvent[] = []
   #nowMs: number
 
   constructor({ seed, tokens, tradesPerSecond, startMs }: SimulationOptions) {
+    this.#startMs = startMs
     this.#seed = seed
     this.#random = new Random(seed)
     this.#tokensMax = Math.max(TOKENS_MAX_MIN, tokens * TOKENS_GROWTH_MAX)
@@ -264,7 +266,8 @@ export class Simulation {
 
   #patch(token: SimulatedToken): void {
     token.tokensMoved = 0
-    this.#emit(patchEvent(token, this.#solUsd, this.#nowMs))
+    const isWatched = token.createdAtMs >= this.#startMs
+    this.#emit(patchEvent(token, this.#solUsd, this.#nowMs, isWatched))
     if (token.viewerCount === null) return
     token.viewerCount = Math.max(1, Math.round(token.viewerCount * this.#random.lognormal(1, 0.15)))
     this.#emitLive(token)
