@@ -9,6 +9,7 @@ import type {
   PatchEvent,
   ReconnectEvent,
   RunEvent,
+  SolPriceEvent,
   TokenEvent,
 } from '../../schema/event.ts'
 import type { EnrichedField } from '../../schema/features.ts'
@@ -72,8 +73,7 @@ export class EventWriter {
         this.#applyLive(event)
         return null
       case 'solPrice':
-        this.#setSolPrice(event.usd, event.source ?? 'push', event.ts)
-        return null
+        return this.#applySolPrice(event)
       case 'analysisCount':
         this.#setAnalysisCount(event.mint, event.count)
         return null
@@ -185,6 +185,15 @@ export class EventWriter {
         : { ...sparse, streamSource: 'none', viewerCount: viewerCount ?? null },
     )
     lifecycle.endChange(slot)
+  }
+
+  #applySolPrice(event: SolPriceEvent): EventRejection | null {
+    const { solPrice, time } = this.#parts
+    const { usd, ts } = event
+    const source = event.source ?? 'push'
+    if (solPrice.isLate(source, ts, time.eventMs)) return 'late'
+    this.#setSolPrice(usd, source, ts)
+    return null
   }
 
   #setSolPrice(usd: number, source: string, reportedAtMs: number): void {
