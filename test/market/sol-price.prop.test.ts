@@ -88,7 +88,7 @@ test.each([0, MAX_AGE_MS])(
                 ? solPrice(ts, what.usd, what.source)
                 : { type: 'patch', mint, ts, fields: { solPriceUsd: what.usd } }
             const taken = what.type === 'patch' || isTaken(reports.at(-1), report)
-            expect(market.apply(event, nowMs)).toBe(taken ? null : 'late')
+            expect(market.apply(event, nowMs)).toBe(null)
             if (taken) reports.push(report)
           } else if (what.type === 'priced') {
             expect(market.apply(trade(ts, { mint, priceUsd: 3, solAmount: undefined }), nowMs)).toBe(null)
@@ -126,16 +126,17 @@ describe('a price of SOL', () => {
     expect(market.datapoint(mint)).toMatchObject({ liquidity: null, priceSol: vSol / vTokens, tradeCount: 2 })
   })
 
-  it('that is older than the one in force is refused, also of another source and after a restart', () => {
+  it('that is older than the one in force changes nothing, also of another source and after a restart', () => {
     const empty = { tokensMax: 1, changeLogEntriesMax: 1_024 }
     let market = new Market(empty)
     const apply = (event: MarketEvent) => market.apply(event, START_MS)
     apply(solPrice(START_MS - 1_000, 300))
-    expect(apply(solPrice(START_MS - 60_000, 100, 'birdeye'))).toBe('late')
+    expect(apply(solPrice(START_MS - 60_000, 100, 'birdeye'))).toBe(null)
     const sections = new Map<string, Buffer>()
     for (const { name, bytes } of market.save()) sections.set(name, Buffer.from(bytes))
     market = Market.restore(empty, (name) => sections.get(name) ?? null)
-    expect(apply(solPrice(START_MS - 1_001, 100))).toBe('late')
+    expect(apply(solPrice(START_MS - 1_001, 100))).toBe(null)
+    expect(market.solPrice).toMatchObject({ usd: 300, atMs: START_MS - 1_000 })
     expect(apply(trade(START_MS - 500))).toBe(null)
     expect(market.datapoint(mint)).toMatchObject({ priceUsd: 30, solPriceUsd: 300 })
     expect(apply(solPrice(START_MS - 1_000, 310))).toBe(null)

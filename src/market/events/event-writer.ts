@@ -73,7 +73,8 @@ export class EventWriter {
         this.#applyLive(event)
         return null
       case 'solPrice':
-        return this.#applySolPrice(event)
+        this.#applySolPrice(event)
+        return null
       case 'analysisCount':
         this.#setAnalysisCount(event.mint, event.count)
         return null
@@ -187,13 +188,11 @@ export class EventWriter {
     lifecycle.endChange(slot)
   }
 
-  #applySolPrice(event: SolPriceEvent): EventRejection | null {
+  /** One that is older than the price in force changes nothing: of several sources each may lag behind another. */
+  #applySolPrice({ usd, ts, source }: SolPriceEvent): void {
     const { solPrice, time } = this.#parts
-    const { usd, ts } = event
-    const source = event.source ?? 'push'
-    if (solPrice.isLate(source, ts, time.eventMs)) return 'late'
-    this.#setSolPrice(usd, source, ts)
-    return null
+    const from = source ?? 'push'
+    if (!solPrice.isLate(from, ts, time.eventMs)) this.#setSolPrice(usd, from, ts)
   }
 
   #setSolPrice(usd: number, source: string, reportedAtMs: number): void {
