@@ -1,4 +1,5 @@
 // What a market's own trades say of a token, and when they say nothing: the four fields of a submission that need no provider.
+import { crc32 } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts'
 import { Market } from '../../src/market/market.ts'
@@ -50,14 +51,33 @@ class Watch {
     return [own.unique_wallet_1h, own.unique_wallet_24h, own.buy_volume_24h_usd, own.sell_volume_24h_usd]
   }
 
-  restart(): void {
+  /** Trades of a minute, buys and sells of a day, and the volume of a day. */
+  counts(mint = MINT): (number | null)[] {
+    const { tradeRate1m, buys24h, sells24h, volume24h } = this.market.datapoint(mint)!
+    expect(this.market.snapshot(mint)).toMatchObject({ buys24h, sells24h, volume24h })
+    return [tradeRate1m, buys24h, sells24h, volume24h]
+  }
+
+  /** @param without sections that the checkpoint lacks, as one of an older version does. */
+  restart(without: readonly string[] = []): void {
     const sections = new Map<string, Buffer>()
-    for (const { name, bytes } of this.market.save()) sections.set(name, Buffer.from(bytes))
+    const rest = [...this.market.save()].map(({ name, bytes }) => ({ name, bytes: Buffer.from(bytes) }))
+    for (const { name, bytes } of rest)
+      sections.set(name, name === 'head' ? headWithout(bytes, without) : bytes)
     this.market = Market.restore(
       { tokensMax: 2, changeLogEntriesMax: 1_024 },
       (name) => sections.get(name) ?? null,
     )
   }
+}
+
+/** The head of a checkpoint that has not these sections. */
+function headWithout(bytes: Buffer, names: readonly string[]): Buffer {
+  const text = bytes.toString()
+  const head = JSON.parse(text.slice(text.indexOf(' ') + 1))
+  for (const name of names) delete head.sections[name]
+  const json = JSON.stringify(head)
+  return Buffer.from(`${crc32(json)} ${json}`)
 }
 
 describe('a token that was watched from its launch', () => {
@@ -160,6 +180,83 @@ it('a trade without a wallet makes the wallets unknown, and one without a price 
     [0, 0, 0, 0],
     [0, 0, 0, 0],
   ])
+})
+
+describe('trades without a price', () => {
+  const UNPRICED = { quoteMint: UNKNOWN_QUOTE, quoteAmount: 7 }
+  /** With two priced buys of 6 USD, and a buy and a sell without a price at the end of a minute. */
+  const watched = () => {
+    const watch = new Watch()
+    watch.pass(MINUTE_MS)
+    watch.trade('a')
+    watch.trade('a')
+    watch.pass(MINUTE_MS - 1_000)
+    watch.trade('b', 'buy', MINT, UNPRICED)
+    watch.trade('b', 'sell', MINT, UNPRICED)
+    return watch
+  }
+
+  it('are counted in their windows, and leave them as others do', () => {
+    const watch = watched()
+    expect(watch.counts()).toEqual([4, 3, 1, null])
+    watch.pass(1_000)
+    expect(watch.counts()).toEqual([2, 3, 1, null])
+    watch.restart()
+    watch.trade('c', 'sell', MINT, UNPRICED)
+    expect(watch.counts()).toEqual([3, 3, 2, null])
+    watch.pass(DAY_MS - 15 * MINUTE_MS)
+    watch.trade('c', 'sell', MINT, UNPRICED)
+    expect(watch.counts()).toEqual([1, 3, 3, null])
+    watch.pass(15 * MINUTE_MS)
+    expect(watch.counts()).toEqual([0, 0, 1, null])
+    watch.pass(DAY_MS)
+    expect(watch.counts()).toEqual([0, 0, 0, 0])
+  })
+
+  it('that come late count as of their own time', () => {
+    const watch = watched()
+    const trade = { type: 'trade', mint: MINT, side: 'sell', tokenAmount: 1, ...UNPRICED }
+    expect(watch.market.apply({ ...trade, ts: watch.nowMs - 4_000 } as MarketEvent, watch.nowMs)).toBeNull()
+    expect(watch.counts()).toEqual([5, 3, 2, null])
+    watch.pass(MINUTE_MS - 3_000)
+    expect(watch.counts()).toEqual([2, 3, 2, null])
+  })
+
+  it('are added to patched counts, and change no patched volume and no patched change of price', () => {
+    const watch = watched()
+    const fields = { buys24h: 10, sells24h: null, tradeRate1m: 9, volume24h: 50, priceChange1h: 2 }
+    watch.apply({ type: 'patch', mint: MINT, fields })
+    expect(watch.counts()).toEqual([9, 10, null, 50])
+    watch.trade('b', 'buy', MINT, UNPRICED)
+    expect(watch.counts()).toEqual([5, 11, 1, 50])
+    expect(watch.market.datapoint(MINT)?.priceChange1h).toBe(2)
+    watch.restart()
+    expect(watch.counts()).toEqual([5, 11, 1, 50])
+  })
+
+  it('are not counted in a checkpoint of before: counts are unknown there until the window has passed', () => {
+    const watch = watched()
+    watch.restart(['windows.countsFrom', 'windows.unpriced'])
+    expect(watch.counts()).toEqual([null, null, null, null])
+    watch.pass(DAY_MS)
+    expect(watch.counts()).toEqual([0, 0, 0, 0])
+  })
+
+  it('of later than a time to which the market goes back make counts unknown, and others stay', () => {
+    const [behind, before] = [watched(), watched()]
+    behind.apply({ type: 'rewind', ts: behind.nowMs - 2_000 })
+    expect(behind.counts()).toEqual([null, null, null, null])
+    const rightMs = before.nowMs
+    before.pass(DAY_MS)
+    before.apply({ type: 'rewind', ts: rightMs })
+    expect(before.counts()).toEqual([4, 3, 1, null])
+  })
+
+  it('are forgotten with their token', () => {
+    const watch = watched()
+    for (const mint of [OTHER, THIRD, MINT]) watch.launch(mint)
+    expect(watch.counts()).toEqual([0, 0, 0, 0])
+  })
 })
 
 it('market time that goes back makes wallets unknown that were seen later than now, and no others', () => {

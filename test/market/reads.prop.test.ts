@@ -270,6 +270,23 @@ it('recent trades are newest first, whenever they came, and a late one takes no 
   expect(shown()).toEqual([...times.slice(1), START_MS + 2_150].sort((a, b) => b - a))
 })
 
+it('a patch makes the number of trades unknown, until another says it', () => {
+  const market = new Market({ tokensMax: 2 })
+  const [mint] = MINTS
+  const apply = (event: object) =>
+    expect(market.apply({ mint, ts: START_MS, ...event } as MarketEvent, START_MS)).toBe(null)
+  const trade = { type: 'trade', side: 'buy', tokenAmount: 1, priceUsd: 1 }
+  const count = () => market.datapoint(mint)?.tradeCount
+  apply(trade)
+  apply({ type: 'patch', fields: { tradeCount: null } })
+  expect(count()).toBe(null)
+  apply(trade)
+  expect(count()).toBe(null)
+  apply({ type: 'patch', fields: { tradeCount: 7 } })
+  apply(trade)
+  expect(count()).toBe(8)
+})
+
 it('a trade in SOL says so, and reserves off the curve leave no progress of before', () => {
   const market = new Market({ tokensMax: 2 })
   const [mint, usdc] = [MINTS[0], 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v']

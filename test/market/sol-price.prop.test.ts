@@ -33,6 +33,10 @@ interface Report {
   isConstant: boolean
 }
 
+/** Whether a report is taken: not one that is older than the price in force. */
+const isTaken = (latest: Report | undefined, { atMs, isConstant }: Report): boolean =>
+  latest === undefined || latest.usd === null || latest.isConstant || isConstant || atMs >= latest.atMs
+
 /** What becomes of a trade without a price in USD: its price in USD, or why it is refused. */
 function expected(reports: readonly Report[], tsMs: number, maxAgeMs: number): number | EventRejection {
   const latest = reports.at(-1)
@@ -78,9 +82,14 @@ test.each([0, MAX_AGE_MS])(
           const outcome = expected(reports, ts, maxAgeMs)
           if (what.type === 'solPrice' || what.type === 'patch') {
             const isConstant = what.type === 'solPrice' && what.source === 'setting'
-            reports.push({ usd: what.usd, atMs: Math.min(ts, nowMs), isConstant })
-            if (what.type === 'solPrice') market.apply(solPrice(ts, what.usd, what.source), nowMs)
-            else market.apply({ type: 'patch', mint, ts, fields: { solPriceUsd: what.usd } }, nowMs)
+            const report = { usd: what.usd, atMs: Math.min(ts, nowMs), isConstant }
+            const event: MarketEvent =
+              what.type === 'solPrice'
+                ? solPrice(ts, what.usd, what.source)
+                : { type: 'patch', mint, ts, fields: { solPriceUsd: what.usd } }
+            const taken = what.type === 'patch' || isTaken(reports.at(-1), report)
+            expect(market.apply(event, nowMs)).toBe(null)
+            if (taken) reports.push(report)
           } else if (what.type === 'priced') {
             expect(market.apply(trade(ts, { mint, priceUsd: 3, solAmount: undefined }), nowMs)).toBe(null)
             const { priceUsd, priceSol } = market.datapoint(mint) ?? {}
@@ -115,6 +124,26 @@ describe('a price of SOL', () => {
     expect(market.datapoint(mint)?.liquidity).toBeCloseTo(2 * (vSol - 30) * 100, 6)
     market.apply(trade(ts + 1, { priceUsd: 1, vSol, vTokens }), ts + 1)
     expect(market.datapoint(mint)).toMatchObject({ liquidity: null, priceSol: vSol / vTokens, tradeCount: 2 })
+  })
+
+  it('that is older than the one in force changes nothing, also of another source and after a restart', () => {
+    const empty = { tokensMax: 1, changeLogEntriesMax: 1_024 }
+    let market = new Market(empty)
+    const apply = (event: MarketEvent) => market.apply(event, START_MS)
+    apply(solPrice(START_MS - 1_000, 300))
+    expect(apply(solPrice(START_MS - 60_000, 100, 'birdeye'))).toBe(null)
+    const sections = new Map<string, Buffer>()
+    for (const { name, bytes } of market.save()) sections.set(name, Buffer.from(bytes))
+    market = Market.restore(empty, (name) => sections.get(name) ?? null)
+    expect(apply(solPrice(START_MS - 1_001, 100))).toBe(null)
+    expect(market.solPrice).toMatchObject({ usd: 300, atMs: START_MS - 1_000 })
+    expect(apply(trade(START_MS - 500))).toBe(null)
+    expect(market.datapoint(mint)).toMatchObject({ priceUsd: 30, solPriceUsd: 300 })
+    expect(apply(solPrice(START_MS - 1_000, 310))).toBe(null)
+    expect(market.solPrice).toMatchObject({ usd: 310, atMs: START_MS - 1_000 })
+    // A clock that is ahead counts as now: what comes later is taken.
+    expect(apply(solPrice(START_MS + 50_000, 320))).toBe(null)
+    expect(market.apply(solPrice(START_MS + 1, 330), START_MS + 1)).toBe(null)
   })
 
   it('of its time prices the trades of a backlog that comes late', () => {

@@ -26,6 +26,7 @@ import { numberOrNull } from '../tokens/figure.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import { BAR_STRIDE, buyCount, COUNT_UNIT, T, tradeCount } from './bar-ring.ts'
+import { UnpricedCounts } from './unpriced-counts.ts'
 
 export const WINDOW_FIELDS = [
   'volume1m',
@@ -57,6 +58,9 @@ const CARRIED: Partial<Record<WindowField, { window: WindowName; of: 'volume' | 
   buys24h: { window: '24h', of: 'buys' },
   sells24h: { window: '24h', of: 'sells' },
 }
+
+/** Figures that a trade without a price changes, too. */
+const COUNTS: ReadonlySet<WindowField> = new Set<WindowField>(['buys24h', 'sells24h', 'tradeRate1m'])
 
 interface Patched {
   value: number | null
@@ -116,8 +120,11 @@ export class Windows implements Saved {
   readonly #lifetimeCounts: Float64Array
   /** By slot. */
   readonly #patched = new Map<number, Partial<Record<WindowField, Patched>>>()
-  /** By slot: trades before this time may be missing from the bars. */
-  readonly #tradesFromMs = new Map<number, number>()
+  /** By slot: volumes of trades before this time may be missing from the bars, as one had no price or bars were lost. */
+  readonly #volumesFromMs = new Map<number, number>()
+  /** By slot: trades before this time may be missing from the bars, and are not counted elsewhere. */
+  readonly #countsFromMs = new Map<number, number>()
+  readonly #unpriced = new UnpricedCounts()
   readonly #day: DayFigures = { volume24h: Number.NaN, buys24h: Number.NaN, sells24h: Number.NaN }
 
   constructor(bars: BarCascade, columns: Columns) {
@@ -131,7 +138,7 @@ export class Windows implements Saved {
 
   /** Counts a trade that is in the bars already. */
   add(slot: number, tsMs: number, volume: number, isBuy: boolean, nowMs: number): void {
-    const counts = isBuy ? COUNT_UNIT + 1 : COUNT_UNIT
+    const counts = countsOf(isBuy)
     const row = rowIndex(slot)
     this.#lifetimeVolume[row] += volume
     this.#lifetimeCounts[row] += counts
@@ -141,6 +148,12 @@ export class Windows implements Saved {
       this.#dayVolume[row] += volume
       this.#dayCounts[row] += counts
     }
+  }
+
+  /** Counts a trade that has no price, and thus no bar: no volume of a window that contains it is known. */
+  addUnpriced(slot: number, tsMs: number, isBuy: boolean, nowMs: number): void {
+    this.#unpriced.add(slot, tsMs, countsOf(isBuy), nowMs)
+    raise(this.#volumesFromMs, slot, tsMs + 1)
   }
 
   /** Whether the stored sums are those of the 24-hour window of `nowMs`. */
@@ -165,12 +178,13 @@ export class Windows implements Saved {
     let volume = this.#dayVolume[row]
     let counts = this.#dayCounts[row]
     if (this.#dayFromMs[row] !== from) ({ volume, counts } = this.#bars.sum(slot, DAY.timeframe, from))
+    if (!this.#unpriced.isEmpty) counts += this.#unpriced.since(slot, '24h', from)
     const figures = this.#day
     const buys = buyCount(counts)
-    const isKnown = this.#isKnown(slot, from)
-    figures.volume24h = isKnown ? volume : Number.NaN
-    figures.buys24h = isKnown ? buys : Number.NaN
-    figures.sells24h = isKnown ? tradeCount(counts) - buys : Number.NaN
+    const areCountsKnown = isKnown(this.#countsFromMs, slot, from)
+    figures.volume24h = isKnown(this.#volumesFromMs, slot, from) ? volume : Number.NaN
+    figures.buys24h = areCountsKnown ? buys : Number.NaN
+    figures.sells24h = areCountsKnown ? tradeCount(counts) - buys : Number.NaN
     if (this.#patched.has(slot)) {
       for (const field of DAY_FIELDS) {
         const patched = this.#patchedValue(slot, field, nowMs)
@@ -186,19 +200,9 @@ export class Windows implements Saved {
     return { buy: buyVolume, sell: Math.max(0, volume - buyVolume) }
   }
 
-  /** Trades before this time, Unix ms, may be missing from the bars: one had no price, or bars were lost. */
-  tradesFromMs(slot: number): number {
-    return this.#tradesFromMs.get(slot) ?? 0
-  }
-
-  /** Trades before `beforeMs` are missing from the bars: no sum of a window that contains them is known. */
-  missTrades(slot: number, beforeMs: number): void {
-    this.#tradesFromMs.set(slot, Math.max(beforeMs, this.tradesFromMs(slot)))
-  }
-
-  /** Whether the bars have all trades since `fromMs`. */
-  #isKnown(slot: number, fromMs: number): boolean {
-    return this.#tradesFromMs.size === 0 || fromMs >= this.tradesFromMs(slot)
+  /** Volumes of trades before this time, Unix ms, may be missing from the bars: one had no price, or bars were lost. */
+  volumesFromMs(slot: number): number {
+    return this.#volumesFromMs.get(slot) ?? 0
   }
 
   /** The token is about to lose its oldest bars of the 24-hour window. */
@@ -207,7 +211,8 @@ export class Windows implements Saved {
     const [first, newest] = [ring.oldest(slot), ring.newest(slot)]
     const end = first + CHUNK_BARS[TIMEFRAMES[DAY.timeframe]] * BAR_STRIDE
     const last = newest >= first && newest < end ? newest : end - BAR_STRIDE
-    this.missTrades(slot, ring.values[last + T] + DAY.resolutionMs)
+    for (const fromMs of [this.#volumesFromMs, this.#countsFromMs])
+      raise(fromMs, slot, ring.values[last + T] + DAY.resolutionMs)
   }
 
   /** Every windowed figure of a DataPoint. `priceUsd` is the token's price, NaN when unknown. */
@@ -215,9 +220,9 @@ export class Windows implements Saved {
     const day = this.day(slot, nowMs)
     const minuteFromMs = windowStartMs(MINUTE, nowMs)
     const minute = this.#bars.sum(slot, MINUTE.timeframe, minuteFromMs)
-    const isMinuteKnown = this.#isKnown(slot, minuteFromMs)
-    const volume1m = isMinuteKnown ? minute.volume : Number.NaN
-    const trades1m = isMinuteKnown ? tradeCount(minute.counts) : null
+    const volume1m = isKnown(this.#volumesFromMs, slot, minuteFromMs) ? minute.volume : Number.NaN
+    const counts1m = minute.counts + this.#unpriced.since(slot, '1m', minuteFromMs)
+    const trades1m = isKnown(this.#countsFromMs, slot, minuteFromMs) ? tradeCount(counts1m) : null
     const imbalance = volume1m > 0 ? clamp((2 * minute.buyVolume - volume1m) / volume1m) : null
     return {
       priceChange1h: this.#unlessPatched(slot, 'priceChange1h', this.#change(slot, '1h', priceUsd, nowMs)),
@@ -264,15 +269,15 @@ export class Windows implements Saved {
         carried === undefined
           ? Number.POSITIVE_INFINITY
           : windowPassesMs(windowByName[carried.window], nowMs),
-      lifetimeAt:
-        carried === undefined ? this.#lifetimeCounts[rowIndex(slot)] : this.#lifetime(slot, carried.of),
+      lifetimeAt: carried === undefined ? this.#tradesBehind(slot, field) : this.#lifetime(slot, carried.of),
     }
   }
 
   /** Market time has gone back: what was patched later was patched now. */
   rewindTo(timeMs: number): void {
-    for (const [slot, fromMs] of this.#tradesFromMs)
-      this.#tradesFromMs.set(slot, Math.min(fromMs, timeMs + 1))
+    for (const fromMs of [this.#volumesFromMs, this.#countsFromMs])
+      for (const [slot, atMs] of fromMs) fromMs.set(slot, Math.min(atMs, timeMs + 1))
+    for (const slot of this.#unpriced.rewindTo(timeMs)) raise(this.#countsFromMs, slot, timeMs + 1)
     for (const fields of this.#patched.values())
       for (const field of WINDOW_FIELDS) {
         const [patched, carried] = [fields[field], CARRIED[field]]
@@ -285,7 +290,9 @@ export class Windows implements Saved {
   /** Forgets what is known of a token besides its bars. Its stored sums are columns, which begin at zero with the next token. */
   clear(slot: number): void {
     this.#patched.delete(slot)
-    this.#tradesFromMs.delete(slot)
+    this.#volumesFromMs.delete(slot)
+    this.#countsFromMs.delete(slot)
+    this.#unpriced.clear(slot)
   }
 
   *save(): Iterable<Section> {
@@ -297,7 +304,9 @@ export class Windows implements Saved {
           numbers.push(slot, index, patched.value ?? Number.NaN, patched.untilMs, patched.lifetimeAt)
       }
     yield numbersSection('windows.patched', Float64Array.from(numbers))
-    yield numbersSection('windows.volumeFrom', Float64Array.from([...this.#tradesFromMs].flat()))
+    yield numbersSection('windows.volumeFrom', Float64Array.from([...this.#volumesFromMs].flat()))
+    yield numbersSection('windows.countsFrom', Float64Array.from([...this.#countsFromMs].flat()))
+    yield* this.#unpriced.save()
   }
 
   restore(sections: SectionReader): void {
@@ -311,15 +320,20 @@ export class Windows implements Saved {
       this.#patched.set(slot, fields)
     }
     if (!sections.has('windows.volumeFrom')) return
-    const volumes = sections.float64('windows.volumeFrom')
-    for (let at = 0; at < volumes.length; at += 2) this.#tradesFromMs.set(volumes[at], volumes[at + 1])
+    restoreTimes(this.#volumesFromMs, sections, 'windows.volumeFrom')
+    // In a checkpoint without it trades that have no price were not counted: counts are known where volumes are.
+    const counts = sections.has('windows.countsFrom') ? 'windows.countsFrom' : 'windows.volumeFrom'
+    restoreTimes(this.#countsFromMs, sections, counts)
+    this.#unpriced.restore(sections)
   }
 
   /** NaN for unknown. */
   #volume(slot: number, name: WindowName, nowMs: number): number {
     const window = windowByName[name]
     const fromMs = windowStartMs(window, nowMs)
-    return this.#isKnown(slot, fromMs) ? this.#bars.sum(slot, window.timeframe, fromMs).volume : Number.NaN
+    return isKnown(this.#volumesFromMs, slot, fromMs)
+      ? this.#bars.sum(slot, window.timeframe, fromMs).volume
+      : Number.NaN
   }
 
   #change(slot: number, name: ListWindowName, priceUsd: number, nowMs: number): number | null {
@@ -330,8 +344,13 @@ export class Windows implements Saved {
 
   #lifetime(slot: number, of: 'volume' | 'buys' | 'sells'): number {
     if (of === 'volume') return this.#lifetimeVolume[rowIndex(slot)]
-    const counts = this.#lifetimeCounts[rowIndex(slot)]
+    const counts = this.#lifetimeCounts[rowIndex(slot)] + this.#unpriced.lifetime(slot)
     return of === 'buys' ? buyCount(counts) : tradeCount(counts) - buyCount(counts)
+  }
+
+  /** Counts of all trades so far that may have changed a figure: one without a price changes no volume, and no change of price. */
+  #tradesBehind(slot: number, field: WindowField): number {
+    return this.#lifetimeCounts[rowIndex(slot)] + (COUNTS.has(field) ? this.#unpriced.lifetime(slot) : 0)
   }
 
   /** The patched value of a figure as of now; undefined when it is computed from the trades. */
@@ -340,7 +359,7 @@ export class Windows implements Saved {
     if (patched === undefined) return undefined
     const carried = CARRIED[field]
     if (patched.value === null || carried === undefined) {
-      return patched.lifetimeAt === this.#lifetimeCounts[rowIndex(slot)] ? patched.value : undefined
+      return patched.lifetimeAt === this.#tradesBehind(slot, field) ? patched.value : undefined
     }
     return nowMs < patched.untilMs
       ? patched.value + this.#lifetime(slot, carried.of) - patched.lifetimeAt
@@ -357,6 +376,22 @@ export class Windows implements Saved {
     const patched = this.#patchedValue(slot, field, 0)
     return patched === undefined ? value : patched
   }
+}
+
+const countsOf = (isBuy: boolean): number => (isBuy ? COUNT_UNIT + 1 : COUNT_UNIT)
+
+/** Whether nothing may be missing since `fromMs` of what is known from the time of each slot on. */
+const isKnown = (knownFromMs: ReadonlyMap<number, number>, slot: number, fromMs: number): boolean =>
+  knownFromMs.size === 0 || fromMs >= (knownFromMs.get(slot) ?? 0)
+
+/** What was known of a slot is known from `fromMs` on at the earliest. */
+function raise(knownFromMs: Map<number, number>, slot: number, fromMs: number): void {
+  knownFromMs.set(slot, Math.max(fromMs, knownFromMs.get(slot) ?? 0))
+}
+
+function restoreTimes(times: Map<number, number>, sections: SectionReader, name: string): void {
+  const saved = sections.float64(name)
+  for (let at = 0; at < saved.length; at += 2) times.set(saved[at], saved[at + 1])
 }
 
 const clamp = (ratio: number): number => Math.min(1, Math.max(-1, ratio))

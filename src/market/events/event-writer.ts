@@ -9,6 +9,7 @@ import type {
   PatchEvent,
   ReconnectEvent,
   RunEvent,
+  SolPriceEvent,
   TokenEvent,
 } from '../../schema/event.ts'
 import type { EnrichedField } from '../../schema/features.ts'
@@ -72,7 +73,7 @@ export class EventWriter {
         this.#applyLive(event)
         return null
       case 'solPrice':
-        this.#setSolPrice(event.usd, event.source ?? 'push', event.ts)
+        this.#applySolPrice(event)
         return null
       case 'analysisCount':
         this.#setAnalysisCount(event.mint, event.count)
@@ -185,6 +186,13 @@ export class EventWriter {
         : { ...sparse, streamSource: 'none', viewerCount: viewerCount ?? null },
     )
     lifecycle.endChange(slot)
+  }
+
+  /** One that is older than the price in force changes nothing: of several sources each may lag behind another. */
+  #applySolPrice({ usd, ts, source }: SolPriceEvent): void {
+    const { solPrice, time } = this.#parts
+    const from = source ?? 'push'
+    if (!solPrice.isLate(from, ts, time.eventMs)) this.#setSolPrice(usd, from, ts)
   }
 
   #setSolPrice(usd: number, source: string, reportedAtMs: number): void {

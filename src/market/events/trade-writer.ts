@@ -91,8 +91,9 @@ export class TradeWriter {
     // A feed may have set it to the most that there can be.
     columns.tradeCount[rowIndex(slot)] = Math.min(columns.tradeCount[rowIndex(slot)] + 1, COUNT_MAX)
     this.#wallets.add(slot, trade.wallet ?? null, ts, this.#time.nowMs)
-    if (isPriced) this.#addToBars(slot, ts, worth, trade.side === 'buy')
-    else this.#windows.missTrades(slot, ts + 1)
+    const isBuy = trade.side === 'buy'
+    if (isPriced) this.#addToBars(slot, ts, worth, isBuy)
+    else this.#windows.addUnpriced(slot, ts, isBuy, this.#time.nowMs)
     if (ts >= heldFromMs) this.#noteHealed(trade)
     // A trade that comes late is counted, but the price stays that of the newest one.
     const isNewest = !(ts < columns.lastTradeAtMs[rowIndex(slot)])

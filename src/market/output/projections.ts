@@ -134,7 +134,7 @@ export class Projections {
       totalSupply: numberOrNull(columns.totalSupply[row]),
       ...this.#sources.windows.figures(slot, price, nowMs),
       liquidity: numberOrNull(columns.liquidity[row]),
-      tradeCount: columns.tradeCount[row],
+      tradeCount: numberOrNull(columns.tradeCount[row]),
       holderCount: numberOrNull(columns.holderCount[row]),
       bondingComplete: (flags & FLAG_COMPLETE) !== 0,
       bondingProgress: numberOrNull(columns.bondingProgress[row]),

@@ -52,7 +52,9 @@ export function applyPatch(tokens: TokenTable, slot: number, fields: PatchFields
     const value = fields[field]
     if (value !== undefined) tokens.columns[column][rowIndex(slot)] = value ?? Number.NaN
   }
-  if (fields.tradeCount !== undefined) tokens.columns.tradeCount[rowIndex(slot)] = fields.tradeCount ?? 0
+  // Trades do not make it known again: who knows how many there were before.
+  if (fields.tradeCount !== undefined)
+    tokens.columns.tradeCount[rowIndex(slot)] = fields.tradeCount ?? Number.NaN
   if (fields.priceUsd !== undefined) setPrice(tokens, slot, fields.priceUsd)
   if (fields.totalSupply !== undefined) setTotalSupply(tokens, slot, fields.totalSupply)
   if (fields.marketCap !== undefined) setMarketCap(tokens, slot, fields.marketCap)

@@ -77,6 +77,16 @@ export class SolPrice implements Saved {
     this.changeCount++
   }
 
+  /**
+   * Whether a report is older than the one in force at `fromMs`, which stays then: while a feed heals that is the one of the report's
+   * own time. What an operator has set is of no time.
+   */
+  isLate(source: string, reportedAtMs: number, fromMs: number): boolean {
+    const inForce = this.#reportOf(fromMs)
+    const isConstant = source === CONSTANT_SOURCE || inForce.source === CONSTANT_SOURCE
+    return !isConstant && !Number.isNaN(inForce.usd) && reportedAtMs < inForce.reportedAtMs
+  }
+
   /** A feed heals, or none does: until then events are priced with the price of their own time. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld
