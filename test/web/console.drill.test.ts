@@ -39,6 +39,10 @@ const trade = (priceUsd: number, mint = MINT) => ({
 
 const rowOf = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 
+/** The chart, once its newest price is this. */
+const chartAt = (page: Page, price: string) =>
+  page.locator(`.chart[aria-label*="the last closed at ${price}"]`)
+
 describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   let browser: Browser
   let server: TestServer
@@ -130,6 +134,40 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.locator('.connection.live').waitFor()
   })
 
+  test('a token that a restarted server does not hold is told to be gone, until it is there again', {
+    timeout: 60_000,
+  }, async () => {
+    await server.remove()
+    const port = `${await freePort()}`
+    server = await openTestServer({ port })
+    await server.client.push(token(MINT, 'Console'), trade(0.5))
+    const { page } = await openPage(browser, server.url, `#/token/${MINT}`)
+    const price = page.locator('.price-now')
+    await price.getByText('$0.5').waitFor()
+    const gone = page.getByText('The market holds this token no longer')
+    expect(await gone.count()).toBe(0)
+    await server.remove()
+    server = await openTestServer({ port })
+    await gone.waitFor({ timeout: 30_000 })
+    expect(await price.textContent()).toContain('$0.5')
+    await server.client.push(token(MINT, 'Console'), trade(0.9))
+    await price.getByText('$0.9').waitFor()
+    await gone.waitFor({ state: 'detached' })
+    await chartAt(page, '$0.90').waitFor()
+  })
+
+  test('a token’s page that was opened before its launch shows it by itself', async () => {
+    const mint = mintOfSymbol('late')
+    const { page } = await openPage(browser, server.url, `#/token/${mint}`)
+    await page.getByText('It appears here as soon as the market has it.').waitFor()
+    await server.client.push(token(mint, 'Late'), trade(0.25, mint))
+    await page.getByRole('heading', { name: 'LATE', exact: true }).waitFor()
+    await chartAt(page, '$0.25').waitFor()
+    await server.client.push(trade(0.75, mint))
+    await page.locator('.price-now').getByText('$0.75').waitFor()
+    await chartAt(page, '$0.75').waitFor()
+  })
+
   test('texts of strangers stay texts, and their links lead to http(s) alone', async () => {
     const mint = mintOfSymbol('hostile')
     const name = '<img src=x onerror="document.title=\'owned\'">'
@@ -172,6 +210,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   test.each([
     { name: 'a desktop', viewport: { width: 1280, height: 800 } },
     { name: 'a phone', viewport: { width: 360, height: 740 } },
+    { name: 'the narrowest phone', viewport: { width: 320, height: 568 } },
   ])(
     'no view has an accessibility fault on $name, light or dark, nor a sideways scroll',
     { timeout: 120_000 },
