@@ -66,6 +66,10 @@ export const emptyState = (
     ${commands.map((command) => html`<p>${copyable(command)}</p>`)}
   </div>`
 
+/** A table without links that may be wider than the screen: the keyboard, which has nothing to go to inside, scrolls the whole. */
+export const wideTable = (label: string, table: TemplateResult): TemplateResult =>
+  html`<div class="scroll-x" tabindex="0" role="region" aria-label=${label}>${table}</div>`
+
 /** The addresses at which commands look for a server by themselves. */
 const DEFAULT_ORIGINS: readonly string[] = ['http://127.0.0.1:8080', 'http://localhost:8080']
 

@@ -48,6 +48,16 @@ export interface ChannelListener<Name extends TopicName = TopicName> {
   onError?(message: string, code: string): void
 }
 
+/** What is told of the connection and the market, beside the channels. */
+export interface LiveListener {
+  /** `state` has changed. */
+  onState(): void
+  /** A gap of the market has begun or ended. */
+  onGap(gap: ToldGap): void
+  /** @param marketMs the market's time at this moment, Unix ms */
+  onMarketTime(marketMs: number): void
+}
+
 /** `waiting`: the server is away; `warming`: it does not serve yet; `limited`: it refused this reader for too many reads. */
 export type LiveState = 'connecting' | 'live' | 'waiting' | 'warming' | 'limited'
 
@@ -102,8 +112,7 @@ export class Live {
   /** Why it is limited. */
   limitedError = ''
   readonly #session: PageSession
-  readonly #onState: () => void
-  readonly #onGap: (gap: ToldGap) => void
+  readonly #listener: LiveListener
   readonly #subscriptions = new Map<string, Subscription>()
   /** What the server calls those that have names of its own: windows. */
   readonly #idByChannel = new Map<string, string>()
@@ -120,15 +129,10 @@ export class Live {
   #lastMessageMs = 0
   #retry: ReturnType<typeof setTimeout> | undefined
 
-  /**
-   * @param session whose reads these are.
-   * @param onState called when `state` has changed.
-   * @param onGap called when a gap of the market has begun or ended.
-   */
-  constructor(session: PageSession, onState: () => void, onGap: (gap: ToldGap) => void) {
+  /** @param session whose reads these are. */
+  constructor(session: PageSession, listener: LiveListener) {
     this.#session = session
-    this.#onState = onState
-    this.#onGap = onGap
+    this.#listener = listener
     setInterval(() => this.#checkSilence(), SILENCE_CHECK_MS)
     addEventListener('online', () => this.#connectNow())
   }
@@ -145,6 +149,11 @@ export class Live {
 
   start(): void {
     void this.#connect()
+  }
+
+  /** Has `onMarketTime` called soon, while connected. It is no read. */
+  askMarketTime(): void {
+    this.#send({ op: 'ping' })
   }
 
   /** Subscribes a channel. @returns a function that ends the subscription. */
@@ -267,7 +276,10 @@ export class Live {
         subscription.seq = null
         break
       case 'gap':
-        this.#onGap(message)
+        this.#listener.onGap(message)
+        break
+      case 'pong':
+        this.#listener.onMarketTime(message.ts)
         break
       case 'bye':
         this.#byeRetryMs = message.retryAfterMs ?? RETRY_MS_MIN
@@ -307,6 +319,6 @@ export class Live {
   #setState(state: LiveState): void {
     if (this.state === state) return
     this.state = state
-    this.#onState()
+    this.#listener.onState()
   }
 }

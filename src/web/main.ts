@@ -5,13 +5,14 @@ import type { HealthAnswer } from '../schema/api/status.ts'
 import { request } from './api.ts'
 import type { App, View, ViewClass } from './app.ts'
 import { emptyState, secondsUntil } from './dom.ts'
-import { formatAge } from './format.ts'
+import { formatAge, formatTime } from './format.ts'
 import { gapReason, gapTimes, KnownGaps } from './gaps.ts'
 import { Live } from './live.ts'
+import { MarketTime } from './market-time.ts'
 import { parseRoute, type Route, routeHref } from './router.ts'
 import { PageSession } from './session.ts'
 import { startTheme, switchTheme } from './theme.ts'
-import { onZoneChange, switchTimeZone, zoneChanged, zoneName, zoneParts } from './time-zone.ts'
+import { dayInZone, onZoneChange, switchTimeZone, zoneChanged, zoneName, zoneParts } from './time-zone.ts'
 import { AgentsView } from './views/agents/agents.ts'
 import { CalibrationView } from './views/calibration.ts'
 import { MarketView } from './views/market/market.ts'
@@ -35,7 +36,7 @@ const VIEWS: Readonly<Record<string, { label: string; View: ViewClass; isInMenu:
 
 /** The agent's key lives as long as the tab. */
 const KEY_ITEM = 'mintlake-key'
-/** Ages and countdowns are drawn anew so often. */
+/** Ages and countdowns are drawn anew so often, and the market's time is asked for. */
 const CLOCK_MS = 1_000
 /** New data is drawn at most so often. More often nobody can read numbers, and a busy market changes them in every frame. */
 const DATA_EVERY_MS = 200
@@ -44,14 +45,14 @@ class Console implements App {
   readonly gaps = new KnownGaps()
   readonly session = new PageSession(() => this.invalidate())
   readonly sparklines = new Sparklines(this.session, () => this.changed())
-  readonly live = new Live(
-    this.session,
-    () => this.#connectionChanged(),
-    (gap) => {
+  readonly live = new Live(this.session, {
+    onState: () => this.#connectionChanged(),
+    onGap: (gap) => {
       this.gaps.take(gap)
       this.changed()
     },
-  )
+    onMarketTime: (marketMs) => this.#marketTime.take(marketMs),
+  })
   route: Route = parseRoute(location.hash)
   #view: View
   #isScheduled = false
@@ -63,8 +64,7 @@ class Console implements App {
   #wasLive = false
   /** The ID of an element that gets the focus once it is drawn. */
   #focusNext: string | null = null
-  /** How far the server's market time is ahead of the browser's clock. */
-  #aheadMs = 0
+  readonly #marketTime = new MarketTime()
   readonly #root: HTMLElement
 
   constructor(root: HTMLElement) {
@@ -79,7 +79,7 @@ class Console implements App {
     document.addEventListener('keydown', (event) => this.#keyDown(event))
     document.addEventListener('visibilitychange', () => this.invalidate())
     onZoneChange(() => this.invalidate())
-    setInterval(() => this.changed(), CLOCK_MS)
+    setInterval(() => this.#tick(), CLOCK_MS)
     this.invalidate()
   }
 
@@ -105,7 +105,13 @@ class Console implements App {
   }
 
   nowMs(): number {
-    return Date.now() + this.#aheadMs
+    return this.#marketTime.nowMs()
+  }
+
+  #tick(): void {
+    if (document.hidden) return
+    this.live.askMarketTime()
+    this.changed()
   }
 
   invalidate(): void {
@@ -180,7 +186,10 @@ class Console implements App {
   /** What the stream tells once, such as gaps, may have been told before it was connected. */
   #connectionChanged(): void {
     const isLive = this.live.state === 'live'
-    if (isLive && !this.#wasLive) void this.#readHealth()
+    if (isLive && !this.#wasLive) {
+      this.live.askMarketTime()
+      void this.#readHealth()
+    }
     this.#wasLive = isLive
     this.invalidate()
   }
@@ -189,8 +198,6 @@ class Console implements App {
     try {
       const health = await request<HealthAnswer>('/health')
       this.#isSimulated = health.simulated
-      // In a replay the market's time is that of the recorded data.
-      this.#aheadMs = health.market.timeMs - Date.now()
       this.gaps.replace(health.gaps)
       this.invalidate()
     } catch {
@@ -213,7 +220,7 @@ class Console implements App {
         </nav>
         <span class="badges">
           ${this.#isSimulated ? html`<span class="badge simulated" title="The market is made up: no token of it is a real asset">SIMULATED</span>` : nothing}
-          ${this.#feedsAway()}
+          ${this.#otherDay()} ${this.#feedsAway()}
         </span>
         ${this.#connection()}
         ${zoneButton()}
@@ -226,6 +233,14 @@ class Console implements App {
   #skip(event: Event): void {
     event.preventDefault()
     document.getElementById('main')?.focus()
+  }
+
+  /** A replay looks like the market of today, so every view names its day. */
+  #otherDay(): TemplateResult | typeof nothing {
+    const [marketMs, nowMs] = [this.nowMs(), Date.now()]
+    const day = dayInZone(marketMs)
+    if (day === dayInZone(nowMs)) return nothing
+    return html`<span class="badge other-day" title="The market's time is ${formatTime(marketMs, nowMs)}: ages are counted from it">${day}</span>`
   }
 
   /** Prices look alive while a feed is away, so every view says it. */

@@ -1,10 +1,10 @@
 // @module-tag drill
 // The console in a real browser, on the real server.
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Page, Route } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { freePort } from '../support/free-port.ts'
-import { SUMMARY, submission } from '../support/submission.ts'
+import { SUMMARY, submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 import {
   accessibilityFaults,
@@ -38,6 +38,10 @@ const trade = (priceUsd: number, mint = MINT) => ({
 })
 
 const rowOf = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
+
+/** The chart, once its newest price is this. */
+const chartAt = (page: Page, price: string) =>
+  page.locator(`.chart[aria-label*="the last closed at ${price}"]`)
 
 describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   let browser: Browser
@@ -130,6 +134,40 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.locator('.connection.live').waitFor()
   })
 
+  test('a token that a restarted server does not hold is told to be gone, until it is there again', {
+    timeout: 60_000,
+  }, async () => {
+    await server.remove()
+    const port = `${await freePort()}`
+    server = await openTestServer({ port })
+    await server.client.push(token(MINT, 'Console'), trade(0.5))
+    const { page } = await openPage(browser, server.url, `#/token/${MINT}`)
+    const price = page.locator('.price-now')
+    await price.getByText('$0.5').waitFor()
+    const gone = page.getByText('The market holds this token no longer')
+    expect(await gone.count()).toBe(0)
+    await server.remove()
+    server = await openTestServer({ port })
+    await gone.waitFor({ timeout: 30_000 })
+    expect(await price.textContent()).toContain('$0.5')
+    await server.client.push(token(MINT, 'Console'), trade(0.9))
+    await price.getByText('$0.9').waitFor()
+    await gone.waitFor({ state: 'detached' })
+    await chartAt(page, '$0.90').waitFor()
+  })
+
+  test('a token’s page that was opened before its launch shows it by itself', async () => {
+    const mint = mintOfSymbol('late')
+    const { page } = await openPage(browser, server.url, `#/token/${mint}`)
+    await page.getByText('It appears here as soon as the market has it.').waitFor()
+    await server.client.push(token(mint, 'Late'), trade(0.25, mint))
+    await page.getByRole('heading', { name: 'LATE', exact: true }).waitFor()
+    await chartAt(page, '$0.25').waitFor()
+    await server.client.push(trade(0.75, mint))
+    await page.locator('.price-now').getByText('$0.75').waitFor()
+    await chartAt(page, '$0.75').waitFor()
+  })
+
   test('texts of strangers stay texts, and their links lead to http(s) alone', async () => {
     const mint = mintOfSymbol('hostile')
     const name = '<img src=x onerror="document.title=\'owned\'">'
@@ -172,12 +210,17 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
   test.each([
     { name: 'a desktop', viewport: { width: 1280, height: 800 } },
     { name: 'a phone', viewport: { width: 360, height: 740 } },
+    { name: 'the narrowest phone', viewport: { width: 320, height: 568 } },
   ])(
     'no view has an accessibility fault on $name, light or dark, nor a sideways scroll',
     { timeout: 120_000 },
     async ({ viewport }) => {
+      const key = await server.client.register('contrarian')
+      expect((await submit(server.client, key, submission(MINT))).status).toBe(201)
       for (const view of VIEWS) {
-        const { page } = await openPage(browser, server.url, `#/${view}`, { bypassCSP: true, viewport })
+        const { page } = await openPage(browser, 'about:blank', '', { bypassCSP: true, viewport })
+        await page.route('**/health', fillLake)
+        await page.goto(`${server.url}/#/${view}`)
         await page.locator('#view-title').waitFor()
         await page.waitForLoadState('networkidle')
         expect({ view, overflow: await overflowPx(page) }).toEqual({ view, overflow: 0 })
@@ -234,6 +277,15 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await page.getByText('Your XP').waitFor()
   })
 })
+
+/** Gives /health a lake as large as years make it: the table of its tables is at its widest. */
+async function fillLake(route: Route): Promise<void> {
+  const response = await route.fetch()
+  const health = await response.json()
+  const counts = { rows: 12_345_678_901, files: 123_456, bytes: 123e12, backlog: 1_234_567 }
+  health.store.lake = [{ table: 'submissions', ...counts }]
+  await route.fulfill({ response, json: health })
+}
 
 /** Presses Tab until an element with that text, or that name, has the focus. */
 async function focusByTab(page: Page, text: RegExp, name = ''): Promise<void> {

@@ -3,6 +3,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { MARKET_QUOTES } from '../../src/schema/quote.ts'
 import { LOW_COVERAGE_COUNT } from '../../src/schema/xp.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
@@ -129,6 +130,37 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     })
     await expect.poll(() => chart.getAttribute('aria-label')).toContain('the last closed at $2.50')
     await expect.poll(drawn).not.toBe(before)
+  })
+
+  test('a token that is not paid in SOL says in what, beside its trades too', async () => {
+    const [mint, sol] = ['paid in dollars', 'paid in sol'].map(mintOfSymbol)
+    const usdc = MARKET_QUOTES.usdc
+    const trade = { type: 'trade', ts: Date.now(), side: 'buy', tokenAmount: 1_000 }
+    await server.client.push(
+      {
+        type: 'token',
+        mint,
+        ts: Date.now(),
+        name: 'Dollars',
+        symbol: 'USDQ',
+        quoteMint: usdc,
+        isMayhem: true,
+      },
+      { ...trade, mint, quoteMint: usdc, quoteAmount: 1_234.5 },
+      { type: 'token', mint: sol, ts: Date.now(), name: 'Sol', symbol: 'SOLQ', isMayhem: false },
+      { ...trade, mint: sol, solAmount: 2, priceUsd: 0.3, quoteMint: MARKET_QUOTES.sol, quoteAmount: 2 },
+    )
+    const shownOf = (page: Page, term: string) =>
+      page.locator(`dl > div:has(dt:text-is("${term}")) > dd`).textContent()
+    const dollars = await open(`#/token/${mint}`)
+    await dollars.getByRole('heading', { name: 'Latest trades paid in USDC, not in SOL' }).waitFor()
+    expect([await shownOf(dollars, 'Paid in'), await shownOf(dollars, 'Mayhem mode')]).toEqual([
+      'USDC',
+      'yes',
+    ])
+    const other = await open(`#/token/${sol}`)
+    await other.getByRole('heading', { name: 'Latest trades', exact: true }).waitFor()
+    expect([await shownOf(other, 'Paid in'), await shownOf(other, 'Mayhem mode')]).toEqual(['SOL', 'no'])
   })
 
   test('a token’s analyses: verdict, deviation, and what became of the price', async () => {

@@ -5,7 +5,7 @@ import type { Calibration, CalibrationGroup } from '../../schema/api/calibration
 import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
 import { Fetched } from '../api.ts'
 import type { App, View } from '../app.ts'
-import { emptyState, missingState, namedAgentCommand, staleBanner } from '../dom.ts'
+import { emptyState, missingState, namedAgentCommand, staleBanner, wideTable } from '../dom.ts'
 import { changeClass, formatChange, formatCount, formatSigned, formatTime } from '../format.ts'
 import { roundTicks } from '../round-ticks.ts'
 import { type Route, routeHref } from '../router.ts'
@@ -99,7 +99,10 @@ export const groupCard = (
 
 const groupsOf = (groups: readonly CalibrationGroup[]): TemplateResult => html`
     ${intervals(groups)}
-    <div class="scroll-x"><table class="plain">
+    ${wideTable('Means and intervals', groupsTable(groups))}`
+
+const groupsTable = (groups: readonly CalibrationGroup[]): TemplateResult => html`
+    <table class="plain">
       <thead><tr><th>Group</th><th class="num">Analyses</th><th class="num wide-only">Tokens</th><th class="num">Mean</th><th class="num">95 % interval</th></tr></thead>
       <tbody>${groups.map(
         ({ label, count, tokens, meanPct, lowPct, highPct }) => html`<tr>
@@ -108,7 +111,7 @@ const groupsOf = (groups: readonly CalibrationGroup[]): TemplateResult => html`
           <td class="num">${lowPct === null || highPct === null ? '–' : `${formatSigned(lowPct)} to ${formatSigned(highPct)}%`}</td>
         </tr>`,
       )}</tbody>
-    </table></div>`
+    </table>`
 
 const tickText = (percent: number): string =>
   `${percent < 0 ? '−' : percent > 0 ? '+' : ''}${Math.abs(percent)}%`

@@ -18,6 +18,7 @@ const FOLDERS = ['web', 'client']
 /** What these import from elsewhere at run time. Types alone come from other schemas. */
 const FILES = [
   'schema/errors',
+  'schema/quote',
   'schema/timeframe',
   'schema/vocabulary',
   'schema/xp',

@@ -4,7 +4,7 @@ import type { HealthAnswer } from '../../../schema/api/status.ts'
 import type { ToldGap } from '../../../schema/event.ts'
 import { errorText, Fetched, request } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { missingState, staleBanner } from '../../dom.ts'
+import { missingState, staleBanner, wideTable } from '../../dom.ts'
 import {
   formatAge,
   formatAmount,
@@ -170,6 +170,16 @@ function feedText(
   return `${state}${lossText} for ${formatAge(stateSinceMs, Date.now())}, ${formatCount(accepted)} events${refusedText}`
 }
 
+const gapsTable = (gaps: readonly ToldGap[], nowMs: number): TemplateResult => html`
+  <table class="plain wraps">
+    <thead><tr><th>What</th><th>When</th></tr></thead>
+    <tbody>${gaps.map(
+      (gap) => html`<tr class=${gap.to === null ? 'warn' : ''}>
+        <td>${gap.to === null ? '⚠ ' : nothing}${gapReason(gap)}</td><td>${gapTimes(gap, nowMs)}</td>
+      </tr>`,
+    )}</tbody>
+  </table>`
+
 /** Intervals in which events may be missing: those that go on, and the latest that have ended. */
 const gapsCard = ({ open, recent }: HealthAnswer['gaps'], nowMs: number): TemplateResult => html`
   <section class="card below">
@@ -177,22 +187,21 @@ const gapsCard = ({ open, recent }: HealthAnswer['gaps'], nowMs: number): Templa
     ${
       open.length + recent.length === 0
         ? html`<p class="note">No feed was without its source, as far as the server remembers.</p>`
-        : html`<div class="scroll-x"><table class="plain wraps">
-            <thead><tr><th>What</th><th>When</th></tr></thead>
-            <tbody>${[...open, ...recent].map(
-              (gap) => html`<tr class=${gap.to === null ? 'warn' : ''}>
-                <td>${gap.to === null ? '⚠ ' : nothing}${gapReason(gap)}</td><td>${gapTimes(gap, nowMs)}</td>
-              </tr>`,
-            )}</tbody>
-          </table></div>
+        : html`${wideTable('Gaps', gapsTable([...open, ...recent], nowMs))}
           <p class="note">Trades of these times may be missing in bars: charts mark them, /api/v1/ohlc tells them as meta.incomplete, and the lake’s bars have a column complete.</p>`
     }
   </section>`
 
-const lakeTables = (tables: NonNullable<HealthAnswer['store']['lake']>): TemplateResult => html`
+type LakeTables = NonNullable<HealthAnswer['store']['lake']>
+
+const lakeTables = (tables: LakeTables): TemplateResult => html`
   <section class="card below">
     <h2>Tables of the lake</h2>
-    <div class="scroll-x"><table class="plain">
+    ${wideTable('Tables of the lake', tableOfTables(tables))}
+  </section>`
+
+const tableOfTables = (tables: LakeTables): TemplateResult => html`
+    <table class="plain">
       <thead><tr><th>Table</th><th class="num">Rows</th><th class="num">Files</th><th class="num">Size</th><th class="num" title="Rows that are in the log and not in a file yet">Waiting</th></tr></thead>
       <tbody>${tables.map(
         ({ table, rows, files, bytes, backlog }) => html`<tr>
@@ -200,8 +209,7 @@ const lakeTables = (tables: NonNullable<HealthAnswer['store']['lake']>): Templat
           <td class="num">${formatBytes(bytes)}</td><td class="num">${formatCount(backlog)}</td>
         </tr>`,
       )}</tbody>
-    </table></div>
-  </section>`
+    </table>`
 
 const seconds = (value: number | null): string =>
   value === null ? '–' : value < 1 ? `${(value * 1_000).toFixed(1)} ms` : `${value.toFixed(1)} s`

@@ -28,7 +28,7 @@ export class ChartPanel {
   readonly tf: Timeframe
   readonly #app: App
   readonly #mint: string
-  readonly #onError: (message: string) => void
+  readonly #onError: (message: string, code: string) => void
   readonly #element: Ref<HTMLElement> = createRef()
   readonly #unsubscribes: (() => void)[]
   #isLog: boolean
@@ -47,7 +47,7 @@ export class ChartPanel {
   #olderGaps: readonly ToldGap[] | null = null
   #gapChanges = -1
 
-  constructor(app: App, mint: string, onError: (message: string) => void) {
+  constructor(app: App, mint: string, onError: (message: string, code: string) => void) {
     this.#app = app
     this.#mint = mint
     this.#onError = onError

@@ -2,6 +2,7 @@
 import type { TemplateResult } from 'lit-html'
 import { html, nothing } from 'lit-html'
 import type { DataPoint } from '../../../client/index.ts'
+import { MARKET_QUOTES } from '../../../schema/quote.ts'
 import { untrustedLink } from '../../dom.ts'
 import {
   changeClass,
@@ -16,7 +17,7 @@ import {
   shortAddress,
 } from '../../format.ts'
 
-type Kind = 'price' | 'usd' | 'amount' | 'count' | 'percent' | 'change' | 'ratio' | 'sol'
+type Kind = 'price' | 'usd' | 'amount' | 'count' | 'percent' | 'change' | 'ratio' | 'sol' | 'quote' | 'flag'
 
 interface Field {
   name: keyof DataPoint
@@ -47,6 +48,8 @@ const GROUPS: readonly Group[] = [
   {
     title: 'Trading',
     fields: [
+      field('quoteMint', 'Paid in', 'quote'),
+      field('isMayhem', 'Mayhem mode', 'flag'),
       field('volume1m', 'Volume 1m', 'usd'),
       field('volume1h', 'Volume 1h', 'usd'),
       field('volume6h', 'Volume 6h', 'usd'),
@@ -90,7 +93,15 @@ const FLAGS = [
   { name: 'is_mutable_metadata', yes: 'Metadata can change', no: 'Metadata is fixed', isBad: true },
 ] as const
 
+/** What trades are paid in: by its name, where it has one here. */
+function quoteName(quoteMint: string): string {
+  if (quoteMint === MARKET_QUOTES.sol) return 'SOL'
+  return quoteMint === MARKET_QUOTES.usdc ? 'USDC' : shortAddress(quoteMint)
+}
+
 function formatField(kind: Kind, value: unknown): string {
+  if (kind === 'quote') return typeof value === 'string' ? quoteName(value) : '–'
+  if (kind === 'flag') return typeof value === 'boolean' ? (value ? 'yes' : 'no') : '–'
   if (typeof value !== 'number') return '–'
   switch (kind) {
     case 'price':
@@ -184,9 +195,15 @@ export const holdersTable = ({ topHolders }: DataPoint): TemplateResult => html`
     }
   </section>`
 
-export const tradesTable = ({ recentTrades }: DataPoint, nowMs: number): TemplateResult => html`
+/** Amounts are told in SOL alone: of what is paid in something else there is a dash. */
+const paidIn = (quoteMint: string | null) =>
+  quoteMint === null || quoteMint === MARKET_QUOTES.sol
+    ? nothing
+    : html` <small title=${quoteMint}>paid in ${quoteName(quoteMint)}, not in SOL</small>`
+
+export const tradesTable = ({ recentTrades, quoteMint }: DataPoint, nowMs: number): TemplateResult => html`
   <section class="card">
-    <h2>Latest trades</h2>
+    <h2>Latest trades${paidIn(quoteMint)}</h2>
     <div class="scroll-y trades-room" tabindex="0" role="region" aria-label="Latest trades">${
       recentTrades.length === 0
         ? html`<p class="note">None yet.</p>`

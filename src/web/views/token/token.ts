@@ -19,7 +19,9 @@ export class TokenView implements View {
   readonly #app: App
   readonly #mint: string
   readonly #analyses: Fetched<AnalysisPage>
-  readonly #unsubscribe: () => void
+  #unsubscribe: () => void
+  /** Ends the wait for a token that the market does not hold; null: nothing is waited for. */
+  #stopAwaiting: (() => void) | null = null
   #panel: ChartPanel
   #point: DataPoint | null = null
   #isGone = false
@@ -47,15 +49,12 @@ export class TokenView implements View {
   /** Another timeframe needs another chart, and nothing else of the view. */
   update(route: Route): boolean {
     if (route.view !== 'token' || route.id !== this.#mint) return false
-    if (toTimeframe(route.query.get('tf')) === this.#panel.tf) return true
-    this.#panel.stop()
-    this.#panel = this.#createPanel()
-    this.#panel.setAnalyses(this.#analyses.value?.data ?? [])
-    if (this.#point !== null) this.#panel.setPoint(this.#point)
+    if (toTimeframe(route.query.get('tf')) !== this.#panel.tf) this.#renewPanel()
     return true
   }
 
   stop(): void {
+    this.#stopAwaiting?.()
     this.#unsubscribe()
     this.#analyses.stop()
     this.#panel.stop()
@@ -63,14 +62,11 @@ export class TokenView implements View {
 
   render(): TemplateResult {
     const point = this.#point
-    if (point === null)
-      return this.#error === null
-        ? html`<section class="token" aria-busy="true"><h1 id="view-title">Token</h1><p class="mono">${this.#mint}</p>${waitingState(this.#app.live)}</section>`
-        : html`<section class="token"><h1 id="view-title">Token</h1>${html`${emptyState('This token is not here', sentence(this.#error))}<p class="empty"><a href=${routeHref('market')}>Choose one from the market</a></p>`}</section>`
+    if (point === null) return this.#missing()
     const nowMs = this.#app.nowMs()
     return html`<section class="token" aria-labelledby="view-title">
       ${this.#header(point, nowMs)}
-      ${this.#isGone ? html`<p class="banner floats" role="status">The market holds this token no longer: it made room for more active ones. What you see is the last that was known.</p>` : nothing}
+      ${this.#isGone ? html`<p class="banner floats" role="status">The market holds this token no longer: it made room for more active ones, or the server began anew. What you see is the last that was known.</p>` : nothing}
       ${this.#panel.render(nowMs)}
       ${fieldGroups(point)}
       ${this.#analysesCard(nowMs)}
@@ -83,6 +79,16 @@ export class TokenView implements View {
 
   drawn(): void {
     this.#panel.drawn()
+  }
+
+  /** Before the token's first data. */
+  #missing(): TemplateResult {
+    if (this.#error === null)
+      return html`<section class="token" aria-busy="true"><h1 id="view-title">Token</h1><p class="mono">${this.#mint}</p>${waitingState(this.#app.live)}</section>`
+    const later = this.#stopAwaiting === null ? '' : ' It appears here as soon as the market has it.'
+    return html`<section class="token"><h1 id="view-title">Token</h1>
+      ${emptyState('This token is not here', sentence(this.#error) + later)}
+      <p class="empty"><a href=${routeHref('market')}>Choose one from the market</a></p></section>`
   }
 
   #header(point: DataPoint, nowMs: number): TemplateResult {
@@ -126,17 +132,53 @@ export class TokenView implements View {
           this.#isGone = true
           this.#app.invalidate()
         },
-        onError: (message) => this.#fail(message),
+        onError: (message, code) => this.#fail(message, code),
       },
     )
   }
 
   #createPanel(): ChartPanel {
-    return new ChartPanel(this.#app, this.#mint, (message) => this.#fail(message))
+    return new ChartPanel(this.#app, this.#mint, (message, code) => this.#fail(message, code))
   }
 
-  #fail(message: string): void {
+  #renewPanel(): void {
+    this.#panel.stop()
+    this.#panel = this.#createPanel()
+    this.#panel.setAnalyses(this.#analyses.value?.data ?? [])
+    if (this.#point !== null) this.#panel.setPoint(this.#point)
+  }
+
+  #fail(message: string, code: string): void {
     this.#error = message
+    if (code === 'token_not_found') {
+      this.#isGone = true
+      this.#awaitToken()
+    }
+    this.#app.invalidate()
+  }
+
+  /** Channels of a token are refused while the market does not hold it; a window of it alone tells when it does. */
+  #awaitToken(): void {
+    this.#stopAwaiting ??= this.#app.live.subscribeWindow(
+      { mints: [this.#mint], limit: 1 },
+      {
+        onWindow: ({ total = 0 }) => {
+          if (total > 0) this.#beginAnew()
+        },
+        onOpen: () => {},
+        onError: () => {},
+      },
+    )
+  }
+
+  #beginAnew(): void {
+    this.#stopAwaiting?.()
+    this.#stopAwaiting = null
+    this.#error = null
+    this.#unsubscribe()
+    this.#unsubscribe = this.#followToken()
+    this.#renewPanel()
+    void this.#analyses.refresh()
     this.#app.invalidate()
   }
 }
