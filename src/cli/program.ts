@@ -1,9 +1,8 @@
 // Runs the command line in this process and sets its exit code. The only file of this folder that touches `process`.
 import { systemClock } from '../lib/clock.ts'
+import { ENDING_SIGNALS } from '../lib/process/ending-signals.ts'
 import { main } from './main.ts'
 import { isPipeError, type Terminal } from './terminal.ts'
-
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 const terminal: Terminal = {
   stdin: process.stdin,
@@ -13,9 +12,9 @@ const terminal: Terminal = {
   isWatched: process.stderr.isTTY === true,
   clock: systemClock,
   onInterrupt(act) {
-    for (const signal of SIGNALS) process.on(signal, act)
+    for (const signal of ENDING_SIGNALS) process.on(signal, act)
     return () => {
-      for (const signal of SIGNALS) process.off(signal, act)
+      for (const signal of ENDING_SIGNALS) process.off(signal, act)
     }
   },
 }

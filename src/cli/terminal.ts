@@ -13,7 +13,7 @@ export interface Terminal {
   /** Whether standard error is a terminal. */
   isWatched: boolean
   clock: Clock
-  /** Calls `act` on Ctrl-C and SIGTERM. Returns a function that removes the handler. */
+  /** Calls `act` on Ctrl-C, SIGTERM and a closed terminal. Returns a function that removes the handler. */
   onInterrupt(act: () => void): () => void
 }
 

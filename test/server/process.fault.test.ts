@@ -1,7 +1,7 @@
 // The program as a process: how it starts, how it ends, and what it says when it cannot start.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -35,6 +35,8 @@ async function run(args: string[], env: Record<string, string> = {}) {
   const [code] = await once(child, 'close')
   return { code, out, err }
 }
+/** Runs a program in a terminal of its own, which closes when this is killed. */
+const IN_TERMINAL = ['sh', '-c', 'exec script --quiet --flush --command "exec $*" /dev/null', 'sh']
 const quietFlags = (dataDir: string) => ['--feed', 'none', '--log-level', 'warn', '--data-dir', dataDir]
 
 /** A module that makes each write and sync of a file hang after SIGUSR2, in a pool thread: it opens a pipe that has no writer. */
@@ -67,6 +69,22 @@ describe('a server', () => {
     expect(kept.status, kept.text).toBe(200)
     await again.stop()
   })
+
+  it.runIf(process.platform === 'linux')(
+    'ends in order with the terminal that it was started in, though nobody reads any more what it says',
+    async () => {
+      const server = await spawnServer({}, folder(), {}, IN_TERMINAL)
+      const key = await server.client.register()
+      const sent = await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
+      expect(sent.status, sent.text).toBe(201)
+      const files = () => readdirSync(server.dataDir)
+      expect(files()).toEqual(expect.arrayContaining(['server.lock', 'state.duckdb.wal']))
+      // The terminal is gone, and the kernel sends SIGHUP to all that run in it: the server and its lake process.
+      await server.kill()
+      await expect.poll(files, { timeout: 20_000 }).not.toContain('server.lock')
+      expect(files(), 'the lake was closed in order').not.toContain('state.duckdb.wal')
+    },
+  )
 
   it('says by /readyz that it drains, and answers for a while, before it refuses requests when it shuts down', {
     tags: 'drill',
