@@ -2,7 +2,7 @@
 import { systemClock } from '../lib/clock.ts'
 import { ENDING_SIGNALS } from '../lib/process/ending-signals.ts'
 import { main } from './main.ts'
-import { isPipeError, type Terminal } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 const terminal: Terminal = {
   stdin: process.stdin,
@@ -19,10 +19,8 @@ const terminal: Terminal = {
   },
 }
 
-// A closed pipe is no error here: the next write rejects with ReaderGone.
-process.stdout.on('error', (error) => {
-  if (!isPipeError(error)) throw error
-})
+// A closed pipe, a full disk or a terminal that is gone: the write that fails, or the next one, rejects with it.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 /** The longest that a timer waits. */
 const LONGEST_MS = 2 ** 31 - 1
