@@ -1,6 +1,6 @@
 // npm run agent -- --url http://127.0.0.1:8080 --name scout
 // An agent: looks for tokens that few have analysed, reads their DataPoints and bars, submits what simple heuristics say of them
-// (agent/analyst.ts), and prints each verdict. Ends with Ctrl-C or SIGTERM.
+// (agent/analyst.ts), and prints each verdict. Ends with Ctrl-C, SIGTERM or SIGHUP.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import {
@@ -70,7 +70,7 @@ function readFlags() {
 const flags = readFlags()
 const stop = new AbortController()
 const { signal } = stop
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => stop.abort())
 
 /** Texts of tokens may hold anything: control characters would be commands to a terminal. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this looks for

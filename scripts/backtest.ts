@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { recordSimulation } from '../src/backtest/record-simulation.ts'
 import { createLog } from '../src/lib/log.ts'
+import { ENDING_SIGNALS } from '../src/lib/process/ending-signals.ts'
 import { readmeAgent } from './agent/readme-agent.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -52,7 +53,7 @@ if (flags.includes('--help')) {
   )
 }
 const stopping = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort(signal))
+for (const signal of ENDING_SIGNALS) process.on(signal, () => stopping.abort(signal))
 const folder = mkdtempSync(join(tmpdir(), 'mintlake-backtest-'))
 try {
   const lake = join(folder, 'lake')

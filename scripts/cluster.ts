@@ -1,6 +1,6 @@
 // npm run cluster -- --readers 2 [flags of the writer]
 // A cluster on this machine, to try it out: nats-server, a writer and readers, each a process of its own. Prints their addresses, and
-// stops all of them with Ctrl-C or SIGTERM. Nothing that ends is started again.
+// stops all of them with Ctrl-C, SIGTERM or a closed terminal. Nothing that ends is started again.
 import './check-runtime.mjs'
 import './end-with-npm.mjs'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { ConfigError, readConfig } from '../src/config/config.ts'
 import { isReaderSetting } from '../src/config/reader-settings.ts'
 import { SETTINGS, SETTINGS_BY_PATH } from '../src/config/settings.ts'
+import { ENDING_SIGNALS } from '../src/lib/process/ending-signals.ts'
 import { keysOf } from '../src/lib/record.ts'
 import { hasNatsServer, INSTALL_HINT, type NatsServer, startNatsServer } from './nats-server.ts'
 import { SERVER_FLAGS } from './program.mjs'
@@ -196,7 +197,7 @@ async function main(): Promise<void> {
     stopping ??= stopAll(nodes, nats)
     return stopping
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void stop())
+  for (const signal of ENDING_SIGNALS) process.on(signal, () => void stop())
   nats.child.once('exit', () => {
     if (!isStopping) console.error('nats-server has ended')
   })

@@ -3,7 +3,6 @@ import { resolve } from 'node:path'
 import { type Config, isWriter, SETTINGS } from './config/settings.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
 import { type HttpNode, singleNode, writerNode } from './http/node.ts'
-import type { Overload } from './http/overload.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import { keyHint } from './http/request/key-hint.ts'
 import { Cursors } from './http/response/cursors.ts'
@@ -158,7 +157,7 @@ async function startParts(base: Base): Promise<App> {
   const overloadWatch = new OverloadWatch(broadcaster, base.clock, log, options.tuning?.overload)
   overloadWatch.addMetrics(metrics)
   const { overload } = overloadWatch
-  const health = healthOf(base, running, feeds, publisher, overload)
+  const health = healthOf(base, running, feeds, publisher, overloadWatch)
   const clients = clientParts(base, agents, metrics)
   const downloads = new LakeFileServer(store, base.servedMs)
   addMetrics(metrics, base, running, { publisher, health, feeds, broadcaster, downloads })
@@ -263,15 +262,15 @@ function healthOf(
   running: RunningMarket,
   feeds: readonly Feed[],
   publisher: MarketPublisher | null,
-  overload: Overload,
+  overloadWatch: OverloadWatch,
 ): Health {
   const { market } = running
   const cluster = publisher === null ? {} : { cluster: () => publisher.health() }
   const recording = () => running.status()
   const clockReasons = () => running.timekeeper.reasons()
-  const overloadReason = () => overload.reason
+  const loadReasons = () => overloadWatch.reasons()
   const pushIngest = config.feedKey !== ''
-  const state = { store, feeds, recording, clockReasons, overloadReason, pushIngest }
+  const state = { store, feeds, recording, clockReasons, loadReasons, pushIngest }
   return new Health({ market, ...state, ...cluster })
 }
 

@@ -5,6 +5,7 @@ import type { App } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
 import { type Config, isWriter } from './config/settings.ts'
 import { createLog, type Log } from './lib/log.ts'
+import { ENDING_SIGNALS } from './lib/process/ending-signals.ts'
 import { MINTLAKE_VERSION } from './lib/version.ts'
 import { forkLakeProcess } from './store/process/fork.ts'
 
@@ -91,8 +92,9 @@ function stopOnSignals(app: Started, log: Log): void {
       },
     )
   }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  for (const signal of ENDING_SIGNALS) process.on(signal, stop)
+  // A terminal that has closed takes no line any more: what is still said while the server stops must not end it.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 }
 
 /** Whether a file-system call is still running. */

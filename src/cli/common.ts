@@ -1,7 +1,9 @@
 // Options and small helpers that several commands share.
+import { accessSync, constants } from 'node:fs'
 import { SETTINGS } from '../config/settings.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { ServiceError } from '../schema/errors.ts'
+import { findLockHolder } from '../store/data-folder/folder-lock.ts'
 import { relativePath } from '../store/lake/lake-files.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'
 import type { StoreLog } from '../store/types.ts'
@@ -39,6 +41,14 @@ export const writeFound = (
 /** The data folder, as the server chooses it: the flag, else the environment variable, else the default. */
 export const dataDirOf = (values: Values, { env }: Terminal): string =>
   values['data-dir'] || env[SETTINGS.dataDir.env] || SETTINGS.dataDir.defaultText
+
+/**
+ * Throws where a folder that no process has cannot be written to: a store opens on a read-only disk too, and would tell one by one
+ * of what it then cannot do.
+ */
+export function requireWritable(dataDir: string): void {
+  if (findLockHolder(dataDir) === null) accessSync(dataDir, constants.W_OK)
+}
 
 export function wholeNumber(values: Values, name: string, min: number): number {
   const value = requiredValue(values, name)

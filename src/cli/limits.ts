@@ -24,8 +24,6 @@ export const DOCTOR_CHILD_MS_MAX = 20_000
 /** Memory below which a server cannot run, and that which it usually has. */
 export const MEMORY_MB_MIN = 900
 export const MEMORY_MB_USUAL = 3_500
-/** File descriptors that a server should have: one for each client, and its files. */
-export const DESCRIPTORS_MIN = 4_096
 /** How far the store's files may be younger than the clock. */
 export const CLOCK_AHEAD_MS_MAX = 60_000
 /** Syncs that `doctor` measures, and the median up to which a disk is as fast as disks usually are. */

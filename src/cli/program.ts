@@ -1,9 +1,8 @@
 // Runs the command line in this process and sets its exit code. The only file of this folder that touches `process`.
 import { systemClock } from '../lib/clock.ts'
+import { ENDING_SIGNALS } from '../lib/process/ending-signals.ts'
 import { main } from './main.ts'
-import { isPipeError, type Terminal } from './terminal.ts'
-
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+import type { Terminal } from './terminal.ts'
 
 const terminal: Terminal = {
   stdin: process.stdin,
@@ -13,17 +12,15 @@ const terminal: Terminal = {
   isWatched: process.stderr.isTTY === true,
   clock: systemClock,
   onInterrupt(act) {
-    for (const signal of SIGNALS) process.on(signal, act)
+    for (const signal of ENDING_SIGNALS) process.on(signal, act)
     return () => {
-      for (const signal of SIGNALS) process.off(signal, act)
+      for (const signal of ENDING_SIGNALS) process.off(signal, act)
     }
   },
 }
 
-// A closed pipe is no error here: the next write rejects with ReaderGone.
-process.stdout.on('error', (error) => {
-  if (!isPipeError(error)) throw error
-})
+// A closed pipe, a full disk or a terminal that is gone: the write that fails, or the next one, rejects with it.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 /** The longest that a timer waits. */
 const LONGEST_MS = 2 ** 31 - 1

@@ -1,4 +1,4 @@
-// Stops the running work on Ctrl-C, SIGTERM or a time limit, and remembers which of them it was.
+// Stops the running work on Ctrl-C, SIGTERM, a closed terminal or a time limit, and remembers which of them it was.
 import type { Terminal } from './terminal.ts'
 
 /** The work was stopped by a signal or a time limit. */

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { openStore, type Store } from '../store/store.ts'
 import type { Values } from './command.ts'
-import { isFolderInUse, storeLogTo } from './common.ts'
+import { isFolderInUse, requireWritable, storeLogTo } from './common.ts'
 import { REPAIR_TIMEOUT_MS } from './limits.ts'
 import { type AnswerSchema, askAsOperator } from './server-client.ts'
 import type { Terminal } from './terminal.ts'
@@ -22,6 +22,7 @@ export async function askStoreOrServer<Schema extends AnswerSchema>(
   { here, path, schema }: StoreQuestion<Schema>,
 ): Promise<z.output<Schema>['data']> {
   try {
+    requireWritable(dataDir)
     // Without a cooldown and a delay of labels: those that the server ran with are kept in the folder.
     const { clock } = terminal
     const store = await openStore({ dataDir, lakeFlushMs: 0, clock, log: storeLogTo(terminal) })

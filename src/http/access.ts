@@ -11,7 +11,12 @@ export type Reader = Caller | typeof CONSOLE_READER | null
 export const callerOf = (reader: Reader): Caller | null => (reader === CONSOLE_READER ? null : reader)
 
 /** Where a request comes from, as far as it matters for what needs no key on this computer. */
-export type RequestPlace = Record<'host' | 'origin' | 'forwardedFor' | 'relay', string>
+export interface RequestPlace {
+  host: string
+  origin: string
+  /** The names of all its headers, in lower case. */
+  names(): readonly string[]
+}
 
 /** Knows the keys that no agent has. */
 export interface OperatorKeys {
@@ -46,15 +51,10 @@ export interface AccessChecks {
 
 /**
  * Checks whether the server takes requests, then the key that the route's access asks for.
- * @param key empty if none was sent. @param place of the request; null where no route needs to know it.
+ * @param key empty if none was sent. @param isFromHere whether it is local, where the route opens to such requests.
  * @returns who reads; null if the key belongs to nobody that is known, or none is needed.
  */
-export function authorize(
-  checks: AccessChecks,
-  route: Route,
-  key: string,
-  place: RequestPlace | null = null,
-): Reader {
+export function authorize(checks: AccessChecks, route: Route, key: string, isFromHere = false): Reader {
   const { health, agents, keys, sessions } = checks
   health.admit(route)
   switch (route.access) {
@@ -63,10 +63,8 @@ export function authorize(
       return key === '' ? null : readerOfKey(checks, key)
     case 'agent':
       return agents.authenticate(key)
-    case 'researcher': {
-      const isOpen = route.opensLocally === true && place !== null && isLocal(place) && keys.isQueryOpen()
-      return key === '' && isOpen ? null : keys.admitResearcher(key)
-    }
+    case 'researcher':
+      return key === '' && isFromHere && keys.isQueryOpen() ? null : keys.admitResearcher(key)
     case 'feed':
     case 'admin':
       keys.checkOperator(route.access, key)
@@ -91,6 +89,18 @@ function readerOfKey({ agents, keys, sessions }: AccessChecks, key: string): Rea
   }
 }
 
+/** Headers that proxies add to what they pass on, and no program or page of this computer needs to send. */
+const OF_PROXIES = new Set([
+  ...['forwarded', 'via', 'x-real-ip', 'x-client-ip', 'x-cluster-client-ip', 'x-remote-ip', 'x-remote-addr'],
+  ...['x-original-for', 'x-original-host', 'x-original-proto', 'x-original-forwarded-for'],
+  ...['x-url-scheme', 'x-scheme', 'front-end-https', 'proxy-connection', 'x-proxyuser-ip'],
+  ...['x-envoy-external-address', 'x-envoy-internal', 'x-amzn-trace-id', 'x-azure-clientip', 'fly-client-ip'],
+  ...['true-client-ip', 'fastly-client-ip', 'cf-connecting-ip', 'cf-ray', 'cdn-loop', 'x-mintlake-relay'],
+])
+
+/** All that begin with this are of proxies as well: X-Forwarded-For, -Host, -Proto, -Port, -Server and the like. */
+const OF_PROXIES_PREFIX = 'x-forwarded'
+
 const LOOPBACK_NAME = /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/i
 
 /** Whether an address to listen on is reached by programs of this computer alone. */
@@ -98,10 +108,12 @@ export const isLoopback = (host: string): boolean => LOOPBACK_NAME.test(host) ||
 
 /**
  * Whether a request to a server that listens on loopback is one of this computer's own programs: not passed on by a proxy, and not
- * of a page that another site has sent to a browser here (its Origin tells), by whatever name it calls this server.
+ * of a page that another site has sent to a browser here (its Origin tells), by whatever name it calls this server. A proxy on this
+ * computer that adds no header, and passes on a name of this computer as Host, cannot be told from them.
  */
-export function isLocal({ host, origin, forwardedFor, relay }: RequestPlace): boolean {
-  if (forwardedFor !== '' || relay !== '') return false
+export function isLocal(place: RequestPlace): boolean {
+  const { host, origin } = place
   if (!LOOPBACK_NAME.test(host.replace(/:\d+$/, ''))) return false
-  return origin === '' || origin === `http://${host}`
+  if (origin !== '' && origin !== `http://${host}`) return false
+  return !place.names().some((name) => OF_PROXIES.has(name) || name.startsWith(OF_PROXIES_PREFIX))
 }

@@ -55,7 +55,8 @@ export interface Context {
   ip(): string
   /** Whether another process has passed the request on, which has the client. */
   isRelayed(): boolean
-  /** Whether, on a server that listens on loopback, a program of this computer asks: no proxy, and no page of another site. */
+  /** Whether, on a server that listens on loopback, a program of this computer asks: no proxy, and no page of another site. Told
+   *  to routes that open locally; others get false. */
   isLocal(): boolean
   /** Under which address the client reaches the server, without a slash at the end; empty where that is not certain. Only a
    *  handler that has not awaited may ask for it. */

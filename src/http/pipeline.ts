@@ -237,6 +237,7 @@ class UncachedRequest {
   readonly #exchange: Exchange
   #address: string | null = null
   #route: Route | null = null
+  #isFromHere = false
   #reader: Reader = null
   #notes: Notes = {}
   /** The headers that describe the limit which this request counts against. */
@@ -306,10 +307,12 @@ class UncachedRequest {
     const ip = () => this.#ip()
     // The body may end after the client has disconnected; then the engine no longer knows the address.
     if (route.method !== 'GET' && (isPublic(route) || route.access === 'forwarded')) this.#ip()
+    // By then the head may be that of another request, too.
+    this.#isFromHere = route.opensLocally === true && isLocal(head)
     return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
       isRelayed: () => this.#sender.isRelayed,
-      isLocal: () => isLocal(head),
+      isLocal: () => this.#isFromHere,
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
       admitRows: () => this.#limitRows(() => deps.limits.admitRows(this.#reader, ip)),
       onGone: (onGone) => {
@@ -337,7 +340,7 @@ class UncachedRequest {
   /** Makes the checks that need the headers alone, after those of method, content type and size. Throws to refuse. */
   #admit(route: Route, context: Context): void {
     const { deps, head } = this.#parts
-    this.#reader = authorize(deps, route, head.key, head)
+    this.#reader = authorize(deps, route, head.key, this.#isFromHere)
     if (isRead(route)) this.#limits = deps.limits.countRead(this.#reader, context.ip)
     else if (route.countLimit !== undefined) this.#limits = route.countLimit(context)
   }

@@ -34,7 +34,8 @@ interface RouteFor<Access extends string, Told extends Context> {
   changesDear?: readonly string[]
   /** Its answers are of the market: they say where that is approximate. */
   answersMarket?: true
-  /** For researchers: without a key it is open to programs of this computer, where the server has no key for it. */
+  /** Without a key, programs of this computer get more from it where the server has no key for that: one for researchers is open to
+   *  them. */
   opensLocally?: true
   /** What each node of a cluster has of its own: a reader answers it itself. */
   isOfNode?: true

@@ -34,8 +34,8 @@ export interface HealthDeps {
   recording(): RecordingStatus
   /** A sentence where the clock and market time do not agree. */
   clockReasons?(): string[]
-  /** A sentence while the server refuses requests, since it has too much to do. */
-  overloadReason?(): string | null
+  /** Sentences while the server refuses requests, since it has too much to do, or may open no more files. */
+  loadReasons?(): string[]
   /** Whether feeds may push. */
   pushIngest: boolean
   /** Whether the market is made up, where no feed of this process says so. */
@@ -154,9 +154,8 @@ export class Health {
     const problems = feeds.flatMap(tellProblem)
     const refusals = feeds.flatMap(({ feed, refusals }) => tellRefusals(feed, refusals) ?? [])
     const notWarm = this.isReady ? whyNotWarm(this.#deps.feeds) : null
-    const overload = this.#deps.overloadReason?.() ?? null
     const reasons = [
-      ...(overload === null ? [] : [overload]),
+      ...(this.#deps.loadReasons?.() ?? []),
       ...(this.#deps.clockReasons?.() ?? []),
       ...store.reasons,
       ...recording.reasons,

@@ -1,14 +1,17 @@
-// An overload from the turns of the event loop that show it to what it leads to: refusals, streams that end, a line in the log.
+// What a server has too much of, or too little. An overload, from the turns of the event loop that show it to what it leads to:
+// refusals, streams that end, a line in the log. And the limit of open files.
 import { Overload, type OverloadWaits } from '../http/overload.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import { Turns } from '../lib/turns.ts'
+import { OpenFilesWatch } from './open-files-watch.ts'
 
 export class OverloadWatch {
   readonly overload: Overload
   readonly #turns: Turns
+  readonly #openFiles: OpenFilesWatch
 
   constructor(
     broadcaster: Pick<Broadcaster, 'endLatest'>,
@@ -25,15 +28,23 @@ export class OverloadWatch {
       },
     })
     this.#turns = new Turns((workMs) => this.overload.note(workMs, clock.monotonicMs()))
+    this.#openFiles = new OpenFilesWatch(clock, log)
+  }
+
+  /** Why `/health` is degraded, as sentences. */
+  reasons(): string[] {
+    return [this.overload.reason, this.#openFiles.reason].filter((reason) => reason !== null)
   }
 
   /** To be called when the server is ready: what a feed begins with is no load. */
   start(): void {
     this.#turns.start()
+    this.#openFiles.start()
   }
 
   stop(): void {
     this.#turns.stop()
+    this.#openFiles.stop()
   }
 
   addMetrics(metrics: Metrics): void {

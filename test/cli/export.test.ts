@@ -1,5 +1,6 @@
 // `mintlake export` writes a table of the lake to a file with the rows of the catalog, in every format.
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, type Writable } from 'node:stream'
 import { tableFromIPC } from 'apache-arrow'
@@ -18,6 +19,7 @@ import {
   temporaryFolder,
 } from '../store/support.ts'
 
+const MINTLAKE = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
 const ROWS = 5_000
 const HOUR_MS = 3_600_000
 const DAY = '2025-06-01'
@@ -225,4 +227,19 @@ describe('an output file', () => {
     expect(sums).toEqual({ rows: ROWS, xp: ROWS * 17.5 })
     expect(statSync(path).size).toBeGreaterThan(0)
   })
+})
+
+it.runIf(process.platform === 'linux').each([
+  ['sql', 'FROM training', '--format', 'csv'],
+  ['export', '--out', '-', '--format', 'csv'],
+])('a full disk behind the output is told in one sentence: %s', (...words) => {
+  const full = openSync('/dev/full', 'w')
+  const args = ['--no-warnings', MINTLAKE, ...words, '--data-dir', dataDir]
+  const { status, stderr } = spawnSync(process.execPath, args, {
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+  })
+  closeSync(full)
+  expect(stderr).toMatch(/^mintlake: .*no space left on device.*\n$/)
+  expect(status).toBe(EXIT.failed)
 })

@@ -49,7 +49,7 @@ describe.skipIf(!mayMount)('a read-only disk (needs the right to mount one)', ()
     async (words) => {
       const { code, err } = await runCommand([...words, '--data-dir', folder])
       expect(code).toBe(1)
-      expect(err).toMatch(/mintlake: the disk is read-only: nothing can be written \(.*\)\n$/)
+      expect(err).toMatch(/^mintlake: the disk is read-only: nothing can be written \(.*\)\n$/)
       expect(err).not.toMatch(/ENOENT|\n {4}at |\[object/)
     },
   )

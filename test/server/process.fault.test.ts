@@ -1,9 +1,11 @@
 // The program as a process: how it starts, how it ends, and what it says when it cannot start.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, rmSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
 import { newMint, seedToken, submission, submit } from '../support/submission.ts'
 import { openTestServer, spawnServer, temporaryFolder } from '../support/test-server.ts'
@@ -35,6 +37,9 @@ async function run(args: string[], env: Record<string, string> = {}) {
   const [code] = await once(child, 'close')
   return { code, out, err }
 }
+/** Runs a program in a terminal of its own, which closes when this is killed. */
+const IN_TERMINAL = ['sh', '-c', 'exec script --quiet --flush --command "exec $*" /dev/null', 'sh']
+const WITH_FEW_FILES = ['sh', '-c', 'ulimit -n 100; exec "$@"', 'sh']
 const quietFlags = (dataDir: string) => ['--feed', 'none', '--log-level', 'warn', '--data-dir', dataDir]
 
 /** A module that makes each write and sync of a file hang after SIGUSR2, in a pool thread: it opens a pipe that has no writer. */
@@ -67,6 +72,49 @@ describe('a server', () => {
     expect(kept.status, kept.text).toBe(200)
     await again.stop()
   })
+
+  it.runIf(process.platform === 'linux')(
+    'ends in order with the terminal that it was started in, though nobody reads any more what it says',
+    async () => {
+      const server = await spawnServer({}, folder(), {}, IN_TERMINAL)
+      const key = await server.client.register()
+      const sent = await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
+      expect(sent.status, sent.text).toBe(201)
+      const files = () => readdirSync(server.dataDir)
+      expect(files()).toEqual(expect.arrayContaining(['server.lock', 'state.duckdb.wal']))
+      // The terminal is gone, and the kernel sends SIGHUP to all that run in it: the server and its lake process.
+      await server.kill()
+      await expect.poll(files, { timeout: 20_000 }).not.toContain('server.lock')
+      expect(files(), 'the lake was closed in order').not.toContain('state.duckdb.wal')
+    },
+  )
+
+  it.runIf(process.platform === 'linux')(
+    'says that it may open no more files, in the log and by /health',
+    { tags: 'drill' },
+    async () => {
+      const server = await spawnServer({}, folder(), {}, WITH_FEW_FILES)
+      expect(server.lines.join('\n')).toContain(
+        'the server may have 100 files open, and each client takes one',
+      )
+      // One connection that is there before, and stays.
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      const reasons = async (): Promise<string> => {
+        const [answer] = await once(request(`${server.client.url}/health`, { agent }).end(), 'response')
+        return JSON.parse(await text(answer)).reasons.join()
+      }
+      await reasons()
+      const { port } = new URL(server.client.url)
+      const others = Array.from({ length: 150 }, () => connect(Number(port), '127.0.0.1'))
+      await Promise.all(others.map((socket) => once(socket, 'connect')))
+      const sentence = 'the server has the 100 files that it may open: no client can connect'
+      await expect.poll(reasons, { timeout: 10_000 }).toContain(sentence)
+      expect(server.lines.join('\n')).toContain(sentence)
+      for (const socket of others) socket.destroy()
+      agent.destroy()
+      expect(await server.terminate()).toBe(0)
+    },
+  )
 
   it('says by /readyz that it drains, and answers for a while, before it refuses requests when it shuts down', {
     tags: 'drill',

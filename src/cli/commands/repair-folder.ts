@@ -5,7 +5,15 @@ import type { Config } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { type FolderRepair, repairFolder } from '../../store/repair-folder.ts'
 import { type Command, Failure, type Values } from '../command.ts'
-import { DATA_DIR, dataDirOf, FORMAT, isFolderInUse, storeLogTo, writeFound } from '../common.ts'
+import {
+  DATA_DIR,
+  dataDirOf,
+  FORMAT,
+  isFolderInUse,
+  requireWritable,
+  storeLogTo,
+  writeFound,
+} from '../common.ts'
 import type { Terminal } from '../terminal.ts'
 import { repairLines } from './repair.ts'
 
@@ -38,6 +46,7 @@ function repairedText({ done, ...repaired }: FolderRepair, dataDir: string): str
 
 async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const dataDir = folderOf(values, terminal)
+  requireWritable(dataDir)
   const { labelsDelayMs, submitLimits } = stateSettings(terminal)
   const { clock } = terminal
   const { cooldownMs } = submitLimits

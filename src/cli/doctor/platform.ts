@@ -1,21 +1,16 @@
 // What the machine offers: the version of Node, the binaries, memory, file descriptors, the clock.
 
 import { execFile } from 'node:child_process'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { OPEN_FILES_MIN, openFilesMax, RAISE_OPEN_FILES } from '../../lib/process/open-files.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import { statePath } from '../../store/paths.ts'
-import {
-  CLOCK_AHEAD_MS_MAX,
-  DESCRIPTORS_MIN,
-  DOCTOR_CHILD_MS_MAX,
-  MEMORY_MB_MIN,
-  MEMORY_MB_USUAL,
-} from '../limits.ts'
+import { CLOCK_AHEAD_MS_MAX, DOCTOR_CHILD_MS_MAX, MEMORY_MB_MIN, MEMORY_MB_USUAL } from '../limits.ts'
 import { type CheckResult, fail, ok, warn } from './check.ts'
 
 const NODE_MAJOR = 22
@@ -74,22 +69,11 @@ export function checkMemory(
   return warn(found, `${MEMORY_MB_USUAL} MB are usual for 100 000 tokens: set --tokens-max lower`)
 }
 
-export function checkDescriptors(limits: string | null = readLimits()): CheckResult {
-  const [, soft] = /^Max open files\s+(\d+)/m.exec(limits ?? '') ?? []
-  if (soft === undefined) return ok('the number of file descriptors is not limited, or not known here')
-  if (Number(soft) >= DESCRIPTORS_MIN) return ok(`${soft} file descriptors`)
-  return warn(
-    `${soft} file descriptors: each client takes one`,
-    `raise them, as LimitNOFILE of the unit or with ulimit -n, to ${DESCRIPTORS_MIN} or more`,
-  )
-}
-
-function readLimits(): string | null {
-  try {
-    return readFileSync('/proc/self/limits', 'utf8')
-  } catch {
-    return null
-  }
+export function checkDescriptors(limits?: string): CheckResult {
+  const most = openFilesMax(limits)
+  if (most === null) return ok('the number of file descriptors is not limited, or not known here')
+  if (most >= OPEN_FILES_MIN) return ok(`${most} file descriptors`)
+  return warn(`${most} file descriptors: each client takes one`, RAISE_OPEN_FILES)
 }
 
 /** A clock that was set back or ahead: the store, where there is one, last wrote at a time that it compares with. */

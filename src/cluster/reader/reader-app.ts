@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReaderConfig } from '../../config/reader-settings.ts'
 import { BODY_MS_MAX } from '../../http/limits.ts'
 import type { HttpNode } from '../../http/node.ts'
-import type { Overload } from '../../http/overload.ts'
 import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
 import { keyHint } from '../../http/request/key-hint.ts'
 import { Cursors } from '../../http/response/cursors.ts'
@@ -124,7 +123,7 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
     onBehind: () => broadcaster.close('behind'),
   })
   const overloadWatch = new OverloadWatch(broadcaster, clock, log)
-  const health = createHealth(config, market, link, readerHealth, overloadWatch.overload)
+  const health = createHealth(config, market, link, readerHealth, overloadWatch)
   return {
     overloadWatch,
     config,
@@ -159,14 +158,14 @@ const createHealth = (
   market: Market,
   link: ReaderLink,
   readerHealth: ReaderHealth,
-  overload: Overload,
+  overloadWatch: OverloadWatch,
 ): Health =>
   new Health({
     market,
     store: { status: () => Promise.resolve(NO_STORE) },
     feeds: [],
     recording: () => ({ isOn: false, reasons: [], journal: null, checkpoints: null, restored: null }),
-    overloadReason: () => overload.reason,
+    loadReasons: () => overloadWatch.reasons(),
     pushIngest: config.feedKey !== '',
     isSimulated: () => link.parts?.replica.simulated ?? false,
     cluster: () => readerHealth.health(),

@@ -40,6 +40,7 @@ export class RequestHead {
   /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
   ambiguous = ''
   #hosts = 0
+  #request: EngineRequest | null = null
 
   /** Reads the headers of `req`. A header that was not sent is empty. */
   read(req: EngineRequest): this {
@@ -65,8 +66,18 @@ export class RequestHead {
     this.transferEncoding = ''
     this.ambiguous = ''
     this.#hosts = 0
+    this.#request = req
     req.forEach(this.#take)
     return this
+  }
+
+  /** The names of all headers that were sent, in lower case. Only inside the engine's handler: few requests need them. */
+  names(): string[] {
+    const names: string[] = []
+    this.#request?.forEach((name) => {
+      names.push(name)
+    })
+    return names
   }
 
   /** `Authorization`, or `X-API-Key` as `Bearer <key>`. @throws ServiceError `invalid_key` for two keys: one of them is not meant */

@@ -24,6 +24,7 @@ export const sessionRoutes = (deps: RouteParts): Route[] => [
     }),
     changes: [],
     isOfNode: true,
+    opensLocally: true,
     bodyTypes: ['', 'application/json'],
     handle: (context) => opened(deps, context),
   },
@@ -54,9 +55,9 @@ export const sessionRoutes = (deps: RouteParts): Route[] => [
 
 function opened({ sessions, keys, lakeFolder }: RouteParts, context: Context): HttpAnswer {
   const { key, expiresAtMs } = sessions.open(context.ip(), parseBearer(context.headers.authorization))
-  const queryOpen = keys.isQueryOpen()
+  const queryOpen = keys.isQueryOpen() && context.isLocal()
   // A path tells who runs the server: it is for those who may read the folder anyway.
-  const dataDir = queryOpen && context.isLocal() ? lakeFolder : null
+  const dataDir = queryOpen ? lakeFolder : null
   const data = { key, expiresAt: expiresAtMs, queryOpen, dataDir }
   return { status: 201, headers: NO_STORE, body: { ok: true, data } }
 }

@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { whatRefused } from '../../lib/process/open-files.ts'
 import { SEGMENT_BYTES } from '../../lib/segments/limits.ts'
 import { stateAfter } from '../../lib/states.ts'
 import { within } from '../../lib/wait.ts'
@@ -197,7 +198,7 @@ export class BatchWriter {
       await this.#writeBatches(written)
     } catch (error) {
       this.#setOpenAside()
-      this.#noteTrouble(`the disk refuses to write: ${errorMessage(error)}`)
+      this.#noteTrouble(`${whatRefused(error, 'the disk refuses to write')}: ${errorMessage(error)}`)
       await this.#sleep(this.#backoff.nextMs())
       return
     }

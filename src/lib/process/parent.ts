@@ -1,6 +1,7 @@
 // What a child process has to do with the one that started it.
 import { setPriority } from 'node:os'
 import { errorMessage } from '../error-text.ts'
+import { ENDING_SIGNALS } from './ending-signals.ts'
 import type { Failure, FromWorker, ToWorker } from './job.ts'
 
 /**
@@ -60,6 +61,6 @@ export function doJobs<Task, Result, Chunk = never>(
   // Nobody wants the result any more. DuckDB may be working in a thread that only SIGKILL is sure to end.
   process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   // A terminal sends its signals to all processes. The parent decides when this one ends.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+  for (const signal of ENDING_SIGNALS) process.on(signal, () => {})
   process.on('message', takeJobs(work, sendToParent, toFailure))
 }

@@ -104,12 +104,12 @@ export const sessionSchema = withExample(
     z.object({
       key: z.string().meta({ description: '`mls_` and 32 characters' }),
       expiresAt: unixMs('When it ends unless it is asked for again'),
-      queryOpen: z
-        .boolean()
-        .meta({ description: 'Whether /api/v1/query needs no key of programs of this computer' }),
+      queryOpen: z.boolean().meta({
+        description: 'Whether /api/v1/query needs no key: of programs of this computer, where it is so',
+      }),
       dataDir: z.string().nullable().meta({
         description:
-          'For a program of this computer where it is so: the data folder, for commands; null where they find it by themselves',
+          'Where it needs none: the data folder, for commands; null where they find it by themselves',
       }),
     }),
   ),

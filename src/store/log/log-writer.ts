@@ -6,6 +6,7 @@ import { type Disk, nodeDisk } from '../../lib/disk/disk.ts'
 import { DiskOperations, type OverdueCheck } from '../../lib/disk/disk-operations.ts'
 import { HighWaterMark } from '../../lib/disk/high-water-mark.ts'
 import { errorMessage, ignoreMissing } from '../../lib/error-text.ts'
+import { whatRefused } from '../../lib/process/open-files.ts'
 import { SEGMENT_BYTES } from '../../lib/segments/limits.ts'
 import { stateAfter } from '../../lib/states.ts'
 import { CommitGroup, type CommitGroupStart } from './commit-group.ts'
@@ -243,7 +244,7 @@ export class LogWriter {
     this.#reportFailure(failure, 'commits could not be written')
     const info = toSegmentInfo(segment ?? { firstLsn: group.firstLsn, commits: 0, bytes })
     if (!failure.isInDoubt) {
-      const message = `the disk refused the write: ${failure.message}; the rows are not stored`
+      const message = `${whatRefused(failure.cause, 'the disk refused the write')}: ${failure.message}; the rows are not stored`
       group.refuse(new LogError(toLogErrorCode(failure.cause), message, { cause: failure }))
       if (segment !== null) this.#sealed.push(info)
       this.#become('refused')

@@ -2,6 +2,7 @@
 // server, so that its failures, pauses and memory do not affect the server. It ends with the server.
 import { existsSync, readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
+import { ENDING_SIGNALS } from '../../lib/process/ending-signals.ts'
 import { sendToParent } from '../../lib/process/parent.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { LAKE_PROCESS_NICENESS } from '../limits.ts'
@@ -67,4 +68,4 @@ try {
   // The server is told when the lake is opened.
 }
 // A terminal sends its signals to both processes. The server decides when this one ends.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+for (const signal of ENDING_SIGNALS) process.on(signal, () => {})

@@ -1,4 +1,6 @@
 // SQL without a key: for programs of this computer, where the server has no key for it; else two lines tell how one is made.
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { expectProblem } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
@@ -32,13 +34,45 @@ it('tells programs of this computer, and nobody else, which folder the lake is i
   expect(await folderTold(server)).toBe(server.dataDir)
   expect(await folderTold(server, { Origin: server.url })).toBe(server.dataDir)
   expect(await folderTold(server, { Origin: 'https://evil.example' })).toBeNull()
-  expect(await folderTold(server, { 'X-Forwarded-For': '203.0.113.7' })).toBeNull()
+})
+
+/** What proxies add, each of them alone. */
+const OF_PROXIES: Record<string, string>[] = [
+  { 'X-Forwarded-For': '203.0.113.7' },
+  { 'X-Forwarded-For': '' },
+  { 'X-Forwarded-Host': 'market.example' },
+  { 'X-Forwarded-Proto': 'https' },
+  { 'X-Forwarded-Port': '443' },
+  { Forwarded: 'for=203.0.113.7;proto=https' },
+  { Via: '1.1 proxy' },
+  { 'X-Real-IP': '203.0.113.7' },
+  { 'X-Client-IP': '203.0.113.7' },
+  { 'X-Original-Host': 'market.example' },
+  { 'CF-Connecting-IP': '203.0.113.7' },
+  { 'True-Client-IP': '203.0.113.7' },
+]
+
+it.each(OF_PROXIES)('is closed to what a proxy passed on: %o', async (headers) => {
+  expectProblem(await ask(server, 'SELECT 1', headers), 'missing_key')
+  const { data } = (await server.client.post('/api/v1/session', undefined, '', headers)).body
+  expect(data).toMatchObject({ queryOpen: false, dataDir: null })
+})
+
+it('knows a proxy by the head of its request, whatever comes before its body', async () => {
+  const socket = connect(server.port, '127.0.0.1')
+  const head = ['POST /api/v1/session HTTP/1.1', `Host: 127.0.0.1:${server.port}`, 'X-Real-IP: 203.0.113.7']
+  const body = ['Content-Type: application/json', 'Content-Length: 2', 'Connection: close']
+  socket.write(`${[...head, ...body].join('\r\n')}\r\n\r\n{`)
+  for (let round = 0; round < 3; round++) expect(await isOpen(server)).toBe(true)
+  socket.write('}')
+  const [answer] = await once(socket, 'data')
+  expect(String(answer)).toContain('"queryOpen":false,"dataDir":null')
+  socket.destroy()
 })
 
 it.each([
   ['a page of another site', { Origin: 'https://evil.example' }],
   ['a page in a sandbox', { Origin: 'null' }],
-  ['a proxy', { 'X-Forwarded-For': '203.0.113.7' }],
 ])('is closed to %s', async (_, headers) => {
   expectProblem(await ask(server, 'SELECT 1', headers), 'missing_key')
 })

@@ -196,6 +196,19 @@ describe('a failed sync', () => {
   })
 })
 
+test('a limit of open files refuses commits without blaming the disk', async () => {
+  const { log } = await open()
+  for (const code of ['EMFILE', 'ENFILE']) {
+    disk.fail('create', code)
+    await expect(log.append([rowOf('row')])).rejects.toThrow(
+      `too many files are open (ulimit -n): ${code}: simulated; the rows are not stored`,
+    )
+  }
+  disk.fail('create', 'EIO')
+  await expect(log.append([rowOf('row')])).rejects.toThrow('the disk refused the write: EIO')
+  expect(await append(log)).toBe('stored 1')
+})
+
 describe('a full disk', () => {
   test('refuses commits at once as not stored, and takes commits again when there is space', async () => {
     const { log } = await open()

@@ -1,5 +1,6 @@
 // The lake process of tests that start one server after another: what src/store/process/main.ts runs, in a process that goes on
 // when its lake is closed and opens the next one. To load Node, DuckDB and the modules is half of what a server's start costs.
+import { ENDING_SIGNALS } from '../../../src/lib/process/ending-signals.ts'
 import { sendToParent } from '../../../src/lib/process/parent.ts'
 import { TIMEFRAMES } from '../../../src/schema/timeframe.ts'
 import { emptyAccount } from '../../../src/store/market-data/bar-counts.ts'
@@ -57,4 +58,4 @@ process.on('message', (message: LakeProcessOptions | Request | Discard) => {
 })
 // The process of the tests has ended.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+for (const signal of ENDING_SIGNALS) process.on(signal, () => {})
