@@ -42,7 +42,7 @@ export const STANDBY_LOOK_MS = 50
 export const SILENT_LOOK_MS = 100
 /** A writer acknowledges commits while the bus has taken a message of it that is not older. Less than STANDBY_SILENT_MS. */
 export const LEASE_MS = 1_500
-/** How long an acknowledgement waits for the bus. */
+/** How long a commit waits for the bus, and an acknowledgement. */
 export const CONFIRM_MS_MAX = 5_000
 /** Of the stream. The writer does not use it; its default would be longer than the shortest max-age-ms of --bus-stream. */
 export const DUPLICATES_MS = 1_000

@@ -89,10 +89,7 @@ export class ReaderHealth {
     else if (replica.trouble !== null) reasons.push(replica.trouble)
     reasons.push(...link.refusals)
     if (parts.passingOn.trouble !== null)
-      reasons.push(
-        `what writes is not passed on to the writer: ${parts.passingOn.trouble} ` +
-          '(its --host or --node-url says where it is; --reader writer-url of this reader says otherwise)',
-      )
+      reasons.push(`what writes is not passed on to the writer: ${parts.passingOn.trouble}`)
     const notServing = this.#isReady ? this.#notServing() : null
     const standsStill = watch.isConnected ? this.#standsStill(replica.lag, notServing !== null) : null
     return [...reasons, ...[standsStill, notServing].filter((reason) => reason !== null)]
