@@ -145,7 +145,7 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     await cluster.nats.kill()
     // Its last message is of this moment: for a while no other writer can have begun.
     await expect.poll(async () => (await register(writer)).status, WAIT).toBe(503)
-    expect(await refusal(1)).toContain('another writer may have taken over')
+    expect(await refusal(1)).toContain('another one may have taken over')
     const thaw = freeze(writer)
     const late = await submit(reader.client, key, submission(mint))
     expect(late.body).toMatchObject({ code: 'store_unavailable', mayBeStored: true })
@@ -153,7 +153,7 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     expect(reasons).toContain('there was no answer in time')
     expect(reasons).not.toContain('--node-url')
     thaw()
-    expect(await refusal(2)).toContain('another writer may have taken over')
+    expect(await refusal(2)).toContain('another one may have taken over')
     await expect.poll(() => healthOf(reader), WAIT).not.toContain('what writes')
   })
 
