@@ -2,6 +2,7 @@
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream'
 import { AuthorizationError, type PermissionViolationError } from '@nats-io/transport-node'
 import { errorMessage, systemCode } from '../lib/error-text.ts'
+import { PAYLOAD_BYTES_MIN } from './limits.ts'
 import type { BusSettings } from './settings.ts'
 
 /** Codes of OpenSSL and Node for a certificate that nobody vouches for. */
@@ -55,6 +56,12 @@ function refusedUser({ login: { user, credentials }, tls: { cert } }: BusSetting
   if (cert !== '') return `NATS knows no user with the certificate in ${cert} (--bus-tls)`
   return 'NATS asks who this is: give --bus-login'
 }
+
+/** Why messages of a cluster do not fit into NATS, as a sentence; null: they do, or it does not say. @param bytesMax its `max_payload` */
+export const payloadTrouble = (bytesMax: number | undefined): string | null =>
+  bytesMax === undefined || bytesMax >= PAYLOAD_BYTES_MIN
+    ? null
+    : `max_payload of NATS is ${bytesMax} bytes: set it to ${PAYLOAD_BYTES_MIN} or more in the configuration of NATS`
 
 /** Codes of JetStream for a limit of its storage that is reached. */
 const NO_ROOM = [10_023, 10_047]

@@ -9,7 +9,7 @@ import {
   type NodeConnectionOptions,
 } from '@nats-io/transport-node'
 import type { Log } from '../lib/log.ts'
-import { connectError, isTls } from './bus-errors.ts'
+import { connectError, isTls, payloadTrouble } from './bus-errors.ts'
 import { ConnectionWatch } from './connection-watch.ts'
 import { BUS_CALL_MS_MAX, RETRY_MS_MAX } from './limits.ts'
 import type { BusSettings } from './settings.ts'
@@ -37,7 +37,7 @@ export interface Bus {
 
 /**
  * Connects, and stays connected: whenever the connection is lost it is made again, without end. Rejects where no server can be reached
- * now, where it refuses this process, with a sentence that says why, or where it has no JetStream.
+ * now, where it refuses this process or messages as large as those of a cluster, with a sentence that says why, or where it has no JetStream.
  * @param nodeName shown in the server's list of connections
  * @param log told of each thing that the bus does not permit, once
  */
@@ -47,6 +47,8 @@ export async function connectBus(settings: BusSettings, nodeName: string, log?: 
   })
   const watch = new ConnectionWatch(connection, (sentence) => log?.error({}, sentence))
   try {
+    const trouble = payloadTrouble(connection.info?.max_payload)
+    if (trouble !== null) throw new Error(trouble)
     const options = { timeout: BUS_CALL_MS_MAX }
     const manager = await jetstreamManager(connection, options)
     const client = jetstream(connection, options)

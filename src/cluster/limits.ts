@@ -10,8 +10,10 @@ export const LAG_MAX_MS_DEFAULT = 5_000
 export const READY_LAG_MS_MAX = 1_000
 /** How often the writer tells its market time. */
 export const TICK_MS = 100
-/** Of a message's frame: NATS takes messages of up to a mebibyte. Larger ones are cut. */
-export const PART_BYTES = 512 * 1024
+/** The least `max_payload` of NATS, which is its default. */
+export const PAYLOAD_BYTES_MIN = 1024 * 1024
+/** Of a message's frame. Larger ones are cut. As much again is for what the message has besides: the submissions of TOLD_SUBMISSIONS_MAX. */
+export const PART_BYTES = PAYLOAD_BYTES_MIN / 2
 /** Frames that wait for the bus. Beyond it they are read back from the journal. */
 export const WAITING_BYTES_MAX = 32 * 1024 * 1024
 /** How long a call to the bus may take. */
@@ -42,7 +44,7 @@ export const STANDBY_LOOK_MS = 50
 export const SILENT_LOOK_MS = 100
 /** A writer acknowledges commits while the bus has taken a message of it that is not older. Less than STANDBY_SILENT_MS. */
 export const LEASE_MS = 1_500
-/** How long an acknowledgement waits for the bus. */
+/** How long a commit waits for the bus, and an acknowledgement. */
 export const CONFIRM_MS_MAX = 5_000
 /** Of the stream. The writer does not use it; its default would be longer than the shortest max-age-ms of --bus-stream. */
 export const DUPLICATES_MS = 1_000

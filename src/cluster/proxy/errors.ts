@@ -1,14 +1,15 @@
 import { ServiceError } from '../../schema/errors.ts'
 import { RETRY_AFTER_MS } from './limits.ts'
 
-/** All but `late`: the other node has certainly carried nothing out. */
-type Reason = 'nobody' | 'disconnected' | 'denied' | 'silent' | 'unreachable' | 'late'
+/** All but `foreign` and `late`: the other node has certainly carried nothing out. */
+type Reason = 'nobody' | 'disconnected' | 'denied' | 'silent' | 'unreachable' | 'foreign' | 'late'
 const SENTENCES: Readonly<Record<Reason, string>> = {
   nobody: 'no process answers to that name on the bus',
   disconnected: 'there is no connection to the bus',
   denied: 'the bus does not take messages to that name from this process',
   silent: 'who answers to that name on the bus did not say so in time',
   unreachable: 'the other node cannot be reached',
+  foreign: 'what answers there is no node of this cluster',
   late: 'there was no answer',
 }
 
@@ -23,7 +24,7 @@ export class UnansweredError extends Error {
 
   /** Whether the other node may have carried the request out. */
   get mayHaveArrived(): boolean {
-    return this.reason === 'late'
+    return this.reason === 'late' || this.reason === 'foreign'
   }
 }
 

@@ -1,4 +1,5 @@
 // Bounds of what nodes ask of each other, and of requests that are passed on.
+import { CONFIRM_MS_MAX } from '../limits.ts'
 
 /** A question on the bus without an answer for this long is lost, or the node that it went to. */
 export const ASK_MS_MAX = 3_000
@@ -8,10 +9,10 @@ export const SOCKETS_MAX = 512
 export const IDLE_SOCKET_MS_MAX = 4_000
 /** A connection that is not there after so long is not made. */
 export const CONNECT_MS_MAX = 2_000
-/** How long another node takes at most until its answer begins; a submission, which is sent again with its key; exports and queries, which
- *  that node bounds. */
+/** How long another node takes at most until its answer begins; a submission, which is sent again with its key: the writer has the time to
+ *  refuse it where the bus does not confirm that writer; exports and queries, which that node bounds. */
 export const ANSWER_MS_MAX = 10_000
-export const KEYED_ANSWER_MS_MAX = 3_000
+export const KEYED_ANSWER_MS_MAX = CONFIRM_MS_MAX + 1_000
 export const RESEARCH_ANSWER_MS_MAX = 660_000
 /** An answer that has begun and of which nothing more comes for so long is cut. */
 export const STALLED_ANSWER_MS_MAX = 60_000

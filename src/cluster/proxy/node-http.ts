@@ -166,7 +166,7 @@ function checkNode(named: string | undefined, { nodeId, url }: NodeAddress): voi
   if (named === nodeId) return
   if (named === ANOTHER_NODE)
     throw new UnansweredError('unreachable', `${url} is the address of another process than the bus tells of`)
-  throw new UnansweredError('late', `what answers at ${url} is no node of this cluster`)
+  throw new UnansweredError('foreign', `what answers at ${url} is no node of this cluster`)
 }
 
 /** Whether the request may have gone out. */

@@ -42,6 +42,9 @@ export interface PassingOnOptions {
 /** In doubt these say nothing of the request itself: it is being carried out, or the writer is not ready yet. */
 const UNDECIDED_STATUSES = [409, 503]
 
+const ADDRESS_HINT =
+  ' (its --host or --node-url says where it is; --reader writer-url of this reader says otherwise)'
+
 const LOOK: PassedRequest = {
   ...{ method: 'GET', path: '/readyz', query: '', headers: {}, body: NO_BYTES },
   ...{ repeats: 'read', answerMsMax: ANSWER_MS_MAX },
@@ -212,11 +215,13 @@ export class PassingOn {
     try {
       return await this.#send(writer, request)
     } catch (error) {
-      if (!(error instanceof UnansweredError) || error.reason !== 'unreachable') throw error
+      const { watch } = this.#options.bus
+      if (!(error instanceof UnansweredError) || error.reason !== 'unreachable' || !watch.isConnected)
+        throw error
       // One that has ended is not told of any more, which is no fault of its address. Another one may be elsewhere by now.
       const next = await this.#askWriter()
       if (next.nodeId !== writer.nodeId || next.url !== writer.url) return await this.#send(next, request)
-      this.#troubles.note(error.message)
+      this.#noteTrouble(error)
       throw error
     }
   }
@@ -227,10 +232,16 @@ export class PassingOn {
       this.#troubles.note(null)
       return answer
     } catch (error) {
-      if (this.#writer === address) this.#writer = null
-      if (error instanceof UnansweredError && error.mayHaveArrived) this.#troubles.note(error.message)
+      // While the bus is away nobody tells of another one, and this one may answer the next request.
+      if (this.#writer === address && this.#options.bus.watch.isConnected) this.#writer = null
+      if (error instanceof UnansweredError && error.mayHaveArrived) this.#noteTrouble(error)
       throw error
     }
+  }
+
+  /** Who got the request, and has not answered in time, is at its address. */
+  #noteTrouble({ message, reason }: UnansweredError): void {
+    this.#troubles.note(reason === 'late' ? message : message + ADDRESS_HINT)
   }
 
   /** One that another has followed may still answer: it is cut off from the bus, and does not know it yet. */
@@ -266,5 +277,5 @@ export class PassingOn {
 /** Whether what has certainly not been carried out is tried again. @param reason null: it was answered */
 function mayPass(reason: UnansweredError['reason'] | null, unreachableForMs: number): boolean {
   if (reason === 'unreachable') return unreachableForMs < UNREACHABLE_MS_MAX
-  return reason === 'silent' || reason === 'late'
+  return reason === 'silent' || reason === 'late' || reason === 'foreign'
 }

@@ -18,6 +18,9 @@ export interface ReaderHealthOptions {
   onBehind(): void
 }
 
+/** Of a reader that has never had all that the writer has. */
+const NO_MARKET = 'has no market to show yet'
+
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
 
 export class ReaderHealth {
@@ -85,14 +88,13 @@ export class ReaderHealth {
     const { watch } = parts.bus
     const reasons: string[] = []
     if (!watch.isConnected)
-      reasons.push('the connection to the bus is lost: this reader shows an older market')
+      reasons.push(
+        `the connection to the bus is lost: this reader ${this.#isReady ? 'shows an older market' : NO_MARKET}`,
+      )
     else if (replica.trouble !== null) reasons.push(replica.trouble)
     reasons.push(...link.refusals)
     if (parts.passingOn.trouble !== null)
-      reasons.push(
-        `what writes is not passed on to the writer: ${parts.passingOn.trouble} ` +
-          '(its --host or --node-url says where it is; --reader writer-url of this reader says otherwise)',
-      )
+      reasons.push(`what writes is not passed on to the writer: ${parts.passingOn.trouble}`)
     const notServing = this.#isReady ? this.#notServing() : null
     const standsStill = watch.isConnected ? this.#standsStill(replica.lag, notServing !== null) : null
     return [...reasons, ...[standsStill, notServing].filter((reason) => reason !== null)]
@@ -107,6 +109,7 @@ export class ReaderHealth {
       const isThere = lag.silentMs(clock.monotonicMs()) < WRITER_AWAY_MS
       return `the writer ${isThere ? 'tells nothing new' : 'is silent'}${since(clock, lagMs)}: the market stands still`
     }
+    if (!this.#isReady) return `this reader ${NO_MARKET}`
     return isRefusing
       ? null
       : `this reader is ${seconds(behindMs)} behind the writer: it shows an older market`

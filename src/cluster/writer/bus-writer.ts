@@ -150,7 +150,9 @@ export class BusWriter implements MarketPublisher {
     const { trouble, hasFailed: _, ...status } = this.#publisher.status()
     const checkpoints = this.#uploader.status()
     const behindEvents = status.writtenEventNo - status.publishedEventNo
+    const refusal = this.#whyNoCommits()
     const reasons = [...reasonsOf(trouble, status, behindEvents), ...this.#service.reasons]
+    if (refusal !== null) reasons.push(`submissions and changes of accounts are refused: ${refusal}`)
     if (checkpoints.trouble !== null)
       reasons.push(`readers that begin have no recent checkpoint on the bus: ${checkpoints.trouble}`)
     return {
@@ -169,15 +171,29 @@ export class BusWriter implements MarketPublisher {
   }
 
   async mayCommit(): Promise<void> {
-    if (await this.#publisher.isRefused(CONFIRM_MS_MAX))
-      throw unavailable('The stream on the bus belongs to another writer: nothing is stored here.')
-    if (this.#options.config.role !== 'standby' || (await this.#publisher.holds(CONFIRM_MS_MAX))) return
-    throw unavailable('The bus is away, and another writer may have taken over.')
+    // Both within one span: a node that has passed the request on waits little longer.
+    const untilMs = performance.now() + CONFIRM_MS_MAX
+    await this.#publisher.looked(CONFIRM_MS_MAX)
+    if (this.#isReplaceable && !this.#publisher.isRefused)
+      await this.#publisher.holds(untilMs - performance.now())
+    const reason = this.#whyNoCommits()
+    if (reason !== null) throw unavailable(`Nothing is stored here: ${reason}.`)
+  }
+
+  /** Why nothing may be committed at this moment, as a sentence; null: it may. */
+  #whyNoCommits(): string | null {
+    if (this.#publisher.isRefused) return 'the stream on the bus belongs to another writer'
+    if (!this.#isReplaceable || this.#publisher.isHeld) return null
+    return 'the bus does not confirm this writer, and another one may have taken over'
+  }
+
+  /** Another writer waits to take its place. One that no standby waits for goes on without the bus. */
+  get #isReplaceable(): boolean {
+    return this.#options.config.role === 'standby'
   }
 
   async mayAcknowledge(): Promise<void> {
-    // A writer that no standby waits for goes on without the bus.
-    if (this.#options.config.role !== 'standby') {
+    if (!this.#isReplaceable) {
       if (!this.#publisher.status().hasFailed) await this.#publisher.holds(CONFIRM_MS_MAX)
       return
     }

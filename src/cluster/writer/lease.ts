@@ -14,11 +14,16 @@ export class Lease {
   }
 
   /**
-   * Waits until the bus has taken a message that was sent less than LEASE_MS ago: no other writer, which would wait until the stream is
-   * silent, can have begun. @returns whether that is so within `msMax`
+   * Whether the bus has taken a message that was sent less than LEASE_MS ago: no other writer, which would wait until the stream is
+   * silent, can have begun.
    */
+  get isHeld(): boolean {
+    return performance.now() - this.#confirmedMs <= LEASE_MS
+  }
+
+  /** Waits until it is held. @returns whether that is so within `msMax` */
   holds(msMax: number): Promise<boolean> {
-    return this.#waiters.until(() => performance.now() - this.#confirmedMs <= LEASE_MS, msMax)
+    return this.#waiters.until(() => this.isHeld, msMax)
   }
 
   /** Nobody waits any more for what the bus takes. */

@@ -111,13 +111,19 @@ export class Publisher {
     this.#submissions.add({ eventNo: this.#now().eventNo, submission })
   }
 
-  /**
-   * Whether the stream is another writer's, as far as this run could see the last time. Waits for the first look, for at most `msMax`: where
-   * the bus is away, nobody knows.
-   */
-  async isRefused(msMax: number): Promise<boolean> {
+  /** Waits for the first look at whose the stream is, for at most `msMax`: where the bus is away, nobody knows. */
+  async looked(msMax: number): Promise<void> {
     await within(msMax, this.#looked.promise)
+  }
+
+  /** Whether the stream is another writer's, as far as this run could see the last time. */
+  get isRefused(): boolean {
     return this.#isRefused
+  }
+
+  /** See `Lease.isHeld`. */
+  get isHeld(): boolean {
+    return this.#lease.isHeld
   }
 
   /** See `Lease.holds`. */

@@ -11,7 +11,7 @@ import { freePort } from '../../support/free-port.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
 import { type Client, type ServerProcess, type Settings, temporaryFolder } from '../../support/test-server.ts'
 import { hasOpenssl, makeAuthority, makeCertificate } from '../access/certificates.ts'
-import { hasNats, skipped, TestCluster } from '../support.ts'
+import { freeze, hasNats, skipped, TestCluster } from '../support.ts'
 
 const WAIT = { timeout: 20_000 }
 let cluster: TestCluster
@@ -125,6 +125,36 @@ describe.skipIf(!hasNats)(`the address of a node${skipped}`, () => {
     await expectPassedOn(reader, writer)
     await cluster.nats.kill()
     await expectPassedOn(reader, writer)
+  })
+
+  it('is still known while NATS is away and a writer beside a standby refuses what is sent, or cannot answer', {
+    timeout: 90_000,
+  }, async () => {
+    const writer = await cluster.writer({ role: 'standby' })
+    const reader = await cluster.reader()
+    const key = await reader.client.register()
+    const mint = await seedToken(writer.client, Date.now())
+    const refusal = async (attempt: number): Promise<string> => {
+      const answer = await submit(reader.client, key, submission(mint), {
+        'Idempotency-Key': `key-${attempt}`,
+      })
+      expect(answer.body).toMatchObject({ code: 'store_unavailable', status: 503 })
+      expect(answer.body).not.toHaveProperty('mayBeStored')
+      return answer.body.detail
+    }
+    await cluster.nats.kill()
+    // Its last message is of this moment: for a while no other writer can have begun.
+    await expect.poll(async () => (await register(writer)).status, WAIT).toBe(503)
+    expect(await refusal(1)).toContain('another one may have taken over')
+    const thaw = freeze(writer)
+    const late = await submit(reader.client, key, submission(mint))
+    expect(late.body).toMatchObject({ code: 'store_unavailable', mayBeStored: true })
+    const reasons = await healthOf(reader)
+    expect(reasons).toContain('there was no answer in time')
+    expect(reasons).not.toContain('--node-url')
+    thaw()
+    expect(await refusal(2)).toContain('another one may have taken over')
+    await expect.poll(() => healthOf(reader), WAIT).not.toContain('what writes')
   })
 
   it('of a writer that ends in order is not to blame', { timeout: 60_000 }, async () => {

@@ -95,6 +95,23 @@ describe.skipIf(!hasNats)(`a reader${skipped}`, () => {
     expect((await client.get('/metrics')).text).toMatch(/mintlake_cluster_event_no [1-9]/)
   })
 
+  it('that has never had a market says that it shows none, not an older one', async () => {
+    await nats.start({ keepData: false })
+    const { client } = await startTestReader()
+    const reasonsOf = async (): Promise<string[]> => (await client.get('/health')).body.reasons
+    await expect
+      .poll(reasonsOf, WAIT)
+      .toEqual([
+        'NATS has no events: no writer has begun since it has none',
+        'this reader has no market to show yet',
+      ])
+    proxy.cut()
+    await expect
+      .poll(reasonsOf, WAIT)
+      .toEqual(['the connection to the bus is lost: this reader has no market to show yet'])
+    expect(await ready(client)).toBe(503)
+  })
+
   it('that never reaches the bus says so, and stops at once', { tags: 'drill' }, async () => {
     await nats.kill()
     const reader = await startTestReader()

@@ -241,6 +241,7 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     expect(refused.body).toMatchObject({ status: 503, code: 'store_unavailable' })
     expect(refused.body.detail).toContain('belongs to another writer')
     expect(refused.body).not.toHaveProperty('mayBeStored')
+    expect((await health(client)).reasons.join()).toContain('submissions and changes of accounts are refused')
     thaw()
     expect(await stranger.exited).toBe(1)
     const messages = await whenPublished(nats, first.client)
@@ -304,6 +305,11 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
       return answer.status === 503 ? answer : null
     })
     expect(refused.body.mayBeStored).toBeUndefined()
+    expect((await health(client)).reasons).toContain(
+      'submissions and changes of accounts are refused: the bus does not confirm this writer, and another one may have taken over',
+    )
+    // Reads are answered.
+    expect((await client.get('/readyz')).status).toBe(200)
     await nats.start()
     await eventually(async () => ((await health(client)).cluster.reasons.length === 0 ? true : null))
     await client.register('again')
