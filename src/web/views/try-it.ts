@@ -19,7 +19,7 @@ import {
 import { errorText } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { enteredText } from '../dom.ts'
-import { formatCount, formatPercent } from '../format.ts'
+import { formatPercent, formatXp } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 import { outcomeBadge } from './analyses-table.ts'
 
@@ -118,9 +118,9 @@ export class TryView implements View {
           ? html`<p class="note">${this.#error === null ? 'Shown as soon as the form is complete: a dry run asks the server and stores nothing but the attempt.' : nothing}</p>`
           : html`<p>${outcomeBadge(verdict.outcome)} ${isDryRun ? 'if you submit this now' : 'submitted'}</p>
             <dl>
-              <div><dt>XP ${isDryRun ? 'it would earn' : 'earned'}</dt><dd>${formatCount(verdict.xpEarned)}</dd></div>
+              <div><dt>XP ${isDryRun ? 'it would earn' : 'earned'}</dt><dd>${formatXp(verdict.xpEarned)}</dd></div>
               <div><dt>Largest deviation</dt><dd>${formatPercent(verdict.deviationPct, 2)} ${verdict.worstField ?? ''}</dd></div>
-              ${isDryRun ? nothing : html`<div><dt>Your XP</dt><dd>${formatCount(verdict.xpTotal)}</dd></div>`}
+              ${isDryRun ? nothing : html`<div><dt>Your XP</dt><dd>${formatXp(verdict.xpTotal)}</dd></div>`}
             </dl>
             ${verdict.warning === undefined ? nothing : html`<p class="note">${verdict.warning}</p>`}`
       }

@@ -5,7 +5,7 @@ import { HORIZON_NAMES, type Horizon } from '../../../schema/vocabulary.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { agentCommand, emptyState, meter, missingState, staleBanner } from '../../dom.ts'
-import { changeClass, formatChange, formatCount, formatTime, shortAddress } from '../../format.ts'
+import { changeClass, formatChange, formatCount, formatTime, formatXp, shortAddress } from '../../format.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
 import { groupCard, horizonTabs, shortestKnown, toHorizon } from '../calibration.ts'
@@ -64,11 +64,11 @@ function xpCard({ xp, sinceMs, asOfMs }: AgentRecord, nowMs: number): TemplateRe
     path += `H${x.toFixed(1)}V${y.toFixed(1)}`
   }
   return html`<section class="card">
-    <h2>XP <small>${formatCount(total)} in the last 30 days</small></h2>
+    <h2>XP <small>${formatXp(total)} in the last 30 days</small></h2>
     ${
       xp.length === 0
         ? html`<p class="note">None yet.</p>`
-        : html`<svg class="xp-line" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="XP over time, ${formatCount(total)} in all"><path d="${path}H${WIDTH}"></path></svg>
+        : html`<svg class="xp-line" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="XP over time, ${formatXp(total)} in all"><path d="${path}H${WIDTH}"></path></svg>
           <p class="note ends"><span>${formatTime(firstMs, nowMs)}</span><span>now</span></p>`
     }
   </section>`
@@ -175,7 +175,7 @@ export class AgentsView implements View {
       <p><a href=${routeHref('agents')}>← All agents</a></p>
       <header class="toolbar">
         <h1 id="view-title" class="one-line" title="${this.#name ?? ''} ${this.#agentId}">${this.#name ?? shortAddress(this.#agentId)}</h1>
-        <p class="status own-line">${leader === undefined ? nothing : html`rank ${leader.rank} · ${formatCount(leader.xp)} XP · ${formatCount(leader.analyses)} analyses`}</p>
+        <p class="status own-line">${leader === undefined ? nothing : html`rank ${leader.rank} · ${formatXp(leader.xp)} XP · ${formatCount(leader.analyses)} analyses`}</p>
       </header>
       <div class="record-room">${record === null ? (this.#record === null ? nothing : missingState(this.#record)) : recordCards(record, horizon, nowMs)}</div>
       ${
@@ -220,7 +220,7 @@ function leaderRow(
   return html`<tr>
   <td class="num rank">${rank}</td>
   <td class="agent" title=${name}><a class="untrusted" href=${routeHref('agents', agentId)}>${name}</a></td>
-  <td class="num">${formatCount(xp)}</td>
+  <td class="num">${formatXp(xp)}</td>
   <td class="num wide-only">${formatCount(analyses)}</td>
   <td class="num wide-only">${analyses === 0 ? '–' : (xp / analyses).toFixed(1)}</td>
   <td class="num">${meter(rightPct, 'right')}</td>
