@@ -95,15 +95,6 @@ export class Fetched<Value> {
     }, everyMs)
   }
 
-  /** Fetches now, and again every `everyMs` until it has come. */
-  startOnce(everyMs: number): void {
-    void this.refresh()
-    this.#timer = setInterval(() => {
-      if (this.value !== null) this.stop()
-      else if (!document.hidden) void this.refresh()
-    }, everyMs)
-  }
-
   stop(): void {
     clearInterval(this.#timer)
   }
