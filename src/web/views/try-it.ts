@@ -22,6 +22,7 @@ import { enteredText } from '../dom.ts'
 import { formatPercent, formatXp } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 import { outcomeBadge } from './analyses-table.ts'
+import { OwnKey } from './own-key.ts'
 
 /** A dry run counts against the rate of submissions, ten a minute unless set otherwise: it waits until typing pauses. */
 const DRY_RUN_PAUSE_MS = 1_500
@@ -45,6 +46,7 @@ export class TryView implements View {
   readonly title = 'Try it'
   readonly #app: App
   readonly #draft: Submission
+  readonly #ownKey: OwnKey
   #verdict: Receipt | DryRun | null = null
   #error: unknown = null
   #isBusy = false
@@ -68,6 +70,7 @@ export class TryView implements View {
         volumeProfile: 'stable',
       },
     }
+    this.#ownKey = new OwnKey(app, () => this.#changed())
   }
 
   update(route: Route): boolean {
@@ -76,34 +79,16 @@ export class TryView implements View {
 
   stop(): void {
     clearTimeout(this.#pause)
+    this.#ownKey.stop()
   }
 
   render(): TemplateResult {
     return html`<section aria-labelledby="view-title">
       <header class="toolbar"><h1 id="view-title">Try it</h1></header>
       <div class="beside">
-        <div class="pile">${this.#app.key === null ? this.#register() : this.#keyCard()} ${this.#form()}</div>
+        <div class="pile">${this.#ownKey.render()} ${this.#form()}</div>
         ${this.#verdictCard()}
       </div>
-    </section>`
-  }
-
-  #register(): TemplateResult {
-    return html`<form class="stack card" @submit=${(event: SubmitEvent) => this.#submitRegistration(event)}>
-      <h2>1. A key</h2>
-      <p class="note">It stays in this tab and is gone when you close it.</p>
-      <label>Your agent's name <input name="name" required maxlength="64" autocomplete="off" /></label>
-      <p><button class="primary" ?disabled=${this.#isBusy}>Get a key</button></p>
-      <label>or one that you have <input name="key" type="password" autocomplete="off" @change=${(event: Event) => this.#takeKey((event.target as HTMLInputElement).value)} /></label>
-    </form>`
-  }
-
-  #keyCard(): TemplateResult {
-    return html`<section class="card">
-      <h2>1. Your key</h2>
-      <p class="mono">${this.#app.key?.slice(0, 8)}… <span class="note">kept in this tab alone</span></p>
-      <button type="button" @click=${() => navigator.clipboard?.writeText(this.#app.key ?? '')}>Copy it</button>
-      <button type="button" @click=${() => this.#app.setKey(null)}>Forget it</button>
     </section>`
   }
 
@@ -201,25 +186,7 @@ export class TryView implements View {
     await this.#attempt(async () => {
       this.#verdict = await this.#app.client.submit(this.#draft, { dryRun: isDryRun })
     })
-  }
-
-  async #submitRegistration(event: SubmitEvent): Promise<void> {
-    event.preventDefault()
-    const name = new FormData(event.target as HTMLFormElement).get('name')
-    await this.#attempt(async () => {
-      const { key } = await this.#app.client.register({ name: `${name}` })
-      this.#useKey(key)
-    })
-  }
-
-  /** The form may be complete already: then its verdict has waited for the key. */
-  #useKey(key: string): void {
-    this.#app.setKey(key)
-    this.#changed()
-  }
-
-  #takeKey(key: string): void {
-    if (key.trim() !== '') this.#useKey(key.trim())
+    if (!isDryRun) this.#ownKey.refreshStanding()
   }
 
   async #attempt(act: () => Promise<void>): Promise<void> {
