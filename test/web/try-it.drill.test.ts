@@ -2,9 +2,11 @@
 // The key of a tab and the form to submit by hand, in a real browser.
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
+import { SUMMARY, seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+
+const COMPLETE_TEXT = 'if you submit this now'
 
 describe.skipIf(!hasBrowser)(`trying it by hand${skipped}`, () => {
   let browser: Browser
@@ -90,6 +92,49 @@ describe.skipIf(!hasBrowser)(`trying it by hand${skipped}`, () => {
       .getByRole('alert')
       .getByText(/^This agent is suspended until .*\d\d:\d\d/)
       .waitFor()
+  })
+
+  async function fillIn(page: Page): Promise<void> {
+    await page.getByLabel('bonding_curve_risk').check()
+    await page.getByLabel(/^Summary/).fill(SUMMARY)
+  }
+
+  test('a verdict goes with the form that it is of, also where it comes late', async () => {
+    const page = await open(`#/try/${mint}`)
+    await enterKey(page, await server.client.register('reviser'))
+    await fillIn(page)
+    await page.getByText(COMPLETE_TEXT).waitFor()
+    await page.getByLabel(/^Summary/).fill('short')
+    await page.getByText('Shown as soon as the form is complete').waitFor()
+    expect(await page.getByText(COMPLETE_TEXT).count()).toBe(0)
+    const { promise: isHeld, resolve: held } = Promise.withResolvers<void>()
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/api/v1/analysis/submit?*', async (route) => {
+      held()
+      await isReleased
+      await route.continue()
+    })
+    await page.getByLabel(/^Summary/).fill(SUMMARY)
+    await isHeld
+    await page.getByLabel(/^Summary/).fill('short')
+    const isAnswered = page.waitForResponse(/\/analysis\/submit/)
+    release()
+    await (await isAnswered).finished()
+    await page.getByRole('button', { name: 'Submit', disabled: false }).waitFor()
+    expect(await page.getByText(COMPLETE_TEXT).count()).toBe(0)
+  })
+
+  test('what was filled in is there when one comes back with a mint', async () => {
+    const page = await open('#/try')
+    await fillIn(page)
+    await page.getByRole('link', { name: 'choose one from the market' }).click()
+    await page.getByRole('heading', { name: 'Market' }).waitFor()
+    await page.goBack()
+    await expect.poll(() => page.getByLabel(/^Summary/).inputValue()).toBe(SUMMARY)
+    await page.evaluate(`location.hash = '#/try/${mint}'`)
+    await expect.poll(() => page.getByLabel(/^Mint/).inputValue()).toBe(mint)
+    expect(await page.getByLabel(/^Summary/).inputValue()).toBe(SUMMARY)
+    expect(await page.getByLabel('bonding_curve_risk').isChecked()).toBe(true)
   })
 
   test('where a browser gives no clipboard, the whole key is selected', async () => {

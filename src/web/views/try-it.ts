@@ -38,6 +38,27 @@ const QUANT_CHOICES: { readonly [Name in QuantChoice]: readonly Quant[Name][] } 
   volumeProfile: VOLUME_PROFILES,
 }
 
+/** What is filled in, while the page is open: somebody who looks for a mint in the market comes back to it. */
+const draft: Submission = {
+  mint: '',
+  sentiment: 'neutral',
+  score: 50,
+  summary: '',
+  quant: {
+    riskFactors: [],
+    buyPressure: 50,
+    volatilityScore: 50,
+    riskLevel: 'medium',
+    liquidityDepth: 'moderate',
+    holderConcentration: 'moderate',
+    trendDirection: 'sideways',
+    volumeProfile: 'stable',
+  },
+}
+
+/** How the server counts a summary. */
+const codePoints = (text: string): number => [...text.trim()].length
+
 /** `a_long_name`, which may go on in another line after each `_`. */
 const breakable = (name: string): unknown[] =>
   name.split('_').map((word, at) => (at === 0 ? word : html`_<wbr />${word}`))
@@ -45,32 +66,20 @@ const breakable = (name: string): unknown[] =>
 export class TryView implements View {
   readonly title = 'Try it'
   readonly #app: App
-  readonly #draft: Submission
+  readonly #draft = draft
   readonly #ownKey: OwnKey
   #verdict: Receipt | DryRun | null = null
   #error: unknown = null
+  /** Counts what is asked, and changes of the form, after which an answer is out of date. */
+  #asked = 0
   #isBusy = false
   #pause: ReturnType<typeof setTimeout> | undefined
 
   constructor(app: App) {
     this.#app = app
-    this.#draft = {
-      mint: app.route.id,
-      sentiment: 'neutral',
-      score: 50,
-      summary: '',
-      quant: {
-        riskFactors: [],
-        buyPressure: 50,
-        volatilityScore: 50,
-        riskLevel: 'medium',
-        liquidityDepth: 'moderate',
-        holderConcentration: 'moderate',
-        trendDirection: 'sideways',
-        volumeProfile: 'stable',
-      },
-    }
+    if (app.route.id !== '') this.#draft.mint = app.route.id
     this.#ownKey = new OwnKey(app, () => this.#changed())
+    this.#changed()
   }
 
   update(route: Route): boolean {
@@ -140,7 +149,7 @@ export class TryView implements View {
             html`<label><input type="checkbox" name=${factor} .checked=${quant.riskFactors.includes(factor)} @change=${() => this.#toggle(factor)} /><span>${breakable(factor)}</span></label>`,
         )}</div>
       </fieldset>
-      <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${draft.summary.length})
+      <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${codePoints(draft.summary)})
         <textarea name="summary" rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = enteredText(event))}></textarea></label>
       <p class="actions"><button class="primary" ?disabled=${this.#isBusy || this.#app.key === null}>Submit</button>
         ${this.#app.key === null ? html`<span class="note">A key comes first.</span>` : nothing}</p>
@@ -162,14 +171,17 @@ export class TryView implements View {
     this.#changed()
   }
 
+  /** A verdict is of one form and one key: of what is there now, another has to be asked for. */
   #changed(): void {
     clearTimeout(this.#pause)
+    this.#asked++
+    this.#show(null, null)
     this.#app.invalidate()
     const { mint, summary, quant } = this.#draft
     if (
       this.#app.key === null ||
       mint === '' ||
-      summary.trim().length < SUMMARY_CODE_POINTS_MIN ||
+      codePoints(summary) < SUMMARY_CODE_POINTS_MIN ||
       quant.riskFactors.length < RISK_FACTORS_MIN
     )
       return
@@ -182,26 +194,28 @@ export class TryView implements View {
     await this.#send(false)
   }
 
+  /** What is answered of a form that has changed since is not shown, unless it was submitted. */
   async #send(isDryRun: boolean): Promise<void> {
-    await this.#attempt(async () => {
-      this.#verdict = await this.#app.client.submit(this.#draft, { dryRun: isDryRun })
-    })
-    if (!isDryRun) this.#ownKey.refreshStanding()
-  }
-
-  async #attempt(act: () => Promise<void>): Promise<void> {
+    const asked = ++this.#asked
+    const isShown = () => !isDryRun || asked === this.#asked
     this.#isBusy = true
     this.#error = null
     this.#app.invalidate()
     try {
-      await act()
+      const verdict = await this.#app.client.submit(this.#draft, { dryRun: isDryRun })
+      if (isShown()) this.#show(verdict, null)
     } catch (error) {
-      this.#error = error
-      this.#verdict = null
+      if (isShown()) this.#show(null, error)
     } finally {
       this.#isBusy = false
+      if (!isDryRun) this.#ownKey.refreshStanding()
       this.#app.invalidate()
     }
+  }
+
+  #show(verdict: Receipt | DryRun | null, error: unknown): void {
+    this.#verdict = verdict
+    this.#error = error
   }
 }
 
