@@ -10,9 +10,10 @@ import {
 import type { CellTypes, Column, ColumnType, Row, Table } from './table-types.ts'
 import { column, optional, schemaVersion } from './tables/column.ts'
 import { EVENT_TABLES } from './tables/event-tables.ts'
-import { HORIZON_NAMES, type Horizon } from './vocabulary.ts'
+import { HORIZON_NAMES } from './vocabulary.ts'
 
 export type { Cell, Column, ColumnType, Row, Table } from './table-types.ts'
+export { HORIZONS } from './vocabulary.ts'
 
 /**
  * Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to.
@@ -113,15 +114,6 @@ const provenanceColumns = [
   optional('feed', 'VARCHAR', 'Feeds of the market, comma-separated; NULL: not known'),
   optional('simulated', 'BOOLEAN', 'The market was simulated; NULL: not known'),
 ]
-
-/** How far ahead outcomes look, in milliseconds. */
-export const HORIZONS: Readonly<Record<Horizon, number>> = {
-  '5m': 300_000,
-  '15m': 900_000,
-  '1h': 3_600_000,
-  '6h': 21_600_000,
-  '24h': 86_400_000,
-}
 
 /** Columns of `outcomes`, and of `outcomes_open`, which holds the submissions whose last horizon has not passed. */
 const outcomeColumns = [

@@ -100,3 +100,11 @@ export type Order = (typeof ORDERS)[number]
 export const AGENT_TYPES = ['agent', 'researcher'] as const
 export type AgentType = (typeof AGENT_TYPES)[number]
 export type Horizon = (typeof HORIZON_NAMES)[number]
+/** How far ahead outcomes look, in milliseconds. */
+export const HORIZONS: Readonly<Record<Horizon, number>> = {
+  '5m': 300_000,
+  '15m': 900_000,
+  '1h': 3_600_000,
+  '6h': 21_600_000,
+  '24h': 86_400_000,
+}

@@ -41,10 +41,14 @@ export function errorText(error: unknown): string {
 export function errorTitle(error: unknown): string {
   if (error instanceof TypeError) return 'The server cannot be reached'
   if (!(error instanceof MintlakeError)) return 'This could not be read'
+  if (isOfKey(error)) return 'Your key is refused'
   if (error.status === null) return 'The server cannot be reached'
   if (error.status === 429) return 'Too many reads'
   return error.code === 'warming_up' ? 'The server is warming up' : 'This could not be read'
 }
+
+/** Whether the key of this tab is mistyped, or was revoked. */
+const isOfKey = (error: unknown): boolean => error instanceof MintlakeError && error.status === 401
 
 /** Whether the same question would be answered so again: there is no such thing, or it cannot be asked for. */
 const isFinal = (error: unknown): boolean =>
@@ -57,6 +61,8 @@ export class Fetched<Value> {
   errorTitle = ''
   /** Whether asking again would bring the same error. */
   isFinal = false
+  /** Whether the key is refused: another would help, or none. */
+  isOfKey = false
   /** Unix ms of the last answer. */
   atMs: number | null = null
   readonly #fetch: () => Promise<Value>
@@ -76,11 +82,13 @@ export class Fetched<Value> {
       this.value = await this.#fetch()
       this.error = null
       this.isFinal = false
+      this.isOfKey = false
       this.atMs = Date.now()
     } catch (error) {
       this.error = errorText(error)
       this.errorTitle = errorTitle(error)
       this.isFinal = isFinal(error)
+      this.isOfKey = isOfKey(error)
     } finally {
       this.#isFetching = false
       this.#onChange()
@@ -92,15 +100,6 @@ export class Fetched<Value> {
     void this.refresh()
     this.#timer = setInterval(() => {
       if (!document.hidden) void this.refresh()
-    }, everyMs)
-  }
-
-  /** Fetches now, and again every `everyMs` until it has come. */
-  startOnce(everyMs: number): void {
-    void this.refresh()
-    this.#timer = setInterval(() => {
-      if (this.value !== null) this.stop()
-      else if (!document.hidden) void this.refresh()
     }, everyMs)
   }
 

@@ -3,6 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit-html'
 import type { Fetched } from './api.ts'
 import { formatAge } from './format.ts'
 import type { Live } from './live.ts'
+import { routeHref } from './router.ts'
 import { styles } from './styles.ts'
 
 /** The address of a link from a token, or null if it is not http(s). */
@@ -92,7 +93,8 @@ export const copyable = (command: string): TemplateResult => html`
     <button type="button" @click=${(event: Event) => copy(event, command)}>Copy</button>
   </div>`
 
-const COPIED_SHOWN_MS = 1_500
+/** What a button of `copyable` did is shown so long. */
+const DONE_SHOWN_MS = 1_500
 
 /** Browsers give the clipboard to pages over https or of this computer alone; elsewhere the text is selected instead. */
 async function copy({ currentTarget: button }: Event, text: string): Promise<void> {
@@ -100,30 +102,42 @@ async function copy({ currentTarget: button }: Event, text: string): Promise<voi
   try {
     await navigator.clipboard.writeText(text)
     button.textContent = 'Copied'
-    setTimeout(() => {
-      button.textContent = 'Copy'
-    }, COPIED_SHOWN_MS)
   } catch {
     const code = button.parentElement?.querySelector('code')
     if (code) getSelection()?.selectAllChildren(code)
+    button.textContent = 'Selected'
   }
+  setTimeout(() => {
+    button.textContent = 'Copy'
+  }, DONE_SHOWN_MS)
 }
 
+/** What helps where the key of this tab is refused. */
+export const keyRemedy = (): TemplateResult =>
+  html`<a href=${routeHref('try')}>Forget the key in “Try it”</a>, or take another.`
+
 /** What is shown of something fetched that is not there yet, or that could not be fetched. */
-export const missingState = ({ error, errorTitle }: Fetched<unknown>): TemplateResult =>
-  error === null
-    ? html`<p class="note loading" role="status">Loading</p>`
+export const missingState = ({ error, errorTitle, isOfKey }: Fetched<unknown>): TemplateResult => {
+  if (error === null) return html`<p class="note loading" role="status">Loading</p>`
+  return isOfKey
+    ? html`${emptyState(errorTitle, error)}<p class="empty">${keyRemedy()}</p>`
     : emptyState(
         errorTitle,
         `${error === `${errorTitle}.` ? '' : error} This page tries again by itself.`,
         ...keyCommand(error),
       )
+}
 
 /** Over something fetched that could not be fetched again: it is older than it looks. */
-export const staleBanner = ({ error, value, atMs }: Fetched<unknown>): TemplateResult | typeof nothing =>
+export const staleBanner = ({
+  error,
+  value,
+  atMs,
+  isOfKey,
+}: Fetched<unknown>): TemplateResult | typeof nothing =>
   error === null || value === null
     ? nothing
-    : html`<p class="banner floats" role="alert">${error} What you see was true ${formatAge(atMs, Date.now())} ago.</p>`
+    : html`<p class="banner floats" role="alert">${error} ${isOfKey ? keyRemedy() : nothing} What you see was true ${formatAge(atMs, Date.now())} ago.</p>`
 
 /** What is written or chosen in the field that an event comes from. */
 export const enteredText = ({ target }: Event): string =>

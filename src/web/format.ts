@@ -81,6 +81,11 @@ const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
 export const formatCount = (count: number | null | undefined): string =>
   count == null ? DASH : WHOLE.format(count)
 
+/** Experience points: halves stay exact. */
+const XP = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 })
+
+export const formatXp = (xp: number | null | undefined): string => (xp == null ? DASH : XP.format(xp))
+
 export const formatPercent = (percent: number | null | undefined, digits = 1): string =>
   percent == null ? DASH : `${percent.toFixed(digits)}%`
 

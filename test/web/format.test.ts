@@ -6,6 +6,7 @@ import {
   formatChange,
   formatChangeShort,
   formatPrice,
+  formatXp,
 } from '../../src/web/format.ts'
 
 test.each([
@@ -66,3 +67,13 @@ test.each([
     expect([changeClass(percent), changeClass(percent, 'short')]).toEqual([fineClass, shortClass])
   },
 )
+
+test.each([
+  [null, '–'],
+  [0, '0'],
+  [12.5, '12.5'],
+  [50, '50'],
+  [1_262.5, '1,262.5'],
+])('%s XP are %s: halves stay exact', (xp, text) => {
+  expect(formatXp(xp)).toBe(text)
+})

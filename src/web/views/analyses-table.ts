@@ -6,9 +6,9 @@ import {
   changeClass,
   formatAge,
   formatChange,
-  formatCount,
   formatPercent,
   formatSpan,
+  formatXp,
   shortAddress,
 } from '../format.ts'
 import { routeHref } from '../router.ts'
@@ -76,7 +76,7 @@ const COLUMNS = {
     isWide: true,
     cell: ({ deviationPct }) => formatPercent(deviationPct, 2),
   },
-  xp: { label: 'XP', isNumber: true, isWide: true, cell: ({ xpEarned }) => formatCount(xpEarned) },
+  xp: { label: 'XP', isNumber: true, isWide: true, cell: ({ xpEarned }) => formatXp(xpEarned) },
   says: {
     label: 'Says',
     cell: ({ sentiment, labelsAvailableAt }, nowMs) => says(sentiment, labelsAvailableAt, nowMs),

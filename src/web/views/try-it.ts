@@ -19,9 +19,10 @@ import {
 import { errorText } from '../api.ts'
 import type { App, View } from '../app.ts'
 import { enteredText } from '../dom.ts'
-import { formatCount, formatPercent } from '../format.ts'
+import { formatPercent, formatXp } from '../format.ts'
 import { type Route, routeHref } from '../router.ts'
 import { outcomeBadge } from './analyses-table.ts'
+import { OwnKey } from './own-key.ts'
 
 /** A dry run counts against the rate of submissions, ten a minute unless set otherwise: it waits until typing pauses. */
 const DRY_RUN_PAUSE_MS = 1_500
@@ -37,6 +38,27 @@ const QUANT_CHOICES: { readonly [Name in QuantChoice]: readonly Quant[Name][] } 
   volumeProfile: VOLUME_PROFILES,
 }
 
+/** What is filled in, while the page is open: somebody who looks for a mint in the market comes back to it. */
+const draft: Submission = {
+  mint: '',
+  sentiment: 'neutral',
+  score: 50,
+  summary: '',
+  quant: {
+    riskFactors: [],
+    buyPressure: 50,
+    volatilityScore: 50,
+    riskLevel: 'medium',
+    liquidityDepth: 'moderate',
+    holderConcentration: 'moderate',
+    trendDirection: 'sideways',
+    volumeProfile: 'stable',
+  },
+}
+
+/** How the server counts a summary. */
+const codePoints = (text: string): number => [...text.trim()].length
+
 /** `a_long_name`, which may go on in another line after each `_`. */
 const breakable = (name: string): unknown[] =>
   name.split('_').map((word, at) => (at === 0 ? word : html`_<wbr />${word}`))
@@ -44,30 +66,20 @@ const breakable = (name: string): unknown[] =>
 export class TryView implements View {
   readonly title = 'Try it'
   readonly #app: App
-  readonly #draft: Submission
+  readonly #draft = draft
+  readonly #ownKey: OwnKey
   #verdict: Receipt | DryRun | null = null
   #error: unknown = null
+  /** Counts what is asked, and changes of the form, after which an answer is out of date. */
+  #asked = 0
   #isBusy = false
   #pause: ReturnType<typeof setTimeout> | undefined
 
   constructor(app: App) {
     this.#app = app
-    this.#draft = {
-      mint: app.route.id,
-      sentiment: 'neutral',
-      score: 50,
-      summary: '',
-      quant: {
-        riskFactors: [],
-        buyPressure: 50,
-        volatilityScore: 50,
-        riskLevel: 'medium',
-        liquidityDepth: 'moderate',
-        holderConcentration: 'moderate',
-        trendDirection: 'sideways',
-        volumeProfile: 'stable',
-      },
-    }
+    if (app.route.id !== '') this.#draft.mint = app.route.id
+    this.#ownKey = new OwnKey(app, () => this.#changed())
+    this.#changed()
   }
 
   update(route: Route): boolean {
@@ -76,34 +88,16 @@ export class TryView implements View {
 
   stop(): void {
     clearTimeout(this.#pause)
+    this.#ownKey.stop()
   }
 
   render(): TemplateResult {
     return html`<section aria-labelledby="view-title">
       <header class="toolbar"><h1 id="view-title">Try it</h1></header>
       <div class="beside">
-        <div class="pile">${this.#app.key === null ? this.#register() : this.#keyCard()} ${this.#form()}</div>
+        <div class="pile">${this.#ownKey.render()} ${this.#form()}</div>
         ${this.#verdictCard()}
       </div>
-    </section>`
-  }
-
-  #register(): TemplateResult {
-    return html`<form class="stack card" @submit=${(event: SubmitEvent) => this.#submitRegistration(event)}>
-      <h2>1. A key</h2>
-      <p class="note">It stays in this tab and is gone when you close it.</p>
-      <label>Your agent's name <input name="name" required maxlength="64" autocomplete="off" /></label>
-      <p><button class="primary" ?disabled=${this.#isBusy}>Get a key</button></p>
-      <label>or one that you have <input name="key" type="password" autocomplete="off" @change=${(event: Event) => this.#takeKey((event.target as HTMLInputElement).value)} /></label>
-    </form>`
-  }
-
-  #keyCard(): TemplateResult {
-    return html`<section class="card">
-      <h2>1. Your key</h2>
-      <p class="mono">${this.#app.key?.slice(0, 8)}… <span class="note">kept in this tab alone</span></p>
-      <button type="button" @click=${() => navigator.clipboard?.writeText(this.#app.key ?? '')}>Copy it</button>
-      <button type="button" @click=${() => this.#app.setKey(null)}>Forget it</button>
     </section>`
   }
 
@@ -118,9 +112,9 @@ export class TryView implements View {
           ? html`<p class="note">${this.#error === null ? 'Shown as soon as the form is complete: a dry run asks the server and stores nothing but the attempt.' : nothing}</p>`
           : html`<p>${outcomeBadge(verdict.outcome)} ${isDryRun ? 'if you submit this now' : 'submitted'}</p>
             <dl>
-              <div><dt>XP ${isDryRun ? 'it would earn' : 'earned'}</dt><dd>${formatCount(verdict.xpEarned)}</dd></div>
+              <div><dt>XP ${isDryRun ? 'it would earn' : 'earned'}</dt><dd>${formatXp(verdict.xpEarned)}</dd></div>
               <div><dt>Largest deviation</dt><dd>${formatPercent(verdict.deviationPct, 2)} ${verdict.worstField ?? ''}</dd></div>
-              ${isDryRun ? nothing : html`<div><dt>Your XP</dt><dd>${formatCount(verdict.xpTotal)}</dd></div>`}
+              ${isDryRun ? nothing : html`<div><dt>Your XP</dt><dd>${formatXp(verdict.xpTotal)}</dd></div>`}
             </dl>
             ${verdict.warning === undefined ? nothing : html`<p class="note">${verdict.warning}</p>`}`
       }
@@ -155,7 +149,7 @@ export class TryView implements View {
             html`<label><input type="checkbox" name=${factor} .checked=${quant.riskFactors.includes(factor)} @change=${() => this.#toggle(factor)} /><span>${breakable(factor)}</span></label>`,
         )}</div>
       </fieldset>
-      <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${draft.summary.length})
+      <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${codePoints(draft.summary)})
         <textarea name="summary" rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = enteredText(event))}></textarea></label>
       <p class="actions"><button class="primary" ?disabled=${this.#isBusy || this.#app.key === null}>Submit</button>
         ${this.#app.key === null ? html`<span class="note">A key comes first.</span>` : nothing}</p>
@@ -177,14 +171,17 @@ export class TryView implements View {
     this.#changed()
   }
 
+  /** A verdict is of one form and one key: of what is there now, another has to be asked for. */
   #changed(): void {
     clearTimeout(this.#pause)
+    this.#asked++
+    this.#show(null, null)
     this.#app.invalidate()
     const { mint, summary, quant } = this.#draft
     if (
       this.#app.key === null ||
       mint === '' ||
-      summary.trim().length < SUMMARY_CODE_POINTS_MIN ||
+      codePoints(summary) < SUMMARY_CODE_POINTS_MIN ||
       quant.riskFactors.length < RISK_FACTORS_MIN
     )
       return
@@ -197,44 +194,28 @@ export class TryView implements View {
     await this.#send(false)
   }
 
+  /** What is answered of a form that has changed since is not shown, unless it was submitted. */
   async #send(isDryRun: boolean): Promise<void> {
-    await this.#attempt(async () => {
-      this.#verdict = await this.#app.client.submit(this.#draft, { dryRun: isDryRun })
-    })
-  }
-
-  async #submitRegistration(event: SubmitEvent): Promise<void> {
-    event.preventDefault()
-    const name = new FormData(event.target as HTMLFormElement).get('name')
-    await this.#attempt(async () => {
-      const { key } = await this.#app.client.register({ name: `${name}` })
-      this.#useKey(key)
-    })
-  }
-
-  /** The form may be complete already: then its verdict has waited for the key. */
-  #useKey(key: string): void {
-    this.#app.setKey(key)
-    this.#changed()
-  }
-
-  #takeKey(key: string): void {
-    if (key.trim() !== '') this.#useKey(key.trim())
-  }
-
-  async #attempt(act: () => Promise<void>): Promise<void> {
+    const asked = ++this.#asked
+    const isShown = () => !isDryRun || asked === this.#asked
     this.#isBusy = true
     this.#error = null
     this.#app.invalidate()
     try {
-      await act()
+      const verdict = await this.#app.client.submit(this.#draft, { dryRun: isDryRun })
+      if (isShown()) this.#show(verdict, null)
     } catch (error) {
-      this.#error = error
-      this.#verdict = null
+      if (isShown()) this.#show(null, error)
     } finally {
       this.#isBusy = false
+      if (!isDryRun) this.#ownKey.refreshStanding()
       this.#app.invalidate()
     }
+  }
+
+  #show(verdict: Receipt | DryRun | null, error: unknown): void {
+    this.#verdict = verdict
+    this.#error = error
   }
 }
 

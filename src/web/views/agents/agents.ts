@@ -1,13 +1,14 @@
 // The leaderboard, and the record of one agent.
 import { html, nothing, type TemplateResult } from 'lit-html'
-import type { AgentRank, AgentRecord, AnalysisPage, ListedAnalysis } from '../../../client/index.ts'
+import type { AgentRank, AgentRecord, AnalysesQuery } from '../../../client/index.ts'
 import { HORIZON_NAMES, type Horizon } from '../../../schema/vocabulary.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { agentCommand, emptyState, meter, missingState, staleBanner } from '../../dom.ts'
-import { changeClass, formatChange, formatCount, formatTime, shortAddress } from '../../format.ts'
+import { changeClass, formatChange, formatCount, formatTime, formatXp, shortAddress } from '../../format.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
+import { AnalysisList } from '../analysis-list.ts'
 import { groupCard, horizonTabs, shortestKnown, toHorizon } from '../calibration.ts'
 
 /** Whether an agent was right, and what it earned over time, as cards. @param horizon as the address says; null: the shortest that is known. */
@@ -64,11 +65,11 @@ function xpCard({ xp, sinceMs, asOfMs }: AgentRecord, nowMs: number): TemplateRe
     path += `H${x.toFixed(1)}V${y.toFixed(1)}`
   }
   return html`<section class="card">
-    <h2>XP <small>${formatCount(total)} in the last 30 days</small></h2>
+    <h2>XP <small>${formatXp(total)} in the last 30 days</small></h2>
     ${
       xp.length === 0
         ? html`<p class="note">None yet.</p>`
-        : html`<svg class="xp-line" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="XP over time, ${formatCount(total)} in all"><path d="${path}H${WIDTH}"></path></svg>
+        : html`<svg class="xp-line" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="XP over time, ${formatXp(total)} in all"><path d="${path}H${WIDTH}"></path></svg>
           <p class="note ends"><span>${formatTime(firstMs, nowMs)}</span><span>now</span></p>`
     }
   </section>`
@@ -82,12 +83,9 @@ export class AgentsView implements View {
   readonly #app: App
   readonly #agentId: string
   readonly #leaders: Fetched<AgentRank[]>
-  /** Its latest analyses, and what became of all of them; null: of no agent. */
-  readonly #analyses: Fetched<AnalysisPage> | null
+  /** Its analyses, and what became of all of them; null: of no agent. */
+  readonly #analyses: AnalysisList | null
   readonly #record: Fetched<AgentRecord> | null
-  #older: ListedAnalysis[] = []
-  #cursor: string | null | undefined
-  #isLoadingOlder = false
 
   constructor(app: App) {
     this.#app = app
@@ -96,8 +94,8 @@ export class AgentsView implements View {
     this.#leaders = new Fetched(() => app.client.leaderboard({ limit: LEADERS }), onChange)
     this.#leaders.start(EVERY_MS)
     const agentId = this.#agentId
-    this.#analyses = agentId === '' ? null : new Fetched(() => this.#readPage(), onChange)
-    this.#analyses?.startOnce(EVERY_MS)
+    const readPage = (page: AnalysesQuery) => app.client.analyses({ ...page, agentId })
+    this.#analyses = agentId === '' ? null : new AnalysisList(readPage, app.nowMs.bind(app), onChange)
     this.#record = agentId === '' ? null : new Fetched(() => app.client.agentRecord(agentId), onChange)
     this.#record?.start(RECORD_EVERY_MS)
   }
@@ -126,10 +124,6 @@ export class AgentsView implements View {
 
   get #name(): string | undefined {
     return this.#leader?.name ?? this.#record?.value?.name
-  }
-
-  #readPage(cursor?: string): Promise<AnalysisPage> {
-    return this.#app.client.analyses({ agentId: this.#agentId, ...(cursor !== undefined && { cursor }) })
   }
 
   #leaderboard(): TemplateResult {
@@ -167,41 +161,26 @@ export class AgentsView implements View {
     const leader = this.#leader
     const analyses = this.#analyses
     const record = this.#record?.value ?? null
-    const rows = [...(analyses?.value?.data ?? []), ...this.#older]
-    const cursor = this.#cursor === undefined ? analyses?.value?.meta?.nextCursor : this.#cursor
+    const rows = analyses?.rows ?? []
     const horizon = toHorizon(this.#app.route.query.get('horizon'))
     const nowMs = this.#app.nowMs()
     return html`<section aria-labelledby="view-title">
       <p><a href=${routeHref('agents')}>← All agents</a></p>
+      ${analyses === null ? nothing : staleBanner(analyses.latest)}
       <header class="toolbar">
         <h1 id="view-title" class="one-line" title="${this.#name ?? ''} ${this.#agentId}">${this.#name ?? shortAddress(this.#agentId)}</h1>
-        <p class="status own-line">${leader === undefined ? nothing : html`rank ${leader.rank} · ${formatCount(leader.xp)} XP · ${formatCount(leader.analyses)} analyses`}</p>
+        <p class="status own-line">${leader === undefined ? nothing : html`rank ${leader.rank} · ${formatXp(leader.xp)} XP · ${formatCount(leader.analyses)} analyses`}</p>
       </header>
       <div class="record-room">${record === null ? (this.#record === null ? nothing : missingState(this.#record)) : recordCards(record, horizon, nowMs)}</div>
       ${
-        analyses === null || analyses.value === null
-          ? missingState(analyses ?? this.#leaders)
+        analyses?.isRead !== true
+          ? missingState(analyses?.latest ?? this.#leaders)
           : rows.length === 0
             ? emptyState('No analyses', 'This agent has submitted nothing that was accepted.')
             : html`<section class="card below"><h2>Analyses</h2>${analysesTable(rows, nowMs, 'ofAgent')}</section>`
       }
-      ${cursor ? html`<p class="below"><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => this.#loadOlder(cursor)}>Older</button></p>` : nothing}
+      ${analyses?.olderButton()}
     </section>`
-  }
-
-  async #loadOlder(cursor: string): Promise<void> {
-    this.#isLoadingOlder = true
-    this.#app.invalidate()
-    try {
-      const { data, meta } = await this.#readPage(cursor)
-      this.#older.push(...data)
-      this.#cursor = meta?.nextCursor ?? null
-    } catch {
-      // The button stays, so that it can be tried again.
-    } finally {
-      this.#isLoadingOlder = false
-      this.#app.invalidate()
-    }
   }
 }
 
@@ -220,7 +199,7 @@ function leaderRow(
   return html`<tr>
   <td class="num rank">${rank}</td>
   <td class="agent" title=${name}><a class="untrusted" href=${routeHref('agents', agentId)}>${name}</a></td>
-  <td class="num">${formatCount(xp)}</td>
+  <td class="num">${formatXp(xp)}</td>
   <td class="num wide-only">${formatCount(analyses)}</td>
   <td class="num wide-only">${analyses === 0 ? '–' : (xp / analyses).toFixed(1)}</td>
   <td class="num">${meter(rightPct, 'right')}</td>

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit-html'
 import type { AnalysisPage, DataPoint } from '../../../client/index.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { emptyState, waitingState } from '../../dom.ts'
+import { emptyState, keyRemedy, waitingState } from '../../dom.ts'
 import { changeClass, formatAge, formatChange, formatPrice, sentence } from '../../format.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, routeHref } from '../../router.ts'
@@ -103,12 +103,12 @@ export class TokenView implements View {
   }
 
   #analysesCard(nowMs: number): TemplateResult {
-    const { value, error } = this.#analyses
+    const { value, error, isOfKey } = this.#analyses
     return html`<section class="card">
       <h2>Analyses of this token</h2>
       <div class="analyses-room">${
         value === null
-          ? html`<p class="note">${error ?? 'Loading'}</p>`
+          ? html`<p class="note">${error ?? 'Loading'} ${isOfKey ? keyRemedy() : nothing}</p>`
           : value.data.length === 0
             ? html`<p class="note">None yet: the first one earns a bonus. <a href=${routeHref('try', this.#mint)}>Submit it.</a></p>`
             : analysesTable(value.data, nowMs, 'ofToken')

@@ -1,0 +1,208 @@
+// A list of analyses that stays current, whoever shows it: what is new, labels once they are shown, what the price did afterwards.
+// Of the rows that are shown, those that may have changed are read again, and no others but what lies between them.
+import { html, nothing, type TemplateResult } from 'lit-html'
+import type { AnalysisPage } from '../../client/index.ts'
+import { HORIZON_NAMES, HORIZONS } from '../../schema/vocabulary.ts'
+import { Fetched } from '../api.ts'
+import type { ShownAnalysis } from './analyses-table.ts'
+
+/** Rows of a page, of one that is read further down, and of all together: the oldest beyond are not shown. */
+const PAGE_ROWS = 50
+const FURTHER_ROWS_MAX = 200
+const ROWS_MAX = 2_000
+/** The list is read again so often, and sooner after a new submission: labels and outcomes come later than it. */
+const EVERY_MS = 30_000
+const AFTER_NEW_MS = 5_000
+/** With these two a busy list takes fewer reads than a page without a key has. */
+const APART_MS = 10_000
+const PAGES_READ_MAX = 3
+/** What is to come at a time is waited for so long after it: some never comes, such as a return of a token without a price. */
+const AWAITED_MS = 5 * 60_000
+/** Where a filter takes little, so many pages are read for one. */
+const PAGES_SEARCHED_MAX = 5
+
+interface PageQuery {
+  /** Undefined: from the newest on. */
+  cursor: string | undefined
+  limit: number
+}
+
+interface Entry {
+  analysis: ShownAnalysis
+  /** When it was read; -Infinity: the stream told of it, and it was not read yet. */
+  readAtMs: number
+  /** Where the rows below it begin, if a page ended with it. */
+  cursorBelow?: string | undefined
+}
+
+export class AnalysisList {
+  /** How the list was read last. */
+  readonly latest: Fetched<AnalysisPage>
+  readonly #readPage: (query: PageQuery) => Promise<AnalysisPage>
+  readonly #nowMs: () => number
+  readonly #onChange: () => void
+  readonly #entries = new Map<string, Entry>()
+  /** Where older ones begin; undefined before the first page, null: there are none. */
+  #older: string | null | undefined
+  #isLoadingOlder = false
+  #readSoon: ReturnType<typeof setTimeout> | undefined
+
+  /** @param nowMs the server's time */
+  constructor(
+    readPage: (query: PageQuery) => Promise<AnalysisPage>,
+    nowMs: () => number,
+    onChange: () => void,
+  ) {
+    this.#readPage = readPage
+    this.#nowMs = nowMs
+    this.#onChange = onChange
+    this.latest = new Fetched(() => this.#refresh(), onChange)
+    this.latest.start(EVERY_MS)
+  }
+
+  stop(): void {
+    this.latest.stop()
+    clearTimeout(this.#readSoon)
+  }
+
+  /** Whether anything is known: no rows are an answer too. */
+  get isRead(): boolean {
+    return this.#older !== undefined
+  }
+
+  get hasOlder(): boolean {
+    return this.#older != null && !this.isFull
+  }
+
+  /** Whether it holds as many rows as are shown. */
+  get isFull(): boolean {
+    return this.#entries.size >= ROWS_MAX
+  }
+
+  /** Newest first. */
+  get rows(): ShownAnalysis[] {
+    return this.#newestFirst().map(({ analysis }) => analysis)
+  }
+
+  /** The stream told of new ones: those of them that belong here. The list has more of them, and may have others. */
+  told(analyses: readonly ShownAnalysis[]): void {
+    for (const analysis of analyses)
+      if (!this.#entries.has(analysis.analysisId))
+        this.#entries.set(analysis.analysisId, { analysis, readAtMs: -Infinity })
+    const waitMs = (this.latest.atMs ?? 0) + APART_MS - Date.now()
+    this.#readSoon ??= setTimeout(
+      () => {
+        this.#readSoon = undefined
+        void this.latest.refresh()
+      },
+      Math.max(AFTER_NEW_MS, waitMs),
+    )
+  }
+
+  olderButton(): TemplateResult | typeof nothing {
+    if (!this.hasOlder) return nothing
+    return html`<p class="below"><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => void this.#loadOlder()}>Older</button></p>`
+  }
+
+  #newestFirst(): Entry[] {
+    return [...this.#entries.values()].toSorted((a, b) => newerFirst(a.analysis, b.analysis))
+  }
+
+  async #refresh(): Promise<AnalysisPage> {
+    const sinceMs = this.#nowMs()
+    const known = this.#newestFirst().find(({ readAtMs }) => readAtMs !== -Infinity)?.analysis
+    const newest = await this.#read({ cursor: undefined, limit: PAGE_ROWS })
+    if (this.#older === undefined) this.#older = newest.meta.nextCursor
+    let page = newest
+    for (let pages = 1; pages < PAGES_READ_MAX; pages++) {
+      const next = gapBelow(page, known) ?? this.#nextDue(sinceMs)
+      if (next === null) return newest
+      page = await this.#read(next)
+    }
+    if (gapBelow(page, known) !== null) this.#forgetBelow(page)
+    return newest
+  }
+
+  /** The rows that may have changed since they were read, from the one that was read longest ago on; null: there is none. */
+  #nextDue(sinceMs: number): PageQuery | null {
+    const entries = this.#newestFirst()
+    const isDue = ({ analysis, readAtMs }: Entry) =>
+      readAtMs < sinceMs &&
+      changesAtMs(analysis).some((atMs) => atMs <= sinceMs && readAtMs < atMs + AWAITED_MS)
+    const [due] = entries.filter(isDue).toSorted((a, b) => a.readAtMs - b.readAtMs)
+    if (due === undefined) return null
+    // A page ended with the row above, or somewhere above it.
+    const above = entries
+      .slice(0, entries.indexOf(due))
+      .findLastIndex((entry) => entry.cursorBelow !== undefined)
+    const limit = entries.slice(above + 1, above + 1 + FURTHER_ROWS_MAX).findLastIndex(isDue) + 1
+    // Also where the server has it no longer: then it is not asked for without an end.
+    due.readAtMs = sinceMs
+    return { cursor: entries[above]?.cursorBelow, limit: Math.max(1, limit) }
+  }
+
+  async #read(query: PageQuery): Promise<AnalysisPage> {
+    const readAtMs = this.#nowMs()
+    const page = await this.#readPage(query)
+    for (const analysis of page.data) {
+      const cursorBelow = this.#entries.get(analysis.analysisId)?.cursorBelow
+      this.#entries.set(analysis.analysisId, { analysis, readAtMs, cursorBelow })
+    }
+    const last = this.#entries.get(page.data.at(-1)?.analysisId ?? '')
+    if (last !== undefined) last.cursorBelow = page.meta.nextCursor ?? undefined
+    for (const { analysis } of this.#newestFirst().slice(ROWS_MAX)) this.#entries.delete(analysis.analysisId)
+    return page
+  }
+
+  /** So much is new that it was not read down to what was known: the list ends here, and the rest comes with older ones. */
+  #forgetBelow({ data, meta }: AnalysisPage): void {
+    const last = data.at(-1)
+    if (last === undefined) return
+    for (const { analysis } of this.#newestFirst())
+      if (newerFirst(last, analysis) < 0) this.#entries.delete(analysis.analysisId)
+    this.#older = meta.nextCursor
+  }
+
+  async #loadOlder(): Promise<void> {
+    this.#isLoadingOlder = true
+    this.#onChange()
+    try {
+      for (let pages = 0, taken = 0; pages < PAGES_SEARCHED_MAX && taken === 0; pages++) {
+        const cursor = this.#older
+        if (cursor == null) break
+        const { data, meta } = await this.#read({ cursor, limit: PAGE_ROWS })
+        taken = data.length
+        // Unless the list has meanwhile ended elsewhere.
+        if (this.#older === cursor) this.#older = meta.nextCursor
+      }
+    } catch {
+      // The button stays, so that it can be tried again.
+    } finally {
+      this.#isLoadingOlder = false
+      this.#onChange()
+    }
+  }
+}
+
+/** The order of the server's lists. */
+const newerFirst = (a: ShownAnalysis, b: ShownAnalysis): number =>
+  b.createdAt - a.createdAt || (a.analysisId === b.analysisId ? 0 : a.analysisId > b.analysisId ? -1 : 1)
+
+/** The rows below a page, where it does not reach down to what was known before. */
+function gapBelow({ data, meta }: AnalysisPage, known: ShownAnalysis | undefined): PageQuery | null {
+  const last = data.at(-1)
+  const isReached = known === undefined || (last !== undefined && newerFirst(known, last) <= 0)
+  if (isReached || meta.nextCursor === null) return null
+  return { cursor: meta.nextCursor, limit: FURTHER_ROWS_MAX }
+}
+
+/** When there is more to know of an analysis, Unix ms. */
+function changesAtMs({ createdAt, outcome, labelsAvailableAt, outcomes }: ShownAnalysis): number[] {
+  if (outcomes === undefined) return [createdAt]
+  const returns =
+    outcome === 'rejected' ? [] : HORIZON_NAMES.filter((name) => outcomes[`fwd_ret_${name}`] === null)
+  return [
+    ...(labelsAvailableAt == null ? [] : [labelsAvailableAt]),
+    ...returns.map((name) => createdAt + HORIZONS[name]),
+  ]
+}

@@ -1,0 +1,161 @@
+// @module-tag drill
+// Lists of analyses while they change, in a real browser: all rows that are shown stay current.
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
+import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+
+const MINTS = Array.from({ length: 80 }, (_, at) => mintOfSymbol(`listed ${at}`))
+const EVERY_MS = 30_000
+const MINUTE_MS = 60_000
+const rows = (page: Page) => page.locator('table.analyses tbody tr')
+const saying = (page: Page, text: string) => rows(page).filter({ hasText: text }).count()
+
+/** A page whose clock can be put forward, and the addresses of the lists that it reads. */
+async function openList(browser: Browser, { url }: TestServer, hash: string) {
+  const { page, faults } = await openPage(browser, 'about:blank')
+  const reads: string[] = []
+  page.on('response', (response) => {
+    const { pathname, search } = new URL(response.url())
+    if (pathname === '/api/v1/analysis') reads.push(search)
+  })
+  await page.clock.install()
+  await page.goto(`${url}/${hash}`)
+  await rows(page).first().waitFor()
+  return { page, faults, reads }
+}
+
+/** Puts the page's clock forward to where it reads its list again. @returns once the page below the top has been read too */
+async function readAgain(page: Page, reads: readonly string[]): Promise<void> {
+  const before = reads.length
+  await page.clock.fastForward(EVERY_MS)
+  await expect.poll(() => reads.length).toBeGreaterThan(before)
+  await page.waitForLoadState('networkidle')
+}
+
+describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await openBrowser()
+  })
+  afterAll(() => closeBrowser(browser))
+
+  test('half a point of XP is shown wherever XP is', async () => {
+    const server = await openTestServer()
+    const { client } = server
+    const mint = await seedToken(client, Date.now())
+    await submit(client, await client.register('first'), submission(mint))
+    const snapshot = { priceUsd: VALUES.priceUsd * 1.3, snapshotAt: Date.now() }
+    const { body } = await submit(client, await client.register('halved'), submission(mint, { snapshot }))
+    expect(body).toMatchObject({ outcome: 'unvalidated', xpEarned: 12.5 })
+    const { page } = await openPage(browser, server.url, '#/submissions')
+    const row = page.getByRole('row').filter({ hasText: 'halved' })
+    await row.getByText('12.5', { exact: true }).waitFor()
+    await page.goto(`${server.url}/#/agents`)
+    // The XP, and the XP each.
+    await expect.poll(() => row.getByText('12.5', { exact: true }).count()).toBe(2)
+    await row.getByRole('link').click()
+    await page.getByText('rank 2 · 12.5 XP · 1 analyses').waitFor()
+    await server.remove()
+  })
+
+  describe('of 80 analyses', () => {
+    let server: TestServer
+    let key: string
+    let agentId: string
+
+    beforeEach(async () => {
+      server = await openTestServer({
+        'labels-delay-ms': '4000',
+        'submit-limits': 'rate=0,cooldown-ms=0',
+      })
+      const token = (mint: string, at: number) => ({
+        ...{ type: 'token', mint, ts: Date.now() },
+        ...{ name: `Listed ${at}`, symbol: `L${at}` },
+      })
+      await server.client.push(...MINTS.map(token))
+      key = await server.client.register('busy')
+      await submitOn(MINTS.slice(0, 1))
+      agentId = (await server.client.get('/api/v1/agents/leaderboard')).body.data[0].agentId
+    })
+    afterEach(() => server.remove())
+
+    async function submitOn(mints: readonly string[]): Promise<void> {
+      for (const mint of mints) {
+        const answer = await submit(server.client, key, submission(mint))
+        expect(answer.status, answer.text).toBe(201)
+      }
+    }
+    async function labelsAreShown(): Promise<void> {
+      const { client } = server
+      const withheld = async () => {
+        const { data } = (await client.get('/api/v1/analysis?latest=1&limit=200')).body
+        return data.filter(({ sentiment }: { sentiment: string | null }) => sentiment === null).length
+      }
+      await expect.poll(withheld, { timeout: 15_000 }).toBe(0)
+    }
+
+    test.each([
+      ['submissions', '#/submissions'],
+      ['an agent’s page', '#/agents/AGENT'],
+    ])(
+      '%s has the label and the return of each, and reads no more than it needs',
+      async (_, hash) => {
+        const { page, faults, reads } = await openList(browser, server, hash.replace('AGENT', agentId))
+        await submitOn(MINTS.slice(1))
+        await labelsAreShown()
+        await readAgain(page, reads)
+        await expect.poll(() => saying(page, 'bullish')).toBe(MINTS.length)
+        expect(await rows(page).count()).toBe(MINTS.length)
+        // Nothing more is to come yet: the newest page tells whether there are new ones.
+        reads.length = 0
+        await readAgain(page, reads)
+        expect(reads).toHaveLength(1)
+        await page.route('**/api/v1/analysis?*', async (route) => {
+          const response = await route.fetch()
+          const answer = await response.json()
+          for (const { outcomes } of answer.data) outcomes.fwd_ret_5m = 0.04
+          await route.fulfill({ response, json: answer })
+        })
+        reads.length = 0
+        await page.clock.fastForward(6 * MINUTE_MS)
+        await expect.poll(() => saying(page, '▲ 4.00%')).toBe(MINTS.length)
+        expect(reads).toHaveLength(2)
+        expect(faults.filter((fault) => !fault.startsWith('asked'))).toEqual([])
+      },
+      60_000,
+    )
+
+    test('once the oldest is shown, nothing older is offered', async () => {
+      await submitOn(MINTS.slice(1))
+      const { page, reads } = await openList(browser, server, '#/submissions')
+      const older = page.getByRole('button', { name: 'Older' })
+      await older.click()
+      await page.getByText('80 shown', { exact: true }).waitFor()
+      await readAgain(page, reads)
+      await page.getByText('80 shown', { exact: true }).waitFor()
+      expect(await older.count()).toBe(0)
+    }, 60_000)
+
+    test('where too many are new to read them at once, the list ends above the gap', async () => {
+      const { page, reads } = await openList(browser, server, `#/agents/${agentId}`)
+      // Pages are shorter here.
+      await page.route('**/api/v1/analysis?*', (route) => {
+        const url = new URL(route.request().url())
+        url.searchParams.set('limit', '10')
+        return route.continue({ url: url.href })
+      })
+      await submitOn(MINTS.slice(1))
+      await readAgain(page, reads)
+      await expect.poll(() => rows(page).count()).toBe(30)
+      expect(await saying(page, 'L0')).toBe(0)
+      for (let shown = 40; shown <= 80; shown += 10) {
+        await page.getByRole('button', { name: 'Older' }).click()
+        await expect.poll(() => rows(page).count()).toBe(shown)
+      }
+      expect(await saying(page, 'L0')).toBe(1)
+    }, 60_000)
+  })
+})
