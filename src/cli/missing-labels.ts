@@ -1,10 +1,10 @@
 // Why a query on outcomes may have no row, or NULL instead of labels: on a young lake no label of its horizon is there yet.
-import type { DuckDBConnection } from '@duckdb/node-api'
 import { SETTINGS } from '../config/settings.ts'
 import { HORIZONS } from '../schema/tables.ts'
 import { HORIZON_NAMES, type Horizon } from '../schema/vocabulary.ts'
 import { queryOne } from '../store/duckdb/query.ts'
 import { LABEL_DELAY_MS } from '../store/limits.ts'
+import type { LakeReader } from '../store/query/lake-reader.ts'
 
 /** How often a server writes to its lake, unless it was told otherwise. */
 const FLUSH_MS = Number(SETTINGS.store.lakeFlushMs.defaultText)
@@ -17,7 +17,7 @@ const longestHorizon = (sql: string): Horizon | null =>
 
 /** A sentence for a query of labels, where the lake has none of their horizon yet; null: it has, or none are asked for. */
 export async function explainMissingLabels(
-  connection: DuckDBConnection,
+  connection: LakeReader['connection'],
   sql: string,
 ): Promise<string | null> {
   const horizon = longestHorizon(sql)

@@ -310,7 +310,7 @@ export const PLANTED = {
   },
   'key-anew': {
     is: 'a reader adds another Idempotency-Key each time that it tries a submission again',
-    seed: 21,
+    seed: 55,
     steps: 120,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'cluster/proxy/passed-route.ts',

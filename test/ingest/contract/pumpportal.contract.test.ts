@@ -490,7 +490,7 @@ describe('trades that cannot be priced', () => {
     price(0)
     await trade('d')
     await trade('e')
-    price(70_000)
+    market.apply({ type: 'patch', mint, ts: Date.now(), fields: { solPriceUsd: null } }, Date.now())
     await trade('f')
     expect(kinds(sink.events)).toEqual(['disconnect', 'reconnect', 'disconnect'])
     for (const link of sink.links) if (link.type === 'disconnect') expect(link.sinceMs).toBe(link.ts)
