@@ -58,11 +58,11 @@ export async function listAnalyses(deps: RouteParts, { query, caller }: ReaderCo
   // What is filtered is searched further: a page may still be short, and the next one goes on.
   const searched = { ...wanted, limit: isFiltered ? ANALYSES_LIMIT_MAX : limit }
   const page = await deps.submissions.analyses(searched, caller)
-  const { analyses, next } = isFiltered ? filtered(page, filter, limit) : page
+  const { analyses, next, searchedToMs } = isFiltered ? filtered(page, filter, limit) : page
   const meta = {
     limit,
     nextCursor: next === null ? null : formatCursor(next),
-    searchedTo: page.searchedToMs,
+    searchedTo: searchedToMs,
     ...(clamped && { clamped: { limit: ANALYSES_LIMIT_MAX } }),
   }
   const data = analyses.map((analysis) => ({
@@ -74,19 +74,17 @@ export async function listAnalyses(deps: RouteParts, { query, caller }: ReaderCo
 }
 
 /** Those of a page that a filter takes, as the reader sees them, `limit` at most; the next page begins behind the last of them. */
-function filtered({ analyses, next }: AnalysisPage, { outcome, sentiment }: Filter, limit: number) {
-  const taken = analyses.filter(
+function filtered(page: AnalysisPage, { outcome, sentiment }: Filter, limit: number): AnalysisPage {
+  const taken = page.analyses.filter(
     (analysis) =>
       (outcome === null || analysis.outcome === outcome) &&
       (sentiment === null || analysis.sentiment === sentiment),
   )
   const shown = taken.slice(0, limit)
   const last = shown.at(-1)
-  const isCut = taken.length > limit && last !== undefined
-  return {
-    analyses: shown,
-    next: isCut ? { submittedAtMs: last.createdAt, analysisId: last.analysisId } : next,
-  }
+  if (taken.length <= limit || last === undefined) return { ...page, analyses: shown }
+  const { createdAt: searchedToMs, analysisId } = last
+  return { analyses: shown, next: { submittedAtMs: searchedToMs, analysisId }, searchedToMs }
 }
 
 /** The agent that `agentId` names; `me` is the caller. @throws ServiceError `missing_key`, `invalid_parameter`. */

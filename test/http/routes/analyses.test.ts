@@ -49,6 +49,11 @@ const withheldUntil = (labelsAvailableAt: number) => ({
   labelsAvailableAt,
 })
 
+interface FilteredPage {
+  data: { analysisId: string; createdAt: number }[]
+  meta: { nextCursor: string | null; searchedTo: number | null }
+}
+
 describe('the list of an agent’s submissions', () => {
   it('shows outcome, deviation, XP and labels, newest first, at once and after the flush', async () => {
     await open()
@@ -336,9 +341,10 @@ describe('the list of all submissions', () => {
     }
     const found: string[] = []
     for (let cursor: string | null = ''; cursor !== null; ) {
-      const { body }: { body: { data: { analysisId: string }[]; meta: { nextCursor: string | null } } } =
-        await get(`?sentiment=bullish&limit=2&cursor=${cursor}`)
+      const { body }: { body: FilteredPage } = await get(`?sentiment=bullish&limit=2&cursor=${cursor}`)
       expect(body.data.length).toBeLessThanOrEqual(2)
+      // A page that is full has searched as far as its last row.
+      expect(body.meta.searchedTo).toBe(body.meta.nextCursor === null ? null : body.data.at(-1)?.createdAt)
       found.push(...body.data.map(({ analysisId }) => analysisId))
       cursor = body.meta.nextCursor
     }
