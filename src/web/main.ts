@@ -77,7 +77,10 @@ class Console implements App {
     this.live.start()
     addEventListener('hashchange', () => this.#navigate())
     document.addEventListener('keydown', (event) => this.#keyDown(event))
-    document.addEventListener('visibilitychange', () => this.invalidate())
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden) this.live.askMarketTime()
+      this.invalidate()
+    })
     onZoneChange(() => this.invalidate())
     setInterval(() => this.#tick(), CLOCK_MS)
     this.invalidate()

@@ -1,6 +1,6 @@
 // @module-tag drill
 // Lists of analyses while they change, in a real browser: all rows that are shown stay current.
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
@@ -17,22 +17,36 @@ const saying = (page: Page, text: string) => rows(page).filter({ hasText: text }
 async function openList(browser: Browser, { url }: TestServer, hash: string) {
   const { page, faults } = await openPage(browser, 'about:blank')
   const reads: string[] = []
+  const isOfList = (url: string) => new URL(url).pathname === '/api/v1/analysis'
   page.on('response', (response) => {
-    const { pathname, search } = new URL(response.url())
-    if (pathname === '/api/v1/analysis') reads.push(search)
+    if (isOfList(response.url())) reads.push(new URL(response.url()).search)
   })
+  let pending = 0
+  page.on('request', (request) => {
+    if (isOfList(request.url())) pending++
+  })
+  const end = (request: Request) => {
+    if (isOfList(request.url())) pending--
+  }
+  page.on('requestfinished', end)
+  page.on('requestfailed', end)
+  /** Resolves when the list is not being read: a page asks for more as soon as it has an answer. */
+  const isRead = async () => {
+    do await page.evaluate(() => fetch('/readyz'))
+    while (pending > 0)
+  }
   await page.clock.install()
   await page.goto(`${url}/${hash}`)
   await rows(page).first().waitFor()
-  return { page, faults, reads }
+  return { page, faults, reads, isRead }
 }
 
-/** Puts the page's clock forward to where it reads its list again. @returns once the page below the top has been read too */
-async function readAgain(page: Page, reads: readonly string[]): Promise<void> {
+/** Puts the page's clock forward to where it reads its list again. @returns once the pages below the top have been read too */
+async function readAgain({ page, reads, isRead }: Awaited<ReturnType<typeof openList>>): Promise<void> {
   const before = reads.length
   await page.clock.fastForward(EVERY_MS)
   await expect.poll(() => reads.length).toBeGreaterThan(before)
-  await page.waitForLoadState('networkidle')
+  await isRead()
 }
 
 describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
@@ -103,15 +117,16 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
     ])(
       '%s has the label and the return of each, and reads no more than it needs',
       async (_, hash) => {
-        const { page, faults, reads } = await openList(browser, server, hash.replace('AGENT', agentId))
+        const list = await openList(browser, server, hash.replace('AGENT', agentId))
+        const { page, faults, reads } = list
         await submitOn(MINTS.slice(1))
         await labelsAreShown()
-        await readAgain(page, reads)
+        await readAgain(list)
         await expect.poll(() => saying(page, 'bullish')).toBe(MINTS.length)
         expect(await rows(page).count()).toBe(MINTS.length)
         // Nothing more is to come yet: the newest page tells whether there are new ones.
         reads.length = 0
-        await readAgain(page, reads)
+        await readAgain(list)
         expect(reads).toHaveLength(1)
         await page.route('**/api/v1/analysis?*', async (route) => {
           const response = await route.fetch()
@@ -130,17 +145,19 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
 
     test('once the oldest is shown, nothing older is offered', async () => {
       await submitOn(MINTS.slice(1))
-      const { page, reads } = await openList(browser, server, '#/submissions')
+      const list = await openList(browser, server, '#/submissions')
+      const { page } = list
       const older = page.getByRole('button', { name: 'Older' })
       await older.click()
       await page.getByText('80 shown', { exact: true }).waitFor()
-      await readAgain(page, reads)
+      await readAgain(list)
       await page.getByText('80 shown', { exact: true }).waitFor()
       expect(await older.count()).toBe(0)
     }, 60_000)
 
     test('where too many are new to read them at once, the list ends above the gap', async () => {
-      const { page, reads } = await openList(browser, server, `#/agents/${agentId}`)
+      const list = await openList(browser, server, `#/agents/${agentId}`)
+      const { page } = list
       // Pages are shorter here.
       await page.route('**/api/v1/analysis?*', (route) => {
         const url = new URL(route.request().url())
@@ -148,7 +165,7 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
         return route.continue({ url: url.href })
       })
       await submitOn(MINTS.slice(1))
-      await readAgain(page, reads)
+      await readAgain(list)
       await expect.poll(() => rows(page).count()).toBe(30)
       expect(await saying(page, 'L0')).toBe(0)
       for (let shown = 40; shown <= 80; shown += 10) {

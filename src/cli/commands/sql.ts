@@ -70,6 +70,7 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
     const format = wordValue(values, 'format', ROW_FORMATS)
     // Before the first row: behind it nothing may read the lake, as all of this is done again where files were replaced.
     const why = await explainMissingLabels(await reader.connect(), sql)
+    stop.check()
     await writeRows(watched(answer, stop), format, terminal.stdout)
     if (why !== null) await write(terminal.stderr, `mintlake: ${why}\n`)
   }

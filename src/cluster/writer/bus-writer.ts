@@ -152,7 +152,10 @@ export class BusWriter implements MarketPublisher {
     const behindEvents = status.writtenEventNo - status.publishedEventNo
     const refusal = this.#whyNoCommits()
     const reasons = [...reasonsOf(trouble, status, behindEvents), ...this.#service.reasons]
-    if (refusal !== null) reasons.push(`submissions and changes of accounts are refused: ${refusal}`)
+    if (refusal !== null)
+      reasons.push(
+        `submissions and changes of accounts are refused, where that lasts for ${CONFIRM_MS_MAX / 1_000} s: ${refusal}`,
+      )
     if (checkpoints.trouble !== null)
       reasons.push(`readers that begin have no recent checkpoint on the bus: ${checkpoints.trouble}`)
     return {

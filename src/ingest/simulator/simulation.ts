@@ -76,15 +76,16 @@ export class Simulation {
   #transactions = 0
   /** Patches of tokens in their order, traded or not. */
   #refreshed = 0
+  /** Since when the market has seen all that happened, Unix ms. */
+  #watchedFromMs: number
   /** Tokens that there are beside those which the schedule launches, the last one first. */
-  readonly #startMs: number
   readonly #arrivals: Arrival[]
   /** Events that were made and not delivered yet. */
   #pending: SimulatedEvent[] = []
   #nowMs: number
 
   constructor({ seed, tokens, tradesPerSecond, startMs }: SimulationOptions) {
-    this.#startMs = startMs
+    this.#watchedFromMs = startMs
     this.#seed = seed
     this.#random = new Random(seed)
     this.#tokensMax = Math.max(TOKENS_MAX_MIN, tokens * TOKENS_GROWTH_MAX)
@@ -129,6 +130,7 @@ export class Simulation {
   /** Skips the time up to `timeMs`: nothing happens in it. */
   skipTo(timeMs: number): void {
     this.#schedule.skipTo(timeMs)
+    this.#watchedFromMs = timeMs
   }
 
   /** Simulates the next event, if it is not later than `untilMs`. @returns whether there was one. */
@@ -266,7 +268,7 @@ export class Simulation {
 
   #patch(token: SimulatedToken): void {
     token.tokensMoved = 0
-    const isWatched = token.createdAtMs >= this.#startMs
+    const isWatched = token.createdAtMs >= this.#watchedFromMs
     this.#emit(patchEvent(token, this.#solUsd, this.#nowMs, isWatched))
     if (token.viewerCount === null) return
     token.viewerCount = Math.max(1, Math.round(token.viewerCount * this.#random.lognormal(1, 0.15)))

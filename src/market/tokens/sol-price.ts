@@ -36,9 +36,9 @@ const savedSchema = z.object({
 export class SolPrice implements Saved {
   /** NaN while unknown. */
   usd = Number.NaN
-  /** Who reported it last. */
+  /** Who reported the one in force. */
   source = 'none'
-  /** The source's time of the last report, at most the market time of then, Unix ms. A report of the same price counts. */
+  /** The source's time of the report in force, at most the market time of then, Unix ms. A report of the same price counts. */
   reportedAtMs = 0
   /** How often the price has changed, and the market time at which it last did. */
   changeCount = 0

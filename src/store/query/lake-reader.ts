@@ -46,7 +46,7 @@ export interface LakeReader {
   stream(sql: string): Promise<ResultStream>
   /** Runs SQL from a user. Rejects with `invalid` when it is wrong or could write; where a file is damaged, with DuckDB's error. */
   query(sql: string): Promise<QueryResult>
-  /** Ends the running query, which rejects, and so do all later ones that end early. */
+  /** Ends the running queries, which reject, and so do all later ones that end early. */
   interrupt(): void
   close(): void
 }
@@ -197,7 +197,7 @@ export async function openLakeReader(options: LakeReaderOptions): Promise<LakeRe
       query: (sql) => runQuery(connection, sql, attached.present, interruption, options.rowsAtOnce),
       interrupt: () => {
         isInterrupted = true
-        connection.interrupt()
+        for (const each of [connection, ...others]) each.interrupt()
       },
       close,
     }

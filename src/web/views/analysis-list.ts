@@ -16,8 +16,8 @@ const AFTER_NEW_MS = 5_000
 /** With these two a busy list takes fewer reads than a page without a key has. */
 const APART_MS = 10_000
 const PAGES_READ_MAX = 3
-/** What is to come at a time is waited for so long after it: some never comes, such as a return of a token without a price. */
-const AWAITED_MS = 5 * 60_000
+/** What is due is read so often in vain: some never comes, such as a return of a token without a price. */
+const VAIN_READS_MAX = 10
 /** Where a filter takes little, so many pages are read for one. */
 const PAGES_SEARCHED_MAX = 5
 
@@ -31,6 +31,8 @@ interface Entry {
   analysis: ShownAnalysis
   /** When it was read; -Infinity: the stream told of it, and it was not read yet. */
   readAtMs: number
+  /** How often it was read without what was due. */
+  vainReads: number
   /** Where the rows below it begin, if a page ended with it. */
   cursorBelow?: string | undefined
 }
@@ -46,6 +48,8 @@ export class AnalysisList {
   #older: string | null | undefined
   #isLoadingOlder = false
   #readSoon: ReturnType<typeof setTimeout> | undefined
+  /** When it was last begun to be read, by the browser's clock. */
+  #begunAtMs = 0
 
   /** @param nowMs the server's time */
   constructor(
@@ -88,8 +92,10 @@ export class AnalysisList {
   told(analyses: readonly ShownAnalysis[]): void {
     for (const analysis of analyses)
       if (!this.#entries.has(analysis.analysisId))
-        this.#entries.set(analysis.analysisId, { analysis, readAtMs: -Infinity })
-    const waitMs = (this.latest.atMs ?? 0) + APART_MS - Date.now()
+        this.#entries.set(analysis.analysisId, { analysis, readAtMs: -Infinity, vainReads: 0 })
+    // Whoever comes back to the page has it read then.
+    if (document.hidden) return
+    const waitMs = this.#begunAtMs + APART_MS - Date.now()
     this.#readSoon ??= setTimeout(
       () => {
         this.#readSoon = undefined
@@ -110,43 +116,55 @@ export class AnalysisList {
 
   async #refresh(): Promise<AnalysisPage> {
     const sinceMs = this.#nowMs()
+    this.#begunAtMs = Date.now()
     const known = this.#newestFirst().find(({ readAtMs }) => readAtMs !== -Infinity)?.analysis
     const newest = await this.#read({ cursor: undefined, limit: PAGE_ROWS })
     if (this.#older === undefined) this.#older = newest.meta.nextCursor
-    let page = newest
+    /** The last one of those without a row missing between them. */
+    let joined = newest
     for (let pages = 1; pages < PAGES_READ_MAX; pages++) {
-      const next = gapBelow(page, known) ?? this.#nextDue(sinceMs)
-      if (next === null) return newest
-      page = await this.#read(next)
+      const gap = gapBelow(joined, known)
+      if (gap !== null) joined = await this.#read(gap)
+      else if (!(await this.#readDue(sinceMs))) return newest
     }
-    if (gapBelow(page, known) !== null) this.#forgetBelow(page)
+    if (gapBelow(joined, known) !== null) this.#forgetBelow(joined)
     return newest
   }
 
-  /** The rows that may have changed since they were read, from the one that was read longest ago on; null: there is none. */
-  #nextDue(sinceMs: number): PageQuery | null {
+  /** Reads the rows that may have changed since they were read, from the one that was read longest ago on. @returns whether there are any */
+  async #readDue(sinceMs: number): Promise<boolean> {
     const entries = this.#newestFirst()
-    const isDue = ({ analysis, readAtMs }: Entry) =>
+    const isDue = ({ analysis, readAtMs, vainReads }: Entry) =>
+      readAtMs !== -Infinity &&
       readAtMs < sinceMs &&
-      changesAtMs(analysis).some((atMs) => atMs <= sinceMs && readAtMs < atMs + AWAITED_MS)
+      vainReads < VAIN_READS_MAX &&
+      changesDue(analysis, sinceMs) > 0
     const [due] = entries.filter(isDue).toSorted((a, b) => a.readAtMs - b.readAtMs)
-    if (due === undefined) return null
+    if (due === undefined) return false
     // A page ended with the row above, or somewhere above it.
     const above = entries
       .slice(0, entries.indexOf(due))
       .findLastIndex((entry) => entry.cursorBelow !== undefined)
     const limit = entries.slice(above + 1, above + 1 + FURTHER_ROWS_MAX).findLastIndex(isDue) + 1
+    await this.#read({ cursor: entries[above]?.cursorBelow, limit: Math.max(1, limit) })
     // Also where the server has it no longer: then it is not asked for without an end.
     due.readAtMs = sinceMs
-    return { cursor: entries[above]?.cursorBelow, limit: Math.max(1, limit) }
+    due.vainReads++
+    return true
   }
 
   async #read(query: PageQuery): Promise<AnalysisPage> {
     const readAtMs = this.#nowMs()
     const page = await this.#readPage(query)
     for (const analysis of page.data) {
-      const cursorBelow = this.#entries.get(analysis.analysisId)?.cursorBelow
-      this.#entries.set(analysis.analysisId, { analysis, readAtMs, cursorBelow })
+      const before = this.#entries.get(analysis.analysisId)
+      const due = changesDue(analysis, readAtMs)
+      const isVain = before !== undefined && due > 0 && due === changesDue(before.analysis, readAtMs)
+      const vainReads = isVain ? before.vainReads + 1 : 0
+      this.#entries.set(analysis.analysisId, {
+        ...{ analysis, readAtMs, vainReads },
+        cursorBelow: before?.cursorBelow,
+      })
     }
     const last = this.#entries.get(page.data.at(-1)?.analysisId ?? '')
     if (last !== undefined) last.cursorBelow = page.meta.nextCursor ?? undefined
@@ -196,13 +214,16 @@ function gapBelow({ data, meta }: AnalysisPage, known: ShownAnalysis | undefined
   return { cursor: meta.nextCursor, limit: FURTHER_ROWS_MAX }
 }
 
-/** When there is more to know of an analysis, Unix ms. */
-function changesAtMs({ createdAt, outcome, labelsAvailableAt, outcomes }: ShownAnalysis): number[] {
-  if (outcomes === undefined) return [createdAt]
+/** How much of an analysis is not known although its time has come. Labels are withheld by the clock on the wall, which in a replay is later. */
+function changesDue(
+  { createdAt, outcome, labelsAvailableAt, outcomes }: ShownAnalysis,
+  marketMs: number,
+): number {
+  const isLabelDue = labelsAvailableAt != null && labelsAvailableAt <= Math.max(marketMs, Date.now())
   const returns =
-    outcome === 'rejected' ? [] : HORIZON_NAMES.filter((name) => outcomes[`fwd_ret_${name}`] === null)
-  return [
-    ...(labelsAvailableAt == null ? [] : [labelsAvailableAt]),
-    ...returns.map((name) => createdAt + HORIZONS[name]),
-  ]
+    outcome === 'rejected' || outcomes === undefined
+      ? []
+      : HORIZON_NAMES.filter((name) => outcomes[`fwd_ret_${name}`] === null)
+  const returnsDue = returns.filter((name) => createdAt + HORIZONS[name] <= marketMs)
+  return returnsDue.length + (isLabelDue ? 1 : 0)
 }

@@ -19,6 +19,10 @@ export class OwnKey {
   #standing: Fetched<Standing> | null = null
   #error: string | null = null
   #isBusy = false
+  /** Somebody has gone to another view. */
+  #isStopped = false
+  /** Counts what is attempted: of two keys that are checked at once the one entered last is taken. */
+  #attempts = 0
 
   /** @param onKey called when there is another key, or none any more */
   constructor(app: App, onKey: () => void) {
@@ -28,6 +32,7 @@ export class OwnKey {
   }
 
   stop(): void {
+    this.#isStopped = true
     this.#standing?.stop()
   }
 
@@ -90,6 +95,7 @@ export class OwnKey {
 
   #use(key: string | null): void {
     this.#app.setKey(key)
+    if (this.#isStopped) return
     this.#followStanding()
     this.#onKey()
   }
@@ -97,7 +103,7 @@ export class OwnKey {
   async #submitRegistration(event: SubmitEvent): Promise<void> {
     event.preventDefault()
     const name = new FormData(event.target as HTMLFormElement).get('name')
-    await this.#attempt(async () => this.#use((await this.#app.client.register({ name: `${name}` })).key))
+    await this.#attempt(async () => (await this.#app.client.register({ name: `${name}` })).key)
   }
 
   /** A key that is refused would be refused in every view. */
@@ -106,18 +112,21 @@ export class OwnKey {
     await this.#attempt(async () => {
       if (!SENDABLE.test(key)) throw new Error('A key has no such characters.')
       await request(PROFILE_PATH, { key })
-      this.#use(key)
+      return key
     })
   }
 
-  async #attempt(act: () => Promise<void>): Promise<void> {
+  /** @param get a key, which is used unless another was asked for meanwhile */
+  async #attempt(get: () => Promise<string>): Promise<void> {
+    const attempt = ++this.#attempts
     this.#isBusy = true
     this.#error = null
     this.#app.invalidate()
     try {
-      await act()
+      const key = await get()
+      if (attempt === this.#attempts) this.#use(key)
     } catch (error) {
-      this.#error = errorText(error)
+      if (attempt === this.#attempts) this.#error = errorText(error)
     } finally {
       this.#isBusy = false
       this.#app.invalidate()

@@ -306,7 +306,7 @@ describe.skipIf(!hasNats)(`a writer on the bus, with faults${skipped}`, () => {
     })
     expect(refused.body.mayBeStored).toBeUndefined()
     expect((await health(client)).reasons).toContain(
-      'submissions and changes of accounts are refused: the bus does not confirm this writer, and another one may have taken over',
+      'submissions and changes of accounts are refused, where that lasts for 5 s: the bus does not confirm this writer, and another one may have taken over',
     )
     // Reads are answered.
     expect((await client.get('/readyz')).status).toBe(200)
