@@ -274,9 +274,9 @@ export const PLANTED = {
   },
   'hole-unnoticed': {
     is: 'a reader does not notice that a batch of the stream is missing, and goes on behind it',
-    seed: 80,
+    seed: 86,
     steps: 240,
-    violates: 'with one ETag all nodes send the same bytes',
+    violates: 'a DataPoint is that of the recorded events',
     file: 'cluster/reader/applied-market.ts',
     from: 'if (firstEventNo > this.eventNo + 1) return missing(',
     to: 'if (firstEventNo < 0) return missing(',
@@ -321,12 +321,12 @@ export const PLANTED = {
   },
   'doubt-untold': {
     is: 'a reader that got no answer says that nothing is stored',
-    seed: 17,
-    steps: 60,
+    seed: 212,
+    steps: 120,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'cluster/proxy/passing-on.ts',
     from: 'isDoubtful ||= made.mayHaveArrived',
-    to: 'isDoubtful ||= false',
+    to: 'if (made.mayHaveArrived) throw unavailable(false)',
   },
   'own-write-unseen': {
     is: 'a reader answers who writes before it shows what was written',

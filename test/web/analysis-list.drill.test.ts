@@ -134,6 +134,14 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
           for (const { outcomes } of answer.data) outcomes.fwd_ret_5m = 0.04
           await route.fulfill({ response, json: answer })
         })
+        await list.isRead()
+        // The server's clock stays: the page goes on without being told of it.
+        await page.evaluate(() => {
+          const { send } = WebSocket.prototype
+          WebSocket.prototype.send = function (message) {
+            if (!String(message).includes('"ping"')) send.call(this, message)
+          }
+        })
         reads.length = 0
         await page.clock.fastForward(6 * MINUTE_MS)
         await expect.poll(() => saying(page, '▲ 4.00%')).toBe(MINTS.length)
