@@ -1,7 +1,6 @@
 // Why a query on outcomes may have no row, or NULL instead of labels: on a young lake no label of its horizon is there yet.
 import { SETTINGS } from '../config/settings.ts'
-import { HORIZONS } from '../schema/tables.ts'
-import { HORIZON_NAMES, type Horizon } from '../schema/vocabulary.ts'
+import { HORIZON_NAMES, HORIZONS, type Horizon } from '../schema/vocabulary.ts'
 import { queryOne } from '../store/duckdb/query.ts'
 import { LABEL_DELAY_MS } from '../store/limits.ts'
 import type { LakeReader } from '../store/query/lake-reader.ts'

@@ -13,7 +13,6 @@ import { EVENT_TABLES } from './tables/event-tables.ts'
 import { HORIZON_NAMES } from './vocabulary.ts'
 
 export type { Cell, Column, ColumnType, Row, Table } from './table-types.ts'
-export { HORIZONS } from './vocabulary.ts'
 
 /**
  * Written into every lake row. 2: training and rejections have `received_at`, training has the price that returns refer to.

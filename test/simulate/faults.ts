@@ -1,7 +1,6 @@
 // What goes wrong: each run has some of the faults, each with a rate of its own.
 
-import { HORIZONS } from '../../src/schema/tables.ts'
-import { HORIZON_NAMES } from '../../src/schema/vocabulary.ts'
+import { HORIZON_NAMES, HORIZONS } from '../../src/schema/vocabulary.ts'
 import type { Cast, LifeEnd } from './actors/cast.ts'
 import { HEAL_MS } from './at-rest.ts'
 import type { Cluster } from './cluster.ts'

@@ -1,8 +1,8 @@
 // What must be so of the lake at rest: its files have each row once, what left was over its time, and labels are those of the trades.
 import { DAY_MS } from '../../src/lib/time.ts'
 import { OUTCOME_LABELS } from '../../src/schema/api/submission-list.ts'
-import { HORIZONS, type Row, type TableName } from '../../src/schema/tables.ts'
-import { HORIZON_NAMES, type Horizon } from '../../src/schema/vocabulary.ts'
+import type { Row, TableName } from '../../src/schema/tables.ts'
+import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../src/schema/vocabulary.ts'
 import type { Oracle } from '../market/oracle.ts'
 import type { FileRow, ModelFile, RemovedFile } from './lake/files.ts'
 import { basePriceOf, labelsOf, type Minutes, minutesOf } from './lake/labels.ts'

@@ -1,9 +1,9 @@
 // The figures of one agent: how its calls came true, beside what had come true anyway.
 import { recordFrom } from '../../lib/record.ts'
 import { DAY_MS } from '../../lib/time.ts'
-import { HORIZONS } from '../../schema/tables.ts'
 import {
   HORIZON_NAMES,
+  HORIZONS,
   type Horizon,
   type Outcome,
   SENTIMENTS,

@@ -7,7 +7,7 @@ import { systemCode } from '../error-text.ts'
 export const OPEN_FILES_MIN = 4_096
 
 /** How an operator raises it, as the end of a sentence. */
-export const RAISE_OPEN_FILES = 'raise them, as LimitNOFILE of the unit or with ulimit -n, to 4096 or more'
+export const RAISE_OPEN_FILES = `raise them, as LimitNOFILE of the unit or with ulimit -n, to ${OPEN_FILES_MIN} or more`
 
 /** Of this process or of all: no more files may be open. */
 const AT_LIMIT = new Set(['EMFILE', 'ENFILE'])

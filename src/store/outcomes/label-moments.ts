@@ -2,8 +2,8 @@
 // Day by day, so that memory does not grow with the file.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { DAY_MS } from '../../lib/time.ts'
-import { type Column, HORIZONS, TABLES } from '../../schema/tables.ts'
-import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
+import { type Column, TABLES } from '../../schema/tables.ts'
+import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../schema/vocabulary.ts'
 import { queryRows, queryValue } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier } from '../duckdb/sql.ts'

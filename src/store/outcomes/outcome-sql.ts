@@ -1,7 +1,7 @@
 // SQL that opens, computes and records outcomes. Times are Unix ms; a bar is identified by its end.
 import { HOUR_MS, MINUTE_MS } from '../../lib/time.ts'
-import { type Column, HORIZONS, LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
-import { HORIZON_NAMES, type Horizon } from '../../schema/vocabulary.ts'
+import { type Column, LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../schema/vocabulary.ts'
 import { identifier, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import { BASE_LOOKBACK_MS, LABEL_DELAY_MS } from '../limits.ts'
 

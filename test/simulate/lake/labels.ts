@@ -1,6 +1,6 @@
 // Outcomes as data/README.md defines them, computed plainly: what the price did after a submission, from bars of a minute.
-import { HORIZONS, type Row } from '../../../src/schema/tables.ts'
-import { HORIZON_NAMES, type Horizon } from '../../../src/schema/vocabulary.ts'
+import type { Row } from '../../../src/schema/tables.ts'
+import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../../src/schema/vocabulary.ts'
 
 const MINUTE_MS = 60_000
 const DEAD_SILENCE_MS = 6 * 3_600_000

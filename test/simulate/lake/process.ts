@@ -14,9 +14,9 @@ import {
   type SubmissionQuery,
   submissionKeyOf,
 } from '../../../src/schema/api/submission-list.ts'
-import { HORIZONS, type Row, type SubmissionRow, TABLES, type TableName } from '../../../src/schema/tables.ts'
+import { type Row, type SubmissionRow, TABLES, type TableName } from '../../../src/schema/tables.ts'
 import { TIMEFRAMES } from '../../../src/schema/timeframe.ts'
-import { HORIZON_NAMES } from '../../../src/schema/vocabulary.ts'
+import { HORIZON_NAMES, HORIZONS } from '../../../src/schema/vocabulary.ts'
 import { EventWindows } from '../../../src/store/events/event-windows.ts'
 import type { SeqRange } from '../../../src/store/lake/lake-files.ts'
 import { LABEL_DELAY_MS } from '../../../src/store/limits.ts'

@@ -1,6 +1,5 @@
 // Computes the outcome of one submission directly from raw trades. Shares only the lengths of the horizons with the store.
-import { HORIZONS } from '../../../src/schema/tables.ts'
-import { HORIZON_NAMES } from '../../../src/schema/vocabulary.ts'
+import { HORIZON_NAMES, HORIZONS } from '../../../src/schema/vocabulary.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
