@@ -30,18 +30,18 @@ const hasDrill = (file: string): boolean =>
 /** The files that take longest begin first, in the order of their time: none of them is left to run alone at the end. A fresh clone
  *  has no record of earlier runs, and their size does not tell. */
 const LONGEST = [
+  'simulate/simulate.drill',
   'bench.drill',
   'server/state-bounds.drill',
-  'simulate/simulate.drill',
   'web/console.drill',
-  'cli/repair',
   'store/process/kill.fault',
-  'web/late-answers.drill',
-  'cluster/faults/bus.drill',
-  'web/market.drill',
-  'server/disk.fault',
+  'server/failing-sync.drill',
+  'cli/repair',
+  'cluster/proxy/addresses.drill',
   'deploy/package.drill',
-  'cluster/faults/short.drill',
+  'backtest/process.drill',
+  'backtest/programs.drill',
+  'server/disk.fault',
   'ingest/contract/feed.contract',
   'ingest/solana/solana',
 ]
@@ -73,7 +73,7 @@ export default defineConfig(({ mode }) => {
       hookTimeout: 60_000,
       // A busy machine is no failure: only what never comes is.
       expect: { poll: { timeout: 20_000 } },
-      maxWorkers: availableParallelism() + (isDrills ? 2 : 1),
+      maxWorkers: availableParallelism() + (isDrills ? 3 : 1),
       sequence: { sequencer: LongestFirst },
       // Node loads the TypeScript, and a process keeps what it has loaded for the next file: modules, warm code, lake processes.
       experimental: { viteModuleRunner: false },

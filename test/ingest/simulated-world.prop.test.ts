@@ -55,7 +55,7 @@ function expectWindowsToAgree({ fields, ts }: PatchEvent, point: DataPoint): voi
   expect(Math.abs(traded - point.volume24h!)).toBeLessThan(0.02 + point.volume24h! / 1e6)
 }
 
-for (const { runs, tags } of fewAndMany(3, 40))
+for (const { runs, tags } of fewAndMany(3, 15))
   test(`shares of holders agree with each other and with what was sold, ${runs} markets`, { tags }, () => {
     fc.assert(
       fc.property(options, (simulated) => {
@@ -79,7 +79,7 @@ for (const { runs, tags } of fewAndMany(3, 40))
     )
   })
 
-for (const { runs, tags } of fewAndMany(1, 20))
+for (const { runs, tags } of fewAndMany(1, 8))
   test(`windows agree with each other and with the trades in them, ${runs} markets`, { tags }, () => {
     fc.assert(
       fc.property(options, (simulated) => {

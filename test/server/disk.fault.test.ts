@@ -156,7 +156,7 @@ async function fillAndEmpty(reserveMb: string, fillings: readonly number[]): Pro
 
 it(
   'a disk filled to the last byte stops only submissions, and only while it is full',
-  { timeout: 120_000 },
+  { timeout: 120_000, tags: 'drill' },
   () => fillAndEmpty('0', [60_000]),
 )
 
@@ -235,7 +235,9 @@ it('a disk that is nearly full stops recording long before submissions, as a gap
   await expectWhole(running)
 })
 
-it('events that wait for room on a nearly full disk are written by a stop, and nothing is lost', async () => {
+it('events that wait for room on a nearly full disk are written by a stop, and nothing is lost', {
+  tags: 'drill',
+}, async () => {
   const disk = await mountDisk(folder, '64m')
   const stopped = await start('4')
   const { client } = stopped

@@ -146,7 +146,9 @@ describe('while a server has more to do than it can', BUSY, () => {
       .toBeGreaterThan(0)
   })
 
-  it('loses and doubles no submission and no push that it has acknowledged, and is well soon afterwards', async () => {
+  it('loses and doubles no submission and no push that it has acknowledged, and is well soon afterwards', {
+    tags: 'drill',
+  }, async () => {
     const agent = createClient({ baseUrl: server.url, key, retriesMax: 100 })
     const before = server.market.stats().trades
     let pushed = 0

@@ -37,7 +37,7 @@ export const PLANTED = {
   },
   'retry-stored-twice': {
     is: 'a restart forgets which answers were given under an Idempotency-Key',
-    seed: 44,
+    seed: 52,
     steps: 180,
     violates: 'one Idempotency-Key has one answer',
     file: 'submissions/rate-limits/restore.ts',
@@ -82,7 +82,7 @@ export const PLANTED = {
   },
   'change-missed': {
     is: 'followers miss the first change behind the position that they have',
-    seed: 3,
+    seed: 4,
     steps: 180,
     violates: 'every follower has the rows of the market',
     file: 'market/output/row-changes.ts',
@@ -91,7 +91,7 @@ export const PLANTED = {
   },
   'removal-missed': {
     is: 'followers are not told of a token that was evicted',
-    seed: 6,
+    seed: 9,
     steps: 180,
     violates: 'no follower has a row that the market has not',
     file: 'market/output/row-changes.ts',

@@ -29,17 +29,16 @@ it('the same seed gives the same trace in three fresh processes, the last of the
   expect([second, third]).toEqual([first, first])
 })
 
-it('a lake of DuckDB and Parquet answers as the modelled one and has its rows, twice in the same way', {
+it('a lake of DuckDB and Parquet answers as the modelled one and has its rows', {
   timeout: 10 * MINUTE_MS,
 }, async () => {
   const args = ['30003', '--steps', '120', '--json']
-  const runs = [await run(...args, '--duckdb'), await run(...args, '--duckdb'), await run(...args)]
-  const [first, other, modelled] = runs.map(({ text }) => JSON.parse(text))
-  expect(first.failure).toBeNull()
-  expect(first.counts['checked: the real lake has the rows of the modelled one']).toBeGreaterThan(50)
-  expect(other).toEqual(first)
+  const runs = [await run(...args, '--duckdb'), await run(...args)]
+  const [real, modelled] = runs.map(({ text }) => JSON.parse(text))
+  expect(real.failure).toBeNull()
+  expect(real.counts['checked: the real lake has the rows of the modelled one']).toBeGreaterThan(50)
   // The model alone leads to the same.
-  expect(modelled.hashes).toEqual(first.hashes)
+  expect(modelled.hashes).toEqual(real.hashes)
 })
 
 it('backups of a lake whose process ends within requests have what was acknowledged, also once they are repaired', {
@@ -55,8 +54,8 @@ it('backups of a lake whose process ends within requests have what was acknowled
   expect(counts['files of the lake that are lost']).toBeGreaterThan(0)
 })
 
-it('as many seeds as fit into three minutes fail nowhere', { timeout: 10 * MINUTE_MS }, async () => {
-  const { code, text } = await run('20001', '--minutes', '3')
+it('as many seeds as fit into a minute fail nowhere', { timeout: 5 * MINUTE_MS }, async () => {
+  const { code, text } = await run('20001', '--minutes', '1')
   expect(text).toMatch(/seeds from 20001 in/)
   expect(code, text).toBe(0)
   console.log(/\d+ seeds from.*/.exec(text)?.[0])

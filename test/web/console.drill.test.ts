@@ -209,7 +209,6 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
 
   test.each([
     { name: 'a desktop', viewport: { width: 1280, height: 800 } },
-    { name: 'a phone', viewport: { width: 360, height: 740 } },
     { name: 'the narrowest phone', viewport: { width: 320, height: 568 } },
   ])(
     'no view has an accessibility fault on $name, light or dark, nor a sideways scroll',

@@ -265,7 +265,9 @@ describe('an export', () => {
     await expectTidy()
   })
 
-  it('waits where the one before has ended for its client, and has still to be cleared away', async () => {
+  it('waits where the one before has ended for its client, and has still to be cleared away', {
+    tags: 'drill',
+  }, async () => {
     const readAll = async (format: string) => {
       for (let [since, more] = ['', 'true']; more === 'true'; ) {
         const { status, headers } = await fetchPage(

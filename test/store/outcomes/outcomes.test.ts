@@ -153,7 +153,10 @@ async function outcomes(): Promise<Expected[]> {
 
 const byId = (a: Expected, b: Expected): number => (a.analysis_id < b.analysis_id ? -1 : 1)
 
-test('outcomes equal those computed from the trades, with dead tokens, gaps and a restart', async () => {
+test('outcomes equal those computed from the trades, with dead tokens, gaps and a restart', {
+  tags: 'drill',
+  timeout: 120_000,
+}, async () => {
   let last: Expected[] = []
   await runMarket(52, 10, [9, 28, 51], async (submitted, trades) => {
     const labelledToMs = nowMs - CLOSING_MS - LABEL_DELAY_MS
@@ -166,7 +169,7 @@ test('outcomes equal those computed from the trades, with dead tokens, gaps and 
   expect(over.filter(({ dead_24h }) => !dead_24h).length).toBeGreaterThan(50)
   expect(last.filter(({ fwd_ret }) => fwd_ret[2] !== null && fwd_ret[4] === null).length).toBeGreaterThan(50)
   expect(last.some(({ base_price_usd }) => base_price_usd === null)).toBe(true)
-}, 120_000)
+})
 
 test('the base price is that at submission, and for schema version 1 the recorded one', async () => {
   const mint = mintOfSymbol('based')

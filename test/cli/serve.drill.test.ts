@@ -5,7 +5,10 @@ import { spawnServer, temporaryFolder } from '../support/test-server.ts'
 
 const MINTLAKE = new URL('../../scripts/mintlake.mjs', import.meta.url).pathname
 
-test('a server whose first process is killed ends, and gives its folder back', async () => {
+test('a server whose first process is killed ends, and gives its folder back', {
+  tags: 'drill',
+  timeout: 60_000,
+}, async () => {
   const folder = temporaryFolder()
   const server = await spawnServer({}, folder, {}, [], [MINTLAKE, 'serve'])
   const { pid } = server.process
@@ -24,4 +27,4 @@ test('a server whose first process is killed ends, and gives its folder back', a
   const next = await spawnServer({}, folder)
   expect(await next.terminate()).toBe(0)
   rmSync(folder, { recursive: true, force: true })
-}, 60_000)
+})
