@@ -104,9 +104,13 @@ const probablyMeant = (sent: string, allowed: readonly string[]): string =>
 export const timeframe = (query: Query): Timeframe =>
   oneOf(query, 'tf', TIMEFRAMES, '1m', (sent) => sent.endsWith('M'))
 
-/** True for 1 or true, false for 0, false, or nothing. */
-export const flag = (query: Query, name: string): boolean =>
-  ['1', 'true'].includes(oneOf(query, name, ['0', '1', 'false', 'true'], '0'))
+const FLAG_WORDS = ['0', '1', 'false', 'true'] as const
+
+/** True for 1 or true, false for 0, false, or where it is missing. Its name alone is no answer: it may be meant as either. */
+export function flag(query: Query, name: string): boolean {
+  if (query.get(name) === '') throw invalidParameter(name, `is empty: ${name}=1 or ${name}=0`, FLAG_WORDS)
+  return ['1', 'true'].includes(oneOf(query, name, FLAG_WORDS, '0'))
+}
 
 /** Times and positions are floating-point numbers in msgpack, which some languages write with a point. */
 const WHOLE = /^\+?\d+(\.0+)?$/

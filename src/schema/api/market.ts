@@ -96,7 +96,7 @@ export const marketQuery = z.object({
   ),
   cursor: parameter.text(
     `meta.nextCursor or X-Next-Cursor of the page before, valid for at least ${CURSOR_VALID_S} s. The list is that of the first page: ` +
-      'only limit, format and fields are read beside it. Empty: the first page, with a cursor in any format',
+      'only limit, format and fields are read beside it. Empty: the first page, with a cursor in NDJSON and Arrow too',
   ),
   follow: parameter.word(
     ['0', '1', 'false', 'true', 'window'],

@@ -230,6 +230,8 @@ describe('the market list', () => {
       path = `/api/v1/market?limit=5&cursor=${meta.nextCursor}`
     }
     expect(seen.toSorted()).toEqual(mints.toSorted())
+    const packed = unpack(await bytes('/api/v1/market?limit=5&format=msgpack')).meta
+    expect((await get(`/api/v1/market?limit=50&cursor=${packed.nextCursor}`)).body.data).toHaveLength(7)
     const ndjson = await get('/api/v1/market?limit=5&format=ndjson&cursor=')
     expect(
       (
