@@ -1,3 +1,4 @@
+// @module-tag drill
 // `mintlake serve` starts itself again with the flags that a server needs: who ends the first process ends the second one too.
 import { readFileSync, rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
