@@ -67,8 +67,8 @@ export const REPLAY_PROGRESS_MS = 1_000
 export const UPSTREAM_FRAME_BYTES_MAX = 256 * 1024
 /** When an upstream leaves this much unread, the feed reconnects. */
 export const UPSTREAM_BACKLOG_BYTES_MAX = 1024 * 1024
-/** Signatures remembered to detect repeated frames. At the maximum the one seen longest ago is forgotten. */
-export const UPSTREAM_SIGNATURES_MAX = 200_000
+/** Frames remembered to detect repeated ones, about 250 bytes each. At the maximum the one seen longest ago is forgotten. */
+export const UPSTREAM_SEEN_MAX = 200_000
 /** An attempt to connect that takes longer is given up. */
 export const UPSTREAM_CONNECT_MS_MAX = 10_000
 /** How often an upstream is pinged. A ping that is unanswered by the time of the next ends the connection. */

@@ -230,6 +230,31 @@ test('with a key it subscribes to trades of new tokens, and again after a lost c
   await feed.stop()
 })
 
+test('every trade of a transaction that has several is applied, and each of them once', async () => {
+  const sink = new MemorySink()
+  const feed = start(sink)
+  await feed.ready
+  const others = [
+    { mint: mintOfSymbol('another token of the bundle') },
+    { traderPublicKey: mintOfSymbol('another wallet of the bundle') },
+    { tokenAmount: 1_001 },
+    { solAmount: 0.6 },
+    // The same purchase once more, from the reserves that the first has left.
+    { vTokensInBondingCurve: 999_999_000 },
+    { pool: 'pump-amm', vTokensInBondingCurve: undefined, tokensInPool: 2e8 },
+    { pool: 'pump-amm', vTokensInBondingCurve: undefined, tokensInPool: 1e8 },
+  ]
+  const frames = [buy, ...others.map((other) => ({ ...buy, ...other }))]
+  for (const frame of [...frames, ...frames]) upstream.send(frame)
+  await expect.poll(() => feed.describe().duplicates, soon).toBe(frames.length)
+  expect(sink.data).toMatchObject(
+    frames.map(({ mint, traderPublicKey: wallet, tokenAmount, solAmount }) => ({
+      ...{ type: 'trade', mint, wallet, tokenAmount, solAmount },
+    })),
+  )
+  await feed.stop()
+})
+
 test('a silent connection is replaced', async () => {
   const sink = new MemorySink()
   const feed = start(sink, { silenceMsMax: 30 })

@@ -94,6 +94,7 @@ const marketFrame = z.discriminatedUnion('txType', [createFrame, tradeFrame, mig
 const noticeFrame = z.object({ message: z.string() })
 const errorFrame = z.object({ errors: z.unknown() })
 
+type MarketFrame = z.infer<typeof marketFrame>
 type CreateFrame = z.infer<typeof createFrame>
 type TradeFrame = z.infer<typeof tradeFrame>
 
@@ -147,7 +148,7 @@ function launchEvents(frame: CreateFrame, ts: number, fault: FrameFault | null):
     : [token]
 }
 
-function toEvents(frame: z.infer<typeof marketFrame>, ts: number, fault: FrameFault | null): MarketEvent[] {
+function toEvents(frame: MarketFrame, ts: number, fault: FrameFault | null): MarketEvent[] {
   switch (frame.txType) {
     case 'create':
       return launchEvents(frame, ts, fault)
@@ -176,21 +177,27 @@ function toShortText(value: unknown): string {
   }
 }
 
-/** Parses one frame. Its `key`, of signature and kind of transaction, identifies frames that come twice. */
+/**
+ * What a frame that comes twice has in common with itself, and with no other: a transaction may trade several tokens, for several
+ * wallets, or one token several times, which leaves other reserves each time. At most some hundred characters.
+ */
+function keyOf(frame: MarketFrame): string {
+  const parts = [frame.signature, frame.txType, frame.mint]
+  if (frame.txType === 'create' || frame.txType === 'migrate') return parts.join(':')
+  const { traderPublicKey, tokenAmount, solAmount, vTokensInBondingCurve, tokensInPool } = frame
+  const wallet = truncateText(traderPublicKey, WORD_CHARS_MAX)
+  return [...parts, wallet, tokenAmount, solAmount, vTokensInBondingCurve ?? tokensInPool].join(':')
+}
+
+/** Parses one frame. Its `key` identifies frames that come twice. */
 export function parseFrame(frame: unknown, receivedAtMs: number): ParsedFrame {
   const market = safeParse(marketFrame, frame)
   if (market.success) {
     const { txType, mint: frameMint } = market.data
     const fault = market.data.txType === 'migrate' ? null : frameFault(market.data)
     const events = toEvents(market.data, receivedAtMs, fault)
-    return {
-      kind: 'events',
-      key: `${market.data.signature}:${txType}`,
-      mint: frameMint,
-      isLaunch: txType === 'create',
-      events,
-      fault,
-    }
+    const key = keyOf(market.data)
+    return { kind: 'events', key, mint: frameMint, isLaunch: txType === 'create', events, fault }
   }
   const error = safeParse(errorFrame, frame)
   if (error.success && error.data.errors !== undefined) {

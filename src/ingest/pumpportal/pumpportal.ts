@@ -5,7 +5,7 @@ import { errorMessage } from '../../lib/error-text.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
-import { UPSTREAM_SIGNATURES_MAX, UPSTREAM_STEADY_MS, UPSTREAM_TRADE_KEYS_MAX } from '../limits.ts'
+import { UPSTREAM_SEEN_MAX, UPSTREAM_STEADY_MS, UPSTREAM_TRADE_KEYS_MAX } from '../limits.ts'
 import type { SourceLink } from '../source-link.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
@@ -33,8 +33,8 @@ const MESSAGE_CHARS_MAX = 200
 
 /**
  * The feed is ready after its first attempt to connect, successful or not, and tries again for as long as it runs. Each
- * frame is applied once. Data may be missing until PumpPortal has sent the first frame over a connection, and again from the last
- * frame of a connection that is lost: both is told to the market.
+ * frame is applied once, and each of several trades of one transaction. Data may be missing until PumpPortal has sent the first
+ * frame over a connection, and again from the last frame of a connection that is lost: both is told to the market.
  */
 export class PumpPortal implements Feed {
   readonly ready: Promise<void>
@@ -50,7 +50,7 @@ export class PumpPortal implements Feed {
   /** When the current connection opened, on the monotonic clock; null while there is none. */
   #openedAtMs: number | null = null
   /** Keys of recent frames. */
-  readonly #seen = new BoundedMap<string, true>({ entriesMax: UPSTREAM_SIGNATURES_MAX })
+  readonly #seen = new BoundedMap<string, true>({ entriesMax: UPSTREAM_SEEN_MAX })
   readonly #subscriptions = new TradeSubscriptions(UPSTREAM_TRADE_KEYS_MAX)
   readonly #options: PumpPortalOptions
   readonly #timing: UpstreamTiming
