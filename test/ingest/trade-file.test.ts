@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { TRADE_ORDER_ROWS_MAX } from '../../src/ingest/limits.ts'
+import { TRADE_ORDER_ROWS_MAX, TRADE_SAMPLE_RECORDS } from '../../src/ingest/limits.ts'
 import type { TradeBatch } from '../../src/ingest/replay/trade-batch.ts'
 import type { TradeMapping } from '../../src/ingest/replay/trade-columns.ts'
 import { openTradeFile, type TradeFileOptions } from '../../src/ingest/replay/trade-file.ts'
@@ -54,6 +54,13 @@ function file(name: string, text: string): string {
   const path = join(folder, name)
   writeFileSync(path, text)
   return path
+}
+
+/** A file of so many records that the last ones are none of the sample. */
+function deep(more: (at: number, last: number) => object): string {
+  const rows = TRADE_SAMPLE_RECORDS + 3_000
+  const records = Array.from({ length: rows }, (_, at) => ({ price: 1, size: 1, ...more(at, rows - 1) }))
+  return file('deep.ndjson', records.map((record) => JSON.stringify(record)).join('\n'))
 }
 
 async function parquet(sql: string): Promise<string> {
@@ -248,6 +255,14 @@ describe('the order of rows', () => {
     ])
     // A row without a time stays behind the one before it.
     expect(await prices(text(at(9, 'A', 3), 'never,A,2.5,1', at(0, 'A', 1)))).toEqual([1, 3, 2.5])
+  })
+
+  test('keeps what only the older records of JSON have, where it is newest first', async () => {
+    const late = { side: 'sell', wallet: 'w', tx: 't' }
+    const path = deep((at, last) => ({ ts: NOON_MS - at, ...(at === last && late) }))
+    const [oldest, ...others] = await readAll({ path, symbol: 'A', batchRows: 10_000 })
+    expect(oldest).toMatchObject(late)
+    expect(others.some(({ side, wallet, tx }) => side || wallet || tx)).toBe(false)
   })
 
   test('is refused in a sentence where a file too long to be sorted is newest first', async () => {

@@ -117,7 +117,8 @@ function gather(batches: readonly TradeBatch[], starts: readonly number[], order
     const fault = batch.faults.get(row)
     if (fault !== undefined) faults.set(at, fault)
   }
-  const [{ symbols, side, wallet, tx }] = batches
+  // Of JSON, whose records may show a column late, the last batch has them all.
+  const { symbols, side, wallet, tx } = batches[batches.length - 1]
   return {
     ...{ rows, tsMs, price, size, symbolCode, symbols, faults },
     side: side === null ? null : (row) => sides[row],
