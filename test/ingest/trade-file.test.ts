@@ -311,6 +311,27 @@ describe('the order of rows', () => {
   })
 })
 
+describe('a name that only a record deep in a file of JSON has', () => {
+  test.each([
+    ['another column of a symbol, a price or a size', { pair: 'x', PRICE: 9, vol: 9 }, { wallet: 'w' }],
+    ['two that could both be the wallet', { Wallet: 'a', WALLET: 'b' }, { fault: 'row_malformed' }],
+  ])('%s, spoils no other row', async (_, more, expected) => {
+    const path = deep((at, last) => ({
+      ts: NOON_MS + at,
+      ...(at === last - 1 ? more : at === last && { wallet: 'w' }),
+    }))
+    const rows = await readAll({ path, symbol: 'A' })
+    expect(rows.filter(({ fault }) => fault !== undefined)).toHaveLength('fault' in expected ? 1 : 0)
+    expect(rows.at(-1)).toEqual({
+      ts: NOON_MS + rows.length - 1,
+      symbol: 'A',
+      price: 1,
+      size: 1,
+      wallet: 'w',
+    })
+  })
+})
+
 describe('the error is clear for', () => {
   const CSV = 'when,what,price,size\n2025-06-01 12:00:00,A,1,2\n'
 

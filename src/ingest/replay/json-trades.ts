@@ -1,10 +1,11 @@
+import { errorMessage } from '../../lib/error-text.ts'
 import { isRecord } from '../../lib/record.ts'
 import { TRADE_SAMPLE_RECORDS } from '../limits.ts'
 import { type JsonItem, type JsonRecord, readJsonItems } from './json-records.ts'
 import { readHead, readLines } from './text-lines.ts'
 import type { TradeBatch } from './trade-batch.ts'
 import { type RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
-import { invalid, resolveColumns, type TradeColumns } from './trade-columns.ts'
+import { addLateColumns, invalid, resolveColumns, type TradeColumns } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 import type { RawValue } from './trade-values.ts'
 
@@ -56,7 +57,7 @@ function toRaw(value: unknown): RawValue {
 }
 
 class JsonRows {
-  readonly #names: Set<string>
+  #names: ReadonlySet<string>
   readonly #options: SourceOptions
   #columns: TradeColumns
   readonly #builder: TradeBatchBuilder
@@ -71,11 +72,7 @@ class JsonRows {
   async *read(head: JsonItem[], items: AsyncGenerator<JsonItem[]>): AsyncGenerator<TradeBatch> {
     for (let block = head; ; ) {
       for (const item of block) {
-        if (typeof item === 'string') this.#builder.addMalformed(item)
-        else {
-          this.#noteNames(item)
-          this.#builder.add(this.#toRaw(item))
-        }
+        this.#add(item)
         if (this.#builder.isFull) yield this.#builder.finish()
       }
       const next = await items.next()
@@ -85,20 +82,33 @@ class JsonRows {
     if (!this.#builder.isEmpty) yield this.#builder.finish()
   }
 
-  /** A field that is left out while it has no value may come later. */
-  #noteNames(record: JsonRecord): void {
-    const { side, wallet, tx } = this.#columns
-    if (side !== null && wallet !== null && tx !== null) return
-    const known = this.#names.size
-    for (const name in record) if (!this.#names.has(name)) addNames(record, this.#names)
-    if (this.#names.size === known) return
-    const { mapping, symbol } = this.#options
-    const found = resolveColumns(mapping, [...this.#names], symbol)
-    this.#columns = {
-      ...this.#columns,
-      ...{ side: side ?? found.side, wallet: wallet ?? found.wallet, tx: tx ?? found.tx },
+  #add(item: JsonItem): void {
+    if (typeof item === 'string') this.#builder.addMalformed(item)
+    else {
+      const doubt = this.#noteNames(item)
+      if (doubt === null) this.#builder.add(this.#toRaw(item))
+      else this.#builder.addMalformed(doubt)
     }
+  }
+
+  /** A field that is left out while it has no value may come later. @returns why it is not clear which one is; null: it is */
+  #noteNames(record: JsonRecord): string | null {
+    const { side, wallet, tx } = this.#columns
+    if ((side !== null && wallet !== null && tx !== null) || this.#names.size > NAMES_MAX) return null
+    let hasNew = false
+    for (const name in record) hasNew ||= !this.#names.has(name)
+    if (!hasNew) return null
+    const names = new Set(this.#names)
+    addNames(record, names)
+    if (names.size === this.#names.size) return null
+    try {
+      this.#columns = addLateColumns(this.#columns, this.#options.mapping, [...names])
+    } catch (error) {
+      return errorMessage(error)
+    }
+    this.#names = names
     this.#builder.addColumns(this.#columns)
+    return null
   }
 
   #toRaw(record: JsonRecord): RawTrade {

@@ -115,7 +115,7 @@ export class TradeBatchBuilder {
     return null
   }
 
-  /** Adds a row that could not be divided into fields. */
+  /** Adds a row whose fields are not clear. @param text what stands there, or why they are not */
   addMalformed(text: string): void {
     this.addRead(NO_VALUES, Number.NaN, Number.NaN, 0)
     this.#batch.faults.set(this.#filled - 1, { reason: 'row_malformed', sample: show(text) })

@@ -209,3 +209,24 @@ export function resolveColumns(
     isPriceFixed: finder.isPriceFixed,
   }
 }
+
+/**
+ * The columns, with those that every trade may lack where a later record of the file is the first to have them. The others stay as
+ * they are, whatever else a record has.
+ * @param names all so far
+ * @throws StoreError `invalid` where two names could be the same field
+ */
+export function addLateColumns(
+  columns: TradeColumns,
+  mapping: TradeMapping,
+  names: readonly string[],
+): TradeColumns {
+  const finder = new ColumnFinder(mapping, names)
+  const { side, wallet, tx } = columns
+  return {
+    ...columns,
+    side: side ?? finder.find('side'),
+    wallet: wallet ?? finder.find('wallet'),
+    tx: tx ?? finder.find('tx'),
+  }
+}
