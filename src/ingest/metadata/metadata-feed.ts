@@ -42,7 +42,7 @@ export class MetadataFeed implements Feed {
   #displaced = 0
   readonly #faults: Partial<Record<Fault, number>> = {}
   readonly #queue = new RecencyQueue(METADATA_WAITING_MAX)
-  /** Of tokens that wait or are being fetched. */
+  /** The latest address of each token that waits or whose document is being fetched. */
   readonly #uris = new Map<string, string>()
   readonly #running = new Map<string, Promise<void>>()
   readonly #known = new BoundedMap<string, KnownDocument>({ entriesMax: METADATA_KNOWN_MAX })
@@ -58,12 +58,17 @@ export class MetadataFeed implements Feed {
     this.#parts = new FeedParts(METADATA_FEED, sink, clock, log, 'running')
   }
 
-  /** Fetches a token's document, unless it is known. Returns at once. */
+  /** Fetches a token's document, unless it is known. The latest address counts. Returns at once. */
   want(mint: string, uri: string): void {
-    if (this.#parts.stopping.signal.aborted || this.#running.has(mint)) return
+    if (this.#parts.stopping.signal.aborted) return
     const known = this.#known.renew(mint)
-    if (known?.uri === uri && this.#parts.clock.monotonicMs() < known.untilMs) return
+    const isFresh = known?.uri === uri && this.#parts.clock.monotonicMs() < known.untilMs
+    if (isFresh && !this.#uris.has(mint)) return
     this.#uris.set(mint, uri)
+    if (!this.#running.has(mint)) this.#enqueue(mint)
+  }
+
+  #enqueue(mint: string): void {
     const displaced = this.#queue.add(mint)
     if (displaced !== null) {
       this.#displaced++
@@ -76,11 +81,15 @@ export class MetadataFeed implements Feed {
     while (this.#running.size < METADATA_CONCURRENCY && !this.#parts.stopping.signal.aborted) {
       const mint = this.#queue.take()
       if (mint === null) return
-      const fetching = this.#fetch(mint, this.#uris.get(mint) ?? '').finally(() => {
+      const uri = this.#uris.get(mint) ?? ''
+      const fetching = this.#fetch(mint, uri).finally(() => {
         this.#running.delete(mint)
-        this.#fetchNext()
+        if (this.#uris.get(mint) !== uri) this.#enqueue(mint)
+        else {
+          this.#uris.delete(mint)
+          this.#fetchNext()
+        }
       })
-      this.#uris.delete(mint)
       this.#running.set(mint, fetching)
     }
   }
@@ -109,7 +118,7 @@ export class MetadataFeed implements Feed {
     if (!answer.ok) return answer.fault
     const fields = readTokenDocument(answer.text, gateway)
     if (fields === null) return 'malformed'
-    if (signal.aborted) return 'stopped'
+    if (signal.aborted || this.#uris.get(mint) !== uri) return 'stopped'
     const nowMs = this.#parts.clock.now()
     if (Object.keys(fields).length > 0 && holds(mint))
       this.#parts.counters.apply({ type: 'patch', mint, ts: nowMs, fields }, nowMs)

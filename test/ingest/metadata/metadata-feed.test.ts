@@ -67,6 +67,31 @@ describe.skipIf(!hasOpenssl)('documents of tokens (skipped without openssl)', ()
     await expect.poll(() => feed.describe().fetched, soon).toBe(10)
   })
 
+  it('are those of the latest address, which may come while another is being fetched', async () => {
+    const old: (() => void)[] = []
+    server.paths.set('/old', (_, response) => old.push(() => response.end('{"description":"old"}')))
+    server.serve('/new', { description: 'new' })
+    start()
+    feed.want(mint(1), server.url('/old'))
+    await expect.poll(() => old.length, soon).toBe(1)
+    feed.want(mint(1), server.url('/new'))
+    old[0]()
+    await expect.poll(() => feed.describe().fetched, soon).toBe(1)
+    expect(sink.data).toMatchObject([{ type: 'patch', fields: { description: 'new' } }])
+    // And back, while the second is being fetched.
+    server.paths.set('/third', (_, response) => old.push(() => response.end('{"description":"third"}')))
+    feed.want(mint(1), server.url('/third'))
+    await expect.poll(() => old.length, soon).toBe(2)
+    feed.want(mint(1), server.url('/new'))
+    old[1]()
+    await expect.poll(() => feed.describe().fetched, soon).toBe(2)
+    expect(feed.describe()).toMatchObject({ fetching: 0, waiting: 0, faults: {} })
+    expect(sink.data.map((event) => event.type === 'patch' && event.fields.description)).toEqual([
+      'new',
+      'new',
+    ])
+  })
+
   it('of one host are fetched within its budget, those of others go on', async () => {
     start({ hostPerMinute: 3 })
     for (let index = 0; index < 6; index++) {
