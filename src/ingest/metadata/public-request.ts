@@ -66,10 +66,14 @@ export async function fetchPublicDocument(
     let url = new URL(address)
     for (let hops = 0; hops <= METADATA_REDIRECTS_MAX; hops++) {
       const response = await requestOnce(url, both, options)
-      const next = redirectOf(response, url)
-      if (next === null) return { ok: true, text: await readDocument(response) }
-      response.destroy()
-      url = next
+      try {
+        const next = redirectOf(response, url)
+        if (next === null) return { ok: true, text: await readDocument(response) }
+        url = next
+      } finally {
+        // Also of an answer that is not read: its connection would stay.
+        response.destroy()
+      }
     }
     return { ok: false, fault: 'too_many_redirects' }
   } catch (error) {
@@ -131,14 +135,10 @@ const lookupOf =
 /** @throws Refusal where it is larger than the maximum, or compressed all the same */
 async function readDocument(response: IncomingMessage): Promise<string> {
   const { 'content-encoding': encoding = 'identity', 'content-length': length = '0' } = response.headers
-  try {
-    if (encoding !== 'identity') throw new Refusal('encoded')
-    if (Number(length) > METADATA_BYTES_MAX) throw new Refusal('too_large')
-    const bytes = await readBounded(response, METADATA_BYTES_MAX)
-    if (bytes === null) throw new Refusal('too_large')
-    if (!response.complete) throw new Refusal('unreachable')
-    return bytes.toString('utf8')
-  } finally {
-    response.destroy()
-  }
+  if (encoding !== 'identity') throw new Refusal('encoded')
+  if (Number(length) > METADATA_BYTES_MAX) throw new Refusal('too_large')
+  const bytes = await readBounded(response, METADATA_BYTES_MAX)
+  if (bytes === null) throw new Refusal('too_large')
+  if (!response.complete) throw new Refusal('unreachable')
+  return bytes.toString('utf8')
 }

@@ -1,4 +1,5 @@
 // Documents from addresses that strangers have written: into the server's own network leads none of them, and none takes long.
+import { once } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { METADATA_BYTES_MAX } from '../../../src/ingest/metadata/limits.ts'
@@ -175,6 +176,23 @@ describe.skipIf(!hasOpenssl)('a document (skipped without openssl)', () => {
       expect(await get(server.url(path)), path).toEqual({ ok: false, fault })
     server.paths.set('/most', (_, response) => response.end('x'.repeat(METADATA_BYTES_MAX)))
     expect(await get(server.url('/most'))).toMatchObject({ ok: true })
+  })
+
+  it('that is refused leaves no connection behind', async () => {
+    const closed: Promise<unknown>[] = []
+    for (const [path, status, location] of [
+      ['/error', 500, undefined],
+      ['/bad', 302, 'https://['],
+    ] as const)
+      server.paths.set(path, (request, response) => {
+        closed.push(once(request.socket, 'close'))
+        response.writeHead(status, location === undefined ? {} : { location }).write('more follows')
+      })
+    // Its own time would end it much later than this test.
+    expect(await get(server.url('/error'), { msMax: 600_000 })).toEqual({ ok: false, fault: 'status' })
+    expect(await get(server.url('/bad'), { msMax: 600_000 })).toEqual({ ok: false, fault: 'unreachable' })
+    expect(closed).toHaveLength(2)
+    await Promise.all(closed)
   })
 
   it('is asked for without the name and password of its address', async () => {
