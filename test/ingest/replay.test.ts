@@ -244,6 +244,19 @@ describe('a replay by the clock', () => {
     expect(replay.describe().state).toBe('finished')
   })
 
+  test.each([-3_600_000, 3_600_000])('goes on as before where the clock is set by %i ms', async (byMs) => {
+    const clock = { wallMs: NOW, timeMs: 0, now: () => clock.wallMs, monotonicMs: () => clock.timeMs }
+    const sink = new MemorySink()
+    const replay = new Replay({ trades: batches(rows), speed: 1, time: 'now' }, sink, clock, silentLog)
+    await replay.ready
+    clock.wallMs += byMs
+    await tick(clock, 100, sink, 2)
+    await tick(clock, 899, sink, 2)
+    await tick(clock, 1, sink, 3)
+    await replay.stop()
+    expect(sink.events.map(({ ts }) => ts - NOW)).toEqual([0, 0, 100, 1_000])
+  })
+
   test('moves the first trade to the start with time now, and keeps the distances', async () => {
     const clock = fakeClock()
     const sink = new MemorySink()

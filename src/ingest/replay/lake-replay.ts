@@ -58,11 +58,10 @@ export class LakeReplay extends Playback<readonly ReplayedEvent[]> {
     log: FeedLog,
     room: Room = ALWAYS_ROOM,
   ) {
-    const nowMs = () => clock.monotonicMs()
     const { events: batches, eventsTotal: total, speed, steps, label, report } = options
-    const pace = steps ?? new SpeedPace(speed, nowMs)
+    const pace = steps ?? new SpeedPace(speed, () => clock.monotonicMs())
     const parts = new FeedParts('replay', sink, clock, log)
-    super(parts, { batches, unit: 'events', total, speed, pace, label, report, nowMs })
+    super(parts, { batches, unit: 'events', total, speed, pace, label, report })
     this.#options = options
     this.#pace = pace
     this.#room = room

@@ -25,13 +25,14 @@ export interface Pace {
   end(): void
 }
 
-/** Follows a clock. */
+/** Follows the monotonic clock: setting the machine's neither holds up what is due nor makes it due at once. */
 export class SpeedPace implements Pace {
   readonly #speed: ReplaySpeed
   readonly #nowMs: () => number
-  /** Recorded time of the first event, and when it was delivered; null until then. */
+  /** Recorded time of the first event, and when it was delivered, on the monotonic clock; null until then. */
   #begun: { recordedMs: number; atMs: number } | null = null
 
+  /** @param nowMs the monotonic clock */
   constructor(speed: ReplaySpeed, nowMs: () => number) {
     this.#speed = speed
     this.#nowMs = nowMs
@@ -55,7 +56,7 @@ export class SpeedPace implements Pace {
     return wait(this.waitMs(atMs), signal)
   }
 
-  /** How long to wait for an event of this recorded time, ms; at most REPLAY_WAIT_MS_MAX, since the clock may be set. */
+  /** How long to wait for an event of this recorded time, ms; at most REPLAY_WAIT_MS_MAX. */
   waitMs(recordedMs: number): number {
     if (this.#speed === 'max') return 0
     return Math.min(Math.ceil((recordedMs - this.dueMs()) / this.#speed), REPLAY_WAIT_MS_MAX)

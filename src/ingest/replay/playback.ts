@@ -19,8 +19,6 @@ export interface PlaybackOptions<Batch> {
   label: string | undefined
   /** Shows how far it is. */
   report: ProgressReport | undefined
-  /** By which its rate is measured, ms. */
-  nowMs(): number
 }
 
 export abstract class Playback<Batch> implements Feed {
@@ -34,6 +32,7 @@ export abstract class Playback<Batch> implements Feed {
   /** Market time of the latest, Unix ms; null: none has come yet. */
   protected latestMs: number | null = null
   #error: string | null = null
+  /** This and the next two on the monotonic clock. */
   #startedAtMs: number
   #endedAtMs: number | null = null
   #reportedAtMs: number
@@ -43,7 +42,7 @@ export abstract class Playback<Batch> implements Feed {
   constructor(parts: FeedParts, options: PlaybackOptions<Batch>) {
     this.parts = parts
     this.#options = options
-    this.#startedAtMs = this.#reportedAtMs = options.nowMs()
+    this.#startedAtMs = this.#reportedAtMs = parts.clock.monotonicMs()
     this.ready = this.#readiness.promise
     this.done = this.#run()
   }
@@ -82,10 +81,10 @@ export abstract class Playback<Batch> implements Feed {
   }
 
   #end(): void {
-    const { nowMs, pace, report } = this.#options
-    const { counters, log, state, stopping } = this.parts
+    const { pace, report } = this.#options
+    const { clock, counters, log, state, stopping } = this.parts
     pace.end()
-    this.#endedAtMs = nowMs()
+    this.#endedAtMs = clock.monotonicMs()
     this.#readiness.resolve()
     if (state.current !== 'failed') state.set(stopping.signal.aborted ? 'stopped' : 'finished')
     report?.end()
@@ -96,7 +95,7 @@ export abstract class Playback<Batch> implements Feed {
 
   /** Its rate is measured from now on. */
   protected restart(): void {
-    this.#startedAtMs = this.#reportedAtMs = this.#options.nowMs()
+    this.#startedAtMs = this.#reportedAtMs = this.parts.clock.monotonicMs()
   }
 
   /** The market has what it begins with. */
@@ -107,7 +106,7 @@ export abstract class Playback<Batch> implements Feed {
 
   /** Shows how far it is, now and then. */
   protected report(): void {
-    const nowMs = this.#options.nowMs()
+    const nowMs = this.parts.clock.monotonicMs()
     if (nowMs - this.#reportedAtMs < REPLAY_PROGRESS_MS) return
     this.#reportedAtMs = nowMs
     this.#options.report?.note(this.part(), { atMs: this.latestMs })
@@ -116,8 +115,8 @@ export abstract class Playback<Batch> implements Feed {
   /** How far it is. */
   protected part(): ReplayedPart {
     const { count: done } = this
-    const { nowMs, total } = this.#options
-    const elapsedMs = (this.#endedAtMs ?? nowMs()) - this.#startedAtMs
+    const { total } = this.#options
+    const elapsedMs = (this.#endedAtMs ?? this.parts.clock.monotonicMs()) - this.#startedAtMs
     const hasEta = total !== null && done > 0
     return {
       done,

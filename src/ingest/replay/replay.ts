@@ -53,11 +53,10 @@ export class Replay extends Playback<TradeBatch> {
   readonly #room: Room
 
   constructor(options: ReplayOptions, sink: EventSink, clock: Clock, log: FeedLog, room: Room = ALWAYS_ROOM) {
-    const nowMs = () => clock.now()
     const { trades: batches, rowsTotal: total = null, speed = REPLAY_DEFAULTS.speed, label, report } = options
-    const pace = new SpeedPace(speed, nowMs)
+    const pace = new SpeedPace(speed, () => clock.monotonicMs())
     const parts = new FeedParts('replay', sink, clock, log)
-    super(parts, { batches, unit: 'rows', total, speed, pace, label, report, nowMs })
+    super(parts, { batches, unit: 'rows', total, speed, pace, label, report })
     this.#options = options
     this.#speed = speed
     this.#pace = pace
