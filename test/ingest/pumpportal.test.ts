@@ -264,6 +264,14 @@ test('a silent connection is replaced', async () => {
   expect(sink.links[2]).toEqual({ type: 'disconnect', ts: NOW, feed: 'pumpportal', sinceMs: NOW })
 })
 
+test('a frame that is larger than its option allows ends the connection', async () => {
+  const feed = start(new MemorySink(), { frameBytesMax: 100 })
+  await feed.ready
+  upstream.send(create)
+  await expect.poll(() => feed.describe().latestError, soon).toMatchObject({ message: /payload/ })
+  await feed.stop()
+})
+
 test('a feed whose upstream is unreachable is ready at once and tries again until it is stopped', async () => {
   const sink = new MemorySink()
   await upstream.close()

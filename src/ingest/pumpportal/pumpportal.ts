@@ -63,8 +63,7 @@ export class PumpPortal implements Feed {
 
   constructor(options: PumpPortalOptions, sink: EventSink, clock: Clock, log: FeedLog) {
     this.#options = options
-    const { connectMsMax, pingMs, silenceMsMax } = { ...UPSTREAM_TIMING, ...options }
-    this.#timing = { connectMsMax, pingMs, silenceMsMax }
+    this.#timing = { ...UPSTREAM_TIMING, ...options }
     const address = new URL(options.url)
     if (options.apiKey) address.searchParams.set('api-key', options.apiKey)
     this.#address = address.href
