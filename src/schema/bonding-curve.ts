@@ -1,13 +1,15 @@
 // pump.fun's bonding curve: vSol · vTokens is constant. The constants are those of pump.fun's global account, as the contract gives
 // them: initial virtual reserves of 30 SOL and 1 073 000 000 tokens, of which 793 100 000 are sold on the curve.
 
-const INITIAL_SOL = 30
-const INITIAL_TOKENS = 1_073_000_000
+/** Virtual reserves of a curve from which nothing was bought yet: SOL and UI tokens. */
+export const INITIAL_SOL = 30
+export const INITIAL_TOKENS = 1_073_000_000
 /** Tokens that a curve has to sell at first, unless its launch says another number. */
 export const SOLD_ON_CURVE = 793_100_000
 const PRODUCT = INITIAL_SOL * INITIAL_TOKENS
 /** How far the product may be off: fees and rounding change it a little, and other curves are much farther off. */
 const PRODUCT_TOLERANCE = 0.1
+/** Of every token that begins on the curve, but for those in mayhem mode. */
 export const CURVE_SUPPLY = 1_000_000_000
 
 /** Whether virtual reserves lie on pump.fun's curve. */

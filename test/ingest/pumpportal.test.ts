@@ -110,6 +110,9 @@ test('a frame whose market cap contradicts its price, or whose reserves lie on n
   // A mayhem token of two billion; a curve that is paid in USDC.
   expect(faultOf({ ...buy, marketCapSol: 64 })).toEqual(['price_contradicted', []])
   expect(faultOf({ ...buy, vSolInBondingCurve: 4_500 })).toEqual(['curve_unknown', []])
+  // More tokens than a curve begins with.
+  const swollen = { vTokensInBondingCurve: 1_074_000_000, vSolInBondingCurve: 30, marketCapSol: 27.93 }
+  expect(faultOf({ ...buy, ...swollen })).toEqual(['curve_unknown', []])
   expect(faultOf({ ...create, marketCapSol: 64 })).toEqual(['price_contradicted', ['token']])
   expect(parseFrame({ ...create, marketCapSol: 64 }, NOW)).toMatchObject({
     events: [{ totalSupply: undefined }],

@@ -2,10 +2,10 @@
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
+import { CURVE_SUPPLY, obeysCurve } from '../../schema/bonding-curve.ts'
 import { amount, positive, URI_CHARS_MAX, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
-import { newCurve, TOTAL_SUPPLY } from '../simulator/curve.ts'
 
 /** `price_contradicted`: its market cap is not its price times the supply; `curve_unknown`: its reserves lie on no known curve. */
 type FrameFault = 'price_contradicted' | 'curve_unknown'
@@ -14,11 +14,6 @@ type FrameFigures = Pick<TradeFrame, keyof typeof reserves>
 
 const PUMP_POOL = 'pump'
 const PUMP_AMM_POOL = 'pump-amm'
-/** Of every token that began on pump.fun's curve, but for those in mayhem mode. */
-const PUMP_SUPPLY = TOTAL_SUPPLY
-const { sol, tokens } = newCurve()
-const CURVE_PRODUCT = sol * tokens
-const CURVE_TOLERANCE = 0.1
 const MARKET_CAP_TOLERANCE = 0.02
 
 const isPumpCurve = ({ pool }: FrameFigures): boolean => pool == null || pool === PUMP_POOL
@@ -32,12 +27,12 @@ function frameFault(frame: FrameFigures): FrameFault | null {
   const { pool, tokensInPool, solInPool } = frame
   let spot: number | null = null
   if (isPumpCurve(frame) && vSol != null && vTokens != null) {
-    if (Math.abs(vSol * vTokens - CURVE_PRODUCT) > CURVE_PRODUCT * CURVE_TOLERANCE) return 'curve_unknown'
+    if (!obeysCurve(vSol, vTokens)) return 'curve_unknown'
     spot = vSol / vTokens
   } else if (pool === PUMP_AMM_POOL && solInPool != null && tokensInPool != null)
     spot = solInPool / tokensInPool
   if (spot === null || marketCapSol == null) return null
-  const expected = spot * PUMP_SUPPLY
+  const expected = spot * CURVE_SUPPLY
   return Math.abs(marketCapSol - expected) > expected * MARKET_CAP_TOLERANCE ? 'price_contradicted' : null
 }
 
@@ -139,7 +134,7 @@ function launchEvents(frame: CreateFrame, ts: number, fault: FrameFault | null):
     symbol: truncateText(frame.symbol || name, WORD_CHARS_MAX),
     uri: frame.uri == null ? undefined : truncateText(frame.uri, URI_CHARS_MAX),
     creator: truncateText(frame.traderPublicKey, WORD_CHARS_MAX),
-    totalSupply: frame.pool === PUMP_POOL && fault === null ? PUMP_SUPPLY : undefined,
+    totalSupply: frame.pool === PUMP_POOL && fault === null ? CURVE_SUPPLY : undefined,
   }
   // The creator's first purchase is part of the launch transaction.
   const { initialBuy, solAmount } = frame

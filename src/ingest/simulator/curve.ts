@@ -1,4 +1,5 @@
-// Constant-product trading on pump.fun's bonding curve and in pools. The figures are pump.fun's; fees are left out.
+// Constant-product trading on pump.fun's bonding curve and in pools. Fees are left out.
+import { CURVE_SUPPLY, INITIAL_SOL, INITIAL_TOKENS, SOLD_ON_CURVE } from '../../schema/bonding-curve.ts'
 
 export interface Reserves {
   /** SOL, in steps of a lamport. */
@@ -7,32 +8,28 @@ export interface Reserves {
   tokens: number
 }
 
-export const TOTAL_SUPPLY = 1_000_000_000
-const CURVE_SOL = 30
-const CURVE_TOKENS = 1_073_000_000
-const CURVE_TOKENS_SOLD = 793_100_000
 /** Virtual tokens left when the last real one is sold. */
-export const CURVE_TOKENS_AT_GRADUATION = CURVE_TOKENS - CURVE_TOKENS_SOLD
+export const CURVE_TOKENS_AT_GRADUATION = INITIAL_TOKENS - SOLD_ON_CURVE
 /** SOL that a curve has raised when it graduates: about 85. */
-export const CURVE_SOL_RAISED = (CURVE_SOL * CURVE_TOKENS) / CURVE_TOKENS_AT_GRADUATION - CURVE_SOL
-const POOL_TOKENS = TOTAL_SUPPLY - CURVE_TOKENS_SOLD
+export const CURVE_SOL_RAISED = (INITIAL_SOL * INITIAL_TOKENS) / CURVE_TOKENS_AT_GRADUATION - INITIAL_SOL
+const POOL_TOKENS = CURVE_SUPPLY - SOLD_ON_CURVE
 
 const LAMPORTS = 1e9
 const TOKEN_UNITS = 1e6
-export const roundSol = (sol: number): number => Math.round(sol * LAMPORTS) / LAMPORTS
+const roundSol = (sol: number): number => Math.round(sol * LAMPORTS) / LAMPORTS
 export const roundTokens = (tokens: number): number => Math.round(tokens * TOKEN_UNITS) / TOKEN_UNITS
 
 /** A curve from which nothing was bought yet. */
-export const newCurve = (): Reserves => ({ sol: CURVE_SOL, tokens: CURVE_TOKENS })
+export const newCurve = (): Reserves => ({ sol: INITIAL_SOL, tokens: INITIAL_TOKENS })
 
 /** A curve that has raised this much SOL. */
 export function curveAfterRaising(raisedSol: number): Reserves {
-  const sol = roundSol(CURVE_SOL + raisedSol)
-  return { sol, tokens: roundTokens((CURVE_SOL * CURVE_TOKENS) / sol) }
+  const sol = roundSol(INITIAL_SOL + raisedSol)
+  return { sol, tokens: roundTokens((INITIAL_SOL * INITIAL_TOKENS) / sol) }
 }
 
 /** Tokens that a curve has sold. */
-export const tokensSold = (curve: Reserves): number => roundTokens(CURVE_TOKENS - curve.tokens)
+export const tokensSold = (curve: Reserves): number => roundTokens(INITIAL_TOKENS - curve.tokens)
 
 /** The pool into which a graduated curve moves: its price is the curve's last one. */
 export const graduatedPool = (): Reserves => ({ sol: roundSol(CURVE_SOL_RAISED), tokens: POOL_TOKENS })

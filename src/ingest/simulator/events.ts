@@ -1,11 +1,11 @@
+import { CURVE_SUPPLY } from '../../schema/bonding-curve.ts'
 import type { PatchFields } from '../../schema/datapoint.ts'
 import { ENRICHED_SOURCES } from '../../schema/enrichment.ts'
 import type { GraduatedEvent, PatchEvent, TokenEvent } from '../../schema/event.ts'
-import { TOTAL_SUPPLY } from './curve.ts'
 import type { HolderGroup } from './holders.ts'
 import type { SimulatedToken } from './token.ts'
 
-export const POOL_NAME = 'pump-amm'
+const POOL_NAME = 'pump-amm'
 const CURVE_DEX = 'pumpfun'
 
 const toCent = (usd: number): number => Math.round(usd * 100) / 100
@@ -23,7 +23,7 @@ export function tokenEvent(token: SimulatedToken): TokenEvent {
     website: token.website,
     twitter: token.twitter,
     telegram: token.telegram,
-    totalSupply: TOTAL_SUPPLY,
+    totalSupply: CURVE_SUPPLY,
   }
 }
 

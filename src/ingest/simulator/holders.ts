@@ -1,4 +1,5 @@
-import { roundTokens, TOTAL_SUPPLY } from './curve.ts'
+import { CURVE_SUPPLY } from '../../schema/bonding-curve.ts'
+import { roundTokens } from './curve.ts'
 import type { Random } from './random.ts'
 
 /** Groups of holders that a DataPoint tells of. No holder is in two. */
@@ -25,7 +26,7 @@ const GROUPS_UP_TO: readonly (readonly [HolderGroup, number])[] = [
 
 /** The share of the total supply in percent, with four decimals. */
 const supplyPercent = (tokens: number): number =>
-  Math.min(100, Math.round((1e6 * tokens) / TOTAL_SUPPLY) / 1e4)
+  Math.min(100, Math.round((1e6 * tokens) / CURVE_SUPPLY) / 1e4)
 
 /** Draws the group of a wallet; null: it is an ordinary one. */
 export function drawGroup(random: Random): HolderGroup | null {

@@ -1,4 +1,5 @@
 import { DAY_MS } from '../../lib/time.ts'
+import { CURVE_SUPPLY } from '../../schema/bonding-curve.ts'
 import { mintOfSymbol } from '../../schema/mint.ts'
 import { Activity } from './activity.ts'
 import {
@@ -6,7 +7,6 @@ import {
   curveAfterRaising,
   newCurve,
   type Reserves,
-  TOTAL_SUPPLY,
   tokensSold,
   tradedPool,
 } from './curve.ts'
@@ -52,7 +52,7 @@ const GRADUATED_SHARE = 0.06
 const POOL_SOL_MIN = 25
 
 /** A simulated mint: a valid base58 address of 32 bytes that follows from the seed. */
-export const simulatedMint = (seed: number, number: number): string =>
+const simulatedMint = (seed: number, number: number): string =>
   mintOfSymbol(`mintlake simulated ${seed} token ${number}`)
 const simulatedPair = (mint: string): string => mintOfSymbol(`mintlake simulated pair ${mint}`)
 
@@ -114,7 +114,7 @@ export function createAgedToken(identity: TokenIdentity, createdAtMs: number): S
   if (random.chance(GRADUATED_SHARE)) {
     graduate(token, tradedPool(Math.max(POOL_SOL_MIN, random.lognormal(120, 0.9))))
     token.appeal = Math.min(APPEAL_MAX, token.appeal * 6)
-    token.holders.distribute(random, TOTAL_SUPPLY - token.reserves.tokens)
+    token.holders.distribute(random, CURVE_SUPPLY - token.reserves.tokens)
   } else {
     token.reserves = curveAfterRaising(
       0.05 + Math.min(CURVE_SOL_RAISED - 2, random.exponential(RAISED_MEAN_SOL)),

@@ -1,5 +1,6 @@
+import { CURVE_SUPPLY } from '../../schema/bonding-curve.ts'
 import type { TradeEvent } from '../../schema/event.ts'
-import { buy, CURVE_TOKENS_AT_GRADUATION, sell, spotPriceSol, TOTAL_SUPPLY, tokensSold } from './curve.ts'
+import { buy, CURVE_TOKENS_AT_GRADUATION, sell, spotPriceSol, tokensSold } from './curve.ts'
 import { drawGroup, type Holder, type HolderGroup } from './holders.ts'
 import { drawMoodTrades, MOODS, nextMood } from './mood.ts'
 import type { Random } from './random.ts'
@@ -48,7 +49,7 @@ function buyShare(token: SimulatedToken): number {
 }
 
 const tokensHeld = (token: SimulatedToken): number =>
-  token.isGraduated ? TOTAL_SUPPLY - token.reserves.tokens : tokensSold(token.reserves)
+  token.isGraduated ? CURVE_SUPPLY - token.reserves.tokens : tokensSold(token.reserves)
 const tokensForSale = (token: SimulatedToken): number =>
   token.isGraduated ? token.reserves.tokens * 0.5 : token.reserves.tokens - CURVE_TOKENS_AT_GRADUATION
 

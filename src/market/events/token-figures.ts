@@ -1,11 +1,5 @@
 // The figures of a token that follow from one another: price, market cap, bonding curve, flags and the tabs they decide.
-import { bounded } from '../../schema/bounds.ts'
-import type { TradeEvent } from '../../schema/event.ts'
-import { quotePriceUsd } from '../../schema/quote.ts'
-import type { MarketState } from '../market-state.ts'
-import type { RowChanges } from '../output/row-changes.ts'
-import type { Rankings } from '../rankings/rankings.ts'
-import type { MarketTime } from '../time/market-time.ts'
+
 import {
   bondingProgress,
   CURVE_SUPPLY,
@@ -13,7 +7,14 @@ import {
   progressOf,
   raisedSol,
   SOLD_ON_CURVE,
-} from '../tokens/bonding-curve.ts'
+} from '../../schema/bonding-curve.ts'
+import { bounded } from '../../schema/bounds.ts'
+import type { TradeEvent } from '../../schema/event.ts'
+import { quotePriceUsd } from '../../schema/quote.ts'
+import type { MarketState } from '../market-state.ts'
+import type { RowChanges } from '../output/row-changes.ts'
+import type { Rankings } from '../rankings/rankings.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import {
   FLAG_COMPLETE,
   FLAG_LIQUIDITY_PATCHED,

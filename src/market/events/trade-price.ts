@@ -1,8 +1,9 @@
 // What a trade is worth: pure functions of what its source sent and of the price of SOL, so that the lake shows the prices that
 // the engine used. Null, undefined and NaN stand for numbers that were not sent.
+
+import { obeysCurve } from '../../schema/bonding-curve.ts'
 import { AMOUNT_MAX, bounded } from '../../schema/bounds.ts'
 import { MARKET_QUOTES, quotePriceUsd } from '../../schema/quote.ts'
-import { obeysCurve } from '../tokens/bonding-curve.ts'
 
 type Sent = number | null | undefined
 
