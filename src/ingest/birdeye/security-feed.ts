@@ -17,7 +17,7 @@ export interface SecurityOptions {
   waitingMax?: number
 }
 
-export const SECURITY_TTL_MS = 300_000
+const SECURITY_TTL_MS = 300_000
 export const SECURITY_FEED = 'security'
 const SOURCE = ENRICHED_SOURCES.birdeye
 

@@ -9,7 +9,7 @@ import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import { wait } from '../wait.ts'
 import type { BirdeyeClient } from './birdeye-client.ts'
 
-export const SOL_PRICE_EVERY_MS = 30_000
+const SOL_PRICE_EVERY_MS = 30_000
 export const SOL_PRICE_FEED = 'solPrice'
 
 /**

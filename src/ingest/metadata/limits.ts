@@ -1,4 +1,5 @@
 // Bounds of what is fetched from addresses that anybody may have written into a token.
+import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
 
 /** A larger document is not read. */
 export const METADATA_BYTES_MAX = 64 * 1024
@@ -15,5 +16,5 @@ export const METADATA_HOSTS_MAX = 10_000
 export const METADATA_WAITING_MAX = 4_096
 export const METADATA_KNOWN_MAX = 100_000
 /** When a document is fetched again that could not be had, and one that could. */
-export const METADATA_RETRY_MS = 60_000
-export const METADATA_FRESH_MS = 86_400_000
+export const METADATA_RETRY_MS = MINUTE_MS
+export const METADATA_FRESH_MS = DAY_MS

@@ -1,5 +1,5 @@
-// Reads the values of trade files: numbers, times and sides, by rules that do not depend on the rows before. What is not
-// understood is never guessed.
+// Reads the values of trade files: numbers, times and sides, each by itself; only whether -1 or 0 means a sale
+// (`SideReader`) depends on the rows before. What is not understood is never guessed.
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import { TIME_MS_MIN } from '../../schema/bounds.ts'
 
@@ -112,7 +112,7 @@ export function readTime(value: RawValue, date: RawValue = null): number {
   return ms >= TIME_MS_MIN && ms <= MS_END ? ms : Number.NaN
 }
 
-export const SIDE_NONE = 0
+const SIDE_NONE = 0
 export const SIDE_BUY = 1
 export const SIDE_SELL = 2
 export const SIDE_UNKNOWN = 3

@@ -1,7 +1,7 @@
 // Decodes an event by its layout: fields in their order, for as long as there are bytes.
 import { type EventLayout, FIELD_DECODERS, type FieldType, layoutOf } from './layouts.ts'
 
-export const DISCRIMINATOR_BYTES = 8
+const DISCRIMINATOR_BYTES = 8
 
 /** How many bytes a field takes at least: a check before any memory is made for it. */
 const FIXED_BYTES: Readonly<Partial<Record<FieldType, number>>> = {

@@ -24,7 +24,7 @@ import type { LogsNotification, Silence, SubscriptionHandlers, Topic } from './s
 import { eventsInLog } from './transaction-events.ts'
 import { SeenTransactions, TransactionFetcher } from './transactions.ts'
 
-export const SOLANA_FEED = 'solana'
+const SOLANA_FEED = 'solana'
 
 export interface SolanaOptions extends ChainEventsOptions, Reconnects {
   source: ChainSource

@@ -8,7 +8,7 @@ import { FRAME_BYTES_MAX, LOGS_SILENCE_MS_MAX, PAUSE_MS, PULSE_MS_MAX, SUBSCRIBE
 import { AMM_PROGRAM, ORCA_SOL_USDC, PUMP_PROGRAM, PYTH_SOL_USD } from './programs.ts'
 
 /** What a connection is subscribed to. */
-export const TOPICS = {
+const TOPICS = {
   pump: ['logsSubscribe', PUMP_PROGRAM],
   amm: ['logsSubscribe', AMM_PROGRAM],
   slot: ['slotSubscribe', null],

@@ -90,7 +90,7 @@ export const readTransaction = (answer: unknown): TransactionAnswer | null =>
   safeParse(transactionSchema, answer).data ?? null
 
 /** The events in the inner instructions of a transaction; none where it failed. */
-export function eventsInInstructions({ transaction, meta }: TransactionAnswer): RawEvent[] {
+function eventsInInstructions({ transaction, meta }: TransactionAnswer): RawEvent[] {
   if (meta.err != null) return []
   const { writable = [], readonly = [] } = meta.loadedAddresses ?? {}
   const keys = [...transaction.message.accountKeys, ...writable, ...readonly]

@@ -43,7 +43,7 @@ export interface Pool {
   quoteDecimals: number | null
 }
 
-export const requireInteger = (event: DecodedEvent, field: string): bigint => event.integer(field) ?? 0n
+const requireInteger = (event: DecodedEvent, field: string): bigint => event.integer(field) ?? 0n
 
 /** The event's own time, Unix ms; null where it cannot be one. An event without a time is of now. */
 export function eventTimeMs(event: DecodedEvent, nowMs: number): number | null {
