@@ -92,10 +92,29 @@ describe('a market at its maximum of tokens', () => {
     expect(market.barsWholeFromMs(mint('b'))).toBe(0)
   })
 
+  it('does so too where what takes the place is an older event that a feed heals', () => {
+    const at = (second: number) => START_MS + 1_000 * second
+    const market = new Market({ tokensMax: 1 })
+    const apply = (of: string, second: number, receivedSecond = second) =>
+      expect(market.apply(trade(mint(of), at(second)), at(receivedSecond))).toBe(null)
+    const lost = { type: 'disconnect', feed: 'f', ts: at(0), healUntilMs: at(600) } as const
+    market.apply(lost, lost.ts)
+    apply('a', 60)
+    // The market has had the trade of `a` by then.
+    apply('b', 1, 70)
+    apply('a', 80)
+    expect(market.barsWholeFromMs(mint('a'))).toBe(at(70) + 1)
+  })
+
   it('treats a new mint as held before once an evicted mint was forgotten', () => {
     const evicted = new EvictedMints(2)
     for (const [at, name] of ['a', 'b', 'c'].entries()) evicted.add(mint(name), START_MS + at)
     expect(['b', 'c', 'a', 'new'].map((name) => evicted.take(mint(name)) - START_MS)).toEqual([1, 2, 0, 0])
+    // Of several that were forgotten the latest, in whatever order they were.
+    const one = new EvictedMints(1)
+    for (const [name, afterMs] of Object.entries({ a: 10, b: 5, c: 20 }))
+      one.add(mint(name), START_MS + afterMs)
+    expect(one.take(mint('a'))).toBe(START_MS + 10)
   })
 
   it('forgets the count of analyses that changed longest ago when there are too many', () => {

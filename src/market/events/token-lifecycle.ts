@@ -85,7 +85,7 @@ export class TokenLifecycle {
     this.#versions.evict(slot, mint)
     recentTrades.clear(slot)
     datapoints.forget(slot)
-    evictedMints.add(mint, this.#time.eventMs)
+    evictedMints.add(mint, this.#time.nowMs)
     tokens.remove(slot)
     this.evictedCount++
   }

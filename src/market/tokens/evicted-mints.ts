@@ -17,7 +17,7 @@ export class EvictedMints implements Saved {
 
   constructor(entriesMax: number) {
     const onEvict = (_mint: string, evictedAtMs: number) => {
-      this.#forgottenToMs = evictedAtMs
+      this.#forgottenToMs = Math.max(this.#forgottenToMs, evictedAtMs)
     }
     this.#evictedAtMs = new BoundedMap({ entriesMax, onEvict })
   }
