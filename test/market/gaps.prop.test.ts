@@ -247,6 +247,81 @@ describe('parts of a gap that are told while its feed heals', () => {
   })
 })
 
+describe('a trade that is refused as too late while feeds heal', () => {
+  const at = (second: number) => START_MS + 1_000 * second
+  const healing = () => {
+    const market = new Market({ tokensMax: 2 })
+    const trade = (second: number, receivedSecond: number) =>
+      market.apply(
+        { type: 'trade', mint: MINT, ts: at(second), side: 'buy', tokenAmount: 1, priceUsd: 1 },
+        at(receivedSecond),
+      )
+    const lose = (of: string, second: number, sinceSecond: number, untilSecond: number) => {
+      const sinceMs = at(sinceSecond)
+      const lost = {
+        type: 'disconnect',
+        feed: of,
+        ts: at(second),
+        sinceMs,
+        healUntilMs: at(untilSecond),
+      } as const
+      market.apply(lost, lost.ts)
+    }
+    const end = (of: string, second: number, healed: boolean) =>
+      market.apply({ type: 'reconnect', feed: of, ts: at(second), healed }, at(second))
+    const ended = () =>
+      market
+        .gaps(9)
+        .ended.map(({ feed: of, reason, fromMs, toMs }) => [
+          of,
+          reason,
+          ...[fromMs, toMs ?? 0].map((ms) => (ms - START_MS) / 1_000),
+        ])
+    return { market, trade, lose, end, ended }
+  }
+
+  it.each(['passes its deadline', 'comes back without having healed'])(
+    'is no part of a later gap where the feed of its own %s',
+    (how) => {
+      const { market, trade, lose, end, ended } = healing()
+      trade(100, 100)
+      lose('a', 101, 80, 200)
+      expect(trade(90, 102)).toBe('late')
+      if (how.startsWith('passes')) market.advanceTo(at(300))
+      end('a', 301, false)
+      trade(1_000, 1_000)
+      lose('a', 1_001, 980, 2_000)
+      expect(trade(994, 1_002)).toBe('late')
+      end('a', 1_010, true)
+      expect(ended()).toEqual([
+        ['a', 'refused', 994, 994],
+        ['a', 'disconnect', 80, 301],
+      ])
+    },
+  )
+
+  it('is missing from every gap that it lies in, though another heals first', () => {
+    const { trade, lose, end, ended } = healing()
+    trade(100, 100)
+    lose('a', 101, 80, 900)
+    trade(400, 400)
+    lose('b', 401, 395, 900)
+    expect(trade(90, 402)).toBe('late')
+    end('b', 403, true)
+    expect(ended()).toEqual([])
+    end('a', 404, true)
+    expect(ended()).toEqual([['a', 'refused', 90, 90]])
+  })
+})
+
+it('a gap whose feed does not heal is no news when nothing heals any more', () => {
+  const gaps = new Gaps(new MarketTime())
+  gaps.disconnect({ type: 'disconnect', feed: 'a', ts: START_MS }, START_MS)
+  const before = gaps.changeCount
+  gaps.expire(Number.POSITIVE_INFINITY)
+  expect(gaps.changeCount).toBe(before)
+})
+
 it('an answer has another version once a gap touches it, and once the gap has ended', () => {
   const { market, minuteMs, trade } = tradedMarket()
   trade(minuteMs)

@@ -22,7 +22,9 @@ export class Healing {
     const isLess = heldFromMs > time.heldFromMs
     time.heldFromMs = heldFromMs
     solPrice.hold(heldFromMs !== Number.POSITIVE_INFINITY)
-    if (isLess) this.#closeHeld()
+    if (!isLess) return
+    gaps.forgetRefused()
+    this.#closeHeld()
   }
 
   /** Market time has moved: gaps whose deadlines have passed go on without healing, as of the deadline. */

@@ -108,7 +108,7 @@ export class Gaps implements Saved {
   #ended: EndedGap[] = []
   /** By feed: since when it has been away. */
   readonly #open = new Map<string, Gap>()
-  /** Times of trades that were refused as too late while a feed healed. */
+  /** Times of trades that were refused as too late, within gaps whose feeds heal still. */
   #refused: { fromMs: number; toMs: number } | null = null
   /** The latest gaps that began or ended, in order, and the number of the first one. Only for those who follow: not saved. */
   readonly #changes: Gap[] = []
@@ -196,7 +196,7 @@ export class Gaps implements Saved {
     this.healedCount++
     this.#changed({ ...whole, isHealed: true })
     // The clock of what a feed reads may be ahead of the one that says when it is back.
-    for (const part of [...allParts(known, missing), ...this.#takeRefused()])
+    for (const part of [...allParts(known, missing), ...this.#refusedParts()])
       if (part.toMs >= whole.fromMs && part.fromMs <= whole.toMs)
         this.#end({
           fromMs: Math.max(part.fromMs, whole.fromMs),
@@ -212,17 +212,23 @@ export class Gaps implements Saved {
     this.#refused = { fromMs: Math.min(fromMs, timeMs), toMs: Math.max(toMs, timeMs) }
   }
 
-  /** What was refused is told once, by the first feed that says that it has healed: whose it was is not known. */
-  #takeRefused(): MissingPart[] {
-    const refused = this.#refused
-    this.#refused = null
-    return refused === null ? [] : [{ ...refused, reason: 'refused' }]
+  /** Whose a refused trade was is not known: it is missing from each gap that it lies in. */
+  #refusedParts(): MissingPart[] {
+    return this.#refused === null ? [] : [{ ...this.#refused, reason: 'refused' }]
+  }
+
+  /** No feed heals what is before `heldFromMs` any more: what was refused of it is in gaps that have ended, or are missing as a whole. */
+  forgetRefused(): void {
+    const { heldFromMs } = this
+    if (this.#refused === null || this.#refused.fromMs >= heldFromMs) return
+    const { toMs } = this.#refused
+    this.#refused = toMs < heldFromMs ? null : { fromMs: heldFromMs, toMs }
   }
 
   /** Feeds that should have healed by now have not: their gaps go on like those of feeds that do not heal. */
   expire(nowMs: number): void {
-    for (const [feed, { healUntilMs = Number.POSITIVE_INFINITY, missing: _, ...gap }] of [...this.#open])
-      if (healUntilMs <= nowMs) {
+    for (const [feed, { healUntilMs, missing: _, ...gap }] of [...this.#open])
+      if (healUntilMs !== undefined && healUntilMs <= nowMs) {
         this.#open.set(feed, gap)
         this.#changed(gap)
       }
