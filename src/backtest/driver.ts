@@ -191,10 +191,12 @@ export class Driver {
     while (this.#isInTurn() && performance.now() < untilMs && !this.#pacing.signal.aborted)
   }
 
-  /** Whether a program does something else than to wait for market time or to follow a stream. */
+  /** Whether a program does something else than to wait for market time or to follow a stream. Their keys tell them apart. */
   #isInTurn(): boolean {
     const { timeWaits, broadcaster } = this.#driven.app
-    return this.programs() > timeWaits.size + broadcaster.size
+    const keys = [...timeWaits.keys(), ...broadcaster.keys()]
+    const unnamed = keys.filter((key) => key === '').length
+    return this.programs() > unnamed + new Set(keys.filter((key) => key !== '')).size
   }
 
   /**

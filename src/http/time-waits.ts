@@ -7,6 +7,7 @@ import { overloaded } from './response/rate-limit-headers.ts'
 
 interface Waiting {
   untilMs: number
+  key: string
   wake(): void
 }
 
@@ -27,15 +28,20 @@ export class TimeWaits {
     return this.#waiting.size
   }
 
+  /** With which key each of them came; empty: without one. */
+  keys(): string[] {
+    return Array.from(this.#waiting, ({ key }) => key)
+  }
+
   /**
    * Resolves when market time is `untilMs`, or after TIME_WAIT_MS_MAX: whoever has to wait longer asks again.
    * @param onGone is given what ends the wait of a client that has disconnected. @throws ServiceError `overloaded`
    */
-  until(untilMs: number, onGone: (gone: () => void) => void): Promise<void> {
+  until(untilMs: number, onGone: (gone: () => void) => void, key = ''): Promise<void> {
     if (this.#market.timeMs >= untilMs) return Promise.resolve()
     if (this.#waiting.size >= TIME_WAITS_MAX) throw tooMany()
     const { promise, resolve } = Promise.withResolvers<void>()
-    const waiting = { untilMs, wake: resolve }
+    const waiting = { untilMs, key, wake: resolve }
     this.#waiting.add(waiting)
     if (!this.#isStepped) this.#timer ??= setInterval(() => this.check(), TIME_WAIT_LOOK_MS)
     onGone(resolve)

@@ -141,6 +141,29 @@ describe('the time of the market', () => {
     running = 0
   })
 
+  test('waits for a program beside another that waits and follows several streams at once', async () => {
+    const { app, driver } = stepped
+    const { key } = await app.agents.register({ name: 'follower' })
+    const left = new AbortController()
+    const ask = (path: string) =>
+      fetch(`${app.url}${path}`, { headers: { Authorization: `Bearer ${key}` }, signal: left.signal })
+    await ask('/api/v1/market?follow=1&limit=1')
+    await ask('/api/v1/market?follow=1&tab=new&limit=1')
+    const waiting = ask(`/api/v1/time?until=${driver.marketMs + MINUTE_MS}`).catch(() => {})
+    await expect.poll(() => [app.timeWaits.size, app.broadcaster.size]).toEqual([1, 2])
+    const stepsInTurn = async (programs: number): Promise<number> => {
+      const before = driver.stats.stepsInTurn
+      driver.programs = () => programs
+      await driver.runTo(driver.marketMs + 2_000)
+      return driver.stats.stepsInTurn - before
+    }
+    expect([await stepsInTurn(1), await stepsInTurn(2)]).toEqual([0, 2])
+    driver.programs = () => 0
+    left.abort()
+    await waiting
+    await expect.poll(() => app.broadcaster.size).toBe(0)
+  })
+
   test('is what the client sleeps and waits for limits by', async () => {
     const { app, driver } = stepped
     const { key } = await app.agents.register({ name: 'sleeper' })

@@ -30,6 +30,7 @@ import { rowFields } from '../request/fields.ts'
 import { IGNORED_BY_FOLLOW, listFilter } from '../request/list-filter.ts'
 import { CONTENT_TYPES, type Format, negotiateFormat } from '../request/negotiate.ts'
 import { invalidParameter, readAll, sentInVain, wholeNumber } from '../request/parameters.ts'
+import { parseBearer } from '../request/request-head.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
 import { acceptsGzip } from '../response/compress.ts'
 import type { ListPosition } from '../response/cursors.ts'
@@ -364,7 +365,10 @@ function answerStream(
       ...codingHeaders(headers),
     },
     rows: countRows(),
-    stream: (writer) => subscribe(broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson')),
+    stream: (writer) => {
+      const key = parseBearer(headers.authorization)
+      subscribe(broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson', key))
+    },
   }
 }
 

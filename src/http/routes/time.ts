@@ -1,6 +1,7 @@
 import { timeAnswerSchema, timeQuery } from '../../schema/api/market.ts'
 import { jsonDocs } from '../docs/operation-docs.ts'
 import { timeMs } from '../request/parameters.ts'
+import { parseBearer } from '../request/request-head.ts'
 import type { PlainRoute } from '../route.ts'
 import type { RouteParts } from './route-parts.ts'
 
@@ -17,9 +18,9 @@ export const timeRoute = (deps: RouteParts): PlainRoute => ({
     query: timeQuery,
     unversioned: true,
   }),
-  handle: async ({ query, onGone }) => {
+  handle: async ({ query, headers: sent, onGone }) => {
     const untilMs = timeMs(query, 'until')
-    if (untilMs !== null) await deps.timeWaits.until(untilMs, onGone)
+    if (untilMs !== null) await deps.timeWaits.until(untilMs, onGone, parseBearer(sent.authorization))
     const headers = { 'Cache-Control': 'no-store' }
     return { status: 200, headers, body: { ok: true, data: { marketTime: deps.market.timeMs } } }
   },

@@ -96,6 +96,11 @@ export class Broadcaster {
     return this.#followers.size
   }
 
+  /** With which key each of them was opened; empty: without one. */
+  keys(): string[] {
+    return Array.from(this.#followers, ({ key }) => key)
+  }
+
   /** Streams whose socket is full. */
   get stalled(): number {
     let count = 0
@@ -130,10 +135,10 @@ export class Broadcaster {
     )
   }
 
-  connect(writer: StreamWriter, format: StreamFormat): Follower {
+  connect(writer: StreamWriter, format: StreamFormat, key = ''): Follower {
     const { now, ageNow = now } = this.#options
     const follower = new Follower(writer, format, {
-      ...{ now, startedAtMs: ageNow(), nextGap: this.#delivery.nextGap },
+      ...{ now, startedAtMs: ageNow(), nextGap: this.#delivery.nextGap, key },
       onWrite: () => {
         this.writes++
       },

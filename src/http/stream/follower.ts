@@ -37,6 +37,7 @@ export interface FollowerStart {
   /** By the clock that heartbeats and ages follow. */
   startedAtMs: number
   nextGap: number
+  key: string
   onWrite(): void
 }
 
@@ -45,6 +46,8 @@ export class Follower {
   readonly writer: StreamWriter
   readonly format: StreamFormat
   readonly startedAtMs: number
+  /** With which it was opened; empty: without one. */
+  readonly key: string
   readonly #now: () => number
   readonly #onWrite: () => void
   readonly subscriptions = new Map<string, Subscription>()
@@ -62,7 +65,7 @@ export class Follower {
   constructor(
     writer: StreamWriter,
     format: StreamFormat,
-    { now, startedAtMs, nextGap, onWrite }: FollowerStart,
+    { now, startedAtMs, nextGap, key, onWrite }: FollowerStart,
   ) {
     this.nextGap = nextGap
     this.#onWrite = onWrite
@@ -70,6 +73,7 @@ export class Follower {
     this.format = format
     this.#now = now
     this.startedAtMs = startedAtMs
+    this.key = key
     this.heartbeatAtMs = startedAtMs
   }
 

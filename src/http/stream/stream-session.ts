@@ -36,6 +36,8 @@ export interface StreamSources {
 /** What a client was given when its socket was opened. */
 export interface SocketTerms {
   format: 'json' | 'msgpack'
+  /** The client's; empty: it sent none. */
+  key: string
   /** Whether rows are compressed where that makes them smaller. */
   isCompressed: boolean
   /** Checks the client's key and counts a subscription: its rows and, unless it is free, one read. Throws 401 or 429. */
@@ -75,7 +77,7 @@ export class StreamSession implements StreamWriter {
     this.#ws = ws
     this.#options = options
     this.#isBinary = options.format === 'msgpack'
-    this.#follower = options.broadcaster.connect(this, options.format)
+    this.#follower = options.broadcaster.connect(this, options.format, options.key)
   }
 
   // The engine's answers: 1 sent; 0 kept, but the socket is full; 2 over the limit, and the engine closes the socket.

@@ -98,12 +98,13 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
         const refusal = overload.refusal(streamRoute)
         if (refusal !== null) throw refusal
         const ip = clientAddress(res, { forwardedFor: head.forwardedFor, isRelayed: false }, deps)
-        const countSubscription = subscriptionCounter(deps, head.key || sessionKeyOf(protocols), ip)
+        const ofClient = head.key || sessionKeyOf(protocols)
+        const countSubscription = subscriptionCounter(deps, ofClient, ip)
         countSubscription(false, 0)
         broadcaster.admit()
         const { protocol, format } = chooseProtocol(protocols)
         const isCompressed = /permessage-deflate/i.test(extensions) && compressed < COMPRESSED_SOCKETS_MAX
-        const data = { format, isCompressed, countSubscription, session: null }
+        const data = { format, key: ofClient, isCompressed, countSubscription, session: null }
         beginUpgrade(res, requestId, req.getQuery())
         res.upgrade(data, key, protocol, isCompressed ? extensions : '', context)
       } catch (error) {
@@ -113,11 +114,11 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
     },
     open(ws) {
       const data = ws.getUserData()
-      const { format, isCompressed, countSubscription } = data
+      const { format, key, isCompressed, countSubscription } = data
       if (isCompressed) compressed++
       const onFault = (error: unknown) => deps.onFault(error, 'message')
       const sources = { node, market, broadcaster, submissionLog }
-      const options = { ...sources, path: STREAM_PATH, format, isCompressed, countSubscription, onFault }
+      const options = { ...sources, path: STREAM_PATH, format, key, isCompressed, countSubscription, onFault }
       data.session = new StreamSession(ws, options)
     },
     message(ws, message, isBinary) {
