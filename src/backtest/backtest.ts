@@ -37,14 +37,14 @@ export interface BacktestOptions extends Pacing {
   say(sentence: string): void
 }
 
-/** A program or a baseline. */
+/** A program, a baseline, or an agent that a program has registered by itself. */
 export interface Competitor {
   name: string
   agentId: string
-  /** Null: it is a baseline. */
+  /** Null: it is no program. */
   end: ProgramEnd | null
   isBaseline: boolean
-  /** The words that started it; none of a baseline. */
+  /** The words that started a program; else none. */
   words: readonly string[]
 }
 
@@ -205,6 +205,7 @@ class Run {
   readonly #opened: Opened
   readonly #app: App
   readonly #driver: Driver
+  #baselineIds: readonly string[] = []
   readonly #programs: { program: Program; agentId: string; words: readonly string[] }[] = []
 
   constructor(options: BacktestOptions, opened: Opened) {
@@ -223,6 +224,7 @@ class Run {
     await this.#driver.stepTo(fromMs)
     this.#assumeCoverage()
     const baselines = hasBaselines ? await Baselines.join(this.#app, seed) : null
+    this.#baselineIds = baselines?.agentIds ?? []
     await this.#startPrograms()
     signal.throwIfAborted()
     this.hasBegun = true
@@ -288,10 +290,12 @@ class Run {
     const own = this.#programs.map(({ program, agentId, words }) => ({
       ...{ name: program.name, agentId, end: program.end, isBaseline: false, words },
     }))
-    const baselines = agents
+    const others = agents
       .list()
       .filter(({ agentId }) => own.every((each) => each.agentId !== agentId))
-      .map(({ agentId, name }) => ({ name, agentId, end: null, isBaseline: true, words: [] }))
+      .map(({ agentId, name }) => ({
+        ...{ name, agentId, end: null, isBaseline: this.#baselineIds.includes(agentId), words: [] },
+      }))
     return {
       dataDir: this.#opened.dataDir,
       fromMs: this.#opened.span.fromMs,
@@ -302,7 +306,7 @@ class Run {
       isInterrupted: this.#options.signal.aborted,
       events: market.stats().events,
       stats: this.#driver.stats,
-      competitors: [...own, ...baselines],
+      competitors: [...own, ...others],
     }
   }
 }

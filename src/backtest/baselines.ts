@@ -76,6 +76,10 @@ export class Baselines {
     return new Baselines(app, seed, callers)
   }
 
+  get agentIds(): string[] {
+    return this.#callers.map(({ caller }) => caller.agent.agentId)
+  }
+
   /** Lets them speak where it is time to. */
   async act(marketMs: number): Promise<void> {
     if (marketMs < this.#dueMs) return

@@ -188,6 +188,21 @@ test('a program that ends ends the backtest, one that cannot be started is told 
   const played = await play(short)
   expect(played.toMs).toBe(START_MS)
   expect(played.competitors[0].end).toMatchObject({ code: 0, isEarly: true })
+  const registering = `const url = process.env.MINTLAKE_URL + '/api/v1/keys/register'
+await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"name":"own"}' })`
+  const { competitors } = await play(
+    optionsFor(lake, {
+      programs: [node(write('own.mjs', registering))],
+      hasBaselines: true,
+      env: process.env,
+    }),
+  )
+  expect(competitors.map(({ name, isBaseline }) => [name, isBaseline])).toEqual([
+    ['own.mjs', false],
+    ['baseline: random', true],
+    ['baseline: last hour', true],
+    ['own', false],
+  ])
   await expect(play(short)).rejects.toThrow('is not empty')
   await expect(play(optionsFor(lake, { programs: [['no-such-program']] }))).rejects.toThrow(
     'cannot be started',

@@ -6,6 +6,7 @@ import { PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../../src/backtest/limits.
 import { nameProgram } from '../../src/backtest/programs.ts'
 import type { Call, Said } from '../../src/backtest/report/calls.ts'
 import { figuresOf, holdingHorizon, playPortfolio } from '../../src/backtest/report/figures.ts'
+import { endOf } from '../../src/backtest/report/format.ts'
 import { pageReport } from '../../src/backtest/report/page.ts'
 import { estimateMean } from '../../src/backtest/report/statistics.ts'
 import { textReport } from '../../src/backtest/report/text.ts'
@@ -149,6 +150,13 @@ test('texts of strangers are text on the page, and both forms of the report have
   const text = textReport(report)
   expect(text).toContain('+10.0 % [+10.0 %, +10.0 %]')
   expect(text).toContain('Too few submissions')
+})
+
+test('an agent that a program has registered is no baseline, and where the market did not go on nothing came in an hour', () => {
+  const own = figuresOf({ ...agent, end: null, words: [] }, said([call(0)]), 0, 1)
+  expect(own.perHour).toBeNull()
+  expect(endOf(own)).toBe('was registered by a program')
+  expect(endOf({ ...own, isBaseline: true })).toBeNull()
 })
 
 test('programs are named after their scripts, each by a name of its own', () => {

@@ -1,6 +1,6 @@
 // The figures of one agent: how its calls came true, beside what had come true anyway.
 import { recordFrom } from '../../lib/record.ts'
-import { DAY_MS } from '../../lib/time.ts'
+import { DAY_MS, HOUR_MS } from '../../lib/time.ts'
 import {
   HORIZON_NAMES,
   HORIZONS,
@@ -76,7 +76,8 @@ export interface AgentFigures extends Competitor {
   unvalidated: number
   rejected: number
   tokens: number
-  perHour: number
+  /** Submissions in an hour of the market; null: it did not go on. */
+  perHour: number | null
   xp: number
   bySentiment: Readonly<Record<Sentiment, number>>
   deviationPct: { median: number; p95: number; max: number } | null
@@ -191,7 +192,7 @@ export function figuresOf(competitor: Competitor, said: Said, spanMs: number, se
     ...competitor,
     ...{ submissions, validated, unvalidated: calls.length - validated, rejected: rejected.length },
     tokens: new Set(calls.map(({ mint }) => mint)).size,
-    perHour: submissions / (Math.max(spanMs, 1) / 3_600_000),
+    perHour: spanMs > 0 ? submissions / (spanMs / HOUR_MS) : null,
     bySentiment: recordFrom(SENTIMENTS, (said) => calls.filter(({ sentiment }) => sentiment === said).length),
     deviationPct: deviationsOf(calls, rejected),
     tooFew: isEnough ? null : whyTooFew(calls.length),

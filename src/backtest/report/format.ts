@@ -27,8 +27,11 @@ export const hitsOf = ({ hits }: Group): string => estimate(hits, percent)
 export const baseRateOf = ({ baseRate, hits }: Group): string =>
   baseRate === null || hits.mean === null ? '–' : percent(baseRate)
 
-/** How a program ended, where that is worth a word. */
+export const perHourOf = ({ perHour }: AgentFigures): string => perHour?.toFixed(1) ?? '–'
+
+/** Where an agent that nobody started comes from, and how a program ended, where that is worth a word. */
 export function endOf({ end, isBaseline }: AgentFigures): string | null {
-  if (isBaseline || end === null || !end.isEarly) return null
+  if (end === null) return isBaseline ? null : 'was registered by a program'
+  if (!end.isEarly) return null
   return end.signal === null ? `ended by itself with code ${end.code}` : `was ended by ${end.signal}`
 }

@@ -9,6 +9,7 @@ import {
   endOf,
   hitsOf,
   percent,
+  perHourOf,
   returnOf,
   signedPercent,
   utc,
@@ -82,7 +83,7 @@ const summary = (agents: readonly AgentFigures[]): string =>
       ],
       `${agent.tokens}`,
       agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
-      agent.perHour.toFixed(1),
+      perHourOf(agent),
     ]),
   )
 
@@ -117,7 +118,7 @@ function agentSection(agent: AgentFigures, { agents, market }: Report): string {
   const end = endOf(agent)
   const { bullish, bearish, neutral } = agent.bySentiment
   return `<h2 id="agent${id}">${escapeText(agent.name)}</h2>
-${agent.words.length === 0 ? '' : `<p><code>${escapeText(agent.words.join(' '))}</code>${end === null ? '' : `, which ${end}`}</p>`}
+${agent.isBaseline ? '' : `<p><code>${escapeText(agent.words.join(' ') || agent.name)}</code>${end === null ? '' : `, which ${end}`}</p>`}
 <p>${bullish} bullish, ${bearish} bearish, ${neutral} neutral.</p>${key(kinds)}
 <h3>Outcomes of submissions</h3>${columnChart('Outcomes over time', kinds, span)}
 <h3>Deviation, percent</h3>${dotChart('Deviation over time', dots, { ...span, high, unit: ' %' })}

@@ -7,6 +7,7 @@ import {
   endOf,
   hitsOf,
   percent,
+  perHourOf,
   returnOf,
   signedPercent,
   utc,
@@ -48,7 +49,7 @@ export function textReport(report: Report): string {
         ...[`${agent.rejected}`, `${agent.tokens}`],
         ...[
           agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
-          agent.perHour.toFixed(1),
+          perHourOf(agent),
         ],
       ]),
     ),
