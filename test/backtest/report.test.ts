@@ -116,6 +116,14 @@ test('a paper portfolio pays its costs on both sides, buys what is bullish, and 
   expect(curve.map(({ atMs }) => atMs)).toEqual([AT_MS + 5 * MINUTE_MS, AT_MS + 6 * MINUTE_MS])
 })
 
+test('a paper portfolio that has lost everything has fallen by no more than that, and ends', () => {
+  const calls = Array.from({ length: 200 }, (_, index) => call(index, { returns: { ...NONE, '5m': -1 } }))
+  const { curve, ...rest } = playPortfolio(calls, '5m', 24 * HOUR_MS)
+  const purchases = PORTFOLIO_USD / STAKE_USD
+  expect(rest).toMatchObject({ drawdown: 1, endUsd: 0, purchases })
+  expect(curve).toHaveLength(purchases)
+})
+
 test('of too few submissions, or too few outcomes, the report says so instead of a number', () => {
   expect(figures([call(0)])).toMatchObject({ groups: [], portfolio: null, best: [] })
   expect(figures([call(0)]).tooFew).toContain('Too few submissions')

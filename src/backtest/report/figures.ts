@@ -31,7 +31,8 @@ interface Portfolio {
 
 /**
  * Puts STAKE_USD on each bullish call whose outcome is known, and sells after the horizon. A bearish or a neutral call buys nothing:
- * nobody lends these tokens to be sold. Each purchase and each sale costs TRADE_COST, fees and slippage together.
+ * nobody lends these tokens to be sold. Each purchase and each sale costs TRADE_COST, fees and slippage together. It ends with the sale
+ * after which nothing is left.
  */
 export function playPortfolio(calls: readonly Call[], horizon: Horizon, spanMs: number): Portfolio {
   const sales = calls
@@ -43,16 +44,18 @@ export function playPortfolio(calls: readonly Call[], horizon: Horizon, spanMs: 
     })
     .sort((a, b) => a.atMs - b.atMs)
   let [usd, peakUsd, drawdown, tradedUsd] = [PORTFOLIO_USD, PORTFOLIO_USD, 0, 0]
-  const curve = sales.map(({ atMs, gainUsd, soldUsd }) => {
-    usd += gainUsd
+  const curve: { atMs: number; usd: number }[] = []
+  for (const { atMs, gainUsd, soldUsd } of sales) {
+    usd = Math.max(0, usd + gainUsd)
     tradedUsd += STAKE_USD + soldUsd
     peakUsd = Math.max(peakUsd, usd)
     drawdown = Math.max(drawdown, (peakUsd - usd) / peakUsd)
-    return { atMs, usd }
-  })
+    curve.push({ atMs, usd })
+    if (usd === 0) break
+  }
   const days = Math.max(spanMs, 1) / DAY_MS
   return {
-    ...{ horizon, purchases: sales.length, endUsd: usd, drawdown },
+    ...{ horizon, purchases: curve.length, endUsd: usd, drawdown },
     ...{ turnoverPerDay: tradedUsd / PORTFOLIO_USD / days, curve },
   }
 }

@@ -184,4 +184,5 @@ A call came true if it was bullish and the price rose, or bearish and it fell; n
 same sentiments would have come true of this agent’s calls at random. Intervals in brackets hold 95 % of a bootstrap that draws whole tokens, since
 calls on one token share its price. Where there are fewer than 20 calls or 10 tokens nothing is said. The paper portfolio begins with
 $${wholeNumber(PORTFOLIO_USD)}, puts $${STAKE_USD} on each bullish call and sells it after the horizon; each purchase and each sale costs
-${percent(TRADE_COST)}, fees and slippage together. Bearish calls are not traded. It never runs out of money, and its trades move no price.</p>`
+${percent(TRADE_COST)}, fees and slippage together. Bearish calls are not traded. It may always buy until everything is lost, with which
+it ends, and its trades move no price.</p>`
