@@ -43,8 +43,11 @@ export const CALLS_LISTED = 20
 export const PORTFOLIO_USD = 10_000
 export const STAKE_USD = 100
 export const TRADE_COST = 0.015
-/** Points of a line in the report. */
+/** Points of a line in the report, of which `report.json` has no more either, and columns of a chart that counts. */
 export const CHART_POINTS_MAX = 400
+export const CHART_COLUMNS = 40
+/** Agents of which text and page have more than a row: all programs and the baselines, and the first that programs have registered. */
+export const AGENTS_DETAILED_MAX = 20
 /** Market time between two moments of which features are taken, and tokens that are read at once. */
 export const MOMENTS_EVERY_MARKET_MS = 10 * MINUTE_MS
 export const MOMENT_TOKENS_SLICE = 1_000

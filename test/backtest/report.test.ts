@@ -2,7 +2,13 @@
 import { expect, test } from 'vitest'
 import type { Competitor } from '../../src/backtest/backtest.ts'
 import { BASELINES } from '../../src/backtest/baselines.ts'
-import { PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../../src/backtest/limits.ts'
+import {
+  CHART_COLUMNS,
+  CHART_POINTS_MAX,
+  PORTFOLIO_USD,
+  STAKE_USD,
+  TRADE_COST,
+} from '../../src/backtest/limits.ts'
 import { nameProgram } from '../../src/backtest/programs.ts'
 import type { Call, Said } from '../../src/backtest/report/calls.ts'
 import { figuresOf, holdingHorizon, playPortfolio } from '../../src/backtest/report/figures.ts'
@@ -13,6 +19,7 @@ import { textReport } from '../../src/backtest/report/text.ts'
 import { HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts'
 
 const AT_MS = 1_772_000_000_000
+const HOUR = { fromMs: AT_MS, toMs: AT_MS + HOUR_MS }
 const NONE = { '5m': null, '15m': null, '1h': null, '6h': null, '24h': null }
 const agent: Competitor = {
   name: 'agent',
@@ -35,7 +42,7 @@ const call = (index: number, over: Partial<Call> = {}): Call => ({
   ...over,
 })
 const said = (calls: Call[]): Said => ({ calls, rejected: [{ agentId: 'a', atMs: AT_MS, deviationPct: 90 }] })
-const figures = (calls: Call[]) => figuresOf(agent, said(calls), HOUR_MS, 1)
+const figures = (calls: Call[]) => figuresOf(agent, said(calls), HOUR, 1)
 
 test('means, shares that came true and base rates are those of the calls', () => {
   // Twenty rise and are called so; of twenty that fall, half are called so.
@@ -143,7 +150,7 @@ test('texts of strangers are text on the page, and both forms of the report have
       simulated: false,
       notes: [],
     },
-    agents: [figures(calls), figuresOf({ ...agent, agentId: 'b', name: hostile }, said([]), HOUR_MS, 1)],
+    agents: [figures(calls), figuresOf({ ...agent, agentId: 'b', name: hostile }, said([]), HOUR, 1)],
     run: {
       ...{ steps: 1, stepsCut: 0, stepsMet: 0, stepsInTurn: 0, playedMs: 1, speed: 1, events: 1 },
       sentence: 'none.',
@@ -160,8 +167,41 @@ test('texts of strangers are text on the page, and both forms of the report have
   expect(text).toContain('Too few submissions')
 })
 
+test('a report of very many calls and agents is one that can be opened, and counts each of them', () => {
+  const count = 150_000
+  const many = Array.from({ length: count }, (_, index) =>
+    call(index, { atMs: AT_MS + index * 20, mint: `mint ${index % 20}`, returns: { ...NONE, '5m': 0.1 } }),
+  )
+  const busy = figures(many)
+  expect(busy.xpCurve.length).toBeLessThanOrEqual(CHART_POINTS_MAX)
+  expect(busy.xpCurve.at(-1)).toMatchObject({ xp: 10 * count })
+  expect(busy.portfolio?.curve.at(-1)?.usd).toBe(busy.portfolio?.endUsd)
+  expect(busy.outcomeCounts.reduce((sum, { validated }) => sum + validated, 0)).toBe(count)
+  expect(busy.outcomeCounts).toHaveLength(CHART_COLUMNS)
+  const others = Array.from({ length: 50 }, (_, index) => ({ ...busy, name: `agent ${index}` }))
+  const report = {
+    market: { ...HOUR, playedToMs: HOUR.toMs, simulated: false, notes: [] },
+    agents: others,
+    run: {
+      ...{ steps: 1, stepsCut: 0, stepsMet: 0, stepsInTurn: 0, playedMs: 1, speed: 1, events: 1 },
+      sentence: 'none.',
+    },
+  }
+  const page = pageReport(report)
+  expect(page.length).toBeLessThan(3_000_000)
+  for (const form of [page, textReport(report)]) {
+    expect(form).toContain('agent 49')
+    expect(form).toContain('Figures of the other 30 agents are in report.json.')
+  }
+})
+
 test('an agent that a program has registered is no baseline, and where the market did not go on nothing came in an hour', () => {
-  const own = figuresOf({ ...agent, end: null, words: [] }, said([call(0)]), 0, 1)
+  const own = figuresOf(
+    { ...agent, end: null, words: [] },
+    said([call(0)]),
+    { fromMs: AT_MS, toMs: AT_MS },
+    1,
+  )
   expect(own.perHour).toBeNull()
   expect(endOf(own)).toBe('was registered by a program')
   expect(endOf({ ...own, isBaseline: true })).toBeNull()

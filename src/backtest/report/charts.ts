@@ -1,5 +1,4 @@
 // Charts as SVG text.
-import { CHART_POINTS_MAX } from '../limits.ts'
 
 export interface Series {
   name: string
@@ -22,13 +21,7 @@ interface Scale {
 export const escapeText = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
-export const clockTime = (atMs: number): string => new Date(atMs).toISOString().slice(5, 16).replace('T', ' ')
-
-/** At most CHART_POINTS_MAX points, the last one included. */
-function thinned<Point>(points: readonly Point[]): readonly Point[] {
-  const every = Math.ceil(points.length / CHART_POINTS_MAX)
-  return points.filter((_, index) => index % every === 0 || index === points.length - 1)
-}
+const clockTime = (atMs: number): string => new Date(atMs).toISOString().slice(5, 16).replace('T', ' ')
 
 function scaleOf(fromMs: number, toMs: number, low: number, high: number): Scale {
   const [spanMs, span] = [Math.max(1, toMs - fromMs), high - low || 1]
@@ -77,7 +70,7 @@ function axes(scale: Scale, { fromMs, toMs, low, high, step, unit }: Bounds): st
   return parts.join('')
 }
 
-export const shortNumber = (value: number): string =>
+const shortNumber = (value: number): string =>
   Math.abs(value) >= 10_000 ? `${Number((value / 1_000).toPrecision(4))}k` : `${Number(value.toPrecision(4))}`
 
 const svg = (title: string, body: string): string =>
@@ -89,12 +82,14 @@ export function stepChart(
   series: readonly Series[],
   { fromMs, toMs, start }: { fromMs: number; toMs: number; start: number },
 ): string {
-  const values = series.flatMap(({ points }) => points.map(({ value }) => value)).concat(start)
-  const bounds = { fromMs, toMs, ...roundBounds(Math.min(...values), Math.max(...values)), unit: '' }
+  let [least, most] = [start, start]
+  for (const { points } of series)
+    for (const { value } of points) [least, most] = [Math.min(least, value), Math.max(most, value)]
+  const bounds = { fromMs, toMs, ...roundBounds(least, most), unit: '' }
   const scale = scaleOf(fromMs, toMs, bounds.low, bounds.high)
   const lines = series.map(({ name, colour, points }) => {
     let [path, last] = [`M${scale.x(fromMs)} ${scale.y(start)}`, start]
-    for (const { atMs, value } of thinned(points)) {
+    for (const { atMs, value } of points) {
       path += `H${scale.x(atMs)}V${scale.y(value)}`
       last = value
     }
@@ -111,42 +106,33 @@ export function dotChart(
 ): string {
   const bounds = { fromMs, toMs, ...roundBounds(0, high), unit }
   const scale = scaleOf(fromMs, toMs, 0, bounds.high)
-  const marks = thinned(dots).map(
+  const marks = dots.map(
     ({ atMs, value, colour, name }) =>
       `<circle class="dot ${colour}" cx="${scale.x(atMs)}" cy="${scale.y(Math.min(value, high))}" r="3"><title>${escapeText(name)}</title></circle>`,
   )
   return svg(title, axes(scale, bounds) + marks.join(''))
 }
 
-const COLUMNS = 40
-
-/** Columns over time, each divided by kind. */
-export function columnChart(
+/** Columns over equal parts of the time, each divided by kind. */
+export function columnChart<Kind extends string>(
   title: string,
-  kinds: readonly { name: string; colour: string; times: readonly number[] }[],
+  kinds: readonly { name: Kind; colour: string }[],
+  columns: readonly Readonly<Record<Kind, number>>[],
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): string {
-  const widthMs = Math.max(1, (toMs - fromMs) / COLUMNS)
-  const place = (atMs: number): number =>
-    Math.min(COLUMNS - 1, Math.max(0, Math.floor((atMs - fromMs) / widthMs)))
-  /** For each column the kinds that are in it, from below. */
-  const stacks = Array.from({ length: COLUMNS }, (_, column) =>
-    kinds.map(({ times, ...kind }) => ({
-      ...kind,
-      count: times.filter((atMs) => place(atMs) === column).length,
-    })),
-  )
-  const highest = Math.max(...stacks.map((stack) => stack.reduce((sum, { count }) => sum + count, 0)))
+  const widthMs = Math.max(1, (toMs - fromMs) / columns.length)
+  const highest = Math.max(...columns.map((counts) => kinds.reduce((sum, { name }) => sum + counts[name], 0)))
   const bounds = { fromMs, toMs, ...roundBounds(0, highest, true), unit: '' }
   const scale = scaleOf(fromMs, toMs, 0, bounds.high)
   const parts: string[] = []
-  for (const [column, stack] of stacks.entries()) {
+  for (const [column, counts] of columns.entries()) {
     const [x, next] = [column, column + 1].map((at) => Number(scale.x(fromMs + at * widthMs))) as [
       number,
       number,
     ]
     let below = 0
-    for (const { name, colour, count } of stack) {
+    for (const { name, colour } of kinds) {
+      const count = counts[name]
       if (count === 0) continue
       const [bottom, top] = [Number(scale.y(below)), Number(scale.y(below + count))]
       const size = `x="${x.toFixed(1)}" y="${top.toFixed(1)}" width="${Math.max(1, next - x - 1).toFixed(1)}" height="${(bottom - top).toFixed(1)}"`

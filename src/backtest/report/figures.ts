@@ -5,15 +5,30 @@ import {
   HORIZON_NAMES,
   HORIZONS,
   type Horizon,
+  OUTCOMES,
   type Outcome,
   SENTIMENTS,
   type Sentiment,
 } from '../../schema/vocabulary.ts'
 import type { Competitor, Played } from '../backtest.ts'
 import type { DriverStats } from '../driver.ts'
-import { CALLS_LISTED, CALLS_MIN, PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../limits.ts'
+import {
+  CALLS_LISTED,
+  CALLS_MIN,
+  CHART_COLUMNS,
+  CHART_POINTS_MAX,
+  PORTFOLIO_USD,
+  STAKE_USD,
+  TRADE_COST,
+} from '../limits.ts'
 import type { Call, RejectedCall, Said } from './calls.ts'
 import { type Estimate, estimateMean, quantile, type Sample } from './statistics.ts'
+
+/** Of a series, as much as a chart can show: at most CHART_POINTS_MAX points, the last one among them. */
+function thinned<Point>(points: readonly Point[]): readonly Point[] {
+  const every = Math.ceil(points.length / CHART_POINTS_MAX)
+  return points.filter((_, index) => (points.length - 1 - index) % every === 0)
+}
 
 /** What somebody would have who had bought each time that an agent was bullish. */
 interface Portfolio {
@@ -25,7 +40,7 @@ interface Portfolio {
   drawdown: number
   /** Bought and sold for each dollar of the beginning, a day. */
   turnoverPerDay: number
-  /** Value after each sale. */
+  /** Value after sales, thinned. */
   curve: readonly { atMs: number; usd: number }[]
 }
 
@@ -56,7 +71,7 @@ export function playPortfolio(calls: readonly Call[], horizon: Horizon, spanMs: 
   const days = Math.max(spanMs, 1) / DAY_MS
   return {
     ...{ horizon, purchases: curve.length, endUsd: usd, drawdown },
-    ...{ turnoverPerDay: tradedUsd / PORTFOLIO_USD / days, curve },
+    ...{ turnoverPerDay: tradedUsd / PORTFOLIO_USD / days, curve: thinned(curve) },
   }
 }
 
@@ -90,9 +105,12 @@ export interface AgentFigures extends Competitor {
   portfolio: Portfolio | null
   best: readonly Valued[]
   worst: readonly Valued[]
-  /** XP after each accepted submission. */
+  /** XP after accepted submissions, thinned. */
   xpCurve: readonly { atMs: number; xp: number }[]
+  /** Of submissions, thinned. */
   outcomes: readonly { atMs: number; outcome: Outcome; deviationPct: number }[]
+  /** How many submissions had which outcome, in each of CHART_COLUMNS equal parts of the time. */
+  outcomeCounts: readonly Readonly<Record<Outcome, number>>[]
 }
 
 /** A call and what following it would have brought at the horizon of the portfolio, before costs. */
@@ -180,9 +198,23 @@ const outcomesOf = (calls: readonly Call[], rejected: readonly RejectedCall[]): 
     ...rejected.map(({ atMs, deviationPct }) => ({ atMs, deviationPct, outcome: 'rejected' as const })),
   ].sort((a, b) => a.atMs - b.atMs)
 
-/** @param spanMs market time in which it could speak */
-export function figuresOf(competitor: Competitor, said: Said, spanMs: number, seed: number): AgentFigures {
+/** Market times, Unix ms. */
+export type Span = Pick<Played, 'fromMs' | 'toMs'>
+
+function countOutcomes(outcomes: AgentFigures['outcomes'], { fromMs, toMs }: Span) {
+  const columns = Array.from({ length: CHART_COLUMNS }, () => recordFrom(OUTCOMES, () => 0))
+  const widthMs = Math.max(1, (toMs - fromMs) / CHART_COLUMNS)
+  for (const { atMs, outcome } of outcomes) {
+    const column = columns[Math.floor((atMs - fromMs) / widthMs)] ?? columns.at(-1)
+    if (column !== undefined) column[outcome]++
+  }
+  return columns
+}
+
+/** @param span in which it could speak */
+export function figuresOf(competitor: Competitor, said: Said, span: Span, seed: number): AgentFigures {
   const { agentId } = competitor
+  const spanMs = span.toMs - span.fromMs
   const calls = said.calls.filter((call) => call.agentId === agentId)
   const rejected = said.rejected.filter((call) => call.agentId === agentId)
   const horizon = holdingHorizon(calls)
@@ -190,7 +222,12 @@ export function figuresOf(competitor: Competitor, said: Said, spanMs: number, se
   const valued = isEnough ? valuedOf(calls, horizon) : []
   const validated = calls.filter(({ isValidated }) => isValidated).length
   const submissions = calls.length + rejected.length
+  const outcomes = outcomesOf(calls, rejected)
   let xp = 0
+  const xpCurve = calls.map((call) => {
+    xp += call.xp
+    return { atMs: call.atMs, xp }
+  })
   return {
     ...competitor,
     ...{ submissions, validated, unvalidated: calls.length - validated, rejected: rejected.length },
@@ -203,12 +240,8 @@ export function figuresOf(competitor: Competitor, said: Said, spanMs: number, se
     portfolio: isEnough ? playPortfolio(calls, horizon, spanMs) : null,
     best: valued.slice(0, CALLS_LISTED),
     worst: valued.slice(-CALLS_LISTED).reverse(),
-    xpCurve: calls.map((call) => {
-      xp += call.xp
-      return { atMs: call.atMs, xp }
-    }),
-    outcomes: outcomesOf(calls, rejected),
-    xp,
+    ...{ xp, xpCurve: thinned(xpCurve), outcomes: thinned(outcomes) },
+    outcomeCounts: countOutcomes(outcomes, span),
   }
 }
 

@@ -1,4 +1,5 @@
 // Figures as people read them, the same in text and page.
+import { AGENTS_DETAILED_MAX } from '../limits.ts'
 import type { AgentFigures, Group } from './figures.ts'
 import type { Estimate } from './statistics.ts'
 
@@ -35,3 +36,9 @@ export function endOf({ end, isBaseline }: AgentFigures): string | null {
   if (!end.isEarly) return null
   return end.signal === null ? `ended by itself with code ${end.code}` : `was ended by ${end.signal}`
 }
+
+/** Says where the figures are of agents that have but a row, if there are any. */
+export const moreOf = ({ length }: readonly AgentFigures[]): string[] =>
+  length > AGENTS_DETAILED_MAX
+    ? [`Figures of the other ${length - AGENTS_DETAILED_MAX} agents are in report.json.`]
+    : []

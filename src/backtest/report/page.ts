@@ -1,6 +1,6 @@
 // The report as one page that needs no server and asks nobody for anything.
 import { OUTCOMES } from '../../schema/vocabulary.ts'
-import { PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../limits.ts'
+import { AGENTS_DETAILED_MAX, PORTFOLIO_USD, STAKE_USD, TRADE_COST } from '../limits.ts'
 import { columnChart, dotChart, escapeText, stepChart } from './charts.ts'
 import type { AgentFigures, Report, Valued } from './figures.ts'
 import {
@@ -8,6 +8,7 @@ import {
   duration,
   endOf,
   hitsOf,
+  moreOf,
   percent,
   perHourOf,
   returnOf,
@@ -49,6 +50,7 @@ const key = (entries: readonly { name: string; colour: string }[]): string =>
 
 export function pageReport(report: Report): string {
   const { agents, market, run } = report
+  const detailed = { ...report, agents: agents.slice(0, AGENTS_DETAILED_MAX) }
   const title = `Backtest of ${utc(market.fromMs)} to ${utc(market.toMs)}`
   const notes = [
     ...(market.simulated ? ['The market is SIMULATED: no token or trade here is real.'] : []),
@@ -58,7 +60,11 @@ export function pageReport(report: Report): string {
   return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"><title>${escapeText(title)}</title>
 <style>${STYLE}</style><h1>${escapeText(title)}</h1>${notes.map((note) => `<p>${escapeText(note)}</p>`).join('')}
-${summary(agents)}${sharedCharts(report)}${agents.map((agent) => agentSection(agent, report)).join('')}${method()}</html>\n`
+${summary(agents)}${moreOf(agents)
+  .map((note) => `<p>${note}</p>`)
+  .join(
+    '',
+  )}${sharedCharts(detailed)}${detailed.agents.map((agent) => agentSection(agent, detailed)).join('')}${method()}</html>\n`
 }
 
 const summary = (agents: readonly AgentFigures[]): string =>
@@ -74,7 +80,9 @@ const summary = (agents: readonly AgentFigures[]): string =>
       'Submissions an hour',
     ],
     agents.map((agent, index) => [
-      `<a href="#agent${index}">${escapeText(agent.name)}</a>`,
+      index < AGENTS_DETAILED_MAX
+        ? `<a href="#agent${index}">${escapeText(agent.name)}</a>`
+        : escapeText(agent.name),
       ...[
         wholeNumber(agent.xp),
         `${agent.validated + agent.unvalidated}`,
@@ -106,10 +114,7 @@ function sharedCharts({ agents, market }: Report): string {
 function agentSection(agent: AgentFigures, { agents, market }: Report): string {
   const id = agents.indexOf(agent)
   const span = { fromMs: market.fromMs, toMs: market.toMs }
-  const kinds = OUTCOMES.map((name) => ({
-    ...{ name, colour: OUTCOME_COLOURS[name] },
-    times: agent.outcomes.filter(({ outcome }) => outcome === name).map(({ atMs }) => atMs),
-  }))
+  const kinds = OUTCOMES.map((name) => ({ name, colour: OUTCOME_COLOURS[name] }))
   const dots = agent.outcomes.map(({ atMs, outcome, deviationPct }) => ({
     ...{ atMs, value: deviationPct, colour: OUTCOME_COLOURS[outcome] },
     name: `${outcome}, ${deviationPct.toFixed(2)} %`,
@@ -120,7 +125,7 @@ function agentSection(agent: AgentFigures, { agents, market }: Report): string {
   return `<h2 id="agent${id}">${escapeText(agent.name)}</h2>
 ${agent.isBaseline ? '' : `<p><code>${escapeText(agent.words.join(' ') || agent.name)}</code>${end === null ? '' : `, which ${end}`}</p>`}
 <p>${bullish} bullish, ${bearish} bearish, ${neutral} neutral.</p>${key(kinds)}
-<h3>Outcomes of submissions</h3>${columnChart('Outcomes over time', kinds, span)}
+<h3>Outcomes of submissions</h3>${columnChart('Outcomes over time', kinds, agent.outcomeCounts, span)}
 <h3>Deviation, percent</h3>${dotChart('Deviation over time', dots, { ...span, high, unit: ' %' })}
 ${agent.tooFew === null ? judgement(agent, market.simulated) : `<p>${escapeText(agent.tooFew)}</p>`}`
 }

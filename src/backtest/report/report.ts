@@ -32,7 +32,7 @@ export async function reportOf(played: Played, seed: number): Promise<Report> {
       simulated,
       notes: notesOf(played),
     },
-    agents: competitors.map((competitor) => figuresOf(competitor, said, toMs - fromMs, seed)),
+    agents: competitors.map((competitor) => figuresOf(competitor, said, { fromMs, toMs }, seed)),
     run: {
       ...counted,
       ...{ speed: marketMs / Math.max(1, counted.playedMs), events, sentence: sentenceOf(stats) },

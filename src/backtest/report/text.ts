@@ -1,11 +1,13 @@
 // The report as text for a terminal.
 import Table from 'cli-table3'
+import { AGENTS_DETAILED_MAX } from '../limits.ts'
 import type { AgentFigures, Report } from './figures.ts'
 import {
   baseRateOf,
   duration,
   endOf,
   hitsOf,
+  moreOf,
   percent,
   perHourOf,
   returnOf,
@@ -53,7 +55,8 @@ export function textReport(report: Report): string {
         ],
       ]),
     ),
-    ...agents.flatMap(agentText),
+    ...moreOf(agents),
+    ...agents.slice(0, AGENTS_DETAILED_MAX).flatMap(agentText),
   ]
   return `${lines.join('\n')}\n`
 }
