@@ -39,10 +39,14 @@ export class SearchIndex {
     if (this.#pending.size >= SEARCH_PENDING_MAX) this.#applyPending()
   }
 
-  /** By slot: 1 where the token has the words of `search` in this order, the last of which may go on. Valid until the next call. */
+  /**
+   * By slot: 1 where the token has the words of `search` in this order, the last of which may go on; without a word, everywhere.
+   * Valid until the next call.
+   */
   find(search: string): Uint8Array {
     this.#applyPending()
     const words = markStarts(searchWords(search))
+    if (words === '') return this.#found.fill(1)
     const found = this.#found.fill(0)
     for (const [index, { text, starts }] of this.#blocks.entries()) {
       let inBlock = 0
