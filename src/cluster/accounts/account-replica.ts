@@ -32,7 +32,7 @@ interface Known {
 
 /** One pass over the entries, from the first on. What earlier passes have told stays until this one is complete. */
 interface Pass {
-  /** Keys of entries that it has had. */
+  /** Keys of the entries that there are, as far as it has come. */
   seen: Set<string>
   isCaughtUp: boolean
   hasAll: boolean
@@ -161,8 +161,10 @@ export class AccountReplica {
     if (account !== null) {
       pass.seen.add(key)
       this.#learn(key, account, ageMs)
-    } else if (operation !== 'PUT') this.#forget(key)
-    else if (key === COMPLETE_KEY) pass.hasAll = true
+    } else if (operation !== 'PUT') {
+      pass.seen.delete(key)
+      this.#forget(key)
+    } else if (key === COMPLETE_KEY) pass.hasAll = true
     else this.#options.log.warn({ key }, 'an account on the bus is damaged, or of another version')
     if (entry.delta === 0) pass.isCaughtUp = true
     if (pass.isCaughtUp && pass.hasAll) this.#complete(pass)

@@ -2,6 +2,7 @@
 // The writer's accounts on the real bus, as readers know them.
 import { Kvm } from '@nats-io/kv'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { COMPLETE_KEY } from '../../../src/cluster/accounts/account-entry.ts'
 import { AccountPublisher } from '../../../src/cluster/accounts/account-publisher.ts'
 import { AccountReplica } from '../../../src/cluster/accounts/account-replica.ts'
 import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
@@ -186,6 +187,29 @@ describe.skipIf(!hasNats)(`accounts while the bus is away${skipped}`, () => {
       expect(codeOf(() => late.replica.authenticate(key))).toBe('none')
       expect(codeOf(() => late.replica.authenticate(during.key))).toBe('none')
     }
+  }, 60_000)
+
+  it('of which none is told any more are forgotten, though others came and went before all were told', async () => {
+    const writer = await startWriter('stale')
+    const made = [await writer.agents.register({ name: 'a' }), await writer.agents.register({ name: 'b' })]
+    const { replica } = await startReader('stale')
+    await replica.ready
+    await followed(writer, replica)
+    await writer.publisher.stop()
+    const { client, names } = writer.bus
+    const before = await new Kvm(client).open(names.accounts)
+    const keys: string[] = []
+    for await (const key of await before.keys()) if (key !== COMPLETE_KEY) keys.push(key)
+    const entry = await before.get(keys[0]!)
+    await before.destroy()
+    const isKnown = () => made.map(({ key }) => codeOf(() => replica.authenticate(key)) === 'none')
+    const kv = await new Kvm(client).create(names.accounts)
+    const revision = await kv.put(entry!.key, entry!.value)
+    await vi.waitFor(() => expect(replica.revision).toBe(revision), 15_000)
+    await kv.delete(entry!.key)
+    await vi.waitFor(() => expect(isKnown().filter(Boolean)).toHaveLength(1), 5_000)
+    await kv.put(COMPLETE_KEY, '')
+    await vi.waitFor(() => expect(isKnown()).toEqual([false, false]), 5_000)
   }, 60_000)
 
   it('come back when somebody has deleted them', async () => {
