@@ -86,6 +86,12 @@ export class NodeHttp {
     sent.on('response', resolve)
     // Also told after the answer has begun: then who reads it is told too.
     sent.on('error', reject)
+    // The engine's own time begins with a connection.
+    const waiting = setTimeout(() => {
+      reject(overloaded('All connections to other nodes are in use; try again.'))
+      sent.destroy()
+    }, request.answerMsMax)
+    sent.once('socket', () => clearTimeout(waiting))
     try {
       return await this.#take(await promise, address, request)
     } catch (error) {
@@ -97,6 +103,8 @@ export class NodeHttp {
         `${address.url} cannot be reached: ${errorMessage(error)}`,
         error,
       )
+    } finally {
+      clearTimeout(waiting)
     }
   }
 

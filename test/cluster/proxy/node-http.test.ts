@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { OPEN_ANSWERS_MAX, WHOLE_ANSWER_BYTES_MAX } from '../../../src/cluster/proxy/limits.ts'
+import { OPEN_ANSWERS_MAX, SOCKETS_MAX, WHOLE_ANSWER_BYTES_MAX } from '../../../src/cluster/proxy/limits.ts'
 import { NodeGate } from '../../../src/cluster/proxy/node-gate.ts'
 import { NodeHttp, type PassedAnswer, type PassedRequest } from '../../../src/cluster/proxy/node-http.ts'
 import type { ChunkSource } from '../../../src/http/response/send-chunks.ts'
@@ -148,6 +148,20 @@ describe('a request without an answer', () => {
       const error = await client.send(address, { ...plain, answerMsMax: 200 }).catch((thrown) => thrown)
       expect(error, what).toMatchObject({ reason, mayHaveArrived: true })
     }
+  })
+
+  it('waits for a free connection no longer than for an answer, and was certainly not carried out then', async () => {
+    const kept: IncomingMessage[] = []
+    const { client, address } = await started(silent(kept))
+    const left = new AbortController()
+    const busy = Array.from({ length: SOCKETS_MAX }, () =>
+      reasonOf(client.send(address, { ...plain, answerMsMax: 60_000, signal: left.signal })),
+    )
+    await expect.poll(() => kept.length, { timeout: 10_000 }).toBe(SOCKETS_MAX)
+    expect(await reasonOf(client.send(address, { ...plain, answerMsMax: 50 }))).toBe('overloaded')
+    left.abort()
+    expect(new Set(await Promise.all(busy))).toEqual(new Set(['late']))
+    expect(kept).toHaveLength(SOCKETS_MAX)
   })
 
   it('ends at the other node when nobody waits for it', async () => {
