@@ -1,10 +1,7 @@
 // Features of many tokens at chosen moments of a replayed market, with what the price did afterwards: a labelled data set without agents.
 
-import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { appendFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
 import type { App } from '../app.ts'
 import { ENRICHED_FIELDS, SNAPSHOT_FIELDS } from '../schema/features.ts'
 import type { MarketItem } from '../schema/market-item.ts'
@@ -42,17 +39,15 @@ export class Moments {
   readonly #app: App
   readonly #filter: TokenFilter
   readonly #path: string
-  readonly #file: ReturnType<typeof createWriteStream>
 
   /** @param folder where it keeps what it has written */
   constructor(app: App, filter: TokenFilter, folder: string) {
     this.#app = app
     this.#filter = filter
     this.#path = join(folder, 'moments.ndjson')
-    this.#file = createWriteStream(this.#path)
   }
 
-  /** The features of now, of all tokens that match. */
+  /** The features of now, of all tokens that match. Rejects where they cannot be written. */
   async take(marketMs: number): Promise<void> {
     const { market } = this.#app
     const { tab, tokensMax } = this.#filter
@@ -62,7 +57,7 @@ export class Moments {
       const { lines } = list.page('desc', at, Math.min(MOMENT_TOKENS_SLICE, size - at))
       const rows = lines.flatMap((line) => this.#row(JSON.parse(line.toString()) as MarketItem, marketMs))
       this.rows += rows.length
-      if (!this.#file.write(rows.join(''))) await once(this.#file, 'drain')
+      await appendFile(this.#path, rows.join(''))
     }
   }
 
@@ -82,15 +77,13 @@ export class Moments {
 
   /** Removes what was taken. */
   async discard(): Promise<void> {
-    this.#file.end()
-    await finished(this.#file)
     await rm(this.#path, { force: true })
   }
 
   /** Labels what was taken, of a market whose server has stopped. @returns how many rows the file has */
   async label(dataDir: string, outPath: string, knownToMs: number): Promise<number> {
-    this.#file.end()
-    await finished(this.#file)
+    // There is none where no token was there.
+    await appendFile(this.#path, '')
     const spillDir = `${this.#path}.spill`
     try {
       return await labelMoments({

@@ -1,8 +1,9 @@
 // @module-tag drill
 // A labelled data set without a program: the features that the market had, with what its bars say of the price afterwards.
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { Moments } from '../../src/backtest/moments.ts'
 import { TABLES } from '../../src/schema/tables.ts'
 import { HORIZONS } from '../../src/schema/vocabulary.ts'
 import { queryRows } from '../../src/store/duckdb/query.ts'
@@ -12,6 +13,23 @@ import { runCommand } from '../support/terminal.ts'
 import { folder, MINUTE_MS, openStepped, recordLake, removeFolder, START_MS } from './support.ts'
 
 afterAll(removeFolder)
+
+test.runIf(existsSync('/dev/full'))(
+  'features that a full disk does not take are told of, where they are taken',
+  async () => {
+    const [lake, full] = [await recordLake(1), join(folder, 'full')]
+    mkdirSync(full)
+    symlinkSync('/dev/full', join(full, 'moments.ndjson'))
+    const { app, driver, close } = await openStepped(lake)
+    await driver.stepTo(START_MS + 30_000)
+    const filter = { tab: 'all', tokensMax: 0, volume24hMin: 0, liquidityMin: 0, holdersMin: 0 } as const
+    const moments = new Moments(app, filter, full)
+    await expect(moments.take(driver.marketMs)).rejects.toThrow('ENOSPC')
+    await moments.discard()
+    expect(readdirSync(full)).toEqual([])
+    await close()
+  },
+)
 
 interface Labelled {
   mint: string
