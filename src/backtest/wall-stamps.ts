@@ -1,5 +1,6 @@
 // Which market time a program's own clock stands for: the server knows what it served when.
 import { BoundedMap } from '../lib/collections/bounded-map.ts'
+import { DAY_MS, SECOND_MS } from '../lib/time.ts'
 import type { SnapshotStamps } from '../submissions/types.ts'
 import { SERVED_MINTS_MAX, SERVED_TIMES_MAX, STAMP_SLACK_MS, STEPS_REMEMBERED_MAX } from './limits.ts'
 
@@ -13,8 +14,7 @@ const single = ([first, ...others]: readonly number[]): number | null =>
   first === undefined || others.length > 0 ? null : first
 
 /** A stamp that is within a day of the machine's clock is taken for one of it. */
-const NEAR_MS = 86_400_000
-const SECOND_MS = 1_000
+const NEAR_MS = DAY_MS
 
 export class WallStamps implements SnapshotStamps {
   readonly #now: () => number

@@ -15,7 +15,7 @@ export const PROTOCOL = `${MESSAGE_FORMAT}.${JOURNAL_FORMAT}.${CHECKPOINT_FORMAT
 const eventNo = z.number().int().min(0)
 
 /** A submission as followers are told of it. */
-export const toldSubmissionSchema = streamedSubmissionSchema.omit({ agentName: true, symbol: true }).extend({
+const toldSubmissionSchema = streamedSubmissionSchema.omit({ agentName: true, symbol: true }).extend({
   /** Position of the market at which it was told. */
   seq: z.number(),
 })

@@ -1,5 +1,6 @@
 /** Lengths of time in milliseconds. A day here is always 24 hours, as in UTC. */
-export const MINUTE_MS = 60_000
+export const SECOND_MS = 1_000
+export const MINUTE_MS = 60 * SECOND_MS
 export const HOUR_MS = 60 * MINUTE_MS
 export const DAY_MS = 24 * HOUR_MS
 

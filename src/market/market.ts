@@ -9,7 +9,7 @@ import { answeredInterval } from './bars/answered-interval.ts'
 import { ColumnBuffer, readBars, readColumns } from './bars/bar-query.ts'
 import { T } from './bars/bar-ring.ts'
 import { watermarkMs } from './bars/watermark.ts'
-import { restoreMarket, saveMarket } from './checkpoint/checkpoint.ts'
+import { restoreParts, saveMarket } from './checkpoint/checkpoint.ts'
 import type { EventWriter } from './events/event-writer.ts'
 import type { Healing } from './events/healing.ts'
 import type { TokenFigures } from './events/token-figures.ts'
@@ -96,7 +96,7 @@ export class Market {
   ): Generator<void, Market> {
     const market = new Market(options)
     yield
-    yield* restoreMarket(market.#parts, read)
+    yield* restoreParts(market.#parts, read)
     return market
   }
 

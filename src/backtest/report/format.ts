@@ -1,4 +1,5 @@
 // Figures as people read them, the same in text and page.
+import { MINUTE_MS, SECOND_MS } from '../../lib/time.ts'
 import { AGENTS_DETAILED_MAX } from '../limits.ts'
 import type { AgentFigures, Group } from './figures.ts'
 import type { Estimate } from './statistics.ts'
@@ -11,8 +12,8 @@ export const utc = (atMs: number): string =>
   `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 
 export function duration(ms: number): string {
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
-  const minutes = Math.round(ms / 60_000)
+  if (ms < MINUTE_MS) return `${(ms / SECOND_MS).toFixed(1)} s`
+  const minutes = Math.round(ms / MINUTE_MS)
   return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 

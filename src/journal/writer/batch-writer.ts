@@ -66,7 +66,7 @@ export class BatchWriter {
   #wake: () => void = () => {}
   readonly #syncTimer: NodeJS.Timeout
 
-  /** @param onWritten called after each batch */
+  /** @param onWritten called after each group of batches that are written together */
   constructor(options: JournalOptions, end: JournalEnd, originEventNo: number, onWritten: () => void) {
     const { disk = nodeDisk, clock, folder, folderId, log, markPath } = options
     this.#options = options

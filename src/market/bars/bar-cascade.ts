@@ -13,6 +13,7 @@ import {
   slotRanges,
   wrongLength,
 } from '../../lib/sections/sections.ts'
+import * as time from '../../lib/time.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import {
   CHUNK_BARS,
@@ -32,8 +33,8 @@ import { packBlocks, unpackBlocks } from './token-block.ts'
 const { BAR_STRIDE, BV, C, COUNT_UNIT, H, L, N, O, T, V } = layout
 const { EMPTY, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } = blockLayout
 const { reopenedSecond, startSecond, updateSecond } = pendingSecond
+const { SECOND_MS } = time
 
-const SECOND_MS = 1_000
 const PENDING_MASK = PENDING_SECONDS - 1
 const TIMEFRAME_COUNT = TIMEFRAMES.length
 

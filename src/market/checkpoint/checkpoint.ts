@@ -137,7 +137,7 @@ function figuresOf({ time, changes, events, trades, lifecycle }: MarketParts) {
  * @param read gives a section by its name; null: there is none. Each is asked for once.
  * @throws CheckpointError; the parts must not be used then.
  */
-export function* restoreMarket(
+export function* restoreParts(
   parts: MarketParts,
   read: (name: string) => Uint8Array | null,
 ): Generator<void, void> {

@@ -1,5 +1,6 @@
 // Takes market time back, which a wrong clock had moved ahead. The market stays: what was stamped later than now counts as of now,
 // and bars of later seconds, which would be in the way of the trades to come, are forgotten.
+import { SECOND_MS } from '../../lib/time.ts'
 import type { ClosedBarSweep } from '../bars/closed-bar.ts'
 import { intervalStart } from '../limits.ts'
 import type { MarketState } from '../market-state.ts'
@@ -10,7 +11,6 @@ import type { TokenFigures } from './token-figures.ts'
 
 type RewoundParts = MarketState & { figures: TokenFigures; healing: Healing; sweep: ClosedBarSweep }
 
-const SECOND_MS = 1_000
 /** Market times of a token. */
 const TIMES = ['tradedAtMs', 'versionAtMs', 'firstSeenAtMs', 'barsWholeFromMs'] as const
 

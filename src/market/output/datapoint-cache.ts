@@ -5,12 +5,11 @@
 import { ownBytes } from '../../lib/bytes.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
+import { SECOND_MS } from '../../lib/time.ts'
 import type { SnapshotValues } from '../../schema/datapoint.ts'
 import { SERVED_VERSIONS_MAX } from '../limits.ts'
 import type { DataPointText } from '../types.ts'
 import type { Projections } from './projections.ts'
-
-const SECOND_MS = 1_000
 
 /** What stands around a DataPoint in an answer that has nothing else. */
 const ANSWER_START = '{"ok":true,"data":'
