@@ -302,6 +302,8 @@ export const LATE_GAP_MS_MAX = DAY_MS
 /** Token profiles that the lake process holds for a flush, and that the server keeps until they are in files. */
 export const TOKENS_HELD_MAX = 262_144
 export const PROFILES_UNCONFIRMED_MAX = 262_144
+/** Of them, those of one message. */
+export const PROFILES_SENT_ROWS = 8_192
 export const PROFILES_TIMEOUT_MS = 30_000
 /** Bytes of one table and date that are buffered before they are written to a file for DuckDB. */
 export const SPLIT_BYTES = 1024 * 1024

@@ -21,7 +21,7 @@ export class ProfileBuffer {
   take({ first, rows }: ProfileDelivery): boolean {
     const added = rows.slice(Math.max(0, this.#inLake + this.#rows.length - first))
     if (this.#rows.length + added.length > TOKENS_HELD_MAX) return false
-    this.#rows.push(...added)
+    this.#rows = this.#rows.concat(added)
     return true
   }
 

@@ -3,7 +3,7 @@
 import pLimit from 'p-limit'
 import type { Row } from '../../schema/tables.ts'
 import { unavailable } from '../errors.ts'
-import { PROFILES_TIMEOUT_MS, PROFILES_UNCONFIRMED_MAX } from '../limits.ts'
+import { PROFILES_SENT_ROWS, PROFILES_TIMEOUT_MS, PROFILES_UNCONFIRMED_MAX } from '../limits.ts'
 import type { LakeClient } from '../process/client.ts'
 import { encodeWrite } from '../rows/row-encoder.ts'
 
@@ -34,7 +34,7 @@ export class ProfileOutbox {
         throw unavailable('too many token profiles wait for the lake')
       // Checked like rows of the log: one that does not fit the table must not reach the lake.
       const checked = rows.map((row): Row => JSON.parse(encodeWrite({ table: 'tokens', row }, null).json))
-      this.#unconfirmed.push(...checked)
+      this.#unconfirmed = this.#unconfirmed.concat(checked)
       await this.#send().catch(() => undefined)
     })
   }
@@ -53,15 +53,19 @@ export class ProfileOutbox {
     if (this.#starts === this.#client.starts) this.#confirm(inLake)
   }
 
-  /** Rows that it has no room for are sent again later, after a flush. */
+  /** In messages of PROFILES_SENT_ROWS. Rows that it has no room for are sent again later, after a flush. */
   async #send(): Promise<void> {
-    this.#startOver()
-    if (this.#unconfirmed.length === 0) return
-    const rows = this.#unconfirmed.slice(this.#delivered)
-    const first = this.#confirmed + this.#delivered
-    const { taken, inLake } = await this.#client.ask('tokens', { first, rows }, PROFILES_TIMEOUT_MS)
-    if (taken) this.#delivered += rows.length
-    this.#confirm(inLake)
+    let wasTaken = true
+    do {
+      this.#startOver()
+      if (this.#unconfirmed.length === 0) return
+      const rows = this.#unconfirmed.slice(this.#delivered, this.#delivered + PROFILES_SENT_ROWS)
+      const first = this.#confirmed + this.#delivered
+      const { taken, inLake } = await this.#client.ask('tokens', { first, rows }, PROFILES_TIMEOUT_MS)
+      if (taken) this.#delivered += rows.length
+      this.#confirm(inLake)
+      wasTaken = taken
+    } while (wasTaken && this.#delivered < this.#unconfirmed.length)
   }
 
   #startOver(): void {

@@ -1,5 +1,6 @@
 // Sending token profiles to a lake process that ends, answers late or has no room: each version is written once.
 import { expect, test } from 'vitest'
+import { PROFILES_SENT_ROWS, TOKENS_HELD_MAX } from '../../../src/store/limits.ts'
 import { ProfileBuffer } from '../../../src/store/market-data/profile-buffer.ts'
 import { ProfileOutbox } from '../../../src/store/market-data/profile-outbox.ts'
 import type { LakeClient } from '../../../src/store/process/client.ts'
@@ -8,12 +9,13 @@ import { rowOf } from '../support.ts'
 
 /** A lake process whose answers can be late. `restart` replaces it. */
 function lakeProcess() {
-  const lake = { starts: 1, buffer: new ProfileBuffer(), isLate: false, isFull: false }
+  const lake = { starts: 1, buffer: new ProfileBuffer(), isLate: false, isFull: false, largest: 0 }
   const client = {
     get starts() {
       return lake.starts
     },
     async ask(_kind: string, delivery: Requests['tokens']['ask']) {
+      lake.largest = Math.max(lake.largest, delivery.rows.length)
       const taken = !lake.isFull && lake.buffer.take(delivery)
       if (lake.isLate) throw new Error('no answer within 30 s')
       return { taken, inLake: lake.buffer.inLake }
@@ -59,4 +61,21 @@ test('a lake process without room does not block the flush that frees some', asy
   lake.isFull = false
   await outbox.deliver()
   expect(mints()).toEqual(['a'])
+})
+
+test('rows come to a new lake process in bounded messages', async () => {
+  const { lake, restart, mints, outbox } = lakeProcess()
+  const rows = Array.from({ length: 2 * PROFILES_SENT_ROWS + 1 }, (_, at) => profile(`${at}`))
+  await outbox.write(rows)
+  restart()
+  await outbox.deliver()
+  expect(mints()).toEqual(rows.map(({ mint }) => mint))
+  expect(lake.largest).toBe(PROFILES_SENT_ROWS)
+})
+
+test('a lake process takes as many rows at once as it may hold', () => {
+  const buffer = new ProfileBuffer()
+  const rows = Array(TOKENS_HELD_MAX).fill(profile('a'))
+  expect(buffer.take({ first: 0, rows })).toBe(true)
+  expect(buffer.held).toBe(TOKENS_HELD_MAX)
 })
