@@ -149,6 +149,20 @@ it.each(['first', 'last'])(
   },
 )
 
+it('requests with an Idempotency-Key whose first answer has expired are told apart as with a new one', async () => {
+  const caller = await service.register()
+  await service.send(caller, submission(newMint()), 'key')
+  clock.pass(DAY_MS)
+  hold()
+  const body = submission(newMint())
+  const first = service.send(caller, body, 'key')
+  const racing = [service.send(caller, body, 'key'), service.send(caller, submission(newMint()), 'key')]
+  await decide(true, true, true)
+  expect((await Promise.all(racing)).map(codeOf)).toEqual(['idempotency_in_flight', 'idempotency_mismatch'])
+  const { receipt } = (await first) as SubmitResult
+  expect(await service.send(caller, body, 'key')).toMatchObject({ receipt, isReplay: true })
+})
+
 describe('racing rotations', () => {
   const rotate = (caller: Parameters<MemorySubmissions['agents']['rotate']>[0]) =>
     service.agents.rotate(caller).then(

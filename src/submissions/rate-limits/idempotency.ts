@@ -43,10 +43,10 @@ export class IdempotencyCache {
       })
     }
     const id = cacheKey(agentId, key)
-    const response = this.#responses.get(id)
+    const held = this.#responses.get(id)
+    const response = held !== undefined && nowMs - held.atMs < IDEMPOTENCY_TTL_MS ? held : undefined
     const hash = response?.bodyHash ?? this.#inFlight.get(id)
-    if (hash === undefined || (response !== undefined && nowMs - response.atMs >= IDEMPOTENCY_TTL_MS))
-      return null
+    if (hash === undefined) return null
     if (hash !== bodyHash)
       throw new SubmissionError('idempotency_mismatch', 'This Idempotency-Key was used with another body.')
     if (response === undefined) {
