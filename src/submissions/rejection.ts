@@ -33,7 +33,7 @@ export class Strikes {
 
   /** The agent's strikes within the window, pending ones included. */
   count(agentId: string, nowMs: number): number {
-    return this.window.times(agentId, nowMs).length
+    return this.window.count(agentId, nowMs)
   }
 
   /** Adds a strike. `confirm` or `cancel` must follow. */

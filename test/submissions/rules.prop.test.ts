@@ -6,6 +6,7 @@ import { isMint } from '../../src/schema/mint.ts'
 import { isKey, makeKey } from '../../src/submissions/accounts/api-keys.ts'
 import { compareSnapshot } from '../../src/submissions/deviation.ts'
 import { RateLimiter } from '../../src/submissions/rate-limits/rate-limiter.ts'
+import { SlidingWindow } from '../../src/submissions/rate-limits/sliding-window.ts'
 
 const value = fc.oneof(
   fc.constantFrom(0, 1, 0.5, 4.5e-9, 100, 1e9),
@@ -73,6 +74,35 @@ it('a rate limiter allows as many requests as a scan of all earlier ones', () =>
       }
     }),
   )
+})
+
+it('a sliding window counts what is within it, in whatever order it was added and removed', () => {
+  const step = fc.record({ passMs: fc.nat(40), lateMs: fc.nat(20), removes: fc.boolean() })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const window = new SlidingWindow(100, 1_000)
+      let added: number[] = []
+      let nowMs = 1_000
+      for (const { passMs, lateMs, removes } of steps) {
+        nowMs += passMs
+        const atMs = nowMs - lateMs
+        window.add('key', atMs)
+        if (removes) window.remove('key', atMs)
+        else added.push(atMs)
+        added = added.filter((each) => each > nowMs - 100)
+        expect(window.count('key', nowMs)).toBe(added.length)
+        expect(window.earliestMs('key', nowMs)).toBe(added.toSorted((a, b) => a - b)[0] ?? null)
+      }
+    }),
+  )
+})
+
+it('the highest limit that settings accept is looked at as a low one is', () => {
+  const limiter = new RateLimiter(1e6, 60_000)
+  for (let count = 0; count < 200_000; count++) limiter.take('key', count / 10)
+  const quota = (nowMs: number) => limiter.quota('key', { wallMs: nowMs, monotonicMs: nowMs })
+  expect(quota(20_000)).toMatchObject({ remaining: 800_000, resetMs: 40_000 })
+  expect(quota(70_000)).toMatchObject({ remaining: 900_001, resetMs: 1 })
 })
 
 it('the checksum of a key detects any one changed character', () => {

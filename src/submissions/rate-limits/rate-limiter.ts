@@ -21,9 +21,9 @@ export class RateLimiter {
   quota(key: string, { wallMs, monotonicMs }: Instant): Quota | null {
     if (!this.isEnabled) return null
     const { windowMs } = this.#taken
-    const times = this.#taken.times(key, monotonicMs)
-    const resetMs = times.length === 0 ? 0 : Math.ceil(Math.min(...times) + windowMs - monotonicMs)
-    const remaining = Math.max(0, this.#max - times.length)
+    const earliestMs = this.#taken.earliestMs(key, monotonicMs)
+    const resetMs = earliestMs === null ? 0 : Math.ceil(earliestMs + windowMs - monotonicMs)
+    const remaining = Math.max(0, this.#max - this.#taken.count(key, monotonicMs))
     return { limit: this.#max, remaining, windowMs, resetMs, resetAtMs: wallMs + resetMs }
   }
 
