@@ -18,7 +18,7 @@ export interface Channel {
   /** The token whose changes alone matter to the channel; null for a tab. */
   readonly mint: string | null
   /** Whether the changes after a position are unknown: it is too old, of an earlier run, or was never reached. */
-  isLost(position: Pick<StreamPosition, 'seq'>): boolean
+  isLost(position: StreamPosition): boolean
   /** The changes after a position, or the first of them; null if there are none. @param asOf of a tab: null if there are none up to here */
   changes(position: StreamPosition, asOf: number): Chunk | null
   /** Of one that is read once in a while: where the market was when it was read. */

@@ -11,6 +11,7 @@ import { toServiceError } from '../response/to-service-error.ts'
 import { BarsChannel } from './bars-channel.ts'
 import type { Broadcaster } from './broadcaster.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
+import { positionAt } from './chunk.ts'
 import type { DisconnectReason, Follower, StreamWriter, WriteKind } from './follower.ts'
 import { countSnapshotRows, MarketChannel } from './market-channel.ts'
 import {
@@ -186,7 +187,7 @@ export class StreamSession implements StreamWriter {
     this.#admit(topic, channel.name)
     const since = 'since' in topic ? topic.since : null
     // The position from which it resumes. A new subscription has one only after its snapshot, which bears it.
-    const seq = since === null || channel.isLost({ seq: since }) ? undefined : since
+    const seq = since === null || channel.isLost(positionAt(since)) ? undefined : since
     this.#follower.writeControl({ event: 'subscribed', ...echo, channel: channel.name, seq })
     broadcaster.subscribe(this.#follower, channel, since ?? open())
   }

@@ -16,6 +16,8 @@ export class SubmissionLog {
   readonly #entries: Entry[] = []
   readonly #describe: (submission: EvaluatedSubmission) => StreamedSubmission
   #count = 0
+  /** The position of the last one that was forgotten; -1: none was. */
+  forgottenSeq = -1
 
   /** @param describe adds names. It is called when somebody follows: submissions themselves do not pay for it. */
   constructor(describe: (submission: EvaluatedSubmission) => StreamedSubmission) {
@@ -27,10 +29,16 @@ export class SubmissionLog {
     return this.#count
   }
 
+  /** How many of them are forgotten: those with a number up to this. */
+  get forgotten(): number {
+    return this.#count - this.#entries.length
+  }
+
   /** @param seq the market's position now. */
   add(submission: EvaluatedSubmission, seq: number): void {
     this.#entries.push({ number: ++this.#count, seq, submission })
-    if (this.#entries.length > SUBMISSIONS_STREAMED_MAX) this.#entries.shift()
+    if (this.#entries.length > SUBMISSIONS_STREAMED_MAX)
+      this.forgottenSeq = this.#entries.shift()?.seq ?? this.forgottenSeq
   }
 
   /** NDJSON of the newest, oldest first. */

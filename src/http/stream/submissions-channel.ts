@@ -19,9 +19,10 @@ export class SubmissionsChannel implements Channel {
     this.#log = log
   }
 
-  /** Any position of this run will do. */
-  isLost({ seq }: Pick<StreamPosition, 'seq'>): boolean {
-    return seq < this.#market.firstSeq || seq > this.#market.seq
+  /** Any position of this run will do after which none was forgotten. */
+  isLost({ seq, state }: StreamPosition): boolean {
+    if (seq < this.#market.firstSeq || seq > this.#market.seq) return true
+    return state === '' ? this.#log.forgottenSeq >= seq : this.#log.forgotten > Number(state)
   }
 
   changes(position: StreamPosition): Chunk | null {

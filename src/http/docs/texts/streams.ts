@@ -13,6 +13,7 @@ import {
   SOCKET_IDLE_SECONDS_MAX,
   STREAM_MESSAGE_BYTES_MAX,
   SUBMISSIONS_SNAPSHOT_ROWS,
+  SUBMISSIONS_STREAMED_MAX,
   SUBSCRIPTIONS_MAX,
   WINDOW_EVERY_MS,
   WINDOW_ROWS_MAX,
@@ -203,6 +204,7 @@ ${example(
 
 **submissions**: every submission the moment it is durable, accepted or rejected, with its verdict and without its labels. First the
 latest ${SUBMISSIONS_SNAPSHOT_ROWS} of this run of the server. After \`since\` one that is known may come again: tell them apart by \`analysisId\`.
+The latest ${SUBMISSIONS_STREAMED_MAX} are kept: whoever missed more gets \`resync\` and the latest ${SUBMISSIONS_SNAPSHOT_ROWS}; the list \`/api/v1/analysis\` has the others.
 
 ${example(
   '> {"op":"subscribe","topic":"submissions"}',
