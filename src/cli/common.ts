@@ -2,6 +2,7 @@
 import { accessSync, constants } from 'node:fs'
 import { SETTINGS } from '../config/settings.ts'
 import { errorMessage } from '../lib/error-text.ts'
+import { parseMoment } from '../lib/time.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { findLockHolder } from '../store/data-folder/folder-lock.ts'
 import { relativePath } from '../store/lake/lake-files.ts'
@@ -56,15 +57,22 @@ export function wholeNumber(values: Values, name: string, min: number): number {
   throw new UsageError(`--${name}: "${value}" is not a whole number of ${min} or more`)
 }
 
-/** Parses a flag that is a date (midnight UTC) or an ISO 8601 time. Returns Unix milliseconds; null without the flag. */
+/** Parses a flag that is a date (midnight UTC), an ISO 8601 time or Unix ms. Returns Unix ms; null without the flag. */
 export function moment(values: Values, name: string): number | null {
   const value = requiredValue(values, name)
   if (value === '') return null
-  const isIso = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/.test(value)
-  const hasZone = value.length > 10 && !/(Z|[+-]\d{2}:\d{2})$/.test(value)
-  const ms = isIso ? Date.parse(hasZone ? `${value.replace(' ', 'T')}Z` : value) : Number.NaN
-  if (Number.isFinite(ms)) return ms
-  throw new UsageError(`--${name}: "${value}" is no date (2026-01-31) or time (2026-01-31T12:00:00Z)`)
+  const ms = parseMoment(value)
+  if (!Number.isNaN(ms)) return ms
+  throw new UsageError(
+    `--${name}: "${value}" is no date (2026-01-31), no ISO 8601 time (2026-01-31T12:00:00Z) and no Unix ms`,
+  )
+}
+
+/** Parses the flags --from and --to, as `moment` does. */
+export function span(values: Values): { fromMs: number | null; toMs: number | null } {
+  const [fromMs, toMs] = [moment(values, 'from'), moment(values, 'to')]
+  if (fromMs !== null && toMs !== null && fromMs > toMs) throw new UsageError('--from must not be after --to')
+  return { fromMs, toMs }
 }
 
 /** Warns about files whose rows a reader leaves out. */

@@ -16,8 +16,19 @@ export function unitHint(timeMs: number): string | null {
   return other === undefined ? null : `looks like ${other.unit}: send Unix milliseconds, ${other.remedy}`
 }
 
-/** A moment as Unix ms; NaN: it is none. An ISO 8601 time without a zone is in UTC. */
+const ISO = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:\d\d)?)?$/
+
+/** From 1973 to 5138: a shorter number is a year, or seconds, a longer one microseconds. */
+const UNIX_MS = /^\d{12,14}$/
+
+/**
+ * A moment, given as Unix ms or in ISO 8601: a date, or a date and time, in UTC where no zone is named.
+ * @returns Unix ms; NaN: it is none, as 31 February
+ */
 export function parseMoment(text: string): number {
-  const iso = /^\d{4}-\d\d-\d\d(T[\d:.]+)?$/.test(text) ? `${text}${text.includes('T') ? 'Z' : ''}` : text
-  return /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(iso)
+  if (UNIX_MS.test(text)) return Number(text)
+  const [, date, time = '00:00', zone = 'Z'] = ISO.exec(text) ?? []
+  // By itself 31 February is 3 March.
+  if (date === undefined || !new Date(date).toJSON()?.startsWith(date)) return Number.NaN
+  return Date.parse(`${date}T${time}${zone}`)
 }

@@ -185,6 +185,16 @@ describe('an output file', () => {
     },
   )
 
+  it('is not written for a span that ends before it begins', async () => {
+    const folder = join(out, 'turned')
+    mkdirSync(folder)
+    const span = ['--from', '2026-12-01', '--to', '2026-11-01']
+    const refused = await mintlake(['--format', 'csv', ...span, '--out', join(folder, 'training.csv')])
+    expect(refused.code).toBe(EXIT.usage)
+    expect(refused.said).toContain('--from must not be after --to')
+    expect(readdirSync(folder)).toEqual([])
+  })
+
   it('that exists already is replaced only with --overwrite', async () => {
     const folder = join(out, 'there')
     mkdirSync(folder)

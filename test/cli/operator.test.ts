@@ -97,6 +97,7 @@ describe('an error is one sentence', () => {
     [['agents', 'ban'], 2, 'AGENT is missing'],
     [['agents', 'ban', 'ag_1', '--untill', '2100-01-01'], 2, 'did you mean --until?'],
     [['agents', 'ban', 'ag_1', '--until', 'tomorrow'], 2, 'is no date'],
+    [['agents', 'ban', 'ag_1', '--until', '2100-02-30'], 2, 'is no date'],
     [['agent', 'lst'], 2, 'did you mean "agents list"?'],
     [['agents', 'list', 'all'], 2, 'takes no "all"\nsee mintlake agents list --help\n'],
     [

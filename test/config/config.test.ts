@@ -22,7 +22,7 @@ const SAMPLES: Record<string, string> = {
   MINTLAKE_PUMPPORTAL_KEY: 'p',
   MINTLAKE_REPLAY_FILE: 'a.csv',
   MINTLAKE_REPLAY_LAKE: 'lake',
-  MINTLAKE_REPLAY_SPAN: '1..2',
+  MINTLAKE_REPLAY_SPAN: '2026-01-01..',
   MINTLAKE_REPLAY_MAP: 'ts=a',
   MINTLAKE_SOL_PRICE: '150',
   MINTLAKE_SOLANA_RPC: 'https://a',
@@ -46,7 +46,10 @@ describe('a setting that has no effect', () => {
       '--providers birdeye-rate=5',
       '--providers has no effect without --feed pumpportal or MINTLAKE_BIRDEYE_KEY',
     ],
-    ['--feed replay --replay-file a --replay-span 1..2', '--replay-span has no effect without --replay-lake'],
+    [
+      '--feed replay --replay-file a --replay-span 2026-01-01..',
+      '--replay-span has no effect without --replay-lake',
+    ],
     [
       '--fetch-metadata true --feed none',
       '--fetch-metadata has no effect without --feed pumpportal, --feed solana with endpoints, or a key for feeds that push (MINTLAKE_FEED_KEY)',
@@ -162,6 +165,9 @@ describe('the value of a setting', () => {
     expect(readConfig([], {}).replay.span).toEqual({ fromMs: null, toMs: null })
     expect(spanOf('2026-11-21T14:00..')).toEqual({ fromMs: from, toMs: null })
     expect(spanOf('..2026-11-21')).toEqual({ fromMs: null, toMs: to })
+    expect(
+      readConfig(['--feed=replay', '--replay-lake=a', '--replay-span=2026-11-21 14:00..'], {}).replay.span,
+    ).toEqual({ fromMs: from, toMs: null })
     expect(spanOf(`${to}..2026-11-21T15:00:00.5+01:00`)).toEqual({ fromMs: to, toMs: from + 500 })
   })
 
@@ -208,7 +214,11 @@ describe('the value of a setting', () => {
     ['--replay-span 1', 'must be of the form FROM..TO'],
     ['--replay-span 1..2..3', 'must be of the form FROM..TO'],
     ['--replay-span yesterday..', 'must be ISO 8601 times, such as 2026-01-31T12:00:00Z, or Unix ms'],
-    ['--replay-span 2..1', 'must not begin after its end'],
+    ['--replay-span 2026..', 'must be ISO 8601 times'],
+    ['--replay-span 2026-02-31..', 'must be ISO 8601 times'],
+    ['--replay-span ..june5', 'must be ISO 8601 times'],
+    ['--replay-span ..1795000000', 'must be ISO 8601 times'],
+    ['--replay-span 2026-01-02..2026-01-01', 'must not begin after its end'],
     ['--sol-price 0', 'must be a number above 0'],
     ['--sol-price 1,usd=2', 'names usd twice'],
     ['--sol-price max-age-ms=-1', 'must be a whole number from 0 to 2592000000'],

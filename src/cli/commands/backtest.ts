@@ -4,10 +4,9 @@ import { resolve } from 'node:path'
 import type { LabelOptions } from '../../backtest/backtest.ts'
 import * as limits from '../../backtest/limits.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import { parseMoment } from '../../lib/time.ts'
 import { TABS } from '../../schema/vocabulary.ts'
 import { type Command, EXIT, Failure, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
-import { counted, numberOption, wholeNumber } from '../common.ts'
+import { counted, numberOption, span, wholeNumber } from '../common.ts'
 import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
 
@@ -26,16 +25,10 @@ function lakeOf(values: Values): string {
   throw new Failure(`--lake: there is no folder ${lake}`)
 }
 
+/** As `--replay-span` takes its ends. */
 function spanOf(values: Values): { from: string; to: string } {
-  const [from, to] = [requiredValue(values, 'from'), requiredValue(values, 'to')]
-  for (const [name, text] of Object.entries({ from, to }))
-    if (text !== '' && Number.isNaN(parseMoment(text)))
-      throw new UsageError(
-        `--${name}: "${text}" is no ISO 8601 time, such as 2026-01-31T12:00:00Z, nor Unix ms`,
-      )
-  if (from !== '' && to !== '' && parseMoment(from) > parseMoment(to))
-    throw new UsageError('--from must not be after --to')
-  return { from, to }
+  const { fromMs, toMs } = span(values)
+  return { from: `${fromMs ?? ''}`, to: `${toMs ?? ''}` }
 }
 
 /** A folder of this run's own, in the current one. */

@@ -17,7 +17,7 @@ import {
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
 import { type Command, UsageError, type Values, wordValue } from '../command.ts'
-import { counted, DATA_DIR, dataDirOf, filesReplaced, moment, warnOfLost } from '../common.ts'
+import { counted, DATA_DIR, dataDirOf, filesReplaced, span, warnOfLost } from '../common.ts'
 import { PROGRESS_MS } from '../limits.ts'
 import { type Progress, progressOf } from '../progress.ts'
 import { Stop } from '../stop.ts'
@@ -171,11 +171,7 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const format = wordValue(values, 'format', FORMATS)
   const table = wordValue(values, 'table', RELATION_NAMES)
   const out = values.out || `${table}.${format}`
-  const selection: Selection = {
-    table,
-    fromMs: moment(values, 'from'),
-    toMs: moment(values, 'to'),
-  }
+  const selection: Selection = { table, ...span(values) }
   const overwrites = values.overwrite === 'true'
   await checkOut(out, format, overwrites)
   const dataDir = dataDirOf(values, terminal)
