@@ -67,7 +67,7 @@ export async function pinLake(folder: string, name: string, nowMs: number) {
       await makeFolder(lakeFolder(unfinished))
       const located = await locateListedFiles(dataDir)
       if (located.missing.length > 0)
-        throw unavailable(`${relativePath(located.missing[0])}: No such file or damaged`)
+        throw missingFile(`${relativePath(located.missing[0])} is missing or damaged`)
       const bytes = await linkAll(located, lakeFolder(unfinished))
       await rename(unfinished, path)
       await syncPath(dirname(path))
@@ -85,6 +85,8 @@ export async function pinLake(folder: string, name: string, nowMs: number) {
     }
   }
 }
+
+const missingFile = (message: string): Error => Object.assign(new Error(message), { code: 'ENOENT' })
 
 const toPinError = (error: unknown, path: string): StoreError =>
   error instanceof StoreError

@@ -56,10 +56,11 @@ export const isInterrupted = (error: unknown): boolean => /^INTERRUPT Error/i.te
 
 /**
  * True when a file of the catalog was deleted: the grace period is over. A reader opened now gets a newer catalog. Where access is closed
- * DuckDB looks for a folder of the file's name, and complains of that.
+ * DuckDB looks for a folder of the file's name, and complains of that. No query can make up an error of these kinds.
  */
 export const isMissingFileError = (error: unknown): boolean =>
-  /No files found that match|Cannot open file|No such file|\.parquet\/\*\*\/\*\.parquet" - file system operations/i.test(
+  systemCode(error) === 'ENOENT' ||
+  /^(IO|Permission) Error: .*(No files found that match|Cannot open file|No such file|\.parquet\/\*\*\/\*\.parquet" - file system operations)/i.test(
     cleanMessage(error),
   )
 

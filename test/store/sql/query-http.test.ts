@@ -239,6 +239,8 @@ it('a query that is wrong or forbidden is told why', async () => {
   const wrong: [string, RegExp][] = [
     ['SELEC 1', /syntax error/],
     [`SELECT 'x'::INTEGER`, /Could not convert/],
+    [`SELECT error('No such file')`, /No such file/],
+    [`SELECT error('Cannot open file')`, /Cannot open file/],
     [' ; -- nothing', /no query/],
     [`${'('.repeat(8_000)}1`, /./],
     [`FROM read_csv('/etc/passwd')`, /disabled by configuration/],
