@@ -112,9 +112,12 @@ export class ServerHistory {
     if (this.#samples.length > HISTORY_SAMPLES_MAX) this.#samples.shift()
   }
 
-  /** The samples after a time. Metrics that this server does not have are left out. */
+  /** The samples after a time, or after the one of that time. Metrics that this server does not have are left out. */
   since(sinceMs: number): History {
-    const samples = this.#samples.filter(({ atMs }) => atMs > sinceMs)
+    // Where the clock was set back the samples after one have earlier times.
+    const sent = this.#samples.findLastIndex(({ atMs }) => atMs === sinceMs)
+    const samples =
+      sent === -1 ? this.#samples.filter(({ atMs }) => atMs > sinceMs) : this.#samples.slice(sent + 1)
     const known = this.#series.map((series, at) => ({ series, at }))
     return {
       everyMs: HISTORY_EVERY_MS,

@@ -29,6 +29,10 @@ it('keeps the last hour, rates of counters, and what this server does not have i
   ])
   // Who has the others asks for the newest alone.
   expect(history.since(timesMs.at(-2)!).series[0]).toMatchObject({ name: 'trades', values: [50] })
+  // Also where the clock was set back.
+  clock.step(-1_800_000)
+  await history.sample()
+  expect(history.since(timesMs.at(-1)!).timesMs).toEqual([clock.wallMs])
 })
 
 it('is served to everybody, and a counter that goes back is no negative rate', async () => {
