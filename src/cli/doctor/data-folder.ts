@@ -67,7 +67,8 @@ export async function checkFolder(dataDir: string, server: AnsweringServer | nul
     const losses = new Losses(dataDir)
     await losses.load(Date.now())
     const [loss] = losses.sentences
-    if (loss !== undefined) return warn(loss, 'see src/store/README.md, what happens when')
+    if (loss !== undefined)
+      return warn(loss, 'put back a copy if there is one, then mintlake lake repair settles what stays lost')
     if (info === null) return ok(`${dataDir} has no store yet`)
     return ok(`${dataDir} has a store of format ${info.format}, which nobody uses now`)
   } catch (error) {

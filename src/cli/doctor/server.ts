@@ -40,7 +40,7 @@ export function checkServer(url: string, health: ServerHealth | string, isNamed:
   if (reasons.length > 0)
     return fail(
       `the server at ${url} is ${status}: ${reasons.join('; ')}`,
-      'see src/store/README.md, what happens when',
+      '/health has what each part says of it, and the log of the server why',
     )
   if (status !== 'ready')
     return warn(`the server at ${url} is ${status}`, 'ask again in a moment; /readyz says what it waits for')
