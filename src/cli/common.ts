@@ -2,7 +2,7 @@
 import { accessSync, constants } from 'node:fs'
 import { SETTINGS } from '../config/settings.ts'
 import { errorMessage } from '../lib/error-text.ts'
-import { parseMoment } from '../lib/time.ts'
+import { parseMoment, TIMER_MS_MAX } from '../lib/time.ts'
 import { ServiceError } from '../schema/errors.ts'
 import { findLockHolder } from '../store/data-folder/folder-lock.ts'
 import { relativePath } from '../store/lake/lake-files.ts'
@@ -51,11 +51,17 @@ export function requireWritable(dataDir: string): void {
   if (findLockHolder(dataDir) === null) accessSync(dataDir, constants.W_OK)
 }
 
-export function wholeNumber(values: Values, name: string, min: number): number {
+export function wholeNumber(values: Values, name: string, min: number, max = 1e15): number {
   const value = requiredValue(values, name)
-  if (/^\d{1,15}$/.test(value) && Number(value) >= min) return Number(value)
-  throw new UsageError(`--${name}: "${value}" is not a whole number of ${min} or more`)
+  const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+  if (number >= min && number <= max) return number
+  const range = max < 1e15 ? `from ${min} to ${max}` : `of ${min} or more`
+  throw new UsageError(`--${name}: "${value}" is not a whole number ${range}`)
 }
+
+/** The flag --timeout, in milliseconds; 0: no limit. */
+export const timeoutMs = (values: Values): number =>
+  wholeNumber(values, 'timeout', 0, Math.floor(TIMER_MS_MAX / 1_000)) * 1_000
 
 /** Parses a flag that is a date (midnight UTC), an ISO 8601 time or Unix ms. Returns Unix ms; null without the flag. */
 export function moment(values: Values, name: string): number | null {

@@ -1,6 +1,7 @@
 // Runs the command line in this process and sets its exit code. The only file of this folder that touches `process`.
 import { systemClock } from '../lib/clock.ts'
 import { ENDING_SIGNALS } from '../lib/process/ending-signals.ts'
+import { TIMER_MS_MAX } from '../lib/time.ts'
 import { main } from './main.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -22,9 +23,7 @@ const terminal: Terminal = {
 // A closed pipe, a full disk or a terminal that is gone: the write that fails, or the next one, rejects with it.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
-/** The longest that a timer waits. */
-const LONGEST_MS = 2 ** 31 - 1
 // What a command waits for may be a wait of a feed, which keeps no process alive: the command does, until it is done.
-const alive = setInterval(() => {}, LONGEST_MS)
+const alive = setInterval(() => {}, TIMER_MS_MAX)
 process.exitCode = await main(process.argv.slice(2), terminal)
 clearInterval(alive)

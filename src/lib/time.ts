@@ -4,6 +4,9 @@ export const MINUTE_MS = 60 * SECOND_MS
 export const HOUR_MS = 60 * MINUTE_MS
 export const DAY_MS = 24 * HOUR_MS
 
+/** The longest that a timer waits: one that is to wait longer ends at once. */
+export const TIMER_MS_MAX = 2 ** 31 - 1
+
 /** Times of 2001 to 2100 in other units; as milliseconds they would lie in early 1970, or tens of thousands of years ahead. */
 const OTHER_UNITS = [
   { unit: 'seconds', from: 1e9, to: 4.1e9, remedy: '1000 times this number' },

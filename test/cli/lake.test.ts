@@ -106,3 +106,9 @@ test('a folder without a lake is reported', async () => {
   expect((await runCommand(['lake', 'verfy'])).err).toContain('did you mean "lake verify"?')
   expect((await runCommand(['lake'])).err).toContain('needs one of: lake status, lake verify')
 })
+
+test('a time limit that no timer can wait for is refused', async () => {
+  const { code, err } = await runCommand(['sql', '--sample', '--timeout', '2147484', 'SELECT 1'])
+  expect(code).toBe(2)
+  expect(err).toContain('--timeout: "2147484" is not a whole number from 0 to 2147483')
+})

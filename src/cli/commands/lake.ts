@@ -4,7 +4,7 @@ import { withLakeReader } from '../../store/query/lake-reader.ts'
 import { type LakeFigures, lakeFigures, type TableFigures } from '../../store/query/lake-status.ts'
 import { type Verified, verifyLake } from '../../store/verify/verify.ts'
 import { type Command, EXIT, type Values } from '../command.ts'
-import { DATA_DIR, dataDirOf, FORMAT, numberOption, wholeNumber, writeFound } from '../common.ts'
+import { DATA_DIR, dataDirOf, FORMAT, numberOption, timeoutMs, writeFound } from '../common.ts'
 import { tableText } from '../rows.ts'
 import { askHealth, isOfAnotherFolder, type ServerHealth, URL_OPTION, urlOf } from '../server-client.ts'
 import { Stop } from '../stop.ts'
@@ -144,7 +144,7 @@ function stageTeller({ stderr, isWatched }: Terminal): { tell(stage: string): vo
 
 async function showVerified(values: Values, terminal: Terminal): Promise<number> {
   const dataDir = dataDirOf(values, terminal)
-  const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
+  const stop = new Stop(terminal, timeoutMs(values))
   const ended = new AbortController()
   const stages = stageTeller(terminal)
   stop.act = () => ended.abort()

@@ -10,7 +10,7 @@ import {
 } from '../../store/query/lake-reader.ts'
 import { makeSampleFolder } from '../../store/query/sample-lake.ts'
 import { type Command, requiredValue, UsageError, type Values, wordValue } from '../command.ts'
-import { DATA_DIR, dataDirOf, filesReplaced, numberOption, warnOfLost, wholeNumber } from '../common.ts'
+import { DATA_DIR, dataDirOf, filesReplaced, numberOption, timeoutMs, warnOfLost } from '../common.ts'
 import { QUERY_SECONDS_MAX_DEFAULT, SQL_BYTES_MAX } from '../limits.ts'
 import { explainMissingLabels } from '../missing-labels.ts'
 import { ROW_FORMAT, ROW_FORMATS, writeRows } from '../rows.ts'
@@ -61,7 +61,7 @@ async function withDataDir<Result>(
 
 async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const sql = await readSql(requiredValue(values, 'QUERY'), terminal)
-  const stop = new Stop(terminal, wholeNumber(values, 'timeout', 0) * 1_000)
+  const stop = new Stop(terminal, timeoutMs(values))
   const ask = async (reader: LakeReader) => {
     stop.check()
     await warnOfLost(reader, terminal)
