@@ -37,7 +37,7 @@ export class LakeFileServer implements LakeDownloads {
     this.#listing = new SingleFlight(() => store.lakeFiles(), LAKE_LISTING_TTL_MS, nowMs)
   }
 
-  /** Downloads that have not ended. */
+  /** Downloads that have not ended, or wait for the disk. */
   get running(): number {
     return this.#running.size
   }
@@ -60,7 +60,7 @@ export class LakeFileServer implements LakeDownloads {
         retryAfterMs: DOWNLOAD_RETRY_AFTER_MS,
       })
     const download = new FileDownload(firstByte, bytes, {
-      read: (work) => orTimeout(this.#reads(work)),
+      inTurn: (work) => this.#reads(work),
       onBytes: (count) => {
         this.sentBytes += count
       },
@@ -85,8 +85,8 @@ const orTimeout = <Result>(work: Promise<Result>): Promise<Result> =>
   })
 
 interface DownloadCalls {
-  /** Runs a disk operation when it is its turn. Rejects with `unavailable` when that takes too long. */
-  read<Result>(work: () => Promise<Result>): Promise<Result>
+  /** Runs a disk operation when it is its turn. */
+  inTurn<Result>(work: () => Promise<Result>): Promise<Result>
   onBytes(count: number): void
   onEnd(): void
 }
@@ -98,6 +98,8 @@ class FileDownload implements Download {
   #position: number
   #left: number
   #isStopped = false
+  /** A disk operation that is under way or waits for its turn. */
+  #reading: Promise<void> | null = null
 
   constructor(firstByte: number, bytes: number, calls: DownloadCalls) {
     this.#calls = calls
@@ -108,20 +110,18 @@ class FileDownload implements Download {
 
   /** Rejects with `gone` where the file was deleted, `unavailable` where it is not of the listed size. */
   async open({ name, path, bytes }: LakeFile): Promise<void> {
-    const size = await this.#calls
-      .read(async () => {
-        const handle = await open(path, 'r')
-        this.#handle = handle
-        const { size } = await handle.stat()
-        // The reader may have gone meanwhile, or have been told that the disk does not answer.
-        if (this.#isStopped) this.#close()
-        return size
-      })
-      .catch((error: unknown) => {
-        throw systemCode(error) === 'ENOENT'
-          ? gone(name)
-          : unavailable(`${name} cannot be read`, { cause: error })
-      })
+    const size = await this.#read(async () => {
+      const handle = await open(path, 'r')
+      this.#handle = handle
+      const { size } = await handle.stat()
+      // The reader may have gone meanwhile, or have been told that the disk does not answer.
+      if (this.#isStopped) this.#close()
+      return size
+    }).catch((error: unknown) => {
+      throw systemCode(error) === 'ENOENT'
+        ? gone(name)
+        : unavailable(`${name} cannot be read`, { cause: error })
+    })
     if (size !== bytes) throw unavailable(`${name} is damaged: it has ${size} bytes and not ${bytes}`)
   }
 
@@ -132,7 +132,7 @@ class FileDownload implements Download {
       return null
     }
     const wanted = Math.min(this.#left, this.#buffer.length)
-    const { bytesRead } = await this.#calls.read(() => handle.read(this.#buffer, 0, wanted, this.#position))
+    const { bytesRead } = await this.#read(() => handle.read(this.#buffer, 0, wanted, this.#position))
     if (bytesRead === 0) throw unavailable('the file ended before its listed size')
     this.#position += bytesRead
     this.#left -= bytesRead
@@ -144,7 +144,19 @@ class FileDownload implements Download {
     if (this.#isStopped) return
     this.#isStopped = true
     this.#close()
-    this.#calls.onEnd()
+    // On a disk that hangs it goes on holding its place, so that no more wait than may run.
+    if (this.#reading === null) this.#calls.onEnd()
+    else void this.#reading.then(() => this.#calls.onEnd())
+  }
+
+  /** Runs a disk operation when it is its turn. Rejects with `unavailable` when that takes too long. */
+  #read<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#calls.inTurn(work)
+    const done = (): void => {
+      this.#reading = null
+    }
+    this.#reading = result.then(done, done)
+    return orTimeout(result)
   }
 
   /** A read that is under way ends first. */

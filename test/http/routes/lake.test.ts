@@ -1,13 +1,21 @@
 // The lake over HTTP: its list of files, and files in ranges, as Parquet readers on other machines ask for them.
+import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { open as openFile } from 'node:fs/promises'
 import { get, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { nextTurn } from '../../../src/lib/wait.ts'
 import { LakeFileServer } from '../../../src/store/download/downloads.ts'
-import { DOWNLOAD_CHUNK_BYTES, DOWNLOADS_AT_ONCE, LAKE_GRACE_MS_DEFAULT } from '../../../src/store/limits.ts'
+import {
+  DOWNLOAD_CHUNK_BYTES,
+  DOWNLOAD_READ_MS_MAX,
+  DOWNLOADS_AT_ONCE,
+  LAKE_GRACE_MS_DEFAULT,
+} from '../../../src/store/limits.ts'
 import { NOON_MS, readSql, removeFolder, submission as rowsOf } from '../../store/support.ts'
 import { SteppedClock } from '../../support/clock.ts'
 import { expectProblem } from '../../support/submission.ts'
@@ -278,6 +286,25 @@ describe('readers', () => {
     expect(downloads.running).toBe(DOWNLOADS_AT_ONCE - 1)
     for (const each of open) each.stop()
     expect(downloads.running).toBe(0)
+  })
+
+  it('hold their place on a disk that hangs, though their reader was told', async () => {
+    const downloads = new LakeFileServer(server.store, () => performance.now())
+    const [file] = await downloads.list()
+    // To open a pipe takes until somebody writes to it.
+    const path = join(server.dataDir, 'pipe')
+    execFileSync('mkfifo', [path])
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const begun = expect(downloads.begin({ ...file, path }, 0, 1)).rejects.toThrow('cannot be read')
+      await vi.advanceTimersByTimeAsync(DOWNLOAD_READ_MS_MAX)
+      await begun
+    } finally {
+      vi.useRealTimers()
+    }
+    expect(downloads.running).toBe(1)
+    await (await openFile(path, 'w')).close()
+    while (downloads.running > 0) await nextTurn()
   })
 })
 
