@@ -1,13 +1,17 @@
 // ETags: of the version that the market counts or, without one, of the answer's bytes.
 import { hash } from 'node:crypto'
-import { bodyBytes, type Context, type HttpAnswer } from '../context.ts'
+import { bodyBytes, type Context, type HttpAnswer, type Notes } from '../context.ts'
 import type { HttpNode } from '../node.ts'
 
 /** Weak, as the same version may be compressed differently. */
 const weakEtag = (version: string): string => `W/"${version}"`
 
-/** The ETag of a version that the market counts. The run keeps an ETag of an earlier run or another server from matching. */
-export const versionEtag = (node: HttpNode, version: string): string => weakEtag(`${node.run()}-${version}`)
+/**
+ * The ETag of a version that the market counts. The run keeps an ETag of an earlier run or another server from matching. An answer
+ * that was told to be of half a market is another one than the same answer of a whole one.
+ */
+export const versionEtag = (node: Pick<HttpNode, 'run'>, notes: Notes, version: string): string =>
+  weakEtag(`${node.run()}-${version}${notes.warming_up === undefined ? '' : '-warming'}`)
 
 const withoutWeakness = (etag: string): string => etag.trim().replace(/^W\//, '')
 

@@ -139,12 +139,12 @@ function beginningOf(market: Market, { mint, tf, fromMs }: BarsQuery): Beginning
 
 function createHeaders(
   { version, rowCount, incomplete }: Pick<WithGaps<BarColumns>, 'version' | 'rowCount' | 'incomplete'>,
-  { clamped, format, node }: BarsRequest,
+  { clamped, format, node, notes }: BarsRequest,
   { wholeFromMs, heldFromMs }: Beginning,
 ): Record<string, string> & { ETag: string } {
   return {
     // Several formats share one URL.
-    ETag: versionEtag(node, `${version}-${rowCount}-${format}`),
+    ETag: versionEtag(node, notes, `${version}-${rowCount}-${format}`),
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${rowCount}`,
     ...(wholeFromMs > 0 && { 'X-Complete-From': `${wholeFromMs}` }),

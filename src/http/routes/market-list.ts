@@ -231,9 +231,7 @@ function answerPage(
 ): HttpAnswer {
   const { page, nextCursor } = source.take()
   // Several formats share one URL. The cursor follows from the list and its version.
-  // A page that was told to be of half a market is another one than the same page of a whole one.
-  const warming = context.notes.warming_up === undefined ? '' : '-warming'
-  const etag = versionEtag(node, `${page.contentVersion}-${format}${warming}`)
+  const etag = versionEtag(node, context.notes, `${page.contentVersion}-${format}`)
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,

@@ -27,7 +27,7 @@ import { answerList, CACHE_ONE_SECOND, LIST_DOCS, type MarketParts } from './mar
 
 export const MARKET_PATH = '/api/v1/market'
 export const DATAPOINT_PATH = '/api/v1/datapoint'
-export const TOTALS_PATH = '/api/v1/market/totals'
+const TOTALS_PATH = '/api/v1/market/totals'
 
 /** Reads of the market list, of DataPoints, and the WebSocket that streams both. */
 export function marketRoutes(deps: MarketParts): PlainRoute[] {
@@ -119,7 +119,8 @@ function answerDatapoint({ market, node, onDataPoint }: MarketParts, context: Co
   const found = market.datapointJson(mint)
   if (found === null) throw unknownToken(mint)
   onDataPoint?.(mint)
-  const etag = versionEtag(node, fields === null ? found.version : `${found.version}-${fields.join('.')}`)
+  const version = fields === null ? found.version : `${found.version}-${fields.join('.')}`
+  const etag = versionEtag(node, context.notes, version)
   const headers = { ETag: etag, 'Cache-Control': CACHE_ONE_SECOND }
   if (hasCurrent(context, etag)) return notModified(headers)
   return {

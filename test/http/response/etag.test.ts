@@ -1,9 +1,15 @@
 // ETags of all reads over real HTTP: the same ETag gets 304 without a body, and a change makes another one.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listConsoleFiles } from '../../../src/http/docs/site/console-files.ts'
+import { versionEtag } from '../../../src/http/response/etag.ts'
 import { clockOf } from '../../support/clock.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../../support/test-server.ts'
+
+it('an answer that was told to be of half a market is another version than that of a whole one', () => {
+  const node = { run: () => 'run' }
+  expect(versionEtag(node, { warming_up: 'it makes its market' }, '7')).not.toBe(versionEtag(node, {}, '7'))
+})
 
 /** Endpoints without an ETag: their answers change all the time or are streams. */
 const UNVERSIONED = [
