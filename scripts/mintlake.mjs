@@ -38,6 +38,10 @@ function runOn(node) {
     if (!hasTerminal) child.kill('SIGINT')
   })
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  child.on('error', (error) => {
+    console.error(`mintlake: ${node} cannot be run: ${error.message}`)
+    process.exit(1)
+  })
   child.on('exit', (code, signal) => process.exit(code === null ? 128 + constants.signals[signal] : code))
 }
 
