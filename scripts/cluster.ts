@@ -23,9 +23,7 @@ const EXIT_USAGE = 2
 const PORT_DEFAULT = 8180
 const DATA_DIR_DEFAULT = './data-cluster'
 /** What this script says itself: the nodes are here, and so is NATS. */
-const OWN_SETTINGS = [
-  ...(['role', 'bus.servers', 'bus.login', 'bus.password', 'bus.tls', 'bus.nodeUrl'] as const),
-] as const
+const OWN_SETTINGS = ['role', 'bus.servers', 'bus.login', 'bus.password', 'bus.tls', 'bus.nodeUrl'] as const
 const USAGE =
   'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help all lists them]\n' +
   `Without --port the writer has ${PORT_DEFAULT} and the readers the ports behind it; without --data-dir all is in ${DATA_DIR_DEFAULT}.`
@@ -134,6 +132,8 @@ let isStopping = false
 
 /** Starts a node. Resolves with its address once it listens; its lines go to the output, behind its name. */
 async function startNode(name: string, role: Role, flags: readonly string[], nodes: Node[]): Promise<string> {
+  // Whoever stops all nodes would not know of one that starts after that.
+  if (isStopping) throw new Error(`${name} is not started any more`)
   const child = spawn(process.execPath, [...SERVER_FLAGS, START, '--role', role, ...flags], {
     // With this name of its npm script it ends by itself where this process is killed.
     env: { ...environmentOf(role), npm_lifecycle_event: 'start' },
