@@ -66,6 +66,8 @@ export const ROTATED_KEY_LIFE_MS = DAY_MS
 export const ROTATIONS_PER_DAY_MAX = 10
 /** Keys of one agent that are remembered, revoked ones included. Beyond it the oldest counts as unknown, not as revoked. */
 export const KEYS_REMEMBERED_MAX = 64
+/** Where two computations of a time differ by more than this, the wall clock was set in between. */
+export const WALL_CLOCK_STEP_MS = 1_000
 
 assert(SUBMIT_LIMITS.strikes < STRIKES_COUNTED_MAX, 'strikes must be countable up to the suspension')
 assert(SUSPENSION_MS >= STRIKE_WINDOW_MS, 'a suspension must outlive the strikes that caused it')

@@ -1,20 +1,6 @@
-import { DAY_MS } from '../lib/time.ts'
+import { unitHint } from '../lib/time.ts'
 import { SubmissionError } from './errors.ts'
 import { SNAPSHOT_AGE_MS_MAX, SNAPSHOT_AHEAD_MS_MAX } from './limits.ts'
-
-const MS_PER_SECOND = 1_000
-
-/** A hint when the number is a recent time in another unit; else null. */
-function unitHint(snapshotAtMs: number, nowMs: number): string | null {
-  const near = (timeMs: number) => Math.abs(timeMs - nowMs) <= DAY_MS
-  if (near(snapshotAtMs * MS_PER_SECOND)) {
-    return 'snapshotAt looks like seconds: send Unix milliseconds, 1000 times this number.'
-  }
-  if (near(snapshotAtMs / MS_PER_SECOND)) {
-    return 'snapshotAt looks like microseconds: send Unix milliseconds, a thousandth of this number.'
-  }
-  return null
-}
 
 const isValidAge = (ageMs: number): boolean => ageMs <= SNAPSHOT_AGE_MS_MAX && ageMs >= -SNAPSHOT_AHEAD_MS_MAX
 
@@ -36,7 +22,8 @@ export function checkSnapshotAge(snapshotAtMs: number, nowsMs: readonly number[]
   if (isOfAge(snapshotAtMs, nowsMs)) return
   const ageMs = smallestAge(snapshotAtMs, nowsMs)
   const nowMs = snapshotAtMs + ageMs
-  const hint = unitHint(snapshotAtMs, nowMs)
+  const unit = unitHint(snapshotAtMs)
+  const hint = unit === null ? null : `snapshotAt ${unit}.`
   const stale = ageMs > 0
   const sentence = stale
     ? `The snapshot is older than ${SNAPSHOT_AGE_MS_MAX} ms: read the DataPoint again and submit within 5 minutes.`

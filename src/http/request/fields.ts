@@ -8,9 +8,9 @@ import { COMPACT_ROW_FIELDS, ROW_FIELDS, type RowField } from '../../schema/mark
 
 import type { Query } from '../context.ts'
 import { FIELD_ERRORS_MAX } from '../limits.ts'
+import { QUOTED_CHARACTERS_MAX } from './parameters.ts'
 
 const COMPACT = 'compact'
-const QUOTED_CHARACTERS_MAX = 64
 
 /** The fields of rows that a query asks for; null: all that rows have by themselves. @throws ServiceError `invalid_parameter`. */
 export function rowFields(query: Query): RowFields | null {

@@ -7,7 +7,7 @@ import { isMint } from '../../schema/mint.ts'
 import type { Query } from '../context.ts'
 
 /** Characters of a wrong value that an error quotes. */
-const QUOTED_CHARACTERS_MAX = 64
+export const QUOTED_CHARACTERS_MAX = 64
 
 export function invalidParameter(
   name: string,

@@ -1,9 +1,7 @@
 import type { Instant } from '../../lib/clock.ts'
 import { toMonotonicDeadlineMs, toMonotonicMs } from '../../lib/clock.ts'
 import { type ErrorDetails, SubmissionError } from '../errors.ts'
-
-/** When the two ends of a ban differ by more than this, the wall clock was set since: then the end is computed anew. */
-const WALL_CLOCK_STEP_MS = 1_000
+import { WALL_CLOCK_STEP_MS } from '../limits.ts'
 
 /** Both ends are `Infinity` for a ban for good. */
 interface Ban {

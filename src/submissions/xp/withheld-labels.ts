@@ -2,11 +2,8 @@
 // recent ones that were recovered, are timed by the monotonic clock; for older ones the stored wall time decides.
 import type { Instant } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import { LABELS_WITHHELD_MAX } from '../limits.ts'
+import { LABELS_WITHHELD_MAX, WALL_CLOCK_STEP_MS } from '../limits.ts'
 import type { TokenLabels } from '../types.ts'
-
-/** When two computations of a time differ by more than this, the wall clock was set in between. */
-const WALL_CLOCK_STEP_MS = 1_000
 
 interface Withheld {
   /** When it was submitted, on the monotonic clock. */
