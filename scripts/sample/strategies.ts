@@ -38,9 +38,11 @@ export interface Strategy {
 }
 
 const clamp = (value: number): number => Math.round(Math.min(100, Math.max(0, value)))
-const opinion = (lean: number, reason: string, neutralWithin = 0.08): Opinion => ({
-  sentiment: Math.abs(lean) <= neutralWithin ? 'neutral' : lean > 0 ? 'bullish' : 'bearish',
-  score: clamp(50 + 50 * Math.min(1, Math.abs(lean)) * (Math.abs(lean) <= neutralWithin ? -1 : 1)),
+/** A weaker lean is neutral. */
+const NEUTRAL_WITHIN = 0.08
+const opinion = (lean: number, reason: string): Opinion => ({
+  sentiment: Math.abs(lean) <= NEUTRAL_WITHIN ? 'neutral' : lean > 0 ? 'bullish' : 'bearish',
+  score: clamp(50 + 50 * Math.min(1, Math.abs(lean)) * (Math.abs(lean) <= NEUTRAL_WITHIN ? -1 : 1)),
   reason,
 })
 

@@ -27,12 +27,12 @@ function bar(total: number, { stderr }: Terminal): Progress {
   return { set: (done) => shown.update(Math.min(total, done)), end: () => shown.stop() }
 }
 
-function lines(total: number, { stderr }: Terminal, now: () => number): Progress {
-  let saidAtMs = now()
+function lines(total: number, { stderr }: Terminal): Progress {
+  let saidAtMs = performance.now()
   return {
     set(done) {
-      if (now() - saidAtMs < PROGRESS_LINE_MS) return
-      saidAtMs = now()
+      if (performance.now() - saidAtMs < PROGRESS_LINE_MS) return
+      saidAtMs = performance.now()
       const percent = total === 0 ? 100 : Math.floor((100 * Math.min(total, done)) / total)
       stderr.write(`mintlake: ${Math.min(total, done)} of ${total} rows, ${percent} %\n`)
     },
@@ -41,5 +41,5 @@ function lines(total: number, { stderr }: Terminal, now: () => number): Progress
 }
 
 /** Shows progress towards `total` rows. */
-export const progressOf = (total: number, terminal: Terminal, now = () => performance.now()): Progress =>
-  terminal.isWatched ? bar(total, terminal) : lines(total, terminal, now)
+export const progressOf = (total: number, terminal: Terminal): Progress =>
+  terminal.isWatched ? bar(total, terminal) : lines(total, terminal)

@@ -11,7 +11,6 @@ export type SubmissionTable = 'training' | 'rejections'
 export const isSubmissionTable = (table: TableName): table is SubmissionTable =>
   table === 'training' || table === 'rejections'
 
-/** A durable submission. */
 /** Rows as bytes, each with its table and time before it. */
 interface RowChunk {
   bytes: Buffer

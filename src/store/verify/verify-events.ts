@@ -50,11 +50,11 @@ interface ExpectedEvents extends NumberRange {
   lost: readonly NumberRange[]
 }
 
-/** SQL condition: `number` is expected. */
-const isExpectedSql = (number: string, { from, to, lost }: ExpectedEvents): string =>
+/** SQL condition: `event_no` is expected. */
+const isExpectedSql = ({ from, to, lost }: ExpectedEvents): string =>
   [
-    `${number} BETWEEN ${from} AND ${to}`,
-    ...lost.map((range) => `${number} NOT BETWEEN ${range.from} AND ${range.to}`),
+    `event_no BETWEEN ${from} AND ${to}`,
+    ...lost.map((range) => `event_no NOT BETWEEN ${range.from} AND ${range.to}`),
   ].join(' AND ')
 
 /** SQL of the numbers in all undamaged files. */
@@ -76,7 +76,7 @@ async function checkSequence(
     queryOne(
       connection,
       `SELECT count(*)::DOUBLE AS count, bit_xor(hash(event_no))::VARCHAR AS hash FROM (${numbers})
-       WHERE ${isExpectedSql('event_no', expected)}`,
+       WHERE ${isExpectedSql(expected)}`,
       { count: 'number', hash: 'string?' },
     )
   const found = await summary(numbersSql(context, tables))
@@ -102,10 +102,10 @@ async function findExamples(
   const rows = await queryRows(
     context.connection,
     `WITH found AS (SELECT ${part} AS part, count(*) AS rows, count(DISTINCT event_no) AS numbers
-         FROM (${numbersSql(context, tables)}) WHERE ${isExpectedSql('event_no', expected)} GROUP BY 1),
+         FROM (${numbersSql(context, tables)}) WHERE ${isExpectedSql(expected)} GROUP BY 1),
        wanted AS (SELECT ${part} AS part, count(*) AS numbers
          FROM (SELECT i::BIGINT AS event_no FROM range(${expected.from}, ${expected.to + 1}) AS numbers(i))
-         WHERE ${isExpectedSql('event_no', expected)} GROUP BY 1)
+         WHERE ${isExpectedSql(expected)} GROUP BY 1)
      SELECT (part * ${EXAMPLE_NUMBERS})::DOUBLE AS first, (wanted.numbers - coalesce(found.numbers, 0))::DOUBLE AS missing,
        coalesce(found.rows - found.numbers, 0)::DOUBLE AS doubled
      FROM wanted LEFT JOIN found USING (part)
