@@ -83,7 +83,7 @@ async function exchange(url: string, question: Question): Promise<{ status: numb
 }
 
 /** Sends one request to the server at `url`. Rejects with Failure when there is no response or an error response. */
-export async function askServer(url: string, question: Question): Promise<Record<string, unknown>> {
+async function askServer(url: string, question: Question): Promise<Record<string, unknown>> {
   const { status, text } = await exchange(url, question)
   const { data: answer } = safeParse(objectSchema, parseJson(text))
   if (answer === undefined)

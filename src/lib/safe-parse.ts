@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { assert } from './assert.ts'
 
 /** The code of an issue that says no more than that the value cannot be read. */
-export const UNREADABLE = 'unreadable'
+const UNREADABLE = 'unreadable'
 
 /** Properties that zod compares with a length whatever the type of the value that has them. */
 const LENGTH_PROPERTIES: ReadonlySet<string> = new Set(['length', 'size'])

@@ -7,7 +7,7 @@ import { HOUR_MS } from './time.ts'
 export const CLOCK_JUMP_MS_MIN = 10_000
 /** A jump is followed once it has lasted as long as it is far, and at most this long where it is one ahead. One further back than this
  *  is not followed. */
-export const CLOCK_JUMP_LASTS_MS_MAX = HOUR_MS
+const CLOCK_JUMP_LASTS_MS_MAX = HOUR_MS
 
 /** What an earlier run knew of the time. */
 export interface KnownTime {

@@ -11,7 +11,7 @@ import { logFolder } from './paths.ts'
 import type { StoreLog } from './types.ts'
 
 /** Where the damaged part of the log is kept, below the data folder, once the lake has the rest of its segment. */
-export const keptFile = ({ file, kind }: SegmentDamage): string | null =>
+const keptFile = ({ file, kind }: SegmentDamage): string | null =>
   file === null ? null : join('log', kind === 'foreign_file' ? file : `${file}${DAMAGED_SUFFIX}`)
 
 /** Adds to `known` what it does not have of `found`. @returns that */
@@ -60,7 +60,7 @@ function findDamagedSegments(dataDir: string): FoundLoss[] {
 }
 
 /** The rows that fit no table, as losses. */
-export const findDeadLetters = (dataDir: string): FoundLoss[] =>
+const findDeadLetters = (dataDir: string): FoundLoss[] =>
   countDeadLetters(dataDir).map(({ name, table, rows }) => ({
     kind: 'dead_letters',
     sentence: `${rows} rows did not fit the table ${table} and are kept in dead-letters/${name}`,

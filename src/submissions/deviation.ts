@@ -21,7 +21,7 @@ export interface Comparison extends Deviation {
 
 /** The smallest denominator of each field, so that a difference from a value near 0 stays small: 1 percentage point, 1 count,
  *  1 USD; none for the price. */
-export const DEVIATION_FLOORS: Readonly<SnapshotValues & Record<SnapshotField, number>> = {
+const DEVIATION_FLOORS: Readonly<SnapshotValues & Record<SnapshotField, number>> = {
   priceUsd: 0,
   marketCap: 1,
   volume24h: 1,
@@ -42,7 +42,7 @@ const ROUNDED_PCT_MAX = 1e6
  * Rounded to 1e-9 percentage points: in doubles 0.115 against 0.1 is 15.000000000000013 %, which must still count as 15 %.
  * The rounding error of the formula is below 1e-13 near the bounds, so that no real difference is lost.
  */
-export function fieldDeviationPct(field: SnapshotField, sent: number, cached: number): number {
+function fieldDeviationPct(field: SnapshotField, sent: number, cached: number): number {
   if (sent === cached) return 0
   const percent = 100 * (Math.abs(sent - cached) / Math.max(Math.abs(cached), DEVIATION_FLOORS[field]))
   if (percent < ROUNDED_PCT_MAX) return Math.round(percent * ROUNDING_PER_PCT) / ROUNDING_PER_PCT

@@ -83,7 +83,7 @@ export function peerAddress(res: EngineResponse): string {
 }
 
 /** The canonical spelling of an address: shortest form, IPv4 for an IPv4-mapped address, without brackets, port or zone. */
-export function normalAddress(text: string): string {
+function normalAddress(text: string): string {
   const trimmed = text.trim()
   const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(trimmed)?.[1] ?? /^([\d.]+):\d+$/.exec(trimmed)?.[1] ?? trimmed
   if (isIP(bare) !== 6) return bare.slice(0, UNKNOWN_CHARACTERS_MAX)
@@ -92,7 +92,7 @@ export function normalAddress(text: string): string {
 }
 
 /** One text for each client: an IPv4 address, or the first 64 bits of an IPv6 address; the client chooses the rest. */
-export function clientName(address: string): string {
+function clientName(address: string): string {
   if (isIP(address) !== 6) return address
   const [left = '', right] = address.split('::')
   const groups = left === '' ? [] : left.split(':')

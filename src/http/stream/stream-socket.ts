@@ -23,7 +23,7 @@ import {
   upgradeId,
 } from './upgrade.ts'
 
-export const STREAM_PATH = '/api/v1/stream'
+const STREAM_PATH = '/api/v1/stream'
 
 /** Formats by the name that a client may offer as Sec-WebSocket-Protocol. Without one it is JSON. */
 const FORMATS = new Map<string, 'json' | 'msgpack'>([

@@ -26,7 +26,7 @@ interface WindowState {
 const NAME_CHARACTERS = 16
 
 /** The same for the same window. */
-export const windowName = (request: WindowRequest): string => {
+const windowName = (request: WindowRequest): string => {
   const { tab, sort, order, offset, limit, filter, fields } = request
   const text = JSON.stringify([tab, sort, order, offset, limit, filter, fields?.key ?? null])
   return `window:${hash('sha1', text, 'base64url').slice(0, NAME_CHARACTERS)}`

@@ -2,7 +2,7 @@
 export type CsvValue = null | boolean | number | string | object
 
 /** A CSV field (RFC 4180). An empty string is quoted, so that it can be told from null. Lists and objects are JSON. */
-export function csvField(value: CsvValue): string {
+function csvField(value: CsvValue): string {
   if (value === null) return ''
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
   return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

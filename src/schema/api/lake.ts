@@ -4,7 +4,7 @@ import { withExample } from '../example.ts'
 import * as parameter from './parameters.ts'
 import { metaWith, okData, wholeCount } from './parts.ts'
 
-export const lakeFileSchema = z.object({
+const lakeFileSchema = z.object({
   name: z.string().describe('Name of the file; it never stands for other content'),
   path: z.string().describe('Path on this server, to be fetched with the same key'),
   dt: z.string().describe('UTC date of its rows, YYYY-MM-DD'),
@@ -14,7 +14,7 @@ export const lakeFileSchema = z.object({
   schemaVersion: z.int(),
 })
 
-export const lakeTableSchema = z.object({
+const lakeTableSchema = z.object({
   table: z.string(),
   description: z.string(),
   rows: z.int(),
@@ -29,7 +29,7 @@ export const lakeTableSchema = z.object({
   files: z.array(lakeFileSchema),
 })
 
-export const lakeCatalogSchema = z.object({
+const lakeCatalogSchema = z.object({
   schemaVersion: z.int().describe('Version of the columns that the newest files have'),
   tables: z.array(lakeTableSchema),
 })
@@ -82,7 +82,7 @@ export const exportQuery = z.object({
 /** Longest SQL text, UTF-16 units. */
 export const SQL_CHARACTERS_MAX = 16_384
 /** Rows of one answer. */
-export const QUERY_ROWS_DEFAULT = 1_000
+const QUERY_ROWS_DEFAULT = 1_000
 export const QUERY_ROWS_MAX = 10_000
 
 /** DuckDB would take the text before it for the whole. */

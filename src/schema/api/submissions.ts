@@ -174,7 +174,7 @@ const EXAMPLE_COVERAGE = {
     },
   ],
 }
-export const coverageAnswerSchema = withExample(
+const coverageAnswerSchema = withExample(
   okWith({ ...coverageSchema.shape, meta: limitMeta }),
   EXAMPLE_COVERAGE,
 )

@@ -51,7 +51,7 @@ interface Listed {
 }
 
 /** What the state database of a folder says of its lake. */
-export const readManifest = (dataDir: string): Promise<Listed> =>
+const readManifest = (dataDir: string): Promise<Listed> =>
   withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
     await connection.run(`ATTACH ${literal(statePath(dataDir))} AS state (READ_ONLY)`)
     await connection.run('USE state')
@@ -73,7 +73,7 @@ const listMarketFiles = async (dataDir: string): Promise<string[]> => [
 ]
 
 /** The other files of a data folder besides the lake, as absolute paths. */
-export async function listServerFiles(dataDir: string): Promise<string[]> {
+async function listServerFiles(dataDir: string): Promise<string[]> {
   const known = [statePath, stateLogPath, folderInfoPath]
     .map((pathOf) => pathOf(dataDir))
     .concat(noteFiles(dataDir))

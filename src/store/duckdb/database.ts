@@ -33,7 +33,7 @@ import {
 } from './sql.ts'
 
 /** A connection and the tasks that wait for it, in order of arrival: two queries must not share one. */
-export class ConnectionQueue {
+class ConnectionQueue {
   readonly #connection: DuckDBConnection
   readonly #name: string
   readonly #waitingMax: number

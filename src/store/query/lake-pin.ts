@@ -18,7 +18,7 @@ import { findCatalogPath, isMissingFileError } from './lake-reader.ts'
 
 /** A name that is valid for a folder on every system. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-export const SUMS_FILE = 'SHA256SUMS'
+const SUMS_FILE = 'SHA256SUMS'
 
 async function locateListedFiles(dataDir: string): Promise<LocatedFiles> {
   return withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {

@@ -9,7 +9,7 @@ import { notFound } from '../errors.ts'
 import { findEvents, findTimes, listRuns, type RecordedRun, readEventRange } from './recorded-events.ts'
 
 /** How long a market is fed before the wanted moment, where its state of then is not known. */
-export const WARM_UP_MS = DAY_MS
+const WARM_UP_MS = DAY_MS
 
 export interface ReplayPlan {
   /** The events that are applied. */

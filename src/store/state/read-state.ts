@@ -27,7 +27,7 @@ export interface StatePiece {
 }
 
 /** SQL of an entry of `state_entries` in the form in which its table is loaded: a queue has times where others have keys. */
-export const SAVED_ENTRY = `CASE WHEN table_name IN (${QUEUES.map(literal).join(', ')})
+const SAVED_ENTRY = `CASE WHEN table_name IN (${QUEUES.map(literal).join(', ')})
   THEN '[' || (value ->> 'knownAtMs') || ',' || CASE WHEN table_name = 'recentLabels'
     THEN '{"analysisId":' || to_json(key) || ',' || value[2:] ELSE value END || ']'
   ELSE '[' || to_json(key) || ',' || value || ']' END`

@@ -279,7 +279,7 @@ const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
  * Keeps only the events of an agent that still have an effect: its last profile, the earliest expiry of each key, and the
  * sanctions since the last lift.
  */
-export function applyAgentEvent(state: StoreState, placed: AgentEvent): void {
+function applyAgentEvent(state: StoreState, placed: AgentEvent): void {
   const { agent_id: agentId, kind, data } = placed.row
   if (kind === 'profile') {
     state.agentEvents.set(`${agentId} profile`, placed)
