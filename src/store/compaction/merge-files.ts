@@ -16,13 +16,16 @@ import type { ListedFile } from '../lake/manifest.ts'
 import { spillFolder } from '../paths.ts'
 import type { CopyResult, Merger } from './merger.ts'
 
-/** Merges files of one table and date into one durable file. Listing it is for the caller; the old files stay. */
+/**
+ * Merges files of one table and date into one durable file. Listing it is for the caller; the old files stay. It counts as written
+ * when the newest of them was: rows grow no younger by being merged.
+ */
 export async function mergeFiles(
   { dataDir, failpoint, pathOf }: Pick<Lake, 'dataDir' | 'failpoint' | 'pathOf'>,
   merger: Merger,
   table: LakeTable,
   files: readonly ListedFile[],
-): Promise<DataFile & CopyResult & { bytes: number }> {
+): Promise<DataFile & CopyResult & Pick<ListedFile, 'bytes' | 'writtenAtMs'>> {
   assert(files.length > 0, 'there is something to merge')
   const merged: DataFile = {
     table: table.name,
@@ -50,5 +53,6 @@ export async function mergeFiles(
   await syncPath(target)
   await publish(path)
   failpoint('merge:published')
-  return { ...merged, rows, bytes: await fileSizeBytes(path), sha256, peakBytes }
+  const writtenAtMs = Math.max(...files.map((file) => file.writtenAtMs))
+  return { ...merged, rows, bytes: await fileSizeBytes(path), sha256, writtenAtMs, peakBytes }
 }

@@ -87,7 +87,7 @@ export class LakeFiles {
       this.#list(makeFile(table, content, nowMs, range))
   }
 
-  /** Lists one file in the place of others. Its rows are theirs. */
+  /** Lists one file in the place of others. Its rows are theirs, and as old. */
   merge(files: readonly ModelFile[], nowMs: number): void {
     const [{ table }] = files
     const range = {
@@ -97,7 +97,7 @@ export class LakeFiles {
     const merged = makeFile(
       table as TableName,
       files.flatMap(({ content }) => content),
-      nowMs,
+      Math.max(...files.map(({ writtenAtMs }) => writtenAtMs)),
       range,
     )
     this.#takeOff(files, nowMs)

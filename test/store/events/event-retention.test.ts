@@ -1,6 +1,7 @@
 // Recorded events leave the lake file by file, oldest first and of both tables.
 
-import { statfsSync } from 'node:fs'
+import { readdirSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import {
@@ -124,4 +125,21 @@ test('what has left is told, and the rest is whole', async () => {
   await world.close()
   world = null
   expect(await verifyLake({ dataDir, nowMs: NOON_MS })).toMatchObject({ scope: 'whole', findings: [] })
+})
+
+test('what is over its time stays so when it is merged, and leaves on an operator’s word', async () => {
+  const laterMs = NOON_MS + 20 * DAY_MS
+  const days = { days: 10, bytesMax: 0, diskPct: 0 }
+  world = await openWorld(dataDir, { retain: { ...KEEP_FOR_EVER, events: days, unaskedPct: 10 } })
+  for (const writtenAtMs of [NOON_MS - DAY_MS, NOON_MS, laterMs]) {
+    // The last one is of another date, so that it is merged with none.
+    world.journal.append([trade()], writtenAtMs === laterMs ? laterMs : NOON_MS)
+    await world.flush(writtenAtMs)
+  }
+  await world.compact(laterMs)
+  expect(world.trouble?.retentionHeld).toContain('2 of 3 rows of trades are over their time')
+  await world.compact(laterMs)
+  expect(readdirSync(join(dataDir, 'lake/trades/dt=2025-06-01'))).toHaveLength(1)
+  expect(await world.retire(laterMs)).toBe(1)
+  expect(await readEventRange(dataDir)).toEqual({ from: 3, to: 3 })
 })

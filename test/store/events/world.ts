@@ -86,6 +86,8 @@ export interface World {
   /** Brings all events to the lake. */
   flush(nowMs?: number): Promise<{ eventNo: number; retainedFrom: number; damage: readonly SegmentDamage[] }>
   compact(nowMs?: number, quietMs?: number): Promise<void>
+  /** Expires on an operator's word. @returns how many files */
+  retire(nowMs: number): Promise<number>
   close(): Promise<void>
 }
 
@@ -121,6 +123,7 @@ export async function openWorld(
     },
     compact: async (nowMs = NOON_MS, quietMs = 0) =>
       void (await compactor.compact({ wallMs: nowMs, monotonicMs: 0 }, quietMs)),
+    retire: (nowMs) => compactor.retire({ wallMs: nowMs, monotonicMs: 0 }),
     close: async () => {
       await compactor.close()
       await database.close()
