@@ -1,6 +1,7 @@
 import type { z } from 'zod'
+import { errorMessage } from '../lib/error-text.ts'
 import { openStore, type Store } from '../store/store.ts'
-import type { Values } from './command.ts'
+import { Failure, UsageError, type Values } from './command.ts'
 import { isFolderInUse, requireWritable, storeLogTo } from './common.ts'
 import { REPAIR_TIMEOUT_MS } from './limits.ts'
 import { type AnswerSchema, askAsOperator } from './server-client.ts'
@@ -30,6 +31,11 @@ export async function askStoreOrServer<Schema extends AnswerSchema>(
   } catch (error) {
     if (!isFolderInUse(error)) throw error
     const question = { method: 'POST', path, body: { dataDir }, timeoutMs: REPAIR_TIMEOUT_MS } as const
-    return askAsOperator(values, terminal, schema, question)
+    return await askAsOperator(values, terminal, schema, question).catch((failure: unknown) => {
+      // What has the folder may be no server, but another command.
+      if (failure instanceof Failure || failure instanceof UsageError)
+        failure.message = `${errorMessage(error)}; ${failure.message}`
+      throw failure
+    })
   }
 }

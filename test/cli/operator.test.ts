@@ -1,8 +1,11 @@
 // The operator's commands on a real server.
+import { symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { COMMANDS } from '../../src/cli/main.ts'
+import { openTestStore, removeFolder, temporaryFolder } from '../store/support.ts'
 import { type CommandResult, runCommand } from '../support/terminal.ts'
 import { ADMIN_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
 
@@ -126,6 +129,25 @@ describe('an error is one sentence', () => {
     expect(nobody).toMatchObject({ code: 1, err: expect.stringContaining('no server answers at') })
     const strange = await runCommand(['agents', 'list', '--url', 'ftp://host'], { MINTLAKE_ADMIN_KEY: 'k' })
     expect(strange.code).toBe(2)
+  })
+
+  test('for a folder that a process has which is no server: it is named', async () => {
+    const folder = temporaryFolder()
+    const store = await openTestStore(folder)
+    await store.close()
+    symlinkSync(`${process.ppid}@`, join(folder, 'server.lock'))
+    const env = { MINTLAKE_ADMIN_KEY: ADMIN_KEY }
+    const { code, err } = await runCommand(
+      ['lake', 'repair', '--data-dir', folder, '--url', 'http://127.0.0.1:9'],
+      env,
+    )
+    const holder = `the data folder ${folder} is in use by another process (process ${process.ppid})`
+    expect(err).toContain(`mintlake: ${holder}; no server answers at http://127.0.0.1:9`)
+    expect(code).toBe(1)
+    // Another server that listens there refuses it.
+    const other = await mintlake('lake', 'repair', '--data-dir', folder)
+    expect(other).toMatchObject({ code: 1, err: expect.stringContaining(holder) })
+    removeFolder(folder)
   })
 
   test('and the key is not sent to another address when a server redirects', async () => {

@@ -33,7 +33,7 @@ const REFUSED_WITHIN_MS = 30_000
 /** How long everybody must have reached the bus until a writer of another folder has found out, ms. */
 const MISTAKEN_MS = 10_000
 const FENCED = /another writer publishes on the bus in place of this one, which therefore stops/
-const LOCKED = /the data folder .* is in use by another server \(process \d+\)/
+const LOCKED = /the data folder .* is in use by another process \(process \d+\)/
 const FENCED_BY_STRANGER = /a writer with another data folder publishes on the bus/
 
 export interface OtherWritersOptions {

@@ -123,7 +123,7 @@ function takeLock(folder: string, path: string): 'taken' | 'none' | 'refused' {
     const pid = findLivingHolder(text)
     if (pid === process.pid) throw unavailable(`the data folder ${folder} is already in use by this process`)
     if (pid !== null)
-      throw unavailable(`the data folder ${folder} is in use by another server (process ${pid})`)
+      throw unavailable(`the data folder ${folder} is in use by another process (process ${pid})`)
     if (!removeStaleLock(path, text)) return 'refused'
   }
   throw unavailable(`the data folder ${folder} is being locked by other processes at this moment`)

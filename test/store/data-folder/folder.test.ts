@@ -155,7 +155,7 @@ describe('a folder', () => {
     const second = openTestStore(folder)
     await expect(second).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringContaining(`is in use by another server (process ${first.process.pid})`),
+      message: expect.stringContaining(`is in use by another process (process ${first.process.pid})`),
     })
   })
 

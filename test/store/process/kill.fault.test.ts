@@ -218,7 +218,7 @@ test('a second server on the same folder is told who holds it', async () => {
   await child.until((lines) => lines.includes('ready'))
   const second = openTestStore(folder)
   await expect(second).rejects.toMatchObject({ code: 'unavailable' })
-  await expect(second).rejects.toThrow(`is in use by another server (process ${child.process.pid})`)
+  await expect(second).rejects.toThrow(`is in use by another process (process ${child.process.pid})`)
 }, 30_000)
 
 function canLimitFiles(): boolean {
