@@ -277,7 +277,7 @@ function healthOf(
 /** The feeds of the configuration, or a lake that is replayed, on their way into the market. */
 function feedsInto(running: RunningMarket, { config, options, rulesClock, log, replayed }: Base): Feeds {
   const { market } = running
-  const openReplay = replayed && (() => replayed.replayOptions(() => market.seq, options.steps))
+  const openReplay = replayed && (() => replayed.replayOptions(market, options.steps))
   const marketSide = {
     isRecorded: running.isRecorded,
     simulatedMarketPath: simulatedMarketPath(config.dataDir),

@@ -17,7 +17,7 @@ const wanted = {
 const lake = await ReplayedLake.open(wanted, log)
 if (lake === null) throw new Error('no lake was named')
 const market = await lake.createMarket({})
-const replay = new LakeReplay(await lake.replayOptions(() => market.seq), market, systemClock, log)
+const replay = new LakeReplay(await lake.replayOptions(market), market, systemClock, log)
 await replay.done
 const { events, eventsPerSecond } = replay.describe()
 const page = market.page({ tab: 'all', sort: 'hot', order: 'desc', limit: 100, offset: 0 })

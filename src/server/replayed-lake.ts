@@ -84,16 +84,15 @@ export class ReplayedLake {
     }
   }
 
-  /** What the feed plays. @param seq the position of the market @param steps whoever says when events are due, of a market that waits */
-  async replayOptions(seq: () => number, steps?: Pace): Promise<LakeReplayOptions> {
+  /** What the feed plays. @param market into which @param steps whoever says when events are due, of a market that waits */
+  async replayOptions(market: LakeReplayOptions['market'], steps?: Pace): Promise<LakeReplayOptions> {
     const { lake: dataDir, speed } = this.#config.replay
     const { readRecordedEvents } = await import('../store/query/recorded-events.ts')
-    const { approximate, endsEarly, playFromNo, range, simulated } = this.#plan
+    const { approximate, endsEarly, eventsTotal, lost, playFromNo, range, simulated } = this.#plan
     for (const sentence of [approximate, endsEarly]) if (sentence !== null) this.#log.warn({}, sentence)
     return {
-      ...{ approximate, endsEarly, playFromNo, simulated, seq, speed, label: dataDir },
-      events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to }),
-      eventsTotal: range.to - range.from + 1,
+      ...{ approximate, endsEarly, eventsTotal, lost, playFromNo, simulated, market, speed, label: dataDir },
+      events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to, lost }),
       report: new ProgressReport('events', this.#log, barTerminal(this.#config.logLevel)),
       ...{ steps, countsAnalyses: steps !== undefined },
     }

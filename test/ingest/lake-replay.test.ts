@@ -31,7 +31,8 @@ function start(options: Partial<LakeReplayOptions> & Pick<LakeReplayOptions, 'ev
       approximate: null,
       endsEarly: null,
       label: 'lake',
-      seq: () => 77,
+      lost: [],
+      market: { seq: 77, timeMs: START_MS - 5_000 },
       ...options,
     },
     sink,
@@ -80,6 +81,32 @@ describe('a replay of a lake', () => {
     const { sink, replay } = start({ events: batches([recorded(1, 0, run)]) })
     await replay.done
     expect(sink.events).toMatchObject([{ type: 'run', firstSeq: 77 }])
+  })
+
+  it('has a gap from the last event before lost ones to the first behind them', async () => {
+    const run = { type: 'run', firstSeq: 3 } as Partial<MarketEvent>
+    const parts = [
+      [recorded(3, 0), recorded(4, 10)],
+      [recorded(8, 20, run)],
+      [recorded(9, 30), recorded(12, 40)],
+    ]
+    const lost = [
+      { from: 1, to: 2 },
+      { from: 5, to: 10 },
+    ]
+    const { sink, replay } = start({ events: batches(...parts), lost, eventsTotal: 5 })
+    await replay.done
+    const gaps = sink.events.filter(({ type }) => type.endsWith('connect'))
+    const away = (sinceMs: number, ts: number) => [
+      { type: 'disconnect', feed: 'replay', sinceMs: START_MS + sinceMs, ts: START_MS + ts },
+    ]
+    const back = (ts: number) => [{ type: 'reconnect', feed: 'replay', ts: START_MS + ts }]
+    expect(gaps).toEqual([
+      ...[...away(-5_000, 0), ...back(0)],
+      ...[...away(10, 20), ...back(20)],
+      ...[...away(30, 40), ...back(40)],
+    ])
+    expect(replay.describe()).toMatchObject({ state: 'finished', events: 5, percent: 100 })
   })
 
   it('stops in the middle, and closes its source', async () => {

@@ -146,7 +146,7 @@ async function* recorded() {
 }
 const OF_A_LAKE = {
   ...{ eventsTotal: rows, playFromNo: 1, simulated: true, approximate: null, endsEarly: null },
-  ...{ speed: 'max' as const, label: 'lake', seq: () => 1 },
+  ...{ speed: 'max' as const, label: 'lake', lost: [], market: { seq: 1, timeMs: 0 } },
 }
 
 describe.each<[string, (sink: Bucket) => Feed, number]>([

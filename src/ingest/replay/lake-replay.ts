@@ -2,10 +2,12 @@
 // again what it did.
 
 import type { Clock } from '../../lib/clock.ts'
+import type { NumberRange } from '../../lib/segments/types.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import type { EventSink, MarketEvent } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
 import { REPLAY_SLICE_ROWS } from '../limits.ts'
+import type { SourceLink } from '../source-link.ts'
 import { ALWAYS_ROOM, type FeedLog, type FeedStatus, type Room } from '../types.ts'
 import { untilRoom } from '../wait.ts'
 import { type Pace, type ReplaySpeed, SpeedPace } from './pace.ts'
@@ -35,8 +37,10 @@ export interface LakeReplayOptions {
   endsEarly: string | null
   /** A name of the source, for people. */
   label: string
-  /** The position of the market: a recorded run continues there, since positions never go back. */
-  seq(): number
+  /** Ranges of numbers, of those that are due, in which some are lost, in order; no two meet. */
+  lost: readonly NumberRange[]
+  /** Where it is: a recorded run continues at its position, since positions never go back. Its time in Unix ms. */
+  market: { readonly seq: number; readonly timeMs: number }
   /** Instead of `speed`: who says when events are due. What lies ahead is told to nobody then. */
   steps?: Pace | undefined
   /** From `playFromNo` on this server counts analyses by itself: the recorded counts are left out. */
@@ -50,6 +54,9 @@ export class LakeReplay extends Playback<readonly ReplayedEvent[]> {
   readonly #options: LakeReplayOptions
   readonly #pace: Pace
   readonly #room: Room
+  readonly #link: SourceLink
+  /** The number that follows, if it is not lost. */
+  #nextNo: number
 
   constructor(
     options: LakeReplayOptions,
@@ -65,6 +72,8 @@ export class LakeReplay extends Playback<readonly ReplayedEvent[]> {
     this.#options = options
     this.#pace = pace
     this.#room = room
+    this.#link = parts.linkOf()
+    this.#nextNo = options.lost[0]?.from ?? Number.POSITIVE_INFINITY
   }
 
   protected async play(batch: readonly ReplayedEvent[]): Promise<void> {
@@ -99,7 +108,9 @@ export class LakeReplay extends Playback<readonly ReplayedEvent[]> {
     return this.#pace.untilDue(event, this.parts.stopping.signal)
   }
 
-  #apply({ event, eventNo, atMs }: ReplayedEvent): void {
+  #apply(recorded: ReplayedEvent): void {
+    const { event, eventNo, atMs } = recorded
+    this.#noteLosses(recorded)
     this.count++
     this.latestMs = atMs
     const { countsAnalyses, playFromNo } = this.#options
@@ -107,9 +118,20 @@ export class LakeReplay extends Playback<readonly ReplayedEvent[]> {
     this.parts.guarded(() => this.parts.counters.apply(this.#placed(event), atMs))
   }
 
+  /** The market has a gap from the last event before lost ones to the first behind the range in which they are. */
+  #noteLosses({ event, eventNo, atMs }: ReplayedEvent): void {
+    const { lost, market } = this.#options
+    if (eventNo > this.#nextNo) this.#link.lose(this.latestMs ?? market.timeMs, atMs)
+    this.#nextNo = eventNo + 1
+    if (this.#link.isUp) return
+    const isWithin = lost.some(({ from, to }) => from <= eventNo && eventNo <= to)
+    // A run ends all gaps.
+    if (!isWithin || event.type === 'run') this.#link.restore(atMs)
+  }
+
   /** The event as it is applied here. */
   #placed(event: MarketEvent): MarketEvent {
-    return event.type === 'run' ? { ...event, firstSeq: this.#options.seq() } : event
+    return event.type === 'run' ? { ...event, firstSeq: this.#options.market.seq } : event
   }
 
   describe(): FeedStatus {

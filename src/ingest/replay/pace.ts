@@ -21,8 +21,8 @@ export interface Pace {
   dueNo(): number
   /** Resolves when to ask again whether an event, which is not due, has become due; or when the signal is aborted. */
   untilDue(event: Recorded, signal: AbortSignal): Promise<void>
-  /** No further event will come. */
-  end(): void
+  /** No further event will come. @param error why, where the source has failed */
+  end(error?: unknown): void
 }
 
 /** Follows the monotonic clock: setting the machine's neither holds up what is due nor makes it due at once. */
@@ -70,11 +70,12 @@ export class StepPace implements Pace {
   #dueMs = Number.NEGATIVE_INFINITY
   #dueNo = 0
   #isEnded = false
+  #error: unknown
   /** Resolved when all events that are due were applied. */
   #applied = Promise.withResolvers<void>()
   #next = Promise.withResolvers<void>()
 
-  /** Resolves when every event of a recorded time up to this one is applied. @returns whether there are more */
+  /** Resolves when every event of a recorded time up to this one is applied; rejects where they cannot be. @returns whether there are more */
   stepTo(timeMs: number): Promise<boolean> {
     this.#dueMs = Math.max(this.#dueMs, timeMs)
     return this.#step()
@@ -87,11 +88,13 @@ export class StepPace implements Pace {
   }
 
   async #step(): Promise<boolean> {
-    if (this.#isEnded) return false
-    this.#applied = Promise.withResolvers()
-    this.#next.resolve()
-    this.#next = Promise.withResolvers()
-    await this.#applied.promise
+    if (!this.#isEnded) {
+      this.#applied = Promise.withResolvers()
+      this.#next.resolve()
+      this.#next = Promise.withResolvers()
+      await this.#applied.promise
+    }
+    if (this.#error !== undefined) throw this.#error
     return !this.#isEnded
   }
 
@@ -113,8 +116,9 @@ export class StepPace implements Pace {
     }
   }
 
-  end(): void {
+  end(error?: unknown): void {
     this.#isEnded = true
+    this.#error = error
     this.#applied.resolve()
   }
 }

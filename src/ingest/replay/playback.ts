@@ -31,7 +31,7 @@ export abstract class Playback<Batch> implements Feed {
   protected count = 0
   /** Market time of the latest, Unix ms; null: none has come yet. */
   protected latestMs: number | null = null
-  #error: string | null = null
+  #error: unknown
   /** This and the next two on the monotonic clock. */
   #startedAtMs: number
   #endedAtMs: number | null = null
@@ -73,8 +73,8 @@ export abstract class Playback<Batch> implements Feed {
     const { parts } = this
     const { label, unit } = this.#options
     parts.state.set('failed')
-    this.#error = errorMessage(error)
-    parts.log.error({ error: this.#error, [unit]: this.count, label }, 'the replay failed')
+    this.#error = error
+    parts.log.error({ error: errorMessage(error), [unit]: this.count, label }, 'the replay failed')
     this.#readiness.reject(error)
     const atMs = this.latestMs ?? parts.clock.now()
     parts.linkOf().lose(atMs, atMs)
@@ -83,7 +83,7 @@ export abstract class Playback<Batch> implements Feed {
   #end(): void {
     const { pace, report } = this.#options
     const { clock, counters, log, state, stopping } = this.parts
-    pace.end()
+    pace.end(this.#error)
     this.#endedAtMs = clock.monotonicMs()
     this.#readiness.resolve()
     if (state.current !== 'failed') state.set(stopping.signal.aborted ? 'stopped' : 'finished')
@@ -144,6 +144,9 @@ export abstract class Playback<Batch> implements Feed {
 
   /** The status of the feed. @param details what only this one has */
   protected status(details: Parameters<FeedParts['status']>[0]): FeedStatus {
-    return { ...this.parts.status(details), error: this.#error }
+    return {
+      ...this.parts.status(details),
+      error: this.#error === undefined ? null : errorMessage(this.#error),
+    }
   }
 }

@@ -13,7 +13,9 @@ import { ResultStream } from '../duckdb/result-stream.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
 import { StoreError, unavailable } from '../errors.ts'
 import { readEventMetadata } from '../events/event-metadata.ts'
+import { isEventTable } from '../events/event-retention.ts'
 import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
+import { readKnownLosses } from '../lake/locate-files.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
 import { LAKE_REOPENINGS_MAX, REPLAY_BATCH_EVENTS, REPLAY_MEMORY_LIMIT } from '../limits.ts'
 import { isMissingFileError, type LakeReader, openLakeReader, withLakeReader } from './lake-reader.ts'
@@ -21,10 +23,12 @@ import { isMissingFileError, type LakeReader, openLakeReader, withLakeReader } f
 export interface RecordedEventsOptions {
   /** The data folder whose lake is read. */
   dataDir: string
-  /** First and last number wanted, both included; absent: all that the lake has when it is opened. */
+  /** First and last number wanted, both included; absent: those of the lake when it is opened. */
   fromEventNo?: number | undefined
   toEventNo?: number | undefined
-  /** Called for numbers that the lake does not have, before the batch behind them. Absent: they are an error. */
+  /** Numbers that may be missing: they are passed over. No two ranges meet. */
+  lost?: readonly NumberRange[]
+  /** Called for other numbers that the lake does not have, before the batch behind them. Absent: they are an error. */
   onMissing?(missing: NumberRange): void
 }
 
@@ -44,8 +48,6 @@ const HEAD_COLUMNS = 'event_no::DOUBLE, epoch_ms("at")::DOUBLE, epoch_ms(receive
 const TRADE_COLUMNS = `${HEAD_COLUMNS}, ${TEXTS}, epoch_ms(ts)::DOUBLE, side = 'buy', token_amount, reported_price_usd,
   sol_amount, v_sol, v_tokens, quote_amount, v_quote, quote_reserve, curve_tokens, slot::DOUBLE, event_index::DOUBLE`
 const EVENT_COLUMNS = `${HEAD_COLUMNS}, feed, data`
-
-const EVENT_TABLES: readonly LakeTable[] = [TABLES.trades, TABLES.events]
 
 type Head = Pick<RecordedEvent, 'eventNo' | 'atMs' | 'receivedAtMs'>
 /** The cell of a column, in the row that is read. */
@@ -192,23 +194,23 @@ async function* readOpened(
   }
 }
 
-/** The rows of both in order of their numbers, in batches. */
+/** The rows of both in order of their numbers, in batches. A batch ends before numbers that are missing. */
 async function* merge(trades: EventCursor, others: EventCursor): AsyncGenerator<RecordedEvent[], void> {
   await trades.read()
   await others.read()
   let batch: RecordedEvent[] = []
   for (;;) {
     const next = trades.eventNo < others.eventNo ? trades : others
-    if (next.eventNo === Number.POSITIVE_INFINITY) break
-    batch.push(next.current)
-    if (batch.length === REPLAY_BATCH_EVENTS) {
+    const isNext = batch.length === 0 || next.eventNo === batch[0].eventNo + batch.length
+    if (batch.length === REPLAY_BATCH_EVENTS || !isNext) {
       yield batch
       batch = []
     }
+    if (next.eventNo === Number.POSITIVE_INFINITY) return
+    batch.push(next.current)
     if (next.isAtEnd) await next.read()
     else next.advance()
   }
-  if (batch.length > 0) yield batch
 }
 
 /** The files of a table that may have numbers of a range, in order of their numbers. */
@@ -217,17 +219,40 @@ const filesOf = (files: readonly CatalogEntry[], { name }: LakeTable, from: numb
     .filter((file) => file.table === name && file.first <= to && file.last >= from)
     .sort((a, b) => a.first - b.first)
 
-/** The numbers that a lake has, by its catalog; null: none. */
-async function rangeOf(
+/** The numbers of a lake's recorded events. */
+export interface RecordedSpan extends NumberRange {
+  /** Ranges in which some are lost, those of one table or of both. They may overlap. */
+  lost: readonly LostRange[]
+}
+
+export interface LostRange extends NumberRange {
+  /** `lake repair` has acknowledged the loss. */
+  isSettled: boolean
+}
+
+/** The numbers that a lake should have, by its catalog, lost ones at either end included; null: none. */
+async function spanOf(
   connection: DuckDBConnection,
   files: readonly CatalogEntry[],
-): Promise<NumberRange | null> {
-  const ofEvents = files.filter(({ table }) => EVENT_TABLES.some(({ name }) => name === table))
-  if (ofEvents.length === 0) return null
-  const first = Math.min(...ofEvents.map((file) => file.first))
+): Promise<RecordedSpan | null> {
+  const { eventsFrom, lost } = await readEventMetadata(connection, 'lake')
+  const lostFiles = await readKnownLosses(connection, 'lake')
+  const ranges = [
+    ...lostFiles
+      .filter(({ table }) => isEventTable(table))
+      .map(({ first, last, acknowledgedAtMs }) => ({ from: first, to: last, acknowledgedAtMs })),
+    ...lost,
+  ].map(({ from, to, acknowledgedAtMs }) => ({ from, to, isSettled: acknowledgedAtMs !== null }))
+  const present = files
+    .filter(({ table }) => isEventTable(table))
+    .map(({ first, last }) => ({ from: first, to: last }))
+  const all = [...present, ...ranges]
+  if (all.length === 0) return null
+  const from = Math.max(eventsFrom, Math.min(...all.map((range) => range.from)))
   return {
-    from: Math.max(first, (await readEventMetadata(connection, 'lake')).eventsFrom),
-    to: Math.max(...ofEvents.map(({ last }) => last)),
+    from,
+    to: Math.max(...all.map(({ to }) => to)),
+    lost: ranges.filter(({ to }) => to >= from),
   }
 }
 
@@ -248,14 +273,15 @@ export async function* readRecordedEvents(
     const reader = await openReader(options.dataDir)
     try {
       const files = await readCatalogFiles(reader.connection, 'lake')
-      const range = await rangeOf(reader.connection, files)
-      if (range === null) return
-      // Fixed at the first opening: what is recorded later is not part of it.
-      fromEventNo ??= range.from
-      toEventNo = Math.min(toEventNo ?? range.to, range.to)
+      const span = await spanOf(reader.connection, files)
+      // Fixed at the first opening: what is recorded later is not part of it, and what is lost later is.
+      fromEventNo ??= span?.from
+      toEventNo ??= span?.to
+      if (fromEventNo === undefined || toEventNo === undefined) return
       for await (const batch of readOpened(reader, files, { from: fromEventNo, to: toEventNo })) {
-        for (const missing of gapsOf(batch, fromEventNo)) reportMissing(missing, options)
-        fromEventNo = (batch.at(-1)?.eventNo ?? fromEventNo) + 1
+        const [{ eventNo }] = batch
+        if (eventNo > fromEventNo) reportMissing({ from: fromEventNo, to: eventNo - 1 }, options)
+        fromEventNo = eventNo + batch.length
         failures = 0
         yield batch
       }
@@ -272,53 +298,58 @@ export async function* readRecordedEvents(
   }
 }
 
-/** Numbers that lie between the events of a batch, or between `fromEventNo` and its first one. */
-function gapsOf(batch: readonly RecordedEvent[], fromEventNo: number): NumberRange[] {
-  const gaps: NumberRange[] = []
-  let nextNo = fromEventNo
-  for (const { eventNo } of batch) {
-    if (eventNo > nextNo) gaps.push({ from: nextNo, to: eventNo - 1 })
-    nextNo = eventNo + 1
-  }
-  return gaps
-}
-
-function reportMissing(missing: NumberRange, { onMissing }: RecordedEventsOptions): void {
+function reportMissing(missing: NumberRange, { lost = [], onMissing }: RecordedEventsOptions): void {
+  if (lost.some(({ from, to }) => from <= missing.from && missing.to <= to)) return
   onMissing?.(missing)
   if (onMissing === undefined)
     throw unavailable(`the lake does not have the events ${missing.from} to ${missing.to}`)
 }
 
-/** The numbers of recorded events that a lake has; null: none. Some between them may be lost. */
-export const readEventRange = (dataDir: string): Promise<NumberRange | null> =>
+/** The numbers of the recorded events of a lake; null: it has none. */
+export const readSpan = (dataDir: string): Promise<RecordedSpan | null> =>
   withLakeReader({ dataDir }, async ({ connection }) =>
-    rangeOf(connection, await readCatalogFiles(connection, 'lake')),
+    spanOf(connection, await readCatalogFiles(connection, 'lake')),
   )
+const ALL_EVENTS = '(SELECT event_no, "at" FROM lake.trades UNION ALL SELECT event_no, "at" FROM lake.events)'
 
 /**
  * The numbers of the events from one market time to another, Unix ms, both included, of those from number `fromNo` on; null: there are
- * none. Where market time went back between two runs, events in between belong to it too.
+ * none. Where market time went back between two runs, events in between belong to it too, and so do those that are lost next to them:
+ * nobody knows their time.
  */
-export async function findEvents(
+export const findEvents = (
   dataDir: string,
   fromMs: number,
   toMs: number,
   fromNo = 0,
-): Promise<NumberRange | null> {
-  const sql = `SELECT min(event_no)::DOUBLE AS "from", max(event_no)::DOUBLE AS "to" FROM
-    (SELECT event_no, "at" FROM lake.trades UNION ALL SELECT event_no, "at" FROM lake.events)
-    WHERE "at" BETWEEN epoch_ms(${Math.floor(fromMs)}) AND epoch_ms(${Math.floor(toMs)}) AND event_no >= ${fromNo}`
-  const { from, to } = await withLakeReader({ dataDir }, ({ connection }) =>
-    queryOne(connection, sql, { from: 'number?', to: 'number?' }),
+): Promise<NumberRange | null> =>
+  withLakeReader({ dataDir }, async ({ connection }) => {
+    const sql = `SELECT min(event_no)::DOUBLE AS "from", max(event_no)::DOUBLE AS "to" FROM ${ALL_EVENTS}
+      WHERE "at" BETWEEN epoch_ms(${Math.floor(fromMs)}) AND epoch_ms(${Math.floor(toMs)}) AND event_no >= ${fromNo}`
+    const { from, to } = await queryOne(connection, sql, { from: 'number?', to: 'number?' })
+    if (from === null || to === null) return null
+    const span = await spanOf(connection, await readCatalogFiles(connection, 'lake'))
+    if (span === null || span.lost.length === 0) return { from, to }
+    const around = `SELECT max(event_no) FILTER (event_no < ${from})::DOUBLE AS "before",
+      min(event_no) FILTER (event_no > ${to})::DOUBLE AS "behind" FROM ${ALL_EVENTS}`
+    const { before, behind } = await queryOne(connection, around, { before: 'number?', behind: 'number?' })
+    return { from: (before ?? span.from - 1) + 1, to: (behind ?? span.to + 1) - 1 }
+  })
+
+/** How many events of a range of numbers the lake has. */
+export const countEvents = (dataDir: string, { from, to }: NumberRange): Promise<number> =>
+  withLakeReader({ dataDir }, ({ connection }) =>
+    queryValue(
+      connection,
+      `SELECT count(*)::DOUBLE FROM ${ALL_EVENTS} WHERE event_no BETWEEN ${from} AND ${to}`,
+      'number',
+    ),
   )
-  return from === null || to === null ? null : { from, to }
-}
 
 /** Market times of events by their numbers, Unix ms, as they were when each was applied: that of the one before where one is missing. */
 export async function findTimes(dataDir: string, eventNos: readonly number[]): Promise<number[]> {
-  const sql = (eventNo: number) => `SELECT coalesce(arg_max("at", event_no), 0)::DOUBLE AS "atMs" FROM
-    (SELECT event_no, epoch_ms("at") AS "at" FROM lake.trades UNION ALL SELECT event_no, epoch_ms("at") FROM lake.events)
-    WHERE event_no <= ${eventNo}`
+  const sql = (eventNo: number) =>
+    `SELECT coalesce(epoch_ms(arg_max("at", event_no)), 0)::DOUBLE FROM ${ALL_EVENTS} WHERE event_no <= ${eventNo}`
   return withLakeReader({ dataDir }, async ({ connection }) => {
     const times: number[] = []
     for (const eventNo of eventNos) times.push(await queryValue(connection, sql(eventNo), 'number'))
@@ -329,7 +360,7 @@ export async function findTimes(dataDir: string, eventNos: readonly number[]): P
 /** The runs that a lake has the beginning of, oldest first. Rejects with `not_found` where there is no lake. */
 export function listRuns(dataDir: string): Promise<RecordedRun[]> {
   return withLakeReader({ dataDir }, async ({ connection }) => {
-    const range = await rangeOf(connection, await readCatalogFiles(connection, 'lake'))
+    const span = await spanOf(connection, await readCatalogFiles(connection, 'lake'))
     const rows = await queryRows(
       connection,
       `SELECT event_no::DOUBLE AS "eventNo", epoch_ms("at")::DOUBLE AS "atMs", data FROM lake.events
@@ -343,7 +374,7 @@ export function listRuns(dataDir: string): Promise<RecordedRun[]> {
         eventNo,
         atMs,
         event,
-        lastEventNo: (rows[index + 1]?.eventNo ?? (range?.to ?? eventNo) + 1) - 1,
+        lastEventNo: (rows[index + 1]?.eventNo ?? (span?.to ?? eventNo) + 1) - 1,
       }
     })
   })

@@ -6,14 +6,27 @@ import type { NumberRange } from '../../lib/segments/types.ts'
 import { DAY_MS } from '../../lib/time.ts'
 import type { EngineSettings } from '../../schema/event.ts'
 import { notFound } from '../errors.ts'
-import { findEvents, findTimes, listRuns, type RecordedRun, readEventRange } from './recorded-events.ts'
+import {
+  countEvents,
+  findEvents,
+  findTimes,
+  type LostRange,
+  listRuns,
+  type RecordedRun,
+  type RecordedSpan,
+  readSpan,
+} from './recorded-events.ts'
 
 /** How long a market is fed before the wanted moment, where its state of then is not known. */
 const WARM_UP_MS = DAY_MS
 
 export interface ReplayPlan {
-  /** The events that are applied. */
+  /** The events that are applied, but for those that are lost. */
   range: NumberRange
+  /** Ranges in which some are lost for good, in order; no two meet. The market has a gap there. */
+  lost: readonly NumberRange[]
+  /** How many are applied. */
+  eventsTotal: number
   /** The checkpoint that they follow; null: an empty market. */
   checkpointEventNo: number | null
   /** Events before this number only bring the market to its state. */
@@ -39,8 +52,8 @@ export interface KeptCheckpoint {
 
 export interface LakeContents {
   runs: readonly RecordedRun[]
-  /** The numbers that the lake has. */
-  held: NumberRange
+  /** The numbers of the lake. */
+  held: RecordedSpan
   checkpoints: readonly KeptCheckpoint[]
   /** The first and the last event that is wanted. */
   wanted: NumberRange
@@ -55,7 +68,7 @@ export function planReplay({
   checkpoints,
   wanted,
   warmUpFrom,
-}: LakeContents): Omit<ReplayPlan, 'fromMs' | 'toMs'> {
+}: LakeContents): Omit<ReplayPlan, 'eventsTotal' | 'fromMs' | 'toMs'> {
   // Of two at one number the run counts: the checkpoint is of the market before it.
   const starts = [
     ...checkpoints.map((checkpoint) => ({ from: checkpoint.eventNo + 1, checkpoint })),
@@ -76,18 +89,58 @@ export function planReplay({
       each.eventNo <= wanted.to &&
       (isCold(each) || (settings !== null && !isDeepStrictEqual(each.event.header.settings, settings))),
   )
+  const to = other === undefined ? wanted.to : other.eventNo - 1
+  const losses = joined(held.lost)
+    .map((each) => ({ ...each, from: Math.max(from, each.from), to: Math.min(to, each.to) }))
+    .filter((each) => each.from <= each.to)
+  const lost = losses.filter(({ isSettled }) => isSettled)
+  const unsettled = losses.find(({ isSettled }) => !isSettled)
   return {
-    range: { from, to: other === undefined ? wanted.to : other.eventNo - 1 },
+    range: { from, to },
+    lost,
     checkpointEventNo: checkpoint?.eventNo ?? null,
     playFromNo: Math.max(from, wanted.from),
     settings,
     simulated: (run ?? runs[0])?.event.header.simulated ?? false,
-    approximate:
-      start === undefined
-        ? 'the lake has neither the beginning of this run nor a checkpoint before this time: what happened earlier than a day before is missing'
-        : null,
-    endsEarly: other === undefined ? null : whyEnded(other),
+    approximate: sentenceOf([
+      start === undefined ? NO_START : null,
+      lost.length === 0 ? null : tellLost(lost),
+    ]),
+    endsEarly: sentenceOf([
+      unsettled === undefined
+        ? null
+        : `${tellLost([unsettled])}: the replay fails there until mintlake lake repair settles it`,
+      other === undefined ? null : whyEnded(other),
+    ]),
   }
+}
+
+const NO_START =
+  'the lake has neither the beginning of this run nor a checkpoint before this time: what happened earlier than a day before is missing'
+
+function tellLost(ranges: readonly NumberRange[]): string {
+  const numbers = ranges.flatMap(({ from, to }) => [from, to])
+  const where = ranges.length === 1 ? '' : `, in ${ranges.length} places`
+  return `events between the numbers ${Math.min(...numbers)} and ${Math.max(...numbers)} are lost${where}`
+}
+
+/** One of several; null: there is none. */
+function sentenceOf(parts: readonly (string | null)[]): string | null {
+  const told = parts.filter((part) => part !== null)
+  return told.length === 0 ? null : told.join('; ')
+}
+
+/** What ranges cover, in order, as ranges of which no two meet. Each is settled where all that it is made of are. */
+function joined(ranges: readonly LostRange[]): LostRange[] {
+  const all: LostRange[] = []
+  for (const { from, to, isSettled } of ranges.toSorted((a, b) => a.from - b.from)) {
+    const last = all.at(-1)
+    if (last !== undefined && from <= last.to + 1) {
+      last.to = Math.max(last.to, to)
+      last.isSettled &&= isSettled
+    } else all.push({ from, to, isSettled })
+  }
+  return all
 }
 
 const whyEnded = (run: RecordedRun): string =>
@@ -110,19 +163,30 @@ export async function openReplayPlan(
   dataDir: string,
   { fromMs, toMs, checkpoints }: WantedReplay,
 ): Promise<ReplayPlan> {
-  const [runs, held] = [await listRuns(dataDir), await readEventRange(dataDir)]
+  const [runs, held] = [await listRuns(dataDir), await readSpan(dataDir)]
   if (held === null) throw notFound(`the lake in ${dataDir} has no recorded events`)
   const wanted = await findEvents(dataDir, fromMs ?? 0, toMs ?? Number.MAX_SAFE_INTEGER)
-  if (wanted === null) throw notFound(`the lake in ${dataDir} has no recorded events of that time`)
-  const first = runs.find((run) => isCold(run) && run.eventNo >= held.from)?.eventNo
-  if (fromMs === null) wanted.from = first ?? held.from
+  if (wanted === null) {
+    const why = held.lost.length === 0 ? '' : ', or has lost them: see mintlake lake verify'
+    throw notFound(`the lake in ${dataDir} has no recorded events of that time${why}`)
+  }
+  if (fromMs === null) wanted.from = firstOf(runs, held)
   const warmUp = fromMs === null ? null : await findEvents(dataDir, fromMs - WARM_UP_MS, fromMs)
-  const plan = planReplay({ runs, held, checkpoints, wanted, warmUpFrom: warmUp?.from ?? wanted.from })
-  const [firstMs, lastMs] = await findTimes(dataDir, [plan.playFromNo, plan.range.to])
+  const planned = planReplay({ runs, held, checkpoints, wanted, warmUpFrom: warmUp?.from ?? wanted.from })
+  const { lost, range } = planned
+  const eventsTotal = lost.length === 0 ? range.to - range.from + 1 : await countEvents(dataDir, range)
+  const plan = { ...planned, eventsTotal }
+  const [firstMs, lastMs] = await findTimes(dataDir, [plan.playFromNo, range.to])
   if (fromMs !== null || firstMs > 0) return { ...plan, fromMs: fromMs ?? firstMs, toMs: lastMs }
   // Where files were replayed, market time is known from the first row on: the beginning of the run was recorded at 0.
   const timed = await findEvents(dataDir, 1, Number.MAX_SAFE_INTEGER, plan.playFromNo)
-  const playFromNo = Math.min(timed?.from ?? plan.playFromNo, plan.range.to)
+  const playFromNo = Math.min(timed?.from ?? plan.playFromNo, range.to)
   const [timedMs] = await findTimes(dataDir, [playFromNo])
   return { ...plan, playFromNo, fromMs: timedMs, toMs: lastMs }
+}
+
+/** The beginning of the first run that the lake has, or where that may be lost the first number. */
+function firstOf(runs: readonly RecordedRun[], held: RecordedSpan): number {
+  const first = runs.find((run) => isCold(run) && run.eventNo >= held.from)?.eventNo
+  return first === undefined || held.lost.some(({ from }) => from < first) ? held.from : first
 }

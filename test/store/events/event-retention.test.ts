@@ -10,7 +10,7 @@ import {
   planEventEviction,
 } from '../../../src/store/events/event-retention.ts'
 import type { ListedFile } from '../../../src/store/lake/manifest.ts'
-import { readEventRange, readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
+import { readRecordedEvents, readSpan } from '../../../src/store/query/recorded-events.ts'
 import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { NOON_MS, removeFolder, temporaryFolder } from '../support.ts'
@@ -117,7 +117,7 @@ test('what has left is told, and the rest is whole', async () => {
   await world.flush()
   await world.compact(NOON_MS, Number.MAX_SAFE_INTEGER)
   expect(await world.flush()).toMatchObject({ eventNo: 4, retainedFrom: 3 })
-  expect(await readEventRange(dataDir)).toEqual({ from: 3, to: 4 })
+  expect(await readSpan(dataDir)).toEqual({ from: 3, to: 4, lost: [] })
   const found: number[] = []
   for await (const batch of readRecordedEvents({ dataDir }))
     found.push(...batch.map(({ eventNo }) => eventNo))
@@ -141,5 +141,5 @@ test('what is over its time stays so when it is merged, and leaves on an operato
   await world.compact(laterMs)
   expect(readdirSync(join(dataDir, 'lake/trades/dt=2025-06-01'))).toHaveLength(1)
   expect(await world.retire(laterMs)).toBe(1)
-  expect(await readEventRange(dataDir)).toEqual({ from: 3, to: 3 })
+  expect(await readSpan(dataDir)).toEqual({ from: 3, to: 3, lost: [] })
 })

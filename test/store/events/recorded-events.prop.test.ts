@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { MarketEvent, TradeEvent } from '../../../src/schema/event.ts'
-import { readEventRange, readRecordedEvents } from '../../../src/store/query/recorded-events.ts'
+import { readRecordedEvents, readSpan } from '../../../src/store/query/recorded-events.ts'
 import { verifyLake } from '../../../src/store/verify/verify.ts'
 import { anyCharacter } from '../../support/any-character.ts'
 import { fewAndMany } from '../../support/cases.ts'
@@ -108,7 +108,7 @@ for (const { runs, tags } of fewAndMany(1, 6))
           for await (const batch of readRecordedEvents({ dataDir })) found.push(...batch)
           const plain = (each: (typeof recorded)[number]) => ({ ...each, event: withoutAbsent(each.event) })
           expect(found.map(plain)).toEqual(recorded.map(plain))
-          expect(await readEventRange(dataDir)).toEqual({ from: 1, to: recorded.length })
+          expect(await readSpan(dataDir)).toEqual({ from: 1, to: recorded.length, lost: [] })
           await world.close()
           expect((await verifyLake({ dataDir, nowMs: atMs })).findings).toEqual([])
         } finally {

@@ -37,7 +37,7 @@ const keptAt = (eventNo: number, settings = SETTINGS) => ({ eventNo, settings })
 /** A lake of three runs, of which the second continued the first one and the third began anew. */
 const lake = (over: Partial<LakeContents> = {}): LakeContents => ({
   runs: [runAt(1, null), runAt(100, 90), runAt(200, null)],
-  held: { from: 1, to: 300 },
+  held: { from: 1, to: 300, lost: [] },
   checkpoints: [],
   wanted: { from: 1, to: 300 },
   warmUpFrom: 1,
@@ -83,7 +83,11 @@ describe('a replay', () => {
   })
 
   it('without an exact start is approximate, and says so', () => {
-    const contents = lake({ held: { from: 50, to: 300 }, wanted: { from: 150, to: 180 }, warmUpFrom: 120 })
+    const contents = lake({
+      held: { from: 50, to: 300, lost: [] },
+      wanted: { from: 150, to: 180 },
+      warmUpFrom: 120,
+    })
     expect(planReplay({ ...contents, runs: contents.runs.slice(1) })).toMatchObject({
       range: { from: 120, to: 180 },
       playFromNo: 150,
@@ -92,6 +96,34 @@ describe('a replay', () => {
     })
     // The events behind a checkpoint may have gone.
     expect(planReplay({ ...contents, checkpoints: [keptAt(20)] })).toMatchObject({ checkpointEventNo: null })
+  })
+
+  it('is approximate by losses of its range that are settled, and ends at one that is not', () => {
+    const lost = [
+      { from: 20, to: 30, isSettled: true },
+      { from: 31, to: 40, isSettled: true },
+      { from: 25, to: 35, isSettled: true },
+      { from: 120, to: 130, isSettled: true },
+      { from: 250, to: 260, isSettled: false },
+      { from: 255, to: 270, isSettled: true },
+    ]
+    const held = { from: 1, to: 300, lost }
+    expect(planReplay(lake({ held, wanted: { from: 1, to: 110 } }))).toMatchObject({
+      lost: [{ from: 20, to: 40, isSettled: true }],
+      approximate: 'events between the numbers 20 and 40 are lost',
+      endsEarly: null,
+    })
+    expect(planReplay(lake({ held, wanted: { from: 1, to: 125 } }))).toMatchObject({
+      lost: [{ to: 40 }, { from: 120, to: 125 }],
+      approximate: 'events between the numbers 20 and 125 are lost, in 2 places',
+    })
+    expect(planReplay(lake({ held, wanted: { from: 250, to: 300 } }))).toMatchObject({
+      lost: [],
+      approximate: null,
+      endsEarly: expect.stringMatching(
+        /^events between the numbers 250 and 270 are lost: the replay fails there/,
+      ),
+    })
   })
 
   it('ends where a run had other settings', () => {
