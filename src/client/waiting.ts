@@ -1,6 +1,20 @@
 // Time limits, waits that can be aborted, and the back-off between attempts.
 import { BACKOFF_MS_MAX, BACKOFF_MS_MIN } from './limits.ts'
 
+/** The longest time that a timer can be told, ms: a longer one would fire at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1
+
+/** Calls `act` after `ms`, however many: Infinity is never. @returns what takes that back */
+function after(ms: number, act: () => void): () => void {
+  const timerMs = Math.min(ms, TIMER_MS_MAX)
+  let stop = () => clearTimeout(timer)
+  const timer = setTimeout(() => {
+    if (ms > timerMs) stop = after(ms - timerMs, act)
+    else act()
+  }, timerMs)
+  return () => stop()
+}
+
 /**
  * A signal that is aborted when a time has passed or when the caller's own signal is. `end` must be called: until then a timer
  * runs and the caller's signal refers to this one.
@@ -8,7 +22,7 @@ import { BACKOFF_MS_MAX, BACKOFF_MS_MIN } from './limits.ts'
 export class Deadline {
   readonly #controller = new AbortController()
   readonly #parent: AbortSignal | undefined
-  #timer: ReturnType<typeof setTimeout> | undefined
+  #stop: () => void = () => {}
   /** Whether the time has passed. */
   isOver = false
 
@@ -25,21 +39,21 @@ export class Deadline {
 
   /** Begins to count anew. */
   restart(ms: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
+    this.#stop()
+    this.#stop = after(ms, () => {
       this.isOver = true
       this.#controller.abort()
-    }, ms)
+    })
   }
 
   /** Stops counting until `restart`. */
   pause(): void {
-    clearTimeout(this.#timer)
+    this.#stop()
   }
 
   /** Ends the request, if it is still running, and everything that waits for it. */
   end(): void {
-    clearTimeout(this.#timer)
+    this.#stop()
     this.#parent?.removeEventListener('abort', this.#follow)
     this.#controller.abort()
   }
@@ -51,15 +65,15 @@ export class Deadline {
 export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
-    const stop = (): void => {
-      clearTimeout(timer)
+    const end = (): void => {
+      stop()
       reject(signal?.reason)
     }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop)
+    const stop = after(ms, () => {
+      signal?.removeEventListener('abort', end)
       resolve()
-    }, ms)
-    signal?.addEventListener('abort', stop, { once: true })
+    })
+    signal?.addEventListener('abort', end, { once: true })
   })
 }
 
