@@ -103,11 +103,16 @@ class RetryPlan {
     this.#limitWaitMsLeft = options.limitWaitMsMax
   }
 
-  /** How long to wait until a rate limit allows the call, ms, by the server's time; null: it is not to be waited for. */
-  limitMs({ retryAfterMs, status }: MintlakeError): number | null {
+  /**
+   * How long to wait until a rate limit allows the call, ms, by the server's time; null: it is not to be waited for. It is a little
+   * more than the server says, so that one that says 0 is not asked without pause; in market time always the same, as all is there.
+   */
+  limitMs({ retryAfterMs, status }: MintlakeError, isMarketTime: boolean): number | null {
     if (status !== 429 || !this.#waitsForLimits || retryAfterMs === null) return null
-    this.#limitWaitMsLeft -= retryAfterMs
-    return this.#limitWaitMsLeft < 0 ? null : retryAfterMs
+    const moreMs = isMarketTime ? 1 : backoffMs(1, { minMs: 10, maxMs: this.#options.backoff.minMs })
+    const waitMs = retryAfterMs + moreMs
+    this.#limitWaitMsLeft -= waitMs
+    return this.#limitWaitMsLeft < 0 ? null : waitMs
   }
 
   /** The wait before the next attempt after any other failure, ms; null: the call has failed. */
@@ -188,17 +193,10 @@ export class Transport {
     retry: Request['retry'],
     signal: AbortSignal | undefined,
   ): (() => Promise<void>) | null {
-    const limitMs = plan.limitMs(failure)
-    if (limitMs !== null) return () => this.#waitForLimit(limitMs, signal)
+    const limitMs = plan.limitMs(failure, this.marketMs !== null)
+    if (limitMs !== null) return () => this.pause(limitMs, signal)
     const delayMs = plan.delayMs(failure, retry)
     return delayMs === null ? null : () => wait(delayMs, signal)
-  }
-
-  /** A limit is one of the server's time. By the own clock a little more is waited, so that a server that says 0 is not asked without pause. */
-  #waitForLimit(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    return this.marketMs === null
-      ? wait(ms + backoffMs(1, { minMs: 10, maxMs: this.options.backoff.minMs }), signal)
-      : this.untilMarketTime(this.marketMs + ms, signal)
   }
 
   /** Waits by the server's time, where it has one of its own. */

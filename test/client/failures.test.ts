@@ -185,6 +185,18 @@ describe('a rate limit', () => {
     expect(requests.length).toBeLessThan(4)
   })
 
+  test('that says 0 is waited out for no longer than allowed', async () => {
+    const backoff = { minMs: 40, maxMs: 40 }
+    const options = { waitForLimits: true, limitWaitMsMax: 100, backoff }
+    const { client, requests } = await clientOf(
+      [problem(429, 'read_rate_limited', { retryAfterMs: 0 })],
+      options,
+    )
+    expect((await errorOf(client.market())).code).toBe('read_rate_limited')
+    // Each wait is of 10 to 20 ms.
+    expect(requests.length).toBeLessThan(12)
+  })
+
   test('is read from Retry-After where the body has none', async () => {
     const { client } = await clientOf([
       answer(429, { ok: false, error: 'No.', code: 'read_rate_limited' }, { 'Retry-After': '7' }),
