@@ -125,7 +125,7 @@ export class MintlakeClient {
   /**
    * The market list and then its changes, without an end: after a disconnect it goes on where it was, and where that is not
    * possible it says so with a `gap`. `break` or the signal ends it. Rejects where the first connection fails, and later on only
-   * where the server refuses the request, for example because the key was revoked.
+   * where the next would fail alike, for example because the key was revoked.
    */
   follow(query: FollowQuery = {}, options: FollowOptions = {}): AsyncGenerator<FollowItem, void, undefined> {
     return follow(this.#transport, query, options)

@@ -60,7 +60,7 @@ export class Progress {
   /** Everything up to this position was received; null: not all of the first rows were. */
   since: number | null
   hasReceived = false
-  /** Whether any connection was opened. */
+  /** Whether any connection has brought a line: an address that is not Mintlake's may answer 200 too. */
   wasConnected = false
   /** When the last connection was opened, by `performance.now`; null: it failed before. */
   openedAtMs: number | null = null
@@ -129,7 +129,7 @@ function mayResume(
 ): boolean {
   const isLimit = error.status === 429
   if (!wasConnected) return failures <= retriesMax && (mayPass(error, 'any') || (isLimit && waitForLimits))
-  return error.status === null || isLimit || error.status >= 500 || mayPass(error, 'any')
+  return isLimit || (error.status ?? 0) >= 500 || mayPass(error, 'any')
 }
 
 /** The items of one connection. Returns when the server ends it. */
@@ -181,17 +181,19 @@ export async function* linesOf(
       },
       deadline,
     )
-    progress.wasConnected = true
     progress.openedAtMs = performance.now()
     yield null
     for await (const text of readLines(body, deadline, bounds)) {
       const line: Line = parseObject(text)
+      progress.wasConnected = true
       yield line
       if (line.event === 'bye') {
         progress.byeReason = line.reason ?? null
         progress.byeRetryAfterMs = line.retryAfterMs ?? 0
       }
     }
+    if (!progress.wasConnected)
+      throw new MintlakeError('invalid_response', 'The address answered without a line')
   } catch (error) {
     if (error instanceof MintlakeError || signal?.aborted) throw error
     if (deadline.isOver) throw new MintlakeError('timeout', 'The stream is silent', { cause: error })

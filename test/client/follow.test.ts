@@ -232,14 +232,9 @@ test('a line without an end takes no more memory than a line may', async () => {
     res.on('drain', more)
     more()
   }
-  const server = await scripted(pour, lines({ mint: 'b', seq: 2 }))
-  const codes: unknown[] = []
-  const items = createClient({ baseUrl: server.url, backoff: QUICK }).follow(
-    {},
-    { lineCharactersMax: 1024 * 1024, onDisconnect: ({ error }) => void codes.push(error?.code) },
-  )
-  await keepTable(items, new Map(), () => true)
-  expect(codes).toEqual(['response_too_large'])
+  const server = await scripted(pour)
+  const items = createClient({ baseUrl: server.url }).follow({}, { lineCharactersMax: 1024 * 1024 })
+  await expect(items.next()).rejects.toMatchObject({ code: 'response_too_large' })
   // What the sockets hold comes on top.
   expect(written).toBeLessThan(16 * 1024 * 1024)
 })
@@ -283,6 +278,21 @@ test('a server that is away is noticed at the first connection, and waited for l
   expect(later.requests).toHaveLength(6)
 })
 
+test.each([
+  ['lines', '<html>\n<h1>It works!</h1>\n</html>\n'],
+  ['one line', '<html><h1>It works!</h1></html>'],
+  ['nothing', ''],
+])(
+  'an address that is not Mintlake’s is noticed at the first connection: it answers 200 with %s',
+  async (_, page) => {
+    const server = await scripted((res) => void res.end(page))
+    const client = createClient({ baseUrl: server.url, backoff: QUICK })
+    for (const items of [client.follow(), client.followWindow()])
+      await expect(items.next()).rejects.toMatchObject({ code: 'invalid_response' })
+    expect(server.requests).toHaveLength(2)
+  },
+)
+
 test('tries again within two seconds during the first half minute, and later with growing waits', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   cleanups.push(async () => void vi.useRealTimers())
@@ -318,4 +328,11 @@ test('a refusal that would be repeated ends the stream', async () => {
   const server = await scripted(linesThenEnd({ mint: 'a', seq: 1 }), problem(401, 'revoked_key'))
   const items = createClient({ baseUrl: server.url, backoff: QUICK }).follow()
   await expect(keepTable(items, new Map(), () => false)).rejects.toMatchObject({ code: 'revoked_key' })
+})
+
+test('a line that is longer than allowed ends the stream: it would come again', async () => {
+  const long = { mint: 'b', name: 'b'.repeat(1_000), seq: 2 }
+  const server = await scripted(lines({ mint: 'a', seq: 1 }, long), lines(long))
+  const items = createClient({ baseUrl: server.url, backoff: QUICK }).follow({}, { lineCharactersMax: 500 })
+  await expect(keepTable(items, new Map(), () => false)).rejects.toMatchObject({ code: 'response_too_large' })
 })
