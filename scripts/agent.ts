@@ -78,7 +78,7 @@ const printable = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\
 
 /** The key of the environment, of the file, or of a new agent, in this order. */
 async function findKey(): Promise<string> {
-  const known = process.env.MINTLAKE_KEY ?? readKey(flags.keyFile)
+  const known = process.env.MINTLAKE_KEY || readKey(flags.keyFile)
   if (known !== null) return known
   const { key, agentId } = await createClient({ baseUrl: flags.url }).register(
     { name: flags.name },

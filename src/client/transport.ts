@@ -39,7 +39,7 @@ export interface Request {
 export interface ClientOptions {
   /** Where the server is, for example `http://127.0.0.1:8080`; may have a path, for a server behind a proxy. */
   baseUrl: string
-  /** API key. Without one only public reads are possible, at a lower limit. */
+  /** API key. Without one (an empty one is none) only public reads are possible, at a lower limit. */
   key?: string | undefined
   /** Another `fetch`. */
   fetch?: typeof fetch | undefined
@@ -219,7 +219,7 @@ export class Transport {
     const response = await fetch(`${baseUrl}${path}${queryText(query)}`, {
       method,
       headers: {
-        ...(key !== undefined && { Authorization: `Bearer ${key}` }),
+        ...(key && { Authorization: `Bearer ${key}` }),
         ...(body !== undefined && { 'Content-Type': 'application/json' }),
         ...headers,
       },

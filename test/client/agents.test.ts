@@ -39,7 +39,8 @@ interface Program {
 function run(args: readonly string[], env: Record<string, string> = {}): Program {
   const child = spawn(process.execPath, ['--no-warnings', ...args], {
     cwd: folder,
-    env: { ...process.env, ...env },
+    // An empty variable is none.
+    env: { ...process.env, MINTLAKE_KEY: '', MINTLAKE_URL: '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const lines: string[] = []

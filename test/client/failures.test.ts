@@ -120,6 +120,12 @@ describe('a read', () => {
     expect(requests.map(({ url }) => url)).toEqual(['/api/v1/market'])
   })
 
+  test('with an empty key is one without a key', async () => {
+    const { client, requests } = await clientOf([EMPTY_PAGE], { key: '' })
+    await client.market()
+    expect(requests[0].headers).not.toHaveProperty('authorization')
+  })
+
   test('of an answer without an end is cut at its maximum', async () => {
     const megabyte = Buffer.alloc(1024 * 1024, ' ')
     const pour: Handler = (res) => {

@@ -198,7 +198,7 @@ export class QueryView implements View {
     replaceQuery(this.#app.route, { sql: this.#sql })
     this.#app.invalidate()
     try {
-      const client = createClient({ baseUrl: location.origin, key: this.#key || undefined, retriesMax: 0 })
+      const client = createClient({ baseUrl: location.origin, key: this.#key, retriesMax: 0 })
       this.#result = await client.query({ sql: this.#sql, limit: ROWS }, { signal: abort.signal })
     } catch (error) {
       this.#result = null
