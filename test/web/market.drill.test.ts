@@ -111,6 +111,19 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     expect(faults).toEqual([])
   }, 60_000)
 
+  test('a search of two words may be typed with a pause between them', async () => {
+    const { page, faults } = await openPage(browser, server.url)
+    const search = page.getByLabel('Search tokens')
+    await page.getByText('6,000 tokens', { exact: true }).waitFor()
+    await search.pressSequentially('Chubby ')
+    await page.getByText('1 token', { exact: true }).waitFor()
+    await search.pressSequentially('Quokka')
+    await expect.poll(() => page.url()).toContain('Quokka')
+    expect(await search.inputValue()).toBe('Chubby Quokka')
+    expect(await symbols(page)).toEqual([LONG.symbol])
+    expect(faults).toEqual([])
+  }, 60_000)
+
   test('every column sorts, in both directions', async () => {
     const { page, faults } = await openPage(browser, server.url, '', {
       viewport: { width: 1400, height: 800 },

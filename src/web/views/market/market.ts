@@ -41,6 +41,7 @@ const toState = ({ query }: Route) => {
     tab,
     sort: toSort(query.get('sort')) ?? sortOfTab(tab),
     isDescending: query.get('order') !== 'asc',
+    /** As it stands in its field. */
     search: query.get('search') ?? '',
     /** Tokens with fewer analyses than earn the bonus. */
     isLowCoverage: query.get('coverage') === 'low',
@@ -62,7 +63,7 @@ const toAddress = (state: ListState): Record<string, string> => ({
 
 const toQuery = (state: ListState): ListQuery => ({
   ...{ tab: state.tab, sort: state.sort, order: state.isDescending ? 'desc' : 'asc' },
-  ...(state.search !== '' && { search: state.search }),
+  ...(state.search.trim() !== '' && { search: state.search.trim() }),
   ...(state.isLowCoverage && { max_analyses: LOW_COVERAGE_COUNT - 1 }),
   ...(state.volume !== '' && { min_volume_24h: Number(state.volume) }),
   ...(state.liquidity !== '' && { min_liquidity: Number(state.liquidity) }),
@@ -204,9 +205,10 @@ export class MarketView implements View {
       </select></label>`
   }
 
-  #search(text: string): void {
+  #search(search: string): void {
+    this.#state = { ...this.#state, search }
     clearTimeout(this.#searchPause)
-    this.#searchPause = setTimeout(() => this.#change({ search: text.trim() }), SEARCH_PAUSE_MS)
+    this.#searchPause = setTimeout(() => this.#change({}), SEARCH_PAUSE_MS)
   }
 
   #switchDense(): void {
