@@ -213,6 +213,8 @@ export class Live {
 
   async #reconnect(wasOpened: boolean): Promise<void> {
     const state = wasOpened ? 'waiting' : await whyRefused()
+    // The browser is online again meanwhile.
+    if (this.#socket !== null || this.#isConnecting) return
     this.#retryLater(state === 'limited' ? LIMITED_RETRY_MS : this.#byeRetryMs)
     this.#byeRetryMs = RETRY_MS_MIN
     if (state === 'limited') this.limitedError = LIMITED_ERROR

@@ -9,6 +9,16 @@ import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './brow
 
 const MINT = mintOfSymbol('operator')
 const token = () => ({ type: 'token', mint: MINT, ts: Date.now(), name: 'Operator', symbol: 'OPER' })
+/** In the page: there is no stream at the address that the first connection asks for. */
+const FIRST_IS_REFUSED = `{
+  const { WebSocket } = globalThis
+  globalThis.WebSocket = class extends WebSocket {
+    constructor(url) {
+      super(url + '/nowhere')
+      globalThis.WebSocket = WebSocket
+    }
+  }
+}`
 
 describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
   let browser: Browser
@@ -63,6 +73,27 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
     expect(await opacity()).toBe('1')
     await server.remove()
   }, 60_000)
+
+  test('a page that is connected again while it asks why it was refused stays so', async () => {
+    const server = await openTestServer()
+    const { page } = await openPage(browser, 'about:blank')
+    await page.addInitScript(FIRST_IS_REFUSED)
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/readyz', async (route) => {
+      await isReleased
+      await route.fulfill({ status: 503, json: { ok: false, code: 'warming_up' } })
+    })
+    const asked = page.waitForRequest('**/readyz')
+    await page.goto(server.url)
+    await asked
+    await page.evaluate(`dispatchEvent(new Event('online'))`)
+    await page.locator('.connection.live').waitFor()
+    release()
+    await (await asked).response()
+    await page.evaluate(`new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve), 100))`)
+    expect(await page.locator('.connection.live').count()).toBe(1)
+    await server.remove()
+  })
 
   test('the last hour is drawn as lines, and what is near its limit is marked', async () => {
     const server = await openTestServer()
