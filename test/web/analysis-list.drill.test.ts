@@ -163,6 +163,20 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
       expect(await older.count()).toBe(0)
     }, 60_000)
 
+    test('whoever comes back to the page has it read then', async () => {
+      const list = await openList(browser, server, '#/submissions')
+      const { page, reads } = list
+      const show = (isHidden: boolean) =>
+        page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
+          document.dispatchEvent(new Event('visibilitychange'))`)
+      await show(true)
+      await page.clock.fastForward(EVERY_MS - 5_000)
+      const before = reads.length
+      await show(false)
+      await page.clock.runFor(1_000)
+      await expect.poll(() => reads.length).toBe(before + 1)
+    })
+
     test('where too many are new to read them at once, the list ends above the gap', async () => {
       const list = await openList(browser, server, `#/agents/${agentId}`)
       const { page } = list

@@ -62,11 +62,13 @@ export class AnalysisList {
     this.#onChange = onChange
     this.latest = new Fetched(() => this.#refresh(), onChange)
     this.latest.start(EVERY_MS)
+    document.addEventListener('visibilitychange', this.#comesBack)
   }
 
   stop(): void {
     this.latest.stop()
     clearTimeout(this.#readSoon)
+    document.removeEventListener('visibilitychange', this.#comesBack)
   }
 
   /** Whether anything is known: no rows are an answer too. */
@@ -93,15 +95,24 @@ export class AnalysisList {
     for (const analysis of analyses)
       if (!this.#entries.has(analysis.analysisId))
         this.#entries.set(analysis.analysisId, { analysis, readAtMs: -Infinity, vainReads: 0 })
+    this.#forgetOldest()
     // Whoever comes back to the page has it read then.
-    if (document.hidden) return
+    if (!document.hidden) this.#refreshIn(AFTER_NEW_MS)
+  }
+
+  readonly #comesBack = (): void => {
+    if (!document.hidden) this.#refreshIn(0)
+  }
+
+  /** Reads it after so long, or later where it was just read. */
+  #refreshIn(leastMs: number): void {
     const waitMs = this.#begunAtMs + APART_MS - Date.now()
     this.#readSoon ??= setTimeout(
       () => {
         this.#readSoon = undefined
         void this.latest.refresh()
       },
-      Math.max(AFTER_NEW_MS, waitMs),
+      Math.max(leastMs, waitMs),
     )
   }
 
@@ -168,8 +179,13 @@ export class AnalysisList {
     }
     const last = this.#entries.get(page.data.at(-1)?.analysisId ?? '')
     if (last !== undefined) last.cursorBelow = page.meta.nextCursor ?? undefined
-    for (const { analysis } of this.#newestFirst().slice(ROWS_MAX)) this.#entries.delete(analysis.analysisId)
+    this.#forgetOldest()
     return page
+  }
+
+  #forgetOldest(): void {
+    if (this.#entries.size <= ROWS_MAX) return
+    for (const { analysis } of this.#newestFirst().slice(ROWS_MAX)) this.#entries.delete(analysis.analysisId)
   }
 
   /** So much is new that it was not read down to what was known: the list ends here, and the rest comes with older ones. */
