@@ -30,7 +30,7 @@ import { wait } from './waiting.ts'
 
 /** `limit`: rows of a page, 1 to 500. */
 export interface MarketQuery extends Omit<FollowQuery, 'since'> {
-  /** `meta.nextCursor` of the page before. Only `limit` may stand beside it. */
+  /** `meta.nextCursor` of the page before. Only `limit` and `fields` may stand beside it. */
   cursor?: string | undefined
   /** Beginning of a word of name or symbol, or of the mint. */
   search?: string | undefined

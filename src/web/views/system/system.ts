@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit-html'
 import type { HealthAnswer } from '../../../schema/api/status.ts'
 import type { ToldGap } from '../../../schema/event.ts'
-import { errorText, Fetched, request } from '../../api.ts'
+import { Fetched, request } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { missingState, staleBanner, wideTable } from '../../dom.ts'
 import {
@@ -122,7 +122,7 @@ export class SystemView implements View {
 
   async #readMetrics(): Promise<Reading> {
     const response = await fetch('/metrics', { signal: AbortSignal.timeout(5_000) })
-    if (!response.ok) throw new Error(errorText(null))
+    if (!response.ok) throw new Error(`The server answered ${response.status}.`)
     const reading = { values: parseMetrics(await response.text()), atMs: Date.now() }
     this.#before = this.#after
     this.#after = reading
