@@ -5,6 +5,17 @@ import type { Agent, Profile } from '../types.ts'
 export type Registration = z.output<typeof operatorRegistrationSchema>
 export type ProfileChange = z.output<typeof profileChangeSchema>
 
+/** What an agent has before it changes anything: what it was registered with. */
+const firstProfile = ({ name, description }: Agent, nowMs: number): Profile => ({
+  name,
+  description,
+  avatarUrl: null,
+  twitterHandle: null,
+  website: null,
+  createdAt: nowMs,
+  updatedAt: nowMs,
+})
+
 /** The profile after a change. A field that is absent keeps its value, null clears it. */
 export function changedProfile(
   agent: Agent,
@@ -12,20 +23,13 @@ export function changedProfile(
   change: ProfileChange,
   nowMs: number,
 ): Profile {
-  const value = (
-    field: 'description' | 'avatarUrl' | 'twitterHandle' | 'website',
-    initial: string | null,
-  ): string | null => {
-    const sent = change[field]
-    return sent === undefined ? (before?.[field] ?? initial) : sent
-  }
-  return {
-    name: change.name ?? before?.name ?? agent.name,
-    description: value('description', agent.description),
-    avatarUrl: value('avatarUrl', null),
-    twitterHandle: value('twitterHandle', null),
-    website: value('website', null),
-    createdAt: before?.createdAt ?? nowMs,
-    updatedAt: nowMs,
-  }
+  const { createdAt, ...kept } = before ?? firstProfile(agent, nowMs)
+  const {
+    name = kept.name,
+    description = kept.description,
+    avatarUrl = kept.avatarUrl,
+    twitterHandle = kept.twitterHandle,
+    website = kept.website,
+  } = change
+  return { name, description, avatarUrl, twitterHandle, website, createdAt, updatedAt: nowMs }
 }

@@ -190,6 +190,18 @@ describe('a profile', () => {
     server = await server.restart()
     expect((await get('/api/v1/agent/profile', key)).body.profile).toEqual(changed)
   })
+
+  it('has the registration’s description until that is cleared, and then stays without', async () => {
+    const registration = { name: 'Ada', description: 'Looks at young curves.' }
+    const { key } = (await post('/api/v1/keys/register', registration)).body.data
+    const change = async (body: object) => (await post('/api/v1/agent/profile', body, key)).body.profile
+    expect(await change({ website: 'https://example.org' })).toMatchObject(registration)
+    expect((await change({ description: null })).description).toBe(null)
+    expect(await change({ twitterHandle: '@ada' })).toMatchObject({
+      description: null,
+      twitterHandle: '@ada',
+    })
+  })
 })
 
 describe('agents and their analyses', () => {
