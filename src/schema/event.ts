@@ -87,7 +87,15 @@ export const hasQuoteFields = (trade: { [Field in (typeof QUOTE_FIELDS)[number]]
   trade.curveTokens != null ||
   trade.eventIndex != null
 
-export const patchEventSchema = z.object({ type: z.literal('patch'), mint, ts, fields: patchFieldsSchema })
+export const patchEventSchema = z.object({
+  type: z.literal('patch'),
+  mint,
+  ts,
+  fields: patchFieldsSchema.meta({
+    description:
+      'What to set; null: unknown. Of `priceUsd` and `priceSol` one that is not named follows from the other by the price of SOL, as in a trade, or is unknown',
+  }),
+})
 export const graduatedEventSchema = z.object({
   type: z.literal('graduated'),
   mint,

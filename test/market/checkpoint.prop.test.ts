@@ -88,6 +88,8 @@ const patch = of('patch', {
       buys24h: maybe(fc.nat(9)),
       tradeRate1m: maybe(fc.nat(9)),
       priceUsd: maybe(amount),
+      priceSol: maybe(amount),
+      totalSupply: maybe(fc.constantFrom(1e6, 1e9)),
       marketCap: maybe(amount),
       solPriceUsd: fc.constantFrom(100, 150, null),
       liquidity: maybe(amount),

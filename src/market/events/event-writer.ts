@@ -21,6 +21,7 @@ import { rowIndex } from '../tokens/token-table.ts'
 import type { Healing } from './healing.ts'
 import type { TokenFigures } from './token-figures.ts'
 import type { TokenLifecycle } from './token-lifecycle.ts'
+import { patchedPrices } from './trade-price.ts'
 import type { TradeWriter } from './trade-writer.ts'
 
 interface EventWriterParts extends MarketState {
@@ -133,16 +134,21 @@ export class EventWriter {
   }
 
   #applyPatch({ mint, ts, fields }: PatchEvent): void {
-    const { tokens, time, windows, lifecycle, figures, searchIndex, onProfileChanged } = this.#parts
+    const { tokens, time, windows, lifecycle, figures, searchIndex, solPrice, onProfileChanged } = this.#parts
+    const { solPriceUsd, bondingComplete, isMayhem, isLive, isCurrentlyLive, createdAt } = fields
     const slot = lifecycle.beginChange(mint)
+    // First, since prices in the same patch are converted by it.
+    if (solPriceUsd !== undefined) this.#setSolPrice(solPriceUsd ?? Number.NaN, 'patch', ts)
+    if (fields.priceUsd !== undefined || fields.priceSol !== undefined) {
+      const { priceUsd, priceSol } = patchedPrices(fields, solPrice.usdAt(time.eventMs))
+      figures.setPrice(slot, priceUsd, priceSol)
+    }
     applyPatch(tokens, slot, fields)
     if (isEnrichment(fields)) this.#addEnrichment(slot, fields)
     for (const field of WINDOW_FIELDS) {
       const value = fields[field]
       if (value !== undefined) windows.patch(slot, field, value, time.eventMs)
     }
-    const { solPriceUsd, bondingComplete, isMayhem, isLive, isCurrentlyLive, createdAt } = fields
-    if (solPriceUsd !== undefined) this.#setSolPrice(solPriceUsd ?? Number.NaN, 'patch', ts)
     if (bondingComplete !== undefined) figures.setGraduated(slot, bondingComplete)
     if (isMayhem !== undefined) figures.setMayhem(slot, isMayhem)
     if (isLive !== undefined) figures.setLive(slot, isLive)

@@ -52,10 +52,10 @@ export class TokenFigures {
     columns.priceSol[row] = priceSol
     let circulating = columns.circulating[row]
     if (Number.isNaN(circulating)) {
-      // A market cap that was patched before any price was known implies how many tokens it counted.
-      circulating = Number.isNaN(columns.marketCap[row])
-        ? columns.totalSupply[row]
-        : bounded(columns.marketCap[row] / priceUsd)
+      // A market cap that was patched before any price was known implies how many tokens it counted; it stays until one is.
+      const isImplied = !Number.isNaN(columns.marketCap[row])
+      if (isImplied && Number.isNaN(priceUsd)) return
+      circulating = isImplied ? bounded(columns.marketCap[row] / priceUsd) : columns.totalSupply[row]
       columns.circulating[row] = circulating
     }
     columns.marketCap[row] = bounded(priceUsd * circulating)

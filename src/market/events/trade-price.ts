@@ -1,8 +1,8 @@
-// What a trade is worth: pure functions of what its source sent and of the price of SOL, so that the lake shows the prices that
-// the engine used. Null, undefined and NaN stand for numbers that were not sent.
-
+// What a trade or a patch says a token is worth: pure functions of what its source sent and of the price of SOL, so that the lake
+// shows the prices that the engine used. Null, undefined and NaN stand for numbers that were not sent.
 import { obeysCurve } from '../../schema/bonding-curve.ts'
 import { AMOUNT_MAX, bounded } from '../../schema/bounds.ts'
+import type { PatchFields } from '../../schema/datapoint.ts'
 import { MARKET_QUOTES, quotePriceUsd } from '../../schema/quote.ts'
 
 type Sent = number | null | undefined
@@ -81,3 +81,16 @@ const tradePriceUsd = (sentUsd: Sent, priceSol: number, solPriceUsd: number): nu
 /** The price in SOL that is shown: that of the trade where it has one within bounds, else the USD price by that of SOL; or NaN. */
 const shownPriceSol = (priceSol: number, priceUsd: number, solPriceUsd: number): number =>
   priceSol > 0 && priceSol <= AMOUNT_MAX ? priceSol : bounded(priceUsd / solPriceUsd)
+
+/** The prices that a patch sets: one that it does not name follows from the other. */
+export const patchedPrices = (
+  { priceUsd, priceSol }: Pick<PatchFields, 'priceUsd' | 'priceSol'>,
+  solPriceUsd: number,
+): Pick<TradeWorth, 'priceUsd' | 'priceSol'> => {
+  const usd =
+    priceUsd === undefined ? bounded((priceSol ?? Number.NaN) * solPriceUsd) : (priceUsd ?? Number.NaN)
+  return {
+    priceUsd: usd,
+    priceSol: priceSol === undefined ? shownPriceSol(Number.NaN, usd, solPriceUsd) : (priceSol ?? Number.NaN),
+  }
+}

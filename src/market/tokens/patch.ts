@@ -11,7 +11,6 @@ import {
 
 /** Fields of a patch that set one column, and nothing follows from them. */
 const FIGURE_FIELDS = [
-  ['priceSol', 'priceSol'],
   ['holderCount', 'holderCount'],
   ['top10Holding', 'top10HolderPct'],
   ['top10HolderPct', 'top10HolderPct'],
@@ -43,8 +42,8 @@ export const changesProfile = (fields: PatchFields): boolean =>
 
 /**
  * Sets a token's texts, columns and sparse fields to what a patch names; null means unknown. Figures are set in a fixed order,
- * whatever order the patch was written in: a market cap refers to the price beside it. Windowed figures, the price of SOL, flags
- * and the time of creation are the caller's.
+ * whatever order the patch was written in: a market cap refers to the price beside it. Prices, which the caller has set already,
+ * windowed figures, the price of SOL, flags and the time of creation are the caller's.
  */
 export function applyPatch(tokens: TokenTable, slot: number, fields: PatchFields): void {
   setTexts(tokens.metadata[slot], fields)
@@ -55,7 +54,6 @@ export function applyPatch(tokens: TokenTable, slot: number, fields: PatchFields
   // Trades do not make it known again: who knows how many there were before.
   if (fields.tradeCount !== undefined)
     tokens.columns.tradeCount[rowIndex(slot)] = fields.tradeCount ?? Number.NaN
-  if (fields.priceUsd !== undefined) setPrice(tokens, slot, fields.priceUsd)
   if (fields.totalSupply !== undefined) setTotalSupply(tokens, slot, fields.totalSupply)
   if (fields.marketCap !== undefined) setMarketCap(tokens, slot, fields.marketCap)
   if (fields.liquidity !== undefined) setLiquidity(tokens, slot, fields.liquidity)
@@ -75,29 +73,19 @@ function setTexts(metadata: TokenMetadata, fields: PatchFields): void {
   }
 }
 
-/** The market cap follows the price where the circulating supply is known. */
-function setPrice({ columns }: TokenTable, slot: number, priceUsd: number | null): void {
-  const row = rowIndex(slot)
-  columns.priceUsd[row] = priceUsd ?? Number.NaN
-  if (!Number.isNaN(columns.circulating[row]))
-    columns.marketCap[row] = bounded(columns.priceUsd[row] * columns.circulating[row])
-}
-
 /**
- * A supply fills in a circulating supply, and then a market cap, that are unknown. A circulating supply that was the whole of the one
- * before goes with it, as where half of a token is burnt; one that a market cap has said stays.
+ * A supply fills in a circulating supply and market caps that are unknown. A circulating supply that was the whole of the one before
+ * goes with it, as where half of a token is burnt; one that a market cap has said, or will where a price is known, stays.
  */
-function setTotalSupply(tokens: TokenTable, slot: number, totalSupply: number | null): void {
-  const { columns } = tokens
+function setTotalSupply({ columns }: TokenTable, slot: number, totalSupply: number | null): void {
   const row = rowIndex(slot)
-  const before = columns.totalSupply[row]
+  const wasWhole = columns.circulating[row] === columns.totalSupply[row]
   columns.totalSupply[row] = totalSupply ?? Number.NaN
-  if (totalSupply === null || Number.isNaN(columns.priceUsd[row])) return
-  const wasWhole = columns.circulating[row] === before
-  if (!wasWhole && !Number.isNaN(columns.circulating[row])) return
+  const isUnknown = Number.isNaN(columns.circulating[row]) && Number.isNaN(columns.marketCap[row])
+  if (totalSupply === null || !(wasWhole || isUnknown)) return
   columns.circulating[row] = totalSupply
-  if (wasWhole) columns.marketCapSol[row] = bounded(totalSupply * columns.priceSol[row])
-  if (wasWhole || Number.isNaN(columns.marketCap[row])) setPrice(tokens, slot, columns.priceUsd[row])
+  columns.marketCap[row] = bounded(totalSupply * columns.priceUsd[row])
+  columns.marketCapSol[row] = bounded(totalSupply * columns.priceSol[row])
 }
 
 /** From here on the market cap follows the price by the circulating supply that the patched market cap implies. */
