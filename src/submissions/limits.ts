@@ -7,6 +7,7 @@ export {
   IDEMPOTENCY_KEY_CHARACTERS_MAX,
   IDEMPOTENCY_RESPONSES_MAX,
   IDEMPOTENCY_TTL_MS,
+  SUBMIT_JITTER_MS,
 } from '../schema/api/submissions.ts'
 export { SNAPSHOT_AGE_MS_MAX } from '../schema/datapoint.ts'
 

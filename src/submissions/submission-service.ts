@@ -24,6 +24,7 @@ import {
   COOLDOWNS_LISTED_MAX,
   LABELS_DELAY_MS,
   SUBMISSIONS_IN_FLIGHT_MAX,
+  SUBMIT_JITTER_MS,
   SUBMIT_LIMITS,
   SUBMIT_RATE_WINDOW_MS,
   type SubmitLimits,
@@ -109,7 +110,7 @@ export class SubmissionService {
     const { limits = SUBMIT_LIMITS } = options
     const onForgotten = (kind: Forgotten) => () => options.onForgotten?.(kind)
     this.#options = options
-    this.#rate = new RateLimiter(limits.rate, SUBMIT_RATE_WINDOW_MS)
+    this.#rate = new RateLimiter(limits.rate, SUBMIT_RATE_WINDOW_MS, SUBMIT_JITTER_MS)
     this.#cooldowns = new Cooldowns(limits.cooldownMs, onForgotten('cooldown'))
     this.#idempotency = new IdempotencyCache(onForgotten('idempotency_key'))
     this.#strikes = new Strikes(limits)

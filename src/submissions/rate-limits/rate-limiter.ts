@@ -2,14 +2,19 @@ import type { Instant } from '../../lib/clock.ts'
 import type { Quota } from '../types.ts'
 import { SlidingWindow } from './sliding-window.ts'
 
-/** A rate limit by key over a sliding window, exact. `max` 0 switches it off. */
+/**
+ * A rate limit by key over a sliding window, exact. `max` 0 switches it off. One that was taken counts for `jitterMs` less than the
+ * window, so that who keeps to the limit does not exceed it because a message was on its way for longer than a later one.
+ */
 export class RateLimiter {
   readonly #max: number
+  readonly #windowMs: number
   readonly #taken: SlidingWindow
 
-  constructor(max: number, windowMs: number) {
+  constructor(max: number, windowMs: number, jitterMs = 0) {
     this.#max = max
-    this.#taken = new SlidingWindow(windowMs, max)
+    this.#windowMs = windowMs
+    this.#taken = new SlidingWindow(windowMs - jitterMs, max)
   }
 
   /** False when the limit is switched off. */
@@ -20,11 +25,10 @@ export class RateLimiter {
   /** What is left for a key now. Null: the limit is switched off. Takes nothing. */
   quota(key: string, { wallMs, monotonicMs }: Instant): Quota | null {
     if (!this.isEnabled) return null
-    const { windowMs } = this.#taken
     const earliestMs = this.#taken.earliestMs(key, monotonicMs)
-    const resetMs = earliestMs === null ? 0 : Math.ceil(earliestMs + windowMs - monotonicMs)
+    const resetMs = earliestMs === null ? 0 : Math.ceil(earliestMs + this.#taken.windowMs - monotonicMs)
     const remaining = Math.max(0, this.#max - this.#taken.count(key, monotonicMs))
-    return { limit: this.#max, remaining, windowMs, resetMs, resetAtMs: wallMs + resetMs }
+    return { limit: this.#max, remaining, windowMs: this.#windowMs, resetMs, resetAtMs: wallMs + resetMs }
   }
 
   /** Takes one. The caller has checked `quota` in the same turn. */

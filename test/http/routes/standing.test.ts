@@ -1,7 +1,7 @@
 // GET /api/v1/agent/profile: where an agent stands, over real HTTP and the real store, across restarts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { profileAnswerSchema } from '../../../src/schema/api/accounts.ts'
-import { COOLDOWNS_LISTED_MAX } from '../../../src/submissions/limits.ts'
+import { COOLDOWNS_LISTED_MAX, SUBMIT_JITTER_MS } from '../../../src/submissions/limits.ts'
 import { SteppedClock } from '../../support/clock.ts'
 import { seedToken, submission, submit, VALUES } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
@@ -92,7 +92,7 @@ describe('the standing of an agent', () => {
     await send(key, mint)
     clock.pass(1_000)
     expect((await standing(key)).limits).toEqual({
-      submit: { limit: 10, remaining: 9, windowMs: 60_000, resetAt: START_MS + 60_000 },
+      submit: { limit: 10, remaining: 9, windowMs: 60_000, resetAt: START_MS + 60_000 - SUBMIT_JITTER_MS },
       reads: { limit: 5, remaining: 3, windowMs: 60_000, resetAt: START_MS + 60_000 },
       cooldowns: [{ mint, nextAllowedAt: START_MS + 60_000 }],
     })
@@ -136,7 +136,7 @@ describe('the standing of an agent', () => {
     clock.step(-3_600_000)
     const { limits } = await standing(key)
     expect(limits.cooldowns).toEqual([{ mint, nextAllowedAt: atMs }])
-    expect(limits.submit.resetAt).toBe(atMs)
+    expect(limits.submit.resetAt).toBe(atMs - SUBMIT_JITTER_MS)
   })
 
   it('tells a ban for good from one that ends', { tags: 'drill' }, async () => {

@@ -1,7 +1,7 @@
 // The limits that agents meet, as the documents for them tell: from the settings of this server and from the constants.
 import { BARS_LIMIT_MAX } from '../../../schema/api/bars.ts'
 import { BATCH_MINTS_MAX, MARKET_LIMIT_MAX_JSON } from '../../../schema/api/market.ts'
-import { LEADERBOARD_LIMIT_MAX } from '../../../schema/api/submissions.ts'
+import { LEADERBOARD_LIMIT_MAX, SUBMIT_JITTER_MS } from '../../../schema/api/submissions.ts'
 import {
   RISK_FACTORS_MAX,
   RISK_FACTORS_MIN,
@@ -36,7 +36,10 @@ export const limitRows = ({
   submitLimits: { rate, cooldownMs, strikes },
   ...settings
 }: DocumentSettings): readonly (readonly [string, string])[] => [
-  ['Submissions of an agent', orNone(rate, `${rate} in 60 s, dry runs included`)],
+  [
+    'Submissions of an agent',
+    orNone(rate, `${rate} in 60 s, dry runs included; ${SUBMIT_JITTER_MS} ms earlier is still in time`),
+  ],
   ['Submissions of an agent on one mint', orNone(cooldownMs, `1 in ${cooldownMs / 1_000} s`)],
   ['Rejected submissions', orNone(strikes, `${strikes} in 24 hours suspend the agent`)],
   [
