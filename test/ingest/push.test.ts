@@ -3,6 +3,7 @@ import { Packr } from 'msgpackr'
 import { expect, test } from 'vitest'
 import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../../src/ingest/limits.ts'
 import { ingest, ingestFrame, ingestInSlices } from '../../src/ingest/push/push.ts'
+import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink } from './memory-sink.ts'
 
@@ -143,6 +144,7 @@ test('a rejection by the market is reported with its code', () => {
   sink.reject = (event) => (event.ts < NOW ? 'late' : null)
   const result = ingest(Buffer.from(lines({ ...trade, ts: NOW - 1 }, trade)), NDJSON, sink, NOW)
   expect(result).toMatchObject({ accepted: 1, rejected: 1, errors: [{ index: 0, code: 'late' }] })
+  expect(result.errors[0].message).toContain(`more than ${LATE_GRACE_MS / 1_000} s older`)
 })
 
 test('a time 60 s ahead of the receipt is accepted, and 1 ms more is ts_in_future', () => {

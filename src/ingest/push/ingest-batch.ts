@@ -31,7 +31,7 @@ export interface IngestResult {
 const REJECTION_MESSAGES = {
   not_recorded:
     'the disk of the server takes no more events, which other nodes would lack: send it again later',
-  late: 'ts: older than the bars still open to late trades',
+  late: 'ts: more than 5 s older than the newest trade of its token, or than the market’s time where the token was silent',
   sol_price_unknown: 'priceUsd is missing and no solPrice has come yet',
   sol_price_stale: 'priceUsd is missing and the latest solPrice is too old (max-age-ms of --sol-price)',
   price_unknown: `no price from ${PRICE_MIN} to ${AMOUNT_MAX} USD follows from this trade`,
