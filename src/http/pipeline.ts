@@ -350,6 +350,7 @@ class UncachedRequest {
     const { deps, head, bodies } = this.#parts
     checkBodyType(route, context.headers.contentType)
     checkBodyEncoding(head.contentEncoding)
+    head.checkIdempotencyKey()
     const { bodyBytesMax: bytesMax = BODY_BYTES_MAX, bodyMsMax: msMax = deps.bodyMsMax, access } = route
     const { announcedBytes } = head
     if (announcedBytes > bytesMax) throw tooLarge(bytesMax)

@@ -40,6 +40,9 @@ export class RequestHead {
   /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
   ambiguous = ''
   #hosts = 0
+  /** Whether several keys were sent under one name, of which none may be ignored. */
+  #hasTwoKeys = false
+  #hasTwoIdempotencyKeys = false
   #request: EngineRequest | null = null
 
   /** Reads the headers of `req`. A header that was not sent is empty. */
@@ -66,6 +69,8 @@ export class RequestHead {
     this.transferEncoding = ''
     this.ambiguous = ''
     this.#hosts = 0
+    this.#hasTwoKeys = false
+    this.#hasTwoIdempotencyKeys = false
     this.#request = req
     req.forEach(this.#take)
     return this
@@ -83,6 +88,7 @@ export class RequestHead {
   /** `Authorization`, or `X-API-Key` as `Bearer <key>`. @throws ServiceError `invalid_key` for two keys: one of them is not meant */
   get credentials(): string {
     const { apiKey, authorization } = this
+    if (this.#hasTwoKeys) throw invalidKey('Two different keys were sent under one name: send one of them.')
     if (apiKey === '') return authorization
     if (authorization !== '' && parseBearer(authorization) !== apiKey.trim())
       throw invalidKey('Authorization and X-API-Key have different keys: send one of them.')
@@ -92,6 +98,12 @@ export class RequestHead {
   /** The API key, empty if none was sent. @throws ServiceError `invalid_key` for another form of Authorization. */
   get key(): string {
     return parseBearer(this.credentials)
+  }
+
+  /** @throws ServiceError `invalid_parameter` for two Idempotency-Keys: under which of them the answer is remembered is not said. */
+  checkIdempotencyKey(): void {
+    if (this.#hasTwoIdempotencyKeys)
+      throw invalidParameter('Idempotency-Key', 'was sent twice, with values that differ: send one of them')
   }
 
   /** Content-Length in bytes; 0 without one. */
@@ -118,7 +130,12 @@ export class RequestHead {
     return accept === '' && acceptEncoding === '' ? query : `${query}\n${accept}\n${acceptEncoding}`
   }
 
-  /** The first header of a name counts, except for the addresses that proxies add. */
+  #firstKey(before: string, value: string): string {
+    this.#hasTwoKeys ||= differs(before, value)
+    return before || value
+  }
+
+  /** The first header of a name counts, except for the addresses that proxies add; of keys that differ none does. */
   readonly #take = (name: string, value: string): void => {
     switch (name) {
       case 'accept':
@@ -128,7 +145,7 @@ export class RequestHead {
         this.acceptEncoding ||= value
         break
       case 'authorization':
-        this.authorization ||= value
+        this.authorization = this.#firstKey(this.authorization, value)
         break
       case 'cache-control':
         this.cacheControl ||= value
@@ -153,6 +170,7 @@ export class RequestHead {
         this.host ||= value
         break
       case 'idempotency-key':
+        this.#hasTwoIdempotencyKeys ||= differs(this.idempotencyKey, value)
         this.idempotencyKey ||= value
         break
       case 'if-none-match':
@@ -174,7 +192,7 @@ export class RequestHead {
         this.transferEncoding ||= value
         break
       case 'x-api-key':
-        this.apiKey ||= value
+        this.apiKey = this.#firstKey(this.apiKey, value)
         break
       case 'x-forwarded-for':
         // A proxy may add a header of its own after that of the client.
@@ -192,6 +210,10 @@ export class RequestHead {
     }
   }
 }
+
+/** Whether a header that was sent before has another value now. */
+const differs = (before: string | null, value: string): boolean =>
+  Boolean(before) && value !== '' && value !== before
 
 /** The parts of a context that act on the connection, and what the server knows of itself. */
 interface ServerSide

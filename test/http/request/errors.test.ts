@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Packr } from 'msgpackr'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { RawSocket } from '../../support/raw-socket.ts'
 import { expectProblem, newMint, submission } from '../../support/submission.ts'
 import {
   ADMIN_KEY,
@@ -355,6 +356,29 @@ describe('keys', () => {
     expect((await profile(key, `Bearer ${key}`)).status).toBe(200)
     for (const answer of [await profile('ps_x', `Bearer ${key}`), await profile(key, 'Bearer ps_x')])
       expectProblem(answer, 'invalid_key')
+  })
+
+  it('nor of two headers of one name: the same twice is one, different keys are 401, and Idempotency-Keys 400', async () => {
+    const answer = async (path: string, ...headers: string[]) => {
+      const raw = new RawSocket(server.url)
+      const all = ['Host: x', 'Content-Type: application/json', 'Content-Length: 2', ...headers]
+      await raw.write(`POST ${path} HTTP/1.1\r\n${all.join('\r\n')}\r\n\r\n{}`)
+      const [status] = await raw.answers(1)
+      raw.close()
+      return status
+    }
+    const profile = '/api/v1/agent/profile'
+    const [good, bad] = [`Bearer ${key}`, 'Bearer ps_x'].map((value) => `Authorization: ${value}`)
+    expect(await answer(profile, good, good)).toBe(200)
+    for (const two of [
+      [good, bad],
+      [bad, good],
+    ])
+      expect(await answer(profile, ...two)).toBe(401)
+    expect(await answer(profile, `X-API-Key: ${key}`, 'X-API-Key: ps_x')).toBe(401)
+    const first = 'Idempotency-Key: first'
+    expect(await answer(profile, good, first, first)).toBe(200)
+    expect(await answer(profile, good, first, 'Idempotency-Key: second')).toBe(400)
   })
 
   it('a key is required for what an agent does', async () => {
