@@ -126,6 +126,8 @@ up. A rejection starts the cooldown of the mint too. ${strikesText(settings)}
 
 ## Vocabularies
 
+In a body a word is as it is here; in a query upper and lower case are the same.
+
 ${Object.entries(VOCABULARIES)
   .map(([field, words]) => `- \`${field}\`: ${code(words)}`)
   .join('\n')}

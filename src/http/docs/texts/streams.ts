@@ -150,7 +150,7 @@ const WINDOW = 'window:0_AC7jnY_Khs9yd3'
 const overWebSocket = (base: string): string => `## Messages over a WebSocket
 
 \`GET ${base}/api/v1/stream\`, as a WebSocket. Protocols (\`Sec-WebSocket-Protocol\`): ${STREAM_PROTOCOLS.map((name) => `\`${name}\``).join(' and ')}; JSON in text
-messages without one. With \`mintlake.msgpack\` the server sends the same objects as msgpack in binary messages. A client may
+messages without one. With \`mintlake.msgpack\` the server sends the same objects as msgpack in binary messages, with whole numbers of more than 32 bits (times) as float64. A client may
 send either: text is JSON, binary is msgpack. A key goes into the handshake, as \`Authorization\` or \`X-API-Key\`.
 
 Each message of the client has \`op\`: \`subscribe\`, \`unsubscribe\` or \`ping\`. An \`id\` comes back in the reply. What
