@@ -91,6 +91,8 @@ export interface AppOptions extends FoundationOptions {
   onFenced?(sentence: string): void
   /** Told of the DataPoints that are served, and asked for the market time of a client's own clock. */
   stamps?: SnapshotStamps & { noteServed(mint: string): void }
+  /** Told of each submission that is refused. */
+  onRefused?: SubmissionServiceOptions['onRefused']
   /** For identities: uniform in [0, 1). */
   random?: () => number
   /** Takes the place of the HTTP engine, below which requests may enter at the pipeline too. */
@@ -388,6 +390,7 @@ function createSubmissions(
     marketMs: () => market.timeMs,
     recordedTime: followsRecordedTime(config),
     stamps: options.stamps,
+    onRefused: options.onRefused,
     recovered,
     limits,
     labelsDelayMs: config.labelsDelayMs,

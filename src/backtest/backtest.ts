@@ -46,6 +46,8 @@ export interface Competitor {
   isBaseline: boolean
   /** The words that started a program; else none. */
   words: readonly string[]
+  /** How many of its submissions were refused without being compared, by the code of the error. */
+  refused: Readonly<Record<string, number>>
 }
 
 export interface Played {
@@ -170,6 +172,22 @@ export interface Opened {
   /** Up to which it is seen. */
   untilMs: number
   dataDir: string
+  refusals: Refusals
+}
+
+/** How many submissions were refused without being compared, of an agent and by the code of the error. */
+class Refusals {
+  readonly #counts = new Map<string, Map<string, number>>()
+
+  add(agentId: string, code: string): void {
+    if (code === 'snapshot_rejected') return
+    const counts = this.#counts.get(agentId) ?? new Map<string, number>()
+    this.#counts.set(agentId, counts.set(code, (counts.get(code) ?? 0) + 1))
+  }
+
+  of(agentId: string): Competitor['refused'] {
+    return Object.fromEntries([...(this.#counts.get(agentId) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
 }
 
 /** A server on the replayed market, which waits at its beginning. */
@@ -183,19 +201,21 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
   const played = { fromMs, toMs: toMs && toMs + options.tailMarketMs }
   const steps = new StepPace()
   const stamps = new WallStamps()
+  const refusals = new Refusals()
   const random = new Random(options.seed)
   const log = createLog('warn')
   const app = await startApp(
     { ...config, replay: { ...config.replay, span: played } },
     {
       ...{ steps, stamps, log, random: () => random.next() },
+      onRefused: (agentId, code) => refusals.add(agentId, code),
       tuning: { follow: { flushMs: 0 } },
     },
   )
   assert(app.replayed !== null, 'a lake is replayed')
   const { span } = app.replayed
   const driver = new Driver({ app, steps, stamps }, options, span.fromMs)
-  return { app, driver, span, untilMs: Math.min(toMs ?? span.toMs, span.toMs), dataDir }
+  return { app, driver, span, untilMs: Math.min(toMs ?? span.toMs, span.toMs), dataDir, refusals }
 }
 
 class Run {
@@ -206,14 +226,15 @@ class Run {
   readonly #app: App
   readonly #driver: Driver
   #baselineIds: readonly string[] = []
-  readonly #programs: { program: Program; agentId: string; words: readonly string[] }[] = []
+  readonly #programs: { program: Program; agentId: string; key: string; words: readonly string[] }[] = []
 
   constructor(options: BacktestOptions, opened: Opened) {
     this.#options = options
     this.#opened = opened
     this.#app = opened.app
     this.#driver = opened.driver
-    this.#driver.programs = () => this.#programs.filter(({ program }) => program.end === null).length
+    this.#driver.programs = () =>
+      this.#programs.filter(({ program }) => program.end === null).map(({ key }) => key)
   }
 
   async play(): Promise<Played> {
@@ -267,7 +288,7 @@ class Run {
       const outputPath = join(outDir, 'programs', `${this.#programs.length + 1}.log`)
       const before = http.requestCount()
       const program = await Program.start({ words, name, url, key, env, outputPath })
-      this.#programs.push({ program, agentId, words })
+      this.#programs.push({ program, agentId, key, words })
       const untilMs = performance.now() + FIRST_REQUEST_MS_MAX
       const isAwaited = () => http.requestCount() === before && program.end === null && !signal.aborted
       while (isAwaited() && performance.now() < untilMs) await within(5, program.exited)
@@ -287,14 +308,17 @@ class Run {
 
   #result(seenToMs: number): Played {
     const { market, agents, replayed } = this.#app
+    const { refusals } = this.#opened
     const own = this.#programs.map(({ program, agentId, words }) => ({
       ...{ name: program.name, agentId, end: program.end, isBaseline: false, words },
+      refused: refusals.of(agentId),
     }))
     const others = agents
       .list()
       .filter(({ agentId }) => own.every((each) => each.agentId !== agentId))
       .map(({ agentId, name }) => ({
         ...{ name, agentId, end: null, isBaseline: this.#baselineIds.includes(agentId), words: [] },
+        refused: refusals.of(agentId),
       }))
     return {
       dataDir: this.#opened.dataDir,

@@ -45,8 +45,8 @@ export interface DriverStats {
 }
 
 export class Driver {
-  /** How many programs run. */
-  programs: () => number = () => 0
+  /** The keys of the programs that run, in the order in which they were started. */
+  programs: () => readonly string[] = () => []
   readonly stats: DriverStats = {
     steps: 0,
     stepsCut: 0,
@@ -84,7 +84,7 @@ export class Driver {
 
   /**
    * Takes the market to a time, with programs that watch. Returns earlier when the signal is aborted, or `isOver`.
-   * @param isOver asked before each step. @param onStep called after each, before the programs have their turn
+   * @param isOver asked before each step. @param onStep called after each, before the programs know of it
    */
   async runTo(
     untilMs: number,
@@ -98,10 +98,11 @@ export class Driver {
       await this.untilSilent()
       const requests = this.#driven.app.http.requestCount()
       if (this.#isInTurn()) this.stats.stepsInTurn++
-      await this.stepTo(Math.min(this.#marketMs + marketStepMs, untilMs))
+      await this.#advanceTo(Math.min(this.#marketMs + marketStepMs, untilMs))
+      await onStep?.(this.#marketMs)
       this.stats.steps++
       if (this.#driven.app.http.requestCount() !== requests) this.stats.stepsMet++
-      await onStep?.(this.#marketMs)
+      await this.#tell()
     }
     this.stats.playedMs += performance.now() - beganMs
     this.stats.marketMs += this.#marketMs - fromMs
@@ -109,27 +110,45 @@ export class Driver {
 
   /** Takes the market to a time at once, and lets streams and waits know. */
   async stepTo(marketMs: number): Promise<void> {
+    await this.#advanceTo(marketMs)
+    await this.#tell()
+  }
+
+  async #advanceTo(marketMs: number): Promise<void> {
     await this.#flushIfDue()
     await this.#driven.steps.stepTo(marketMs)
-    await this.#arrive(marketMs)
+    this.#arrive(marketMs)
   }
 
   /** Takes the market to a recorded event, and to a time that is not before it: the market in which a submission was made. */
   async stepToEvent(eventNo: number, marketMs: number): Promise<void> {
     await this.#flushIfDue()
     await this.#driven.steps.stepToEvent(eventNo)
-    await this.#arrive(marketMs)
+    this.#arrive(marketMs)
+    await this.#tell()
   }
 
-  async #arrive(marketMs: number): Promise<void> {
+  #arrive(marketMs: number): void {
     const { app, stamps } = this.#driven
     app.market.advanceTo(marketMs)
     this.#marketMs = marketMs
     stamps.note(marketMs)
+  }
+
+  /**
+   * Lets waits and streams know of the time. Who waited for it goes on one after the other, each when the one before waits again or is
+   * silent: of several that want the same thing, such as a bonus of the first, the same one has it each time.
+   */
+  async #tell(): Promise<void> {
+    const { timeWaits, broadcaster } = this.#driven.app
     // Whoever is told of this time may ask the lake.
-    if (app.timeWaits.isDue || app.broadcaster.size > 0) await this.#flushing
-    app.timeWaits.check()
-    app.broadcaster.deliver()
+    if (timeWaits.isDue || broadcaster.size > 0) await this.#flushing
+    const programs = this.programs()
+    while (timeWaits.wakeNext((key) => programs.indexOf(key))) {
+      const waiting = timeWaits.size
+      if (timeWaits.isDue) await this.untilSilent(() => timeWaits.size > waiting)
+    }
+    broadcaster.deliver()
     this.#steppedAtMs = performance.now()
   }
 
@@ -162,8 +181,9 @@ export class Driver {
   /**
    * Resolves when no request of a program is pending, streams excepted, and nothing was heard of or said to one for long enough. A
    * program that has its turn is given longer, and after each step anew: a machine that is busy for a moment costs no step.
+   * @param isEarly whether it need not be silent any more, once nothing is pending
    */
-  async untilSilent(): Promise<void> {
+  async untilSilent(isEarly?: () => boolean): Promise<void> {
     const { signal, silenceMs, waitMsMax } = this.#pacing
     const beganMs = performance.now()
     while (!signal.aborted) {
@@ -171,6 +191,7 @@ export class Driver {
       const nowMs = performance.now()
       const isPending = this.#isPending()
       if (this.#hasMoved() || isPending) this.#activeAtMs = nowMs
+      if (!isPending && isEarly?.()) return
       const dueMs = this.#isInTurn()
         ? Math.max(this.#activeAtMs + Math.max(silenceMs, TURN_MS_MIN), this.#steppedAtMs + silenceMs)
         : this.#activeAtMs + silenceMs
@@ -180,7 +201,8 @@ export class Driver {
         this.stats.stepsCut++
         return
       }
-      await sleep(isPending ? PENDING_LOOK_MS : Math.max(1, Math.min(leftMs, silenceMs / 4)))
+      const isLooked = isPending || isEarly !== undefined
+      await sleep(isLooked ? PENDING_LOOK_MS : Math.max(1, Math.min(leftMs, silenceMs / 4)))
     }
   }
 
@@ -196,7 +218,7 @@ export class Driver {
     const { timeWaits, broadcaster } = this.#driven.app
     const keys = [...timeWaits.keys(), ...broadcaster.keys()]
     const unnamed = keys.filter((key) => key === '').length
-    return this.programs() > unnamed + new Set(keys.filter((key) => key !== '')).size
+    return this.programs().length > unnamed + new Set(keys.filter((key) => key !== '')).size
   }
 
   /**

@@ -17,7 +17,7 @@ export class TimeWaits {
   readonly #waiting = new Set<Waiting>()
   #timer: NodeJS.Timeout | null = null
 
-  /** @param isStepped whoever takes the market on calls `check` after each step; otherwise the time is looked at by itself */
+  /** @param isStepped whoever takes the market on calls `wakeNext` after each step; otherwise the time is looked at by itself */
   constructor(market: { readonly timeMs: number }, isStepped = false) {
     this.#market = market
     this.#isStepped = isStepped
@@ -43,7 +43,7 @@ export class TimeWaits {
     const { promise, resolve } = Promise.withResolvers<void>()
     const waiting = { untilMs, key, wake: resolve }
     this.#waiting.add(waiting)
-    if (!this.#isStepped) this.#timer ??= setInterval(() => this.check(), TIME_WAIT_LOOK_MS)
+    if (!this.#isStepped) this.#timer ??= setInterval(() => this.#wakeDue(), TIME_WAIT_LOOK_MS)
     onGone(resolve)
     return within(TIME_WAIT_MS_MAX, promise).then(() => {
       this.#waiting.delete(waiting)
@@ -58,8 +58,21 @@ export class TimeWaits {
     return false
   }
 
-  /** Ends the waits whose time has come. */
-  check(): void {
+  /**
+   * Ends the wait that was due first of those whose time has come; of equal ones that whose key is of the lowest rank, then the one that
+   * came first. @returns whether there was one
+   */
+  wakeNext(rankOf: (key: string) => number): boolean {
+    const { timeMs } = this.#market
+    const due = Array.from(this.#waiting).filter(({ untilMs }) => untilMs <= timeMs)
+    const [next] = due.sort((a, b) => a.untilMs - b.untilMs || rankOf(a.key) - rankOf(b.key))
+    if (next === undefined) return false
+    this.#waiting.delete(next)
+    next.wake()
+    return true
+  }
+
+  #wakeDue(): void {
     const { timeMs } = this.#market
     for (const { untilMs, wake } of this.#waiting) if (untilMs <= timeMs) wake()
   }

@@ -11,6 +11,7 @@ import {
   toMonotonicMs,
 } from '../lib/clock.ts'
 import type { ListedRow, SubmissionQuery } from '../schema/api/submission-list.ts'
+import type { ErrorCode } from '../schema/errors.ts'
 import type { RecoveredLimits, RecoveredXp } from '../schema/recovered.ts'
 import { isAnalysisId } from '../schema/submission.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
@@ -69,6 +70,8 @@ export interface SubmissionServiceOptions extends Omit<EvaluatorOptions, 'cooldo
   onAccepted(mint: string, count: number): void
   /** Called when an evaluated submission is durable. */
   onEvaluated?(submission: EvaluatedSubmission): void
+  /** Called when a submission is refused, rejected ones included. */
+  onRefused?: ((agentId: string, code: ErrorCode) => void) | undefined
   limits?: SubmitLimits
   /** How long others do not see the labels of a submission; 0: they see them at once. */
   labelsDelayMs?: number
@@ -143,7 +146,16 @@ export class SubmissionService {
    * Resolves when the submission is durable. Throws SubmissionError, or the store's error. Checks Idempotency-Key, bans, load and rate,
    * in this order; the evaluation checks the rest. Who was banned since still gets the first answer: it may be the one that was lost.
    */
-  async submit(caller: Caller, { body, idempotencyKey }: SubmitRequest): Promise<SubmitResult> {
+  async submit(caller: Caller, request: SubmitRequest): Promise<SubmitResult> {
+    try {
+      return await this.#submit(caller, request)
+    } catch (error) {
+      if (error instanceof SubmissionError) this.#options.onRefused?.(caller.agent.agentId, error.code)
+      throw error
+    }
+  }
+
+  async #submit(caller: Caller, { body, idempotencyKey }: SubmitRequest): Promise<SubmitResult> {
     const { agentId } = caller.agent
     const now = readClock(this.#options.clock)
     const idempotent = idempotencyKey === null ? null : { key: idempotencyKey, bodyHash: sha256(body) }

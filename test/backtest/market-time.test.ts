@@ -124,9 +124,11 @@ describe('the time of the market', () => {
       await busy()
       moments.push((await mintlake.now()) - fromMs)
     })()
-    let running = 1
+    let running = [key]
     driver.programs = () => running
-    program.finally(() => running--)
+    program.finally(() => {
+      running = []
+    })
     await expect.poll(() => moments.length).toBeGreaterThan(0)
     // It wakes in the last step, and has its turn then.
     await driver.runTo(fromMs + 30_000)
@@ -135,10 +137,36 @@ describe('the time of the market', () => {
     await program
     expect(driver.stats.stepsInTurn).toBe(stepsInTurn)
 
-    running = 1
+    running = [key]
     await driver.runTo(fromMs + 33_000)
     expect(driver.stats.stepsInTurn).toBe(stepsInTurn + 3)
-    running = 0
+    running = []
+  })
+
+  test('wakes programs one after the other in their order, whichever asks for the longer time and is the slower', async () => {
+    const { app, driver } = stepped
+    const names = ['first', 'second', 'third']
+    const keys = await Promise.all(names.map(async (name) => (await app.agents.register({ name })).key))
+    const fromMs = driver.marketMs
+    const woken: string[] = []
+    let running: readonly string[] = keys
+    driver.programs = () => running
+    const programs = keys.map(async (key, at) => {
+      const mintlake = createClient({ baseUrl: app.url, key })
+      for (const laterMs of [5_000, 10_000]) {
+        await sleep(30 * ((2 - at) % 3))
+        while ((await mintlake.now()) < fromMs + laterMs) await mintlake.sleep(5_000)
+        await sleep(30 * (2 - at))
+        woken.push(names[at])
+        await mintlake.market({ limit: 1 })
+      }
+      running = running.filter((other) => other !== key)
+    })
+    await expect.poll(() => app.timeWaits.size).toBe(3)
+    await driver.runTo(fromMs + 10_000)
+    await driver.untilTurnsEnd()
+    await Promise.all(programs)
+    expect(woken).toEqual([...names, ...names])
   })
 
   test('waits for a program beside another that waits and follows several streams at once', async () => {
@@ -151,14 +179,14 @@ describe('the time of the market', () => {
     await ask('/api/v1/market?follow=1&tab=new&limit=1')
     const waiting = ask(`/api/v1/time?until=${driver.marketMs + MINUTE_MS}`).catch(() => {})
     await expect.poll(() => [app.timeWaits.size, app.broadcaster.size]).toEqual([1, 2])
-    const stepsInTurn = async (programs: number): Promise<number> => {
+    const stepsInTurn = async (programs: readonly string[]): Promise<number> => {
       const before = driver.stats.stepsInTurn
       driver.programs = () => programs
       await driver.runTo(driver.marketMs + 2_000)
       return driver.stats.stepsInTurn - before
     }
-    expect([await stepsInTurn(1), await stepsInTurn(2)]).toEqual([0, 2])
-    driver.programs = () => 0
+    expect([await stepsInTurn([key]), await stepsInTurn([key, 'of another'])]).toEqual([0, 2])
+    driver.programs = () => []
     left.abort()
     await waiting
     await expect.poll(() => app.broadcaster.size).toBe(0)

@@ -1,5 +1,5 @@
 // @module-tag drill
-// Programs of any kind on a backtest: what they get, how they end, and that the same program gets the same report.
+// Programs of any kind on a backtest: what they get, how they end, and that the same programs get the same report.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -64,7 +64,13 @@ const withoutRun = ({ run: _run, ...report }: Report) => report
 async function cleanReport(words: readonly string[]): Promise<Report> {
   for (let attempt = 1; ; attempt++) {
     const options = optionsFor(lake, {
-      ...{ programs: [words], to: TO, hasBaselines: true, silenceMs: 300 * attempt, marketStepMs: 5_000 },
+      ...{
+        programs: [words, words],
+        to: TO,
+        hasBaselines: true,
+        silenceMs: 300 * attempt,
+        marketStepMs: 5_000,
+      },
       tailMarketMs: 7 * MINUTE_MS,
       env: process.env,
     })
@@ -79,12 +85,17 @@ async function cleanReport(words: readonly string[]): Promise<Report> {
   }
 }
 
-test('the same program gets the same report, where no step was cut short', async () => {
+test('the same programs get the same report, where no step was cut short', async () => {
   const words = node(write('agent.mjs', CLIENT))
   const reports = [await cleanReport(words), await cleanReport(words)]
   const [{ agents }] = reports
-  expect(agents.map(({ name }) => name)).toEqual(['agent.mjs', 'baseline: random', 'baseline: last hour'])
-  expect(agents.map(({ validated }) => validated > 2)).toEqual([true, true, true])
+  expect(agents.map(({ name }) => name)).toEqual([
+    'agent.mjs',
+    'agent.mjs 2',
+    'baseline: random',
+    'baseline: last hour',
+  ])
+  expect(agents.map(({ validated }) => validated > 2)).toEqual([true, true, true, true])
   expect(withoutRun(reports[1])).toEqual(withoutRun(reports[0]))
 }, 240_000)
 
@@ -188,8 +199,11 @@ test('a program that ends ends the backtest, one that cannot be started is told 
   const played = await play(short)
   expect(played.toMs).toBe(START_MS)
   expect(played.competitors[0].end).toMatchObject({ code: 0, isEarly: true })
-  const registering = `const url = process.env.MINTLAKE_URL + '/api/v1/keys/register'
-await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"name":"own"}' })`
+  const registering = `const { MINTLAKE_URL: url, MINTLAKE_KEY: key } = process.env
+const headers = { 'Content-Type': 'application/json', Authorization: 'Bearer ' + key }
+await fetch(url + '/api/v1/keys/register', { method: 'POST', headers, body: '{"name":"own"}' })
+for (const body of ['{}', '{'])
+  await fetch(url + '/api/v1/analysis/submit', { method: 'POST', headers, body })`
   const { competitors } = await play(
     optionsFor(lake, {
       programs: [node(write('own.mjs', registering))],
@@ -197,6 +211,7 @@ await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json'
       env: process.env,
     }),
   )
+  expect(competitors[0]?.refused).toEqual({ invalid_json: 1, validation_failed: 1 })
   expect(competitors.map(({ name, isBaseline }) => [name, isBaseline])).toEqual([
     ['own.mjs', false],
     ['baseline: random', true],

@@ -12,7 +12,7 @@ import {
 import { nameProgram } from '../../src/backtest/programs.ts'
 import type { Call, Said } from '../../src/backtest/report/calls.ts'
 import { figuresOf, holdingHorizon, playPortfolio } from '../../src/backtest/report/figures.ts'
-import { endOf } from '../../src/backtest/report/format.ts'
+import { endOf, exactXp, refusedOf } from '../../src/backtest/report/format.ts'
 import { pageReport } from '../../src/backtest/report/page.ts'
 import { estimateMean } from '../../src/backtest/report/statistics.ts'
 import { textReport } from '../../src/backtest/report/text.ts'
@@ -27,6 +27,7 @@ const agent: Competitor = {
   end: null,
   isBaseline: false,
   words: ['node', 'x.mjs'],
+  refused: {},
 }
 
 const call = (index: number, over: Partial<Call> = {}): Call => ({
@@ -204,6 +205,11 @@ test('an agent that a program has registered is no baseline, and where the marke
   )
   expect(own.perHour).toBeNull()
   expect(endOf(own)).toBe('was registered by a program')
+  expect([refusedOf(own), exactXp(1047.5)]).toEqual([null, '1 047.5'])
+  const refused = { agent_banned: 2, validation_failed: 1_125 }
+  expect(refusedOf({ ...own, refused })).toBe(
+    'refused without being compared: 2 agent_banned, 1 125 validation_failed',
+  )
   expect(endOf({ ...own, isBaseline: true })).toBeNull()
 })
 

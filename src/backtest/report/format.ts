@@ -8,6 +8,8 @@ export const percent = (share: number, digits = 1): string => `${(100 * share).t
 export const signedPercent = (share: number): string => `${share > 0 ? '+' : ''}${percent(share)}`
 export const wholeNumber = (value: number): string =>
   Math.round(value).toLocaleString('en').replaceAll(',', ' ')
+/** XP, of which halves are given. */
+export const exactXp = (xp: number): string => xp.toLocaleString('en').replaceAll(',', ' ')
 export const utc = (atMs: number): string =>
   `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 
@@ -30,6 +32,13 @@ export const baseRateOf = ({ baseRate, hits }: Group): string =>
   baseRate === null || hits.mean === null ? '–' : percent(baseRate)
 
 export const perHourOf = ({ perHour }: AgentFigures): string => perHour?.toFixed(1) ?? '–'
+
+/** Which submissions of a program were refused without being compared; null: none were. */
+export function refusedOf({ refused, isBaseline }: AgentFigures): string | null {
+  const told = Object.entries(refused).map(([code, count]) => `${wholeNumber(count)} ${code}`)
+  // Baselines pass over what is refused to them.
+  return isBaseline || told.length === 0 ? null : `refused without being compared: ${told.join(', ')}`
+}
 
 /** Where an agent that nobody started comes from, and how a program ended, where that is worth a word. */
 export function endOf({ end, isBaseline }: AgentFigures): string | null {

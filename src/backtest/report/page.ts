@@ -7,10 +7,12 @@ import {
   baseRateOf,
   duration,
   endOf,
+  exactXp,
   hitsOf,
   moreOf,
   percent,
   perHourOf,
+  refusedOf,
   returnOf,
   signedPercent,
   utc,
@@ -84,7 +86,7 @@ const summary = (agents: readonly AgentFigures[]): string =>
         ? `<a href="#agent${index}">${escapeText(agent.name)}</a>`
         : escapeText(agent.name),
       ...[
-        wholeNumber(agent.xp),
+        exactXp(agent.xp),
         `${agent.validated + agent.unvalidated}`,
         `${agent.validated}`,
         `${agent.rejected}`,
@@ -121,10 +123,11 @@ function agentSection(agent: AgentFigures, { agents, market }: Report): string {
   }))
   const high = Math.max(1, Math.min(100, ...[agent.deviationPct?.max ?? 1]))
   const end = endOf(agent)
+  const refused = refusedOf(agent)
   const { bullish, bearish, neutral } = agent.bySentiment
   return `<h2 id="agent${id}">${escapeText(agent.name)}</h2>
 ${agent.isBaseline ? '' : `<p><code>${escapeText(agent.words.join(' ') || agent.name)}</code>${end === null ? '' : `, which ${end}`}</p>`}
-<p>${bullish} bullish, ${bearish} bearish, ${neutral} neutral.</p>${key(kinds)}
+<p>${bullish} bullish, ${bearish} bearish, ${neutral} neutral.${refused === null ? '' : ` ${escapeText(refused)}.`}</p>${key(kinds)}
 <h3>Outcomes of submissions</h3>${columnChart('Outcomes over time', kinds, agent.outcomeCounts, span)}
 <h3>Deviation, percent</h3>${dotChart('Deviation over time', dots, { ...span, high, unit: ' %' })}
 ${agent.tooFew === null ? judgement(agent, market.simulated) : `<p>${escapeText(agent.tooFew)}</p>`}`

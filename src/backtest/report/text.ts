@@ -6,10 +6,12 @@ import {
   baseRateOf,
   duration,
   endOf,
+  exactXp,
   hitsOf,
   moreOf,
   percent,
   perHourOf,
+  refusedOf,
   returnOf,
   signedPercent,
   utc,
@@ -42,12 +44,7 @@ export function textReport(report: Report): string {
     table(
       ['agent', 'XP', 'accepted', 'validated', 'rejected', 'tokens', 'deviation', 'an hour'],
       agents.map((agent) => [
-        ...[
-          agent.name,
-          wholeNumber(agent.xp),
-          `${agent.validated + agent.unvalidated}`,
-          `${agent.validated}`,
-        ],
+        ...[agent.name, exactXp(agent.xp), `${agent.validated + agent.unvalidated}`, `${agent.validated}`],
         ...[`${agent.rejected}`, `${agent.tokens}`],
         ...[
           agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
@@ -63,7 +60,12 @@ export function textReport(report: Report): string {
 
 function agentText(agent: AgentFigures): string[] {
   const end = endOf(agent)
-  const head = ['', `${agent.name}${end === null ? '' : ` (${end})`}`]
+  const refused = refusedOf(agent)
+  const head = [
+    '',
+    `${agent.name}${end === null ? '' : ` (${end})`}`,
+    ...(refused === null ? [] : [`  ${refused}`]),
+  ]
   const { portfolio, tooFew } = agent
   if (tooFew !== null || portfolio === null) return [...head, `  ${tooFew}`]
   const groups = agent.groups.filter(({ ret }) => ret.count > 0)
