@@ -109,10 +109,11 @@ class RetryPlan {
    */
   limitMs({ retryAfterMs, status }: MintlakeError, isMarketTime: boolean): number | null {
     if (status !== 429 || !this.#waitsForLimits || retryAfterMs === null) return null
+    if (retryAfterMs > this.#limitWaitMsLeft) return null
     const moreMs = isMarketTime ? 1 : backoffMs(1, { minMs: 10, maxMs: this.#options.backoff.minMs })
     const waitMs = retryAfterMs + moreMs
     this.#limitWaitMsLeft -= waitMs
-    return this.#limitWaitMsLeft < 0 ? null : waitMs
+    return waitMs
   }
 
   /** The wait before the next attempt after any other failure, ms; null: the call has failed. */

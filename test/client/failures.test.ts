@@ -191,6 +191,11 @@ describe('a rate limit', () => {
     expect(requests.length).toBeLessThan(4)
   })
 
+  test('that says as much as is allowed is waited out', async () => {
+    const { client } = await clientOf([limited, EMPTY_PAGE], { waitForLimits: true, limitWaitMsMax: 40 })
+    expect((await client.market()).data).toEqual([])
+  })
+
   test('that says 0 is waited out for no longer than allowed', async () => {
     const backoff = { minMs: 40, maxMs: 40 }
     const options = { waitForLimits: true, limitWaitMsMax: 100, backoff }
