@@ -43,3 +43,11 @@ test('a folder that has no lake is told of', async () => {
   expect(code).toBe(1)
   expect(err).toContain('--lake: there is no folder')
 })
+
+test('a time may be any date: what is wrong is told of the lake', async () => {
+  const span = ['--from', '1970-01-01', '--to', '9999-12-31']
+  const args = ['backtest', '--lake', folder, ...span, '--out', join(folder, 'far'), '--', 'node']
+  const { code, err } = await runCommand(args)
+  expect(err).toContain('there is no lake in')
+  expect(code).toBe(1)
+})

@@ -25,10 +25,11 @@ function lakeOf(values: Values): string {
   throw new Failure(`--lake: there is no folder ${lake}`)
 }
 
-/** As `--replay-span` takes its ends. */
+/** As `--replay-span` takes its ends: it takes no Unix ms of times as far as 1970 and 9999, which dates may name. */
 function spanOf(values: Values): { from: string; to: string } {
   const { fromMs, toMs } = span(values)
-  return { from: `${fromMs ?? ''}`, to: `${toMs ?? ''}` }
+  const text = (ms: number | null): string => (ms === null ? '' : new Date(ms).toISOString())
+  return { from: text(fromMs), to: text(toMs) }
 }
 
 /** A folder of this run's own, in the current one. */
