@@ -37,19 +37,24 @@ let whole: string
 let lake: string
 let server: TestServer | null = null
 
-beforeAll(async () => {
-  whole = temporaryFolder()
+/** @param runsAt numbers of events that begin a run */
+async function record(dataDir: string, runsAt: readonly number[]): Promise<void> {
   const journal = new MemoryJournal()
-  const world = await openWorld(whole, { journal })
+  const world = await openWorld(dataDir, { journal })
   for (let first = 1; first <= LAST_NO; first += PER_FILE) {
     const events = Array.from({ length: PER_FILE }, (_, index) =>
       trade({ ts: atOf(first + index), priceUsd: 1 }),
     )
-    if (first === 1) events.splice(0, 1, run as never)
+    if (runsAt.includes(first)) events.splice(0, 1, run as never)
     journal.append(events, (index) => atOf(first + index))
     await world.flush(NOON_MS)
   }
   await world.close()
+}
+
+beforeAll(async () => {
+  whole = temporaryFolder()
+  await record(whole, [1])
 })
 afterAll(() => rmSync(whole, { recursive: true }))
 afterEach(async () => {
@@ -160,5 +165,31 @@ describe('once a repair has settled the loss, a replay plays the rest, and says 
     const { headers } = await server!.client.get('/api/v1/market')
     expect(headers.get('x-approximate')).toBe(feeds[0].approximate)
     expect(gaps.recent).toMatchObject(gap === null ? [] : [gap])
+  })
+  test.each<[string, Settings]>([
+    ['from the first run', {}],
+    ['from its beginning', { 'replay-span': `${atOf(PER_FILE + 1)}..` }],
+  ])(
+    'all of a run before another that began with an empty market, which is played whole: %s',
+    async (_, settings) => {
+      rmSync(lake, { recursive: true })
+      await record(lake, [1, PER_FILE + 1])
+      lose('trades', [0])
+      lose('events', [0])
+      await repair()
+      const { feeds } = await healthAtEnd(await replay(settings))
+      expect(feeds[0]).toMatchObject({ state: 'finished', events: 2 * PER_FILE })
+      expect(feeds[0]).toMatchObject({ approximate: null, endsEarly: null })
+    },
+  )
+
+  test('the end of a run before such another: that one can be played from its beginning', async () => {
+    rmSync(lake, { recursive: true })
+    await record(lake, [1, 2 * PER_FILE + 1])
+    lose('trades', [1])
+    await repair()
+    const { feeds } = await healthAtEnd(await replay({ 'replay-span': `${atOf(2 * PER_FILE + 1)}..` }))
+    expect(feeds[0]).toMatchObject({ state: 'finished', events: PER_FILE })
+    expect(feeds[0]).toMatchObject({ approximate: null, endsEarly: null })
   })
 })

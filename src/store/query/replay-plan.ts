@@ -171,6 +171,7 @@ export async function openReplayPlan(
     throw notFound(`the lake in ${dataDir} has no recorded events of that time${why}`)
   }
   if (fromMs === null) wanted.from = firstOf(runs, held)
+  wanted.from = await firstKept(dataDir, runs, held, wanted.from)
   const warmUp = fromMs === null ? null : await findEvents(dataDir, fromMs - WARM_UP_MS, fromMs)
   const planned = planReplay({ runs, held, checkpoints, wanted, warmUpFrom: warmUp?.from ?? wanted.from })
   const { lost, range } = planned
@@ -189,4 +190,17 @@ export async function openReplayPlan(
 function firstOf(runs: readonly RecordedRun[], held: RecordedSpan): number {
   const first = runs.find((run) => isCold(run) && run.eventNo >= held.from)?.eventNo
   return first === undefined || held.lost.some(({ from }) => from < first) ? held.from : first
+}
+
+/** The first number that is wanted, or the run behind it, where all before that is lost for good: the replay would end before it. */
+async function firstKept(
+  dataDir: string,
+  runs: readonly RecordedRun[],
+  { lost }: RecordedSpan,
+  first: number,
+): Promise<number> {
+  const next = runs.find(({ eventNo }) => eventNo > first)?.eventNo
+  const isLost = joined(lost).some(({ from, to, isSettled }) => isSettled && from <= first && first <= to)
+  if (next === undefined || !isLost) return first
+  return (await countEvents(dataDir, { from: first, to: next - 1 })) === 0 ? next : first
 }
