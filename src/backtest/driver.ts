@@ -143,12 +143,13 @@ export class Driver {
     const { timeWaits, broadcaster } = this.#driven.app
     // Whoever is told of this time may ask the lake.
     if (timeWaits.isDue || broadcaster.size > 0) await this.#flushing
+    // First: who waits and follows a stream too has what is new of it in its turn.
+    broadcaster.deliver()
     const programs = this.programs()
     while (timeWaits.wakeNext((key) => programs.indexOf(key))) {
       const waiting = timeWaits.size
       if (timeWaits.isDue) await this.untilSilent(() => timeWaits.size > waiting)
     }
-    broadcaster.deliver()
     this.#steppedAtMs = performance.now()
   }
 

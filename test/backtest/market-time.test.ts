@@ -169,6 +169,33 @@ describe('the time of the market', () => {
     expect(woken).toEqual([...names, ...names])
   })
 
+  test('is told to streams before those that wait for it go on: each has what is new in its turn', async () => {
+    const { app, driver } = stepped
+    const names = ['first', 'second']
+    const keys = await Promise.all(names.map(async (name) => (await app.agents.register({ name })).key))
+    const left = new AbortController()
+    const stream = await fetch(`${app.url}/api/v1/market?follow=1&limit=40`, { signal: left.signal })
+    const heard: string[] = []
+    const following = (async () => {
+      for await (const _ of stream.body ?? []) heard.push('news')
+    })().catch(() => {})
+    await expect.poll(() => heard.length).toBeGreaterThan(0)
+    heard.length = 0
+    driver.programs = () => keys
+    const programs = keys.map(async (key, at) => {
+      await createClient({ baseUrl: app.url, key }).sleep(20_000)
+      heard.push(names[at])
+      await expect.poll(() => heard).toContain('news')
+    })
+    await expect.poll(() => app.timeWaits.size).toBe(2)
+    await driver.stepTo(driver.marketMs + 20_000)
+    await Promise.all(programs)
+    driver.programs = () => []
+    left.abort()
+    await following
+    expect(heard.indexOf('news')).toBeLessThan(heard.indexOf('second'))
+  })
+
   test('waits for a program beside another that waits and follows several streams at once', async () => {
     const { app, driver } = stepped
     const { key } = await app.agents.register({ name: 'follower' })
