@@ -32,7 +32,7 @@ export interface Pacing {
 export interface DriverStats {
   /** Steps that programs saw. */
   steps: number
-  /** Steps before which a program was not silent for long enough within the time that a step waits. */
+  /** Steps behind which a program was not silent for long enough within the time that a step waits for one. */
   stepsCut: number
   /** Steps during which a request came in: what it was answered with depends on the machine. */
   stepsMet: number
@@ -68,6 +68,8 @@ export class Driver {
   #activeAtMs = 0
   /** When the last step ended. */
   #steppedAtMs = 0
+  /** It was cut short: once, however many programs it did so to. */
+  #isCut = false
 
   /** @param fromMs market time at which it begins, Unix ms */
   constructor(driven: Driven, pacing: Pacing, fromMs: number) {
@@ -132,6 +134,7 @@ export class Driver {
     const { app, stamps } = this.#driven
     app.market.advanceTo(marketMs)
     this.#marketMs = marketMs
+    this.#isCut = false
     stamps.note(marketMs)
   }
 
@@ -199,7 +202,8 @@ export class Driver {
       const leftMs = dueMs - nowMs
       if (leftMs <= 0) return
       if (nowMs - beganMs >= waitMsMax) {
-        this.stats.stepsCut++
+        if (!this.#isCut) this.stats.stepsCut++
+        this.#isCut = true
         return
       }
       const isLooked = isPending || isEarly !== undefined

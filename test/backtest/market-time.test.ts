@@ -169,6 +169,28 @@ describe('the time of the market', () => {
     expect(woken).toEqual([...names, ...names])
   })
 
+  test('counts a step as cut short once, however many programs were not silent in it', async () => {
+    const { app, driver, close } = await openStepped(lake, { waitMsMax: 50 })
+    const keys = await Promise.all(['a', 'b'].map(async (name) => (await app.agents.register({ name })).key))
+    driver.programs = () => keys
+    let isOver = false
+    const programs = keys.map(async (key) => {
+      const mintlake = createClient({ baseUrl: app.url, key })
+      await mintlake.sleep(1_000)
+      while (!isOver) await mintlake.now()
+    })
+    await expect.poll(() => app.timeWaits.size).toBe(2)
+    await driver.stepTo(START_MS + 1_000)
+    await driver.untilSilent()
+    expect(driver.stats.stepsCut).toBe(1)
+    await driver.stepTo(START_MS + 2_000)
+    await driver.untilSilent()
+    expect(driver.stats.stepsCut).toBe(2)
+    isOver = true
+    await Promise.all(programs)
+    await close()
+  })
+
   test('is told to streams before those that wait for it go on: each has what is new in its turn', async () => {
     const { app, driver } = stepped
     const names = ['first', 'second']
