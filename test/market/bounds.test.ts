@@ -296,6 +296,16 @@ describe('a patch', () => {
     expect(market.datapoint(mint('b'))).toMatchObject({ totalSupply: 1e9, marketCap: 1e9, fdv: 2e9 })
   })
 
+  it('of a price of zero leaves a market cap that was told before any price, until a price says of how many tokens', () => {
+    const market = new Market({ tokensMax: 1 })
+    const marketCapAfter = (fields: PatchFields) => {
+      market.apply({ type: 'patch', mint: mint('a'), ts: START_MS, fields }, START_MS)
+      return market.datapoint(mint('a'))?.marketCap
+    }
+    const told: PatchFields[] = [{ marketCap: 1_000 }, { priceUsd: 0 }, { priceUsd: 2 }, { priceUsd: 3 }]
+    expect(told.map(marketCapAfter)).toEqual([1_000, 1_000, 1_000, 1_500])
+  })
+
   it('sets values to null, and unknown values are null and never zero', () => {
     const market = new Market({ tokensMax: 2 })
     market.apply(

@@ -52,9 +52,9 @@ export class TokenFigures {
     columns.priceSol[row] = priceSol
     let circulating = columns.circulating[row]
     if (Number.isNaN(circulating)) {
-      // A market cap that was patched before any price was known implies how many tokens it counted; it stays until one is.
+      // A market cap that was patched before any price was known implies how many tokens it counted; until one says that, it stays.
       const isImplied = !Number.isNaN(columns.marketCap[row])
-      if (isImplied && Number.isNaN(priceUsd)) return
+      if (isImplied && !(priceUsd > 0)) return
       circulating = isImplied ? bounded(columns.marketCap[row] / priceUsd) : columns.totalSupply[row]
       columns.circulating[row] = circulating
     }
