@@ -325,7 +325,7 @@ export function idempotencyKeyOf({ idempotencyKey }: RequestHeaders): string | n
   return idempotencyKey
 }
 
-const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i
+const CHARSET = /;\s*charset\s*=\s*"?([^",;\s]*)/i
 /** Which are read as UTF-8: ASCII is a part of it. */
 const CHARSETS = ['utf-8', 'utf8', 'us-ascii', 'ascii']
 

@@ -227,7 +227,13 @@ describe('bodies', () => {
       post('/api/v1/datapoint/batch', JSON.stringify({ mints: [mint] }), {
         'Content-Type': `Application/JSON; ${parameter}`,
       })
-    for (const parameter of ['charset=UTF-8', 'v=1;Charset="utf-8"', 'charset=us-ascii', 'charset=utf8']) {
+    for (const parameter of [
+      'charset=UTF-8',
+      'v=1;Charset="utf-8"',
+      'charset=us-ascii',
+      'charset=utf8',
+      'charset=utf-8, application/json',
+    ]) {
       const answer = await send(parameter)
       expect(answer.status, answer.text).toBe(200)
     }
