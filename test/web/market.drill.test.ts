@@ -124,6 +124,20 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     expect(faults).toEqual([])
   }, 60_000)
 
+  test('a search that was just typed goes along to another tab', async () => {
+    const { page } = await openPage(browser, server.url)
+    await page.getByText('6,000 tokens', { exact: true }).waitFor()
+    // As soon as the page is drawn, before the pause after which the list is asked for.
+    await page.evaluate(`new Promise((drawn) => {
+      const search = document.querySelector('#search')
+      search.value = 'Chubby'
+      search.dispatchEvent(new Event('input', { bubbles: true }))
+      requestAnimationFrame(() => requestAnimationFrame(drawn))
+    }).then(() => document.querySelector('nav.tabs a[href*="tab=new"]').click())`)
+    await expect.poll(() => page.url()).toMatch(/tab=new.*search=Chubby/)
+    expect(await page.getByLabel('Search tokens').inputValue()).toBe('Chubby')
+  }, 60_000)
+
   test('every column sorts, in both directions', async () => {
     const { page, faults } = await openPage(browser, server.url, '', {
       viewport: { width: 1400, height: 800 },

@@ -207,6 +207,8 @@ export class MarketView implements View {
 
   #search(search: string): void {
     this.#state = { ...this.#state, search }
+    // The addresses of the tabs have it too.
+    this.#app.invalidate()
     clearTimeout(this.#searchPause)
     this.#searchPause = setTimeout(() => this.#change({}), SEARCH_PAUSE_MS)
   }
