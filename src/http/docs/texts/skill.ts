@@ -126,7 +126,7 @@ up. A rejection starts the cooldown of the mint too. ${strikesText(settings)}
 
 ## Vocabularies
 
-In a body a word is as it is here; in a query upper and lower case are the same.
+In a body a word is as it is here; in a query upper and lower case are the same, but for \`tf\`, where M is no minute.
 
 ${Object.entries(VOCABULARIES)
   .map(([field, words]) => `- \`${field}\`: ${code(words)}`)
