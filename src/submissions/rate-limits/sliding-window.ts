@@ -1,6 +1,6 @@
-// Counts events by key within the half-open window (now - window, now], exactly. Times are on the monotonic clock. Holds at
-// most `eventsMax` times for a key, and drops keys without an event in the window. Each event costs the same, however many
-// there are.
+// Counts events by key within the half-open window (now - window, now], exactly. Times are on the monotonic clock. Counts
+// at most `eventsMax` for a key and holds at most twice as many times, and drops keys without an event in the window. Each event
+// costs the same, however many there are.
 
 /** Times of one key, earliest first, from `first` on: those before it have left the window. */
 interface Held {
