@@ -325,19 +325,10 @@ export function idempotencyKeyOf({ idempotencyKey }: RequestHeaders): string | n
   return idempotencyKey
 }
 
-const CHARSET = /;\s*charset\s*=\s*"?([^",;\s]*)/i
-/** Which are read as UTF-8: ASCII is a part of it. */
-const CHARSETS = ['utf-8', 'utf8', 'us-ascii', 'ascii']
-
-/** @throws ServiceError `unsupported_media_type`: of another type, or in another charset than UTF-8. */
+/** @throws ServiceError `unsupported_media_type`. */
 export function checkBodyType({ bodyTypes = ['application/json'] }: Route, contentType: string): void {
   const [mediaType = ''] = contentType.split(';', 1)
   const type = mediaType.trim().toLowerCase()
-  const charset = CHARSET.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8'
-  if (!CHARSETS.includes(charset))
-    throw new ServiceError('unsupported_media_type', 'The charset of Content-Type must be utf-8.', {
-      allowed: ['utf-8'],
-    })
   if (bodyTypes.includes(type) || (bodyTypes.length === 0 && type === '')) return
   throw new ServiceError('unsupported_media_type', `Content-Type must be ${bodyTypes.join(' or ')}.`, {
     allowed: bodyTypes,
