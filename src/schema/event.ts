@@ -93,7 +93,7 @@ export const patchEventSchema = z.object({
   ts,
   fields: patchFieldsSchema.meta({
     description:
-      'What to set; null: unknown. Of `priceUsd` and `priceSol` one that is not named follows from the other by the price of SOL, as in a trade, or is unknown',
+      'What to set; null: unknown. Of `priceUsd` and `priceSol` one that is not named follows from the other by the price of SOL, as in a trade, or is unknown; `priceSol` null alone says nothing of the price in USD',
   }),
 })
 export const graduatedEventSchema = z.object({

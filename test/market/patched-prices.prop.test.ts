@@ -36,6 +36,7 @@ const times = (a: number | null | undefined, b: number | null): number | null =>
 /** Unknown is null; a price that is not said follows from the other one. */
 function patched(before: Prices, { priceUsd, priceSol }: PatchFields, solUsd: number | null): Prices {
   if (priceUsd === undefined && priceSol === undefined) return before
+  if (priceUsd === undefined && priceSol === null) return { ...before, priceSol }
   const usd = priceUsd === undefined ? times(priceSol, solUsd) : priceUsd
   return { priceUsd: usd, priceSol: priceSol === undefined ? times(usd, solUsd && 1 / solUsd) : priceSol }
 }

@@ -140,7 +140,8 @@ export class EventWriter {
     // First, since prices in the same patch are converted by it.
     if (solPriceUsd !== undefined) this.#setSolPrice(solPriceUsd ?? Number.NaN, 'patch', ts)
     if (fields.priceUsd !== undefined || fields.priceSol !== undefined) {
-      const { priceUsd, priceSol } = patchedPrices(fields, solPrice.usdAt(time.eventMs))
+      const usdBefore = tokens.columns.priceUsd[rowIndex(slot)]
+      const { priceUsd, priceSol } = patchedPrices(fields, solPrice.usdAt(time.eventMs), usdBefore)
       figures.setPrice(slot, priceUsd, priceSol)
     }
     applyPatch(tokens, slot, fields)

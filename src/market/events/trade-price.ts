@@ -82,15 +82,24 @@ const tradePriceUsd = (sentUsd: Sent, priceSol: number, solPriceUsd: number): nu
 const shownPriceSol = (priceSol: number, priceUsd: number, solPriceUsd: number): number =>
   priceSol > 0 && priceSol <= AMOUNT_MAX ? priceSol : bounded(priceUsd / solPriceUsd)
 
-/** The prices that a patch sets: one that it does not name follows from the other. */
-export const patchedPrices = (
+/**
+ * The prices that a patch sets: one that it does not name follows from the other.
+ * @param usdBefore stays where nothing is said but that the price in SOL is unknown
+ */
+export function patchedPrices(
   { priceUsd, priceSol }: Pick<PatchFields, 'priceUsd' | 'priceSol'>,
   solPriceUsd: number,
-): Pick<TradeWorth, 'priceUsd' | 'priceSol'> => {
-  const usd =
-    priceUsd === undefined ? bounded((priceSol ?? Number.NaN) * solPriceUsd) : (priceUsd ?? Number.NaN)
+  usdBefore: number,
+): Pick<TradeWorth, 'priceUsd' | 'priceSol'> {
+  const named = (price: number | null): number => price ?? Number.NaN
+  if (priceUsd !== undefined)
+    return {
+      priceUsd: named(priceUsd),
+      priceSol:
+        priceSol === undefined ? shownPriceSol(Number.NaN, named(priceUsd), solPriceUsd) : named(priceSol),
+    }
   return {
-    priceUsd: usd,
-    priceSol: priceSol === undefined ? shownPriceSol(Number.NaN, usd, solPriceUsd) : (priceSol ?? Number.NaN),
+    priceUsd: priceSol == null ? usdBefore : bounded(priceSol * solPriceUsd),
+    priceSol: named(priceSol ?? null),
   }
 }
