@@ -19,7 +19,7 @@ import { machineRandom } from './lib/random.ts'
 import { requirePort } from './lib/why-not-listening.ts'
 import type { Market } from './market/market.ts'
 import { type MarketRecorder, readRecorderMetrics } from './recording/market-recorder.ts'
-import { ServiceError } from './schema/errors.ts'
+import { ERRORS, ServiceError } from './schema/errors.ts'
 import { ClientLimits } from './server/client-limits.ts'
 import { confirmedStore } from './server/confirmed-store.ts'
 import { ConsoleSessions } from './server/console-sessions.ts'
@@ -139,7 +139,7 @@ async function startParts(base: Base): Promise<App> {
   const running = await openRunningMarket({ ...options, ...base, publisher })
   const { market } = running
   base.followMarket(market)
-  const metrics = new Metrics()
+  const metrics = new Metrics(Object.keys(ERRORS))
   const broadcaster = createBroadcaster(base, market)
   const countSubmission = countSubmissions(metrics)
   const confirmed = publisher === null ? store : confirmedStore(store, publisher)

@@ -155,6 +155,17 @@ describe('the suggested alerts', () => {
     expect([...named].filter((name) => !families.has(familyOf(name)))).toEqual([])
   })
 
+  it('choose by labels only what is there from the beginning: what began at 1 would not have increased', () => {
+    const selectors = EXPRESSIONS.flatMap((each) => [
+      ...each.matchAll(/(mintlake_\w+)\{(\w+)=~?"([\w|]+)"\}/g),
+    ])
+    const chosen = selectors.flatMap(([, name, label, values = '']) =>
+      values.split('|').map((value) => `${name}{${label}="${value}"}`),
+    )
+    expect(chosen).toContain('mintlake_http_errors_total{code="internal"}')
+    expect(chosen.filter((sample) => sampleOf(sample) === undefined)).toEqual([])
+  })
+
   it('name every metric of this server that can say that something is wrong', () => {
     const ours = [...families.keys()].filter((name) => name.startsWith('mintlake_'))
     const without = ours.filter((name) => ![...named].some((each) => familyOf(each) === name))

@@ -15,6 +15,7 @@ import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { createLog, type Log } from '../../lib/log.ts'
 import { Metrics } from '../../lib/metrics/metrics.ts'
 import { Market } from '../../market/market.ts'
+import { ERRORS } from '../../schema/errors.ts'
 import { ClientLimits } from '../../server/client-limits.ts'
 import { ConsoleSessions } from '../../server/console-sessions.ts'
 import { Health } from '../../server/health.ts'
@@ -218,7 +219,7 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
 }
 
 function createMetrics({ market, health, broadcaster, readerHealth, link, overloadWatch }: Shared): Metrics {
-  const metrics = new Metrics()
+  const metrics = new Metrics(Object.keys(ERRORS))
   addMarketMetrics(metrics, market)
   addStateMetrics(metrics, health, [])
   addStreamMetrics(metrics, broadcaster)

@@ -37,7 +37,9 @@ export class Metrics {
     registers: [this.#registry],
   })
 
-  constructor() {
+  /** @param errorCodes each is there from the beginning, as 0: of a counter that begins at 1 nobody sees that it has increased */
+  constructor(errorCodes: readonly string[]) {
+    for (const code of errorCodes) this.#errors.inc({ code }, 0)
     const durations = this.#durations
     this.contentType = this.#registry.contentType
     // The type of prom-client's list is not that of the metrics that it holds.
