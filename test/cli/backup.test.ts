@@ -181,7 +181,8 @@ describe('a backup of a stopped server', () => {
     mintlake('backup', '--out', to, '--data-dir', server.dataDir, ...more)
 
   it('is a folder that a server starts on, and leaves no scratch behind', async () => {
-    expect(readdirSync(join(server.dataDir, 'backup.tmp'))).toEqual([])
+    // One of root would keep the server's user from the next backup.
+    expect(readdirSync(server.dataDir)).not.toContain('backup.tmp')
     expect((await verified(out)).out).toContain('nothing is wrong')
     const dataDir = join(newFolder(), 'data')
     expect((await restore(out, dataDir)).code).toBe(0)

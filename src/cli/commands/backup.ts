@@ -1,6 +1,6 @@
 // `backup`: a copy of the whole store, of a running server or of a stopped one. `restore`: a data folder from such a copy.
 import { existsSync, realpathSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { rm, rmdir } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolderNow } from '../../lib/files.ts'
@@ -28,11 +28,16 @@ const STAGED: StoreQuestion<typeof stagedBackupSchema> = {
 }
 
 /** One backup of a data folder at a time. Returns what ends its turn. */
-function takeTurn(dataDir: string): () => void {
+function takeTurn(dataDir: string): () => Promise<void> {
   const folder = stagingFolder(dataDir)
   makeFolderNow(folder)
   try {
-    return lockFolder(folder).release
+    const { release } = lockFolder(folder)
+    return async () => {
+      release()
+      // Left by root it would keep the server's user from the next backup. One that has begun meanwhile needs it.
+      await rmdir(folder).catch(() => undefined)
+    }
   } catch (error) {
     throw new Failure(`another backup of ${dataDir} is being made: ${errorMessage(error)}`)
   }
@@ -76,7 +81,7 @@ async function backUp(values: Values, terminal: Terminal): Promise<number> {
     return await finish(copy, 'a backup', values, terminal)
   } finally {
     await rm(stagedCopyFolder(dataDir), { recursive: true, force: true })
-    endTurn()
+    await endTurn()
   }
 }
 
