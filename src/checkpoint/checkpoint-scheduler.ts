@@ -64,7 +64,13 @@ export interface CheckpointStatus {
   /** Why the latest attempt failed; null where it did not. */
   trouble: string | null
   /** The newest one; null where there is none yet. */
-  newest: { eventNo: number; bytes: number; madeAtMs: number; ageMs: number } | null
+  newest: {
+    eventNo: number
+    bytes: number
+    madeAtMs: number
+    /** For how long there may be events that it lacks; 0: it has every one. */
+    ageMs: number
+  } | null
   /** Of the latest one made by a process of its own. */
   latest: CheckpointResult | null
 }
@@ -93,6 +99,8 @@ export class CheckpointScheduler {
   #copied = 0
   #trouble: string | null = null
   #newest: NewestCheckpoint | null = null
+  /** When it was last time for one and the newest had every event. */
+  #completeAtMs = 0
   #latest: CheckpointResult | null = null
   /** Behind this event the journal is needed for a restart. */
   #neededAfterEventNo = 0
@@ -111,7 +119,8 @@ export class CheckpointScheduler {
 
   status(): CheckpointStatus {
     const newest = this.#newest
-    const ageMs = newest === null ? 0 : Math.max(0, Math.floor(this.#options.clock.now() - newest.madeAtMs))
+    const sinceMs = Math.max(newest?.madeAtMs ?? 0, this.#completeAtMs)
+    const ageMs = this.#isComplete ? 0 : Math.max(0, Math.floor(this.#options.clock.now() - sinceMs))
     return {
       ...{ made: this.#made, failures: this.#failures, copied: this.#copied },
       ...{ trouble: this.#trouble, latest: this.#latest },
@@ -237,8 +246,11 @@ export class CheckpointScheduler {
 
   /** @returns null where nothing was recorded since the newest one. */
   async #runJob(): Promise<CheckpointResult | null> {
-    const { checkpointFolder, folderId, journal, journalFolder, lostEvents, unusable } = this.#options
-    if (journal.lastEventNo === (this.#newest?.eventNo ?? 0)) return null
+    const { checkpointFolder, clock, folderId, journal, journalFolder, lostEvents, unusable } = this.#options
+    if (this.#isComplete) {
+      this.#completeAtMs = clock.now()
+      return null
+    }
     this.#requireRoom()
     const { throughEventNo } = await journal.seal()
     // Only now: of the bars that these events have closed, each is in the lake or counts as waiting. A late trade may have closed one
@@ -262,6 +274,11 @@ export class CheckpointScheduler {
     const made = await this.#writeCopy()
     this.#copied++
     return made
+  }
+
+  /** Whether the newest one has every event that was recorded. */
+  get #isComplete(): boolean {
+    return this.#options.journal.lastEventNo === (this.#newest?.eventNo ?? 0)
   }
 
   /** What is left of a disk belongs to submissions. */

@@ -92,7 +92,7 @@ export function addRecordingMetrics(metrics: Metrics, status: () => RecordingSta
     ],
     mintlake_checkpoint_failures_total: ['Checkpoints that could not be made', 'failures'],
     mintlake_checkpoint_age_seconds: [
-      'Age of the newest checkpoint: a start has to apply so much again',
+      'For how long events may have been recorded that the newest checkpoint lacks: a start has to apply them again; 0: it has all',
       ({ newest }) => newest && newest.ageMs / MS_PER_SECOND,
     ],
     mintlake_checkpoint_bytes: ['Size of the newest checkpoint', ({ newest }) => newest?.bytes],
