@@ -6,6 +6,7 @@ import type { Log } from '../lib/log.ts'
 import { LogThrottle } from '../lib/log-throttle.ts'
 import type { Metrics } from '../lib/metrics/metrics.ts'
 import type { Market } from '../market/market.ts'
+import { CONSTANT_SOURCE } from '../market/tokens/sol-price.ts'
 import type { LakeFileServer } from '../store/download/downloads.ts'
 import type { LakeJobs } from '../store/lake-jobs.ts'
 import type { Store } from '../store/store.ts'
@@ -49,8 +50,8 @@ export function addMarketMetrics(metrics: Metrics, market: Market): void {
   })
   metrics.readAll(() => market.solPrice, {
     mintlake_sol_price_age_seconds: [
-      'Age of the latest price of SOL; NaN: none is known',
-      ({ atMs }) => (market.timeMs - atMs) / MS_PER_SECOND,
+      'Age of the latest price of SOL; NaN: none is known, or it is set',
+      ({ source, atMs }) => (source === CONSTANT_SOURCE ? null : (market.timeMs - atMs) / MS_PER_SECOND),
     ],
   })
   metrics.read(

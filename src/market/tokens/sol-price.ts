@@ -4,7 +4,7 @@ import { jsonSection, type Saved, type Section, type SectionReader } from '../..
 import { SOL_PRICES_KEPT_MS, SOL_PRICES_MAX } from '../limits.ts'
 
 /** Who reports a price that an operator has set: it holds until a feed sends another, however long that takes. */
-const CONSTANT_SOURCE = 'setting'
+export const CONSTANT_SOURCE = 'setting'
 
 /** A price, and from when on it was in force, Unix ms. */
 interface Report {

@@ -350,3 +350,15 @@ test('a price of SOL that is too old is shown, and trades that need it are refus
   expect(metrics).toContain('\nmintlake_feed_unpriced_trades_total{feed="push"} 1\n')
   await server.remove()
 })
+
+test('a price of SOL that is set has no age, and one that comes then has', async () => {
+  const server = await openTestServer({ 'sol-price': 'usd=150' })
+  const age = async () =>
+    /^mintlake_sol_price_age_seconds (\S+)$/m.exec((await server.client.get('/metrics')).text)?.[1]
+  expect((await server.client.get('/health')).body.solPrice).toMatchObject({ usd: 150, source: 'setting' })
+  expect(Number(await age())).toBeNaN()
+  await server.client.push({ type: 'solPrice', ts: Date.now() - 70_000, usd: 160 })
+  // One text serves all who ask within a moment.
+  await expect.poll(async () => Number(await age())).toBeGreaterThanOrEqual(70)
+  await server.remove()
+})
