@@ -1,5 +1,4 @@
 // The server's entry point: reads the configuration, starts the app and stops it on a signal.
-import type { ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { App } from './app.ts'
 import { ConfigError, readConfig, shownConfig, usage } from './config/config.ts'
@@ -7,6 +6,7 @@ import { type Config, isWriter } from './config/settings.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { ENDING_SIGNALS } from './lib/process/ending-signals.ts'
 import { MINTLAKE_VERSION } from './lib/version.ts'
+import type { FoundationOptions } from './server/foundation.ts'
 import { forkLakeProcess } from './store/process/fork.ts'
 
 /** A shutdown that takes longer is given up, before a supervisor kills the process. Nothing acknowledged is lost: the next start
@@ -32,17 +32,20 @@ async function main(): Promise<void> {
   const config = readConfig(args, process.env)
   const log = createLog(config.logLevel)
   log.info(shownConfig(config), 'settings')
+  const options: FoundationOptions = { log }
   // The lake process loads its modules while this process loads its own.
-  let lakeProcess = config.role === 'reader' ? undefined : forkLakeProcess()
+  if (config.role !== 'reader') options.lakeProcess = forkLakeProcess()
   if (isWriter(config)) {
     const { whenWriterMayBegin } = await import('./cluster/writer/standby.ts')
     // What a standby has loaded it need not load while others wait for it. Whoever starts it sees where that fails.
     if (config.role === 'standby') import('./app.ts').catch(() => undefined)
-    await whenWriterMayBegin(config, log)
+    options.lock = await whenWriterMayBegin(config, log)
+    const { lakeProcess } = options
     // A standby may have waited for months.
-    if (lakeProcess?.exitCode !== null || lakeProcess.signalCode !== null) lakeProcess = forkLakeProcess()
+    if (lakeProcess?.exitCode !== null || lakeProcess.signalCode !== null)
+      options.lakeProcess = forkLakeProcess()
   }
-  const app = await start(config, log, lakeProcess)
+  const app = await start(config, options)
   if (config.role !== 'reader' && config.feeds.includes('simulator'))
     log.info({}, 'the market is SIMULATED: no token or trade shown here is real')
   stopOnSignals(app, log)
@@ -55,17 +58,17 @@ async function main(): Promise<void> {
 type Started = Pick<App, 'url' | 'market' | 'ready' | 'stop'>
 
 /** Nothing of a cluster is loaded by a process that is none of one. */
-async function start(config: Config, log: Log, lakeProcess: ChildProcess | undefined): Promise<Started> {
+async function start(config: Config, options: FoundationOptions): Promise<Started> {
   if (config.role === 'reader') {
     const { startReader } = await import('./cluster/reader/reader-app.ts')
-    return startReader(config, { log })
+    return startReader(config, options)
   }
   const { layFoundation } = await import('./server/foundation.ts')
-  const laid = layFoundation(config, { log, lakeProcess })
+  const laid = layFoundation(config, options)
   // Where it fails, startApp tells.
   laid.catch(() => undefined)
   const { startApp } = await import('./app.ts')
-  return startApp(config, { log }, laid)
+  return startApp(config, options, laid)
 }
 
 function stopOnSignals(app: Started, log: Log): void {

@@ -7,6 +7,7 @@ import type { Pace } from '../ingest/replay/pace.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { createLog, type Log } from '../lib/log.ts'
 import { ClockFile, readKnownTime } from '../store/data-folder/clock-file.ts'
+import type { FolderLock } from '../store/data-folder/folder-lock.ts'
 import { openStore, type Store } from '../store/store.ts'
 import type { Provenance } from '../store/types.ts'
 import { type Clocks, clocksOf, judgeClock } from './clocks.ts'
@@ -17,6 +18,8 @@ export interface FoundationOptions {
   log?: Log
   /** A lake process that waits for its options; see store/process/fork.ts. */
   lakeProcess?: ChildProcess | undefined
+  /** Of the data folder, where this process has it already. */
+  lock?: FolderLock | undefined
   /** Of a replayed lake: who says when its events are due. Every rule on time then follows market time, which waits with the events. */
   steps?: Pace
 }
@@ -49,6 +52,7 @@ export async function layFoundation(config: Config, options: FoundationOptions):
     labelsDelayMs: config.labelsDelayMs,
     provenance,
     lakeProcess: options.lakeProcess,
+    lock: options.lock,
     clock: clocks.storeClock,
     log,
   })

@@ -78,6 +78,8 @@ export interface StoreOptions extends Partial<StoreSettings> {
   provenance?: Provenance | null
   /** A lake process that waits for its options; see process/fork.ts. Default: one is forked. */
   lakeProcess?: ChildProcess | undefined
+  /** Of the data folder, where this process has it already. Default: it is locked. */
+  lock?: FolderLock | undefined
   clock: Clock
   log: StoreLog
   /** How long a commit waits to become durable. */
@@ -93,7 +95,7 @@ export interface StoreOptions extends Partial<StoreSettings> {
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const dataDir = makeFolder(options.dataDir)
-  const lock = lockFolder(dataDir)
+  const lock = options.lock ?? lockFolder(dataDir)
   try {
     return await openLocked({ ...options, dataDir }, lock)
   } catch (error) {

@@ -359,10 +359,10 @@ export const launchServer =
   async ({ fail, ...launch }: Launch): Promise<App> => {
     const keys = { MINTLAKE_FEED_KEY: FEED_KEY, MINTLAKE_ADMIN_KEY: ADMIN_KEY }
     const config = readConfig(flagsOf(settings), keys)
-    if (isWriter(config)) await whenWriterMayBegin(config, launch.log)
+    const lock = isWriter(config) ? await whenWriterMayBegin(config, launch.log) : undefined
     return startApp(config, {
       ...launch,
-      ...{ random, onFenced: fail },
+      ...{ lock, random, onFenced: fail },
       tuning: { changeLogEntriesMax: CHANGE_LOG_ENTRIES, follow: { flushMs: followFlushMs } },
     })
   }

@@ -4,7 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
-import { findLockHolder, isLockedElsewhere } from '../../store/data-folder/folder-lock.ts'
+import {
+  type FolderLock,
+  findLockHolder,
+  isLockedElsewhere,
+  lockFolder,
+} from '../../store/data-folder/folder-lock.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { isStreamMissing } from '../bus-errors.ts'
 import { SILENT_LOOK_MS, SILENT_MS, STANDBY_LOOK_MS, STANDBY_SILENT_MS } from '../limits.ts'
@@ -13,13 +18,13 @@ import { FencedError, fenced } from './standing.ts'
 import { readStreamEnd } from './stream-state.ts'
 
 /**
- * Resolves when a writer may use the data folder. Not a standby: at once, but for a folder that a process of another machine, or of
+ * Resolves when a writer may use the data folder, of a standby with its lock. Not a standby: at once, but for a folder that a process of another machine, or of
  * before this machine's last start, has locked: then the bus is asked, if it is there.
  * @throws FencedError where another writer publishes
  */
-export async function whenWriterMayBegin(config: Config, log: Log): Promise<void> {
+export async function whenWriterMayBegin(config: Config, log: Log): Promise<FolderLock | undefined> {
   if (config.role === 'standby') return waitForTurn(config, log)
-  if (!isLockedElsewhere(config.dataDir)) return
+  if (!isLockedElsewhere(config.dataDir)) return undefined
   try {
     const bus = await connectBus(config.bus, 'mintlake writer')
     try {
@@ -34,10 +39,11 @@ export async function whenWriterMayBegin(config: Config, log: Log): Promise<void
       'whether the process that has locked the data folder still runs elsewhere cannot be asked on the bus',
     )
   }
+  return undefined
 }
 
-/** Resolves when nobody uses the data folder and nobody publishes. */
-async function waitForTurn(config: Config, log: Log): Promise<void> {
+/** Resolves with the lock of the data folder, once nobody uses it and nobody publishes. */
+async function waitForTurn(config: Config, log: Log): Promise<FolderLock> {
   let told = ''
   let bus: Bus | null = null
   const connected = async (): Promise<Bus> => {
@@ -46,21 +52,25 @@ async function waitForTurn(config: Config, log: Log): Promise<void> {
   }
   try {
     for (;;) {
-      const reason = await whyNotYet(config, connected)
-      if (reason === null) break
-      if (reason !== told) log.info({ reason }, 'standing by')
-      told = reason
+      const turn = await takeTurn(config, connected)
+      if (typeof turn !== 'string') {
+        log.info({}, 'the writer before has ended: taking over')
+        return turn
+      }
+      if (turn !== told) log.info({ reason: turn }, 'standing by')
+      told = turn
       await sleep(STANDBY_LOOK_MS)
     }
   } finally {
     await (bus as Bus | null)?.close()
   }
-  log.info({}, 'the writer before has ended: taking over')
 }
 
-async function whyNotYet(config: Config, connected: () => Promise<Bus>): Promise<string | null> {
+/** @returns the lock of the data folder, or why it is not this process's turn yet */
+async function takeTurn(config: Config, connected: () => Promise<Bus>): Promise<FolderLock | string> {
   const { dataDir } = config
-  if (!existsSync(dataDir)) return `the data folder ${dataDir} is not there`
+  if (!existsSync(dataDir))
+    return `the data folder ${dataDir} is not there: mount its disk; for a new market start once with --role writer, which makes it`
   const holder = findLockHolder(dataDir)
   if (holder !== null) return `the data folder is in use by process ${holder}`
   try {
@@ -72,7 +82,12 @@ async function whyNotYet(config: Config, connected: () => Promise<Bus>): Promise
   } catch (error) {
     return `the bus does not tell whether a writer publishes: ${errorMessage(error)}`
   }
-  return findLockHolder(dataDir) === null ? null : 'the data folder is in use'
+  try {
+    return lockFolder(dataDir)
+  } catch (error) {
+    // Another standby was faster.
+    return errorMessage(error)
+  }
 }
 
 /** Whether the writer that published last has said that it has ended. Rejects where the bus is away. */
