@@ -1,18 +1,32 @@
 // @module-tag drill
-// Standbys that find the data folder free at once: one takes over, and the others go on standing by.
+// Standbys of one data folder: which is not there yet, or which they find free at once.
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { untilReady } from '../../support/test-server.ts'
+import { temporaryFolder, untilReady } from '../../support/test-server.ts'
 import { hasNats, skipped, TestCluster } from '../support.ts'
 
 let cluster: TestCluster
 afterEach(() => cluster.remove())
 
+const SETTINGS = { role: 'standby', 'log-level': 'info' }
+
 describe.skipIf(!hasNats)(`several standbys${skipped}`, () => {
+  it('of a new cluster say who makes their folder, and one takes over once it is made', async () => {
+    cluster = await TestCluster.start()
+    const dataDir = join(temporaryFolder(), 'data')
+    const standbys = [1, 2].map(() => cluster.launch(SETTINGS, { dataDir }))
+    for (const { lines } of standbys)
+      await expect
+        .poll(() => lines.join('\n'), { timeout: 20_000 })
+        .toMatch(/is not there: .* start once with --role writer/)
+    await (await cluster.writer({}, { dataDir })).terminate()
+    await untilReady(await Promise.race(standbys.map((each) => each.listening.then(() => each))))
+  })
+
   it('take over one after another, and none ends because another was faster', async () => {
     cluster = await TestCluster.start()
     const first = await cluster.writer()
-    const settings = { role: 'standby', 'log-level': 'info' }
-    const standbys = [1, 2, 3].map(() => cluster.launch(settings, { dataDir: first.dataDir }))
+    const standbys = [1, 2, 3].map(() => cluster.launch(SETTINGS, { dataDir: first.dataDir }))
     let holder = first.process.pid
     let end = first.terminate
     while (standbys.length > 0) {
@@ -21,7 +35,7 @@ describe.skipIf(!hasNats)(`several standbys${skipped}`, () => {
           .poll(() => lines.join('\n'), { timeout: 20_000 })
           .toContain(`in use by process ${holder}`)
       await end()
-      const next = await Promise.race(standbys.map(async (each) => each.listening.then(() => each)))
+      const next = await Promise.race(standbys.map((each) => each.listening.then(() => each)))
       await untilReady(next)
       standbys.splice(standbys.indexOf(next), 1)
       holder = next.process.pid
