@@ -8,6 +8,7 @@ import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { didYouMean } from '../lib/text/nearest-word.ts'
 import { wrongFlags } from '../lib/wrong-flags.ts'
 import { CLIENT_ENV } from './client-env.ts'
+import { isReaderSetting } from './reader-settings.ts'
 import { REPLACED } from './replaced.ts'
 import { FIRST_SETTINGS, type HelpGroup, SETTING_GROUPS } from './setting-groups.ts'
 import { settingWithoutEffect } from './setting-needs.ts'
@@ -145,13 +146,14 @@ function refuseMisspeltEnv(env: Environment): void {
   }
 }
 
-/** The configuration for the log: of secrets only whether they are set. */
+/** The configuration for the log, of a reader what that uses: of secrets only whether they are set. */
 export function shownConfig(config: Config): Record<string, unknown> {
   return Object.fromEntries(
-    keysOf(SETTINGS_BY_PATH).map((path) => {
+    keysOf(SETTINGS_BY_PATH).flatMap((path) => {
+      if (config.role === 'reader' && !isReaderSetting(path)) return []
       const value = valueAt(config, path)
       const isSecret = SETTINGS_BY_PATH[path].flag === null
-      return [path, isSecret ? (value === '' ? 'not set' : 'set') : withoutSecrets(path, value)]
+      return [[path, isSecret ? (value === '' ? 'not set' : 'set') : withoutSecrets(path, value)]]
     }),
   )
 }

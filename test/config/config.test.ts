@@ -264,6 +264,13 @@ describe('the value of a setting', () => {
   })
 })
 
+test('of a reader only what it uses is shown: it has no data folder and no feed', () => {
+  const shown = shownConfig(readConfig(words('--role reader --bus nats://a'), {}))
+  expect(shown).toMatchObject({ role: 'reader', 'bus.reader': { sharePort: false }, feedKey: 'not set' })
+  for (const name of ['dataDir', 'feeds', 'store.retain', 'bus.stream', 'adminKey'])
+    expect(shown).not.toHaveProperty([name])
+})
+
 describe('a setting of pairs', () => {
   const limitsOf = (text: string) => readConfig(['--submit-limits', text], {}).submitLimits
   const STANDARD = { rate: 10, cooldownMs: 60_000, strikes: 3, suspensions: 3 }
