@@ -40,8 +40,14 @@ export interface Bus {
  * now, where it refuses this process or messages as large as those of a cluster, with a sentence that says why, or where it has no JetStream.
  * @param nodeName shown in the server's list of connections
  * @param log told of each thing that the bus does not permit, once
+ * @param callMsMax how long a call may take
  */
-export async function connectBus(settings: BusSettings, nodeName: string, log?: Log): Promise<Bus> {
+export async function connectBus(
+  settings: BusSettings,
+  nodeName: string,
+  log?: Log,
+  callMsMax = BUS_CALL_MS_MAX,
+): Promise<Bus> {
   const connection = await connect(connectOptions(settings, nodeName)).catch((error: unknown) => {
     throw connectError(error, settings)
   })
@@ -49,7 +55,7 @@ export async function connectBus(settings: BusSettings, nodeName: string, log?: 
   try {
     const trouble = payloadTrouble(connection.info?.max_payload)
     if (trouble !== null) throw new Error(trouble)
-    const options = { timeout: BUS_CALL_MS_MAX }
+    const options = { timeout: callMsMax }
     const manager = await jetstreamManager(connection, options)
     const client = jetstream(connection, options)
     return {

@@ -4,8 +4,9 @@ import { HOUR_MS } from '../lib/time.ts'
 /** How long events stay on the bus, unless a setting says otherwise. */
 export const BUS_MAX_AGE_MS_DEFAULT = HOUR_MS
 export const BUS_MAX_MB_DEFAULT = 2_048
-/** A reader that is further behind refuses reads until it has caught up. */
-export const LAG_MAX_MS_DEFAULT = 5_000
+/** A reader that is further behind refuses reads until it has caught up. NATS servers that lose the one that leads take four to nine seconds
+ *  to agree on another, and the stream has nothing until then. */
+export const LAG_MAX_MS_DEFAULT = 10_000
 /** A reader has caught up once it is less far behind. */
 export const READY_LAG_MS_MAX = 1_000
 /** How often the writer tells its market time. */

@@ -16,8 +16,10 @@ export const SILENT_MS = 500
 export const ANSWER_MS_MAX = 1_000
 /** A writer that has told nothing for so long is away. */
 export const WRITER_AWAY_MS = 2_000
-/** A reader that gets nothing for so long although the stream has more asks for its messages anew. */
-export const STALLED_MS = 5_000
+/** A reader that gets nothing for so long although the stream has more asks for its messages anew: twenty times what a writer pauses. */
+export const STALLED_MS = 2_000
+/** How long a call to the bus may take: what NATS servers are asked while they agree who leads, they never answer. */
+export const READER_CALL_MS_MAX = 2_000
 /** The least difference between the bus's clock and this process's is that of the latest one to two of these spans. */
 export const CLOCK_SPAN_MS = 30_000
 /** How long a part of a checkpoint may take to arrive. */

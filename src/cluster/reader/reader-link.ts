@@ -12,6 +12,7 @@ import { KeptLists } from '../proxy/kept-lists.ts'
 import { LOOK_MS } from '../proxy/limits.ts'
 import { NodeGate } from '../proxy/node-gate.ts'
 import { PassingOn } from '../proxy/passing-on.ts'
+import { READER_CALL_MS_MAX } from './limits.ts'
 import { Replica, type ReplicaOptions } from './replica.ts'
 
 export interface ReaderLinkOptions extends Omit<ReplicaOptions, 'bus' | 'askForCheckpoint'> {
@@ -85,7 +86,7 @@ export class ReaderLink {
     const backoff = new Backoff(RETRY_MS, RETRY_MS_MAX)
     while (!this.#isStopped) {
       try {
-        const bus = await connectBus(settings.bus, `mintlake reader ${nodeId}`, log)
+        const bus = await connectBus(settings.bus, `mintlake reader ${nodeId}`, log, READER_CALL_MS_MAX)
         const requests = connectBus(settings.bus, `mintlake reader ${nodeId}: requests`, log)
         this.#open(bus, await requests.catch((error) => bus.close().then(() => Promise.reject(error))))
         return
