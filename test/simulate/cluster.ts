@@ -4,7 +4,7 @@ import type { StoredStream } from './bus/streams.ts'
 import { type Draws, drawsOf, type Machine } from './machine/machine.ts'
 import type { Network, Way } from './machine/network.ts'
 import { launchReader, SimulatedNode, type SimulatedReader } from './server.ts'
-import { readerFlagsOf } from './settings.ts'
+import { READER_LAG_MS_MAX, readerFlagsOf } from './settings.ts'
 
 const READER_PORT = 9_001
 const BUS_URL = `nats://127.0.0.1:${NATS_PORT}`
@@ -50,7 +50,7 @@ export class Cluster {
         new SimulatedNode({
           ...{ machine, network, name: `reader ${index + 1}`, port: READER_PORT + index, onLog },
           draws: drawsOf(seed, `network of reader ${index + 1}`),
-          launch: launchReader(readerFlagsOf({ bus: BUS_URL })),
+          launch: launchReader(readerFlagsOf({ bus: BUS_URL, reader: `lag-max-ms=${READER_LAG_MS_MAX}` })),
         }),
     )
   }

@@ -35,6 +35,9 @@ export const flagsOf = (settings: Readonly<Record<string, string>>): string[] =>
   Object.entries({ ...SETTINGS, ...settings }).flatMap(([name, value]) => [`--${name}`, value])
 
 /** As arguments of a reader: limits of requests are as its writer has them. */
+/** `lag-max-ms` of readers: shorter than by default, so that runs of some minutes meet it. */
+export const READER_LAG_MS_MAX = 5_000
+
 export const readerFlagsOf = (settings: Readonly<Record<string, string>>): string[] => {
   const shared = ['port', 'read-limit-anonymous', 'read-limit-keyed', 'register-limit', 'drain-notice-ms']
   const ofBoth = [...shared, 'page-age-ms', 'submit-limits'].map((name) => [name, SETTINGS[name] ?? ''])

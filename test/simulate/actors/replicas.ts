@@ -1,15 +1,15 @@
 // What the readers of a cluster show, compared with what the stream had: their positions, how old their market is, and what they say of
 // themselves.
-import { LAG_MAX_MS_DEFAULT } from '../../../src/cluster/limits.ts'
 import { decodeMessage, MessageError } from '../../../src/cluster/messages.ts'
 import { isFigureSort } from '../../../src/schema/vocabulary.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Answer, SimulatedNode, SimulatedReader } from '../server.ts'
+import { READER_LAG_MS_MAX } from '../settings.ts'
 import { check, count, type World } from '../world.ts'
 import type { Attempt, Sending } from './agents.ts'
 
-/** `lag-max-ms` of `--reader`, how often a reader looks, and how long an answer is under way, ms. */
-const AGE_MS_MAX = LAG_MAX_MS_DEFAULT + 250 + 100
+/** How far a reader may be behind, how often it looks, and how long an answer is under way, ms. */
+const AGE_MS_MAX = READER_LAG_MS_MAX + 250 + 100
 /** A reader that gets nothing says so within this: it looks at the stream after half a second of silence, and a connection that swallows
  *  everything is found out after two unanswered pings. */
 const TOLD_WITHIN_MS = 10_000
