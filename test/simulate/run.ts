@@ -1,5 +1,6 @@
 // One run: a server, its clients and its faults, all drawn from a seed.
 
+import { nuid } from '@nats-io/transport-node'
 import { Cast, type Sizes } from './actors/cast.ts'
 import { checkAtRest } from './at-rest.ts'
 import { CHAIN_PORT, ChainEndpoint } from './chain/endpoint.ts'
@@ -118,6 +119,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
       'writer/upload-process.ts': uploadProgram,
     },
   })
+  // The library draws its first name when it is asked for one, and counts on from it: in each run anew, as if it were the first.
+  Object.assign(nuid, { inited: false })
   const onLog = (level: string, message: string) => note(world, level, message)
   const cluster = isCluster ? new Cluster({ seed, machine, network, onLog }) : null
   const settings = {
