@@ -18,8 +18,8 @@ import { FencedError, fenced } from './standing.ts'
 import { readStreamEnd } from './stream-state.ts'
 
 /**
- * Resolves when a writer may use the data folder, of a standby with its lock. Not a standby: at once, but for a folder that a process of another machine, or of
- * before this machine's last start, has locked: then the bus is asked, if it is there.
+ * Resolves when a writer may use the data folder, of a standby with its lock. Not a standby: at once, but for a folder that a process of
+ * another machine, or of before this machine's last start, has locked: then the bus is asked, if it is there.
  * @throws FencedError where another writer publishes
  */
 export async function whenWriterMayBegin(config: Config, log: Log): Promise<FolderLock | undefined> {
@@ -66,7 +66,7 @@ async function waitForTurn(config: Config, log: Log): Promise<FolderLock> {
   }
 }
 
-/** @returns the lock of the data folder, or why it is not this process's turn yet */
+/** @returns the lock of the data folder, or why it is not this process's turn yet. @throws Error where it cannot be locked */
 async function takeTurn(config: Config, connected: () => Promise<Bus>): Promise<FolderLock | string> {
   const { dataDir } = config
   if (!existsSync(dataDir))
@@ -85,7 +85,8 @@ async function takeTurn(config: Config, connected: () => Promise<Bus>): Promise<
   try {
     return lockFolder(dataDir)
   } catch (error) {
-    // Another standby was faster.
+    // Another standby was faster; anything else will not pass by waiting.
+    if (findLockHolder(dataDir) === null) throw error
     return errorMessage(error)
   }
 }
