@@ -310,7 +310,7 @@ export const PLANTED = {
   },
   'key-anew': {
     is: 'a reader adds another Idempotency-Key each time that it tries a submission again',
-    seed: 55,
+    seed: 504,
     steps: 120,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'cluster/proxy/passed-route.ts',
@@ -321,7 +321,7 @@ export const PLANTED = {
   },
   'doubt-untold': {
     is: 'a reader that got no answer says that nothing is stored',
-    seed: 212,
+    seed: 504,
     steps: 120,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'cluster/proxy/passing-on.ts',
