@@ -1,9 +1,11 @@
 // The command line of `mintlake backtest`.
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { findCommand, splitPrograms } from '../../src/cli/command.ts'
 import { COMMANDS } from '../../src/cli/main.ts'
 import { runCommand } from '../support/terminal.ts'
+import { temporaryFolder } from '../support/test-server.ts'
 import { folder, removeFolder } from './support.ts'
 
 afterAll(removeFolder)
@@ -46,8 +48,10 @@ test('a folder that has no lake is told of', async () => {
 
 test('a time may be any date: what is wrong is told of the lake', async () => {
   const span = ['--from', '1970-01-01', '--to', '9999-12-31']
-  const args = ['backtest', '--lake', folder, ...span, '--out', join(folder, 'far'), '--', 'node']
+  const lake = temporaryFolder()
+  const args = ['backtest', '--lake', lake, ...span, '--out', join(lake, 'far'), '--', 'node']
   const { code, err } = await runCommand(args)
+  rmSync(lake, { recursive: true })
   expect(err).toContain('there is no lake in')
   expect(code).toBe(1)
 })
