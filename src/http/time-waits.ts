@@ -34,21 +34,22 @@ export class TimeWaits {
   }
 
   /**
-   * Resolves when market time is `untilMs`, or after TIME_WAIT_MS_MAX: whoever has to wait longer asks again.
+   * Resolves when market time is `untilMs`, or after TIME_WAIT_MS_MAX: whoever has to wait longer asks again. Where the market is
+   * stepped, one whose time has come waits for its turn instead, however long those before it take.
    * @param onGone is given what ends the wait of a client that has disconnected. @throws ServiceError `overloaded`
    */
-  until(untilMs: number, onGone: (gone: () => void) => void, key = ''): Promise<void> {
-    if (this.#market.timeMs >= untilMs) return Promise.resolve()
+  async until(untilMs: number, onGone: (gone: () => void) => void, key = ''): Promise<void> {
+    if (this.#market.timeMs >= untilMs) return
     if (this.#waiting.size >= TIME_WAITS_MAX) throw tooMany()
     const { promise, resolve } = Promise.withResolvers<void>()
     const waiting = { untilMs, key, wake: resolve }
     this.#waiting.add(waiting)
     if (!this.#isStepped) this.#timer ??= setInterval(() => this.#wakeDue(), TIME_WAIT_LOOK_MS)
     onGone(resolve)
-    return within(TIME_WAIT_MS_MAX, promise).then(() => {
-      this.#waiting.delete(waiting)
-      if (this.#waiting.size === 0) this.#stop()
-    })
+    await within(TIME_WAIT_MS_MAX, promise)
+    if (this.#isStepped && this.#market.timeMs >= untilMs) await promise
+    this.#waiting.delete(waiting)
+    if (this.#waiting.size === 0) this.#stop()
   }
 
   /** Whether there is one whose time has come. */
