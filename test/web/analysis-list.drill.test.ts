@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
 
 const MINTS = Array.from({ length: 80 }, (_, at) => mintOfSymbol(`listed ${at}`))
 const EVERY_MS = 30_000
@@ -128,11 +128,9 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
         reads.length = 0
         await readAgain(list)
         expect(reads).toHaveLength(1)
-        await page.route('**/api/v1/analysis?*', async (route) => {
-          const response = await route.fetch()
-          const answer = await response.json()
+        await changeAnswers(page, '**/api/v1/analysis?*', (answer) => {
           for (const { outcomes } of answer.data) outcomes.fwd_ret_5m = 0.04
-          await route.fulfill({ response, json: answer })
+          return answer
         })
         await list.isRead()
         // The server's clock stays: the page goes on without being told of it.

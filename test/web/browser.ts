@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import {
+  type APIResponse,
   type Browser,
   type BrowserContext,
   type BrowserContextOptions,
@@ -27,6 +28,25 @@ export async function closeSession(session: BrowserContext): Promise<void> {
 export async function closeBrowser(browser: Browser): Promise<void> {
   await Promise.all(browser.contexts().map(closeSession))
   await browser.close()
+}
+
+/** What an answer's text says, of any type. */
+export type AnswerJson = Awaited<ReturnType<APIResponse['json']>>
+
+/**
+ * Has the page get the server's answers as `change` makes them. The page asks on its own while a test ends, and its server may be
+ * gone by then: what cannot be fetched is an answer that does not come, as it is without this.
+ */
+export async function changeAnswers(
+  page: Page,
+  url: string,
+  change: (answer: AnswerJson) => object,
+): Promise<void> {
+  await page.route(url, async (route) => {
+    const response = await route.fetch().catch(() => undefined)
+    if (response === undefined) return route.abort()
+    await route.fulfill({ response, json: change(await response.json()) })
+  })
 }
 
 export interface WatchedPage {

@@ -6,7 +6,7 @@ import { DAY_MS } from '../../src/lib/time.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
 
 const MINT = mintOfSymbol('chart')
 const MINUTE_MS = 60_000
@@ -98,11 +98,9 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
 
   test('an analysis is a mark on its bar, with its verdict and what became of it in the legend', async () => {
     const { page } = await openPage(browser, 'about:blank')
-    await page.route('**/api/v1/analysis?*', async (route) => {
-      const response = await route.fetch()
-      const answer = await response.json()
+    await changeAnswers(page, '**/api/v1/analysis?*', (answer) => {
       for (const analysis of answer.data) analysis.outcomes.fwd_ret_5m = 0.031
-      await route.fulfill({ response, json: answer })
+      return answer
     })
     await page.goto(`${server.url}/#/token/${MINT}?tf=1h`)
     await legend(page).getByText('bullish 70 ✓ +3.1% 5m').waitFor()
@@ -111,10 +109,7 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
         `[...document.querySelectorAll('.chart canvas')].map((canvas) => canvas.toDataURL()).join()`,
       )
     const withMark = await drawn()
-    await page.route('**/api/v1/analysis?*', async (route) => {
-      const response = await route.fetch()
-      await route.fulfill({ response, json: { ...(await response.json()), data: [] } })
-    })
+    await changeAnswers(page, '**/api/v1/analysis?*', (answer) => ({ ...answer, data: [] }))
     await page.reload()
     await page.getByText('None yet: the first one earns a bonus.').waitFor()
     await legend(page).waitFor()

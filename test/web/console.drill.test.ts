@@ -1,13 +1,15 @@
 // @module-tag drill
 // The console in a real browser, on the real server.
-import type { Browser, Page, Route } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { freePort } from '../support/free-port.ts'
 import { SUMMARY, submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 import {
+  type AnswerJson,
   accessibilityFaults,
+  changeAnswers,
   closeBrowser,
   closeSession,
   hasBrowser,
@@ -218,7 +220,7 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
       expect((await submit(server.client, key, submission(MINT))).status).toBe(201)
       for (const view of VIEWS) {
         const { page } = await openPage(browser, 'about:blank', '', { bypassCSP: true, viewport })
-        await page.route('**/health', fillLake)
+        await changeAnswers(page, '**/health', fillLake)
         await page.goto(`${server.url}/#/${view}`)
         await page.locator('#view-title').waitFor()
         await page.waitForLoadState('networkidle')
@@ -278,12 +280,9 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
 })
 
 /** Gives /health a lake as large as years make it: the table of its tables is at its widest. */
-async function fillLake(route: Route): Promise<void> {
-  const response = await route.fetch()
-  const health = await response.json()
+function fillLake(health: AnswerJson): object {
   const counts = { rows: 12_345_678_901, files: 123_456, bytes: 123e12, backlog: 1_234_567 }
-  health.store.lake = [{ table: 'submissions', ...counts }]
-  await route.fulfill({ response, json: health })
+  return { ...health, store: { ...health.store, lake: [{ table: 'submissions', ...counts }] } }
 }
 
 /** Presses Tab until an element with that text, or that name, has the focus. */

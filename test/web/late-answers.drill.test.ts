@@ -1,11 +1,19 @@
 // @module-tag drill
 // Whichever answer comes last, and whatever it says, nothing that is already there moves.
-import type { Browser, Page, Route } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, closeSession, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import {
+  changeAnswers,
+  closeBrowser,
+  closeSession,
+  hasBrowser,
+  openBrowser,
+  openPage,
+  skipped,
+} from './browser.ts'
 import { visibleShifts, WATCH_SHIFTS } from './shifts.ts'
 
 const MINT = mintOfSymbol('late')
@@ -84,17 +92,15 @@ describe.skipIf(!hasBrowser)(`answers that come late${skipped}`, () => {
   })
 
   /** A server that is simulated and has lost a feed: all that the frame and the chart can tell. */
-  async function tellGap(route: Route): Promise<void> {
-    const response = await route.fetch()
-    const health = await response.json()
+  function tellGap(health: object): object {
     const open = [{ from: Date.now() - 5_000, to: null, reason: 'disconnect', feed: 'pumpportal' }]
-    await route.fulfill({ response, json: { ...health, simulated: true, gaps: { open, recent: [] } } })
+    return { ...health, simulated: true, gaps: { open, recent: [] } }
   }
 
   async function openHeld(view: string, answer: string) {
     const { page } = await openPage(browser, 'about:blank', '', PHONE)
     await page.addInitScript(WATCH_SHIFTS)
-    await page.route('**/health', tellGap)
+    await changeAnswers(page, '**/health', tellGap)
     const held = await holdBack(page, answer)
     await page.goto(`${server.url}/#/${view.replace('AGENT', agentId)}`)
     await page.locator('#view-title').waitFor()

@@ -6,7 +6,7 @@ import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { roundTicks } from '../../src/web/round-ticks.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
 
 const MINTS = Array.from({ length: 60 }, (_, at) => mintOfSymbol(`says ${at}`))
 const DELAY_MS = 3_000
@@ -99,9 +99,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
     const { body } = await server.client.get('/api/v1/agents/leaderboard')
     const { agentId, xp } = body.data[0]
     const { page, faults } = await openPage(browser, 'about:blank')
-    await page.route('**/api/v1/agents/record?*', async (route) => {
-      const response = await route.fetch()
-      const answer = await response.json()
+    await changeAnswers(page, '**/api/v1/agents/record?*', (answer) => {
       const group = { label: 'bullish', horizon: '15m', count: 4, tokens: 3 }
       Object.assign(answer.data, {
         horizons: [{ horizon: '15m', count: 4, hits: 3, meanPct: 2.5 }],
@@ -111,7 +109,7 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
           { atMs: Date.now() - 3_600_000, xp: 100 },
         ],
       })
-      await route.fulfill({ response, json: answer })
+      return answer
     })
     await page.goto(`${server.url}/#/agents/${agentId}`)
     await page
@@ -136,14 +134,12 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
 
   test('the leaderboard tells of each agent how often it was right, after the time that the address names', async () => {
     const { page, faults } = await openPage(browser, 'about:blank')
-    await page.route('**/api/v1/agents/leaderboard*', async (route) => {
-      const response = await route.fetch()
-      const answer = await response.json()
+    await changeAnswers(page, '**/api/v1/agents/leaderboard*', (answer) => {
       answer.data[0].horizons = [
         { horizon: '15m', count: 4, hits: 3, meanPct: 2.5 },
         { horizon: '1h', count: 2, hits: 0, meanPct: -7 },
       ]
-      await route.fulfill({ response, json: answer })
+      return answer
     })
     await page.goto(`${server.url}/#/agents`)
     const row = page.getByRole('row').filter({ hasText: 'speaker' })

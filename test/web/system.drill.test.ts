@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { HealthAnswer } from '../../src/schema/api/status.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -26,11 +26,7 @@ describe.skipIf(!hasBrowser)(`the system’s view in the console${skipped}`, () 
   /** The view, with members of the server's answer replaced: such states cannot be made quickly. */
   async function openWith(more: (health: HealthAnswer) => Partial<HealthAnswer>): Promise<Page> {
     const { page } = await openPage(browser, 'about:blank')
-    await page.route('**/health', async (route) => {
-      const response = await route.fetch()
-      const health = await response.json()
-      await route.fulfill({ response, json: { ...health, ...more(health) } })
-    })
+    await changeAnswers(page, '**/health', (health) => ({ ...health, ...more(health) }))
     await page.goto(`${server.url}/#/system`)
     return page
   }

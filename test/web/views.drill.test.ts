@@ -7,7 +7,15 @@ import { MARKET_QUOTES } from '../../src/schema/quote.ts'
 import { LOW_COVERAGE_COUNT } from '../../src/schema/xp.ts'
 import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, overflowPx, skipped } from './browser.ts'
+import {
+  changeAnswers,
+  closeBrowser,
+  hasBrowser,
+  openBrowser,
+  openPage,
+  overflowPx,
+  skipped,
+} from './browser.ts'
 
 const [RICH, POOR, LIVE, COVERED] = ['rich', 'poor', 'live', 'covered'].map(mintOfSymbol)
 const MINUTE_MS = 60_000
@@ -166,12 +174,10 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
   test('a token’s analyses: verdict, deviation, and what became of the price', async () => {
     const { page } = await openPage(browser, 'about:blank')
     // Outcomes are known after an hour: here the server's answer is given them.
-    await page.route('**/api/v1/analysis?*', async (route) => {
-      const response = await route.fetch()
-      const answer = await response.json()
+    await changeAnswers(page, '**/api/v1/analysis?*', (answer) => {
       for (const analysis of answer.data)
         Object.assign(analysis.outcomes, { fwd_ret_5m: 0.04, fwd_ret_1h: 0.25, fwd_ret_24h: -0.9 })
-      await route.fulfill({ response, json: answer })
+      return answer
     })
     await page.goto(`${server.url}/#/token/${RICH}`)
     const analysis = page.locator('table.analyses').getByRole('row').nth(1)
