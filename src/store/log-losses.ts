@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorMessage } from '../lib/error-text.ts'
-import type { SegmentDamage } from '../lib/segments/types.ts'
+import { describeDamage, type SegmentDamage } from '../lib/segments/types.ts'
 import type { FoundLoss, Losses } from './data-folder/losses.ts'
 import { countDeadLetters } from './flush/dead-letters.ts'
 import { DAMAGED_SUFFIX } from './log/segments/format.ts'
@@ -24,15 +24,12 @@ export function addNew(known: SegmentDamage[], found: readonly SegmentDamage[]):
 }
 
 /** What a damaged part of the log is, as a sentence. */
-export function describeDamage({ kind, fromByte, toByte, missing }: SegmentDamage): string {
-  const where = toByte > fromByte ? ` (bytes ${fromByte} to ${toByte})` : ''
-  const lost = missing === null ? '' : `; the commits ${missing.from} to ${missing.to} are lost`
-  return `the log is damaged: ${kind.replaceAll('_', ' ')}${where}${lost}`
-}
+export const describeLogDamage = (damage: SegmentDamage): string =>
+  describeDamage(damage, { name: 'log', entries: 'commits' })
 
 export function toLoss(damage: SegmentDamage): FoundLoss {
   const { file, missing } = damage
-  const sentence = `${file === null ? '' : `${file}: `}${describeDamage(damage)}`
+  const sentence = `${file === null ? '' : `${file}: `}${describeLogDamage(damage)}`
   const range = missing === null ? {} : { from: missing.from, to: missing.to }
   return { kind: 'log', sentence, ...range, file: keptFile(damage) }
 }

@@ -1,6 +1,6 @@
 // The market's time between two messages that tell it. In a replay it is of another day, and may go faster than clocks do, or stand.
+import { DAY_MS } from '../lib/time.ts'
 
-const DAY_MS = 86_400_000
 /** A pace is that between messages so far apart: nearer ones tell little of it, and behind a longer time lies a page that slept. */
 const PACE_MS_MIN = 900
 const PACE_MS_MAX = 5_000

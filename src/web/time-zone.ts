@@ -1,7 +1,7 @@
 // The one time zone that a page shows its times in: the browser's own unless UTC was chosen here. The frame names it.
+import { MINUTE_MS } from '../lib/time.ts'
 
 const CHOICE_ITEM = 'mintlake-time-zone'
-const MINUTE_MS = 60_000
 const listeners = new Set<() => void>()
 
 const isUtc = (): boolean => localStorage.getItem(CHOICE_ITEM) === 'utc'

@@ -1,11 +1,10 @@
 // `capture`: writes a tape of the chain, by the feed itself, so that what it asks for is on the tape too.
 import { readConfig } from '../../config/config.ts'
+import { MEGABYTE } from '../../lib/bytes.ts'
 import { type Command, Failure, type Values } from '../command.ts'
 import { counted, numberOption } from '../common.ts'
 import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
-
-const MEGABYTE = 1_000_000
 
 async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const config = readConfig(serverFlags(values), {})

@@ -145,6 +145,16 @@ export const damageOf = (
   missing: NumberRange | null,
 ): SegmentDamage => ({ kind, file, fromByte: 0, toByte: 0, missing })
 
+/** Damage as a sentence. @param subject what is damaged, and what its entries are called */
+export function describeDamage(
+  { kind, fromByte, toByte, missing }: SegmentDamage,
+  { name, entries }: { name: string; entries: string },
+): string {
+  const where = toByte > fromByte ? ` (bytes ${fromByte} to ${toByte})` : ''
+  const lost = missing === null ? '' : `; the ${entries} ${missing.from} to ${missing.to} are lost`
+  return `the ${name} is damaged: ${kind.replaceAll('_', ' ')}${where}${lost}`
+}
+
 /** `unknown_format`: a newer version wrote it. `segment_removed`: it was deleted during the read, which has to begin again behind it. */
 export type SegmentErrorCode = 'unknown_format' | 'segment_removed'
 

@@ -92,7 +92,7 @@ class BatchReader {
   }
 }
 
-const describeDamage = ({ kind, file }: SegmentDamage): string =>
+const damageReason = ({ kind, file }: SegmentDamage): string =>
   `the journal is damaged: ${kind.replaceAll('_', ' ')}${file === null ? '' : ` in ${file}`}`
 
 /** Notes that numbers are missing in the journal. */
@@ -102,7 +102,7 @@ function addLost(slice: Slice, range: NumberRange, damage: readonly SegmentDamag
   )
   slice.lost.push({
     ...range,
-    reason: cause === undefined ? 'the journal does not have them' : describeDamage(cause),
+    reason: cause === undefined ? 'the journal does not have them' : damageReason(cause),
   })
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { readJournal } from '../../journal/reader.ts'
 import { nodeDisk } from '../../lib/disk/disk.ts'
 import { readHighWaterMark } from '../../lib/disk/high-water-mark.ts'
-import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
+import { describeDamage, type NumberRange, type SegmentDamage } from '../../lib/segments/types.ts'
 import { readFolderInfo } from '../data-folder/folder-info.ts'
 import { queryOne, queryRows } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
@@ -171,7 +171,11 @@ async function checkJournal({ connection, findings }: VerifyContext, dataDir: st
   const folderId = readFolderInfo(dataDir)?.logId ?? null
   const knownEventNo = await readHighWaterMark(nodeDisk, journalMarkPath(dataDir), folderId ?? '')
   const onDamage = (damage: SegmentDamage): void =>
-    findings.add(null, damage.file && join('journal', damage.file), describeDamage(damage))
+    findings.add(
+      null,
+      damage.file && join('journal', damage.file),
+      describeDamage(damage, { name: 'journal', entries: 'events' }),
+    )
   let waiting = 0
   for await (const batch of readJournal(folder, eventNo, { folderId, knownEventNo, onDamage }))
     waiting += batch.lastEventNo - Math.max(batch.firstEventNo - 1, eventNo)
@@ -179,11 +183,6 @@ async function checkJournal({ connection, findings }: VerifyContext, dataDir: st
     findings.notes.push(
       `recorded events that are not in the lake yet: ${waiting}; the next start brings them`,
     )
-}
-
-function describeDamage({ kind, missing }: SegmentDamage): string {
-  const lost = missing === null ? '' : `; the events ${missing.from} to ${missing.to} are lost`
-  return `the journal is damaged: ${kind.replaceAll('_', ' ')}${lost}`
 }
 
 /** Verifies the tables of recorded events together. @param tables both of them */

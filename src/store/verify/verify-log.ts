@@ -10,7 +10,7 @@ import { splitCommits } from '../flush/log-rows.ts'
 import { RowSplitter, type StagedRows } from '../flush/row-splitter.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
 import { DAMAGED_SUFFIX } from '../log/segments/format.ts'
-import { describeDamage, toLoss } from '../log-losses.ts'
+import { describeLogDamage, toLoss } from '../log-losses.ts'
 import { logFolder, logMarkPath } from '../paths.ts'
 import { loadState } from '../state/read-state.ts'
 import type { StoreState } from '../state/state.ts'
@@ -69,7 +69,7 @@ export async function readLogTail(
         context.losses.isAcknowledged(toLoss(damage)),
         null,
         damage.file,
-        describeDamage(damage),
+        describeLogDamage(damage),
       )
     for (const name of readdirSync(folder).filter((each) => each.endsWith(DAMAGED_SUFFIX)))
       context.findings.addUnless(

@@ -26,6 +26,7 @@ const FILES = [
   'lib/record',
   'lib/text/csv',
   'lib/text/hash-text',
+  'lib/time',
 ]
 
 const HTML_TYPE = 'text/html; charset=utf-8'

@@ -1,6 +1,8 @@
 // Sparklines of the rows in sight: the closes that the DataPoint has, fetched a few tokens at a time within a budget of reads,
 // and kept as long as they are fresh.
+
 import type { DataPoint } from '../../../client/index.ts'
+import { MINUTE_MS } from '../../../lib/time.ts'
 import { request } from '../../api.ts'
 import type { PageSession } from '../../session.ts'
 
@@ -11,7 +13,6 @@ const BATCH = '/api/v1/datapoint/batch?fields=mint,sparkline'
 const MINTS_PER_READ = 10
 /** Reads a minute that sparklines may use: an anonymous reader has thirty for everything. */
 const READS_PER_MINUTE = 8
-const MINUTE_MS = 60_000
 const FRESH_MS = 5 * MINUTE_MS
 const SETTLE_MS = 300
 const RETRY_MS = 10_000

@@ -1,10 +1,11 @@
 // The last hour of the server as lines, with what is near its limit marked.
+
 import { html, nothing, type TemplateResult } from 'lit-html'
+import { HOUR_MS } from '../../../lib/time.ts'
 import type { History, HistoryAnswer, HistorySeries } from '../../../schema/api/status.ts'
 import { Fetched, request } from '../../api.ts'
 import { formatAmount, formatBytes, formatCount, formatTime } from '../../format.ts'
 
-const HOUR_MS = 3_600_000
 const EVERY_MS = 10_000
 /** A young server's line is as wide as if it ran for so long. */
 const SPAN_MS_MIN = 10 * 60_000

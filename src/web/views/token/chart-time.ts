@@ -1,9 +1,10 @@
 // Times on the chart's axis. The library knows UTC alone: bars are moved by the zone's distance from it, so that its ticks stand at
 // the zone's own hours and days, and every label is made of the time itself.
+
 import { TickMarkType, type Time } from 'lightweight-charts'
+import { DAY_MS } from '../../../lib/time.ts'
 import { dayInZone, inZone, zoneOffsetMs } from '../../time-zone.ts'
 
-const DAY_MS = 86_400_000
 const HOUR_AND_MINUTE = { hour: '2-digit', minute: '2-digit' } as const
 const TO_THE_SECOND = { ...HOUR_AND_MINUTE, second: '2-digit' } as const
 
