@@ -32,8 +32,8 @@ export interface Table {
   lakeDateColumn: string | null
   /** The key under which a newer row replaces an older one. The catalog shows the newest. Absent: rows never replace another. */
   latestBy?: readonly string[]
-  /** The newest row is the one with the highest value of this column, then of `known_at`. Absent: `known_at` alone decides. */
-  newestBy?: string
+  /** The newest row of a key is the one with the highest value of the first of these columns, among equals of the next. With `latestBy`. */
+  newestBy?: readonly string[]
   /** Older rows stay in the files, for readers as of a time. Only the catalog's view leaves them out. */
   keepsHistory?: boolean
   /**

@@ -232,6 +232,8 @@ export const TABLES = {
     lakeDateColumn: 'updated_at',
     origin: 'market',
     latestBy: ['mint'],
+    // A flush gives all its versions of a token the same `known_at`.
+    newestBy: ['known_at', 'updated_at'],
     keepsHistory: true,
     columns: [
       column('mint', 'VARCHAR', 'Token, base58'),
@@ -257,7 +259,7 @@ export const TABLES = {
       'The price after an accepted submission. One row for each horizon that has passed; the latest by analysis_id has all labels so far. A label never changes',
     lakeDateColumn: 'submitted_at',
     latestBy: ['analysis_id'],
-    newestBy: 'label_available_at',
+    newestBy: ['label_available_at', 'known_at'],
     origin: 'store',
     columns: [
       ...outcomeColumns,

@@ -1,6 +1,7 @@
 // `capture`: writes a tape of the chain, by the feed itself, so that what it asks for is on the tape too.
 import { readConfig } from '../../config/config.ts'
 import { MEGABYTE } from '../../lib/bytes.ts'
+import { SECOND_MS, TIMER_MS_MAX } from '../../lib/time.ts'
 import { type Command, Failure, type Values } from '../command.ts'
 import { counted, numberOption } from '../common.ts'
 import { Stop } from '../stop.ts'
@@ -14,6 +15,8 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const secondsMax = Number(values.seconds)
   const bytesMax = Number(values['size-mb']) * MEGABYTE
   if (!(secondsMax > 0) || !(bytesMax > 0)) throw new Failure('--seconds and --size-mb must be above 0')
+  if (secondsMax * SECOND_MS > TIMER_MS_MAX)
+    throw new Failure(`--seconds must be at most ${Math.floor(TIMER_MS_MAX / SECOND_MS)}: that is 24 days`)
   const stopping = new AbortController()
   stop.act = () => stopping.abort()
   const { out = '' } = values
@@ -21,7 +24,7 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
     solana: config.solana,
     out,
     bytesMax,
-    timeMsMax: secondsMax * 1_000,
+    timeMsMax: secondsMax * SECOND_MS,
     signal: stopping.signal,
   }
   // Ctrl-C is how a capture is ended, and no error.

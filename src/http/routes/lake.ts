@@ -28,15 +28,15 @@ function catalogOf(files: readonly LakeFile[], wanted: string | null): LakeCatal
   const tables = LAKE_TABLES.filter(({ name }) => wanted === null || name === wanted)
   return {
     schemaVersion: LAKE_SCHEMA_VERSION,
-    tables: tables.map(({ name, comment, latestBy, newestBy }) => {
+    tables: tables.map(({ name, comment, latestBy = null, newestBy = [] }) => {
       const listed = byTable.get(name) ?? []
       return {
         table: name,
         description: comment,
         rows: sum(listed.map(({ rows }) => rows)),
         bytes: sum(listed.map(({ bytes }) => bytes)),
-        latestBy: latestBy === undefined ? null : [...latestBy],
-        newestBy: latestBy === undefined ? [] : [...(newestBy === undefined ? [] : [newestBy]), 'known_at'],
+        latestBy: latestBy && [...latestBy],
+        newestBy: [...newestBy],
         files: listed.map((file) => ({
           name: file.name,
           path: `${FILES_PATH}/${file.name}`,

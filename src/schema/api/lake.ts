@@ -25,7 +25,9 @@ const lakeTableSchema = z.object({
     .describe('Of rows with the same values of these columns only the newest counts; null: every row counts'),
   newestBy: z
     .array(z.string())
-    .describe('The columns that order such rows, the newest last: the later ones decide between equals'),
+    .describe(
+      'The columns that order such rows, the newest last: the later ones decide between equals; [] where every row counts',
+    ),
   files: z.array(lakeFileSchema),
 })
 

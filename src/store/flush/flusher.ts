@@ -12,7 +12,7 @@ import { StoreError } from '../errors.ts'
 import type { FlushBatch, Lake } from '../lake/lake.ts'
 import { type NewFile, nextSeq } from '../lake/manifest.ts'
 import type { BarStore } from '../market-data/bar-store.ts'
-import type { ProfileBuffer } from '../market-data/profile-buffer.ts'
+import { lastVersions, type ProfileBuffer } from '../market-data/profile-buffer.ts'
 import type { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { openOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { flushFolder, logFolder } from '../paths.ts'
@@ -67,7 +67,8 @@ export class Flusher {
     try {
       const firstLsn = state.lsn + 1
       const damage = await this.#readCommits(ask, state, splitter)
-      for (const row of tokens.waiting().slice(0, profiles)) splitter.add(TABLES.tokens, row, ask.nowMs)
+      for (const row of lastVersions(tokens.waiting().slice(0, profiles)))
+        splitter.add(TABLES.tokens, row, ask.nowMs)
       lake.failpoint('flush:read')
       const lsns = { first: firstLsn, last: state.lsn }
       // Released as soon as they are listed. If a later step failed, the next flush would write them a second time otherwise.

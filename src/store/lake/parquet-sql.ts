@@ -25,10 +25,9 @@ const emptyRelation = (table: LakeTable): string =>
   `SELECT ${table.columns.map(nullCell).join(', ')} WHERE false`
 
 /** QUALIFY clause that keeps only the newest row of each key; empty for tables where every row counts. */
-export function newestOnlySql({ latestBy, newestBy }: LakeTable): string {
+export function newestOnlySql({ latestBy, newestBy = [] }: LakeTable): string {
   if (latestBy === undefined) return ''
-  const order = [...(newestBy === undefined ? [] : [newestBy]), 'known_at']
-  const newestFirst = order.map((name) => `${identifier(name)} DESC`).join(', ')
+  const newestFirst = newestBy.map((name) => `${identifier(name)} DESC`).join(', ')
   return ` QUALIFY row_number() OVER (PARTITION BY ${latestBy.map(identifier).join(', ')} ORDER BY ${newestFirst}) = 1`
 }
 

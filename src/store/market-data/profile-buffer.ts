@@ -8,6 +8,12 @@ export interface ProfileDelivery {
   rows: readonly Row[]
 }
 
+/** Leaves out each version that another one of the same token and time follows: nothing in a row would say which is valid. */
+export function lastVersions(rows: readonly Row[]): Row[] {
+  const last = new Map(rows.map((row) => [`${row.mint} ${row.updated_at}`, row]))
+  return rows.filter((row) => last.get(`${row.mint} ${row.updated_at}`) === row)
+}
+
 export class ProfileBuffer {
   #rows: Row[] = []
   #inLake = 0

@@ -10,6 +10,7 @@ import { openTape, type TapeEnd, TapeWriter } from '../../../src/ingest/solana/t
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { ChainWorld } from '../../support/chain/world.ts'
+import { runCommand } from '../../support/terminal.ts'
 import { SolanaNode } from '../../support/upstreams/solana-node.ts'
 import { MemoryLog, MemorySink } from '../memory-sink.ts'
 
@@ -145,6 +146,18 @@ it('of an endpoint that is not reached is no file: the next attempt may take its
   const { lines, problem } = await captureTape({ ...options, solana, timeMsMax: 50 }, systemClock)
   expect({ lines, isThere: existsSync(path) }).toEqual({ lines: 0, isThere: false })
   expect(problem).toContain('127.0.0.1:1')
+})
+
+it('for longer than a timer can wait is refused, and no file is made', async () => {
+  const path = join(folder, 'long.tape')
+  const { code, err } = await runCommand(
+    ['capture', '--solana-rpc', node.url, '--out', path].concat('--seconds', '2592000'),
+  )
+  expect({ code, err, isThere: existsSync(path) }).toEqual({
+    code: 1,
+    err: 'mintlake: --seconds must be at most 2147483: that is 24 days\n',
+    isThere: false,
+  })
 })
 
 it('cut or changed anywhere is refused with a sentence, and never played as if it were whole', async () => {

@@ -80,3 +80,29 @@ test('a flush that had to wait says when it came to its turn: what came meanwhil
   expect(await readSql(sql)).toEqual([{ rows: 1 }])
   removeFolder(dataDir)
 })
+
+test('of versions of a token that one flush writes the last one counts, be they of one time or of several', async () => {
+  const dataDir = temporaryFolder()
+  const store = await openStore(dataDir)
+  const version = (mint: string, name: string, updatedAtMs: number) => ({
+    ...{ mint, name, symbol: 'N', graduated: false, updated_at: updatedAtMs },
+  })
+  const mints = Array.from({ length: 50 }, (_, index) => `mint ${index}`)
+  store.tokens.take({
+    first: 0,
+    rows: mints.flatMap((mint, index) => [
+      version(mint, 'first', NOON_MS),
+      version(mint, 'last', NOON_MS + (index % 2)),
+    ]),
+  })
+  await store.flusher.flush({ nowMs: NOON_MS, throughLsn: 0 })
+  await store.database.close()
+  const attached = `ATTACH '${dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`
+  expect(
+    await readSql('SELECT name, count(*)::INT AS count FROM lake.tokens GROUP BY name', attached),
+  ).toEqual([{ name: 'last', count: mints.length }])
+  expect(
+    await readSql(`SELECT count(DISTINCT known_at)::INT AS times FROM ${lakeGlob(dataDir, 'tokens')}`),
+  ).toEqual([{ times: 1 }])
+  removeFolder(dataDir)
+})
