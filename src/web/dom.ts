@@ -158,7 +158,7 @@ const keyCommand = (error: string): string[] =>
     : []
 
 /** What a view shows before its first data came: why, and that it goes on by itself. */
-export function waitingState({ state, retryAtMs, limitedError }: Live): TemplateResult {
+export function waitingState({ state, retryAtMs, refusal }: Live): TemplateResult {
   const again = `This page tries again by itself, in ${secondsUntil(retryAtMs)} s.`
   switch (state) {
     case 'connecting':
@@ -166,8 +166,8 @@ export function waitingState({ state, retryAtMs, limitedError }: Live): Template
       return html`<p class="note loading" role="status">Loading</p>`
     case 'warming':
       return emptyState('The server is warming up', `It fills its market first. ${again}`)
-    case 'limited':
-      return emptyState('Too many reads', `${limitedError} ${again}`, ...keyCommand(limitedError))
+    case 'refused':
+      return emptyState('The market cannot be followed now', `${refusal} ${again}`, ...keyCommand(refusal))
     case 'waiting':
       return emptyState('The server cannot be reached', `${again} If it is yours, start it:`, 'npm start')
   }

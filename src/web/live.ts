@@ -58,8 +58,8 @@ export interface LiveListener {
   onMarketTime(marketMs: number): void
 }
 
-/** `waiting`: the server is away; `warming`: it does not serve yet; `limited`: it refused this reader for too many reads. */
-export type LiveState = 'connecting' | 'live' | 'waiting' | 'warming' | 'limited'
+/** `waiting`: the server is away; `warming`: it does not serve yet; `refused`: it is there, and takes this reader not now. */
+export type LiveState = 'connecting' | 'live' | 'waiting' | 'warming' | 'refused'
 
 interface Subscription {
   /** What the page calls it, and the server in its reply. */
@@ -73,14 +73,14 @@ interface Subscription {
 
 const RETRY_MS_MIN = 500
 const RETRY_MS_MAX = 15_000
-/** A refused handshake brings no sentence of the server's. */
-const LIMITED_ERROR =
-  'The reads of this address are used up. POST /api/v1/keys/register gives a program a key, and reads of its own.'
-/** After a refusal for too many reads. */
-const LIMITED_RETRY_MS = 20_000
+/** After a refusal: limits are of a minute, or of what others have opened. */
+const REFUSED_RETRY_MS = 20_000
+/** Where the server refuses nothing, and no handshake succeeds. */
+const NO_SOCKET = 'The server is there, but no WebSocket to it opens: a proxy between may let none through.'
 /** The server sends a heartbeat every 15 seconds; without a message for longer the connection counts as lost. */
 const SILENCE_MS_MAX = 40_000
 const SILENCE_CHECK_MS = 5_000
+const PATH = '/api/v1/stream'
 const PROTOCOL = 'mintlake.json'
 
 const channelOf = (topic: Topic): string => {
@@ -94,14 +94,25 @@ const channelOf = (topic: Topic): string => {
   }
 }
 
-/** A browser does not tell why a handshake was refused: a server that is ready refused it for its limits. */
-async function whyRefused(): Promise<'limited' | 'warming' | 'waiting'> {
+/** What became of an attempt to connect. */
+interface Attempt {
+  state: 'refused' | 'warming' | 'waiting'
+  /** Why it was refused. */
+  refusal?: string
+  retryMs?: number
+}
+
+/** A browser does not tell why a handshake was refused: a plain request is refused for the same reason, and told it. */
+async function whyRefused(ask: typeof fetch): Promise<Attempt> {
   try {
-    const response = await fetch('/readyz', { signal: AbortSignal.timeout(5_000) })
-    if (response.ok) return 'limited'
-    return (await response.json()).code === 'warming_up' ? 'warming' : 'waiting'
+    const response = await ask(PATH, { signal: AbortSignal.timeout(5_000) })
+    const { code, error } = await response.json()
+    if (code === 'warming_up') return { state: 'warming' }
+    if (code === 'upgrade_required') return { state: 'refused', refusal: NO_SOCKET }
+    if (code === 'draining' || typeof error !== 'string') return { state: 'waiting' }
+    return { state: 'refused', refusal: error, retryMs: REFUSED_RETRY_MS }
   } catch {
-    return 'waiting'
+    return { state: 'waiting' }
   }
 }
 
@@ -109,8 +120,8 @@ export class Live {
   state: LiveState = 'connecting'
   /** When the next attempt to connect begins, Unix ms; null while connected. */
   retryAtMs: number | null = null
-  /** Why it is limited. */
-  limitedError = ''
+  /** Why it is refused. */
+  refusal = ''
   readonly #session: PageSession
   readonly #listener: LiveListener
   readonly #subscriptions = new Map<string, Subscription>()
@@ -192,7 +203,7 @@ export class Live {
     const protocols = await this.#session.protocols()
     this.#isConnecting = false
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws'
-    const socket = new WebSocket(`${scheme}://${location.host}/api/v1/stream`, [PROTOCOL, ...protocols])
+    const socket = new WebSocket(`${scheme}://${location.host}${PATH}`, [PROTOCOL, ...protocols])
     this.#socket = socket
     this.#openedMs = Date.now()
     let isOpened = false
@@ -212,12 +223,13 @@ export class Live {
   }
 
   async #reconnect(wasOpened: boolean): Promise<void> {
-    const state = wasOpened ? 'waiting' : await whyRefused()
+    const attempt: Attempt = wasOpened ? { state: 'waiting' } : await whyRefused(this.#session.fetch)
     // The browser is online again meanwhile.
     if (this.#socket !== null || this.#isConnecting) return
-    this.#retryLater(state === 'limited' ? LIMITED_RETRY_MS : this.#byeRetryMs)
+    const { state, refusal = '', retryMs = 0 } = attempt
+    this.#retryLater(Math.max(this.#byeRetryMs, retryMs))
     this.#byeRetryMs = RETRY_MS_MIN
-    if (state === 'limited') this.limitedError = LIMITED_ERROR
+    this.refusal = refusal
     this.#setState(state)
   }
 
@@ -303,17 +315,17 @@ export class Live {
 
   #fail(error: string, code: string, subscription: Subscription | undefined): void {
     if (code === 'read_rate_limited') {
-      this.retryAtMs = Date.now() + LIMITED_RETRY_MS
-      this.limitedError = error
-      this.#setState('limited')
+      this.retryAtMs = Date.now() + REFUSED_RETRY_MS
+      this.refusal = error
+      this.#setState('refused')
       setTimeout(() => {
-        if (this.state === 'limited' && this.#socket !== null) {
+        if (this.state === 'refused' && this.#socket !== null) {
           this.retryAtMs = null
           this.#setState('live')
         }
         if (subscription !== undefined && this.#subscriptions.get(subscription.id) === subscription)
           this.#sendSubscribe(subscription)
-      }, LIMITED_RETRY_MS)
+      }, REFUSED_RETRY_MS)
     }
     subscription?.listener.onError?.(error, code)
   }

@@ -261,10 +261,11 @@ class Console implements App {
 
   /** What is on the page goes grey when nothing renews it any more, and says how old it is. */
   #awayBanner(): TemplateResult | typeof nothing {
-    const { isAway, lastMessageMs, retryAtMs } = this.live
+    const { isAway, lastMessageMs, retryAtMs, state, refusal } = this.live
     if (!isAway) return nothing
+    const why = state === 'refused' ? refusal : 'The server cannot be reached.'
     const age = formatAge(lastMessageMs, Date.now())
-    return html`<p class="banner floats" role="alert">The server cannot be reached. What you see was true ${age} ago. This page tries again by itself, in ${secondsUntil(retryAtMs)} s.</p>`
+    return html`<p class="banner floats" role="alert">${why} What you see was true ${age} ago. This page tries again by itself, in ${secondsUntil(retryAtMs)} s.</p>`
   }
 
   #connection(): TemplateResult {
@@ -276,7 +277,7 @@ class Console implements App {
       live: ['', 'live'],
       waiting: ['disconnected', again],
       warming: ['warming up', again],
-      limited: ['too many reads', '; waiting'],
+      refused: ['refused', '; waiting'],
     }
     const [text, more] = texts[state]
     return html`<span class="connection ${state}" role="status"><i class="dot" aria-hidden="true"></i><span>${text}<span class="wide-only">${more}</span></span></span>`

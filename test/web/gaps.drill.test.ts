@@ -126,8 +126,9 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     await server.stop()
     await page.evaluate(`location.hash = '#/market'`)
     await page.getByRole('heading', { name: 'The server cannot be reached' }).waitFor()
-    await page.route('**/readyz', (route) =>
-      route.fulfill({ status: 503, json: { ok: false, code: 'warming_up' } }),
+    const error = 'The server is warming up.'
+    await page.route('**/api/v1/stream', (route) =>
+      route.fulfill({ status: 503, json: { ok: false, code: 'warming_up', error } }),
     )
     await page.getByRole('heading', { name: 'The server is warming up' }).waitFor()
     await page.getByText(/^warming up, again in \d+s$/).waitFor()
@@ -137,11 +138,32 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     const limited = await openTestServer({ 'read-limit-anonymous': '1', 'read-limit-keyed': '1' })
     await openPage(browser, limited.url)
     const { page } = await openPage(browser, limited.url)
-    await page.getByRole('heading', { name: 'Too many reads' }).waitFor()
-    // A browser is not told why a handshake was refused: the page says where a key comes from all the same.
+    await page.getByRole('heading', { name: 'The market cannot be followed now' }).waitFor()
+    // A browser is not told why a handshake was refused: the page asks, and is told where a key comes from too.
+    await page.getByText(/^The limit of 1 .* is used up/).waitFor()
     await page.locator('.command').getByText(`curl ${limited.url}/api/v1/keys/register`).waitFor()
     await page.getByText(/tries again by itself, in \d+ s/).waitFor()
-    await page.getByText('too many reads; waiting').waitFor()
+    await page.getByText('refused; waiting').waitFor()
     await limited.remove()
+  })
+
+  test('where all streams are in use the page says so, and offers no key, which would not help', async () => {
+    const full = await openTestServer({}, { tuning: { follow: { followersMax: 1 } } })
+    await openPage(browser, full.url).then(({ page }) => page.locator('.connection.live').waitFor())
+    const { page } = await openPage(browser, full.url)
+    await page
+      .getByText('All 1 streams are in use; try again later. This page tries again by itself')
+      .waitFor()
+    expect(await page.locator('.command').count()).toBe(0)
+    await full.remove()
+  })
+
+  test('a proxy that lets no WebSocket through is told as one', async () => {
+    const { page } = await openPage(browser, 'about:blank')
+    await page.addInitScript(`window.WebSocket = class extends WebSocket {
+      constructor(url, protocols) { super(url.replace('/stream', '/nowhere'), protocols) }
+    }`)
+    await page.goto(server.url)
+    await page.getByText('no WebSocket to it opens').waitFor()
   })
 })

@@ -79,11 +79,11 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
     const { page } = await openPage(browser, 'about:blank')
     await page.addInitScript(FIRST_IS_REFUSED)
     const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
-    await page.route('**/readyz', async (route) => {
+    await page.route('**/api/v1/stream', async (route) => {
       await isReleased
       await route.fulfill({ status: 503, json: { ok: false, code: 'warming_up' } })
     })
-    const asked = page.waitForRequest('**/readyz')
+    const asked = page.waitForRequest('**/api/v1/stream')
     await page.goto(server.url)
     await asked
     await page.evaluate(`dispatchEvent(new Event('online'))`)

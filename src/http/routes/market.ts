@@ -87,7 +87,7 @@ export function marketRoutes(deps: MarketParts): PlainRoute[] {
       ),
       handle: (context) => answerBatch(deps, context),
     },
-    streamRoute,
+    streamRoute(deps.broadcaster),
   ]
 }
 

@@ -13,6 +13,7 @@ import { invalidParameter } from '../request/parameters.ts'
 import { RequestHead } from '../request/request-head.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { PlainRoute } from '../route.ts'
+import type { Broadcaster } from './broadcaster.ts'
 import { type SocketTerms, StreamSession, type StreamSources } from './stream-session.ts'
 import {
   beginUpgrade,
@@ -40,8 +41,8 @@ interface SocketData extends SocketTerms {
   session: StreamSession | null
 }
 
-/** Describes the path in the documents, and tells a plain request that it must be a WebSocket. */
-export const streamRoute: PlainRoute = {
+/** Describes the path in the documents, and tells a plain request why a handshake would be refused, else that it must be one. */
+export const streamRoute = (broadcaster: Broadcaster): PlainRoute => ({
   method: 'GET',
   path: STREAM_PATH,
   access: 'read',
@@ -52,7 +53,9 @@ export const streamRoute: PlainRoute = {
     tag: 'market',
     description:
       'A WebSocket. The client sends messages of the form StreamRequest; the server sends StreamMessage. ' +
-      `Protocols: ${STREAM_PROTOCOLS.join(', ')}; JSON without one. The handshake counts as one read. See [/streams.md](/streams.md).`,
+      `Protocols: ${STREAM_PROTOCOLS.join(', ')}; JSON without one. The handshake counts as one read. ` +
+      'A browser does not tell a page why a handshake was refused: a plain request, which is a read too, is refused for the same reason and told it, ' +
+      'and is answered with 426 where nothing refuses. See [/streams.md](/streams.md).',
     headers: z.object({
       'Sec-WebSocket-Protocol': z
         .enum(STREAM_PROTOCOLS)
@@ -72,6 +75,7 @@ export const streamRoute: PlainRoute = {
     },
   },
   handle: () => {
+    broadcaster.admit()
     throw new ServiceError(
       'upgrade_required',
       'This is a WebSocket: connect to it as one.',
@@ -79,11 +83,12 @@ export const streamRoute: PlainRoute = {
       { Upgrade: 'websocket', Connection: 'Upgrade' },
     )
   },
-}
+})
 
 /** Must be called before the routes are registered: plain requests at the path are left to them. */
 export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps): void {
   const { node, market, broadcaster, submissionLog, overload } = deps
+  const route = streamRoute(broadcaster)
   /** Sockets whose rows are compressed. */
   let compressed = 0
   app.ws<SocketData>(STREAM_PATH, {
@@ -95,11 +100,11 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
       const head = new RequestHead().read(req)
       const requestId = upgradeId(head)
       try {
-        const refusal = overload.refusal(streamRoute)
+        const refusal = overload.refusal(route)
         if (refusal !== null) throw refusal
         const ip = clientAddress(res, { forwardedFor: head.forwardedFor, isRelayed: false }, deps)
         const ofClient = head.key || sessionKeyOf(protocols)
-        const countSubscription = subscriptionCounter(deps, ofClient, ip)
+        const countSubscription = subscriptionCounter(deps, route, ofClient, ip)
         countSubscription(false, 0)
         broadcaster.admit()
         const { protocol, format } = chooseProtocol(protocols)
@@ -135,16 +140,16 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
 }
 
 /** A function that checks the client and counts a read, if it is not free, and rows. Called for each subscription. */
-function subscriptionCounter(deps: StreamSocketDeps, key: string, ip: string) {
+function subscriptionCounter(deps: StreamSocketDeps, route: PlainRoute, key: string, ip: string) {
   return (isFree: boolean, rows: number): void => {
     let reader: Reader = null
     try {
-      reader = authorize(deps, streamRoute, key)
+      reader = authorize(deps, route, key)
       if (isFree) deps.limits.countRows(reader, () => ip, rows)
       else deps.limits.countRead(reader, () => ip, rows)
     } catch (error) {
       const known = toServiceError(error)
-      throw known === null ? error : withKeyHint(known, streamRoute.access, reader, deps.keyHint)
+      throw known === null ? error : withKeyHint(known, route.access, reader, deps.keyHint)
     }
   }
 }

@@ -400,6 +400,9 @@ describe('the stream endpoint', () => {
       const followed = await small.client.get('/api/v1/market?format=ndjson&follow=1')
       expect(followed.status).toBe(429)
       expect(JSON.parse(followed.text)).toMatchObject({ code: 'read_rate_limited' })
+      // A browser does not tell its page why a handshake was refused; the page asks so.
+      const asked = await small.client.get('/api/v1/stream')
+      expect(asked.body).toMatchObject({ code: 'read_rate_limited', error: JSON.parse(followed.text).error })
       await reader.send('x'.repeat(20_000))
       await reader.closed
     } finally {
