@@ -2,37 +2,17 @@
 // missed meanwhile is told as a gap, never hidden.
 
 import { backoffMs, jittered } from '../lib/backoff.ts'
-import type { StreamedSubmission, StreamMessage, StreamRequest } from '../schema/api/stream.ts'
+import type { StreamedSubmission, StreamMessage } from '../schema/api/stream.ts'
 import type { Bar } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { ToldGap } from '../schema/event.ts'
 import { LISTED_FIELDS, type ListedRow } from './listed-fields.ts'
 import type { PageSession } from './session.ts'
+import type { AnyTopic, WindowListener, WindowQuery, WindowSource } from './window-source.ts'
 
-type Subscribe = Extract<StreamRequest, { op: 'subscribe' }>
-type WithoutReply<Message> = Message extends Subscribe ? Omit<Message, 'op' | 'id' | 'since'> : never
-type AnyTopic = WithoutReply<Subscribe>
 /** A subscription that the server names after its subject (README of src/http/stream). */
 export type Topic = Exclude<AnyTopic, { topic: 'window' | 'market' }>
-/** A part of a sorted, filtered list. */
-export type WindowQuery = Omit<Extract<AnyTopic, { topic: 'window' }>, 'topic' | 'fields'>
 type TopicName = Topic['topic']
-
-/** Rows of a window that have changed; the last message of what belongs together tells where it is. */
-export interface WindowMessage {
-  rows: readonly ListedRow[]
-  offset?: number | undefined
-  total?: number | undefined
-  /** The mints of the window from top to bottom, where they are others than before. */
-  order?: readonly string[] | undefined
-}
-
-export interface WindowListener {
-  onWindow(message: WindowMessage): void
-  /** The window is about to be sent as a whole. */
-  onOpen(): void
-  onError(message: string, code: string): void
-}
 
 /** What the rows of a topic are. */
 interface TopicRows {
@@ -116,7 +96,7 @@ async function whyRefused(ask: typeof fetch): Promise<Attempt> {
   }
 }
 
-export class Live {
+export class Live implements WindowSource {
   state: LiveState = 'connecting'
   /** When the next attempt to connect begins, Unix ms; null while connected. */
   retryAtMs: number | null = null
@@ -175,7 +155,7 @@ export class Live {
     return this.#add({ id: channelOf(topic), request: topic, listener, seq: null })
   }
 
-  /** Follows a window of a list. It has no position: after a break it is sent again. @returns a function that ends it. */
+  /** It has no position: after a break it is sent again. */
   subscribeWindow(query: WindowQuery, listener: WindowListener): () => void {
     const id = `window ${++this.#windowCount}`
     const request = { topic: 'window', ...query, fields: LISTED_FIELDS }

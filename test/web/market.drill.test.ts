@@ -111,6 +111,51 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     expect(faults).toEqual([])
   }, 60_000)
 
+  test('a search that is refused says so in place of the list before, and the next one is shown', async () => {
+    const { page, faults } = await openPage(browser, server.url, '#/market?search=quokka')
+    await page.getByText('1 token', { exact: true }).waitFor()
+    for (const refused of ['$', '"!"']) {
+      await page.getByLabel('Search tokens').fill(refused)
+      await page.getByRole('heading', { name: 'The list is not there' }).waitFor()
+      await page.getByText(/^Search .*\.$/).waitFor()
+      expect([await rows(page).count(), await page.locator('.toolbar .status').textContent()]).toEqual([
+        0,
+        '',
+      ])
+      await page.getByLabel('Search tokens').fill('no such token')
+      await page.getByRole('heading', { name: 'No token matches' }).waitFor()
+    }
+    await page.getByLabel('Search tokens').fill('')
+    await page.getByText('6,000 tokens', { exact: true }).waitFor()
+    expect(await page.getByRole('heading', { name: 'The list is not there' }).count()).toBe(0)
+    expect(faults).toEqual([])
+  }, 60_000)
+
+  test('a list that may be read no further stays, and says that it stands still', async () => {
+    const { page } = await openPage(browser, 'about:blank')
+    let isRefused = false
+    await page.routeWebSocket(/\/stream$/, (socket) => {
+      const upstream = socket.connectToServer()
+      socket.onMessage((text) => {
+        const { op, id, topic } = JSON.parse(`${text}`)
+        if (!isRefused || op !== 'subscribe' || topic !== 'window') return upstream.send(text)
+        const error = 'The limit of reads is used up.'
+        socket.send(JSON.stringify({ event: 'error', id, code: 'read_rate_limited', error }))
+      })
+    })
+    await page.goto(server.url)
+    await rows(page).nth(5).waitFor()
+    isRefused = true
+    await page.evaluate(`document.querySelector('.table').scrollTop = 1_500`)
+    const banner = page.getByRole('alert')
+    await banner.getByText('The limit of reads is used up. The list is not renewed meanwhile.').waitFor()
+    await page.getByText('6,000 tokens', { exact: true }).waitFor()
+    expect(await rows(page).count()).toBeGreaterThan(0)
+    isRefused = false
+    await page.evaluate(`document.querySelector('.table').scrollTop = 0`)
+    await banner.waitFor({ state: 'detached' })
+  }, 60_000)
+
   test('a search of two words may be typed with a pause between them', async () => {
     const { page, faults } = await openPage(browser, server.url)
     const search = page.getByLabel('Search tokens')

@@ -2,7 +2,7 @@
 // rows, and then once a second what has changed among them. Values change in place at once; the order is renewed only while it is not
 // held, so that nothing jumps under the pointer.
 import type { ListedRow } from '../../listed-fields.ts'
-import type { Live, WindowMessage, WindowQuery } from '../../live.ts'
+import type { WindowMessage, WindowQuery, WindowSource } from '../../window-source.ts'
 
 /** The list that a window is of: everything but its place. */
 export type ListQuery = Omit<WindowQuery, 'offset' | 'limit'>
@@ -22,11 +22,11 @@ export interface WindowListener {
 }
 
 export class MarketWindow {
-  /** Rows of the whole list; null before the first answer. */
+  /** Rows of the whole list; null before the first answer, and where another list was asked for and refused. */
   total: number | null = null
   /** Which way the last change of a price went, and when. */
   readonly moves = new Map<string, { direction: 1 | -1; atMs: number }>()
-  readonly #live: Live
+  readonly #live: WindowSource
   readonly #listener: WindowListener
   readonly #rows = new Map<string, ListedRow>()
   /** The mints in the order shown, from this index of the list on. */
@@ -40,10 +40,12 @@ export class MarketWindow {
   #isHeld = false
   /** The next answer is that of another window: it is shown whatever is held. */
   #isMoved = true
+  /** What is shown is of another list than was asked for. */
+  #isOfOther = false
   #unsubscribe: (() => void) | null = null
   #settle: ReturnType<typeof setTimeout> | undefined
 
-  constructor(live: Live, query: ListQuery, listener: WindowListener) {
+  constructor(live: WindowSource, query: ListQuery, listener: WindowListener) {
     this.#live = live
     this.#query = query
     this.#listener = listener
@@ -76,6 +78,7 @@ export class MarketWindow {
   /** Another list: from its top, at once. What is shown stays until it is there. */
   show(query: ListQuery): void {
     this.#query = query
+    this.#isOfOther = true
     this.#place = { offset: 0, limit: this.#place.limit }
     this.#subscribe()
   }
@@ -110,9 +113,19 @@ export class MarketWindow {
         onOpen: () => {
           this.#isMoved = true
         },
-        onError: (message) => this.#listener.onError(message),
+        onError: (message) => {
+          if (this.#isOfOther) this.#forget()
+          this.#listener.onError(message)
+        },
       },
     )
+  }
+
+  /** Rows of the list before would look like the answer of one that is refused. */
+  #forget(): void {
+    this.total = null
+    this.#next = []
+    this.#showNext()
   }
 
   #take({ rows, total, order, offset }: WindowMessage): void {
@@ -123,6 +136,7 @@ export class MarketWindow {
       this.#nextOffset = offset
       if (!this.#isHeld || this.#isMoved) this.#showNext()
       this.#isMoved = false
+      this.#isOfOther = false
     }
     this.#listener.onChange()
   }

@@ -5,7 +5,7 @@ import { type Sort, TABS, type Tab } from '../../../schema/vocabulary.ts'
 import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
 import type { App, View } from '../../app.ts'
 import { emptyState, enteredText, SPARKLINE_TO_COME, sparkline, waitingState } from '../../dom.ts'
-import { formatCount } from '../../format.ts'
+import { formatCount, sentence } from '../../format.ts'
 import type { ListedRow } from '../../listed-fields.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
 import { styles } from '../../styles.ts'
@@ -134,6 +134,7 @@ export class MarketView implements View {
           <p class="status" role="status">${this.#status()}</p>
         </header>
         ${this.#totals.render()}
+        ${this.#refusedBanner()}
         ${this.#table()}
       </section>`
   }
@@ -161,6 +162,7 @@ export class MarketView implements View {
   /** Asks for another list, from its top. */
   #show(state: ListState): void {
     this.#state = state
+    this.#error = null
     this.#scrollTopPx = 0
     this.#place = { row: this.#place.row === -1 ? -1 : 0, column: this.#place.column }
     const table = document.querySelector('.table')
@@ -265,8 +267,14 @@ export class MarketView implements View {
     </div>`
   }
 
+  /** Over a list of which no more can be read: it stands still. */
+  #refusedBanner(): TemplateResult | typeof nothing {
+    if (this.#error === null || this.#window.total === null) return nothing
+    return html`<p class="banner floats" role="alert">${sentence(this.#error)} The list is not renewed meanwhile.</p>`
+  }
+
   #waiting(): TemplateResult {
-    if (this.#error !== null) return emptyState('The list is not there', this.#error)
+    if (this.#error !== null) return emptyState('The list is not there', sentence(this.#error))
     return waitingState(this.#app.live)
   }
 

@@ -1,0 +1,53 @@
+// The part of the market's list that is in sight, between what the server tells of it.
+import { afterEach, expect, test, vi } from 'vitest'
+import type { ListedRow } from '../../src/web/listed-fields.ts'
+import { MarketWindow } from '../../src/web/views/market/market-window.ts'
+import type { WindowListener, WindowSource } from '../../src/web/window-source.ts'
+
+afterEach(() => void vi.useRealTimers())
+
+/** A window of the two hottest rows, and the server that it follows. */
+function follow() {
+  const listeners: WindowListener[] = []
+  const live: WindowSource = {
+    subscribeWindow: (_query, listener) => {
+      listeners.push(listener)
+      return () => {}
+    },
+  }
+  const errors: string[] = []
+  const window = new MarketWindow(
+    live,
+    { sort: 'hot' },
+    { onChange: () => {}, onError: (message) => errors.push(message) },
+  )
+  window.look(0, 2)
+  const answer = (order: string[], total = order.length) =>
+    listeners.at(-1)?.onWindow({ rows: order.map(row), order, offset: 0, total })
+  const refuse = (message: string) => listeners.at(-1)?.onError(message, 'invalid_parameter')
+  return { window, errors, answer, refuse }
+}
+
+const row = (mint: string) => ({ mint, priceUsd: 1 }) as ListedRow
+
+test('the rows of the list before are no answer to one that is refused', () => {
+  const { window, errors, answer, refuse } = follow()
+  answer(['A', 'B'], 3)
+  window.show({ sort: 'hot', search: '$' })
+  expect([window.total, window.at(0)?.mint]).toEqual([3, 'A'])
+  refuse('Search must contain a letter or a digit.')
+  expect([window.total, window.at(0), window.at(1)]).toEqual([null, undefined, undefined])
+  expect(errors).toEqual(['Search must contain a letter or a digit.'])
+  answer(['C'])
+  expect([window.total, window.at(0)?.mint]).toEqual([1, 'C'])
+})
+
+test('a list stays while no more of it may be read', () => {
+  const { window, answer, refuse } = follow()
+  vi.useFakeTimers()
+  answer(['A', 'B'], 3_000)
+  window.look(1_000, 1_002)
+  vi.runAllTimers()
+  refuse('The limit of reads is used up.')
+  expect([window.total, window.at(0)?.mint]).toEqual([3_000, 'A'])
+})
