@@ -51,3 +51,18 @@ test('a list stays while no more of it may be read', () => {
   refuse('The limit of reads is used up.')
   expect([window.total, window.at(0)?.mint]).toEqual([3_000, 'A'])
 })
+
+test('a row that left the window while the order is held is no longer renewed, and known as such until it is back', () => {
+  const { window, answer } = follow()
+  answer(['A', 'B'], 3)
+  window.hold(true)
+  const left = () => [0, 1].flatMap((at) => window.at(at)?.mint ?? []).filter((mint) => window.hasLeft(mint))
+  expect(left()).toEqual([])
+  answer(['C', 'B'], 3)
+  expect([window.at(0)?.mint, left()]).toEqual(['A', ['A']])
+  answer(['B', 'A'], 3)
+  expect(left()).toEqual([])
+  answer(['C', 'B'], 3)
+  window.hold(false)
+  expect([window.at(0)?.mint, left()]).toEqual(['C', []])
+})

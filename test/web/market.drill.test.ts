@@ -394,6 +394,24 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     await patch(1e9 - 3e6)
     expect(faults).toEqual([])
   })
+
+  test('a row that leaves its place while the order is held looks old, until the order goes on', async () => {
+    const { page, faults } = await openPage(browser, server.url, '#/market?sort=market_cap')
+    const first = async () => (await symbols(page)).slice(0, 2)
+    await expect.poll(first).toEqual(['T0', 'T1'])
+    await page.locator('.table').hover()
+    const patch = (marketCap: number) =>
+      server.client.push({ type: 'patch', mint: mintAt(0), ts: Date.now(), fields: { marketCap } })
+    await patch(1)
+    const old = page.locator('.rows .row.old')
+    await expect.poll(() => old.locator('.names b').allTextContents()).toEqual(['T0'])
+    expect(await old.getAttribute('title')).toMatch(/^No longer here in the list/)
+    await page.mouse.move(0, 0)
+    await expect.poll(first).toEqual(['T1', 'T2'])
+    expect(await old.count()).toBe(0)
+    await patch(1e9)
+    expect(faults).toEqual([])
+  })
 })
 
 test('keys that are none of the grid’s are left alone, and its edges hold', () => {

@@ -63,6 +63,11 @@ export class MarketWindow {
     return next.filter((mint, at) => this.#shown[at + this.#nextOffset - this.#shownOffset] !== mint).length
   }
 
+  /** Whether a token that is shown is none of the window any more, while the order is held: the server tells nothing of it now. */
+  hasLeft(mint: string): boolean {
+    return this.#next !== null && !this.#next.includes(mint)
+  }
+
   /** The row at an index of the list; undefined: it is not known yet. */
   at(index: number): ListedRow | undefined {
     const mint = this.#shown[index - this.#shownOffset]

@@ -18,6 +18,8 @@ import { type Span, visibleSpan } from './virtual-rows.ts'
 const ROW_PX = 48
 const DENSE_ROW_PX = 30
 const HEAD_PX = 36
+/** Of a row that is kept where it is though its token is elsewhere in the list now. */
+const LEFT_TITLE = 'No longer here in the list: these are its last figures from when it was.'
 /** How long a row shows which way its price went. */
 const MOVE_SHOWN_MS = 900
 /** Typing pauses so long before the server is asked. */
@@ -314,7 +316,8 @@ export class MarketView implements View {
       sparkline: this.#isDense ? nothing : this.#sparkline(row.mint),
       isTabStop: index === this.#tabRow,
     }
-    return html`<div class="row" role="row" aria-rowindex=${index + 2} data-index=${index} style=${styles({ top: `${index * this.#rowPx}px` })}>
+    const hasLeft = this.#window.hasLeft(row.mint)
+    return html`<div class="row ${hasLeft ? 'old' : ''}" title=${hasLeft ? LEFT_TITLE : nothing} role="row" aria-rowindex=${index + 2} data-index=${index} style=${styles({ top: `${index * this.#rowPx}px` })}>
       ${COLUMNS.map((column) => html`<div class="cell ${column.name} ${column.class?.(row, context) ?? ''}" role="gridcell">${column.cell(row, context)}</div>`)}
     </div>`
   }
