@@ -128,16 +128,19 @@ export const missingState = ({ error, errorTitle, isOfKey }: Fetched<unknown>): 
       )
 }
 
-/** Over something fetched that could not be fetched again: it is older than it looks. */
-export const staleBanner = ({
-  error,
-  value,
-  atMs,
-  isOfKey,
-}: Fetched<unknown>): TemplateResult | typeof nothing =>
-  error === null || value === null
-    ? nothing
-    : html`<p class="banner floats" role="alert">${error} ${isOfKey ? keyRemedy() : nothing} What you see was true ${formatAge(atMs, Date.now())} ago.</p>`
+/** Whether something fetched could not be fetched again: it is older than it looks. */
+export const isStale = ({ error, value }: Fetched<unknown>): boolean => error !== null && value !== null
+
+/** Over what is stale. @param what it is, with its verb */
+export const staleBanner = (
+  fetched: Fetched<unknown>,
+  what = 'What you see was',
+): TemplateResult | typeof nothing => {
+  const { error, atMs, isOfKey } = fetched
+  return isStale(fetched)
+    ? html`<p class="banner floats" role="alert">${error} ${isOfKey ? keyRemedy() : nothing} ${what} true ${formatAge(atMs, Date.now())} ago.</p>`
+    : nothing
+}
 
 /** What is written or chosen in the field that an event comes from. */
 export const enteredText = ({ target }: Event): string =>

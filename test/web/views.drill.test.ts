@@ -226,6 +226,41 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await page.getByRole('row').filter({ hasText: 'validated' }).waitFor()
   })
 
+  test.each([
+    {
+      part: 'a token’s analyses',
+      hash: `#/token/${RICH}`,
+      path: '**/api/v1/analysis?*',
+      shown: '.analyses-room table',
+      refusal: { status: 401, code: 'revoked_key', error: 'This key was revoked.' },
+      told: /^This key was revoked. Forget the key in “Try it”, or take another. The list of analyses was true \S+ ago.$/,
+    },
+    {
+      part: 'the totals of the market',
+      hash: '#/market',
+      path: '**/api/v1/market/totals',
+      shown: '.totals .up',
+      refusal: { status: 429, code: 'read_rate_limited', error: 'The reads are used up.' },
+      told: /^The reads are used up.\s+The totals were true \S+ ago.$/,
+    },
+  ])('$part look old while they cannot be read again', async ({ hash, path, shown, refusal, told }) => {
+    const { page } = await openPage(browser, 'about:blank')
+    await page.clock.install()
+    await page.goto(`${server.url}/${hash}`)
+    await page.locator(shown).waitFor()
+    const old = page.locator('.old')
+    expect(await old.count()).toBe(0)
+    const { status, ...json } = refusal
+    await page.route(path, (route) => route.fulfill({ status, json: { ok: false, ...json } }))
+    await page.clock.fastForward(MINUTE_MS)
+    await page.getByRole('alert').filter({ hasText: told }).waitFor()
+    expect(await old.count()).toBe(1)
+    await page.unroute(path)
+    await page.clock.fastForward(MINUTE_MS)
+    await old.waitFor({ state: 'detached' })
+    expect(await page.getByRole('alert').filter({ hasText: told }).count()).toBe(0)
+  })
+
   test('an empty view has a command, which is copied', async () => {
     const empty = await openTestServer()
     const { page } = await openPage(browser, empty.url, '#/agents', {

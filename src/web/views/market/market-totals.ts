@@ -1,8 +1,9 @@
 // What the whole market does, in one line above its table.
-import { html, type TemplateResult } from 'lit-html'
+import { html, type nothing, type TemplateResult } from 'lit-html'
 import type { TotalsAnswer } from '../../../schema/api/market.ts'
 import { Fetched, request } from '../../api.ts'
 import type { App } from '../../app.ts'
+import { isStale, staleBanner } from '../../dom.ts'
 import { formatAmount, formatCount, formatUsd } from '../../format.ts'
 
 /** Each is a read: an office may have many consoles behind one address. */
@@ -22,6 +23,11 @@ export class MarketTotals {
     this.#fetched.stop()
   }
 
+  /** Says that they could not be read again. */
+  banner(): TemplateResult | typeof nothing {
+    return staleBanner(this.#fetched, 'The totals were')
+  }
+
   render(): TemplateResult {
     const { value } = this.#fetched
     const trades = value === null ? 0 : value.buys_24h + value.sells_24h
@@ -31,7 +37,7 @@ export class MarketTotals {
       ['Trades 24h', formatAmount(value?.trades_24h)],
       ['Launches 24h', formatCount(value?.launches_24h)],
     ]
-    return html`<dl class="totals" aria-label="The whole market">
+    return html`<dl class="totals ${isStale(this.#fetched) ? 'old' : ''}" aria-label="The whole market">
       ${figures.map(([label, text]) => html`<div><dt>${label}</dt><dd>${text}</dd></div>`)}
       <div><dt>Buys</dt><dd>${value === null || trades === 0 ? '–' : html`<span class="up">${((100 * value.buys_24h) / trades).toFixed(0)}%</span>`}</dd></div>
     </dl>`

@@ -136,7 +136,7 @@ export class MarketView implements View {
           <p class="status" role="status">${this.#status()}</p>
         </header>
         ${this.#totals.render()}
-        ${this.#refusedBanner()}
+        ${this.#banner()}
         ${this.#table()}
       </section>`
   }
@@ -269,9 +269,9 @@ export class MarketView implements View {
     </div>`
   }
 
-  /** Over a list of which no more can be read: it stands still. */
-  #refusedBanner(): TemplateResult | typeof nothing {
-    if (this.#error === null || this.#window.total === null) return nothing
+  /** Over a list of which no more can be read: it stands still. Banners lie in one place, so there is one at a time. */
+  #banner(): TemplateResult | typeof nothing {
+    if (this.#error === null || this.#window.total === null) return this.#totals.banner()
     return html`<p class="banner floats" role="alert">${sentence(this.#error)} The list is not renewed meanwhile.</p>`
   }
 

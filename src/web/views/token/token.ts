@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit-html'
 import type { AnalysisPage, DataPoint } from '../../../client/index.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { emptyState, keyRemedy, waitingState } from '../../dom.ts'
+import { emptyState, isStale, keyRemedy, staleBanner, waitingState } from '../../dom.ts'
 import { changeClass, formatAge, formatChange, formatPrice, sentence } from '../../format.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, routeHref } from '../../router.ts'
@@ -66,7 +66,7 @@ export class TokenView implements View {
     const nowMs = this.#app.nowMs()
     return html`<section class="token" aria-labelledby="view-title">
       ${this.#header(point, nowMs)}
-      ${this.#isGone ? html`<p class="banner floats" role="status">The market holds this token no longer: it made room for more active ones, or the server began anew. What you see is the last that was known.</p>` : nothing}
+      ${this.#isGone ? html`<p class="banner floats" role="status">The market holds this token no longer: it made room for more active ones, or the server began anew. What you see is the last that was known.</p>` : staleBanner(this.#analyses, 'The list of analyses was')}
       ${this.#panel.render(nowMs)}
       ${fieldGroups(point)}
       ${this.#analysesCard(nowMs)}
@@ -106,7 +106,7 @@ export class TokenView implements View {
     const { value, error, isOfKey } = this.#analyses
     return html`<section class="card">
       <h2>Analyses of this token</h2>
-      <div class="analyses-room">${
+      <div class="analyses-room ${isStale(this.#analyses) ? 'old' : ''}">${
         value === null
           ? html`<p class="note">${error ?? 'Loading'} ${isOfKey ? keyRemedy() : nothing}</p>`
           : value.data.length === 0
