@@ -104,6 +104,16 @@ describe('a window', () => {
     expect(await reader.until('unsubscribed')).toMatchObject({ id: '2', channel })
   })
 
+  it('of an empty set has no row, and one of no fields the mints: neither is taken for what is missing', async () => {
+    const reader = socket()
+    await reader.send({ op: 'subscribe', topic: 'window', mints: [] })
+    expect(await reader.until('window')).toMatchObject({ total: 0, order: [], rows: [] })
+    await reader.send({ op: 'subscribe', topic: 'window', mints: [mints[0]], fields: [] })
+    expect((await reader.until('window')).rows).toEqual([{ mint: mints[0] }])
+    const { body } = await server.client.get('/api/v1/market?mints=,')
+    expect([body.data, body.meta.mints]).toEqual([[], 0])
+  })
+
   it.each(['alone', 'beside the market'])(
     '%s has a position that rises with the market, though it does not change',
     async (how) => {
@@ -139,6 +149,7 @@ describe('a window', () => {
     ['since=1', '/since'],
     ['limit=201', '/limit'],
     ['mints=nothing', '/mints/0'],
+    ['mints=', '/mints'],
     [`mints=${Array.from({ length: 201 }, newMint).join(',')}`, '/mints'],
     ['fields=prise', '/fields'],
     ['min_liquidity=x', '/min_liquidity'],
@@ -151,7 +162,7 @@ describe('a window', () => {
   })
 
   it('is not what a stream of a whole tab can be', async () => {
-    for (const query of [`mints=${mints[0]}`, 'min_volume_24h=1', 'max_age_ms=1'])
+    for (const query of [`mints=${mints[0]}`, 'mints=', 'min_volume_24h=1', 'max_age_ms=1'])
       expectProblem(
         await server.client.get(`/api/v1/market?format=ndjson&follow=1&${query}`),
         'invalid_parameter',

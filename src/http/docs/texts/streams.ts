@@ -124,7 +124,7 @@ const windows = (base: string): string => `## Windows: the rows in sight, or a s
 A stream of a tab tells every change of every row. Who shows a part of a list, or watches a few tokens, follows a window instead:
 \`GET ${base}/api/v1/market?format=ndjson&follow=window\`, or the topic \`window\` on the WebSocket. Its parameters are those of a page:
 \`tab\`, \`sort\`, \`order\`, \`offset\`, \`limit\` (at most ${WINDOW_ROWS_MAX} rows), \`search\`, \`max_analyses\`, \`min_…\` and \`max_…\` of every figure, \`fields\`, and
-\`mints\` for a set of up to ${MINTS_FILTERED_MAX} tokens (with commas between; on the WebSocket an array will do), of which each is in the window while the
+\`mints\` for a set of up to ${MINTS_FILTERED_MAX} tokens (with commas between; on the WebSocket an array will do, also an empty one), of which each is in the window while the
 market holds it. There is no \`since\`: after a break ask again, and the window is sent again.
 
 ${example(
