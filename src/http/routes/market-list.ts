@@ -77,7 +77,7 @@ interface PageSource {
 }
 
 const LIST_HEADERS = z.object({
-  ETag: maybeText('Version of the page; a stream has none'),
+  ETag: maybeText('Version of the page and of its cursor; a stream has none'),
   'X-Result-Count': maybeWhole('Rows of this answer'),
   'X-List-Version': maybeWhole('Position in the sequence of changes'),
   'X-Clamped': CLAMPED_HEADER,
@@ -230,8 +230,10 @@ function answerPage(
   ignored: readonly string[],
 ): HttpAnswer {
   const { page, nextCursor } = source.take()
-  // Several formats share one URL. The cursor follows from the list and its version.
-  const etag = versionEtag(node, context.notes, `${page.contentVersion}-${format}`)
+  // Several formats share one URL. A list that time changes is frozen anew though its rows are the same: a page that is kept beyond the
+  // life of its cursor is not current any more.
+  const version = nextCursor === null ? page.contentVersion : `${page.contentVersion}-${nextCursor}`
+  const etag = versionEtag(node, context.notes, `${version}-${format}`)
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,
