@@ -118,7 +118,9 @@ export function parseTopic(message: Query, tokensMax: number): Topic {
     const fields = () => datapointFields(message)
     return { topic, ...readAll({ mint, since: () => parseSince(message), fields }) }
   }
-  const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
+  // Whoever resumes from a time wants every bar since.
+  const otherwise = message.get('from') ? BARS_LIMIT_MAX : BARS_LIMIT_DEFAULT
+  const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise }
   return {
     topic,
     ...readAll({

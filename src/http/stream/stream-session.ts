@@ -182,13 +182,14 @@ export class StreamSession implements StreamWriter {
   }
 
   #subscribe(topic: Topic, echo: Echo): void {
-    const { broadcaster } = this.#options
+    const { broadcaster, market } = this.#options
     const { channel, open } = findChannel(topic, this.#options)
     this.#admit(topic, channel.name)
     const since = 'since' in topic ? topic.since : null
     // The position from which it resumes. A new subscription has one only after its snapshot, which bears it.
     const seq = since === null || channel.isLost(positionAt(since)) ? undefined : since
-    this.#follower.writeControl({ event: 'subscribed', ...echo, channel: channel.name, seq })
+    const told = { ...echo, ...leftOut(topic, market) }
+    this.#follower.writeControl({ event: 'subscribed', ...told, channel: channel.name, seq })
     broadcaster.subscribe(this.#follower, channel, since ?? open())
   }
 
@@ -213,6 +214,14 @@ export class StreamSession implements StreamWriter {
     if (!subscriptions.has(name) && subscriptions.size >= SUBSCRIPTIONS_MAX)
       throw invalidParameter('topic', `: a socket holds at most ${SUBSCRIPTIONS_MAX} subscriptions`)
   }
+}
+
+/** Told where more bars start at the time from which a client resumes, or later, than it begins with: it has to read the others. */
+function leftOut(topic: Topic, market: Market): { clamped?: { limit: number } } {
+  if (topic.topic !== 'ohlc' || topic.fromMs === null) return {}
+  const { mint, tf, fromMs, limit } = topic
+  const found = market.bars({ mint, tf, limit: limit + 1, fromMs, toMs: null, fill: 'none' })
+  return found !== null && found.bars.length > limit ? { clamped: { limit } } : {}
 }
 
 /** The channel of a topic, and how a new subscription to it begins. */

@@ -190,9 +190,10 @@ ${example(
   '< {"event":"changes","channel":"token:MINT","seq":7127000124,"rows":[{"mint":"MINT","priceUsd":0.00016}]}',
 )}
 
-**ohlc**: bars of a \`mint\` in a timeframe \`tf\` (\`1m\` unless told): first up to \`limit\` of them (${BARS_LIMIT_DEFAULT} unless told, ${BARS_LIMIT_MAX} at
-most), or those that start at \`from\` or later; then each bar that has changed, is closed or is new. To resume, subscribe with
-\`from\` set to the start of the last bar that was not closed.
+**ohlc**: bars of a \`mint\` in a timeframe \`tf\` (\`1m\` unless told): first the newest \`limit\` of them (${BARS_LIMIT_DEFAULT} unless told, ${BARS_LIMIT_MAX} at
+most), or of those that start at \`from\` or later (${BARS_LIMIT_MAX} unless told); then each bar that has changed, is closed or is new. To resume,
+subscribe with \`from\` set to the start of the last bar that was not closed. Where \`limit\` leaves out bars since \`from\`, \`subscribed\` has
+\`clamped\` with it: read those from \`/api/v1/ohlc\`.
 
 ${example(
   '> {"op":"subscribe","topic":"ohlc","mint":"MINT","tf":"1h","limit":1}',
