@@ -348,12 +348,13 @@ function answerFollow(deps: ListParts, context: Context, request: FollowedMarket
 /** An answer that goes on. @param version position of its first rows @param subscribe called once the client is there */
 function answerStream(
   { broadcaster, sharedGzip }: ListParts,
-  { headers }: Context,
+  { headers, client }: Context,
   version: number,
   countRows: () => number,
   subscribe: (follower: Follower) => void,
 ): HttpAnswer {
   broadcaster.admit()
+  const owner = { key: parseBearer(headers.authorization), client: client() }
   return {
     status: 200,
     body: NO_BYTES,
@@ -365,10 +366,7 @@ function answerStream(
       ...codingHeaders(headers),
     },
     rows: countRows(),
-    stream: (writer) => {
-      const key = parseBearer(headers.authorization)
-      subscribe(broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson', key))
-    },
+    stream: (writer) => subscribe(broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson', owner)),
   }
 }
 
@@ -386,7 +384,7 @@ const coded = (
 /** The rows of a window, then what changes in it. */
 function answerWindow(deps: ListParts, context: Context): HttpAnswer {
   const { market, broadcaster } = deps
-  const channel = broadcaster.window(new WindowChannel(market, parseWindow(context.query)))
+  const channel = broadcaster.window(new WindowChannel(market, parseWindow(context.query)), context.client())
   const countRows = () => channel.countRows()
   const answer = answerStream(deps, context, market.seq, countRows, (follower) =>
     broadcaster.subscribe(follower, channel, 0),

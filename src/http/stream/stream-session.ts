@@ -12,7 +12,7 @@ import { BarsChannel } from './bars-channel.ts'
 import type { Broadcaster } from './broadcaster.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import { positionAt } from './chunk.ts'
-import type { DisconnectReason, Follower, StreamWriter, WriteKind } from './follower.ts'
+import type { DisconnectReason, Follower, FollowerOwner, StreamWriter, WriteKind } from './follower.ts'
 import { countSnapshotRows, MarketChannel } from './market-channel.ts'
 import {
   type Message,
@@ -37,8 +37,7 @@ export interface StreamSources {
 /** What a client was given when its socket was opened. */
 export interface SocketTerms {
   format: 'json' | 'msgpack'
-  /** The client's; empty: it sent none. */
-  key: string
+  owner: FollowerOwner
   /** Whether rows are compressed where that makes them smaller. */
   isCompressed: boolean
   /** Checks the client's key and counts a subscription: its rows and, unless it is free, one read. Throws 401 or 429. */
@@ -78,7 +77,7 @@ export class StreamSession implements StreamWriter {
     this.#ws = ws
     this.#options = options
     this.#isBinary = options.format === 'msgpack'
-    this.#follower = options.broadcaster.connect(this, options.format, options.key)
+    this.#follower = options.broadcaster.connect(this, options.format, options.owner)
   }
 
   // The engine's answers: 1 sent; 0 kept, but the socket is full; 2 over the limit, and the engine closes the socket.
@@ -195,9 +194,10 @@ export class StreamSession implements StreamWriter {
 
   /** Rows of the market list that a subscription begins with. */
   #countRows(topic: Topic): number {
-    const { market, broadcaster } = this.#options
+    const { market, broadcaster, owner } = this.#options
     if (topic.topic === 'market') return countSnapshotRows(market, topic)
-    if (topic.topic === 'window') return broadcaster.window(new WindowChannel(market, topic)).countRows()
+    if (topic.topic === 'window')
+      return broadcaster.window(new WindowChannel(market, topic), owner.client).countRows()
     return 0
   }
 
@@ -227,7 +227,7 @@ function leftOut(topic: Topic, market: Market): { clamped?: { limit: number } } 
 /** The channel of a topic, and how a new subscription to it begins. */
 function findChannel(
   topic: Topic,
-  { market, broadcaster, submissionLog }: StreamSources,
+  { market, broadcaster, submissionLog, owner }: SessionOptions,
 ): { channel: Channel; open: () => StreamSnapshot | number } {
   switch (topic.topic) {
     case 'market': {
@@ -235,7 +235,7 @@ function findChannel(
       return { channel, open: () => channel.open(topic) }
     }
     case 'window':
-      return { channel: broadcaster.window(new WindowChannel(market, topic)), open: () => 0 }
+      return { channel: broadcaster.window(new WindowChannel(market, topic), owner.client), open: () => 0 }
     case 'submissions': {
       const channel = new SubmissionsChannel(market, submissionLog)
       return { channel, open: () => channel.open() }

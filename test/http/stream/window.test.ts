@@ -1,5 +1,6 @@
 // Windows of lists over the real server: HTTP and WebSocket, plain and compressed, and what is refused.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { WINDOWS_OF_CLIENT_MAX } from '../../../src/http/limits.ts'
 import { FollowReader, type Line } from '../../support/follow-reader.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
 import { expectProblem, newMint } from '../../support/submission.ts'
@@ -42,8 +43,8 @@ const follow = (query: string): FollowReader => {
   closers.push(() => reader.close())
   return reader
 }
-const socket = (): StreamReader => {
-  const reader = new StreamReader(`${server.url.replace('http', 'ws')}/api/v1/stream`)
+const socket = (headers?: Record<string, string>): StreamReader => {
+  const reader = new StreamReader(`${server.url.replace('http', 'ws')}/api/v1/stream`, undefined, headers)
   closers.push(() => reader.close())
   return reader
 }
@@ -168,6 +169,51 @@ describe('a window', () => {
         'invalid_parameter',
         `/${query.split('=')[0]}`,
       )
+  })
+})
+
+describe('the windows of one client', () => {
+  const window = (offset: number) => ({
+    op: 'subscribe',
+    topic: 'window',
+    sort: 'price',
+    offset,
+    fields: ['name'],
+  })
+
+  it('are bounded over all its streams, and leave windows for others', async () => {
+    const first = socket()
+    for (let offset = 0; offset < WINDOWS_OF_CLIENT_MAX; offset++) {
+      await first.send(window(offset))
+      await first.until('subscribed')
+    }
+    const second = socket()
+    await second.send(window(WINDOWS_OF_CLIENT_MAX))
+    const refusal = { code: 'read_rate_limited', status: 429, limit: WINDOWS_OF_CLIENT_MAX }
+    expect(await second.until('error')).toMatchObject(refusal)
+    const path = '/api/v1/market?format=ndjson&follow=window&sort=holders'
+    expectProblem(await server.client.get(path), 'read_rate_limited')
+    // One that it follows already may be followed by another of its streams.
+    await second.send(window(1))
+    expect(await second.until('window')).toMatchObject({ offset: 1 })
+
+    const key = await server.client.register()
+    const other = socket({ Authorization: `Bearer ${key}` })
+    await other.send(window(WINDOWS_OF_CLIENT_MAX))
+    expect(await other.until('window')).toMatchObject({ rows: [] })
+    // What others follow counts too.
+    await second.send(window(WINDOWS_OF_CLIENT_MAX))
+    expect(await second.until('error')).toMatchObject(refusal)
+
+    // The second stream follows window 1, which ends for this client with the last stream of it.
+    await first.send({ ...window(1), op: 'unsubscribe' })
+    await first.until('unsubscribed')
+    await first.send(window(WINDOWS_OF_CLIENT_MAX + 1))
+    expect(await first.until('error')).toMatchObject(refusal)
+    await second.send({ ...window(1), op: 'unsubscribe' })
+    await second.until('unsubscribed')
+    await second.send(window(WINDOWS_OF_CLIENT_MAX + 1))
+    expect(await second.until('window')).toMatchObject({ rows: [] })
   })
 })
 

@@ -18,6 +18,7 @@ import {
   WINDOW_EVERY_MS,
   WINDOW_ROWS_MAX,
   WINDOWS_MAX,
+  WINDOWS_OF_CLIENT_MAX,
 } from '../../limits.ts'
 
 /** Messages as they are in the examples: rows are shortened to a few fields. */
@@ -272,7 +273,7 @@ const BOUNDS = `## Bounds
 | Reads | a stream counts as one read; on a WebSocket the first subscription to each of up to ${SUBSCRIPTIONS_MAX} channels is free, further ones are reads |
 | Rows | first rows count against the rows that a client may read |
 | Streams at once | ${FOLLOWERS_MAX} for all clients; one more is 429 \`read_rate_limited\` |
-| Windows | ${WINDOW_ROWS_MAX} rows each, looked at every ${WINDOW_EVERY_MS / 1_000} s; ${WINDOWS_MAX} different ones for all clients, and one more is 429 |
+| Windows | ${WINDOW_ROWS_MAX} rows each, looked at every ${WINDOW_EVERY_MS / 1_000} s; ${WINDOWS_OF_CLIENT_MAX} different ones for one client (an address, or the owner of a key) and ${WINDOWS_MAX} for all, and one more is 429 |
 | Subscriptions of a WebSocket | ${SUBSCRIPTIONS_MAX} |
 | Message of a client | ${STREAM_MESSAGE_BYTES_MAX} bytes; a larger one closes the socket |
 | Age of a stream | ${FOLLOW_AGE_MS_MAX / 60_000} minutes, then \`bye\` with \`${MAX_AGE}\` |
