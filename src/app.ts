@@ -194,13 +194,14 @@ async function startParts(base: Base): Promise<App> {
   feeding.then(store.forgetRecovered, store.forgetRecovered)
   publisher?.serve({ accounts: agents, port: server.ownPort, ready })
   const { drainNoticeMs } = config
-  const parts = { ...base, health, server, sources, running, publisher, feeding, broadcaster, drainNoticeMs }
-  const shown = { ...shownOf(parts, config.host), agents, submissions, timeWaits, downloads, ready }
+  const ending = { publisher, feeding, broadcaster, timeWaits, drainNoticeMs }
+  const parts = { ...base, health, server, sources, running, ...ending }
+  const shown = { ...shownOf(parts, config.host), agents, submissions, downloads, ready }
   return { ...shown, replayed: base.replayed, stop: stopOnce(parts, watches) }
 }
 
 /** What callers see of a server that runs. */
-function shownOf({ server, running, broadcaster, store, lakeJobs }: RunningParts, host: string) {
+function shownOf({ server, running, broadcaster, timeWaits, store, lakeJobs }: RunningParts, host: string) {
   return {
     port: server.port,
     url: `http://${authorityOf(host, server.port)}`,
@@ -210,6 +211,7 @@ function shownOf({ server, running, broadcaster, store, lakeJobs }: RunningParts
     queries: lakeJobs.queries,
     http: server,
     broadcaster,
+    timeWaits,
     recorder: running.recorder,
     recorded: () => running.recorder.recorded(),
     checkpoint: () => running.makeCheckpoint(),

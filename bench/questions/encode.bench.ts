@@ -89,6 +89,7 @@ function asker(market: Market): (token: number, format: Format) => Buffer {
     const context: Context = {
       ...rest,
       ip,
+      client: ip,
       isRelayed: () => false,
       isLocal: () => false,
       origin: () => '',

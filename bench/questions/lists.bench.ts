@@ -143,7 +143,7 @@ async function streams({ small }: RunOptions): Promise<Measured> {
   }
   const fields = { key: COMPACT_ROW_FIELDS.join(), fields: COMPACT_ROW_FIELDS }
   const place = { tab: 'all', sort: 'volume_1h', order: 'desc', offset: 0, limit: WINDOW_ROWS } as const
-  const window = () => broadcaster.window(new WindowChannel(market, { ...place, filter: null, fields }))
+  const window = () => broadcaster.window(new WindowChannel(market, { ...place, filter: null, fields }), '')
   const tab = new MarketChannel(market, 'all')
   const connect = (writer: BodyWriter) => broadcaster.connect(writer, 'ndjson')
   broadcaster.subscribe(connect(counters.window), window(), 0)

@@ -38,7 +38,7 @@ export interface MarketQuery extends Omit<FollowQuery, 'since'> {
   maxAnalyses?: number | undefined
   /** Only tokens whose figures are within these bounds, such as `{ min_volume_24h: 1000 }`. */
   ranges?: Ranges | undefined
-  /** Only these tokens, at most 200. */
+  /** Only these tokens, at most 200; none of them: no token. */
   mints?: readonly string[] | undefined
 }
 
@@ -50,7 +50,8 @@ export type WindowQuery = Omit<MarketQuery, 'cursor'>
 const listQuery = ({ maxAnalyses, ranges, mints, ...query }: MarketQuery): QueryValues => ({
   ...query,
   ...ranges,
-  mints: mints?.join(),
+  // An empty parameter is refused, since it may be meant as either: a comma alone is the empty set.
+  mints: mints?.length === 0 ? ',' : mints?.join(),
   max_analyses: maxAnalyses,
 })
 

@@ -21,7 +21,8 @@ export interface CallOptions {
   waitForLimits?: boolean | undefined
 }
 
-export type QueryValues = Readonly<Record<string, string | number | undefined>>
+/** What is null or undefined is not sent: programs that do not check types, and models, leave out with either. */
+export type QueryValues = Readonly<Record<string, string | number | null | undefined>>
 
 export interface Request {
   method: 'GET' | 'POST'
@@ -255,11 +256,11 @@ function reasonOf(error: unknown): string {
   return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message
 }
 
-/** `?name=value…`, without values that are undefined. */
+/** `?name=value…`, without values that are null or undefined. */
 function queryText(query: QueryValues): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query))
-    if (value !== undefined) parameters.append(name, `${value}`)
+    if (value !== undefined && value !== null) parameters.append(name, `${value}`)
   return parameters.size === 0 ? '' : `?${parameters}`
 }
 

@@ -53,6 +53,8 @@ export interface Context {
   /** The address of the client. A proxy's header counts only if the proxy is trusted. A GET handler that awaits must ask
    *  for it before: the address can no longer be read once the client has disconnected. */
   ip(): string
+  /** Who the request is counted for: a key's owner, or an address. See `readerOf`; what is said of `ip` holds for it. */
+  client(): string
   /** Whether another process has passed the request on, which has the client. */
   isRelayed(): boolean
   /** Whether, on a server that listens on loopback, a program of this computer asks: no proxy, and no page of another site. Told

@@ -129,6 +129,8 @@ export const WINDOW_ROWS_MAX = 200
 export const WINDOW_EVERY_MS = 1_000
 /** Different windows that are followed at once; one more is 429. Each holds its rows. */
 export const WINDOWS_MAX = 1_000
+/** Of those, the ones that one client follows, so that no client takes all. */
+export const WINDOWS_OF_CLIENT_MAX = 100
 /** Unknown names of fields that an error tells. */
 export const FIELD_ERRORS_MAX = 8
 /** Rows in one write to a stream: this bounds the memory that a stalled reader holds. */

@@ -311,6 +311,7 @@ class UncachedRequest {
     this.#isFromHere = route.opensLocally === true && isLocal(head)
     return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
       ip,
+      client: () => readerOf(this.#reader, ip),
       isRelayed: () => this.#sender.isRelayed,
       isLocal: () => this.#isFromHere,
       origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),

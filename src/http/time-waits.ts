@@ -73,6 +73,11 @@ export class TimeWaits {
     return true
   }
 
+  /** Ends every wait, before its time. */
+  wakeAll(): void {
+    for (const { wake } of this.#waiting) wake()
+  }
+
   #wakeDue(): void {
     const { timeMs } = this.#market
     for (const { untilMs, wake } of this.#waiting) if (untilMs <= timeMs) wake()

@@ -157,11 +157,12 @@ const refusal = (error: unknown): CallToolResult => ({ content: textOf(refusalOf
 
 /**
  * The arguments that a tool has, and the names of others, which are told and not passed on: a request may know what the tool does
- * not, such as a stream that never ends.
+ * not, such as a stream that never ends. Models write null for what they leave out.
  */
 function splitArguments<Arguments>({ names }: ToolInput<Arguments>, args: Arguments) {
   const entries = Object.entries(args ?? {})
-  const known = Object.fromEntries(entries.filter(([name]) => names.includes(name))) as Arguments
+  const sent = entries.filter(([name, value]) => names.includes(name) && value !== null)
+  const known = Object.fromEntries(sent) as Arguments
   return { known, ignored: entries.map(([name]) => name).filter((name) => !names.includes(name)) }
 }
 

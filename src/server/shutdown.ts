@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpServer } from '../http/server.ts'
 import type { Broadcaster } from '../http/stream/broadcaster.ts'
+import type { TimeWaits } from '../http/time-waits.ts'
 import type { Feeds } from '../ingest/start-feeds.ts'
 import { within } from '../lib/wait.ts'
 import type { ClockFile } from '../store/data-folder/clock-file.ts'
@@ -31,6 +32,7 @@ export interface RunningParts {
   /** Settles when the feeds were started, or will not be. */
   feeding: Promise<void>
   broadcaster: Broadcaster
+  timeWaits: TimeWaits
   lakeJobs: LakeJobs
   positions: Positions
   clockFile: ClockFile
@@ -40,14 +42,15 @@ export interface RunningParts {
 }
 
 /**
- * Ends streams, and waits for the requests in flight.
+ * Ends streams and what waits for market time, and waits for the requests in flight.
  * @param alongside what else ends meanwhile
  */
 export async function finishRequests(
-  { server, broadcaster }: Pick<RunningParts, 'server' | 'broadcaster'>,
+  { server, broadcaster, timeWaits }: Pick<RunningParts, 'server' | 'broadcaster' | 'timeWaits'>,
   alongside: readonly Promise<unknown>[] = [],
 ): Promise<void> {
   broadcaster.close('draining')
+  timeWaits.wakeAll()
   await Promise.all([server.idle(0, DRAIN_MS_MAX), ...alongside])
 }
 

@@ -36,6 +36,14 @@ test('reads pages, and all rows of one version of the list over its cursors', as
   expect(rows.toSorted()).toEqual(mints.toSorted())
 })
 
+test('a parameter that is null, as programs without types send it, is left out', async () => {
+  const mint = await seed()
+  const query: object = { search: null, sort: null, limit: 500 }
+  const { data, meta } = await anonymous.market(query)
+  expect(data.map((row) => row.mint)).toContain(mint)
+  expect(meta.search).toBeUndefined()
+})
+
 test('reads DataPoints of one token, and of more than one request takes', async () => {
   const mints = await Promise.all(Array.from({ length: 12 }, seed))
   expect((await anonymous.datapoint(mints[0])).holderCount).toBe(200)

@@ -56,4 +56,9 @@ test('the rows are those of the window after every change, and again after a con
   })
   expect((await client.totals()).tokens).toBe(3)
   await items.return()
+  // An empty set is none of the tokens, not all.
+  const none = client.followWindow({ mints: [] })
+  expect((await none.next()).value).toMatchObject({ rows: [], total: 0 })
+  await none.return()
+  expect((await client.market({ mints: [] })).data).toEqual([])
 })

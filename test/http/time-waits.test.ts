@@ -1,7 +1,8 @@
-// Requests that wait for the time of a stepped market: when they end, and in which order.
+// Requests that wait for market time: when they end and, where it is stepped, in which order.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { TIME_WAIT_MS_MAX } from '../../src/http/limits.ts'
 import { TimeWaits } from '../../src/http/time-waits.ts'
+import { openTestServer } from '../support/test-server.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -40,4 +41,18 @@ test('one whose client goes ends', async () => {
   leave()
   await waiting
   expect(waits.size).toBe(0)
+})
+
+test('one that waits does not hold up the end of the server: it is told the time as it is', async () => {
+  vi.useRealTimers()
+  const server = await openTestServer()
+  const untilMs = Date.now() + 3_600_000
+  const waiting = server.client.get(`/api/v1/time?until=${untilMs}`)
+  await expect.poll(() => server.timeWaits.size).toBe(1)
+  const startedMs = performance.now()
+  await server.remove()
+  expect(performance.now() - startedMs).toBeLessThan(TIME_WAIT_MS_MAX / 2)
+  const { status, body } = await waiting
+  expect(status).toBe(200)
+  expect(body.data.marketTime).toBeLessThan(untilMs)
 })

@@ -114,6 +114,13 @@ describe('with a key', () => {
     }
   })
 
+  test('takes an argument that is null as one that is not there', async () => {
+    const mint = await seed()
+    const list = await call(keyed, 'list_market', { search: null, cursor: null, limit: null, detail: true })
+    expect(list.answer.data.map((row: { mint: string }) => row.mint)).toContain(mint)
+    expect((await call(keyed, 'sql', { query: 'SELECT 1', limit: null })).answer.rows).toEqual([[1]])
+  })
+
   test('reads the market, submits and stands on the leaderboard', async () => {
     const mint = await seed()
     const client = keyed

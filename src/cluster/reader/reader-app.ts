@@ -134,6 +134,7 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
     market,
     run,
     broadcaster,
+    timeWaits: new TimeWaits(market),
     cursors,
     submissionLog,
     link,
@@ -173,7 +174,8 @@ const createHealth = (
   })
 
 function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> {
-  const { config, clock, log, market, broadcaster, submissionLog, link, readerHealth, health } = shared
+  const { config, clock, log, market, broadcaster, timeWaits, submissionLog, link, readerHealth, health } =
+    shared
   const limits = new ClientLimits(config, clock)
   const metrics = createMetrics(shared)
   const node: HttpNode = {
@@ -195,7 +197,7 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
   const routes = createRoutes({
     ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
     ...{ history, sessions, keys, lakeFolder: null },
-    timeWaits: new TimeWaits(market),
+    timeWaits,
     nowMs: () => clock.monotonicMs(),
     writer: null,
   })
@@ -230,7 +232,7 @@ function createMetrics({ market, health, broadcaster, readerHealth, link, overlo
 
 /** Clients are told that it stops, requests in flight are answered, then the bus is left. */
 async function stop(
-  { config, health, readerHealth, broadcaster, link, overloadWatch }: Shared,
+  { config, health, readerHealth, broadcaster, timeWaits, link, overloadWatch }: Shared,
   server: HttpServer,
 ): Promise<void> {
   const wasReady = health.isReady
@@ -239,7 +241,7 @@ async function stop(
   server.drain()
   // Clients learn from an answer that the server is draining, before connections are refused.
   if (wasReady) await sleep(config.drainNoticeMs)
-  await finishRequests({ server, broadcaster })
+  await finishRequests({ server, broadcaster, timeWaits })
   await closeHttp({ server, drainNoticeMs: config.drainNoticeMs })
   readerHealth.stop()
   await link.stop()

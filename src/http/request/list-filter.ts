@@ -38,10 +38,13 @@ function analysesLimit(query: Query): number | null {
 }
 
 /** The names of the filters that a query has and that a stream of a whole tab cannot have. */
-export const windowFilters = (query: Query): string[] =>
-  [...RANGE_FIGURES.flatMap((figure) => [`min_${figure}`, `max_${figure}`]), 'mints'].filter(
+export function windowFilters(query: Query): string[] {
+  const ranges = RANGE_FIGURES.flatMap((figure) => [`min_${figure}`, `max_${figure}`]).filter(
     (name) => query.get(name) && !IGNORED_BY_FOLLOW.includes(name),
   )
+  // A set that is empty is a filter too.
+  return query.get('mints') === null ? ranges : [...ranges, 'mints']
+}
 
 function figureRanges(query: Query): FigureRange[] {
   return RANGE_FIGURES.flatMap((figure) => {
@@ -54,10 +57,12 @@ function figureRanges(query: Query): FigureRange[] {
   })
 }
 
-/** The mints of the parameter `mints`, each once; null: any. */
+/** The mints of the parameter `mints`, each once; null: any. Where it is empty, whoever sent it may have had a set without a mint. */
 function mintSet(query: Query): string[] | null {
   const sent = query.get('mints')
-  if (sent === null || sent === '') return null
+  if (sent === null) return null
+  if (sent === '')
+    throw invalidParameter('mints', 'is empty: leave it out for all tokens, or send a comma for none')
   const mints = [
     ...new Set(
       sent

@@ -217,7 +217,7 @@ const differs = (before: string | null, value: string): boolean =>
 
 /** The parts of a context that act on the connection, and what the server knows of itself. */
 interface ServerSide
-  extends Pick<Context, 'ip' | 'isRelayed' | 'isLocal' | 'origin' | 'onGone' | 'admitRows'> {
+  extends Pick<Context, 'ip' | 'client' | 'isRelayed' | 'isLocal' | 'origin' | 'onGone' | 'admitRows'> {
   market: MarketNotes
 }
 
@@ -262,6 +262,7 @@ export function createContext(
     requestId,
     body: NO_BODY,
     ip: calls.ip,
+    client: calls.client,
     isRelayed: calls.isRelayed,
     isLocal: calls.isLocal,
     origin: calls.origin,

@@ -77,7 +77,7 @@ interface PageSource {
 }
 
 const LIST_HEADERS = z.object({
-  ETag: maybeText('Version of the page; a stream has none'),
+  ETag: maybeText('Version of the page and of its cursor; a stream has none'),
   'X-Result-Count': maybeWhole('Rows of this answer'),
   'X-List-Version': maybeWhole('Position in the sequence of changes'),
   'X-Clamped': CLAMPED_HEADER,
@@ -230,8 +230,10 @@ function answerPage(
   ignored: readonly string[],
 ): HttpAnswer {
   const { page, nextCursor } = source.take()
-  // Several formats share one URL. The cursor follows from the list and its version.
-  const etag = versionEtag(node, context.notes, `${page.contentVersion}-${format}`)
+  // Several formats share one URL. A list that time changes is frozen anew though its rows are the same: a page that is kept beyond the
+  // life of its cursor is not current any more.
+  const version = nextCursor === null ? page.contentVersion : `${page.contentVersion}-${nextCursor}`
+  const etag = versionEtag(node, context.notes, `${version}-${format}`)
   const headers: Record<string, string> = {
     ETag: etag,
     'Cache-Control': CACHE_ONE_SECOND,
@@ -346,12 +348,13 @@ function answerFollow(deps: ListParts, context: Context, request: FollowedMarket
 /** An answer that goes on. @param version position of its first rows @param subscribe called once the client is there */
 function answerStream(
   { broadcaster, sharedGzip }: ListParts,
-  { headers }: Context,
+  { headers, client }: Context,
   version: number,
   countRows: () => number,
   subscribe: (follower: Follower) => void,
 ): HttpAnswer {
   broadcaster.admit()
+  const owner = { key: parseBearer(headers.authorization), client: client() }
   return {
     status: 200,
     body: NO_BYTES,
@@ -363,10 +366,7 @@ function answerStream(
       ...codingHeaders(headers),
     },
     rows: countRows(),
-    stream: (writer) => {
-      const key = parseBearer(headers.authorization)
-      subscribe(broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson', key))
-    },
+    stream: (writer) => subscribe(broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson', owner)),
   }
 }
 
@@ -384,7 +384,7 @@ const coded = (
 /** The rows of a window, then what changes in it. */
 function answerWindow(deps: ListParts, context: Context): HttpAnswer {
   const { market, broadcaster } = deps
-  const channel = broadcaster.window(new WindowChannel(market, parseWindow(context.query)))
+  const channel = broadcaster.window(new WindowChannel(market, parseWindow(context.query)), context.client())
   const countRows = () => channel.countRows()
   const answer = answerStream(deps, context, market.seq, countRows, (follower) =>
     broadcaster.subscribe(follower, channel, 0),

@@ -13,11 +13,18 @@ import {
   OVERLOAD_STREAMS_SHARE,
   WINDOW_EVERY_MS,
   WINDOWS_MAX,
+  WINDOWS_OF_CLIENT_MAX,
 } from '../limits.ts'
 import { retryAfterMs } from '../overload.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import { Delivery } from './delivery.ts'
-import { type DisconnectReason, Follower, type StreamWriter, type Subscription } from './follower.ts'
+import {
+  type DisconnectReason,
+  Follower,
+  type FollowerOwner,
+  type StreamWriter,
+  type Subscription,
+} from './follower.ts'
 import { Subscriptions } from './subscriptions.ts'
 import { WindowChannel } from './window-channel.ts'
 
@@ -45,6 +52,16 @@ const SWEEP_MS_MAX = WINDOW_EVERY_MS
 const FLUSH_SLICE_MS = 5
 /** Between two slices requests take what they need, but no more than so many times the next slice: followers get a quarter at least. */
 const OTHERS_SHARE_MAX = 3
+
+const NOBODY: FollowerOwner = { key: '', client: '' }
+
+const tooManyWindows = (sentence: string, limit: number): ServiceError =>
+  new ServiceError(
+    'read_rate_limited',
+    sentence,
+    { limit, retryAfterMs: SWEEP_MS_MAX },
+    { 'Retry-After': '1' },
+  )
 
 /**
  * Sends the changes of the market to all streams. Writes happen in a flush, on a timer, or to one stream in its own handler: the
@@ -98,7 +115,7 @@ export class Broadcaster {
 
   /** With which key each of them was opened; empty: without one. */
   keys(): string[] {
-    return Array.from(this.#followers, ({ key }) => key)
+    return Array.from(this.#followers, ({ owner }) => owner.key)
   }
 
   /** Streams whose socket is full. */
@@ -123,22 +140,25 @@ export class Broadcaster {
   }
 
   /** The window itself, or the same one where somebody follows it already. Throws 429 if as many are followed as are allowed. */
-  window(channel: WindowChannel): WindowChannel {
-    const known = this.#subscriptions.find(channel.key)
-    if (known instanceof WindowChannel) return known
+  window(channel: WindowChannel, client: string): WindowChannel {
+    const found = this.#subscriptions.find(channel.key)
+    const known = found instanceof WindowChannel ? found : null
+    const followed = this.#subscriptions.windowsOf(client)
+    // Those that others follow count too: two clients that hand theirs to one another would take all.
+    if (followed.size >= WINDOWS_OF_CLIENT_MAX && (known === null || !followed.has(known)))
+      throw tooManyWindows(
+        `You follow ${WINDOWS_OF_CLIENT_MAX} different windows, as many as one client may; end one of them.`,
+        WINDOWS_OF_CLIENT_MAX,
+      )
+    if (known !== null) return known
     if (this.#subscriptions.windowCount < WINDOWS_MAX) return channel
-    throw new ServiceError(
-      'read_rate_limited',
-      `All ${WINDOWS_MAX} different windows are in use; try again later.`,
-      { limit: WINDOWS_MAX, retryAfterMs: SWEEP_MS_MAX },
-      { 'Retry-After': '1' },
-    )
+    throw tooManyWindows(`All ${WINDOWS_MAX} different windows are in use; try again later.`, WINDOWS_MAX)
   }
 
-  connect(writer: StreamWriter, format: StreamFormat, key = ''): Follower {
+  connect(writer: StreamWriter, format: StreamFormat, owner: FollowerOwner = NOBODY): Follower {
     const { now, ageNow = now } = this.#options
     const follower = new Follower(writer, format, {
-      ...{ now, startedAtMs: ageNow(), nextGap: this.#delivery.nextGap, key },
+      ...{ now, startedAtMs: ageNow(), nextGap: this.#delivery.nextGap, owner },
       onWrite: () => {
         this.writes++
       },

@@ -31,13 +31,21 @@ export interface Subscription {
   isResyncing: boolean
 }
 
+/** Who opened a stream. */
+export interface FollowerOwner {
+  /** Empty: without one. */
+  key: string
+  /** As its reads are counted, see `readerOf`. */
+  client: string
+}
+
 export interface FollowerStart {
   /** A monotonic clock, ms. */
   now: () => number
   /** By the clock that heartbeats and ages follow. */
   startedAtMs: number
   nextGap: number
-  key: string
+  owner: FollowerOwner
   onWrite(): void
 }
 
@@ -46,8 +54,7 @@ export class Follower {
   readonly writer: StreamWriter
   readonly format: StreamFormat
   readonly startedAtMs: number
-  /** With which it was opened; empty: without one. */
-  readonly key: string
+  readonly owner: FollowerOwner
   readonly #now: () => number
   readonly #onWrite: () => void
   readonly subscriptions = new Map<string, Subscription>()
@@ -65,7 +72,7 @@ export class Follower {
   constructor(
     writer: StreamWriter,
     format: StreamFormat,
-    { now, startedAtMs, nextGap, key, onWrite }: FollowerStart,
+    { now, startedAtMs, nextGap, owner, onWrite }: FollowerStart,
   ) {
     this.nextGap = nextGap
     this.#onWrite = onWrite
@@ -73,7 +80,7 @@ export class Follower {
     this.format = format
     this.#now = now
     this.startedAtMs = startedAtMs
-    this.key = key
+    this.owner = owner
     this.heartbeatAtMs = startedAtMs
   }
 

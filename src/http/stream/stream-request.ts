@@ -118,7 +118,9 @@ export function parseTopic(message: Query, tokensMax: number): Topic {
     const fields = () => datapointFields(message)
     return { topic, ...readAll({ mint, since: () => parseSince(message), fields }) }
   }
-  const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise: BARS_LIMIT_DEFAULT }
+  // Whoever resumes from a time wants every bar since.
+  const otherwise = message.get('from') ? BARS_LIMIT_MAX : BARS_LIMIT_DEFAULT
+  const limits = { min: 1, max: BARS_LIMIT_MAX, otherwise }
   return {
     topic,
     ...readAll({
@@ -186,7 +188,7 @@ export function notesOnSubscription(
   }
 }
 
-/** A value as a query would have it: an array as its elements with commas between. */
+/** A value as a query would have it: an array as its elements with commas between, and an empty one, which is no missing one, as a comma. */
 function textOf(name: string, value: unknown): string {
   const parts: unknown[] = Array.isArray(value) && LIST_PARAMETERS.has(name) ? value : [value]
   const isPlain = (part: unknown) => ['string', 'number', 'boolean', 'bigint'].includes(typeof part)
@@ -195,5 +197,5 @@ function textOf(name: string, value: unknown): string {
       name,
       `must be a text or a number${LIST_PARAMETERS.has(name) ? ', or an array of texts' : ''}`,
     )
-  return parts.join(',')
+  return parts.length === 0 ? ',' : parts.join(',')
 }

@@ -12,7 +12,7 @@ import { BarsChannel } from './bars-channel.ts'
 import type { Broadcaster } from './broadcaster.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import { positionAt } from './chunk.ts'
-import type { DisconnectReason, Follower, StreamWriter, WriteKind } from './follower.ts'
+import type { DisconnectReason, Follower, FollowerOwner, StreamWriter, WriteKind } from './follower.ts'
 import { countSnapshotRows, MarketChannel } from './market-channel.ts'
 import {
   type Message,
@@ -37,8 +37,7 @@ export interface StreamSources {
 /** What a client was given when its socket was opened. */
 export interface SocketTerms {
   format: 'json' | 'msgpack'
-  /** The client's; empty: it sent none. */
-  key: string
+  owner: FollowerOwner
   /** Whether rows are compressed where that makes them smaller. */
   isCompressed: boolean
   /** Checks the client's key and counts a subscription: its rows and, unless it is free, one read. Throws 401 or 429. */
@@ -78,7 +77,7 @@ export class StreamSession implements StreamWriter {
     this.#ws = ws
     this.#options = options
     this.#isBinary = options.format === 'msgpack'
-    this.#follower = options.broadcaster.connect(this, options.format, options.key)
+    this.#follower = options.broadcaster.connect(this, options.format, options.owner)
   }
 
   // The engine's answers: 1 sent; 0 kept, but the socket is full; 2 over the limit, and the engine closes the socket.
@@ -182,21 +181,23 @@ export class StreamSession implements StreamWriter {
   }
 
   #subscribe(topic: Topic, echo: Echo): void {
-    const { broadcaster } = this.#options
+    const { broadcaster, market } = this.#options
     const { channel, open } = findChannel(topic, this.#options)
     this.#admit(topic, channel.name)
     const since = 'since' in topic ? topic.since : null
     // The position from which it resumes. A new subscription has one only after its snapshot, which bears it.
     const seq = since === null || channel.isLost(positionAt(since)) ? undefined : since
-    this.#follower.writeControl({ event: 'subscribed', ...echo, channel: channel.name, seq })
+    const told = { ...echo, ...leftOut(topic, market) }
+    this.#follower.writeControl({ event: 'subscribed', ...told, channel: channel.name, seq })
     broadcaster.subscribe(this.#follower, channel, since ?? open())
   }
 
   /** Rows of the market list that a subscription begins with. */
   #countRows(topic: Topic): number {
-    const { market, broadcaster } = this.#options
+    const { market, broadcaster, owner } = this.#options
     if (topic.topic === 'market') return countSnapshotRows(market, topic)
-    if (topic.topic === 'window') return broadcaster.window(new WindowChannel(market, topic)).countRows()
+    if (topic.topic === 'window')
+      return broadcaster.window(new WindowChannel(market, topic), owner.client).countRows()
     return 0
   }
 
@@ -215,10 +216,18 @@ export class StreamSession implements StreamWriter {
   }
 }
 
+/** Told where more bars start at the time from which a client resumes, or later, than it begins with: it has to read the others. */
+function leftOut(topic: Topic, market: Market): { clamped?: { limit: number } } {
+  if (topic.topic !== 'ohlc' || topic.fromMs === null) return {}
+  const { mint, tf, fromMs, limit } = topic
+  const found = market.bars({ mint, tf, limit: limit + 1, fromMs, toMs: null, fill: 'none' })
+  return found !== null && found.bars.length > limit ? { clamped: { limit } } : {}
+}
+
 /** The channel of a topic, and how a new subscription to it begins. */
 function findChannel(
   topic: Topic,
-  { market, broadcaster, submissionLog }: StreamSources,
+  { market, broadcaster, submissionLog, owner }: SessionOptions,
 ): { channel: Channel; open: () => StreamSnapshot | number } {
   switch (topic.topic) {
     case 'market': {
@@ -226,7 +235,7 @@ function findChannel(
       return { channel, open: () => channel.open(topic) }
     }
     case 'window':
-      return { channel: broadcaster.window(new WindowChannel(market, topic)), open: () => 0 }
+      return { channel: broadcaster.window(new WindowChannel(market, topic), owner.client), open: () => 0 }
     case 'submissions': {
       const channel = new SubmissionsChannel(market, submissionLog)
       return { channel, open: () => channel.open() }

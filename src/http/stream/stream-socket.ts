@@ -10,6 +10,7 @@ import type { ReleasableApp } from '../releasable-app.ts'
 import { clientAddress } from '../request/addresses.ts'
 import { withKeyHint } from '../request/key-hint.ts'
 import { invalidParameter } from '../request/parameters.ts'
+import { readerOf } from '../request/read-limits.ts'
 import { RequestHead } from '../request/request-head.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { PlainRoute } from '../route.ts'
@@ -105,11 +106,12 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
         const ip = clientAddress(res, { forwardedFor: head.forwardedFor, isRelayed: false }, deps)
         const ofClient = head.key || sessionKeyOf(protocols)
         const countSubscription = subscriptionCounter(deps, route, ofClient, ip)
-        countSubscription(false, 0)
+        const client = countSubscription(false, 0)
         broadcaster.admit()
         const { protocol, format } = chooseProtocol(protocols)
         const isCompressed = /permessage-deflate/i.test(extensions) && compressed < COMPRESSED_SOCKETS_MAX
-        const data = { format, key: ofClient, isCompressed, countSubscription, session: null }
+        const owner = { key: ofClient, client }
+        const data = { format, owner, isCompressed, countSubscription, session: null }
         beginUpgrade(res, requestId, req.getQuery())
         res.upgrade(data, key, protocol, isCompressed ? extensions : '', context)
       } catch (error) {
@@ -119,11 +121,19 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
     },
     open(ws) {
       const data = ws.getUserData()
-      const { format, key, isCompressed, countSubscription } = data
+      const { format, owner, isCompressed, countSubscription } = data
       if (isCompressed) compressed++
       const onFault = (error: unknown) => deps.onFault(error, 'message')
       const sources = { node, market, broadcaster, submissionLog }
-      const options = { ...sources, path: STREAM_PATH, format, key, isCompressed, countSubscription, onFault }
+      const options = {
+        ...sources,
+        path: STREAM_PATH,
+        format,
+        owner,
+        isCompressed,
+        countSubscription,
+        onFault,
+      }
       data.session = new StreamSession(ws, options)
     },
     message(ws, message, isBinary) {
@@ -139,14 +149,16 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
   })
 }
 
-/** A function that checks the client and counts a read, if it is not free, and rows. Called for each subscription. */
+/** A function that checks the client and counts a read, if it is not free, and rows. Called for each subscription. It returns whom it
+ *  has counted them for. */
 function subscriptionCounter(deps: StreamSocketDeps, route: PlainRoute, key: string, ip: string) {
-  return (isFree: boolean, rows: number): void => {
+  return (isFree: boolean, rows: number): string => {
     let reader: Reader = null
     try {
       reader = authorize(deps, route, key)
       if (isFree) deps.limits.countRows(reader, () => ip, rows)
       else deps.limits.countRead(reader, () => ip, rows)
+      return readerOf(reader, () => ip)
     } catch (error) {
       const known = toServiceError(error)
       throw known === null ? error : withKeyHint(known, route.access, reader, deps.keyHint)

@@ -9,6 +9,8 @@ interface ActiveChannel {
   followers: Map<Follower, Subscription>
 }
 
+const NONE: ReadonlyMap<Channel, number> = new Map()
+
 /** Who follows which channel, and which followers have something to be sent. */
 export class Subscriptions {
   readonly #market: Market
@@ -22,6 +24,8 @@ export class Subscriptions {
   readonly dueWindows = new Map<Subscription, Follower>()
   /** Different windows that are followed. */
   windowCount = 0
+  /** By client; see `windowsOf`. */
+  readonly #windowsByClient = new Map<string, Map<Channel, number>>()
   /** Followers of the tokens that changed up to here are marked as due. */
   #markedSeq = 0
 
@@ -41,8 +45,10 @@ export class Subscriptions {
     }
     follower.subscriptions.set(channel.name, subscription)
     active.followers.set(follower, subscription)
-    if (channel.isPaced) this.dueWindows.set(subscription, follower)
-    else if (channel.mint === null) {
+    if (channel.isPaced) {
+      this.dueWindows.set(subscription, follower)
+      this.#countWindow(follower, active.channel, 1)
+    } else if (channel.mint === null) {
       follower.tabs = [...follower.tabs, subscription]
       this.tabFollowers.add(follower)
     } else {
@@ -57,6 +63,20 @@ export class Subscriptions {
     return this.#channels.get(key)?.channel ?? null
   }
 
+  /** The windows that a client follows, each with how many streams. */
+  windowsOf(client: string): ReadonlyMap<Channel, number> {
+    return this.#windowsByClient.get(client) ?? NONE
+  }
+
+  #countWindow({ owner: { client } }: Follower, channel: Channel, more: 1 | -1): void {
+    const windows = this.#windowsByClient.get(client) ?? new Map<Channel, number>()
+    const streams = (windows.get(channel) ?? 0) + more
+    if (streams > 0) windows.set(channel, streams)
+    else windows.delete(channel)
+    if (windows.size > 0) this.#windowsByClient.set(client, windows)
+    else this.#windowsByClient.delete(client)
+  }
+
   /** Returns false if there was no such subscription. */
   remove(follower: Follower, name: string): boolean {
     const subscription = follower.subscriptions.get(name)
@@ -64,6 +84,7 @@ export class Subscriptions {
     follower.subscriptions.delete(name)
     follower.due.delete(subscription)
     this.dueWindows.delete(subscription)
+    if (subscription.channel.isPaced) this.#countWindow(follower, subscription.channel, -1)
     follower.tabs = follower.tabs.filter((tab) => tab !== subscription)
     if (follower.tabs.length === 0) this.tabFollowers.delete(follower)
     const active = this.#channels.get(subscription.channel.key)

@@ -88,7 +88,7 @@ export const marketQuery = z.object({
   max_analyses: parameter.whole(0, 'Only tokens with at most so many accepted analyses. follow ignores it'),
   ...ranges,
   mints: parameter.text(
-    `Only these tokens: up to ${MINTS_FILTERED_MAX} mints, with commas between or in several parameters`,
+    `Only these tokens: up to ${MINTS_FILTERED_MAX} mints, with commas between or in several parameters; a comma alone: no token`,
   ),
   fields: fields(
     COMPACT_ROW_FIELDS,

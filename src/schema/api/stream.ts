@@ -129,7 +129,7 @@ const barsTopic = {
   topic: z.literal('ohlc'),
   mint: mintSchema,
   tf: z.enum(TIMEFRAMES).default('1m').optional(),
-  limit: z.number().int().min(1).optional().meta({ description: 'Of the first bars' }),
+  limit: z.number().int().min(1).optional().meta({ description: 'Of the first bars, the newest ones' }),
   from: unixMs('Start of the first bar').optional(),
 }
 const submissionsTopic = { topic: z.literal('submissions'), since }
@@ -189,7 +189,10 @@ export const streamMessageSchema = z.union([
       id,
       channel,
       seq: seq.optional(),
-      clamped: clampedSchema,
+      clamped: clampedSchema.meta({
+        description:
+          'The maximum, where the `limit` that was sent is above it; of bars the limit, where it leaves out some since `from`',
+      }),
       ignored: ignoredNames,
     })
     .meta({

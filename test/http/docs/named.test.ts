@@ -109,6 +109,7 @@ function limitFaults(text: string): string[] {
     '`limit` of leaderboards': /^200$/,
     '`mints` of a batch': new RegExp(`^${mints.maxItems}$`),
     'Subscriptions of a WebSocket': /^100$/,
+    'Different windows of a client': /^100$/,
     'Streams at once, of all clients': /^10000$/,
   }
   const table = text.split('## Limits')[1]?.split('\n## ')[0] ?? ''

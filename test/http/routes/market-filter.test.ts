@@ -146,6 +146,19 @@ describe('the pages of a search', () => {
     }
   })
 
+  it.each(['sort=change_1h&limit=1', 'min_price=0&limit=1&format=ndjson&cursor='])(
+    'of a list that changes with time have an ETag of their cursor: %s',
+    async (query) => {
+      const first = await get(query)
+      const cursor = first.headers.get('x-next-cursor')!
+      // The market stands still, and after a second a page is of another list, whose cursor is valid for longer.
+      await expect
+        .poll(async () => (await get(query)).headers.get('x-next-cursor'), { timeout: 10_000 })
+        .not.toBe(cursor)
+      expect((await get(query, { 'If-None-Match': first.headers.get('etag')! })).status).toBe(200)
+    },
+  )
+
   it('have an ETag that changes with their rows and with what they find', async () => {
     const mint = await seedToken(server.client, Date.now())
     const key = await server.client.register()

@@ -106,6 +106,35 @@ describe.each(['mintlake.json', 'mintlake.msgpack', undefined])('with the protoc
   })
 })
 
+describe('a stream of bars that resumes', () => {
+  const startMs = Math.floor(Date.now() / 60_000) * 60_000 - 20 * 3_600_000
+  const minutes = 150
+  const from = startMs + 60_000
+  let mint: string
+  beforeAll(async () => {
+    mint = newMint()
+    const trades = Array.from({ length: minutes }, (_, minute) => trade(mint, startMs + minute * 60_000, 1))
+    await server.client.push(...trades)
+  })
+  const resumed = async (more: object) => {
+    const reader = open()
+    await reader.send({ op: 'subscribe', topic: 'ohlc', mint, tf: '1m', from, ...more })
+    const { clamped } = await reader.until('subscribed')
+    const { rows } = await reader.until('snapshot')
+    return { clamped, count: rows.length, first: rows[0].t }
+  }
+
+  it('begins with every bar from there on', async () => {
+    expect(await resumed({})).toEqual({ clamped: undefined, count: minutes - 1, first: from })
+  })
+
+  it('says so where a limit leaves some of them out', async () => {
+    const first = startMs + (minutes - 100) * 60_000
+    expect(await resumed({ limit: 100 })).toEqual({ clamped: { limit: 100 }, count: 100, first })
+    expect((await resumed({ limit: minutes - 1 })).clamped).toBeUndefined()
+  })
+})
+
 describe('a stream', () => {
   it('reports a bar that closed because time passed, without a trade', async () => {
     let nowMs = 1_800_000_000_000

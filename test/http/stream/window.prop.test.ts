@@ -138,7 +138,7 @@ async function play(windows: readonly WindowRequest[], steps: readonly object[])
     readers.push(reader)
     broadcaster.subscribe(
       broadcaster.connect(reader, 'ndjson'),
-      broadcaster.window(new WindowChannel(market, request)),
+      broadcaster.window(new WindowChannel(market, request), ''),
       0,
     )
     return { reader, request }

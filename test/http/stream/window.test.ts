@@ -1,5 +1,6 @@
 // Windows of lists over the real server: HTTP and WebSocket, plain and compressed, and what is refused.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { WINDOWS_OF_CLIENT_MAX } from '../../../src/http/limits.ts'
 import { FollowReader, type Line } from '../../support/follow-reader.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
 import { expectProblem, newMint } from '../../support/submission.ts'
@@ -42,8 +43,8 @@ const follow = (query: string): FollowReader => {
   closers.push(() => reader.close())
   return reader
 }
-const socket = (): StreamReader => {
-  const reader = new StreamReader(`${server.url.replace('http', 'ws')}/api/v1/stream`)
+const socket = (headers?: Record<string, string>): StreamReader => {
+  const reader = new StreamReader(`${server.url.replace('http', 'ws')}/api/v1/stream`, undefined, headers)
   closers.push(() => reader.close())
   return reader
 }
@@ -104,6 +105,16 @@ describe('a window', () => {
     expect(await reader.until('unsubscribed')).toMatchObject({ id: '2', channel })
   })
 
+  it('of an empty set has no row, and one of no fields the mints: neither is taken for what is missing', async () => {
+    const reader = socket()
+    await reader.send({ op: 'subscribe', topic: 'window', mints: [] })
+    expect(await reader.until('window')).toMatchObject({ total: 0, order: [], rows: [] })
+    await reader.send({ op: 'subscribe', topic: 'window', mints: [mints[0]], fields: [] })
+    expect((await reader.until('window')).rows).toEqual([{ mint: mints[0] }])
+    const { body } = await server.client.get('/api/v1/market?mints=,')
+    expect([body.data, body.meta.mints]).toEqual([[], 0])
+  })
+
   it.each(['alone', 'beside the market'])(
     '%s has a position that rises with the market, though it does not change',
     async (how) => {
@@ -139,6 +150,7 @@ describe('a window', () => {
     ['since=1', '/since'],
     ['limit=201', '/limit'],
     ['mints=nothing', '/mints/0'],
+    ['mints=', '/mints'],
     [`mints=${Array.from({ length: 201 }, newMint).join(',')}`, '/mints'],
     ['fields=prise', '/fields'],
     ['min_liquidity=x', '/min_liquidity'],
@@ -151,12 +163,57 @@ describe('a window', () => {
   })
 
   it('is not what a stream of a whole tab can be', async () => {
-    for (const query of [`mints=${mints[0]}`, 'min_volume_24h=1', 'max_age_ms=1'])
+    for (const query of [`mints=${mints[0]}`, 'mints=', 'min_volume_24h=1', 'max_age_ms=1'])
       expectProblem(
         await server.client.get(`/api/v1/market?format=ndjson&follow=1&${query}`),
         'invalid_parameter',
         `/${query.split('=')[0]}`,
       )
+  })
+})
+
+describe('the windows of one client', () => {
+  const window = (offset: number) => ({
+    op: 'subscribe',
+    topic: 'window',
+    sort: 'price',
+    offset,
+    fields: ['name'],
+  })
+
+  it('are bounded over all its streams, and leave windows for others', async () => {
+    const first = socket()
+    for (let offset = 0; offset < WINDOWS_OF_CLIENT_MAX; offset++) {
+      await first.send(window(offset))
+      await first.until('subscribed')
+    }
+    const second = socket()
+    await second.send(window(WINDOWS_OF_CLIENT_MAX))
+    const refusal = { code: 'read_rate_limited', status: 429, limit: WINDOWS_OF_CLIENT_MAX }
+    expect(await second.until('error')).toMatchObject(refusal)
+    const path = '/api/v1/market?format=ndjson&follow=window&sort=holders'
+    expectProblem(await server.client.get(path), 'read_rate_limited')
+    // One that it follows already may be followed by another of its streams.
+    await second.send(window(1))
+    expect(await second.until('window')).toMatchObject({ offset: 1 })
+
+    const key = await server.client.register()
+    const other = socket({ Authorization: `Bearer ${key}` })
+    await other.send(window(WINDOWS_OF_CLIENT_MAX))
+    expect(await other.until('window')).toMatchObject({ rows: [] })
+    // What others follow counts too.
+    await second.send(window(WINDOWS_OF_CLIENT_MAX))
+    expect(await second.until('error')).toMatchObject(refusal)
+
+    // The second stream follows window 1, which ends for this client with the last stream of it.
+    await first.send({ ...window(1), op: 'unsubscribe' })
+    await first.until('unsubscribed')
+    await first.send(window(WINDOWS_OF_CLIENT_MAX + 1))
+    expect(await first.until('error')).toMatchObject(refusal)
+    await second.send({ ...window(1), op: 'unsubscribe' })
+    await second.until('unsubscribed')
+    await second.send(window(WINDOWS_OF_CLIENT_MAX + 1))
+    expect(await second.until('window')).toMatchObject({ rows: [] })
   })
 })
 

@@ -14,6 +14,7 @@ import {
   QUERY_CHARACTERS_MAX,
   ROWS_PER_READ,
   SUBSCRIPTIONS_MAX,
+  WINDOWS_OF_CLIENT_MAX,
 } from '../../limits.ts'
 
 /** Settings that the documents tell; 0 switches a limit off. */
@@ -58,6 +59,7 @@ export const limitRows = ({
   ['`limit` of leaderboards', `${LEADERBOARD_LIMIT_MAX}`],
   ['`mints` of a batch', `${BATCH_MINTS_MAX}`],
   ['Subscriptions of a WebSocket', `${SUBSCRIPTIONS_MAX}`],
+  ['Different windows of a client', `${WINDOWS_OF_CLIENT_MAX}`],
   ['Streams at once, of all clients', `${FOLLOWERS_MAX}`],
 ]
 

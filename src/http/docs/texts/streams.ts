@@ -18,6 +18,7 @@ import {
   WINDOW_EVERY_MS,
   WINDOW_ROWS_MAX,
   WINDOWS_MAX,
+  WINDOWS_OF_CLIENT_MAX,
 } from '../../limits.ts'
 
 /** Messages as they are in the examples: rows are shortened to a few fields. */
@@ -124,7 +125,7 @@ const windows = (base: string): string => `## Windows: the rows in sight, or a s
 A stream of a tab tells every change of every row. Who shows a part of a list, or watches a few tokens, follows a window instead:
 \`GET ${base}/api/v1/market?format=ndjson&follow=window\`, or the topic \`window\` on the WebSocket. Its parameters are those of a page:
 \`tab\`, \`sort\`, \`order\`, \`offset\`, \`limit\` (at most ${WINDOW_ROWS_MAX} rows), \`search\`, \`max_analyses\`, \`min_…\` and \`max_…\` of every figure, \`fields\`, and
-\`mints\` for a set of up to ${MINTS_FILTERED_MAX} tokens (with commas between; on the WebSocket an array will do), of which each is in the window while the
+\`mints\` for a set of up to ${MINTS_FILTERED_MAX} tokens (with commas between; on the WebSocket an array will do, also an empty one), of which each is in the window while the
 market holds it. There is no \`since\`: after a break ask again, and the window is sent again.
 
 ${example(
@@ -190,9 +191,10 @@ ${example(
   '< {"event":"changes","channel":"token:MINT","seq":7127000124,"rows":[{"mint":"MINT","priceUsd":0.00016}]}',
 )}
 
-**ohlc**: bars of a \`mint\` in a timeframe \`tf\` (\`1m\` unless told): first up to \`limit\` of them (${BARS_LIMIT_DEFAULT} unless told, ${BARS_LIMIT_MAX} at
-most), or those that start at \`from\` or later; then each bar that has changed, is closed or is new. To resume, subscribe with
-\`from\` set to the start of the last bar that was not closed.
+**ohlc**: bars of a \`mint\` in a timeframe \`tf\` (\`1m\` unless told): first the newest \`limit\` of them (${BARS_LIMIT_DEFAULT} unless told, ${BARS_LIMIT_MAX} at
+most), or of those that start at \`from\` or later (${BARS_LIMIT_MAX} unless told); then each bar that has changed, is closed or is new. To resume,
+subscribe with \`from\` set to the start of the last bar that was not closed. Where \`limit\` leaves out bars since \`from\`, \`subscribed\` has
+\`clamped\` with it: read those from \`/api/v1/ohlc\`.
 
 ${example(
   '> {"op":"subscribe","topic":"ohlc","mint":"MINT","tf":"1h","limit":1}',
@@ -271,7 +273,7 @@ const BOUNDS = `## Bounds
 | Reads | a stream counts as one read; on a WebSocket the first subscription to each of up to ${SUBSCRIPTIONS_MAX} channels is free, further ones are reads |
 | Rows | first rows count against the rows that a client may read |
 | Streams at once | ${FOLLOWERS_MAX} for all clients; one more is 429 \`read_rate_limited\` |
-| Windows | ${WINDOW_ROWS_MAX} rows each, looked at every ${WINDOW_EVERY_MS / 1_000} s; ${WINDOWS_MAX} different ones for all clients, and one more is 429 |
+| Windows | ${WINDOW_ROWS_MAX} rows each, looked at every ${WINDOW_EVERY_MS / 1_000} s; ${WINDOWS_OF_CLIENT_MAX} different ones for one client (an address, or the owner of a key) and ${WINDOWS_MAX} for all, and one more is 429 |
 | Subscriptions of a WebSocket | ${SUBSCRIPTIONS_MAX} |
 | Message of a client | ${STREAM_MESSAGE_BYTES_MAX} bytes; a larger one closes the socket |
 | Age of a stream | ${FOLLOW_AGE_MS_MAX / 60_000} minutes, then \`bye\` with \`${MAX_AGE}\` |
