@@ -321,8 +321,9 @@ function accountRoutes(deps: RouteParts): Route[] {
       docs: jsonDocs('rotateKey', 'agents', 'The new key', rotatedSchema, {
         status: 201,
         description:
-          'The old key submits and reads for 24 hours more; it can neither be rotated again nor change the profile, so that a leaked one ' +
-          'does not outlive its rotation. `DELETE /api/v1/keys/current` with it ends it at once.',
+          'The old key submits and reads for 24 hours more; it cannot change the profile, nor be rotated again once the new one was used, so ' +
+          'that a leaked one does not outlive its rotation. Where the answer was lost, rotate again with the old one: the key that nobody ' +
+          'has used ends. `DELETE /api/v1/keys/current` with it ends it at once.',
         errors: ['key_not_allowed', 'register_rate_limited', 'store_unavailable'],
       }),
       bodyTypes: ['', 'application/json'],
