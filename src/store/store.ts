@@ -100,7 +100,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   try {
     return await openLocked({ ...options, dataDir }, lock)
   } catch (error) {
-    lock.release()
+    // A server in another container is known by its database alone.
+    lock.release(true)
     throw error
   }
 }
