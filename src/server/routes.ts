@@ -35,7 +35,7 @@ export interface WriterParts {
   trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
   store: Pick<
     Store,
-    'agentHits' | 'agentRecord' | 'calibration' | 'repairLake' | 'retireLake' | 'stageBackup'
+    'agentHits' | 'agentRecord' | 'calibration' | 'lostFiles' | 'repairLake' | 'retireLake' | 'stageBackup'
   >
   push: PushFeed
 }
@@ -66,6 +66,7 @@ type OfWriter = ReturnType<typeof ofWriter>
 const ofWriter = ({ dataDir, agents, submissions, lakeJobs, store, push, ...parts }: WriterParts) => ({
   ...{ agents, submissions, ...parts },
   ...{ exports: lakeJobs.exports, queries: lakeJobs.queries },
+  lostFiles: () => store.lostFiles,
   calibration: () => store.calibration(submissions.labelsShownToMs()),
   agentRecord: async (agentId: string) => {
     const record = await store.agentRecord(agentId, submissions.labelsShownToMs())

@@ -56,6 +56,7 @@ import type {
   LakeRepair,
   ProfileSink,
   Provenance,
+  SetAsideFile,
   Snapshot,
   StagedBackup,
   StoreFigures,
@@ -99,7 +100,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   try {
     return await openLocked({ ...options, dataDir }, lock)
   } catch (error) {
-    lock.release()
+    // A server in another container is known by its database alone.
+    lock.release(true)
     throw error
   }
 }
@@ -433,6 +435,11 @@ export class Store {
   /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */
   async lakeFiles(): Promise<readonly LakeFile[]> {
     return (await this.#parts.client.ask('files', {}, limits.STATUS_TIMEOUT_MS)).files
+  }
+
+  /** Files of the lake that are missing or damaged, until a repair settles it. */
+  get lostFiles(): readonly SetAsideFile[] {
+    return this.#parts.client.trouble.setAside
   }
 
   async status(): Promise<StoreStatus> {

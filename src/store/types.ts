@@ -78,7 +78,7 @@ export interface Download {
 export interface LakeDownloads {
   /** The live files of the lake. */
   list(): Promise<readonly LakeFile[]>
-  /** A live file, or one that is kept for readers who started before. Rejects with `not_found` or `gone`. */
+  /** A live file, or one that is kept for readers who started before. Rejects with `not_found`, `gone`, or `unavailable` where it is lost. */
   find(name: string): Promise<LakeFile>
   /** Begins to read `bytes` bytes from `firstByte` on. Rejects with `unavailable` while too many downloads run. */
   begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download>

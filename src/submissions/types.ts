@@ -168,6 +168,8 @@ export interface AccountKey {
   expiresAtMs: number | null
   /** The same from now on, by the monotonic clock; negative: it has ended. */
   endsInMs: number | null
+  /** Whether it replaced no other key, or was used since. */
+  isUsed: boolean
 }
 
 /** What other processes need to know of an agent to tell whose key a request has. */

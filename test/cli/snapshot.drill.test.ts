@@ -1,7 +1,7 @@
 // @module-tag drill
 // `mintlake lake snapshot` keeps the lake of a moment under a name while a server goes on writing, merging and deleting.
 import { createHash } from 'node:crypto'
-import { readFileSync, rmSync, statSync } from 'node:fs'
+import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -77,6 +77,39 @@ test('a name that exists or is not valid is refused, and nothing is left behind'
     err: expect.stringContaining('is not a valid name'),
   })
   expect(statSync(folderOf('paper-1')).mtimeMs).toBe(before)
+})
+
+test('one that could not be finished leaves nothing, and no other is touched', async () => {
+  expect((await snapshot('paper-3.tmp')).code).toBe(0)
+  // As a full disk does, it fails at the catalog.
+  const [path] = globSync(`${server.dataDir}/lake/.files/training/*/*.parquet`)
+  const bytes = readFileSync(path)
+  rmSync(path)
+  writeFileSync(path, Buffer.alloc(bytes.length))
+  expect((await snapshot('paper-3')).code).toBe(1)
+  rmSync(path)
+  writeFileSync(path, bytes)
+  const names = ['paper-1', 'paper-3.tmp']
+  expect(readdirSync(folderOf('.')).sort()).toEqual(names)
+  expect((await snapshot('paper-3')).code).toBe(0)
+  expect(readdirSync(folderOf('.')).sort()).toEqual(['paper-1', 'paper-3', 'paper-3.tmp'])
+})
+
+test('what a snapshot that was killed has left is made anew', async () => {
+  const lake = join(folderOf('paper-3'), 'lake')
+  rmSync(join(lake, 'catalog.duckdb'))
+  mkdirSync(folderOf('.paper-9.tmp'))
+  expect((await snapshot('paper-3')).code).toBe(0)
+  expect(readdirSync(lake)).toContain('catalog.duckdb')
+  expect(readdirSync(folderOf('.')).sort()).toEqual(['paper-1', 'paper-3', 'paper-3.tmp'])
+})
+
+test('of two at once one is refused with a sentence', async () => {
+  const made = await Promise.all([snapshot('paper-4'), snapshot('paper-4')])
+  const [refused, ...others] = made.filter(({ code }) => code !== 0)
+  expect(others).toEqual([])
+  expect(refused.err).toContain('another snapshot is being made')
+  expect(readdirSync(join(folderOf('paper-4'), 'lake'))).toContain('catalog.duckdb')
 })
 
 test('a server starts on a folder with snapshots, and the name of a deleted one can be used again', async () => {

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { readSql } from '../store/support.ts'
 import { clockOf } from '../support/clock.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
@@ -254,7 +254,7 @@ it.each(['a folder', 'flipped'])(
       store: { healthy: true, setAside: { files: isSettled ? 0 : 2, rowsLost: isSettled ? 0 : 2 } },
     })
     const [lost, kept] = await Promise.all(analyses.map((id) => running.client.get(`/api/v1/analysis/${id}`)))
-    expect([lost.status, kept.status]).toEqual([404, 200])
+    expect([lost.status, kept.status]).toEqual([isSettled ? 404 : 503, 200])
     const answer = await submit(running.client, key, submission(await seedToken(running.client, nowMs)))
     expect(answer.status, answer.text).toBe(201)
     await running.store.flushLake()
@@ -265,6 +265,42 @@ it.each(['a folder', 'flipped'])(
     for (const name of names) expect(out).toContain(name)
   },
 )
+
+it('while files are lost no answer over HTTP looks whole; once that is settled none tells of it', {
+  tags: 'drill',
+}, async () => {
+  freshFolder()
+  const running = await open()
+  const asked = async (path: string, sent = key) =>
+    running.client.get(`/api/v1/${path}`, { Authorization: `Bearer ${sent}` })
+  const catalogOf = async (table: string) =>
+    (await asked(`lake/catalog?table=${table}`, ADMIN_KEY)).body.data.tables[0]
+  const [{ name: file }] = (await catalogOf('training')).files
+  damage('training', 0, 'gone')
+  // Before anybody has noticed.
+  expect((await asked(`lake/files/${file}`, ADMIN_KEY)).status).toBe(503)
+  damage('xp_ledger', 0, 'gone')
+  damage('outcomes', 0, 'gone')
+  await running.store.compactLake()
+  expect(await catalogOf('training')).toMatchObject({ rows: 1, missingFiles: 1, rowsLost: 1 })
+  expect(await catalogOf('xp_ledger')).toMatchObject({ missingFiles: 1, rowsLost: 1 })
+  expect(await catalogOf('rejections')).toMatchObject({ missingFiles: 0, rowsLost: 0 })
+  const answer = await asked(`lake/files/${file}`, ADMIN_KEY)
+  expect(answer.body).toMatchObject({ code: 'store_unavailable', error: expect.stringContaining('is lost') })
+  expect((await asked(`analysis/${analyses[0]}`)).status).toBe(503)
+  expect((await asked(`analysis/${analyses[1]}`)).status).toBe(200)
+  const missing = async () => {
+    const answers = ['analysis?agentId=me', 'calibration', 'agents/record?agentId=me'].map((path) =>
+      asked(path),
+    )
+    return (await Promise.all(answers)).map(({ headers }) => headers.get('x-missing-files'))
+  }
+  expect(await missing()).toEqual(['3', '2', '3'])
+  expect((await running.store.repairLake()).lost).toHaveLength(3)
+  await vi.waitFor(async () => expect(await missing()).toEqual([null, null, null]))
+  expect((await asked(`analysis/${analyses[0]}`)).status).toBe(404)
+  expect((await asked(`lake/files/${file}`, ADMIN_KEY)).body.error).toContain('given up as lost')
+})
 
 it('a flipped byte is found by verify, and a repair sets the file aside while the server runs', {
   tags: 'drill',

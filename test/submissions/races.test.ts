@@ -186,6 +186,8 @@ describe('racing rotations', () => {
       expect(others).toEqual([])
       expect(service.agents.list()[0].keys).toHaveLength(count + 2)
       if (rotated !== undefined) caller = service.agents.authenticate(rotated.value.key)
+      // That it was used.
+      await decide(true)
     }
     expect(await rotate(caller)).toBe('register_rate_limited')
     service = restarted()

@@ -32,6 +32,7 @@ const entrySchema = z.object({
       expiresAtMs: time.nullable(),
       /** Counted from the moment at which the bus took the entry. */
       endsInMs: time.nullable(),
+      isUsed: z.boolean().default(true),
     }),
   ),
 })

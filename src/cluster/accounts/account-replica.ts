@@ -10,7 +10,7 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { Waiters } from '../../lib/waiters.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
+import { type Key, KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Account, Caller } from '../../submissions/types.ts'
 import type { Bus } from '../bus.ts'
@@ -23,6 +23,8 @@ export interface AccountReplicaOptions {
   bus: Bus
   clock: Clock
   log: Log
+  /** Tells the writer of the first use of a key that replaced another one. */
+  tellUse(key: string): Promise<unknown>
 }
 
 interface Known {
@@ -81,8 +83,9 @@ export class AccountReplica {
    */
   authenticate(text: string): Caller {
     try {
-      const { agent, hash } = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
-      return { agent, keyHash: hash }
+      const key = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
+      if (!key.isUsed) this.#tellUse(key, text)
+      return { agent: key.agent, keyHash: key.hash }
     } catch (error) {
       const mayBeKnownSoon =
         error instanceof SubmissionError && error.code === 'invalid_key' && !this.#isReady
@@ -90,6 +93,15 @@ export class AccountReplica {
       const sentence = 'This node has not been told of all accounts yet: try again, or elsewhere.'
       throw new ServiceError('warming_up', sentence, { retryAfterMs: 1_000 }, { 'Retry-After': '1' })
     }
+  }
+
+  /** No request waits for that. */
+  #tellUse(key: Key, text: string): void {
+    key.isUsed = true
+    this.#options.tellUse(text).catch(() => {
+      // Its next use says it again.
+      key.isUsed = false
+    })
   }
 
   /** The name to show; the identity of an agent that is not known. */
@@ -184,10 +196,11 @@ export class AccountReplica {
     const { agentId } = agent
     const nowMs = this.#options.clock.monotonicMs()
     for (const before of [...this.#keys.ofAgent(agentId)]) this.#keys.drop(before)
-    for (const { hash, prefix, createdAtMs, expiresAtMs, endsInMs } of keys) {
+    for (const { hash, prefix, createdAtMs, expiresAtMs, endsInMs, isUsed } of keys) {
       const made = newKey(agent, hash, prefix, createdAtMs)
       made.expiresAtMs = expiresAtMs ?? Number.POSITIVE_INFINITY
       made.deadlineMs = endsInMs === null ? Number.POSITIVE_INFINITY : nowMs + endsInMs - ageMs
+      made.isUsed = isUsed
       this.#keys.add(made)
     }
     this.#known.set(key, { agentId, name })

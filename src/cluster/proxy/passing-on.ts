@@ -107,6 +107,12 @@ export class PassingOn {
     await this.#attempt(LOOK).then(discard, () => undefined)
   }
 
+  /** Has the writer see a key that was used here. */
+  async showKey(key: string): Promise<void> {
+    const headers = { Authorization: `Bearer ${key}` }
+    discard(await this.toWriter({ ...LOOK, path: '/api/v1/agent/profile', headers }))
+  }
+
   /** Ends the connections to other nodes. */
   close(): void {
     this.#http.close()

@@ -109,7 +109,6 @@ export class ReaderLink {
   #open(bus: Bus, requests: Bus): void {
     const { settings, market, clock, log, onSubmission } = this.#options
     const { watch } = bus
-    const accounts = new AccountReplica({ bus, clock, log })
     const passingOn: PassingOn = new PassingOn({
       bus: requests,
       log,
@@ -124,6 +123,8 @@ export class ReaderLink {
         await Promise.all([replica.reached(eventNo, msMax), accounts.until(revision, msMax)])
       },
     })
+    const tellUse = (key: string) => passingOn.showKey(key)
+    const accounts: AccountReplica = new AccountReplica({ bus, clock, log, tellUse })
     const replica: Replica = new Replica({
       bus,
       market,

@@ -60,16 +60,22 @@ export interface OperationDocs {
   extensions?: Readonly<Record<`x-${string}`, unknown>>
 }
 
-/** Of a route with one answer, which is JSON. @param description of the answer */
+/** Of a route with one answer, which is JSON. @param description of the answer, which may have `answerHeaders` */
 export const jsonDocs = (
   operationId: string,
   tag: Tag,
   description: string,
   schema: z.ZodType,
-  { status = 200, ...more }: Partial<Omit<OperationDocs, 'answers'>> & { status?: number } = {},
+  {
+    status = 200,
+    answerHeaders,
+    ...more
+  }: Partial<Omit<OperationDocs, 'answers'>> & { status?: number; answerHeaders?: z.ZodObject } = {},
 ): OperationDocs => ({
   operationId,
   tag,
-  answers: { [status]: jsonAnswer(description, schema) },
+  answers: {
+    [status]: { ...jsonAnswer(description, schema), ...(answerHeaders && { headers: answerHeaders }) },
+  },
   ...more,
 })

@@ -39,6 +39,7 @@ import { json, jsonAnswer, jsonDocs, type OperationDocs } from '../docs/operatio
 import { AGENT_HITS_WAIT_MS, CALIBRATION_TTL_MS } from '../limits.ts'
 import { flag, sentInVain, wholeNumber } from '../request/parameters.ts'
 import { idempotencyKeyOf } from '../request/request-head.ts'
+import { MISSING_FILES_HEADER } from '../response/missing-files.ts'
 import { submitHeaders } from '../response/rate-limit-headers.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
@@ -252,6 +253,7 @@ function submissionRoutes(deps: RouteParts): Route[] {
         {
           description: `With agentId, mint, both, or latest=1: submissions, newest first; outcome and sentiment narrow them. ${OTHERS_LABELS} Without: the most analysed tokens.`,
           query: analysesQuery,
+          answerHeaders: MISSING_FILES_HEADER,
           errors: ['missing_key', 'invalid_mint', 'store_unavailable'],
         },
       ),
@@ -321,8 +323,9 @@ function accountRoutes(deps: RouteParts): Route[] {
       docs: jsonDocs('rotateKey', 'agents', 'The new key', rotatedSchema, {
         status: 201,
         description:
-          'The old key submits and reads for 24 hours more; it can neither be rotated again nor change the profile, so that a leaked one ' +
-          'does not outlive its rotation. `DELETE /api/v1/keys/current` with it ends it at once.',
+          'The old key submits and reads for 24 hours more; it cannot change the profile, nor be rotated again once the new one was used, so ' +
+          'that a leaked one does not outlive its rotation. Where the answer was lost, rotate again with the old one: the key that nobody ' +
+          'has used ends. `DELETE /api/v1/keys/current` with it ends it at once.',
         errors: ['key_not_allowed', 'register_rate_limited', 'store_unavailable'],
       }),
       bodyTypes: ['', 'application/json'],

@@ -9,6 +9,7 @@ import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { AnalysisPage, Caller } from '../../submissions/types.ts'
 import { type HttpAnswer, okData, type Query, type ReaderContext } from '../context.ts'
 import { checkMint, flag, invalidParameter, oneOf, readAll, wholeNumber } from '../request/parameters.ts'
+import { missingFiles } from '../response/missing-files.ts'
 import type { RouteParts } from './route-parts.ts'
 
 const ME = 'me'
@@ -70,7 +71,8 @@ export async function listAnalyses(deps: RouteParts, { query, caller }: ReaderCo
     agentName: deps.agents.name(analysis.agentId),
     symbol: deps.market.profile(analysis.mint)?.symbol ?? null,
   }))
-  return okData(data, { meta })
+  const headers = missingFiles(deps, 'training', 'rejections', 'xp_ledger', 'outcomes')
+  return { ...okData(data, { meta }), headers }
 }
 
 /** Those of a page that a filter takes, as the reader sees them, `limit` at most; the next page begins behind the last of them. */

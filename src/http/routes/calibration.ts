@@ -11,6 +11,7 @@ import { okData } from '../context.ts'
 import { jsonDocs } from '../docs/operation-docs.ts'
 import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
+import { MISSING_FILES_HEADER, missingFiles } from '../response/missing-files.ts'
 import type { PersonalRoute, PlainRoute } from '../route.ts'
 import { parseAgentId } from './analyses.ts'
 import type { RouteParts } from './route-parts.ts'
@@ -35,10 +36,14 @@ export function calibrationRoute(deps: RouteParts): PlainRoute {
         description:
           'Mean returns after accepted submissions whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
           `Groups of fewer than ${CALIBRATION_SUBMISSIONS_MIN} submissions or ${CALIBRATION_AGENTS_MIN} agents are left out. Computed once a minute.`,
+        answerHeaders: MISSING_FILES_HEADER,
         errors: ['store_unavailable'],
       },
     ),
-    handle: async () => okData(await calibration.get()),
+    handle: async () => ({
+      ...okData(await calibration.get()),
+      headers: missingFiles(deps, 'training', 'outcomes'),
+    }),
   }
 }
 
@@ -60,12 +65,14 @@ export function agentRecordRoute(deps: RouteParts): PersonalRoute {
         'Of the last 30 days, and of submissions whose labels anybody may see. A bullish or bearish submission is a hit where the ' +
         'price went that way. Computed once a minute.',
       query: agentRecordQuery,
+      answerHeaders: MISSING_FILES_HEADER,
       errors: ['missing_key', 'not_found', 'store_unavailable'],
     }),
     handle: async ({ query, caller }) => {
       const agentId = parseAgentId(query.get('agentId') || null, caller)
       if (agentId === null) throw invalidParameter('agentId', 'must be me or an agent')
-      return okData(await recordOf(agentId))
+      const headers = missingFiles(deps, 'training', 'rejections', 'outcomes', 'xp_ledger')
+      return { ...okData(await recordOf(agentId)), headers }
     },
   }
 }

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { type LakeCatalog, lakeCatalogAnswerSchema } from '../../schema/api/lake.ts'
 import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
-import type { LakeFile } from '../../store/types.ts'
+import type { LakeFile, SetAsideFile } from '../../store/types.ts'
 import { type Context, type HttpAnswer, NO_BYTES, okData } from '../context.ts'
 import { jsonDocs } from '../docs/operation-docs.ts'
 import { LAKE_DOWNLOAD_MS_MAX } from '../limits.ts'
@@ -23,18 +23,25 @@ const LAKE_TABLES = ALL_TABLES.filter(({ lakeDateColumn }) => lakeDateColumn !==
 const TABLE_NAMES = LAKE_TABLES.map(({ name }) => name)
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
 
-function catalogOf(files: readonly LakeFile[], wanted: string | null): LakeCatalog {
+function catalogOf(
+  files: readonly LakeFile[],
+  lostFiles: readonly SetAsideFile[],
+  wanted: string | null,
+): LakeCatalog {
   const byTable = Map.groupBy(files, ({ table }) => table)
   const tables = LAKE_TABLES.filter(({ name }) => wanted === null || name === wanted)
   return {
     schemaVersion: LAKE_SCHEMA_VERSION,
     tables: tables.map(({ name, comment, latestBy = null, newestBy = [] }) => {
       const listed = byTable.get(name) ?? []
+      const lost = lostFiles.filter(({ table }) => table === name)
       return {
         table: name,
         description: comment,
         rows: sum(listed.map(({ rows }) => rows)),
         bytes: sum(listed.map(({ bytes }) => bytes)),
+        missingFiles: lost.length,
+        rowsLost: sum(lost.map(({ rowsLost }) => rowsLost)),
         latestBy: latestBy && [...latestBy],
         newestBy: [...newestBy],
         files: listed.map((file) => ({
@@ -107,12 +114,13 @@ export function lakeRoutes(deps: RouteParts): Route[] {
       docs: jsonDocs('getLakeCatalog', 'lake', 'The tables', lakeCatalogAnswerSchema, {
         description:
           'The files as of one moment: together they hold each row once. A file that a merge has replaced since is served for ' +
-          'a few minutes more; then its address answers 410, and the catalog lists the file that has its rows.',
+          'a few minutes more; then its address answers 410, and the catalog lists the file that has its rows. One that is lost or damaged is not listed but ' +
+          'counted, and answers 503, until the operator has put it back or settled the loss.',
         query: z.object({ table: z.enum(TABLE_NAMES).optional().describe('Only this table') }),
       }),
       handle: async ({ query }) => {
         const wanted = oneOf(query, 'table', ['', ...TABLE_NAMES], '')
-        return okData(catalogOf(await deps.downloads.list(), wanted || null))
+        return okData(catalogOf(await deps.downloads.list(), deps.lostFiles(), wanted || null))
       },
     },
     {

@@ -2,7 +2,14 @@ import type { Market } from '../../market/market.ts'
 import type { AgentHits, AgentRecord } from '../../schema/api/agent-record.ts'
 import type { Calibration } from '../../schema/api/calibration.ts'
 import type { History } from '../../schema/api/status.ts'
-import type { Exporter, LakeDownloads, LakeQueries, LakeRepair, StagedBackup } from '../../store/types.ts'
+import type {
+  Exporter,
+  LakeDownloads,
+  LakeQueries,
+  LakeRepair,
+  SetAsideFile,
+  StagedBackup,
+} from '../../store/types.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
 import type { Caller, Quota } from '../../submissions/types.ts'
@@ -48,6 +55,8 @@ export interface RouteParts {
   agentRecord(agentId: string): Promise<AgentRecord>
   exports: Exporter
   downloads: LakeDownloads
+  /** Files of the lake that are missing or damaged, until a repair settles it. */
+  lostFiles(): readonly SetAsideFile[]
   /** How long one download may take; LAKE_DOWNLOAD_MS_MAX unless set. */
   downloadMsMax?: number | undefined
   queries: LakeQueries

@@ -4,6 +4,10 @@ import { withExample } from '../example.ts'
 import * as parameter from './parameters.ts'
 import { metaWith, okData, wholeCount } from './parts.ts'
 
+/** What `missingFiles` and `X-Missing-Files` count. */
+export const MISSING_FILES =
+  'Missing or damaged files, whose rows are left out until the operator has restored them or settled the loss'
+
 const lakeFileSchema = z.object({
   name: z.string().describe('Name of the file; it never stands for other content'),
   path: z.string().describe('Path on this server, to be fetched with the same key'),
@@ -19,6 +23,8 @@ const lakeTableSchema = z.object({
   description: z.string(),
   rows: z.int(),
   bytes: z.int(),
+  missingFiles: wholeCount(MISSING_FILES),
+  rowsLost: wholeCount('Their rows that no other file has'),
   latestBy: z
     .array(z.string())
     .nullable()
@@ -47,6 +53,8 @@ export const lakeCatalogAnswerSchema = withExample(okData(lakeCatalogSchema), {
         description: 'One labelled example per accepted submission',
         rows: 1_200,
         bytes: 412_000,
+        missingFiles: 0,
+        rowsLost: 0,
         latestBy: null,
         newestBy: [],
         files: [
@@ -111,10 +119,6 @@ const columnSchema = z.object({
   name: z.string().meta({ description: 'Unique: of equal names the later ones get a number' }),
   type: z.string().meta({ description: 'As DuckDB names it, for example BIGINT or VARCHAR[]' }),
 })
-
-/** What `missingFiles` and `X-Missing-Files` count. */
-export const MISSING_FILES =
-  'Missing or damaged files, whose rows are left out until the operator has restored them or settled the loss'
 
 export const queryAnswerSchema = withExample(
   z.object({

@@ -7,13 +7,17 @@ import { unavailable } from '../errors.ts'
 export interface FolderLock {
   /** Tries again where the disk took no lock. @returns why the folder is not locked: no commit and no event may be written then; null where it is */
   missing(): string | null
-  release(): void
+  /** @param isUnused another process may have the folder: the lock that was taken over from one that cannot be seen is put back */
+  release(isUnused?: boolean): void
 }
 
 /** A symbolic link without a target: it is created with its text in one step, even on a disk without room for a file. */
 const LOCK_NAME = 'server.lock'
-/** Process number and start time. The time tells the holder from a later process that got the same number. */
-const HOLDER = /^(\d{1,15})@(.*)$/
+/**
+ * Process number, start time and the namespace that the number is of. The time tells the holder from a later process that got the same
+ * number.
+ */
+const HOLDER = /^(\d{1,15})@([^.]*(?:\.[^.]*)?)(?:\.(\d+))?$/
 /** Fields of /proc/PID/stat, counted from the one after the program's name. */
 const STATE_FIELD = 0
 const THREADS_FIELD = 17
@@ -51,6 +55,24 @@ function readStartTime(pid: number): string {
 const bootId = (): string =>
   readOrEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')).slice(0, 8)
 
+/** Names the namespace of process numbers, which a container has its own of; '' where the system does not tell. */
+const namespaceId = (): string => /\d+/.exec(readOrEmpty(() => readlinkSync('/proc/self/ns/pid')))?.[0] ?? ''
+
+/** What the text of a lock names; null: nothing. */
+function readHolder(text: string): { pid: number; startedAt: string; isInSight: boolean } | null {
+  const [, digits, startedAt = '', namespace = ''] = HOLDER.exec(text) ?? []
+  if (digits === undefined) return null
+  const isInSight = namespace === '' || namespace === namespaceId()
+  return { pid: Number(digits), startedAt, isInSight }
+}
+
+const isElsewhere = (text: string): boolean => {
+  const holder = readHolder(text)
+  if (holder === null) return false
+  const isOfThisBoot = holder.startedAt === '' || holder.startedAt.startsWith(`${bootId()}.`)
+  return !holder.isInSight || !isOfThisBoot
+}
+
 /**
  * Whether all threads of a process have ended and only its entry is left. While a thread is in a disk operation, its write may
  * still happen, so the process counts as alive.
@@ -60,11 +82,11 @@ function isEnded(pid: number): boolean {
   return ENDED_STATES.has(stat[STATE_FIELD] ?? '') && Number(stat[THREADS_FIELD]) <= 1
 }
 
-/** The number of the process that the text of a lock names; null where it has ended. */
+/** The number of the process that the text of a lock names; null where it has ended, or cannot be seen from here. */
 function findLivingHolder(text: string): number | null {
-  const [, digits, startedAt] = HOLDER.exec(text) ?? []
-  if (digits === undefined) return null
-  const pid = Number(digits)
+  const holder = readHolder(text)
+  if (holder === null || !holder.isInSight) return null
+  const { pid, startedAt } = holder
   try {
     process.kill(pid, 0)
   } catch (error) {
@@ -98,24 +120,31 @@ export function findLockHolder(folder: string): number | null {
   return findLivingHolder(readOrEmpty(() => readlinkSync(join(folder, LOCK_NAME))))
 }
 
-/** Whether a process locked the folder that did not run since this machine was started: it may run on another machine. */
-export function isLockedElsewhere(folder: string): boolean {
-  const [, digits, startedAt = ''] =
-    HOLDER.exec(readOrEmpty(() => readlinkSync(join(folder, LOCK_NAME)))) ?? []
-  return digits !== undefined && startedAt !== '' && !startedAt.startsWith(`${bootId()}.`)
+/** Whether a process locked the folder that cannot be seen from here: it may run on another machine, or in another container. */
+export const isLockedElsewhere = (folder: string): boolean =>
+  isElsewhere(readOrEmpty(() => readlinkSync(join(folder, LOCK_NAME))))
+
+/** The text of this process's locks. */
+function ownText(): string {
+  const [startedAt, namespace] = [readStartTime(process.pid), namespaceId()]
+  return `${process.pid}@${startedAt}${startedAt === '' || namespace === '' ? '' : `.${namespace}`}`
 }
 
+/** `before`: the text of the lock that it was taken over from; '': there was none. */
+type TakenLock = { state: 'taken'; before: string } | { state: 'none' | 'refused' }
+
 /** @returns whether it was taken; `refused` by the disk. Throws `unavailable` while another living process, or this one, has it. */
-function takeLock(folder: string, path: string): 'taken' | 'none' | 'refused' {
-  const me = `${process.pid}@${readStartTime(process.pid)}`
+function takeLock(folder: string, path: string): TakenLock {
+  const me = ownText()
+  let before = ''
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     try {
       symlinkSync(me, path)
-      return 'taken'
+      return { state: 'taken', before }
     } catch (error) {
       const code = systemCode(error)
-      if (TAKES_NOTHING.has(code)) return 'refused'
-      if (NO_LOCK.has(code)) return 'none'
+      if (TAKES_NOTHING.has(code)) return { state: 'refused' }
+      if (NO_LOCK.has(code)) return { state: 'none' }
       if (code !== 'EEXIST')
         throw unavailable(`the data folder ${folder} cannot be locked: ${errorMessage(error)}`)
     }
@@ -124,9 +153,17 @@ function takeLock(folder: string, path: string): 'taken' | 'none' | 'refused' {
     if (pid === process.pid) throw unavailable(`the data folder ${folder} is already in use by this process`)
     if (pid !== null)
       throw unavailable(`the data folder ${folder} is in use by another process (process ${pid})`)
-    if (!removeStaleLock(path, text)) return 'refused'
+    if (!removeStaleLock(path, text)) return { state: 'refused' }
+    before = text
   }
   throw unavailable(`the data folder ${folder} is being locked by other processes at this moment`)
+}
+
+/** Replaces the lock in one step. */
+function putBack(path: string, text: string): void {
+  const aside = `${path}.${process.pid}`
+  symlinkSync(text, aside)
+  renameSync(aside, path)
 }
 
 /** Locks the folder; on a disk that takes nothing, once it does. Throws `unavailable` while another living process, or this one, has locked it. */
@@ -136,14 +173,17 @@ export function lockFolder(folder: string): FolderLock {
   return {
     missing() {
       try {
-        if (lock === 'refused') lock = takeLock(folder, path)
+        if (lock.state === 'refused') lock = takeLock(folder, path)
       } catch (error) {
         return errorMessage(error)
       }
-      return lock === 'refused' ? `the disk takes no lock of the data folder ${folder}` : null
+      return lock.state === 'refused' ? `the disk takes no lock of the data folder ${folder}` : null
     },
-    release() {
-      if (lock === 'taken') rmSync(path, { force: true })
+    release(isUnused = false) {
+      // Another process may have taken it over meanwhile.
+      if (lock.state !== 'taken' || readOrEmpty(() => readlinkSync(path)) !== ownText()) return
+      if (isUnused && isElsewhere(lock.before)) putBack(path, lock.before)
+      else rmSync(path, { force: true })
     },
   }
 }

@@ -7,7 +7,7 @@ import { systemCode } from '../../lib/error-text.ts'
 import { SingleFlight } from '../../lib/single-flight.ts'
 import { unlessLate } from '../../lib/wait.ts'
 import { notFound, StoreError, unavailable } from '../errors.ts'
-import { isFileName } from '../lake/lake-files.ts'
+import { fileNameOfPath, isFileName } from '../lake/lake-files.ts'
 import {
   DOWNLOAD_CHUNK_BYTES,
   DOWNLOAD_READ_MS_MAX,
@@ -22,7 +22,12 @@ import type { Download, LakeDownloads, LakeFile } from '../types.ts'
 const gone = (name: string): StoreError =>
   new StoreError(
     'gone',
-    `${name} is not in the lake any more: its rows were merged into another file, or are past their retention. Read the catalog again.`,
+    `${name} is not in the lake any more: its rows were merged into another file, are past their retention, or were given up as lost. Read the catalog again.`,
+  )
+
+const lost = (name: string): StoreError =>
+  unavailable(
+    `${name} is lost or damaged: its rows are missing until the operator has put it back, or settled the loss`,
   )
 
 export class LakeFileServer implements LakeDownloads {
@@ -31,9 +36,11 @@ export class LakeFileServer implements LakeDownloads {
   readonly #listing: SingleFlight<readonly LakeFile[]>
   readonly #reads = pLimit(DOWNLOAD_READS_AT_ONCE)
   readonly #running = new Set<FileDownload>()
+  readonly #store: Pick<Store, 'lakeFiles' | 'lostFiles'>
 
   /** @param nowMs by which the age of a listing is measured, ms */
-  constructor(store: Pick<Store, 'lakeFiles'>, nowMs: () => number) {
+  constructor(store: Pick<Store, 'lakeFiles' | 'lostFiles'>, nowMs: () => number) {
+    this.#store = store
     this.#listing = new SingleFlight(() => store.lakeFiles(), LAKE_LISTING_TTL_MS, nowMs)
   }
 
@@ -43,15 +50,21 @@ export class LakeFileServer implements LakeDownloads {
   }
 
   async list(): Promise<readonly LakeFile[]> {
-    return (await this.#listing.get()).filter(({ isLive }) => isLive)
+    return (await this.#listing.get()).filter(({ isLive, name }) => isLive && !this.#isLost(name))
   }
 
   async find(name: string): Promise<LakeFile> {
     // Only listed names are looked up: no text of a client becomes a path.
     if (!isFileName(name)) throw notFound(`${name} is no name of a file of the lake.`)
+    if (this.#isLost(name)) throw lost(name)
     const found = (await this.#listing.get()).find((file) => file.name === name)
     if (found === undefined) throw gone(name)
     return found
+  }
+
+  /** The listing may be older than that. */
+  #isLost(name: string): boolean {
+    return this.#store.lostFiles.some(({ path }) => fileNameOfPath(path) === name)
   }
 
   async begin(file: LakeFile, firstByte: number, bytes: number): Promise<Download> {
@@ -108,8 +121,8 @@ class FileDownload implements Download {
     this.#buffer = Buffer.allocUnsafeSlow(Math.min(bytes, DOWNLOAD_CHUNK_BYTES))
   }
 
-  /** Rejects with `gone` where the file was deleted, `unavailable` where it is not of the listed size. */
-  async open({ name, path, bytes }: LakeFile): Promise<void> {
+  /** Rejects with `gone` where the file was deleted, `unavailable` where it is lost or not of the listed size. */
+  async open({ name, path, bytes, isLive }: LakeFile): Promise<void> {
     const size = await this.#read(async () => {
       const handle = await open(path, 'r')
       this.#handle = handle
@@ -118,9 +131,8 @@ class FileDownload implements Download {
       if (this.#isStopped) this.#close()
       return size
     }).catch((error: unknown) => {
-      throw systemCode(error) === 'ENOENT'
-        ? gone(name)
-        : unavailable(`${name} cannot be read`, { cause: error })
+      if (systemCode(error) === 'ENOENT') throw isLive ? lost(name) : gone(name)
+      throw unavailable(`${name} cannot be read`, { cause: error })
     })
     if (size !== bytes) throw unavailable(`${name} is damaged: it has ${size} bytes and not ${bytes}`)
   }

@@ -44,15 +44,17 @@ export function planEventEviction<File extends ListedFile>(files: readonly File[
  * The files beyond their days, and why they stay without an operator's word. Their age is judged by event numbers together with
  * times: a file is no older than any before it, and none leaves before those that are older.
  * @param files live ones of both tables
- * @param firstDate files of before this UTC date leave
+ * @param days full days before today that are kept
  */
 export function judgeEventExpiry(
   files: readonly ListedFile[],
-  firstDate: string,
+  days: number,
+  nowMs: number,
   unaskedPct: number,
 ): Expiry {
+  const firstDate = firstRetainedDate(days, nowMs)
   const dateOf = ({ date, writtenAtMs }: ListedFile): string => later(date, utcDate(writtenAtMs))
-  const dated = agingDates(files, dateOf, 0)
+  const dated = agingDates(files, dateOf, 0, nowMs)
   // The newest file stays.
   const last = dated.slice(0, -1).findLast(({ date }) => date < firstDate)?.file.last ?? 0
   const doubts = EVENT_TABLE_NAMES.map((name) => {
@@ -87,9 +89,7 @@ export async function listExpiredEvents(
     return [...files, ...quarantined.filter((file) => file.last <= last)]
   }
   const { files, doubt } =
-    events.days > 0
-      ? judgeEventExpiry(live, firstRetainedDate(events.days, nowMs), unaskedPct)
-      : { files: [], doubt: null }
+    events.days > 0 ? judgeEventExpiry(live, events.days, nowMs, unaskedPct) : { files: [], doubt: null }
   const evicted = planEventEviction(live, await eventBytesMax(events, lakeDir))
   return { aged: { files: withDamaged(files), doubt }, evicted: withDamaged(evicted) }
 }

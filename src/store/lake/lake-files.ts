@@ -43,6 +43,9 @@ export const relativePath = (file: DataFile): string =>
 export const fileName = (file: DataFile): string =>
   `${file.table}-${file.date}-${padded(file.first)}-${padded(file.last)}.parquet`
 
+/** The same of a `relativePath`. */
+export const fileNameOfPath = (path: string): string => path.replace('/dt=', '-').replace('/part-', '-')
+
 /** Whether a text has the form of a `fileName`. */
 export const isFileName = (text: string): boolean =>
   /^[a-z_]{1,32}-\d{4}-\d{2}-\d{2}-\d{15}-\d{15}\.parquet$/.test(text)

@@ -21,9 +21,18 @@ import {
 /** The oldest UTC date that is kept. */
 export const firstRetainedDate = (days: number, nowMs: number): string => utcDate(nowMs - days * DAY_MS)
 
+/** A file with the date by which it ages. */
+export interface DatedFile<File extends ListedFile = ListedFile> {
+  file: File
+  date: string
+  /** The date that it bears, where that is ahead of the clock; null: it is not. */
+  ahead: string | null
+}
+
 /**
  * The date by which each file of one table ages, in the order of their row numbers: its own, or where that is later, that of the
- * rows numbered before it, since a row is recorded after those.
+ * rows numbered before it, since a row is recorded after those. A date that is still to come is a wrong clock's, then or now: it
+ * makes no later file young, and its file leaves with the rows numbered after it.
  * @param dateOf of a file by itself
  * @param slackMs how much later than their date rows may come
  */
@@ -31,15 +40,26 @@ export function agingDates<File extends ListedFile>(
   files: readonly File[],
   dateOf: (file: File) => string,
   slackMs: number,
-): { file: File; date: string }[] {
+  nowMs: number,
+): DatedFile<File>[] {
+  const today = utcDate(nowMs)
   const ordered = [...files].sort((a, b) => a.last - b.last)
   let latest = ''
-  return Array.from(Map.groupBy(ordered, ({ last }) => last).values()).flatMap((group) => {
+  const dated = Array.from(Map.groupBy(ordered, ({ last }) => last).values()).flatMap((group) => {
     const recorded = latest === '' ? '' : utcDate(Date.parse(latest) - slackMs)
-    const dated = group.map((file) => ({ file, date: later(dateOf(file), recorded) }))
-    for (const { date } of dated) latest = later(latest, date)
-    return dated
+    const ofGroup = group.map((file): DatedFile<File> => {
+      const date = dateOf(file)
+      return { file, date: later(date, recorded), ahead: date > today ? date : null }
+    })
+    for (const { date, ahead } of ofGroup) if (ahead === null) latest = later(latest, date)
+    return ofGroup
   })
+  let following = today
+  for (const each of dated.toReversed()) {
+    if (each.ahead === null) following = each.date
+    else each.date = following
+  }
+  return dated
 }
 
 export const later = (a: string, b: string): string => (a > b ? a : b)
@@ -58,7 +78,7 @@ export interface Expiry {
  */
 export function judgeExpiry(
   table: string,
-  dated: readonly { file: ListedFile; date: string }[],
+  dated: readonly DatedFile[],
   firstDate: string,
   unaskedPct: number,
 ): Expiry {
@@ -67,6 +87,12 @@ export function judgeExpiry(
   const rowsOf = (of: typeof dated): number => of.reduce((sum, { file }) => sum + file.rows, 0)
   const [gone, all] = [rowsOf(expired), rowsOf(dated)]
   const files = expired.map(({ file }) => file)
+  const ahead = expired.find((each) => each.ahead !== null)?.ahead
+  if (ahead !== undefined)
+    return {
+      files,
+      doubt: `rows of ${table} that are over their time come after rows of ${ahead}, a date ahead of the clock`,
+    }
   const isYoung = ({ date }: { date: string }): boolean => Date.parse(newest) - Date.parse(date) <= YOUNG_MS
   if (unaskedPct < 100 && expired.some(isYoung))
     return { files, doubt: `rows of ${table} are among its newest, of ${newest}, and over their time` }
@@ -93,7 +119,7 @@ export async function listExpiredFiles(
       ...(await listLiveFiles(connection, name)),
       ...quarantined.filter(({ table }) => table === name),
     ]
-    const dated = agingDates(all, ({ date }) => date, LATE_ROWS_MS)
+    const dated = agingDates(all, ({ date }) => date, LATE_ROWS_MS, nowMs)
     found.push(judgeExpiry(name, dated, firstRetainedDate(retained, nowMs), unaskedPct))
   }
   return found

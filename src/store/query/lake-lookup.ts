@@ -7,8 +7,10 @@ import { isAnalysisId } from '../../schema/submission.ts'
 import { type SubmissionRow, TABLES } from '../../schema/tables.ts'
 import { query } from '../duckdb/query.ts'
 import { type LakeTable, selectList } from '../duckdb/sql.ts'
+import { unavailable } from '../errors.ts'
 import { utcDate } from '../lake/lake-files.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
+import { listQuarantinedFiles } from '../lake/manifest.ts'
 import { selectNewestRows } from '../lake/parquet-sql.ts'
 
 const ID_PREFIX = 'an_'
@@ -22,7 +24,7 @@ function findDates(analysisId: string): string[] {
   return Number.isFinite(new Date(timeMs).getTime()) ? [utcDate(timeMs), utcDate(timeMs - DAY_MS)] : []
 }
 
-/** Finds an accepted or rejected submission; null where there is none. */
+/** Finds an accepted or rejected submission; null where there is none. Rejects with `unavailable` where a lost file may have it. */
 export async function findSubmission(
   connection: DuckDBConnection,
   reader: LiveFileReader,
@@ -47,5 +49,20 @@ export async function findSubmission(
     })
     if (rows.length > 0) return rows[0]
   }
+  await checkLost(connection, dates)
   return null
+}
+
+async function checkLost(connection: DuckDBConnection, dates: readonly string[]): Promise<void> {
+  const lost = (await listQuarantinedFiles(connection)).find(
+    ({ table, date, rowsLost, acknowledgedAtMs }) =>
+      SUBMISSION_TABLES.some(({ name }) => name === table) &&
+      dates.includes(date) &&
+      rowsLost > 0 &&
+      acknowledgedAtMs === null,
+  )
+  if (lost !== undefined)
+    throw unavailable(
+      `submissions of ${lost.date} are missing with a file of the lake that is lost or damaged`,
+    )
 }

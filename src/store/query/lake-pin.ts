@@ -1,15 +1,16 @@
 // Pins the lake's present files under a name, with a catalog and the SHA-256 of each: a data set that a paper can refer to,
 // whatever the server merges, expires or adds later. Files are hard-linked where the disk can; no server is needed.
 import { existsSync, realpathSync } from 'node:fs'
-import { rename, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
+import { type FolderLock, lockFolder } from '../data-folder/folder-lock.ts'
 import { linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
 import { invalid, StoreError, unavailable } from '../errors.ts'
-import { writeCatalog } from '../lake/catalog.ts'
+import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
 import { type DataFile, hashFile, relativePath } from '../lake/lake-files.ts'
 import { type LocatedFiles, locateCatalogFiles } from '../lake/locate-files.ts'
 import { LAKE_REOPENINGS_MAX } from '../limits.ts'
@@ -47,9 +48,31 @@ async function linkAll(located: LocatedFiles, to: string): Promise<number> {
   return bytes
 }
 
+/** One is pinned at a time, so that what one finds half made was left by a process that was killed. */
+function takeTurn(folder: string): FolderLock {
+  try {
+    return lockFolder(folder)
+  } catch (error) {
+    throw unavailable(`another snapshot is being made: ${errorMessage(error)}`)
+  }
+}
+
+/** Half made under a name that nobody can give. */
+const unfinishedPath = (path: string): string => join(dirname(path), `.${basename(path)}.tmp`)
+
+/** Removes what was left half made: under a name of its own, or at `path` without the catalog, which is written last. */
+async function removeUnfinished(path: string): Promise<void> {
+  const folder = dirname(path)
+  for (const name of await readdir(folder))
+    if (/^\..+\.tmp$/.test(name)) await rm(join(folder, name), { recursive: true, force: true })
+  const has = (name: string): boolean => existsSync(join(lakeFolder(path), name))
+  if (has(SUMS_FILE) && !has(CATALOG_FILE)) await rm(path, { recursive: true, force: true })
+}
+
 /**
  * Pins the present files of a data folder's lake under `name`. A server may be running: where it deletes files of the catalog
- * before they are linked, its next catalog is pinned. Rejects with `invalid` where the name is not valid or is in use.
+ * before they are linked, its next catalog is pinned. Rejects with `invalid` where the name is not valid or is in use, with
+ * `unavailable` while another process pins.
  * @returns as `path` a folder that readers can use like a data folder; as `rowsLost` how many rows the lake lost with files, which its
  * view `lake_set_aside` tells
  */
@@ -59,31 +82,43 @@ export async function pinLake(folder: string, name: string, nowMs: number) {
   findCatalogPath(folder)
   const dataDir = realpathSync(folder)
   const path = pinnedFolder(dataDir, name)
-  if (existsSync(path)) throw invalid(`${path} exists already: a pinned lake never changes`)
-  const unfinished = `${path}.tmp`
-  for (let attempt = 0; ; attempt++) {
-    try {
-      await rm(unfinished, { recursive: true, force: true })
-      await makeFolder(lakeFolder(unfinished))
-      const located = await locateListedFiles(dataDir)
-      if (located.missing.length > 0)
-        throw missingFile(`${relativePath(located.missing[0])} is missing or damaged`)
-      const bytes = await linkAll(located, lakeFolder(unfinished))
-      await rename(unfinished, path)
-      await syncPath(dirname(path))
-      await writeCatalog(located.content, nowMs, {
-        lakeDir: lakeFolder(path),
-        pathOf: (file: DataFile) => join(lakeFolder(path), relativePath(file)),
-      })
-      const files = listFiles(located)
-      const rows = files.reduce((sum, file) => sum + file.rows, 0)
-      const rowsLost = located.content.quarantined.reduce((sum, file) => sum + file.rowsLost, 0)
-      return { path, files: files.length, rows, bytes, rowsLost }
-    } catch (error) {
-      await rm(unfinished, { recursive: true, force: true })
-      if (!isMissingFileError(error) || attempt >= LAKE_REOPENINGS_MAX) throw toPinError(error, path)
+  await makeFolder(dirname(path))
+  const turn = takeTurn(dirname(path))
+  try {
+    await removeUnfinished(path)
+    if (existsSync(path)) throw invalid(`${path} exists already: a pinned lake never changes`)
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await pin(dataDir, path, nowMs)
+      } catch (error) {
+        for (const made of [path, unfinishedPath(path)]) await rm(made, { recursive: true, force: true })
+        if (!isMissingFileError(error) || attempt >= LAKE_REOPENINGS_MAX) throw toPinError(error, path)
+      }
     }
+  } finally {
+    turn.release()
   }
+}
+
+/** Pins what the catalog lists at `path`, where there is nothing yet. */
+async function pin(dataDir: string, path: string, nowMs: number) {
+  const unfinished = unfinishedPath(path)
+  await makeFolder(lakeFolder(unfinished))
+  const located = await locateListedFiles(dataDir)
+  if (located.missing.length > 0)
+    throw missingFile(`${relativePath(located.missing[0])} is missing or damaged`)
+  const bytes = await linkAll(located, lakeFolder(unfinished))
+  await rename(unfinished, path)
+  await syncPath(dirname(path))
+  // Only now: the files that its views name have to be there.
+  await writeCatalog(located.content, nowMs, {
+    lakeDir: lakeFolder(path),
+    pathOf: (file: DataFile) => join(lakeFolder(path), relativePath(file)),
+  })
+  const files = listFiles(located)
+  const rows = files.reduce((sum, file) => sum + file.rows, 0)
+  const rowsLost = located.content.quarantined.reduce((sum, file) => sum + file.rowsLost, 0)
+  return { path, files: files.length, rows, bytes, rowsLost }
 }
 
 const missingFile = (message: string): Error => Object.assign(new Error(message), { code: 'ENOENT' })

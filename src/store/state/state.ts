@@ -276,7 +276,7 @@ const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
 }
 
 /**
- * Keeps only the events of an agent that still have an effect: its last profile, the earliest expiry of each key, and the
+ * Keeps only the events of an agent that still have an effect: its last profile, the earliest expiry and the first use of each key, and the
  * sanctions since the last lift.
  */
 function applyAgentEvent(state: StoreState, placed: AgentEvent): void {
@@ -287,6 +287,10 @@ function applyAgentEvent(state: StoreState, placed: AgentEvent): void {
   }
   if (kind === 'key_expires') {
     expireKey(state, placed, `${agentId} key ${JSON.parse(data).keyHash}`)
+    return
+  }
+  if (kind === 'key_used') {
+    state.agentEvents.set(`${agentId} used ${JSON.parse(data).keyHash}`, placed)
     return
   }
   const sanctions = `${agentId} sanction `

@@ -5,6 +5,8 @@ import type { Profile } from '../types.ts'
 export type AgentEvent =
   | { kind: 'profile'; data: Profile }
   | { kind: 'key_expires'; data: { keyHash: string; atMs: number } }
+  /** A key that replaced another one was used for the first time. */
+  | { kind: 'key_used'; data: { keyHash: string } }
   /** Automatic. `untilMs` null: for good. */
   | { kind: 'suspended'; data: { untilMs: number | null; reason: string } }
   /** By the operator. */
@@ -25,6 +27,7 @@ export function readEvent({ kind, data }: TableRow<'agent_events'>): AgentEvent 
   switch (kind) {
     case 'profile':
     case 'key_expires':
+    case 'key_used':
     case 'suspended':
     case 'banned':
     case 'unbanned':

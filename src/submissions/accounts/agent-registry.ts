@@ -21,7 +21,7 @@ import type { Account, Agent, AgentStatus, Caller, IssuedKey, Profile, Submissio
 import { type AgentEvent, readEvent, writeEvent } from './agent-events.ts'
 import type { RandomBytes } from './api-keys.ts'
 import { Bans, bannedError } from './bans.ts'
-import { checkCurrent, type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
+import { checkCurrent, checkResting, type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
 import { changedProfile, type ProfileChange, type Registration } from './profiles.ts'
 
 export type OperatorSanction =
@@ -69,8 +69,9 @@ export class AgentRegistry {
 
   /** Throws missing_key, invalid_key or revoked_key. */
   authenticate(text: string): Caller {
-    const { agent, hash } = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
-    return { agent, keyHash: hash }
+    const key = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
+    if (!key.isUsed) this.#noteUse(key)
+    return { agent: key.agent, keyHash: key.hash }
   }
 
   /** Takes a body of unknown shape. Only the operator may set a type, or register while registration is closed. Throws
@@ -103,22 +104,28 @@ export class AgentRegistry {
     return false
   }
 
-  /** Makes another key. The old one stays valid until `oldKeyExpiresAt`. Throws register_rate_limited. */
+  /**
+   * Makes another key. The old one stays valid until `oldKeyExpiresAt`. Where the answer was lost, the old one does so again, and the
+   * key that nobody has used ends. Throws key_not_allowed, register_rate_limited.
+   */
   async rotate({ agent, keyHash }: Caller): Promise<IssuedKey & { oldKeyExpiresAt: number }> {
     const { agentId } = agent
     const now = readClock(this.#options.clock)
-    const old = this.#currentKey(keyHash)
+    const old = this.#knownKey(keyHash)
+    const unused = this.#keys.unusedSuccessors(old)
+    if (unused.length === 0) checkCurrent(old)
+    else checkResting(old)
     const quota = this.#rotations.quota(agentId, now)
     if (quota?.remaining === 0) throw rotatedTooOften(quota.resetMs)
     this.#rotations.take(agentId, now.monotonicMs)
-    old.isRotating = true
+    for (const key of [old, ...unused]) key.isRotating = true
     try {
-      return await this.#rotate(this.#record(agentId), keyHash, now)
+      return await this.#rotate(this.#record(agentId), old, unused, now)
     } catch (error) {
       this.#rotations.release(agentId, now.monotonicMs)
       throw error
     } finally {
-      old.isRotating = false
+      for (const key of [old, ...unused]) key.isRotating = false
     }
   }
 
@@ -209,20 +216,38 @@ export class AgentRegistry {
     const nowMs = this.#options.clock.monotonicMs()
     const keys = this.#keys
       .ofAgent(agentId)
-      .map(({ hash, prefix, createdAtMs, expiresAtMs, deadlineMs }) => ({
+      .map(({ hash, prefix, createdAtMs, expiresAtMs, deadlineMs, isUsed }) => ({
         ...{ hash, prefix, createdAtMs },
         expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
         endsInMs: Number.isFinite(deadlineMs) ? Math.round(deadlineMs - nowMs) : null,
+        isUsed,
       }))
     return { agent: record.agent, name: this.name(agentId), keys }
   }
 
   /** A key that has not been rotated. Throws key_not_allowed, revoked_key. */
   #currentKey(keyHash: string): Key {
-    const key = this.#keys.get(keyHash)
-    if (key === undefined) throw new SubmissionError('revoked_key', 'The API key was revoked.')
+    const key = this.#knownKey(keyHash)
     checkCurrent(key)
     return key
+  }
+
+  /** Throws revoked_key. */
+  #knownKey(keyHash: string): Key {
+    const key = this.#keys.get(keyHash)
+    if (key === undefined) throw new SubmissionError('revoked_key', 'The API key was revoked.')
+    return key
+  }
+
+  /** Once a key is used, the one that it replaced rotates no more. No request waits for that to be durable. */
+  #noteUse(key: Key): void {
+    key.isUsed = true
+    const { agentId } = key.agent
+    if (!this.#keys.hasLivingPredecessor(key, this.#options.clock.monotonicMs())) return
+    this.#append(agentId, { kind: 'key_used', data: { keyHash: key.hash } }).catch(() => {
+      // Its next use says it again.
+      key.isUsed = false
+    })
   }
 
   #tellChange(agentId: string): void {
@@ -246,9 +271,11 @@ export class AgentRegistry {
       if (record === undefined) continue
       const { agentId } = record.agent
       // The first key came with the registration, each further one with a rotation.
-      if (this.#keys.ofAgent(agentId).length > 0)
-        this.#rotations.take(agentId, toMonotonicMs(row.created_at, now))
-      this.#keys.add(newKey(record.agent, row.key_hash, row.key_prefix, row.created_at))
+      const isRotated = this.#keys.ofAgent(agentId).length > 0
+      if (isRotated) this.#rotations.take(agentId, toMonotonicMs(row.created_at, now))
+      const key = newKey(record.agent, row.key_hash, row.key_prefix, row.created_at)
+      key.isUsed = !isRotated
+      this.#keys.add(key)
       this.#keys.dropOldest(agentId)
     }
     for (const row of agentEvents) {
@@ -279,26 +306,34 @@ export class AgentRegistry {
 
   async #rotate(
     record: AgentRecord,
-    keyHash: string,
+    old: Key,
+    unused: readonly Key[],
     now: Instant,
   ): Promise<IssuedKey & { oldKeyExpiresAt: number }> {
     const { agent } = record
     const { randomBytes, store } = this.#options
     const { text, key, write } = makeAgentKey(agent, now.wallMs, randomBytes)
-    const atMs = now.wallMs + ROTATED_KEY_LIFE_MS
-    const expiry: AgentEvent = { kind: 'key_expires', data: { keyHash, atMs } }
+    key.isUsed = false
+    const endOf = ({ hash }: Key, atMs: number) =>
+      ({ kind: 'key_expires', data: { keyHash: hash, atMs } }) satisfies AgentEvent
+    const ends = [
+      endOf(old, now.wallMs + ROTATED_KEY_LIFE_MS),
+      ...unused
+        .filter(({ deadlineMs }) => deadlineMs > now.monotonicMs)
+        .map((each) => endOf(each, now.wallMs)),
+    ]
     // Known before it is durable, so that revoking all keys meanwhile revokes it too. Nobody has its text yet.
     this.#keys.add(key)
     try {
-      await store.commit([write, writeEvent(agent.agentId, expiry, now.wallMs)])
+      await store.commit([write, ...ends.map((end) => writeEvent(agent.agentId, end, now.wallMs))])
     } catch (error) {
       this.#keys.drop(key)
       throw error
     }
     this.#keys.dropOldest(agent.agentId)
-    this.#apply(record, expiry, now.wallMs, now)
+    for (const end of ends) this.#apply(record, end, now.wallMs, now)
     this.#tellChange(agent.agentId)
-    return { ...this.#issued(text, agent), oldKeyExpiresAt: atMs }
+    return { ...this.#issued(text, agent), oldKeyExpiresAt: old.expiresAtMs }
   }
 
   #issued(key: string, { type }: Agent): IssuedKey {
@@ -331,6 +366,11 @@ export class AgentRegistry {
       case 'key_expires':
         this.#keys.expire(data.keyHash, atMs, data.atMs, now)
         return
+      case 'key_used': {
+        const key = this.#keys.get(data.keyHash)
+        if (key !== undefined) key.isUsed = true
+        return
+      }
       case 'suspended':
         record.bans.suspend(atMs, data.untilMs, now)
         return

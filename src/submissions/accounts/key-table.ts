@@ -14,8 +14,10 @@ export interface Key {
   expiresAtMs: number
   /** The same on the monotonic clock. */
   deadlineMs: number
-  /** A rotation of it is not durable yet. */
+  /** A rotation of it, or one that replaces it, is not durable yet. */
   isRotating: boolean
+  /** Someone has its text and has shown it. Of a key that no rotation made it is taken as given. */
+  isUsed: boolean
 }
 
 export const newKey = (agent: Agent, hash: string, prefix: string, createdAtMs: number): Key => ({
@@ -26,20 +28,27 @@ export const newKey = (agent: Agent, hash: string, prefix: string, createdAtMs: 
   expiresAtMs: Number.POSITIVE_INFINITY,
   deadlineMs: Number.POSITIVE_INFINITY,
   isRotating: false,
+  isUsed: true,
 })
 
 /**
  * Throws key_not_allowed for a key that was rotated, or is being. It goes on submitting and reading until it ends, so that a program
  * that has it misses nothing, but the account is its successor's: whoever found the old one must not take it over.
  */
-export function checkCurrent({ expiresAtMs, isRotating }: Key): void {
-  if (isRotating) throw new SubmissionError('key_not_allowed', 'This API key is being rotated.')
+export function checkCurrent(key: Key): void {
+  checkResting(key)
+  const { expiresAtMs } = key
   if (Number.isFinite(expiresAtMs))
     throw new SubmissionError(
       'key_not_allowed',
       `This API key was rotated and ends at ${new Date(expiresAtMs).toISOString()}: use the key that replaced it. ` +
         'DELETE /api/v1/keys/current with the old one ends it at once.',
     )
+}
+
+/** Throws key_not_allowed while a key is being rotated. */
+export function checkResting({ isRotating }: Key): void {
+  if (isRotating) throw new SubmissionError('key_not_allowed', 'This API key is being rotated.')
 }
 
 /** Makes a key. @returns it with its text, which only the agent keeps, and the row that holds its hash */
@@ -84,6 +93,19 @@ export class KeyTable {
   /** Undefined: it is not known any more. */
   get(hash: string): Key | undefined {
     return this.#byHash.get(hash)
+  }
+
+  /** The keys that replaced one, where none of them was ever used; none where one was, or where there is none. */
+  unusedSuccessors(key: Key): Key[] {
+    const keys = this.ofAgent(key.agent.agentId)
+    const successors = keys.slice(keys.indexOf(key) + 1)
+    return successors.some(({ isUsed }) => isUsed) ? [] : successors
+  }
+
+  /** Whether a key replaced another one that may still be used. */
+  hasLivingPredecessor(key: Key, nowMs: number): boolean {
+    const keys = this.ofAgent(key.agent.agentId)
+    return keys.slice(0, keys.indexOf(key)).some(({ deadlineMs }) => deadlineMs > nowMs)
   }
 
   add(key: Key): void {

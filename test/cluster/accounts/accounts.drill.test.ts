@@ -65,7 +65,7 @@ async function startReader(name: string): Promise<{ replica: AccountReplica; clo
   // Ten seconds beside the writer's clock, and another monotonic clock.
   const clock = new SteppedClock(START_MS - 10_000)
   clock.pass(77_777)
-  const replica = new AccountReplica({ bus, clock, log })
+  const replica = new AccountReplica({ bus, clock, log, tellUse: async () => {} })
   toClose.push(() => replica.stop())
   return { replica, clock }
 }

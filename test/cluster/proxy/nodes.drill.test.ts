@@ -1,17 +1,22 @@
 // @module-tag drill
 // A writer and two readers: what a client of a reader sees of its own writes.
+import { Kvm } from '@nats-io/kv'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { decodeAccount, entryKey } from '../../../src/cluster/accounts/account-entry.ts'
+import { type Bus, connectBus } from '../../../src/cluster/bus.ts'
 import { type ReaderApp, startReader } from '../../../src/cluster/reader/reader-app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { seedToken, submission, submit } from '../../support/submission.ts'
 import { Client, openTestServer, type TestServer } from '../../support/test-server.ts'
 import { hasNats, type Nats, skipped, startNats } from '../support.ts'
+import { busSettings } from './support.ts'
 
 const log = createLog('warn')
 
 let nats: Nats
 let writer: TestServer
+let bus: Bus
 let readers: { app: ReaderApp; client: Client }[] = []
 
 async function openReader() {
@@ -37,11 +42,13 @@ beforeAll(async () => {
   if (!hasNats) return
   nats = await startNats()
   writer = await openTestServer({ role: 'writer', bus: nats.url })
+  bus = await connectBus(busSettings(nats.url), 'test')
   readers = [await openReader(), await openReader()]
 }, 60_000)
 
 afterAll(async () => {
   for (const { app } of readers) await app.stop()
+  await bus?.close()
   await writer?.remove()
   await nats?.remove()
 })
@@ -63,6 +70,24 @@ describe.skipIf(!hasNats)(`nodes of a cluster${skipped}`, () => {
       expect(row).toMatchObject({ mint, analysis_count: 1 })
     }
   }, 20_000)
+
+  it('tell the writer that a new key was used: the one that it replaced rotates no more', async () => {
+    const { client } = readers[0]!
+    const read = (key: string) =>
+      readers[1]!.client.get('/api/v1/market?limit=1', { Authorization: `Bearer ${key}` })
+    const { key: old, agentId } = (await client.post('/api/v1/keys/register', { name: 'rotated' })).body.data
+    const { key: lost } = (await client.post('/api/v1/keys/rotate', {}, old)).body.data
+    const { key } = (await client.post('/api/v1/keys/rotate', {}, old)).body.data
+    expect((await client.get('/api/v1/market?limit=1', { Authorization: `Bearer ${lost}` })).status).toBe(401)
+    await vi.waitFor(async () => expect((await read(key)).status).toBe(200))
+    const accounts = await new Kvm(bus.client).open(bus.names.accounts)
+    await vi.waitFor(async () => {
+      const entry = await accounts.get(entryKey(agentId))
+      expect(decodeAccount(entry!.value)!.keys.map(({ isUsed }) => isUsed)).toEqual([true, false, true])
+    })
+    const refused = await client.post('/api/v1/keys/rotate', {}, old)
+    expect(refused.body.code).toBe('key_not_allowed')
+  })
 
   it('refuse a revoked key within a second', async () => {
     const key = await readers[0]!.client.register()

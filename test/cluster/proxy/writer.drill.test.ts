@@ -23,7 +23,7 @@ beforeAll(async () => {
   nats = await startNats()
   node = await startForwarder(nats.url)
   bus = await connectBus(busSettings(nats.url), 'test')
-  replica = new AccountReplica({ bus, clock: systemClock, log })
+  replica = new AccountReplica({ bus, clock: systemClock, log, tellUse: async () => {} })
   writer = await openTestServer({ role: 'writer', bus: nats.url })
 }, 30_000)
 

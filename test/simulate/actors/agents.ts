@@ -93,11 +93,13 @@ export interface Agent {
   banSinceMs: number
   /** It was given another key and does not know it: its own one is good for a day only. */
   mayHaveOldKey: boolean
+  /** The last time that it asked for another key. */
+  rotation: Sent | null
 }
 
 const newAgent = (name: string, character: Character): Agent => ({
   ...{ name, character, key: null, agentId: null, attempts: [] },
-  ...{ ban: 'none', banSinceMs: 0, mayHaveOldKey: false },
+  ...{ ban: 'none', banSinceMs: 0, mayHaveOldKey: false, rotation: null },
 })
 
 export class Agents {

@@ -66,12 +66,16 @@ export class Operator {
   }
 
   #rotate(agent: Agent): void {
+    const { rotation } = agent
+    // Of two at once the later one ends the key of the earlier one, which nobody has used; one that was lost may still come later.
+    if (rotation !== null && rotation.answer === null && !rotation.isLost) return
+    const mayEndTheNewOne = rotation?.isLost === true
     const request = { method: 'POST', path: '/api/v1/keys/rotate', key: agent.key! } as const
     agent.mayHaveOldKey = true
-    this.#world.server.send(request, ({ status, body }) => {
+    agent.rotation = this.#world.server.send(request, ({ status, body }) => {
       if (status === 201 || status === 200) {
         agent.key = body.data.key
-        agent.mayHaveOldKey = false
+        agent.mayHaveOldKey = mayEndTheNewOne
       }
       note(this.#world, 'rotated', agent.name, status)
     })

@@ -122,7 +122,7 @@ export class Upkeep {
     return LAKE_TABLES.flatMap(({ name }) => {
       const days = options.retain.days[name]
       if (days === undefined) return []
-      const dated = agingDates(lake.files.live(name), ({ date }) => date, LATE_ROWS_MS)
+      const dated = agingDates(lake.files.live(name), ({ date }) => date, LATE_ROWS_MS, nowMs)
       return [judgeExpiry(name, dated, firstRetainedDate(days, nowMs), this.#unaskedPct)]
     })
   }
@@ -132,10 +132,7 @@ export class Upkeep {
     const { bytesMax, days } = options.retain.events
     const live = EVENT_TABLE_NAMES.flatMap((name: TableName) => lake.files.live(name))
     return {
-      aged:
-        days === 0
-          ? { files: [], doubt: null }
-          : judgeEventExpiry(live, firstRetainedDate(days, nowMs), this.#unaskedPct),
+      aged: days === 0 ? { files: [], doubt: null } : judgeEventExpiry(live, days, nowMs, this.#unaskedPct),
       evicted: bytesMax === 0 ? [] : planEventEviction(live, bytesMax),
     }
   }

@@ -2,13 +2,21 @@
 // is gone.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Write } from '../../../src/schema/tables.ts'
 import { DiskSpace } from '../../../src/store/data-folder/disk-space.ts'
-import { findLockHolder } from '../../../src/store/data-folder/folder-lock.ts'
+import { findLockHolder, isLockedElsewhere, lockFolder } from '../../../src/store/data-folder/folder-lock.ts'
 import { duckdb } from '../../../src/store/duckdb/duckdb.ts'
 import { repairFolder } from '../../../src/store/repair-folder.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -214,6 +222,34 @@ describe('a folder', () => {
     await space.refresh()
     expect([mayBoth(), space.unlocked]).toEqual([[true, true], null])
     space.close()
+  })
+
+  it('of a server in another container stays where a second one is refused, and is taken over once that has ended', async () => {
+    const folder = newFolder()
+    const path = join(folder, 'server.lock')
+    const first = await serve(folder)
+    const [, pid, startedAt] = /^(\d+)@(\w*\.\d+)\.\d+$/.exec(readlinkSync(path))!
+    rmSync(path)
+    const elsewhere = `${pid}@${startedAt}.1`
+    symlinkSync(elsewhere, path)
+    expect([findLockHolder(folder), isLockedElsewhere(folder)]).toEqual([null, true])
+    await expect(openIn(folder)).rejects.toMatchObject({ code: 'unavailable' })
+    expect(readlinkSync(path)).toBe(elsewhere)
+    await kill(first)
+    const store = await openIn(folder)
+    expect([findLockHolder(folder), isLockedElsewhere(folder)]).toEqual([process.pid, false])
+    await close(store)
+    expect(readdirSync(folder)).not.toContain('server.lock')
+  })
+
+  it('of another process is not removed by one that had it before', () => {
+    const folder = newFolder()
+    const path = join(folder, 'server.lock')
+    const lock = lockFolder(folder)
+    rmSync(path)
+    symlinkSync('1@', path)
+    lock.release()
+    expect(readlinkSync(path)).toBe('1@')
   })
 
   it('is taken over from a lock whose process number was given to another process since', async () => {

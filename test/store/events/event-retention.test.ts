@@ -58,7 +58,7 @@ const ofDays = (days: number): ListedFile[] =>
 test('files of earlier days leave, by when they were recorded', () => {
   seq = 0
   const files = ofDays(20)
-  expect(judgeEventExpiry(files, utcDate(NOON_MS - 18 * DAY_MS), 10)).toEqual({
+  expect(judgeEventExpiry(files, 18, NOON_MS, 10)).toEqual({
     files: files.slice(0, 1),
     doubt: null,
   })
@@ -67,7 +67,7 @@ test('files of earlier days leave, by when they were recorded', () => {
 test('a replay of old events is as old as its recording', () => {
   seq = 0
   const files = ofDays(20).map((each) => ({ ...each, date: '2012-01-01' }))
-  expect(judgeEventExpiry(files, utcDate(NOON_MS - 18 * DAY_MS), 10).files).toEqual(files.slice(0, 1))
+  expect(judgeEventExpiry(files, 18, NOON_MS, 10).files).toEqual(files.slice(0, 1))
 })
 
 test.each([
@@ -78,16 +78,30 @@ test.each([
   (_, behindMs) => {
     seq = 0
     const files = [...ofDays(20), file('trades', 10, 1, behindMs), file('trades', 10, 1, NOON_MS)]
-    const firstDate = utcDate(NOON_MS - 18 * DAY_MS)
-    expect(judgeEventExpiry(files, firstDate, 10)).toEqual({ files: files.slice(0, 1), doubt: null })
-    expect(judgeEventExpiry(files.slice(19), firstDate, 10).files).toEqual([])
+    expect(judgeEventExpiry(files, 18, NOON_MS, 10)).toEqual({ files: files.slice(0, 1), doubt: null })
+    expect(judgeEventExpiry(files.slice(19), 18, NOON_MS, 10).files).toEqual([])
   },
 )
+
+test('a file of a clock that was ahead keeps none for ever: they leave on an operator’s word', () => {
+  seq = 0
+  const files = [file('trades', 10, 1, NOON_MS + 200 * DAY_MS), ...ofDays(20)]
+  expect(judgeEventExpiry(files, 19, NOON_MS, 10)).toEqual({ files: [], doubt: null })
+  expect(judgeEventExpiry(files, 18, NOON_MS, 10)).toEqual({
+    files: files.slice(0, 2),
+    doubt: 'rows of trades that are over their time come after rows of 2025-12-18, a date ahead of the clock',
+  })
+  const ahead = file('trades', 10, 1, NOON_MS + 200 * DAY_MS)
+  expect(judgeEventExpiry([...files.slice(1), ahead], 18, NOON_MS, 10)).toEqual({
+    files: files.slice(1, 2),
+    doubt: null,
+  })
+})
 
 test('more than a tenth, or what is within a day of the newest, needs a word', () => {
   seq = 0
   const files = ofDays(20)
-  const at = (date: number, pct = 10) => judgeEventExpiry(files, utcDate(NOON_MS + date * DAY_MS), pct)
+  const at = (date: number, pct = 10) => judgeEventExpiry(files, -date, NOON_MS, pct)
   expect(at(-17)).toMatchObject({ files: files.slice(0, 2), doubt: null })
   expect(at(-16)).toMatchObject({
     files: files.slice(0, 3),

@@ -217,6 +217,25 @@ test.each([
   },
 )
 
+test('what was submitted while the clock was ahead is told where it holds later rows, and leaves with them', async () => {
+  await submitDaysAgo(-200)
+  for (let day = 0; day < 3; day++) {
+    await submitDaysAgo(0)
+    await store.compactLake()
+    expect(await doubts()).toEqual([])
+    clock.pass(DAY_MS)
+  }
+  await store.compactLake()
+  expect(await doubts()).toEqual([
+    'rows of training that are over their time come after rows of 2025-12-18, a date ahead of the clock',
+  ])
+  expect(await store.retireLake()).toEqual({ files: 2 })
+  clock.pass(DAY_MS)
+  await store.compactLake()
+  expect(await doubts()).toEqual([])
+  expect(await catalogued('training')).toHaveLength(1)
+})
+
 test('the oldest date kept is the given number of full UTC days before today', () => {
   const lastMs = Date.UTC(2025, 0, 1, 23, 59, 59, 999)
   expect(firstRetainedDate(1, lastMs)).toBe('2024-12-31')
