@@ -2,10 +2,15 @@
 // readers' sight; they are never deleted. A file that is found whole again is restored.
 import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
+import { TABLES } from '../../schema/tables.ts'
+import { isFullError } from '../duckdb/database.ts'
+import { queryValue } from '../duckdb/query.ts'
 import type { LogLine } from '../types.ts'
 import { type CheckDepth, type FaultyFile, findFaultyFiles } from './file-check.ts'
+import { writePendingFiles } from './file-writer.ts'
 import { contains, type DataFile, linkFile, moveFile, overlaps, relativePath } from './lake-files.ts'
 import type { Links } from './links.ts'
 import {
@@ -14,8 +19,11 @@ import {
   listQuarantinedFiles,
   markLive,
   markQuarantined,
+  type NewFile,
   type QuarantinedFile,
 } from './manifest.ts'
+import { toReadableFiles } from './parquet-sql.ts'
+import { selectUnrepeated } from './repeated-bars.ts'
 
 /** Where quarantined files lie, below the lake's folder. */
 export const SET_ASIDE_FOLDER = '.set-aside'
@@ -60,6 +68,24 @@ export class Quarantine {
     return added
   }
 
+  /** Quarantines files that are whole, so that `restore` puts them back without the bars that other files have. */
+  async addRepeating(
+    connection: DuckDBConnection,
+    repeating: readonly FaultyFile[],
+    nowMs: number,
+  ): Promise<void> {
+    for (const { file, fault } of repeating) {
+      await markQuarantined(connection, file, fault, nowMs)
+      this.#options.log({
+        level: 'warn',
+        message: `a file of the lake ${fault}`,
+        fields: { path: relativePath(file) },
+      })
+      this.#toMove.push(file)
+      this.#options.onChange()
+    }
+  }
+
   /** Moves quarantined files to their folder. To be called once the catalog no longer names them. */
   async moveFiles(): Promise<void> {
     const files = this.#toMove
@@ -67,7 +93,7 @@ export class Quarantine {
     for (const file of files) await this.#moveOne(file)
   }
 
-  /** Makes quarantined files that are whole again live. @returns those */
+  /** Makes quarantined files that are whole again live, without bars that live files have. @returns those */
   async restore(connection: DuckDBConnection, nowMs: number): Promise<QuarantinedFile[]> {
     const restored: QuarantinedFile[] = []
     for (const file of await listQuarantinedFiles(connection)) {
@@ -114,12 +140,14 @@ export class Quarantine {
     const overlapping = (await listLiveFiles(connection, file.table)).filter((other) => overlaps(file, other))
     if (!overlapping.every((other) => contains(file, other))) return false
     const path = links.pathOf(file)
-    if (wholePath !== path) {
+    const written =
+      file.table === TABLES.bars.name ? await this.#writeUnrepeated(connection, file, wholePath, nowMs) : null
+    if (written === null && wholePath !== path) {
       await linkFile(wholePath, path)
       // The name must be durable before the list says that the file is there.
       await syncPath(dirname(path))
     }
-    await markLive(connection, file, overlapping, nowMs)
+    await markLive(connection, written ?? file, overlapping, nowMs)
     this.#toMove = this.#toMove.filter((each) => relativePath(each) !== relativePath(file))
     await links.remove(overlapping)
     await links.add([file])
@@ -127,6 +155,41 @@ export class Quarantine {
     log({ level: 'warn', message: 'a file of the lake is whole again', fields })
     onChange()
     return true
+  }
+
+  /**
+   * Writes a file of bars in its place without those that were emitted again while it was missing. Its row numbers stay, even where no
+   * bar is left, since each is in the range of a file; what is whole is kept where quarantined files lie.
+   * @returns the new file; null: it has no such bars
+   */
+  async #writeUnrepeated(
+    connection: DuckDBConnection,
+    file: QuarantinedFile,
+    wholePath: string,
+    nowMs: number,
+  ): Promise<NewFile | null> {
+    const table = TABLES.bars
+    const { pathOf } = this.#options.links
+    const live = await listLiveFiles(connection, table.name)
+    const others = live.filter((other) => other.date === file.date && !contains(file, other))
+    const selectFrom = (path: string): string =>
+      selectUnrepeated({ ...file, path }, toReadableFiles(others, pathOf))
+    try {
+      const count = `SELECT count(*)::DOUBLE FROM (${selectFrom(wholePath)})`
+      const rows = await queryValue(connection, count, 'number')
+      if (rows === file.rows) return null
+      const kept = this.#quarantinePath(file)
+      if (wholePath !== kept) await moveFile(wholePath, kept)
+      const pending = { file, rows, table, select: selectFrom(kept) }
+      const [written] = await writePendingFiles(connection, [pending], { pathOf, failpoint: () => {} })
+      return written
+    } catch (error) {
+      // One of the others may be damaged: the file is compared with the rest.
+      if (isFullError(error) || (await this.check(connection, others, 'content', nowMs)) === 0) throw error
+      const path = await this.#findWholeCopy(file)
+      assert(path !== null, 'the file was whole')
+      return this.#writeUnrepeated(connection, file, path, nowMs)
+    }
   }
 
   /** A path at which the file is whole; null where there is none. */
