@@ -51,7 +51,7 @@ const fileView = (table: LakeTable): string => `${FILE_VIEWS}.${identifier(fileV
 const FILES = `CREATE TABLE lake_files (table_name VARCHAR, path VARCHAR, dt DATE, rows BIGINT, bytes BIGINT,
   row_seq_first BIGINT, row_seq_last BIGINT, schema_version INTEGER, written_at TIMESTAMP, sha256 VARCHAR)`
 const SET_ASIDE = `CREATE TABLE lake_set_aside (table_name VARCHAR, path VARCHAR, dt DATE, rows_lost BIGINT, reason VARCHAR,
-  set_aside_at TIMESTAMP, settled_at TIMESTAMP)`
+  set_aside_at TIMESTAMP, settled_at TIMESTAMP, bytes BIGINT, schema_version INTEGER, written_at TIMESTAMP, sha256 VARCHAR)`
 const INFO = 'CREATE TABLE lake_info (written_at TIMESTAMP, schema_version INTEGER)'
 
 function fileRow(file: ListedFile, path: string): string {
@@ -61,7 +61,8 @@ function fileRow(file: ListedFile, path: string): string {
 
 const setAsideRow = (file: QuarantinedFile): string =>
   `(${literal(file.table)}, ${literal(relativePath(file))}, DATE '${file.date}', ${file.rowsLost}, ${literal(file.reason)},
-    epoch_ms(${file.quarantinedAtMs}), ${timeOrNull(file.acknowledgedAtMs)})`
+    epoch_ms(${file.quarantinedAtMs}), ${timeOrNull(file.acknowledgedAtMs)},
+    ${file.bytes}, ${file.schemaVersion}, epoch_ms(${file.writtenAtMs}), ${literalOrNull(file.sha256)})`
 
 /** A view of readers, with its comments. */
 const readerViewSql = (view: Pick<Table, 'name' | 'comment' | 'columns'>, rows: string): string[] => [

@@ -52,8 +52,7 @@ export async function readKnownLosses(
   const losses = await readCatalogLosses(connection, catalog)
   return losses.map((loss) => {
     const [, first, last] = /part-(\d+)-(\d+)/.exec(loss.path) ?? ['', '0', '0']
-    const figures = { rows: loss.rowsLost, bytes: 0, sha256: null, schemaVersion: 1, writtenAtMs: 0 }
-    return { ...loss, ...figures, first: Number(first), last: Number(last) }
+    return { ...loss, rows: loss.rowsLost, first: Number(first), last: Number(last) }
   })
 }
 

@@ -5,9 +5,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
-import { TABLES } from '../../schema/tables.ts'
+import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { isFullError } from '../duckdb/database.ts'
-import { queryValue } from '../duckdb/query.ts'
 import type { LogLine } from '../types.ts'
 import { type CheckDepth, type FaultyFile, findFaultyFiles } from './file-check.ts'
 import { writePendingFiles } from './file-writer.ts'
@@ -23,7 +22,8 @@ import {
   type QuarantinedFile,
 } from './manifest.ts'
 import { toReadableFiles } from './parquet-sql.ts'
-import { selectUnrepeated } from './repeated-bars.ts'
+import { countUnrepeated, selectUnrepeated } from './repeated-bars.ts'
+import { findWholeCopy, type WholeCopy } from './whole-copy.ts'
 
 /** Where quarantined files lie, below the lake's folder. */
 export const SET_ASIDE_FOLDER = '.set-aside'
@@ -115,7 +115,7 @@ export class Quarantine {
   async #restoreFromLink(file: ListedFile): Promise<boolean> {
     const { links } = this.#options
     const linkPath = links.linkPathOf(file)
-    if (!links.hasLinks || !(await isWhole(file, linkPath))) return false
+    if (!links.hasLinks || (await findWholeCopy(file, [linkPath])) === null) return false
     await moveFile(links.pathOf(file), this.#quarantinePath(file))
     await linkFile(linkPath, links.pathOf(file))
     return true
@@ -134,20 +134,20 @@ export class Quarantine {
 
   async #restoreOne(connection: DuckDBConnection, file: QuarantinedFile, nowMs: number): Promise<boolean> {
     const { links, log, onChange } = this.#options
-    const wholePath = await this.#findWholeCopy(file)
-    if (wholePath === null) return false
+    const copy = await this.#findWholeCopy(file)
+    if (copy === null) return false
     // Files merged from what was left of this one are replaced by it. Other overlapping files may have rows it lacks.
     const overlapping = (await listLiveFiles(connection, file.table)).filter((other) => overlaps(file, other))
     if (!overlapping.every((other) => contains(file, other))) return false
     const path = links.pathOf(file)
     const written =
-      file.table === TABLES.bars.name ? await this.#writeUnrepeated(connection, file, wholePath, nowMs) : null
-    if (written === null && wholePath !== path) {
-      await linkFile(wholePath, path)
+      file.table === TABLES.bars.name ? await this.#writeUnrepeated(connection, copy, nowMs) : null
+    if (written === null && copy.path !== path) {
+      await linkFile(copy.path, path)
       // The name must be durable before the list says that the file is there.
       await syncPath(dirname(path))
     }
-    await markLive(connection, written ?? file, overlapping, nowMs)
+    await markLive(connection, written ?? copy.file, overlapping, nowMs)
     this.#toMove = this.#toMove.filter((each) => relativePath(each) !== relativePath(file))
     await links.remove(overlapping)
     await links.add([file])
@@ -164,47 +164,37 @@ export class Quarantine {
    */
   async #writeUnrepeated(
     connection: DuckDBConnection,
-    file: QuarantinedFile,
-    wholePath: string,
+    { file, path }: WholeCopy,
     nowMs: number,
   ): Promise<NewFile | null> {
     const table = TABLES.bars
     const { pathOf } = this.#options.links
     const live = await listLiveFiles(connection, table.name)
     const others = live.filter((other) => other.date === file.date && !contains(file, other))
-    const selectFrom = (path: string): string =>
-      selectUnrepeated({ ...file, path }, toReadableFiles(others, pathOf))
+    const readable = toReadableFiles(others, pathOf)
+    const kept = this.#quarantinePath(file)
     try {
-      const count = `SELECT count(*)::DOUBLE FROM (${selectFrom(wholePath)})`
-      const rows = await queryValue(connection, count, 'number')
+      const rows = await countUnrepeated(connection, { ...file, path }, readable)
       if (rows === file.rows) return null
-      const kept = this.#quarantinePath(file)
-      if (wholePath !== kept) await moveFile(wholePath, kept)
-      const pending = { file, rows, table, select: selectFrom(kept) }
+      if (path !== kept) await moveFile(path, kept)
+      const pending = { file, rows, table, select: selectUnrepeated({ ...file, path: kept }, readable) }
       const [written] = await writePendingFiles(connection, [pending], { pathOf, failpoint: () => {} })
-      return written
+      return { ...written, schemaVersion: LAKE_SCHEMA_VERSION }
     } catch (error) {
       // One of the others may be damaged: the file is compared with the rest.
       if (isFullError(error) || (await this.check(connection, others, 'content', nowMs)) === 0) throw error
-      const path = await this.#findWholeCopy(file)
-      assert(path !== null, 'the file was whole')
-      return this.#writeUnrepeated(connection, file, path, nowMs)
+      const copy = await this.#findWholeCopy(file)
+      assert(copy !== null, 'the file was whole')
+      return this.#writeUnrepeated(connection, copy, nowMs)
     }
   }
 
-  /** A path at which the file is whole; null where there is none. */
-  async #findWholeCopy(file: QuarantinedFile): Promise<string | null> {
+  #findWholeCopy(file: ListedFile): Promise<WholeCopy | null> {
     const { links } = this.#options
-    for (const path of new Set([links.pathOf(file), links.linkPathOf(file), this.#quarantinePath(file)])) {
-      if (await isWhole(file, path)) return path
-    }
-    return null
+    return findWholeCopy(file, [links.pathOf(file), links.linkPathOf(file), this.#quarantinePath(file)])
   }
 
   #quarantinePath(file: DataFile): string {
     return join(this.#options.lakeDir, SET_ASIDE_FOLDER, relativePath(file))
   }
 }
-
-const isWhole = async (file: ListedFile, path: string): Promise<boolean> =>
-  (await findFaultyFiles([file], () => path, 'content')).length === 0

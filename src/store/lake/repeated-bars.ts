@@ -2,7 +2,7 @@
 // that file is put back, it has them too.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
-import { queryRows } from '../duckdb/query.ts'
+import { queryRows, queryValue } from '../duckdb/query.ts'
 import type { FaultyFile } from './file-check.ts'
 import { overlaps } from './lake-files.ts'
 import type { ListedFile } from './manifest.ts'
@@ -15,6 +15,14 @@ const KEY = 'mint, tf, t'
 export const selectUnrepeated = (source: ReadableFile, others: readonly ReadableFile[]): string =>
   `FROM (${selectAllRows(TABLE, [source])}) ANTI JOIN (${selectAllRows(TABLE, others)}) USING (${KEY})
    QUALIFY row_number() OVER (PARTITION BY ${KEY} ORDER BY known_at) = 1`
+
+/** How many bars of a file none of the others has. */
+export const countUnrepeated = (
+  connection: DuckDBConnection,
+  source: ReadableFile,
+  others: readonly ReadableFile[],
+): Promise<number> =>
+  queryValue(connection, `SELECT count(*)::DOUBLE FROM (${selectUnrepeated(source, others)})`, 'number')
 
 /** The files, among the live ones of one date, with bars that were known before from another one or from themselves. */
 export async function findRepeating(

@@ -13,7 +13,12 @@ import {
 } from '../duckdb/sql.ts'
 import { countDeadLetters } from '../flush/dead-letters.ts'
 import type { Lake } from '../lake/lake.ts'
-import { listAllLiveFiles, listLiveFiles, listQuarantinedFiles } from '../lake/manifest.ts'
+import {
+  listAllLiveFiles,
+  listLiveFiles,
+  listQuarantinedFiles,
+  type QuarantinedFile,
+} from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
 import {
   COOLDOWNS_MAX,
@@ -113,21 +118,35 @@ export async function rebuildState(
     await addLimits(connection, state, lake)
   }
   await skipAccountCommits(state, options)
-  const loss = hasLake || accounts !== null ? describeLoss(accounts) : null
+  const lost = await listQuarantinedFiles(connection)
+  const loss = hasLake || accounts !== null ? describeLoss(accounts, lost) : null
   return { state, hasLake, loss }
 }
 
 const GONE = 'answers that were remembered for an Idempotency-Key'
+/** What the state has from the rows of a table, which it kept as long as it was there itself. */
+const MADE_FROM: Partial<Record<string, string>> = {
+  xp_ledger: 'the XP',
+  training: 'the coverage and cooldowns',
+  rejections: 'the strikes and cooldowns',
+}
 
-/** What a rebuilt state lacks, as a sentence. */
-function describeLoss(accounts: ReadAccounts | null): string {
+/** What a rebuilt state lacks, as a sentence. @param files those that are set aside */
+function describeLoss(accounts: ReadAccounts | null, files: readonly QuarantinedFile[]): string {
   const made = 'the state database was lost and made anew from the lake and the log'
+  const ofFiles = Object.entries(MADE_FROM).flatMap(([table, what]) => {
+    const rows = files.reduce((sum, file) => sum + (file.table === table ? file.rowsLost : 0), 0)
+    return rows > 0 ? [`${what} of ${rows === 1 ? '1 row' : `${rows} rows`} of ${table}`] : []
+  })
+  const inFiles =
+    ofFiles.length > 0 ? `, and, since files of the lake are set aside, ${ofFiles.join(', ')}` : ''
   if (accounts === null)
-    return `${made}; lost: agents, keys, profiles and bans, of which there was no copy (accounts.log), and ${GONE}`
+    return `${made}; lost: agents, keys, profiles and bans, of which there was no copy (accounts.log), and ${GONE}${inFiles}`
   const { damagedLines } = accounts
-  if (damagedLines === 0) return `${made}; lost: ${GONE}. Agents, keys, profiles and bans are as they were`
+  if (damagedLines === 0)
+    return `${made}; lost: ${GONE}${inFiles}. Agents, keys, profiles and bans are as they were`
   const some = damagedLines === 1 ? '1 entry' : `${damagedLines} entries`
-  return `${made}; lost: ${some} of agents, keys, profiles and bans, whose copy (accounts.log) is damaged, and ${GONE}`
+  return `${made}; lost: ${some} of agents, keys, profiles and bans, whose copy (accounts.log) is damaged, and ${GONE}${inFiles}`
 }
 
 /**
