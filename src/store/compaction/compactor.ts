@@ -85,6 +85,8 @@ export class Compactor {
   async #expireAndMerge(now: Instant, quietMs: number): Promise<number> {
     await this.#lake.checkFiles(await this.#lake.listLiveFiles(), 'size', now.wallMs)
     await this.#expireDates(now, false)
+    // A recovery that a full disk has put off would remove a merged file that is not listed yet.
+    await this.#lake.settle(now.wallMs)
     return this.#mergeAll(now.wallMs, quietMs)
   }
 
