@@ -11,7 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Row } from '../../src/schema/tables.ts'
 import { withScratchDatabase } from '../../src/store/duckdb/scratch-database.ts'
@@ -220,6 +220,31 @@ describe('a state database that is', () => {
     await expectWhole(STATE_LOST)
     removeFolder(folder)
   })
+
+  it.for([0, 1])(
+    'deleted after commits that had no row of the lake, %i in the log: none is told to be lost',
+    async (waiting) => {
+      copyWhole()
+      const store = await openFolder()
+      for (let commit = 0; commit < 5; commit++)
+        await store.commit([writeOf('submit_attempts', { agent_id: 'ag_1', at: NOON_MS })])
+      await store.flushLake()
+      for (let commit = 0; commit < waiting; commit++)
+        await store.commit(submission('an_7', { agent_id: 'ag_1' }))
+      const killed = join(temporaryFolder(), 'killed')
+      cpSync(folder, killed, {
+        recursive: true,
+        filter: (path) => !/\.lock$|state\.duckdb/.test(path),
+      })
+      await store.close()
+      removeFolder(folder)
+      folder = killed
+      const { lake, reasons } = await readFolder()
+      expect(lake.training).toHaveLength(before.lake.training.length + waiting)
+      expect(reasons).toEqual([expect.stringMatching(STATE_LOST)])
+      removeFolder(dirname(folder))
+    },
+  )
 
   it('older than the lake is refused, instead of the lake’s files being removed', {
     tags: 'drill',

@@ -1,6 +1,6 @@
 // Reads what an attached catalog, of this version or an older one, says of the lake's files.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { hasTable, queryRows } from '../duckdb/query.ts'
+import { hasTable, queryRows, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { unavailable } from '../errors.ts'
 import { LISTED_COLUMNS, type ListedFile, type QuarantinedFile } from './manifest.ts'
@@ -11,16 +11,16 @@ export interface CatalogEntry extends ListedFile {
   path: string
 }
 
-/** Whether the files that a table of the catalog lists have their hashes, and what else came later. */
-async function hasHashes(connection: DuckDBConnection, catalog: string, table: string): Promise<boolean> {
-  const columns = await queryRows(
-    connection,
-    `SELECT name FROM pragma_table_info('${catalog}.main.${table}')`,
-    {
-      name: 'string',
-    },
-  )
-  return columns.some(({ name }) => name === 'sha256')
+/** Whether a table of the catalog has a column that came later. */
+async function hasColumn(
+  connection: DuckDBConnection,
+  catalog: string,
+  table: string,
+  column: string,
+): Promise<boolean> {
+  const sql = `SELECT name FROM pragma_table_info('${catalog}.main.${table}')`
+  const columns = await queryRows(connection, sql, { name: 'string' })
+  return columns.some(({ name }) => name === column)
 }
 
 /**
@@ -34,7 +34,9 @@ export async function readCatalogFiles(
   if (!(await hasTable(connection, literal(catalog), 'lake_files')))
     throw unavailable('the catalog has no table lake_files: it is not one that Mintlake has written')
   // Catalogs of older versions have no hashes.
-  const sha256 = (await hasHashes(connection, catalog, 'lake_files')) ? 'sha256' : 'NULL::VARCHAR AS sha256'
+  const sha256 = (await hasColumn(connection, catalog, 'lake_files', 'sha256'))
+    ? 'sha256'
+    : 'NULL::VARCHAR AS sha256'
   return queryRows(
     connection,
     `SELECT table_name AS "table", path, strftime(dt, '%Y-%m-%d') AS date, row_seq_first::DOUBLE AS first,
@@ -73,7 +75,7 @@ export async function readCatalogLosses(
   catalog: string,
 ): Promise<CatalogLoss[]> {
   if (!(await hasTable(connection, literal(catalog), 'lake_set_aside'))) return []
-  const figures = (await hasHashes(connection, catalog, 'lake_set_aside'))
+  const figures = (await hasColumn(connection, catalog, 'lake_set_aside', 'sha256'))
     ? 'bytes::DOUBLE AS bytes, schema_version AS "schemaVersion", epoch_ms(written_at)::DOUBLE AS "writtenAtMs", sha256'
     : '0::DOUBLE AS bytes, 1 AS "schemaVersion", 0::DOUBLE AS "writtenAtMs", NULL::VARCHAR AS sha256'
   return queryRows(
@@ -95,4 +97,12 @@ export async function readCatalogLosses(
       sha256: 'string?',
     },
   )
+}
+
+/** The last commit that the lake had when a catalog was written. Those of older versions do not tell: 0. */
+export async function readFlushedLsn(connection: DuckDBConnection, catalog: string): Promise<number> {
+  if (!(await hasTable(connection, literal(catalog), 'lake_info'))) return 0
+  if (!(await hasColumn(connection, catalog, 'lake_info', 'flushed_lsn'))) return 0
+  const sql = `SELECT coalesce(max(flushed_lsn), 0)::DOUBLE FROM ${catalog}.main.lake_info`
+  return queryValue(connection, sql, 'number')
 }

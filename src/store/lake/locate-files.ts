@@ -8,7 +8,7 @@ import { countParquetRows, queryRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
 import { CATALOG_FILE, type CatalogContent, READER_VIEWS } from './catalog.ts'
-import { type CatalogEntry, readCatalogFiles, readCatalogLosses } from './catalog-reader.ts'
+import { type CatalogEntry, readCatalogFiles, readCatalogLosses, readFlushedLsn } from './catalog-reader.ts'
 import { isResourceError, readSchemaVersion } from './file-check.ts'
 import { type DataFile, listTableFolder, relativePath } from './lake-files.ts'
 import { type LakePaths, readLakePaths } from './links.ts'
@@ -94,6 +94,7 @@ export async function locateCatalogFiles(
       tables: groupByTable(found),
       quarantined: losses,
       recorded: await readEventMetadata(connection, catalog),
+      flushedLsn: await readFlushedLsn(connection, catalog),
     },
     pathOf: (file) => paths.get(relativePath(file)) ?? links.pathOf(file),
     missing,
@@ -146,6 +147,7 @@ async function locateByFolders(connection: DuckDBConnection, lakeDir: string): P
     tables: groupByTable(readable),
     quarantined: missing.map(toQuarantined),
     recorded: { ...NO_EVENT_METADATA, eventsFrom: eventsFromFiles(readable) },
+    flushedLsn: 0,
   }
   return { content, pathOf, missing, catalogMatches: false }
 }

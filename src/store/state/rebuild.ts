@@ -33,6 +33,7 @@ import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { logFolder } from '../paths.ts'
 import { type ReadAccounts, readAccounts } from './accounts-copy.ts'
 import { type StateOptions, StoreState } from './state.ts'
+import { loadPosition } from './state-database.ts'
 
 export interface RebuildOptions extends StateOptions {
   dataDir: string
@@ -88,13 +89,14 @@ export async function noteExpiredDates(connection: DuckDBConnection, lake: Lake)
 
 const isOfLog = ({ origin }: LakeTable): boolean => origin === undefined
 
-/** The last commit whose rows are in files that are or were listed. */
+/** The last commit that the lake has had: that of the catalog, or of files that are or were listed. */
 export async function findLastLsn(connection: DuckDBConnection): Promise<number> {
+  const { lsn: flushedLsn } = await loadPosition(connection)
   const files = [...(await listAllLiveFiles(connection)), ...(await listQuarantinedFiles(connection))]
   return files.reduce((lsn, { table, last }) => {
     const found = findLakeTable(table)
     return found !== undefined && isOfLog(found) ? Math.max(lsn, last) : lsn
-  }, 0)
+  }, flushedLsn)
 }
 
 /** The state as of the last commit whose rows are in the lake. Damaged files are set aside first. */
@@ -150,7 +152,7 @@ function describeLoss(accounts: ReadAccounts | null, files: readonly Quarantined
 }
 
 /**
- * The last commits may have had accounts only, of which no file of the lake tells. Where the log has none beyond the lake, they are
+ * The last commits may have had accounts only, of which no file of the lake tells, nor the catalog of an older version. Where the log has none beyond the lake, they are
  * not to be numbered again.
  */
 async function skipAccountCommits(state: StoreState, { dataDir, logId }: RebuildOptions): Promise<void> {
