@@ -410,12 +410,12 @@ export class Store {
    * Commits continue meanwhile; flushes wait.
    */
   async snapshot(folder: string): Promise<Snapshot> {
-    const { client, dataDir } = this.#parts
+    const { client, dataDir, nowMs } = this.#parts
     // As far as the lake can be written: what the journal still has is not in the copy.
     await this.events.flush().catch(() => undefined)
     const copy = async (segments: readonly SegmentInfo[]) => {
       const copied = await makeSnapshot(dataDir, resolve(folder), segments, (to) =>
-        client.ask('snapshot', { to }, limits.HOUSEKEEPING_TIMEOUT_MS),
+        client.ask('snapshot', { to, nowMs: nowMs() }, limits.HOUSEKEEPING_TIMEOUT_MS),
       )
       return { ...copied, lsn: Math.max(copied.lsn, segments.at(-1)?.lastLsn ?? 0) }
     }

@@ -295,6 +295,36 @@ test('a backup of a lake that has lost a file has the rest, and says what is mis
   }
 })
 
+test('a backup of a lake with a damaged file says which it is and what to do, and then has the rest', async () => {
+  const server = await spawnServer({ 'lake-flush-ms': '100' }, newFolder())
+  try {
+    const args = ['--data-dir', server.dataDir, '--url', server.client.url]
+    const key = await server.client.register()
+    await submit(server.client, key, submission(await seedToken(server.client, Date.now())))
+    const folder = join(server.dataDir, 'lake/training')
+    const name = await vi.waitFor(() => {
+      const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      const [found] = names.filter((each) => each.endsWith('.parquet'))
+      expect(found).toBeDefined()
+      return found
+    })
+    const bytes = readFileSync(join(folder, name))
+    bytes[bytes.length >> 1] ^= 0x41
+    writeFileSync(join(folder, name), bytes)
+    const out = join(newFolder(), 'backup')
+    const refused = await mintlake('backup', '--out', out, ...args)
+    expect(refused).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/training\/dt=.* is damaged in the lake itself: .*mintlake lake repair/),
+    })
+    expect(refused.err).not.toContain(out)
+    expect((await mintlake('lake', 'repair', ...args)).code).toBe(0)
+    expect(await mintlake('backup', '--out', out, ...args)).toMatchObject({ code: 0, err: '' })
+  } finally {
+    await server.kill()
+  }
+})
+
 test('a running server is asked with the operator’s key, and only for its own folder', {
   tags: 'drill',
 }, async () => {

@@ -98,6 +98,26 @@ it.each(['as it was copied', 'gone', 'spoilt'])(
   },
 )
 
+it('lake catalog takes a file back that it has set aside before, once it is there again', async () => {
+  const [link] = partsOf('training')
+  const path = link.replace('/lake/', '/lake/.files/')
+  const content = readFileSync(path)
+  for (const each of [link, path]) rmSync(each)
+  const left = /training\/dt=.*: missing or damaged, left out/
+  expect((await mintlake('lake', 'catalog')).out).toMatch(left)
+  // It is told each time.
+  expect((await mintlake('lake', 'catalog')).out).toMatch(left)
+  writeFileSync(path, Buffer.alloc(content.length, 7))
+  expect((await mintlake('lake', 'catalog')).out).toMatch(left)
+  for (const each of [link, path]) writeFileSync(each, content)
+  const written = await mintlake('lake', 'catalog')
+  expect(written.out).toMatch(new RegExp(`: ${ROWS * 3} files, ${ROWS * 3} rows\n$`))
+  expect((await mintlake('sql', 'SELECT count(*) AS n FROM training', '--format', 'csv')).out).toBe(
+    `n\n${ROWS}\n`,
+  )
+  expect((await mintlake('lake', 'verify')).code).toBe(0)
+})
+
 it('lake catalog refuses a folder that a server uses, or that has no lake', { tags: 'drill' }, async () => {
   const server = await spawnServer({}, copy)
   try {

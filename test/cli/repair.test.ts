@@ -11,9 +11,10 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Row } from '../../src/schema/tables.ts'
+import { withScratchDatabase } from '../../src/store/duckdb/scratch-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   submission as accepted,
@@ -220,6 +221,31 @@ describe('a state database that is', () => {
     removeFolder(folder)
   })
 
+  it.for([0, 1])(
+    'deleted after commits that had no row of the lake, %i in the log: none is told to be lost',
+    async (waiting) => {
+      copyWhole()
+      const store = await openFolder()
+      for (let commit = 0; commit < 5; commit++)
+        await store.commit([writeOf('submit_attempts', { agent_id: 'ag_1', at: NOON_MS })])
+      await store.flushLake()
+      for (let commit = 0; commit < waiting; commit++)
+        await store.commit(submission('an_7', { agent_id: 'ag_1' }))
+      const killed = join(temporaryFolder(), 'killed')
+      cpSync(folder, killed, {
+        recursive: true,
+        filter: (path) => !/\.lock$|state\.duckdb/.test(path),
+      })
+      await store.close()
+      removeFolder(folder)
+      folder = killed
+      const { lake, reasons } = await readFolder()
+      expect(lake.training).toHaveLength(before.lake.training.length + waiting)
+      expect(reasons).toEqual([expect.stringMatching(STATE_LOST)])
+      removeFolder(dirname(folder))
+    },
+  )
+
   it('older than the lake is refused, instead of the lake’s files being removed', {
     tags: 'drill',
     timeout: 60_000,
@@ -370,6 +396,61 @@ it('a state and a file of the lake that are damaged at once: the file is set asi
   expect((await acknowledge()).code).toBe(0)
   expect(await verify()).toMatchObject({ code: 0 })
   removeFolder(folder)
+})
+
+describe('a lost file of the ledger, and then the state', () => {
+  const removeState = (): void => {
+    for (const name of ['state.duckdb', 'state.duckdb.wal']) rmSync(join(folder, name), { force: true })
+  }
+
+  /** @returns where the file was, and its content */
+  async function loseLedgerFile(): Promise<[string, Buffer]> {
+    copyWhole()
+    await readFolder()
+    const [name] = readdirSync(join(folder, 'lake/xp_ledger'), { recursive: true, encoding: 'utf8' }).filter(
+      (each) => each.endsWith('.parquet'),
+    )
+    const [path, link] = [join(folder, 'lake/.files/xp_ledger', name), join(folder, 'lake/xp_ledger', name)]
+    const content = readFileSync(path)
+    for (const each of [path, link]) rmSync(each)
+    // Set aside by a start, while the state is there.
+    expect((await readFolder()).lake.ledger.length).toBeLessThan(before.lake.ledger.length)
+    return [path, content]
+  }
+
+  it('are whole again where the file is put back before the start', async () => {
+    const [path, content] = await loseLedgerFile()
+    removeState()
+    writeFileSync(path, content)
+    const { sums, lake, reasons } = await readFolder()
+    expect({ sums, lake }).toEqual({ sums: before.sums, lake: before.lake })
+    expect(reasons.join()).toMatch(STATE_LOST)
+    expect(reasons.join()).not.toContain('XP')
+    removeFolder(folder)
+  })
+
+  // Before catalogs had the size and hash of files that are set aside.
+  it.for(['today', 'an earlier version'])(
+    'are told with the XP, and the file is taken back later, with a catalog of %s',
+    async (age) => {
+      const [path, content] = await loseLedgerFile()
+      removeState()
+      if (age !== 'today')
+        await withScratchDatabase(join(folder, 'lake/catalog.duckdb'), {}, async (connection) => {
+          for (const column of ['bytes', 'schema_version', 'written_at', 'sha256'])
+            await connection.run(`ALTER TABLE lake_set_aside DROP COLUMN ${column}`)
+        })
+      const { reasons } = await readFolder()
+      expect(reasons.join()).toMatch(
+        /since files of the lake are set aside, the XP of \d rows? of xp_ledger\./,
+      )
+      writeFileSync(path, content)
+      // The store that it opens takes it back.
+      expect((await acknowledge()).out).not.toMatch(/xp_ledger\/dt=/)
+      expect((await readFolder()).lake).toEqual(before.lake)
+      removeFolder(folder)
+    },
+  )
 })
 
 describe('what a start mends by itself:', () => {

@@ -11,7 +11,8 @@ import { reserveAboveLostRun } from '../data-folder/positions.ts'
 import { isFullError } from '../duckdb/database.ts'
 import { invalid, StoreError, unavailable } from '../errors.ts'
 import { hashFile, relativePath } from '../lake/lake-files.ts'
-import { backupNotePath } from '../paths.ts'
+import { readLakePaths } from '../lake/links.ts'
+import { backupNotePath, lakeFolder } from '../paths.ts'
 import type { StagedBackup, StoreLog } from '../types.ts'
 import type { Finding } from '../verify/findings.ts'
 import { verifyLake } from '../verify/verify.ts'
@@ -44,7 +45,7 @@ export async function makeBackup(
   const { lsn } = staged
   return intoEmptyFolder(resolve(out), { source: staged.path, links: true }, options, async (folder) => {
     const copied = await copyStore(staged.path, folder, { ...options, links: true })
-    const findings = await verifyCopy(folder, copied, options)
+    const findings = await verifyCopy(staged.path, folder, copied, options)
     await writeBackupNote(folder, { madeAtMs: options.nowMs, lsn, files: copied.files })
     return { lsn, findings, ...sizeOf(copied) }
   })
@@ -69,7 +70,7 @@ export async function restoreBackup(
     const copied = await copyStore(source, folder, { ...options, links: false })
     const nowMs = Math.max(options.nowMs, madeAtMs)
     await reserveAboveLostRun(folder, nowMs, options.log)
-    const findings = await verifyCopy(folder, copied, options)
+    const findings = await verifyCopy(source, folder, copied, options)
     await rm(backupNotePath(folder))
     await syncPath(folder)
     return { lsn, findings, ...sizeOf(copied) }
@@ -83,6 +84,7 @@ const sizeOf = ({ files }: CopiedStore): { files: number; bytes: number } => ({
 
 /** Reads the whole copy. @returns what the original lacks as well @throws where anything else is wrong */
 async function verifyCopy(
+  source: string,
   folder: string,
   { losses }: CopiedStore,
   { nowMs, check }: BackupOptions,
@@ -90,9 +92,26 @@ async function verifyCopy(
   const lost = new Set(losses.map(relativePath))
   const { findings } = await verifyLake({ dataDir: folder, nowMs, onStage: check })
   const [wrong] = findings.filter(({ file, isLoss }) => isLoss !== true && (file === null || !lost.has(file)))
-  if (wrong !== undefined)
-    throw unavailable(`the copy in ${folder} is not whole: ${wrong.file ?? wrong.table}: ${wrong.message}`)
+  if (wrong !== undefined) {
+    const { file, table, message } = wrong
+    const isOriginal = file !== null && (await isSameFile(file, source, folder))
+    throw unavailable(
+      isOriginal
+        ? `${file} is damaged in the lake itself: ${message}; mintlake lake repair sets it aside, then a backup has the rest`
+        : `the copy in ${folder} is not whole: ${file ?? table}: ${message}`,
+    )
+  }
   return [...findings]
+}
+
+/** Whether a file of the lake has the same content in two data folders. */
+async function isSameFile(file: string, one: string, other: string): Promise<boolean> {
+  const hashOf = async (dataDir: string): Promise<string | null> => {
+    const { root } = await readLakePaths(lakeFolder(dataDir))
+    return hashFile(join(root, file)).catch(() => null)
+  }
+  const hash = await hashOf(one)
+  return hash !== null && hash === (await hashOf(other))
 }
 
 /** What is copied, and whether its files may be linked. */

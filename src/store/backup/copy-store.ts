@@ -28,6 +28,7 @@ import {
   stateLogPath,
   statePath,
 } from '../paths.ts'
+import { loadPosition } from '../state/state-database.ts'
 import type { BackupFile } from './note.ts'
 
 export interface CopyOptions {
@@ -48,6 +49,7 @@ interface Listed {
   live: ListedFile[]
   quarantined: QuarantinedFile[]
   recorded: EventMetadata
+  flushedLsn: number
 }
 
 /** What the state database of a folder says of its lake. */
@@ -59,6 +61,7 @@ const readManifest = (dataDir: string): Promise<Listed> =>
       live: await listAllLiveFiles(connection),
       quarantined: await listQuarantinedFiles(connection),
       recorded: await loadEventMetadata(connection),
+      flushedLsn: (await loadPosition(connection)).lsn,
     }
   })
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import pLimit from 'p-limit'
 import type { Instant } from '../../lib/clock.ts'
+import { TABLES } from '../../schema/tables.ts'
 import { requireSpace } from '../data-folder/disk-space.ts'
 import { isFullError } from '../duckdb/database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
@@ -24,6 +25,7 @@ import {
   replaceFiles,
 } from '../lake/manifest.ts'
 import { SET_ASIDE_FOLDER } from '../lake/quarantine.ts'
+import { findRepeating } from '../lake/repeated-bars.ts'
 import { expireFiles, listExpiredFiles } from '../lake/retention.ts'
 import { MERGE_DISK_FACTOR } from '../limits.ts'
 import { settleMissingBars } from '../market-data/bar-account.ts'
@@ -83,6 +85,8 @@ export class Compactor {
   async #expireAndMerge(now: Instant, quietMs: number): Promise<number> {
     await this.#lake.checkFiles(await this.#lake.listLiveFiles(), 'size', now.wallMs)
     await this.#expireDates(now, false)
+    // A recovery that a full disk has put off would remove a merged file that is not listed yet.
+    await this.#lake.settle(now.wallMs)
     return this.#mergeAll(now.wallMs, quietMs)
   }
 
@@ -217,6 +221,7 @@ export class Compactor {
     const lake = this.#lake
     const checked = await lake.listLiveFiles()
     await lake.checkFiles(checked, 'content', nowMs)
+    await this.#takeOutRepeating(nowMs)
     return lake.database.maintenance.run(async (connection) => {
       const restored = (await lake.quarantine.restore(connection, nowMs)).map(relativePath)
       const open = (await listQuarantinedFiles(connection)).filter(
@@ -233,5 +238,19 @@ export class Compactor {
       await lake.refreshCatalog(connection, nowMs)
       return { filesChecked: checked.length, restored, lost: open.map(toSetAsideFile), eventsLost }
     })
+  }
+
+  /** Quarantines files of bars that repeat others, for `restore` to write them anew. Flushes go on between one date and the next. */
+  async #takeOutRepeating(nowMs: number): Promise<void> {
+    const { database, pathOf, quarantine } = this.#lake
+    const live = await database.maintenance.run((connection) => listLiveFiles(connection, TABLES.bars.name))
+    for (const date of new Set(live.map((file) => file.date))) {
+      await database.maintenance.run(async (connection) => {
+        const files = (await listLiveFiles(connection, TABLES.bars.name)).filter((file) => file.date === date)
+        if (files.length === 0) return
+        await quarantine.addRepeating(connection, await findRepeating(connection, files, pathOf), nowMs)
+        await this.#lake.refreshCatalog(connection, nowMs)
+      })
+    }
   }
 }

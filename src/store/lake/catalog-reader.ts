@@ -1,6 +1,6 @@
 // Reads what an attached catalog, of this version or an older one, says of the lake's files.
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { hasTable, queryRows } from '../duckdb/query.ts'
+import { hasTable, queryRows, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { unavailable } from '../errors.ts'
 import { LISTED_COLUMNS, type ListedFile, type QuarantinedFile } from './manifest.ts'
@@ -11,15 +11,16 @@ export interface CatalogEntry extends ListedFile {
   path: string
 }
 
-async function hasHashes(connection: DuckDBConnection, catalog: string): Promise<boolean> {
-  const columns = await queryRows(
-    connection,
-    `SELECT name FROM pragma_table_info('${catalog}.main.lake_files')`,
-    {
-      name: 'string',
-    },
-  )
-  return columns.some(({ name }) => name === 'sha256')
+/** Whether a table of the catalog has a column that came later. */
+async function hasColumn(
+  connection: DuckDBConnection,
+  catalog: string,
+  table: string,
+  column: string,
+): Promise<boolean> {
+  const sql = `SELECT name FROM pragma_table_info('${catalog}.main.${table}')`
+  const columns = await queryRows(connection, sql, { name: 'string' })
+  return columns.some(({ name }) => name === column)
 }
 
 /**
@@ -33,7 +34,9 @@ export async function readCatalogFiles(
   if (!(await hasTable(connection, literal(catalog), 'lake_files')))
     throw unavailable('the catalog has no table lake_files: it is not one that Mintlake has written')
   // Catalogs of older versions have no hashes.
-  const sha256 = (await hasHashes(connection, catalog)) ? 'sha256' : 'NULL::VARCHAR AS sha256'
+  const sha256 = (await hasColumn(connection, catalog, 'lake_files', 'sha256'))
+    ? 'sha256'
+    : 'NULL::VARCHAR AS sha256'
   return queryRows(
     connection,
     `SELECT table_name AS "table", path, strftime(dt, '%Y-%m-%d') AS date, row_seq_first::DOUBLE AS first,
@@ -48,22 +51,37 @@ export async function readCatalogFiles(
 export interface CatalogLoss
   extends Pick<
     QuarantinedFile,
-    'table' | 'date' | 'reason' | 'rowsLost' | 'quarantinedAtMs' | 'acknowledgedAtMs'
+    | 'table'
+    | 'date'
+    | 'bytes'
+    | 'sha256'
+    | 'schemaVersion'
+    | 'writtenAtMs'
+    | 'reason'
+    | 'rowsLost'
+    | 'quarantinedAtMs'
+    | 'acknowledgedAtMs'
   > {
   /** Below the lake's folder. */
   path: string
 }
 
-/** The missing or damaged files that a catalog lists. Catalogs of older versions list none. */
+/**
+ * The missing or damaged files that a catalog lists. Catalogs of older versions list none, or say nothing of their size and content:
+ * they have 0 bytes then.
+ */
 export async function readCatalogLosses(
   connection: DuckDBConnection,
   catalog: string,
 ): Promise<CatalogLoss[]> {
   if (!(await hasTable(connection, literal(catalog), 'lake_set_aside'))) return []
+  const figures = (await hasColumn(connection, catalog, 'lake_set_aside', 'sha256'))
+    ? 'bytes::DOUBLE AS bytes, schema_version AS "schemaVersion", epoch_ms(written_at)::DOUBLE AS "writtenAtMs", sha256'
+    : '0::DOUBLE AS bytes, 1 AS "schemaVersion", 0::DOUBLE AS "writtenAtMs", NULL::VARCHAR AS sha256'
   return queryRows(
     connection,
     `SELECT table_name AS "table", path, strftime(dt, '%Y-%m-%d') AS date, reason, rows_lost::DOUBLE AS "rowsLost",
-       epoch_ms(set_aside_at)::DOUBLE AS "quarantinedAtMs", epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs"
+       epoch_ms(set_aside_at)::DOUBLE AS "quarantinedAtMs", epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs", ${figures}
      FROM ${catalog}.main.lake_set_aside ORDER BY table_name, path`,
     {
       table: 'string',
@@ -73,6 +91,18 @@ export async function readCatalogLosses(
       rowsLost: 'number',
       quarantinedAtMs: 'number',
       acknowledgedAtMs: 'number?',
+      bytes: 'number',
+      schemaVersion: 'number',
+      writtenAtMs: 'number',
+      sha256: 'string?',
     },
   )
+}
+
+/** The last commit that the lake had when a catalog was written. Those of older versions do not tell: 0. */
+export async function readFlushedLsn(connection: DuckDBConnection, catalog: string): Promise<number> {
+  if (!(await hasTable(connection, literal(catalog), 'lake_info'))) return 0
+  if (!(await hasColumn(connection, catalog, 'lake_info', 'flushed_lsn'))) return 0
+  const sql = `SELECT coalesce(max(flushed_lsn), 0)::DOUBLE FROM ${catalog}.main.lake_info`
+  return queryValue(connection, sql, 'number')
 }

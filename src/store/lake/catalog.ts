@@ -33,6 +33,8 @@ export interface CatalogContent {
   /** Missing or damaged files: no view reads them. */
   quarantined: readonly QuarantinedFile[]
   recorded: EventMetadata
+  /** Commits up to this one are in the lake, those without a row too; 0: not known. */
+  flushedLsn: number
 }
 
 export interface CatalogOptions {
@@ -51,8 +53,8 @@ const fileView = (table: LakeTable): string => `${FILE_VIEWS}.${identifier(fileV
 const FILES = `CREATE TABLE lake_files (table_name VARCHAR, path VARCHAR, dt DATE, rows BIGINT, bytes BIGINT,
   row_seq_first BIGINT, row_seq_last BIGINT, schema_version INTEGER, written_at TIMESTAMP, sha256 VARCHAR)`
 const SET_ASIDE = `CREATE TABLE lake_set_aside (table_name VARCHAR, path VARCHAR, dt DATE, rows_lost BIGINT, reason VARCHAR,
-  set_aside_at TIMESTAMP, settled_at TIMESTAMP)`
-const INFO = 'CREATE TABLE lake_info (written_at TIMESTAMP, schema_version INTEGER)'
+  set_aside_at TIMESTAMP, settled_at TIMESTAMP, bytes BIGINT, schema_version INTEGER, written_at TIMESTAMP, sha256 VARCHAR)`
+const INFO = 'CREATE TABLE lake_info (written_at TIMESTAMP, schema_version INTEGER, flushed_lsn BIGINT)'
 
 function fileRow(file: ListedFile, path: string): string {
   return `(${literal(file.table)}, ${literal(path)}, DATE '${file.date}', ${file.rows}, ${file.bytes}, ${file.first},
@@ -61,7 +63,8 @@ function fileRow(file: ListedFile, path: string): string {
 
 const setAsideRow = (file: QuarantinedFile): string =>
   `(${literal(file.table)}, ${literal(relativePath(file))}, DATE '${file.date}', ${file.rowsLost}, ${literal(file.reason)},
-    epoch_ms(${file.quarantinedAtMs}), ${timeOrNull(file.acknowledgedAtMs)})`
+    epoch_ms(${file.quarantinedAtMs}), ${timeOrNull(file.acknowledgedAtMs)},
+    ${file.bytes}, ${file.schemaVersion}, epoch_ms(${file.writtenAtMs}), ${literalOrNull(file.sha256)})`
 
 /** A view of readers, with its comments. */
 const readerViewSql = (view: Pick<Table, 'name' | 'comment' | 'columns'>, rows: string): string[] => [
@@ -110,7 +113,7 @@ function tableSql(
 }
 
 const contentSql = (
-  { tables, quarantined, recorded }: CatalogContent,
+  { tables, quarantined, recorded, flushedLsn }: CatalogContent,
   nowMs: number,
   { pathOf }: Pick<CatalogOptions, 'pathOf'>,
 ): string[] => [
@@ -121,7 +124,7 @@ const contentSql = (
   ...(quarantined.length > 0
     ? [`INSERT INTO lake_set_aside VALUES ${quarantined.map(setAsideRow).join(', ')}`]
     : []),
-  `INSERT INTO lake_info VALUES (epoch_ms(${nowMs}), ${LAKE_SCHEMA_VERSION})`,
+  `INSERT INTO lake_info VALUES (epoch_ms(${nowMs}), ${LAKE_SCHEMA_VERSION}, ${flushedLsn})`,
   ...tables.flatMap((table) => tableSql(table, pathOf, recorded.incompleteBars.length > 0)),
 ]
 

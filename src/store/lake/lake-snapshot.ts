@@ -9,8 +9,10 @@ import type { Snapshot } from '../types.ts'
 import type { Lake } from './lake.ts'
 import { listAllLiveFiles } from './manifest.ts'
 
-/** Copies the state database and all live files to the data folder `to`. Quarantined files are left out. */
-export async function copyLake(database: Database, lake: Lake, to: string): Promise<Snapshot> {
+/** Copies the state database and all live files to the data folder `to`. Missing and quarantined files are left out. */
+export async function copyLake(database: Database, lake: Lake, to: string, nowMs: number): Promise<Snapshot> {
+  // One that is missing, which the next round of housekeeping would notice, must not keep the others from being copied.
+  await lake.checkFiles(await lake.listLiveFiles(), 'size', nowMs)
   // On the maintenance connection: no listed file is deleted until this ends.
   return database.maintenance.run(async (connection) => {
     await connection.run('CHECKPOINT')

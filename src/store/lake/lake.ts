@@ -14,6 +14,7 @@ import { loadEventPosition } from '../events/event-position.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
 import { lakeFolder } from '../paths.ts'
 import type { CrashPoint } from '../process/crash-points.ts'
+import { loadPosition } from '../state/state-database.ts'
 import {
   type LakeFile,
   type LakeTableStatus,
@@ -228,7 +229,11 @@ export class Lake {
       })
       await this.#list(connection, written, nowMs, {
         record: () => batch.record(connection, written),
-        onListed: batch.onListed,
+        onListed: () => {
+          batch.onListed()
+          // The log loses commits without a row of the lake too: of these, too, the catalog must tell.
+          if (batch.lsns.last >= batch.lsns.first) this.markCatalogStale()
+        },
         failpoint: (step) => failpoint(`flush:${step}`),
       })
     })
@@ -416,8 +421,9 @@ export class Lake {
     const tables = groupByTable(await listAllLiveFiles(connection))
     const quarantined = await listQuarantinedFiles(connection)
     const recorded = await loadEventMetadata(connection)
+    const { lsn: flushedLsn } = await loadPosition(connection)
     const { lakeDir, pathOf } = this
-    await writeCatalog({ tables, quarantined, recorded }, nowMs, { lakeDir, pathOf, failpoint })
+    await writeCatalog({ tables, quarantined, recorded, flushedLsn }, nowMs, { lakeDir, pathOf, failpoint })
     this.#isCatalogStale = false
     await this.quarantine.moveFiles()
     const unacknowledged = quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null)

@@ -8,7 +8,7 @@ import { countParquetRows, queryRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
 import { CATALOG_FILE, type CatalogContent, READER_VIEWS } from './catalog.ts'
-import { type CatalogEntry, readCatalogFiles, readCatalogLosses } from './catalog-reader.ts'
+import { type CatalogEntry, readCatalogFiles, readCatalogLosses, readFlushedLsn } from './catalog-reader.ts'
 import { isResourceError, readSchemaVersion } from './file-check.ts'
 import { type DataFile, listTableFolder, relativePath } from './lake-files.ts'
 import { type LakePaths, readLakePaths } from './links.ts'
@@ -52,8 +52,7 @@ export async function readKnownLosses(
   const losses = await readCatalogLosses(connection, catalog)
   return losses.map((loss) => {
     const [, first, last] = /part-(\d+)-(\d+)/.exec(loss.path) ?? ['', '0', '0']
-    const figures = { rows: loss.rowsLost, bytes: 0, sha256: null, schemaVersion: 1, writtenAtMs: 0 }
-    return { ...loss, ...figures, first: Number(first), last: Number(last) }
+    return { ...loss, rows: loss.rowsLost, first: Number(first), last: Number(last) }
   })
 }
 
@@ -95,6 +94,7 @@ export async function locateCatalogFiles(
       tables: groupByTable(found),
       quarantined: losses,
       recorded: await readEventMetadata(connection, catalog),
+      flushedLsn: await readFlushedLsn(connection, catalog),
     },
     pathOf: (file) => paths.get(relativePath(file)) ?? links.pathOf(file),
     missing,
@@ -147,6 +147,7 @@ async function locateByFolders(connection: DuckDBConnection, lakeDir: string): P
     tables: groupByTable(readable),
     quarantined: missing.map(toQuarantined),
     recorded: { ...NO_EVENT_METADATA, eventsFrom: eventsFromFiles(readable) },
+    flushedLsn: 0,
   }
   return { content, pathOf, missing, catalogMatches: false }
 }

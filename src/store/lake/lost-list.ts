@@ -16,7 +16,7 @@ import {
 } from '../events/event-position.ts'
 import { isEventTable, loadRetainedFrom } from '../events/event-retention.ts'
 import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
-import { readCatalogFiles } from './catalog-reader.ts'
+import { readCatalogFiles, readFlushedLsn } from './catalog-reader.ts'
 import { isResourceError } from './file-check.ts'
 import type { SeqRange } from './lake-files.ts'
 import { eventsFromFiles, readKnownLosses } from './locate-files.ts'
@@ -40,6 +40,7 @@ export async function readCatalog(lakeDir: string): Promise<CatalogContent | nul
         tables: groupByTable(await readCatalogFiles(connection, 'listed')),
         quarantined: await readKnownLosses(connection, 'listed'),
         recorded: await readEventMetadata(connection, 'listed'),
+        flushedLsn: await readFlushedLsn(connection, 'listed'),
       }
     } catch (error) {
       if (isResourceError(error)) throw error
@@ -50,7 +51,7 @@ export async function readCatalog(lakeDir: string): Promise<CatalogContent | nul
 
 /** Makes the list of a new state database that of a catalog, with what else is only there. */
 export async function importList(connection: DuckDBConnection, content: CatalogContent): Promise<void> {
-  const { tables, quarantined, recorded } = content
+  const { tables, quarantined, recorded, flushedLsn } = content
   const files = tables.flatMap((each) => each.files)
   const lastEventNo = Math.max(
     recorded.eventsFrom - 1,
@@ -67,6 +68,7 @@ export async function importList(connection: DuckDBConnection, content: CatalogC
     await insertIncompleteBars(connection, recorded.incompleteBars)
     await saveEventPosition(connection, { eventNo: lastEventNo, isSimulated: null })
     await noteRemoved(connection, 'events', recorded.eventsFrom - 1)
+    await connection.run(`UPDATE state_position SET lsn = ${flushedLsn}`)
   })
 }
 

@@ -231,8 +231,8 @@ export const markLive = (
     if (replaced.length > 0) await markReplaced(connection, replaced, nowMs)
     await connection.run(
       `UPDATE ${MANIFEST} SET row_count = ${file.rows}, byte_count = ${file.bytes}, sha256 = ${literalOrNull(file.sha256)},
-         schema_version = ${file.schemaVersion ?? LAKE_SCHEMA_VERSION}, set_aside_at = NULL, set_aside_reason = NULL,
-         rows_lost = NULL, settled_at = NULL
+         schema_version = ${file.schemaVersion ?? LAKE_SCHEMA_VERSION}, written_at = epoch_ms(${file.writtenAtMs ?? nowMs}),
+         set_aside_at = NULL, set_aside_reason = NULL, rows_lost = NULL, settled_at = NULL
        WHERE path = ${literal(relativePath(file))}`,
     )
   })

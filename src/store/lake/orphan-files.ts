@@ -1,15 +1,9 @@
 // Files in the lake's folders that are not on the manifest, as a crash or a lost manifest leaves them. A file is deleted only
 // where its rows are elsewhere; otherwise it is listed again, or kept in the folder of quarantined files.
-import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { countParquetRows } from '../duckdb/query.ts'
-import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import type { LakeTable } from '../duckdb/sql.ts'
-import { FILE_CHECK_MEMORY_LIMIT } from '../limits.ts'
 import type { LogLine } from '../types.ts'
-import { findFaultyFiles, readSchemaVersion } from './file-check.ts'
-import { measureFile } from './file-writer.ts'
 import {
   contains,
   type DataFile,
@@ -20,8 +14,9 @@ import {
   removeFile,
 } from './lake-files.ts'
 import type { Links } from './links.ts'
-import { type ListedFile, listLiveFiles, type NewFile } from './manifest.ts'
+import { listLiveFiles, type NewFile } from './manifest.ts'
 import { SET_ASIDE_FOLDER } from './quarantine.ts'
+import { countRows, measureFound } from './whole-copy.ts'
 
 /**
  * Where the list of files is from. `catalog`: the manifest was lost, and is again what the catalog has. `folders`: the catalog was
@@ -43,14 +38,6 @@ export interface OrphanOptions {
 /** Which rows of an orphan other files have, or the log still has. Listing one with `some` would duplicate rows. */
 type RowsElsewhere = 'all' | 'some' | 'none'
 
-const FILE_CHECK = { threads: '1', memory_limit: FILE_CHECK_MEMORY_LIMIT }
-
-/** Rows of a file; null when it is not a whole Parquet file. */
-const countRows = (path: string): Promise<number | null> =>
-  withScratchDatabase(':memory:', FILE_CHECK, (connection) => countParquetRows(connection, path)).catch(
-    () => null,
-  )
-
 /** @param recovered orphans that will be listed again */
 async function findRowsElsewhere(
   orphan: DataFile,
@@ -69,24 +56,6 @@ async function findRowsElsewhere(
     .filter((other) => contains(orphan, other))
     .reduce((sum, other) => sum + other.rows, 0)
   return isInside || rowsInside >= rows ? 'all' : 'some'
-}
-
-/** Measures an orphan for listing; null where it is damaged. */
-async function measureOrphan(orphan: DataFile, links: Links): Promise<NewFile | null> {
-  const path = links.pathOf(orphan)
-  const rows = await countRows(path)
-  if (rows === null) return null
-  const file = await measureFile(orphan, rows, path)
-  const writtenAtMs = Math.floor((await stat(path)).mtimeMs)
-  const listed: ListedFile = { ...file, sha256: null, schemaVersion: 1, writtenAtMs }
-  if ((await findFaultyFiles([listed], links.pathOf, 'content')).length > 0) return null
-  const schemaVersion =
-    (await withScratchDatabase(':memory:', FILE_CHECK, (connection) =>
-      readSchemaVersion(connection, path),
-    )) ?? 1
-  // A file written before its version was released may lack columns of it; it is then read as one of version 1.
-  const faults = await findFaultyFiles([{ ...listed, schemaVersion }], links.pathOf, 'end')
-  return { ...file, writtenAtMs, schemaVersion: faults.length === 0 ? schemaVersion : 1 }
 }
 
 async function deleteOrphan(orphan: DataFile, { links, log }: OrphanOptions): Promise<void> {
@@ -131,7 +100,7 @@ export async function recoverOrphans(
   for (const orphan of [...orphans].sort((a, b) => b.last - b.first - (a.last - a.first))) {
     const elsewhere = await findRowsElsewhere(orphan, recovered, options)
     const isToList = isWanted(orphan) && elsewhere === 'none'
-    const file = isToList ? await measureOrphan(orphan, options.links) : null
+    const file = isToList ? await measureFound(orphan, options.links.pathOf(orphan)) : null
     // The file that has its rows may turn out to be damaged: where the manifest was lost, nothing is deleted.
     if (elsewhere === 'all' && options.listFrom === 'manifest') await deleteOrphan(orphan, options)
     else if (file === null) await quarantineOrphan(orphan, elsewhere, options)

@@ -2,10 +2,14 @@
 // readers' sight; they are never deleted. A file that is found whole again is restored.
 import { dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
+import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { isFullError } from '../duckdb/database.ts'
 import type { LogLine } from '../types.ts'
 import { type CheckDepth, type FaultyFile, findFaultyFiles } from './file-check.ts'
+import { writePendingFiles } from './file-writer.ts'
 import { contains, type DataFile, linkFile, moveFile, overlaps, relativePath } from './lake-files.ts'
 import type { Links } from './links.ts'
 import {
@@ -14,8 +18,12 @@ import {
   listQuarantinedFiles,
   markLive,
   markQuarantined,
+  type NewFile,
   type QuarantinedFile,
 } from './manifest.ts'
+import { toReadableFiles } from './parquet-sql.ts'
+import { countUnrepeated, selectUnrepeated } from './repeated-bars.ts'
+import { findWholeCopy, type WholeCopy } from './whole-copy.ts'
 
 /** Where quarantined files lie, below the lake's folder. */
 export const SET_ASIDE_FOLDER = '.set-aside'
@@ -60,6 +68,24 @@ export class Quarantine {
     return added
   }
 
+  /** Quarantines files that are whole, so that `restore` puts them back without the bars that other files have. */
+  async addRepeating(
+    connection: DuckDBConnection,
+    repeating: readonly FaultyFile[],
+    nowMs: number,
+  ): Promise<void> {
+    for (const { file, fault } of repeating) {
+      await markQuarantined(connection, file, fault, nowMs)
+      this.#options.log({
+        level: 'warn',
+        message: `a file of the lake ${fault}`,
+        fields: { path: relativePath(file) },
+      })
+      this.#toMove.push(file)
+      this.#options.onChange()
+    }
+  }
+
   /** Moves quarantined files to their folder. To be called once the catalog no longer names them. */
   async moveFiles(): Promise<void> {
     const files = this.#toMove
@@ -67,7 +93,7 @@ export class Quarantine {
     for (const file of files) await this.#moveOne(file)
   }
 
-  /** Makes quarantined files that are whole again live. @returns those */
+  /** Makes quarantined files that are whole again live, without bars that live files have. @returns those */
   async restore(connection: DuckDBConnection, nowMs: number): Promise<QuarantinedFile[]> {
     const restored: QuarantinedFile[] = []
     for (const file of await listQuarantinedFiles(connection)) {
@@ -89,7 +115,7 @@ export class Quarantine {
   async #restoreFromLink(file: ListedFile): Promise<boolean> {
     const { links } = this.#options
     const linkPath = links.linkPathOf(file)
-    if (!links.hasLinks || !(await isWhole(file, linkPath))) return false
+    if (!links.hasLinks || (await findWholeCopy(file, [linkPath])) === null) return false
     await moveFile(links.pathOf(file), this.#quarantinePath(file))
     await linkFile(linkPath, links.pathOf(file))
     return true
@@ -108,18 +134,20 @@ export class Quarantine {
 
   async #restoreOne(connection: DuckDBConnection, file: QuarantinedFile, nowMs: number): Promise<boolean> {
     const { links, log, onChange } = this.#options
-    const wholePath = await this.#findWholeCopy(file)
-    if (wholePath === null) return false
+    const copy = await this.#findWholeCopy(file)
+    if (copy === null) return false
     // Files merged from what was left of this one are replaced by it. Other overlapping files may have rows it lacks.
     const overlapping = (await listLiveFiles(connection, file.table)).filter((other) => overlaps(file, other))
     if (!overlapping.every((other) => contains(file, other))) return false
     const path = links.pathOf(file)
-    if (wholePath !== path) {
-      await linkFile(wholePath, path)
+    const written =
+      file.table === TABLES.bars.name ? await this.#writeUnrepeated(connection, copy, nowMs) : null
+    if (written === null && copy.path !== path) {
+      await linkFile(copy.path, path)
       // The name must be durable before the list says that the file is there.
       await syncPath(dirname(path))
     }
-    await markLive(connection, file, overlapping, nowMs)
+    await markLive(connection, written ?? copy.file, overlapping, nowMs)
     this.#toMove = this.#toMove.filter((each) => relativePath(each) !== relativePath(file))
     await links.remove(overlapping)
     await links.add([file])
@@ -129,19 +157,44 @@ export class Quarantine {
     return true
   }
 
-  /** A path at which the file is whole; null where there is none. */
-  async #findWholeCopy(file: QuarantinedFile): Promise<string | null> {
-    const { links } = this.#options
-    for (const path of new Set([links.pathOf(file), links.linkPathOf(file), this.#quarantinePath(file)])) {
-      if (await isWhole(file, path)) return path
+  /**
+   * Writes a file of bars in its place without those that were emitted again while it was missing. Its row numbers stay, even where no
+   * bar is left, since each is in the range of a file; what is whole is kept where quarantined files lie.
+   * @returns the new file; null: it has no such bars
+   */
+  async #writeUnrepeated(
+    connection: DuckDBConnection,
+    { file, path }: WholeCopy,
+    nowMs: number,
+  ): Promise<NewFile | null> {
+    const table = TABLES.bars
+    const { pathOf } = this.#options.links
+    const live = await listLiveFiles(connection, table.name)
+    const others = live.filter((other) => other.date === file.date && !contains(file, other))
+    const readable = toReadableFiles(others, pathOf)
+    const kept = this.#quarantinePath(file)
+    try {
+      const rows = await countUnrepeated(connection, { ...file, path }, readable)
+      if (rows === file.rows) return null
+      if (path !== kept) await moveFile(path, kept)
+      const pending = { file, rows, table, select: selectUnrepeated({ ...file, path: kept }, readable) }
+      const [written] = await writePendingFiles(connection, [pending], { pathOf, failpoint: () => {} })
+      return { ...written, schemaVersion: LAKE_SCHEMA_VERSION }
+    } catch (error) {
+      // One of the others may be damaged: the file is compared with the rest.
+      if (isFullError(error) || (await this.check(connection, others, 'content', nowMs)) === 0) throw error
+      const copy = await this.#findWholeCopy(file)
+      assert(copy !== null, 'the file was whole')
+      return this.#writeUnrepeated(connection, copy, nowMs)
     }
-    return null
+  }
+
+  #findWholeCopy(file: ListedFile): Promise<WholeCopy | null> {
+    const { links } = this.#options
+    return findWholeCopy(file, [links.pathOf(file), links.linkPathOf(file), this.#quarantinePath(file)])
   }
 
   #quarantinePath(file: DataFile): string {
     return join(this.#options.lakeDir, SET_ASIDE_FOLDER, relativePath(file))
   }
 }
-
-const isWhole = async (file: ListedFile, path: string): Promise<boolean> =>
-  (await findFaultyFiles([file], () => path, 'content')).length === 0

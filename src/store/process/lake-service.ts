@@ -124,9 +124,9 @@ export class LakeService {
     repair: ({ nowMs, settles }) => this.#opened().compactor.repair(nowMs, settles),
     retire: async ({ now }) => ({ files: await this.#opened().compactor.retire(now) }),
     files: async () => ({ files: await this.#opened().lake.listFilesForReaders() }),
-    snapshot: async ({ to }) => {
+    snapshot: async ({ to, nowMs }) => {
       const { database, lake } = this.#opened()
-      return copyLake(database, lake, to)
+      return copyLake(database, lake, to, nowMs)
     },
     status: async () => {
       const { bars, lake, tokens } = this.#opened()

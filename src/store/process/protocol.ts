@@ -93,7 +93,7 @@ export interface Requests {
   /** The files that readers may fetch. */
   files: { ask: Record<string, never>; answer: { files: LakeFile[] } }
   /** Copies the lake and its state to a data folder. */
-  snapshot: { ask: { to: string }; answer: Snapshot }
+  snapshot: { ask: { to: string; nowMs: number }; answer: Snapshot }
   close: { ask: Record<string, never>; answer: null }
 }
 

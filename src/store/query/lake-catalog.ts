@@ -1,16 +1,24 @@
 // Rewrites a lake's catalog with the paths that its files have now, for a folder that was copied or moved and has no server.
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { TABLES } from '../../schema/tables.ts'
 import { attachState } from '../duckdb/duckdb.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { CATALOG_FILE, writeCatalog } from '../lake/catalog.ts'
-import { locateLakeFiles } from '../lake/locate-files.ts'
+import { type DataFile, overlaps, relativePath } from '../lake/lake-files.ts'
+import { type LakePaths, readLakePaths } from '../lake/links.ts'
+import { type LocatedFiles, locateLakeFiles } from '../lake/locate-files.ts'
+import { groupByTable, type ListedFile, type QuarantinedFile } from '../lake/manifest.ts'
+import { toReadableFiles } from '../lake/parquet-sql.ts'
+import { countUnrepeated } from '../lake/repeated-bars.ts'
+import { findWholeCopy, type WholeCopy } from '../lake/whole-copy.ts'
 import { lakeFolder, statePath } from '../paths.ts'
 
 /**
  * Rewrites the catalog of a data folder. Rejects with `not_found` without a lake, `unavailable` while a server runs.
- * @returns among others as `missing` the files that are listed but missing, or that cannot be read
+ * @returns among others as `missing` the files that are missing or damaged, and that no repair has settled
  */
 export async function rewriteCatalog(folder: string, nowMs: number) {
   if (!existsSync(lakeFolder(folder)))
@@ -23,7 +31,7 @@ export async function rewriteCatalog(folder: string, nowMs: number) {
       ? await attachState(connection, dataDir, 'held').catch(() => null)
       : null
     if (holder !== null) throw unavailable(`the server runs${holder} and keeps the catalog itself`)
-    return locateLakeFiles(connection, lakeDir)
+    return takeBack(connection, await locateLakeFiles(connection, lakeDir), await readLakePaths(lakeDir))
   })
   await writeCatalog(located.content, nowMs, { lakeDir, pathOf: located.pathOf })
   const files = located.content.tables.flatMap((table) => table.files)
@@ -31,6 +39,36 @@ export async function rewriteCatalog(folder: string, nowMs: number) {
     path: join(lakeDir, CATALOG_FILE),
     files: files.length,
     rows: files.reduce((sum, file) => sum + file.rows, 0),
-    missing: located.missing,
+    missing: located.content.quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null),
+  }
+}
+
+/** Lists files again that were set aside and that are whole where they belong, unless others have rows of them. */
+async function takeBack(
+  connection: DuckDBConnection,
+  located: LocatedFiles,
+  links: LakePaths,
+): Promise<LocatedFiles> {
+  const files = located.content.tables.flatMap((table) => table.files)
+  const paths = new Map<string, string>()
+  const pathOf = (file: DataFile): string => paths.get(relativePath(file)) ?? located.pathOf(file)
+  const quarantined: QuarantinedFile[] = []
+  for (const lost of located.content.quarantined) {
+    const copy = await findWholeCopy(lost, [links.pathOf(lost), links.linkPathOf(lost)])
+    const ofDate = files.filter(({ table, date }) => table === lost.table && date === lost.date)
+    if (copy === null || ofDate.some((other) => overlaps(lost, other)) || (await isRepeated(copy, ofDate))) {
+      quarantined.push(lost)
+      continue
+    }
+    files.push(copy.file)
+    paths.set(relativePath(lost), copy.path)
+  }
+  return { ...located, content: { ...located.content, tables: groupByTable(files), quarantined }, pathOf }
+
+  /** The market may have emitted bars again while their file was missing. */
+  async function isRepeated({ file, path }: WholeCopy, others: readonly ListedFile[]): Promise<boolean> {
+    if (file.table !== TABLES.bars.name) return false
+    const source = { ...file, path }
+    return (await countUnrepeated(connection, source, toReadableFiles(others, pathOf))) < file.rows
   }
 }

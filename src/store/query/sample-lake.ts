@@ -43,7 +43,7 @@ export async function makeSampleFolder(
     await mkdir(lakeDir)
     await cp(sampleFolder(schemaVersion), lakeDir, { recursive: true })
     const tables = groupByTable(await listFiles(lakeDir, schemaVersion))
-    await writeCatalog({ tables, quarantined: [], recorded: NO_EVENT_METADATA }, 0, {
+    await writeCatalog({ tables, quarantined: [], recorded: NO_EVENT_METADATA, flushedLsn: 0 }, 0, {
       lakeDir,
       pathOf: (file) => join(lakeDir, relativePath(file)),
     })

@@ -13,7 +13,12 @@ import {
 } from '../duckdb/sql.ts'
 import { countDeadLetters } from '../flush/dead-letters.ts'
 import type { Lake } from '../lake/lake.ts'
-import { listAllLiveFiles, listLiveFiles, listQuarantinedFiles } from '../lake/manifest.ts'
+import {
+  listAllLiveFiles,
+  listLiveFiles,
+  listQuarantinedFiles,
+  type QuarantinedFile,
+} from '../lake/manifest.ts'
 import { selectAllRows, toReadableFiles } from '../lake/parquet-sql.ts'
 import {
   COOLDOWNS_MAX,
@@ -28,6 +33,7 @@ import { reopenOutcomesSql } from '../outcomes/outcome-sql.ts'
 import { logFolder } from '../paths.ts'
 import { type ReadAccounts, readAccounts } from './accounts-copy.ts'
 import { type StateOptions, StoreState } from './state.ts'
+import { loadPosition } from './state-database.ts'
 
 export interface RebuildOptions extends StateOptions {
   dataDir: string
@@ -83,13 +89,14 @@ export async function noteExpiredDates(connection: DuckDBConnection, lake: Lake)
 
 const isOfLog = ({ origin }: LakeTable): boolean => origin === undefined
 
-/** The last commit whose rows are in files that are or were listed. */
+/** The last commit that the lake has had: that of the catalog, or of files that are or were listed. */
 export async function findLastLsn(connection: DuckDBConnection): Promise<number> {
+  const { lsn: flushedLsn } = await loadPosition(connection)
   const files = [...(await listAllLiveFiles(connection)), ...(await listQuarantinedFiles(connection))]
   return files.reduce((lsn, { table, last }) => {
     const found = findLakeTable(table)
     return found !== undefined && isOfLog(found) ? Math.max(lsn, last) : lsn
-  }, 0)
+  }, flushedLsn)
 }
 
 /** The state as of the last commit whose rows are in the lake. Damaged files are set aside first. */
@@ -113,25 +120,39 @@ export async function rebuildState(
     await addLimits(connection, state, lake)
   }
   await skipAccountCommits(state, options)
-  const loss = hasLake || accounts !== null ? describeLoss(accounts) : null
+  const lost = await listQuarantinedFiles(connection)
+  const loss = hasLake || accounts !== null ? describeLoss(accounts, lost) : null
   return { state, hasLake, loss }
 }
 
 const GONE = 'answers that were remembered for an Idempotency-Key'
+/** What the state has from the rows of a table, which it kept as long as it was there itself. */
+const MADE_FROM: Partial<Record<string, string>> = {
+  xp_ledger: 'the XP',
+  training: 'the coverage and cooldowns',
+  rejections: 'the strikes and cooldowns',
+}
 
-/** What a rebuilt state lacks, as a sentence. */
-function describeLoss(accounts: ReadAccounts | null): string {
+/** What a rebuilt state lacks, as a sentence. @param files those that are set aside */
+function describeLoss(accounts: ReadAccounts | null, files: readonly QuarantinedFile[]): string {
   const made = 'the state database was lost and made anew from the lake and the log'
+  const ofFiles = Object.entries(MADE_FROM).flatMap(([table, what]) => {
+    const rows = files.reduce((sum, file) => sum + (file.table === table ? file.rowsLost : 0), 0)
+    return rows > 0 ? [`${what} of ${rows === 1 ? '1 row' : `${rows} rows`} of ${table}`] : []
+  })
+  const inFiles =
+    ofFiles.length > 0 ? `, and, since files of the lake are set aside, ${ofFiles.join(', ')}` : ''
   if (accounts === null)
-    return `${made}; lost: agents, keys, profiles and bans, of which there was no copy (accounts.log), and ${GONE}`
+    return `${made}; lost: agents, keys, profiles and bans, of which there was no copy (accounts.log), and ${GONE}${inFiles}`
   const { damagedLines } = accounts
-  if (damagedLines === 0) return `${made}; lost: ${GONE}. Agents, keys, profiles and bans are as they were`
+  if (damagedLines === 0)
+    return `${made}; lost: ${GONE}${inFiles}. Agents, keys, profiles and bans are as they were`
   const some = damagedLines === 1 ? '1 entry' : `${damagedLines} entries`
-  return `${made}; lost: ${some} of agents, keys, profiles and bans, whose copy (accounts.log) is damaged, and ${GONE}`
+  return `${made}; lost: ${some} of agents, keys, profiles and bans, whose copy (accounts.log) is damaged, and ${GONE}${inFiles}`
 }
 
 /**
- * The last commits may have had accounts only, of which no file of the lake tells. Where the log has none beyond the lake, they are
+ * The last commits may have had accounts only, of which no file of the lake tells, nor the catalog of an older version. Where the log has none beyond the lake, they are
  * not to be numbered again.
  */
 async function skipAccountCommits(state: StoreState, { dataDir, logId }: RebuildOptions): Promise<void> {

@@ -189,7 +189,7 @@ class LakeProcess {
     compact: ({ now, quietMs }) => this.#upkeep.compact(now, quietMs),
     retire: async ({ now }) => ({ files: await this.#upkeep.retire(now) }),
     repair: (ask) => this.#repair(ask),
-    snapshot: ({ to }) => this.#inTurn(() => this.#snapshot(to)),
+    snapshot: (ask) => this.#inTurn(() => this.#snapshot(ask)),
     files: async () => ({ files: [] }),
     status: async () => ({ lake: [] }),
     close: async () => {
@@ -318,10 +318,10 @@ class LakeProcess {
   }
 
   /** The files of plain tables are none that could be copied. */
-  async #snapshot(to: string): Promise<Requests['snapshot']['answer']> {
+  async #snapshot(ask: Requests['snapshot']['ask']): Promise<Requests['snapshot']['answer']> {
     if (this.#real === null) throw new Error('simulated: no snapshot')
     await this.#sleep(this.#draws.between(0, 20))
-    const real = await this.#real.snapshot(to)
+    const real = await this.#real.snapshot(ask)
     return this.#real.agree('snapshot', real, { ...real, lsn: this.#lake.state!.lsn })
   }
 

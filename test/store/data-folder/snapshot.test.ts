@@ -1,5 +1,5 @@
 // Copies of a store in use: whole, as of one commit, and a store of their own.
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { readWholeState } from '../../../src/store/duckdb/damaged-state.ts'
@@ -137,4 +137,15 @@ it('a snapshot of a name that is there is refused, and leaves what is there alon
   await expect(store.snapshot(to)).rejects.toMatchObject({ code: 'invalid' })
   expect(readdirSync(to)).toEqual(['mine'])
   expect((await store.status()).healthy).toBe(true)
+})
+
+it('leaves out a file that is missing, which no check has noticed yet', async () => {
+  const store = await openIn(newFolder())
+  await store.commit(submission('an_1'))
+  await store.flushLake()
+  const [lost] = (await store.lakeFiles()).filter(({ table }) => table === 'training')
+  for (const path of [lost.path, lost.path.replace('/.files', '')]) rmSync(path)
+  const folder = join(newFolder(), 'copy')
+  expect((await store.snapshot(folder)).files).toBe((await store.lakeFiles()).length)
+  expect((await store.status()).setAside).toMatchObject({ files: 1 })
 })

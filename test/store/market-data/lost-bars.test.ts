@@ -1,11 +1,13 @@
 // Files of bars that are lost or damaged while the store runs: outcomes that depend on them are unknown, not wrong, and
 // merging and writing go on without them.
-import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { hashFile } from '../../../src/store/lake/lake-files.ts'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
 import { KEEP_FOR_EVER } from '../../../src/store/retention-setting.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { verifyLake } from '../../../src/store/verify/verify.ts'
 import {
   closedBar,
   NOON_MS,
@@ -107,4 +109,75 @@ test('a damaged file is left out of a merge of the others', { tags: 'drill' }, a
   expect(await read('SELECT reason, rows_lost::INT AS lost FROM lake.lake_set_aside')).toEqual([
     { reason: expect.stringMatching(/^cannot be read: /), lost: 1 },
   ])
+})
+
+describe('bars that were written anew while their file was missing', () => {
+  const bars = () => read(`SELECT epoch_ms(t)::DOUBLE AS t, c FROM lake.bars ORDER BY ALL`)
+  const minutes = (count: number) =>
+    Array.from({ length: count }, (_, minute) => ({ t: NOON_MS + minute * MINUTE_MS, c: 2 + minute }))
+
+  /** Loses the file of minutes 0 to 3, of which the next start emits some again. @returns a copy, and where it was */
+  async function loseAndEmitAgain(): Promise<{ copy: string; path: string }> {
+    await addMinutes(0, 4)
+    await store.close()
+    const copy = join(folder, 'copy.parquet')
+    const [path, link] = names()
+    copyFileSync(path, copy)
+    for (const name of [path, link]) rmSync(name)
+    store = await openTestStore(folder)
+    await addMinutes(2, 6)
+    expect(await bars()).toEqual(minutes(6).slice(2))
+    return { copy, path }
+  }
+
+  const verified = async () => (await verifyLake({ dataDir: folder, nowMs: NOON_MS })).findings
+
+  test.each(['a repair', 'a start'])('are there once after %s, when the file is put back', async (by) => {
+    const { copy, path } = await loseAndEmitAgain()
+    copyFileSync(copy, path)
+    if (by === 'a start') {
+      await store.close()
+      store = await openTestStore(folder)
+    }
+    const { restored } = await store.repairLake({ acknowledges: true })
+    expect(restored).toHaveLength(by === 'a start' ? 0 : 1)
+    expect(await bars()).toEqual(minutes(6))
+    expect(await store.repairLake({ acknowledges: true })).toMatchObject({ restored: [], lost: [] })
+    await addMinutes(6, 7)
+    await store.compactLake()
+    expect(await bars()).toEqual(minutes(7))
+    await store.close()
+    expect(await verified()).toEqual([])
+  })
+
+  test('a file that has nothing else is put back without a bar, and its row numbers are not free', async () => {
+    const { copy, path } = await loseAndEmitAgain()
+    await addMinutes(0, 2)
+    copyFileSync(copy, path)
+    await store.repairLake({ acknowledges: true })
+    expect(await bars()).toEqual(minutes(6))
+    await store.close()
+    expect(await verified()).toEqual([])
+  })
+
+  test('are taken out by a repair where an earlier version has put the file back', async () => {
+    const { copy, path } = await loseAndEmitAgain()
+    await store.close()
+    // The same bars in the other file, as it was put back before bars were compared.
+    const [file, link] = names()
+    copyFileSync(copy, file)
+    rmSync(link)
+    const { size } = statSync(copy)
+    const sha256 = await hashFile(copy)
+    await readSql(
+      `UPDATE state.lake_files SET replaced_at = NULL, set_aside_at = NULL, rows_lost = NULL, byte_count = ${size},
+         row_count = 4, sha256 = '${sha256}' WHERE table_name = 'bars'`,
+      `ATTACH '${join(folder, 'state.duckdb')}' AS state`,
+    )
+    copyFileSync(copy, path)
+    store = await openTestStore(folder)
+    expect(await bars()).toHaveLength(8)
+    await store.repairLake({ acknowledges: true })
+    expect(await bars()).toEqual(minutes(4))
+  })
 })

@@ -166,8 +166,8 @@ export class BesideModel {
   }
 
   /** Copies the real lake to the folder that stands for one of the simulated disk. */
-  snapshot(to: string): Promise<Requests['snapshot']['answer']> {
-    return this.ask('snapshot', { to: this.#lake.copyFolder(to) })
+  snapshot({ to, nowMs }: Requests['snapshot']['ask']): Promise<Requests['snapshot']['answer']> {
+    return this.ask('snapshot', { to: this.#lake.copyFolder(to), nowMs })
   }
 
   kill(): void {
