@@ -307,7 +307,7 @@ test('a backup of a lake with a damaged file says which it is and what to do, an
       const [found] = names.filter((each) => each.endsWith('.parquet'))
       expect(found).toBeDefined()
       return found
-    })
+    }, 20_000)
     const bytes = readFileSync(join(folder, name))
     bytes[bytes.length >> 1] ^= 0x41
     writeFileSync(join(folder, name), bytes)
