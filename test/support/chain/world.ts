@@ -29,7 +29,7 @@ export interface LedgerTrade {
   tokenAmount: number
   quoteMint: string
   quoteAmount: number
-  /** Quote for one token: the curve's spot price after the trade, or what a pool's swap paid. */
+  /** Quote for one token: the spot price after the trade, of the curve or of the pool. */
   priceInQuote: number
   wallet: string
 }
@@ -302,7 +302,10 @@ export class ChainWorld {
         : { base_amount_in: base, quote_amount_out: quote, user_quote_amount_out: quote - fee }),
     }
     const paid = isBuy && isExact ? quote + 1n : quote
-    this.#note(token, signatureOf(name), 0, isBuy, base, paid, user, null)
+    this.#note(token, signatureOf(name), 0, isBuy, base, paid, user, {
+      quote: quoteBefore + (isBuy ? paid : -paid),
+      tokens: left,
+    })
     return this.#transaction(name, [encodeEvent(isBuy ? 'BuyEvent' : 'SellEvent', values)])
   }
 
@@ -314,13 +317,10 @@ export class ChainWorld {
     tokens: bigint,
     quote: bigint,
     wallet: string,
-    spot: { quote: bigint; tokens: bigint } | null,
+    spot: { quote: bigint; tokens: bigint },
   ): void {
     const [tokenAmount, quoteAmount] = [Number(tokens) / 1e6, Number(quote) / 10 ** quoteDecimals]
-    const priceInQuote =
-      spot === null
-        ? quoteAmount / tokenAmount
-        : Number(spot.quote) / 10 ** quoteDecimals / (Number(spot.tokens) / 1e6)
+    const priceInQuote = Number(spot.quote) / 10 ** quoteDecimals / (Number(spot.tokens) / 1e6)
     this.ledger.push({
       ...{ signature, eventIndex, slot: this.slot, ts: Number(this.#seconds) * 1_000, mint, wallet },
       ...{ side: isBuy ? 'buy' : 'sell', tokenAmount, quoteMint, quoteAmount, priceInQuote },
