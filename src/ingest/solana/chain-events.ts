@@ -4,7 +4,7 @@ import type { Accounts, Mints } from './accounts.ts'
 import { CurveOrder } from './curve-order.ts'
 import { type DecodedEvent, readEvent } from './decode-event.ts'
 import { SAMPLE_BYTES_MAX, SWAPS_WAITING_MAX } from './limits.ts'
-import { Pools } from './pools.ts'
+import { Pools, type PoolsOptions } from './pools.ts'
 import { CURVE_TOKEN_DECIMALS, quoteMintOf, toUnits } from './quotes.ts'
 import type { RawEvent } from './transaction-events.ts'
 import {
@@ -20,12 +20,7 @@ import {
   translateTrade,
 } from './translate.ts'
 
-export interface ChainEventsOptions {
-  /** `migrated`: swaps count of tokens that the market holds; `all`: of every pool. */
-  pools: 'migrated' | 'all'
-  /** Whether the market holds a token. */
-  holds: (mint: string) => boolean
-}
+export type ChainEventsOptions = PoolsOptions
 
 export interface ChainEventsHandlers {
   apply(event: MarketEvent): void
@@ -86,7 +81,7 @@ export class ChainEvents {
     this.#mints = mints
     this.#options = options
     this.#handlers = handlers
-    this.pools = new Pools(accounts, mints, (mint) => options.pools === 'all' || options.holds(mint))
+    this.pools = new Pools(accounts, mints, options)
     this.order = new CurveOrder((step) => this.#applyStep(step))
   }
 
@@ -185,14 +180,15 @@ export class ChainEvents {
   #takeMigration(event: DecodedEvent): void {
     const [mint, pool] = [event.text('mint') ?? '', event.text('pool') ?? '']
     this.#mints.setDecimals(mint, CURVE_TOKEN_DECIMALS)
-    this.pools.set(pool, { baseMint: mint, quoteMint: quoteMintOf(event.text('quote_mint')) })
+    const quoteMint = quoteMintOf(event.text('quote_mint'))
+    this.pools.set(pool, { baseMint: mint, quoteMint, creator: null })
   }
 
   #takePool(event: DecodedEvent): void {
     const [baseMint, quoteMint] = [event.text('base_mint') ?? '', event.text('quote_mint') ?? '']
     this.#mints.setDecimals(baseMint, Number(event.integer('base_mint_decimals')))
     this.#mints.setDecimals(quoteMint, Number(event.integer('quote_mint_decimals')))
-    this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint })
+    this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint, creator: event.text('creator') ?? '' })
   }
 
   #takeSwap(event: DecodedEvent, place: ChainPlace, ts: number, arrival: Arrival): void {

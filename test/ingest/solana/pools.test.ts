@@ -1,12 +1,15 @@
 // What swaps of pools make of the market: which pools count, and what their trades say.
+import { type Address, getAddressEncoder, getProgramDerivedAddress } from '@solana/addresses'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Accounts, Mints } from '../../../src/ingest/solana/accounts.ts'
 import { ChainEvents } from '../../../src/ingest/solana/chain-events.ts'
+import { AMM_PROGRAM, PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 import type { Rpc } from '../../../src/ingest/solana/rpc.ts'
 import { Market } from '../../../src/market/market.ts'
 import type { EventRejection } from '../../../src/schema/event.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
-import { encodeEvent, type FieldValue, mintAccount } from '../../support/chain/encode.ts'
+import { encodeEvent, type FieldValue, mintAccount, poolAccount } from '../../support/chain/encode.ts'
+import { SOL } from '../../support/chain/world.ts'
 
 const NOW = 1_795_000_000_000
 const SECONDS = BigInt(NOW / 1_000)
@@ -118,5 +121,65 @@ describe('the price of a swap', () => {
       priceUsd: spotUsd(quoteAfter + boost, BASE + amounts.base_amount_in),
       liquidity: 2 * (Number(quoteAfter) / 1e9) * SOL_USD,
     })
+  })
+})
+
+describe('of a token that is held, with pools: migrated,', () => {
+  const AUTHORITY = 'pool-authority'
+  const [stranger, other, sidePool] = ['somebody', 'another token', 'a pool of somebody'].map(mintOfSymbol)
+  const swap = (of: string) =>
+    chain.tell('SellEvent', {
+      ...{ pool: of, pool_base_token_reserves: 10n ** 6n, pool_quote_token_reserves: 10n ** 7n },
+      ...{ base_amount_in: 1_000n, quote_amount_out: 9_990n },
+    })
+  const addPool = (address: string, base: string, quote: string, creator: string) =>
+    chain.known.set(address, { owner: AMM_PROGRAM, data: poolAccount(base, quote, creator) })
+  async function migrationCreatorOf(base: string): Promise<string> {
+    const seeds = [AUTHORITY, getAddressEncoder().encode(base as Address)]
+    return (await getProgramDerivedAddress({ programAddress: PUMP_PROGRAM as Address, seeds }))[0]
+  }
+  beforeEach(() => {
+    chain.known.set(other, { owner: TOKEN_2022, data: mintAccount(10n ** 15n, 6) })
+    market.apply({ type: 'token', mint, ts: NOW, name: 'A', symbol: 'A' }, NOW)
+    market.apply({ type: 'trade', mint, ts: NOW, side: 'buy', tokenAmount: 1, priceUsd: 0.5 }, NOW)
+  })
+
+  it('the pool of its migration counts, known from the event', async () => {
+    await migrate()
+    await swap(pool)
+    expect(shown().tradeCount).toBe(2)
+  })
+
+  it.each(['a token', 'another token', 'a third', 'a fourth', 'a fifth'])(
+    'or from its account (%s)',
+    async (name) => {
+      const base = mintOfSymbol(name)
+      market.apply({ type: 'token', mint: base, ts: NOW, name, symbol: 'A' }, NOW)
+      chain.known.set(base, { owner: TOKEN_2022, data: mintAccount(10n ** 15n, 6) })
+      addPool(pool, base, SOL, await migrationCreatorOf(base))
+      const before = shown(base).tradeCount ?? 0
+      await swap(pool)
+      expect(shown(base).tradeCount).toBe(before + 1)
+    },
+  )
+
+  it('a pool that anybody made moves nothing, told by its event or its account', async () => {
+    const before = shown()
+    const decimals = { base_mint_decimals: 6, quote_mint_decimals: 9 }
+    const mints = { base_mint: mint, quote_mint: SOL, ...decimals }
+    await chain.tell('CreatePoolEvent', { pool: sidePool, creator: stranger, index: 7, ...mints })
+    await swap(sidePool)
+    const known = mintOfSymbol('known from its account')
+    addPool(known, mint, other, stranger)
+    await swap(known)
+    expect(shown()).toEqual(before)
+    expect(chain.events.faults).toEqual({ pool_not_wanted: 2 })
+  })
+
+  it('no other token becomes one of the market by being traded for it', async () => {
+    addPool(sidePool, other, mint, await migrationCreatorOf(other))
+    await swap(sidePool)
+    expect(market.has(other)).toBe(false)
+    expect(shown().tradeCount).toBe(1)
   })
 })

@@ -1,7 +1,14 @@
 // A seeded chain: tokens on curves paid in SOL, USDC or something else, some in mayhem mode, that graduate to pools and go on there;
 // with its own ledger of what was traded, which knows nothing of the code that reads the events.
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
-import { encodeEvent, type FieldValue, mintAccount, poolAccount, ZERO_ADDRESS } from './encode.ts'
+import {
+  encodeEvent,
+  type FieldValue,
+  migrationCreator,
+  mintAccount,
+  poolAccount,
+  ZERO_ADDRESS,
+} from './encode.ts'
 import {
   signatureOf,
   type TestEvent,
@@ -266,7 +273,7 @@ export class ChainWorld {
     const address = mintOfSymbol(`pool of ${token.mint}`)
     token.pool = { address, base: 206_900_000_000_000n, quote: token.realQuote }
     const [mint, quote] = [token.mint, token.quoteMint]
-    this.accounts.set(address, { owner: AMM, data: poolAccount(mint, quote) })
+    this.accounts.set(address, { owner: AMM, data: poolAccount(mint, quote, migrationCreator(mint)) })
     const complete = encodeEvent('CompleteEvent', { mint, user: this.#wallet(), timestamp: this.#seconds })
     const migration = encodeEvent('CompletePumpAmmMigrationEvent', {
       ...{ mint, pool: address, timestamp: this.#seconds, quote_mint: this.#told(quote) },
