@@ -204,13 +204,13 @@ export class ChainEvents {
       else this.#handlers.apply(event)
   }
 
-  /** Of a token that is new here and was not seen to be created, its account says the supply. */
+  /** Of a token that is new here and was not seen to be created, its account says the supply; none is made by what that says. */
   #applyTrade(mint: string, trade: MarketEvent, isMayhem: boolean | null): void {
     const isNew = !this.#options.holds(mint)
     this.#handlers.apply(trade)
     if (!isNew) return
     this.#mints.want(mint, (account) => {
-      if (account == null) return
+      if (account == null || !this.#options.holds(mint)) return
       const totalSupply = toUnits(account.supply, account.decimals)
       if (!(totalSupply > 0)) return
       const fields = isMayhem === null ? { totalSupply } : { totalSupply, isMayhem }

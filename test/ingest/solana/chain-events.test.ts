@@ -1,4 +1,4 @@
-// What swaps of pools make of the market: which pools count, and what their trades say.
+// What events of the chain make of the market: which tokens it gets by them, which pools count, and what swaps are worth.
 import { type Address, getAddressEncoder, getProgramDerivedAddress } from '@solana/addresses'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Accounts, Mints } from '../../../src/ingest/solana/accounts.ts'
@@ -182,4 +182,14 @@ describe('of a token that is held, with pools: migrated,', () => {
     expect(market.has(other)).toBe(false)
     expect(shown().tradeCount).toBe(1)
   })
+})
+
+it('a trade that the market refuses makes no token of it, though its account answers', async () => {
+  market = new Market({ tokensMax: 100 })
+  await chain.tell('TradeEvent', {
+    ...{ mint, sol_amount: 10n ** 9n, token_amount: 10n ** 12n, is_buy: true },
+    ...{ virtual_sol_reserves: 31n * 10n ** 9n, virtual_token_reserves: 1_038_387_096_774_193n },
+  })
+  expect(chain.rejections).toEqual(['sol_price_unknown'])
+  expect(market.has(mint)).toBe(false)
 })
