@@ -130,12 +130,15 @@ const tradeTexts = (wallet: string | null, { signature, slot, index }: ChainPlac
 export const curveQuoteDecimals = (event: DecodedEvent): number | undefined =>
   quoteDecimals(quoteMintOf(event.text('quote_mint')))
 
-/** The sold-out curve. */
-export const translateGraduated = (event: DecodedEvent, ts: number): CurveStep => ({
-  mint: event.text('mint') ?? '',
-  ...{ before: null, after: null },
-  events: [{ type: 'graduated', mint: event.text('mint') ?? '', ts, pool: event.text('pool') ?? undefined }],
-})
+/** The sold-out curve, or its migration to a pool: where it trades then has the name that all feeds give it. */
+export function translateGraduated(event: DecodedEvent, ts: number): CurveStep {
+  const mint = event.text('mint') ?? ''
+  const pairAddress = event.text('pool')
+  const pool = pairAddress === null ? undefined : 'pump-amm'
+  const events: MarketEvent[] = [{ type: 'graduated', mint, ts, pool }]
+  if (pairAddress !== null) events.push({ type: 'patch', mint, ts, fields: { pairAddress } })
+  return { mint, before: null, after: null, events }
+}
 
 /** A mayhem token's reserves are set anew between two trades: nothing is traded. */
 export function translateReserves(event: DecodedEvent): CurveStep {

@@ -193,3 +193,8 @@ it('a trade that the market refuses makes no token of it, though its account ans
   expect(chain.rejections).toEqual(['sol_price_unknown'])
   expect(market.has(mint)).toBe(false)
 })
+
+it('a curve that goes to its pool names the exchange, as other feeds do, and the pool by its address', async () => {
+  await migrate()
+  expect(shown()).toMatchObject({ bondingComplete: true, primaryDex: 'pump-amm', pairAddress: pool })
+})
