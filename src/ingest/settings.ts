@@ -165,7 +165,7 @@ export const SOLANA_SETTINGS = {
     'solana-pools',
     'migrated',
     oneOf(['migrated', 'all']),
-    'Whose swaps count: migrated: of tokens that the market holds; all: of every pool',
+    'Whose swaps count: migrated: of tokens that the market holds, in the pool where their curve went; all: of every pool, whoever made it',
   ),
   tapeFile: setting(
     'solana-tape',

@@ -91,12 +91,11 @@ export function prepareFeeds(
         sinkOf(SETTING).apply({ type: 'solPrice', ts: nowMs, usd: solPrice.usd, source: SETTING }, nowMs)
       // Configurations with only simulated or past data cannot have this key: Birdeye does not know such tokens.
       const birdeye = apiKey !== '' ? new BirdeyeClient({ apiKey, baseUrl, requestsPerSecond }) : null
-      const security = birdeye && new SecurityFeed({ birdeye }, sinkOf(SECURITY_FEED), clock, log)
+      const { holds } = marketSide
+      const security = birdeye && new SecurityFeed({ birdeye, holds }, sinkOf(SECURITY_FEED), clock, log)
       // What tokens say of themselves elsewhere is fetched only where the operator has said so.
       const metadata =
-        gateway === null
-          ? null
-          : new MetadataFeed({ gateway, holds: marketSide.holds }, sinkOf(METADATA_FEED), clock, log)
+        gateway === null ? null : new MetadataFeed({ gateway, holds }, sinkOf(METADATA_FEED), clock, log)
       const watch: Watch = (sink) =>
         [security, metadata].reduce((inner, feed) => feed?.watch(inner) ?? inner, sink)
       if (birdeye !== null && security !== null) {

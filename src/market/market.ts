@@ -2,7 +2,7 @@
 
 import type { Section } from '../lib/sections/sections.ts'
 import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
-import type { EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
+import type { DisconnectEvent, EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Sort, Tab } from '../schema/vocabulary.ts'
 import { answeredInterval } from './bars/answered-interval.ts'
@@ -132,6 +132,11 @@ export class Market {
   /** Bars that reach beyond this market time stay open, since feeds heal; Infinity: none does. */
   get heldFromMs(): number {
     return this.#time.heldFromMs
+  }
+
+  /** What tells that a trade of this time, which was refused as late, is missing from gaps whose feeds heal: to be applied next. */
+  refusalsOf(tsMs: number): DisconnectEvent[] {
+    return this.#parts.gaps.refusalsOf(tsMs, this.timeMs)
   }
 
   /** The most tokens that the market holds. */

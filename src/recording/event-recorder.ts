@@ -21,8 +21,14 @@ function withHeldFrom(event: MarketEvent, heldFromMs: number): MarketEvent {
   return { ...event, heldFromMs }
 }
 
+/** The market, as far as it is recorded. */
+type RecordedMarket = Pick<
+  Market,
+  'apply' | 'prefetch' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt' | 'refusalsOf'
+>
+
 export class EventRecorder {
-  readonly #market: Pick<Market, 'apply' | 'prefetch' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>
+  readonly #market: RecordedMarket
   readonly #journal: Pick<EventJournal, 'append' | 'isLosing'> | null
   readonly #appliesLost: boolean
   readonly #noteData: () => boolean
@@ -34,7 +40,7 @@ export class EventRecorder {
    * @param noteData called before the first event of each feed, and again until it returns true
    */
   constructor(
-    market: Pick<Market, 'apply' | 'prefetch' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt'>,
+    market: RecordedMarket,
     journal: Pick<EventJournal, 'append' | 'isLosing'> | null,
     appliesLost = true,
     noteData: () => boolean = () => true,
@@ -52,7 +58,7 @@ export class EventRecorder {
     const appliesLost = this.#appliesLost
     const noteData = this.#noteData
     let isNoted = feed === SERVER_FEED
-    return {
+    const sink: FeedSink = {
       get timeMs() {
         return market.timeMs
       },
@@ -65,8 +71,12 @@ export class EventRecorder {
         // What is lost is counted there, with the time that it is of.
         if (rejection === null || isLost)
           journal?.append(recorded, market.timeMs, receivedAtMs, feed, market.solPriceUsdAt(event.ts))
+        // What is refused is not recorded: that it is missing is an event of its own, so that a replay and readers know it too.
+        if (rejection === 'late')
+          for (const told of market.refusalsOf(event.ts)) sink.apply(told, receivedAtMs)
         return rejection
       },
     }
+    return sink
   }
 }

@@ -147,10 +147,10 @@ export const dataPointSchema = withExample(
     createdAt: bounds.time.nullable().meta({ description: 'When the token was created', unit: 'Unix ms' }),
     virtualSolReserves: bounds.amount
       .nullable()
-      .meta({ description: 'Virtual SOL on the curve', unit: 'SOL' }),
+      .meta({ description: 'Virtual SOL on the curve, or in the pool', unit: 'SOL' }),
     virtualTokenReserves: bounds.amount
       .nullable()
-      .meta({ description: 'Virtual tokens on the curve', unit: 'UI tokens' }),
+      .meta({ description: 'Virtual tokens on the curve, or in the pool', unit: 'UI tokens' }),
     pairAddress: text('Address of the pool'),
     quoteMint: text('Mint of what its trades are paid in'),
     isMayhem: z.boolean().nullable().meta({ description: 'Whether it trades in mayhem mode' }),

@@ -51,7 +51,7 @@ export const tradeEventSchema = z
     quoteAmount: amount.nullish().meta({ description: 'How much of it was paid' }),
     vQuote: positive
       .nullish()
-      .meta({ description: 'Virtual reserve of the quote on the curve, after the trade' }),
+      .meta({ description: 'Virtual reserve of the quote on the curve or in the pool, after the trade' }),
     quoteReserve: amount
       .nullish()
       .meta({ description: 'What the curve or the pool holds of the quote, after the trade' }),

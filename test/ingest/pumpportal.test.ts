@@ -5,7 +5,9 @@ import { PumpPortal } from '../../src/ingest/pumpportal/pumpportal.ts'
 import { parseFrame } from '../../src/ingest/pumpportal/pumpportal-frame.ts'
 import { TradeSubscriptions } from '../../src/ingest/pumpportal/trade-subscriptions.ts'
 import { reconnectMs } from '../../src/ingest/upstream-socket.ts'
+import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { MARKET_QUOTES } from '../../src/schema/quote.ts'
 import { clockOf } from '../support/clock.ts'
 import { PumpPortalServer } from '../support/upstreams/pumpportal-server.ts'
 import { MemorySink, silentLog } from './memory-sink.ts'
@@ -86,7 +88,7 @@ test('a missing name is replaced by the symbol, or else by the mint; without a p
   ])
 })
 
-test('only trades on pump.fun’s own curve have virtual reserves', () => {
+test('only trades on pump.fun’s own curve and pools have reserves', () => {
   const bonk = { ...create, pool: 'bonk', tokensInPool: 9e8, solInPool: 3, vSolInBondingCurve: undefined }
   expect(eventsOf(bonk)).toMatchObject([{ type: 'token', totalSupply: undefined }, { vSol: undefined }])
   const amm = {
@@ -97,7 +99,19 @@ test('only trades on pump.fun’s own curve have virtual reserves', () => {
     solInPool: 85,
     marketCapSol: 425,
   }
-  expect(eventsOf(amm)).toMatchObject([{ type: 'trade', side: 'sell', vSol: undefined, vTokens: undefined }])
+  const afterIt = { vSol: 85, vTokens: 2e8, quoteMint: MARKET_QUOTES.sol, quoteAmount: 0.5, vQuote: 85 }
+  expect(eventsOf(amm)).toMatchObject([{ type: 'trade', side: 'sell', ...afterIt }])
+  const untold = { ...amm, solInPool: undefined }
+  expect(eventsOf(untold)).toMatchObject([{ type: 'trade', vSol: undefined, vTokens: undefined }])
+})
+
+test('the price of a swap is that of the pool, however few tokens were traded', () => {
+  const market = new Market({ tokensMax: 10 })
+  market.apply({ type: 'solPrice', ts: NOW, usd: 150, source: 'pyth' }, NOW)
+  const dust = { pool: 'pump-amm', tokensInPool: 2e8, solInPool: 85, tokenAmount: 1e-6, solAmount: 1e-9 }
+  const reading = parseFrame({ ...buy, ...dust, marketCapSol: 425 }, NOW)
+  if (reading.kind === 'events') for (const event of reading.events) market.apply(event, NOW)
+  expect(market.datapoint(mint)).toMatchObject({ priceUsd: (85 / 2e8) * 150, volume24h: 1e-9 * 150 })
 })
 
 test('a frame whose market cap contradicts its price, or whose reserves lie on no known curve, gives no price', () => {

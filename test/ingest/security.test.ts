@@ -77,9 +77,10 @@ afterEach(() => upstream.close())
 const client = (more: Partial<BirdeyeClientOptions> = {}) =>
   new BirdeyeClient({ apiKey: 'secret-key', baseUrl: upstream.url, requestsPerSecond: 100, ...more })
 const start = (sink: MemorySink, more: Partial<BirdeyeClientOptions & SecurityOptions> = {}) => {
-  const { ttlMs, waitingMax, ...birdeye } = more
+  const { ttlMs, waitingMax, holds = () => true, ...birdeye } = more
   const options = {
     birdeye: client(birdeye),
+    holds,
     ...(ttlMs !== undefined && { ttlMs }),
     ...(waitingMax !== undefined && { waitingMax }),
   }
@@ -120,6 +121,17 @@ test('a mint is asked for once at a time, and again only when its answer is no l
   clock.timeMs += 1
   await feed.resolve(mint)
   expect(requests).toHaveLength(4)
+  await feed.stop()
+})
+
+test('an answer about a token that the market holds no longer makes it no token again', async () => {
+  const sink = new MemorySink()
+  let isHeld = true
+  const feed = start(sink, { holds: () => isHeld })
+  const answered = feed.resolve(mint)
+  isHeld = false
+  await answered
+  expect(sink.data).toEqual([])
   await feed.stop()
 })
 

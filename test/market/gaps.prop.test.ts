@@ -5,6 +5,7 @@ import { GAPS_ANSWERED_MAX, GAPS_MAX } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { Gaps } from '../../src/market/time/gaps.ts'
 import { MarketTime } from '../../src/market/time/market-time.ts'
+import { EventRecorder } from '../../src/recording/event-recorder.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
 import {
   type DisconnectEvent,
@@ -251,8 +252,9 @@ describe('a trade that is refused as too late while feeds heal', () => {
   const at = (second: number) => START_MS + 1_000 * second
   const healing = () => {
     const market = new Market({ tokensMax: 2 })
+    const sink = new EventRecorder(market, null).sinkOf('push')
     const trade = (second: number, receivedSecond: number) =>
-      market.apply(
+      sink.apply(
         { type: 'trade', mint: MINT, ts: at(second), side: 'buy', tokenAmount: 1, priceUsd: 1 },
         at(receivedSecond),
       )
@@ -294,7 +296,7 @@ describe('a trade that is refused as too late while feeds heal', () => {
       expect(trade(994, 1_002)).toBe('late')
       end('a', 1_010, true)
       expect(ended()).toEqual([
-        ['a', 'refused', 994, 994],
+        ['a', 'refused', 994, 994.999],
         ['a', 'disconnect', 80, 301],
       ])
     },
@@ -310,7 +312,7 @@ describe('a trade that is refused as too late while feeds heal', () => {
     end('b', 403, true)
     expect(ended()).toEqual([])
     end('a', 404, true)
-    expect(ended()).toEqual([['a', 'refused', 90, 90]])
+    expect(ended()).toEqual([['a', 'refused', 90, 90.999]])
   })
 })
 

@@ -12,6 +12,8 @@ import { toEnrichedFields, toTop10Percent } from './enriched-fields.ts'
 
 export interface SecurityOptions {
   birdeye: BirdeyeClient
+  /** Whether the market holds a token: no other is made by what Birdeye says of it. */
+  holds(mint: string): boolean
   /** How long an answer stays fresh: at least `PROVIDER_TTL_MS_MIN`. */
   ttlMs?: number
   waitingMax?: number
@@ -48,6 +50,7 @@ export class SecurityFeed implements Feed {
   readonly #ttlMs: number
   readonly #concurrentMax: number
   readonly #birdeye: BirdeyeClient
+  readonly #holds: (mint: string) => boolean
   readonly #parts: FeedParts
 
   constructor(options: SecurityOptions, sink: EventSink, clock: Clock, log: FeedLog) {
@@ -55,6 +58,7 @@ export class SecurityFeed implements Feed {
     assert(ttlMs >= PROVIDER_TTL_MS_MIN, `an answer stays fresh for at least ${PROVIDER_TTL_MS_MIN} ms`)
     this.#ttlMs = ttlMs
     this.#birdeye = birdeye
+    this.#holds = (mint) => options.holds(mint)
     this.#concurrentMax = concurrentMintsMax(birdeye.requestsPerSecond)
     this.#queue = new RecencyQueue(waitingMax)
     // It has nothing to do until a token is launched or traded.
@@ -137,6 +141,8 @@ export class SecurityFeed implements Feed {
   }
 
   #applyAnswers(mint: string, security: BirdeyeAnswer, overview: BirdeyeAnswer): void {
+    // One that has given way to others meanwhile is asked for again when it comes back.
+    if (!this.#holds(mint)) return
     const isMissing = security.data === null && overview.data === null
     this.#freshUntilMs.set(
       mint,

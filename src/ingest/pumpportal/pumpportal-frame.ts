@@ -6,6 +6,7 @@ import { CURVE_SUPPLY, obeysCurve } from '../../schema/bonding-curve.ts'
 import { amount, positive, URI_CHARS_MAX, WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import type { MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
+import { MARKET_QUOTES } from '../../schema/quote.ts'
 
 /** `price_contradicted`: its market cap is not its price times the supply; `curve_unknown`: its reserves lie on no known curve. */
 type FrameFault = 'price_contradicted' | 'curve_unknown'
@@ -95,12 +96,19 @@ type TradeFrame = z.infer<typeof tradeFrame>
 
 const NOTICE_CHARS_MAX = 300
 
-/** The virtual reserves, which only trades on pump.fun's own curve have. */
-function curveReserves(frame: CreateFrame | TradeFrame): Pick<TradeEvent, 'vSol' | 'vTokens'> {
-  const { vSolInBondingCurve: vSol, vTokensInBondingCurve: vTokens } = frame
-  return isPumpCurve(frame) && vSol != null && vTokens != null
-    ? { vSol, vTokens }
-    : { vSol: undefined, vTokens: undefined }
+/**
+ * The reserves after the trade, of pump.fun's own curve and pools. A pool's are told with the quote: its price is theirs, and not that
+ * of a few of the smallest units, which is rounded.
+ */
+function reservesAfter(frame: CreateFrame | TradeFrame, solAmount: number): Partial<TradeEvent> {
+  const { pool, vSolInBondingCurve: vSol, vTokensInBondingCurve: vTokens, tokensInPool, solInPool } = frame
+  if (isPumpCurve(frame) && vSol != null && vTokens != null) return { vSol, vTokens }
+  if (pool === PUMP_AMM_POOL && solInPool != null && tokensInPool != null)
+    return {
+      ...{ vSol: solInPool, vTokens: tokensInPool },
+      ...{ quoteMint: MARKET_QUOTES.sol, quoteAmount: solAmount, vQuote: solInPool },
+    }
+  return { vSol: undefined, vTokens: undefined }
 }
 
 function toTrade(
@@ -118,7 +126,7 @@ function toTrade(
     tokenAmount,
     priceUsd: undefined,
     solAmount,
-    ...curveReserves(frame),
+    ...reservesAfter(frame, solAmount),
     wallet: truncateText(frame.traderPublicKey, WORD_CHARS_MAX),
     tx: frame.signature,
   }

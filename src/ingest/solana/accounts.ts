@@ -29,13 +29,18 @@ const accountsSchema = z.object({
 /** An account as a notification or an answer has it; undefined where it is none. */
 export const readAccount = (value: unknown): Account | undefined => safeParse(accountSchema, value).data
 
-/** The mints of a pool's account; null where it is none. */
-export function readPoolAccount({ owner, data }: Account): { baseMint: string; quoteMint: string } | null {
+/** The mints of a pool's account, and who made it; null where it is none. */
+export function readPoolAccount({
+  owner,
+  data,
+}: Account): { baseMint: string; quoteMint: string; creator: string } | null {
   if (owner !== AMM_PROGRAM || Buffer.from(data.subarray(0, 8)).toString('hex') !== POOL_DISCRIMINATOR)
     return null
   const pool = decodeFields(POOL_ACCOUNT, data, 8)
-  const [baseMint, quoteMint] = [pool?.text('base_mint') ?? null, pool?.text('quote_mint') ?? null]
-  return baseMint === null || quoteMint === null ? null : { baseMint, quoteMint }
+  const [creator, baseMint, quoteMint] = ['creator', 'base_mint', 'quote_mint'].map(
+    (field) => pool?.text(field) ?? null,
+  )
+  return creator === null || baseMint === null || quoteMint === null ? null : { baseMint, quoteMint, creator }
 }
 
 export interface Mint {

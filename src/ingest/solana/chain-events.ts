@@ -4,7 +4,7 @@ import type { Accounts, Mints } from './accounts.ts'
 import { CurveOrder } from './curve-order.ts'
 import { type DecodedEvent, readEvent } from './decode-event.ts'
 import { SAMPLE_BYTES_MAX, SWAPS_WAITING_MAX } from './limits.ts'
-import { Pools } from './pools.ts'
+import { Pools, type PoolsOptions } from './pools.ts'
 import { CURVE_TOKEN_DECIMALS, quoteMintOf, toUnits } from './quotes.ts'
 import type { RawEvent } from './transaction-events.ts'
 import {
@@ -20,12 +20,7 @@ import {
   translateTrade,
 } from './translate.ts'
 
-export interface ChainEventsOptions {
-  /** `migrated`: swaps count of tokens that the market holds; `all`: of every pool. */
-  pools: 'migrated' | 'all'
-  /** Whether the market holds a token. */
-  holds: (mint: string) => boolean
-}
+export type ChainEventsOptions = PoolsOptions
 
 export interface ChainEventsHandlers {
   apply(event: MarketEvent): void
@@ -86,7 +81,7 @@ export class ChainEvents {
     this.#mints = mints
     this.#options = options
     this.#handlers = handlers
-    this.pools = new Pools(accounts, mints, (mint) => options.pools === 'all' || options.holds(mint))
+    this.pools = new Pools(accounts, mints, options)
     this.order = new CurveOrder((step) => this.#applyStep(step))
   }
 
@@ -185,14 +180,15 @@ export class ChainEvents {
   #takeMigration(event: DecodedEvent): void {
     const [mint, pool] = [event.text('mint') ?? '', event.text('pool') ?? '']
     this.#mints.setDecimals(mint, CURVE_TOKEN_DECIMALS)
-    this.pools.set(pool, { baseMint: mint, quoteMint: quoteMintOf(event.text('quote_mint')) })
+    const quoteMint = quoteMintOf(event.text('quote_mint'))
+    this.pools.set(pool, { baseMint: mint, quoteMint, creator: null })
   }
 
   #takePool(event: DecodedEvent): void {
     const [baseMint, quoteMint] = [event.text('base_mint') ?? '', event.text('quote_mint') ?? '']
     this.#mints.setDecimals(baseMint, Number(event.integer('base_mint_decimals')))
     this.#mints.setDecimals(quoteMint, Number(event.integer('quote_mint_decimals')))
-    this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint })
+    this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint, creator: event.text('creator') ?? '' })
   }
 
   #takeSwap(event: DecodedEvent, place: ChainPlace, ts: number, arrival: Arrival): void {
@@ -208,13 +204,13 @@ export class ChainEvents {
       else this.#handlers.apply(event)
   }
 
-  /** Of a token that is new here and was not seen to be created, its account says the supply. */
+  /** Of a token that is new here and was not seen to be created, its account says the supply; none is made by what that says. */
   #applyTrade(mint: string, trade: MarketEvent, isMayhem: boolean | null): void {
     const isNew = !this.#options.holds(mint)
     this.#handlers.apply(trade)
     if (!isNew) return
     this.#mints.want(mint, (account) => {
-      if (account == null) return
+      if (account == null || !this.#options.holds(mint)) return
       const totalSupply = toUnits(account.supply, account.decimals)
       if (!(totalSupply > 0)) return
       const fields = isMayhem === null ? { totalSupply } : { totalSupply, isMayhem }

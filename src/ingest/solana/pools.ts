@@ -1,12 +1,39 @@
 // Which token a pool trades. A swap names its pool alone: its mints are known from events, or from the pool's account.
+import { hash } from 'node:crypto'
+import { base58 } from '@scure/base'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { type Accounts, type Mints, readPoolAccount } from './accounts.ts'
 import { POOLS_MAX, SWAPS_WAITING_MAX } from './limits.ts'
+import { PUMP_PROGRAM } from './programs.ts'
 import { type Pool, poolOf } from './translate.ts'
 
-interface PoolMints {
+export interface PoolsOptions {
+  /** `migrated`: swaps count of tokens that the market holds, in the pool where their curve went; `all`: of every pool. */
+  pools: 'migrated' | 'all'
+  /** Whether the market holds a token. */
+  holds: (mint: string) => boolean
+}
+
+export interface PoolMints {
   baseMint: string
   quoteMint: string
+  /** Who made the pool; null: the program of curves said that it is where a curve went. */
+  creator: string | null
+}
+
+const DERIVATION_END = [base58.decode(PUMP_PROGRAM), Buffer.from('ProgramDerivedAddress')]
+
+/**
+ * Whether this is the account by which the program of curves makes the pool of a token, and nobody else can. It is derived from the
+ * token, with a number that is not told: any will do, since none but that program can sign for what is derived from it.
+ */
+function isMigrationCreator(creator: string, mint: string): boolean {
+  const [wanted, seeds] = [base58.decode(creator), [Buffer.from('pool-authority'), base58.decode(mint)]]
+  for (let bump = 255; bump >= 0; bump--) {
+    const bytes = hash('sha256', Buffer.concat([...seeds, Buffer.of(bump), ...DERIVATION_END]), 'buffer')
+    if (bytes.equals(wanted)) return true
+  }
+  return false
 }
 
 /** What happens to a swap: it is a trade of this pool; or it is none that is wanted. */
@@ -15,6 +42,8 @@ type Then = (pool: Pool | null) => void
 interface Entry {
   /** null: the account is no pool; undefined: it is asked for. */
   mints: PoolMints | null | undefined
+  /** Whether a curve went there; undefined: not looked at yet. */
+  isMigrated?: boolean
   /** null: its token is none that is wanted, or its decimals could not be had; undefined: not known yet. */
   pool: Pool | null | undefined
   waiting: Then[]
@@ -27,13 +56,12 @@ export class Pools {
   readonly #entries = new BoundedMap<string, Entry>({ entriesMax: POOLS_MAX })
   readonly #accounts: Accounts
   readonly #mints: Mints
-  readonly #isWanted: (mint: string) => boolean
+  readonly #options: PoolsOptions
 
-  /** @param isWanted whether swaps of a token count, asked at each swap */
-  constructor(accounts: Accounts, mints: Mints, isWanted: (mint: string) => boolean) {
+  constructor(accounts: Accounts, mints: Mints, options: PoolsOptions) {
     this.#accounts = accounts
     this.#mints = mints
-    this.#isWanted = isWanted
+    this.#options = options
   }
 
   get size(): number {
@@ -48,6 +76,7 @@ export class Pools {
   set(address: string, mints: PoolMints): void {
     const entry = this.#entries.get(address) ?? { mints, pool: undefined, waiting: [] }
     entry.mints = mints
+    delete entry.isMigrated
     this.#entries.set(address, entry)
     this.#resolve(entry)
   }
@@ -86,9 +115,14 @@ export class Pools {
     return entry
   }
 
-  #isUnwanted({ mints }: Entry): boolean {
-    if (mints == null) return false
-    return !this.#isWanted(mints.baseMint) && !this.#isWanted(mints.quoteMint)
+  /** Anybody can make a pool of any token, with any price: of a token that is held only the one counts where its curve went. */
+  #isUnwanted(entry: Entry): boolean {
+    const { mints } = entry
+    if (mints == null || this.#options.pools === 'all') return false
+    const { baseMint, creator } = mints
+    if (!this.#options.holds(baseMint)) return true
+    entry.isMigrated ??= creator === null || isMigrationCreator(creator, baseMint)
+    return !entry.isMigrated
   }
 
   /** Finds the decimals of both mints, and then lets go what waits. */

@@ -130,12 +130,15 @@ const tradeTexts = (wallet: string | null, { signature, slot, index }: ChainPlac
 export const curveQuoteDecimals = (event: DecodedEvent): number | undefined =>
   quoteDecimals(quoteMintOf(event.text('quote_mint')))
 
-/** The sold-out curve. */
-export const translateGraduated = (event: DecodedEvent, ts: number): CurveStep => ({
-  mint: event.text('mint') ?? '',
-  ...{ before: null, after: null },
-  events: [{ type: 'graduated', mint: event.text('mint') ?? '', ts, pool: event.text('pool') ?? undefined }],
-})
+/** The sold-out curve, or its migration to a pool: where it trades then has the name that all feeds give it. */
+export function translateGraduated(event: DecodedEvent, ts: number): CurveStep {
+  const mint = event.text('mint') ?? ''
+  const pairAddress = event.text('pool')
+  const pool = pairAddress === null ? undefined : 'pump-amm'
+  const events: MarketEvent[] = [{ type: 'graduated', mint, ts, pool }]
+  if (pairAddress !== null) events.push({ type: 'patch', mint, ts, fields: { pairAddress } })
+  return { mint, before: null, after: null, events }
+}
 
 /** A mayhem token's reserves are set anew between two trades: nothing is traded. */
 export function translateReserves(event: DecodedEvent): CurveStep {
@@ -165,7 +168,7 @@ function paidForBase(event: DecodedEvent, base: bigint, baseReserve: bigint, eff
   return distance(readings[1]) < distance(readings[0]) ? readings[1] : readings[0]
 }
 
-/** What a swap changed in its pool, in the smallest units; reserves are those before it. */
+/** What a swap changed in its pool, in the smallest units: the event has the reserves before it. */
 function readSwap(event: DecodedEvent) {
   const isBuy = event.name === 'BuyEvent'
   const base = requireInteger(event, isBuy ? 'base_amount_out' : 'base_amount_in')
@@ -175,26 +178,37 @@ function readSwap(event: DecodedEvent) {
   const quote = isBuy
     ? paidForBase(event, base, baseReserve, effective)
     : requireInteger(event, 'quote_amount_out')
-  return { isBuy, base, quote, baseReserve, quoteReserve }
+  const signed = isBuy ? 1n : -1n
+  return {
+    ...{ isBuy, base, quote },
+    baseAfter: baseReserve - signed * base,
+    quoteAfter: quoteReserve + signed * quote,
+    effectiveAfter: effective + signed * quote,
+  }
 }
 
-/** A swap of a pool as a trade of its token. Fees are not part of the amounts. */
+/**
+ * A swap of a pool as a trade of its token. Fees are not part of the amounts. Its price is that of the reserves after it, as on a curve:
+ * what was paid for a few of the smallest units is rounded, and would be any price.
+ */
 export function translateSwap(event: DecodedEvent, place: ChainPlace, ts: number, pool: Pool): TradeEvent {
-  const swap = readSwap(event)
-  const signed = swap.isBuy ? 1n : -1n
-  const quoteAfter = pool.isInverted
-    ? swap.baseReserve - signed * swap.base
-    : swap.quoteReserve + signed * swap.quote
-  const [tokens, quote] = pool.isInverted ? [swap.quote, swap.base] : [swap.base, swap.quote]
+  const { isBuy, base, quote, baseAfter, quoteAfter, effectiveAfter } = readSwap(event)
+  const [tokens, paid] = pool.isInverted ? [quote, base] : [base, quote]
+  const [tokensAfter, paidAfter] = pool.isInverted ? [effectiveAfter, baseAfter] : [baseAfter, effectiveAfter]
   const inQuote = (amount: bigint) =>
     pool.quoteDecimals === null || amount < 0n ? undefined : toUnits(amount, pool.quoteDecimals)
+  const isSol = pool.quoteMint === MARKET_QUOTES.sol
+  const vQuote = positive(inQuote(paidAfter) ?? 0)
   return {
     ...{ type: 'trade', mint: pool.mint, ts },
-    side: swap.isBuy === pool.isInverted ? 'sell' : 'buy',
+    side: isBuy === pool.isInverted ? 'sell' : 'buy',
     tokenAmount: toUnits(tokens, pool.tokenDecimals),
-    solAmount: pool.quoteMint === MARKET_QUOTES.sol ? inQuote(quote) : undefined,
+    solAmount: isSol ? inQuote(paid) : undefined,
+    vSol: isSol ? vQuote : undefined,
+    vTokens: positive(toUnits(tokensAfter, pool.tokenDecimals)),
     ...tradeTexts(event.text('user'), place),
-    ...{ quoteMint: pool.quoteMint, quoteAmount: inQuote(quote), quoteReserve: inQuote(quoteAfter) },
+    ...{ quoteMint: pool.quoteMint, quoteAmount: inQuote(paid), vQuote },
+    quoteReserve: inQuote(pool.isInverted ? baseAfter : quoteAfter),
   }
 }
 

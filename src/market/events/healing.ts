@@ -23,7 +23,6 @@ export class Healing {
     time.heldFromMs = heldFromMs
     solPrice.hold(heldFromMs !== Number.POSITIVE_INFINITY)
     if (!isLess) return
-    gaps.forgetRefused()
     this.#closeHeld()
   }
 
@@ -36,7 +35,7 @@ export class Healing {
     }
   }
 
-  /** Where as many seconds are held as there is memory for, nothing heals any more. To be called before a trade is added. */
+  /** Where as many seconds are held as there is memory for, nothing heals any more. To be called after a trade is added: one that is refused changes nothing. */
   makeRoom(): void {
     if (this.#parts.bars.heldSeconds >= HELD_SECONDS_MAX) this.#expire(Number.POSITIVE_INFINITY)
   }

@@ -10,7 +10,6 @@ import { LATE_GRACE_MS } from '../limits.ts'
 import type { MarketState } from '../market-state.ts'
 import { addToHotScore } from '../rankings/hot-score.ts'
 import type { Rankings } from '../rankings/rankings.ts'
-import type { Gaps } from '../time/gaps.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import type { RecentTrades } from '../tokens/recent-trades.ts'
 import type { SolPrice } from '../tokens/sol-price.ts'
@@ -45,7 +44,6 @@ export class TradeWriter {
   readonly #solPrice: SolPrice
   readonly #figures: TokenFigures
   readonly #lifecycle: TokenLifecycle
-  readonly #gaps: Gaps
   readonly #healing: Healing
 
   constructor(parts: TradeWriterParts) {
@@ -59,7 +57,6 @@ export class TradeWriter {
     this.#solPrice = parts.solPrice
     this.#figures = parts.figures
     this.#lifecycle = parts.lifecycle
-    this.#gaps = parts.gaps
     this.#healing = parts.healing
   }
 
@@ -77,12 +74,10 @@ export class TradeWriter {
     if (isPriced && !(worth.volumeUsd <= AMOUNT_MAX)) return 'volume_too_large'
 
     const { columns } = this.#tokens
-    this.#healing.makeRoom()
     const { heldFromMs } = this.#time
     let slot = this.#tokens.slotOf(trade.mint)
     if (slot !== -1 && ts < watermarkMs(columns, slot, this.#time)) {
       this.lateCount++
-      if (ts >= heldFromMs) this.#gaps.noteRefused(ts)
       return 'late'
     }
     if (slot === -1) slot = this.#lifecycle.create(trade.mint)
@@ -105,6 +100,7 @@ export class TradeWriter {
     if (isNewest) this.#recentTrades.add(slot, trade)
     else this.#recentTrades.insert(slot, trade)
     this.#lifecycle.endChange(slot)
+    this.#healing.makeRoom()
     return null
   }
 

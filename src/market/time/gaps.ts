@@ -2,6 +2,7 @@
 // touches are incomplete. A feed may bring what is missing: then its gap ends as none, or as the parts that stay missing.
 import { z } from 'zod'
 import { jsonSection, type Saved, type Section, type SectionReader } from '../../lib/sections/sections.ts'
+import { SECOND_MS } from '../../lib/time.ts'
 import {
   type DisconnectEvent,
   GAP_REASONS,
@@ -45,6 +46,7 @@ const savedSchema = z.object({
   changeCount: z.number(),
   /** Of checkpoints of format 3. */
   healed: z.number().optional(),
+  /** Of earlier checkpoints: refused trades of all gaps. Now each gap has its own. */
   refused: z.object({ fromMs: z.number(), toMs: z.number() }).nullish(),
   changedAtMs: z.number().default(0),
 })
@@ -71,22 +73,31 @@ function onlyReason(parts: readonly MissingPart[]): MissingPart['reason'] | null
   return reasons.size === 1 ? parts[0].reason : null
 }
 
-/** Parts of one gap that were told one after another, each once: at most MISSING_PARTS_MAX, of more the last one covers the rest. */
+/**
+ * Parts of one gap that were told one after another: those of one reason that meet are one. At most MISSING_PARTS_MAX, of more the last
+ * one covers the rest.
+ */
 function allParts(known: readonly MissingPart[] = [], told: readonly MissingPart[] = []): MissingPart[] {
-  const parts = [...known]
-  for (const { fromMs, toMs, reason } of told) {
-    if (parts.some((part) => part.reason === reason && part.fromMs <= fromMs && part.toMs >= toMs)) continue
+  let parts = [...known]
+  for (const part of told) {
+    const meets = ({ reason, fromMs, toMs }: MissingPart) =>
+      reason === part.reason && fromMs <= part.toMs + 1 && toMs >= part.fromMs - 1
+    const met = parts.filter(meets)
     const last = parts[MISSING_PARTS_MAX - 1]
-    if (last === undefined) parts.push({ fromMs, toMs, reason })
-    else
-      parts[MISSING_PARTS_MAX - 1] = {
-        ...last,
-        fromMs: Math.min(last.fromMs, fromMs),
-        toMs: Math.max(last.toMs, toMs),
-      }
+    if (met.length > 0) parts = parts.with(parts.indexOf(met[0]), covering([...met, part]))
+    else if (last === undefined) parts.push({ ...part })
+    else parts[MISSING_PARTS_MAX - 1] = covering([last, part])
+    parts = parts.filter((each) => !met.includes(each))
   }
   return parts
 }
+
+/** One part from the first moment of these to the last, with the reason of the first. */
+const covering = (parts: readonly MissingPart[]): MissingPart => ({
+  fromMs: Math.min(...parts.map(({ fromMs }) => fromMs)),
+  toMs: Math.max(...parts.map(({ toMs }) => toMs)),
+  reason: parts[0].reason,
+})
 
 /** Until when a feed heals: as it said last. One that is away without healing cannot begin to: bars have closed since. */
 function healUntilOf(known: Gap | undefined, told: number | undefined, nowMs: number): number | undefined {
@@ -108,8 +119,6 @@ export class Gaps implements Saved {
   #ended: EndedGap[] = []
   /** By feed: since when it has been away. */
   readonly #open = new Map<string, Gap>()
-  /** Times of trades that were refused as too late, within gaps whose feeds heal still. */
-  #refused: { fromMs: number; toMs: number } | null = null
   /** The latest gaps that began or ended, in order, and the number of the first one. Only for those who follow: not saved. */
   readonly #changes: Gap[] = []
   #firstChange = 0
@@ -196,7 +205,7 @@ export class Gaps implements Saved {
     this.healedCount++
     this.#changed({ ...whole, isHealed: true })
     // The clock of what a feed reads may be ahead of the one that says when it is back.
-    for (const part of [...allParts(known, missing), ...this.#refusedParts()])
+    for (const part of allParts(known, missing))
       if (part.toMs >= whole.fromMs && part.fromMs <= whole.toMs)
         this.#end({
           fromMs: Math.max(part.fromMs, whole.fromMs),
@@ -206,23 +215,22 @@ export class Gaps implements Saved {
         })
   }
 
-  /** A trade of this time was refused as too late while a feed healed: what it told is missing, whatever the feed says. */
-  noteRefused(timeMs: number): void {
-    const { fromMs, toMs } = this.#refused ?? { fromMs: timeMs, toMs: timeMs }
-    this.#refused = { fromMs: Math.min(fromMs, timeMs), toMs: Math.max(toMs, timeMs) }
-  }
-
-  /** Whose a refused trade was is not known: it is missing from each gap that it lies in. */
-  #refusedParts(): MissingPart[] {
-    return this.#refused === null ? [] : [{ ...this.#refused, reason: 'refused' }]
-  }
-
-  /** No feed heals what is before `heldFromMs` any more: what was refused of it is in gaps that have ended, or are missing as a whole. */
-  forgetRefused(): void {
-    const { heldFromMs } = this
-    if (this.#refused === null || this.#refused.fromMs >= heldFromMs) return
-    const { toMs } = this.#refused
-    this.#refused = toMs < heldFromMs ? null : { fromMs: heldFromMs, toMs }
+  /**
+   * What tells that a trade of this time was refused as too late while feeds heal: it is missing, whatever they say. Whose it was is not
+   * known, so that it is missing from each gap that it lies in. It is told as its second, since that is as fine as bars are.
+   */
+  refusalsOf(timeMs: number, nowMs: number): DisconnectEvent[] {
+    const fromMs = timeMs - (timeMs % SECOND_MS)
+    const part = { fromMs, toMs: fromMs + SECOND_MS - 1, reason: 'refused' } as const
+    const events: DisconnectEvent[] = []
+    for (const [feed, { fromMs: sinceMs, healUntilMs, missing = [] }] of this.#open) {
+      if (healUntilMs === undefined || timeMs < sinceMs) continue
+      const isTold = missing.some(
+        (each) => each.reason === part.reason && each.fromMs <= part.fromMs && each.toMs >= part.toMs,
+      )
+      if (!isTold) events.push({ type: 'disconnect', ts: nowMs, feed, sinceMs, healUntilMs, missing: [part] })
+    }
+    return events
   }
 
   /** Feeds that should have healed by now have not: their gaps go on like those of feeds that do not heal. */
@@ -299,29 +307,23 @@ export class Gaps implements Saved {
 
   *save(): Iterable<Section> {
     const { open, count, changeCount, changedAtMs, healedCount: healed } = this
-    yield jsonSection('gaps', {
-      ended: this.#ended,
-      open,
-      count,
-      changeCount,
-      changedAtMs,
-      healed,
-      refused: this.#refused,
-    })
+    yield jsonSection('gaps', { ended: this.#ended, open, count, changeCount, changedAtMs, healed })
   }
 
   restore(sections: SectionReader): void {
     const saved = sections.json('gaps', savedSchema)
     const { open, count, changeCount, changedAtMs, healed = 0, refused = null } = saved
     this.#ended = saved.ended
-    for (const { healUntilMs, missing, ...gap } of open)
+    const refusedParts = refused === null ? [] : [{ ...refused, reason: 'refused' as const }]
+    for (const { healUntilMs, missing, ...gap } of open) {
+      const parts = allParts(missing, healUntilMs === undefined ? [] : refusedParts)
       this.#open.set(gap.feed, {
         ...gap,
         ...(healUntilMs !== undefined && { healUntilMs }),
-        ...(missing !== undefined && { missing }),
+        ...(parts.length > 0 && { missing: parts }),
       })
+    }
     this.healedCount = healed
-    this.#refused = refused
     this.count = count
     this.changeCount = changeCount
     this.changedAtMs = changedAtMs

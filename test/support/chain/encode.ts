@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import { base58 } from '@scure/base'
 import { EVENT_LAYOUTS, type FieldType } from '../../../src/ingest/solana/layouts.ts'
+import { PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 
 export type FieldValue = string | bigint | number | boolean
 
@@ -87,7 +88,7 @@ export function orcaAccount(usd: number): Buffer {
 
 /**
  * An account of a pool, as @pump-fun/pump-swap-sdk 1.20.0 (the program's own IDL and encoder) writes it: the first key is 32 times 01, the
- * second 32 times 02 and so on. The second and the third are the mints.
+ * second 32 times 02 and so on. The first is the creator, the second and the third are the mints.
  */
 const POOL_ACCOUNT = Buffer.from(
   'f19a6d0411b16dbc03030001010101010101010101010101010101010101010101010101010101010101010202020202' +
@@ -98,13 +99,24 @@ const POOL_ACCOUNT = Buffer.from(
     '070707010107000000000000000000000000000000070000000000000001',
   'hex',
 )
-const MINT_KEYS = [2, 3].map((byte) => Buffer.alloc(32, byte))
 
-export function poolAccount(baseMint: string, quoteMint: string): Buffer {
+/** @param creator without it: anybody */
+export function poolAccount(
+  baseMint: string,
+  quoteMint: string,
+  creator = base58.encode(Buffer.alloc(32, 1)),
+): Buffer {
   const account = Buffer.from(POOL_ACCOUNT)
-  for (const [index, mint] of [baseMint, quoteMint].entries())
-    keyBytes(mint).copy(account, account.indexOf(MINT_KEYS[index]))
+  for (const [index, key] of [creator, baseMint, quoteMint].entries())
+    keyBytes(key).copy(account, POOL_ACCOUNT.indexOf(Buffer.alloc(32, index + 1)))
   return account
+}
+
+/** The account by which the program of curves makes the pool of a token. */
+export function migrationCreator(mint: string): string {
+  const seeds = [Buffer.from('pool-authority'), keyBytes(mint), Buffer.of(255), keyBytes(PUMP_PROGRAM)]
+  const bytes = hash('sha256', Buffer.concat([...seeds, Buffer.from('ProgramDerivedAddress')]), 'buffer')
+  return base58.encode(Uint8Array.from(bytes))
 }
 
 export const mintAccount = (supply: bigint, decimals: number): Buffer =>

@@ -1,7 +1,14 @@
 // A seeded chain: tokens on curves paid in SOL, USDC or something else, some in mayhem mode, that graduate to pools and go on there;
 // with its own ledger of what was traded, which knows nothing of the code that reads the events.
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
-import { encodeEvent, type FieldValue, mintAccount, poolAccount, ZERO_ADDRESS } from './encode.ts'
+import {
+  encodeEvent,
+  type FieldValue,
+  migrationCreator,
+  mintAccount,
+  poolAccount,
+  ZERO_ADDRESS,
+} from './encode.ts'
 import {
   signatureOf,
   type TestEvent,
@@ -29,7 +36,7 @@ export interface LedgerTrade {
   tokenAmount: number
   quoteMint: string
   quoteAmount: number
-  /** Quote for one token: the curve's spot price after the trade, or what a pool's swap paid. */
+  /** Quote for one token: the spot price after the trade, of the curve or of the pool. */
   priceInQuote: number
   wallet: string
 }
@@ -266,7 +273,7 @@ export class ChainWorld {
     const address = mintOfSymbol(`pool of ${token.mint}`)
     token.pool = { address, base: 206_900_000_000_000n, quote: token.realQuote }
     const [mint, quote] = [token.mint, token.quoteMint]
-    this.accounts.set(address, { owner: AMM, data: poolAccount(mint, quote) })
+    this.accounts.set(address, { owner: AMM, data: poolAccount(mint, quote, migrationCreator(mint)) })
     const complete = encodeEvent('CompleteEvent', { mint, user: this.#wallet(), timestamp: this.#seconds })
     const migration = encodeEvent('CompletePumpAmmMigrationEvent', {
       ...{ mint, pool: address, timestamp: this.#seconds, quote_mint: this.#told(quote) },
@@ -302,7 +309,10 @@ export class ChainWorld {
         : { base_amount_in: base, quote_amount_out: quote, user_quote_amount_out: quote - fee }),
     }
     const paid = isBuy && isExact ? quote + 1n : quote
-    this.#note(token, signatureOf(name), 0, isBuy, base, paid, user, null)
+    this.#note(token, signatureOf(name), 0, isBuy, base, paid, user, {
+      quote: quoteBefore + (isBuy ? paid : -paid),
+      tokens: left,
+    })
     return this.#transaction(name, [encodeEvent(isBuy ? 'BuyEvent' : 'SellEvent', values)])
   }
 
@@ -314,13 +324,10 @@ export class ChainWorld {
     tokens: bigint,
     quote: bigint,
     wallet: string,
-    spot: { quote: bigint; tokens: bigint } | null,
+    spot: { quote: bigint; tokens: bigint },
   ): void {
     const [tokenAmount, quoteAmount] = [Number(tokens) / 1e6, Number(quote) / 10 ** quoteDecimals]
-    const priceInQuote =
-      spot === null
-        ? quoteAmount / tokenAmount
-        : Number(spot.quote) / 10 ** quoteDecimals / (Number(spot.tokens) / 1e6)
+    const priceInQuote = Number(spot.quote) / 10 ** quoteDecimals / (Number(spot.tokens) / 1e6)
     this.ledger.push({
       ...{ signature, eventIndex, slot: this.slot, ts: Number(this.#seconds) * 1_000, mint, wallet },
       ...{ side: isBuy ? 'buy' : 'sell', tokenAmount, quoteMint, quoteAmount, priceInQuote },
