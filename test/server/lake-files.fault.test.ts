@@ -297,7 +297,7 @@ it('while files are lost no answer over HTTP looks whole; once that is settled n
   }
   expect(await missing()).toEqual(['3', '2', '3'])
   expect((await running.store.repairLake()).lost).toHaveLength(3)
-  await vi.waitFor(async () => expect(await missing()).toEqual([null, null, null]))
+  await expect.poll(missing).toEqual([null, null, null])
   expect((await asked(`analysis/${analyses[0]}`)).status).toBe(404)
   expect((await asked(`lake/files/${file}`, ADMIN_KEY)).body.error).toContain('given up as lost')
 })
