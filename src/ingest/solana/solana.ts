@@ -9,6 +9,7 @@ import { UPSTREAM_STEADY_MS } from '../limits.ts'
 import type { Feed, FeedLog, FeedStatus, RecordedPlace, RecordedTo, Room } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
 import { type Reconnects, reconnectMs, type UpstreamEnd } from '../upstream-socket.ts'
+import { unlessAborted } from '../wait.ts'
 import { Accounts, Mints, readAccount } from './accounts.ts'
 import { ChainEvents, type ChainEventsOptions } from './chain-events.ts'
 import { ChainEnrichment } from './enrichment/chain-enrichment.ts'
@@ -216,7 +217,9 @@ export class SolanaFeed implements Feed {
           resolve()
         })
       })
-    await Promise.all([read('pyth', PYTH_SOL_USD), read('orca', ORCA_SOL_USDC)])
+    // A feed that stops is told of no account any more.
+    const both = Promise.all([read('pyth', PYTH_SOL_USD), read('orca', ORCA_SOL_USDC)])
+    await unlessAborted(both, this.#parts.stopping.signal)
   }
 
   #handlers(): SubscriptionHandlers {

@@ -240,6 +240,8 @@ export async function subscribe(
   )
   const stop = () => end('stopped')
   signal.addEventListener('abort', stop)
+  // It may have aborted before: while prices were asked for, or the chain of the endpoint.
+  if (signal.aborted) stop()
   const ended = await socket.ended
   for (const timer of [pulse, pause]) clearTimeout(timer)
   signal.removeEventListener('abort', stop)

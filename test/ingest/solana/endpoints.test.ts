@@ -6,8 +6,9 @@ import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource, type LiveSourceOptions } from '../../../src/ingest/solana/source.ts'
 import type { Feed } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { within } from '../../../src/lib/wait.ts'
 import { ChainWorld, SOL } from '../../support/chain/world.ts'
-import { SolanaNode } from '../../support/upstreams/solana-node.ts'
+import { type Refusal, SolanaNode } from '../../support/upstreams/solana-node.ts'
 import { MemoryLog, MemorySink } from '../memory-sink.ts'
 
 const soon = { interval: 5, timeout: 10_000 }
@@ -98,6 +99,18 @@ describe('calls', () => {
     expect(answers).toMatchObject([{ ok: false }, { ok: false }])
     expect(rpc.host).toBe(`127.0.0.1:${nodes[1].port}`)
   })
+
+  it.each<Refusal>(['hang', { status: 429, headers: { 'Retry-After': '20' } }])(
+    'for SOL’s price that find no answer hold up no stop (%o)',
+    async (refusal) => {
+      nodes[0].refusals.getMultipleAccounts = refusal
+      const stopped = start({ rpcUrls: [nodes[0].url] })
+      await expect.poll(() => nodes[0].asked('getMultipleAccounts').length, soon).toBe(1)
+      feed = null
+      expect(await within(5_000, stopped.stop())).toBe(true)
+      expect(stopped.describe().state).toBe('stopped')
+    },
+  )
 
   it('of a key that is refused say so, though the answer has no number', async () => {
     const rpc = new RpcClient({ endpoints: endpointsOf([nodes[0].url]), requestsPerSecond: 1_000 })
