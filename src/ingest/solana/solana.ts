@@ -388,7 +388,7 @@ export class SolanaFeed implements Feed {
     )
   }
 
-  #onClose({ reason, silentMs = 0 }: UpstreamEnd & Silence): void {
+  #onClose({ reason, silentMs = 0, silentSlot = null }: UpstreamEnd & Silence): void {
     const nowMs = this.#clock.now()
     const wasConnected = this.#isConnected
     this.#isConnected = false
@@ -397,7 +397,11 @@ export class SolanaFeed implements Feed {
     // A tape loses nothing by its end: its time ends there too.
     if (wasConnected && !this.#source.hasEnd) {
       this.#disconnects++
-      this.#healing.lost(Math.min(this.#wholeSinceMs, nowMs - silentMs), this.#takenSlot)
+      // Of the program that was silent the longest nothing later was taken.
+      this.#wholeUntilMs = Math.min(this.#wholeUntilMs, nowMs - silentMs)
+      const takenSlot = this.#takenSlot
+      const lastSlot = takenSlot === null ? null : Math.min(takenSlot, silentSlot ?? takenSlot)
+      this.#healing.lost(this.#wholeSinceMs, lastSlot)
     }
     if (this.#source.hasEnd) return
     this.#parts.logSeldom(

@@ -51,9 +51,12 @@ export interface SubscriptionTiming {
   logsSilenceMsMax?: number
 }
 
-/** For how long before its end a connection may have left out what it was to tell, ms. */
+/** What a connection may have left out before its end, though slots came: since when one of the programs was silent. */
 export interface Silence {
+  /** For how long, ms. */
   silentMs?: number
+  /** The slot of the last log of that program, or the first of the connection; null: it is not known. */
+  silentSlot?: number | null
 }
 
 const slotNumber = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
@@ -179,14 +182,13 @@ export async function subscribe(
   let pause: NodeJS.Timeout | undefined
   let isPaused = false
   let isSubscribed = false
-  let silentMs = 0
-  const logsAtMs = new Map<Topic, number>()
-  const endIfSilent = () => {
-    for (const [topic, atMs] of logsAtMs) {
-      const ms = performance.now() - atMs
-      if (ms <= logsSilenceMsMax) continue
-      silentMs = Math.max(silentMs, ms)
-      end(`no log of ${topic} for ${logsSilenceMsMax} ms, while slots come`)
+  /** The last log of each program, at first the subscription to it. */
+  const heard = new Map<Topic, { atMs: number; slot: number | null }>()
+  const hearSlot = (slot: number) => {
+    for (const [topic, last] of heard) {
+      last.slot ??= slot
+      if (performance.now() - last.atMs > logsSilenceMsMax)
+        end(`no log of ${topic} for ${logsSilenceMsMax} ms, while slots come`)
     }
   }
   const frames = new FrameReader(
@@ -194,7 +196,7 @@ export async function subscribe(
       ...handlers,
       onSubscribed: () => {
         isSubscribed = true
-        for (const topic of LOGS) logsAtMs.set(topic, performance.now())
+        for (const topic of LOGS) heard.set(topic, { atMs: performance.now(), slot: null })
         clearTimeout(pulse)
         pulse = setTimeout(() => end(`no slot for ${pulseMsMax} ms`), pulseMsMax)
         pause = setTimeout(() => {
@@ -208,10 +210,10 @@ export async function subscribe(
         if (isPaused) handlers.onResume?.()
         isPaused = false
         handlers.onSlot(slot)
-        endIfSilent()
+        hearSlot(slot)
       },
       onLogs: (notification, topic) => {
-        if (topic !== undefined) logsAtMs.set(topic, performance.now())
+        if (topic !== undefined) heard.set(topic, { atMs: performance.now(), slot: notification.slot })
         handlers.onLogs(notification, topic)
       },
     },
@@ -245,5 +247,7 @@ export async function subscribe(
   const ended = await socket.ended
   for (const timer of [pulse, pause]) clearTimeout(timer)
   signal.removeEventListener('abort', stop)
-  return { ...ended, silentMs }
+  const [silent] = [...heard.values()].sort((a, b) => a.atMs - b.atMs)
+  if (silent === undefined) return ended
+  return { ...ended, silentMs: Math.ceil(performance.now() - silent.atMs), silentSlot: silent.slot }
 }
