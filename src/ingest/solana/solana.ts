@@ -164,7 +164,7 @@ export class SolanaFeed implements Feed {
     await this.#healing.working
     this.#events.order.forget()
     this.#firstAttempt.resolve()
-    this.#parts.state.set(signal.aborted ? 'stopped' : 'finished')
+    this.#parts.state.set(signal.aborted ? 'stopped' : this.#refusal === null ? 'finished' : 'failed')
   }
 
   async #connectOnce(): Promise<UpstreamEnd & Silence> {
@@ -234,6 +234,7 @@ export class SolanaFeed implements Feed {
         if (account !== undefined) this.#onPriceAccount(topic, account)
       },
       onUnknown: () => this.#parts.counters.countRejected('unknown_frame'),
+      onNext: (reason) => this.#onClose({ reason, retryAfterMs: null }, false),
       onRefused: (topic, message) => this.#onRefused(topic, message),
       onHandlerError: (error) => this.#parts.noteFault(error),
     }
@@ -388,14 +389,20 @@ export class SolanaFeed implements Feed {
     )
   }
 
-  #onClose({ reason, silentMs = 0, silentSlot = null }: UpstreamEnd & Silence): void {
+  /** @param isEnd nothing more comes */
+  #onClose(
+    { reason, silentMs = 0, silentSlot = null }: UpstreamEnd & Silence,
+    isEnd = this.#source.hasEnd,
+  ): void {
+    if (isEnd && this.#connects === 0)
+      this.#refusal ??= `the tape has no connection with all that is needed: ${this.#latestError?.message ?? reason}`
     const nowMs = this.#clock.now()
     const wasConnected = this.#isConnected
     this.#isConnected = false
     this.#parts.state.set(this.#refusal === null ? 'reconnecting' : 'failed')
     this.#latestError = { message: this.#source.masked(reason), atMs: nowMs }
     // A tape loses nothing by its end: its time ends there too.
-    if (wasConnected && !this.#source.hasEnd) {
+    if (wasConnected && !isEnd) {
       this.#disconnects++
       // Of the program that was silent the longest nothing later was taken.
       this.#wholeUntilMs = Math.min(this.#wholeUntilMs, nowMs - silentMs)
@@ -403,7 +410,7 @@ export class SolanaFeed implements Feed {
       const lastSlot = takenSlot === null ? null : Math.min(takenSlot, silentSlot ?? takenSlot)
       this.#healing.lost(this.#wholeSinceMs, lastSlot)
     }
-    if (this.#source.hasEnd) return
+    if (isEnd) return
     this.#parts.logSeldom(
       'warn',
       { error: this.#latestError.message, disconnects: this.#disconnects },

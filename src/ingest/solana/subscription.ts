@@ -40,9 +40,16 @@ export interface SubscriptionHandlers {
   onAccount(topic: 'pyth' | 'orca', value: unknown): void
   /** A frame that is nothing known. */
   onUnknown(): void
+  /** A connection of several that a tape holds has ended: what comes is of the next. */
+  onNext?(reason: string): void
   /** What an endpoint does not do, though the connection goes on without it. */
   onRefused(topic: Topic, message: string): void
   onHandlerError(error: unknown): void
+}
+
+/** The number of the request that a frame answers; null: it answers none. */
+export function answeredBy(text: string): unknown {
+  return text.includes('"method"') ? null : (Object(parseJson(text)).id ?? null)
 }
 
 export interface SubscriptionTiming {
