@@ -108,6 +108,9 @@ export class SolanaFeed implements Feed {
     this.#events = new ChainEvents(this.#accounts, new Mints(this.#accounts), options, {
       apply: (event) => this.#parts.guarded(() => this.#apply(event)),
       onUnreadable: (name, place, sample) => this.#onUnreadable(name, place.signature, sample),
+      // Where a clock is far behind it is all that comes: as with what the market refuses, that is told.
+      onTimeInvalid: (name, { signature }) =>
+        counters.countRejected('time_invalid', () => `${name} of ${signature}`),
     })
     this.#enrichment = new ChainEnrichment({
       ...{ rpc: source.rpc.spare, commitment, clock: this.#clock, signal, collectMs: source.collectMs },
@@ -322,11 +325,12 @@ export class SolanaFeed implements Feed {
 
   /** Events that are missing although no gap tells it, by reason, and their sum. */
   #describeUntold(): Record<string, number> {
-    const { pools, unreadable } = this.#events
+    const { pools, unreadable, timeInvalid } = this.#events
     const reasons = {
       late: this.#lateUntold,
       transactionsLost: this.#fetcher.lost,
       swapsDropped: pools.dropped,
+      timeInvalid,
       unreadable: Object.values(unreadable).reduce((sum, count) => sum + count, 0),
     }
     return { sum: Object.values(reasons).reduce((sum, count) => sum + count, 0), ...reasons }
