@@ -25,7 +25,8 @@ beforeEach(async () => {
   sink = new MemorySink()
   const rpcUrls = nodes.map(({ url }) => url)
   const socketUrls = rpcUrls.map((url) => url.replace('http', 'ws'))
-  const endpoints = { rpcUrls, socketUrls, requestsPerSecond: 1_000, rpcTimeoutMs: 500 }
+  // A call that fails on a busy machine would move on to the other endpoint before anything is fetched.
+  const endpoints = { rpcUrls, socketUrls, requestsPerSecond: 1_000, rpcTimeoutMs: 2_000 }
   const source = new LiveSource({ ...endpoints, commitment: 'confirmed' }, systemClock)
   feed = new SolanaFeed(
     {
