@@ -31,3 +31,25 @@ export async function unlessAborted<Value>(
     signal.removeEventListener('abort', abort)
   }
 }
+
+/**
+ * What a call resolves to whose signal aborts when `ms` are over, or with `signal`. `AbortSignal.any` would do, but leaves a little at a signal
+ * that lives long with each call.
+ */
+export async function withinTime<Value>(
+  ms: number,
+  signal: AbortSignal,
+  call: (ending: AbortSignal) => Promise<Value>,
+): Promise<Value> {
+  const ending = new AbortController()
+  const end = () => ending.abort(signal.reason)
+  const timer = setTimeout(() => ending.abort(), ms).unref()
+  signal.addEventListener('abort', end)
+  if (signal.aborted) end()
+  try {
+    return await call(ending.signal)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
+  }
+}

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { readSql } from '../store/support.ts'
 import { clockOf } from '../support/clock.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'

@@ -370,8 +370,8 @@ export const PLANTED = {
     steps: 120,
     violates: 'a trade of the chain that is missing lies in a gap that was told',
     file: 'ingest/solana/solana.ts',
-    from: 'if (wasConnected && !this.#source.hasEnd) {',
-    to: 'if (wasConnected && this.#source.hasEnd) {',
+    from: 'if (wasConnected && !isEnd) {',
+    to: 'if (wasConnected && isEnd) {',
   },
 } as const satisfies Record<string, PlantedBug>
 

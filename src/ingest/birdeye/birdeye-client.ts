@@ -13,7 +13,7 @@ import {
   PROVIDER_TIMEOUT_MS,
 } from '../limits.ts'
 import { readRetryAfterMs } from '../retry-after.ts'
-import { wait } from '../wait.ts'
+import { wait, withinTime } from '../wait.ts'
 
 export interface BirdeyeClientOptions {
   apiKey: string
@@ -97,12 +97,16 @@ export class BirdeyeClient {
     }
   }
 
-  async #request(url: string, signal: AbortSignal): Promise<BirdeyeAnswer> {
-    const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? PROVIDER_TIMEOUT_MS)
+  #request(url: string, signal: AbortSignal): Promise<BirdeyeAnswer> {
+    const { timeoutMs = PROVIDER_TIMEOUT_MS } = this.#options
+    return withinTime(timeoutMs, signal, (ending) => this.#ask(url, ending, signal))
+  }
+
+  async #ask(url: string, ending: AbortSignal, signal: AbortSignal): Promise<BirdeyeAnswer> {
     try {
       const response = await fetch(url, {
         headers: { 'X-API-KEY': this.#options.apiKey, 'x-chain': 'solana', accept: 'application/json' },
-        signal: AbortSignal.any([timeout, signal]),
+        signal: ending,
         redirect: 'manual',
       })
       if (!response.ok) return this.#toFault(response)
@@ -110,7 +114,7 @@ export class BirdeyeClient {
       const data = body === null ? null : parseEnvelope(body)
       return data === null ? failed('malformed') : { data, fault: null }
     } catch {
-      return failed(signal.aborted ? 'stopped' : timeout.aborted ? 'timeout' : 'unreachable')
+      return failed(signal.aborted ? 'stopped' : ending.aborted ? 'timeout' : 'unreachable')
     }
   }
 

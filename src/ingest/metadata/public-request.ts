@@ -7,7 +7,7 @@ import { Agent, request as startRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { readBounded } from '../../lib/bounded-text.ts'
-import { unlessAborted } from '../wait.ts'
+import { unlessAborted, withinTime } from '../wait.ts'
 import { METADATA_BYTES_MAX, METADATA_MS_MAX, METADATA_REDIRECTS_MAX } from './limits.ts'
 import { isPublicAddress } from './public-address.ts'
 
@@ -60,12 +60,20 @@ export async function fetchPublicDocument(
   signal: AbortSignal,
   options: PublicRequestOptions = {},
 ): Promise<DocumentAnswer> {
-  const timeout = AbortSignal.timeout(options.msMax ?? METADATA_MS_MAX)
-  const both = AbortSignal.any([signal, timeout])
+  const { msMax = METADATA_MS_MAX } = options
+  return withinTime(msMax, signal, (ending) => fetchDocument(address, ending, signal, options))
+}
+
+async function fetchDocument(
+  address: string,
+  ending: AbortSignal,
+  signal: AbortSignal,
+  options: PublicRequestOptions,
+): Promise<DocumentAnswer> {
   try {
     let url = new URL(address)
     for (let hops = 0; hops <= METADATA_REDIRECTS_MAX; hops++) {
-      const response = await requestOnce(url, both, options)
+      const response = await requestOnce(url, ending, options)
       try {
         const next = redirectOf(response, url)
         if (next === null) return { ok: true, text: await readDocument(response) }
@@ -78,7 +86,7 @@ export async function fetchPublicDocument(
     return { ok: false, fault: 'too_many_redirects' }
   } catch (error) {
     if (error instanceof Refusal) return { ok: false, fault: error.fault }
-    return { ok: false, fault: signal.aborted ? 'stopped' : timeout.aborted ? 'timeout' : 'unreachable' }
+    return { ok: false, fault: signal.aborted ? 'stopped' : ending.aborted ? 'timeout' : 'unreachable' }
   }
 }
 

@@ -56,12 +56,13 @@ interface Wanted {
   read: Read
 }
 
-/** Told of an account once, as of a slot: null where it does not exist, undefined where it could not be had. */
+/** Told of an account once, unless the feed stops: as of a slot; null where it does not exist, undefined where it could not be had. */
 type Read = (account: Account | null | undefined, slot: number | null) => void
 
 /**
  * Asks for accounts, `ACCOUNTS_PER_CALL` a call. Each caller is answered once, with null where the account does not exist, and
- * with undefined where it could not be had after some attempts, or where too many wait: then it may be asked for again.
+ * with undefined where it could not be had after some attempts, or where too many wait: then it may be asked for again. When the signal
+ * aborts nobody is answered any more.
  */
 export class Accounts {
   #queue: Wanted[] = []

@@ -26,6 +26,8 @@ export interface ChainEventsHandlers {
   apply(event: MarketEvent): void
   /** An event of ours that could not be read: layouts have changed. */
   onUnreadable(name: string, place: ChainPlace, sample: string): void
+  /** An event whose time cannot be, or is too far ahead of the clock of this machine. */
+  onTimeInvalid(name: string, place: ChainPlace): void
 }
 
 /** A pool has no order but that of the block; its swaps come after what happened on the curve. */
@@ -67,6 +69,8 @@ export class ChainEvents {
   /** Discriminators of these programs that are none of ours. */
   unknown = 0
   readonly faults: Counts = {}
+  /** Events whose time cannot be. */
+  timeInvalid = 0
   /** Time of the newest event that was taken, Unix ms; 0: none was. */
   newestMs = 0
   readonly pools: Pools
@@ -105,8 +109,10 @@ export class ChainEvents {
     countIn(this.decoded, event.name)
     if (event.leftOverBytes > 0) countIn(this.longer, event.name)
     const ts = eventTimeMs(event, nowMs)
-    if (ts === null) countIn(this.faults, 'time_invalid')
-    else {
+    if (ts === null) {
+      this.timeInvalid++
+      this.#handlers.onTimeInvalid(event.name, place)
+    } else {
       this.newestMs = Math.max(this.newestMs, ts)
       this.#translate(event, place, ts, { monotonicMs, ageMs: isLive ? nowMs - ts : 0 })
     }

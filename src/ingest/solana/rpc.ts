@@ -6,7 +6,7 @@ import { fetchFailure } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
 import { readRetryAfterMs } from '../retry-after.ts'
-import { wait } from '../wait.ts'
+import { wait, withinTime } from '../wait.ts'
 import { type Endpoint, withoutAddresses } from './endpoints.ts'
 import {
   METHOD_BUSY_MAX,
@@ -237,23 +237,33 @@ export class RpcClient implements Rpc {
   }
 
   async #request(
-    { url, host }: Endpoint,
+    endpoint: Endpoint,
     method: string,
     params: readonly unknown[],
     signal: AbortSignal,
     lane: Lane,
   ): Promise<RpcAnswer> {
     await this.#waitForTurn(signal, lane)
+    const { timeoutMs = RPC_TIMEOUT_MS } = this.#options
+    return withinTime(timeoutMs, signal, (ending) => this.#ask(endpoint, method, params, ending, signal))
+  }
+
+  async #ask(
+    { url, host }: Endpoint,
+    method: string,
+    params: readonly unknown[],
+    ending: AbortSignal,
+    signal: AbortSignal,
+  ): Promise<RpcAnswer> {
     if (signal.aborted) return this.#failed('stopped', 'the feed stops')
     const id = ++this.#id
     this.#calls++
-    const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? RPC_TIMEOUT_MS)
     try {
       const response = await fetch(withoutUser(url), {
         method: 'POST',
         headers: { 'Content-Type': 'application/json', ...authorization(url) },
         body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
-        signal: AbortSignal.any([timeout, signal]),
+        signal: ending,
         redirect: 'manual',
       })
       const text = await readBoundedText(response, RPC_ANSWER_BYTES_MAX)
@@ -266,7 +276,7 @@ export class RpcClient implements Rpc {
       return this.#readEnvelope(text, id, host)
     } catch (error) {
       if (signal.aborted) return this.#failed('stopped', 'the feed stops')
-      return this.#failed(timeout.aborted ? 'timeout' : 'unreachable', `${host}: ${fetchFailure(error)}`)
+      return this.#failed(ending.aborted ? 'timeout' : 'unreachable', `${host}: ${fetchFailure(error)}`)
     }
   }
 

@@ -9,6 +9,7 @@ import { UPSTREAM_STEADY_MS } from '../limits.ts'
 import type { Feed, FeedLog, FeedStatus, RecordedPlace, RecordedTo, Room } from '../types.ts'
 import { UnpricedTrades } from '../unpriced-trades.ts'
 import { type Reconnects, reconnectMs, type UpstreamEnd } from '../upstream-socket.ts'
+import { unlessAborted } from '../wait.ts'
 import { Accounts, Mints, readAccount } from './accounts.ts'
 import { ChainEvents, type ChainEventsOptions } from './chain-events.ts'
 import { ChainEnrichment } from './enrichment/chain-enrichment.ts'
@@ -107,6 +108,9 @@ export class SolanaFeed implements Feed {
     this.#events = new ChainEvents(this.#accounts, new Mints(this.#accounts), options, {
       apply: (event) => this.#parts.guarded(() => this.#apply(event)),
       onUnreadable: (name, place, sample) => this.#onUnreadable(name, place.signature, sample),
+      // Where a clock is far behind it is all that comes: as with what the market refuses, that is told.
+      onTimeInvalid: (name, { signature }) =>
+        counters.countRejected('time_invalid', () => `${name} of ${signature}`),
     })
     this.#enrichment = new ChainEnrichment({
       ...{ rpc: source.rpc.spare, commitment, clock: this.#clock, signal, collectMs: source.collectMs },
@@ -163,7 +167,7 @@ export class SolanaFeed implements Feed {
     await this.#healing.working
     this.#events.order.forget()
     this.#firstAttempt.resolve()
-    this.#parts.state.set(signal.aborted ? 'stopped' : 'finished')
+    this.#parts.state.set(signal.aborted ? 'stopped' : this.#refusal === null ? 'finished' : 'failed')
   }
 
   async #connectOnce(): Promise<UpstreamEnd & Silence> {
@@ -216,7 +220,9 @@ export class SolanaFeed implements Feed {
           resolve()
         })
       })
-    await Promise.all([read('pyth', PYTH_SOL_USD), read('orca', ORCA_SOL_USDC)])
+    // A feed that stops is told of no account any more.
+    const both = Promise.all([read('pyth', PYTH_SOL_USD), read('orca', ORCA_SOL_USDC)])
+    await unlessAborted(both, this.#parts.stopping.signal)
   }
 
   #handlers(): SubscriptionHandlers {
@@ -231,6 +237,7 @@ export class SolanaFeed implements Feed {
         if (account !== undefined) this.#onPriceAccount(topic, account)
       },
       onUnknown: () => this.#parts.counters.countRejected('unknown_frame'),
+      onNext: (reason) => this.#onClose({ reason, retryAfterMs: null }, false),
       onRefused: (topic, message) => this.#onRefused(topic, message),
       onHandlerError: (error) => this.#parts.noteFault(error),
     }
@@ -318,11 +325,12 @@ export class SolanaFeed implements Feed {
 
   /** Events that are missing although no gap tells it, by reason, and their sum. */
   #describeUntold(): Record<string, number> {
-    const { pools, unreadable } = this.#events
+    const { pools, unreadable, timeInvalid } = this.#events
     const reasons = {
       late: this.#lateUntold,
       transactionsLost: this.#fetcher.lost,
       swapsDropped: pools.dropped,
+      timeInvalid,
       unreadable: Object.values(unreadable).reduce((sum, count) => sum + count, 0),
     }
     return { sum: Object.values(reasons).reduce((sum, count) => sum + count, 0), ...reasons }
@@ -385,18 +393,28 @@ export class SolanaFeed implements Feed {
     )
   }
 
-  #onClose({ reason, silentMs = 0 }: UpstreamEnd & Silence): void {
+  /** @param isEnd nothing more comes */
+  #onClose(
+    { reason, silentMs = 0, silentSlot = null }: UpstreamEnd & Silence,
+    isEnd = this.#source.hasEnd,
+  ): void {
+    if (isEnd && this.#connects === 0)
+      this.#refusal ??= `the tape has no connection with all that is needed: ${this.#latestError?.message ?? reason}`
     const nowMs = this.#clock.now()
     const wasConnected = this.#isConnected
     this.#isConnected = false
     this.#parts.state.set(this.#refusal === null ? 'reconnecting' : 'failed')
     this.#latestError = { message: this.#source.masked(reason), atMs: nowMs }
     // A tape loses nothing by its end: its time ends there too.
-    if (wasConnected && !this.#source.hasEnd) {
+    if (wasConnected && !isEnd) {
       this.#disconnects++
-      this.#healing.lost(Math.min(this.#wholeSinceMs, nowMs - silentMs), this.#takenSlot)
+      // Of the program that was silent the longest nothing later was taken.
+      this.#wholeUntilMs = Math.min(this.#wholeUntilMs, nowMs - silentMs)
+      const takenSlot = this.#takenSlot
+      const lastSlot = takenSlot === null ? null : Math.min(takenSlot, silentSlot ?? takenSlot)
+      this.#healing.lost(this.#wholeSinceMs, lastSlot)
     }
-    if (this.#source.hasEnd) return
+    if (isEnd) return
     this.#parts.logSeldom(
       'warn',
       { error: this.#latestError.message, disconnects: this.#disconnects },

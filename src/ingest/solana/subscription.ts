@@ -40,9 +40,16 @@ export interface SubscriptionHandlers {
   onAccount(topic: 'pyth' | 'orca', value: unknown): void
   /** A frame that is nothing known. */
   onUnknown(): void
+  /** A connection of several that a tape holds has ended: what comes is of the next. */
+  onNext?(reason: string): void
   /** What an endpoint does not do, though the connection goes on without it. */
   onRefused(topic: Topic, message: string): void
   onHandlerError(error: unknown): void
+}
+
+/** The number of the request that a frame answers; null: it answers none. */
+export function answeredBy(text: string): unknown {
+  return text.includes('"method"') ? null : (Object(parseJson(text)).id ?? null)
 }
 
 export interface SubscriptionTiming {
@@ -51,9 +58,12 @@ export interface SubscriptionTiming {
   logsSilenceMsMax?: number
 }
 
-/** For how long before its end a connection may have left out what it was to tell, ms. */
+/** What a connection may have left out before its end, though slots came: since when one of the programs was silent. */
 export interface Silence {
+  /** For how long, ms. */
   silentMs?: number
+  /** The slot of the last log of that program, or the first of the connection; null: it is not known. */
+  silentSlot?: number | null
 }
 
 const slotNumber = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
@@ -179,14 +189,13 @@ export async function subscribe(
   let pause: NodeJS.Timeout | undefined
   let isPaused = false
   let isSubscribed = false
-  let silentMs = 0
-  const logsAtMs = new Map<Topic, number>()
-  const endIfSilent = () => {
-    for (const [topic, atMs] of logsAtMs) {
-      const ms = performance.now() - atMs
-      if (ms <= logsSilenceMsMax) continue
-      silentMs = Math.max(silentMs, ms)
-      end(`no log of ${topic} for ${logsSilenceMsMax} ms, while slots come`)
+  /** The last log of each program, at first the subscription to it. */
+  const heard = new Map<Topic, { atMs: number; slot: number | null }>()
+  const hearSlot = (slot: number) => {
+    for (const [topic, last] of heard) {
+      last.slot ??= slot
+      if (performance.now() - last.atMs > logsSilenceMsMax)
+        end(`no log of ${topic} for ${logsSilenceMsMax} ms, while slots come`)
     }
   }
   const frames = new FrameReader(
@@ -194,7 +203,7 @@ export async function subscribe(
       ...handlers,
       onSubscribed: () => {
         isSubscribed = true
-        for (const topic of LOGS) logsAtMs.set(topic, performance.now())
+        for (const topic of LOGS) heard.set(topic, { atMs: performance.now(), slot: null })
         clearTimeout(pulse)
         pulse = setTimeout(() => end(`no slot for ${pulseMsMax} ms`), pulseMsMax)
         pause = setTimeout(() => {
@@ -208,10 +217,10 @@ export async function subscribe(
         if (isPaused) handlers.onResume?.()
         isPaused = false
         handlers.onSlot(slot)
-        endIfSilent()
+        hearSlot(slot)
       },
       onLogs: (notification, topic) => {
-        if (topic !== undefined) logsAtMs.set(topic, performance.now())
+        if (topic !== undefined) heard.set(topic, { atMs: performance.now(), slot: notification.slot })
         handlers.onLogs(notification, topic)
       },
     },
@@ -240,8 +249,12 @@ export async function subscribe(
   )
   const stop = () => end('stopped')
   signal.addEventListener('abort', stop)
+  // It may have aborted before: while prices were asked for, or the chain of the endpoint.
+  if (signal.aborted) stop()
   const ended = await socket.ended
   for (const timer of [pulse, pause]) clearTimeout(timer)
   signal.removeEventListener('abort', stop)
-  return { ...ended, silentMs }
+  const [silent] = [...heard.values()].sort((a, b) => a.atMs - b.atMs)
+  if (silent === undefined) return ended
+  return { ...ended, silentMs: Math.ceil(performance.now() - silent.atMs), silentSlot: silent.slot }
 }

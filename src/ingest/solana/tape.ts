@@ -20,7 +20,7 @@ import {
 } from './limits.ts'
 import type { Rpc, RpcAnswer } from './rpc.ts'
 import type { ChainSource, ChainTape, Settled } from './source.ts'
-import { FrameReader, type SubscriptionHandlers } from './subscription.ts'
+import { answeredBy, FrameReader, type SubscriptionHandlers } from './subscription.ts'
 
 const FORMAT = 'mintlake-solana-tape'
 const LINE_CHARACTERS_MAX = 2 * RPC_ANSWER_BYTES_MAX
@@ -201,13 +201,20 @@ export class TapeSource implements ChainSource {
   }
 
   async connect(handlers: SubscriptionHandlers, signal: AbortSignal, settled: Settled): Promise<UpstreamEnd> {
-    let isOver = false
-    const frames = new FrameReader(handlers, () => {
-      isOver = true
-    })
+    /** Of this connection: a request that is answered twice was made by the next one. */
+    const answered = new Set<unknown>()
+    const next = (reason: string) => {
+      handlers.onNext?.(reason)
+      answered.clear()
+      frames = new FrameReader(handlers, next)
+    }
+    let frames = new FrameReader(handlers, next)
     for await (const line of readTape(this.#path)) {
-      if (signal.aborted || isOver) break
+      if (signal.aborted) break
       if (!('frame' in line)) continue
+      const request = answeredBy(line.frame)
+      if (answered.has(request)) next('the connection of the tape has ended')
+      if (request !== null) answered.add(request)
       await this.#play(line, frames, signal)
       await settled()
     }

@@ -1,13 +1,15 @@
 // Endpoints of other chains, that fail for a while, or repeat keys in what they say.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { endpointsOf, withoutAddresses } from '../../../src/ingest/solana/endpoints.ts'
+import { PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
 import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource, type LiveSourceOptions } from '../../../src/ingest/solana/source.ts'
 import type { Feed } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
-import { ChainWorld, SOL } from '../../support/chain/world.ts'
-import { SolanaNode } from '../../support/upstreams/solana-node.ts'
+import { within } from '../../../src/lib/wait.ts'
+import { ChainWorld, SOL, slotAt } from '../../support/chain/world.ts'
+import { type Refusal, SolanaNode } from '../../support/upstreams/solana-node.ts'
 import { MemoryLog, MemorySink } from '../memory-sink.ts'
 
 const soon = { interval: 5, timeout: 10_000 }
@@ -29,7 +31,7 @@ afterEach(async () => {
 })
 
 const socketOf = ({ url }: SolanaNode) => url.replace('http', 'ws')
-function start(options: Partial<LiveSourceOptions>, pools: 'all' | 'migrated' = 'all'): Feed {
+function start(options: Partial<LiveSourceOptions>, pools: 'all' | 'migrated' = 'all', healMs = 0): Feed {
   const source = new LiveSource(
     {
       ...{ rpcUrls: nodes.map(({ url }) => url), socketUrls: nodes.map(socketOf) },
@@ -40,7 +42,7 @@ function start(options: Partial<LiveSourceOptions>, pools: 'all' | 'migrated' = 
   feed = new SolanaFeed(
     {
       ...{ source, commitment: 'confirmed', pools, random: () => 0, holds: () => true },
-      ...{ reconnectMsMin: 1, reconnectMsMax: 5 },
+      ...{ reconnectMsMin: 1, reconnectMsMax: 5, healMs },
     },
     sink,
     new MemoryLog(),
@@ -99,6 +101,18 @@ describe('calls', () => {
     expect(rpc.host).toBe(`127.0.0.1:${nodes[1].port}`)
   })
 
+  it.each<Refusal>(['hang', { status: 429, headers: { 'Retry-After': '20' } }])(
+    'for SOL’s price that find no answer hold up no stop (%o)',
+    async (refusal) => {
+      nodes[0].refusals.getMultipleAccounts = refusal
+      const stopped = start({ rpcUrls: [nodes[0].url] })
+      await expect.poll(() => nodes[0].asked('getMultipleAccounts').length, soon).toBe(1)
+      feed = null
+      expect(await within(5_000, stopped.stop())).toBe(true)
+      expect(stopped.describe().state).toBe('stopped')
+    },
+  )
+
   it('of a key that is refused say so, though the answer has no number', async () => {
     const rpc = new RpcClient({ endpoints: endpointsOf([nodes[0].url]), requestsPerSecond: 1_000 })
     // Behind `id`, so it counts.
@@ -146,6 +160,51 @@ it('a subscription that says nothing any more while slots come ends its connecti
   // Nothing had come since it was subscribed to: the gap begins there, give or take the tick of the clocks.
   expect(Math.abs((lost as { sinceMs: number }).sinceMs - connected.ts)).toBeLessThan(10)
 })
+
+it.each(['is found out', 'ends by itself'])(
+  'a connection that is silent of one program and %s: all that was not told since is fetched',
+  async (how) => {
+    const [node] = nodes
+    const startMs = Date.now() - 60_000
+    const world = new ChainWorld(17, { startMs, slot: slotAt(startMs), truncated: 0 })
+    node.slot = world.slot
+    const logsSilenceMsMax = how === 'is found out' ? 1_000 : 60_000
+    const started = start(
+      { rpcUrls: [node.url], socketUrls: [socketOf(node)], logsSilenceMsMax },
+      'all',
+      60_000,
+    )
+    await expect.poll(() => started.describe().isConnected, soon).toBe(true)
+    const passing = setInterval(() => {
+      world.pass(400)
+      while (node.slot < world.slot) node.history.addBlock(node.nextSlot())
+      const told = [world.step(), world.stranger()]
+      for (const [address, account] of world.accounts) node.accounts.set(address, account)
+      for (const transaction of told) node.confirm(transaction)
+    }, 10)
+    const had = () =>
+      new Set(sink.data.map((event) => (event.type === 'trade' ? `${event.tx}:${event.eventIndex}` : '')))
+    const lost = () => {
+      const trades = had()
+      return world.ledger.filter(({ signature, eventIndex }) => !trades.has(`${signature}:${eventIndex}`))
+    }
+    try {
+      await expect.poll(() => had().size, soon).toBeGreaterThan(20)
+      node.muted = PUMP_PROGRAM
+      const mutedSlot = node.slot
+      await expect.poll(() => node.slot, soon).toBeGreaterThan(mutedSlot + 60)
+      if (how === 'ends by itself') for (const peer of node.peers) peer.terminate()
+      await expect.poll(() => started.describe().connects, soon).toBe(2)
+      node.muted = null
+      await expect.poll(() => started.describe().healing, soon).toMatchObject({ healed: 1, missing: [] })
+    } finally {
+      clearInterval(passing)
+    }
+    await expect.poll(lost, soon).toEqual([])
+    for (const link of sink.links)
+      if ('sinceMs' in link) expect(link.sinceMs).toBe(Math.round(Number(link.sinceMs)))
+  },
+)
 
 it.each([
   ['https://node.example/SECRETKEY/x', 'no such path: /SECRETKEY/x'],

@@ -69,6 +69,13 @@ describe('a feed of the chain that makes up for an outage', () => {
     expect(held.dropped).toBeGreaterThan(50)
   })
 
+  it.each([1_200, 10_000])(
+    'from a node that is %i ms behind the one of its connection misses nothing',
+    async (answersBehindMs) => {
+      expectEqual(await run({ outages: [outage(40, 43), outage(90, 120)], answersBehindMs }), whole)
+    },
+  )
+
   it('says how far it is, and how long it takes yet', async () => {
     interface Progress {
       by: string

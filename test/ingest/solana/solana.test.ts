@@ -395,7 +395,20 @@ describe('events', () => {
     }
     tell(world.launch(SOL))
     await expectLedger()
-    expect(feed.describe().ignored).toEqual({ time_invalid: 4 })
+    expect(feed.describe()).toMatchObject({
+      rejected: { time_invalid: 4 },
+      untold: { timeInvalid: 4, sum: 4 },
+    })
+  })
+
+  it('that the clock of a machine does not allow are told, since nothing else is left of the market', async () => {
+    // The machine's clock is 11 minutes slow.
+    world.pass(660_000)
+    const feed = await connected()
+    tell(...Array.from({ length: 150 }, () => world.step()))
+    const isTold = { isTooMuch: true, reasons: { time_invalid: expect.any(Number) } }
+    await expect.poll(() => feed.describe().refusals, soon).toMatchObject(isTold)
+    expect(trades()).toEqual([])
   })
 })
 

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { captureTape } from '../../../src/ingest/solana/capture.ts'
 import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { openTape, type TapeEnd, TapeWriter } from '../../../src/ingest/solana/tape.ts'
+import type { FeedStatus } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { ChainWorld } from '../../support/chain/world.ts'
@@ -73,6 +74,12 @@ async function capture(steps: number): Promise<{ path: string; world: ChainWorld
 }
 
 async function play(path: string): Promise<MarketEvent[]> {
+  const { sink, status } = await playWhole(path)
+  if (status.problem) throw new Error(status.problem)
+  return sink.data
+}
+
+async function playWhole(path: string): Promise<{ sink: MemorySink; status: FeedStatus }> {
   const sink = new MemorySink()
   const source = await openTape(path, 'max', () => performance.now())
   const held = new Set<string>()
@@ -83,11 +90,66 @@ async function play(path: string): Promise<MarketEvent[]> {
   const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
   const feed = new SolanaFeed({ ...options, holds: (mint) => held.has(mint) }, sink, new MemoryLog())
   await feed.ready
-  await expect.poll(() => feed.describe().state, soon).not.toBe('running')
+  await expect.poll(() => feed.describe().state, soon).toMatch(/^(finished|failed)$/)
   await feed.stop()
-  if (feed.describe().problem) throw new Error(feed.describe().problem ?? '')
-  return sink.data
+  return { sink, status: feed.describe() }
 }
+
+const tradesOf = ({ data }: MemorySink) => data.filter(({ type }) => type === 'trade')
+
+/** The tape with other lines between its head and its end. */
+async function editTape(path: string, edit: (lines: Line[]) => Line[]): Promise<string> {
+  const [head, ...rest] = gunzipSync(readFileSync(path)).toString().trimEnd().split('\n')
+  const lines = edit(rest.slice(0, -1).map((line) => JSON.parse(line)))
+  const texts = [head, ...[...lines, { end: lines.length }].map((line) => JSON.stringify(line))]
+  const edited = join(folder, 'edited.tape')
+  writeFileSync(edited, gzipSync(texts.map((line) => `${line}\n`).join('')))
+  return edited
+}
+
+interface Line {
+  at: number
+  frame?: string
+}
+const isAnswer = ({ frame }: Line) => frame !== undefined && JSON.parse(frame).id !== undefined
+const REFUSAL = JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_601, message: 'no such method' } })
+
+it('in which an endpoint refused what is needed goes on with the next one', async () => {
+  const { path, world } = await capture(60)
+  const edited = await editTape(path, (lines) =>
+    lines.toSpliced(lines.findIndex(isAnswer), 0, { at: lines[0].at, frame: REFUSAL }),
+  )
+  const { sink, status } = await playWhole(edited)
+  expect(tradesOf(sink)).toHaveLength(world.ledger.length)
+  expect(status).toMatchObject({ state: 'finished', problem: null, connects: 1 })
+})
+
+it('in which nothing was subscribed to has failed, with the reason', async () => {
+  const { path } = await capture(20)
+  const edited = await editTape(path, (lines) => [
+    ...lines.filter(({ frame }) => frame === undefined),
+    { at: lines[0].at, frame: REFUSAL },
+  ])
+  const { status } = await playWhole(edited)
+  expect(status).toMatchObject({ state: 'failed', problem: expect.stringContaining('no such method') })
+})
+
+it('of several connections tells that something may be missing between them', async () => {
+  const { path, world } = await capture(60)
+  const edited = await editTape(path, (lines) => {
+    const middle = lines.findLastIndex(({ frame }) => frame?.includes('logsNotification'))
+    const later = (line: Line) => ({ ...line, at: line.at + 60_000 })
+    const again = lines.filter(isAnswer).map((line) => ({ ...line, at: lines[middle].at }))
+    return [...lines.slice(0, middle), ...[...again, ...lines.slice(middle)].map(later)]
+  })
+  const { sink, status } = await playWhole(edited)
+  expect(tradesOf(sink)).toHaveLength(world.ledger.length)
+  expect(status).toMatchObject({ state: 'finished', problem: null, connects: 2, disconnects: 1 })
+  const [, , lost, back] = sink.links
+  expect(lost).toMatchObject({ type: 'disconnect', feed: 'solana' })
+  expect(back).toMatchObject({ type: 'reconnect', feed: 'solana' })
+  expect(back.ts - (lost as { sinceMs: number }).sinceMs).toBeGreaterThanOrEqual(60_000)
+})
 
 it('captured and played gives every trade of the chain once, the same each time, and holds no address of an endpoint', async () => {
   const { path, world } = await capture(300)

@@ -31,6 +31,8 @@ export interface SimulatedChainOptions {
   refusals?: Readonly<Record<string, RpcAnswer>>
   /** How long a slot takes until it is confirmed. */
   confirmMs?: number
+  /** So far is the node that answers behind the one that tells, ms: as two behind one address may be. */
+  answersBehindMs?: number
   /** So far is the machine's clock ahead of the chain's, ms. */
   aheadMs?: number
 }
@@ -80,7 +82,7 @@ export class SimulatedChain implements ChainSource {
     this.#lines = options.teller.lines()
     const { aheadMs = 0 } = options
     this.clock = { now: () => this.nowMs + aheadMs, monotonicMs: () => this.nowMs }
-    const call: Rpc['call'] = (method, params) => this.#call(method, params)
+    const call: Rpc['call'] = (...question) => this.#call(...question)
     this.rpc = {
       ...{ host: 'simulated', endpointCount: 1, describe: () => ({}) },
       ...{ call, spare: { call }, onMethodRefused: null },
@@ -197,27 +199,31 @@ export class SimulatedChain implements ChainSource {
     this.history.forgetBefore(slotAt(this.nowMs - KEPT_MS))
   }
 
-  async #call(method: string, params: readonly unknown[]): Promise<RpcAnswer> {
+  async #call(...[method, params, signal]: Parameters<Rpc['call']>): Promise<RpcAnswer> {
     this.requests[method] = (this.requests[method] ?? 0) + 1
     // What a notification asks for is answered at once: only its arrival orders the swaps of a pool.
     if (!AT_ONCE.includes(method)) {
       this.#nextTurnMs = Math.max(this.nowMs, this.#nextTurnMs) + 1_000 / this.#options.requestsPerSecond
-      await new Promise<void>((resolve) => this.#at(this.#nextTurnMs, resolve))
+      await this.wait(this.#nextTurnMs - this.nowMs, signal)
     }
+    if (signal.aborted) return { ok: false, fault: 'stopped', message: 'the feed stops' }
     if (this.#isAway()) return { ok: false, fault: 'unreachable', message: 'nobody answers' }
     const refusal = this.#options.refusals?.[method]
     return refusal ?? this.#answer(method, params)
   }
 
   #answer(method: string, params: readonly unknown[]): RpcAnswer {
-    const { teller, confirmMs = CONFIRM_MS } = this.#options
+    const { teller, confirmMs = CONFIRM_MS, answersBehindMs = 0 } = this.#options
     this.#keep()
-    if (method === 'getSlot') return { ok: true, result: slotAt(this.nowMs) }
+    if (method === 'getSlot') return { ok: true, result: slotAt(this.nowMs - answersBehindMs) }
     if (method === 'getGenesisHash') return { ok: true, result: MAINNET_GENESIS }
     if (method === 'getMultipleAccounts')
       return { ok: true, result: { value: teller.accountsOf(Object(params[0]), this.nowMs) } }
     // A transaction that was told is confirmed.
-    const slot = method === 'getTransaction' ? Number.POSITIVE_INFINITY : slotAt(this.nowMs - confirmMs)
+    const slot =
+      method === 'getTransaction'
+        ? Number.POSITIVE_INFINITY
+        : slotAt(this.nowMs - confirmMs - answersBehindMs)
     const answer = this.history.answer(method, params, slot)
     if (answer === null) return { ok: false, fault: 'refused', message: `no method ${method}`, code: -32_601 }
     if ('result' in answer) return { ok: true, result: answer.result }

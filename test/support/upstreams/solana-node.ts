@@ -50,6 +50,8 @@ export class SolanaNode {
   /** Listed as holding a token, and not to be had: closed meanwhile, or not known yet where accounts are of slots before. */
   readonly missingAccounts = new Set<string>()
   accountsSlotsBehind = 0
+  /** Who subscribed to this program is told nothing of it. */
+  muted: string | null = null
   /** A handshake is refused with this status. */
   handshake: number | null = null
   readonly port: number
@@ -143,8 +145,9 @@ export class SolanaNode {
   confirm(transaction: TestTransaction): void {
     this.history.add(transaction)
     for (const program of new Set(transaction.events.map((event) => event.program)))
-      for (const { id, peer } of this.#of('logsSubscribe', program))
-        peer.send(JSON.stringify(logsNotification(transaction, id)))
+      if (program !== this.muted)
+        for (const { id, peer } of this.#of('logsSubscribe', program))
+          peer.send(JSON.stringify(logsNotification(transaction, id)))
   }
 
   /** Sends a frame to all peers: objects as JSON, texts and bytes as they are. */

@@ -1,5 +1,4 @@
 // What was missed, transaction by transaction: cheaper than blocks where few of them have any.
-import { SIGNATURES_PER_CALL } from '../limits.ts'
 import { AMM_PROGRAM, PUMP_PROGRAM } from '../programs.ts'
 import type { History, PastFault, PastSignature } from './history.ts'
 
@@ -20,17 +19,17 @@ export type SignatureList =
 
 /**
  * The transactions of both programs in these slots that have to be fetched, oldest first. Swaps of every pool name the program of the
- * pools, so that no pool is asked for by itself. That the list is whole is known where it goes back to before its first slot, or to a
- * transaction that was taken.
+ * pools, so that no pool is asked for by itself. That the list is whole is known where that of each program goes back to before its first
+ * slot, or to a transaction that was taken.
  */
 export async function listSignatures(history: History, question: SignatureQuestion): Promise<SignatureList> {
   const { fromSlot, beforeSlot, requestsMax, isTaken } = question
   const lists: PastSignature[][] = []
   let pages = 0
-  let isWhole = false
   for (const program of [PUMP_PROGRAM, AMM_PROGRAM]) {
     const list: PastSignature[] = []
     lists.push(list)
+    let isWhole = false
     for (let before: string | null = null, isOpen = true; isOpen; ) {
       const count = lists.reduce((sum, each) => sum + each.length, 0)
       if (++pages + count > requestsMax) return { kind: 'too_many' }
@@ -42,11 +41,12 @@ export async function listSignatures(history: History, question: SignatureQuesti
         if (!isKnown && !each.failed && each.slot < beforeSlot) list.push(each)
       }
       const oldest = page.value.at(-1)
-      isOpen = oldest !== undefined && oldest.slot >= fromSlot && page.value.length >= SIGNATURES_PER_CALL
+      // An endpoint may give fewer than it was asked for; the same page again it would give for ever.
+      isOpen = oldest !== undefined && oldest.slot >= fromSlot && oldest.signature !== before
       before = oldest?.signature ?? null
     }
+    if (!isWhole) return { kind: 'fault', fault: 'pruned' }
   }
-  if (!isWhole) return { kind: 'fault', fault: 'pruned' }
   const [curves, pools] = lists.map((list) => list.reverse())
   const signatures = merged(curves, pools)
   return pages + signatures.length > requestsMax ? { kind: 'too_many' } : { kind: 'list', signatures }

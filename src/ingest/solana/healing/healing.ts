@@ -180,7 +180,10 @@ export class Healing {
     })
   }
 
-  /** The newest slot of the connection. */
+  /**
+   * The newest slot of the connection, as it tells it itself: the node that answers calls may be another one, behind it or ahead, and
+   * then nobody would tell what lies between.
+   */
   onSlot(slot: number): void {
     this.#newestSlot = Math.max(this.#newestSlot, slot)
     if (!this.#isConnected || !this.isHolding || this.held.firstSlot !== null) return
@@ -308,17 +311,9 @@ export class Healing {
     return this.#stays.some(({ fromMs, toMs }) => timeMs >= fromMs && timeMs <= toMs)
   }
 
-  /** A connection may be slow to tell its first slot. */
-  async #askSlot({ history }: Work): Promise<void> {
-    const losses = this.#losses
-    const slot = await history.slot()
-    if (slot.ok && this.#losses === losses) this.onSlot(slot.value)
-  }
-
   /** @returns whether all before what is held back was had or is told as missing; false: there was no time for all */
   async #fetch(work: Work): Promise<boolean> {
     for (let isFirst = true; !this.#signal.aborted; ) {
-      if (this.#isConnected && this.held.firstSlot === null) await this.#askSlot(work)
       const { firstSlot } = this.held
       if (firstSlot !== null && work.atSlot >= firstSlot - 1) break
       const to = firstSlot === null ? work.atSlot + BLOCK_RANGE_SLOTS : firstSlot + SLOTS_BEYOND

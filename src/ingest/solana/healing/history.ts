@@ -94,11 +94,6 @@ export class History {
     this.#isOver = isOver
   }
 
-  /** The newest slot. */
-  slot(): Promise<Past<number>> {
-    return this.#ask('getSlot', [{ commitment: 'processed' }], (answer) => safeParse(slotNumber, answer).data)
-  }
-
   /** The slots from one to another that have a block which is confirmed by now, ascending. */
   async slots(from: number, to: number): Promise<Past<number[]>> {
     const last = Math.min(to, from + BLOCK_RANGE_SLOTS - 1)
