@@ -51,6 +51,7 @@ function readingOf(pools: 'migrated' | 'all') {
         if (rejection !== null) rejections.push(rejection)
       },
       onUnreadable: () => {},
+      onTimeInvalid: () => {},
     },
   )
   let count = 0
