@@ -28,12 +28,19 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
     signal: stopping.signal,
   }
   // Ctrl-C is how a capture is ended, and no error.
-  const { lines, bytes, end, problem } = await stop.during(() => captureTape(options, terminal.clock))
+  const { lines, bytes, end, problem, disconnects, isConnected } = await stop.during(() =>
+    captureTape(options, terminal.clock),
+  )
   if (lines === 0) throw new Failure(problem ?? 'nothing came from the endpoint')
   await write(
     terminal.stdout,
     `${out}: ${counted(lines, 'line')}, ${bytes} bytes before compression (${end})\n`,
   )
+  if (disconnects > 0)
+    terminal.stderr.write(
+      `mintlake: ${counted(disconnects, 'connection')} ended on the way: what came before the next one is not on the tape, which tells a gap there\n`,
+    )
+  if (!isConnected) terminal.stderr.write(`mintlake: there was no connection at the end: ${problem}\n`)
 }
 
 const serverFlags = (values: Values): string[] =>

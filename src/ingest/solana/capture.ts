@@ -23,7 +23,8 @@ const quiet: FeedLog = { info() {}, warn() {}, error() {} }
 
 /**
  * Writes a tape until it is full, its time is over, or the signal aborts; none where nothing came.
- * @returns `bytes` before compression, and as `problem` the latest error of the connection @throws TapeError where the file exists already
+ * @returns `bytes` before compression; how many connections ended on the way, and whether there was none at the end; as `problem` the
+ * latest error of the connection @throws TapeError where the file exists already
  */
 export async function captureTape(options: CaptureOptions, clock: Clock) {
   const { solana, out, signal } = options
@@ -38,11 +39,12 @@ export async function captureTape(options: CaptureOptions, clock: Clock) {
     quiet,
   )
   await wait(options.timeMsMax, AbortSignal.any([signal, full.signal]))
-  const problem = feed.describe().latestError?.message ?? null
+  const { latestError, isConnected, disconnects } = feed.describe()
   await feed.stop()
   await tape.close()
   // So that the same command may be given again once the endpoint answers.
   if (tape.lines === 0) await rm(out, { force: true })
   const end: TapeEnd = full.signal.aborted ? full.signal.reason : signal.aborted ? 'stopped' : 'time'
-  return { lines: tape.lines, bytes: tape.bytes, end, problem }
+  const problem = latestError?.message ?? null
+  return { lines: tape.lines, bytes: tape.bytes, end, problem, disconnects: Number(disconnects), isConnected }
 }

@@ -210,6 +210,24 @@ it('of an endpoint that is not reached is no file: the next attempt may take its
   expect(problem).toContain('127.0.0.1:1')
 })
 
+it('says how many connections ended on the way, and that there was none at the end', async () => {
+  const stopping = new AbortController()
+  const path = join(folder, 'broken.tape')
+  const capturing = captureTape(optionsOf(path, stopping.signal), systemClock)
+  const subscribed = (count: number) =>
+    expect.poll(() => node.asked('slotSubscribe').length, soon).toBe(count)
+  await subscribed(1)
+  node.nextSlot()
+  node.drop()
+  await subscribed(2)
+  node.nextSlot()
+  node.handshake = 503
+  node.drop()
+  await expect.poll(() => node.handshakesRefused, soon).toBeGreaterThan(0)
+  stopping.abort()
+  expect(await capturing).toMatchObject({ disconnects: 2, isConnected: false, end: 'stopped' })
+})
+
 it('for longer than a timer can wait is refused, and no file is made', async () => {
   const path = join(folder, 'long.tape')
   const { code, err } = await runCommand(

@@ -54,6 +54,7 @@ export class SolanaNode {
   muted: string | null = null
   /** A handshake is refused with this status. */
   handshake: number | null = null
+  handshakesRefused = 0
   readonly port: number
   readonly #http: Server
   readonly #sockets = new Set<Socket>()
@@ -73,6 +74,7 @@ export class SolanaNode {
     })
     http.on('upgrade', (request, socket, head) => {
       if (this.handshake !== null) {
+        this.handshakesRefused++
         socket.end(`HTTP/1.1 ${this.handshake} No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
         return
       }
