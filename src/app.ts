@@ -286,6 +286,7 @@ function feedsInto(running: RunningMarket, { config, options, rulesClock, log, r
     isRecorded: running.isRecorded,
     simulatedMarketPath: simulatedMarketPath(config.dataDir),
     holds: (mint: string) => market.has(mint),
+    tradedLast: (count: number) => market.tradedLast(count),
     room: () => running.room(),
     recordedPlaces: (feed: string) => running.recordedPlaces(feed),
     recordedTo: (feed: string) => running.recordedTo(feed),

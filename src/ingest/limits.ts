@@ -77,7 +77,7 @@ export const UPSTREAM_PING_MS = 15_000
 export const UPSTREAM_SILENCE_MS_MAX = 60_000
 /** After a connection that lasted this long, the wait before the next attempt is the shortest again. */
 export const UPSTREAM_STEADY_MS = 30_000
-/** Tokens whose trades are subscribed to. At the maximum the oldest is unsubscribed. */
+/** Tokens whose trades are subscribed to, after a start those traded last. At the maximum the oldest is unsubscribed. */
 export const UPSTREAM_TRADE_KEYS_MAX = 2_000
 /** Tokens in one subscription message. */
 export const UPSTREAM_KEYS_PER_MESSAGE_MAX = 200

@@ -7,6 +7,7 @@ import { BirdeyeClient } from './birdeye/birdeye-client.ts'
 import { SECURITY_FEED, SecurityFeed } from './birdeye/security-feed.ts'
 import { SOL_PRICE_FEED, SolPriceFeed } from './birdeye/sol-price-feed.ts'
 import { followsRecordedTime } from './feed-settings.ts'
+import { UPSTREAM_TRADE_KEYS_MAX } from './limits.ts'
 import { METADATA_FEED, MetadataFeed } from './metadata/metadata-feed.ts'
 import { PumpPortal } from './pumpportal/pumpportal.ts'
 import { PushFeed } from './push/push-feed.ts'
@@ -37,6 +38,8 @@ export interface MarketSide {
   simulatedMarketPath: string
   /** Whether the market holds a token. */
   holds: (mint: string) => boolean
+  /** The tokens that were traded last, at most so many, the latest first. */
+  tradedLast: (count: number) => string[]
   /** The latest trades that a feed of this name brought in the runs before, oldest first. */
   recordedPlaces: (feed: string) => Promise<RecordedPlace[]>
   /** Until when the market has what the runs before brought, Unix ms; null: there were none. */
@@ -158,7 +161,8 @@ async function startFeed(
       const apiKey = pumpportalKey === '' ? null : pumpportalKey
       warnOfMissingSettings(config, log)
       // Agents will ask for tokens that are launched or traded: what others say of them is fetched in advance.
-      return new PumpPortal({ url, apiKey, random: Math.random }, watch(sink), clock, log)
+      const tradedBefore = apiKey === null ? [] : market.tradedLast(UPSTREAM_TRADE_KEYS_MAX).toReversed()
+      return new PumpPortal({ url, apiKey, tradedBefore, random: Math.random }, watch(sink), clock, log)
     }
     case 'replay':
       return startConfiguredReplay(config, market, clock, log)

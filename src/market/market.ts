@@ -223,6 +223,14 @@ export class Market {
       if (tokens.isHeld(slot)) yield tokens.metadata[slot].mint
   }
 
+  /** The tokens that were traded last, at most `count`, the latest first. */
+  tradedLast(count: number): string[] {
+    const fields: RowFields = { key: 'mint', fields: ['mint'] }
+    const order = { tab: 'all', sort: 'last_trade', order: 'desc' } as const
+    const { lines } = this.page({ ...order, fields, limit: count, offset: 0 })
+    return lines.map((line) => JSON.parse(line.toString()).mint)
+  }
+
   page(query: PageQuery): Page {
     return this.#pages.page(query)
   }

@@ -25,6 +25,8 @@ export interface PumpPortalOptions extends Partial<UpstreamTiming>, Reconnects {
   url: string
   /** Needed for trades; without it PumpPortal sends only launches and migrations. */
   apiKey?: string | null
+  /** Tokens of the runs before, whose trades are to come too: the one that is given up first where there are too many is the first. */
+  tradedBefore?: readonly string[]
   /** After a connection that lasted this long, the wait before the next attempt is the shortest again. */
   steadyMs?: number
 }
@@ -65,7 +67,10 @@ export class PumpPortal implements Feed {
     this.#options = options
     this.#timing = { ...UPSTREAM_TIMING, ...options }
     const address = new URL(options.url)
-    if (options.apiKey) address.searchParams.set('api-key', options.apiKey)
+    if (options.apiKey) {
+      address.searchParams.set('api-key', options.apiKey)
+      for (const mint of options.tradedBefore ?? []) this.#subscriptions.add(mint)
+    }
     this.#address = address.href
     this.#parts = new FeedParts('pumpportal', sink, clock, log)
     this.#link = this.#parts.linkOf()
