@@ -53,6 +53,8 @@ export interface RecordedPlace {
   eventIndex: number
   /** Number of the block; null: it was not recorded. */
   slot: number | null
+  /** Of a curve, or of a pool. */
+  isCurve: boolean
   /** Unix ms. */
   ts: number
 }

@@ -43,7 +43,8 @@ export async function withinTime<Value>(
 ): Promise<Value> {
   const ending = new AbortController()
   const end = () => ending.abort(signal.reason)
-  const timer = setTimeout(() => ending.abort(), ms).unref()
+  const late = () => ending.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError'))
+  const timer = setTimeout(late, ms).unref()
   signal.addEventListener('abort', end)
   if (signal.aborted) end()
   try {

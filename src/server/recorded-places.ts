@@ -18,7 +18,11 @@ export async function readRecordedPlaces(
       const [tx, eventIndex] = [trades.tx[at], quotes.eventIndex[at]]
       const [slot = Number.NaN, ts = Number.NaN] = [quotes.slot[at], trades.tsMs[at]]
       if (trades.feed[at] === feed && tx != null && eventIndex !== undefined && !Number.isNaN(eventIndex))
-        places.push({ tx, eventIndex, slot: Number.isNaN(slot) ? null : slot, ts })
+        places.push({
+          ...{ tx, eventIndex, slot: Number.isNaN(slot) ? null : slot, ts },
+          // Only a curve has a number of tokens that it still sells.
+          isCurve: !Number.isNaN(quotes.curveTokens[at]),
+        })
     }
   }
   return places

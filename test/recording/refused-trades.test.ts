@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { Market } from '../../src/market/market.ts'
 import { EventRecorder } from '../../src/recording/event-recorder.ts'
-import type { MarketEvent } from '../../src/schema/event.ts'
+import { type MarketEvent, MISSING_PARTS_MAX } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
 const START_MS = 1_772_000_000_000
@@ -62,4 +62,29 @@ test('refusals of the same time and of the next second are one part, and told no
     [at(93), at(94) - 1],
     [at(95), at(97) - 1],
   ])
+})
+
+test('of a gap with as many parts as there may be each second is told once too, and no more feeds are away', () => {
+  const { market, recorded, trade, replayed, shown } = healing()
+  const missing = Array.from({ length: MISSING_PARTS_MAX }, (_, index) => ({
+    fromMs: at(90) + 10 * index,
+    toMs: at(90) + 10 * index + 5,
+    reason: index % 2 === 0 ? ('pruned' as const) : ('budget' as const),
+  }))
+  const told = {
+    type: 'disconnect',
+    feed: 'push',
+    ts: at(110),
+    sinceMs: at(90),
+    healUntilMs: at(400),
+  } as const
+  market.apply({ ...told, missing }, at(110))
+  recorded.push({ event: { ...told, missing }, atMs: at(110) })
+  const { length } = recorded
+  for (let count = 0; count < 100; count++) expect(trade(mint, 96, 112)).toBe('late')
+  for (let count = 0; count < 100; count++) expect(trade(mint, 97 + count / 100, 112)).toBe('late')
+  expect(recorded.length - length).toBeLessThanOrEqual(2)
+  expect(market.gaps(9).open[0]?.missing).toHaveLength(MISSING_PARTS_MAX)
+  expect(market.stats().disconnects).toBe(1)
+  expect(shown(replayed())).toEqual(shown(market))
 })

@@ -106,7 +106,7 @@ function reservesAfter(frame: CreateFrame | TradeFrame, solAmount: number): Part
   if (pool === PUMP_AMM_POOL && solInPool != null && tokensInPool != null)
     return {
       ...{ vSol: solInPool, vTokens: tokensInPool },
-      ...{ quoteMint: MARKET_QUOTES.sol, quoteAmount: solAmount, vQuote: solInPool },
+      ...{ quoteMint: MARKET_QUOTES.sol, quoteAmount: solAmount, vQuote: solInPool, quoteReserve: solInPool },
     }
   return { vSol: undefined, vTokens: undefined }
 }

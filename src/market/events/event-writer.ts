@@ -93,8 +93,8 @@ export class EventWriter {
     const { gaps, changes, time, healing } = this.#parts
     switch (event.type) {
       case 'disconnect':
-        this.disconnectCount++
-        gaps.disconnect(event, time.nowMs)
+        // A feed that is away may say more of it.
+        if (gaps.disconnect(event, time.nowMs)) this.disconnectCount++
         break
       case 'reconnect':
         gaps.reconnect(event, time.nowMs)

@@ -163,8 +163,8 @@ export class Gaps implements Saved {
     return least
   }
 
-  /** @param nowMs market time: a feed may heal until HEAL_MS_MAX from now at most. */
-  disconnect({ feed, ts, sinceMs = ts, healUntilMs, missing = [] }: DisconnectEvent, nowMs: number): void {
+  /** @param nowMs market time: a feed may heal until HEAL_MS_MAX from now at most. @returns whether the feed was not away before */
+  disconnect({ feed, ts, sinceMs = ts, healUntilMs, missing = [] }: DisconnectEvent, nowMs: number): boolean {
     const known = this.#open.get(feed)
     const fromMs = Math.min(sinceMs, ts, known?.fromMs ?? ts)
     const untilMs = healUntilOf(known, healUntilMs, nowMs)
@@ -177,7 +177,7 @@ export class Gaps implements Saved {
     if (known?.fromMs === fromMs && known.healUntilMs === untilMs) {
       // The gap is told as it was.
       this.#open.set(feed, gap)
-      return
+      return false
     }
     if (known === undefined) this.count++
     if (known === undefined && this.#open.size === FEEDS_AWAY_MAX)
@@ -186,6 +186,7 @@ export class Gaps implements Saved {
       this.#open.set(feed, gap)
       this.#changed(gap)
     }
+    return known === undefined
   }
 
   /**
@@ -225,9 +226,8 @@ export class Gaps implements Saved {
     const events: DisconnectEvent[] = []
     for (const [feed, { fromMs: sinceMs, healUntilMs, missing = [] }] of this.#open) {
       if (healUntilMs === undefined || timeMs < sinceMs) continue
-      const isTold = missing.some(
-        (each) => each.reason === part.reason && each.fromMs <= part.fromMs && each.toMs >= part.toMs,
-      )
+      // For whatever reason: behind the most parts that there may be, the last one covers all that comes.
+      const isTold = missing.some((each) => each.fromMs <= part.fromMs && each.toMs >= part.toMs)
       if (!isTold) events.push({ type: 'disconnect', ts: nowMs, feed, sinceMs, healUntilMs, missing: [part] })
     }
     return events

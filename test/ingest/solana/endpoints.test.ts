@@ -1,11 +1,12 @@
 // Endpoints of other chains, that fail for a while, or repeat keys in what they say.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { endpointsOf, withoutAddresses } from '../../../src/ingest/solana/endpoints.ts'
+import { HEAL_BACK_SLOTS } from '../../../src/ingest/solana/limits.ts'
 import { PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
-import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource, type LiveSourceOptions } from '../../../src/ingest/solana/source.ts'
-import type { Feed } from '../../../src/ingest/types.ts'
+import type { Feed, RecordedPlace } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { within } from '../../../src/lib/wait.ts'
 import { ChainWorld, SOL, slotAt } from '../../support/chain/world.ts'
@@ -31,7 +32,15 @@ afterEach(async () => {
 })
 
 const socketOf = ({ url }: SolanaNode) => url.replace('http', 'ws')
-function start(options: Partial<LiveSourceOptions>, pools: 'all' | 'migrated' = 'all', healMs = 0): Feed {
+/** The chain of these tests is a minute behind the machine. */
+const HEAL_MS = 600_000
+
+function start(
+  options: Partial<LiveSourceOptions>,
+  pools: 'all' | 'migrated' = 'all',
+  healMs = 0,
+  past: Pick<SolanaOptions, 'recorded' | 'recordedTo'> = {},
+): Feed {
   const source = new LiveSource(
     {
       ...{ rpcUrls: nodes.map(({ url }) => url), socketUrls: nodes.map(socketOf) },
@@ -42,7 +51,7 @@ function start(options: Partial<LiveSourceOptions>, pools: 'all' | 'migrated' = 
   feed = new SolanaFeed(
     {
       ...{ source, commitment: 'confirmed', pools, random: () => 0, holds: () => true },
-      ...{ reconnectMsMin: 1, reconnectMsMax: 5, healMs },
+      ...{ reconnectMsMin: 1, reconnectMsMax: 5, healMs, ...past },
     },
     sink,
     new MemoryLog(),
@@ -161,7 +170,7 @@ it('a subscription that says nothing any more while slots come ends its connecti
   expect(Math.abs((lost as { sinceMs: number }).sinceMs - connected.ts)).toBeLessThan(10)
 })
 
-it.each(['is found out', 'ends by itself'])(
+it.each(['is found out', 'ends by itself', 'ends with its process'])(
   'a connection that is silent of one program and %s: all that was not told since is fetched',
   async (how) => {
     const [node] = nodes
@@ -169,11 +178,8 @@ it.each(['is found out', 'ends by itself'])(
     const world = new ChainWorld(17, { startMs, slot: slotAt(startMs), truncated: 0 })
     node.slot = world.slot
     const logsSilenceMsMax = how === 'is found out' ? 1_000 : 60_000
-    const started = start(
-      { rpcUrls: [node.url], socketUrls: [socketOf(node)], logsSilenceMsMax },
-      'all',
-      60_000,
-    )
+    const endpoint = { rpcUrls: [node.url], socketUrls: [socketOf(node)], logsSilenceMsMax }
+    let started = start(endpoint, 'all', HEAL_MS)
     await expect.poll(() => started.describe().isConnected, soon).toBe(true)
     const passing = setInterval(() => {
       world.pass(400)
@@ -190,12 +196,28 @@ it.each(['is found out', 'ends by itself'])(
     }
     try {
       await expect.poll(() => had().size, soon).toBeGreaterThan(20)
-      node.muted = PUMP_PROGRAM
+      // What is asked for again lies within what the node has.
+      const firstSlot = slotAt(startMs)
+      await expect.poll(() => node.slot, soon).toBeGreaterThan(firstSlot + 2 * HEAL_BACK_SLOTS)
+      node.mute(PUMP_PROGRAM)
       const mutedSlot = node.slot
       await expect.poll(() => node.slot, soon).toBeGreaterThan(mutedSlot + 60)
       if (how === 'ends by itself') for (const peer of node.peers) peer.terminate()
-      await expect.poll(() => started.describe().connects, soon).toBe(2)
-      node.muted = null
+      if (how === 'ends with its process') {
+        await started.stop()
+        const recorded = sink.data.flatMap((event): RecordedPlace[] =>
+          event.type === 'trade'
+            ? [
+                {
+                  ...{ tx: event.tx!, eventIndex: event.eventIndex!, slot: event.slot!, ts: event.ts },
+                  isCurve: event.curveTokens != null,
+                },
+              ]
+            : [],
+        )
+        const timeMs = Math.max(...recorded.map(({ ts }) => ts))
+        started = start(endpoint, 'all', HEAL_MS, { recorded, recordedTo: { timeMs, awaySinceMs: null } })
+      } else await expect.poll(() => started.describe().connects, soon).toBe(2)
       await expect.poll(() => started.describe().healing, soon).toMatchObject({ healed: 1, missing: [] })
     } finally {
       clearInterval(passing)

@@ -73,8 +73,8 @@ it('after a kill -9', async () => {
 
 it('a recorded trade is known by its place: others of its transaction are new', () => {
   const seen = new SeenTransactions([
-    { tx: 'a', eventIndex: 1, slot: 1, ts: 1 },
-    { tx: 'a', eventIndex: 3, slot: 1, ts: 1 },
+    { tx: 'a', eventIndex: 1, slot: 1, isCurve: true, ts: 1 },
+    { tx: 'a', eventIndex: 3, slot: 1, isCurve: true, ts: 1 },
   ])
   const events = [0, 1, 2, 3].map((index) => ({ program: '', index, bytes: new Uint8Array() }))
   const indexes = (signature: string, count: number) =>

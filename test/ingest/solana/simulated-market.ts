@@ -55,7 +55,12 @@ export class SimulatedMarket {
   start(recordedTo: RecordedTo | null): void {
     const recorded = this.recorded.flatMap(({ event }): RecordedPlace[] =>
       event.type === 'trade' && event.slot != null
-        ? [{ tx: event.tx!, eventIndex: event.eventIndex!, slot: event.slot ?? null, ts: event.ts }]
+        ? [
+            {
+              ...{ tx: event.tx!, eventIndex: event.eventIndex!, slot: event.slot, ts: event.ts },
+              isCurve: event.curveTokens != null,
+            },
+          ]
         : [],
     )
     const life = ++this.#life

@@ -50,8 +50,8 @@ export class SolanaNode {
   /** Listed as holding a token, and not to be had: closed meanwhile, or not known yet where accounts are of slots before. */
   readonly missingAccounts = new Set<string>()
   accountsSlotsBehind = 0
-  /** Who subscribed to this program is told nothing of it. */
-  muted: string | null = null
+  /** Connections that are told nothing of a program, whatever they have subscribed to. */
+  #muted: { program: string; peers: ReadonlySet<WebSocket> } | null = null
   /** A handshake is refused with this status. */
   handshake: number | null = null
   handshakesRefused = 0
@@ -147,9 +147,14 @@ export class SolanaNode {
   confirm(transaction: TestTransaction): void {
     this.history.add(transaction)
     for (const program of new Set(transaction.events.map((event) => event.program)))
-      if (program !== this.muted)
-        for (const { id, peer } of this.#of('logsSubscribe', program))
+      for (const { id, peer } of this.#of('logsSubscribe', program))
+        if (program !== this.#muted?.program || !this.#muted.peers.has(peer))
           peer.send(JSON.stringify(logsNotification(transaction, id)))
+  }
+
+  /** The connections that there are now are told nothing more of a program. */
+  mute(program: string): void {
+    this.#muted = { program, peers: new Set(this.peers) }
   }
 
   /** Sends a frame to all peers: objects as JSON, texts and bytes as they are. */

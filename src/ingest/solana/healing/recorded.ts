@@ -1,12 +1,28 @@
 // From where on a feed has to make up for what it missed while there was no process.
 import type { RecordedPlace, RecordedTo } from '../../types.ts'
-import { IN_FLIGHT_MS } from '../limits.ts'
+import { IN_FLIGHT_MS, LOGS_SILENCE_MS_MAX, SLOT_MS } from '../limits.ts'
 
-/** The recorded trade of the newest slot; null: none is known. */
-export function newestOf(places: readonly RecordedPlace[] = []): { slot: number; ts: number } | null {
-  let newest: { slot: number; ts: number } | null = null
-  for (const { slot, ts } of places) if (slot !== null && slot > (newest?.slot ?? -1)) newest = { slot, ts }
-  return newest
+interface Place {
+  slot: number
+  ts: number
+}
+
+/**
+ * Up to where trades are recorded; null: none is known. One of the two programs may have been silent before the end, which is found out
+ * only after a while: it is the newest trade of that program that counts, as far back as the silence can have lasted.
+ */
+export function newestOf(places: readonly RecordedPlace[] = []): Place | null {
+  const newest = new Map<boolean, Place>()
+  for (const { slot, ts, isCurve } of places)
+    if (slot !== null && slot > (newest.get(isCurve)?.slot ?? -1)) newest.set(isCurve, { slot, ts })
+  const [older, latest] = [newest.get(true), newest.get(false)].toSorted(
+    (a, b) => (a?.slot ?? -1) - (b?.slot ?? -1),
+  )
+  if (latest === undefined) return older ?? null
+  return {
+    slot: Math.max(older?.slot ?? 0, latest.slot - Math.ceil(LOGS_SILENCE_MS_MAX / SLOT_MS)),
+    ts: Math.max(older?.ts ?? 0, latest.ts - LOGS_SILENCE_MS_MAX),
+  }
 }
 
 /**
