@@ -366,7 +366,7 @@ export const PLANTED = {
   },
   'chain-cut-untold': {
     is: 'what an endpoint of the chain told nobody while its connection was cut is neither fetched nor told as missing',
-    seed: 33,
+    seed: 204,
     steps: 120,
     violates: 'a trade of the chain that is missing lies in a gap that was told',
     file: 'ingest/solana/solana.ts',
