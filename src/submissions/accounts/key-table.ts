@@ -16,7 +16,7 @@ export interface Key {
   deadlineMs: number
   /** A rotation of it, or one that replaces it, is not durable yet. */
   isRotating: boolean
-  /** Someone has its text and has shown it. Of a key that no rotation made it is taken as given. */
+  /** Someone has its text and has shown it. Taken as given where no rotation said that it made the key. */
   isUsed: boolean
 }
 
