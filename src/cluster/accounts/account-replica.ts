@@ -83,8 +83,9 @@ export class AccountReplica {
    */
   authenticate(text: string): Caller {
     try {
-      const key = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
-      if (!key.isUsed) this.#tellUse(key, text)
+      const nowMs = this.#options.clock.monotonicMs()
+      const key = this.#keys.authenticate(text, nowMs)
+      if (this.#keys.awaitsUse(key, nowMs)) this.#tellUse(key, text)
       return { agent: key.agent, keyHash: key.hash }
     } catch (error) {
       const mayBeKnownSoon =

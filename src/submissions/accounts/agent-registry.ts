@@ -69,8 +69,9 @@ export class AgentRegistry {
 
   /** Throws missing_key, invalid_key or revoked_key. */
   authenticate(text: string): Caller {
-    const key = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
-    if (!key.isUsed) this.#noteUse(key)
+    const nowMs = this.#options.clock.monotonicMs()
+    const key = this.#keys.authenticate(text, nowMs)
+    if (!key.isUsed) this.#noteUse(key, nowMs)
     return { agent: key.agent, keyHash: key.hash }
   }
 
@@ -214,14 +215,15 @@ export class AgentRegistry {
     const record = this.#records.get(agentId)
     if (record === undefined) return null
     const nowMs = this.#options.clock.monotonicMs()
-    const keys = this.#keys
-      .ofAgent(agentId)
-      .map(({ hash, prefix, createdAtMs, expiresAtMs, deadlineMs, isUsed }) => ({
+    const keys = this.#keys.ofAgent(agentId).map((key) => {
+      const { hash, prefix, createdAtMs, expiresAtMs, deadlineMs } = key
+      return {
         ...{ hash, prefix, createdAtMs },
         expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
         endsInMs: Number.isFinite(deadlineMs) ? Math.round(deadlineMs - nowMs) : null,
-        isUsed,
-      }))
+        isUsed: !this.#keys.awaitsUse(key, nowMs),
+      }
+    })
     return { agent: record.agent, name: this.name(agentId), keys }
   }
 
@@ -240,11 +242,11 @@ export class AgentRegistry {
   }
 
   /** Once a key is used, the one that it replaced rotates no more. No request waits for that to be durable. */
-  #noteUse(key: Key): void {
+  #noteUse(key: Key, nowMs: number): void {
+    const isAwaited = this.#keys.awaitsUse(key, nowMs)
     key.isUsed = true
-    const { agentId } = key.agent
-    if (!this.#keys.hasLivingPredecessor(key, this.#options.clock.monotonicMs())) return
-    this.#append(agentId, { kind: 'key_used', data: { keyHash: key.hash } }).catch(() => {
+    if (!isAwaited) return
+    this.#append(key.agent.agentId, { kind: 'key_used', data: { keyHash: key.hash } }).catch(() => {
       // Its next use says it again.
       key.isUsed = false
     })
