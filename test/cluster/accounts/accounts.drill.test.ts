@@ -157,6 +157,30 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
     expect(told).toEqual([first.key])
   })
 
+  it('tell the use of a new key until the writer knows it, with a pause, however often it is used', async () => {
+    const writer = await startWriter('refused')
+    let isRefused = true
+    const told: boolean[] = []
+    const { replica } = await startReader('refused', async (key) => {
+      told.push(isRefused)
+      if (isRefused) throw new Error('the writer answered 503')
+      writer.agents.authenticate(key)
+    })
+    await replica.ready
+    const old = writer.agents.authenticate((await writer.agents.register({ name: 'x' })).key)
+    const { key } = await writer.agents.rotate(old)
+    await followed(writer, replica)
+    for (let read = 0; read < 50; read++) {
+      replica.authenticate(key)
+      await new Promise(setImmediate)
+    }
+    expect(told).toEqual([true])
+    isRefused = false
+    const isUsed = () => writer.agents.account(old.agent.agentId)!.keys.map((each) => each.isUsed)
+    await vi.waitFor(() => expect(isUsed()).toEqual([true, true]), 10_000)
+    expect(told).toEqual([true, false])
+  })
+
   it('count the time of an entry by the clock of the bus, for a reader that begins later', async () => {
     const writer = await startWriter('age')
     const { key } = await writer.agents.register({ name: 'x' })
