@@ -310,7 +310,7 @@ export const TABLES = {
     columns: [
       column('agent_id', 'VARCHAR', 'The agent that was changed'),
       column('at', 'TIMESTAMP', 'UTC'),
-      column('kind', 'VARCHAR', 'profile, key_expires, key_used, suspended, banned or unbanned'),
+      column('kind', 'VARCHAR', 'profile, key_expires, key_unused, key_used, suspended, banned or unbanned'),
       column('data', 'VARCHAR', 'JSON; its members depend on the kind'),
     ],
   },

@@ -168,7 +168,7 @@ export interface AccountKey {
   expiresAtMs: number | null
   /** The same from now on, by the monotonic clock; negative: it has ended. */
   endsInMs: number | null
-  /** Whether it replaced no other key, or was used since. */
+  /** Whether it replaced no other key that is valid, or was used since. */
   isUsed: boolean
 }
 

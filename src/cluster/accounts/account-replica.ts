@@ -10,20 +10,20 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { Waiters } from '../../lib/waiters.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { type Key, KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
+import { KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Account, Caller } from '../../submissions/types.ts'
 import type { Bus } from '../bus.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import { COMPLETE_KEY, decodeAccount } from './account-entry.ts'
 import { createdAtOf } from './created-at.ts'
-import { CHECK_MS } from './limits.ts'
+import { CHECK_MS, TELL_AGAIN_MS } from './limits.ts'
 
 export interface AccountReplicaOptions {
   bus: Bus
   clock: Clock
   log: Log
-  /** Tells the writer of the first use of a key that replaced another one. */
+  /** Tells the writer of the first use of a key that replaced another one. Rejects where it was refused. */
   tellUse(key: string): Promise<unknown>
 }
 
@@ -51,6 +51,8 @@ export class AccountReplica {
   /** By key of the entry. */
   readonly #known = new Map<string, Known>()
   readonly #names = new Map<string, string>()
+  /** Hashes of keys whose use is being told. */
+  readonly #telling = new Set<string>()
   readonly #unwatch: () => void
   readonly #working: Promise<void>
   readonly #waiters = new Waiters()
@@ -83,8 +85,9 @@ export class AccountReplica {
    */
   authenticate(text: string): Caller {
     try {
-      const key = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
-      if (!key.isUsed) this.#tellUse(key, text)
+      const nowMs = this.#options.clock.monotonicMs()
+      const key = this.#keys.authenticate(text, nowMs)
+      if (this.#keys.awaitsUse(key, nowMs)) void this.#tellUse(key.hash, text)
       return { agent: key.agent, keyHash: key.hash }
     } catch (error) {
       const mayBeKnownSoon =
@@ -95,13 +98,22 @@ export class AccountReplica {
     }
   }
 
-  /** No request waits for that. */
-  #tellUse(key: Key, text: string): void {
-    key.isUsed = true
-    this.#options.tellUse(text).catch(() => {
-      // Its next use says it again.
-      key.isUsed = false
-    })
+  /** Again and again, until an entry says that the writer knows it: the writer may refuse, or lose what it noted. No request waits. */
+  async #tellUse(hash: string, text: string): Promise<void> {
+    if (this.#telling.has(hash)) return
+    this.#telling.add(hash)
+    const { clock, log, tellUse } = this.#options
+    for (;;) {
+      const key = this.#keys.get(hash)
+      const nowMs = clock.monotonicMs()
+      const isAwaited = key !== undefined && key.deadlineMs > nowMs && this.#keys.awaitsUse(key, nowMs)
+      if (this.#isStopped || !isAwaited) break
+      await tellUse(text).catch((error) =>
+        log.debug({ reason: errorMessage(error) }, 'the writer was not told that a key is used; told again'),
+      )
+      await sleep(TELL_AGAIN_MS, undefined, { ref: false })
+    }
+    this.#telling.delete(hash)
   }
 
   /** The name to show; the identity of an agent that is not known. */

@@ -107,10 +107,12 @@ export class PassingOn {
     await this.#attempt(LOOK).then(discard, () => undefined)
   }
 
-  /** Has the writer see a key that was used here. */
+  /** Has the writer see a key that was used here. Rejects where it has refused to look. */
   async showKey(key: string): Promise<void> {
     const headers = { Authorization: `Bearer ${key}` }
-    discard(await this.toWriter({ ...LOOK, path: '/api/v1/agent/profile', headers }))
+    const answer = await this.toWriter({ ...LOOK, path: '/api/v1/agent/profile', headers })
+    discard(answer)
+    if (answer.status !== 200) throw new Error(`the writer answered ${answer.status}`)
   }
 
   /** Ends the connections to other nodes. */

@@ -2,6 +2,7 @@
 import type { WebSocket } from 'uWebSockets.js'
 import type { Market } from '../../market/market.ts'
 import { STREAM_OPERATIONS } from '../../schema/api/stream.ts'
+import { TIMEFRAMES } from '../../schema/bar.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { COMPRESSED_MESSAGE_BYTES_MIN, SUBSCRIPTIONS_MAX } from '../limits.ts'
 import { type HttpNode, whenReached } from '../node.ts'
@@ -216,12 +217,19 @@ export class StreamSession implements StreamWriter {
   }
 }
 
-/** Told where more bars start at the time from which a client resumes, or later, than it begins with: it has to read the others. */
-function leftOut(topic: Topic, market: Market): { clamped?: { limit: number } } {
+/**
+ * Told where more bars start at the time from which a client resumes, or later, than it begins with: it has to read the others, those
+ * before `heldFrom` in the lake.
+ */
+function leftOut(topic: Topic, market: Market): { clamped?: { limit: number }; heldFrom?: number } {
   if (topic.topic !== 'ohlc' || topic.fromMs === null) return {}
   const { mint, tf, fromMs, limit } = topic
   const found = market.bars({ mint, tf, limit: limit + 1, fromMs, toMs: null, fill: 'none' })
-  return found !== null && found.bars.length > limit ? { clamped: { limit } } : {}
+  const heldFrom = market.barsHeldFromMs(mint, TIMEFRAMES.indexOf(tf))
+  return {
+    ...(found !== null && found.bars.length > limit && { clamped: { limit } }),
+    ...(fromMs < heldFrom && { heldFrom }),
+  }
 }
 
 /** The channel of a topic, and how a new subscription to it begins. */

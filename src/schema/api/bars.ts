@@ -38,6 +38,11 @@ export const longBarSchema = z.object({
 /** A line of bars as NDJSON: `shape` chooses. */
 export const barLineSchema = z.union([barSchema, longBarSchema])
 
+/** Told where a range begins before the oldest bar that is held. */
+export const heldFromSchema = unixMs(
+  'Of a range that begins earlier: older bars are not held any more, or had no trades. The lake has them all',
+).optional()
+
 export const barsMetaSchema = metaWith({
   mint: z.string(),
   tf: z.enum(TIMEFRAMES),
@@ -45,9 +50,7 @@ export const barsMetaSchema = metaWith({
   fill: z.enum(BAR_FILLS),
   gaps: wholeCount('Intervals without trades between the first bar and the last'),
   completeFrom: unixMs('Bars that start earlier may lack trades: the token had been evicted').optional(),
-  heldFrom: unixMs(
-    'Of a range that begins earlier: older bars are not held any more, or had no trades. The lake has them all',
-  ).optional(),
+  heldFrom: heldFromSchema,
   incomplete: z
     .array(gapSchema)
     .optional()

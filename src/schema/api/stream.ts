@@ -6,6 +6,7 @@ import { gapSchema } from '../event.ts'
 import { EXAMPLE_MINT } from '../example.ts'
 import { chosenRowSchema, marketItemSchema } from '../market-item.ts'
 import { ORDERS, OUTCOMES, SORTS, TABS } from '../vocabulary.ts'
+import { heldFromSchema } from './bars.ts'
 import { marketQuery } from './market.ts'
 import { clampedSchema, ignoredNames, mintSchema, percent, unixMs } from './parts.ts'
 import { problemSchema } from './problem.ts'
@@ -193,6 +194,7 @@ export const streamMessageSchema = z.union([
         description:
           'The maximum, where the `limit` that was sent is above it; of bars the limit, where it leaves out some since `from`',
       }),
+      heldFrom: heldFromSchema,
       ignored: ignoredNames,
     })
     .meta({

@@ -276,8 +276,8 @@ const APPLY: { readonly [Name in TableName]?: ApplyRow<StateRow<Name>> } = {
 }
 
 /**
- * Keeps only the events of an agent that still have an effect: its last profile, the earliest expiry and the first use of each key, and the
- * sanctions since the last lift.
+ * Keeps only the events of an agent that still have an effect: its last profile, the earliest expiry of each key, whether it was
+ * used, and the sanctions since the last lift.
  */
 function applyAgentEvent(state: StoreState, placed: AgentEvent): void {
   const { agent_id: agentId, kind, data } = placed.row
@@ -289,7 +289,7 @@ function applyAgentEvent(state: StoreState, placed: AgentEvent): void {
     expireKey(state, placed, `${agentId} key ${JSON.parse(data).keyHash}`)
     return
   }
-  if (kind === 'key_used') {
+  if (kind === 'key_unused' || kind === 'key_used') {
     state.agentEvents.set(`${agentId} used ${JSON.parse(data).keyHash}`, placed)
     return
   }

@@ -5,6 +5,8 @@ import type { Profile } from '../types.ts'
 export type AgentEvent =
   | { kind: 'profile'; data: Profile }
   | { kind: 'key_expires'; data: { keyHash: string; atMs: number } }
+  /** A rotation made it. Earlier versions did not tell, nor whether it was used since: a key without this row counts as used. */
+  | { kind: 'key_unused'; data: { keyHash: string } }
   /** A key that replaced another one was used for the first time. */
   | { kind: 'key_used'; data: { keyHash: string } }
   /** Automatic. `untilMs` null: for good. */
@@ -27,6 +29,7 @@ export function readEvent({ kind, data }: TableRow<'agent_events'>): AgentEvent 
   switch (kind) {
     case 'profile':
     case 'key_expires':
+    case 'key_unused':
     case 'key_used':
     case 'suspended':
     case 'banned':

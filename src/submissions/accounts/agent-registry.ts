@@ -69,8 +69,9 @@ export class AgentRegistry {
 
   /** Throws missing_key, invalid_key or revoked_key. */
   authenticate(text: string): Caller {
-    const key = this.#keys.authenticate(text, this.#options.clock.monotonicMs())
-    if (!key.isUsed) this.#noteUse(key)
+    const nowMs = this.#options.clock.monotonicMs()
+    const key = this.#keys.authenticate(text, nowMs)
+    if (!key.isUsed) this.#noteUse(key, nowMs)
     return { agent: key.agent, keyHash: key.hash }
   }
 
@@ -214,14 +215,15 @@ export class AgentRegistry {
     const record = this.#records.get(agentId)
     if (record === undefined) return null
     const nowMs = this.#options.clock.monotonicMs()
-    const keys = this.#keys
-      .ofAgent(agentId)
-      .map(({ hash, prefix, createdAtMs, expiresAtMs, deadlineMs, isUsed }) => ({
+    const keys = this.#keys.ofAgent(agentId).map((key) => {
+      const { hash, prefix, createdAtMs, expiresAtMs, deadlineMs } = key
+      return {
         ...{ hash, prefix, createdAtMs },
         expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
         endsInMs: Number.isFinite(deadlineMs) ? Math.round(deadlineMs - nowMs) : null,
-        isUsed,
-      }))
+        isUsed: !this.#keys.awaitsUse(key, nowMs),
+      }
+    })
     return { agent: record.agent, name: this.name(agentId), keys }
   }
 
@@ -240,11 +242,11 @@ export class AgentRegistry {
   }
 
   /** Once a key is used, the one that it replaced rotates no more. No request waits for that to be durable. */
-  #noteUse(key: Key): void {
+  #noteUse(key: Key, nowMs: number): void {
+    const isAwaited = this.#keys.awaitsUse(key, nowMs)
     key.isUsed = true
-    const { agentId } = key.agent
-    if (!this.#keys.hasLivingPredecessor(key, this.#options.clock.monotonicMs())) return
-    this.#append(agentId, { kind: 'key_used', data: { keyHash: key.hash } }).catch(() => {
+    if (!isAwaited) return
+    this.#append(key.agent.agentId, { kind: 'key_used', data: { keyHash: key.hash } }).catch(() => {
       // Its next use says it again.
       key.isUsed = false
     })
@@ -273,9 +275,7 @@ export class AgentRegistry {
       // The first key came with the registration, each further one with a rotation.
       const isRotated = this.#keys.ofAgent(agentId).length > 0
       if (isRotated) this.#rotations.take(agentId, toMonotonicMs(row.created_at, now))
-      const key = newKey(record.agent, row.key_hash, row.key_prefix, row.created_at)
-      key.isUsed = !isRotated
-      this.#keys.add(key)
+      this.#keys.add(newKey(record.agent, row.key_hash, row.key_prefix, row.created_at))
       this.#keys.dropOldest(agentId)
     }
     for (const row of agentEvents) {
@@ -313,10 +313,10 @@ export class AgentRegistry {
     const { agent } = record
     const { randomBytes, store } = this.#options
     const { text, key, write } = makeAgentKey(agent, now.wallMs, randomBytes)
-    key.isUsed = false
     const endOf = ({ hash }: Key, atMs: number) =>
       ({ kind: 'key_expires', data: { keyHash: hash, atMs } }) satisfies AgentEvent
-    const ends = [
+    const events: AgentEvent[] = [
+      { kind: 'key_unused', data: { keyHash: key.hash } },
       endOf(old, now.wallMs + ROTATED_KEY_LIFE_MS),
       ...unused
         .filter(({ deadlineMs }) => deadlineMs > now.monotonicMs)
@@ -325,13 +325,13 @@ export class AgentRegistry {
     // Known before it is durable, so that revoking all keys meanwhile revokes it too. Nobody has its text yet.
     this.#keys.add(key)
     try {
-      await store.commit([write, ...ends.map((end) => writeEvent(agent.agentId, end, now.wallMs))])
+      await store.commit([write, ...events.map((event) => writeEvent(agent.agentId, event, now.wallMs))])
     } catch (error) {
       this.#keys.drop(key)
       throw error
     }
     this.#keys.dropOldest(agent.agentId)
-    for (const end of ends) this.#apply(record, end, now.wallMs, now)
+    for (const event of events) this.#apply(record, event, now.wallMs, now)
     this.#tellChange(agent.agentId)
     return { ...this.#issued(text, agent), oldKeyExpiresAt: old.expiresAtMs }
   }
@@ -366,9 +366,10 @@ export class AgentRegistry {
       case 'key_expires':
         this.#keys.expire(data.keyHash, atMs, data.atMs, now)
         return
+      case 'key_unused':
       case 'key_used': {
         const key = this.#keys.get(data.keyHash)
-        if (key !== undefined) key.isUsed = true
+        if (key !== undefined) key.isUsed = kind === 'key_used'
         return
       }
       case 'suspended':

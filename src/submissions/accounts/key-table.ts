@@ -16,7 +16,7 @@ export interface Key {
   deadlineMs: number
   /** A rotation of it, or one that replaces it, is not durable yet. */
   isRotating: boolean
-  /** Someone has its text and has shown it. Of a key that no rotation made it is taken as given. */
+  /** Someone has its text and has shown it. Taken as given where no rotation said that it made the key. */
   isUsed: boolean
 }
 
@@ -102,8 +102,9 @@ export class KeyTable {
     return successors.some(({ isUsed }) => isUsed) ? [] : successors
   }
 
-  /** Whether a key replaced another one that may still be used. */
-  hasLivingPredecessor(key: Key, nowMs: number): boolean {
+  /** Whether it matters that a key is used for the first time: it replaced another one that is valid, and ends its rotations. */
+  awaitsUse(key: Key, nowMs: number): boolean {
+    if (key.isUsed) return false
     const keys = this.ofAgent(key.agent.agentId)
     return keys.slice(0, keys.indexOf(key)).some(({ deadlineMs }) => deadlineMs > nowMs)
   }

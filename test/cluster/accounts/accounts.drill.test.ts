@@ -60,12 +60,15 @@ async function startWriter(name: string, agentCount = 0): Promise<Writer> {
   return { agents, publisher, clock, bus }
 }
 
-async function startReader(name: string): Promise<{ replica: AccountReplica; clock: SteppedClock }> {
+async function startReader(
+  name: string,
+  tellUse: (key: string) => Promise<unknown> = async () => {},
+): Promise<{ replica: AccountReplica; clock: SteppedClock }> {
   const bus = await connect(name)
   // Ten seconds beside the writer's clock, and another monotonic clock.
   const clock = new SteppedClock(START_MS - 10_000)
   clock.pass(77_777)
-  const replica = new AccountReplica({ bus, clock, log, tellUse: async () => {} })
+  const replica = new AccountReplica({ bus, clock, log, tellUse })
   toClose.push(() => replica.stop())
   return { replica, clock }
 }
@@ -127,6 +130,55 @@ describe.skipIf(!hasNats)(`accounts on the bus${skipped}`, () => {
       interval: 5,
     })
     expect(performance.now() - startedAtMs).toBeLessThan(1_000)
+  })
+
+  it('tell the use of a new key where the one that it replaced may still rotate, and no longer', async () => {
+    const writer = await startWriter('ended')
+    const told: string[] = []
+    const { replica, clock } = await startReader('ended', async (key) => told.push(key))
+    await replica.ready
+    const rotated = async (isRevoked: boolean) => {
+      const old = writer.agents.authenticate((await writer.agents.register({ name: 'x' })).key)
+      const { key } = await writer.agents.rotate(old)
+      if (isRevoked) await writer.agents.revoke(old)
+      await followed(writer, replica)
+      const isUsed = writer.agents.account(old.agent.agentId)!.keys.map((each) => each.isUsed)
+      return { key, isUsed }
+    }
+    const revoked = await rotated(true)
+    expect(revoked.isUsed).toEqual([true, true])
+    replica.authenticate(revoked.key)
+    expect(told).toEqual([])
+    const [first, second] = [await rotated(false), await rotated(false)]
+    expect(first.isUsed).toEqual([true, false])
+    replica.authenticate(first.key)
+    clock.pass(DAY_MS)
+    replica.authenticate(second.key)
+    expect(told).toEqual([first.key])
+  })
+
+  it('tell the use of a new key until the writer knows it, with a pause, however often it is used', async () => {
+    const writer = await startWriter('refused')
+    let isRefused = true
+    const told: boolean[] = []
+    const { replica } = await startReader('refused', async (key) => {
+      told.push(isRefused)
+      if (isRefused) throw new Error('the writer answered 503')
+      writer.agents.authenticate(key)
+    })
+    await replica.ready
+    const old = writer.agents.authenticate((await writer.agents.register({ name: 'x' })).key)
+    const { key } = await writer.agents.rotate(old)
+    await followed(writer, replica)
+    for (let read = 0; read < 50; read++) {
+      replica.authenticate(key)
+      await new Promise(setImmediate)
+    }
+    expect(told).toEqual([true])
+    isRefused = false
+    const isUsed = () => writer.agents.account(old.agent.agentId)!.keys.map((each) => each.isUsed)
+    await vi.waitFor(() => expect(isUsed()).toEqual([true, true]), 10_000)
+    expect(told).toEqual([true, false])
   })
 
   it('count the time of an entry by the clock of the bus, for a reader that begins later', async () => {

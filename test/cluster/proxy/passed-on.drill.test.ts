@@ -92,6 +92,12 @@ describe.skipIf(!hasNats)(`requests that the writer carries out${skipped}`, () =
     ).toBe(200)
   })
 
+  it('show the writer a key that was used, and a refusal does not count as shown', async () => {
+    const key = await node.client.register('used elsewhere')
+    await node.passingOn.showKey(key)
+    await expect(node.passingOn.showKey(`${key}x`)).rejects.toThrow('the writer answered 401')
+  })
+
   it('answer conditional, compressed and HEAD requests as the writer does', async () => {
     const path = '/api/v1/agents/leaderboard'
     const etag = (await node.client.get(path)).headers.get('etag')!

@@ -1,9 +1,12 @@
 // Keys, profiles and the operator's requests over real HTTP and the real store, on a clock that the test sets. One server for
 // all tests but those that need other settings or a server without other agents.
+import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { LEADERBOARD_LIMIT_MAX } from '../../../src/schema/api/submissions.ts'
+import { writeEvent } from '../../../src/submissions/accounts/agent-events.ts'
+import { makeAgentKey } from '../../../src/submissions/accounts/key-table.ts'
 import { clockOf } from '../../support/clock.ts'
 import { expectProblem, seedToken, submission, submit } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
@@ -132,6 +135,19 @@ describe('a key', () => {
     expect((await post('/api/v1/keys/rotate', {}, key)).status).toBe(201)
     expect((await revoke(leaked)).status).toBe(200)
     expectProblem(await get('/api/v1/xp', leaked), 'revoked_key')
+  })
+
+  it('that an earlier version rotated is not rotated again: that did not tell whether the new key is used', async () => {
+    const leaked = await server.client.register()
+    const { agent, keyHash } = server.agents.authenticate(leaked)
+    const { text, write } = makeAgentKey(agent, nowMs, randomBytes)
+    const data = { keyHash, atMs: nowMs + DAY_MS }
+    await server.store.commit([write, writeEvent(agent.agentId, { kind: 'key_expires', data }, nowMs)])
+    for (let run = 0; run < 2; run++) {
+      server = await server.restart()
+      expectProblem(await post('/api/v1/keys/rotate', {}, leaked), 'key_not_allowed')
+    }
+    expect((await post('/api/v1/keys/rotate', {}, text)).status).toBe(201)
   })
 
   it('needs a name of 1 to 64 characters', async () => {

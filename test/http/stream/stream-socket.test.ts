@@ -119,9 +119,9 @@ describe('a stream of bars that resumes', () => {
   const resumed = async (more: object) => {
     const reader = open()
     await reader.send({ op: 'subscribe', topic: 'ohlc', mint, tf: '1m', from, ...more })
-    const { clamped } = await reader.until('subscribed')
+    const { clamped, heldFrom } = await reader.until('subscribed')
     const { rows } = await reader.until('snapshot')
-    return { clamped, count: rows.length, first: rows[0].t }
+    return { clamped, heldFrom, count: rows.length, first: rows[0].t }
   }
 
   it('begins with every bar from there on', async () => {
@@ -132,6 +132,19 @@ describe('a stream of bars that resumes', () => {
     const first = startMs + (minutes - 100) * 60_000
     expect(await resumed({ limit: 100 })).toEqual({ clamped: { limit: 100 }, count: 100, first })
     expect((await resumed({ limit: minutes - 1 })).clamped).toBeUndefined()
+  })
+
+  it('says so where bars from there on are not held any more', async () => {
+    const long = newMint()
+    const seconds = Array.from({ length: 1_300 }, (_, at) => trade(long, startMs + at * 1_000, 1))
+    await server.client.push(...seconds)
+    const { heldFrom, first } = await resumed({ mint: long, tf: '1s', from: startMs })
+    expect(heldFrom).toBeGreaterThan(startMs)
+    expect(heldFrom).toBeLessThanOrEqual(first)
+    expect(await resumed({ mint: long, tf: '1s', from: heldFrom })).toMatchObject({
+      heldFrom: undefined,
+      first,
+    })
   })
 })
 

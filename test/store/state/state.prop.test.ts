@@ -70,7 +70,7 @@ const anyRow = fc.oneof(
   ),
   placed('agent_events', event(fc.constant('profile'), fc.record({ name: fc.string({ unit: 'grapheme' }) }))),
   placed('agent_events', event(fc.constant('key_expires'), fc.record({ keyHash, atMs }))),
-  placed('agent_events', event(fc.constant('key_used'), fc.record({ keyHash }))),
+  placed('agent_events', event(fc.constantFrom('key_unused', 'key_used'), fc.record({ keyHash }))),
   placed(
     'agent_events',
     event(fc.constantFrom('suspended', 'banned', 'unbanned'), fc.record({ untilMs: atMs })),

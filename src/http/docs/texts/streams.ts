@@ -194,7 +194,8 @@ ${example(
 **ohlc**: bars of a \`mint\` in a timeframe \`tf\` (\`1m\` unless told): first the newest \`limit\` of them (${BARS_LIMIT_DEFAULT} unless told, ${BARS_LIMIT_MAX} at
 most), or of those that start at \`from\` or later (${BARS_LIMIT_MAX} unless told); then each bar that has changed, is closed or is new. To resume,
 subscribe with \`from\` set to the start of the last bar that was not closed. Where \`limit\` leaves out bars since \`from\`, \`subscribed\` has
-\`clamped\` with it: read those from \`/api/v1/ohlc\`.
+\`clamped\` with it: read those from \`/api/v1/ohlc\`. Where \`from\` is before the oldest bar that is held, it has \`heldFrom\`, the start of
+that one: older bars are in the lake.
 
 ${example(
   '> {"op":"subscribe","topic":"ohlc","mint":"MINT","tf":"1h","limit":1}',
