@@ -12,6 +12,7 @@ import {
   closedBar,
   NOON_MS,
   openTestStore,
+  quietLog,
   readSql,
   removeFolder,
   temporaryFolder,
@@ -160,24 +161,60 @@ describe('bars that were written anew while their file was missing', () => {
     expect(await verified()).toEqual([])
   })
 
-  test('are taken out by a repair where an earlier version has put the file back', async () => {
-    const { copy, path } = await loseAndEmitAgain()
+  /** As an earlier version has put the file back, whose bars the other file has too. @returns the bars of the day */
+  async function putBackAsBefore(copy: string, path: string): Promise<number> {
+    const other = names().find((name) => name !== path && name.includes('dt=2025-06-01'))
+    if (other === undefined) throw new Error('no other file of the day')
     await store.close()
-    // The same bars in the other file, as it was put back before bars were compared.
-    const [file, link] = names()
-    copyFileSync(copy, file)
-    rmSync(link)
+    copyFileSync(copy, other)
+    rmSync(other.replace('lake/.files', 'lake'))
     const { size } = statSync(copy)
     const sha256 = await hashFile(copy)
     await readSql(
       `UPDATE state.lake_files SET replaced_at = NULL, set_aside_at = NULL, rows_lost = NULL, byte_count = ${size},
-         row_count = 4, sha256 = '${sha256}' WHERE table_name = 'bars'`,
+         row_count = 4, sha256 = '${sha256}' WHERE table_name = 'bars' AND dt = DATE '2025-06-01'`,
       `ATTACH '${join(folder, 'state.duckdb')}' AS state`,
     )
     copyFileSync(copy, path)
-    store = await openTestStore(folder)
-    expect(await bars()).toHaveLength(8)
+    store = await openTestStore(folder, { log: { ...quietLog, warn: (_, message) => logged(message) } })
+    return (await bars()).length
+  }
+  let logged: (message?: string) => void = () => {}
+
+  test('are taken out by a repair where an earlier version has put the file back', async () => {
+    const { copy, path } = await loseAndEmitAgain()
+    expect(await putBackAsBefore(copy, path)).toBe(8)
     await store.repairLake({ acknowledges: true })
     expect(await bars()).toEqual(minutes(4))
+    await store.repairLake({ acknowledges: true })
+    expect(await bars()).toEqual(minutes(4))
+    await store.compactLake()
+    expect(await bars()).toEqual(minutes(4))
+  })
+
+  test('are not missing for a flush during the repair, whose labels would be unknown for good', async () => {
+    const { copy, path } = await loseAndEmitAgain()
+    // Days that the repair reads after it has found the repeated bars.
+    for (let day = 1; day <= 10; day++)
+      store.bars.add(closedBar({ mint: 'mint-9', t: NOON_MS + day * 86_400_000 }))
+    await store.bars.flush()
+    await store.flushLake()
+    expect(await putBackAsBefore(copy, path)).toBe(18)
+    await store.commit([
+      writeOf('training', { analysis_id: 'an_1', mint: 'mint-1', submitted_at: NOON_MS, price_usd: 1 }),
+    ])
+    await store.flushLake()
+    store.bars.completeTo(NOON_MS + 11 * 86_400_000)
+    await store.bars.flush()
+    let flushed: Promise<void> | undefined
+    logged = (message) => {
+      if (message?.includes('bars that the lake has already')) flushed = store.flushLake()
+    }
+    await store.repairLake({ acknowledges: true })
+    await flushed
+    await store.flushLake()
+    expect(flushed).toBeDefined()
+    const labels = await read('SELECT fwd_ret_5m FROM lake.outcomes WHERE fwd_ret_5m IS NULL')
+    expect([labels, (await bars()).length]).toEqual([[], 14])
   })
 })
