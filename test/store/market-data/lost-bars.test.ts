@@ -95,6 +95,36 @@ test('an outcome whose bars have left the lake is NULL: that nobody traded is no
   ).toEqual([unknown])
 })
 
+test('an outcome of a day is known, though bars that a wrong clock dated with it left before that day', async () => {
+  const DAY_MS = 86_400_000
+  await store.close()
+  let nowMs = NOON_MS
+  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
+  const retain = { ...KEEP_FOR_EVER, days: { bars: 2 }, unaskedPct: 100 }
+  store = await openTestStore(folder, { clock, retain })
+  store.bars.add(closedBar({ t: NOON_MS + 20 * DAY_MS }))
+  await store.bars.flush()
+  await store.flushLake()
+  for (let day = 0; day <= 5; day++) store.bars.add(closedBar({ mint: 'mint-2', t: NOON_MS + day * DAY_MS }))
+  await store.bars.flush()
+  await store.flushLake()
+  nowMs += 5 * DAY_MS
+  await store.retireLake()
+  expect(names().some((name) => name.includes('lake/bars/dt=2025-06-21'))).toBe(false)
+  const submittedMs = NOON_MS + 20 * DAY_MS + 3_600_000
+  nowMs = submittedMs + 12 * MINUTE_MS
+  await store.commit([
+    writeOf('training', { analysis_id: 'an_1', mint: 'mint-1', submitted_at: submittedMs, price_usd: 1 }),
+  ])
+  for (let minute = 0; minute < 12; minute++)
+    store.bars.add(closedBar({ t: submittedMs + minute * MINUTE_MS, c: 2 + minute }))
+  store.bars.completeTo(nowMs)
+  await store.bars.flush()
+  await store.flushLake()
+  await store.flushLake()
+  expect(await read('SELECT fwd_ret_5m FROM lake.outcomes')).toEqual([{ fwd_ret_5m: expect.any(Number) }])
+})
+
 test('a damaged file is left out of a merge of the others', { tags: 'drill' }, async () => {
   for (let i = 0; i <= MERGE_FILES_MIN; i++) await addMinutes(i, i + 1)
   const [first] = names()
