@@ -7,7 +7,10 @@ import { unavailable } from '../errors.ts'
 export interface FolderLock {
   /** Tries again where the disk took no lock. @returns why the folder is not locked: no commit and no event may be written then; null where it is */
   missing(): string | null
-  /** @param isUnused another process may have the folder: the lock that was taken over from one that cannot be seen is put back */
+  /**
+   * Never throws: that would hide why the folder is released.
+   * @param isUnused another process may have the folder: the lock that was taken over from one that cannot be seen is put back
+   */
   release(isUnused?: boolean): void
 }
 
@@ -162,6 +165,8 @@ function takeLock(folder: string, path: string): TakenLock {
 /** Replaces the lock in one step. */
 function putBack(path: string, text: string): void {
   const aside = `${path}.${process.pid}`
+  // Left by a process of the same number that was killed here.
+  rmSync(aside, { force: true })
   symlinkSync(text, aside)
   renameSync(aside, path)
 }
@@ -182,8 +187,12 @@ export function lockFolder(folder: string): FolderLock {
     release(isUnused = false) {
       // Another process may have taken it over meanwhile.
       if (lock.state !== 'taken' || readOrEmpty(() => readlinkSync(path)) !== ownText()) return
-      if (isUnused && isElsewhere(lock.before)) putBack(path, lock.before)
-      else rmSync(path, { force: true })
+      try {
+        if (isUnused && isElsewhere(lock.before)) putBack(path, lock.before)
+        else rmSync(path, { force: true })
+      } catch {
+        // It stays, and counts only while this process lives.
+      }
     },
   }
 }
