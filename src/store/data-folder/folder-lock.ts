@@ -15,7 +15,7 @@ export interface FolderLock {
 }
 
 /** A symbolic link without a target: it is created with its text in one step, even on a disk without room for a file. */
-const LOCK_NAME = 'server.lock'
+export const LOCK_NAME = 'server.lock'
 /**
  * Process number, start time and the namespace that the number is of. The time tells the holder from a later process that got the same
  * number.
@@ -127,8 +127,8 @@ export function findLockHolder(folder: string): number | null {
 export const isLockedElsewhere = (folder: string): boolean =>
   isElsewhere(readOrEmpty(() => readlinkSync(join(folder, LOCK_NAME))))
 
-/** The text of this process's locks. */
-function ownText(): string {
+/** The text of this process's locks, which no other process has, of whatever container. */
+export function ownText(): string {
   const [startedAt, namespace] = [readStartTime(process.pid), namespaceId()]
   return `${process.pid}@${startedAt}${startedAt === '' || namespace === '' ? '' : `.${namespace}`}`
 }
