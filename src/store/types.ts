@@ -50,7 +50,7 @@ export type LakeRepair = z.infer<typeof lakeRepairSchema>['data']
 
 /** A file of the lake, for readers that fetch it from the server. */
 export interface LakeFile {
-  /** Unique and without a slash: table, date and row numbers. A name is never used for other content. */
+  /** Unique and without a slash: table, date and row numbers. Its content changes where bars that the lake had twice are taken out. */
   name: string
   table: string
   /** YYYY-MM-DD, UTC. */

@@ -1,7 +1,19 @@
 // @module-tag drill
 // `mintlake lake snapshot` keeps the lake of a moment under a name while a server goes on writing, merging and deleting.
 import { createHash } from 'node:crypto'
-import { globSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -102,6 +114,31 @@ test('what a snapshot that was killed has left is made anew', async () => {
   expect((await snapshot('paper-3')).code).toBe(0)
   expect(readdirSync(lake)).toContain('catalog.duckdb')
   expect(readdirSync(folderOf('.')).sort()).toEqual(['paper-1', 'paper-3', 'paper-3.tmp'])
+})
+
+test('what a process of another container makes meanwhile stays for a day, and so does its lock', async () => {
+  const lock = join(folderOf('.'), 'server.lock')
+  const other = folderOf('.paper-9.7@abcdefgh.1.1.tmp')
+  mkdirSync(other)
+  symlinkSync('7@abcdefgh.1.1', lock)
+  expect((await snapshot('paper-5')).code).toBe(0)
+  expect([existsSync(other), readlinkSync(lock)]).toEqual([true, '7@abcdefgh.1.1'])
+  const catalog = join(folderOf('paper-5'), 'lake/catalog.duckdb')
+  rmSync(catalog)
+  expect(await snapshot('paper-5')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is being made by another process, or was left half made'),
+  })
+  const twoDaysAgo = Date.now() / 1000 - 2 * 86_400
+  for (const path of [other, folderOf('paper-5')]) utimesSync(path, twoDaysAgo, twoDaysAgo)
+  expect((await snapshot('paper-5')).code).toBe(0)
+  expect([existsSync(other), existsSync(catalog)]).toEqual([false, true])
+  expect(await snapshot('server.lock')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is not a valid name'),
+  })
+  expect(readlinkSync(lock)).toBe('7@abcdefgh.1.1')
+  rmSync(lock)
 })
 
 test('of two at once one is refused with a sentence', async () => {

@@ -133,7 +133,8 @@ export function lakeRoutes(deps: RouteParts): Route[] {
         tag: 'lake',
         description:
           'The name is that of the catalog. HEAD tells the length. One range of bytes is served (Range, If-Range); of several ' +
-          'the file is served whole. The ETag is strong: the content of a name never changes.',
+          'the file is served whole. The ETag is strong: it is the sha256 of the content, which ' +
+          'changes only where a file of bars is written anew without bars that the lake had twice (mintlake lake repair).',
         headers: z.object({
           Range: z.string().optional().describe('bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT'),
           'If-Range': z.string().optional().describe('The ETag that the range belongs to'),

@@ -9,7 +9,11 @@ export const MISSING_FILES =
   'Missing or damaged files, whose rows are left out until the operator has restored them or settled the loss'
 
 const lakeFileSchema = z.object({
-  name: z.string().describe('Name of the file; it never stands for other content'),
+  name: z
+    .string()
+    .describe(
+      'Name of the file. Its content changes only where a file of bars is written anew without bars that the lake had twice: compare sha256',
+    ),
   path: z.string().describe('Path on this server, to be fetched with the same key'),
   dt: z.string().describe('UTC date of its rows, YYYY-MM-DD'),
   rows: z.int(),

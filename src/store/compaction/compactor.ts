@@ -221,7 +221,7 @@ export class Compactor {
     const lake = this.#lake
     const checked = await lake.listLiveFiles()
     await lake.checkFiles(checked, 'content', nowMs)
-    await this.#takeOutRepeating(nowMs)
+    await this.#rewriteRepeating(nowMs)
     return lake.database.maintenance.run(async (connection) => {
       const restored = (await lake.quarantine.restore(connection, nowMs)).map(relativePath)
       const open = (await listQuarantinedFiles(connection)).filter(
@@ -240,15 +240,15 @@ export class Compactor {
     })
   }
 
-  /** Quarantines files of bars that repeat others, for `restore` to write them anew. Flushes go on between one date and the next. */
-  async #takeOutRepeating(nowMs: number): Promise<void> {
+  /** Writes files of bars that repeat others anew. Flushes go on between one date and the next. */
+  async #rewriteRepeating(nowMs: number): Promise<void> {
     const { database, pathOf, quarantine } = this.#lake
     const live = await database.maintenance.run((connection) => listLiveFiles(connection, TABLES.bars.name))
     for (const date of new Set(live.map((file) => file.date))) {
       await database.maintenance.run(async (connection) => {
         const files = (await listLiveFiles(connection, TABLES.bars.name)).filter((file) => file.date === date)
         if (files.length === 0) return
-        await quarantine.addRepeating(connection, await findRepeating(connection, files, pathOf), nowMs)
+        await quarantine.rewriteRepeating(connection, await findRepeating(connection, files, pathOf), nowMs)
         await this.#lake.refreshCatalog(connection, nowMs)
       })
     }

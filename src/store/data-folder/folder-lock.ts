@@ -7,12 +7,15 @@ import { unavailable } from '../errors.ts'
 export interface FolderLock {
   /** Tries again where the disk took no lock. @returns why the folder is not locked: no commit and no event may be written then; null where it is */
   missing(): string | null
-  /** @param isUnused another process may have the folder: the lock that was taken over from one that cannot be seen is put back */
+  /**
+   * Never throws: that would hide why the folder is released.
+   * @param isUnused another process may have the folder: the lock that was taken over from one that cannot be seen is put back
+   */
   release(isUnused?: boolean): void
 }
 
 /** A symbolic link without a target: it is created with its text in one step, even on a disk without room for a file. */
-const LOCK_NAME = 'server.lock'
+export const LOCK_NAME = 'server.lock'
 /**
  * Process number, start time and the namespace that the number is of. The time tells the holder from a later process that got the same
  * number.
@@ -124,8 +127,8 @@ export function findLockHolder(folder: string): number | null {
 export const isLockedElsewhere = (folder: string): boolean =>
   isElsewhere(readOrEmpty(() => readlinkSync(join(folder, LOCK_NAME))))
 
-/** The text of this process's locks. */
-function ownText(): string {
+/** The text of this process's locks, which no other process has, of whatever container. */
+export function ownText(): string {
   const [startedAt, namespace] = [readStartTime(process.pid), namespaceId()]
   return `${process.pid}@${startedAt}${startedAt === '' || namespace === '' ? '' : `.${namespace}`}`
 }
@@ -162,6 +165,8 @@ function takeLock(folder: string, path: string): TakenLock {
 /** Replaces the lock in one step. */
 function putBack(path: string, text: string): void {
   const aside = `${path}.${process.pid}`
+  // Left by a process of the same number that was killed here.
+  rmSync(aside, { force: true })
   symlinkSync(text, aside)
   renameSync(aside, path)
 }
@@ -182,8 +187,12 @@ export function lockFolder(folder: string): FolderLock {
     release(isUnused = false) {
       // Another process may have taken it over meanwhile.
       if (lock.state !== 'taken' || readOrEmpty(() => readlinkSync(path)) !== ownText()) return
-      if (isUnused && isElsewhere(lock.before)) putBack(path, lock.before)
-      else rmSync(path, { force: true })
+      try {
+        if (isUnused && isElsewhere(lock.before)) putBack(path, lock.before)
+        else rmSync(path, { force: true })
+      } catch {
+        // It stays, and counts only while this process lives.
+      }
     },
   }
 }

@@ -6,11 +6,20 @@ import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { linkOrCopy } from '../data-folder/snapshot.ts'
 import { isFullError } from '../duckdb/database.ts'
 import type { LogLine } from '../types.ts'
 import { type CheckDepth, type FaultyFile, findFaultyFiles } from './file-check.ts'
 import { writePendingFiles } from './file-writer.ts'
-import { contains, type DataFile, linkFile, moveFile, overlaps, relativePath } from './lake-files.ts'
+import {
+  contains,
+  type DataFile,
+  linkFile,
+  moveFile,
+  overlaps,
+  relativePath,
+  removeFile,
+} from './lake-files.ts'
 import type { Links } from './links.ts'
 import {
   type ListedFile,
@@ -68,21 +77,28 @@ export class Quarantine {
     return added
   }
 
-  /** Quarantines files that are whole, so that `restore` puts them back without the bars that other files have. */
-  async addRepeating(
+  /**
+   * Writes live files of bars anew without the bars that other files have. Each stays live all along: where its bars were missing for
+   * a moment, a flush would make labels unknown for good.
+   */
+  async rewriteRepeating(
     connection: DuckDBConnection,
     repeating: readonly FaultyFile[],
     nowMs: number,
   ): Promise<void> {
+    const { links, log, onChange } = this.#options
+    // Each is compared with those before it: of two that repeat each other one keeps the bars.
+    const waiting = new Set(repeating.map(({ file }) => relativePath(file)))
     for (const { file, fault } of repeating) {
-      await markQuarantined(connection, file, fault, nowMs)
-      this.#options.log({
-        level: 'warn',
-        message: `a file of the lake ${fault}`,
-        fields: { path: relativePath(file) },
-      })
-      this.#toMove.push(file)
-      this.#options.onChange()
+      const copy = { file, path: links.pathOf(file) }
+      const written = await this.#writeUnrepeated(connection, copy, nowMs, waiting)
+      waiting.delete(relativePath(file))
+      if (written === null) continue
+      await markLive(connection, written, [], nowMs)
+      await links.add([file])
+      onChange()
+      const fields = { path: relativePath(file), rows: written.rows }
+      log({ level: 'warn', message: `a file of the lake ${fault}, and is written anew without them`, fields })
     }
   }
 
@@ -158,25 +174,33 @@ export class Quarantine {
   }
 
   /**
-   * Writes a file of bars in its place without those that were emitted again while it was missing. Its row numbers stay, even where no
-   * bar is left, since each is in the range of a file; what is whole is kept where quarantined files lie.
+   * Writes a file of bars in its place without those that other files have. Its row numbers stay, even where no bar is left, since
+   * each is in the range of a file; what is whole is kept where quarantined files lie.
+   * @param except paths of live files with which it is not compared
    * @returns the new file; null: it has no such bars
    */
   async #writeUnrepeated(
     connection: DuckDBConnection,
     { file, path }: WholeCopy,
     nowMs: number,
+    except: ReadonlySet<string> = new Set(),
   ): Promise<NewFile | null> {
     const table = TABLES.bars
     const { pathOf } = this.#options.links
     const live = await listLiveFiles(connection, table.name)
-    const others = live.filter((other) => other.date === file.date && !contains(file, other))
+    const others = live.filter(
+      (other) => other.date === file.date && !contains(file, other) && !except.has(relativePath(other)),
+    )
     const readable = toReadableFiles(others, pathOf)
     const kept = this.#quarantinePath(file)
     try {
       const rows = await countUnrepeated(connection, { ...file, path }, readable)
       if (rows === file.rows) return null
-      if (path !== kept) await moveFile(path, kept)
+      if (path !== kept) {
+        await removeFile(kept)
+        await linkOrCopy(path, kept)
+        await syncPath(dirname(kept))
+      }
       const pending = { file, rows, table, select: selectUnrepeated({ ...file, path: kept }, readable) }
       const [written] = await writePendingFiles(connection, [pending], { pathOf, failpoint: () => {} })
       return { ...written, schemaVersion: LAKE_SCHEMA_VERSION }
@@ -185,7 +209,7 @@ export class Quarantine {
       if (isFullError(error) || (await this.check(connection, others, 'content', nowMs)) === 0) throw error
       const copy = await this.#findWholeCopy(file)
       assert(copy !== null, 'the file was whole')
-      return this.#writeUnrepeated(connection, copy, nowMs)
+      return this.#writeUnrepeated(connection, copy, nowMs, except)
     }
   }
 

@@ -157,13 +157,20 @@ export async function readRemoved(connection: DuckDBConnection, table: string): 
   return queryOne(connection, sql, { rows: 'number', lastSeq: 'number' }, { table })
 }
 
-/** The UTC dates of which rows of a table have left. */
+/**
+ * The UTC dates of which rows of a table have left. A date that was still to come when its rows left was a wrong clock's: the rows of
+ * the day itself came later, and are there. A rebuild notes dates without a time (0).
+ */
 export async function listRemovedDates(connection: DuckDBConnection, table: string): Promise<string[]> {
-  const sql = `SELECT DISTINCT strftime(dt, '%Y-%m-%d') AS date FROM ${REMOVALS} WHERE table_name = $table`
+  const sql = `SELECT DISTINCT strftime(dt, '%Y-%m-%d') AS date FROM ${REMOVALS}
+    WHERE table_name = $table AND (dt <= removed_at OR removed_at = epoch_ms(0))`
   const rows = await queryRows(connection, sql, { date: 'string' }, { table })
   return rows.map(({ date }) => date)
 }
 
-/** SQL condition: the UTC date of the time in `column` has not expired from `table`. */
+/**
+ * SQL condition: no row of the UTC date of the time in `column` has left `table`. A date that was a wrong clock's is among those
+ * that have: other tables may keep the rows that belong to those that left.
+ */
 export const isRetainedSql = (table: string, column: string): string =>
   `CAST(${identifier(column)} AS DATE) NOT IN (SELECT dt FROM ${REMOVALS} WHERE table_name = ${literal(table)})`

@@ -1,11 +1,18 @@
 // Pins the lake's present files under a name, with a catalog and the SHA-256 of each: a data set that a paper can refer to,
 // whatever the server merges, expires or adds later. Files are hard-linked where the disk can; no server is needed.
 import { existsSync, realpathSync } from 'node:fs'
-import { readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
-import { type FolderLock, lockFolder } from '../data-folder/folder-lock.ts'
+import { DAY_MS } from '../../lib/time.ts'
+import {
+  type FolderLock,
+  isLockedElsewhere,
+  LOCK_NAME,
+  lockFolder,
+  ownText,
+} from '../data-folder/folder-lock.ts'
 import { linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { literal } from '../duckdb/sql.ts'
@@ -48,7 +55,7 @@ async function linkAll(located: LocatedFiles, to: string): Promise<number> {
   return bytes
 }
 
-/** One is pinned at a time, so that what one finds half made was left by a process that was killed. */
+/** One is pinned at a time, as far as processes can be seen from here: those of other containers cannot. */
 function takeTurn(folder: string): FolderLock {
   try {
     return lockFolder(folder)
@@ -57,16 +64,26 @@ function takeTurn(folder: string): FolderLock {
   }
 }
 
-/** Half made under a name that nobody can give. */
-const unfinishedPath = (path: string): string => join(dirname(path), `.${basename(path)}.tmp`)
+/** Half made under a name that nobody can give, and no other process uses. */
+const unfinishedPath = (path: string): string => join(dirname(path), `.${basename(path)}.${ownText()}.tmp`)
 
-/** Removes what was left half made: under a name of its own, or at `path` without the catalog, which is written last. */
-async function removeUnfinished(path: string): Promise<void> {
-  const folder = dirname(path)
-  for (const name of await readdir(folder))
-    if (/^\..+\.tmp$/.test(name)) await rm(join(folder, name), { recursive: true, force: true })
+/** Half made at `path`: the catalog is written last. */
+function isUnfinished(path: string): boolean {
   const has = (name: string): boolean => existsSync(join(lakeFolder(path), name))
-  if (has(SUMS_FILE) && !has(CATALOG_FILE)) await rm(path, { recursive: true, force: true })
+  return has(SUMS_FILE) && !has(CATALOG_FILE)
+}
+
+/** Removes what was left half made, under a name of its own or at `path`, and not touched since `beforeMs`. */
+async function removeUnfinished(path: string, beforeMs: number): Promise<void> {
+  const folder = dirname(path)
+  const names = (await readdir(folder)).filter((name) => /^\..+\.tmp$/.test(name))
+  const unfinished = names.map((name) => join(folder, name))
+  if (isUnfinished(path)) unfinished.push(path)
+  for (const each of unfinished) {
+    // Whoever makes it may have finished it meanwhile.
+    const found = await stat(each).catch(() => null)
+    if (found !== null && found.mtimeMs <= beforeMs) await rm(each, { recursive: true, force: true })
+  }
 }
 
 /**
@@ -77,26 +94,30 @@ async function removeUnfinished(path: string): Promise<void> {
  * view `lake_set_aside` tells
  */
 export async function pinLake(folder: string, name: string, nowMs: number) {
-  if (!NAME.test(name))
+  if (!NAME.test(name) || name.toLowerCase().startsWith(LOCK_NAME))
     throw invalid(`${name} is not a valid name: use letters, digits, dot, dash and underscore`)
   findCatalogPath(folder)
   const dataDir = realpathSync(folder)
   const path = pinnedFolder(dataDir, name)
   await makeFolder(dirname(path))
+  // A process of another container may be making one: it leaves that alone for a day.
+  const isShared = isLockedElsewhere(dirname(path))
   const turn = takeTurn(dirname(path))
   try {
-    await removeUnfinished(path)
+    await removeUnfinished(path, isShared ? nowMs - DAY_MS : Number.POSITIVE_INFINITY)
+    if (isUnfinished(path))
+      throw unavailable(`${path} is being made by another process, or was left half made: remove it then`)
     if (existsSync(path)) throw invalid(`${path} exists already: a pinned lake never changes`)
     for (let attempt = 0; ; attempt++) {
       try {
         return await pin(dataDir, path, nowMs)
       } catch (error) {
-        for (const made of [path, unfinishedPath(path)]) await rm(made, { recursive: true, force: true })
+        await rm(unfinishedPath(path), { recursive: true, force: true })
         if (!isMissingFileError(error) || attempt >= LAKE_REOPENINGS_MAX) throw toPinError(error, path)
       }
     }
   } finally {
-    turn.release()
+    turn.release(true)
   }
 }
 
@@ -109,12 +130,17 @@ async function pin(dataDir: string, path: string, nowMs: number) {
     throw missingFile(`${relativePath(located.missing[0])} is missing or damaged`)
   const bytes = await linkAll(located, lakeFolder(unfinished))
   await rename(unfinished, path)
-  await syncPath(dirname(path))
-  // Only now: the files that its views name have to be there.
-  await writeCatalog(located.content, nowMs, {
-    lakeDir: lakeFolder(path),
-    pathOf: (file: DataFile) => join(lakeFolder(path), relativePath(file)),
-  })
+  try {
+    await syncPath(dirname(path))
+    // Only now: the files that its views name have to be there.
+    await writeCatalog(located.content, nowMs, {
+      lakeDir: lakeFolder(path),
+      pathOf: (file: DataFile) => join(lakeFolder(path), relativePath(file)),
+    })
+  } catch (error) {
+    await rm(path, { recursive: true, force: true })
+    throw error
+  }
   const files = listFiles(located)
   const rows = files.reduce((sum, file) => sum + file.rows, 0)
   const rowsLost = located.content.quarantined.reduce((sum, file) => sum + file.rowsLost, 0)

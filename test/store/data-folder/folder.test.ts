@@ -252,6 +252,17 @@ describe('a folder', () => {
     expect(readlinkSync(path)).toBe('1@')
   })
 
+  it('of another container is put back over what a process that was killed meanwhile has left', () => {
+    const folder = newFolder()
+    const path = join(folder, 'server.lock')
+    symlinkSync('7@abcdefgh.1.1', path)
+    const lock = lockFolder(folder)
+    symlinkSync('left', `${path}.${process.pid}`)
+    lock.release(true)
+    expect(readlinkSync(path)).toBe('7@abcdefgh.1.1')
+    expect(readdirSync(folder)).toEqual(['server.lock'])
+  })
+
   it('is taken over from a lock whose process number was given to another process since', async () => {
     const folder = newFolder()
     // This process lives, and began at another time.

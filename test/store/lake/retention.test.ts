@@ -234,6 +234,10 @@ test('what was submitted while the clock was ahead is told where it holds later 
   await store.compactLake()
   expect(await doubts()).toEqual([])
   expect(await catalogued('training')).toHaveLength(1)
+  await store.close()
+  // The awards of what has left are there.
+  const { findings } = await verifyLake({ dataDir: folder, nowMs: clock.now() })
+  expect(findings.filter(({ message }) => message.includes('without an accepted submission'))).toEqual([])
 })
 
 test('the oldest date kept is the given number of full UTC days before today', () => {

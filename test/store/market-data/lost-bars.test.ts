@@ -12,6 +12,7 @@ import {
   closedBar,
   NOON_MS,
   openTestStore,
+  quietLog,
   readSql,
   removeFolder,
   temporaryFolder,
@@ -94,6 +95,36 @@ test('an outcome whose bars have left the lake is NULL: that nobody traded is no
   ).toEqual([unknown])
 })
 
+test('an outcome of a day is known, though bars that a wrong clock dated with it left before that day', async () => {
+  const DAY_MS = 86_400_000
+  await store.close()
+  let nowMs = NOON_MS
+  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
+  const retain = { ...KEEP_FOR_EVER, days: { bars: 2 }, unaskedPct: 100 }
+  store = await openTestStore(folder, { clock, retain })
+  store.bars.add(closedBar({ t: NOON_MS + 20 * DAY_MS }))
+  await store.bars.flush()
+  await store.flushLake()
+  for (let day = 0; day <= 5; day++) store.bars.add(closedBar({ mint: 'mint-2', t: NOON_MS + day * DAY_MS }))
+  await store.bars.flush()
+  await store.flushLake()
+  nowMs += 5 * DAY_MS
+  await store.retireLake()
+  expect(names().some((name) => name.includes('lake/bars/dt=2025-06-21'))).toBe(false)
+  const submittedMs = NOON_MS + 20 * DAY_MS + 3_600_000
+  nowMs = submittedMs + 12 * MINUTE_MS
+  await store.commit([
+    writeOf('training', { analysis_id: 'an_1', mint: 'mint-1', submitted_at: submittedMs, price_usd: 1 }),
+  ])
+  for (let minute = 0; minute < 12; minute++)
+    store.bars.add(closedBar({ t: submittedMs + minute * MINUTE_MS, c: 2 + minute }))
+  store.bars.completeTo(nowMs)
+  await store.bars.flush()
+  await store.flushLake()
+  await store.flushLake()
+  expect(await read('SELECT fwd_ret_5m FROM lake.outcomes')).toEqual([{ fwd_ret_5m: expect.any(Number) }])
+})
+
 test('a damaged file is left out of a merge of the others', { tags: 'drill' }, async () => {
   for (let i = 0; i <= MERGE_FILES_MIN; i++) await addMinutes(i, i + 1)
   const [first] = names()
@@ -160,24 +191,60 @@ describe('bars that were written anew while their file was missing', () => {
     expect(await verified()).toEqual([])
   })
 
-  test('are taken out by a repair where an earlier version has put the file back', async () => {
-    const { copy, path } = await loseAndEmitAgain()
+  /** As an earlier version has put the file back, whose bars the other file has too. @returns the bars of the day */
+  async function putBackAsBefore(copy: string, path: string): Promise<number> {
+    const other = names().find((name) => name !== path && name.includes('dt=2025-06-01'))
+    if (other === undefined) throw new Error('no other file of the day')
     await store.close()
-    // The same bars in the other file, as it was put back before bars were compared.
-    const [file, link] = names()
-    copyFileSync(copy, file)
-    rmSync(link)
+    copyFileSync(copy, other)
+    rmSync(other.replace('lake/.files', 'lake'))
     const { size } = statSync(copy)
     const sha256 = await hashFile(copy)
     await readSql(
       `UPDATE state.lake_files SET replaced_at = NULL, set_aside_at = NULL, rows_lost = NULL, byte_count = ${size},
-         row_count = 4, sha256 = '${sha256}' WHERE table_name = 'bars'`,
+         row_count = 4, sha256 = '${sha256}' WHERE table_name = 'bars' AND dt = DATE '2025-06-01'`,
       `ATTACH '${join(folder, 'state.duckdb')}' AS state`,
     )
     copyFileSync(copy, path)
-    store = await openTestStore(folder)
-    expect(await bars()).toHaveLength(8)
+    store = await openTestStore(folder, { log: { ...quietLog, warn: (_, message) => logged(message) } })
+    return (await bars()).length
+  }
+  let logged: (message?: string) => void = () => {}
+
+  test('are taken out by a repair where an earlier version has put the file back', async () => {
+    const { copy, path } = await loseAndEmitAgain()
+    expect(await putBackAsBefore(copy, path)).toBe(8)
     await store.repairLake({ acknowledges: true })
     expect(await bars()).toEqual(minutes(4))
+    await store.repairLake({ acknowledges: true })
+    expect(await bars()).toEqual(minutes(4))
+    await store.compactLake()
+    expect(await bars()).toEqual(minutes(4))
+  })
+
+  test('are not missing for a flush during the repair, whose labels would be unknown for good', async () => {
+    const { copy, path } = await loseAndEmitAgain()
+    // Days that the repair reads after it has found the repeated bars.
+    for (let day = 1; day <= 10; day++)
+      store.bars.add(closedBar({ mint: 'mint-9', t: NOON_MS + day * 86_400_000 }))
+    await store.bars.flush()
+    await store.flushLake()
+    expect(await putBackAsBefore(copy, path)).toBe(18)
+    await store.commit([
+      writeOf('training', { analysis_id: 'an_1', mint: 'mint-1', submitted_at: NOON_MS, price_usd: 1 }),
+    ])
+    await store.flushLake()
+    store.bars.completeTo(NOON_MS + 11 * 86_400_000)
+    await store.bars.flush()
+    let flushed: Promise<void> | undefined
+    logged = (message) => {
+      if (message?.includes('bars that the lake has already')) flushed = store.flushLake()
+    }
+    await store.repairLake({ acknowledges: true })
+    await flushed
+    await store.flushLake()
+    expect(flushed).toBeDefined()
+    const labels = await read('SELECT fwd_ret_5m FROM lake.outcomes WHERE fwd_ret_5m IS NULL')
+    expect([labels, (await bars()).length]).toEqual([[], 14])
   })
 })
