@@ -1,5 +1,5 @@
-// Memory of the engine with 100 000 tokens after a day of trades (bars, windows, versions, rankings, change log), and whether
-// further trades make it grow.
+// Memory of the engine with 100 000 tokens after a day of trades (bars, windows, wallets, versions, rankings, change log), and whether
+// further trades make it grow. Each trade has a transaction and a wallet, as those of feeds do.
 import { Market } from '../../src/market/market.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { random } from '../datasets/random.ts'
@@ -8,6 +8,9 @@ import { type Measured, type Question, type RunOptions, rssBytes, sha } from '..
 const DAY_MS = 86_400_000
 const START_MS = 1_772_000_000_000
 const GIBIBYTE = 2 ** 30
+const TX_CHARS = 88
+const WALLET_CHARS = 44
+const WALLETS = 50_000
 
 function rss(): number {
   globalThis.gc?.()
@@ -20,6 +23,9 @@ function run({ small, full }: RunOptions): Measured {
   const next = random(1)
   const mints = Array.from({ length: tokens }, (_, index) => mintOfSymbol(`token ${index}`))
   const price = new Float64Array(tokens).fill(1e-5)
+  const characters = Buffer.from(mints.join(''))
+  /** Made of bytes, as texts of feeds are: nothing else holds them. */
+  const text = (from: number, chars: number) => characters.toString('latin1', from, from + chars)
   const before = rss()
   const market = new Market({ tokensMax: tokens })
   for (const [index, mint] of mints.entries())
@@ -41,6 +47,8 @@ function run({ small, full }: RunOptions): Measured {
         side: next() < 0.5 ? 'buy' : 'sell',
         tokenAmount: 1e4,
         priceUsd: price[token],
+        tx: text(Math.floor(next() * (characters.length - TX_CHARS)), TX_CHARS),
+        wallet: text(Math.floor(next() * Math.min(WALLETS, characters.length - WALLET_CHARS)), WALLET_CHARS),
       },
       ts,
     )
