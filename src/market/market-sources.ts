@@ -74,7 +74,7 @@ export function createSources(
     /** How many closed bars were given to `onBarClosed`, by timeframe. */
     barsEmitted,
     windows,
-    wallets: new WalletWindows(tokensMax),
+    wallets: new WalletWindows(tokensMax, bars.blocks),
     listFigures,
     rankings: new Rankings({ tokensMax, mintOrder, figures: listFigures, time }),
     recentTrades: new RecentTrades(),

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type SectionIndex, SectionReader } from '../../src/lib/sections/sections.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts'
+import { tokenBlocks } from '../../src/market/bars/token-block.ts'
 import { WalletWindows } from '../../src/market/bars/wallet-windows.ts'
 import { windowFromMs } from '../../src/market/bars/windows.ts'
 import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from '../../src/market/bars/word-pool.ts'
@@ -24,7 +25,7 @@ function restored(wallets: WalletWindows, couponWordsMax?: number): WalletWindow
     sections.set(name, Buffer.from(bytes))
     index[name] = { bytes: bytes.length, crc32: crc32(bytes) }
   }
-  const copy = new WalletWindows(SLOTS, couponWordsMax)
+  const copy = new WalletWindows(SLOTS, tokenBlocks(SLOTS), couponWordsMax)
   for (const _ of copy.restore(new SectionReader((name) => sections.get(name) ?? null, index), SLOTS));
   return copy
 }
@@ -143,7 +144,7 @@ describe('estimates', () => {
   })
 
   it('need room: where there is none, few are counted and more are not known, until a window is covered again', () => {
-    const wallets = new WalletWindows(SLOTS, 2 ** BLOCK_BITS_MIN)
+    const wallets = new WalletWindows(SLOTS, tokenBlocks(SLOTS), 2 ** BLOCK_BITS_MIN)
     const trade = (slot: number, from: number, count: number, atMs: number) => {
       for (let index = 0; index < count; index++) wallets.add(slot, `${from + index}`, atMs, atMs)
     }

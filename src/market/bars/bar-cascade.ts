@@ -27,11 +27,11 @@ import { BarRing } from './bar-ring.ts'
 import { HeldSeconds } from './held-seconds.ts'
 import * as pendingSecond from './pending-second.ts'
 import * as blockLayout from './token-block.ts'
-import { packBlocks, unpackBlocks } from './token-block.ts'
+import { packBlocks, tokenBlocks, unpackBlocks } from './token-block.ts'
 
 /** Copied into this module: looking up imported bindings takes a sixth of the time of sparse ticks. */
 const { BAR_STRIDE, BV, C, COUNT_UNIT, H, L, N, O, T, V } = layout
-const { EMPTY, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } = blockLayout
+const { BARS_END, EMPTY, OPEN_AT, PENDING_AT, PENDING_SECONDS, PENDING_STRIDE, TOKEN_BLOCK } = blockLayout
 const { reopenedSecond, startSecond, updateSecond } = pendingSecond
 const { SECOND_MS } = time
 
@@ -57,8 +57,8 @@ export interface WindowSum {
 export class BarCascade implements Saved {
   readonly barsPerTokenMax: number
   readonly #rings: BarRing[]
-  /** Whatever may still change, token after token. The next four are parts of it. */
-  readonly #unsettled: Float64Array
+  /** Whatever may still change, token after token, each with room for its wallets (token-block.ts). The next four are parts of it. */
+  readonly blocks: Float64Array<ArrayBuffer>
   /** Start of the newest pending second. */
   readonly #head: Float64Array
   /** Start of the oldest second that may be pending. */
@@ -91,11 +91,11 @@ export class BarCascade implements Saved {
           poolBars: Math.max(poolBarsMin, barsPerTokenMax * 8, POOL_BARS_PER_TOKEN[timeframe] * tokensMax),
         }),
     )
-    this.#unsettled = new Float64Array(tokensMax * TOKEN_BLOCK)
-    this.#head = this.#unsettled
-    this.#tail = this.#unsettled.subarray(1)
-    this.#open = this.#unsettled.subarray(OPEN_AT)
-    this.#pending = this.#unsettled.subarray(PENDING_AT)
+    this.blocks = tokenBlocks(tokensMax)
+    this.#head = this.blocks
+    this.#tail = this.blocks.subarray(1)
+    this.#open = this.blocks.subarray(OPEN_AT)
+    this.#pending = this.blocks.subarray(PENDING_AT)
     this.#generations = new Uint32Array(tokensMax)
     this.#onClosed = onClosed ?? (() => {})
     this.#closedFrom = onClosed === undefined ? TIMEFRAME_COUNT : closedFrom
@@ -286,7 +286,7 @@ export class BarCascade implements Saved {
     this.close(slot, openMs)
     const second = this.#copySecond(slot, openMs)
     this.#held.clear(slot)
-    this.#unsettled.fill(EMPTY, block + PENDING_AT, block + TOKEN_BLOCK)
+    this.blocks.fill(EMPTY, block + PENDING_AT, block + BARS_END)
     for (let timeframe = 0; timeframe < TIMEFRAME_COUNT; timeframe++) {
       this.#dropUnended(slot, timeframe, openMs)
       if (timeframe > 0) this.#reopen(slot, timeframe, openMs)
@@ -447,7 +447,7 @@ export class BarCascade implements Saved {
   *save(slotsUsed: number): Iterable<Section> {
     for (const ring of this.#rings) yield* ring.save()
     for (const { part, first, end } of slotRanges(slotsUsed))
-      yield numbersSection(`bars.unsettled.${part}`, packBlocks(this.#unsettled, first, end))
+      yield numbersSection(`bars.unsettled.${part}`, packBlocks(this.blocks, first, end))
     yield numbersSection('bars.generations', this.#generations.subarray(0, slotsUsed))
     yield numbersSection('bars.emitted', this.#emittedToMs.subarray(0, slotsUsed))
     yield* this.#held.save()
@@ -457,7 +457,7 @@ export class BarCascade implements Saved {
     for (const ring of this.#rings) yield ring.restore(sections)
     for (const { part, first, end } of slotRanges(slotsUsed)) {
       const name = `bars.unsettled.${part}`
-      if (!unpackBlocks(this.#unsettled, first, end, sections.float64(name))) throw wrongLength(name)
+      if (!unpackBlocks(this.blocks, first, end, sections.float64(name))) throw wrongLength(name)
     }
     sections.fill('bars.generations', this.#generations.subarray(0, slotsUsed))
     this.#held.restore(sections)
@@ -470,7 +470,7 @@ export class BarCascade implements Saved {
   clear(slot: number): void {
     for (const ring of this.#rings) ring.clear(slot)
     this.#held.clear(slot)
-    this.#unsettled.fill(EMPTY, slot * TOKEN_BLOCK, (slot + 1) * TOKEN_BLOCK)
+    this.blocks.fill(EMPTY, slot * TOKEN_BLOCK, slot * TOKEN_BLOCK + BARS_END)
     if (this.#emittedToMs.length > 0) this.#emittedToMs[slot] = 0
     this.#generations[slot]++
   }

@@ -1,9 +1,11 @@
-// Whatever of a token's bars may still change lies side by side, in a block: the start of its newest and of its oldest second, one
-// open bar for each timeframe longer than a second, and its pending seconds.
+// Whatever each trade of a token touches lies side by side, in a block, so that the processor looks for few pages of memory: the start of
+// its newest and of its oldest second, one open bar for each timeframe longer than a second, its pending seconds, and the wallets
+// that were seen latest (wallet-windows.ts).
 import { assert } from '../../lib/assert.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import { LATE_GRACE_MS } from '../limits.ts'
 import { BAR_STRIDE, T } from './bar-ring.ts'
+import { WALLET_NUMBERS } from './wallet-block.ts'
 
 /** Seconds of a token that may still change: those within LATE_GRACE_MS and the newest, rounded up to a power of two. */
 export const PENDING_SECONDS = 8
@@ -15,7 +17,23 @@ const OPEN_BARS = TIMEFRAMES.length - 1
 /** Where open bars and pending seconds begin. */
 export const OPEN_AT = 2
 export const PENDING_AT = OPEN_AT + OPEN_BARS * BAR_STRIDE
-export const TOKEN_BLOCK = PENDING_AT + PENDING_SECONDS * PENDING_STRIDE
+/** Where bars end. What lies before it is saved in checkpoints. */
+export const BARS_END = PENDING_AT + PENDING_SECONDS * PENDING_STRIDE
+
+/** Numbers of a line of memory. */
+const LINE = 8
+const lines = (numbers: number): number => Math.ceil(numbers / LINE) * LINE
+/** Large memory begins two numbers behind the beginning of a line (glibc's malloc). Wallets begin with a line. */
+const FIRST_LINE = LINE - 2
+/** Where wallets begin. */
+export const WALLETS_AT = FIRST_LINE + lines(BARS_END - FIRST_LINE)
+/** The numbers of the block, a multiple of a line. */
+export const TOKEN_BLOCK = lines(WALLETS_AT + WALLET_NUMBERS)
+
+/** Memory for the blocks of so many tokens. */
+export const tokenBlocks = (tokensMax: number): Float64Array<ArrayBuffer> =>
+  new Float64Array(tokensMax * TOKEN_BLOCK)
+
 /** The start of a bar that is not there: no trade is as old as this. */
 export const EMPTY = 0
 
@@ -33,7 +51,7 @@ const LENGTHS: ReadonlyMap<number, number> = new Map([
  * many bars follow, and these, each behind its place.
  */
 export function packBlocks(blocks: Float64Array, first: number, end: number): Float64Array {
-  const packed = new Float64Array((end - first) * (TOKEN_BLOCK + 1 + LENGTHS.size))
+  const packed = new Float64Array((end - first) * (BARS_END + 1 + LENGTHS.size))
   let next = 0
   for (let slot = first; slot < end; slot++) {
     const block = slot * TOKEN_BLOCK

@@ -19,46 +19,36 @@ import {
 import { MINUTE_MS } from '../../lib/time.ts'
 import { COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN, WALLETS_EXACT_MAX } from '../limits.ts'
 import { COUPONS, couponOf, walletsOfCoupons } from './coupons.ts'
-import { hashWallet, walletHash } from './wallet-hash.ts'
+import { TOKEN_BLOCK, tokenBlocks, WALLETS_AT } from './token-block.ts'
+import * as walletBlock from './wallet-block.ts'
+import { minuteOf } from './wallet-block.ts'
+import { hashBytes, hashWallet, type WalletBytes, walletHash } from './wallet-hash.ts'
 import { dayFromMs } from './windows.ts'
 import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from './word-pool.ts'
 
-// All that is known of a token but its table lies in one block of words of 32 bits, so that a sighting touches few lines of memory:
-// eight figures, the tags of the latest wallets, and these wallets. Minutes are those since 1970.
-/** The latest minute of a sighting. */
-const NEWEST = 0
-/** Sightings before this minute may be missing. */
-const WHOLE_FROM = 1
-/** Every wallet that was seen in this minute or later is among the latest. */
-const EXACT_FROM = 2
-/** How many wallets are among the latest, and the place of the one that was seen longest ago. */
-const LATEST_COUNT = 3
-const LATEST_FIRST = 4
-/** The table's address plus its size as a power of two, which is less than the least distance of addresses; 0: there is none. */
-const TABLE = 5
-/** Coupons in the table. */
-const TABLE_COUNT = 6
-/** Coupons that were drawn before this minute may be missing in the table. */
-const TABLE_FROM = 7
+// Copied into this module, as looking up imported bindings takes time.
+const {
+  EXACT_FROM,
+  FIGURES,
+  LATEST_COUNT,
+  LATEST_FIRST,
+  NEWEST,
+  RING,
+  TABLE,
+  TABLE_COUNT,
+  TABLE_FROM,
+  TAGS,
+  WHOLE_FROM,
+} = walletBlock
 
-const FIGURES = 8
-/** Behind the figures a byte of the hash of each of the latest wallets, its tag: four are compared at a time. */
-const TAGS = FIGURES
-const TAG_WORDS = WALLETS_EXACT_MAX / 4
 const LOWEST_BITS = 0x01010101
 const HIGHEST_BITS = 0x80808080
 
-/**
- * The latest wallets are a ring, in order of the minutes in which they were seen. Each is two words: the first of its hash, and one of
- * half of the second and the minute.
- */
-const RING = TAGS + TAG_WORDS
 const RING_MASK = WALLETS_EXACT_MAX - 1
-/** From a token's block to that of the next: a multiple of a line of memory. */
+/** From a token's block to that of the next. */
+const TOKEN_WORDS = TOKEN_BLOCK * 2
+const FIRST_BLOCK = WALLETS_AT * 2
 const LINE_WORDS = 16
-const TOKEN_WORDS = Math.ceil((RING + 2 * WALLETS_EXACT_MAX) / LINE_WORDS) * LINE_WORDS
-/** Large memory begins 16 bytes behind the beginning of a line (glibc's malloc): the first block begins with the next. */
-const FIRST_BLOCK = LINE_WORDS - 4
 const blockOf = (slot: number): number => FIRST_BLOCK + slot * TOKEN_WORDS
 
 /** Of a minute 16 bits are kept. What is older than this before the newest is dropped at each new day, long before they repeat. */
@@ -72,13 +62,10 @@ const BITS_MASK = (1 << BLOCK_BITS_MIN) - 1
 /** Multiplied with a coupon, the upper bits say where in its table it lies. */
 const SPREAD = 0x9e3779b1
 
-/** The last minute that a word can tell is in the year 6053. */
-const MINUTE_MAX = 2 ** 31 - 2
-const minuteOf = (timeMs: number): number => Math.min(Math.floor(timeMs / MINUTE_MS), MINUTE_MAX)
 const dayOf = (minute: number): number => Math.floor(minute / DAY_MINUTES)
 
 export class WalletWindows implements Saved {
-  // The blocks of all tokens, by words (with signs, as numbers up to 2^31 need no memory of their own) and bytes.
+  // The blocks of all tokens with their bars, by words (with signs, as numbers up to 2^31 need no memory of their own) and bytes.
   readonly #words: Int32Array
   readonly #bytes: Uint8Array
   readonly #pool: WordPool
@@ -89,9 +76,10 @@ export class WalletWindows implements Saved {
 
   constructor(
     tokensMax: number,
+    blocks = tokenBlocks(tokensMax),
     couponWordsMax = Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax),
   ) {
-    this.#words = new Int32Array(blockOf(tokensMax))
+    this.#words = new Int32Array(blocks.buffer)
     this.#bytes = new Uint8Array(this.#words.buffer)
     this.#pool = new WordPool(couponWordsMax)
   }
@@ -102,8 +90,18 @@ export class WalletWindows implements Saved {
     return words[at] + words[at + LINE_WORDS] + words[this.#placeOf(slot, words[at + LATEST_COUNT])]
   }
 
-  /** A trade of the token. @param wallet null: nobody knows whose it was, and windows that contain it have no answer */
-  add(slot: number, wallet: string | null, tsMs: number, nowMs: number): void {
+  /**
+   * A trade of the token.
+   * @param wallet null: nobody knows whose it was, and windows that contain it have no answer
+   * @param bytes where the wallet lies in memory; null: elsewhere
+   */
+  add(
+    slot: number,
+    wallet: string | null,
+    tsMs: number,
+    nowMs: number,
+    bytes: WalletBytes | null = null,
+  ): void {
     const words = this.#words
     const at = blockOf(slot)
     const minute = minuteOf(tsMs)
@@ -118,7 +116,8 @@ export class WalletWindows implements Saved {
       words[at + WHOLE_FROM] = Math.max(words[at + WHOLE_FROM], minute + 1)
       return
     }
-    hashWallet(wallet)
+    if (bytes === null) hashWallet(wallet)
+    else hashBytes(bytes)
     const first = walletHash[0]
     const half = walletHash[1] >>> 16
     // A sighting before EXACT_FROM is needed by no window that is counted exactly.

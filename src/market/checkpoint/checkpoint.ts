@@ -17,7 +17,7 @@ import { TIMEFRAMES } from '../../schema/bar.ts'
 import { SNAPSHOT_FIELDS } from '../../schema/datapoint.ts'
 import { KEPT_SORTS, TABS } from '../../schema/vocabulary.ts'
 import { BAR_STRIDE } from '../bars/bar-ring.ts'
-import { TOKEN_BLOCK } from '../bars/token-block.ts'
+import { BARS_END } from '../bars/token-block.ts'
 import { WINDOW_FIELDS } from '../bars/windows.ts'
 import {
   CHUNK_BARS,
@@ -41,17 +41,7 @@ const WALLETS_SINCE_FORMAT = 3
 /** What the saved numbers mean: a layout that is neither of these cannot be read. */
 const layoutWith = (tokenLayout: string): string =>
   JSON.stringify([
-    [
-      TIMEFRAMES,
-      CHUNK_BARS,
-      BAR_STRIDE,
-      TOKEN_BLOCK,
-      WINDOWS,
-      WINDOW_FIELDS,
-      SNAPSHOT_FIELDS,
-      KEPT_SORTS,
-      TABS,
-    ],
+    [TIMEFRAMES, CHUNK_BARS, BAR_STRIDE, BARS_END, WINDOWS, WINDOW_FIELDS, SNAPSHOT_FIELDS, KEPT_SORTS, TABS],
     [tokenLayout, RECENT_TRADES_MAX, HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS],
   ])
 const LAYOUT = layoutWith(TOKEN_LAYOUT)

@@ -85,7 +85,6 @@ export class TradeWriter {
     this.tradeCount++
     // A feed may have set it to the most that there can be.
     columns.tradeCount[rowIndex(slot)] = Math.min(columns.tradeCount[rowIndex(slot)] + 1, COUNT_MAX)
-    this.#wallets.add(slot, trade.wallet ?? null, ts, this.#time.nowMs)
     const isBuy = trade.side === 'buy'
     if (isPriced) this.#addToBars(slot, ts, worth, isBuy)
     else this.#windows.addUnpriced(slot, ts, isBuy, this.#time.nowMs)
@@ -99,6 +98,8 @@ export class TradeWriter {
     }
     if (isNewest) this.#recentTrades.add(slot, trade)
     else this.#recentTrades.insert(slot, trade)
+    const walletBytes = isNewest ? this.#recentTrades.newestWallet(slot) : null
+    this.#wallets.add(slot, trade.wallet ?? null, ts, this.#time.nowMs, walletBytes)
     this.#lifecycle.endChange(slot)
     this.#healing.makeRoom()
     return null

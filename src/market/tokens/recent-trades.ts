@@ -9,6 +9,7 @@ import {
 } from '../../lib/sections/sections.ts'
 import { encodeTexts } from '../../lib/sections/text-column.ts'
 import type { TradeEvent } from '../../schema/event.ts'
+import type { WalletBytes } from '../bars/wallet-hash.ts'
 import { RECENT_TRADES_MAX } from '../limits.ts'
 import { CHUNK_PLACES, type RecentTrade, TradePlaces } from './trade-places.ts'
 
@@ -64,6 +65,13 @@ export class RecentTrades implements Saved {
     this.add(slot, trade)
     for (let age = 0; age < later; age++)
       this.#places.swap(placeOf(chunks, token, count - age), placeOf(chunks, token, count - age - 1))
+  }
+
+  /** Where the wallet of the trade that was added last lies in memory, until the next call; null: elsewhere, or it is not known. */
+  newestWallet(slot: number): WalletBytes | null {
+    const { counts, chunks } = this.#blockOf(slot)
+    const token = slot & TOKEN_MASK
+    return this.#places.walletBytes(placeOf(chunks, token, counts[token] - 1))
   }
 
   /** The trades, newest first; of one time the last that came first. */

@@ -6,6 +6,7 @@ import { isAscii, type TextColumn } from '../../lib/sections/text-column.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import { MARKET_QUOTES } from '../../schema/quote.ts'
+import type { WalletBytes } from '../bars/wallet-hash.ts'
 
 export type RecentTrade = DataPoint['recentTrades'][number]
 
@@ -49,6 +50,8 @@ export class TradePlaces {
   #used = 0
   /** By place: texts that have no room there. */
   readonly #others = new Map<number, Record<Text['name'], string | null>>()
+
+  readonly #walletBytes: WalletBytes = { bytes: new Uint8Array(), at: 0, length: 0 }
 
   /** @returns the first of CHUNK_PLACES places, with whatever was there before */
   take(): number {
@@ -113,6 +116,19 @@ export class TradePlaces {
 
   wallet(place: number): string | null {
     return this.#readText(place, WALLET)
+  }
+
+  /** Where the wallet's characters lie, until the next call; null: elsewhere, or it is not known. */
+  walletBytes(place: number): WalletBytes | null {
+    const { bytes } = this.#segments[place >>> SEGMENT_BITS]
+    const base = (place & PLACE_MASK) * PLACE_BYTES
+    const length = bytes[base + WALLET.lengthAt]
+    if (length > WALLET.charsMax) return null
+    const found = this.#walletBytes
+    found.bytes = bytes
+    found.at = base + WALLET.at
+    found.length = length
+    return found
   }
 
   read(place: number): RecentTrade {
