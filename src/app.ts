@@ -169,8 +169,15 @@ async function startParts(base: Base): Promise<App> {
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
   const { stamps, tuning } = options
   const writer = {
-    ...{ dataDir: config.dataDir, lakeJobs, downloads, downloadMsMax: tuning?.downloadMsMax, store },
-    ...{ agents, submissions, push, trustClock: () => trustClockDurably(running, clockFile) },
+    dataDir: config.dataDir,
+    lakeJobs,
+    downloads,
+    downloadMsMax: tuning?.downloadMsMax,
+    store,
+    agents,
+    submissions,
+    push,
+    trustClock: () => trustClockDurably(running, clockFile),
   }
   const onDataPoint = (mint: string) => {
     stamps?.noteServed(mint)

@@ -74,11 +74,19 @@ const RULES = ['SUBMIT_LIMITS', 'READ_LIMIT_ANONYMOUS', 'READ_LIMIT_KEYED', 'LAB
 
 function configOf({ lake, from, to, env }: BacktestOptions, dataDir: string): Config {
   const flags: Record<string, string> = {
-    ...{ host: '127.0.0.1', port: '0', 'data-dir': dataDir, feed: 'replay', 'replay-lake': lake },
+    host: '127.0.0.1',
+    port: '0',
+    'data-dir': dataDir,
+    feed: 'replay',
+    'replay-lake': lake,
     ...((from !== '' || to !== '') && { 'replay-span': `${from}..${to}` }),
     // Whatever happens by itself would happen at another market time on another machine.
-    ...{ 'page-age-ms': '0', 'lake-flush-ms': '0', 'drain-notice-ms': '0' },
-    ...{ 'register-limit': '0', 'disk-reserve-mb': '0', 'log-level': 'warn' },
+    'page-age-ms': '0',
+    'lake-flush-ms': '0',
+    'drain-notice-ms': '0',
+    'register-limit': '0',
+    'disk-reserve-mb': '0',
+    'log-level': 'warn',
   }
   const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
   return readConfig(words, Object.fromEntries(RULES.map((name) => [name, env[name]])))
@@ -207,7 +215,10 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
   const app = await startApp(
     { ...config, replay: { ...config.replay, span: played } },
     {
-      ...{ steps, stamps, log, random: () => random.next() },
+      steps,
+      stamps,
+      log,
+      random: () => random.next(),
       onRefused: (agentId, code) => refusals.add(agentId, code),
       tuning: { follow: { flushMs: 0 } },
     },
@@ -310,14 +321,22 @@ class Run {
     const { market, agents, replayed } = this.#app
     const { refusals } = this.#opened
     const own = this.#programs.map(({ program, agentId, words }) => ({
-      ...{ name: program.name, agentId, end: program.end, isBaseline: false, words },
+      name: program.name,
+      agentId,
+      end: program.end,
+      isBaseline: false,
+      words,
       refused: refusals.of(agentId),
     }))
     const others = agents
       .list()
       .filter(({ agentId }) => own.every((each) => each.agentId !== agentId))
       .map(({ agentId, name }) => ({
-        ...{ name, agentId, end: null, isBaseline: this.#baselineIds.includes(agentId), words: [] },
+        name,
+        agentId,
+        end: null,
+        isBaseline: this.#baselineIds.includes(agentId),
+        words: [],
         refused: refusals.of(agentId),
       }))
     return {

@@ -42,9 +42,14 @@ const withRest = (mint: string, { sentiment, score }: Judgement, name: string): 
   score,
   summary: `${name}: this is no analysis, but what somebody without judgement would have said of the token.`,
   quant: {
-    ...{ riskLevel: 'medium', riskFactors: ['bonding_curve_risk'], buyPressure: 50, volatilityScore: 50 },
-    ...{ liquidityDepth: 'moderate', holderConcentration: 'moderate' },
-    ...{ trendDirection: 'sideways', volumeProfile: 'stable' },
+    riskLevel: 'medium',
+    riskFactors: ['bonding_curve_risk'],
+    buyPressure: 50,
+    volatilityScore: 50,
+    liquidityDepth: 'moderate',
+    holderConcentration: 'moderate',
+    trendDirection: 'sideways',
+    volumeProfile: 'stable',
   },
 })
 

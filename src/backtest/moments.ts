@@ -87,7 +87,9 @@ export class Moments {
     const spillDir = `${this.#path}.spill`
     try {
       return await labelMoments({
-        ...{ dataDir, momentsPath: this.#path, columns: COLUMNS },
+        dataDir,
+        momentsPath: this.#path,
+        columns: COLUMNS,
         outPath,
         spillDir,
         knownToMs,

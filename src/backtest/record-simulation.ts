@@ -36,8 +36,15 @@ export async function recordSimulation(
   const market = new Market()
   const { runId, folderId } = store
   const journal = await openJournal({
-    ...{ folder: journalFolder(dataDir), markPath: journalMarkPath(dataDir), folderId, runId, log },
-    ...{ settings: market.settings, simulated: true, clock: systemClock, afterEventNo: 0 },
+    folder: journalFolder(dataDir),
+    markPath: journalMarkPath(dataDir),
+    folderId,
+    runId,
+    log,
+    settings: market.settings,
+    simulated: true,
+    clock: systemClock,
+    afterEventNo: 0,
     originEventNo: null,
     lakeEventNo: () => store.events.progress.eventNo,
     mayRecord: (bytes, usesReserve) => store.mayRecord(bytes, usesReserve),
@@ -49,8 +56,15 @@ export async function recordSimulation(
     store.events.follow(journal, () => {})
     const recorder = new EventRecorder(market, journal, true, store.noteData)
     const header = {
-      ...{ runId, version: MINTLAKE_VERSION, formatVersion: FORMAT, node: process.version, feeds: [FEED] },
-      ...{ settings: market.settings, simulated: true, checkpointEventNo: null, startedAtMs: startMs },
+      runId,
+      version: MINTLAKE_VERSION,
+      formatVersion: FORMAT,
+      node: process.version,
+      feeds: [FEED],
+      settings: market.settings,
+      simulated: true,
+      checkpointEventNo: null,
+      startedAtMs: startMs,
     }
     recorder.sinkOf(SERVER_FEED).apply({ type: 'run', ts: startMs, firstSeq: 0, header }, startMs)
     const simulation = createSimulator({ seed, tokens, tradesPerSecond, startMs })

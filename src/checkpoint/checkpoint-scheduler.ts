@@ -122,8 +122,11 @@ export class CheckpointScheduler {
     const sinceMs = Math.max(newest?.madeAtMs ?? 0, this.#completeAtMs)
     const ageMs = this.#isComplete ? 0 : Math.max(0, Math.floor(this.#options.clock.now() - sinceMs))
     return {
-      ...{ made: this.#made, failures: this.#failures, copied: this.#copied },
-      ...{ trouble: this.#trouble, latest: this.#latest },
+      made: this.#made,
+      failures: this.#failures,
+      copied: this.#copied,
+      trouble: this.#trouble,
+      latest: this.#latest,
       newest: newest && { ...newest, ageMs },
     }
   }
@@ -198,9 +201,15 @@ export class CheckpointScheduler {
     const { barsInLakeToMs, clock, folderId, journal, lostEvents, market } = this.#options
     const { lastEventNo: eventNo, originEventNo } = journal
     return {
-      ...{ folderId, eventNo, originEventNo, lostEvents: lostEvents() || undefined, atMs: market.timeMs },
-      ...{ settings: market.settings, barsInLakeToMs: barsInLakeToMs() },
-      ...{ version: MINTLAKE_VERSION, writtenAtMs: clock.now() },
+      folderId,
+      eventNo,
+      originEventNo,
+      lostEvents: lostEvents() || undefined,
+      atMs: market.timeMs,
+      settings: market.settings,
+      barsInLakeToMs: barsInLakeToMs(),
+      version: MINTLAKE_VERSION,
+      writtenAtMs: clock.now(),
     }
   }
 

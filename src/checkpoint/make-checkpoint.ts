@@ -63,7 +63,10 @@ export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointRe
   const lostEvents = lostThrough(Math.max(throughEventNo, replayer.lastEventNo), base, replayer.count)
   const lost = lostEvents - task.lostEvents
   const head: NewCheckpointHead = {
-    ...{ folderId, eventNo: replayer.lastEventNo, originEventNo: base.originEventNo, barsInLakeToMs },
+    folderId,
+    eventNo: replayer.lastEventNo,
+    originEventNo: base.originEventNo,
+    barsInLakeToMs,
     lostEvents: lostEvents || undefined,
     atMs: replayer.market.timeMs,
     settings: replayer.market.settings,
@@ -73,7 +76,11 @@ export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointRe
   // What lacks others than the market of the server is of another past.
   const bytes = lost === 0 ? await writeCheckpoint(checkpointFolder, head, replayer.market.save()) : 0
   return {
-    ...{ eventNo: head.eventNo, bytes, events: replayer.count, lost, unusable },
+    eventNo: head.eventNo,
+    bytes,
+    events: replayer.count,
+    lost,
+    unusable,
     restoreMs: restoredMs - startedMs,
     replayMs: replayedMs - restoredMs,
     writeMs: performance.now() - replayedMs,

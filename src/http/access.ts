@@ -91,11 +91,33 @@ function readerOfKey({ agents, keys, sessions }: AccessChecks, key: string): Rea
 
 /** Headers that proxies add to what they pass on, and no program or page of this computer needs to send. */
 const OF_PROXIES = new Set([
-  ...['forwarded', 'via', 'x-real-ip', 'x-client-ip', 'x-cluster-client-ip', 'x-remote-ip', 'x-remote-addr'],
-  ...['x-original-for', 'x-original-host', 'x-original-proto', 'x-original-forwarded-for'],
-  ...['x-url-scheme', 'x-scheme', 'front-end-https', 'proxy-connection', 'x-proxyuser-ip'],
-  ...['x-envoy-external-address', 'x-envoy-internal', 'x-amzn-trace-id', 'x-azure-clientip', 'fly-client-ip'],
-  ...['true-client-ip', 'fastly-client-ip', 'cf-connecting-ip', 'cf-ray', 'cdn-loop', 'x-mintlake-relay'],
+  'forwarded',
+  'via',
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-remote-ip',
+  'x-remote-addr',
+  'x-original-for',
+  'x-original-host',
+  'x-original-proto',
+  'x-original-forwarded-for',
+  'x-url-scheme',
+  'x-scheme',
+  'front-end-https',
+  'proxy-connection',
+  'x-proxyuser-ip',
+  'x-envoy-external-address',
+  'x-envoy-internal',
+  'x-amzn-trace-id',
+  'x-azure-clientip',
+  'fly-client-ip',
+  'true-client-ip',
+  'fastly-client-ip',
+  'cf-connecting-ip',
+  'cf-ray',
+  'cdn-loop',
+  'x-mintlake-relay',
 ])
 
 /** All that begin with this are of proxies as well: X-Forwarded-For, -Host, -Proto, -Port, -Server and the like. */

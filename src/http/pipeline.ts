@@ -462,8 +462,11 @@ class UncachedRequest {
     const route = this.#route
     if (known !== null)
       deps.onRefused?.({
-        ...{ error: known, path: route?.path ?? null, requestId },
-        ...{ agentId: callerOf(this.#reader)?.agent.agentId ?? null, address: this.#address },
+        error: known,
+        path: route?.path ?? null,
+        requestId,
+        agentId: callerOf(this.#reader)?.agent.agentId ?? null,
+        address: this.#address,
       })
     const told = known && route && withKeyHint(known, route.access, this.#reader, deps.keyHint)
     const answer = problemAnswer(told ?? error, this.#path, requestId)

@@ -91,7 +91,11 @@ function anotherMarket(before: Saved | null, options: SimulatedMarketOptions, st
 
 /** Behind it comes a market of a seed that none before can have had. */
 const unknownMarket = (nowMs: number): Saved => ({
-  ...{ seed: nowMs - 1, tokens: 0, tradesPerSecond: 0, startMs: nowMs, hasSkipped: true },
+  seed: nowMs - 1,
+  tokens: 0,
+  tradesPerSecond: 0,
+  startMs: nowMs,
+  hasSkipped: true,
 })
 
 /** @returns null: there was none */

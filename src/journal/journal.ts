@@ -120,9 +120,15 @@ export class EventJournal {
       this.#writer
     const overdue = isHanging ? NO_ANSWER : null
     return {
-      ...{ recorded: this.#recorded, lost: this.#lost, segments: segmentCount },
+      recorded: this.#recorded,
+      lost: this.#lost,
+      segments: segmentCount,
       trouble: trouble ?? (this.#isFull ? TOO_SLOW : overdue),
-      ...{ bytes, waitingBytes, unwrittenMs: this.#unwrittenMs, writtenEventNo, syncedEventNo },
+      bytes,
+      waitingBytes,
+      unwrittenMs: this.#unwrittenMs,
+      writtenEventNo,
+      syncedEventNo,
     }
   }
 

@@ -184,7 +184,8 @@ export async function findEnd(
       segments: segments.filter((segment) => !isVoid(segment)),
       voidSegments: segments.filter(isVoid),
       heldEventNo: heldBefore(missing, lastEventNo),
-      ...{ lastEventNo, syncedEventNo: Math.min(syncedEventNo, lastEventNo) },
+      lastEventNo,
+      syncedEventNo: Math.min(syncedEventNo, lastEventNo),
     }
   }
 }

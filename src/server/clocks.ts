@@ -21,7 +21,9 @@ export interface Clocks {
 export function clocksOf(clock: SteadyClock, marketFromMs: number | null): Clocks {
   if (marketFromMs === null)
     return {
-      ...{ clock, rulesClock: clock, storeClock: clock },
+      clock,
+      rulesClock: clock,
+      storeClock: clock,
       servedMs: () => performance.now(),
       followMarket: () => {},
     }

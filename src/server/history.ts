@@ -46,7 +46,9 @@ const seriesOf = (limits: HistoryLimits): readonly SeriesOptions[] => [
   atMost('unwritten', 'seconds', 'mintlake_journal_unwritten_seconds', UNWRITTEN_SECONDS_MAX),
   { name: 'lakeLag', unit: 'seconds', metric: 'mintlake_lake_lag_seconds' },
   {
-    ...{ name: 'diskFree', unit: 'bytes', metric: 'mintlake_disk_free_bytes' },
+    name: 'diskFree',
+    unit: 'bytes',
+    metric: 'mintlake_disk_free_bytes',
     ...(limits.diskFreeBytesMin > 0 && { limit: limits.diskFreeBytesMin, limitIs: 'least' }),
   },
 ]
@@ -125,7 +127,10 @@ export class ServerHistory {
       series: known
         .filter(({ at }) => this.#samples.some(({ values }) => values[at] !== null))
         .map(({ series: { name, unit, limit = null, limitIs = null }, at }) => ({
-          ...{ name, unit, limit, limitIs },
+          name,
+          unit,
+          limit,
+          limitIs,
           values: samples.map(({ values }) => values[at] ?? null),
         })),
     }

@@ -56,7 +56,8 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
     checkpointFolder: checkpointFolder(config.dataDir),
     folderId: store.folderId,
     marketOptions: { ...settings, ...callbacks, changeLogEntriesMax, poolBarsMin },
-    ...{ settings, log },
+    settings,
+    log,
   }
   const { eventNo: lakeEventNo } = store.events.progress
   const found = recording.isOn
@@ -68,8 +69,13 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
   const header = headerOf(deps, restored, settings)
   const opened = await openJournalQuietly(found, () =>
     openJournal({
-      ...{ folder: restoreOptions.journalFolder, folderId: store.folderId, clock, log, settings },
-      ...{ runId: header.runId, simulated: header.simulated },
+      folder: restoreOptions.journalFolder,
+      folderId: store.folderId,
+      clock,
+      log,
+      settings,
+      runId: header.runId,
+      simulated: header.simulated,
       markPath: restoreOptions.journalMarkPath,
       originEventNo: restored?.base.originEventNo ?? null,
       afterEventNo: found.recorded === null ? lakeEventNo : lastRecordedEvent(found.recorded),

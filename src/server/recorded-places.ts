@@ -19,7 +19,10 @@ export async function readRecordedPlaces(
       const [slot = Number.NaN, ts = Number.NaN] = [quotes.slot[at], trades.tsMs[at]]
       if (trades.feed[at] === feed && tx != null && eventIndex !== undefined && !Number.isNaN(eventIndex))
         places.push({
-          ...{ tx, eventIndex, slot: Number.isNaN(slot) ? null : slot, ts },
+          tx,
+          eventIndex,
+          slot: Number.isNaN(slot) ? null : slot,
+          ts,
           // Only a curve has a number of tokens that it still sells.
           isCurve: !Number.isNaN(quotes.curveTokens[at]),
         })

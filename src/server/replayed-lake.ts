@@ -91,10 +91,19 @@ export class ReplayedLake {
     const { approximate, endsEarly, eventsTotal, lost, playFromNo, range, simulated } = this.#plan
     for (const sentence of [approximate, endsEarly]) if (sentence !== null) this.#log.warn({}, sentence)
     return {
-      ...{ approximate, endsEarly, eventsTotal, lost, playFromNo, simulated, market, speed, label: dataDir },
+      approximate,
+      endsEarly,
+      eventsTotal,
+      lost,
+      playFromNo,
+      simulated,
+      market,
+      speed,
+      label: dataDir,
       events: readRecordedEvents({ dataDir, fromEventNo: range.from, toEventNo: range.to, lost }),
       report: new ProgressReport('events', this.#log, barTerminal(this.#config.logLevel)),
-      ...{ steps, countsAnalyses: steps !== undefined },
+      steps,
+      countsAnalyses: steps !== undefined,
     }
   }
 }

@@ -64,8 +64,11 @@ const PASSED_ON = {} as OfWriter
 type OfWriter = ReturnType<typeof ofWriter>
 
 const ofWriter = ({ dataDir, agents, submissions, lakeJobs, store, push, ...parts }: WriterParts) => ({
-  ...{ agents, submissions, ...parts },
-  ...{ exports: lakeJobs.exports, queries: lakeJobs.queries },
+  agents,
+  submissions,
+  ...parts,
+  exports: lakeJobs.exports,
+  queries: lakeJobs.queries,
   lostFiles: () => store.lostFiles,
   calibration: () => store.calibration(submissions.labelsShownToMs()),
   agentRecord: async (agentId: string) => {

@@ -74,7 +74,9 @@ const tables = {
 }
 
 const eventLimits = limits('d', 'gb', '%').transform(({ d = 0, gb = 0, '%': diskPct = 0 }) => ({
-  ...{ days: d, bytesMax: gb * BYTES_PER_UNIT, diskPct },
+  days: d,
+  bytesMax: gb * BYTES_PER_UNIT,
+  diskPct,
 }))
 
 const EVENTS_DEFAULT = `${RETAIN_TRADES_DAYS_DEFAULT}d|${RETAIN_TRADES_GB_DEFAULT}gb|${RETAIN_TRADES_DISK_PCT_DEFAULT}%`

@@ -34,9 +34,14 @@ export class StatusReporter {
     const { unflushedCommits, unflushedBytes, damage } = log
     return {
       healthy: isWritable && client.isRunning && faults.current.length === 0,
-      ...{ isWritable, reasons: this.#reasons(), lake },
+      isWritable,
+      reasons: this.#reasons(),
+      lake,
       log: { state: commits.status().state, unflushedCommits, unflushedBytes, damage },
-      ...{ lakeProcess, freeBytes, databaseBytes, setAside },
+      lakeProcess,
+      freeBytes,
+      databaseBytes,
+      setAside,
     }
   }
 
@@ -51,7 +56,9 @@ export class StatusReporter {
       lakeProcess: { isRunning: client.isRunning, starts: client.starts },
       barsMissing: barAudit.missing,
       log: {
-        ...{ unflushedCommits, unflushedBytes, damage: damage.length },
+        unflushedCommits,
+        unflushedBytes,
+        damage: damage.length,
         slowestGroupMs: Math.max(0, ...recentGroupMs),
         commits: totals.commits,
         refused: totals.refused,

@@ -145,7 +145,14 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
   await restoreFolderInfo(dataDir, now(), log)
   const { logId } = claimFolder(dataDir, { provenance, isMixed: options.isMixed ?? false, nowMs: now() })
   const client = new LakeClient({
-    ...{ dataDir, logId, runId, provenance, ages: agesOf(options), diskReserveMb, now, log },
+    dataDir,
+    logId,
+    runId,
+    provenance,
+    ages: agesOf(options),
+    diskReserveMb,
+    now,
+    log,
     lakeGraceMs: options.lakeTidy?.graceMs ?? limits.LAKE_GRACE_MS_DEFAULT,
     retain: options.retain ?? KEEP_FOR_EVER,
     crash: options.crash ?? null,
@@ -160,7 +167,12 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
     await space.refresh()
     const commits = await openLog(
       {
-        ...{ folder: logFolder(dataDir), markPath: logMarkPath(dataDir), logId, clock, log, flushed },
+        folder: logFolder(dataDir),
+        markPath: logMarkPath(dataDir),
+        logId,
+        clock,
+        log,
+        flushed,
         timeoutMs: options.commitTimeoutMs ?? limits.COMMIT_TIMEOUT_MS,
         mayWrite: (unflushedBytes) => mayCommit(unflushedBytes, space),
       },

@@ -70,8 +70,12 @@ export function playPortfolio(calls: readonly Call[], horizon: Horizon, spanMs: 
   }
   const days = Math.max(spanMs, 1) / DAY_MS
   return {
-    ...{ horizon, purchases: curve.length, endUsd: usd, drawdown },
-    ...{ turnoverPerDay: tradedUsd / PORTFOLIO_USD / days, curve: thinned(curve) },
+    horizon,
+    purchases: curve.length,
+    endUsd: usd,
+    drawdown,
+    turnoverPerDay: tradedUsd / PORTFOLIO_USD / days,
+    curve: thinned(curve),
   }
 }
 
@@ -155,7 +159,9 @@ function groupsOf(calls: readonly Call[], seed: number): Group[] {
       )
       const expected = directed.map(({ call }) => (call.sentiment === 'bullish' ? rises : falls))
       groups.push({
-        ...{ kind, label, horizon },
+        kind,
+        label,
+        horizon,
         ret: estimateMean(
           own.map(({ call, ret }) => ({ mint: call.mint, value: ret })),
           seed,
@@ -193,7 +199,9 @@ function deviationsOf(
 const outcomesOf = (calls: readonly Call[], rejected: readonly RejectedCall[]): AgentFigures['outcomes'] =>
   [
     ...calls.map(({ atMs, isValidated, deviationPct }) => ({
-      ...{ atMs, deviationPct, outcome: isValidated ? ('validated' as const) : ('unvalidated' as const) },
+      atMs,
+      deviationPct,
+      outcome: isValidated ? ('validated' as const) : ('unvalidated' as const),
     })),
     ...rejected.map(({ atMs, deviationPct }) => ({ atMs, deviationPct, outcome: 'rejected' as const })),
   ].sort((a, b) => a.atMs - b.atMs)
@@ -230,7 +238,10 @@ export function figuresOf(competitor: Competitor, said: Said, span: Span, seed: 
   })
   return {
     ...competitor,
-    ...{ submissions, validated, unvalidated: calls.length - validated, rejected: rejected.length },
+    submissions,
+    validated,
+    unvalidated: calls.length - validated,
+    rejected: rejected.length,
     tokens: new Set(calls.map(({ mint }) => mint)).size,
     perHour: spanMs > 0 ? submissions / (spanMs / HOUR_MS) : null,
     bySentiment: recordFrom(SENTIMENTS, (said) => calls.filter(({ sentiment }) => sentiment === said).length),
@@ -240,7 +251,9 @@ export function figuresOf(competitor: Competitor, said: Said, span: Span, seed: 
     portfolio: isEnough ? playPortfolio(calls, horizon, spanMs) : null,
     best: valued.slice(0, CALLS_LISTED),
     worst: valued.slice(-CALLS_LISTED).reverse(),
-    ...{ xp, xpCurve: thinned(xpCurve), outcomes: thinned(outcomes) },
+    xp,
+    xpCurve: thinned(xpCurve),
+    outcomes: thinned(outcomes),
     outcomeCounts: countOutcomes(outcomes, span),
   }
 }

@@ -85,12 +85,10 @@ const summary = (agents: readonly AgentFigures[]): string =>
       index < AGENTS_DETAILED_MAX
         ? `<a href="#agent${index}">${escapeText(agent.name)}</a>`
         : escapeText(agent.name),
-      ...[
-        exactXp(agent.xp),
-        `${agent.validated + agent.unvalidated}`,
-        `${agent.validated}`,
-        `${agent.rejected}`,
-      ],
+      exactXp(agent.xp),
+      `${agent.validated + agent.unvalidated}`,
+      `${agent.validated}`,
+      `${agent.rejected}`,
       `${agent.tokens}`,
       agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
       perHourOf(agent),
@@ -101,11 +99,13 @@ function sharedCharts({ agents, market }: Report): string {
   const span = { fromMs: market.fromMs, toMs: market.toMs }
   const named = agents.map(({ name }, index) => ({ name, colour: colourOf(index) }))
   const xp = agents.map(({ name, xpCurve }, index) => ({
-    ...{ name, colour: colourOf(index) },
+    name,
+    colour: colourOf(index),
     points: xpCurve.map(({ atMs, xp: value }) => ({ atMs, value })),
   }))
   const values = agents.map(({ name, portfolio }, index) => ({
-    ...{ name, colour: colourOf(index) },
+    name,
+    colour: colourOf(index),
     points: portfolio?.curve.map(({ atMs, usd: value }) => ({ atMs, value })) ?? [],
   }))
   const money = { ...span, toMs: market.playedToMs, start: PORTFOLIO_USD }
@@ -118,7 +118,9 @@ function agentSection(agent: AgentFigures, { agents, market }: Report): string {
   const span = { fromMs: market.fromMs, toMs: market.toMs }
   const kinds = OUTCOMES.map((name) => ({ name, colour: OUTCOME_COLOURS[name] }))
   const dots = agent.outcomes.map(({ atMs, outcome, deviationPct }) => ({
-    ...{ atMs, value: deviationPct, colour: OUTCOME_COLOURS[outcome] },
+    atMs,
+    value: deviationPct,
+    colour: OUTCOME_COLOURS[outcome],
     name: `${outcome}, ${deviationPct.toFixed(2)} %`,
   }))
   const high = Math.max(1, Math.min(100, ...[agent.deviationPct?.max ?? 1]))
@@ -149,8 +151,13 @@ function judgement(agent: AgentFigures, isSimulated: boolean): string {
       groups
         .filter((group) => group.kind === kind)
         .map((group) => [
-          ...[group.label, group.horizon, `${group.ret.count}`, `${group.ret.tokens}`],
-          ...[returnOf(group), hitsOf(group), baseRateOf(group)],
+          group.label,
+          group.horizon,
+          `${group.ret.count}`,
+          `${group.ret.tokens}`,
+          returnOf(group),
+          hitsOf(group),
+          baseRateOf(group),
         ]),
     )
   const { portfolio } = agent
@@ -174,12 +181,10 @@ const callTable = (calls: readonly Valued[], isSimulated: boolean): string =>
       const token = isSimulated ? label : `<a href="${link}" rel="noreferrer">${label}</a>`
       const words = `<details><summary>${token}</summary><code>${escapeText(call.mint)}</code><br>${escapeText(call.summary)}</details>`
       return [
-        ...[
-          signedPercent(call.gain),
-          words,
-          utc(call.atMs).replace(' UTC', ''),
-          `${call.sentiment} ${call.score}`,
-        ],
+        signedPercent(call.gain),
+        words,
+        utc(call.atMs).replace(' UTC', ''),
+        `${call.sentiment} ${call.score}`,
         call.priceUsd === null ? '–' : call.priceUsd.toPrecision(4),
         `<a id="${call.analysisId}" href="#${call.analysisId}"><code>${call.analysisId}</code></a>`,
       ]

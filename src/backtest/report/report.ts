@@ -35,7 +35,9 @@ export async function reportOf(played: Played, seed: number): Promise<Report> {
     agents: competitors.map((competitor) => figuresOf(competitor, said, { fromMs, toMs }, seed)),
     run: {
       ...counted,
-      ...{ speed: marketMs / Math.max(1, counted.playedMs), events, sentence: sentenceOf(stats) },
+      speed: marketMs / Math.max(1, counted.playedMs),
+      events,
+      sentence: sentenceOf(stats),
     },
   }
 }

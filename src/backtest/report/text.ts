@@ -44,12 +44,14 @@ export function textReport(report: Report): string {
     table(
       ['agent', 'XP', 'accepted', 'validated', 'rejected', 'tokens', 'deviation', 'an hour'],
       agents.map((agent) => [
-        ...[agent.name, exactXp(agent.xp), `${agent.validated + agent.unvalidated}`, `${agent.validated}`],
-        ...[`${agent.rejected}`, `${agent.tokens}`],
-        ...[
-          agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
-          perHourOf(agent),
-        ],
+        agent.name,
+        exactXp(agent.xp),
+        `${agent.validated + agent.unvalidated}`,
+        `${agent.validated}`,
+        `${agent.rejected}`,
+        `${agent.tokens}`,
+        agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
+        perHourOf(agent),
       ]),
     ),
     ...moreOf(agents),
@@ -79,7 +81,10 @@ function agentText(agent: AgentFigures): string[] {
             (which === 'best' ? agent.best : agent.worst)
               .slice(0, LISTED)
               .map(({ analysisId, symbol, sentiment, score, gain }) => [
-                ...[analysisId, symbol.replace(/\p{C}/gu, ' '), `${sentiment} ${score}`, signedPercent(gain)],
+                analysisId,
+                symbol.replace(/\p{C}/gu, ' '),
+                `${sentiment} ${score}`,
+                signedPercent(gain),
               ]),
           ),
         ]),
@@ -89,8 +94,12 @@ function agentText(agent: AgentFigures): string[] {
     table(
       ['calls', 'after', 'number', 'mean return', 'came true', 'base rate'],
       groups.map((group) => [
-        ...[`${group.kind === 'score' ? 'score ' : ''}${group.label}`, group.horizon, `${group.ret.count}`],
-        ...[returnOf(group), hitsOf(group), baseRateOf(group)],
+        `${group.kind === 'score' ? 'score ' : ''}${group.label}`,
+        group.horizon,
+        `${group.ret.count}`,
+        returnOf(group),
+        hitsOf(group),
+        baseRateOf(group),
       ]),
     ),
     `  paper portfolio (bullish calls, held ${portfolio.horizon}, after costs): $${wholeNumber(portfolio.endUsd)} after ` +

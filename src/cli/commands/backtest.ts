@@ -49,8 +49,11 @@ async function run(
   const stop = new Stop(terminal)
   stop.act = () => stopping.abort()
   const options = {
-    ...{ ...spanOf(values), speed: speedOf(values), programs },
-    ...{ lake: lakeOf(values), outDir: outDirOf(values, terminal) },
+    ...spanOf(values),
+    speed: speedOf(values),
+    programs,
+    lake: lakeOf(values),
+    outDir: outDirOf(values, terminal),
     hasBaselines: values['no-baselines'] !== 'true',
     marketStepMs: wholeNumber(values, 'market-step-ms', 1),
     silenceMs: wholeNumber(values, 'step-ms', 0),
@@ -58,7 +61,8 @@ async function run(
     flushMarketMs: limits.LAKE_FLUSH_MARKET_MS,
     tailMarketMs: wholeNumber(values, 'tail-ms', 0),
     seed: wholeNumber(values, 'seed', 0),
-    ...{ env: terminal.env, signal: stopping.signal },
+    env: terminal.env,
+    signal: stopping.signal,
     say: (sentence: string) => void terminal.stderr.write(`mintlake: ${sentence}\n`),
   }
   if (isLabelsOnly) return runLabels({ ...options, ...labelOptions(values) }, terminal, stop)

@@ -55,7 +55,9 @@ export const captureCommand: Command = {
     'solana-rpc': { value: 'URL', isRequired: true, description: 'RPC endpoints, comma-separated' },
     'solana-ws': { value: 'URL', otherwise: '', description: 'Their addresses for subscriptions' },
     'solana-commitment': {
-      ...{ value: 'WORD', otherwise: 'confirmed', allowed: ['confirmed', 'processed'] },
+      value: 'WORD',
+      otherwise: 'confirmed',
+      allowed: ['confirmed', 'processed'],
       description: 'What counts as having happened',
     },
     'solana-rps': numberOption('N', 8, 'Requests per second that the endpoints allow'),

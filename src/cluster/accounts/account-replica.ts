@@ -157,7 +157,9 @@ export class AccountReplica {
   async #pass(kv: KV): Promise<void> {
     const createdAt = await createdAtOf(kv)
     const pass: Pass = {
-      ...{ seen: new Set<string>(), isCaughtUp: false, hasAll: false },
+      seen: new Set<string>(),
+      isCaughtUp: false,
+      hasAll: false,
       clockOffsetMs: await this.#clockOffsetMs(kv),
     }
     const entries = await kv.watch()

@@ -105,8 +105,13 @@ function doubtfulError(error: unknown, key: string | undefined): unknown {
 
 /** Written by the node that sends the answer to its client, or meant for it. */
 const OWN_HEADERS = new Set([
-  ...['access-control-allow-origin', 'access-control-expose-headers', 'content-length', 'content-type'],
-  ...['x-request-id', NODE_HEADER.toLowerCase(), POSITION_HEADER.toLowerCase()],
+  'access-control-allow-origin',
+  'access-control-expose-headers',
+  'content-length',
+  'content-type',
+  'x-request-id',
+  NODE_HEADER.toLowerCase(),
+  POSITION_HEADER.toLowerCase(),
 ])
 
 /** What the client gets of an answer of another node. @param dropped names of headers that it is not shown, in lower case */
@@ -115,7 +120,9 @@ export function sentOn({ status, headers, body }: PassedAnswer, dropped: RegExp)
   const contentType = headers['content-type']
   const length = headers['content-length']
   const head = {
-    ...{ status, headers: Object.fromEntries(kept), relayed: true as const },
+    status,
+    headers: Object.fromEntries(kept),
+    relayed: true as const,
     ...(contentType !== undefined && { contentType }),
   }
   if (Buffer.isBuffer(body)) return { ...head, body }

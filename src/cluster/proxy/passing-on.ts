@@ -46,8 +46,13 @@ const ADDRESS_HINT =
   ' (its --host or --node-url says where it is; --reader writer-url of this reader says otherwise)'
 
 const LOOK: PassedRequest = {
-  ...{ method: 'GET', path: '/readyz', query: '', headers: {}, body: NO_BYTES },
-  ...{ repeats: 'read', answerMsMax: ANSWER_MS_MAX },
+  method: 'GET',
+  path: '/readyz',
+  query: '',
+  headers: {},
+  body: NO_BYTES,
+  repeats: 'read',
+  answerMsMax: ANSWER_MS_MAX,
 }
 
 /** Gives an answer up. */

@@ -130,7 +130,9 @@ export class AppliedMarket {
       return before
     }
     return new EventReplayer({
-      ...{ market, afterEventNo, settings: this.#settings },
+      market,
+      afterEventNo,
+      settings: this.#settings,
       onSettings: (before, settings) => goOnWith(before, settings, withSettings(before, settings)),
       onEmpty: (before, settings) => goOnWith(before, settings, new Market(settings)),
     })

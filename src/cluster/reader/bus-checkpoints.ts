@@ -31,7 +31,9 @@ export async function listBusCheckpoints({ client, names }: Bus): Promise<BusChe
     .filter(({ deleted, metadata }) => !deleted && metadata?.protocol === PROTOCOL)
     .sort((a, b) => b.revision - a.revision)
     .map(({ name, size, nuid, metadata }) => ({
-      ...{ eventNo: Number(name), bytes: size, nuid },
+      eventNo: Number(name),
+      bytes: size,
+      nuid,
       runId: metadata?.runId ?? null,
     }))
 }

@@ -80,7 +80,10 @@ export async function startReader(config: ReaderConfig, options: ReaderOptions =
   const serving = link.serve(http)
   let stopping: Promise<void> | null = null
   return {
-    ...{ port: http.port, market, nodeId, ready },
+    port: http.port,
+    market,
+    nodeId,
+    ready,
     url: `http://${authorityOf(config.host, http.port)}`,
     stop: () => {
       // It serves once the bus is reached, which may never happen.
@@ -195,8 +198,18 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
   // The operator's key is checked by the writer, which alone knows those of researchers and has the lake.
   const keys = new ReaderKeys({ ...config, adminKey: '' }, { authenticate, hasResearcher: () => true })
   const routes = createRoutes({
-    ...{ settings: config, node, market, broadcaster, cursors: shared.cursors, health, metrics, limits },
-    ...{ history, sessions, keys, lakeFolder: null },
+    settings: config,
+    node,
+    market,
+    broadcaster,
+    cursors: shared.cursors,
+    health,
+    metrics,
+    limits,
+    history,
+    sessions,
+    keys,
+    lakeFolder: null,
     timeWaits,
     nowMs: () => clock.monotonicMs(),
     writer: null,
@@ -204,10 +217,17 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
   const started = start(config.host, config.port, {
     node,
     routes: readerRoutes(routes, shared.cursors, link),
-    ...{ market, broadcaster, submissionLog, overload: shared.overloadWatch.overload },
+    market,
+    broadcaster,
+    submissionLog,
+    overload: shared.overloadWatch.overload,
     ingestFrame: null,
     isPortShared: config.bus.reader.sharePort,
-    ...{ health, keys, limits, metrics, sessions },
+    health,
+    keys,
+    limits,
+    metrics,
+    sessions,
     agents: { authenticate },
     keyHint: keyHint(config),
     reuseMs: config.pageAgeMs,

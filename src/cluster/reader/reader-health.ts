@@ -56,7 +56,9 @@ export class ReaderHealth {
     const [lagMs, behindMs] = [this.lagMs(), this.behindMs()].map(toWholeMs)
     const reasons = this.#reasons()
     const replica = parts && {
-      ...{ state: parts.replica.state, eventNo: parts.replica.eventNo, runId: parts.replica.runId },
+      state: parts.replica.state,
+      eventNo: parts.replica.eventNo,
+      runId: parts.replica.runId,
       restored: parts.replica.restored,
     }
     const connected = parts?.bus.watch.isConnected ?? false

@@ -49,7 +49,11 @@ export class BusWriter implements MarketPublisher {
     const { config, folderId, log, onFenced } = options
     const folder = journalFolder(config.dataDir)
     this.#publisher = new Publisher({
-      ...{ journalFolder: folder, folderId, settings: config.bus, log, onFenced },
+      journalFolder: folder,
+      folderId,
+      settings: config.bus,
+      log,
+      onFenced,
       waitingBytesMax: options.waitingBytesMax,
       findRunOf: (eventNo) => findRunOf(folder, folderId, eventNo),
       // The stream begins behind the newest checkpoint of this market, else with its first event.
@@ -60,7 +64,8 @@ export class BusWriter implements MarketPublisher {
     void this.#publisher.observe()
     this.#uploader = new CheckpointUploader({ settings: config.bus, folderId, log })
     this.#service = new WriterService({
-      ...{ config, log },
+      config,
+      log,
       positionToReach: () => this.#positionToReach(),
       makeCheckpoint: () => this.makeCheckpoint(),
     })

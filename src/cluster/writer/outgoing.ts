@@ -52,7 +52,13 @@ function makeParts(
     const isLast = part === parts - 1
     const submissions = isLast ? told.take(lastEventNo) : []
     const bytes = encodeMessage({
-      ...{ protocol: PROTOCOL, ...run, firstEventNo, lastEventNo, part, parts, timeMs },
+      protocol: PROTOCOL,
+      ...run,
+      firstEventNo,
+      lastEventNo,
+      part,
+      parts,
+      timeMs,
       frame: frame?.subarray(part * PART_BYTES, (part + 1) * PART_BYTES) ?? null,
       submissions: submissions.map(({ submission }) => submission),
       ended,

@@ -50,8 +50,12 @@ export async function ensureStream({ manager, names }: Bus, { stream }: BusSetti
   } catch (error) {
     if (!isStreamMissing(error)) throw error
     await manager.streams.add({
-      ...{ name: names.stream, subjects: [names.subject], ...bounds },
-      ...{ storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old },
+      name: names.stream,
+      subjects: [names.subject],
+      ...bounds,
+      storage: StorageType.File,
+      retention: RetentionPolicy.Limits,
+      discard: DiscardPolicy.Old,
       duplicate_window: nanos(DUPLICATES_MS),
     })
   }

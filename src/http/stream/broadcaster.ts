@@ -158,7 +158,10 @@ export class Broadcaster {
   connect(writer: StreamWriter, format: StreamFormat, owner: FollowerOwner = NOBODY): Follower {
     const { now, ageNow = now } = this.#options
     const follower = new Follower(writer, format, {
-      ...{ now, startedAtMs: ageNow(), nextGap: this.#delivery.nextGap, owner },
+      now,
+      startedAtMs: ageNow(),
+      nextGap: this.#delivery.nextGap,
+      owner,
       onWrite: () => {
         this.writes++
       },

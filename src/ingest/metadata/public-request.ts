@@ -116,9 +116,13 @@ async function requestOnce(
     throw new Refusal('address_refused')
   return new Promise((answered, failed) => {
     const request = startRequest(url, {
-      ...{ signal, ca, lookup: lookupOf(addresses), agent: new Agent({ keepAlive: false }) },
+      signal,
+      ca,
+      lookup: lookupOf(addresses),
+      agent: new Agent({ keepAlive: false }),
       // A compressed body may be small and its text large; and no name or password of the address is sent anywhere.
-      ...{ headers: { accept: 'application/json', 'accept-encoding': 'identity' }, auth: undefined },
+      headers: { accept: 'application/json', 'accept-encoding': 'identity' },
+      auth: undefined,
     })
     request.on('socket', (socket) =>
       socket.on('connect', () => {

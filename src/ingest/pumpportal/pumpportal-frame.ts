@@ -105,8 +105,12 @@ function reservesAfter(frame: CreateFrame | TradeFrame, solAmount: number): Part
   if (isPumpCurve(frame) && vSol != null && vTokens != null) return { vSol, vTokens }
   if (pool === PUMP_AMM_POOL && solInPool != null && tokensInPool != null)
     return {
-      ...{ vSol: solInPool, vTokens: tokensInPool },
-      ...{ quoteMint: MARKET_QUOTES.sol, quoteAmount: solAmount, vQuote: solInPool, quoteReserve: solInPool },
+      vSol: solInPool,
+      vTokens: tokensInPool,
+      quoteMint: MARKET_QUOTES.sol,
+      quoteAmount: solAmount,
+      vQuote: solInPool,
+      quoteReserve: solInPool,
     }
   return { vSol: undefined, vTokens: undefined }
 }

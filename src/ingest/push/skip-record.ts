@@ -8,7 +8,8 @@ const LENGTH_BYTES = new Uint8Array(256)
 /** By marker: how many values each item of the length stands for: 1 in arrays, 2 in maps; 0 where the length counts bytes. */
 const VALUES_PER_ITEM = new Uint8Array(256)
 for (const [marker, bytes] of [
-  ...[[0xca, 4] as const, [0xcb, 8] as const],
+  [0xca, 4] as const,
+  [0xcb, 8] as const,
   ...[0, 1, 2, 3].flatMap((power) => [
     [0xcc + power, 1 << power] as const,
     [0xd0 + power, 1 << power] as const,

@@ -88,8 +88,14 @@ class CsvRows {
     this.#symbol = options.symbol
     this.#builder = new TradeBatchBuilder(columns, options.batchRows)
     this.#places = {
-      ...{ ts: placeOf(ts), date: placeOf(date), symbol: placeOf(symbol), price: placeOf(price) },
-      ...{ size: placeOf(size), side: placeOf(side), wallet: placeOf(wallet), tx: placeOf(tx) },
+      ts: placeOf(ts),
+      date: placeOf(date),
+      symbol: placeOf(symbol),
+      price: placeOf(price),
+      size: placeOf(size),
+      side: placeOf(side),
+      wallet: placeOf(wallet),
+      tx: placeOf(tx),
     }
     this.#raw = { ...NO_VALUES, symbol: options.symbol }
   }

@@ -145,7 +145,9 @@ export class LakeReplay extends Playback<readonly ReplayedEvent[]> {
       approximate,
       // A share of what is played tells how much lies ahead.
       ...(steps === undefined && { endsEarly, eventsTotal, percent, etaMs }),
-      ...{ events, eventsPerSecond, atMs: this.latestMs },
+      events,
+      eventsPerSecond,
+      atMs: this.latestMs,
     })
   }
 }

@@ -120,7 +120,13 @@ function gather(batches: readonly TradeBatch[], starts: readonly number[], order
   // Of JSON, whose records may show a column late, the last batch has them all.
   const { symbols, side, wallet, tx } = batches[batches.length - 1]
   return {
-    ...{ rows, tsMs, price, size, symbolCode, symbols, faults },
+    rows,
+    tsMs,
+    price,
+    size,
+    symbolCode,
+    symbols,
+    faults,
     side: side === null ? null : (row) => sides[row],
     wallet: wallet === null ? null : wallets,
     tx: tx === null ? null : txs,

@@ -15,8 +15,14 @@ import {
 
 /** The fields of a row, none with a value. */
 export const NO_VALUES = {
-  ...{ ts: null, date: null, price: null, size: null },
-  ...{ symbol: null, side: null, wallet: null, tx: null },
+  ts: null,
+  date: null,
+  price: null,
+  size: null,
+  symbol: null,
+  side: null,
+  wallet: null,
+  tx: null,
 }
 /** A row as the file has it. */
 export type RawTrade = Record<keyof typeof NO_VALUES, RawValue>

@@ -37,8 +37,18 @@ export const invalid = (sentence: string): StoreError => new StoreError('invalid
 /** Tried in this order; of a column's name only letters and digits count, in any case, up to the first slash. */
 const USUAL_NAMES: Record<Role, readonly string[]> = {
   ts: [
-    ...['ts', 'timestamp', 'time', 'datetime', 'transact_time', 'trade_time', 'participant_timestamp'],
-    ...['sip_timestamp', 'ts_event', 'created_time', 'time_m', 'date'],
+    'ts',
+    'timestamp',
+    'time',
+    'datetime',
+    'transact_time',
+    'trade_time',
+    'participant_timestamp',
+    'sip_timestamp',
+    'ts_event',
+    'created_time',
+    'time_m',
+    'date',
   ],
   symbol: ['symbol', 'mint', 'ticker', 'instrument', 'instrument_name', 'inst_id', 'coin', 'sym', 'pair'],
   price: ['price', 'price_usd', 'px', 'trade_price'],

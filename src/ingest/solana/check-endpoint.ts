@@ -82,7 +82,11 @@ async function subscriptionProblem(
   let isPulsing = false
   const nothing = () => {}
   const handlers = {
-    ...{ onSubscribed: nothing, onLogs: nothing, onAccount: nothing, onUnknown: nothing, onRefused: nothing },
+    onSubscribed: nothing,
+    onLogs: nothing,
+    onAccount: nothing,
+    onUnknown: nothing,
+    onRefused: nothing,
     onHandlerError: nothing,
     onSlot: () => {
       isPulsing = true

@@ -198,7 +198,11 @@ export class RpcClient implements Rpc {
     const { requestsPerSecond } = this.#options
     const { pendingCount: waiting } = this.#limit
     return {
-      ...{ host: this.host, requestsPerSecond, calls: this.#calls, waiting, faults: { ...this.#faults } },
+      host: this.host,
+      requestsPerSecond,
+      calls: this.#calls,
+      waiting,
+      faults: { ...this.#faults },
       refusedMethods: this.#refusals.describe(),
     }
   }

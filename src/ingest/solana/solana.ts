@@ -113,8 +113,13 @@ export class SolanaFeed implements Feed {
         counters.countRejected('time_invalid', () => `${name} of ${signature}`),
     })
     this.#enrichment = new ChainEnrichment({
-      ...{ rpc: source.rpc.spare, commitment, clock: this.#clock, signal, collectMs: source.collectMs },
-      ...{ holds: options.holds, onUri: options.onUri },
+      rpc: source.rpc.spare,
+      commitment,
+      clock: this.#clock,
+      signal,
+      collectMs: source.collectMs,
+      holds: options.holds,
+      onUri: options.onUri,
       apply: (patch) => this.#parts.guarded(() => counters.apply(patch, this.#clock.now())),
     })
     source.rpc.onMethodRefused = (...refusal) => this.#onMethodRefused(...refusal)

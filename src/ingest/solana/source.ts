@@ -78,7 +78,10 @@ export class LiveSource implements ChainSource {
     this.#all = [...endpoints, ...this.#sockets]
     const onAnswer = tape && ((...answer: Parameters<ChainTape['answer']>) => tape.answer(...answer))
     this.rpc = new RpcClient({
-      ...{ endpoints, requestsPerSecond, timeoutMs, onAnswer },
+      endpoints,
+      requestsPerSecond,
+      timeoutMs,
+      onAnswer,
       genesis: MAINNET_GENESIS,
     })
     this.clock = clock

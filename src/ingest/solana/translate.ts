@@ -63,7 +63,9 @@ export function translateCreate(event: DecodedEvent, ts: number): CurveStep {
   const curveTokens = event.integer('real_token_reserves')
   const quoteMint = quoteMintOf(event.text('quote_mint'))
   const token: TokenEvent = {
-    ...{ type: 'token', mint, ts },
+    type: 'token',
+    mint,
+    ts,
     name: truncateText(name, WORD_CHARS_MAX),
     symbol: truncateText(event.text('symbol') || name, WORD_CHARS_MAX),
     uri: truncateText(event.text('uri') ?? '', URI_CHARS_MAX) || undefined,
@@ -111,19 +113,29 @@ export function translateTrade(
   const inTokens = (amount: bigint) => toUnits(amount, CURVE_TOKEN_DECIMALS)
   const vQuote = positive(inQuote(after.quote) ?? 0)
   const trade: TradeEvent = {
-    ...{ type: 'trade', mint, ts, side: isBuy ? 'buy' : 'sell', tokenAmount: inTokens(tokens) },
+    type: 'trade',
+    mint,
+    ts,
+    side: isBuy ? 'buy' : 'sell',
+    tokenAmount: inTokens(tokens),
     ...tradeTexts(event.text('user'), place),
     solAmount: isSol ? inQuote(quote) : undefined,
     vSol: isSol ? vQuote : undefined,
     vTokens: positive(inTokens(after.tokens)),
-    ...{ quoteMint, quoteAmount: inQuote(quote), vQuote, quoteReserve: inQuote(real) },
+    quoteMint,
+    quoteAmount: inQuote(quote),
+    vQuote,
+    quoteReserve: inQuote(real),
     curveTokens: curveTokens === null ? undefined : inTokens(curveTokens),
   }
   return { mint, before, after, events: [trade], isMayhem: event.flag('mayhem_mode') }
 }
 
 const tradeTexts = (wallet: string | null, { signature, slot, index }: ChainPlace) => ({
-  ...{ wallet: wallet ?? undefined, tx: signature, slot, eventIndex: index },
+  wallet: wallet ?? undefined,
+  tx: signature,
+  slot,
+  eventIndex: index,
 })
 
 /** The decimals of the quote that a trade on a curve was paid in; undefined: only its mint's account knows. */
@@ -180,7 +192,9 @@ function readSwap(event: DecodedEvent) {
     : requireInteger(event, 'quote_amount_out')
   const signed = isBuy ? 1n : -1n
   return {
-    ...{ isBuy, base, quote },
+    isBuy,
+    base,
+    quote,
     baseAfter: baseReserve - signed * base,
     quoteAfter: quoteReserve + signed * quote,
     effectiveAfter: effective + signed * quote,
@@ -200,14 +214,18 @@ export function translateSwap(event: DecodedEvent, place: ChainPlace, ts: number
   const isSol = pool.quoteMint === MARKET_QUOTES.sol
   const vQuote = positive(inQuote(paidAfter) ?? 0)
   return {
-    ...{ type: 'trade', mint: pool.mint, ts },
+    type: 'trade',
+    mint: pool.mint,
+    ts,
     side: isBuy === pool.isInverted ? 'sell' : 'buy',
     tokenAmount: toUnits(tokens, pool.tokenDecimals),
     solAmount: isSol ? inQuote(paid) : undefined,
     vSol: isSol ? vQuote : undefined,
     vTokens: positive(toUnits(tokensAfter, pool.tokenDecimals)),
     ...tradeTexts(event.text('user'), place),
-    ...{ quoteMint: pool.quoteMint, quoteAmount: inQuote(paid), vQuote },
+    quoteMint: pool.quoteMint,
+    quoteAmount: inQuote(paid),
+    vQuote,
     quoteReserve: inQuote(pool.isInverted ? baseAfter : quoteAfter),
   }
 }

@@ -113,8 +113,18 @@ export function decodeBatch(frame: Buffer): EventBatch | null {
   if (events === null || mintIndex.some((index) => index >= mints.length)) return null
   if (quoteIndex?.some((index) => index > mints.length) === true) return null
   const trades: TradeColumns = {
-    ...{ count, eventNo: numberTrades(firstEventNo, count, events), atMs, receivedAtMs, tsMs },
-    ...{ tokenAmount, solAmount, priceUsd, vSol, vTokens, solPriceUsd, isBuy },
+    count,
+    eventNo: numberTrades(firstEventNo, count, events),
+    atMs,
+    receivedAtMs,
+    tsMs,
+    tokenAmount,
+    solAmount,
+    priceUsd,
+    vSol,
+    vTokens,
+    solPriceUsd,
+    isBuy,
     quotes: quoteIndex && readQuotes(quoteNumbers, quoteIndex, mints),
     mint: Array.from(mintIndex, (index) => mints[index]),
     feed: Array.from(feedIndex, (index) => feeds[index]),
@@ -150,7 +160,10 @@ function readOthers(json: string, { firstEventNo, trades, others }: Head): Recor
     previous = index
   }
   return read.data.map(([index, atMs, receivedAtMs, feed, event]) => ({
-    ...{ eventNo: firstEventNo + index, atMs, receivedAtMs, feed },
+    eventNo: firstEventNo + index,
+    atMs,
+    receivedAtMs,
+    feed,
     // The CRC proves that it is the event that was encoded.
     event: event as RecordedEvent['event'],
   }))

@@ -77,7 +77,9 @@ export class BatchWriter {
     this.#onWritten = onWritten
     this.#originEventNo = originEventNo
     this.#closed = new ClosedSegments({
-      ...{ disk, folder, end },
+      disk,
+      folder,
+      end,
       onUnreadable: (error) =>
         log.error({ error: errorMessage(error) }, 'a part of the journal can neither be synced nor read'),
     })

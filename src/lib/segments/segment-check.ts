@@ -143,7 +143,8 @@ export class SegmentCheck {
     this.#onDamage({
       kind: kind === 'unreadable' ? kind : kindOfBytes,
       file: this.#segment.name,
-      ...{ fromByte, toByte },
+      fromByte,
+      toByte,
       missing: numberRange(this.nextNo, lastNo),
     })
     this.#isHeaderMissing = false

@@ -43,13 +43,21 @@ export type AgentRecord = z.infer<typeof agentRecordSchema>
 export const agentRecordAnswerSchema = withExample(okData(agentRecordSchema), {
   ok: true,
   data: {
-    ...{ agentId: EXAMPLE_AGENT_ID, name: 'curve-watcher' },
-    ...{ asOfMs: 1_772_000_000_000, sinceMs: 1_769_400_000_000 },
+    agentId: EXAMPLE_AGENT_ID,
+    name: 'curve-watcher',
+    asOfMs: 1_772_000_000_000,
+    sinceMs: 1_769_400_000_000,
     horizons: [{ horizon: '1h', count: 40, hits: 23, meanPct: 1.8 }],
     groups: [
       {
-        ...{ kind: 'sentiment', label: 'bullish', horizon: '1h', count: 30, tokens: 21 },
-        ...{ meanPct: 2.5, lowPct: -1.1, highPct: 6.1 },
+        kind: 'sentiment',
+        label: 'bullish',
+        horizon: '1h',
+        count: 30,
+        tokens: 21,
+        meanPct: 2.5,
+        lowPct: -1.1,
+        highPct: 6.1,
       },
     ],
     xp: [{ atMs: 1_771_977_600_000, xp: 50 }],

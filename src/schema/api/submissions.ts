@@ -204,7 +204,11 @@ export const agentRankSchema = z.object({
   }),
 })
 const EXAMPLE_RANK = {
-  ...{ rank: 1, agentId: EXAMPLE_AGENT_ID, name: 'curve-watcher', xp: 340, analyses: 9 },
+  rank: 1,
+  agentId: EXAMPLE_AGENT_ID,
+  name: 'curve-watcher',
+  xp: 340,
+  analyses: 9,
   horizons: [{ horizon: '5m', count: 8, hits: 5, meanPct: 0.9 }],
 }
 export const agentLeaderboardSchema = withExample(

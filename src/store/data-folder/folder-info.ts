@@ -105,8 +105,11 @@ export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: Fol
   }
   if (found !== null) return found
   const info = {
-    ...{ format: STORE_FORMAT, logId: ulid(nowMs), createdAtMs: nowMs },
-    ...{ holdsSimulated: false, holdsReal: false },
+    format: STORE_FORMAT,
+    logId: ulid(nowMs),
+    createdAtMs: nowMs,
+    holdsSimulated: false,
+    holdsReal: false,
   }
   writeFolderInfo(dataDir, info)
   return info

@@ -31,7 +31,9 @@ const headOf = (
   { lost }: LakeReader,
   { table }: Selection,
 ): ExportHead => ({
-  ...{ rows, more, next: formatCursor(next) },
+  rows,
+  more,
+  next: formatCursor(next),
   missingFiles: lost.filter((file) => file.table === table).length,
 })
 

@@ -117,7 +117,10 @@ export class CommitLog {
     const { lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes } = this.#writer
     return {
       state: this.#state,
-      ...{ lastLsn, lastKnownAtMs, unflushedCommits, unflushedBytes },
+      lastLsn,
+      lastKnownAtMs,
+      unflushedCommits,
+      unflushedBytes,
       recentGroupMs: [...this.#writer.recentGroupMs],
       totals: { ...this.#writer.totals },
     }

@@ -84,7 +84,8 @@ async function readSegment(
   const damageBefore = report.damageCount
   const info = { firstLsn, lastLsn: firstLsn - 1, commits: 0, bytes }
   const check = reader.check({
-    ...{ segment, provenNo: provenLsn },
+    segment,
+    provenNo: provenLsn,
     onDamage: (damage) => addDamage(report, damage),
     onTornTail: (tail) => addEntry(report.tornTails, tail),
   })

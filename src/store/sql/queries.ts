@@ -58,7 +58,9 @@ export class Queries implements LakeQueries {
       heapMb: QUERY_HEAP_MB,
       confinedToMb: QUERY_PROCESS_MB_MAX,
       atOnce: QUERIES_AT_ONCE,
-      ...{ msMax, waitMsMax, drainMs },
+      msMax,
+      waitMsMax,
+      drainMs,
       beyond: {
         waited: () =>
           overloaded(`the query waited for ${waitMsMax / 1_000} s while others ran; try again later`),

@@ -218,7 +218,9 @@ export class AgentRegistry {
     const keys = this.#keys.ofAgent(agentId).map((key) => {
       const { hash, prefix, createdAtMs, expiresAtMs, deadlineMs } = key
       return {
-        ...{ hash, prefix, createdAtMs },
+        hash,
+        prefix,
+        createdAtMs,
         expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
         endsInMs: Number.isFinite(deadlineMs) ? Math.round(deadlineMs - nowMs) : null,
         isUsed: !this.#keys.awaitsUse(key, nowMs),

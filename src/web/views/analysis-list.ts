@@ -173,7 +173,9 @@ export class AnalysisList {
       const isVain = before !== undefined && due > 0 && due === changesDue(before.analysis, readAtMs)
       const vainReads = isVain ? before.vainReads + 1 : 0
       this.#entries.set(analysis.analysisId, {
-        ...{ analysis, readAtMs, vainReads },
+        analysis,
+        readAtMs,
+        vainReads,
         cursorBelow: before?.cursorBelow,
       })
     }

@@ -83,12 +83,16 @@ export class ChainEnrichment {
     this.#accounts = new Accounts(rpc, commitment, signal, collectMs)
     const nowMs = () => clock.monotonicMs()
     this.#ofAccounts = new EnrichmentQueue({
-      ...{ freshMs: ENRICH_ACCOUNTS_FRESH_MS, nowMs, ask: (mint) => this.#askAccounts(mint) },
+      freshMs: ENRICH_ACCOUNTS_FRESH_MS,
+      nowMs,
+      ask: (mint) => this.#askAccounts(mint),
       // Each mint takes two accounts of a call.
       concurrency: ACCOUNTS_PER_CALL / 2,
     })
     this.#ofHolders = new EnrichmentQueue({
-      ...{ freshMs: ENRICH_HOLDERS_FRESH_MS, nowMs, ask: (mint) => this.#askHolders(mint) },
+      freshMs: ENRICH_HOLDERS_FRESH_MS,
+      nowMs,
+      ask: (mint) => this.#askHolders(mint),
       concurrency: ENRICH_HOLDERS_CONCURRENCY,
     })
   }

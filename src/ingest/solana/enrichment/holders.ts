@@ -40,7 +40,9 @@ export function largestHolders(
   const top10 = sorted.slice(0, HOLDERS_COUNTED).reduce((sum, [, amount]) => sum + amount, 0n)
   return {
     holders: sorted.map(([address, amount]) => ({
-      ...{ address, amount: toUnits(amount, decimals), pct: shareOf(amount) },
+      address,
+      amount: toUnits(amount, decimals),
+      pct: shareOf(amount),
     })),
     top10Pct: shareOf(top10),
   }

@@ -197,8 +197,17 @@ export class Healing {
     const history = new History(source, this.#signal, () => this.#nowMs >= untilMs)
     const startedMs = source.clock.monotonicMs()
     return {
-      ...{ by: null, fromSlot, atSlot: fromSlot - 1, sinceMs, untilMs, history, requestsLeft: null },
-      ...{ missing: new MissingParts(sinceMs), losses: 0, startedMs, loggedMs: startedMs },
+      by: null,
+      fromSlot,
+      atSlot: fromSlot - 1,
+      sinceMs,
+      untilMs,
+      history,
+      requestsLeft: null,
+      missing: new MissingParts(sinceMs),
+      losses: 0,
+      startedMs,
+      loggedMs: startedMs,
     }
   }
 
@@ -391,7 +400,9 @@ export class Healing {
   async #bySignatures(work: Work, beforeSlot: number, blockCount: number | null): Promise<boolean> {
     const { history, atSlot } = work
     const list = await listSignatures(history, {
-      ...{ fromSlot: atSlot + 1, beforeSlot, requestsMax: blockCount ?? Number.POSITIVE_INFINITY },
+      fromSlot: atSlot + 1,
+      beforeSlot,
+      requestsMax: blockCount ?? Number.POSITIVE_INFINITY,
       isTaken: (signature) => this.#handlers.isTaken(signature),
     })
     if (list.kind !== 'list') {
@@ -470,7 +481,10 @@ export class Healing {
     const { source } = this.#options
     const work = this.#work
     return {
-      ...{ healed, inPart, events, missing: this.#stays.map((part) => ({ ...part })) },
+      healed,
+      inPart,
+      events,
+      missing: this.#stays.map((part) => ({ ...part })),
       held: { notifications: held.size, bytes: held.bytes, dropped: held.dropped },
       now: work === null ? null : describeProgress(work, held.firstSlot, source.clock.monotonicMs()),
     }

@@ -106,8 +106,11 @@ export class History {
 
   block(slot: number): Promise<Past<PastBlock>> {
     const options = {
-      ...{ encoding: 'json', transactionDetails: 'full', maxSupportedTransactionVersion: 0 },
-      ...{ rewards: false, commitment: this.#commitment },
+      encoding: 'json',
+      transactionDetails: 'full',
+      maxSupportedTransactionVersion: 0,
+      rewards: false,
+      commitment: this.#commitment,
     }
     return this.#ask('getBlock', [slot, options], (answer) => {
       const block = safeParse(blockSchema, answer).data
@@ -126,7 +129,9 @@ export class History {
     const params = [program, before === null ? page : { ...page, before }]
     return this.#ask('getSignaturesForAddress', params, (answer) =>
       safeParse(signaturesSchema, answer).data?.map(({ signature, slot, err }) => ({
-        ...{ signature, slot, failed: err != null },
+        signature,
+        slot,
+        failed: err != null,
       })),
     )
   }

@@ -30,12 +30,18 @@ export function describeProgress(
   const elapsedS = (nowMs - startedMs) / 1_000
   const perSecond = history.requests / Math.max(elapsedS, 0.001)
   return {
-    ...{ by, sinceMs, untilMs, fromSlot, toSlot, atSlot },
+    by,
+    sinceMs,
+    untilMs,
+    fromSlot,
+    toSlot,
+    atSlot,
     percent:
       toSlot === null
         ? null
         : Math.floor((100 * (atSlot - fromSlot + 1)) / Math.max(1, toSlot - fromSlot + 1)),
-    ...{ requests: history.requests, requestsLeft },
+    requests: history.requests,
+    requestsLeft,
     secondsLeft: requestsLeft === null ? null : Math.ceil(requestsLeft / perSecond),
   }
 }

@@ -41,14 +41,20 @@ type ChangeName = 'change_5m' | 'change_1h' | 'change_6h' | 'change_24h'
 const change = (name: ChangeName): MarketColumn => {
   const label = name.slice('change_'.length)
   return {
-    ...{ sort: name, name: `change c${label}`, label, title: `Change of the price in ${label}` },
+    sort: name,
+    name: `change c${label}`,
+    label,
+    title: `Change of the price in ${label}`,
     cell: (row) => formatChangeShort(row[name]),
     class: (row) => changeClass(row[name], 'short'),
   }
 }
 
 const token: MarketColumn = {
-  ...{ sort: 'hot', name: 'token', label: 'Token · hot', title: 'By recent volume' },
+  sort: 'hot',
+  name: 'token',
+  label: 'Token · hot',
+  title: 'By recent volume',
   cell: ({ mint, name, symbol, image_uri, is_currently_live, complete }, { isTabStop }) => html`
     <a href=${routeHref('token', mint)} tabindex=${isTabStop ? '0' : '-1'} title="${symbol} ${name}">${tokenPicture(mint, image_uri)}<span class="names"><b>${symbol}</b><small class="token-name">${name}</small></span></a>
     ${is_currently_live ? html`<span class="live-mark" title="Its creator streams live" role="img" aria-label="live">●</span>` : nothing}
@@ -58,49 +64,70 @@ const token: MarketColumn = {
 export const COLUMNS: readonly MarketColumn[] = [
   token,
   {
-    ...{ sort: 'price', name: 'price', label: 'Price', title: 'Price in USD' },
+    sort: 'price',
+    name: 'price',
+    label: 'Price',
+    title: 'Price in USD',
     cell: ({ priceUsd }, { direction, sparkline }) =>
       html`<span class="spark-cell">${sparkline}</span><span class="move" aria-hidden="true">${MOVE_SHAPES[direction]}</span>${formatPrice(priceUsd)}`,
     class: (_, { direction }) => direction,
   },
   ...(['change_5m', 'change_1h', 'change_6h', 'change_24h'] as const).map(change),
   {
-    ...{ sort: 'volume_24h', name: 'volume', label: 'Vol 24h', title: 'Volume of 24 hours, USD' },
+    sort: 'volume_24h',
+    name: 'volume',
+    label: 'Vol 24h',
+    title: 'Volume of 24 hours, USD',
     cell: ({ volume_24h_usd }) => formatUsd(volume_24h_usd),
   },
   {
-    ...{ sort: 'buys_24h', name: 'buys', label: 'Buys', title: 'Buys in 24 hours' },
+    sort: 'buys_24h',
+    name: 'buys',
+    label: 'Buys',
+    title: 'Buys in 24 hours',
     cell: ({ buys_24h }) => formatAmount(buys_24h),
     class: () => 'up',
   },
   {
-    ...{ sort: 'sells_24h', name: 'sells', label: 'Sells', title: 'Sells in 24 hours' },
+    sort: 'sells_24h',
+    name: 'sells',
+    label: 'Sells',
+    title: 'Sells in 24 hours',
     cell: ({ sells_24h }) => formatAmount(sells_24h),
     class: () => 'down',
   },
   {
-    ...{ sort: 'market_cap', name: 'cap', label: 'Mkt cap', title: 'Market capitalisation, USD' },
+    sort: 'market_cap',
+    name: 'cap',
+    label: 'Mkt cap',
+    title: 'Market capitalisation, USD',
     cell: ({ usd_market_cap }) => formatUsd(usd_market_cap),
   },
   {
-    ...{ sort: 'liquidity', name: 'liquidity', label: 'Liquidity', title: 'Liquidity, USD' },
+    sort: 'liquidity',
+    name: 'liquidity',
+    label: 'Liquidity',
+    title: 'Liquidity, USD',
     cell: ({ liquidity_usd }) => formatUsd(liquidity_usd),
   },
   {
-    ...{ sort: 'holders', name: 'holders', label: 'Holders', title: 'Wallets that hold it' },
+    sort: 'holders',
+    name: 'holders',
+    label: 'Holders',
+    title: 'Wallets that hold it',
     cell: ({ holder_count }) => formatCount(holder_count),
   },
   {
-    ...{
-      sort: 'created_timestamp',
-      name: 'age',
-      label: 'Age',
-      title: 'Time since its launch, the youngest first',
-    },
+    sort: 'created_timestamp',
+    name: 'age',
+    label: 'Age',
+    title: 'Time since its launch, the youngest first',
     cell: ({ created_timestamp }, { nowMs }) => formatAge(created_timestamp, nowMs),
   },
   {
-    ...{ sort: 'analyses', name: 'analyses', label: 'Analyses' },
+    sort: 'analyses',
+    name: 'analyses',
+    label: 'Analyses',
     title: `Accepted analyses; with fewer than ${LOW_COVERAGE_COUNT} one earns a bonus`,
     cell: ({ analysis_count }) => formatCount(analysis_count),
   },

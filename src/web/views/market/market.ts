@@ -64,7 +64,9 @@ const toAddress = (state: ListState): Record<string, string> => ({
 })
 
 const toQuery = (state: ListState): ListQuery => ({
-  ...{ tab: state.tab, sort: state.sort, order: state.isDescending ? 'desc' : 'asc' },
+  tab: state.tab,
+  sort: state.sort,
+  order: state.isDescending ? 'desc' : 'asc',
   ...(state.search.trim() !== '' && { search: state.search.trim() }),
   ...(state.isLowCoverage && { max_analyses: LOW_COVERAGE_COUNT - 1 }),
   ...(state.volume !== '' && { min_volume_24h: Number(state.volume) }),
