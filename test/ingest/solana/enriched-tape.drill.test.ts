@@ -1,6 +1,6 @@
 // @module-tag drill
-// A tape of an hour, without any key: afterwards what the server attaches to a submission about a token that it has watched since its
-// launch is known, but for what the chain of the tape does not say.
+// The real server plays a tape of an hour, without any key: afterwards what it attaches to a submission about a token that it has
+// watched since its launch is known, but for what the chain of the tape does not say.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,11 +12,10 @@ import {
   PYTH_OWNER,
   PYTH_SOL_USD,
 } from '../../../src/ingest/solana/programs.ts'
-import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
-import { openTape, TapeWriter } from '../../../src/ingest/solana/tape.ts'
-import { Market } from '../../../src/market/market.ts'
+import { TapeWriter } from '../../../src/ingest/solana/tape.ts'
 import { ENRICHED_FIELDS } from '../../../src/schema/features.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { lakeGlob, readSql } from '../../store/support.ts'
 import { orcaAccount, pythAccount } from '../../support/chain/encode.ts'
 import {
   extendedMint,
@@ -27,19 +26,23 @@ import {
 } from '../../support/chain/token-accounts.ts'
 import { logsNotification } from '../../support/chain/transaction.ts'
 import { ChainWorld, SOL, USDC } from '../../support/chain/world.ts'
-import { MemoryLog } from '../memory-sink.ts'
+import { submission, submit } from '../../support/submission.ts'
+import { openTestServer, type TestServer } from '../../support/test-server.ts'
 
 const START_MS = Date.UTC(2026, 10, 1, 12)
-const HOUR_MS = 3_600_000
 const SUPPLY = 1_000_000_000_000_000n
 const NO_AUTHORITIES = { supply: SUPPLY, decimals: 6, mintAuthority: null, freezeAuthority: null }
 const SUBSCRIPTIONS = [101, 102, 103, 104, 105]
 
 let folder: string
+let server: TestServer
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'mintlake-enriched-'))
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(async () => {
+  await server.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 const encode = ({ owner, data }: TestAccount) => ({ owner, data: [data.toString('base64'), 'base64'] })
 
@@ -141,24 +144,40 @@ async function metaplexAddress(mint: string): Promise<string> {
   return (await getProgramDerivedAddress({ programAddress: program, seeds }))[0]
 }
 
-it('after an hour nothing is unknown but what the chain does not say', { timeout: 60_000 }, async () => {
+it('after an hour nothing is unknown but what the chain does not say, in DataPoints and in training rows', {
+  timeout: 60_000,
+}, async () => {
   const path = join(folder, 'hour.tape')
   const { mints, bare, unheld } = await writeTape(path)
-  const market = new Market({ tokensMax: 64, versionsMax: 65_536 })
-  const source = await openTape(path, 'max', () => performance.now())
-  const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
-  const feed = new SolanaFeed({ ...options, holds: (mint) => market.has(mint) }, market, new MemoryLog())
-  await feed.ready
-  await expect.poll(() => feed.describe().state, { timeout: 50_000 }).toBe('finished')
-  expect(market.timeMs).toBeGreaterThan(START_MS + HOUR_MS)
+  server = await openTestServer({
+    feed: 'solana',
+    'solana-tape': path,
+    'replay-speed': 'max',
+    'submit-limits': 'rate=0',
+  })
+  const feed = async () => (await server.client.get('/health')).body.feeds[0]
+  await expect.poll(feed, { timeout: 50_000 }).toMatchObject({ state: 'finished' })
+  const key = await server.client.register()
   for (const mint of mints) {
-    const enriched = market.enriched(mint)
-    const unknown = ENRICHED_FIELDS.filter((field) => enriched?.[field] === null)
-    const expected =
-      mint === bare ? ['is_mutable_metadata'] : mint === unheld ? ['top10_holder_pct_onchain'] : []
-    expect(unknown, mint).toEqual(expected)
-    expect(enriched?.enriched_source).toBe('chain+trades')
+    const { body } = await server.client.get(`/api/v1/datapoint?mint=${mint}`)
+    const unknown = ENRICHED_FIELDS.filter((field) => body.data[field] === null)
+    expect(unknown, mint).toEqual(unknownOf(mint))
+    expect((await submit(server.client, key, submission(mint))).status).toBe(201)
   }
-  expect(market.enriched(mints[2])).toMatchObject({ is_mutable_metadata: true, top10_holder_pct_onchain: 25 })
-  await feed.stop()
+  await server.store.flushLake()
+  const rows = await readSql(`SELECT * FROM ${lakeGlob(server.dataDir, 'training')}`)
+  expect(rows.map(({ mint }) => mint).toSorted()).toEqual(mints.toSorted())
+  for (const row of rows) {
+    const unknown = ENRICHED_FIELDS.filter((field) => row[field] === null)
+    expect(unknown, `${row.mint}`).toEqual(unknownOf(`${row.mint}`))
+    expect(row.enriched_source).toBe('chain+trades')
+    // Its metadata is an account of its own.
+    if (row.mint === mints[2])
+      expect(row).toMatchObject({ is_mutable_metadata: true, top10_holder_pct_onchain: 25 })
+  }
+
+  function unknownOf(mint: string): string[] {
+    if (mint === bare) return ['is_mutable_metadata']
+    return mint === unheld ? ['top10_holder_pct_onchain'] : []
+  }
 })
