@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { recordFrom } from '../lib/record.ts'
 import { truncateText } from '../lib/text/truncate-text.ts'
 import * as bounds from './bounds.ts'
+import { SOURCED_FIELDS } from './enrichment.ts'
 import { EXAMPLE_TIME_MS, EXAMPLE_TOKEN, withExample } from './example.ts'
 import { ENRICHED, ENRICHED_FIELDS, type EnrichedField, SNAPSHOT_FIELDS } from './features.ts'
 import { STREAM_SOURCES } from './vocabulary.ts'
@@ -42,16 +43,19 @@ export const recentTradeSchema = z.object({
 
 export const skillSchema = z.object({ id: z.string(), method: z.enum(['GET', 'POST']), path: z.string() })
 
-/** Whose the enriched fields are, each once. */
+/** Whose the enriched fields are, each once, the supply and the holders. */
 export const enrichedFromSchema = z
   .array(
     z.object({
       source: z.string().meta({ description: 'As in `enriched_source`' }),
       at: bounds.time.meta({ description: 'When it said so', unit: 'Unix ms' }),
-      fields: z.array(z.enum(ENRICHED_FIELDS)),
+      fields: z.array(z.enum([...ENRICHED_FIELDS, ...SOURCED_FIELDS])),
     }),
   )
-  .meta({ description: 'Whose each enriched field is, and of when; fields that nobody knows are not there' })
+  .meta({
+    description:
+      'Whose each enriched field is, and of when; the supply and the holders too, where their source was told; fields that nobody knows are not there',
+  })
 export type EnrichedFrom = z.infer<typeof enrichedFromSchema>
 
 const enrichedShape = {
@@ -225,6 +229,7 @@ export const dataPointSchema = withExample(
           'has_mint_authority',
           'transfer_fee_enabled',
           'top10_holder_pct_onchain',
+          'topHolders',
         ],
       },
       {

@@ -20,6 +20,12 @@ export const UNNAMED_SOURCE = 'push'
 export const kindOf = (source: string): SourceKind =>
   source === ENRICHED_SOURCES.chain ? 'chain' : 'provider'
 
+/** Fields beside the enriched ones of which whoever names a source tells whose they are: of these the newest counts. */
+export const SOURCED_FIELDS = ['totalSupply', 'topHolders'] as const
+export type SourcedField = (typeof SOURCED_FIELDS)[number]
+export const isSourcedField = (field: string): field is SourcedField =>
+  SOURCED_FIELDS.some((each) => each === field)
+
 export interface EnrichmentRule {
   /** Who may say it, the first to be believed first. */
   kinds: readonly SourceKind[]

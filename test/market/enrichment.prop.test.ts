@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
 import type { PatchFields } from '../../src/schema/datapoint.ts'
 import { ENRICHMENT_RULES, type EnrichmentRule } from '../../src/schema/enrichment.ts'
+import type { MarketEvent } from '../../src/schema/event.ts'
 import { ENRICHED_FIELDS, type EnrichedField } from '../../src/schema/features.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { fewAndMany } from '../support/cases.ts'
@@ -98,6 +99,30 @@ for (const { runs, tags } of fewAndMany(15, 300))
       { numRuns: runs },
     )
   })
+
+it('whose the supply and the holders are is told where they have a source, until somebody else says another', () => {
+  const market = new Market(OPTIONS)
+  const apply = (event: object) =>
+    market.apply({ mint: MINT, ts: START_MS, ...event } as MarketEvent, START_MS)
+  const from = () => market.datapoint(MINT)?.enrichedFrom.filter(({ source }) => source !== 'trades')
+  const topHolders = [{ address: 'holder', amount: 5, pct: 5 }]
+  const chain = { enriched_source: 'chain', enriched_at: START_MS - 1 }
+  apply({ type: 'token', name: 'n', symbol: 's', totalSupply: 1_000 })
+  expect(from()).toEqual([])
+  apply({ type: 'patch', fields: { totalSupply: 100, topHolders, ...chain } })
+  expect(from()).toEqual([{ source: 'chain', at: START_MS - 1, fields: ['totalSupply', 'topHolders'] }])
+  // They are no enriched fields: a submission gets none of them.
+  expect(market.enriched(MINT)).toMatchObject({ enriched_source: 'trades', enriched_at: START_MS })
+  apply({ type: 'patch', fields: { topHolders: [], enriched_source: 'birdeye' } })
+  apply({ type: 'token', name: 'n', symbol: 's', totalSupply: 100 })
+  expect(from()).toEqual([
+    { source: 'chain', at: START_MS - 1, fields: ['totalSupply'] },
+    { source: 'birdeye', at: START_MS, fields: ['topHolders'] },
+  ])
+  apply({ type: 'token', name: 'n', symbol: 's', totalSupply: 200 })
+  apply({ type: 'patch', fields: { topHolders } })
+  expect(from()).toEqual([])
+})
 
 describe('answers that contradict one another', () => {
   const patch = (market: Market, source: string, fields: PatchFields, atMs: number) =>

@@ -126,7 +126,12 @@ export class EventWriter {
     metadata.quoteMint = event.quoteMint ?? metadata.quoteMint
     searchIndex.changed(slot)
     if (Number.isNaN(tokens.columns.createdAtMs[rowIndex(slot)])) figures.setCreatedAt(slot, event.ts)
-    if (event.totalSupply != null) figures.setTotalSupply(slot, event.totalSupply)
+    if (event.totalSupply != null) {
+      const isNew = event.totalSupply !== tokens.columns.totalSupply[rowIndex(slot)]
+      figures.setTotalSupply(slot, event.totalSupply)
+      // Nobody has said whose this one is.
+      if (isNew) this.#addEnrichment(slot, { totalSupply: event.totalSupply })
+    }
     if (event.isMayhem != null) figures.setMayhem(slot, event.isMayhem)
     if (event.curveTokens != null) tokens.columns.curveTokens[rowIndex(slot)] = event.curveTokens
     onProfileChanged(event.mint)
@@ -167,7 +172,9 @@ export class EventWriter {
     const trades = () => ownTrades.figures(slot, time.nowMs)
     for (const field of contradictedFields(fields, sparse.reports, trades, time.nowMs))
       this.contradictions[field] = (this.contradictions[field] ?? 0) + 1
-    tokens.sparse.set(slot, { ...sparse, reports: addReport(sparse.reports, fields, time.nowMs) })
+    const reports = addReport(sparse.reports, fields, time.nowMs)
+    // A token of which nothing was said has no fields of its own.
+    if (reports.length > 0 || sparse.reports.length > 0) tokens.sparse.set(slot, { ...sparse, reports })
   }
 
   #applyGraduated({ mint, pool }: GraduatedEvent): void {

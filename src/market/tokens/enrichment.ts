@@ -9,8 +9,11 @@ import {
   areApart,
   ENRICHED_SOURCES,
   ENRICHMENT_RULES,
+  isSourcedField,
   kindOf,
   SOURCE_KINDS,
+  SOURCED_FIELDS,
+  type SourcedField,
   type SourceKind,
   type TradeFigures,
   UNNAMED_SOURCE,
@@ -24,8 +27,11 @@ export interface EnrichmentReport {
   readonly source: string
   /** Unix ms. */
   readonly atMs: number
-  /** Without unknown ones. Of each kind of source a field is in the latest report alone that named it. */
-  readonly values: Readonly<Partial<Record<EnrichedField, Value>>>
+  /**
+   * Without unknown ones. Of each kind of source a field is in the latest report alone that named it; of all kinds a sourced field,
+   * whose value is elsewhere.
+   */
+  readonly values: Readonly<Partial<Record<EnrichedField | SourcedField, Value>>>
 }
 export type EnrichmentReports = readonly EnrichmentReport[]
 
@@ -36,34 +42,35 @@ export interface Enrichment {
   from: EnrichedFrom
 }
 
-/** Whether a patch says something of an enriched field. */
+/** Whether a patch says something of an enriched field, or of one whose source is told. */
 export const isEnrichment = (fields: PatchFields): boolean =>
-  ENRICHED_FIELDS.some((field) => fields[field] !== undefined)
+  [...ENRICHED_FIELDS, ...SOURCED_FIELDS].some((field) => fields[field] !== undefined)
 
 /** The reports with what a patch says of enriched fields: null takes back what sources of this kind have said. */
 export function addReport(reports: EnrichmentReports, fields: PatchFields, nowMs: number): EnrichmentReports {
   const source = fields.enriched_source || UNNAMED_SOURCE
   const kind = kindOf(source)
   const named = ENRICHED_FIELDS.filter((field) => fields[field] !== undefined)
-  const kept = reports.flatMap((report) => {
-    if (kindOf(report.source) !== kind) return report
-    const values = withoutFields(report.values, named)
-    return Object.keys(values).length === 0 ? [] : { ...report, values }
-  })
-  const values = Object.fromEntries(
-    named.flatMap((field) => (fields[field] == null ? [] : [[field, fields[field]]])),
+  const sourced = SOURCED_FIELDS.filter((field) => fields[field] !== undefined)
+  const kept = reports.flatMap((report) =>
+    withoutFields(report, kindOf(report.source) === kind ? [...named, ...sourced] : sourced),
   )
+  const values = Object.fromEntries([
+    ...named.flatMap((field) => (fields[field] == null ? [] : [[field, fields[field]]])),
+    // Feeds that do not say whose they are tell the supply of a launch.
+    ...sourced.flatMap((field) => (fields[field] == null || !fields.enriched_source ? [] : [[field, true]])),
+  ])
   if (Object.keys(values).length === 0) return kept
   return [...kept, { source, atMs: Math.min(fields.enriched_at ?? nowMs, nowMs), values }]
 }
 
+/** What is left of a report, if anything. */
 function withoutFields(
-  values: EnrichmentReport['values'],
-  fields: readonly EnrichedField[],
-): EnrichmentReport['values'] {
-  return Object.fromEntries(
-    Object.entries(values).filter(([field]) => !fields.some((each) => each === field)),
-  )
+  report: EnrichmentReport,
+  fields: readonly (EnrichedField | SourcedField)[],
+): EnrichmentReports {
+  const kept = Object.entries(report.values).filter(([field]) => !fields.some((each) => each === field))
+  return kept.length === 0 ? [] : [{ ...report, values: Object.fromEntries(kept) }]
 }
 
 interface Answer {
@@ -127,17 +134,21 @@ export function enrichmentOf(
   const ownTrades = asked(trades)
   const values: Partial<Record<EnrichedField, Value | null>> = {}
   const byKind: Record<SourceKind, EnrichedFrom> = { chain: [], provider: [], trades: [] }
-  for (const field of ENRICHED_FIELDS) {
-    const counts = countingAnswer(field, reports, ownTrades, nowMs)
-    values[field] = counts?.value ?? null
-    if (counts === undefined) continue
-    const { kind, source } = counts
+  const tell = (field: EnrichedField | SourcedField, kind: SourceKind, source: string, atMs: number) => {
     // Market time may have gone back since.
-    const at = Math.min(counts.atMs, nowMs)
+    const at = Math.min(atMs, nowMs)
     const part = byKind[kind].find((each) => each.source === source && each.at === at)
     if (part !== undefined) part.fields.push(field)
     else byKind[kind].push({ source, at, fields: [field] })
   }
+  for (const field of ENRICHED_FIELDS) {
+    const counts = countingAnswer(field, reports, ownTrades, nowMs)
+    values[field] = counts?.value ?? null
+    if (counts !== undefined) tell(field, counts.kind, counts.source, counts.atMs)
+  }
+  for (const report of reports)
+    for (const field of SOURCED_FIELDS)
+      if (report.values[field] !== undefined) tell(field, kindOf(report.source), report.source, report.atMs)
   return { values: values as Enriched, from: SOURCE_KINDS.flatMap((kind) => byKind[kind]) }
 }
 
@@ -161,14 +172,15 @@ export function contradictedFields(
   })
 }
 
-/** The sources that count, and the oldest of their times. */
+/** The sources of the enriched fields, and the oldest of their times. */
 export function summaryOf(from: EnrichedFrom): {
   enriched_source: string | null
   enriched_at: number | null
 } {
-  if (from.length === 0) return { enriched_source: null, enriched_at: null }
+  const parts = from.filter(({ fields }) => !fields.every(isSourcedField))
+  if (parts.length === 0) return { enriched_source: null, enriched_at: null }
   return {
-    enriched_source: [...new Set(from.map(({ source }) => source))].join('+'),
-    enriched_at: Math.min(...from.map(({ at }) => at)),
+    enriched_source: [...new Set(parts.map(({ source }) => source))].join('+'),
+    enriched_at: Math.min(...parts.map(({ at }) => at)),
   }
 }
