@@ -130,7 +130,14 @@ async function requestOnce(
       }),
     )
     request.on('response', answered)
+    // A server that says that it speaks another protocol now: the socket is ours from then on, and neither the signal nor an error ends it.
+    request.on('upgrade', (_response, socket) => {
+      socket.destroy()
+      failed(new Refusal('unreachable'))
+    })
     request.on('error', failed)
+    // However it ends: what has answered or failed before stays so.
+    request.on('close', () => failed(new Refusal('unreachable')))
     request.end()
   })
 }

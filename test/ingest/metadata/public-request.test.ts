@@ -152,6 +152,22 @@ describe.skipIf(!hasOpenssl)('a document (skipped without openssl)', () => {
     for (const timer of timers) clearInterval(timer)
   })
 
+  it.each([
+    ['Upgrade: x\r\nConnection: Upgrade\r\n', 'unreachable'],
+    ['', 'status'],
+  ])(
+    'whose server would speak something else (101, headers %j) is none, and leaves no connection',
+    async (headers, fault) => {
+      const closed: Promise<unknown>[] = []
+      server.paths.set('/101', ({ socket }) => {
+        closed.push(once(socket, 'close'))
+        socket.write(`HTTP/1.1 101 Switching Protocols\r\n${headers}\r\n`)
+      })
+      expect(await get(server.url('/101'), { msMax: 600_000 })).toEqual({ ok: false, fault })
+      await Promise.all(closed)
+    },
+  )
+
   it('that is too large, is compressed, ends early, or is an error is none', async () => {
     server.paths.set('/endless', (_, response) => {
       const more = () => {
