@@ -5,6 +5,9 @@ import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
 export const METADATA_BYTES_MAX = 64 * 1024
 /** For a document in all: names, connections, redirects and body. */
 export const METADATA_MS_MAX = 5_000
+/** How long a name server has to answer, twice as long the second time. */
+export const RESOLVE_MS = 1_000
+export const RESOLVE_TRIES = 2
 export const METADATA_REDIRECTS_MAX = 3
 /** Documents fetched at once. */
 export const METADATA_CONCURRENCY = 4

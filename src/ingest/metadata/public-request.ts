@@ -1,7 +1,6 @@
 // Fetches a document from an address that a stranger has given. Each name is resolved once, and what it resolves to is checked and
 // connected to, so that neither a redirect nor a name that changes its mind leads into the server's own network.
 
-import { lookup as lookupHost } from 'node:dns/promises'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request as startRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
@@ -10,15 +9,11 @@ import { readBounded } from '../../lib/bounded-text.ts'
 import { unlessAborted, withinTime } from '../wait.ts'
 import { METADATA_BYTES_MAX, METADATA_MS_MAX, METADATA_REDIRECTS_MAX } from './limits.ts'
 import { isPublicAddress } from './public-address.ts'
-
-export interface HostAddress {
-  address: string
-  family: number
-}
+import { type HostAddress, resolveHost } from './resolve-host.ts'
 
 export interface PublicRequestOptions {
   /** All addresses of a name. */
-  resolve?: (host: string) => Promise<HostAddress[]>
+  resolve?: (host: string, ending: AbortSignal) => Promise<HostAddress[]>
   isPublic?: (address: string) => boolean
   /** Asked before each request to a host, redirects included: false refuses it. */
   admit?: (host: string) => boolean
@@ -50,7 +45,6 @@ class Refusal extends Error {
   }
 }
 
-const resolveAll = (host: string): Promise<HostAddress[]> => lookupHost(host, { all: true })
 /** A host of an address as it is resolved: an IPv6 address stands in brackets. */
 const bareHost = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1')
 
@@ -103,13 +97,16 @@ async function requestOnce(
   signal: AbortSignal,
   options: PublicRequestOptions,
 ): Promise<IncomingMessage> {
-  const { resolve = resolveAll, isPublic = isPublicAddress, admit = () => true, ca } = options
+  const { resolve = resolveHost, isPublic = isPublicAddress, admit = () => true, ca } = options
   if (url.protocol !== 'https:') throw new Refusal('scheme_refused')
   const host = bareHost(url)
   if (!admit(host)) throw new Refusal('host_budget')
   const addresses = ipaddr.isValid(host)
     ? [{ address: host, family: ipaddr.parse(host).kind() === 'ipv6' ? 6 : 4 }]
-    : await unlessAborted(resolve(host), signal)
+    : host.includes('.')
+      ? await unlessAborted(resolve(host, signal), signal)
+      : // A name of the machine or of its network, which name servers are not asked for.
+        []
   if (addresses === null) throw signal.reason
   // One that is not is enough: a name of the public Internet has none.
   if (addresses.length === 0 || !addresses.every(({ address }) => isPublic(address)))

@@ -6,9 +6,9 @@ import { METADATA_BYTES_MAX } from '../../../src/ingest/metadata/limits.ts'
 import { isPublicAddress } from '../../../src/ingest/metadata/public-address.ts'
 import {
   fetchPublicDocument,
-  type HostAddress,
   type PublicRequestOptions,
 } from '../../../src/ingest/metadata/public-request.ts'
+import type { HostAddress } from '../../../src/ingest/metadata/resolve-host.ts'
 import { hasOpenssl } from '../../cluster/access/certificates.ts'
 import { DocumentServer } from '../../support/upstreams/document-server.ts'
 
