@@ -292,7 +292,7 @@ function feedsInto(running: RunningMarket, { config, options, rulesClock, log, r
   const marketSide = {
     isRecorded: running.isRecorded,
     simulatedMarketPath: simulatedMarketPath(config.dataDir),
-    holds: (mint: string) => market.has(mint),
+    heldSince: (mint: string) => market.heldSince(mint),
     tradedLast: (count: number) => market.tradedLast(count),
     room: () => running.room(),
     recordedPlaces: (feed: string) => running.recordedPlaces(feed),

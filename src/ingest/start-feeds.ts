@@ -36,8 +36,8 @@ export interface MarketSide {
   isRecorded: boolean
   /** The file that tells which market is simulated. */
   simulatedMarketPath: string
-  /** Whether the market holds a token. */
-  holds: (mint: string) => boolean
+  /** Since when the market holds a token, as `Market.heldSince`; null: it does not. */
+  heldSince: (mint: string) => number | null
   /** The tokens that were traded last, at most so many, the latest first. */
   tradedLast: (count: number) => string[]
   /** The latest trades that a feed of this name brought in the runs before, oldest first. */
@@ -47,7 +47,7 @@ export interface MarketSide {
 }
 /** Passes events on to a sink, and looks which tokens others may say something of. */
 type Watch = (sink: EventSink) => EventSink
-type FeedMarket = MarketSide & { sink: EventSink }
+type FeedMarket = MarketSide & { sink: EventSink; holds: (mint: string) => boolean }
 
 export interface Feeds {
   /** Those that run, for /health. */
@@ -94,11 +94,12 @@ export function prepareFeeds(
         sinkOf(SETTING).apply({ type: 'solPrice', ts: nowMs, usd: solPrice.usd, source: SETTING }, nowMs)
       // Configurations with only simulated or past data cannot have this key: Birdeye does not know such tokens.
       const birdeye = apiKey !== '' ? new BirdeyeClient({ apiKey, baseUrl, requestsPerSecond }) : null
-      const { holds } = marketSide
+      const { heldSince } = marketSide
+      const holds = (mint: string) => heldSince(mint) !== null
       const security = birdeye && new SecurityFeed({ birdeye, holds }, sinkOf(SECURITY_FEED), clock, log)
       // What tokens say of themselves elsewhere is fetched only where the operator has said so.
       const metadata =
-        gateway === null ? null : new MetadataFeed({ gateway, holds }, sinkOf(METADATA_FEED), clock, log)
+        gateway === null ? null : new MetadataFeed({ gateway, heldSince }, sinkOf(METADATA_FEED), clock, log)
       const watch: Watch = (sink) =>
         [security, metadata].reduce((inner, feed) => feed?.watch(inner) ?? inner, sink)
       if (birdeye !== null && security !== null) {
@@ -110,7 +111,7 @@ export function prepareFeeds(
         add(new LakeReplay(await openReplay(), sinkOf(REPLAY_FEED), clock, log, marketSide.room))
       else
         for (const feed of config.feeds) {
-          const market = { ...marketSide, sink: sinkOf(feed) }
+          const market = { ...marketSide, holds, sink: sinkOf(feed) }
           if (feed === 'solana') {
             const onUri = (mint: string, uri: string) => metadata?.want(mint, uri)
             solana = await startConfiguredSolana(config, market, { watch, onUri }, clock, log)
@@ -205,7 +206,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 
 async function startConfiguredSolana(
   config: Config,
-  { sink, holds, room, recordedPlaces, recordedTo }: FeedMarket,
+  { sink, holds, heldSince, room, recordedPlaces, recordedTo }: FeedMarket,
   { watch, onUri }: { watch: Watch; onUri: (mint: string, uri: string) => void },
   clock: Clock,
   log: Log,
@@ -222,7 +223,8 @@ async function startConfiguredSolana(
         recordedTo: recordedTo('solana'),
         healMs,
       }
-  const options = { source, commitment, pools, holds, room, onUri, random: Math.random, ...past }
+  const told = { holds, heldSince, room, onUri, random: Math.random }
+  const options = { source, commitment, pools, ...told, ...past }
   return new SolanaFeed(options, watch(sink), log)
 }
 

@@ -216,6 +216,12 @@ export class Market {
     return this.#parts.tokens.slotOf(mint) !== -1
   }
 
+  /** The position at which the token came that is held; null: none is. One that was evicted and came back has another. */
+  heldSince(mint: string): number | null {
+    const slot = this.#parts.tokens.slotOf(mint)
+    return slot === -1 ? null : this.#parts.tokens.heldSince(slot)
+  }
+
   /** The mints of all tokens. */
   *mints(): Iterable<string> {
     const { tokens } = this.#parts

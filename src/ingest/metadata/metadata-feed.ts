@@ -22,8 +22,8 @@ export const METADATA_FEED = 'metadata'
 export interface MetadataOptions extends Omit<PublicRequestOptions, 'admit'> {
   /** A gateway of IPFS; '': documents there are not fetched. */
   gateway: string
-  /** Whether the market holds a token: no other is made by its document. */
-  holds(mint: string): boolean
+  /** Since when the market holds a token; null: it does not, and none is made by its document. */
+  heldSince(mint: string): number | null
   hostPerMinute?: number
 }
 
@@ -31,6 +31,8 @@ interface KnownDocument {
   uri: string
   /** Until when it is not fetched again, on the monotonic clock. */
   untilMs: number
+  /** The token that has it: one that gave way to others and came back has it no more. */
+  heldSince: number | null
 }
 
 type Fault = DocumentFault | 'address_unknown' | 'malformed'
@@ -62,7 +64,8 @@ export class MetadataFeed implements Feed {
   want(mint: string, uri: string): void {
     if (this.#parts.stopping.signal.aborted) return
     const known = this.#known.renew(mint)
-    const isFresh = known?.uri === uri && this.#parts.clock.monotonicMs() < known.untilMs
+    const isOfToken = known?.uri === uri && known.heldSince === this.#options.heldSince(mint)
+    const isFresh = isOfToken && this.#parts.clock.monotonicMs() < known.untilMs
     if (isFresh && !this.#uris.has(mint)) return
     this.#uris.set(mint, uri)
     if (!this.#running.has(mint)) this.#enqueue(mint)
@@ -99,7 +102,8 @@ export class MetadataFeed implements Feed {
     try {
       const fault = await this.#apply(mint, uri)
       const forMs = fault === null ? METADATA_FRESH_MS : METADATA_RETRY_MS
-      this.#known.set(mint, { uri, untilMs: this.#parts.clock.monotonicMs() + forMs })
+      const untilMs = this.#parts.clock.monotonicMs() + forMs
+      this.#known.set(mint, { uri, untilMs, heldSince: this.#options.heldSince(mint) })
       if (fault === null) this.#fetched++
       else if (fault !== 'stopped') this.#countFault(fault)
     } catch (error) {
@@ -109,7 +113,7 @@ export class MetadataFeed implements Feed {
 
   /** @returns why the document could not be had; null: it could */
   async #apply(mint: string, uri: string): Promise<Fault | null> {
-    const { gateway, holds } = this.#options
+    const { gateway, heldSince } = this.#options
     const { signal } = this.#parts.stopping
     const address = fetchableAddress(uri, gateway)
     if (address === null) return 'address_unknown'
@@ -120,7 +124,7 @@ export class MetadataFeed implements Feed {
     if (fields === null) return 'malformed'
     if (signal.aborted || this.#uris.get(mint) !== uri) return 'stopped'
     const nowMs = this.#parts.clock.now()
-    if (Object.keys(fields).length > 0 && holds(mint))
+    if (Object.keys(fields).length > 0 && heldSince(mint) !== null)
       this.#parts.counters.apply({ type: 'patch', mint, ts: nowMs, fields }, nowMs)
     return null
   }

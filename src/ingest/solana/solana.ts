@@ -30,6 +30,8 @@ const SOLANA_FEED = 'solana'
 export interface SolanaOptions extends ChainEventsOptions, Reconnects {
   source: ChainSource
   commitment: Commitment
+  /** Since when the market holds a token; null: it does not. Without it one that comes back counts as the one that went. */
+  heldSince?: (mint: string) => number | null
   /** Told where a token's texts and picture are. */
   onUri?: (mint: string, uri: string) => void
   /** Trades that the runs before have recorded, oldest first: told again they do not count. */
@@ -118,7 +120,7 @@ export class SolanaFeed implements Feed {
       clock: this.#clock,
       signal,
       collectMs: source.collectMs,
-      holds: options.holds,
+      heldSince: options.heldSince ?? ((mint) => (options.holds(mint) ? 0 : null)),
       onUri: options.onUri,
       apply: (patch) => this.#parts.guarded(() => counters.apply(patch, this.#clock.now())),
     })

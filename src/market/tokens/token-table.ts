@@ -207,7 +207,12 @@ export class TokenTable {
 
   /** Whether the slot holds the token that it held at this position of the change log. */
   isHeldSince(slot: number, seq: number): boolean {
-    return this.isHeld(slot) && this.columns.firstSeenSeq[rowIndex(slot)] <= seq
+    return this.isHeld(slot) && this.heldSince(slot) <= seq
+  }
+
+  /** The position of the change log at which the slot's token came. */
+  heldSince(slot: number): number {
+    return this.columns.firstSeenSeq[rowIndex(slot)]
   }
 
   /** Gives a mint a slot, with every number unknown or zero. The table must not be full. */

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { METADATA_CONCURRENCY } from '../../../src/ingest/metadata/limits.ts'
 import { MetadataFeed, type MetadataOptions } from '../../../src/ingest/metadata/metadata-feed.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { Market } from '../../../src/market/market.ts'
+import type { EventSink } from '../../../src/schema/event.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { hasOpenssl } from '../../cluster/access/certificates.ts'
 import { DocumentServer } from '../../support/upstreams/document-server.ts'
@@ -23,12 +25,12 @@ describe.skipIf(!hasOpenssl)('documents of tokens (skipped without openssl)', ()
     await feed.stop()
     await server.close()
   })
-  function start(more: Partial<MetadataOptions> = {}): MetadataFeed {
+  function start(more: Partial<MetadataOptions> = {}, to: EventSink = sink): MetadataFeed {
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
-    const options = { resolve, isPublic: () => true, ca: server.ca, holds: () => true, msMax: 5_000 }
+    const options = { resolve, isPublic: () => true, ca: server.ca, heldSince: () => 0, msMax: 5_000 }
     feed = new MetadataFeed(
       { ...options, gateway: server.url(''), ...more },
-      sink,
+      to,
       systemClock,
       new MemoryLog(),
     )
@@ -107,12 +109,33 @@ describe.skipIf(!hasOpenssl)('documents of tokens (skipped without openssl)', ()
   it('of tokens that are not held, or that say nothing, change nothing', async () => {
     server.serve('/1', { description: 'One' })
     server.serve('/2', ['none'])
-    start({ holds: (held) => held !== mint(1) })
+    start({ heldSince: (held) => (held === mint(1) ? null : 0) })
     feed.want(mint(1), server.url('/1'))
     feed.want(mint(2), server.url('/2'))
     feed.want(mint(3), 'http://plain.example/')
     await expect.poll(() => feed.describe().fetched, soon).toBe(1)
     await expect.poll(() => feed.describe().faults, soon).toEqual({ malformed: 1, address_unknown: 1 })
     expect(sink.data).toEqual([])
+  })
+
+  it('are fetched again for a token that gave way to others and came back', async () => {
+    server.serve('/1', { description: 'One' })
+    const market = new Market({ tokensMax: 2 })
+    start({ heldSince: (held) => market.heldSince(held) }, market)
+    let ts = Date.now()
+    const launch = (index: number) => {
+      const token = { type: 'token', mint: mint(index), ts: ++ts, name: 'n', symbol: 's' } as const
+      const uri = index === 1 ? server.url('/1') : undefined
+      expect(feed.watch(market).apply({ ...token, uri }, ts)).toBeNull()
+    }
+    const description = () => market.datapoint(mint(1))?.description
+    launch(1)
+    await expect.poll(description, soon).toBe('One')
+    for (const other of [2, 3]) launch(other)
+    expect(market.has(mint(1))).toBe(false)
+    launch(1)
+    await expect.poll(description, soon).toBe('One')
+    launch(1)
+    expect(server.requests).toHaveLength(2)
   })
 })

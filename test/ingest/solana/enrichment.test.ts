@@ -5,7 +5,7 @@ import { endpointsOf } from '../../../src/ingest/solana/endpoints.ts'
 import { METADATA_PROGRAM } from '../../../src/ingest/solana/enrichment/mint-facts.ts'
 import { AMM_PROGRAM, PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
-import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
+import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { PatchFields } from '../../../src/schema/datapoint.ts'
@@ -56,6 +56,7 @@ afterEach(async () => {
 async function connected(
   urls: readonly string[] = [node.url],
   requestsPerSecond = 1_000,
+  more: Partial<SolanaOptions> = {},
 ): Promise<SolanaFeed> {
   const socketUrls = [node.url.replace('http', 'ws')]
   const source = new LiveSource(
@@ -65,7 +66,8 @@ async function connected(
   const held = () => new Set(sink.data.flatMap((event) => ('mint' in event ? [event.mint] : [])))
   const options = { source, commitment: 'confirmed', pools: 'migrated', random: () => 0 } as const
   const onUri = (...told: string[]) => uris.push(told)
-  const started = new SolanaFeed({ ...options, holds: (mint) => held().has(mint), onUri }, sink, log)
+  const holds = (mint: string) => held().has(mint)
+  const started = new SolanaFeed({ ...options, holds, onUri, ...more }, sink, log)
   feed = started
   await expect.poll(() => started.describe().isConnected, soon).toBe(true)
   return started
@@ -249,6 +251,29 @@ describe('requests', () => {
       node.confirm(world.trade(world.tokens.find((each) => each.mint === mint) ?? world.tokens[0]))
     await expect.poll(() => sink.data.filter(({ type }) => type === 'trade').length, soon).toBe(120)
     expect(spare()).toEqual(before)
+  })
+
+  it('about a token that gave way to others and came back are made again, once', async () => {
+    let since: number | null = 1
+    const started = await connected([node.url], 1_000, { heldSince: () => since })
+    const answered = () =>
+      Object.values(
+        started.describe().enrichment as Record<'accounts' | 'holders', { answered: number }>,
+      ).map((queue) => queue.answered)
+    const mint = launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES) }))
+    await expect.poll(answered, soon).toEqual([1, 1])
+    since = 2
+    started.want(mint, 'traded')
+    await expect.poll(answered, soon).toEqual([2, 2])
+    started.want(mint, 'asked')
+    // What was said while it was not held is not in the market.
+    since = null
+    started.want(mint, 'traded')
+    await expect.poll(answered, soon).toEqual([3, 3])
+    since = 3
+    started.want(mint, 'traded')
+    await expect.poll(answered, soon).toEqual([4, 4])
+    expect(sink.data.filter(({ type }) => type === 'patch')).toHaveLength(6)
   })
 
   it.each([

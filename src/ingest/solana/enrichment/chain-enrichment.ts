@@ -36,8 +36,8 @@ export interface ChainEnrichmentOptions {
   clock: Clock
   signal: AbortSignal
   collectMs?: number | undefined
-  /** Whether the market holds a token: no other is made by what the chain says of it. */
-  holds(mint: string): boolean
+  /** Since when the market holds a token; null: it does not, and none is made by what the chain says of it. */
+  heldSince(mint: string): number | null
   apply(event: PatchEvent): void
   /** Told where a token's texts and picture are. */
   onUri?: ((mint: string, uri: string) => void) | undefined
@@ -78,13 +78,14 @@ export class ChainEnrichment {
   #unreadable = 0
 
   constructor(options: ChainEnrichmentOptions) {
-    const { rpc, commitment, signal, collectMs, clock } = options
+    const { rpc, commitment, signal, collectMs, clock, heldSince } = options
     this.#options = options
     this.#accounts = new Accounts(rpc, commitment, signal, collectMs)
     const nowMs = () => clock.monotonicMs()
     this.#ofAccounts = new EnrichmentQueue({
       freshMs: ENRICH_ACCOUNTS_FRESH_MS,
       nowMs,
+      heldSince,
       ask: (mint) => this.#askAccounts(mint),
       // Each mint takes two accounts of a call.
       concurrency: ACCOUNTS_PER_CALL / 2,
@@ -92,6 +93,7 @@ export class ChainEnrichment {
     this.#ofHolders = new EnrichmentQueue({
       freshMs: ENRICH_HOLDERS_FRESH_MS,
       nowMs,
+      heldSince,
       ask: (mint) => this.#askHolders(mint),
       concurrency: ENRICH_HOLDERS_CONCURRENCY,
     })
@@ -201,8 +203,8 @@ export class ChainEnrichment {
   }
 
   #patch(mint: string, fields: PatchFields): void {
-    const { clock, holds, apply, signal } = this.#options
-    if (signal.aborted || !holds(mint)) return
+    const { clock, heldSince, apply, signal } = this.#options
+    if (signal.aborted || heldSince(mint) === null) return
     const nowMs = clock.now()
     const source = { enriched_at: nowMs, enriched_source: ENRICHED_SOURCES.chain }
     apply({ type: 'patch', mint, ts: nowMs, fields: { ...fields, ...source } })

@@ -14,17 +14,22 @@ export interface QueueOptions {
   /** Asks about a mint. Does not reject. @returns whether there was an answer */
   ask(mint: string): Promise<boolean>
   nowMs(): number
+  /** Since when the market holds a token; null: it does not. */
+  heldSince(mint: string): number | null
 }
 
 interface Known {
   /** When it was last answered, on the monotonic clock; -Infinity: not yet. */
   answeredAtMs: number
+  /** The token that has the answer: one that gave way to others and came back has it no more. */
+  heldSince: number | null
   /** Attempts since that have failed, and when the latest did. */
   failures: number
   failedAtMs: number
 }
 const UNKNOWN: Known = {
   answeredAtMs: Number.NEGATIVE_INFINITY,
+  heldSince: null,
   failures: 0,
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
@@ -71,8 +76,9 @@ export class EnrichmentQueue {
   }
 
   #isFresh(mint: string, urgency: Urgency): boolean {
-    const { answeredAtMs } = this.#known.get(mint) ?? UNKNOWN
-    return this.#options.nowMs() - answeredAtMs < this.#options.freshMs[urgency]
+    const { answeredAtMs, heldSince } = this.#known.get(mint) ?? UNKNOWN
+    const isYoung = this.#options.nowMs() - answeredAtMs < this.#options.freshMs[urgency]
+    return isYoung && heldSince === this.#options.heldSince(mint)
   }
 
   /** Asks again for what could not be had. */
@@ -122,7 +128,7 @@ export class EnrichmentQueue {
     this.#asking.delete(mint)
     if (isAnswered) {
       this.answered++
-      this.#known.set(mint, { ...UNKNOWN, answeredAtMs: nowMs })
+      this.#known.set(mint, { ...UNKNOWN, answeredAtMs: nowMs, heldSince: this.#options.heldSince(mint) })
     } else {
       this.failed++
       const failures = known.failures + 1
