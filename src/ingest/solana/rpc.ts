@@ -143,8 +143,9 @@ export class RpcClient implements Rpc {
       for (let attempt = 0; attempt < endpoints.length; attempt++) {
         const endpoint = endpoints[(this.#spareCurrent + attempt) % endpoints.length]
         if (this.#refusals.has(endpoint, method)) continue
+        const beganMs = performance.now()
         latest = await this.#callEndpoint(endpoint, method, params, signal, 'spare')
-        if (this.#refusals.isNew(endpoint, method, latest))
+        if (this.#refusals.isNew(endpoint, method, latest, beganMs))
           this.onMethodRefused?.(method, endpoint.host, latest.ok ? '' : latest.message)
         if (latest.ok || latest.fault === 'stopped') return latest
         // What one endpoint refuses another may serve; one that fails gives way to the next at the next call.
@@ -305,25 +306,31 @@ export class RpcClient implements Rpc {
 class MethodRefusals {
   /** By address and method: until when, on the monotonic clock. */
   readonly #until = new Map<string, { host: string; method: string; untilMs: number }>()
-  /** Answers 429 in a row. */
-  readonly #busy = new Map<string, number>()
+  /** Answers 429 in a row, and when the last of them came. */
+  readonly #busy = new Map<string, { count: number; atMs: number }>()
   readonly #told = new Set<string>()
 
   has({ url }: Endpoint, method: string): boolean {
     return performance.now() < (this.#until.get(`${method} ${url}`)?.untilMs ?? 0)
   }
 
-  /** Learns from an answer. @returns whether it is the first that refuses the method as such */
-  isNew({ url, host }: Endpoint, method: string, answer: RpcAnswer): boolean {
+  /** Learns from an answer to a call that began at `beganMs`. @returns whether it is the first that refuses the method as such */
+  isNew({ url, host }: Endpoint, method: string, answer: RpcAnswer, beganMs: number): boolean {
     const key = `${method} ${url}`
-    const busy = !answer.ok && answer.fault === 'rate_limited' ? (this.#busy.get(key) ?? 0) + 1 : 0
-    this.#busy.set(key, busy)
-    if (!refusesMethod(answer) && busy < METHOD_BUSY_MAX) return false
-    this.#busy.set(key, 0)
+    if (!refusesMethod(answer) && this.#countBusy(key, answer, beganMs) < METHOD_BUSY_MAX) return false
+    this.#busy.delete(key)
     this.#until.set(key, { host, method, untilMs: performance.now() + METHOD_REFUSED_MS })
     const isNew = !this.#told.has(key)
     this.#told.add(key)
     return isNew
+  }
+
+  /** @returns how many answers 429 there are in a row. Calls that were on their way together have met one moment, and count once. */
+  #countBusy(key: string, answer: RpcAnswer, beganMs: number): number {
+    const { count, atMs } = this.#busy.get(key) ?? { count: 0, atMs: Number.NEGATIVE_INFINITY }
+    if (answer.ok || answer.fault !== 'rate_limited') this.#busy.delete(key)
+    else if (beganMs >= atMs) this.#busy.set(key, { count: count + 1, atMs: performance.now() })
+    return this.#busy.get(key)?.count ?? 0
   }
 
   /** Hosts by method. */

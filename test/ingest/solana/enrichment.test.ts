@@ -303,6 +303,20 @@ describe('requests', () => {
     expect(await rpc.spare.call('getSlot', [], signal)).toMatchObject({ ok: true })
   })
 
+  it('that were made before an answer 429 and get another are one burst: the method is asked for again', async () => {
+    node.refusals.getTokenLargestAccounts = { status: 429, headers: { 'Retry-After': '0' } }
+    const rpc = new RpcClient({ endpoints: endpointsOf([node.url]), requestsPerSecond: 1_000 })
+    const { signal } = new AbortController()
+    const call = (index: number) => rpc.spare.call('getTokenLargestAccounts', [wallet(index)], signal)
+    for (const answer of await Promise.all([0, 1, 2, 3].map(call)))
+      expect(answer).toMatchObject({ ok: false, fault: 'rate_limited' })
+    delete node.refusals.getTokenLargestAccounts
+    node.accounts.set(wallet(9), legacyMint(NO_AUTHORITIES))
+    await call(9)
+    expect(node.asked('getTokenLargestAccounts')).toHaveLength(5)
+    expect(rpc.describe().refusedMethods).toEqual({})
+  })
+
   it('that are spare have their turn when no live one waits, whenever they came', async () => {
     const rpc = new RpcClient({ endpoints: endpointsOf([node.url]), requestsPerSecond: 50 })
     const { signal } = new AbortController()
