@@ -20,7 +20,11 @@ export function fetchableAddress(text: string, gateway: string): string | null {
     .replace(/^ipfs:(\/\/)?(ipfs\/)?/i, '')
     .split('/')
   if (!CONTENT_ID.test(id)) return null
-  return new URL(`ipfs/${[id, ...path].join('/')}`, gateway.endsWith('/') ? gateway : `${gateway}/`).href
+  const base = gateway.endsWith('/') ? gateway : `${gateway}/`
+  const root = new URL(`ipfs/${id}`, base).pathname
+  const { href, pathname } = new URL(`ipfs/${[id, ...path].join('/')}`, base)
+  // A path may lead upwards, to whatever else the gateway's server has.
+  return pathname === root || pathname.startsWith(`${root}/`) ? href : null
 }
 
 function parseUrl(text: string): URL | null {
@@ -34,21 +38,25 @@ function parseUrl(text: string): URL | null {
 type Fields = Record<string, unknown>
 
 /** The first of these members that is a text with something in it. */
-function firstText(parts: readonly Fields[], names: readonly string[], charsMax: number): string | undefined {
+function firstText(parts: readonly Fields[], names: readonly string[]): string | undefined {
   for (const name of names)
     for (const part of parts) {
       const value = Object.hasOwn(part, name) ? part[name] : undefined
       const text = typeof value === 'string' ? value.trim() : ''
-      if (text !== '') return truncateText(text, charsMax)
+      if (text !== '') return text
     }
   return undefined
 }
 
-/** An address of the web; nothing else is followed or shown. */
+/** An address of the web, as it is followed: without line feeds and the like. Nothing else is followed or shown. */
 function webAddress(text: string | undefined): string | undefined {
   const url = text === undefined ? null : parseUrl(text)
-  return url?.protocol === 'https:' || url?.protocol === 'http:' ? text : undefined
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : undefined
 }
+
+/** An address or a name that is cut is another's: what is too long is left out. */
+const bounded = (text: string | undefined): string | undefined =>
+  text === undefined || text.length > URI_CHARS_MAX ? undefined : truncateText(text, URI_CHARS_MAX)
 
 /** An address of the web, or a name as people write it: no address of another kind. */
 const addressOrName = (text: string | undefined): string | undefined =>
@@ -60,14 +68,15 @@ export function readTokenDocument(text: string, gateway: string): PatchFields | 
   if (!isRecord(document)) return null
   const { extensions } = document
   const parts = isRecord(extensions) ? [document, extensions] : [document]
-  const textOf = (names: string[], charsMax = URI_CHARS_MAX) => firstText(parts, names, charsMax)
-  const image = textOf(['image', 'image_uri', 'imageUri'])
+  const textOf = (...names: string[]) => firstText(parts, names)
+  const description = textOf('description')
+  const image = textOf('image', 'image_uri', 'imageUri')
   const fields: PatchFields = {
-    description: textOf(['description'], DESCRIPTION_CHARS_MAX),
-    imageUri: image && (fetchableAddress(image, gateway) ?? webAddress(image)),
-    website: webAddress(textOf(['website', 'external_url'])),
-    twitter: addressOrName(textOf(['twitter', 'x'])),
-    telegram: addressOrName(textOf(['telegram'])),
+    description: description && truncateText(description, DESCRIPTION_CHARS_MAX),
+    imageUri: bounded(image && (fetchableAddress(image, gateway) ?? webAddress(image))),
+    website: bounded(webAddress(textOf('website', 'external_url'))),
+    twitter: bounded(addressOrName(textOf('twitter', 'x'))),
+    telegram: bounded(addressOrName(textOf('telegram'))),
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

@@ -45,7 +45,7 @@ describe.skipIf(!hasOpenssl)('documents of tokens (skipped without openssl)', ()
     const patch = {
       type: 'patch',
       mint: mint(1),
-      fields: { description: 'One', website: 'https://one.example' },
+      fields: { description: 'One', website: 'https://one.example/' },
     }
     await expect.poll(() => sink.data, soon).toContainEqual(expect.objectContaining(patch))
     feed.want(mint(1), server.url('/1'))

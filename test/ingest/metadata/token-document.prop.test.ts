@@ -19,7 +19,7 @@ it('fills description, picture and links', () => {
     ...{ twitter: 'https://x.com/n', telegram: '@n' },
   }
   expect(readTokenDocument(JSON.stringify(document), GATEWAY)).toEqual({
-    ...{ description: 'A token', imageUri: `${GATEWAY}/ipfs/${CID}`, website: 'https://n.example' },
+    ...{ description: 'A token', imageUri: `${GATEWAY}/ipfs/${CID}`, website: 'https://n.example/' },
     ...{ twitter: 'https://x.com/n', telegram: '@n' },
   })
   const metaplex = {
@@ -27,7 +27,7 @@ it('fills description, picture and links', () => {
     extensions: { twitter: 'n', telegram: 'https://t.me/n' },
   }
   expect(readTokenDocument(`\uFEFF${JSON.stringify(metaplex)}`, '')).toEqual({
-    ...{ website: 'https://n.example', twitter: 'n', telegram: 'https://t.me/n' },
+    ...{ website: 'https://n.example/', twitter: 'n', telegram: 'https://t.me/n' },
   })
 })
 
@@ -75,6 +75,22 @@ it('of any kind is within the bounds of a patch, and holds no address but of the
 })
 
 it.each([
+  ['an address that grows as it is written', { image: `https://x.example/${'中'.repeat(200)}` }, {}],
+  ['an address that would be cut', { website: `https://x.example/${'a'.repeat(600)}` }, {}],
+  ['a picture that the gateway makes longer', { image: `ipfs://${CID}/${'a'.repeat(440)}` }, {}],
+  ['a name that is too long', { twitter: 'a'.repeat(513) }, {}],
+  ['a picture outside of IPFS', { image: `ipfs://${CID}/../../admin` }, {}],
+  ['line feeds', { website: 'https://a\nb.example/\tc d' }, { website: 'https://ab.example/c%20d' }],
+  [
+    'what is just within its bound',
+    { website: `https://x.example/${'a'.repeat(494)}` },
+    { website: `https://x.example/${'a'.repeat(494)}` },
+  ],
+])('%s is left out, or is as it is followed', (_, document, fields) => {
+  expect(readTokenDocument(JSON.stringify(document), GATEWAY)).toEqual(fields)
+})
+
+it.each([
   ['https://a.example/x', 'https://a.example/x'],
   [`ipfs://${CID}`, `${GATEWAY}/ipfs/${CID}`],
   [`ipfs://ipfs/${CID}/1.json`, `${GATEWAY}/ipfs/${CID}/1.json`],
@@ -84,6 +100,11 @@ it.each([
     `${GATEWAY}/ipfs/QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG`,
   ],
   ['ipfs://../../admin', null],
+  [`ipfs://${CID}/a/../b`, `${GATEWAY}/ipfs/${CID}/b`],
+  [`ipfs://${CID}/../../admin`, null],
+  [`ipfs://${CID}/..`, null],
+  [`ipfs://${CID}/%2e%2e/${CID}x/1`, null],
+  [`ipfs://${CID}/..\\..\\admin`, null],
   ['http://a.example/x', null],
   ['file:///etc/passwd', null],
   ['', null],
