@@ -184,7 +184,7 @@ export const SETTINGS = {
     'fetch-metadata',
     'false',
     metadataGateway,
-    'true: fetch the document that a new token names, for its description, picture and links, from whatever public https address it is at, and from IPFS through https://ipfs.io; or the address of another gateway of IPFS',
+    'true: fetch the document that a new token names, for its description, picture and links, from whatever public https address it is at, and from IPFS through https://ipfs.io; or the address of another public gateway of IPFS, without a key: everybody sees it',
   ),
   solPrice: pairs(
     'sol-price',

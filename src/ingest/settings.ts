@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { safeParse } from '../lib/safe-parse.ts'
 import { pairs, part } from '../lib/settings/pairs.ts'
 import {
-  address,
   flag,
   oneOf,
   positive,
@@ -16,6 +15,7 @@ import {
 import { parseMoment } from '../lib/time.ts'
 import { WORD_CHARS_MAX } from '../schema/bounds.ts'
 import { REPLAY_DEFAULTS } from './limits.ts'
+import { mayBePublicHost } from './metadata/public-address.ts'
 import {
   ENDPOINTS_MAX,
   HEAL_MS_DEFAULT,
@@ -39,10 +39,21 @@ const IPFS_GATEWAY = 'https://ipfs.io'
 export const metadataGateway = z.string().transform((text, context) => {
   const isOn = safeParse(flag, text)
   if (isOn.success) return isOn.data ? IPFS_GATEWAY : null
-  if (safeParse(address('https'), text).success) return text
-  context.addIssue({ code: 'custom', message: 'must be true, false or an address that begins with https://' })
+  const url = URL.parse(text)
+  if (url !== null && isGateway(url)) return `${url.origin}${url.pathname}`.replace(/(\/ipfs)?\/?$/, '')
+  context.addIssue({
+    code: 'custom',
+    message:
+      'must be true, false or an address that begins with https://, of a host of the public Internet, without a user, query or fragment',
+  })
   return z.NEVER
 })
+
+/** Whether documents can be fetched there, and anybody may see the address: pictures in IPFS are shown by it. */
+function isGateway(url: URL): boolean {
+  const { protocol, username, password, search, hash } = url
+  return protocol === 'https:' && mayBePublicHost(url) && username + password + search + hash === ''
+}
 
 /** What of a trade a column may be. */
 const MAPPED_FIELDS = ['ts', 'symbol', 'price', 'size', 'side', 'wallet', 'tx']

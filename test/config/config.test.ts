@@ -189,6 +189,13 @@ describe('the value of a setting', () => {
       'https://ipfs.io',
       'https://gateway.example/x',
     ])
+    // As its host writes it, with the path that is put behind it.
+    const ways = ['https://ipfs.io/', 'https://ipfs.io/ipfs', 'https://ipfs.io/ipfs/', 'https://IPFS.io/?']
+    for (const way of ways) expect(of(way)).toBe('https://ipfs.io')
+    expect(of('https://[2606:4700::1]:8443/a/ipfs/')).toBe('https://[2606:4700::1]:8443/a')
+    const refused = ['user@a.example', ':pass@a.example', 'a.example/?token=secret', 'a.example/#x']
+    for (const text of [...refused, 'localhost', '10.0.0.5:8080', '[::1]', '127.1', 'gateway:8080'])
+      expect(() => of(`https://${text}`), text).toThrow('of a host of the public Internet')
   })
 
   test('counts as not set when it is empty in the environment, and never as a limit of 0', () => {

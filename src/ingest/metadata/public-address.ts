@@ -9,6 +9,15 @@ const NOT_GLOBAL = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(
   ipaddr.IPv6.parseCIDR(text),
 )
 
+/** A host of an address as it is resolved: an IPv6 address stands in brackets. */
+export const bareHost = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1')
+
+/** Whether a host is a public address, or a name that may lead to one: one without a dot is of the machine or of its network. */
+export function mayBePublicHost(url: URL): boolean {
+  const host = bareHost(url)
+  return ipaddr.isValid(host) ? isPublicAddress(host) : host.includes('.')
+}
+
 /** Whether an address is one of the public Internet: not private, local, mapped, translated, shared, multicast or of a metadata service. */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false

@@ -8,7 +8,7 @@ import ipaddr from 'ipaddr.js'
 import { readBounded } from '../../lib/bounded-text.ts'
 import { unlessAborted, withinTime } from '../wait.ts'
 import { METADATA_BYTES_MAX, METADATA_MS_MAX, METADATA_REDIRECTS_MAX } from './limits.ts'
-import { isPublicAddress } from './public-address.ts'
+import { bareHost, isPublicAddress } from './public-address.ts'
 import { type HostAddress, resolveHost } from './resolve-host.ts'
 
 export interface PublicRequestOptions {
@@ -44,9 +44,6 @@ class Refusal extends Error {
     this.fault = fault
   }
 }
-
-/** A host of an address as it is resolved: an IPv6 address stands in brackets. */
-const bareHost = ({ hostname }: URL): string => hostname.replace(/^\[(.*)\]$/, '$1')
 
 /** Fetches a document by GET. Does not reject. */
 export async function fetchPublicDocument(
