@@ -11,13 +11,15 @@ export const RESOLVE_TRIES = 2
 export const METADATA_REDIRECTS_MAX = 3
 /** Documents fetched at once. */
 export const METADATA_CONCURRENCY = 4
-/** Requests to one host a minute; what is beyond it is asked for when the token is next wanted. */
+/** Requests to one host a minute; what is beyond it is asked for later. */
 export const METADATA_HOST_PER_MINUTE = 120
 /** Hosts that are counted; at the maximum the one asked longest ago begins anew. */
 export const METADATA_HOSTS_MAX = 10_000
 /** Tokens that wait, and tokens whose document is known; at the maximum the oldest is dropped, and asked for again when it is wanted. */
 export const METADATA_WAITING_MAX = 4_096
 export const METADATA_KNOWN_MAX = 100_000
-/** When a document is fetched again that could not be had, and one that could. */
+/** When a document is fetched again that could not be had, twice as late each time, and how often in all; then when the token is next wanted. */
 export const METADATA_RETRY_MS = MINUTE_MS
+export const METADATA_ATTEMPTS_MAX = 5
+/** When one is that could. */
 export const METADATA_FRESH_MS = DAY_MS

@@ -6,6 +6,7 @@ import { FeedParts } from '../feed-parts.ts'
 import { RecencyQueue } from '../recency-queue.ts'
 import type { Feed, FeedLog, FeedStatus } from '../types.ts'
 import {
+  METADATA_ATTEMPTS_MAX,
   METADATA_CONCURRENCY,
   METADATA_FRESH_MS,
   METADATA_HOST_PER_MINUTE,
@@ -25,6 +26,7 @@ export interface MetadataOptions extends Omit<PublicRequestOptions, 'admit'> {
   /** Since when the market holds a token; null: it does not, and none is made by its document. */
   heldSince(mint: string): number | null
   hostPerMinute?: number
+  retryMs?: number
 }
 
 interface KnownDocument {
@@ -33,9 +35,13 @@ interface KnownDocument {
   untilMs: number
   /** The token that has it: one that gave way to others and came back has it no more. */
   heldSince: number | null
+  /** Attempts that have failed, since it could be had the last time. */
+  failures: number
 }
 
 type Fault = DocumentFault | 'address_unknown' | 'malformed'
+/** Of these another try may be without: documents in IPFS are often to be had some minutes after the launch. */
+const PASSING: readonly Fault[] = ['timeout', 'unreachable', 'status', 'host_budget']
 
 /** The feed of the documents that tokens name. Never part of a submission. */
 export class MetadataFeed implements Feed {
@@ -48,6 +54,11 @@ export class MetadataFeed implements Feed {
   readonly #uris = new Map<string, string>()
   readonly #running = new Map<string, Promise<void>>()
   readonly #known = new BoundedMap<string, KnownDocument>({ entriesMax: METADATA_KNOWN_MAX })
+  /** Timers of documents that are fetched again. */
+  readonly #retries = new BoundedMap<string, NodeJS.Timeout>({
+    entriesMax: METADATA_WAITING_MAX,
+    onEvict: (_mint, timer) => clearTimeout(timer),
+  })
   /** Requests by host in its present minute. */
   readonly #hosts = new BoundedMap<string, { sinceMs: number; count: number }>({
     entriesMax: METADATA_HOSTS_MAX,
@@ -63,12 +74,17 @@ export class MetadataFeed implements Feed {
   /** Fetches a token's document, unless it is known. The latest address counts. Returns at once. */
   want(mint: string, uri: string): void {
     if (this.#parts.stopping.signal.aborted) return
-    const known = this.#known.renew(mint)
-    const isOfToken = known?.uri === uri && known.heldSince === this.#options.heldSince(mint)
-    const isFresh = isOfToken && this.#parts.clock.monotonicMs() < known.untilMs
+    const known = this.#knownOf(mint, uri)
+    const isFresh = known !== undefined && this.#parts.clock.monotonicMs() < known.untilMs
     if (isFresh && !this.#uris.has(mint)) return
     this.#uris.set(mint, uri)
     if (!this.#running.has(mint)) this.#enqueue(mint)
+  }
+
+  /** What is known of the document at this address, for the token that is held now. */
+  #knownOf(mint: string, uri: string): KnownDocument | undefined {
+    const known = this.#known.renew(mint)
+    return known?.uri === uri && known.heldSince === this.#options.heldSince(mint) ? known : undefined
   }
 
   #enqueue(mint: string): void {
@@ -101,14 +117,32 @@ export class MetadataFeed implements Feed {
   async #fetch(mint: string, uri: string): Promise<void> {
     try {
       const fault = await this.#apply(mint, uri)
-      const forMs = fault === null ? METADATA_FRESH_MS : METADATA_RETRY_MS
-      const untilMs = this.#parts.clock.monotonicMs() + forMs
-      this.#known.set(mint, { uri, untilMs, heldSince: this.#options.heldSince(mint) })
+      this.#learn(mint, uri, fault)
       if (fault === null) this.#fetched++
       else if (fault !== 'stopped') this.#countFault(fault)
     } catch (error) {
       this.#parts.noteFault(error)
     }
+  }
+
+  #learn(mint: string, uri: string, fault: Fault | null): void {
+    const { heldSince, retryMs = METADATA_RETRY_MS } = this.#options
+    const failures = fault === null ? 0 : (this.#knownOf(mint, uri)?.failures ?? 0) + 1
+    const untilMs = this.#parts.clock.monotonicMs() + (fault === null ? METADATA_FRESH_MS : retryMs)
+    this.#known.set(mint, { uri, untilMs, heldSince: heldSince(mint), failures })
+    clearTimeout(this.#retries.get(mint))
+    this.#retries.delete(mint)
+    if (fault === null || !PASSING.includes(fault) || failures >= METADATA_ATTEMPTS_MAX) return
+    const waitMs = retryMs * 2 ** (failures - 1)
+    this.#retries.set(mint, setTimeout(() => this.#retry(mint, uri), waitMs).unref())
+  }
+
+  /** Unless the token has given way, or has another address, or waits already. */
+  #retry(mint: string, uri: string): void {
+    this.#retries.delete(mint)
+    if (this.#uris.has(mint) || this.#knownOf(mint, uri) === undefined) return
+    this.#uris.set(mint, uri)
+    this.#enqueue(mint)
   }
 
   /** @returns why the document could not be had; null: it could */
@@ -161,6 +195,8 @@ export class MetadataFeed implements Feed {
   async stop(): Promise<void> {
     this.#parts.stopping.abort()
     await Promise.all(this.#running.values())
+    for (const { value } of this.#retries.entries()) clearTimeout(value)
+    this.#retries.clear()
     this.#parts.state.set('stopped')
   }
 
@@ -169,6 +205,7 @@ export class MetadataFeed implements Feed {
       fetched: this.#fetched,
       fetching: this.#running.size,
       waiting: this.#queue.size,
+      retrying: this.#retries.size,
       displaced: this.#displaced,
       faults: { ...this.#faults },
     })

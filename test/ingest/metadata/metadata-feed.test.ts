@@ -1,6 +1,6 @@
 // The feed of documents: four at a time, a budget by host, and nothing of tokens that are not held.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { METADATA_CONCURRENCY } from '../../../src/ingest/metadata/limits.ts'
+import { METADATA_ATTEMPTS_MAX, METADATA_CONCURRENCY } from '../../../src/ingest/metadata/limits.ts'
 import { MetadataFeed, type MetadataOptions } from '../../../src/ingest/metadata/metadata-feed.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Market } from '../../../src/market/market.ts'
@@ -116,6 +116,48 @@ describe.skipIf(!hasOpenssl)('documents of tokens (skipped without openssl)', ()
     await expect.poll(() => feed.describe().fetched, soon).toBe(1)
     await expect.poll(() => feed.describe().faults, soon).toEqual({ malformed: 1, address_unknown: 1 })
     expect(sink.data).toEqual([])
+  })
+
+  it('that could not be had are fetched again by themselves, some times', async () => {
+    let isThere = false
+    server.paths.set('/late', (_, response) => {
+      if (isThere) response.end('{"description":"late"}')
+      else response.writeHead(504).end()
+      isThere = true
+    })
+    start({ retryMs: 1 })
+    feed.want(mint(1), server.url('/late'))
+    feed.want(mint(2), server.url('/never'))
+    feed.want(mint(3), 'http://plain.example/')
+    await expect
+      .poll(() => feed.describe(), soon)
+      .toMatchObject({
+        ...{ fetched: 1, fetching: 0, retrying: 0 },
+        faults: { status: 1 + METADATA_ATTEMPTS_MAX, address_unknown: 1 },
+      })
+    expect(sink.data).toMatchObject([{ mint: mint(1), fields: { description: 'late' } }])
+    const wanted = () => {
+      feed.want(mint(2), server.url('/never'))
+      return server.requests.filter(({ path }) => path === '/never').length
+    }
+    await expect.poll(wanted, soon).toBe(METADATA_ATTEMPTS_MAX + 1)
+  })
+
+  it('that wait to be fetched again are not where they have another address, are not held, or when the feed stops', async () => {
+    let held: number | null = 1
+    start({ retryMs: 500, heldSince: (token) => (token === mint(2) ? held : 1) })
+    server.serve('/new', { description: 'new' })
+    feed.want(mint(1), server.url('/old'))
+    feed.want(mint(2), server.url('/gone'))
+    await expect.poll(() => feed.describe(), soon).toMatchObject({ faults: { status: 2 }, fetching: 0 })
+    held = null
+    feed.want(mint(1), server.url('/new'))
+    await expect.poll(() => feed.describe(), soon).toMatchObject({ fetched: 1, fetching: 0, retrying: 0 })
+    feed.want(mint(3), server.url('/other'))
+    await expect.poll(() => feed.describe().retrying, soon).toBe(1)
+    await feed.stop()
+    expect(feed.describe().retrying).toBe(0)
+    expect(server.requests.map(({ path }) => path).sort()).toEqual(['/gone', '/new', '/old', '/other'])
   })
 
   it('are fetched again for a token that gave way to others and came back', async () => {
