@@ -30,7 +30,10 @@ const lineSchema = z.union([
   z.object({ at: z.number(), frame: z.string().max(FRAME_BYTES_MAX) }),
   z.object({ at: z.number(), method: z.string(), params: z.array(z.unknown()), result: z.unknown() }),
 ])
-const accountsSchema = z.object({ value: z.array(z.unknown()) })
+const accountsSchema = z.object({
+  context: z.object({ slot: z.number() }).optional(),
+  value: z.array(z.unknown()),
+})
 
 /** A tape cannot be played. The message says why, and where. */
 export class TapeError extends Error {}
@@ -119,8 +122,20 @@ async function* readTape(path: string): AsyncGenerator<z.infer<typeof lineSchema
   if (!hasEnd) throw new TapeError(`${path} breaks off after line ${number}`)
 }
 
-const answerKey = (method: string, params: readonly unknown[]): string =>
-  `${method} ${JSON.stringify(params[0] ?? null)}`
+const answerKey = (method: string, question: unknown): string =>
+  `${method} ${JSON.stringify(question ?? null)}`
+
+/** Accounts are asked for in other batches than then: each is a question of its own. Undefined: the method asks for no accounts. */
+const accountKeys = (method: string, [addresses]: readonly unknown[]): string[] | undefined =>
+  method === 'getMultipleAccounts' && Array.isArray(addresses)
+    ? addresses.map((address) => answerKey(method, String(address)))
+    : undefined
+
+interface Kept {
+  result: unknown
+  /** Of which an account is as it was; null: the tape does not say. */
+  slot: number | null
+}
 
 /** Gives the answers of a tape, the first that it has of each question. */
 class TapeRpc implements Rpc {
@@ -128,39 +143,42 @@ class TapeRpc implements Rpc {
   readonly endpointCount = 1
   readonly spare = this
   onMethodRefused = null
-  readonly #answers = new Map<string, unknown>()
-  /** Accounts are asked for in other batches than then. */
-  readonly #accounts = new Map<string, unknown>()
+  readonly #answers = new Map<string, Kept>()
   #bytes = 0
   missing = 0
 
   add(method: string, params: readonly unknown[], result: unknown): void {
-    this.#bytes += JSON.stringify(result ?? null).length
+    const accounts = safeParse(accountsSchema, result).data
+    const keys = accounts && accountKeys(method, params)
+    const slot = accounts?.context?.slot ?? null
+    if (keys === undefined) this.#keep(answerKey(method, params[0]), { result, slot: null })
+    else for (const [index, key] of keys.entries()) this.#keep(key, { result: accounts?.value[index], slot })
+  }
+
+  #keep(key: string, { result = null, slot }: Kept): void {
+    // What the endpoint did not have yet was asked for again.
+    if ((this.#answers.get(key)?.result ?? null) !== null) return
+    this.#bytes += JSON.stringify(result).length
     if (this.#bytes > TAPE_ANSWERS_BYTES_MAX)
       throw new TapeError(`the answers of the tape are larger than ${TAPE_ANSWERS_BYTES_MAX} bytes`)
-    const addresses = params[0]
-    const accounts = safeParse(accountsSchema, result).data?.value
-    if (method === 'getMultipleAccounts' && Array.isArray(addresses) && accounts !== undefined) {
-      addresses.forEach((address, index) => {
-        if (!this.#accounts.has(String(address))) this.#accounts.set(String(address), accounts[index])
-      })
-      return
-    }
-    const key = answerKey(method, params)
-    // A transaction that the endpoint did not have yet was asked for again.
-    if ((this.#answers.get(key) ?? null) === null) this.#answers.set(key, result)
+    this.#answers.set(key, { result, slot })
   }
 
   call(method: string, params: readonly unknown[]): Promise<RpcAnswer> {
-    const addresses = params[0]
-    if (method === 'getMultipleAccounts' && Array.isArray(addresses)) {
-      const value = addresses.map((address) => this.#accounts.get(String(address)) ?? null)
-      return Promise.resolve({ ok: true, result: { value } })
-    }
-    const key = answerKey(method, params)
-    if (this.#answers.has(key)) return Promise.resolve({ ok: true, result: this.#answers.get(key) })
+    const keys = accountKeys(method, params)
+    if (keys !== undefined) return Promise.resolve({ ok: true, result: this.#accountsOf(keys) })
+    const kept = this.#answers.get(answerKey(method, params[0]))
+    if (kept !== undefined) return Promise.resolve({ ok: true, result: kept.result })
     this.missing++
     return Promise.resolve({ ok: false, fault: 'refused', message: `the tape has no answer to ${method}` })
+  }
+
+  /** As of the newest slot of them; of none where one was not asked for then: nobody knows whether it existed. */
+  #accountsOf(keys: readonly string[]): z.infer<typeof accountsSchema> {
+    const kept = keys.map((key) => this.#answers.get(key))
+    const slots = kept.flatMap((each) => each?.slot ?? [])
+    const context = slots.length === keys.length ? { slot: Math.max(...slots) } : undefined
+    return { context, value: kept.map((each) => each?.result ?? null) }
   }
 
   describe(): Record<string, unknown> {

@@ -5,11 +5,18 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { captureTape } from '../../../src/ingest/solana/capture.ts'
+import { endpointsOf } from '../../../src/ingest/solana/endpoints.ts'
+import { ChainEnrichment } from '../../../src/ingest/solana/enrichment/chain-enrichment.ts'
+import { ENRICH_RETRY_MS } from '../../../src/ingest/solana/limits.ts'
+import { type Rpc, RpcClient } from '../../../src/ingest/solana/rpc.ts'
 import { SolanaFeed } from '../../../src/ingest/solana/solana.ts'
 import { openTape, type TapeEnd, TapeWriter } from '../../../src/ingest/solana/tape.ts'
 import type { FeedStatus } from '../../../src/ingest/types.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
+import type { PatchFields } from '../../../src/schema/datapoint.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
+import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { extendedMint, legacyMint, tokenAccount } from '../../support/chain/token-accounts.ts'
 import { ChainWorld } from '../../support/chain/world.ts'
 import { runCommand } from '../../support/terminal.ts'
 import { SolanaNode } from '../../support/upstreams/solana-node.ts'
@@ -162,6 +169,66 @@ it('captured and played gives every trade of the chain once, the same each time,
   expect(events).toContainEqual(expect.objectContaining({ type: 'solPrice', usd: 150 }))
   expect(await play(path)).toEqual(events)
   expect(gunzipSync(readFileSync(path)).toString()).not.toContain(KEY)
+})
+
+/** What the chain says of tokens through `rpc`; `meanwhile` happens before what could not be had is asked for again. */
+async function enrich(rpc: Pick<Rpc, 'call'>, mints: readonly string[], meanwhile = () => {}) {
+  const said = new Map<string, PatchFields>()
+  let nowMs = 1_000_000
+  const enrichment = new ChainEnrichment({
+    ...{ rpc, commitment: 'confirmed', signal: new AbortController().signal, collectMs: 0 },
+    clock: { now: () => nowMs, monotonicMs: () => nowMs },
+    holds: () => true,
+    apply: ({ mint, fields }) => {
+      const { enriched_at: _, ...others } = fields
+      said.set(mint, { ...said.get(mint), ...others })
+    },
+  })
+  const answered = async () => {
+    while (enrichment.pending !== null) await enrichment.pending
+  }
+  for (const mint of mints) enrichment.want(mint, 'traded')
+  await answered()
+  meanwhile()
+  nowMs += ENRICH_RETRY_MS
+  enrichment.tick()
+  await answered()
+  return said
+}
+
+it('says of tokens what the node did: of one that it did not have at first, of a closed account, of a fee that has ended', async () => {
+  const path = join(folder, 'tokens.tape')
+  const [late, taxed, held] = ['late', 'taxed', 'held'].map((symbol) => mintOfSymbol(symbol))
+  const plain = { supply: 10n ** 15n, decimals: 6, mintAuthority: null, freezeAuthority: null }
+  const fee = (epoch: bigint, transferFeeBasisPoints: number) => ({
+    ...{ epoch, maximumFee: 10n, transferFeeBasisPoints },
+  })
+  node.accounts.set(
+    taxed,
+    extendedMint({ ...plain, fees: { authority: null, older: fee(1n, 100), newer: fee(2n, 0) } }),
+  )
+  node.accounts.set(held, legacyMint(plain))
+  for (const [name, amount] of [
+    ['open', 10n ** 14n],
+    ['closed', 10n ** 13n],
+  ] as const)
+    node.accounts.set(mintOfSymbol(name), tokenAccount({ mint: held, owner: mintOfSymbol('wallet'), amount }))
+  node.missingAccounts.add(mintOfSymbol('closed'))
+  const tape = new TapeWriter(path, 1e9, systemClock, () => {})
+  const rpc = new RpcClient({
+    ...{ endpoints: endpointsOf([node.url]), requestsPerSecond: 1_000 },
+    onAnswer: (...answer) => tape.answer(...answer),
+  })
+  const said = await enrich(rpc, [late, taxed, held], () => {
+    node.nextSlot()
+    node.accounts.set(late, legacyMint(plain))
+  })
+  await tape.close()
+  expect(said.get(late)).toMatchObject({ has_mint_authority: false })
+  expect(said.get(taxed)).toMatchObject({ transfer_fee_enabled: false })
+  expect(said.get(held)).toMatchObject({ top10_holder_pct_onchain: 10 })
+  const played = await openTape(path, 'max', () => 0)
+  expect(await enrich(played.rpc, [late, taxed, held])).toEqual(said)
 })
 
 it('ends at its size, and is whole then', async () => {
