@@ -83,7 +83,7 @@ export const SOL_PRICE_CONFIDENCE_MAX = 0.05
 export const EVENT_AHEAD_MS_MAX = 600_000
 /** Bytes of an event that could not be read which a log line shows. */
 export const SAMPLE_BYTES_MAX = 1_024
-/** All answers of a tape that is played. */
+/** All answers of a tape that is played; one that is written ends before them. */
 export const TAPE_ANSWERS_BYTES_MAX = 512 * 1024 * 1024
 /** A tape ends where so much of it waits to be compressed and written. */
 export const TAPE_WAITING_BYTES_MAX = 64 * 1024 * 1024

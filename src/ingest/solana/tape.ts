@@ -39,9 +39,12 @@ const accountsSchema = z.object({
 export class TapeError extends Error {}
 
 /** Why a tape ended. */
-export type TapeEnd = 'stopped' | 'bytes' | 'time' | 'slow disk'
+export type TapeEnd = 'stopped' | 'bytes' | 'answers' | 'time' | 'slow disk'
 
-/** Writes a tape. What does not fit, or finds a disk that is far behind, is left out, and the tape ends before it. */
+/**
+ * Writes a tape. What does not fit, is an answer too many to be played, or finds a disk that is far behind, is left out, and the tape
+ * ends before it.
+ */
 export class TapeWriter implements ChainTape {
   lines = 0
   bytes = 0
@@ -49,13 +52,22 @@ export class TapeWriter implements ChainTape {
   readonly #written: Promise<void>
   readonly #clock: Clock
   readonly #bytesMax: number
+  readonly #answersMax: number
   readonly #onFull: (end: TapeEnd) => void
+  #answerBytes = 0
   #isOpen = true
 
-  /** @param onFull called when the tape takes no more */
-  constructor(path: string, bytesMax: number, clock: Clock, onFull: (end: TapeEnd) => void) {
+  /** @param onFull called when the tape takes no more @param answersMax bytes of all answers */
+  constructor(
+    path: string,
+    bytesMax: number,
+    clock: Clock,
+    onFull: (end: TapeEnd) => void,
+    answersMax = TAPE_ANSWERS_BYTES_MAX,
+  ) {
     this.#clock = clock
     this.#bytesMax = bytesMax
+    this.#answersMax = answersMax
     this.#onFull = onFull
     this.#written = pipeline(this.#gzip, createWriteStream(path, { flags: 'wx' }))
     this.#written.catch(() => onFull('stopped'))
@@ -81,16 +93,24 @@ export class TapeWriter implements ChainTape {
   #write(line: object): void {
     if (!this.#isOpen) return
     const text = `${JSON.stringify(line)}\n`
-    const isFull = this.bytes + text.length > this.#bytesMax
-    if ((isFull || this.#gzip.writableLength > TAPE_WAITING_BYTES_MAX) && !('end' in line)) {
+    // All of them: which of them a reader does without, since it has them already, is not looked at here.
+    if ('method' in line) this.#answerBytes += text.length
+    const end = this.#whyFull(text.length)
+    if (end !== null && !('end' in line)) {
       this.#write({ end: this.lines })
       this.#isOpen = false
-      this.#onFull(isFull ? 'bytes' : 'slow disk')
+      this.#onFull(end)
       return
     }
     if (!('end' in line) && !('format' in line)) this.lines++
     this.bytes += text.length
     this.#gzip.write(text)
+  }
+
+  #whyFull(more: number): TapeEnd | null {
+    if (this.bytes + more > this.#bytesMax) return 'bytes'
+    if (this.#answerBytes > this.#answersMax) return 'answers'
+    return this.#gzip.writableLength > TAPE_WAITING_BYTES_MAX ? 'slow disk' : null
   }
 }
 
@@ -144,8 +164,13 @@ class TapeRpc implements Rpc {
   readonly spare = this
   onMethodRefused = null
   readonly #answers = new Map<string, Kept>()
+  readonly #bytesMax: number
   #bytes = 0
   missing = 0
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
 
   add(method: string, params: readonly unknown[], result: unknown): void {
     const accounts = safeParse(accountsSchema, result).data
@@ -159,8 +184,8 @@ class TapeRpc implements Rpc {
     // What the endpoint did not have yet was asked for again.
     if ((this.#answers.get(key)?.result ?? null) !== null) return
     this.#bytes += JSON.stringify(result).length
-    if (this.#bytes > TAPE_ANSWERS_BYTES_MAX)
-      throw new TapeError(`the answers of the tape are larger than ${TAPE_ANSWERS_BYTES_MAX} bytes`)
+    if (this.#bytes > this.#bytesMax)
+      throw new TapeError(`the answers of the tape are larger than ${this.#bytesMax} bytes`)
     this.#answers.set(key, { result, slot })
   }
 
@@ -261,10 +286,15 @@ export class TapeSource implements ChainSource {
 
 /**
  * Opens a tape: reads its answers, which may be wanted earlier than they came. @throws TapeError where it is none, or is damaged
- * @param nowMs the monotonic clock of the machine
+ * @param nowMs the monotonic clock of the machine @param answersMax bytes of the answers that are kept
  */
-export async function openTape(path: string, speed: ReplaySpeed, nowMs: () => number): Promise<TapeSource> {
-  const rpc = new TapeRpc()
+export async function openTape(
+  path: string,
+  speed: ReplaySpeed,
+  nowMs: () => number,
+  answersMax = TAPE_ANSWERS_BYTES_MAX,
+): Promise<TapeSource> {
+  const rpc = new TapeRpc(answersMax)
   const clock = new TapeClock()
   for await (const line of readTape(path)) {
     if ('method' in line) rpc.add(line.method, line.params, line.result)

@@ -231,6 +231,31 @@ it('says of tokens what the node did: of one that it did not have at first, of a
   expect(await enrich(played.rpc, [late, taxed, held])).toEqual(said)
 })
 
+it('ends before its answers are more than can be played', async () => {
+  const path = join(folder, 'answers.tape')
+  const answersMax = 10_000
+  let end: TapeEnd | null = null
+  const tape = new TapeWriter(path, 1e9, systemClock, (why) => (end = why), answersMax)
+  const answer = (address: string) =>
+    tape.answer('getMultipleAccounts', [[address]], { value: [{ owner: 'x'.repeat(3_000) }] })
+  for (const address of ['one', 'two', 'three']) answer(address)
+  expect(end).toBeNull()
+  answer('four')
+  expect(end).toBe('answers')
+  await tape.close()
+  await openTape(path, 'max', () => 0, answersMax)
+})
+
+it('is played whatever was answered again: only what is kept counts', async () => {
+  const path = join(folder, 'again.tape')
+  const tape = new TapeWriter(path, 1e9, systemClock, () => {})
+  for (let time = 0; time < 10; time++)
+    tape.answer('getMultipleAccounts', [['one']], { value: [{ owner: 'x'.repeat(3_000) }] })
+  await tape.close()
+  await openTape(path, 'max', () => 0, 10_000)
+  await expect(openTape(path, 'max', () => 0, 1_000)).rejects.toThrow('larger than 1000 bytes')
+})
+
 it('ends at its size, and is whole then', async () => {
   const path = join(folder, 'small.tape')
   node.setSolPrice(150, Date.now())
