@@ -1,6 +1,6 @@
 // Tests of pushed bodies and frames without a server or a market.
-import { Packr } from 'msgpackr'
-import { expect, test } from 'vitest'
+import { Packr, Unpackr } from 'msgpackr'
+import { expect, test, vi } from 'vitest'
 import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../../src/ingest/limits.ts'
 import { ingest, ingestFrame, ingestInSlices } from '../../src/ingest/push/push.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
@@ -196,6 +196,37 @@ test('msgpack: an array of records and a sequence of records give the same event
 test('msgpack: 64-bit integers are accepted as times', () => {
   const body = packr.pack([{ ...trade, ts: BigInt(NOW) }])
   expect(send(body, MSGPACK).sink.events).toEqual([trade])
+})
+
+test('msgpack: an extension costs its own bytes, whichever it is, and records with one are read together', () => {
+  const extra = [
+    ...[new Date(NOW), new Date(1_000), new Date(1e15), 2n ** 70n, new Set([1, [2]]), /x/, new Error('no')],
+    ...[1, 2, 4, 8, 16, 300, 70_000].map((bytes) => new Uint8Array(bytes)),
+  ]
+  const rich = new Packr({ useRecords: false, moreTypes: true })
+  const records = [...Array(5).keys()].flatMap(() =>
+    [...extra, extra].map((each) => ({ ...trade, extra: each })),
+  )
+  const given = vi.spyOn(Unpackr.prototype, 'unpackMultiple')
+  for (const body of [rich.pack(records), Buffer.concat(records.map((record) => rich.pack(record)))]) {
+    given.mockClear()
+    expect(send(body, MSGPACK).result).toMatchObject({ accepted: records.length, rejected: 0 })
+    const bytes = given.mock.calls.reduce((sum, [source]) => sum + source.byteLength, 0)
+    expect(bytes).toBeLessThanOrEqual(body.byteLength)
+    expect(given.mock.calls.length).toBeLessThan(records.length)
+  }
+  given.mockRestore()
+})
+
+test('msgpack: what only msgpackr knows the end of is read alone, and its neighbours are applied', () => {
+  for (const own of [
+    new Packr({ useRecords: true }),
+    new Packr({ useRecords: false, bundleStrings: true }),
+  ]) {
+    const record = own.pack({ ...trade, extra: [{ a: 'text' }, { a: 'other' }] })
+    const body = Buffer.concat([packr.pack(trade), record, packr.pack(trade), record])
+    expect(send(body, MSGPACK).sink.events).toEqual([trade, trade, trade, trade])
+  }
 })
 
 test('msgpack: the neighbours of a bad record are applied', () => {
