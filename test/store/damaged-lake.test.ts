@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { recordSimulation } from '../../src/backtest/record-simulation.ts'
 import { EXIT } from '../../src/cli/command.ts'
+import { createLog } from '../../src/lib/log.ts'
 import type { ResultStream } from '../../src/store/duckdb/result-stream.ts'
 import { isMissingFileError, openLakeReader } from '../../src/store/query/lake-reader.ts'
 import { readRecordedEvents } from '../../src/store/query/recorded-events.ts'
@@ -34,8 +36,8 @@ afterAll(async () => {
   await sample.remove()
 })
 
-const partsOf = (table: string): string[] => {
-  const at = join(sample.dataDir, 'lake', table)
+const partsOf = (table: string, dataDir = sample.dataDir): string[] => {
+  const at = join(dataDir, 'lake', table)
   const names = readdirSync(at, { recursive: true, encoding: 'utf8' })
   return names
     .filter((name) => name.endsWith('.parquet'))
@@ -182,6 +184,23 @@ it('recorded events are read up to the damage, and then there is an error that s
   const error = await reading.catch((thrown: unknown) => thrown)
   expect(error).toMatchObject({ code: 'unavailable' })
   expect(String(error)).toContain(`stopped before the event ${last + 1}: `)
+})
+
+it('recorded events are never those of a file that is not as it was written, wherever it was changed', async () => {
+  const dataDir = join(folder, 'recorded')
+  const market = { seed: 7, tokens: 20, tradesPerSecond: 4, startMs: Date.UTC(2026, 2, 2), lengthMs: 60_000 }
+  await recordSimulation({ ...market, dataDir }, createLog('warn'))
+  const read = async () => {
+    for await (const _ of readRecordedEvents({ dataDir, onMissing: () => {} }));
+  }
+  await read()
+  for (const table of ['trades', 'events'])
+    for (let share = 0.02; share < 1; share += 0.07) {
+      const [part] = partsOf(table, dataDir)
+      damage(part, share, 1)
+      await expect(read(), `${table} changed at ${share}`).rejects.toMatchObject({ code: 'unavailable' })
+      restore()
+    }
 })
 
 it('wherever files are damaged, an export or a query is whole or fails', {

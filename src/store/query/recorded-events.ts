@@ -15,6 +15,8 @@ import { StoreError, unavailable } from '../errors.ts'
 import { readEventMetadata } from '../events/event-metadata.ts'
 import { isEventTable } from '../events/event-retention.ts'
 import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
+import { findHashFault } from '../lake/file-check.ts'
+import { relativePath } from '../lake/lake-files.ts'
 import { readKnownLosses } from '../lake/locate-files.ts'
 import { selectAllRows } from '../lake/parquet-sql.ts'
 import { LAKE_REOPENINGS_MAX, REPLAY_BATCH_EVENTS, REPLAY_MEMORY_LIMIT } from '../limits.ts'
@@ -219,6 +221,18 @@ const filesOf = (files: readonly CatalogEntry[], { name }: LakeTable, from: numb
     .filter((file) => file.table === name && file.first <= to && file.last >= from)
     .sort((a, b) => a.first - b.first)
 
+/**
+ * Compares files with what was written, each before its events are given away: what DuckDB reads from a changed byte may be another
+ * price. @param files those that were not compared yet, in order of their numbers @throws Error of the first that differs
+ */
+async function checkFiles(files: CatalogEntry[], throughEventNo: number): Promise<void> {
+  for (let [file] = files; file !== undefined && file.first <= throughEventNo; [file] = files) {
+    const fault = await findHashFault(file, file.path)
+    if (fault !== null) throw new Error(`${relativePath(file)} ${fault}; see mintlake lake verify`)
+    files.shift()
+  }
+}
+
 /** The numbers of a lake's recorded events. */
 export interface RecordedSpan extends NumberRange {
   /** Ranges in which some are lost, those of one table or of both. They may overlap. */
@@ -263,7 +277,7 @@ const openReader = (dataDir: string): Promise<LakeReader> =>
 /**
  * Recorded events in order of their numbers, in batches of at most REPLAY_BATCH_EVENTS. Where files are merged and deleted meanwhile
  * it goes on with the new ones. Rejects with `not_found` where there is no lake, with `unavailable` where numbers are missing and
- * `onMissing` is absent.
+ * `onMissing` is absent, or where a file is not as it was written.
  */
 export async function* readRecordedEvents(
   options: RecordedEventsOptions,
@@ -278,13 +292,19 @@ export async function* readRecordedEvents(
       fromEventNo ??= span?.from
       toEventNo ??= span?.to
       if (fromEventNo === undefined || toEventNo === undefined) return
-      for await (const batch of readOpened(reader, files, { from: fromEventNo, to: toEventNo })) {
+      const wanted = { from: fromEventNo, to: toEventNo }
+      const unchecked = [TABLES.trades, TABLES.events]
+        .flatMap((table) => filesOf(files, table, wanted.from, wanted.to))
+        .sort((a, b) => a.first - b.first)
+      for await (const batch of readOpened(reader, files, wanted)) {
         const [{ eventNo }] = batch
+        await checkFiles(unchecked, eventNo + batch.length - 1)
         if (eventNo > fromEventNo) reportMissing({ from: fromEventNo, to: eventNo - 1 }, options)
         fromEventNo = eventNo + batch.length
         failures = 0
         yield batch
       }
+      await checkFiles(unchecked, toEventNo)
       if (fromEventNo <= toEventNo) reportMissing({ from: fromEventNo, to: toEventNo }, options)
       return
     } catch (error) {
