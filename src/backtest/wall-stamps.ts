@@ -51,6 +51,8 @@ export class WallStamps implements SnapshotStamps {
     // A clock that is read in whole seconds has been cut off.
     const isWhole = stampMs % SECOND_MS === 0
     const found = this.#between(stampMs - STAMP_SLACK_MS, stampMs + (isWhole ? SECOND_MS : STAMP_SLACK_MS))
+    // Before the first step nothing was served: it is no time of this clock, but one of a market that was recorded lately.
+    if (found.length === 0) return null
     const only = single(found)
     if (only !== null) return only
     const served = (this.#served.get(mint) ?? []).filter((marketMs) => found.includes(marketMs))

@@ -45,6 +45,12 @@ describe('the market time of a stamp', () => {
     const { at } = stampsOf([0, 100])
     expect([at(-9e7), at(9e7)]).toEqual([null, null])
   })
+
+  test('is none before anything was served: a market of this morning has its own times there', () => {
+    const { stamps, at } = stampsOf([0, 100], [50, 200])
+    stamps.noteServed(MINT)
+    expect([at(-3_600_000), at(-1_000 * 60), at(-3)]).toEqual([null, null, null])
+  })
 })
 
 describe('a submission', () => {
