@@ -42,6 +42,7 @@ export class MarketRecorder {
   readonly #profiles: TokenProfileRecorder
   readonly #log: Log
   readonly #timers: NodeJS.Timeout[] = []
+  /** The one write that is on its way, of whoever began it. */
   #writing: Promise<boolean> | null = null
   /** When the store began to refuse every commit of profiles, monotonic ms; null while it takes them. */
   #failingSinceMs: number | null = null
@@ -58,9 +59,7 @@ export class MarketRecorder {
   start(): void {
     this.#timers.push(
       setInterval(() => this.#emitBars(SWEEP_TOKENS), SWEEP_EVERY_MS),
-      setInterval(() => {
-        this.#writing ??= this.#writeProfiles()
-      }, PROFILES_EVERY_MS),
+      setInterval(() => void this.#write(), PROFILES_EVERY_MS),
     )
   }
 
@@ -68,7 +67,7 @@ export class MarketRecorder {
   get hasAllProfiles(): boolean {
     // What the store refuses it would refuse again.
     const { waiting, dropped } = this.#profiles.stats()
-    return waiting + dropped === 0
+    return this.#writing === null && waiting + dropped === 0
   }
 
   /** The profiles of all tokens are recorded, whatever the lake has. */
@@ -93,8 +92,7 @@ export class MarketRecorder {
 
   /** Resolves when every change of a profile so far is with the store, or when the store has refused them for REFUSED_MS_MAX. */
   async recorded(): Promise<void> {
-    await this.#writing
-    while ((await this.#writeProfiles()) && !this.#isFailingForLong());
+    while ((await this.#write()) && !this.#isFailingForLong());
   }
 
   /** Hands the store everything; call it after the last event. It may be called more than once. */
@@ -117,7 +115,14 @@ export class MarketRecorder {
     this.#bars.completeTo(this.#market.barsEmittedToMs)
   }
 
-  /** @returns whether more profiles wait. */
+  /** Writes profiles, or waits for the write that is on its way. @returns whether more wait. */
+  #write(): Promise<boolean> {
+    this.#writing ??= this.#writeProfiles().finally(() => {
+      this.#writing = null
+    })
+    return this.#writing
+  }
+
   async #writeProfiles(): Promise<boolean> {
     try {
       const isMore = await this.#profiles.write(this.#market)
@@ -131,8 +136,6 @@ export class MarketRecorder {
         this.#log.warn({ error: String(error) }, 'token profiles could not be recorded; trying again')
       this.#failingSinceMs ??= performance.now()
       return true
-    } finally {
-      this.#writing = null
     }
   }
 
