@@ -1,7 +1,11 @@
 // Tests of pushed bodies and frames without a server or a market.
 import { Packr, Unpackr } from 'msgpackr'
 import { expect, test, vi } from 'vitest'
-import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX } from '../../src/ingest/limits.ts'
+import {
+  INGEST_BODY_BYTES_MAX,
+  INGEST_FRAME_BYTES_MAX,
+  INGEST_RECORD_BYTES_MAX,
+} from '../../src/ingest/limits.ts'
 import { ingest, ingestFrame, ingestInSlices } from '../../src/ingest/push/push.ts'
 import { LATE_GRACE_MS } from '../../src/market/limits.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
@@ -330,6 +334,12 @@ test('a text frame holds one record, an array or one record per line; a binary f
   expect(take(JSON.stringify(trade)).accepted).toBe(1)
   expect(take(JSON.stringify([trade, trade])).accepted).toBe(2)
   expect(take(lines(trade, trade, trade)).accepted).toBe(3)
+  for (const value of [trade, [trade]])
+    for (const text of [JSON.stringify(value), JSON.stringify(value, null, 2)])
+      for (const frame of [text, `\ufeff${text}`, `\n${text}\n`])
+        expect(take(frame), frame).toEqual({ accepted: 1, rejected: 0, errors: [] })
+  const large = JSON.stringify({ ...trade, extra: 'x'.repeat(INGEST_RECORD_BYTES_MAX) }, null, 2)
+  expect(take(large)).toMatchObject({ accepted: 0 })
   expect(take(packr.pack(trade)).accepted).toBe(1)
   expect(take(packr.pack([trade, trade])).accepted).toBe(2)
   expect(codesOf(take('[{"type":'))).toEqual(['invalid_json'])

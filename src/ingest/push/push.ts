@@ -6,7 +6,12 @@ import { parseJson } from '../../lib/text/json-text.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
-import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX, INGEST_SLICE_RECORDS } from '../limits.ts'
+import {
+  INGEST_BODY_BYTES_MAX,
+  INGEST_FRAME_BYTES_MAX,
+  INGEST_RECORD_BYTES_MAX,
+  INGEST_SLICE_RECORDS,
+} from '../limits.ts'
 import { ALWAYS_ROOM, type Room } from '../types.ts'
 import { type BodyReader, IngestBatch, type IngestResult, type RecordSink } from './ingest-batch.ts'
 import { MsgpackBody } from './msgpack-body.ts'
@@ -71,7 +76,7 @@ export async function ingestInSlices(
 
 /**
  * Applies one WebSocket frame. A binary frame is msgpack; a text frame is JSON: one record, an array of records, or one record
- * per line.
+ * per line. One record or array may stand on several lines.
  * @throws ServiceError `payload_too_large`.
  */
 export function ingestFrame(
@@ -85,7 +90,7 @@ export function ingestFrame(
   }
   const batch = new IngestBatch(sink, receivedAtMs)
   const body = toBuffer(frame)
-  const records = isBinary ? null : readJsonArray(body)
+  const records = isBinary ? null : readJsonValue(body)
   if (records !== null) {
     for (const record of records) batch.addRecord(record)
     return batch.result()
@@ -95,11 +100,15 @@ export function ingestFrame(
   return batch.result()
 }
 
-/** The items of a JSON array; null where the body is something else. */
-function readJsonArray(body: Buffer): readonly unknown[] | null {
+/** The records of an array, or the one on several lines, that a text is; null where it is something else. */
+function readJsonValue(body: Buffer): readonly unknown[] | null {
   if (!isUtf8(body)) return null
-  const text = body.toString('utf8')
-  if (!text.trimStart().startsWith('[')) return null
+  // Also without a byte order mark.
+  const text = body.toString('utf8').trim()
+  const isOnLines = text.startsWith('{') && text.includes('\n') && body.length <= INGEST_RECORD_BYTES_MAX
+  if (!isOnLines && !text.startsWith('[')) return null
+  // One record a line is no value as a whole.
   const value = parseJson(text)
-  return Array.isArray(value) ? value : null
+  if (value === undefined) return null
+  return Array.isArray(value) ? value : [value]
 }
