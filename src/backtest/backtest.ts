@@ -99,6 +99,7 @@ async function makeOutFolder(path: string): Promise<void> {
     throw new Error(`${path} is not empty: a backtest needs a folder of its own, see --out`)
 }
 
+/** Where nothing was played there is nothing to look at, and the same folder shall do for the next try. */
 const emptyFolder = async (path: string): Promise<void> => {
   for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true })
 }
@@ -118,29 +119,30 @@ export async function writeLabels(options: LabelOptions): Promise<{ rows: number
     hasBaselines: false,
   })
   const moments = new Moments(app, filter, outDir)
-  try {
-    await untilReady(app, signal)
-    await driver.stepTo(span.fromMs)
-    for (let dueMs = span.fromMs; dueMs <= untilMs && !signal.aborted; dueMs += everyMarketMs) {
-      await goOn(driver, dueMs, signal)
-      await moments.take(dueMs)
-    }
-    say(`${moments.rows} rows of features; the market goes on for outcomes`)
-    await goOn(driver, Math.min(untilMs + options.tailMarketMs, span.toMs), signal)
-    // A part of the wanted rows could be taken for all.
-    signal.throwIfAborted()
-    await driver.flush()
-  } catch (error) {
-    await moments.discard()
-    throw error
-  } finally {
-    await app.stop()
-    if (signal.aborted) await rm(dataDir, { recursive: true, force: true })
-  }
   const path = join(outDir, 'labels.parquet')
-  const rows = await moments.label(dataDir, path, driver.marketMs)
-  await rm(dataDir, { recursive: true, force: true })
-  return { rows, path }
+  try {
+    try {
+      await untilReady(app, signal)
+      await driver.stepTo(span.fromMs)
+      for (let dueMs = span.fromMs; dueMs <= untilMs && !signal.aborted; dueMs += everyMarketMs) {
+        await goOn(driver, dueMs, signal)
+        await moments.take(dueMs)
+      }
+      say(`${moments.rows} rows of features; the market goes on for outcomes`)
+      await goOn(driver, Math.min(untilMs + options.tailMarketMs, span.toMs), signal)
+      // A part of the wanted rows could be taken for all.
+      signal.throwIfAborted()
+      await driver.flush()
+    } finally {
+      await app.stop()
+    }
+    const rows = await moments.label(dataDir, path, driver.marketMs)
+    await rm(dataDir, { recursive: true, force: true })
+    return { rows, path }
+  } catch (error) {
+    await emptyFolder(outDir)
+    throw error
+  }
 }
 
 /** Resolves when the market is where it begins; rejects where the signal is aborted before. */
@@ -167,7 +169,6 @@ export async function play(options: BacktestOptions): Promise<Played> {
   } finally {
     await run.stopPrograms()
     await opened.app.stop()
-    // Where nothing was played there is nothing to look at, and the same folder shall do for the next try.
     if (!run.hasBegun) await emptyFolder(options.outDir)
   }
 }
@@ -222,7 +223,10 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
       onRefused: (agentId, code) => refusals.add(agentId, code),
       tuning: { follow: { flushMs: 0 } },
     },
-  )
+  ).catch(async (error) => {
+    await emptyFolder(outDir)
+    throw error
+  })
   assert(app.replayed !== null, 'a lake is replayed')
   const { span } = app.replayed
   const driver = new Driver({ app, steps, stamps }, options, span.fromMs)

@@ -75,11 +75,6 @@ export class Moments {
     return [`${JSON.stringify({ ...own, ...features, ...enriched })}\n`]
   }
 
-  /** Removes what was taken. */
-  async discard(): Promise<void> {
-    await rm(this.#path, { force: true })
-  }
-
   /** Labels what was taken, of a market whose server has stopped. @returns how many rows the file has */
   async label(dataDir: string, outPath: string, knownToMs: number): Promise<number> {
     // There is none where no token was there.

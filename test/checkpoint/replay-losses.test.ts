@@ -124,13 +124,29 @@ describe('a replay of a lake that has lost files fails where they are missing:',
     const { code, err } = await runCommand(['backtest', ...args])
     expect(err).toMatch(/mintlake: the lake does not have the events 21 to 30\n$/)
     expect(code).toBe(1)
-    expect(readdirSync(join(lake, 'out'))).not.toContain('labels.parquet')
+    expect(readdirSync(join(lake, 'out'))).toEqual([])
   })
 
   test('the beginning of the run: the server does not start', async () => {
     lose('events', [0])
     await expect(replay()).rejects.toThrow('the lake does not have the events 1 to 1')
   })
+
+  test.each([
+    ['with a program', ['--', 'node']],
+    ['for labels', ['--labels-only']],
+  ])(
+    'the beginning of the run, in a backtest %s: it leaves nothing, and says the same again',
+    async (_, words) => {
+      lose('events', [0])
+      const args = ['backtest', '--lake', lake, '--out', join(lake, 'out'), ...words]
+      for (let time = 0; time < 2; time++) {
+        const { code, err } = await runCommand(args)
+        expect(err).toContain('the lake does not have the events 1 to 1')
+        expect({ code, left: readdirSync(join(lake, 'out')) }).toEqual({ code: 1, left: [] })
+      }
+    },
+  )
 
   test('the last one, of a span whose end may be lost; of one that ends before, it is whole', async () => {
     lose('trades', [2])
