@@ -178,7 +178,7 @@ async function enrich(rpc: Pick<Rpc, 'call'>, mints: readonly string[], meanwhil
   const enrichment = new ChainEnrichment({
     ...{ rpc, commitment: 'confirmed', signal: new AbortController().signal, collectMs: 0 },
     clock: { now: () => nowMs, monotonicMs: () => nowMs },
-    holds: () => true,
+    heldSince: () => 0,
     apply: ({ mint, fields }) => {
       const { enriched_at: _, ...others } = fields
       said.set(mint, { ...said.get(mint), ...others })
