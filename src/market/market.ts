@@ -1,6 +1,7 @@
 // The engine's façade: events go to events/event-writer.ts, which is its only writer; reads go to the parts that hold the answers.
 
 import type { Section } from '../lib/sections/sections.ts'
+import { TIMEFRAME_MS, type Timeframe } from '../schema/bar.ts'
 import type { DataPoint, SnapshotValues, SourcedEnriched } from '../schema/datapoint.ts'
 import type { DisconnectEvent, EngineSettings, EventRejection, Gap, MarketEvent } from '../schema/event.ts'
 import type { MarketItem } from '../schema/market-item.ts'
@@ -13,7 +14,7 @@ import { restoreParts, saveMarket } from './checkpoint/checkpoint.ts'
 import type { EventWriter } from './events/event-writer.ts'
 import type { Healing } from './events/healing.ts'
 import type { TokenFigures } from './events/token-figures.ts'
-import { BAR_COLUMNS_KEPT } from './limits.ts'
+import { BAR_COLUMNS_KEPT, intervalStart } from './limits.ts'
 import { createParts, type MarketParts } from './market-parts.ts'
 import type { MarketOptions } from './market-sources.ts'
 import { FrozenRanking } from './output/frozen-ranking.ts'
@@ -407,6 +408,13 @@ export class Market {
     const ring = this.#parts.bars.ring(timeframe)
     const oldest = slot === -1 ? -1 : ring.oldest(slot)
     return oldest === -1 ? 0 : ring.values[oldest + T]
+  }
+
+  /** The start of the first interval of which a bar may still change or come to be: those before it are closed. 0: the mint is not held,
+   *  or without trades. It goes back where a feed tells late that it heals. */
+  barsOpenFromMs(mint: string, tf: Timeframe): number {
+    const slot = this.#parts.tokens.slotOf(mint)
+    return slot === -1 ? 0 : intervalStart(this.#watermarkMs(slot), TIMEFRAME_MS[tf])
   }
 
   /** The gaps that go on, and the newest that have ended, the newest first. */

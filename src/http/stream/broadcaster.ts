@@ -155,6 +155,11 @@ export class Broadcaster {
     throw tooManyWindows(`All ${WINDOWS_MAX} different windows are in use; try again later.`, WINDOWS_MAX)
   }
 
+  /** The channel itself, or the same one where somebody follows it already. */
+  known<Followed extends Channel>(channel: Followed): Followed {
+    return (this.#subscriptions.find(channel.key) as Followed | null) ?? channel
+  }
+
   connect(writer: StreamWriter, format: StreamFormat, owner: FollowerOwner = NOBODY): Follower {
     const { now, ageNow = now } = this.#options
     const follower = new Follower(writer, format, {

@@ -32,15 +32,16 @@ export interface Channel {
 /** A snapshot of one chunk. */
 export const singleSnapshot = (chunk: Chunk): StreamSnapshot => ({ next: () => ({ chunk, isLast: true }) })
 
-/** Rows of a channel that sends all it has at once. A snapshot is a message though it has no rows. */
+/** Rows of a channel that sends all it has at once. A snapshot is a message though it has no rows. @param told further members of the head */
 export function rowsChunk(
   event: 'changes' | 'snapshot',
   channel: string,
   rows: Buffer,
   next: StreamPosition,
+  told: object = {},
 ): Chunk {
   const isSnapshot = event === 'snapshot'
-  const head = { event, channel, seq: next.seq, ...(isSnapshot && { last: true }) }
+  const head = { event, channel, seq: next.seq, ...told, ...(isSnapshot && { last: true }) }
   return new Chunk(rows.length > 0 || isSnapshot ? [{ head, rows, next }] : [], next)
 }
 

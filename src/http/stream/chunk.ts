@@ -5,7 +5,7 @@ import { FOLLOW_CHUNKS_MAX } from '../limits.ts'
 export interface StreamPosition {
   /** Position of the market up to which it has been sent everything. */
   seq: number
-  /** For bars: start of the first bar that may still change, Unix ms; otherwise 0. */
+  /** For bars: start of the first one that could still change then, Unix ms; otherwise 0. */
   barMs: number
   /** For bars: the state that it has been sent. Also marks that it has been told of an eviction. */
   state: string

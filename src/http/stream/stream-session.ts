@@ -253,8 +253,9 @@ function findChannel(
       return { channel, open: () => channel.open() }
     }
     case 'ohlc': {
-      const channel = new BarsChannel(market, topic.mint, topic.tf)
-      return { channel, open: () => channel.open(topic.limit, topic.fromMs) }
+      // What was sent is counted by the channel that goes on from there.
+      const channel = broadcaster.known(new BarsChannel(market, topic.mint, topic.tf, topic.fromMs))
+      return { channel, open: () => channel.open(topic.limit) }
     }
   }
 }

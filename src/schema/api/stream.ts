@@ -28,6 +28,9 @@ const since = z
   .optional()
   .meta({ description: 'Resume: only what changed after this position' })
 const ts = unixMs('Market time')
+const from = unixMs(
+  'Of bars: those that start then or later may still change; to resume, subscribe with it',
+).optional()
 const id = z.string().optional().meta({ description: 'The id of the message that it answers' })
 const channel = z.string().meta({
   description: '`market:<tab>`, `window:<name>`, `token:<mint>`, `ohlc:<mint>:<tf>` or `submissions`',
@@ -202,10 +205,10 @@ export const streamMessageSchema = z.union([
     }),
   z.object({ event: z.literal('unsubscribed'), id, channel }),
   z
-    .object({ event: z.literal('snapshot'), channel, seq: seq.optional(), last: z.boolean(), rows })
+    .object({ event: z.literal('snapshot'), channel, seq: seq.optional(), from, last: z.boolean(), rows })
     .meta({ description: 'First rows. Only the last message of a snapshot has a position' }),
   z
-    .object({ event: z.literal('changes'), channel, seq, rows })
+    .object({ event: z.literal('changes'), channel, seq, from, rows })
     .meta({ description: 'Each row that changed, at its newest' }),
   z.object({ event: z.literal('window'), channel, ...windowTold, rows }).meta({
     description: 'A window: the rows that have changed since the message before, or all of them',

@@ -192,17 +192,18 @@ ${example(
 )}
 
 **ohlc**: bars of a \`mint\` in a timeframe \`tf\` (\`1m\` unless told): first the newest \`limit\` of them (${BARS_LIMIT_DEFAULT} unless told, ${BARS_LIMIT_MAX} at
-most), or of those that start at \`from\` or later (${BARS_LIMIT_MAX} unless told); then each bar that has changed, is closed or is new. To resume,
-subscribe with \`from\` set to the start of the last bar that was not closed. Where \`limit\` leaves out bars since \`from\`, \`subscribed\` has
+most), or of those that start at \`from\` or later (${BARS_LIMIT_MAX} unless told); then each bar that has changed, is closed or is new,
+also one between others: a trade may come late, or a feed bring it as it heals; then of the newest ${BARS_LIMIT_MAX}. To resume, subscribe with \`from\` set to
+that of the last message: bars that start there or later may have changed since. Where \`limit\` leaves out bars since \`from\`, \`subscribed\` has
 \`clamped\` with it: read those from \`/api/v1/ohlc\`. Where \`from\` is before the oldest bar that is held, it has \`heldFrom\`, the start of
 that one: older bars are in the lake.
 
 ${example(
   '> {"op":"subscribe","topic":"ohlc","mint":"MINT","tf":"1h","limit":1}',
   '< {"event":"subscribed","channel":"ohlc:MINT:1h"}',
-  `< {"event":"snapshot","channel":"ohlc:MINT:1h","seq":7127000123,"last":true,"rows":[{${BAR}}]}`,
+  `< {"event":"snapshot","channel":"ohlc:MINT:1h","seq":7127000123,"from":1772000000000,"last":true,"rows":[{${BAR}}]}`,
   '# a trade',
-  `< {"event":"changes","channel":"ohlc:MINT:1h","seq":7127000124,"rows":[{${BAR}}]}`,
+  `< {"event":"changes","channel":"ohlc:MINT:1h","seq":7127000124,"from":1772000000000,"rows":[{${BAR}}]}`,
 )}
 
 **submissions**: every submission the moment it is durable, accepted or rejected, with its verdict and without its labels. First the
