@@ -7,11 +7,14 @@ import { WalletWindows } from './bars/wallet-windows.ts'
 import { Windows } from './bars/windows.ts'
 import {
   BARS_PER_TOKEN_MAX_DEFAULT,
+  CHANGE_LOG_ENTRIES_MAX,
+  EVICTIONS_MAX,
   NEW_WINDOW_MS_DEFAULT,
   SOL_PRICE_MAX_AGE_MS_DEFAULT,
   TOKENS_MAX_DEFAULT,
   VERSIONS_MAX_DEFAULT,
 } from './limits.ts'
+import { ChangeLog } from './output/change-log.ts'
 import { ListFigures } from './rankings/list-figures.ts'
 import { MintOrder } from './rankings/mint-order.ts'
 import { Rankings } from './rankings/rankings.ts'
@@ -49,10 +52,15 @@ export type MarketSources = ReturnType<typeof createSources>
 /** What holds the figures of tokens, and what they are made of. */
 export function createSources(
   { tokensMax, barsPerTokenMax, solPriceMaxAgeMs }: EngineSettings,
-  { onBarClosed, poolBarsMin }: MarketOptions,
+  { onBarClosed, poolBarsMin, changeLogEntriesMax, evictionsMax, firstSeq }: MarketOptions,
 ) {
   const time = new MarketTime()
-  const gaps = new Gaps(time)
+  const log = new ChangeLog({
+    entriesMax: changeLogEntriesMax ?? CHANGE_LOG_ENTRIES_MAX,
+    evictionsMax: evictionsMax ?? EVICTIONS_MAX,
+    firstSeq: firstSeq ?? 0,
+  })
+  const gaps = new Gaps(time, log)
   const tokens = new TokenTable(tokensMax)
   const mintOrder = new MintOrder(tokens)
   const barsEmitted = TIMEFRAMES.map(() => 0)
@@ -67,6 +75,7 @@ export function createSources(
   const listFigures = new ListFigures(tokens, windows)
   return {
     time,
+    log,
     gaps,
     tokens,
     mintOrder,

@@ -1,14 +1,7 @@
 // The state of a market, and what readers see of it: all but what applies events.
 import { BarTextCache } from './bars/bar-text.ts'
-import {
-  CHANGE_LOG_ENTRIES_MAX,
-  EVICTIONS_MAX,
-  MINTS_KNOWN_MIN,
-  MINTS_KNOWN_PER_TOKEN,
-  VERSION_RETENTION_MS,
-} from './limits.ts'
+import { MINTS_KNOWN_MIN, MINTS_KNOWN_PER_TOKEN, VERSION_RETENTION_MS } from './limits.ts'
 import { createSources, type MarketOptions, settingsOf } from './market-sources.ts'
-import { ChangeLog } from './output/change-log.ts'
 import { DataPointCache } from './output/datapoint-cache.ts'
 import { MarketTotalsCache } from './output/market-totals.ts'
 import { OwnTrades } from './output/own-trades.ts'
@@ -28,15 +21,10 @@ export function createState(options: MarketOptions) {
   const settings = settingsOf(options)
   const mintsKnownMax = Math.max(MINTS_KNOWN_MIN, MINTS_KNOWN_PER_TOKEN * settings.tokensMax)
   const sources = createSources(settings, options)
-  const { tokens, rankings, time } = sources
+  const { tokens, rankings, time, log } = sources
   const ownTrades = new OwnTrades(sources)
   const projections = new Projections({ ...sources, ownTrades })
   const rowLines = new RowLines({ ...sources, projections })
-  const log = new ChangeLog({
-    entriesMax: options.changeLogEntriesMax ?? CHANGE_LOG_ENTRIES_MAX,
-    evictionsMax: options.evictionsMax ?? EVICTIONS_MAX,
-    firstSeq: options.firstSeq ?? 0,
-  })
   const changes = new RowChanges(tokens, rankings, rowLines, log)
   return {
     ...sources,

@@ -429,6 +429,11 @@ export class Market {
     return this.#parts.gaps.changesAfter(next)
   }
 
+  /** The same after a position, but for what is known of the gaps that go on. */
+  gapChangesSince(seq: number): Gap[] {
+    return this.#parts.gaps.changesSince(seq)
+  }
+
   /** Emits closed bars of the next `tokensMax` tokens that no later trade has made it emit: those of silent tokens. Calls go round
    *  all tokens. */
   emitClosedBars(tokensMax: number): void {

@@ -30,7 +30,9 @@ export class KnownGaps {
     if (gap.to === null) this.open = [...others, gap]
     else if (gap.healed === true) this.open = others
     else {
-      this.ended = [gap, ...this.ended].slice(0, ENDED_MAX)
+      // One that has ended while the page was away is told by whatever goes on from there.
+      const isOther = ({ feed, from, to }: ToldGap) => feed !== gap.feed || from !== gap.from || to !== gap.to
+      this.ended = [gap, ...this.ended.filter(isOther)].slice(0, ENDED_MAX)
       if (gap.feed !== null) this.open = others
     }
     this.changeCount++

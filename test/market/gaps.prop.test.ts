@@ -117,7 +117,7 @@ it('tells exactly the gaps that touch a time', () => {
 })
 
 it('at the maximum tells more than is missing, never less', () => {
-  const gaps = new Gaps(new MarketTime())
+  const gaps = new Gaps(new MarketTime(), { seq: 0 })
   const moments: number[] = []
   for (let index = 0; index < 2 * GAPS_MAX; index++) {
     const fromMs = START_MS + index * 1_000 + (index % 7) * 100
@@ -317,7 +317,7 @@ describe('a trade that is refused as too late while feeds heal', () => {
 })
 
 it('a gap whose feed does not heal is no news when nothing heals any more', () => {
-  const gaps = new Gaps(new MarketTime())
+  const gaps = new Gaps(new MarketTime(), { seq: 0 })
   gaps.disconnect({ type: 'disconnect', feed: 'a', ts: START_MS }, START_MS)
   const before = gaps.changeCount
   gaps.expire(Number.POSITIVE_INFINITY)

@@ -178,6 +178,7 @@ export class Broadcaster {
       this.#scheduleFlush()
     })
     if (this.#followers.size === 1) this.#start()
+    this.#delivery.tellOpenGaps(follower)
     return follower
   }
 
@@ -187,6 +188,8 @@ export class Broadcaster {
    */
   subscribe(follower: Follower, channel: Channel, start: StreamSnapshot | number): void {
     const subscription = this.#subscriptions.add(follower, channel, start)
+    // What is read once in a while is never resumed.
+    if (typeof start === 'number' && !channel.isPaced) this.#delivery.tellGapsSince(follower, start)
     if (follower.canWrite) this.#serve(follower, subscription)
   }
 

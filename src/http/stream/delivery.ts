@@ -1,5 +1,5 @@
 import type { Market } from '../../market/market.ts'
-import { tellGap } from '../../schema/event.ts'
+import { type Gap, tellGap } from '../../schema/event.ts'
 import { controlFrame, type StreamFormat } from '../encode/stream-frame.ts'
 import { FOLLOW_WRITES_MAX } from '../limits.ts'
 import type { StreamPosition } from './channel.ts'
@@ -78,20 +78,33 @@ export class Delivery {
         continue
       }
       const key = `${follower.format} ${follower.nextGap}`
-      const made = frames.get(key) ?? this.#gapFrames(follower.nextGap, follower.format)
+      const made =
+        frames.get(key) ?? this.#gapFrames(this.#market.gapChanges(follower.nextGap).gaps, follower.format)
       frames.set(key, made)
       for (const frame of made) follower.write(frame, 'control')
       follower.nextGap = nextGap
     }
   }
 
-  #gapFrames(next: number, format: StreamFormat): Buffer[] {
+  /** Tells a follower that begins of the gaps that go on. */
+  tellOpenGaps(follower: Follower): void {
+    this.#tell(follower, this.#market.gaps(1).open)
+  }
+
+  /** Tells a follower that resumes of gaps that it may not have been told, because it was away. */
+  tellGapsSince(follower: Follower, seq: number): void {
+    this.#tell(follower, this.#market.gapChangesSince(seq))
+  }
+
+  #tell(follower: Follower, gaps: readonly Gap[]): void {
+    for (const frame of this.#gapFrames(gaps, follower.format)) follower.write(frame, 'control')
+  }
+
+  #gapFrames(gaps: readonly Gap[], format: StreamFormat): Buffer[] {
     const ts = this.#market.timeMs
-    return this.#market
-      .gapChanges(next)
-      .gaps.map((gap) =>
-        controlFrame(format, { event: 'gap', ...tellGap(gap), ...(gap.isHealed && { healed: true }), ts }),
-      )
+    return gaps.map((gap) =>
+      controlFrame(format, { event: 'gap', ...tellGap(gap), ...(gap.isHealed && { healed: true }), ts }),
+    )
   }
 
   /** Sends the next chunk, if there is one. */

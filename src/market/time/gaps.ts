@@ -108,6 +108,7 @@ function healUntilOf(known: Gap | undefined, told: number | undefined, nowMs: nu
 
 export class Gaps implements Saved {
   readonly #time: MarketTime
+  readonly #position: { readonly seq: number }
   /** Gaps that have begun so far, and those of them that were healed, wholly or in part. */
   count = 0
   healedCount = 0
@@ -119,12 +120,15 @@ export class Gaps implements Saved {
   #ended: EndedGap[] = []
   /** By feed: since when it has been away. */
   readonly #open = new Map<string, Gap>()
-  /** The latest gaps that began or ended, in order, and the number of the first one. Only for those who follow: not saved. */
-  readonly #changes: Gap[] = []
+  /** The latest gaps that began or ended, in order, each with the market's position then, and the number of the first one. Only for
+   *  those who follow: not saved. */
+  readonly #changes: { gap: Gap; seq: number }[] = []
   #firstChange = 0
 
-  constructor(time: MarketTime) {
+  /** @param position of the market */
+  constructor(time: MarketTime, position: { readonly seq: number }) {
     this.#time = time
+    this.#position = position
   }
 
   /** Gaps that go on, by the time of their event. */
@@ -300,9 +304,16 @@ export class Gaps implements Saved {
    */
   changesAfter(next: number | null): GapChanges {
     const end = this.#firstChange + this.#changes.length
-    const gaps =
-      next === null || next >= end ? NO_GAPS : this.#changes.slice(Math.max(0, next - this.#firstChange))
-    return { gaps, next: end }
+    if (next === null || next >= end) return { gaps: NO_GAPS, next: end }
+    const changes = this.#changes.slice(Math.max(0, next - this.#firstChange))
+    return { gaps: changes.map(({ gap }) => gap), next: end }
+  }
+
+  /** The same after a position of the market, but for what is known of the gaps that go on. At that position itself too: whoever was there
+   *  may have left before. */
+  changesSince(seq: number): Gap[] {
+    const { open } = this
+    return this.#changes.filter((each) => each.seq >= seq && !open.includes(each.gap)).map(({ gap }) => gap)
   }
 
   *save(): Iterable<Section> {
@@ -358,7 +369,7 @@ export class Gaps implements Saved {
 
   #changed(gap: Gap): void {
     this.#countChange()
-    this.#changes.push(gap)
+    this.#changes.push({ gap, seq: this.#position.seq })
     if (this.#changes.length <= GAP_CHANGES_MAX) return
     this.#changes.shift()
     this.#firstChange++
