@@ -13,7 +13,7 @@ import { BodyReader, discardBody, tooLarge } from './request/body.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
 import { withKeyHint } from './request/key-hint.ts'
 import { requestOrigin } from './request/origin.ts'
-import { invalidParameter } from './request/parameters.ts'
+import { ambiguityOf } from './request/parameters.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
 import { checkBodyEncoding, checkBodyType, createContext, RequestHead } from './request/request-head.ts'
 import { RequestIds } from './request/request-ids.ts'
@@ -203,7 +203,7 @@ export class Pipeline {
     const { deps, head, ids, exchanges } = this.#parts
     const reply = new Reply(res, ids.idFor(head.requestId))
     const exchange = new Exchange(reply, exchanges)
-    const error = invalidParameter(head.ambiguous, 'may be read in two ways')
+    const error = ambiguityOf(head.ambiguous)
     reply.closes = true
     deps.metrics.observeError(error.code)
     exchange.wait()

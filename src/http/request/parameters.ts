@@ -28,6 +28,9 @@ export function invalidParameter(
   })
 }
 
+/** Of a request whose end or host can be read in two ways (request smuggling). @param name of the header */
+export const ambiguityOf = (name: string): ServiceError => invalidParameter(name, 'may be read in two ways')
+
 /**
  * Reads several parameters, so that a client is told of all that are wrong at once. Each reader may throw; the values are there where none
  * has. @throws ServiceError the faults of parameters as one error, else the first other refusal

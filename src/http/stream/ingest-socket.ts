@@ -17,6 +17,7 @@ import {
   beginUpgrade,
   CLOSE_GOING_AWAY,
   readUpgradeHeaders,
+  refuseAmbiguous,
   refuseUpgrade,
   SOCKET_SETTINGS,
   upgradeId,
@@ -54,6 +55,7 @@ export function registerIngestSockets(
     upgrade(res, req, context) {
       const head = new RequestHead().read(req)
       const requestId = upgradeId(head)
+      if (refuseAmbiguous(res, INGEST_PATH, requestId, head)) return
       try {
         health.admit(route)
         keys.checkOperator('feed', head.key)

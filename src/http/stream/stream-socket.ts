@@ -19,6 +19,7 @@ import { type SocketTerms, StreamSession, type StreamSources } from './stream-se
 import {
   beginUpgrade,
   readUpgradeHeaders,
+  refuseAmbiguous,
   refuseUpgrade,
   SHARED_COMPRESSION,
   SOCKET_SETTINGS,
@@ -100,6 +101,7 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
       const { key, protocols, extensions } = readUpgradeHeaders(req)
       const head = new RequestHead().read(req)
       const requestId = upgradeId(head)
+      if (refuseAmbiguous(res, STREAM_PATH, requestId, head)) return
       try {
         const refusal = overload.refusal(route)
         if (refusal !== null) throw refusal

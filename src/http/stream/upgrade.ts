@@ -1,6 +1,7 @@
 // What the WebSockets of feeds and of streams have in common: limits, and the handshake.
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { SOCKET_BACKPRESSURE_BYTES_MAX, SOCKET_IDLE_SECONDS_MAX } from '../limits.ts'
+import { ambiguityOf } from '../request/parameters.ts'
 import type { RequestHead } from '../request/request-head.ts'
 import { RequestIds } from '../request/request-ids.ts'
 import { noteHeaders, withIgnored } from '../response/notes.ts'
@@ -40,6 +41,25 @@ export function beginUpgrade(res: HttpResponse, requestId: string, query: string
   const names = [...new Set(new URLSearchParams(query).keys())].filter((name) => name !== '')
   for (const [name, value] of Object.entries(noteHeaders(withIgnored({}, names))))
     res.writeHeader(name, value)
+}
+
+/** Refuses a handshake whose end or host can be read in two ways, as the pipeline refuses such a request: after the packet, so that nothing
+ *  behind it is taken for another request; then the connection is closed. @returns whether it did */
+export function refuseAmbiguous(
+  res: HttpResponse,
+  path: string,
+  requestId: string,
+  { ambiguous }: RequestHead,
+): boolean {
+  if (ambiguous === '') return false
+  const reply = new Reply(res, requestId)
+  reply.closes = true
+  reply.detach()
+  reply.pause()
+  setImmediate(() => {
+    if (!reply.isClosed) send(reply, problemAnswer(ambiguityOf(ambiguous), path, requestId))
+  })
+  return true
 }
 
 /** Answers a handshake with an error. */
