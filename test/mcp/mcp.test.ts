@@ -280,6 +280,9 @@ describe('with a key', () => {
     ['list_market', { detail: 'yes' }, 'invalid_parameter', undefined],
     ['sql', { query: '', limit: 'all' }, 'invalid_parameter', undefined],
     ['my_analyses', { cursor: 'x', limit: 0 }, 'invalid_parameter', undefined],
+    ['list_market', { search: { text: 'a' } }, 'invalid_parameter', undefined],
+    ['list_market', { search: ['a', 'b'], max_analyses: [3] }, 'invalid_parameter', undefined],
+    ['my_analyses', { limit: [1] }, 'invalid_parameter', undefined],
   ])('%s of %j is refused with %s', async (name, args, code, suggestion) => {
     const client = keyed
     const { isError, answer } = await call(client, name, args)
