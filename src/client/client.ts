@@ -21,6 +21,7 @@ import type {
   RotatedKey,
   Standing,
 } from './answers.ts'
+import { MintlakeError } from './errors.ts'
 import { type FollowItem, type FollowOptions, type FollowQuery, follow } from './follow.ts'
 import { followWindow, type WindowItem } from './follow-window.ts'
 import { BATCH_MINTS_MAX, QUERY_MS_MAX } from './limits.ts'
@@ -258,11 +259,22 @@ export class MintlakeClient {
     return answer.data.marketTime
   }
 
-  /** Resolves after so many milliseconds of the server's time: in a backtest as soon as the market has gone on by them. */
+  /**
+   * Resolves after so many milliseconds of the server's time: in a backtest as soon as the market has gone on by them. Follows the clock of
+   * this machine where the server is away and has never said that it has a time of its own.
+   */
   async sleep(ms: number, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<void> {
-    const nowMs = this.#transport.marketMs ?? (await this.now({ signal }))
-    if (this.#transport.marketMs === null) await wait(ms, signal)
-    else await this.#transport.untilMarketTime(nowMs + ms, signal)
+    const transport = this.#transport
+    const beganAtMs = performance.now()
+    let nowMs = transport.marketMs
+    if (nowMs === null && !transport.isLive)
+      try {
+        nowMs = await this.now({ signal })
+      } catch (error) {
+        if (!(error instanceof MintlakeError)) throw error
+      }
+    if (nowMs !== null && transport.marketMs !== null) await transport.untilMarketTime(nowMs + ms, signal)
+    else await wait(ms - (performance.now() - beganAtMs), signal)
   }
 
   /** JSON Schema of a submission. */

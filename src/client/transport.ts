@@ -131,6 +131,8 @@ export class Transport {
   readonly options: TransportOptions
   /** Market time of the latest answer, Unix ms, where the server has a time of its own: it plays a recorded market. */
   marketMs: number | null = null
+  /** Whether the server has answered that it has no time of its own. */
+  isLive = false
 
   /** @throws TypeError for a base URL that is none. */
   constructor(options: ClientOptions) {
@@ -232,6 +234,8 @@ export class Transport {
     })
     const marketTime = response.headers.get('X-Market-Time')
     this.marketMs = marketTime === null ? null : Number(marketTime)
+    // An error may be that of a proxy, which knows nothing of the time.
+    if (response.ok || marketTime !== null) this.isLive = marketTime === null
     if (response.ok) return response
     throw errorOfAnswer(
       response.status,

@@ -268,3 +268,38 @@ describe('a registration', () => {
     expect(requests).toHaveLength(1)
   })
 })
+
+describe('a sleep', () => {
+  const live = answer(200, { ok: true, data: { marketTime: 1_000 } })
+
+  test('of a server that is live goes on while that is away, and asks nothing', async () => {
+    const { client, requests } = await clientOf([live, breakOff])
+    await client.now()
+    await client.sleep(1)
+    expect(requests).toHaveLength(1)
+  })
+
+  test('follows the clock where nothing is known of the server, which is away', async () => {
+    const { client, requests } = await clientOf([breakOff], { retriesMax: 1 })
+    await client.sleep(1)
+    expect(requests).toHaveLength(2)
+  })
+
+  test('asks again where an error said nothing of the time', async () => {
+    const { client } = await clientOf([
+      (res) => void res.writeHead(502).end(),
+      answer(200, { ok: true, data: { marketTime: 1_000 } }, { 'X-Market-Time': '1000' }),
+      answer(200, { ok: true, data: { marketTime: 9_000 } }, { 'X-Market-Time': '9000' }),
+    ])
+    await client.sleep(8_000)
+    expect(server?.requests.at(-1)?.url).toBe('/api/v1/time?until=9000')
+  })
+
+  test('ends with its signal, also while the server is away', async () => {
+    const { client } = await clientOf([hang])
+    const controller = new AbortController()
+    const sleeping = client.sleep(60_000, { signal: controller.signal })
+    controller.abort('enough')
+    await expect(sleeping).rejects.toBe('enough')
+  })
+})
