@@ -11,7 +11,7 @@ import type { analysisListSchema } from '../schema/api/analyses.ts'
 import type { barsMetaSchema } from '../schema/api/bars.ts'
 import type { Calibration } from '../schema/api/calibration.ts'
 import type { queryAnswerSchema } from '../schema/api/lake.ts'
-import type { marketMetaSchema, totalsAnswerSchema } from '../schema/api/market.ts'
+import type { dataPointAnswerSchema, marketMetaSchema, totalsAnswerSchema } from '../schema/api/market.ts'
 import type { standingSchema } from '../schema/api/standing.ts'
 import type { agentRankSchema, receiptSchema } from '../schema/api/submissions.ts'
 import type { Bar } from '../schema/bar.ts'
@@ -30,6 +30,12 @@ export interface MarketPage {
 }
 
 export type MarketTotals = z.infer<typeof totalsAnswerSchema>['data']
+
+export interface DataPointAnswer {
+  data: DataPoint
+  /** Where there is something to tell. */
+  meta?: z.infer<typeof dataPointAnswerSchema>['meta']
+}
 
 export interface DataPoints {
   data: DataPoint[]

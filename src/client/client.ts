@@ -10,6 +10,7 @@ import type {
   AnalysisPage,
   Bars,
   Calibration,
+  DataPointAnswer,
   DataPoints,
   DryRun,
   MarketPage,
@@ -146,7 +147,12 @@ export class MintlakeClient {
 
   /** A token's snapshot. */
   async datapoint(mint: string, call?: CallOptions): Promise<DataPoint> {
-    return (await this.#get<{ data: DataPoint }>('/api/v1/datapoint', { mint }, call)).data
+    return (await this.datapointAnswer(mint, call)).data
+  }
+
+  /** A token's snapshot, with what the server says of its market: in a replay it may be approximate, or not be all there yet. */
+  datapointAnswer(mint: string, call?: CallOptions): Promise<DataPointAnswer> {
+    return this.#get('/api/v1/datapoint', { mint }, call)
   }
 
   /** Snapshots of any number of tokens, with one request for ten. */

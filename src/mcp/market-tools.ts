@@ -1,6 +1,6 @@
 // Tools that read the market.
 import { z } from 'zod'
-import type { MintlakeClient } from '../client/index.ts'
+import type { DataPointAnswer, MintlakeClient } from '../client/index.ts'
 import { BAR_FILLS, type Bar, TIMEFRAMES } from '../schema/bar.ts'
 import type { DataPoint } from '../schema/datapoint.ts'
 import type { MarketItem } from '../schema/market-item.ts'
@@ -60,6 +60,12 @@ const barsInput = z.object({
     .meta({ description: 'prev: bars without trades repeat the close before' }),
 })
 
+/** What an answer of a replay says of its market, where there is something to say. */
+const notesOf = ({ approximate, warming_up }: NonNullable<DataPointAnswer['meta']> = {}) => ({
+  ...(approximate !== undefined && { approximate }),
+  ...(warming_up !== undefined && { warming_up }),
+})
+
 /** `list_market`, `get_datapoint`, `get_bars`. */
 export function marketTools(client: MintlakeClient): AddTool[] {
   const listMarket = tool<z.input<typeof listInput>>({
@@ -75,7 +81,8 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       const { data, meta } = await client.market({ ...query, limit: bound.limit, maxAnalyses }, { signal })
       if (isOn('detail', detail)) return { data, meta: { ...meta, ...bound.told } }
       const { count, total, nextCursor, ignored } = meta
-      return { ...tableOf(data, LIST_COLUMNS), meta: { count, total, nextCursor, ignored, ...bound.told } }
+      const told = { count, total, nextCursor, ignored, ...notesOf(meta), ...bound.told }
+      return { ...tableOf(data, LIST_COLUMNS), meta: told }
     },
   })
   const getDatapoint = tool<{ mint: string; detail?: boolean | undefined }>({
@@ -85,10 +92,16 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       'What the market knows of one token now: prices, volumes, trades, holders, security, social links. What is not there is ' +
       `unknown; cut names what is shown in part. Analyses are checked against these values. ${UNTRUSTED}`,
     input: checkedByServer(z.object({ mint, detail: detailInput })),
-    output: z.looseObject({ mint: z.string(), cut: z.array(z.string()).optional() }),
+    output: z.looseObject({
+      mint: z.string(),
+      cut: z.array(z.string()).optional(),
+      approximate: z.string().optional(),
+      warming_up: z.string().optional(),
+    }),
     run: async ({ mint: wanted, detail }, signal) => {
-      const datapoint = await client.datapoint(wanted, { signal })
-      return isOn('detail', detail) ? datapoint : shortened(datapoint, LEFT_OUT, ITEMS_SHOWN)
+      const { data, meta } = await client.datapointAnswer(wanted, { signal })
+      const datapoint = isOn('detail', detail) ? data : shortened(data, LEFT_OUT, ITEMS_SHOWN)
+      return { ...datapoint, ...notesOf(meta) }
     },
   })
   const getBars = tool<z.input<typeof barsInput>>({

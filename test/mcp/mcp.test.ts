@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { answer, ScriptedServer } from '../support/scripted-server.ts'
 import { newMint, quant, SUMMARY, seedToken } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 
@@ -47,10 +48,14 @@ interface Connection {
   errors(): string
 }
 
-async function connect(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Connection> {
+async function connect(
+  args: readonly string[] = [],
+  env: Record<string, string> = {},
+  url = server.url,
+): Promise<Connection> {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: ['--no-warnings', PROGRAM, 'mcp', '--url', server.url, ...args],
+    args: ['--no-warnings', PROGRAM, 'mcp', '--url', url, ...args],
     env: { PATH: process.env.PATH ?? '', ...env },
     stderr: 'pipe',
   })
@@ -205,6 +210,26 @@ describe('with a key', () => {
     expect((await call(keyed, 'sql', { query: 'SELECT 1', limit: 5_000 })).answer.clamped).toEqual({
       limit: 1_000,
     })
+  })
+
+  test('a market that is approximate, or not all there yet, is told with every answer', async () => {
+    const notes = { approximate: 'trades before it are missing', warming_up: '3 % is there' }
+    const page = { count: 0, total: 0, nextCursor: null }
+    const replay = await ScriptedServer.start((res, req) =>
+      req.url?.startsWith('/api/v1/datapoint')
+        ? answer(200, { ok: true, data: { mint: 'M', priceUsd: 1 }, meta: notes })(res, req)
+        : answer(200, { ok: true, data: [], meta: { ...page, ...notes } })(res, req),
+    )
+    try {
+      const { client } = await connect([], {}, replay.url)
+      for (const detail of [true, false]) {
+        expect((await call(client, 'list_market', { detail })).answer.meta).toMatchObject(notes)
+        expect((await call(client, 'get_datapoint', { mint: 'M', detail })).answer).toMatchObject(notes)
+        expect((await call(client, 'get_bars', { mint: 'M', detail })).answer.meta).toMatchObject(notes)
+      }
+    } finally {
+      await replay.close()
+    }
   })
 
   test('own analyses come with what became of them, without a lake on the machine', async () => {
