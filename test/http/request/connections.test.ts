@@ -65,6 +65,18 @@ describe('on a connection', () => {
   })
 
   it.each([
+    ['a stream', '/api/v1/market?format=ndjson&follow=1', [200]],
+    ['a wait for a time', `/api/v1/time?until=${Date.now() + 3_600_000}`, []],
+  ])('a request that is sent after %s ends it, and the connection', async (_, path, statuses) => {
+    const socket = await say(get(path))
+    while (server.http.inFlight() === 0 && socket.statuses.length === 0)
+      await new Promise((resolve) => setImmediate(resolve))
+    await socket.write(get('/readyz'))
+    await socket.until(() => false)
+    expect(socket.statuses).toEqual(statuses)
+  })
+
+  it.each([
     ['another submission', (body: string) => post('/api/v1/analysis/submit', body, key)],
     ['a read', () => get('/api/v1/xp')],
   ])('a submission in one packet with %s is dropped, and the connection closed', async (_, second) => {
