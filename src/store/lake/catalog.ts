@@ -1,10 +1,12 @@
 // Writes `lake/catalog.duckdb`, a small database with a view of each table over its live files, for readers. It is written to a
 // temporary file and renamed, so that a reader opens the old or the new one, whole. It contains no rows of data.
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { syncPath } from '../../lib/files.ts'
 import { LABELLED } from '../../schema/tables/labelled.ts'
 import { LAKE_SCHEMA_VERSION, TABLES, type Table } from '../../schema/tables.ts'
+import { queryRows } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import {
   commentOnColumn,
@@ -16,11 +18,16 @@ import {
   timeOrNull,
 } from '../duckdb/sql.ts'
 import { createEventMetadataSql, type EventMetadata } from '../events/event-metadata.ts'
-import { moveFile, relativePath, writeOrRemove } from './lake-files.ts'
+import { moveFile, relativePath, removeFile, writeOrRemove } from './lake-files.ts'
 import type { ListedFile, QuarantinedFile } from './manifest.ts'
 import { selectLabelled, selectNewestRows, toReadableFiles } from './parquet-sql.ts'
 
 export const CATALOG_FILE = 'catalog.duckdb'
+/**
+ * What a process leaves here that opens the catalog without READ_ONLY and is killed, or goes on when the catalog is replaced. DuckDB
+ * replays it into whatever catalog lies beside it.
+ */
+export const OUTSIDE_LOG = `${CATALOG_FILE}.wal`
 
 export interface CatalogTable {
   table: LakeTable
@@ -139,17 +146,59 @@ const runInFile = (path: string, statements: readonly string[]): Promise<void> =
     await connection.run(all.join(';\n'))
   })
 
+const emptyCatalogSql = (): string[] => [
+  `CREATE SCHEMA ${FILE_VIEWS}`,
+  ...LAKE_TABLES.flatMap(tableViewsSql),
+  ...readerViewSql(LABELLED, selectLabelled('main.training', 'main.outcomes')),
+]
+
+/** The SQL of a catalog's views for readers, by name, as DuckDB tells it. */
+export async function readReaderViews(
+  connection: DuckDBConnection,
+  catalog: string,
+): Promise<Map<string, string>> {
+  const views = await queryRows(
+    connection,
+    `SELECT view_name AS name, sql FROM duckdb_views() WHERE database_name = $catalog AND schema_name = 'main' AND NOT internal`,
+    { name: 'string', sql: 'string' },
+    { catalog },
+  )
+  return new Map(views.map(({ name, sql }) => [name, sql]))
+}
+
+/** What `readReaderViews` finds in a catalog of this version. */
+export const expectedReaderViews = (): Promise<Map<string, string>> =>
+  withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
+    await connection.run(emptyCatalogSql().join(';\n'))
+    return readReaderViews(connection, 'memory')
+  })
+
 /** A catalog of a lake without files, as the bytes of its file. */
 let emptyCatalog: Buffer | null = null
 
 /** Makes the empty catalog once for all: its 250 comments take longer than all else, and are the same in every catalog. */
 async function createEmptyCatalog(path: string): Promise<Buffer> {
-  await runInFile(path, [
-    `CREATE SCHEMA ${FILE_VIEWS}`,
-    ...LAKE_TABLES.flatMap(tableViewsSql),
-    ...readerViewSql(LABELLED, selectLabelled('main.training', 'main.outcomes')),
-  ])
+  await runInFile(path, emptyCatalogSql())
   return readFile(path)
+}
+
+async function removeTemporary(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true })
+  await rm(`${path}.wal`, { force: true })
+}
+
+const temporaryCatalog = (lakeDir: string): string => `${join(lakeDir, CATALOG_FILE)}.tmp`
+
+/** Runs `work` with a copy of the catalog: what an outside process has written beside the catalog, or has locked, is not in the way. */
+export async function withCatalogCopy<T>(lakeDir: string, work: (path: string) => Promise<T>): Promise<T> {
+  const copy = temporaryCatalog(lakeDir)
+  await removeTemporary(copy)
+  try {
+    await copyFile(join(lakeDir, CATALOG_FILE), copy)
+    return await work(copy)
+  } finally {
+    await removeTemporary(copy)
+  }
 }
 
 /** Writes a catalog to `path`, replacing an unfinished one. */
@@ -159,8 +208,7 @@ export async function createCatalog(
   path: string,
   options: Pick<CatalogOptions, 'pathOf'>,
 ): Promise<void> {
-  await rm(path, { recursive: true, force: true })
-  await rm(`${path}.wal`, { force: true })
+  await removeTemporary(path)
   await writeOrRemove(path, async () => {
     if (emptyCatalog === null) emptyCatalog = await createEmptyCatalog(path)
     else await writeFile(path, emptyCatalog)
@@ -175,13 +223,19 @@ export async function writeCatalog(
   options: CatalogOptions,
 ): Promise<void> {
   const path = join(options.lakeDir, CATALOG_FILE)
-  const temporary = `${path}.tmp`
+  const temporary = temporaryCatalog(options.lakeDir)
   await createCatalog(content, nowMs, temporary, options)
+  // DuckDB opens a file for writing unless it is told READ_ONLY: readers who forget that are refused. Some disks have no modes.
+  await chmod(temporary, (await stat(temporary)).mode & 0o444).catch(() => undefined)
   await syncPath(temporary)
   options.failpoint?.('catalog:written')
   // Renaming cannot replace a folder.
   if ((await stat(path).catch(() => null))?.isDirectory()) await moveFile(path, `${path}.set-aside`)
+  const removeOutsideLog = () => removeFile(join(options.lakeDir, OUTSIDE_LOG))
+  await removeOutsideLog()
   await rename(temporary, path)
+  // Somebody may have opened the old one for writing in between.
+  await removeOutsideLog()
   await syncPath(dirname(path))
   options.failpoint?.('catalog:swapped')
 }

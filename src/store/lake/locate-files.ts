@@ -4,10 +4,16 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
-import { countParquetRows, queryRows } from '../duckdb/query.ts'
+import { countParquetRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
-import { CATALOG_FILE, type CatalogContent, READER_VIEWS } from './catalog.ts'
+import {
+  CATALOG_FILE,
+  type CatalogContent,
+  READER_VIEWS,
+  readReaderViews,
+  withCatalogCopy,
+} from './catalog.ts'
 import { type CatalogEntry, readCatalogFiles, readCatalogLosses, readFlushedLsn } from './catalog-reader.ts'
 import { isResourceError, readSchemaVersion } from './file-check.ts'
 import { type DataFile, listTableFolder, relativePath } from './lake-files.ts'
@@ -58,14 +64,8 @@ export async function readKnownLosses(
 
 /** Whether an attached catalog has every view of today: one that an older version has written may lack some. */
 async function hasAllViews(connection: DuckDBConnection, catalog: string): Promise<boolean> {
-  const views = await queryRows(
-    connection,
-    `SELECT view_name AS name FROM duckdb_views() WHERE database_name = $catalog AND schema_name = 'main'`,
-    { name: 'string' },
-    { catalog },
-  )
-  const names = new Set(views.map(({ name }) => name))
-  return READER_VIEWS.every((name) => names.has(name))
+  const views = await readReaderViews(connection, catalog)
+  return READER_VIEWS.every((name) => views.has(name))
 }
 
 /** Finds the files that an attached catalog lists below `lakeDir`. Paths outside of that folder are ignored. */
@@ -152,18 +152,23 @@ async function locateByFolders(connection: DuckDBConnection, lakeDir: string): P
   return { content, pathOf, missing, catalogMatches: false }
 }
 
-/** Finds the files of the lake below `lakeDir` by its catalog, or by its folders where the catalog is missing or unreadable. */
+/**
+ * Finds the files of the lake below `lakeDir` by its catalog, or by its folders where the catalog is missing or unreadable. No server
+ * may run.
+ */
 export async function locateLakeFiles(connection: DuckDBConnection, lakeDir: string): Promise<LocatedFiles> {
-  const path = join(lakeDir, CATALOG_FILE)
-  if (!existsSync(path)) return locateByFolders(connection, lakeDir)
-  try {
-    await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
-  } catch {
-    return locateByFolders(connection, lakeDir)
-  }
-  try {
-    return await locateCatalogFiles(connection, 'listed', lakeDir)
-  } finally {
-    await connection.run('DETACH listed')
-  }
+  const found = await stat(join(lakeDir, CATALOG_FILE)).catch(() => null)
+  if (!found?.isFile()) return locateByFolders(connection, lakeDir)
+  return withCatalogCopy(lakeDir, async (path) => {
+    try {
+      await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
+    } catch {
+      return locateByFolders(connection, lakeDir)
+    }
+    try {
+      return await locateCatalogFiles(connection, 'listed', lakeDir)
+    } finally {
+      await connection.run('DETACH listed')
+    }
+  })
 }

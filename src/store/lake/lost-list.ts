@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { transaction } from '../duckdb/database.ts'
+import { isFullError, isReadOnlyError, transaction } from '../duckdb/database.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { LAKE_TABLES, type LakeTable, literal, MANIFEST, REMOVALS } from '../duckdb/sql.ts'
 import { readEventMetadata } from '../events/event-metadata.ts'
@@ -15,7 +15,7 @@ import {
   saveEventPosition,
 } from '../events/event-position.ts'
 import { isEventTable, loadRetainedFrom } from '../events/event-retention.ts'
-import { CATALOG_FILE, type CatalogContent } from './catalog.ts'
+import { CATALOG_FILE, type CatalogContent, withCatalogCopy } from './catalog.ts'
 import { readCatalogFiles, readFlushedLsn } from './catalog-reader.ts'
 import { isResourceError } from './file-check.ts'
 import type { SeqRange } from './lake-files.ts'
@@ -29,24 +29,25 @@ import {
   listQuarantinedFiles,
 } from './manifest.ts'
 
-/** What the catalog of a lake lists; null: there is none, or it cannot be read. */
+/** What the catalog of a lake lists; null: there is none, or it cannot be read. To be called by the lake's one writer. */
 export async function readCatalog(lakeDir: string): Promise<CatalogContent | null> {
-  const path = join(lakeDir, CATALOG_FILE)
-  if (!existsSync(path)) return null
-  return withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
-    try {
-      await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
-      return {
-        tables: groupByTable(await readCatalogFiles(connection, 'listed')),
-        quarantined: await readKnownLosses(connection, 'listed'),
-        recorded: await readEventMetadata(connection, 'listed'),
-        flushedLsn: await readFlushedLsn(connection, 'listed'),
-      }
-    } catch (error) {
-      if (isResourceError(error)) throw error
-      return null
-    }
-  })
+  if (!existsSync(join(lakeDir, CATALOG_FILE))) return null
+  try {
+    return await withCatalogCopy(lakeDir, (path) =>
+      withScratchDatabase(':memory:', { threads: '1' }, async (connection) => {
+        await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
+        return {
+          tables: groupByTable(await readCatalogFiles(connection, 'listed')),
+          quarantined: await readKnownLosses(connection, 'listed'),
+          recorded: await readEventMetadata(connection, 'listed'),
+          flushedLsn: await readFlushedLsn(connection, 'listed'),
+        }
+      }),
+    )
+  } catch (error) {
+    if (isResourceError(error) || isFullError(error) || isReadOnlyError(error)) throw error
+    return null
+  }
 }
 
 /** Makes the list of a new state database that of a catalog, with what else is only there. */

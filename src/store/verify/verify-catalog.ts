@@ -1,8 +1,11 @@
 // Compares the catalog that readers attach with the store's list of live files. Reads no file of the lake.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { queryRows } from '../duckdb/query.ts'
+import { LAKE_SCHEMA_VERSION } from '../../schema/tables.ts'
+import { hasTable, queryRows, queryValue } from '../duckdb/query.ts'
 import { type LakeTable, literal } from '../duckdb/sql.ts'
-import { fileViewName } from '../lake/catalog.ts'
+import { expectedReaderViews, fileViewName, OUTSIDE_LOG, readReaderViews } from '../lake/catalog.ts'
 import { type CatalogEntry, readCatalogFiles } from '../lake/catalog-reader.ts'
 import { relativePath } from '../lake/lake-files.ts'
 import { groupByTable, type ListedFile } from '../lake/manifest.ts'
@@ -16,6 +19,8 @@ export async function listCatalogTables(connection: DuckDBConnection): Promise<L
   const files = await readCatalogFiles(connection, CATALOG)
   return groupByTable(files).map((each) => ({ ...each, replaced: null }))
 }
+
+const WRITTEN_ANEW = 'the next start corrects it, or mintlake lake catalog where no server runs'
 
 /** The paths in the SQL of a view, as quoted literals. */
 const parsePaths = (sql: string): Set<string> => new Set(sql.match(/'(?:[^']|'')*\.parquet'/g))
@@ -63,9 +68,38 @@ function compareFile(context: VerifyContext, live: ListedFile, listed: CatalogEn
     )
 }
 
+/** Whether the lake's schema was that of today when the catalog was written. */
+async function isOfToday(connection: DuckDBConnection): Promise<boolean> {
+  if (!(await hasTable(connection, literal(CATALOG), 'lake_info'))) return false
+  const sql = `SELECT coalesce(max(schema_version), 0)::DOUBLE FROM ${CATALOG}.main.lake_info`
+  return (await queryValue(connection, sql, 'number')) === LAKE_SCHEMA_VERSION
+}
+
+/** Reports what an outside process left beside the catalog. Called before it is attached, which that may prevent. */
+export function checkOutsideLog({ findings, lakeDir }: VerifyContext): void {
+  if (existsSync(join(lakeDir, OUTSIDE_LOG)))
+    findings.add(
+      null,
+      OUTSIDE_LOG,
+      `was left by a process that opened the catalog without READ_ONLY, and readers see what it wrote; ${WRITTEN_ANEW}`,
+    )
+}
+
+/** Reports views of readers that are not those of this version. */
+async function checkReaderViews({ connection, findings }: VerifyContext): Promise<void> {
+  if (!(await isOfToday(connection))) return
+  const views = await readReaderViews(connection, CATALOG)
+  for (const [name, sql] of await expectedReaderViews()) {
+    const found = views.get(name)
+    if (found !== undefined && found !== sql)
+      findings.add(name, null, `has a view that Mintlake did not write; ${WRITTEN_ANEW}`)
+  }
+}
+
 /** Compares the catalog's views with its list, and its list with the live files. */
 export async function verifyCatalog(context: VerifyContext, live: readonly ListedTable[]): Promise<void> {
   const { connection, findings } = context
+  await checkReaderViews(context)
   const all = await readCatalogFiles(connection, CATALOG)
   for (const { table, files } of live) {
     const entries = all.filter((file) => file.table === table.name)

@@ -30,7 +30,7 @@ import { lakeFolder, stateLogPath, statePath } from '../paths.ts'
 import { isMissingFileError } from '../query/lake-reader.ts'
 import { type Finding, Findings, pluralize } from './findings.ts'
 import { verifyBarAccounts } from './verify-bars.ts'
-import { CATALOG, listCatalogTables, verifyCatalog } from './verify-catalog.ts'
+import { CATALOG, checkOutsideLog, listCatalogTables, verifyCatalog } from './verify-catalog.ts'
 import { verifyEvents } from './verify-events.ts'
 import { type ListedTable, type VerifyContext, verifyFiles } from './verify-files.ts'
 import { verifyLedger } from './verify-ledger.ts'
@@ -294,6 +294,7 @@ async function verifyOnce(options: VerifyOptions, lakeDir: string): Promise<Veri
       catalogWrittenMs,
       startStage,
     }
+    checkOutsideLog(context)
     const hasCatalog = await attachCatalog(context)
     const listed = await listTables(context, hasCatalog)
     if (hasCatalog) await verifyCatalog(context, listed)

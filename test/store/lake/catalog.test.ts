@@ -1,5 +1,5 @@
 // What readers of the catalog see while the lake is written, merged and expired.
-import { mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -10,6 +10,7 @@ import { LAKE_TABLES, literal } from '../../../src/store/duckdb/sql.ts'
 import { READER_VIEWS } from '../../../src/store/lake/catalog.ts'
 import { selectNewestRows } from '../../../src/store/lake/parquet-sql.ts'
 import { MERGE_FILES_MIN } from '../../../src/store/limits.ts'
+import { stateLogPath, statePath } from '../../../src/store/paths.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { clockOf } from '../../support/clock.ts'
 import { NOON_MS, openTestStore, readSql, removeFolder, submission, temporaryFolder } from '../support.ts'
@@ -239,6 +240,64 @@ test('the catalog is replaced, not written in place: a process that holds it ope
   } finally {
     instance.closeSync()
   }
+})
+
+/** Opens the catalog as DuckDB does unless it is told READ_ONLY. What it leaves when it is closed is what a kill would leave. */
+async function openForWriting(): Promise<{ run(sql: string): Promise<unknown>; leave(): void }> {
+  const instance = await DuckDBInstance.create(catalogPath())
+  const connection = await instance.connect()
+  await connection.run('PRAGMA disable_checkpoint_on_shutdown')
+  return {
+    run: (sql) => connection.run(sql),
+    leave: () => {
+      connection.closeSync()
+      instance.closeSync()
+    },
+  }
+}
+const outsideLog = () => `${catalogPath()}.wal`
+const LIMITED = 'CREATE OR REPLACE VIEW training AS SELECT * FROM lake_rows.training_rows LIMIT 1'
+
+test('what a killed process wrote to the catalog is gone with the next one', async () => {
+  await flushEach(2)
+  const outside = await openForWriting()
+  await outside.run(LIMITED)
+  outside.leave()
+  expect(existsSync(outsideLog())).toBe(true)
+  await flushEach(1, 2)
+  expect(await read('SELECT count(*)::INT AS n FROM lake.training')).toEqual([{ n: 3 }])
+  expect(existsSync(outsideLog())).toBe(false)
+})
+
+test('what a process writes to a catalog that was replaced spoils only the present one', async () => {
+  await flushEach(1)
+  const outside = await openForWriting()
+  await outside.run('CREATE TABLE features AS SELECT range AS k FROM range(1000)')
+  await flushEach(1, 1)
+  await outside.run('CHECKPOINT')
+  await outside.run('INSERT INTO features SELECT range FROM range(10)')
+  await expect(read('FROM lake.training')).rejects.toThrow('replaying WAL')
+  await flushEach(1, 2)
+  expect(await read('SELECT count(*)::INT AS n FROM lake.training')).toEqual([{ n: 3 }])
+  await outside.run('INSERT INTO features SELECT range FROM range(10)')
+  outside.leave()
+  expect(await read('SELECT count(*)::INT AS n FROM lake.training')).toEqual([{ n: 3 }])
+})
+
+test('a lost state is made anew from the catalog, whatever a process has left beside it', async () => {
+  await flushEach(2)
+  await store.close()
+  const outside = await openForWriting()
+  await outside.run(`DELETE FROM lake_files WHERE table_name = 'training'`)
+  outside.leave()
+  for (const path of [statePath(folder), stateLogPath(folder)]) rmSync(path, { force: true })
+  store = await openTestStore(folder)
+  expect(await read('SELECT count(*)::INT AS n FROM lake.training')).toEqual([{ n: 2 }])
+})
+
+test('nobody but an administrator can open the catalog for writing', async () => {
+  await flushEach(1)
+  expect(statSync(catalogPath()).mode & 0o222).toBe(0)
 })
 
 test('files of an older schema read as NULL in the columns they lack, alone, with others and after a merge', async () => {

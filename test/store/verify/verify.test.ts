@@ -311,6 +311,35 @@ describe('verify reports damage to the catalog', () => {
     expect(said(await verify())).toEqual(['rejections has no view in the catalog'])
   })
 
+  test('it reports a view for readers that somebody has replaced', async () => {
+    await runSql(catalog(), 'CREATE OR REPLACE VIEW training AS FROM lake_rows.training_rows LIMIT 5')
+    expect(said(await verify())).toEqual([
+      expect.stringMatching(/^training has a view that Mintlake did not write; the next start corrects it/),
+    ])
+  })
+
+  test('it reports what a process left that wrote to the catalog and was killed', async () => {
+    await runSql(catalog(), 'PRAGMA disable_checkpoint_on_shutdown', 'CREATE TABLE features AS SELECT 1 AS k')
+    expect(said(await verify())).toEqual([
+      expect.stringMatching(/^catalog.duckdb.wal was left by a process that opened the catalog without READ/),
+    ])
+  })
+
+  test('it reports that too where it keeps the catalog from being opened', async () => {
+    await runSql(
+      catalog(),
+      'PRAGMA disable_checkpoint_on_shutdown',
+      'CREATE TABLE features AS SELECT 1 AS k',
+      'CHECKPOINT',
+      'INSERT INTO features VALUES (2)',
+    )
+    copyFileSync(join(whole, 'lake/catalog.duckdb'), catalog())
+    expect(said(await verify())).toEqual([
+      expect.stringMatching(/^catalog.duckdb.wal was left/),
+      expect.stringMatching(/^catalog.duckdb cannot be opened: .*WAL/),
+    ])
+  })
+
   test('it reports a view that reads a file which is not on the catalog’s list', async () => {
     await runSql(catalog(), `DELETE FROM lake_files WHERE table_name = 'rejections' AND dt = '2025-06-01'`)
     expect(said(await verify())).toContainEqual(
