@@ -70,12 +70,12 @@ const ofWriter = ({ dataDir, agents, submissions, lakeJobs, store, push, ...part
   exports: lakeJobs.exports,
   queries: lakeJobs.queries,
   lostFiles: () => store.lostFiles,
-  calibration: () => store.calibration(submissions.labelsShownToMs()),
+  calibration: () => store.calibration(submissions.shownLabels()),
   agentRecord: async (agentId: string) => {
-    const record = await store.agentRecord(agentId, submissions.labelsShownToMs())
+    const record = await store.agentRecord(agentId, submissions.shownLabels())
     return { ...record, name: agents.name(agentId) }
   },
-  agentHits: (agentIds: readonly string[]) => store.agentHits(agentIds, submissions.labelsShownToMs()),
+  agentHits: (agentIds: readonly string[]) => store.agentHits(agentIds, submissions.shownLabels()),
   repairLake: async (named: string | null) => {
     checkDataDir(dataDir, named)
     return store.repairLake()

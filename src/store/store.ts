@@ -57,6 +57,7 @@ import type {
   ProfileSink,
   Provenance,
   SetAsideFile,
+  ShownLabels,
   Snapshot,
   StagedBackup,
   StoreFigures,
@@ -347,25 +348,25 @@ export class Store {
     return this.#lists.page(query)
   }
 
-  /** Compares labels with outcomes, of submissions that were received by `labelsToMs`; null: of all. Costly: see `SingleFlight`. Rejects
+  /** Compares labels with outcomes, of the submissions of the last 30 days. Costly: see `SingleFlight`. Rejects
    *  with `unavailable` as `submissions` does. */
-  calibration(labelsToMs: number | null): Promise<Calibration> {
+  calibration(shown: ShownLabels): Promise<Calibration> {
     const { client, nowMs } = this.#parts
-    const ask = { nowMs: nowMs(), labelsToMs }
+    const ask = { ...shown, nowMs: nowMs() }
     return client.askPatiently('calibration', ask, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   /** The same of one agent, with its XP over time. */
-  agentRecord(agentId: string, labelsToMs: number | null): Promise<Omit<AgentRecord, 'name'>> {
+  agentRecord(agentId: string, shown: ShownLabels): Promise<Omit<AgentRecord, 'name'>> {
     const { client, nowMs } = this.#parts
-    const ask = { agentId, nowMs: nowMs(), labelsToMs }
+    const ask = { ...shown, agentId, nowMs: nowMs() }
     return client.askPatiently('agentRecord', ask, limits.CALIBRATION_TIMEOUT_MS)
   }
 
   /** Of some agents, whether they were right: those of whom anything is known. */
-  async agentHits(agentIds: readonly string[], labelsToMs: number | null): Promise<AgentHits[]> {
+  async agentHits(agentIds: readonly string[], shown: ShownLabels): Promise<AgentHits[]> {
     const { client, nowMs } = this.#parts
-    const ask = { agentIds, nowMs: nowMs(), labelsToMs }
+    const ask = { ...shown, agentIds, nowMs: nowMs() }
     return (await client.askPatiently('agentHits', ask, limits.CALIBRATION_TIMEOUT_MS)).agents
   }
 

@@ -48,6 +48,14 @@ export interface LakeLosses {
 /** What a repair of the lake did. Paths are below the lake's folder; what is lost is what nobody had acknowledged before. */
 export type LakeRepair = z.infer<typeof lakeRepairSchema>['data']
 
+/** Which submissions calibration counts. */
+export interface ShownLabels {
+  /** The time that a submission would have now: where recorded data is replayed not the clock's, but that of the data. */
+  asOfMs: number
+  /** Only submissions that were received by this time count, since anybody may see their labels; null: all. */
+  labelsToMs: number | null
+}
+
 /** A file of the lake, for readers that fetch it from the server. */
 export interface LakeFile {
   /** Unique and without a slash: table, date and row numbers. Its content changes where bars that the lake had twice are taken out. */

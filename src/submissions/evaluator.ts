@@ -58,7 +58,7 @@ export class Evaluator {
     const enriched = market.enriched(mint)
     if (enriched === null || isEmptySnapshot(current)) throw emptyDataPoint(mint)
     const deviation = this.#compare(submission, current)
-    const submittedAtMs = Math.max(...times)
+    const submittedAtMs = this.submittedAtMs(now)
     const comparedAtMs = snapshot && deviation.version === 'asOf' ? snapshot.snapshotAt : submittedAtMs
     return {
       analysisId: `an_${this.#nextUlid(submittedAtMs)}`,
@@ -85,6 +85,11 @@ export class Evaluator {
     if (marketMs === null) return submission
     if (marketMs === 'ambiguous') throw ambiguousStamp(snapshot.snapshotAt, Math.max(...times))
     return { ...submission, snapshot: { ...snapshot, snapshotAt: marketMs } }
+  }
+
+  /** The time of what is submitted now. */
+  submittedAtMs(now: Instant): number {
+    return Math.max(...this.#currentTimes(now))
   }
 
   /** The market's time and the server's. */

@@ -246,9 +246,10 @@ export class SubmissionService {
     return this.#labels.availableAtMs(row.analysis_id, receivedAtMs, readClock(this.#options.clock))
   }
 
-  /** Anybody may see the labels of the submissions that were received by this time, Unix ms; null: of all. */
-  labelsShownToMs(): number | null {
-    return this.#labels.shownToMs(readClock(this.#options.clock))
+  /** Of which submissions anybody may see the labels now. */
+  shownLabels(): { asOfMs: number; labelsToMs: number | null } {
+    const now = readClock(this.#options.clock)
+    return { asOfMs: this.#evaluator.submittedAtMs(now), labelsToMs: this.#labels.shownToMs(now) }
   }
 
   leaderboard(limit: number): TokenLeaderboard {

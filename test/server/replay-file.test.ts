@@ -3,8 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { FeedStatus } from '../../src/ingest/types.ts'
+import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { openReplayPlan } from '../../src/store/query/replay-plan.ts'
 import { removeFolder, temporaryFolder } from '../store/support.ts'
+import { submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 
@@ -165,4 +167,32 @@ test('what was recorded of a file is played from its first row on, as the market
     ...{ fromMs: FIRST_MS, toMs: FIRST_MS + 60_000 * (ROWS - 1), approximate: null, endsEarly: null },
     range: { from: 1 },
   })
+})
+
+test('an agent’s record is of the days before the time of the data, however old that is', async () => {
+  const minutes = 90
+  const lines = Array.from({ length: 6 * minutes }, (_, at) => `${FIRST_MS + 10_000 * at},SPY,${100 + at},1`)
+  const path = join(folder, 'trades.csv')
+  writeFileSync(path, ['ts,symbol,price,size', ...lines].join('\n'))
+  // It ends after 3.6 seconds: the submission is in time for its first outcomes.
+  const settings = { feed: 'replay', 'replay-file': path, 'replay-speed': '1500', 'labels-delay-ms': '0' }
+  server = await openTestServer(settings)
+  const { client, market, store } = server
+  const key = await client.register('one')
+  const mint = mintOfSymbol('SPY')
+  await expect.poll(() => market.snapshot(mint)?.priceUsd, { interval: 5 }).toBeGreaterThan(0)
+  expect(await submit(client, key, submission(mint))).toMatchObject({ status: 201 })
+  const endMs = FIRST_MS + (6 * minutes - 1) * 10_000
+  await expect.poll(() => market.timeMs, { timeout: 10_000 }).toBe(endMs)
+  await expect.poll(() => market.barsEmittedToMs, { timeout: 10_000 }).toBeGreaterThan(endMs - 60_000)
+  await store.bars.flush()
+  for (let flush = 0; flush < 2; flush++) await store.flushLake()
+  const headers = { Authorization: `Bearer ${key}` }
+  const { data } = (await client.get('/api/v1/agents/record?agentId=me', headers)).body
+  expect(data).toMatchObject({ asOfMs: endMs, sinceMs: endMs - 30 * 86_400_000 })
+  expect(data.horizons[0]).toMatchObject({ horizon: '5m', count: 1, hits: 1 })
+  expect(data.xp).toHaveLength(1)
+  const leader = async () => (await client.get('/api/v1/agents/leaderboard', headers)).body.leaderboard[0]
+  await expect.poll(async () => (await leader()).horizons).toEqual(data.horizons)
+  expect((await client.get('/api/v1/calibration')).body.data).toMatchObject({ sinceMs: data.sinceMs })
 })

@@ -27,7 +27,7 @@ export interface AgentHits {
 export const agentRecordSchema = z.object({
   agentId: z.string(),
   name: z.string(),
-  asOfMs: unixMs('When it was computed'),
+  asOfMs: unixMs('When it was computed, by the time that submissions have: in a replay the market’s'),
   sinceMs: unixMs('Of submissions since this time'),
   horizons: z.array(agentHorizonSchema).meta({ description: 'Those with a known outcome, shortest first' }),
   groups: z

@@ -21,7 +21,7 @@ export const calibrationGroupSchema = z.object(groupShape)
 export type CalibrationGroup = z.infer<typeof calibrationGroupSchema>
 
 export const calibrationSchema = z.object({
-  asOfMs: unixMs('When it was computed'),
+  asOfMs: unixMs('When it was computed, by the time that submissions have: in a replay the market’s'),
   sinceMs: unixMs('Of submissions since this time'),
   sentiments: z
     .array(calibrationGroupSchema)

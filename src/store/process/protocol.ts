@@ -10,6 +10,7 @@ import type { StoreErrorCode } from '../errors.ts'
 import type { BarAccount } from '../market-data/bar-counts.ts'
 import type { BarDelivery, BarReceipt } from '../market-data/bar-store.ts'
 import type { ProfileDelivery } from '../market-data/profile-buffer.ts'
+import type { CalibrationQuery } from '../query/calibration.ts'
 import type { StoreSettings } from '../settings.ts'
 import type { StatePiece } from '../state/read-state.ts'
 import type { StateAges } from '../state/state.ts'
@@ -74,13 +75,13 @@ export interface Requests {
   tokens: { ask: ProfileDelivery; answer: { taken: boolean; inLake: number } }
   find: { ask: { analysisId: string; nowMs: number }; answer: SubmissionRow | null }
   list: { ask: { query: SubmissionQuery; nowMs: number }; answer: SubmissionPage }
-  calibration: { ask: { nowMs: number; labelsToMs: number | null }; answer: Calibration }
+  calibration: { ask: CalibrationQuery; answer: Calibration }
   agentRecord: {
-    ask: { agentId: string; nowMs: number; labelsToMs: number | null }
+    ask: CalibrationQuery & { agentId: string }
     answer: Omit<AgentRecord, 'name'>
   }
   agentHits: {
-    ask: { agentIds: readonly string[]; nowMs: number; labelsToMs: number | null }
+    ask: CalibrationQuery & { agentIds: readonly string[] }
     answer: { agents: AgentHits[] }
   }
   /** Merges small files, and deletes replaced files after the grace period. */

@@ -8,7 +8,6 @@ import { queryRows, type ResultRow } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import type { LiveFileReader } from '../lake/live-file-reader.ts'
 import { type ReadableFile, selectAllRows } from '../lake/parquet-sql.ts'
-import { CALIBRATION_MS } from '../limits.ts'
 import {
   type CalibrationQuery,
   calibrationGroups,
@@ -16,6 +15,7 @@ import {
   groupedSql,
   readEvaluated,
   recentFiles,
+  sinceMsOf,
 } from './calibration.ts'
 
 /** How finely XP is told: the first of these that is no more than INTERVALS_MAX for the whole record. */
@@ -37,8 +37,8 @@ export async function readAgentRecord(
   reader: LiveFileReader,
   query: CalibrationQuery & { agentId: string },
 ): Promise<Omit<AgentRecord, 'name'>> {
-  const { agentId, nowMs } = query
-  const sinceMs = nowMs - CALIBRATION_MS
+  const { agentId, asOfMs } = query
+  const sinceMs = sinceMsOf(query)
   const { horizonRows, groupRows } = await readEvaluated(
     connection,
     reader,
@@ -50,13 +50,13 @@ export async function readAgentRecord(
     }),
   )
   const xpRows = await reader.readConcurrently(connection, {
-    ...recentFiles(nowMs),
+    ...recentFiles(query),
     table: TABLES.xp_ledger,
     work: (ledger) => queryRows(connection, xpSql(ledger, agentId, sinceMs), XP_COLUMNS),
   })
   return {
     agentId,
-    asOfMs: nowMs,
+    asOfMs,
     sinceMs,
     horizons: hitsByAgent(horizonRows)[0]?.horizons ?? [],
     groups: (['sentiment', 'score'] as const).flatMap((kind) =>

@@ -15,6 +15,7 @@ import { utcDate } from '../lake/lake-files.ts'
 import type { LiveFileRead, LiveFileReader } from '../lake/live-file-reader.ts'
 import { type ReadableFile, selectAllRows, selectNewestRows } from '../lake/parquet-sql.ts'
 import { CALIBRATION_MS } from '../limits.ts'
+import type { ShownLabels } from '../types.ts'
 
 /** Of the normal distribution, for intervals that hold the mean in 95 of 100 cases. */
 const Z_95 = 1.96
@@ -29,16 +30,17 @@ export const GROUP_COLUMNS = {
   halfWidthPct: 'number?',
 } as const
 
-export interface CalibrationQuery {
+export interface CalibrationQuery extends ShownLabels {
   nowMs: number
-  /** Only submissions that were received by this time count, since anybody may see their labels; null: all. */
-  labelsToMs: number | null
 }
 
+/** A market that has had no event yet is at 0. */
+export const sinceMsOf = ({ asOfMs }: ShownLabels): number => Math.max(0, asOfMs - CALIBRATION_MS)
+
 /** The files of the last CALIBRATION_MS. */
-export const recentFiles = (nowMs: number): Pick<LiveFileRead<never>, 'nowMs' | 'isNeeded'> => ({
-  nowMs,
-  isNeeded: ({ date }) => date >= utcDate(nowMs - CALIBRATION_MS),
+export const recentFiles = (query: CalibrationQuery): Pick<LiveFileRead<never>, 'nowMs' | 'isNeeded'> => ({
+  nowMs: query.nowMs,
+  isNeeded: ({ date }) => date >= utcDate(sinceMsOf(query)),
 })
 
 /**
@@ -54,11 +56,11 @@ export const readEvaluated = <Result>(
   work: (evaluated: string) => Promise<Result>,
 ): Promise<Result> =>
   reader.readConcurrently(connection, {
-    ...recentFiles(query.nowMs),
+    ...recentFiles(query),
     table: TABLES.training,
     work: (training) =>
       reader.readConcurrently(connection, {
-        ...recentFiles(query.nowMs),
+        ...recentFiles(query),
         table: TABLES.outcomes,
         work: (outcomes) => work(evaluatedSql(training, outcomes, query, agentIds)),
       }),
@@ -73,10 +75,9 @@ export async function readCalibration(
   const rows = await readEvaluated(connection, reader, query, null, (evaluated) =>
     queryRows(connection, groupedSql(evaluated, LARGE_GROUP), GROUP_COLUMNS),
   )
-  const { nowMs } = query
   return {
-    asOfMs: nowMs,
-    sinceMs: nowMs - CALIBRATION_MS,
+    asOfMs: query.asOfMs,
+    sinceMs: sinceMsOf(query),
     sentiments: calibrationGroups(rows, 'sentiment'),
     scores: calibrationGroups(rows, 'score'),
   }
@@ -108,9 +109,10 @@ const LARGE_GROUP = `count(*) >= ${CALIBRATION_SUBMISSIONS_MIN} AND count(DISTIN
 function evaluatedSql(
   training: readonly ReadableFile[],
   outcomes: readonly ReadableFile[],
-  { nowMs, labelsToMs }: CalibrationQuery,
+  query: CalibrationQuery,
   agentIds: readonly string[] | null,
 ): string {
+  const { labelsToMs } = query
   const isShown =
     labelsToMs === null ? '' : `AND coalesce(received_at, known_at) <= epoch_ms(${Math.floor(labelsToMs)})`
   const isOfAgents = agentIds === null ? '' : `AND list_contains([${agentIds.map(literal)}], agent_id)`
@@ -122,7 +124,7 @@ function evaluatedSql(
     returns AS (${returns})
     SELECT mint, agent_id, horizon, 100 * ret AS pct, sentiment, 20 * least(4, floor(score / 20))::INTEGER AS low
     FROM (${selectAllRows(TABLES.training, training)}) JOIN returns USING (analysis_id)
-    WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${nowMs - CALIBRATION_MS}) ${isShown} ${isOfAgents}`
+    WHERE ret IS NOT NULL AND submitted_at >= epoch_ms(${sinceMsOf(query)}) ${isShown} ${isOfAgents}`
 }
 
 /** SQL of GROUP_COLUMNS. @param having which groups are shown; null: all. */
