@@ -381,6 +381,12 @@ describe('sql', () => {
     expect(answer).toMatchObject({ code: 'invalid', error: expect.stringMatching(sentence) })
   })
 
+  test('a query with a NUL is refused: DuckDB would read it up to there', async () => {
+    const { isError, answer } = await call(keyed, 'sql', { query: 'SELECT 1 AS one\0, 2 AS two' })
+    expect(isError).toBe(true)
+    expect(answer).toMatchObject({ code: 'invalid', error: expect.stringMatching(/NUL/) })
+  })
+
   test('a query that the caller gives up is ended', async () => {
     const client = keyed
     const controller = new AbortController()

@@ -302,6 +302,8 @@ async function runStatements(
   sql: string,
   options: ResultStreamOptions,
 ): Promise<ResultStream> {
+  // DuckDB reads up to there, and takes that for the whole.
+  if (sql.includes('\0')) throw invalid('the query has a NUL character')
   if (IS_BLANK.test(sql)) throw invalid('there is no query')
   const statements = await connection.extractStatements(sql)
   for (let index = 0; ; index++) {

@@ -201,6 +201,13 @@ describe('a query cannot', () => {
   })
 })
 
+it('a query with a NUL, behind which DuckDB would read nothing, is refused', async () => {
+  await expect(rowsOf('SELECT 1 AS one -- \0\nWHERE false')).rejects.toMatchObject({
+    code: 'invalid',
+    message: expect.stringContaining('NUL'),
+  })
+})
+
 it('temporary tables, macros and variables stay within the reader', async () => {
   const sql = `SET VARIABLE least = 2; CREATE TEMP TABLE t AS SELECT unnest([1, 2, 3]) AS n;
     CREATE TEMP MACRO twice(x) AS 2 * x; SELECT twice(n) FROM t WHERE n >= getvariable('least')`
