@@ -4,6 +4,7 @@
 
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import pLimit from 'p-limit'
 import type { EventBatch } from '../../journal/event-batch.ts'
 import type { ReadJournal } from '../../journal/types.ts'
 import type { NumberRange, SegmentDamage } from '../../lib/segments/types.ts'
@@ -179,30 +180,29 @@ function keepUnfit(dataDir: string, unfit: readonly UnfitEvent[]): LostEvents[] 
 
 export class EventFlusher {
   readonly #options: EventFlushOptions
-  /** A request that its caller gave up may still be running. */
-  #isRunning = false
+  /** A request that its caller gave up may still be running: the next one waits for it. */
+  readonly #turns = pLimit(1)
 
   constructor(options: EventFlushOptions) {
     this.#options = options
   }
 
   /** Brings events up to `throughEventNo` to the lake, for about EVENTS_ROUND_MS; at least one slice. */
-  async flush({ throughEventNo, nowMs }: Requests['events']['ask']): Promise<EventsAnswer> {
+  flush(ask: Requests['events']['ask']): Promise<EventsAnswer> {
+    return this.#turns(() => this.#flush(ask))
+  }
+
+  async #flush({ throughEventNo, nowMs }: Requests['events']['ask']): Promise<EventsAnswer> {
     const { lake } = this.#options
     const { database } = lake
     // Before anything is said to be in the lake: the server then removes it from the journal.
     await lake.settle(nowMs)
     const from = await database.maintenance.run(loadEventPosition)
     const damage: SegmentDamage[] = []
-    let { eventNo } = from
-    if (throughEventNo > from.eventNo && !this.#isRunning) {
-      this.#isRunning = true
-      try {
-        eventNo = await this.#flushFrom(from, throughEventNo, nowMs, damage)
-      } finally {
-        this.#isRunning = false
-      }
-    }
+    const eventNo =
+      throughEventNo > from.eventNo
+        ? await this.#flushFrom(from, throughEventNo, nowMs, damage)
+        : from.eventNo
     const retainedFrom = await database.maintenance.run(loadRetainedFrom)
     return { eventNo, damage, retainedFrom }
   }

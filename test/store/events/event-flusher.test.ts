@@ -79,6 +79,12 @@ test('a trade on the curve has the price of its reserves, one with a price in US
   ])
 })
 
+test('a request that comes while another is carried out, since its caller gave up, is answered when that has ended', async () => {
+  world.journal.append([trade(), trade(), trade()])
+  expect(await Promise.all([world.ask(), world.ask()])).toEqual([3, 3])
+  expect(await readBack()).toEqual([1, 2, 3])
+})
+
 test('every other event becomes a row with all of it as JSON', async () => {
   const patch: MarketEvent = {
     type: 'patch',

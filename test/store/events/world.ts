@@ -85,6 +85,8 @@ export interface World {
   trouble: LakeTrouble | null
   /** Brings all events to the lake. */
   flush(nowMs?: number): Promise<{ eventNo: number; retainedFrom: number; damage: readonly SegmentDamage[] }>
+  /** Asks once, for all events. @returns the last that is in the lake */
+  ask(): Promise<number>
   compact(nowMs?: number, quietMs?: number): Promise<void>
   /** Expires on an operator's word. @returns how many files */
   retire(nowMs: number): Promise<number>
@@ -120,6 +122,10 @@ export async function openWorld(
         const answer = await flusher.flush({ nowMs, throughEventNo })
         if (answer.eventNo >= throughEventNo) return answer
       }
+    },
+    ask: async () => {
+      const { throughEventNo } = journal
+      return (await flusher.flush({ nowMs: NOON_MS, throughEventNo })).eventNo
     },
     compact: async (nowMs = NOON_MS, quietMs = 0) =>
       void (await compactor.compact({ wallMs: nowMs, monotonicMs: 0 }, quietMs)),
