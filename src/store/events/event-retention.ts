@@ -30,10 +30,11 @@ export async function eventBytesMax(
 /** The files beyond the bytes, oldest first. @param files live ones of both tables */
 export function planEventEviction<File extends ListedFile>(files: readonly File[], bytesMax: number): File[] {
   const ordered = [...files].sort((a, b) => a.last - b.last)
+  const newest = ordered.at(-1)?.last ?? 0
   let lastEvicted = 0
   let bytes = files.reduce((sum, file) => sum + file.bytes, 0)
-  // The newest file stays, however large it is.
-  for (const file of ordered.slice(0, -1)) {
+  // The newest files stay, however large they are: those of both tables have the same numbers.
+  for (const file of ordered.filter(({ last }) => last < newest)) {
     if (bytes > bytesMax) lastEvicted = file.last
     bytes -= file.bytes
   }
@@ -55,8 +56,9 @@ export function judgeEventExpiry(
   const firstDate = firstRetainedDate(days, nowMs)
   const dateOf = ({ date, writtenAtMs }: ListedFile): string => later(date, utcDate(writtenAtMs))
   const dated = agingDates(files, dateOf, 0, nowMs)
-  // The newest file stays.
-  const last = dated.slice(0, -1).findLast(({ date }) => date < firstDate)?.file.last ?? 0
+  const newest = dated.at(-1)?.file.last ?? 0
+  // The newest files stay.
+  const last = dated.findLast(({ date, file }) => date < firstDate && file.last < newest)?.file.last ?? 0
   const doubts = EVENT_TABLE_NAMES.map((name) => {
     const ofTable = dated.filter(({ file }) => file.table === name)
     return judgeExpiry(name, ofTable, firstDate, unaskedPct).doubt

@@ -51,6 +51,16 @@ test('the oldest files leave until the rest is small enough, and what is older i
   expect(planEventEviction(files, 0)).toEqual([aEvents, a, b])
 })
 
+test('the newest files stay, those of both tables, however large they are', () => {
+  seq = 0
+  const older = [file('trades', 10, 500), file('events', 10, 1)]
+  const newest = [file('trades', 10, 500), file('events', 10, 1)]
+  expect(planEventEviction(newest, 0)).toEqual([])
+  expect(planEventEviction([...older, ...newest], 400)).toEqual(older)
+  const { files } = judgeEventExpiry([...older, ...newest], 1, NOON_MS + 40 * DAY_MS, 100)
+  expect(files).toEqual(older)
+})
+
 /** Files of consecutive days, the last of which is that of `NOON_MS`. */
 const ofDays = (days: number): ListedFile[] =>
   Array.from({ length: days }, (_, day) => file('trades', 10, 1, NOON_MS - (days - 1 - day) * DAY_MS))
