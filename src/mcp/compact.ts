@@ -1,4 +1,4 @@
-// Answers in a form that costs a language model few tokens: rows as lists below their columns, five significant digits.
+// Answers in a form that costs a language model few tokens: rows as lists below their columns, numbers rounded.
 import { z } from 'zod'
 import { truncateText } from '../lib/text/truncate-text.ts'
 import { LONG_TEXT_CHARACTERS, SIGNIFICANT_DIGITS } from './limits.ts'
@@ -19,10 +19,15 @@ export const detailInput = z
   .optional()
   .meta({ description: 'true: every field, all digits, whole texts. Many more tokens' })
 
-/** A value whose numbers have the digits that a model can use. Whole numbers, such as times and counts, stay as they are. */
+/** A number with the digits that a model can use. Those before the point all stay: it may be a time or a count. */
+function roundedNumber(value: number): number {
+  if (Math.abs(value) >= 10 ** SIGNIFICANT_DIGITS) return Math.round(value)
+  return Number.isInteger(value) ? value : Number(value.toPrecision(SIGNIFICANT_DIGITS))
+}
+
+/** A value whose numbers are rounded. */
 export function rounded(value: unknown): unknown {
-  if (typeof value === 'number')
-    return Number.isInteger(value) ? value : Number(value.toPrecision(SIGNIFICANT_DIGITS))
+  if (typeof value === 'number') return roundedNumber(value)
   if (Array.isArray(value)) return value.map(rounded)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, rounded(member)]))

@@ -8,7 +8,7 @@ export const ANALYSES_MAX = 100
 /** Agents of the leaderboard in one answer. */
 export const RANKS_DEFAULT = 20
 export const RANKS_MAX = 200
-/** Digits of a number that is no whole one, unless `detail` asks for all. */
+/** Digits of a number that is no whole one, and at least those before the point, unless `detail` asks for all. */
 export const SIGNIFICANT_DIGITS = 5
 /** Characters of a text, holders and trades of a DataPoint, unless `detail` asks for all. */
 export const LONG_TEXT_CHARACTERS = 200

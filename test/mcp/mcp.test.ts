@@ -360,6 +360,10 @@ describe('sql', () => {
     })
     const digits = { query: 'SELECT 1/3 AS third, 123456789 AS whole' }
     expect((await call(client, 'sql', digits)).answer.rows).toEqual([[0.333_33, 123_456_789]])
+    const large = {
+      query: 'SELECT 1764288123.75::DOUBLE AS seconds, -123456.7::DOUBLE AS below, 12.345678 AS small',
+    }
+    expect((await call(client, 'sql', large)).answer.rows).toEqual([[1_764_288_124, -123_457, 12.346]])
     expect((await call(client, 'sql', { ...digits, detail: true })).answer.rows[0][0]).toBe(1 / 3)
     expect(many.answer.rows).toHaveLength(7)
     const wide = await call(client, 'sql', { query: "SELECT repeat('x', 100000) FROM range(100)" })
