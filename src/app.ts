@@ -307,6 +307,7 @@ async function trustClockDurably(
   clockFile: ClockFile,
 ): Promise<{ movedMs: number; marketTimeMs: number }> {
   const movedMs = running.timekeeper.trust()
+  running.recorder.tellComplete()
   if (!(await clockFile.save()))
     throw new ServiceError(
       'store_unavailable',

@@ -110,9 +110,14 @@ export class MarketRecorder {
     return { bars: this.#bars.stats(), profiles: this.#profiles.stats() }
   }
 
+  /** Tells the store up to which market time it got all bars. To be called where market time has gone back. */
+  tellComplete(): void {
+    this.#bars.completeTo(this.#market.barsEmittedToMs)
+  }
+
   #emitBars(tokensMax: number): void {
     this.#market.emitClosedBars(tokensMax)
-    this.#bars.completeTo(this.#market.barsEmittedToMs)
+    this.tellComplete()
   }
 
   /** Writes profiles, or waits for the write that is on its way. @returns whether more wait. */

@@ -111,10 +111,12 @@ export class FlushScheduler {
   async #flushNow(onBegun?: () => void): Promise<void> {
     const beganMs = this.#parts.clock.monotonicMs()
     await this.bars.flush()
-    const { sent } = this.bars
     await this.profiles.deliver()
     await this.#parts.commits.seal()
     const segments = this.#parts.commits.segments()
+    // Once more: a submission that is flushed must not be labelled by a market time that had gone back before it was made.
+    await this.bars.flush()
+    const { sent } = this.bars
     const nowMs = this.#parts.nowMs()
     const first = this.#flushSegments(takeRound(segments), nowMs)
     onBegun?.()

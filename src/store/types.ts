@@ -102,7 +102,7 @@ export type Snapshot = Omit<StagedBackup, 'path'>
 export interface BarSink {
   /** Beyond the bound a bar is dropped and counted. A bar that is added twice is written once. */
   add(bar: ClosedBar): void
-  /** All bars that ended by this time have been added. */
+  /** All bars that ended by this time have been added. It goes back where market time does. */
   completeTo(timeMs: number): void
   /**
    * From now on `/health` compares what the lake gets with what the engine closes. @param countClosed how many bars it has closed so

@@ -158,6 +158,39 @@ test('what an earlier version recorded with a clock that was ahead is told, and 
   }
 })
 
+test('what is submitted after market time went back is labelled by the prices that follow', async () => {
+  await open()
+  clock.step(DAY_MS)
+  server = await server.restart()
+  const key = await server.client.register()
+  const goOn = async (priceUsd: number) => {
+    pass(60 * SECOND_MS)
+    for (const mint of [KNOWN, OTHER])
+      await server.client.push({
+        type: 'trade',
+        mint,
+        ts: clock.wallMs,
+        side: 'buy',
+        tokenAmount: 1,
+        priceUsd,
+      })
+  }
+  const label = async () => {
+    // A flush makes the labels that are due, and the next one writes them.
+    for (let flush = 0; flush < 2; flush++) await server.store.flushLake()
+    return (await server.client.get(`/api/v1/analysis?mint=${OTHER}`)).body.data[0].outcomes.fwd_ret_5m
+  }
+  for (let minute = 0; minute < 3; minute++) await goOn(2)
+  await server.store.flushLake()
+  clock.step(-DAY_MS)
+  await trust()
+  await goOn(2)
+  expect((await submit(server.client, key, submission(OTHER))).status).toBe(201)
+  expect(await label()).toBeNull()
+  for (let minute = 0; minute < 8; minute++) await goOn(20)
+  await expect.poll(label).toBeCloseTo(9)
+})
+
 /** How many recorded trades the lake has. */
 async function tradesInLake(): Promise<number> {
   await server.store.flushLake()

@@ -53,7 +53,7 @@ export class BarOutbox implements BarSink {
   }
 
   completeTo(timeMs: number): void {
-    this.#completeToMs = Math.max(this.#completeToMs, timeMs)
+    this.#completeToMs = timeMs
   }
 
   compareWith(countClosed: () => readonly number[]): void {
@@ -103,7 +103,7 @@ export class BarOutbox implements BarSink {
     if (this.#start !== this.#options.starts()) this.#startOver()
     // Copies: all of them change while this waits.
     const end: SentBars = {
-      toMs: Math.max(this.#completeToMs, this.#sent.toMs),
+      toMs: this.#completeToMs,
       closed: [...this.#countClosed()],
       dropped: [...this.#buffer.droppedBars],
     }
@@ -112,9 +112,9 @@ export class BarOutbox implements BarSink {
     while (!isSent) {
       const batch = this.#buffer.take() ?? { mints: [], numbers: new Float64Array(0) }
       left -= batch.mints.length
-      // Only the last batch makes the bars complete up to that time.
+      // Only the last batch makes the bars complete up to that time. What has gone back has with the first.
       isSent = left <= 0
-      if (!(await this.#send(batch, isSent ? end.toMs : this.#sent.toMs))) return
+      if (!(await this.#send(batch, isSent ? end.toMs : Math.min(end.toMs, this.#sent.toMs)))) return
     }
     this.#sent = end
   }

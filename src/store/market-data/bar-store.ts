@@ -28,7 +28,7 @@ export interface BarDelivery {
    */
   first: number
   batch: BarBatch
-  /** With this batch, all bars that ended by this market time have been sent. */
+  /** With this batch, all bars that ended by this market time have been sent. Goes back where market time does. */
   completeToMs: number
   /** How many bars the server has dropped so far. */
   dropped: BarCounts
@@ -219,16 +219,19 @@ export class BarStore {
     return this.#inLake.toMs
   }
 
-  /** Takes a batch. @returns false where there is no room; then nothing was taken */
+  /** Takes a batch. @returns false where there is no room; then no bar was taken */
   take({ first, batch, completeToMs, dropped }: BarDelivery): boolean {
     const count = batch.mints.length
+    // At once where market time went back: what is submitted since would be labelled by bars that are still to come.
+    this.#taken.toMs = Math.min(this.#taken.toMs, completeToMs)
+    this.#inLake.toMs = Math.min(this.#inLake.toMs, completeToMs)
     const wasTaken = this.#taken.bars > first
     if (!wasTaken) {
       if (this.held + count > BARS_HELD_MAX) return false
       this.#keepNew(batch, dropped)
       this.#taken.bars += count
     }
-    this.#taken.toMs = Math.max(this.#taken.toMs, completeToMs)
+    this.#taken.toMs = completeToMs
     return true
   }
 
@@ -279,7 +282,7 @@ export class BarStore {
 
   /** Drops the staged rows that are in files by now. */
   async release({ toMs, bars }: StagedBars): Promise<void> {
-    this.#inLake.toMs = Math.max(this.#inLake.toMs, toMs)
+    this.#inLake.toMs = Math.min(toMs, this.#taken.toMs)
     this.#inLake.bars = Math.max(this.#inLake.bars, bars)
     if (this.#stagedBars === 0) return
     await this.#lake.database.maintenance.run(async (connection) => {

@@ -136,8 +136,8 @@ export class OutcomeLabeler {
    * connection. @returns how many labels were made
    */
   async labelDue(knownToMs: number, nowMs: number): Promise<number> {
-    // 0: no market time is known yet.
-    if (knownToMs === 0) return 0
+    // Not after 1970: no market time is known yet.
+    if (knownToMs <= 0) return 0
     const { maintenance } = this.#lake.database
     await this.#deleteWritten()
     const { done } = await maintenance.run((connection) =>

@@ -299,7 +299,7 @@ class LakeProcess {
     this.#addLabels(nowMs)
     this.#bars = this.#bars.slice(bars.length)
     this.#inLakeBars = Math.max(this.#inLakeBars, takenBars)
-    this.#inLakeToMs = Math.max(this.#inLakeToMs, takenToMs)
+    this.#inLakeToMs = Math.min(takenToMs, this.#takenToMs)
     const inLake = { bars: this.#inLakeBars, profiles: this.#profiles.inLake }
     if (this.#real?.hasCrashed === true) await this.#crash()
     // As it is recorded: what was delivered meanwhile is not in it.
@@ -458,7 +458,8 @@ class LakeProcess {
       })
       this.#takenBars += batch.mints.length
     }
-    this.#takenToMs = Math.max(this.#takenToMs, completeToMs)
+    this.#takenToMs = completeToMs
+    this.#inLakeToMs = Math.min(this.#inLakeToMs, completeToMs)
     return { taken: true, inLakeBars: this.#inLakeBars, held: this.#bars.length }
   }
 
