@@ -2,7 +2,7 @@
 // store is in memory, and the test decides each commit.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { SubmissionError } from '../../src/submissions/errors.ts'
-import type { SubmitResult } from '../../src/submissions/types.ts'
+import type { Caller, SubmitResult } from '../../src/submissions/types.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { codeOf, type MemorySubmissions, openMemorySubmissions } from '../support/memory-submissions.ts'
 import { newMint, submission, VALUES } from '../support/submission.ts'
@@ -164,7 +164,7 @@ it('requests with an Idempotency-Key whose first answer has expired are told apa
 })
 
 describe('racing rotations', () => {
-  const rotate = (caller: Parameters<MemorySubmissions['agents']['rotate']>[0]) =>
+  const rotate = (caller: Caller) =>
     service.agents.rotate(caller).then(
       () => 'rotated',
       (error: SubmissionError) => error.code,
@@ -204,6 +204,34 @@ describe('racing rotations', () => {
     expect(await revoked).toBe(2)
     for (const { agents } of [service, restarted()])
       expect(() => agents.authenticate(key)).toThrow(SubmissionError)
+  })
+
+  it.each([
+    ['all keys', ({ agent }: Caller) => service.agents.revokeKeys(agent.agentId, null)],
+    ['its own key', (caller: Caller) => service.agents.revoke(caller)],
+  ])('are refused while a revocation of %s is under way, unless that fails', async (_, revoke) => {
+    const caller = await service.register()
+    const change = () => service.agents.setProfile(caller, { website: 'https://example.org' })
+    const expectRefused = async () => {
+      expect(await rotate(caller)).toBe('key_not_allowed')
+      await expect(change()).rejects.toMatchObject({ code: 'key_not_allowed' })
+    }
+    hold()
+    const failing = Promise.allSettled([revoke(caller), revoke(caller)])
+    await expectRefused()
+    await decide(false)
+    await expectRefused()
+    await decide(false)
+    expect((await failing).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    const changed = change()
+    await decide(true)
+    await changed
+    const revoked = revoke(caller)
+    await expectRefused()
+    await decide(true)
+    await revoked
+    const { keys } = service.agents.account(caller.agent.agentId)!
+    expect(keys.map(({ endsInMs }) => endsInMs)).toEqual([0])
   })
 })
 

@@ -21,7 +21,15 @@ import type { Account, Agent, AgentStatus, Caller, IssuedKey, Profile, Submissio
 import { type AgentEvent, readEvent, writeEvent } from './agent-events.ts'
 import type { RandomBytes } from './api-keys.ts'
 import { Bans, bannedError } from './bans.ts'
-import { checkCurrent, checkResting, type Key, KeyTable, makeAgentKey, newKey } from './key-table.ts'
+import {
+  checkCurrent,
+  checkResting,
+  type Key,
+  KeyTable,
+  makeAgentKey,
+  newKey,
+  whilePending,
+} from './key-table.ts'
 import { changedProfile, type ProfileChange, type Registration } from './profiles.ts'
 
 export type OperatorSanction =
@@ -119,21 +127,21 @@ export class AgentRegistry {
     const quota = this.#rotations.quota(agentId, now)
     if (quota?.remaining === 0) throw rotatedTooOften(quota.resetMs)
     this.#rotations.take(agentId, now.monotonicMs)
-    for (const key of [old, ...unused]) key.isRotating = true
     try {
-      return await this.#rotate(this.#record(agentId), old, unused, now)
+      return await whilePending([old, ...unused], () => this.#rotate(this.#record(agentId), old, unused, now))
     } catch (error) {
       this.#rotations.release(agentId, now.monotonicMs)
       throw error
-    } finally {
-      for (const key of [old, ...unused]) key.isRotating = false
     }
   }
 
   /** Ends the key that the caller used. */
   async revoke({ agent, keyHash }: Caller): Promise<void> {
     const atMs = this.#options.clock.now()
-    await this.#append(agent.agentId, { kind: 'key_expires', data: { keyHash, atMs } })
+    const key = this.#knownKey(keyHash)
+    await whilePending([key], () =>
+      this.#append(agent.agentId, { kind: 'key_expires', data: { keyHash, atMs } }),
+    )
   }
 
   profile({ agent }: Caller): Profile | null {
@@ -160,11 +168,16 @@ export class AgentRegistry {
   async revokeKeys(agentId: string, prefix: string | null): Promise<number> {
     const record = this.#record(agentId)
     const now = readClock(this.#options.clock)
-    const events = this.#keys
+    const keys = this.#keys
       .ofAgent(agentId)
       .filter((key) => key.deadlineMs > now.monotonicMs && (prefix === null || key.prefix === prefix))
-      .map(({ hash }) => ({ kind: 'key_expires' as const, data: { keyHash: hash, atMs: now.wallMs } }))
-    await this.#options.store.commit(events.map((event) => writeEvent(agentId, event, now.wallMs)))
+    const events = keys.map(({ hash }) => ({
+      kind: 'key_expires' as const,
+      data: { keyHash: hash, atMs: now.wallMs },
+    }))
+    await whilePending(keys, () =>
+      this.#options.store.commit(events.map((event) => writeEvent(agentId, event, now.wallMs))),
+    )
     for (const event of events) this.#apply(record, event, now.wallMs, now)
     this.#tellChange(agentId)
     return events.length

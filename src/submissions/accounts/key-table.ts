@@ -14,8 +14,8 @@ export interface Key {
   expiresAtMs: number
   /** The same on the monotonic clock. */
   deadlineMs: number
-  /** A rotation of it, or one that replaces it, is not durable yet. */
-  isRotating: boolean
+  /** Rotations and revocations of it that are not durable yet. */
+  pending: number
   /** Someone has its text and has shown it. Taken as given where no rotation said that it made the key. */
   isUsed: boolean
 }
@@ -27,7 +27,7 @@ export const newKey = (agent: Agent, hash: string, prefix: string, createdAtMs: 
   createdAtMs,
   expiresAtMs: Number.POSITIVE_INFINITY,
   deadlineMs: Number.POSITIVE_INFINITY,
-  isRotating: false,
+  pending: 0,
   isUsed: true,
 })
 
@@ -46,9 +46,22 @@ export function checkCurrent(key: Key): void {
     )
 }
 
-/** Throws key_not_allowed while a key is being rotated. */
-export function checkResting({ isRotating }: Key): void {
-  if (isRotating) throw new SubmissionError('key_not_allowed', 'This API key is being rotated.')
+/** Throws key_not_allowed while a key is being rotated or revoked: what is revoked must not leave a successor. */
+export function checkResting({ pending }: Key): void {
+  if (pending > 0) throw new SubmissionError('key_not_allowed', 'This API key is being rotated or revoked.')
+}
+
+/** Does `work`, which ends `keys` or fails; meanwhile they are not resting. */
+export async function whilePending<Result>(
+  keys: readonly Key[],
+  work: () => Promise<Result>,
+): Promise<Result> {
+  for (const key of keys) key.pending++
+  try {
+    return await work()
+  } finally {
+    for (const key of keys) key.pending--
+  }
 }
 
 /** Makes a key. @returns it with its text, which only the agent keeps, and the row that holds its hash */
