@@ -54,11 +54,13 @@ export const readClock = (clock: Clock): Instant => ({
 /**
  * The moment by which stored times are no older than they certainly are: where the machine's clock is not believed, the earlier of the
  * two. What is limited by age then ends too late rather than too early.
+ * @param firstMs when the first of them was stored: a machine's clock that is before it was not set, and would bring back all that ended
  */
-export const readCautiously = (clock: Clock): Instant => ({
-  wallMs: Math.min(clock.now(), machineMs(clock)),
-  monotonicMs: clock.monotonicMs(),
-})
+export function readCautiously(clock: Clock, firstMs = 0): Instant {
+  const wallMs = clock.now()
+  const machine = machineMs(clock)
+  return { wallMs: machine < firstMs ? wallMs : Math.min(wallMs, machine), monotonicMs: clock.monotonicMs() }
+}
 
 /** The monotonic time of an event that was stored with the wall time `storedMs`. A stored time in the future counts as now. */
 export const toMonotonicMs = (storedMs: number, now: Instant): number =>

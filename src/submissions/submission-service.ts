@@ -2,14 +2,7 @@
 // wait; when the store refuses, exactly that is released. What depends on submissions that the store has not acknowledged (a
 // bonus, a strike) waits for them. Limits run on the monotonic clock; what is shown and stored is wall time.
 import { hash } from 'node:crypto'
-import {
-  type Clock,
-  type Instant,
-  machineMs,
-  readCautiously,
-  readClock,
-  toMonotonicMs,
-} from '../lib/clock.ts'
+import { type Clock, type Instant, machineMs, readClock, toMonotonicMs } from '../lib/clock.ts'
 import type { ListedRow, SubmissionQuery } from '../schema/api/submission-list.ts'
 import type { ErrorCode } from '../schema/errors.ts'
 import type { RecoveredLimits, RecoveredXp } from '../schema/recovered.ts'
@@ -136,7 +129,7 @@ export class SubmissionService {
       idempotency: this.#idempotency,
       strikes: this.#strikes.window,
     }
-    const now = readCautiously(options.clock)
+    const now = options.agents.recoveredAt
     restoreLimits(recovered, reserved, now)
     for (const { analysisId, atMs, ...labels } of recovered.recentLabels)
       this.#labels.add(analysisId, labels, { wallMs: atMs, monotonicMs: toMonotonicMs(atMs, now) })

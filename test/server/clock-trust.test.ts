@@ -292,3 +292,33 @@ test.each(WRONG)(
     await expectRemembered(begun)
   },
 )
+
+test('a start with a clock in 1970 brings nothing back that has ended', { tags: 'drill' }, async () => {
+  await open()
+  const register = async (name: string) =>
+    (await server.client.post('/api/v1/keys/register', { name })).body.data
+  const [banned, suspended, rotated] = [
+    await register('banned'),
+    await register('suspended'),
+    await register('rotated'),
+  ]
+  const untilMs = clock.wallMs + HOUR_MS
+  await server.client.post(
+    '/api/v1/admin/ban',
+    { agentId: banned.agentId, untilMs, reason: 'for an hour' },
+    ADMIN_KEY,
+  )
+  const { key } = (await server.client.post('/api/v1/keys/rotate', {}, rotated.key)).body.data
+  for (let strike = 0; strike < 3; strike++) {
+    const mint = await seedToken(server.client, clock.wallMs)
+    const snapshot = { ...VALUES, liquidity: 1, snapshotAt: clock.wallMs }
+    await submit(server.client, suspended.key, submission(mint, { snapshot }))
+  }
+  pass(25 * HOUR_MS)
+  clock.step(5_000 - clock.wallMs)
+  server = await server.restart()
+  const mint = await seedToken(server.client, server.market.timeMs)
+  expectProblem(await submit(server.client, rotated.key, submission(mint)), 'revoked_key')
+  for (const each of [banned.key, suspended.key, key])
+    expect((await submit(server.client, each, submission(mint))).status).toBe(201)
+})

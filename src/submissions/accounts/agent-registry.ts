@@ -63,6 +63,8 @@ interface AgentRecord {
 
 /** Agents, their keys and profiles. Every change is durable before its promise resolves. */
 export class AgentRegistry {
+  /** The moment by which stored times were judged. */
+  readonly recoveredAt: Instant
   readonly #options: Omit<AgentRegistryOptions, 'recovered'>
   readonly #records = new Map<string, AgentRecord>()
   readonly #keys = new KeyTable()
@@ -72,7 +74,9 @@ export class AgentRegistry {
 
   constructor({ recovered, ...options }: AgentRegistryOptions) {
     this.#options = options
-    this.#recover(recovered, readCautiously(options.clock))
+    const firstMs = recovered.agents.reduce((least, row) => Math.min(least, row.created_at), Infinity)
+    this.recoveredAt = readCautiously(options.clock, firstMs)
+    this.#recover(recovered, this.recoveredAt)
   }
 
   /** Throws missing_key, invalid_key or revoked_key. */
