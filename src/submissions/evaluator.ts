@@ -1,5 +1,6 @@
 import { monotonicFactory } from 'ulid'
 import type { Instant } from '../lib/clock.ts'
+import { SECOND_MS } from '../lib/time.ts'
 import type { SnapshotValues } from '../schema/datapoint.ts'
 import type { Submission } from '../schema/submission.ts'
 import { type Comparison, compareSnapshot, isEmptySnapshot } from './deviation.ts'
@@ -31,8 +32,10 @@ export interface EvaluatorOptions {
 /** Checks the body of a submission and compares it with the market. */
 export class Evaluator {
   readonly #options: EvaluatorOptions
-  /** The time in an identity is that of its row, by which the lake is searched. */
-  readonly #nextUlid: (timeMs: number) => string
+  /** Makes identities that rise, also where the clock is set back a little. */
+  #nextUlid: (timeMs: number) => string
+  /** The latest time in one of them. */
+  #lastIdMs = 0
 
   constructor(options: EvaluatorOptions) {
     this.#options = options
@@ -61,7 +64,7 @@ export class Evaluator {
     const submittedAtMs = this.submittedAtMs(now)
     const comparedAtMs = snapshot && deviation.version === 'asOf' ? snapshot.snapshotAt : submittedAtMs
     return {
-      analysisId: `an_${this.#nextUlid(submittedAtMs)}`,
+      analysisId: this.#nextId(submittedAtMs),
       agentId,
       submission,
       ignored,
@@ -74,6 +77,14 @@ export class Evaluator {
       snapshotAtMs: Math.min(submittedAtMs, comparedAtMs),
       priceAtSubmissionUsd: current.priceUsd,
     }
+  }
+
+  /** The time in an identity is that of its row, by which the lake is searched: it goes back where an operator takes market time back. */
+  #nextId(timeMs: number): string {
+    const isBack = timeMs < this.#lastIdMs - SECOND_MS
+    if (isBack) this.#nextUlid = monotonicFactory(this.#options.random)
+    this.#lastIdMs = isBack ? timeMs : Math.max(this.#lastIdMs, timeMs)
+    return `an_${this.#nextUlid(timeMs)}`
   }
 
   /** The submission with a snapshot that is stamped with market time, where it was stamped with a clock of the client's own. */

@@ -158,9 +158,9 @@ test('what an earlier version recorded with a clock that was ahead is told, and 
   }
 })
 
-test('what is submitted after market time went back is labelled by the prices that follow', async () => {
+test('what is submitted after market time went back is found, and labelled by the prices that follow', async () => {
   await open()
-  clock.step(DAY_MS)
+  clock.step(3 * DAY_MS)
   server = await server.restart()
   const key = await server.client.register()
   const goOn = async (priceUsd: number) => {
@@ -181,14 +181,19 @@ test('what is submitted after market time went back is labelled by the prices th
     return (await server.client.get(`/api/v1/analysis?mint=${OTHER}`)).body.data[0].outcomes.fwd_ret_5m
   }
   for (let minute = 0; minute < 3; minute++) await goOn(2)
+  expect((await submit(server.client, key, submission(KNOWN))).status).toBe(201)
   await server.store.flushLake()
-  clock.step(-DAY_MS)
+  clock.step(-3 * DAY_MS)
   await trust()
   await goOn(2)
-  expect((await submit(server.client, key, submission(OTHER))).status).toBe(201)
+  const { status, body } = await submit(server.client, key, submission(OTHER))
+  expect(status).toBe(201)
   expect(await label()).toBeNull()
   for (let minute = 0; minute < 8; minute++) await goOn(20)
   await expect.poll(label).toBeCloseTo(9)
+  // Not by what the run before remembers.
+  server = await server.restart()
+  expect((await server.client.get(`/api/v1/analysis/${body.analysisId}`)).status).toBe(200)
 })
 
 /** How many recorded trades the lake has. */
