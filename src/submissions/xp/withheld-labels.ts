@@ -19,6 +19,8 @@ export class WithheldLabels {
   readonly #show: (labels: TokenLabels) => void
   /** By analysis, the oldest first. At the maximum the oldest is dropped: the coverage of its token never shows its labels. */
   readonly #withheld: BoundedMap<string, Withheld>
+  /** When the newest of those that were shown came, Unix ms: with it all before it are, also where the clock has gone back since. */
+  #shownToMs = Number.NEGATIVE_INFINITY
 
   /**
    * @param show called with labels when their delay has passed, in the order in which they were added
@@ -40,9 +42,10 @@ export class WithheldLabels {
   /** Shows what has been withheld long enough. Call it before the coverage is read. */
   release(nowMs: number): void {
     for (let { oldest } = this.#withheld; oldest !== null; { oldest } = this.#withheld) {
-      const { atMs, labels } = oldest.value
+      const { atMs, labels, receivedAtMs } = oldest.value
       if (atMs + this.#delayMs > nowMs) return
       this.#withheld.delete(oldest.key)
+      this.#shownToMs = Math.max(this.#shownToMs, receivedAtMs)
       if (labels !== null) this.#show(labels)
     }
   }
@@ -51,7 +54,7 @@ export class WithheldLabels {
   shownToMs(now: Instant): number | null {
     if (this.#delayMs === 0) return null
     this.release(now.monotonicMs)
-    let shownToMs = now.wallMs - this.#delayMs
+    let shownToMs = Math.max(now.wallMs - this.#delayMs, this.#shownToMs)
     for (const { value } of this.#withheld.entries()) shownToMs = Math.min(shownToMs, value.receivedAtMs - 1)
     return shownToMs
   }
@@ -61,6 +64,7 @@ export class WithheldLabels {
     if (this.#delayMs === 0) return null
     const announcedMs = submittedAtMs + this.#delayMs
     const atMs = this.#withheld.get(analysisId)?.atMs
+    if (atMs === undefined && submittedAtMs <= this.#shownToMs) return null
     const untilMs = atMs === undefined ? announcedMs : now.wallMs + atMs + this.#delayMs - now.monotonicMs
     if (untilMs <= now.wallMs) return null
     // The same time in every answer, unless the wall clock was set since.

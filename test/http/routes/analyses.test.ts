@@ -14,7 +14,7 @@ import {
   submit,
   VALUES,
 } from '../../support/submission.ts'
-import { openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
 
 const START_MS = 1_795_000_000_000
 const DELAY_MS = 600_000
@@ -232,6 +232,24 @@ describe('the labels of others', () => {
     }
     clock.pass(DELAY_MS - 1_000)
     expect((await get('')).body.leaderboard[0].lastScore).toBe(70)
+  })
+
+  it('stay shown when the clock goes back behind the submission', async () => {
+    await open()
+    const mint = await seed()
+    const id = await send(mint)
+    clock.pass(DELAY_MS)
+    expect((await get('')).body.leaderboard[0].lastScore).toBe(70)
+    clock.step(-86_400_000)
+    await server.client.post('/api/v1/admin/clock/trust', {}, ADMIN_KEY)
+    expect((await get(`/${id}`)).body.data).toMatchObject(SHOWN)
+    const agentKey = await server.client.register('other')
+    const later = (await submit(server.client, agentKey, submission(mint))).body
+    expect((await get(`/${later.analysisId}`)).body.data).toMatchObject(
+      withheldUntil(later.createdAt + DELAY_MS),
+    )
+    clock.pass(DELAY_MS)
+    for (const each of [id, later.analysisId]) expect((await get(`/${each}`)).body.data).toMatchObject(SHOWN)
   })
 
   it('are never shared with who may not see them: by a cache, a compressed form or an ETag', async () => {
