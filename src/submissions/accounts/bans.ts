@@ -1,5 +1,6 @@
 import type { Instant } from '../../lib/clock.ts'
 import { toMonotonicDeadlineMs, toMonotonicMs } from '../../lib/clock.ts'
+import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { type ErrorDetails, SubmissionError } from '../errors.ts'
 import { WALL_CLOCK_STEP_MS } from '../limits.ts'
 
@@ -81,7 +82,8 @@ export class Bans {
     )
     if (now.monotonicMs >= last.deadlineMs) return null
     if (last.deadlineMs === Number.POSITIVE_INFINITY) return last.deadlineMs
-    const untilMs = Math.round(now.wallMs + last.deadlineMs - now.monotonicMs)
+    // Where the clock was set ahead it may lie behind the last time that there is.
+    const untilMs = Math.min(TIME_MS_MAX, Math.round(now.wallMs + last.deadlineMs - now.monotonicMs))
     return Math.abs(untilMs - last.untilMs) > WALL_CLOCK_STEP_MS ? untilMs : last.untilMs
   }
 }

@@ -1,9 +1,10 @@
 // GET /api/v1/agent/profile: where an agent stands, over real HTTP and the real store, across restarts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { profileAnswerSchema } from '../../../src/schema/api/accounts.ts'
+import { TIME_MS_MAX } from '../../../src/schema/bounds.ts'
 import { COOLDOWNS_LISTED_MAX, SUBMIT_JITTER_MS } from '../../../src/submissions/limits.ts'
 import { SteppedClock } from '../../support/clock.ts'
-import { seedToken, submission, submit, VALUES } from '../../support/submission.ts'
+import { expectProblem, seedToken, submission, submit, VALUES } from '../../support/submission.ts'
 import { ADMIN_KEY, openTestServer, type Settings, type TestServer } from '../../support/test-server.ts'
 
 const START_MS = 1_795_000_000_000
@@ -137,6 +138,16 @@ describe('the standing of an agent', () => {
     const { limits } = await standing(key)
     expect(limits.cooldowns).toEqual([{ mint, nextAllowedAt: atMs }])
     expect(limits.submit.resetAt).toBe(atMs - SUBMIT_JITTER_MS)
+  })
+
+  it('of a ban to the end of time has an end, also where the clock is set ahead', async () => {
+    await open()
+    const key = await server.client.register()
+    const ban = { agentId: await agentIdOf(key), untilMs: TIME_MS_MAX, reason: 'test' }
+    expect((await server.client.post('/api/v1/admin/ban', ban, ADMIN_KEY)).status).toBe(200)
+    clock.step(2_000)
+    expectProblem(await submit(server.client, key, submission(await seed())), 'agent_banned')
+    expect(await standing(key)).toMatchObject({ banned: true, bannedUntil: TIME_MS_MAX })
   })
 
   it('tells a ban for good from one that ends', { tags: 'drill' }, async () => {
