@@ -11,6 +11,7 @@ export const TIMER_MS_MAX = 2 ** 31 - 1
 const OTHER_UNITS = [
   { unit: 'seconds', from: 1e9, to: 4.1e9, remedy: '1000 times this number' },
   { unit: 'microseconds', from: 1e15, to: 4.1e15, remedy: 'a thousandth of this number' },
+  { unit: 'nanoseconds', from: 1e18, to: 4.1e18, remedy: 'a millionth of this number' },
 ]
 
 /** What is to be told of a time that seems to be in another unit; null where it does not. */

@@ -8,11 +8,9 @@ const isValidAge = (ageMs: number): boolean => ageMs <= SNAPSHOT_AGE_MS_MAX && a
 export const isOfAge = (snapshotAtMs: number, nowsMs: readonly number[]): boolean =>
   nowsMs.some((nowMs) => isValidAge(nowMs - snapshotAtMs))
 
-/** The age of `atMs` by the nearest of `nowsMs`. */
-function smallestAge(atMs: number, nowsMs: readonly number[]): number {
-  const ages = nowsMs.map((nowMs) => nowMs - atMs)
-  return ages.reduce((nearest, ageMs) => (Math.abs(ageMs) < Math.abs(nearest) ? ageMs : nearest))
-}
+/** That of `nowsMs` which is nearest to `atMs`. */
+const nearestOf = (nowsMs: readonly number[], atMs: number): number =>
+  nowsMs.reduce((nearest, nowMs) => (Math.abs(nowMs - atMs) < Math.abs(nearest - atMs) ? nowMs : nearest))
 
 /**
  * Throws `snapshot_stale` for an age over 300 000 ms and `snapshot_in_future` for a time more than 30 000 ms ahead; both
@@ -20,11 +18,10 @@ function smallestAge(atMs: number, nowsMs: readonly number[]): number {
  */
 export function checkSnapshotAge(snapshotAtMs: number, nowsMs: readonly number[]): void {
   if (isOfAge(snapshotAtMs, nowsMs)) return
-  const ageMs = smallestAge(snapshotAtMs, nowsMs)
-  const nowMs = snapshotAtMs + ageMs
+  const nowMs = nearestOf(nowsMs, snapshotAtMs)
   const unit = unitHint(snapshotAtMs)
   const hint = unit === null ? null : `snapshotAt ${unit}.`
-  const stale = ageMs > 0
+  const stale = nowMs > snapshotAtMs
   const sentence = stale
     ? `The snapshot is older than ${SNAPSHOT_AGE_MS_MAX} ms: read the DataPoint again and submit within 5 minutes.`
     : `The snapshot lies more than ${SNAPSHOT_AHEAD_MS_MAX} ms in the future: check the clock.`

@@ -275,7 +275,7 @@ export class SubmissionService {
     const response = this.#idempotency.find(agentId, idempotent, now.monotonicMs)
     if (response === null) return null
     const quota = this.#rate.quota(agentId, now)
-    const result = decodeResponse(response.json, quota)
+    const result = decodeResponse(response.json, quota, now.wallMs)
     if (result instanceof SubmissionError) throw result
     return { receipt: result, quota, isReplay: true }
   }

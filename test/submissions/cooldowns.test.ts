@@ -2,6 +2,15 @@ import { expect, test, vi } from 'vitest'
 import { COOLDOWNS_MAX } from '../../src/submissions/limits.ts'
 import { Cooldowns } from '../../src/submissions/rate-limits/cooldowns.ts'
 
+test('a cooldown has ended at the time that was announced, though the wall clock tells no fractions', () => {
+  const cooldowns = new Cooldowns(200)
+  // Begun at 0.9 by a clock that says 0: the end is announced as 200.
+  cooldowns.start('ag_1', 'mint', 0.9)
+  expect(cooldowns.waitMs('ag_1', 'mint', 199)).toBe(2)
+  expect(cooldowns.waitMs('ag_1', 'mint', 200)).toBe(0)
+  expect(cooldowns.running('ag_1', 200, 1)).toEqual([])
+})
+
 test('beyond the maximum the cooldown that began first ends, which is told; those that had ended or were cancelled are not', {
   tags: 'drill',
 }, () => {

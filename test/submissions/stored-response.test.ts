@@ -25,7 +25,7 @@ const receipt = {
 it('a stored receipt keeps the format of earlier versions, and is read back as it was', () => {
   const json = encodeResponse(receipt)
   expect(JSON.parse(json)).toEqual({ body: { ok: true, ...receipt } })
-  expect(decodeResponse(json, quota)).toEqual(receipt)
+  expect(decodeResponse(json, quota, receipt.createdAt)).toEqual(receipt)
 })
 
 it('a stored error keeps the format of earlier versions, and is read back as a replay', () => {
@@ -38,7 +38,7 @@ it('a stored error keeps the format of earlier versions, and is read back as a r
     sentence: 'The snapshot deviates.',
     extra: details,
   })
-  const error = decodeResponse(json, quota)
+  const error = decodeResponse(json, quota, receipt.createdAt)
   expect(error).toBeInstanceOf(SubmissionError)
   expect(error).toMatchObject({
     code: 'snapshot_rejected',

@@ -20,7 +20,7 @@ const COMPACT_MIN = 1_024
 
 /**
  * How long an agent must wait before it submits on the same mint again. Times are on the monotonic clock. A submission is
- * allowed at exactly `cooldownMs` after the start; 0 switches cooldowns off. Expired starts are dropped; beyond COOLDOWNS_MAX the
+ * allowed at `cooldownMs` after the start, in whole milliseconds; 0 switches cooldowns off. Expired starts are dropped; beyond COOLDOWNS_MAX the
  * earliest is too, and its agent need not wait.
  */
 export class Cooldowns {
@@ -73,7 +73,9 @@ export class Cooldowns {
   }
 
   #remainingMs({ atMs }: Pick<CooldownStart, 'atMs'>, nowMs: number): number {
-    return Math.max(0, Math.ceil(atMs + this.cooldownMs - nowMs))
+    const remainingMs = atMs + this.cooldownMs - nowMs
+    // Its end was announced by the wall clock, which leaves fractions out.
+    return remainingMs < 1 ? 0 : Math.ceil(remainingMs)
   }
 
   /** Drops the starts that have expired, and those that are too many. */

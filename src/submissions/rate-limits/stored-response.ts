@@ -20,11 +20,18 @@ export function encodeResponse(result: Receipt | SubmissionError): string {
   return JSON.stringify(stored)
 }
 
-/** The receipt, or the error to throw again with `quota`. */
-export function decodeResponse(json: string, quota: Quota | null): Receipt | SubmissionError {
+/** The receipt, or the error to throw again with `quota`. @param nowMs by the wall clock */
+export function decodeResponse(json: string, quota: Quota | null, nowMs: number): Receipt | SubmissionError {
   const stored: StoredResponse = JSON.parse(json)
-  if ('code' in stored)
-    return new SubmissionError(stored.code, stored.sentence, stored.extra, { quota, isReplay: true })
+  if ('code' in stored) {
+    const { code, sentence, extra } = stored
+    const leftMs = (extra.bannedUntil ?? 0) - nowMs
+    return new SubmissionError(code, sentence, extra, {
+      quota,
+      isReplay: true,
+      retryAfterMs: leftMs > 0 ? leftMs : null,
+    })
+  }
   const { ok: _, ...receipt } = stored.body
   return receipt
 }

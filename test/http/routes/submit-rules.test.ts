@@ -180,6 +180,10 @@ describe('snapshotAt', () => {
     const inSeconds = await sendAt(Math.floor(nowMs / 1_000))
     expectProblem(inSeconds, 'snapshot_stale')
     expect(inSeconds.body.error).toContain('seconds')
+    const inNanoseconds = await sendAt(nowMs * 1e6)
+    expectProblem(inNanoseconds, 'snapshot_in_future')
+    expect(inNanoseconds.body.hint).toContain('nanoseconds')
+    expect((await sendAt(1e300)).body.serverTime).toBe(nowMs)
     const missing = await send(await register(), submission(mint, { snapshot: VALUES }))
     expectProblem(missing, 'validation_failed', '/snapshot/snapshotAt')
   })
@@ -467,6 +471,19 @@ describe('an Idempotency-Key', () => {
       expect(answer.headers.get('idempotency-replayed')).toBe(replayed)
       expect(answer.body.strikes).toBe(1)
     }
+  })
+
+  it('returns a suspension again with the time that is left of it', async () => {
+    const key = await register()
+    const rejected = async () => submission(await token(), { snapshot: snapshotOf({ liquidity: 1 }) })
+    for (let strike = 1; strike < 3; strike++) await send(key, await rejected())
+    const body = await rejected()
+    const suspended = await send(key, body, { 'Idempotency-Key': 'suspended' })
+    expectProblem(suspended, 'agent_banned')
+    expect(suspended.headers.get('retry-after')).toBe('86400')
+    pass(MINUTE_MS)
+    const again = await send(key, body, { 'Idempotency-Key': 'suspended' })
+    expect([again.status, again.headers.get('retry-after')]).toEqual([403, '86340'])
   })
 })
 
