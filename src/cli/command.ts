@@ -88,6 +88,8 @@ function checkValue(name: string, option: Option, value: string | undefined): st
     if (option.isRequired) throw new UsageError(`--${name} ${option.value} is missing`)
     return option.otherwise ?? ''
   }
+  // A script's variable that is not set: taken as no flag it would make a command wider, such as the revocation of one key.
+  if (value === '') throw new UsageError(`--${name} is empty: leave it out, or give it a value`)
   if (option.allowed === undefined || option.allowed.includes(value)) return value
   throw new UsageError(
     `--${name}: "${value}" is not one of ${option.allowed.join(', ')}${didYouMean(value, option.allowed)}`,

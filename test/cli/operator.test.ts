@@ -108,6 +108,10 @@ describe('an error is one sentence', () => {
       2,
       'mintlake: --data-dir is no flag of mintlake agents list: it has --format, --url, --help\nsee mintlake agents list --help\n',
     ],
+    // A variable of a script that is not set must not make a command wider.
+    [['keys', 'revoke', 'ag_1', '--key', ''], 2, '--key is empty: leave it out, or give it a value\n'],
+    [['agents', 'ban', 'ag_1', '--until='], 2, '--until is empty'],
+    [['backup', '--out', 'x', '--data-dir', ''], 2, '--data-dir is empty'],
     [['agents', 'list', '--url', '-x'], 2, '--url: a value that begins with a dash is written --url=-x\n'],
     [['doctor', '--json=yes'], 2, '--json takes no value\n'],
     [['something', 'else'], 2, 'mintlake: there is no command "something else"\nsee mintlake --help\n'],

@@ -338,6 +338,7 @@ describe('a value that a setting does not take', () => {
     ['--port=x', '--port: "x" is not valid: must be a whole number from 0 to 65535'],
     ['--feed=nasdaq', '--feed: "nasdaq" is not valid: must be simulator, none, replay, pumpportal or solana'],
     ['--mixed=maybe', '--mixed: "maybe" is not valid: must be true or false'],
+    ['--mixed=', '--mixed: "" is not valid: must be true or false'],
     ['--registration=shut', '--registration: "shut" is not valid: must be open or closed'],
     ['--host=', '--host: "" is not valid: must be a host name or an address'],
   ])('%s', (args, message) => {

@@ -56,8 +56,8 @@ export const oneOf = <const Words extends readonly string[]>(words: Words) =>
   z.enum(words, { error: `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}` })
 
 export const flag = z
-  .enum(['true', 'false', '1', '0', ''], { error: 'must be true or false' })
-  .transform((word) => word !== 'false' && word !== '0')
+  .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
+  .transform((word) => word === 'true' || word === '1')
 
 /** Words, comma-separated. */
 export const wordList = z.string().transform((words) =>
