@@ -1,6 +1,14 @@
 // Backups, of running and stopped servers, and what a server has that starts on a restored one.
 import { spawnSync } from 'node:child_process'
-import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest'
 import { makeBackup } from '../../src/store/backup/backup.ts'
@@ -189,6 +197,31 @@ describe('a backup of a stopped server', () => {
     const restored = await openTestServer({}, {}, dataDir)
     expect((await restored.client.get(`/api/v1/analysis/${analysisId}`)).status).toBe(200)
     await restored.remove()
+  })
+
+  it('is made and restored through symbolic links, and a link is no way around the rules of places', async () => {
+    const folder = newFolder()
+    const there = join(folder, 'there')
+    mkdirSync(there)
+    const link = join(folder, 'link')
+    symlinkSync(there, link)
+    const made = await backUp(join(link, 'backup'))
+    expect(made, made.err).toMatchObject({ code: 0 })
+    mkdirSync(join(there, 'data'))
+    symlinkSync(join(there, 'data'), join(folder, 'data'))
+    const restored = await restore(join(link, 'backup'), join(folder, 'data'))
+    expect(restored, restored.err).toMatchObject({ code: 0 })
+    expect((await verified(join(folder, 'data'))).out).toContain('nothing is wrong')
+    symlinkSync(server.dataDir, join(folder, 'own'))
+    expect(await backUp(join(folder, 'own', 'backup'))).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('is in the data folder'),
+    })
+    expect(await restore(out, join(out, 'data'))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is in the backup'),
+    })
+    expect(readdirSync(out)).not.toContain('data')
   })
 
   it('goes to a new or an empty folder outside of the data folder only', { tags: 'drill' }, async () => {

@@ -1,7 +1,6 @@
 // `backup`: a copy of the whole store, of a running server or of a stopped one. `restore`: a data folder from such a copy.
 import { existsSync, realpathSync } from 'node:fs'
 import { rm, rmdir } from 'node:fs/promises'
-import { resolve, sep } from 'node:path'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolderNow } from '../../lib/files.ts'
 import { stagedBackupSchema } from '../../schema/api/admin.ts'
@@ -9,7 +8,9 @@ import { ServiceError } from '../../schema/errors.ts'
 import {
   type BackupOptions,
   type FinishedCopy,
+  isWithin,
   makeBackup,
+  realPathOf,
   restoreBackup,
 } from '../../store/backup/backup.ts'
 import { lockFolder } from '../../store/data-folder/folder-lock.ts'
@@ -68,8 +69,8 @@ async function backUp(values: Values, terminal: Terminal): Promise<number> {
   if (!existsSync(folderInfoPath(asked)))
     throw new ServiceError('not_found', `there is no store in ${asked}: ${folderInfoPath(asked)} is missing`)
   const dataDir = realpathSync(asked)
-  const out = resolve(requiredValue(values, 'out'))
-  if (`${out}${sep}`.startsWith(`${dataDir}${sep}`))
+  const out = realPathOf(requiredValue(values, 'out'))
+  if (isWithin(out, dataDir))
     throw new UsageError(`--out: ${out} is in the data folder; name a folder elsewhere, best on another disk`)
   const stop = new Stop(terminal)
   const endTurn = takeTurn(dataDir)

@@ -1,9 +1,9 @@
 // Makes a backup of a store from a copy that nobody writes to, and restores one. Either writes into an empty folder, which is
 // marked as unfinished until all of it is durable and verified.
 
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { readdir, rm, rmdir, stat, statfs } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
@@ -34,6 +34,18 @@ export interface FinishedCopy {
   findings: readonly Finding[]
 }
 
+/** The path with its symbolic links resolved, of a folder that may not be there yet: the paths of catalogs are such. */
+export function realPathOf(path: string): string {
+  const full = resolve(path)
+  const folder = dirname(full)
+  if (existsSync(full) || folder === full) return realpathSync(full)
+  return join(realPathOf(folder), basename(full))
+}
+
+/** Whether a path is a folder or in it. Both are real ones. */
+export const isWithin = (path: string, folder: string): boolean =>
+  `${path}${sep}`.startsWith(`${folder}${sep}`)
+
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / MEGABYTE)} MB`
 
 /** Copies `staged`, which nobody writes to, to the new or empty folder `out`. */
@@ -43,7 +55,7 @@ export async function makeBackup(
   options: BackupOptions,
 ): Promise<FinishedCopy> {
   const { lsn } = staged
-  return intoEmptyFolder(resolve(out), { source: staged.path, links: true }, options, async (folder) => {
+  return intoEmptyFolder(realPathOf(out), { source: staged.path, links: true }, options, async (folder) => {
     const copied = await copyStore(staged.path, folder, { ...options, links: true })
     const findings = await verifyCopy(staged.path, folder, copied, options)
     await writeBackupNote(folder, { madeAtMs: options.nowMs, lsn, files: copied.files })
@@ -57,7 +69,8 @@ export async function restoreBackup(
   dataDir: string,
   options: BackupOptions,
 ): Promise<FinishedCopy> {
-  const source = resolve(from)
+  const [source, target] = [realPathOf(from), realPathOf(dataDir)]
+  if (isWithin(target, source)) throw invalid(`${target} is in the backup: name a folder elsewhere`)
   const { files, lsn, madeAtMs } = await readBackupNote(source)
   for (const { path, bytes, sha256 } of files) {
     options.check()
@@ -65,7 +78,7 @@ export async function restoreBackup(
     if (found?.size !== bytes || (await hashFile(join(source, path))) !== sha256)
       throw invalid(`${join(source, path)} is missing or not as it was when the backup was made`)
   }
-  return intoEmptyFolder(resolve(dataDir), { source, links: false }, options, async (folder) => {
+  return intoEmptyFolder(target, { source, links: false }, options, async (folder) => {
     // Copied, not linked: the backup must not depend on what happens to this folder.
     const copied = await copyStore(source, folder, { ...options, links: false })
     const nowMs = Math.max(options.nowMs, madeAtMs)
