@@ -1,7 +1,7 @@
 // `repair`: makes a data folder that no server can start on one that it can start on, and says what is lost.
 import { realpathSync } from 'node:fs'
 import { readConfig } from '../../config/config.ts'
-import type { Config } from '../../config/settings.ts'
+import { type Config, SETTINGS } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { type FolderRepair, repairFolder } from '../../store/repair-folder.ts'
 import { type Command, Failure, type Values } from '../command.ts'
@@ -17,13 +17,10 @@ import {
 import type { Terminal } from '../terminal.ts'
 import { repairLines } from './repair.ts'
 
-/** What of the server's settings the state depends on, as far as the environment tells. */
+/** What of the server's settings the state depends on. Others may be valid only with the flags of the server. */
 function stateSettings({ env }: Terminal): Pick<Config, 'labelsDelayMs' | 'submitLimits'> {
-  try {
-    return readConfig([], env)
-  } catch {
-    return readConfig([], {})
-  }
+  const names = [SETTINGS.labelsDelayMs.env, SETTINGS.submitLimits.env]
+  return readConfig([], Object.fromEntries(names.map((name) => [name, env[name]])))
 }
 
 function folderOf(values: Values, terminal: Terminal): string {
