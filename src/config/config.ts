@@ -44,9 +44,7 @@ export function readConfig(args: readonly string[], env: Environment): Config {
     if (sent !== undefined) givenBy.set(path, source)
     const result = safeParse<z.ZodType>(schema, sent ?? defaultText)
     if (!result.success)
-      throw new ConfigError(
-        `${source}: "${withoutSecrets(path, sent)}" is not valid: ${firstIssue(result.error).message}`,
-      )
+      throw new ConfigError(`${source}: ${refusal(path, sent, firstIssue(result.error).message)}`)
     put(config, path, result.data)
   }
   return checked(config as Config, givenBy)
@@ -164,6 +162,14 @@ function withoutSecrets(path: SettingPath, value: unknown): unknown {
   return JSON.parse(JSON.stringify(value ?? null), (_, each) =>
     typeof each === 'string' ? masked(each) : each,
   )
+}
+
+/** What is wrong with a value. Nothing tells where a query of it ends: all behind is masked, and what the reason quotes of it. */
+function refusal(path: SettingPath, sent: string | undefined, reason: string): string {
+  const shown = `${withoutSecrets(path, sent)}`.replaceAll(/\/\/[^/]*@/g, '//…@').replace(/\?.*/s, '?…')
+  const quoted = (whole: string, text: string): string => (/^[\w-]*$/.test(text) ? whole : '"…"')
+  const told = shown === sent ? reason : reason.replaceAll(/"([^"]*)"/g, quoted)
+  return `"${shown}" is not valid: ${told}`
 }
 
 const masked = (text: string): string =>

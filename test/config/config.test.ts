@@ -268,6 +268,13 @@ describe('the value of a setting', () => {
     expect(errorOf(words('--providers pumpportal-url=https://user:pass@a/b?api-key=secret'))).not.toMatch(
       /secret|pass/,
     )
+    // The reason quotes a part of the value.
+    for (const text of [
+      'wss://user:pass@a/b?api-key=secret',
+      'pumpportal-url=wss://a?x=1,api-key=secret',
+      'wss:/a?api-key=secret',
+    ])
+      expect(errorOf(['--providers', text])).toMatch(/^(?!.*(secret|pass@)).* of the form NAME=VALUE, with/)
   })
 })
 
