@@ -4,7 +4,7 @@ import { CLIENT_ENV } from '../config/client-env.ts'
 import { SETTINGS } from '../config/settings.ts'
 import { readBoundedText } from '../lib/bounded-text.ts'
 import { fetchFailure } from '../lib/error-text.ts'
-import { safeParse } from '../lib/safe-parse.ts'
+import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { parseJson } from '../lib/text/json-text.ts'
 import { readFolderInfo } from '../store/data-folder/folder-info.ts'
 import { StoreError } from '../store/errors.ts'
@@ -129,7 +129,8 @@ export async function askAsOperator<Schema extends AnswerSchema>(
   schema: Schema,
   question: Pick<Question, 'method' | 'path' | 'body'> & { timeoutMs?: number },
 ): Promise<z.output<Schema>['data']> {
-  const key = terminal.env[adminKey.env] ?? ''
+  const { data: key, error } = safeParse(adminKey.schema, terminal.env[adminKey.env] ?? '')
+  if (error) throw new UsageError(`${adminKey.env} ${firstIssue(error).message}`)
   if (key === '')
     throw new UsageError(`${adminKey.env} is not set: this needs the key that the server was started with`)
   const url = urlOf(values, terminal)

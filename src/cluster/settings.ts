@@ -49,7 +49,8 @@ export const BUS_SETTINGS = {
         user !== '' && credentials !== '' ? 'must name a user or credentials: a process is one user' : null,
     },
   ),
-  password: secret('BUS_PASSWORD', 'Password of the user of --bus-login'),
+  // It is sent in no header.
+  password: secret('BUS_PASSWORD', 'Password of the user of --bus-login', z.string()),
   tls: pairs(
     'bus-tls',
     { ca: part('', z.string()), cert: part('', z.string()), key: part('', z.string()) },

@@ -158,6 +158,7 @@ export function shownConfig(config: Config): Record<string, unknown> {
 
 /** The value without what its addresses may hold of secrets: a password, or a key in a query. */
 function withoutSecrets(path: SettingPath, value: unknown): unknown {
+  if (SETTINGS_BY_PATH[path].flag === null) return '…'
   if (path === 'solana.rpcUrls' || path === 'solana.socketUrls') return hostsOf(value)
   return JSON.parse(JSON.stringify(value ?? null), (_, each) =>
     typeof each === 'string' ? masked(each) : each,

@@ -127,6 +127,13 @@ describe('an error is one sentence', () => {
     expect(without).toMatchObject({ code: 2, err: expect.stringContaining('MINTLAKE_ADMIN_KEY is not set') })
     const wrong = await runCommand(['agents', 'list', '--url', server.url], { MINTLAKE_ADMIN_KEY: 'guess' })
     expect(wrong).toMatchObject({ code: 1, err: 'mintlake: The admin key is wrong.\n' })
+    const list = (key: string) =>
+      runCommand(['agents', 'list', '--url', server.url], { MINTLAKE_ADMIN_KEY: key })
+    expect((await list(`${ADMIN_KEY}\n`)).code).toBe(0)
+    expect(await list('schlüssel')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('MINTLAKE_ADMIN_KEY must be printable ASCII characters'),
+    })
     const nobody = await runCommand(['agents', 'list', '--url', 'http://127.0.0.1:9'], {
       MINTLAKE_ADMIN_KEY: ADMIN_KEY,
     })

@@ -353,6 +353,14 @@ describe('a value that a setting does not take', () => {
   })
 })
 
+test('a key is what a header can send: without the line feed of a file, and refused with other characters', () => {
+  expect(readConfig([], { MINTLAKE_ADMIN_KEY: ' key of a file\n' }).adminKey).toBe('key of a file')
+  for (const key of ['schlüssel', 'two\nlines'])
+    expect(errorOf([], { MINTLAKE_FEED_KEY: key })).toBe(
+      'MINTLAKE_FEED_KEY: "…" is not valid: must be printable ASCII characters: it is sent in a header',
+    )
+})
+
 describe('--help', () => {
   const every = Object.values(SETTINGS_BY_PATH).map(({ env }) => env)
   const listed = (text: string) => [...text.matchAll(/(MINTLAKE_\w+)(?: \[|$)/gm)].map(([, env]) => env)

@@ -34,9 +34,15 @@ export function setting<Schema extends z.ZodType>(
   }
 }
 
+/** A key as a header can send it. A variable that was read from a file may end in a line feed. */
+const key = z
+  .string()
+  .trim()
+  .regex(/^[ -~]*$/, 'must be printable ASCII characters: it is sent in a header')
+
 /** A setting that only the environment can give. */
-export function secret(env: string, description: string): Setting<z.ZodString> {
-  return { flag: null, env: `MINTLAKE_${env}`, defaultText: '', schema: z.string(), description }
+export function secret(env: string, description: string, schema: z.ZodString = key): Setting<z.ZodString> {
+  return { flag: null, env: `MINTLAKE_${env}`, defaultText: '', schema, description }
 }
 
 /** A number. An empty text is not one, although JavaScript reads it as 0. */
