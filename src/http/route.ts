@@ -41,6 +41,8 @@ interface RouteFor<Access extends string, Told extends Context> {
   isOfNode?: true
   /** For a route with a body: its handler is told of a disconnect (`onGone`). Other handlers with a body are not. */
   watchesClient?: true
+  /** It goes through the whole store: its answer may take as long as its client waits. */
+  isLong?: true
 }
 
 /** A route that an agent calls with its key. */

@@ -80,9 +80,9 @@ const ofWriter = ({ dataDir, agents, submissions, lakeJobs, store, push, ...part
     checkDataDir(dataDir, named)
     return store.repairLake()
   },
-  stageBackup: async (named: string | null) => {
+  stageBackup: async (named: string | null, gone: AbortSignal) => {
     checkDataDir(dataDir, named)
-    return store.stageBackup()
+    return store.stageBackup(gone)
   },
   retireLake: () => store.retireLake(),
   ingest: (body: Uint8Array, contentType: string) => push.ingest(body, contentType),

@@ -3,7 +3,6 @@
 
 import type { ChildProcess } from 'node:child_process'
 import { realpathSync, statSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { ulid } from 'ulid'
 import { assert } from '../lib/assert.ts'
@@ -17,6 +16,7 @@ import type { SubmissionPage, SubmissionQuery } from '../schema/api/submission-l
 import type { Recovered } from '../schema/recovered.ts'
 import type { SubmissionRow, Write } from '../schema/tables.ts'
 import { checkFinished } from './backup/note.ts'
+import { Staging } from './backup/staging.ts'
 import { DiskSpace } from './data-folder/disk-space.ts'
 import { claimFolder, noteProvenance, readFolderInfo, writeFolderInfo } from './data-folder/folder-info.ts'
 import { type FolderLock, lockFolder } from './data-folder/folder-lock.ts'
@@ -34,7 +34,7 @@ import { openLog } from './log/log.ts'
 import type { Visit } from './log/reader.ts'
 import type { SegmentInfo } from './log/types.ts'
 import { recordKept, tellNotNoted } from './log-losses.ts'
-import { logFolder, logMarkPath, stagedCopyFolder } from './paths.ts'
+import { logFolder, logMarkPath } from './paths.ts'
 import { LakeClient } from './process/client.ts'
 import type { Crash } from './process/crash-points.ts'
 import { EventFlushes } from './recorded-events.ts'
@@ -260,6 +260,11 @@ export class Store {
   readonly caughtUp: Promise<void>
   readonly #parts: StoreParts
   readonly #lock: FolderLock
+  readonly #staging = new Staging((folder) => {
+    // The lake's files are linked; the state is copied.
+    this.#parts.space.require(this.figures().databaseBytes)
+    return this.snapshot(folder)
+  })
   #recovered: Recovered | null
   readonly #provenance: Provenance | null
   readonly #lookup: SubmissionLookup
@@ -435,14 +440,9 @@ export class Store {
     return this.events.pauseFor(() => this.#flushes.pauseFor(copy))
   }
 
-  /** Makes such a copy in the data folder itself, in place of the last one there, for `mintlake backup` to take from. */
-  async stageBackup(): Promise<StagedBackup> {
-    const { dataDir, space } = this.#parts
-    const path = stagedCopyFolder(dataDir)
-    await rm(path, { recursive: true, force: true })
-    // The lake's files are linked; the state is copied.
-    space.require(this.figures().databaseBytes)
-    return { path, ...(await this.snapshot(path)) }
+  /** Makes such a copy in the data folder itself, for `mintlake backup` to take from. @param gone aborted once nobody waits for it */
+  stageBackup(gone?: AbortSignal): Promise<StagedBackup> {
+    return this.#staging.make(this.#parts.dataDir, gone)
   }
 
   /** The files of the lake as of one moment, oldest rows first by table. Rejects while no lake process runs. */

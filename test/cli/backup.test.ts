@@ -1,7 +1,9 @@
 // Backups, of running and stopped servers, and what a server has that starts on a restored one.
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -356,6 +358,33 @@ test('a backup of a lake with a damaged file says which it is and what to do, an
   } finally {
     await server.kill()
   }
+})
+
+test('a copy that nobody waits for any more is not left in the data folder', async () => {
+  const server = await openTestServer()
+  const { store, dataDir, url } = server
+  const staging = vi.spyOn(store, 'stageBackup')
+  const snapshot = store.snapshot.bind(store)
+  const left = new AbortController()
+  vi.spyOn(store, 'snapshot').mockImplementation(async (folder) => {
+    const made = await snapshot(folder)
+    expect(existsSync(folder)).toBe(true)
+    left.abort()
+    const [[gone]] = staging.mock.calls
+    if (gone?.aborted === false) await once(gone, 'abort')
+    return made
+  })
+  const headers = { Authorization: `Bearer ${ADMIN_KEY}`, 'Content-Type': 'application/json' }
+  const asked = fetch(`${url}/api/v1/admin/backup`, {
+    method: 'POST',
+    headers,
+    body: '{}',
+    signal: left.signal,
+  })
+  await expect(asked).rejects.toThrow('aborted')
+  await staging.mock.results[0].value
+  expect(existsSync(join(dataDir, 'backup.tmp'))).toBe(false)
+  await server.remove()
 })
 
 test('a running server is asked with the operator’s key, and only for its own folder', {

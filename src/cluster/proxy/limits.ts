@@ -10,10 +10,12 @@ export const IDLE_SOCKET_MS_MAX = 4_000
 /** A connection that is not there after so long is not made. */
 export const CONNECT_MS_MAX = 2_000
 /** How long another node takes at most until its answer begins; a submission, which is sent again with its key: the writer has the time to
- *  refuse it where the bus does not confirm that writer; exports and queries, which that node bounds. */
+ *  refuse it where the bus does not confirm that writer; exports and queries, which that node bounds; a copy or a check of the whole
+ *  store, for which commands wait as long. */
 export const ANSWER_MS_MAX = 10_000
 export const KEYED_ANSWER_MS_MAX = CONFIRM_MS_MAX + 1_000
 export const RESEARCH_ANSWER_MS_MAX = 660_000
+export const LONG_ANSWER_MS_MAX = 1_800_000
 /** An answer that has begun and of which nothing more comes for so long is cut. */
 export const STALLED_ANSWER_MS_MAX = 60_000
 /** An answer up to this size is sent on once it is whole. */

@@ -6,7 +6,7 @@ import { idempotencyKeyOf } from '../../http/request/request-head.ts'
 import { sendChunks } from '../../http/response/send-chunks.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { ANSWER_MS_MAX, KEYED_ANSWER_MS_MAX, RESEARCH_ANSWER_MS_MAX } from './limits.ts'
+import { ANSWER_MS_MAX, KEYED_ANSWER_MS_MAX, LONG_ANSWER_MS_MAX, RESEARCH_ANSWER_MS_MAX } from './limits.ts'
 import type { PassedAnswer, PassedRequest } from './node-http.ts'
 import type { PassingOn } from './passing-on.ts'
 import { POSITION_HEADER } from './position.ts'
@@ -48,16 +48,21 @@ function toPassOn(route: Route, context: Context): { request: PassedRequest; isK
   const isResearch = route.access === 'researcher'
   const isRead = route.method === 'GET' || isResearch
   const repeats = isRead ? 'read' : isSubmission ? 'keyed' : 'once'
-  const answerMsMax = isSubmission ? KEYED_ANSWER_MS_MAX : isResearch ? RESEARCH_ANSWER_MS_MAX : ANSWER_MS_MAX
-  const request = requestOf(context, key, repeats, answerMsMax)
-  // Exports, downloads and queries end with their client. Other answers are there soon, and their clients may send the next
-  // request meanwhile.
-  if (isResearch) {
+  const request = requestOf(context, key, repeats, answerMsMaxOf(route, isSubmission))
+  // Exports, downloads, queries and copies end with their client. Other answers are there soon, and their clients may send the
+  // next request meanwhile.
+  if (isResearch || route.watchesClient) {
     const gone = new AbortController()
     context.onGone(() => gone.abort())
     request.signal = gone.signal
   }
   return { request, isKeyOurs }
+}
+
+function answerMsMaxOf(route: Route, isSubmission: boolean): number {
+  if (isSubmission) return KEYED_ANSWER_MS_MAX
+  if (route.isLong) return LONG_ANSWER_MS_MAX
+  return route.access === 'researcher' ? RESEARCH_ANSWER_MS_MAX : ANSWER_MS_MAX
 }
 
 /** The request as it came, for another node, which is told the client that it came from. */

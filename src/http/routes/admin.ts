@@ -67,6 +67,7 @@ export function adminRoutes(deps: RouteParts): Route[] {
       '/api/v1/admin/lake/repair',
       'Read every file of the lake, set damaged ones aside, and settle what is lost: {dataDir?}',
       {
+        isLong: true,
         docs: adminDocs('repairLake', 'What was found', lakeRepairSchema, repairLakeSchema),
         handle: async (context) =>
           okData(await deps.repairLake(read(repairLakeSchema, context).dataDir ?? null)),
@@ -77,14 +78,15 @@ export function adminRoutes(deps: RouteParts): Route[] {
       '/api/v1/admin/backup',
       'Copy the store within its data folder, for mintlake backup to take from: {dataDir?}',
       {
+        isLong: true,
+        watchesClient: true,
         docs: adminDocs(
           'stageBackup',
           'Where the copy is, and what it has',
           stagedBackupSchema,
           repairLakeSchema,
         ),
-        handle: async (context) =>
-          okData(await deps.stageBackup(read(repairLakeSchema, context).dataDir ?? null)),
+        handle: (context) => stageBackup(deps, context),
       },
     ),
     admin(
@@ -116,7 +118,7 @@ const admin = (
   method: Method,
   path: string,
   summary: string,
-  rest: Pick<PlainRoute, 'docs' | 'handle'>,
+  rest: Pick<PlainRoute, 'docs' | 'handle' | 'isLong' | 'watchesClient'>,
 ): Route => ({ method, path, summary, access: 'admin', ...rest })
 
 const adminDocs = (operationId: string, description: string, answer: z.ZodType, body?: z.ZodType) =>
@@ -124,6 +126,12 @@ const adminDocs = (operationId: string, description: string, answer: z.ZodType, 
     ...(body && { body: json(body) }),
     errors: ['store_unavailable'],
   })
+
+async function stageBackup(deps: RouteParts, context: Context): Promise<HttpAnswer> {
+  const gone = new AbortController()
+  context.onGone(() => gone.abort())
+  return okData(await deps.stageBackup(read(repairLakeSchema, context).dataDir ?? null, gone.signal))
+}
 
 async function revokeKeys(agents: AgentRegistry, context: Context): Promise<HttpAnswer> {
   const { agentId, prefix } = read(revokeKeysSchema, context)

@@ -33,8 +33,9 @@ export interface RouteParts {
   submissions: SubmissionService
   /** Checks every file of the lake and records what is lost. @param dataDir null for the server's own data folder. */
   repairLake(dataDir: string | null): Promise<LakeRepair>
-  /** Makes a copy of the store in the server's data folder. @param dataDir null for the server's own data folder. */
-  stageBackup(dataDir: string | null): Promise<StagedBackup>
+  /** Makes a copy of the store in the server's data folder. @param dataDir null for the server's own data folder. @param gone aborted
+   *  once the client has left: the copy is then not kept */
+  stageBackup(dataDir: string | null, gone: AbortSignal): Promise<StagedBackup>
   /** Confirms that the clock is right, so that dates past their retention are removed. */
   retireLake(): Promise<{ files: number }>
   /** Believes the machine's clock, and brings market time to it. */

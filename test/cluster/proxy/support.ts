@@ -34,7 +34,7 @@ export interface Forwarder {
 }
 
 /** Every route of the server; only their handlers use what they are made of. */
-const routesOf = (url: string): Route[] =>
+export const routesOf = (url: string): Route[] =>
   createRoutes({
     settings: settingsOf(url),
     node: singleNode(),
