@@ -57,12 +57,14 @@ interface Question {
   body?: Record<string, unknown>
   key?: string
   timeoutMs: number
+  /** Gives up the request. */
+  signal?: AbortSignal | undefined
 }
 
 const objectSchema = z.record(z.string(), z.unknown())
 
 async function exchange(url: string, question: Question): Promise<{ status: number; text: string }> {
-  const { method, path, body, key, timeoutMs } = question
+  const { method, path, body, key, timeoutMs, signal } = question
   try {
     const response = await fetch(url + path, {
       method,
@@ -72,7 +74,7 @@ async function exchange(url: string, question: Question): Promise<{ status: numb
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     })
     const text = await readBoundedText(response, ANSWER_BYTES_MAX)
     if (text !== null) return { status: response.status, text }
@@ -127,7 +129,7 @@ export async function askAsOperator<Schema extends AnswerSchema>(
   values: Values,
   terminal: Terminal,
   schema: Schema,
-  question: Pick<Question, 'method' | 'path' | 'body'> & { timeoutMs?: number },
+  question: Pick<Question, 'method' | 'path' | 'body' | 'signal'> & { timeoutMs?: number },
 ): Promise<z.output<Schema>['data']> {
   const { data: key, error } = safeParse(adminKey.schema, terminal.env[adminKey.env] ?? '')
   if (error) throw new UsageError(`${adminKey.env} ${firstIssue(error).message}`)

@@ -13,6 +13,8 @@ export interface StoreQuestion<Schema extends AnswerSchema> {
   /** Where the server is asked, and what it answers. */
   path: string
   schema: Schema
+  /** Gives up the request to a server. */
+  signal?: AbortSignal
 }
 
 /** Opens the store of a stopped server, which completes what a crash left, and has it answer; else asks the server that has it. */
@@ -20,7 +22,7 @@ export async function askStoreOrServer<Schema extends AnswerSchema>(
   values: Values,
   terminal: Terminal,
   dataDir: string,
-  { here, path, schema }: StoreQuestion<Schema>,
+  { here, path, schema, signal }: StoreQuestion<Schema>,
 ): Promise<z.output<Schema>['data']> {
   try {
     requireWritable(dataDir)
@@ -30,7 +32,13 @@ export async function askStoreOrServer<Schema extends AnswerSchema>(
     return await here(store).finally(() => store.close())
   } catch (error) {
     if (!isFolderInUse(error)) throw error
-    const question = { method: 'POST', path, body: { dataDir }, timeoutMs: REPAIR_TIMEOUT_MS } as const
+    const question = {
+      method: 'POST',
+      path,
+      body: { dataDir },
+      timeoutMs: REPAIR_TIMEOUT_MS,
+      signal,
+    } as const
     return await askAsOperator(values, terminal, schema, question).catch((failure: unknown) => {
       // What has the folder may be no server, but another command.
       if (failure instanceof Failure || failure instanceof UsageError)

@@ -1,5 +1,5 @@
 // The operator's commands on a real server.
-import { symlinkSync } from 'node:fs'
+import { readdirSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -158,6 +158,26 @@ describe('an error is one sentence', () => {
     // Another server that listens there refuses it.
     const other = await mintlake('lake', 'repair', '--data-dir', folder)
     expect(other).toMatchObject({ code: 1, err: expect.stringContaining(holder) })
+    removeFolder(folder)
+  })
+
+  test('for an interruption while a server is asked that does not answer', async () => {
+    const folder = temporaryFolder()
+    await (await openTestStore(folder)).close()
+    symlinkSync(`${process.ppid}@`, join(folder, 'server.lock'))
+    const interrupt = new AbortController()
+    const silent = createServer(() => interrupt.abort())
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+    const words = ['backup', '--out', `${folder}-backup`, '--data-dir', folder, '--url', url]
+    const env = { MINTLAKE_ADMIN_KEY: ADMIN_KEY }
+    expect(await runCommand(words, env, '', undefined, interrupt.signal)).toEqual({
+      code: 130,
+      out: '',
+      err: 'mintlake: interrupted\n',
+    })
+    silent.close()
+    expect(readdirSync(folder)).not.toContain('backup.tmp')
     removeFolder(folder)
   })
 

@@ -21,12 +21,14 @@ function collector(onChunk: () => void = () => {}): { stream: Writable; text(): 
   return { stream, text: () => Buffer.concat(chunks).toString() }
 }
 
-/** Runs `mintlake <args>` in this process. @param onOutput called whenever something is written to the standard output */
+/** Runs `mintlake <args>` in this process. @param onOutput called whenever something is written to the standard output
+ *  @param interrupt aborted when the user interrupts it */
 export async function runCommand(
   args: readonly string[],
   env: Record<string, string> = {},
   input = '',
   onOutput?: () => void,
+  interrupt?: AbortSignal,
 ): Promise<CommandResult> {
   const [out, err] = [collector(onOutput), collector()]
   const code = await main(args, {
@@ -36,7 +38,10 @@ export async function runCommand(
     env,
     isWatched: false,
     clock: systemClock,
-    onInterrupt: () => () => {},
+    onInterrupt(act) {
+      interrupt?.addEventListener('abort', act)
+      return () => interrupt?.removeEventListener('abort', act)
+    },
   })
   return { code, out: out.text(), err: err.text() }
 }

@@ -76,7 +76,10 @@ async function backUp(values: Values, terminal: Terminal): Promise<number> {
   const endTurn = takeTurn(dataDir)
   try {
     const copy = await stop.during(async () => {
-      const staged = await askStoreOrServer(values, terminal, dataDir, STAGED)
+      const asking = new AbortController()
+      stop.act = () => asking.abort()
+      const question = { ...STAGED, signal: asking.signal }
+      const staged = await askStoreOrServer(values, terminal, dataDir, question)
       return makeBackup(staged, out, optionsOf(terminal, stop))
     })
     return await finish(copy, 'a backup', values, terminal)
