@@ -98,6 +98,21 @@ it.each(['as it was copied', 'gone', 'spoilt'])(
   },
 )
 
+it.each(['lake', ''])('lake verify says once what to do about a copied folder: ./%s', async (part) => {
+  rmSync(copy, { recursive: true })
+  cpSync(join(original, part), join(copy, part), { recursive: true })
+  const verified = await mintlake('lake', 'verify')
+  const root = join(original, 'lake/.files')
+  expect(verified).toMatchObject({
+    code: 0,
+    out: expect.stringContaining(`note: the catalog names files in ${root}: the lake was copied or moved`),
+  })
+  expect(verified.out.match(/mintlake lake catalog/g)).toHaveLength(1)
+  // What is wrong besides is a finding as ever.
+  rmSync(partsOf('training')[0].replace('/lake/', '/lake/.files/'))
+  expect((await mintlake('lake', 'verify')).code).toBe(1)
+})
+
 it('lake catalog takes a file back that it has set aside before, once it is there again', async () => {
   const [link] = partsOf('training')
   const path = link.replace('/lake/', '/lake/.files/')
