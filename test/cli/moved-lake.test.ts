@@ -113,6 +113,14 @@ it.each(['lake', ''])('lake verify says once what to do about a copied folder: .
   expect((await mintlake('lake', 'verify')).code).toBe(1)
 })
 
+it('lake repair makes no store of a lake alone', async () => {
+  expect(await mintlake('lake', 'repair')).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/there is no store in .*: .*store\.json is missing; .*mintlake lake catalog/),
+  })
+  expect(readdirSync(copy)).toEqual(['lake'])
+})
+
 it('lake catalog takes a file back that it has set aside before, once it is there again', async () => {
   const [link] = partsOf('training')
   const path = link.replace('/lake/', '/lake/.files/')

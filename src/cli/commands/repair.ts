@@ -2,7 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { lakeRepairSchema, lakeRetiredSchema } from '../../schema/api/admin.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { lakeFolder } from '../../store/paths.ts'
+import { folderInfoPath, lakeFolder } from '../../store/paths.ts'
 import type { LakeRepair } from '../../store/types.ts'
 import type { Command, Values } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, FORMAT, writeFound } from '../common.ts'
@@ -40,6 +40,12 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const asked = dataDirOf(values, terminal)
   if (!existsSync(lakeFolder(asked)))
     throw new ServiceError('not_found', `there is no lake in ${asked}: ${lakeFolder(asked)} is missing`)
+  // Else one would be made: a later backup, or a server, would take the copy for a whole data folder.
+  if (!existsSync(folderInfoPath(asked)))
+    throw new ServiceError(
+      'not_found',
+      `there is no store in ${asked}: ${folderInfoPath(asked)} is missing; of a lake alone mintlake lake catalog leaves out what is damaged, and mintlake repair mends a data folder`,
+    )
   const dataDir = realpathSync(asked)
   const repaired = await askStoreOrServer(values, terminal, dataDir, REPAIRED)
   const text = `${repairLines(dataDir, repaired).join('\n')}\n`
