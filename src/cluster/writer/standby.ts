@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
+import { checkDataFolder, checkNamedFiles } from '../../server/startable.ts'
 import {
   type FolderLock,
   findLockHolder,
@@ -46,12 +47,16 @@ export async function whenWriterMayBegin(config: Config, log: Log): Promise<Fold
 async function waitForTurn(config: Config, log: Log): Promise<FolderLock> {
   let told = ''
   let bus: Bus | null = null
+  let isChecked = false
+  // What would keep it from ever taking over is told now, not at the failover.
+  checkNamedFiles(config)
   const connected = async (): Promise<Bus> => {
     bus ??= await connectBus(config.bus, 'mintlake standby')
     return bus
   }
   try {
     for (;;) {
+      if (!isChecked) isChecked = checkDataFolder(config) !== null
       const turn = await takeTurn(config, connected)
       if (typeof turn !== 'string') {
         log.info({}, 'the writer before has ended: taking over')

@@ -92,8 +92,11 @@ export interface FolderUse {
   nowMs: number
 }
 
-/** Reads `store.json`, or makes it for a new folder. Throws `invalid` where simulated and real data would be mixed without `isMixed`. */
-export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: FolderUse): FolderInfo {
+/** Reads `store.json`; null for a new folder. Throws `invalid` where simulated and real data would be mixed without `isMixed`. */
+export function checkFolderUse(
+  dataDir: string,
+  { provenance, isMixed }: Omit<FolderUse, 'nowMs'>,
+): FolderInfo | null {
   const found = readFolderInfo(dataDir)
   const simulated = provenance?.simulated ?? null
   const isForeign = simulated === true ? found?.holdsReal : simulated === false && found?.holdsSimulated
@@ -103,6 +106,12 @@ export function claimFolder(dataDir: string, { provenance, isMixed, nowMs }: Fol
       `the data folder ${dataDir} holds ${holds} data, and this feed's is ${comes}: use another --data-dir, or --mixed true to keep both in one lake, told apart by the column simulated`,
     )
   }
+  return found
+}
+
+/** Reads `store.json` after that check, or makes it for a new folder. */
+export function claimFolder(dataDir: string, { nowMs, ...use }: FolderUse): FolderInfo {
+  const found = checkFolderUse(dataDir, use)
   if (found !== null) return found
   const info = {
     format: STORE_FORMAT,

@@ -1,7 +1,9 @@
 // @module-tag drill
 // Standbys of one data folder: which is not there yet, or which they find free at once.
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { seedToken } from '../../support/submission.ts'
 import { temporaryFolder, untilReady } from '../../support/test-server.ts'
 import { hasNats, skipped, TestCluster } from '../support.ts'
 
@@ -21,6 +23,23 @@ describe.skipIf(!hasNats)(`several standbys${skipped}`, () => {
         .toMatch(/is not there: .* start once with --role writer/)
     await (await cluster.writer({}, { dataDir })).terminate()
     await untilReady(await Promise.race(standbys.map((each) => each.listening.then(() => each))))
+  })
+
+  it('that can never take over say so at once: the folder is of the other kind of market, or a file is missing', async () => {
+    cluster = await TestCluster.start()
+    const writer = await cluster.writer({ feed: 'none' }, { dataDir: temporaryFolder() })
+    await seedToken(writer.client, Date.now())
+    const info = () => readFileSync(join(writer.dataDir, 'store.json'), 'utf8')
+    await expect.poll(info, { timeout: 20_000 }).toContain('"holdsReal": true')
+    for (const [settings, sentence] of [
+      [{ feed: 'simulator' }, "holds real data, and this feed's is simulated"],
+      [{ feed: 'none', 'bus-tls': 'ca=/no/such/file' }, '--bus-tls ca: /no/such/file cannot be read'],
+    ] as const) {
+      const standby = cluster.launch({ ...SETTINGS, ...settings }, { dataDir: writer.dataDir })
+      expect(await standby.exited).toBe(1)
+      expect(standby.errorLines.join()).toContain(sentence)
+      expect(standby.lines.join()).not.toContain('standing by')
+    }
   })
 
   it('take over one after another, and none ends because another was faster', async () => {
