@@ -33,7 +33,28 @@ type Environment = Readonly<Record<string, string | undefined>>
 export function readConfig(args: readonly string[], env: Environment): Config {
   const flags = readFlags(args)
   refuseMisspeltEnv(env)
+  const { config, givenBy } = readEach(flags, env, (wrong) => {
+    throw wrong
+  })
+  return checked(config, givenBy)
+}
+
+/** Whatever of the settings is valid by itself, with the defaults of the others. Wrong for a server, but not for who looks at one that
+ *  would not start. @throws ConfigError for a flag that is none */
+export const readWhatIsValid = (args: readonly string[], env: Environment): Config =>
+  readEach(readFlags(args), env, () => {}).config
+
+interface ReadSettings {
+  config: Config
   /** For each setting that was given, the flag or variable that gave it. */
+  givenBy: ReadonlyMap<string, string>
+}
+
+function readEach(
+  flags: Readonly<Record<string, string | undefined>>,
+  env: Environment,
+  onWrong: (error: ConfigError) => void,
+): ReadSettings {
   const givenBy = new Map<string, string>()
   const config: Record<string, unknown> = {}
   for (const path of keysOf(SETTINGS_BY_PATH)) {
@@ -44,10 +65,10 @@ export function readConfig(args: readonly string[], env: Environment): Config {
     if (sent !== undefined) givenBy.set(path, source)
     const result = safeParse<z.ZodType>(schema, sent ?? defaultText)
     if (!result.success)
-      throw new ConfigError(`${source}: ${refusal(path, sent, firstIssue(result.error).message)}`)
-    put(config, path, result.data)
+      onWrong(new ConfigError(`${source}: ${refusal(path, sent, firstIssue(result.error).message)}`))
+    put(config, path, result.success ? result.data : schema.parse(defaultText))
   }
-  return checked(config as Config, givenBy)
+  return { config: config as Config, givenBy }
 }
 
 /** Puts a value at a path such as `bus.name`. */

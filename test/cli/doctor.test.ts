@@ -200,6 +200,34 @@ describe('what is wrong has a remedy and exit code 1', () => {
     await wrong('disk', ['--port', '0', '--data-dir', join(folder, 'file')], /is no folder/)
   })
 
+  it('a data folder of the other kind of market, and a file of a setting that is missing', async () => {
+    mkdirSync(join(folder, 'real'))
+    const real = { format: 2, logId: 'x', createdAtMs: 0, holdsSimulated: false, holdsReal: true }
+    writeFileSync(join(folder, 'real', 'store.json'), JSON.stringify(real))
+    const at = ['--port', '0', '--data-dir', join(folder, 'real')]
+    await wrong(
+      'data folder',
+      [...at, '--feed', 'simulator'],
+      /holds real data, and this feed's is simulated/,
+    )
+    for (const [flag, path] of [
+      ['--replay-file', '/no/such.csv'],
+      ['--replay-lake', '/no/such'],
+    ])
+      await wrong(
+        'settings',
+        [...at, '--feed', 'replay', flag, path],
+        /^--replay-.*: \/no\/such.* cannot be read/,
+      )
+  })
+
+  it('a setting, and the other checks are still of the port and the folder that were named', async () => {
+    const { checks } = await doctor(here('--tokens-max', 'many'))
+    expect(checks.settings).toMatchObject({ level: 'fail' })
+    expect(checks.port.message).toContain(`port ${server.port} `)
+    expect(checks['data folder'].message).toContain(server.dataDir)
+  })
+
   it('a named server that does not answer, or says itself that something is wrong', async () => {
     await wrong('server', ['--url', 'http://127.0.0.1:1', '--data-dir', folder], /no server answers/)
     const health = {
@@ -271,9 +299,13 @@ describe('what may be worth a look', () => {
 
 describe('a reader', () => {
   it('has no data folder and no operator’s key, so nothing is said of them', async () => {
-    const reader = ['--role', 'reader', '--bus', 'nats://127.0.0.1:4222', '--port', '0']
+    const reader = ['--role', 'reader', '--bus', 'nats://127.0.0.1:9', '--port', '0']
     const { code, checks } = await doctor(reader, {})
-    expect({ code, settings: checks.settings }).toMatchObject({ code: 0, settings: { level: 'ok' } })
+    // Nobody listens there.
+    expect({ code, ...checks }).toMatchObject({
+      ...{ code: 1, settings: { level: 'ok' } },
+      bus: { level: 'fail', message: expect.stringContaining('127.0.0.1:9') },
+    })
     expect(checks.settings.message).not.toContain('simulated')
     expect(Object.keys(checks)).not.toContain('data folder')
   })

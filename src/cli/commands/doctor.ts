@@ -1,11 +1,13 @@
 // `doctor`: whether a server can run here, and what is wrong with the one that does.
 
 import { CLIENT_ENV } from '../../config/client-env.ts'
-import { readConfig } from '../../config/config.ts'
+import { readConfig, readWhatIsValid } from '../../config/config.ts'
 import { type Config, SETTINGS, SETTINGS_BY_PATH } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
+import { checkNamedFiles } from '../../server/startable.ts'
 import { findLockHolder } from '../../store/data-folder/folder-lock.ts'
 import { type Command, EXIT, type Option, type Values } from '../command.ts'
+import { busChecks } from '../doctor/bus.ts'
 import { endpointChecks } from '../doctor/chain.ts'
 import { type Check, type CheckResult, fail, type Level, ok, warn } from '../doctor/check.ts'
 import { type AnsweringServer, checkDiskSpace, checkFolder, checkWritable } from '../doctor/data-folder.ts'
@@ -34,23 +36,21 @@ const givenFlags = (values: Values): string[] =>
   Object.keys(settingOptions()).flatMap((flag) => (values[flag] ? [`--${flag}`, values[flag]] : []))
 
 interface ReadSettings {
-  /** The default ones where those that were given are wrong, so that the other checks can be made. */
+  /** With the defaults of those that are wrong, so that the other checks can be made. */
   config: Config
   result: CheckResult
 }
 
 function readSettings(values: Values, { env }: Terminal): ReadSettings {
+  const given = givenFlags(values)
+  const config = readWhatIsValid(given, env)
   try {
-    const config = readConfig(givenFlags(values), env)
-    return { config, result: checkConfig(config) }
+    const whole = readConfig(given, env)
+    checkNamedFiles(whole)
+    return { config, result: checkConfig(whole) }
   } catch (error) {
-    return {
-      config: readConfig([], {}),
-      result: fail(
-        errorMessage(error),
-        'a server would not start with it; mintlake serve --help lists the settings',
-      ),
-    }
+    const remedy = 'a server would not start with it; mintlake serve --help lists the settings'
+    return { config, result: fail(errorMessage(error), remedy) }
   }
 }
 
@@ -74,10 +74,10 @@ function checkConfig({ adminKey, feedKey, feeds, host, role }: Config): CheckRes
   return ok(`${listens}${market}`)
 }
 
-const folderChecks = (dataDir: string, reserveMb: number, server: AnsweringServer | null): Check[] => [
-  { name: 'data folder', run: () => checkFolder(dataDir, server) },
-  { name: 'disk', run: () => checkWritable(dataDir) },
-  { name: 'room', run: () => checkDiskSpace(dataDir, reserveMb) },
+const folderChecks = (config: Config, server: AnsweringServer | null): Check[] => [
+  { name: 'data folder', run: () => checkFolder(config, server) },
+  { name: 'disk', run: () => checkWritable(config.dataDir) },
+  { name: 'room', run: () => checkDiskSpace(config.dataDir, config.store.diskReserveMb) },
 ]
 
 async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
@@ -101,8 +101,9 @@ async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
     { name: 'descriptors', run: () => checkDescriptors() },
     { name: 'settings', run: () => result },
     { name: 'port', run: () => checkPort(host, port, health, holder) },
-    ...(dataDir === null ? [] : folderChecks(dataDir, config.store.diskReserveMb, server)),
+    ...(dataDir === null ? [] : folderChecks(config, server)),
     { name: 'clock', run: () => checkClock(terminal.clock.now(), dataDir) },
+    ...busChecks(config),
     ...endpointChecks(config, terminal.clock),
     { name: 'server', run: () => checkServer(url, health, Boolean(values.url)) },
   ]

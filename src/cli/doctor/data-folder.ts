@@ -3,8 +3,10 @@
 import { existsSync } from 'node:fs'
 import { open, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { Config } from '../../config/settings.ts'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { errorMessage, systemCode } from '../../lib/error-text.ts'
+import { checkDataFolder } from '../../server/startable.ts'
 import { checkFinished } from '../../store/backup/note.ts'
 import { readFolderInfo } from '../../store/data-folder/folder-info.ts'
 import { findLockHolder } from '../../store/data-folder/folder-lock.ts'
@@ -40,7 +42,8 @@ function isServerOf(dataDir: string, { folderId, isHere }: AnsweringServer): boo
 }
 
 /** @param server that is checked too, or null */
-export async function checkFolder(dataDir: string, server: AnsweringServer | null): Promise<CheckResult> {
+export async function checkFolder(config: Config, server: AnsweringServer | null): Promise<CheckResult> {
+  const { dataDir } = config
   if (server !== null && !isServerOf(dataDir, server))
     return warn(
       `${server.url} answers, but is not the server of ${dataDir}: these checks are about another folder than the server's`,
@@ -50,8 +53,9 @@ export async function checkFolder(dataDir: string, server: AnsweringServer | nul
   try {
     checkFinished(dataDir)
     checkPaths(dataDir)
-    const info = readFolderInfo(dataDir)
     const holder = findLockHolder(dataDir)
+    // A server that runs on it has started.
+    const info = holder === null ? checkDataFolder(config) : readFolderInfo(dataDir)
     if (
       holder === null &&
       existsSync(stagedCopyFolder(dataDir)) &&
