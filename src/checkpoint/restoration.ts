@@ -42,8 +42,15 @@ const NOT_WHOLE = 'neither a checkpoint nor the journal has the last market whol
 const isNew = ({ latest, checkpoints, knownEventNo }: Recorded): boolean =>
   latest === null && checkpoints.length === 0 && knownEventNo === 0
 
-/** Restores the newest checkpoint that can be. @returns null where the market has to begin empty: the log says why. */
-export async function restoreMarket(options: RestoreOptions, recorded: Recorded): Promise<Restored | null> {
+/**
+ * Restores the newest checkpoint that can be. @returns null where the market has to begin empty: the log says why.
+ * @param onUnfit told why a market that is whole does not fit into the settings of now
+ */
+export async function restoreMarket(
+  options: RestoreOptions,
+  recorded: Recorded,
+  onUnfit: (reason: string) => void = () => {},
+): Promise<Restored | null> {
   const { log, marketOptions, settings } = options
   const unusable: number[] = []
   const found = findBase(recorded, {
@@ -74,6 +81,7 @@ export async function restoreMarket(options: RestoreOptions, recorded: Recorded)
   } catch (error) {
     if (!(error instanceof CheckpointError)) throw error
     log.error({ reason: error.message }, 'the market cannot go on under these settings: it begins empty')
+    onUnfit(error.message)
     return null
   }
 }

@@ -63,7 +63,11 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
   const found = recording.isOn
     ? await findQuietly(restoreOptions, lakeEventNo)
     : { recorded: null, trouble: null }
-  const restored = await restore(recording, restoreOptions, found.recorded)
+  /** Why the market of the run before does not fit into the settings, so that this one began empty; null: it does. */
+  let unfit = null as string | null
+  const restored = await restore(recording, restoreOptions, found.recorded, (reason) => {
+    unfit = reason
+  })
   const newOptions = { ...restoreOptions.marketOptions, firstSeq: deps.positions.first }
   const market = restored?.market ?? (await replayed?.createMarket(newOptions)) ?? new Market(newOptions)
   const header = headerOf(deps, restored, settings)
@@ -90,7 +94,18 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
   // The newest events of the runs before, where they were deleted or cut off; null: they are there.
   const lostEnd = recorded && lostEndOf(recorded, log)
   const recorder = recorderOf(market)
-  return { recording, market, recorder, ...opened, recorded, restored, restoreOptions, header, lostEnd }
+  return {
+    recording,
+    market,
+    recorder,
+    ...opened,
+    recorded,
+    restored,
+    restoreOptions,
+    header,
+    lostEnd,
+    unfit,
+  }
 }
 
 interface Found {
@@ -137,13 +152,14 @@ async function restore(
   recording: Recording,
   options: RestoreOptions,
   recorded: Recorded | null,
+  onUnfit: (reason: string) => void,
 ): Promise<Restored | null> {
   if (recorded === null || !recording.isRestorable) return null
   if (recorded.latest?.simulated === true) {
     options.log.warn({}, 'the market that was recorded last is simulated: the market begins empty')
     return null
   }
-  return restoreMarket(options, recorded)
+  return restoreMarket(options, recorded, onUnfit)
 }
 
 function headerOf(

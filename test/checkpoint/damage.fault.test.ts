@@ -207,6 +207,10 @@ test('a market of more tokens than the server may hold now begins empty, and say
   const { other, sentences } = await startOn(image, { 'tokens-max': '5' })
   expect(other.market.stats().tokens).toBe(0)
   expect(sentences).toContainEqual(expect.stringContaining('under these settings'))
+  const { reasons } = (await other.client.get('/health')).body
+  expect(reasons).toContainEqual(
+    expect.stringMatching(/^the market began empty: .* holds \d+ tokens, .* at most 5\. See --tokens-max$/),
+  )
 })
 
 test('what was applied again under other settings is told', { tags: 'drill' }, async () => {

@@ -66,7 +66,10 @@ export function checkMemory(
   if (megabytes < MEMORY_MB_MIN)
     return fail(found, `the server and its lake process need ${MEMORY_MB_MIN} MB: they would be killed`)
   if (megabytes >= MEMORY_MB_USUAL) return ok(found)
-  return warn(found, `${MEMORY_MB_USUAL} MB are usual for 100 000 tokens: set --tokens-max lower`)
+  return warn(
+    found,
+    `${MEMORY_MB_USUAL} MB are usual for 100 000 tokens: set --tokens-max lower, before the first start: a market that holds more tokens than a later start allows begins empty`,
+  )
 }
 
 export function checkDescriptors(limits?: string): CheckResult {
