@@ -209,6 +209,25 @@ describe('an output file', () => {
     expect(readdirSync(folder)).toEqual(['training.csv'])
   })
 
+  it('that is no regular file is refused, with --overwrite too', async () => {
+    const pipe = join(out, 'pipe')
+    expect(spawnSync('mkfifo', [pipe]).status).toBe(0)
+    const refused = await mintlake(['--format', 'csv', '--out', pipe, '--overwrite'])
+    expect(refused.code).toBe(EXIT.usage)
+    expect(refused.said).toContain(`--out: ${pipe} is no regular file; --out - is the standard output`)
+    expect(statSync(pipe).isFIFO()).toBe(true)
+  })
+
+  it.runIf(process.platform === 'linux')(
+    'that the disk does not take is told, and not that the lake cannot be read',
+    async () => {
+      const { code, said } = await mintlake(['--out', '/proc/training.parquet'])
+      expect(code).toBe(EXIT.failed)
+      expect(said).toMatch(/^mintlake: \/proc\/training\.parquet cannot be written: .*\n$/)
+      expect(said).not.toContain('lake verify')
+    },
+  )
+
   it('that cannot be written is an error, and leaves no part behind', async () => {
     const { code, said } = await mintlake(['--out', join(out, 'nowhere', 'training.parquet')])
     expect(code).toBe(EXIT.usage)

@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { assert } from '../../lib/assert.ts'
-import { systemCode } from '../../lib/error-text.ts'
+import { errorFirstLine, systemCode } from '../../lib/error-text.ts'
 import { syncPath } from '../../lib/files.ts'
 import { readProgress as copied, streamArrow, streamText, writeParquet } from '../../store/export/formats.ts'
 import { countRows, RELATION_NAMES, type Selection } from '../../store/export/selection.ts'
@@ -16,7 +16,7 @@ import {
   toUnreadable,
   withLakeReader,
 } from '../../store/query/lake-reader.ts'
-import { type Command, UsageError, type Values, wordValue } from '../command.ts'
+import { type Command, Failure, UsageError, type Values, wordValue } from '../command.ts'
 import { counted, DATA_DIR, dataDirOf, filesReplaced, span, warnOfLost } from '../common.ts'
 import { PROGRESS_MS } from '../limits.ts'
 import { type Progress, progressOf } from '../progress.ts'
@@ -32,6 +32,7 @@ const STDOUT = '-'
 interface Task {
   selection: Selection
   format: Format
+  out: string
   stop: Stop
   terminal: Terminal
   /** Whether any output was written. */
@@ -62,10 +63,15 @@ async function stream({ reader, task, selection, progress }: Source, out: Writab
 }
 
 /** DuckDB writes the Parquet file and reports its progress. */
-async function copy({ reader, selection, progress }: Source, path: string): Promise<void> {
+async function copy({ reader, task, selection, progress }: Source, path: string): Promise<void> {
   const timer = setInterval(() => progress.set((copied(reader) ?? 0) * selection.rows), PROGRESS_MS)
   try {
     await writeParquet(reader, selection, path)
+  } catch (error) {
+    // DuckDB reads the lake and writes the file in one statement: its error names the file that it is about.
+    const message = errorFirstLine(error)
+    if (!message.includes(path)) throw error
+    throw new Failure(`${task.out} cannot be written: ${message}`)
   } finally {
     clearInterval(timer)
   }
@@ -124,8 +130,8 @@ async function publishAnew(temporary: string, path: string): Promise<void> {
 }
 
 /** Writes to a temporary file and renames it once it is complete and synced. A failure leaves nothing behind. */
-async function toFile(dataDir: string, task: Task, out: string, overwrites: boolean): Promise<number> {
-  const path = resolve(out)
+async function toFile(dataDir: string, task: Task, overwrites: boolean): Promise<number> {
+  const path = resolve(task.out)
   const temporary = `${path}.${process.pid}.tmp`
   try {
     const rows = await withLakeReader({ dataDir, target: temporary }, (reader) =>
@@ -164,6 +170,9 @@ async function checkOut(out: string, format: Format, overwrites: boolean): Promi
     throw new UsageError(`--out: there is no folder ${dirname(resolve(out))}`)
   const there = await stat(out).catch(() => null)
   if (there?.isDirectory()) throw new UsageError(`--out: ${out} is a folder`)
+  // A rename would put a file in the place of a device.
+  if (there !== null && !there.isFile())
+    throw new UsageError(`--out: ${out} is no regular file; --out - is the standard output`)
   if (there !== null && !overwrites) throw isThere(out)
 }
 
@@ -176,9 +185,9 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
   await checkOut(out, format, overwrites)
   const dataDir = dataDirOf(values, terminal)
   const stop = new Stop(terminal)
-  const task = { selection, format, stop, terminal, isBegun: false }
+  const task = { selection, format, out, stop, terminal, isBegun: false }
   await stop.during(async () => {
-    const written = out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, out, overwrites)
+    const written = out === STDOUT ? toStdout(dataDir, task) : toFile(dataDir, task, overwrites)
     const rows = await written.catch((error) => Promise.reject(toUnreadable(error)))
     const where = out === STDOUT ? '' : `, ${(await stat(out)).size} bytes in ${out}`
     terminal.stderr.write(`mintlake: ${counted(rows, 'row')} of ${selection.table}${where}\n`)
