@@ -3,7 +3,7 @@ import { readConfig } from '../../config/config.ts'
 import { MEGABYTE } from '../../lib/bytes.ts'
 import { SECOND_MS, TIMER_MS_MAX } from '../../lib/time.ts'
 import { type Command, Failure, type Values } from '../command.ts'
-import { counted, numberOption } from '../common.ts'
+import { counted, numberOption, wholeNumber } from '../common.ts'
 import { Stop } from '../stop.ts'
 import { type Terminal, write } from '../terminal.ts'
 
@@ -12,11 +12,8 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
   // Loaded here: no other command reads the chain.
   const { captureTape } = await import('../../ingest/solana/capture.ts')
   const stop = new Stop(terminal)
-  const secondsMax = Number(values.seconds)
-  const bytesMax = Number(values['size-mb']) * MEGABYTE
-  if (!(secondsMax > 0) || !(bytesMax > 0)) throw new Failure('--seconds and --size-mb must be above 0')
-  if (secondsMax * SECOND_MS > TIMER_MS_MAX)
-    throw new Failure(`--seconds must be at most ${Math.floor(TIMER_MS_MAX / SECOND_MS)}: that is 24 days`)
+  const secondsMax = wholeNumber(values, 'seconds', 1, Math.floor(TIMER_MS_MAX / SECOND_MS))
+  const bytesMax = wholeNumber(values, 'size-mb', 1) * MEGABYTE
   const stopping = new AbortController()
   stop.act = () => stopping.abort()
   const { out = '' } = values

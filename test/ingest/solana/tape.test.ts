@@ -320,16 +320,20 @@ it('says how many connections ended on the way, and that there was none at the e
   expect(await capturing).toMatchObject({ disconnects: 2, isConnected: false, end: 'stopped' })
 })
 
-it('for longer than a timer can wait is refused, and no file is made', async () => {
+it('for longer than a timer can wait, or for what is no number, is refused, and no file is made', async () => {
   const path = join(folder, 'long.tape')
-  const { code, err } = await runCommand(
-    ['capture', '--solana-rpc', node.url, '--out', path].concat('--seconds', '2592000'),
-  )
-  expect({ code, err, isThere: existsSync(path) }).toEqual({
-    code: 1,
-    err: 'mintlake: --seconds must be at most 2147483: that is 24 days\n',
-    isThere: false,
-  })
+  for (const [flag, value, range] of [
+    ['--seconds', '2592000', 'from 1 to 2147483'],
+    ['--seconds', 'abc', 'from 1 to 2147483'],
+    ['--size-mb', '0x10', 'of 1 or more'],
+  ] as const) {
+    const { code, err } = await runCommand(['capture', '--solana-rpc', node.url, '--out', path, flag, value])
+    expect({ code, err, isThere: existsSync(path) }).toEqual({
+      code: 2,
+      err: `mintlake: ${flag}: "${value}" is not a whole number ${range}\nsee mintlake capture --help\n`,
+      isThere: false,
+    })
+  }
 })
 
 it('cut or changed anywhere is refused with a sentence, and never played as if it were whole', async () => {
