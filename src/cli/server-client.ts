@@ -100,6 +100,8 @@ const healthSchema = z.object({
   reasons: z.array(z.string()),
   simulated: z.boolean(),
   feeds: z.array(z.object({ feed: z.string(), state: z.string() })),
+  /** Absent where the server is alone. */
+  cluster: z.object({ role: z.string() }).optional(),
   store: z.object({
     healthy: z.boolean(),
     folderId: z.string().optional(),

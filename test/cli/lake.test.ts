@@ -1,5 +1,7 @@
 // `mintlake lake status` and `lake verify`, with and without a running server.
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seedToken, submission, submit } from '../support/submission.ts'
@@ -95,6 +97,28 @@ test('the version is told with the name of the program, and exit code 0', async 
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
   expect(await runCommand(['--version'])).toEqual({ code: 0, out: `mintlake ${version}\n`, err: '' })
   expect((await runCommand(['--help'])).out).toContain('mintlake --version')
+})
+
+test('of a reader the status says that it has no store, not how that is', async () => {
+  const store = { healthy: true }
+  const health = {
+    status: 'ready',
+    reasons: [],
+    simulated: false,
+    feeds: [],
+    store,
+    cluster: { role: 'reader' },
+  }
+  const reader = createServer((_request, response) => response.end(JSON.stringify(health)))
+  await new Promise<void>((resolve) => reader.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(reader.address() as AddressInfo).port}`
+  const { code, out } = await runCommand(['lake', 'status', '--data-dir', folder, '--url', url])
+  reader.close()
+  expect({ code, out }).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('is a reader, which has no store'),
+  })
+  expect(out).not.toContain('its store works')
 })
 
 test('a folder without a lake is reported', async () => {

@@ -93,9 +93,14 @@ async function showStatus(values: Values, terminal: Terminal): Promise<undefined
   const figures = await withLakeReader({ dataDir }, lakeFigures)
   const health = await askHealth(url)
   const answering = typeof health === 'string' ? null : health
+  const isReader = answering?.cluster?.role === 'reader'
   const isOther = isOfAnotherFolder(answering?.store.folderId, dataDir)
-  const server = isOther ? null : answering
-  const told = isOther ? otherFolderText(url, dataDir) : serverText(url, server)
+  const server = isOther || isReader ? null : answering
+  const told = isReader
+    ? `the server at ${url} is a reader, which has no store: what waits for the lake is not known; --url names the writer`
+    : isOther
+      ? otherFolderText(url, dataDir)
+      : serverText(url, server)
   const rows = figures.tables.map((each) => statusRow(each, server, terminal.clock.now()))
   const json = { dataDir, catalogWrittenMs: figures.catalogWrittenMs, url, server, told, tables: rows }
   await writeFound(values, terminal, json, statusText(figures, rows, told))
