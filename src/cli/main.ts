@@ -1,5 +1,5 @@
 // The `mintlake` command line: finds the command, runs it and returns its exit code. `serve` is run by scripts/mintlake.mjs.
-import { ConfigError } from '../config/config.ts'
+import { ConfigError, refuseMisspeltEnv } from '../config/config.ts'
 import { FIRST_SETTINGS } from '../config/setting-groups.ts'
 import { SETTINGS } from '../config/settings.ts'
 import { errorFirstLine, errorMessage, systemCode } from '../lib/error-text.ts'
@@ -125,7 +125,11 @@ async function runCommand(command: Command, rest: readonly string[], terminal: T
   const takesPrograms = command.programs !== undefined
   const { own, programs } = takesPrograms ? splitPrograms(rest) : { own: rest, programs: [] }
   const values = readValues(command, own)
-  if (values !== null) return (await command.run(values, terminal, programs)) ?? EXIT.done
+  if (values !== null) {
+    // Doctor has it among what it finds.
+    if (command !== doctorCommand) refuseMisspeltEnv(terminal.env)
+    return (await command.run(values, terminal, programs)) ?? EXIT.done
+  }
   await write(terminal.stdout, `${usageOf(command)}\n`)
   return EXIT.done
 }

@@ -151,8 +151,8 @@ const PREFIX = 'MINTLAKE_'
 /** A variable that differs from a known one by at most this many edits is taken for a misspelling. */
 const MISSPELT_EDITS_MAX = 3
 
-/** A misspelt variable would silently do nothing. Those of clients, and others with our prefix, are ignored. */
-function refuseMisspeltEnv(env: Environment): void {
+/** A misspelt variable would silently do nothing. Those of clients, and others with our prefix, are ignored. @throws ConfigError */
+export function refuseMisspeltEnv(env: Environment): void {
   const known = Object.values(SETTINGS_BY_PATH).map(({ env: name }) => name)
   const others: readonly string[] = Object.values(CLIENT_ENV)
   for (const [name, value] of Object.entries(env)) {

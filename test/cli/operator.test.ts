@@ -207,6 +207,15 @@ test('without --url the address of the server is MINTLAKE_URL, as for agents, or
   expect((await runCommand(['agents', 'list'], env)).code).toBe(0)
 })
 
+test('a misspelt variable is no silent default of a command', async () => {
+  const { code, err } = await runCommand(['lake', 'verify'], { MINTLAKE_DATADIR: '/srv/mintlake' })
+  expect({ code, err }).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('did you mean MINTLAKE_DATA_DIR?'),
+  })
+  expect((await runCommand(['lake', 'verify', '--help'], { MINTLAKE_DATADIR: 'x' })).code).toBe(0)
+})
+
 test('each command lists its flags, and the list of commands names all of them', async () => {
   const all = (await runCommand(['--help'])).out
   for (const { name, options } of COMMANDS) {
