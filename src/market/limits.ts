@@ -49,7 +49,7 @@ export const BAR_TEXT_BYTES_MAX = 32 * 1024 * 1024
 export const BAR_TEXT_ROWS_MIN = 128
 
 /** Closed bars of each timeframe held for the whole market, per token of the maximum. When the pool is full, the market's oldest
- *  chunk of that timeframe is dropped, whichever token it belongs to. */
+ *  chunk of that timeframe is dropped, whichever token it belongs to, and its windows of such bars are unknown until they have passed. */
 export const POOL_BARS_PER_TOKEN: Readonly<Record<Timeframe, number>> = {
   '1s': 20,
   '5s': 16,

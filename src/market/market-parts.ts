@@ -19,10 +19,7 @@ export function createParts(options: MarketOptions) {
   const state = createState(options)
   const figures = new TokenFigures({ ...state, onProfileChanged })
   const lifecycle = new TokenLifecycle(state)
-  state.bars.onReclaim(DAY_TIMEFRAME, (slot) => {
-    lifecycle.settleWindow(slot)
-    state.windows.loseOldest(slot)
-  })
+  state.bars.ring(DAY_TIMEFRAME).onReclaim = (slot) => lifecycle.settleWindow(slot)
   const healing = new Healing(state)
   const trades = new TradeWriter({ ...state, figures, lifecycle, healing })
   const sweep = new ClosedBarSweep(state.tokens, state.bars, state.time)

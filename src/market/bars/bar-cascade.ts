@@ -102,11 +102,6 @@ export class BarCascade implements Saved {
     this.#emittedToMs = new Float64Array(onClosed === undefined ? 0 : tokensMax)
   }
 
-  /** Calls `act` before a token loses bars of a timeframe because the pool is empty. */
-  onReclaim(timeframe: number, act: (slot: number) => void): void {
-    this.#rings[timeframe].onReclaim = act
-  }
-
   get held(): number {
     return this.#rings.reduce((sum, ring) => sum + ring.held, 0)
   }
@@ -313,6 +308,7 @@ export class BarCascade implements Saved {
   /** Drops the closed bars of a timeframe that had not ended by `cutMs`. */
   #dropUnended(slot: number, timeframe: number, cutMs: number): void {
     const ring = this.#rings[timeframe]
+    ring.rewindTo(slot, intervalStart(cutMs, TIMEFRAME_LENGTHS_MS[timeframe]))
     for (let at = ring.newest(slot); at !== -1; at = ring.newest(slot)) {
       if (ring.values[at + T] + TIMEFRAME_LENGTHS_MS[timeframe] <= cutMs) return
       ring.pop(slot)
@@ -327,9 +323,11 @@ export class BarCascade implements Saved {
     if (startMs !== EMPTY && startMs + length <= cutMs) return
     this.#open.fill(EMPTY, open, open + BAR_STRIDE)
     const bucket = intervalStart(cutMs, length)
-    const { values } = this.#rings[timeframe - 1]
+    const shorter = this.#rings[timeframe - 1]
+    if (shorter.lostMs(slot) >= bucket) this.#rings[timeframe].lose(slot, bucket)
+    const { values } = shorter
     const parts: number[] = []
-    this.#rings[timeframe - 1].backwards(slot, (address) => {
+    shorter.backwards(slot, (address) => {
       if (values[address + T] < bucket) return false
       parts.push(address)
       return true
@@ -445,7 +443,7 @@ export class BarCascade implements Saved {
   }
 
   *save(slotsUsed: number): Iterable<Section> {
-    for (const ring of this.#rings) yield* ring.save()
+    for (const ring of this.#rings) yield* ring.save(slotsUsed)
     for (const { part, first, end } of slotRanges(slotsUsed))
       yield numbersSection(`bars.unsettled.${part}`, packBlocks(this.blocks, first, end))
     yield numbersSection('bars.generations', this.#generations.subarray(0, slotsUsed))
@@ -454,7 +452,7 @@ export class BarCascade implements Saved {
   }
 
   *restore(sections: SectionReader, slotsUsed: number): Iterable<void> {
-    for (const ring of this.#rings) yield ring.restore(sections)
+    for (const ring of this.#rings) yield ring.restore(sections, slotsUsed)
     for (const { part, first, end } of slotRanges(slotsUsed)) {
       const name = `bars.unsettled.${part}`
       if (!unpackBlocks(this.blocks, first, end, sections.float64(name))) throw wrongLength(name)

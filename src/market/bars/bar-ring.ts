@@ -77,6 +77,8 @@ export class BarRing implements Saved {
   /** By slot: its oldest chunk, and how many it has. */
   readonly #oldest: Uint32Array
   readonly #chunkCounts: Uint32Array
+  /** By slot: start of the newest bar that it had and lost; 0 for none. */
+  readonly #lostMs: Float64Array
   #held = 0
 
   constructor({ name, tokensMax, poolBars, chunkBars, barsPerTokenMax }: BarRingOptions) {
@@ -98,6 +100,7 @@ export class BarRing implements Saved {
     this.#end = new Uint32Array(tokensMax)
     this.#oldest = new Uint32Array(tokensMax).fill(NONE)
     this.#chunkCounts = new Uint32Array(tokensMax)
+    this.#lostMs = new Float64Array(tokensMax)
   }
 
   /** Bars held for all tokens. */
@@ -150,6 +153,21 @@ export class BarRing implements Saved {
     return chunk === NONE ? -1 : (chunk << this.#chunkBits) * BAR_STRIDE
   }
 
+  /** Start of the newest bar that the token had and lost, as all before it; 0: it has lost none. */
+  lostMs(slot: number): number {
+    return this.#lostMs[slot]
+  }
+
+  /** The token lacks the bar that starts at `startMs`, or a part of it. */
+  lose(slot: number, startMs: number): void {
+    this.#lostMs[slot] = Math.max(this.#lostMs[slot], startMs)
+  }
+
+  /** Of bars that start after `startMs` none was lost: the token has not had them yet. */
+  rewindTo(slot: number, startMs: number): void {
+    this.#lostMs[slot] = Math.min(this.#lostMs[slot], startMs)
+  }
+
   /** Drops the newest bar. */
   pop(slot: number): void {
     const end = this.#end[slot] - 1
@@ -164,13 +182,14 @@ export class BarRing implements Saved {
     this.#giveBack(chunk)
   }
 
-  /** Gives back all chunks of a token. */
+  /** Gives back all chunks of a token, which then has lost none. */
   clear(slot: number): void {
     while (this.#oldest[slot] !== NONE) this.#release(this.#oldest[slot])
+    this.#lostMs[slot] = 0
   }
 
   /** The bars, chunk after chunk in the order in which the chunks were taken, without the places that no bar has yet. */
-  *save(): Iterable<Section> {
+  *save(slotsUsed: number): Iterable<Section> {
     const values = new Float64Array(this.#held * BAR_STRIDE)
     const owners = new Uint32Array(this.#firstUnused)
     const counts = new Uint8Array(this.#firstUnused)
@@ -187,18 +206,26 @@ export class BarRing implements Saved {
     yield numbersSection(`${this.#name}.owners`, owners.subarray(0, count))
     yield numbersSection(`${this.#name}.counts`, counts.subarray(0, count))
     yield numbersSection(`${this.#name}.values`, values)
+    yield numbersSection(`${this.#name}.lost`, this.#lostMs.subarray(0, slotsUsed))
   }
 
-  /** Where the pool is smaller than what was saved, the oldest chunks are left out. */
-  restore(sections: SectionReader): void {
+  /** Where the pool is smaller than what was saved, the oldest chunks are lost. */
+  restore(sections: SectionReader, slotsUsed: number): void {
     this.reclaimedBars = sections.json(this.#name, savedSchema).reclaimedBars
     const owners = sections.uint32(`${this.#name}.owners`)
     const counts = new Uint8Array(owners.length)
     sections.fill(`${this.#name}.counts`, counts)
     const values = sections.float64(`${this.#name}.values`)
     const first = Math.max(0, owners.length - this.#chunkCount)
+    // Checkpoints of format 1 to 3 have none: what the 24-hour window lacks is in windows.ts there.
+    if (sections.has(`${this.#name}.lost`))
+      sections.fill(`${this.#name}.lost`, this.#lostMs.subarray(0, slotsUsed))
     let from = 0
-    for (let index = 0; index < first; index++) from += counts[index] * BAR_STRIDE
+    for (let index = 0; index < first; index++) {
+      from += counts[index] * BAR_STRIDE
+      this.reclaimedBars += counts[index]
+      if (counts[index] > 0) this.lose(owners[index], values[from - BAR_STRIDE + T])
+    }
     // Chunks are given in order, so full ones lie side by side as they were saved, and are copied together.
     let copied = from
     let to = 0
@@ -262,7 +289,9 @@ export class BarRing implements Saved {
   #release(chunk: number): void {
     const slot = this.#owner[chunk]
     const next = this.#newer[chunk]
-    this.#held -= this.#barsIn(chunk)
+    const bars = this.#barsIn(chunk)
+    this.lose(slot, this.values[((chunk << this.#chunkBits) + bars - 1) * BAR_STRIDE + T])
+    this.#held -= bars
     this.#oldest[slot] = next
     if (next === NONE) this.#end[slot] = 0
     else this.#older[next] = NONE

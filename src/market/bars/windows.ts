@@ -14,7 +14,6 @@ import {
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import {
-  CHUNK_BARS,
   intervalStart,
   LIST_WINDOWS,
   type ListWindowName,
@@ -25,7 +24,7 @@ import {
 import { numberOrNull } from '../tokens/figure.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
-import { BAR_STRIDE, buyCount, COUNT_UNIT, T, tradeCount } from './bar-ring.ts'
+import { buyCount, COUNT_UNIT, tradeCount } from './bar-ring.ts'
 import { UnpricedCounts } from './unpriced-counts.ts'
 
 export const WINDOW_FIELDS = [
@@ -120,9 +119,10 @@ export class Windows implements Saved {
   readonly #lifetimeCounts: Float64Array
   /** By slot. */
   readonly #patched = new Map<number, Partial<Record<WindowField, Patched>>>()
-  /** By slot: volumes of trades before this time may be missing from the bars, as one had no price or bars were lost. */
+  // A window's figures are unknown until it has passed these times, and those bars of its own timeframe that the token has lost.
+  /** By slot: volumes of trades before this time may be missing from all bars, as one had no price. */
   readonly #volumesFromMs = new Map<number, number>()
-  /** By slot: trades before this time may be missing from the bars, and are not counted elsewhere. */
+  /** By slot: trades before this time may be missing from all bars, and are not counted elsewhere. */
   readonly #countsFromMs = new Map<number, number>()
   readonly #unpriced = new UnpricedCounts()
   readonly #day: DayFigures = { volume24h: Number.NaN, buys24h: Number.NaN, sells24h: Number.NaN }
@@ -181,8 +181,8 @@ export class Windows implements Saved {
     if (!this.#unpriced.isEmpty) counts += this.#unpriced.since(slot, '24h', from)
     const figures = this.#day
     const buys = buyCount(counts)
-    const areCountsKnown = isKnown(this.#countsFromMs, slot, from)
-    figures.volume24h = isKnown(this.#volumesFromMs, slot, from) ? volume : Number.NaN
+    const areCountsKnown = this.#isKnown(this.#countsFromMs, slot, DAY, from)
+    figures.volume24h = this.#isKnown(this.#volumesFromMs, slot, DAY, from) ? volume : Number.NaN
     figures.buys24h = areCountsKnown ? buys : Number.NaN
     figures.sells24h = areCountsKnown ? tradeCount(counts) - buys : Number.NaN
     if (this.#patched.has(slot)) {
@@ -200,19 +200,9 @@ export class Windows implements Saved {
     return { buy: buyVolume, sell: Math.max(0, volume - buyVolume) }
   }
 
-  /** Volumes of trades before this time, Unix ms, may be missing from the bars: one had no price, or bars were lost. */
-  volumesFromMs(slot: number): number {
-    return this.#volumesFromMs.get(slot) ?? 0
-  }
-
-  /** The token is about to lose its oldest bars of the 24-hour window. */
-  loseOldest(slot: number): void {
-    const ring = this.#bars.ring(DAY.timeframe)
-    const [first, newest] = [ring.oldest(slot), ring.newest(slot)]
-    const end = first + CHUNK_BARS[TIMEFRAMES[DAY.timeframe]] * BAR_STRIDE
-    const last = newest >= first && newest < end ? newest : end - BAR_STRIDE
-    for (const fromMs of [this.#volumesFromMs, this.#countsFromMs])
-      raise(fromMs, slot, ring.values[last + T] + DAY.resolutionMs)
+  /** Whether the 24-hour window has the volumes of all trades since `fromMs`: each had a price, and no bar was lost. */
+  hasDayVolumes(slot: number, fromMs: number): boolean {
+    return this.#isKnown(this.#volumesFromMs, slot, DAY, fromMs)
   }
 
   /** Every windowed figure of a DataPoint. `priceUsd` is the token's price, NaN when unknown. */
@@ -220,9 +210,13 @@ export class Windows implements Saved {
     const day = this.day(slot, nowMs)
     const minuteFromMs = windowStartMs(MINUTE, nowMs)
     const minute = this.#bars.sum(slot, MINUTE.timeframe, minuteFromMs)
-    const volume1m = isKnown(this.#volumesFromMs, slot, minuteFromMs) ? minute.volume : Number.NaN
+    const volume1m = this.#isKnown(this.#volumesFromMs, slot, MINUTE, minuteFromMs)
+      ? minute.volume
+      : Number.NaN
     const counts1m = minute.counts + this.#unpriced.since(slot, '1m', minuteFromMs)
-    const trades1m = isKnown(this.#countsFromMs, slot, minuteFromMs) ? tradeCount(counts1m) : null
+    const trades1m = this.#isKnown(this.#countsFromMs, slot, MINUTE, minuteFromMs)
+      ? tradeCount(counts1m)
+      : null
     const imbalance = volume1m > 0 ? clamp((2 * minute.buyVolume - volume1m) / volume1m) : null
     return {
       priceChange1h: this.#unlessPatched(slot, 'priceChange1h', this.#change(slot, '1h', priceUsd, nowMs)),
@@ -331,9 +325,20 @@ export class Windows implements Saved {
   #volume(slot: number, name: WindowName, nowMs: number): number {
     const window = windowByName[name]
     const fromMs = windowStartMs(window, nowMs)
-    return isKnown(this.#volumesFromMs, slot, fromMs)
+    return this.#isKnown(this.#volumesFromMs, slot, window, fromMs)
       ? this.#bars.sum(slot, window.timeframe, fromMs).volume
       : Number.NaN
+  }
+
+  /** Whether nothing may be missing since `fromMs` of a window's bars, and of what is known from the time of each slot on. */
+  #isKnown(
+    knownFromMs: ReadonlyMap<number, number>,
+    slot: number,
+    { timeframe, resolutionMs }: Window,
+    fromMs: number,
+  ): boolean {
+    if (fromMs < this.#bars.ring(timeframe).lostMs(slot) + resolutionMs) return false
+    return knownFromMs.size === 0 || fromMs >= (knownFromMs.get(slot) ?? 0)
   }
 
   #change(slot: number, name: ListWindowName, priceUsd: number, nowMs: number): number | null {
@@ -379,10 +384,6 @@ export class Windows implements Saved {
 }
 
 const countsOf = (isBuy: boolean): number => (isBuy ? COUNT_UNIT + 1 : COUNT_UNIT)
-
-/** Whether nothing may be missing since `fromMs` of what is known from the time of each slot on. */
-const isKnown = (knownFromMs: ReadonlyMap<number, number>, slot: number, fromMs: number): boolean =>
-  knownFromMs.size === 0 || fromMs >= (knownFromMs.get(slot) ?? 0)
 
 /** What was known of a slot is known from `fromMs` on at the earliest. */
 function raise(knownFromMs: Map<number, number>, slot: number, fromMs: number): void {

@@ -33,10 +33,11 @@ import { restoreVersions } from './format-1.ts'
 
 /**
  * Raised with every change of what sections hold or mean that LAYOUT does not show. 1 had other versions: format-1.ts. 1 and 2 knew no feed
- * that heals, had no wallets, and one source for all enriched fields: tokens/sparse-fields.ts.
+ * that heals, had no wallets, and one source for all enriched fields: tokens/sparse-fields.ts. 1 to 3 knew lost bars of the 24-hour window
+ * alone, and took all windows for unknown then.
  */
-const FORMAT = 3
-const FORMATS_READ = [1, 2, FORMAT]
+const FORMAT = 4
+const FORMATS_READ = [1, 2, 3, FORMAT]
 const WALLETS_SINCE_FORMAT = 3
 /** What the saved numbers mean: a layout that is neither of these cannot be read. */
 const layoutWith = (tokenLayout: string): string =>

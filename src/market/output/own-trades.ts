@@ -23,7 +23,7 @@ export class OwnTrades {
       this.#watchedFrom(slot, '1h', nowMs),
       this.#watchedFrom(slot, '24h', nowMs),
     ]
-    const hasVolumes = dayFromMs !== null && dayFromMs >= windows.volumesFromMs(slot)
+    const hasVolumes = dayFromMs !== null && windows.hasDayVolumes(slot, dayFromMs)
     const volumes = hasVolumes ? windows.dayVolumes(slot, nowMs) : null
     return {
       unique_wallet_24h: dayFromMs === null ? null : wallets.countSince(slot, dayFromMs),
