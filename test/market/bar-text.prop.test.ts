@@ -35,7 +35,7 @@ function naive(store: BarCascade, slot: number, query: BarsQuery, watermarkMs: n
         c,
         v: 0,
         n: 0,
-        closed: true,
+        closed: bar.t + (gap + 2) * length <= watermarkMs,
       })),
     ]
   })

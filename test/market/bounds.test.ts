@@ -243,6 +243,33 @@ describe('the bars of a token', () => {
     ])
   })
 
+  it('are open where they are filled and a trade may still come, and their version tells when time closes them', () => {
+    const market = new Market({ tokensMax: 2 })
+    const query = { mint: mint('a'), tf: '1s', limit: 99, fromMs: null, toMs: null, fill: 'prev' } as const
+    const form = { shape: 'short', separator: ',' } as const
+    const read = () => {
+      const { bars, version } = market.bars(query)!
+      const text = market.barsText(query, form)!
+      expect(JSON.parse(`[${`${text.closed}${text.open}`.slice(0, -1)}]`)).toEqual(bars)
+      expect(text.version).toBe(version)
+      return { closed: bars.filter((bar) => bar.closed).length, prices: bars.map(({ c }) => c), version }
+    }
+    market.apply(trade(mint('a'), START_MS), START_MS)
+    // Its clock is ahead.
+    market.apply(trade(mint('a'), START_MS + 30_000, { priceUsd: 2 }), START_MS)
+    const first = read()
+    expect(first.closed).toBe(25)
+    expect(market.apply(trade(mint('a'), START_MS + 28_500, { priceUsd: 3 }), START_MS)).toBeNull()
+    const late = read()
+    expect(late.closed).toBe(25)
+    expect(late.prices.slice(-4)).toEqual([1, 3, 3, 2])
+    // The token is silent: an interval without a trade closes, and no bar.
+    market.advanceTo(START_MS + 32_000)
+    const silent = read()
+    expect(silent.closed).toBe(27)
+    expect(new Set([first, late, silent].map(({ version }) => version)).size).toBe(3)
+  })
+
   it('are none for a known mint without trades, and null for an unknown mint', () => {
     const market = new Market({ tokensMax: 2 })
     market.apply({ type: 'token', mint: mint('a'), ts: START_MS, name: 'A', symbol: 'A' }, START_MS)

@@ -90,7 +90,7 @@ export const timeRange = ({ fromMs, toMs, fill }: BarsQuery): BarRange => ({
 
 /**
  * Changes whenever the rows of an answer may have. Bars in the ring never change, so for them the first, the last and the number
- * suffice. Of the others every trade raises the count of trades, and time the number of closed ones.
+ * suffice. Of the others every trade raises the count of trades, and time closes intervals, those without a trade too.
  */
 export function barsVersion(
   store: BarCascade,
@@ -107,13 +107,10 @@ export function barsVersion(
   const extent = `${slot}.${store.generation(slot)}.${firstMs}.${rowCount}`
   if (rowCount > 0 && lastMs <= ringMs) return `${extent}.${lastMs}`
   let trades = 0
-  let closed = 0
-  const length = TIMEFRAME_MS[TIMEFRAMES[timeframe]]
   const open = store.foldOpen(slot, timeframe)
-  for (let row = 0; row < open; row++) {
-    trades += tradeCount(store.scratch[row * BAR_STRIDE + N])
-    if (store.scratch[row * BAR_STRIDE + T] + length <= watermarkMs) closed++
-  }
+  for (let row = 0; row < open; row++) trades += tradeCount(store.scratch[row * BAR_STRIDE + N])
+  const length = TIMEFRAME_LENGTHS_MS[timeframe]
+  const closed = Math.max(0, Math.floor((Math.min(watermarkMs, lastMs + length) - firstMs) / length))
   return `${extent}.${ringMs}-${trades}-${closed}`
 }
 
@@ -208,7 +205,7 @@ class RowCollector {
 
   /** Fills the empty intervals between the bar that starts at `time` and the newer one with that bar's close. */
   #fillAfter(time: number, close: number): void {
-    const { fromMs, toMs, lengthMs } = this.#range
+    const { fromMs, toMs, lengthMs, watermarkMs } = this.#range
     const { t, o, h, l, c, v, n, closed } = this.#space
     const newerMs = this.#newerMs
     this.#newerMs = time
@@ -219,7 +216,8 @@ class RowCollector {
       t[row] = empty
       o[row] = h[row] = l[row] = c[row] = close
       v[row] = n[row] = 0
-      closed[row] = 1
+      // A trade may still come into it, as into any other interval.
+      closed[row] = empty <= watermarkMs - lengthMs ? 1 : 0
     }
   }
 
