@@ -118,7 +118,11 @@ const others = [
   of('graduated', { mint, pool: maybe(text) }),
   of('live', { mint, isLive: fc.boolean(), viewerCount: maybe(fc.nat(9)) }),
   of('analysisCount', { mint, count: fc.nat(9) }),
-  of('disconnect', { feed, awayMs: maybe(fc.nat(90_000)) }),
+  of('disconnect', {
+    feed,
+    awayMs: maybe(fc.nat(90_000)),
+    healMs: maybe(fc.constantFrom(500, 60_000, 7_200_000)),
+  }),
   of('reconnect', { feed }),
   of('gap', { lengthMs: fc.nat(90_000), reason: fc.constantFrom('downtime' as const, 'lost' as const) }),
   of('run', { aheadBy: fc.nat(1_000) }),
@@ -140,10 +144,20 @@ const act = fc.record({
 type Act = typeof act extends fc.Arbitrary<infer Each> ? Each : never
 
 function toEvent(payload: object, atMs: number, seq: number): MarketEvent {
-  const { lateMs = 0, awayMs = null, lengthMs = 0, aheadBy = 0, ...fields } = payload as Record<string, never>
+  const {
+    lateMs = 0,
+    awayMs = null,
+    healMs = null,
+    lengthMs = 0,
+    aheadBy = 0,
+    ...others
+  } = payload as Record<string, never>
+  const { backMs = 0, ...fields } = others
   return {
-    ts: atMs - lateMs,
+    // What goes back is not before the first event.
+    ts: backMs > 0 ? Math.max(START_MS, atMs - backMs) : atMs - lateMs,
     ...(awayMs !== null && { sinceMs: atMs - awayMs }),
+    ...(healMs !== null && { healUntilMs: atMs + healMs }),
     ...{ fromMs: atMs - lengthMs, toMs: atMs, firstSeq: seq + aheadBy, header: HEADER },
     ...(fields as object),
   } as unknown as MarketEvent
@@ -230,6 +244,7 @@ for (const { runs, tags } of fewAndMany(8, 50))
           atMs += each.step
           lived.apply(each, atMs)
           restored.apply(each, atMs)
+          atMs = lived.market.timeMs
           for (const kind of each.reads) READS[kind](lived.market)
           if (each.isSaved) restored.replace()
         }
@@ -258,6 +273,7 @@ for (const { runs, tags } of fewAndMany(8, 50))
         for (const each of acts) {
           atMs += each.step
           const event = lived.apply(each, atMs)
+          atMs = lived.market.timeMs
           for (const kind of each.reads) READS[kind](lived.market)
           if (each.isSaved) again.replace()
           if (event === null) continue

@@ -237,12 +237,17 @@ export class Gaps implements Saved {
     return events
   }
 
-  /** Feeds that should have healed by now have not: their gaps go on like those of feeds that do not heal. */
+  /**
+   * Feeds that should have healed by now have not: their gaps go on like those of feeds that do not heal. As of the deadline, whenever
+   * market time came to pass it.
+   */
   expire(nowMs: number): void {
     for (const [feed, { healUntilMs, missing: _, ...gap }] of [...this.#open])
       if (healUntilMs !== undefined && healUntilMs <= nowMs) {
+        const { changedAtMs } = this
         this.#open.set(feed, gap)
         this.#changed(gap)
+        this.changedAtMs = Math.max(changedAtMs, Math.min(this.#time.nowMs, healUntilMs))
       }
   }
 
