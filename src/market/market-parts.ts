@@ -1,4 +1,5 @@
 // The parts of a market, connected to one another.
+import type { RewindEvent } from '../schema/event.ts'
 import { ClosedBarSweep } from './bars/closed-bar.ts'
 import { DAY_TIMEFRAME } from './bars/windows.ts'
 import { EventWriter } from './events/event-writer.ts'
@@ -23,7 +24,7 @@ export function createParts(options: MarketOptions) {
   const healing = new Healing(state)
   const trades = new TradeWriter({ ...state, figures, lifecycle, healing })
   const sweep = new ClosedBarSweep(state.tokens, state.bars, state.time)
-  const rewindTo = (timeMs: number) => rewindMarket({ ...state, figures, sweep, healing }, timeMs)
+  const rewind = (event: RewindEvent) => rewindMarket({ ...state, figures, sweep, healing }, event)
   return {
     ...state,
     prefetch: new Prefetch(state),
@@ -32,6 +33,6 @@ export function createParts(options: MarketOptions) {
     lifecycle,
     trades,
     healing,
-    events: new EventWriter({ ...state, figures, lifecycle, trades, healing, onProfileChanged, rewindTo }),
+    events: new EventWriter({ ...state, figures, lifecycle, trades, healing, onProfileChanged, rewind }),
   }
 }

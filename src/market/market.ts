@@ -13,6 +13,7 @@ import { watermarkMs } from './bars/watermark.ts'
 import { restoreParts, saveMarket } from './checkpoint/checkpoint.ts'
 import type { EventWriter } from './events/event-writer.ts'
 import type { Healing } from './events/healing.ts'
+import { passTime } from './events/pass-time.ts'
 import type { TokenFigures } from './events/token-figures.ts'
 import { BAR_COLUMNS_KEPT, intervalStart } from './limits.ts'
 import { createParts, type MarketParts } from './market-parts.ts'
@@ -21,7 +22,6 @@ import { FrozenRanking } from './output/frozen-ranking.ts'
 import { filterRanking } from './output/list-filter.ts'
 import type { Pages } from './output/pages.ts'
 import { toSnapshot } from './output/projections.ts'
-import type { FigureOrders } from './rankings/figure-orders.ts'
 import type { GapChanges } from './time/gaps.ts'
 import type { MarketTime } from './time/market-time.ts'
 import { rowIndex } from './tokens/token-table.ts'
@@ -58,10 +58,7 @@ export class Market {
   // Used by every event.
   #time: MarketTime
   #pages: Pages
-  #figures: TokenFigures
-  #figureOrders: FigureOrders
   #events: EventWriter
-  #healing: Healing
   #onChanged: (() => void) | null = null
   #generation = 0
 
@@ -70,10 +67,7 @@ export class Market {
     this.#parts = parts
     this.#time = parts.time
     this.#pages = parts.pages
-    this.#figures = parts.figures
-    this.#figureOrders = parts.rankings.figureOrders
     this.#events = parts.events
-    this.#healing = parts.healing
   }
 
   /**
@@ -112,10 +106,7 @@ export class Market {
     this.#parts = parts
     this.#time = parts.time
     this.#pages = parts.pages
-    this.#figures = parts.figures
-    this.#figureOrders = parts.rankings.figureOrders
     this.#events = parts.events
-    this.#healing = parts.healing
     parts.changes.watch(this.#onChanged)
     this.#onChanged?.()
   }
@@ -191,10 +182,7 @@ export class Market {
 
   /** Moves the market's time forward; an earlier time does nothing. */
   advanceTo(timeMs: number): void {
-    if (!this.#time.advanceTo(timeMs)) return
-    this.#healing.passTime()
-    this.#figureOrders.advance()
-    this.#figures.removeAged()
+    if (timeMs > this.#time.nowMs) passTime(this.#parts, timeMs)
   }
 
   /** Puts the tokens into their lists, which a restored market otherwise does at the first read. */

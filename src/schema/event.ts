@@ -262,6 +262,8 @@ export interface RunEvent {
 export interface RewindEvent {
   type: 'rewind'
   ts: number
+  /** Market time before, which time alone may have carried: what was due by then has happened. Events of earlier versions lack it. */
+  fromMs?: number
 }
 /** The number of accepted analyses of a token has changed. Made by the server itself. */
 export interface AnalysisCountEvent {

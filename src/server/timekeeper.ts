@@ -61,7 +61,7 @@ export class Timekeeper {
     if (this.#isRecordedTime) return 0
     const nowMs = this.#clock.now()
     if (nowMs < beforeMs) {
-      this.#sink.apply({ type: 'rewind', ts: nowMs }, nowMs)
+      this.#sink.apply({ type: 'rewind', ts: nowMs, fromMs: beforeMs }, nowMs)
       publisher?.noteTime()
       this.rewoundToMs = Math.min(this.rewoundToMs, nowMs)
     } else market.advanceTo(nowMs)

@@ -126,6 +126,7 @@ const others = [
   of('reconnect', { feed }),
   of('gap', { lengthMs: fc.nat(90_000), reason: fc.constantFrom('downtime' as const, 'lost' as const) }),
   of('run', { aheadBy: fc.nat(1_000) }),
+  of('rewind', { backMs: fc.constantFrom(900, 40_000, 3_600_000, 90_000_000) }),
 ]
 const payload = fc.oneof(
   { weight: 10, arbitrary: trade },

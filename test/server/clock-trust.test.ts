@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { crashImage } from '../checkpoint/support.ts'
 import { SteppedClock } from '../support/clock.ts'
 import { expectProblem, seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
@@ -134,6 +135,32 @@ test('a clock that is a day ahead at a start: market time goes back on an operat
   for (const mint of [KNOWN, OTHER, NEW]) await trade(mint, clock.wallMs)
   expect(server.market.datapoint(KNOWN)).toMatchObject({ buys24h: 3, volume1h: 6 })
   expect(server.market.datapoint(OTHER)).toMatchObject({ volume1h: 4 })
+})
+
+test('what time alone has ended before market time goes back has ended too where a start applies the recorded events', async () => {
+  await open()
+  await trade(KNOWN, clock.wallMs)
+  const healUntilMs = clock.wallMs + 12 * HOUR_MS
+  await server.client.push({ type: 'disconnect', ts: clock.wallMs, healUntilMs })
+  pass(DAY_MS)
+  // As a tick does, which nothing records.
+  server.market.advanceTo(clock.wallMs)
+  clock.step(-DAY_MS)
+  expect((await trust()).body.data).toMatchObject({ movedMs: -DAY_MS })
+  await trade(OTHER, clock.wallMs)
+  const { open: lived } = server.market.gaps(9)
+  expect(lived).toEqual([expect.not.objectContaining({ healUntilMs })])
+  const killed = server
+  try {
+    server = await openTestServer({}, { clock }, await crashImage(server))
+    expect(server.market.gaps(9)).toMatchObject({
+      open: [],
+      ended: [{ reason: 'downtime' }, { feed: 'push' }],
+    })
+    expect(server.market.stats().gapsHealing).toBe(0)
+  } finally {
+    await killed.remove()
+  }
 })
 
 test('what an earlier version recorded with a clock that was ahead is told, and settled by the same word', {

@@ -8,6 +8,7 @@ import type {
   MarketEvent,
   PatchEvent,
   ReconnectEvent,
+  RewindEvent,
   RunEvent,
   SolPriceEvent,
   TokenEvent,
@@ -31,7 +32,7 @@ interface EventWriterParts extends MarketState {
   healing: Healing
   onProfileChanged: (mint: string) => void
   /** Market time goes back. */
-  rewindTo: (timeMs: number) => void
+  rewind: (event: RewindEvent) => void
 }
 
 /** Applies market events, one after another: the only writer of the engine. */
@@ -80,7 +81,7 @@ export class EventWriter {
         this.#setAnalysisCount(event.mint, event.count)
         return null
       case 'rewind':
-        this.#parts.rewindTo(event.ts)
+        this.#parts.rewind(event)
         return null
       default:
         this.#applyToSources(event)

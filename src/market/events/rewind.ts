@@ -1,12 +1,14 @@
 // Takes market time back, which a wrong clock had moved ahead. The market stays: what was stamped later than now counts as of now,
 // and bars of later seconds, which would be in the way of the trades to come, are forgotten.
 import { SECOND_MS } from '../../lib/time.ts'
+import type { RewindEvent } from '../../schema/event.ts'
 import type { ClosedBarSweep } from '../bars/closed-bar.ts'
 import { intervalStart } from '../limits.ts'
 import type { MarketState } from '../market-state.ts'
 import { rewindHotScore } from '../rankings/hot-score.ts'
 import { rowIndex } from '../tokens/token-table.ts'
 import type { Healing } from './healing.ts'
+import { passTime } from './pass-time.ts'
 import type { TokenFigures } from './token-figures.ts'
 
 type RewoundParts = MarketState & { figures: TokenFigures; healing: Healing; sweep: ClosedBarSweep }
@@ -15,7 +17,9 @@ type RewoundParts = MarketState & { figures: TokenFigures; healing: Healing; swe
 const TIMES = ['tradedAtMs', 'versionAtMs', 'firstSeenAtMs', 'barsWholeFromMs'] as const
 
 /** A time that is not before that of the market changes nothing. */
-export function rewindMarket(parts: RewoundParts, timeMs: number): void {
+export function rewindMarket(parts: RewoundParts, { ts: timeMs, fromMs = timeMs }: RewindEvent): void {
+  // Where events are applied again, nothing else may have told the time that passed before.
+  passTime(parts, fromMs)
   const { time, tokens, windows, figures, evictedMints, sweep, solPrice, gaps, changes, healing } = parts
   if (timeMs >= time.nowMs) return
   time.rewindTo(timeMs)
