@@ -308,6 +308,14 @@ describe('a patch', () => {
     })
   })
 
+  it('of a volume is shown as it was set, to the last digit, however much was traded before', () => {
+    const market = new Market({ tokensMax: 2 })
+    market.apply(trade(mint('a'), START_MS, { tokenAmount: 1e12 }), START_MS)
+    const fields = { volume1m: 0.00001, volume1h: 0.1, volume6h: 3, volume24h: 12.34 }
+    market.apply({ type: 'patch', mint: mint('a'), ts: START_MS, fields }, START_MS)
+    expect(market.datapoint(mint('a'))).toMatchObject(fields)
+  })
+
   it('of the supply moves the market cap that counted all of it, and none that was told', () => {
     const market = new Market({ tokensMax: 2 })
     const patch = (name: string, fields: PatchFields) =>

@@ -366,8 +366,9 @@ export class Windows implements Saved {
     if (patched.value === null || carried === undefined) {
       return patched.lifetimeAt === this.#tradesBehind(slot, field) ? patched.value : undefined
     }
+    // The difference first: a small value that is added to a large sum loses its digits.
     return nowMs < patched.untilMs
-      ? patched.value + this.#lifetime(slot, carried.of) - patched.lifetimeAt
+      ? patched.value + (this.#lifetime(slot, carried.of) - patched.lifetimeAt)
       : undefined
   }
 
