@@ -148,7 +148,7 @@ export const EVICTIONS_MAX = keptAt(430)
 /** Gaps that are remembered. At the maximum the two with the least time between them become one, which covers what lies between. */
 export const GAPS_MAX = 1_024
 
-/** Gaps told in one answer. Of more the oldest are told as one, which covers what lies between. */
+/** Gaps told in one answer. Of more the oldest that have ended are told as one, which covers what lies between; each that goes on is told. */
 export const GAPS_ANSWERED_MAX = 32
 
 /** Feeds that may be away at once. A further one counts as back at the time of its event. */

@@ -134,6 +134,18 @@ it('at the maximum tells more than is missing, never less', () => {
     expect(told.some(({ fromMs, toMs }) => fromMs <= atMs && atMs <= (toMs ?? atMs))).toBe(true)
 })
 
+it('tells each feed that is away, though they are more than an answer tells gaps', () => {
+  const gaps = new Gaps(new MarketTime())
+  const feeds = Array.from({ length: GAPS_ANSWERED_MAX + 2 }, (_, index) => `push:${index}`)
+  for (const [index, feed] of feeds.entries())
+    gaps.disconnect({ type: 'disconnect', ts: START_MS + index, feed }, START_MS + index)
+  const told = () => gaps.within(START_MS - 100, Number.POSITIVE_INFINITY).map(({ feed }) => feed)
+  expect(told()).toEqual(feeds)
+  for (const ts of [START_MS - 50, START_MS - 30])
+    gaps.add({ type: 'gap', ts, fromMs: ts, toMs: ts + 1, reason: 'lost' })
+  expect(told()).toEqual([null, ...feeds])
+})
+
 /** A market that collects its closed bars of a minute, and trades once. */
 function tradedMarket() {
   const bars: ClosedBar[] = []

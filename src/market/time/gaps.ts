@@ -289,8 +289,8 @@ export class Gaps implements Saved {
   }
 
   /**
-   * The gaps that have a moment from `fromMs` to before `beforeMs`, by their start. Of more than GAPS_ANSWERED_MAX the oldest are
-   * one that covers them.
+   * The gaps that have a moment from `fromMs` to before `beforeMs`, by their start. Of more than GAPS_ANSWERED_MAX the oldest that
+   * have ended are one that covers them.
    */
   within(fromMs: number, beforeMs: number): readonly Gap[] {
     if (!this.touches(fromMs, beforeMs)) return NO_GAPS
@@ -299,7 +299,8 @@ export class Gaps implements Saved {
       .sort((a, b) => a.fromMs - b.fromMs)
     const open = this.open.filter((gap) => gap.fromMs < beforeMs)
     const excess = ended.length + open.length - GAPS_ANSWERED_MAX
-    if (excess > 0) ended.splice(0, excess + 1, ended.slice(0, excess + 1).reduce(joined))
+    // Each feed that is away is told, though they alone be more.
+    if (excess > 0 && ended.length > 0) ended.splice(0, excess + 1, ended.slice(0, excess + 1).reduce(joined))
     return [...ended, ...open].sort((a, b) => a.fromMs - b.fromMs)
   }
 
