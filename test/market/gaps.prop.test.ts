@@ -135,7 +135,7 @@ it('at the maximum tells more than is missing, never less', () => {
 })
 
 it('tells each feed that is away, though they are more than an answer tells gaps', () => {
-  const gaps = new Gaps(new MarketTime())
+  const gaps = new Gaps(new MarketTime(), { seq: 0 })
   const feeds = Array.from({ length: GAPS_ANSWERED_MAX + 2 }, (_, index) => `push:${index}`)
   for (const [index, feed] of feeds.entries())
     gaps.disconnect({ type: 'disconnect', ts: START_MS + index, feed }, START_MS + index)
