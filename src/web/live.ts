@@ -227,10 +227,14 @@ export class Live implements WindowSource {
     this.#retry = setTimeout(() => void this.#connect(), waitMs)
   }
 
+  /** Browsers wait a minute for the other side of a socket that they close: one that is silent is not waited for. */
   #checkSilence(): void {
-    if (this.#socket === null || Date.now() - Math.max(this.#openedMs, this.#lastMessageMs) < SILENCE_MS_MAX)
-      return
-    this.#socket.close()
+    const socket = this.#socket
+    if (socket === null || Date.now() - Math.max(this.#openedMs, this.#lastMessageMs) < SILENCE_MS_MAX) return
+    const wasOpened = socket.readyState !== WebSocket.CONNECTING
+    this.#socket = null
+    socket.close()
+    void this.#reconnect(wasOpened)
   }
 
   #sendSubscribe({ id, request, seq }: Subscription): void {

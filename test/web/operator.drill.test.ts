@@ -1,11 +1,13 @@
 // @module-tag drill
 // The console as an operator meets it: reads of its own, a server that stops, limits that are near, documents, queries.
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { freePort } from '../support/free-port.ts'
 import { openTestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
+import { closeBrowser, closeSession, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
 
 const MINT = mintOfSymbol('operator')
 const token = () => ({ type: 'token', mint: MINT, ts: Date.now(), name: 'Operator', symbol: 'OPER' })
@@ -73,6 +75,31 @@ describe.skipIf(!hasBrowser)(`the console of an operator${skipped}`, () => {
     expect(await opacity()).toBe('1')
     await server.remove()
   }, 60_000)
+
+  test('a server that falls silent counts as away at once, though its connection stays open', async () => {
+    const server = await openTestServer()
+    await server.client.push(token())
+    const { port } = new URL(server.url)
+    // What lies between, and passes nothing on any more: neither the end of a connection.
+    const sockets: Socket[] = []
+    const between = createServer((socket) => {
+      const onward = connect(Number(port), '127.0.0.1')
+      for (const each of [socket, onward]) sockets.push(each.on('error', () => {}))
+      socket.pipe(onward).pipe(socket)
+    })
+    await once(between.listen(0, '127.0.0.1'), 'listening')
+    const { page } = await openPage(browser, 'about:blank')
+    await page.clock.install()
+    await page.goto(`http://127.0.0.1:${(between.address() as AddressInfo).port}`)
+    await page.getByRole('row').filter({ hasText: 'OPER' }).waitFor()
+    for (const socket of sockets) socket.unpipe().pause()
+    await page.clock.fastForward(45_000)
+    await page.getByRole('alert').getByText('The server cannot be reached.').waitFor({ timeout: 10_000 })
+    await closeSession(page.context())
+    for (const socket of sockets) socket.destroy()
+    between.close()
+    await server.remove()
+  })
 
   test('a page that is connected again while it asks why it was refused stays so', async () => {
     const server = await openTestServer()
