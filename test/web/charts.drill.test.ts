@@ -38,6 +38,10 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
   })
 
   const legend = (page: Page) => page.locator('.chart-legend')
+  const drawn = (page: Page) =>
+    page.evaluate<string>(
+      `[...document.querySelectorAll('.chart canvas')].map((canvas) => canvas.toDataURL()).join()`,
+    )
   /** Moves the pointer over the chart, to a share of its width. */
   async function point(page: Page, share: number): Promise<void> {
     const box = await page.locator('.chart').boundingBox()
@@ -104,16 +108,12 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
     })
     await page.goto(`${server.url}/#/token/${MINT}?tf=1h`)
     await legend(page).getByText('bullish 70 ✓ +3.1% 5m').waitFor()
-    const drawn = () =>
-      page.evaluate<string>(
-        `[...document.querySelectorAll('.chart canvas')].map((canvas) => canvas.toDataURL()).join()`,
-      )
-    const withMark = await drawn()
+    const withMark = await drawn(page)
     await changeAnswers(page, '**/api/v1/analysis?*', (answer) => ({ ...answer, data: [] }))
     await page.reload()
     await page.getByText('None yet: the first one earns a bonus.').waitFor()
     await legend(page).waitFor()
-    expect(await drawn()).not.toBe(withMark)
+    expect(await drawn(page)).not.toBe(withMark)
   })
 
   test('log and market cap stand in the address, and outlive a change of the timeframe', async () => {
@@ -133,6 +133,49 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
       .getByText(/C \$\d\.\d+B/)
       .waitFor()
     expect(faults).toEqual([])
+  })
+
+  test('where the zone is switched while the library is on its way, there is one chart, and it goes on', async () => {
+    const { page } = await openPage(browser, 'about:blank', '', { timezoneId: 'Europe/Berlin' })
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/token-chart.js', async (route) => {
+      await isReleased
+      await route.continue()
+    })
+    await page.goto(`${server.url}/#/token/${MINT}?tf=1m`)
+    await page.locator('.token-head').waitFor()
+    await page.getByRole('button', { name: /^Time zone/ }).click()
+    await page.getByText('Times in UTC').waitFor()
+    release()
+    await legend(page).waitFor()
+    await page.waitForLoadState('networkidle')
+    expect(await page.locator('.chart > *').count()).toBe(1)
+  })
+
+  test('a library that does not come is told, with the way to have it', async () => {
+    const { page } = await openPage(browser, 'about:blank')
+    let asked = 0
+    await page.route('**/token-chart.js', (route) => (asked++ === 0 ? route.abort() : route.continue()))
+    await page.goto(`${server.url}/#/token/${MINT}`)
+    await page.getByRole('alert').getByText('The chart could not be loaded.').waitFor()
+    await page.getByRole('button', { name: 'Reload the page' }).click()
+    await legend(page).waitFor()
+    expect(await page.getByText('The chart could not be loaded.').count()).toBe(0)
+  })
+
+  test('market capitalisation follows the supply, as far as it is known', async () => {
+    const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1d&value=cap`)
+    await legend(page).waitFor()
+    for (const [marketCap, text] of [
+      [6_000_000_000, 'C $6.00B'],
+      [null, 'C $1.50'],
+      [3_000_000_000, 'C $3.00B'],
+    ] as const) {
+      const before = await drawn(page)
+      await server.client.push({ type: 'patch', mint: MINT, ts: Date.now(), fields: { marketCap } })
+      await legend(page).getByText(text, { exact: true }).waitFor()
+      await expect.poll(() => drawn(page)).not.toBe(before)
+    }
   })
 
   test('all times of a page are in one zone, which is named, local or UTC', async () => {

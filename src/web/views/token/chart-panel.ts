@@ -19,6 +19,8 @@ export const toTimeframe = (text: string | null): Timeframe =>
   TIMEFRAMES.find((tf) => tf === text) ?? DEFAULT_TF
 
 const BARS = 500
+/** By so small a share a supply differs that is the same. */
+const SUPPLY_ROUNDING = 1e-9
 /** Gaps that are told in words; all are marked. */
 const GAPS_TOLD_MAX = 3
 /** Different analyses of one bar that the legend tells. */
@@ -40,6 +42,8 @@ export class ChartPanel {
   #analyses: readonly ListedAnalysis[] = []
   #chart: TokenChart | null = null
   #isMakingChart = false
+  /** Whether the chart's module could not be loaded. */
+  #isWithoutChart = false
   #isStopped = false
   #needsReplace = false
   #hoveredMs: number | null = null
@@ -66,6 +70,7 @@ export class ChartPanel {
     for (const unsubscribe of this.#unsubscribes) unsubscribe()
     this.#isStopped = true
     this.#chart?.remove()
+    this.#chart = null
   }
 
   setAnalyses(analyses: readonly ListedAnalysis[]): void {
@@ -74,9 +79,12 @@ export class ChartPanel {
   }
 
   setPoint({ marketCap, priceUsd }: DataPoint): void {
-    const wasUnknown = this.#supply === null
-    this.#supply = marketCap === null || !priceUsd ? null : marketCap / priceUsd
-    if (this.#isCap && wasUnknown && this.#supply !== null) this.#look()
+    const before = this.#supply ?? 0
+    const supply = marketCap === null || !priceUsd ? null : marketCap / priceUsd
+    // With each price the quotient rounds to another last digit.
+    if (Math.abs((supply ?? 0) - before) <= SUPPLY_ROUNDING * before) return
+    this.#supply = supply
+    if (this.#isCap) this.#look()
   }
 
   render(nowMs: number): TemplateResult {
@@ -93,12 +101,20 @@ export class ChartPanel {
       <div class="chart-room">
         <div class="chart" role="img" aria-label=${this.#label()} ${ref(this.#element)}></div>
         ${this.#legend()}
-        ${this.#hasBars && this.#bars.length === 0 ? html`<p class="note">No trade yet in this timeframe.</p>` : nothing}
+        ${this.#missing()}
       </div>
       ${this.#gapsTold(nowMs)}
       <p class="note chart-foot"><span>Times in ${zoneName(nowMs)}. Arrows and dots: analyses with their verdict and the price since.</span>
         <span>Charts by <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">TradingView Lightweight Charts™</a></span></p>
     </div>`
+  }
+
+  /** What stands in the place of a chart. */
+  #missing(): TemplateResult | typeof nothing {
+    if (this.#isWithoutChart)
+      return html`<p class="note" role="alert">The chart could not be loaded. <button type="button" @click=${() => location.reload()}>Reload the page</button></p>`
+    if (!this.#hasBars) return nothing
+    return this.#bars.length === 0 ? html`<p class="note">No trade yet in this timeframe.</p>` : nothing
   }
 
   drawn(): void {
@@ -155,7 +171,9 @@ export class ChartPanel {
 
   /** Its axis is made for one zone. */
   #remake(): void {
-    this.#chart?.remove()
+    // One whose library is still on its way is made for the zone of then.
+    if (this.#chart === null) return
+    this.#chart.remove()
     this.#chart = null
     this.#isMakingChart = false
     this.#app.invalidate()
@@ -173,8 +191,9 @@ export class ChartPanel {
       this.#gapChanges = -1
       this.#look()
     } catch {
-      // The server is away: the next drawing tries again.
-      this.#isMakingChart = false
+      // Browsers remember that a module could not be loaded, as long as the page is open: to ask again brings nothing.
+      this.#isWithoutChart = true
+      this.#app.invalidate()
     }
   }
 
