@@ -13,7 +13,7 @@ const SUBMIT_PATH = '/api/v1/analysis/submit'
 const KEY_BYTES = 16
 
 /** 128 random bits. `crypto.randomUUID` would need a page that was loaded over TLS. */
-function newIdempotencyKey(): string {
+export function newIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -124,6 +124,39 @@ describe.skipIf(!hasBrowser)(`trying it by hand${skipped}`, () => {
     expect(await page.getByText(COMPLETE_TEXT).count()).toBe(0)
   })
 
+  test('a submission whose answer is lost is told, and stored once; while one is under way there is no other', async () => {
+    const page = await open(`#/try/${mint}`)
+    await enterKey(page, await server.client.register('unlucky'))
+    const keys: (string | undefined)[] = []
+    const { promise: isHeld, resolve: held } = Promise.withResolvers<void>()
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/api/v1/analysis/submit', async (route) => {
+      const count = keys.push(route.request().headers()['idempotency-key'])
+      if (count === 1) await route.fetch()
+      if (count === 3) held()
+      if (count === 3) await isReleased
+      return count === 1 ? route.abort() : route.continue()
+    })
+    const button = page.getByRole('button', { name: 'Submit' })
+    await fillIn(page)
+    await page.getByText(COMPLETE_TEXT).waitFor()
+    await button.click()
+    await page.getByRole('alert').getByText('may have been stored: press Submit again').waitFor()
+    await button.click()
+    await page.getByText('✓ validated submitted').waitFor()
+    expect(keys[1]).toBe(keys[0])
+    await button.click()
+    await isHeld
+    await page.getByLabel('low_liquidity').check()
+    // What a dry run of it brings is no end of the submission.
+    await page.getByText(COMPLETE_TEXT).waitFor()
+    expect(await button.isDisabled()).toBe(true)
+    release()
+    await page.getByText('✓ validated submitted').waitFor()
+    expect(new Set(keys).size).toBe(2)
+    expect(await button.isDisabled()).toBe(false)
+  })
+
   test('what was filled in is there when one comes back with a mint', async () => {
     const page = await open('#/try')
     await fillIn(page)

@@ -1,6 +1,7 @@
 // Submit an analysis by hand: a key, a form whose verdict is shown by a dry run as it is filled, then the submission itself.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import { type DryRun, MintlakeError, type Quant, type Receipt, type Submission } from '../../client/index.ts'
+import { newIdempotencyKey } from '../../client/submit.ts'
 import { keysOf } from '../../lib/record.ts'
 import {
   HOLDER_CONCENTRATIONS,
@@ -72,7 +73,10 @@ export class TryView implements View {
   #error: unknown = null
   /** Counts what is asked, and changes of the form, after which an answer is out of date. */
   #asked = 0
-  #isBusy = false
+  #isSubmitting = false
+  /** Of what is filled in. It stays while nobody knows whether that was stored: sent again, it is stored once all the same. */
+  #idempotencyKey = newIdempotencyKey()
+  #isInDoubt = false
   #pause: ReturnType<typeof setTimeout> | undefined
 
   constructor(app: App) {
@@ -124,7 +128,7 @@ export class TryView implements View {
   #faults(error: unknown): TemplateResult {
     const faults = error instanceof MintlakeError ? error.errors : []
     return html`<div class="field-error" role="alert">
-      <p>${errorText(error)}</p>
+      <p>${errorText(error)} ${this.#isInDoubt ? 'The analysis may have been stored: press Submit again to see, it is stored once.' : nothing}</p>
       <ul>${faults.map(({ pointer, message, suggestion }) => html`<li><code>${pointer}</code> ${message}${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}</li>`)}</ul>
     </div>`
   }
@@ -151,7 +155,7 @@ export class TryView implements View {
       </fieldset>
       <label>Summary, ${SUMMARY_CODE_POINTS_MIN} characters or more (${codePoints(draft.summary)})
         <textarea name="summary" rows="4" maxlength=${SUMMARY_CODE_POINTS_MAX} .value=${draft.summary} @input=${(event: InputEvent) => (draft.summary = enteredText(event))}></textarea></label>
-      <p class="actions"><button class="primary" ?disabled=${this.#isBusy || this.#app.key === null}>Submit</button>
+      <p class="actions"><button class="primary" ?disabled=${this.#isSubmitting || this.#app.key === null}>Submit</button>
         ${this.#app.key === null ? html`<span class="note">A key comes first.</span>` : nothing}</p>
     </form>`
   }
@@ -175,6 +179,7 @@ export class TryView implements View {
   #changed(): void {
     clearTimeout(this.#pause)
     this.#asked++
+    this.#renewIdempotencyKey()
     this.#show(null, null)
     this.#app.invalidate()
     const { mint, summary, quant } = this.#draft
@@ -191,26 +196,39 @@ export class TryView implements View {
   async #submit(event: Event): Promise<void> {
     event.preventDefault()
     clearTimeout(this.#pause)
+    this.#isSubmitting = true
     await this.#send(false)
+    this.#isSubmitting = false
+    this.#ownKey.refreshStanding()
+    this.#app.invalidate()
   }
 
   /** What is answered of a form that has changed since is not shown, unless it was submitted. */
   async #send(isDryRun: boolean): Promise<void> {
     const asked = ++this.#asked
     const isShown = () => !isDryRun || asked === this.#asked
-    this.#isBusy = true
+    const idempotencyKey = this.#idempotencyKey
     this.#error = null
     this.#app.invalidate()
     try {
-      const verdict = await this.#app.client.submit(this.#draft, { dryRun: isDryRun })
+      const options = isDryRun ? { dryRun: true as const } : { idempotencyKey }
+      const verdict = await this.#app.client.submit(this.#draft, options)
+      if (!isDryRun) this.#renewIdempotencyKey()
       if (isShown()) this.#show(verdict, null)
     } catch (error) {
       if (isShown()) this.#show(null, error)
+      // Of a form that has changed since, another key is there already.
+      if (isDryRun || idempotencyKey !== this.#idempotencyKey) return
+      if (isInDoubt(error)) this.#isInDoubt = true
+      else this.#renewIdempotencyKey()
     } finally {
-      this.#isBusy = false
-      if (!isDryRun) this.#ownKey.refreshStanding()
       this.#app.invalidate()
     }
+  }
+
+  #renewIdempotencyKey(): void {
+    this.#idempotencyKey = newIdempotencyKey()
+    this.#isInDoubt = false
   }
 
   #show(verdict: Receipt | DryRun | null, error: unknown): void {
@@ -218,6 +236,13 @@ export class TryView implements View {
     this.#error = error
   }
 }
+
+/** Whether a submission may have been stored although this came of it: the answer was lost, or is a proxy's. */
+const isInDoubt = (error: unknown): boolean =>
+  !(error instanceof MintlakeError) ||
+  error.problem === null ||
+  error.problem.mayBeStored === true ||
+  error.code === 'idempotency_in_flight'
 
 /** `riskLevel` as words. */
 const wordsOf = (name: string): string =>
