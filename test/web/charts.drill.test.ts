@@ -132,6 +132,10 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
     await legend(page)
       .getByText(/C \$\d\.\d+B/)
       .waitFor()
+    // An address that somebody has written, or goes back to, is of the same view.
+    await page.evaluate(`location.hash = '#/token/${MINT}?tf=5m'`)
+    await legend(page).getByText('C $1.50').waitFor()
+    expect(await page.getByRole('button', { name: 'log' }).getAttribute('aria-pressed')).toBe('false')
     expect(faults).toEqual([])
   })
 

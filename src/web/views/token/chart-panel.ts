@@ -15,8 +15,13 @@ import { analysesByBar, becameText } from './analysis-marks.ts'
 import type { TokenChart } from './token-chart.ts'
 
 const DEFAULT_TF: Timeframe = '1m'
-export const toTimeframe = (text: string | null): Timeframe =>
-  TIMEFRAMES.find((tf) => tf === text) ?? DEFAULT_TF
+
+/** What an address says of the chart. */
+const toLook = (query: URLSearchParams) => ({
+  tf: TIMEFRAMES.find((tf) => tf === query.get('tf')) ?? DEFAULT_TF,
+  isLog: query.get('scale') === 'log',
+  isCap: query.get('value') === 'cap',
+})
 
 const BARS = 500
 /** By so small a share a supply differs that is the same. */
@@ -27,7 +32,7 @@ const GAPS_TOLD_MAX = 3
 const SAID_TOLD_MAX = 3
 
 export class ChartPanel {
-  readonly tf: Timeframe
+  readonly #tf: Timeframe
   readonly #app: App
   readonly #mint: string
   readonly #onError: (message: string, code: string) => void
@@ -55,10 +60,10 @@ export class ChartPanel {
     this.#app = app
     this.#mint = mint
     this.#onError = onError
-    const { query } = app.route
-    this.tf = toTimeframe(query.get('tf'))
-    this.#isLog = query.get('scale') === 'log'
-    this.#isCap = query.get('value') === 'cap'
+    const { tf, isLog, isCap } = toLook(app.route.query)
+    this.#tf = tf
+    this.#isLog = isLog
+    this.#isCap = isCap
     this.#unsubscribes = [
       this.#follow(),
       onThemeChange(() => this.#recolour()),
@@ -71,6 +76,12 @@ export class ChartPanel {
     this.#isStopped = true
     this.#chart?.remove()
     this.#chart = null
+  }
+
+  /** Whether it is as an address says. */
+  isOf(query: URLSearchParams): boolean {
+    const { tf, isLog, isCap } = toLook(query)
+    return tf === this.#tf && isLog === this.#isLog && isCap === this.#isCap
   }
 
   setAnalyses(analyses: readonly ListedAnalysis[]): void {
@@ -91,7 +102,7 @@ export class ChartPanel {
     return html`<div class="card chart-card">
       <div class="chart-bar">
         <nav class="tabs" aria-label="Timeframe">
-          ${TIMEFRAMES.map((tf) => html`<a href=${routeHref('token', this.#mint, this.#query(tf))} aria-current=${tf === this.tf ? 'page' : nothing}>${tf}</a>`)}
+          ${TIMEFRAMES.map((tf) => html`<a href=${routeHref('token', this.#mint, this.#query(tf))} aria-current=${tf === this.#tf ? 'page' : nothing}>${tf}</a>`)}
         </nav>
         <div class="chips" role="group" aria-label="Chart">
           ${this.#switch('log', this.#isLog, 'Equal steps are equal shares', () => (this.#isLog = !this.#isLog))}
@@ -146,7 +157,7 @@ export class ChartPanel {
   #switch(label: string, isOn: boolean, title: string, turn: () => void): TemplateResult {
     const click = () => {
       turn()
-      replaceQuery(this.#app.route, this.#query(this.tf))
+      replaceQuery(this.#app.route, this.#query(this.#tf))
       this.#look()
     }
     return html`<button type="button" class="chip" title=${title} aria-pressed=${isOn} @click=${click}>${label}</button>`
@@ -186,7 +197,7 @@ export class ChartPanel {
     try {
       const { TokenChart } = await import('./token-chart.ts')
       if (this.#isStopped) return
-      this.#chart = new TokenChart(container, TIMEFRAME_MS[this.tf], (ms) => this.#hover(ms))
+      this.#chart = new TokenChart(container, TIMEFRAME_MS[this.#tf], (ms) => this.#hover(ms))
       this.#chart.markAnalyses(this.#analyses)
       this.#gapChanges = -1
       this.#look()
@@ -258,7 +269,7 @@ export class ChartPanel {
   async #readGaps(): Promise<void> {
     this.#olderGaps = []
     try {
-      const { meta } = await this.#app.client.bars({ mint: this.#mint, tf: this.tf, limit: BARS })
+      const { meta } = await this.#app.client.bars({ mint: this.#mint, tf: this.#tf, limit: BARS })
       this.#olderGaps = (meta.incomplete ?? []).filter(({ to }) => to !== null).toReversed()
       this.#gapChanges = -1
       this.#app.invalidate()
@@ -270,7 +281,7 @@ export class ChartPanel {
   /** The legend of what the chart marks as incomplete. */
   #gapsTold(nowMs: number): TemplateResult | typeof nothing {
     const firstMs = this.#bars[0]?.t ?? nowMs
-    const lastMs = (this.#bars.at(-1)?.t ?? nowMs) + TIMEFRAME_MS[this.tf]
+    const lastMs = (this.#bars.at(-1)?.t ?? nowMs) + TIMEFRAME_MS[this.#tf]
     const gaps = this.#gaps().filter((gap) => gap.to === null || touches(gap, firstMs, lastMs))
     if (gaps.length === 0) return nothing
     const told = gaps.slice(0, GAPS_TOLD_MAX).map((gap) => `${gapReason(gap)} ${gapTimes(gap, nowMs)}.`)
@@ -282,12 +293,12 @@ export class ChartPanel {
     const last = this.#bars.at(-1)
     return last === undefined
       ? 'Price chart without bars'
-      : `Price chart of ${this.#bars.length} bars of ${this.tf}; the last closed at ${formatPrice(last.c)}`
+      : `Price chart of ${this.#bars.length} bars of ${this.#tf}; the last closed at ${formatPrice(last.c)}`
   }
 
   #follow(): () => void {
     return this.#app.live.subscribe(
-      { topic: 'ohlc', mint: this.#mint, tf: this.tf, limit: BARS },
+      { topic: 'ohlc', mint: this.#mint, tf: this.#tf, limit: BARS },
       {
         onRows: (rows, kind) => this.#take(rows, kind),
         onError: this.#onError,

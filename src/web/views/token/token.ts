@@ -8,7 +8,7 @@ import { changeClass, formatAge, formatChange, formatPrice, sentence } from '../
 import { tokenPicture } from '../../picture.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
-import { ChartPanel, toTimeframe } from './chart-panel.ts'
+import { ChartPanel } from './chart-panel.ts'
 import { creatorTexts, fieldGroups, holdersTable, securityFlags, tradesTable } from './datapoint-fields.ts'
 
 const ANALYSES_EVERY_MS = 60_000
@@ -46,10 +46,10 @@ export class TokenView implements View {
     return this.#point === null ? 'Token' : `${this.#point.symbol} ${formatPrice(this.#point.priceUsd)}`
   }
 
-  /** Another timeframe needs another chart, and nothing else of the view. */
+  /** Another timeframe, scale or value needs another chart, and nothing else of the view. */
   update(route: Route): boolean {
     if (route.view !== 'token' || route.id !== this.#mint) return false
-    if (toTimeframe(route.query.get('tf')) !== this.#panel.tf) this.#renewPanel()
+    if (!this.#panel.isOf(route.query)) this.#renewPanel()
     return true
   }
 
