@@ -9,7 +9,7 @@ export interface Route {
 
 /** `#/token/<mint>?tf=5m` is the view `token` of that mint. */
 export function parseRoute(hash: string): Route {
-  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
+  const [, path = '', query] = /^#?\/?([^?]*)\??(.*)$/s.exec(hash) ?? []
   const [view = '', id = ''] = path.split('/', 2)
   return { view: view || 'market', id: decodeId(id), query: new URLSearchParams(query) }
 }
@@ -21,9 +21,11 @@ export function routeHref(view: string, id = '', query: Record<string, string> =
   return `#/${view}${id === '' ? '' : `/${encodeURIComponent(id)}`}${suffix}`
 }
 
-/** Writes the view's state into the address without a step of history. */
+/** Writes the view's state into the address, and its route, without a step of history. */
 export function replaceQuery(route: Route, query: Record<string, string>): void {
-  history.replaceState(null, '', routeHref(route.view, route.id, query))
+  const href = routeHref(route.view, route.id, query)
+  history.replaceState(null, '', href)
+  route.query = parseRoute(href).query
 }
 
 function decodeId(text: string): string {
