@@ -84,4 +84,18 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
     expect(await toCome(page).count()).toBe(0)
     expect(reads.count).toBe(before)
   })
+
+  test('those of rows that stay where they are are renewed too', async () => {
+    const { page } = await openPage(browser, 'about:blank')
+    await page.clock.install()
+    await page.goto(`${server.url}/#/market?search=S99`)
+    await lines(page).first().waitFor()
+    const before = await lines(page).getAttribute('points')
+    await server.client.push({
+      ...{ type: 'trade', mint: mintOfSymbol('spark 99'), ts: Date.now(), side: 'buy' },
+      ...{ tokenAmount: 1_000, priceUsd: 9 },
+    })
+    await page.clock.fastForward(5 * MINUTE_MS)
+    await expect.poll(() => lines(page).getAttribute('points')).not.toBe(before)
+  })
 })

@@ -14,6 +14,8 @@ const MINTS_PER_READ = 10
 /** Reads a minute that sparklines may use: an anonymous reader has thirty for everything. */
 const READS_PER_MINUTE = 8
 const FRESH_MS = 5 * MINUTE_MS
+/** What goes stale so soon is read together with what is. */
+const NEAR_MS = MINUTE_MS
 const SETTLE_MS = 300
 const RETRY_MS = 10_000
 const ENTRIES_MAX = 2_000
@@ -36,6 +38,7 @@ export class Sparklines {
   constructor(session: PageSession, onChange: () => void) {
     this.#session = session
     this.#onChange = onChange
+    document.addEventListener('visibilitychange', () => this.#schedule())
   }
 
   /** Null: not known yet. */
@@ -44,7 +47,7 @@ export class Sparklines {
   }
 
   /** Fetches what is missing of these mints, and no others, once the list has stood still for a moment: as much as the budget
-   *  allows, the rest as soon as it allows more. */
+   *  allows, the rest as soon as it allows more, and each again once it is no longer fresh. */
   want(mints: readonly string[]): void {
     this.#wanted = mints
     this.#notBeforeMs = Math.max(this.#notBeforeMs, Date.now() + SETTLE_MS)
@@ -53,14 +56,17 @@ export class Sparklines {
 
   #schedule(): void {
     clearTimeout(this.#timer)
-    const isComplete = this.#wanted.every((mint) => this.#isFresh(mint))
-    if (isComplete || this.#isFetching) return
-    const waitMs = Math.max(this.#notBeforeMs - Date.now(), this.#budgetWaitMs())
-    this.#timer = setTimeout(() => void this.#fetch(), Math.max(0, waitMs))
+    if (this.#wanted.length === 0 || this.#isFetching || document.hidden) return
+    const staleAtMs = Math.min(...this.#wanted.map((mint) => this.#staleAtMs(mint)))
+    const waitMs = Math.max(0, Math.max(staleAtMs, this.#notBeforeMs) - Date.now(), this.#budgetWaitMs())
+    this.#timer = setTimeout(() => void this.#fetch(), waitMs)
   }
 
   async #fetch(): Promise<void> {
-    const missing = this.#wanted.filter((mint) => !this.#isFresh(mint)).slice(0, MINTS_PER_READ)
+    const missing = this.#wanted
+      .filter((mint) => this.#staleAtMs(mint) <= Date.now() + NEAR_MS)
+      .toSorted((a, b) => this.#staleAtMs(a) - this.#staleAtMs(b))
+      .slice(0, MINTS_PER_READ)
     this.#isFetching = true
     this.#readTimesMs.push(Date.now())
     try {
@@ -88,9 +94,10 @@ export class Sparklines {
     this.#onChange()
   }
 
-  #isFresh(mint: string): boolean {
+  /** 0: it is not known. */
+  #staleAtMs(mint: string): number {
     const entry = this.#entries.get(mint)
-    return entry !== undefined && Date.now() - entry.atMs < FRESH_MS
+    return entry === undefined ? 0 : entry.atMs + FRESH_MS
   }
 
   /** How long until one more read is within the budget; 0: it is now. */
