@@ -3,6 +3,7 @@
 import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { freePort } from '../support/free-port.ts'
 import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
 import { changeAnswers, closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
@@ -154,11 +155,34 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
       const list = await openList(browser, server, '#/submissions')
       const { page } = list
       const older = page.getByRole('button', { name: 'Older' })
+      await page.route('**/api/v1/analysis?*cursor=*', (route) => route.abort())
       await older.click()
+      await page.getByRole('alert').getByText('The server cannot be reached.').waitFor()
+      await page.unrouteAll()
+      await older.click()
+      await page.getByRole('alert').waitFor({ state: 'detached' })
       await page.getByText('80 shown', { exact: true }).waitFor()
       await readAgain(list)
       await page.getByText('80 shown', { exact: true }).waitFor()
       expect(await older.count()).toBe(0)
+    }, 60_000)
+
+    test('after a restart on other data the list has that data alone', async () => {
+      await server.remove()
+      const settings = { port: `${await freePort()}` }
+      server = await openTestServer(settings)
+      await submit(
+        server.client,
+        await server.client.register('gone'),
+        submission(await seedToken(server.client, Date.now())),
+      )
+      const { page } = await openList(browser, server, '#/submissions')
+      await server.remove()
+      await page.locator('.connection.waiting').waitFor()
+      server = await openTestServer(settings)
+      await page.locator('.connection.live').waitFor({ timeout: 30_000 })
+      await page.clock.fastForward(EVERY_MS)
+      await page.getByRole('heading', { name: 'Nothing was submitted yet' }).waitFor()
     }, 60_000)
 
     test('whoever comes back to the page has it read then', async () => {

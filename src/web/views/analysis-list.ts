@@ -1,9 +1,9 @@
 // A list of analyses that stays current, whoever shows it: what is new, labels once they are shown, what the price did afterwards.
 // Of the rows that are shown, those that may have changed are read again, and no others but what lies between them.
 import { html, nothing, type TemplateResult } from 'lit-html'
-import type { AnalysisPage } from '../../client/index.ts'
+import { type AnalysisPage, MintlakeError } from '../../client/index.ts'
 import { HORIZON_NAMES, HORIZONS } from '../../schema/vocabulary.ts'
-import { Fetched } from '../api.ts'
+import { errorText, Fetched } from '../api.ts'
 import type { ShownAnalysis } from './analyses-table.ts'
 
 /** Rows of a page, of one that is read further down, and of all together: the oldest beyond are not shown. */
@@ -31,6 +31,8 @@ interface Entry {
   analysis: ShownAnalysis
   /** When it was read; -Infinity: the stream told of it, and it was not read yet. */
   readAtMs: number
+  /** How many reads had begun when it was told or read last. */
+  readsBegun: number
   /** How often it was read without what was due. */
   vainReads: number
   /** Where the rows below it begin, if a page ended with it. */
@@ -47,6 +49,11 @@ export class AnalysisList {
   /** Where older ones begin; undefined before the first page, null: there are none. */
   #older: string | null | undefined
   #isLoadingOlder = false
+  /** Why older ones could not be read. */
+  #olderError: string | null = null
+  #readsBegun = 0
+  /** Whether nothing is known any more of the rows below the newest page. */
+  #beginsAnew = false
   #readSoon: ReturnType<typeof setTimeout> | undefined
   /** When it was last begun to be read, by the browser's clock. */
   #begunAtMs = 0
@@ -92,12 +99,19 @@ export class AnalysisList {
 
   /** The stream told of new ones: those of them that belong here. The list has more of them, and may have others. */
   told(analyses: readonly ShownAnalysis[]): void {
+    const entry = { readAtMs: -Infinity, readsBegun: this.#readsBegun, vainReads: 0 }
     for (const analysis of analyses)
       if (!this.#entries.has(analysis.analysisId))
-        this.#entries.set(analysis.analysisId, { analysis, readAtMs: -Infinity, vainReads: 0 })
+        this.#entries.set(analysis.analysisId, { analysis, ...entry })
     this.#forgetOldest()
     // Whoever comes back to the page has it read then.
     if (!document.hidden) this.#refreshIn(AFTER_NEW_MS)
+  }
+
+  /** The stream began anew, perhaps of another server: the list does too, from its newest page on. */
+  beginAnew(): void {
+    this.#beginsAnew = true
+    this.#refreshIn(0)
   }
 
   readonly #comesBack = (): void => {
@@ -118,7 +132,9 @@ export class AnalysisList {
 
   olderButton(): TemplateResult | typeof nothing {
     if (!this.hasOlder) return nothing
-    return html`<p class="below"><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => void this.#loadOlder()}>Older</button></p>`
+    const error = this.#olderError
+    return html`<p class="below actions"><button type="button" ?disabled=${this.#isLoadingOlder} @click=${() => void this.#loadOlder()}>Older</button>
+      ${error === null ? nothing : html`<span class="note" role="alert">${error}</span>`}</p>`
   }
 
   #newestFirst(): Entry[] {
@@ -131,6 +147,11 @@ export class AnalysisList {
     const known = this.#newestFirst().find(({ readAtMs }) => readAtMs !== -Infinity)?.analysis
     const newest = await this.#read({ cursor: undefined, limit: PAGE_ROWS })
     if (this.#older === undefined) this.#older = newest.meta.nextCursor
+    if (this.#beginsAnew) {
+      this.#beginsAnew = false
+      this.#forgetBelow(newest)
+      return newest
+    }
     /** The last one of those without a row missing between them. */
     let joined = newest
     for (let pages = 1; pages < PAGES_READ_MAX; pages++) {
@@ -166,7 +187,9 @@ export class AnalysisList {
 
   async #read(query: PageQuery): Promise<AnalysisPage> {
     const readAtMs = this.#nowMs()
+    const readsBegun = ++this.#readsBegun
     const page = await this.#readPage(query)
+    this.#forgetMissing(page, query.cursor === undefined, readsBegun)
     for (const analysis of page.data) {
       const before = this.#entries.get(analysis.analysisId)
       const due = changesDue(analysis, readAtMs)
@@ -175,6 +198,7 @@ export class AnalysisList {
       this.#entries.set(analysis.analysisId, {
         analysis,
         readAtMs,
+        readsBegun,
         vainReads,
         cursorBelow: before?.cursorBelow,
       })
@@ -182,7 +206,19 @@ export class AnalysisList {
     const last = this.#entries.get(page.data.at(-1)?.analysisId ?? '')
     if (last !== undefined) last.cursorBelow = page.meta.nextCursor ?? undefined
     this.#forgetOldest()
+    if (page.meta.nextCursor === null) this.#older = null
     return page
+  }
+
+  /** What was known before a page was asked for, and is not in it where it would stand, the server has no longer. */
+  #forgetMissing({ data, meta }: AnalysisPage, isNewest: boolean, readsBegun: number): void {
+    const [first, last] = [data[0], data.at(-1)]
+    for (const [id, entry] of this.#entries) {
+      const isBelowTop = isNewest || (first !== undefined && newerFirst(first, entry.analysis) < 0)
+      const isAboveEnd =
+        meta.nextCursor === null || (last !== undefined && newerFirst(entry.analysis, last) < 0)
+      if (isBelowTop && isAboveEnd && entry.readsBegun < readsBegun) this.#entries.delete(id)
+    }
   }
 
   #forgetOldest(): void {
@@ -211,8 +247,11 @@ export class AnalysisList {
         // Unless the list has meanwhile ended elsewhere.
         if (this.#older === cursor) this.#older = meta.nextCursor
       }
-    } catch {
-      // The button stays, so that it can be tried again.
+      this.#olderError = null
+    } catch (error) {
+      this.#olderError = errorText(error)
+      // Of this place the server knows no longer, as after a restart: the list begins anew.
+      if (error instanceof MintlakeError && error.status === 410) this.beginAnew()
     } finally {
       this.#isLoadingOlder = false
       this.#onChange()

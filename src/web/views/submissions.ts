@@ -20,6 +20,8 @@ export class SubmissionsView implements View {
   readonly #sentiment: Sentiment | null
   readonly #list: AnalysisList
   readonly #unsubscribe: () => void
+  /** Whether the stream has begun: where it does so again, changes were lost, or another server is there. */
+  #isFollowed = false
 
   constructor(app: App) {
     this.#app = app
@@ -99,6 +101,10 @@ export class SubmissionsView implements View {
   }
 
   #told(rows: readonly StreamedSubmission[], kind: 'snapshot' | 'changes'): void {
+    if (kind === 'snapshot') {
+      if (this.#isFollowed) this.#list.beginAnew()
+      this.#isFollowed = true
+    }
     if (kind === 'snapshot' || rows.length === 0) return
     // What they say is not known yet.
     const isShown = ({ outcome }: StreamedSubmission) =>
