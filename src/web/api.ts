@@ -23,8 +23,10 @@ export async function request<Answer>(path: string, options: ApiRequest = {}): P
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(timeoutMs),
   })
-  const answer = await response.json()
-  if (!response.ok) throw new Error(answer.error ?? `The server answered ${response.status}.`)
+  // A proxy's is a page.
+  const answer = await response.json().catch(() => null)
+  if (!response.ok || answer === null)
+    throw new Error(answer?.error ?? `The server answered ${response.status}.`)
   return answer
 }
 
@@ -68,6 +70,7 @@ export class Fetched<Value> {
   readonly #fetch: () => Promise<Value>
   readonly #onChange: () => void
   #timer: ReturnType<typeof setInterval> | undefined
+  #everyMs = 0
   #isFetching = false
 
   constructor(fetch: () => Promise<Value>, onChange: () => void) {
@@ -95,15 +98,22 @@ export class Fetched<Value> {
     }
   }
 
-  /** Fetches now and every `everyMs` while the page is visible. */
+  /** Fetches now and every `everyMs` while the page is visible, and when it is again where what is known is older. */
   start(everyMs: number): void {
+    this.#everyMs = everyMs
+    document.addEventListener('visibilitychange', this.#comesBack)
     void this.refresh()
     this.#timer = setInterval(() => {
       if (!document.hidden) void this.refresh()
     }, everyMs)
   }
 
+  readonly #comesBack = (): void => {
+    if (!document.hidden && Date.now() - (this.atMs ?? 0) >= this.#everyMs) void this.refresh()
+  }
+
   stop(): void {
     clearInterval(this.#timer)
+    document.removeEventListener('visibilitychange', this.#comesBack)
   }
 }
