@@ -15,11 +15,11 @@ export class MarketTime {
   /** Milliseconds of the market in one of the browser's. */
   #pace = 1
 
-  /** Takes what the server has just told. */
-  take(marketMs: number): void {
+  /** Takes what the server has just told. A replay may be of less than a day ago; what is further away is none of today's market. */
+  take(marketMs: number, isReplay = false): void {
     const hasMoved = marketMs !== this.#heardMs
     this.#heardMs = marketMs
-    if (Math.abs(marketMs - Date.now()) < DAY_MS) this.#takeLive(marketMs, hasMoved)
+    if (!isReplay && Math.abs(marketMs - Date.now()) < DAY_MS) this.#takeLive(marketMs, hasMoved)
     else this.#takeReplayed(marketMs)
   }
 

@@ -16,6 +16,8 @@ export class PageSession {
   isQueryOpen = false
   /** The server's data folder, where a command on this computer has to be told it; else null. */
   dataDir: string | null = null
+  /** Whether the market is a replay: only its answers tell a time of the market. */
+  isReplay = false
   #key: string | null = null
   #opening: Promise<void> | null = null
   readonly #onChange: () => void
@@ -59,6 +61,7 @@ export class PageSession {
         signal: AbortSignal.timeout(TIMEOUT_MS),
       })
       if (!response.ok) return
+      this.isReplay = response.headers.has('X-Market-Time')
       const { data }: SessionAnswer = await response.json()
       this.#key = data.key
       this.isQueryOpen = data.queryOpen

@@ -30,6 +30,16 @@ test('it stands once the market does, and never goes backwards by itself', () =>
   expect(time.nowMs()).toBe(endMs - SECOND_MS)
 })
 
+test('a replay of less than a day ago stands once it has ended, as the server says that it is one', () => {
+  const time = new MarketTime()
+  const endMs = Date.now() - 7_200 * SECOND_MS
+  for (let second = 0; second < 5; second++) {
+    time.take(endMs, true)
+    vi.advanceTimersByTime(SECOND_MS)
+  }
+  expect(time.nowMs()).toBe(endMs)
+})
+
 test('the market of today goes as clocks do, however near or late messages are, and is older each second where it tells nothing new', () => {
   const time = new MarketTime()
   let marketMs = 0

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { submission, submit } from '../support/submission.ts'
 import { openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
 import { closeBrowser, hasBrowser, openBrowser, openPage, skipped } from './browser.ts'
 
@@ -24,7 +25,12 @@ describe.skipIf(!hasBrowser)(`the console on a replay${skipped}`, () => {
     const trades = Array.from({ length: TRADES }, (_, at) => `${beginMs + at * SECOND_MS},${MINT},buy,1,10`)
     writeFileSync(path, ['ts,mint,side,price,size', ...trades].join('\n'))
     browser = await openBrowser()
-    server = await openTestServer({ feed: 'replay', 'replay-file': path, 'replay-speed': `${SPEED}` })
+    server = await openTestServer({
+      feed: 'replay',
+      'replay-file': path,
+      'replay-speed': `${SPEED}`,
+      'labels-delay-ms': '600000',
+    })
   })
   afterAll(async () => {
     await closeBrowser(browser)
@@ -43,5 +49,10 @@ describe.skipIf(!hasBrowser)(`the console on a replay${skipped}`, () => {
     const areExact = async () => (await ages()).every((age, at) => age === `${at}s`)
     await expect.poll(areExact, { timeout: 30_000 }).toBe(true)
     await page.getByText('as of 0s ago').waitFor()
+    // Labels are withheld by the clock on the wall.
+    const answer = await submit(server.client, await server.client.register('replayer'), submission(MINT))
+    expect(answer.status, answer.text).toBe(201)
+    await page.reload()
+    await page.getByText(/^shown in (9|10)m$/).waitFor()
   }, 60_000)
 })

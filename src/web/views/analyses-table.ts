@@ -79,7 +79,7 @@ const COLUMNS = {
   xp: { label: 'XP', isNumber: true, isWide: true, cell: ({ xpEarned }) => formatXp(xpEarned) },
   says: {
     label: 'Says',
-    cell: ({ sentiment, labelsAvailableAt }, nowMs) => says(sentiment, labelsAvailableAt, nowMs),
+    cell: ({ sentiment, labelsAvailableAt }) => says(sentiment, labelsAvailableAt),
     class: ({ sentiment }) => (sentiment === 'bullish' ? 'up' : sentiment === 'bearish' ? 'down' : ''),
   },
   score: { label: 'Score', isNumber: true, isWide: true, cell: ({ score }) => score ?? '–' },
@@ -128,13 +128,9 @@ export function analysesTable(
 
 const SENTIMENT_SHAPES: Readonly<Record<Sentiment, string>> = { bullish: '▲', bearish: '▼', neutral: '■' }
 
-/** Labels of others are withheld at first. */
-function says(
-  sentiment: Sentiment | null | undefined,
-  availableAtMs: number | null | undefined,
-  nowMs: number,
-): unknown {
+/** Labels of others are withheld at first, by the clock on the wall: in a replay the market's may be of another day. */
+function says(sentiment: Sentiment | null | undefined, availableAtMs: number | null | undefined): unknown {
   if (sentiment != null) return `${SENTIMENT_SHAPES[sentiment]} ${sentiment}`
-  const when = availableAtMs == null ? 'withheld' : `shown in ${formatSpan(availableAtMs - nowMs)}`
+  const when = availableAtMs == null ? 'withheld' : `shown in ${formatSpan(availableAtMs - Date.now())}`
   return html`<span class="dim" title="Withheld so that nobody earns by copying">${when}</span>`
 }
