@@ -7,6 +7,7 @@ import type { App, View, ViewClass } from './app.ts'
 import { emptyState, secondsUntil } from './dom.ts'
 import { formatAge, formatTime } from './format.ts'
 import { gapReason, gapTimes, KnownGaps } from './gaps.ts'
+import { keptInTab } from './kept.ts'
 import { Live } from './live.ts'
 import { MarketTime } from './market-time.ts'
 import { parseRoute, type Route, routeHref } from './router.ts'
@@ -51,7 +52,7 @@ class Console implements App {
       this.gaps.take(gap)
       this.changed()
     },
-    onMarketTime: (marketMs) => this.#marketTime.take(marketMs),
+    onMarketTime: (marketMs) => this.#marketTime.take(marketMs, this.session.isReplay),
   })
   route: Route = parseRoute(location.hash)
   #view: View
@@ -87,12 +88,11 @@ class Console implements App {
   }
 
   get key(): string | null {
-    return sessionStorage.getItem(KEY_ITEM)
+    return keptInTab.get(KEY_ITEM)
   }
 
   setKey(key: string | null): void {
-    if (key === null) sessionStorage.removeItem(KEY_ITEM)
-    else sessionStorage.setItem(KEY_ITEM, key)
+    keptInTab.set(KEY_ITEM, key)
     this.#client = this.#createClient()
     this.invalidate()
   }
@@ -112,6 +112,8 @@ class Console implements App {
   }
 
   #tick(): void {
+    // Of a page that nobody looks at, its title is in sight.
+    this.#showTitle()
     if (document.hidden) return
     this.live.askMarketTime()
     this.changed()
@@ -129,8 +131,12 @@ class Console implements App {
       this.#view.drawn?.()
       this.#moveFocus()
       this.#showPlaceInMenu()
-      document.title = `${this.#view.title} · Mintlake`
+      this.#showTitle()
     })
+  }
+
+  #showTitle(): void {
+    document.title = `${this.#view.title} · Mintlake`
   }
 
   changed(): void {

@@ -1,5 +1,6 @@
 // Light or dark: what the system prefers, unless another was chosen here. It is always written into the page, so that there is one
 // palette for each.
+import { keptForGood } from './kept.ts'
 
 export type Theme = 'light' | 'dark'
 
@@ -10,7 +11,7 @@ const listeners = new Set<() => void>()
 const preferred = (): Theme => (PREFERS_DARK.matches ? 'dark' : 'light')
 
 function chosen(): Theme | null {
-  const choice = localStorage.getItem(CHOICE_ITEM)
+  const choice = keptForGood.get(CHOICE_ITEM)
   return choice === 'light' || choice === 'dark' ? choice : null
 }
 
@@ -31,8 +32,7 @@ export function startTheme(): void {
 /** The other theme. Who chooses what the system prefers follows the system again. */
 export function switchTheme(): void {
   const theme: Theme = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'
-  if (theme === preferred()) localStorage.removeItem(CHOICE_ITEM)
-  else localStorage.setItem(CHOICE_ITEM, theme)
+  keptForGood.set(CHOICE_ITEM, theme === preferred() ? null : theme)
   apply()
 }
 

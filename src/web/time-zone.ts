@@ -1,10 +1,11 @@
 // The one time zone that a page shows its times in: the browser's own unless UTC was chosen here. The frame names it.
 import { MINUTE_MS } from '../lib/time.ts'
+import { keptForGood } from './kept.ts'
 
 const CHOICE_ITEM = 'mintlake-time-zone'
 const listeners = new Set<() => void>()
 
-const isUtc = (): boolean => localStorage.getItem(CHOICE_ITEM) === 'utc'
+const isUtc = (): boolean => keptForGood.get(CHOICE_ITEM) === 'utc'
 
 /** The zone as `Intl` has it. */
 export const timeZone = (): string =>
@@ -33,8 +34,7 @@ export function zoneOffsetMs(atMs: number): number {
 
 /** UTC, or the browser's own zone again. */
 export function switchTimeZone(): void {
-  if (isUtc()) localStorage.removeItem(CHOICE_ITEM)
-  else localStorage.setItem(CHOICE_ITEM, 'utc')
+  keptForGood.set(CHOICE_ITEM, isUtc() ? null : 'utc')
   zoneChanged()
 }
 

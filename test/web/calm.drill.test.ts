@@ -72,8 +72,31 @@ describe.skipIf(!hasBrowser)(`the calm of the console${skipped}`, () => {
     await expect.poll(() => page.title()).toBe('System · Mintlake')
     await page.goto(`${server.url}/#/query`)
     await expect.poll(() => page.title()).toBe('Query · Mintlake')
+    await page.goto(`${server.url}/#/token/${MINTS[9]}`)
+    await expect.poll(() => page.title()).toBe('\u2068CALM9\u2069 $0.5000 · Mintlake')
+    // Nobody looks at the page, and its title is in sight.
+    await page.evaluate(`Object.defineProperty(document, 'hidden', { value: true })`)
+    await server.client.push(trade(9, 0.75))
+    await expect.poll(() => page.title()).toBe('\u2068CALM9\u2069 $0.7500 · Mintlake')
     const icon = await page.locator('link[rel=icon]').getAttribute('href')
     expect((await fetch(new URL(`${icon}`, server.url))).status).toBe(200)
+  })
+
+  test('where the browser keeps no data of sites, the page is there, and keeps what was chosen itself', async () => {
+    const { page, faults } = await openPage(browser, 'about:blank')
+    await page.addInitScript(`for (const name of ['localStorage', 'sessionStorage'])
+      Object.defineProperty(window, name, { get() { throw new DOMException('Access is denied', 'SecurityError') } })`)
+    await page.goto(server.url)
+    await page.getByRole('row').filter({ hasText: 'CALM0' }).waitFor()
+    const zone = page.getByRole('button', { name: /^Time zone/ })
+    await page.getByRole('checkbox', { name: 'dense' }).check()
+    await page.evaluate(`location.hash = '#/query'`)
+    await page.getByRole('heading', { name: 'Query the lake' }).waitFor()
+    await page.goBack()
+    expect(await page.getByRole('checkbox', { name: 'dense' }).isChecked()).toBe(true)
+    await zone.click()
+    await expect.poll(() => zone.textContent()).toBe('UTC')
+    expect(faults.filter((fault) => !fault.startsWith('asked'))).toEqual([])
   })
 
   test('data that is made up is marked in every view', async () => {

@@ -6,6 +6,7 @@ import { LOW_COVERAGE_COUNT } from '../../../schema/xp.ts'
 import type { App, View } from '../../app.ts'
 import { emptyState, enteredText, SPARKLINE_TO_COME, sparkline, waitingState } from '../../dom.ts'
 import { formatCount, sentence } from '../../format.ts'
+import { keptForGood } from '../../kept.ts'
 import type { ListedRow } from '../../listed-fields.ts'
 import { type Route, replaceQuery, routeHref } from '../../router.ts'
 import { styles } from '../../styles.ts'
@@ -83,7 +84,7 @@ export class MarketView implements View {
   readonly #window: MarketWindow
   readonly #totals: MarketTotals
   #state: ListState
-  #isDense = localStorage.getItem(DENSE_ITEM) !== null
+  #isDense = keptForGood.get(DENSE_ITEM) !== null
   #isPointed = false
   #error: string | null = null
   #scrollTopPx = 0
@@ -221,8 +222,7 @@ export class MarketView implements View {
 
   #switchDense(): void {
     this.#isDense = !this.#isDense
-    if (this.#isDense) localStorage.setItem(DENSE_ITEM, '1')
-    else localStorage.removeItem(DENSE_ITEM)
+    keptForGood.set(DENSE_ITEM, this.#isDense ? '1' : null)
     this.#look()
     this.#app.invalidate()
   }

@@ -7,6 +7,7 @@ import { errorText } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { copyable, emptyState, enteredText, urlFlag } from '../../dom.ts'
 import { formatCount } from '../../format.ts'
+import { keptInTab } from '../../kept.ts'
 import { type Route, replaceQuery } from '../../router.ts'
 import { EXAMPLES } from './query-examples.ts'
 
@@ -64,7 +65,7 @@ export class QueryView implements View {
   readonly title = 'Query'
   readonly #app: App
   #sql: string
-  #key = sessionStorage.getItem(KEY_ITEM) ?? ''
+  #key = keptInTab.get(KEY_ITEM) ?? ''
   #running: { abort: AbortController; sinceMs: number } | null = null
   #result: QueryResult | null = null
   #error: { text: string; isOfKey: boolean } | null = null
@@ -167,8 +168,7 @@ export class QueryView implements View {
 
   #setKey(key: string): void {
     this.#key = key.trim()
-    if (this.#key === '') sessionStorage.removeItem(KEY_ITEM)
-    else sessionStorage.setItem(KEY_ITEM, this.#key)
+    keptInTab.set(KEY_ITEM, this.#key || null)
   }
 
   #edit(sql: string): void {
