@@ -104,6 +104,9 @@ describe.skipIf(!hasBrowser)(`the system’s view in the console${skipped}`, () 
     const answer = await submit(server.client, key, submission(mint))
     expect(answer.status, answer.text).toBe(201)
     await expect.poll(async () => Number(await rate()), { timeout: 10_000 }).toBeGreaterThan(0)
+    await page.route('**/metrics', (route) => route.abort())
+    await page.getByRole('alert').getByText('Rates were true').waitFor()
+    await page.locator('.card.old').filter({ has: term }).waitFor()
   }, 30_000)
 
   test('one click leads to the API’s documents', async () => {

@@ -4,7 +4,7 @@ import type { AgentRank, AgentRecord, AnalysesQuery } from '../../../client/inde
 import { HORIZON_NAMES, type Horizon } from '../../../schema/vocabulary.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { agentCommand, emptyState, meter, missingState, staleBanner } from '../../dom.ts'
+import { agentCommand, emptyState, isStale, meter, missingState, staleBanner } from '../../dom.ts'
 import { changeClass, formatChange, formatCount, formatTime, formatXp, shortAddress } from '../../format.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
@@ -153,6 +153,13 @@ export class AgentsView implements View {
     </section>`
   }
 
+  /** Of what could not be read again: banners lie in one place, so there is one at a time. */
+  #banner(): TemplateResult | typeof nothing {
+    const [list, record] = [this.#analyses?.latest, this.#record]
+    if (list !== undefined && isStale(list)) return staleBanner(list)
+    return record === null ? nothing : staleBanner(record, 'Its record was')
+  }
+
   #agent(): TemplateResult {
     if (this.#record?.isFinal === true)
       return html`<section aria-labelledby="view-title"><h1 id="view-title">Agents</h1>
@@ -166,12 +173,12 @@ export class AgentsView implements View {
     const nowMs = this.#app.nowMs()
     return html`<section aria-labelledby="view-title">
       <p><a href=${routeHref('agents')}>← All agents</a></p>
-      ${analyses === null ? nothing : staleBanner(analyses.latest)}
+      ${this.#banner()}
       <header class="toolbar">
         <h1 id="view-title" class="one-line" title="${this.#name ?? ''} ${this.#agentId}">${this.#name ?? shortAddress(this.#agentId)}</h1>
         <p class="status own-line">${leader === undefined ? nothing : html`rank ${leader.rank} · ${formatXp(leader.xp)} XP · ${formatCount(leader.analyses)} analyses`}</p>
       </header>
-      <div class="record-room">${record === null ? (this.#record === null ? nothing : missingState(this.#record)) : recordCards(record, horizon, nowMs)}</div>
+      <div class="record-room ${this.#record !== null && isStale(this.#record) ? 'old' : ''}">${record === null ? (this.#record === null ? nothing : missingState(this.#record)) : recordCards(record, horizon, nowMs)}</div>
       ${
         analyses?.isRead !== true
           ? missingState(analyses?.latest ?? this.#leaders)

@@ -4,6 +4,7 @@ import { html, nothing, type TemplateResult } from 'lit-html'
 import { HOUR_MS } from '../../../lib/time.ts'
 import type { History, HistoryAnswer, HistorySeries } from '../../../schema/api/status.ts'
 import { Fetched, request } from '../../api.ts'
+import { isStale, staleBanner } from '../../dom.ts'
 import { formatAmount, formatBytes, formatCount, formatTime } from '../../format.ts'
 
 const EVERY_MS = 10_000
@@ -88,6 +89,11 @@ export class ServerHistoryLines {
     this.#fetched.stop()
   }
 
+  /** Says that they could not be read again. */
+  banner(): TemplateResult | typeof nothing {
+    return staleBanner(this.#fetched, 'The last hour was')
+  }
+
   render(nowMs: number): TemplateResult {
     const { value: history } = this.#fetched
     if (history === null) return html`<section class="card below lines-room"><h2>The last hour</h2></section>`
@@ -95,7 +101,7 @@ export class ServerHistoryLines {
     const lengthMs = Math.min(HOUR_MS, Math.max(SPAN_MS_MIN, endMs - (history.timesMs[0] ?? endMs)))
     const span = { endMs, lengthMs }
     const pointedMs = this.#pointedShare === null ? null : endMs - lengthMs * (1 - this.#pointedShare)
-    return html`<section class="card below lines-room" aria-label="The last hour">
+    return html`<section class="card below lines-room ${isStale(this.#fetched) ? 'old' : ''}" aria-label="The last hour">
       <h2>The last hour <small>${pointedMs === null ? `since ${formatTime(history.timesMs[0], nowMs)}` : `at ${formatTime(pointedMs, nowMs)}`}</small></h2>
       <div class="lines">${history.series.map((series) => this.#line(history, series, span, pointedMs))}</div>
     </section>`

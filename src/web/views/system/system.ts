@@ -4,7 +4,7 @@ import type { HealthAnswer } from '../../../schema/api/status.ts'
 import type { ToldGap } from '../../../schema/event.ts'
 import { Fetched, request } from '../../api.ts'
 import type { App, View } from '../../app.ts'
-import { missingState, staleBanner, wideTable } from '../../dom.ts'
+import { isStale, missingState, staleBanner, wideTable } from '../../dom.ts'
 import {
   formatAge,
   formatAmount,
@@ -52,8 +52,14 @@ export class SystemView implements View {
     const { value } = this.#health
     return html`<section aria-labelledby="view-title">
       <header class="toolbar"><h1 id="view-title">System</h1>${value === null ? nothing : html`<p class="status" role="status">${value.status}</p>`}</header>
-      ${staleBanner(this.#health)} ${value === null ? missingState(this.#health) : this.#body(value)}
+      ${this.#banner()} ${value === null ? missingState(this.#health) : this.#body(value)}
     </section>`
+  }
+
+  /** Of what could not be read again: banners lie in one place, so there is one at a time. */
+  #banner(): TemplateResult | typeof nothing {
+    if (isStale(this.#health)) return staleBanner(this.#health)
+    return isStale(this.#metrics) ? staleBanner(this.#metrics, 'Rates were') : this.#lines.banner()
   }
 
   #body(health: HealthAnswer): TemplateResult {
@@ -75,7 +81,7 @@ export class SystemView implements View {
   #rates({ market }: HealthAnswer): TemplateResult {
     const perSecond = (name: string) => this.#perSecond(name)
     const value = (name: string) => this.#after?.values.get(name) ?? null
-    return card('Load', [
+    const rows = [
       ['Trades a second', formatAmount(perSecond('mintlake_market_trades_total'))],
       ['Submissions a second', formatAmount(perSecond('mintlake_submissions_total'))],
       ['Requests a second', formatAmount(perSecond('mintlake_http_requests_total'))],
@@ -84,7 +90,8 @@ export class SystemView implements View {
       ['Late trades dropped', formatCount(market.lateDropped)],
       ['Event loop delay, p99', seconds(value('nodejs_eventloop_lag_p99_seconds'))],
       ['Memory', formatBytes(value('process_resident_memory_bytes'))],
-    ])
+    ] as const
+    return card('Load', rows, isStale(this.#metrics))
   }
 
   #feeds({ feeds, gaps, pushIngest, solPrice }: HealthAnswer): TemplateResult {
@@ -103,7 +110,7 @@ export class SystemView implements View {
   #store({ store }: HealthAnswer): TemplateResult {
     const value = (name: string) => this.#after?.values.get(name) ?? null
     const lagSeconds = value('mintlake_lake_lag_seconds')
-    return card('Log and lake', [
+    const rows = [
       ['Submissions are stored', store.healthy ? 'yes' : 'no'],
       ['Commits a second', formatAmount(this.#perSecond('mintlake_log_commits_total'))],
       ['Slowest recent write', seconds(value('mintlake_log_write_max_seconds'))],
@@ -113,7 +120,8 @@ export class SystemView implements View {
         lagSeconds === 0 ? 'nothing' : lagSeconds === null ? '–' : formatSpan(lagSeconds * 1_000),
       ],
       ['Free on the disk', formatBytes(value('mintlake_disk_free_bytes'))],
-    ])
+    ] as const
+    return card('Log and lake', rows, isStale(this.#metrics))
   }
 
   #perSecond(name: string): number | null {
@@ -214,5 +222,9 @@ const tableOfTables = (tables: LakeTables): TemplateResult => html`
 const seconds = (value: number | null): string =>
   value === null ? '–' : value < 1 ? `${(value * 1_000).toFixed(1)} ms` : `${value.toFixed(1)} s`
 
-const card = (title: string, rows: readonly (readonly [string, string])[]): TemplateResult => html`
-  <section class="card"><h2>${title}</h2><dl>${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`
+const card = (
+  title: string,
+  rows: readonly (readonly [string, string])[],
+  isOld = false,
+): TemplateResult => html`
+  <section class="card ${isOld ? 'old' : ''}"><h2>${title}</h2><dl>${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`
