@@ -182,6 +182,19 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
     }
   })
 
+  test('figures of windows are read again where no trade renews them', async () => {
+    const { page } = await openPage(browser, 'about:blank')
+    await page.clock.install()
+    await page.goto(`${server.url}/#/token/${MINT}`)
+    await legend(page).waitFor()
+    await changeAnswers(page, '**/api/v1/datapoint?*', (answer) => ({
+      ...answer,
+      data: { ...answer.data, volume1m: 4_567 },
+    }))
+    await page.clock.fastForward(31_000)
+    await page.getByText('$4.57K').waitFor()
+  })
+
   test('all times of a page are in one zone, which is named, local or UTC', async () => {
     const { page, faults } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`, {
       timezoneId: 'Asia/Kolkata',

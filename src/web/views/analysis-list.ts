@@ -68,8 +68,9 @@ export class AnalysisList {
     this.#nowMs = nowMs
     this.#onChange = onChange
     this.latest = new Fetched(() => this.#refresh(), onChange)
-    this.latest.start(EVERY_MS)
+    // Before that of `latest`: what both ask for is read once.
     document.addEventListener('visibilitychange', this.#comesBack)
+    this.latest.start(EVERY_MS)
   }
 
   stop(): void {

@@ -6,7 +6,7 @@ import type { Bar, DataPoint, ListedAnalysis } from '../../../client/index.ts'
 import type { ToldGap } from '../../../schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../../schema/timeframe.ts'
 import type { App } from '../../app.ts'
-import { changeClass, formatChange, formatCount, formatPrice, formatUsd } from '../../format.ts'
+import { changeClass, formatChange, formatCount, formatPrice, formatUsd, sentence } from '../../format.ts'
 import { gapReason, gapTimes, touches } from '../../gaps.ts'
 import { replaceQuery, routeHref } from '../../router.ts'
 import { onThemeChange } from '../../theme.ts'
@@ -47,6 +47,8 @@ export class ChartPanel {
   #analyses: readonly ListedAnalysis[] = []
   #chart: TokenChart | null = null
   #isMakingChart = false
+  /** Why its bars cannot be followed. */
+  #error: string | null = null
   /** Whether the chart's module could not be loaded. */
   #isWithoutChart = false
   #isStopped = false
@@ -124,6 +126,7 @@ export class ChartPanel {
   #missing(): TemplateResult | typeof nothing {
     if (this.#isWithoutChart)
       return html`<p class="note" role="alert">The chart could not be loaded. <button type="button" @click=${() => location.reload()}>Reload the page</button></p>`
+    if (this.#error !== null) return html`<p class="note" role="alert">${sentence(this.#error)}</p>`
     if (!this.#hasBars) return nothing
     return this.#bars.length === 0 ? html`<p class="note">No trade yet in this timeframe.</p>` : nothing
   }
@@ -301,13 +304,17 @@ export class ChartPanel {
       { topic: 'ohlc', mint: this.#mint, tf: this.#tf, limit: BARS },
       {
         onRows: (rows, kind) => this.#take(rows, kind),
-        onError: this.#onError,
+        onError: (message, code) => {
+          this.#error = message
+          this.#onError(message, code)
+        },
       },
     )
   }
 
   #take(bars: readonly Bar[], kind: 'snapshot' | 'changes'): void {
     this.#hasBars = true
+    this.#error = null
     if (kind === 'snapshot') {
       this.#bars = [...bars]
       this.#needsReplace = true

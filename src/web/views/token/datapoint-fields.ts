@@ -149,9 +149,9 @@ const fieldRow = (point: DataPoint, { name, label, kind }: Field, source: unknow
   return html`<div><dt>${label}</dt><dd class=${colour}>${formatField(kind, value)}${source}</dd></div>`
 }
 
-function fieldGroup(point: DataPoint, { title, fields }: Group): TemplateResult {
+function fieldGroup(point: DataPoint, { title, fields }: Group, nowMs: number): TemplateResult {
   const names = fields.map(({ name }) => name)
-  const { heading, beside } = sourcesOf(point, names, point.snapshotAt)
+  const { heading, beside } = sourcesOf(point, names, nowMs)
   return html`<section class="card">
     <h2>${title}${heading}</h2>
     <dl>${fields.map((each) => fieldRow(point, each, beside(each.name)))}</dl>
@@ -159,8 +159,8 @@ function fieldGroup(point: DataPoint, { title, fields }: Group): TemplateResult 
 }
 
 /** All groups of fields, each as a list of terms. */
-export const fieldGroups = (point: DataPoint): TemplateResult => html`
-  <div class="groups">${GROUPS.map((group) => fieldGroup(point, group))}</div>`
+export const fieldGroups = (point: DataPoint, nowMs: number): TemplateResult => html`
+  <div class="groups">${GROUPS.map((group) => fieldGroup(point, group, nowMs))}</div>`
 
 /** What can be done to the token's holders, each with a shape and words beside its colour. */
 export function securityFlags(point: DataPoint, nowMs: number): TemplateResult {
@@ -179,14 +179,20 @@ export function securityFlags(point: DataPoint, nowMs: number): TemplateResult {
   </section>`
 }
 
-export const holdersTable = ({ topHolders }: DataPoint): TemplateResult => html`
+/** Who looked up the largest holders, and when: they come with their share. */
+const holdersSource = (point: DataPoint, nowMs: number): TemplateResult | typeof nothing => {
+  const source = sourceOf(point, 'top10_holder_pct_onchain', nowMs)
+  return source === '' ? nothing : html` <small>${source}</small>`
+}
+
+export const holdersTable = (point: DataPoint, nowMs: number): TemplateResult => html`
   <section class="card">
-    <h2>Largest holders</h2>
+    <h2>Largest holders${point.topHolders.length === 0 ? nothing : holdersSource(point, nowMs)}</h2>
     ${
-      topHolders.length === 0
+      point.topHolders.length === 0
         ? html`<p class="note">None are known.</p>`
         : html`<table class="plain"><thead><tr><th>Wallet</th><th class="num">Share</th></tr></thead>
-          <tbody>${topHolders
+          <tbody>${point.topHolders
             .slice(0, 10)
             .map(
               ({ address, pct }) =>

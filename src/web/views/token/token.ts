@@ -12,6 +12,9 @@ import { ChartPanel } from './chart-panel.ts'
 import { creatorTexts, fieldGroups, holdersTable, securityFlags, tradesTable } from './datapoint-fields.ts'
 
 const ANALYSES_EVERY_MS = 60_000
+/** Figures of windows, such as the volume of a minute, change without a trade, which the stream does not tell: they are read so
+ *  often where none came for so long. */
+const RENEW_MS = 30_000
 /** Analyses that are listed below the chart and marked on it. */
 const ANALYSES = 100
 
@@ -25,7 +28,8 @@ export class TokenView implements View {
   #panel: ChartPanel
   #point: DataPoint | null = null
   #isGone = false
-  #error: string | null = null
+  #error: { message: string; code: string } | null = null
+  readonly #renewing = setInterval(() => void this.#renewPoint(), RENEW_MS)
 
   constructor(app: App) {
     this.#app = app
@@ -42,8 +46,11 @@ export class TokenView implements View {
     this.#unsubscribe = this.#followToken()
   }
 
+  /** Isolated: a symbol may turn the direction of what follows it. */
   get title(): string {
-    return this.#point === null ? 'Token' : `${this.#point.symbol} ${formatPrice(this.#point.priceUsd)}`
+    return this.#point === null
+      ? 'Token'
+      : `\u2068${this.#point.symbol}\u2069 ${formatPrice(this.#point.priceUsd)}`
   }
 
   /** Another timeframe, scale or value needs another chart, and nothing else of the view. */
@@ -55,6 +62,7 @@ export class TokenView implements View {
 
   stop(): void {
     this.#stopAwaiting?.()
+    clearInterval(this.#renewing)
     this.#unsubscribe()
     this.#analyses.stop()
     this.#panel.stop()
@@ -68,11 +76,11 @@ export class TokenView implements View {
       ${this.#header(point, nowMs)}
       ${this.#isGone ? html`<p class="banner floats" role="status">The market holds this token no longer: it made room for more active ones, or the server began anew. What you see is the last that was known.</p>` : staleBanner(this.#analyses, 'The list of analyses was')}
       ${this.#panel.render(nowMs)}
-      ${fieldGroups(point)}
+      ${fieldGroups(point, nowMs)}
       ${this.#analysesCard(nowMs)}
       <div class="groups wide">
         <div class="pile">${securityFlags(point, nowMs)} ${creatorTexts(point)}</div>
-        ${tradesTable(point, nowMs)} ${holdersTable(point)}
+        ${tradesTable(point, nowMs)} ${holdersTable(point, nowMs)}
       </div>
     </section>`
   }
@@ -85,9 +93,11 @@ export class TokenView implements View {
   #missing(): TemplateResult {
     if (this.#error === null)
       return html`<section class="token" aria-busy="true"><h1 id="view-title">Token</h1><p class="mono">${this.#mint}</p>${waitingState(this.#app.live)}</section>`
+    const { message, code } = this.#error
+    const title = code === 'token_not_found' ? 'This token is not here' : 'This token cannot be followed now'
     const later = this.#stopAwaiting === null ? '' : ' It appears here as soon as the market has it.'
     return html`<section class="token"><h1 id="view-title">Token</h1>
-      ${emptyState('This token is not here', sentence(this.#error) + later)}
+      ${emptyState(title, sentence(message) + later)}
       <p class="empty"><a href=${routeHref('market')}>Choose one from the market</a></p></section>`
   }
 
@@ -122,11 +132,7 @@ export class TokenView implements View {
       {
         onRows: (rows) => {
           const newest = rows.at(-1)
-          if (newest === undefined) return
-          this.#point = newest
-          this.#panel.setPoint(newest)
-          this.#isGone = false
-          this.#app.changed()
+          if (newest !== undefined) this.#take(newest)
         },
         onLeft: () => {
           this.#isGone = true
@@ -135,6 +141,26 @@ export class TokenView implements View {
         onError: (message, code) => this.#fail(message, code),
       },
     )
+  }
+
+  #take(point: DataPoint): void {
+    this.#point = point
+    this.#panel.setPoint(point)
+    this.#isGone = false
+    this.#error = null
+    this.#app.changed()
+  }
+
+  async #renewPoint(): Promise<void> {
+    const before = this.#point
+    if (before === null || this.#isGone || document.hidden || this.#app.live.state !== 'live') return
+    if (this.#app.nowMs() - before.snapshotAt < RENEW_MS) return
+    try {
+      const point = await this.#app.client.datapoint(this.#mint)
+      if (this.#point === before && !this.#isGone) this.#take(point)
+    } catch {
+      // The page says how old its figures are, and asks again.
+    }
   }
 
   #createPanel(): ChartPanel {
@@ -149,7 +175,7 @@ export class TokenView implements View {
   }
 
   #fail(message: string, code: string): void {
-    this.#error = message
+    this.#error = { message, code }
     if (code === 'token_not_found') {
       this.#isGone = true
       this.#awaitToken()
