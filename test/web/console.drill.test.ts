@@ -142,8 +142,10 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await server.remove()
     const port = `${await freePort()}`
     server = await openTestServer({ port })
-    await server.client.push(token(MINT, 'Console'), trade(0.5))
+    await server.client.push(token(MINT, 'Console'), trade(0.5), token(mintOfSymbol('other'), 'Other'))
     const { page } = await openPage(browser, server.url, `#/token/${MINT}`)
+    const list = await openPage(browser, server.url)
+    await rowOf(list.page, 'Other').getByRole('link').focus()
     const price = page.locator('.price-now')
     await price.getByText('$0.5').waitFor()
     const gone = page.getByText('The market holds this token no longer')
@@ -156,6 +158,8 @@ describe.skipIf(!hasBrowser)(`the console${skipped}`, () => {
     await price.getByText('$0.9').waitFor()
     await gone.waitFor({ state: 'detached' })
     await chartAt(page, '$0.90').waitFor()
+    // The list has become shorter than where the keyboard was: that goes on at its last row.
+    await rowOf(list.page, 'Console').locator('a:focus').waitFor()
   })
 
   test('a token’s page that was opened before its launch shows it by itself', async () => {

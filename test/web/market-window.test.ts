@@ -66,3 +66,11 @@ test('a row that left the window while the order is held is no longer renewed, a
   window.hold(false)
   expect([window.at(0)?.mint, left()]).toEqual(['C', []])
 })
+
+test('a list that was empty shows its rows, though its order is held', () => {
+  const { window, answer } = follow()
+  answer([])
+  window.hold(true)
+  answer(['first'])
+  expect(window.indexOf('first')).toBe(0)
+})

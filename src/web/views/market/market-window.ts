@@ -139,7 +139,8 @@ export class MarketWindow {
     if (order !== undefined && offset !== undefined) {
       this.#next = order
       this.#nextOffset = offset
-      if (!this.#isHeld || this.#isMoved) this.#showNext()
+      // A list without rows has no order to hold.
+      if (!this.#isHeld || this.#isMoved || this.#shown.length === 0) this.#showNext()
       this.#isMoved = false
       this.#isOfOther = false
     }

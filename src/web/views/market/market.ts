@@ -131,6 +131,7 @@ export class MarketView implements View {
 
   render(): TemplateResult {
     this.#isDrawing = true
+    this.#keepPlace()
     return html`
       <section class="market ${this.#isDense ? 'dense' : ''}" aria-labelledby="view-title">
         <header class="toolbar">
@@ -405,6 +406,13 @@ export class MarketView implements View {
     if (this.#atPlace() === null) (event.currentTarget as HTMLElement).focus({ preventScroll: true })
     if (place.row >= 0) this.#reveal(place.row)
     this.#app.invalidate()
+  }
+
+  /** In a list that has become shorter than where the keyboard was, it is at the last row. */
+  #keepPlace(): void {
+    const { row, column } = this.#place
+    if (this.#window.total !== null && row >= this.#total)
+      this.#place = { row: Math.max(0, this.#total - 1), column }
   }
 
   /** Scrolls so far that a row is in sight. */
