@@ -249,6 +249,16 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     await page.getByLabel('dense').check()
     await expect.poll(heightPx).toBe(30)
     await expect.poll(() => rows(page).count()).toBeGreaterThan(before)
+    // Where the list was scrolled to it stays.
+    const topPx = (px: number | null) =>
+      page.evaluate<number>(
+        `(({ table }) => { if (${px} !== null) table.scrollTop = ${px}; return table.scrollTop })({ table: document.querySelector('.table') })`,
+      )
+    await topPx(30 * 5_000)
+    await rows(page).and(page.locator('[data-index="5000"]')).waitFor()
+    await page.getByLabel('dense').uncheck()
+    await expect.poll(() => topPx(null)).toBe(48 * 5_000)
+    await page.getByLabel('dense').check()
     await page.reload()
     await expect.poll(heightPx).toBe(30)
     expect(faults).toEqual([])

@@ -88,6 +88,8 @@ export class MarketView implements View {
   #isPointed = false
   #error: string | null = null
   #scrollTopPx = 0
+  /** Where the list goes once it is drawn in its new height; null: it stays. */
+  #scrollToPx: number | null = null
   #heightPx = Math.max(200, innerHeight - 200)
   #drawnKey = ''
   /** Where Tab leads to within the grid, and whether the keyboard is there. */
@@ -147,6 +149,7 @@ export class MarketView implements View {
 
   drawn(): void {
     this.#isDrawing = false
+    this.#scrollOn()
     this.#measure()
     this.#moveFocus()
     const { first, end } = this.#span()
@@ -222,7 +225,9 @@ export class MarketView implements View {
   }
 
   #switchDense(): void {
+    const first = this.#scrollTopPx / this.#rowPx
     this.#isDense = !this.#isDense
+    this.#scrollToPx = first * this.#rowPx
     keptForGood.set(DENSE_ITEM, this.#isDense ? '1' : null)
     this.#look()
     this.#app.invalidate()
@@ -345,6 +350,12 @@ export class MarketView implements View {
     if (first === before.first && end === before.end) return
     this.#look()
     this.#app.invalidate()
+  }
+
+  #scrollOn(): void {
+    const table = document.querySelector('.table')
+    if (table !== null && this.#scrollToPx !== null) table.scrollTop = this.#scrollToPx
+    this.#scrollToPx = null
   }
 
   #measure(): void {
