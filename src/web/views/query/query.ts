@@ -42,7 +42,9 @@ function cell(value: CsvValue, className: string): TemplateResult {
   if (value === null) return html`<td class="dim ${className}">NULL</td>`
   const text = typeof value === 'object' ? JSON.stringify(value) : `${value}`
   const isCut = text.length > CELL_CHARACTERS_MAX
-  return html`<td class=${className}>${isCut ? `${text.slice(0, CELL_CHARACTERS_MAX)}…` : text}</td>`
+  // A cut may go through the middle of a character.
+  const shown = isCut ? `${text.slice(0, CELL_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, '')}…` : text
+  return html`<td class=${className}>${shown}</td>`
 }
 
 /** Saves all rows (RFC 4180). A text that a spreadsheet would run gets a quote before it. */
@@ -113,7 +115,7 @@ export class QueryView implements View {
           <button type="button" ?disabled=${!isRunning} @click=${() => this.#cancel()}>Cancel</button>
           <span class="note wide-only"><kbd>Ctrl</kbd> <kbd>Enter</kbd> runs it, <kbd>Esc</kbd> cancels</span>
           <span class="note grow" role="status">${this.#status()}</span>
-          <button type="button" ?disabled=${!this.#hasRows} @click=${() => this.#save()}>Save as CSV</button>
+          <button type="button" ?disabled=${!this.#hasRows} @click=${() => this.#save()}>${this.#result?.meta.truncated === true ? `Save these ${formatCount(ROWS)} rows as CSV` : 'Save as CSV'}</button>
         </div>
       </form>
       ${this.#outcome()}
