@@ -4,6 +4,8 @@ import { dayInZone, inZone } from './time-zone.ts'
 const DASH = '–'
 const SUBSCRIPT_DIGITS = '₀₁₂₃₄₅₆₇₈₉'
 const PRICE_DIGITS = 4
+/** Of an amount below a hundredth. */
+const AMOUNT_DIGITS = 2
 /** From so many zeros behind the point on they are written as a count. */
 const COUNTED_ZEROS_MIN = 4
 const SUFFIXES = ['', 'K', 'M', 'B', 'T'] as const
@@ -15,14 +17,17 @@ const subscript = (count: number): string =>
 export function formatPrice(usd: number | null | undefined): string {
   if (usd == null) return DASH
   if (usd === 0) return '$0'
-  if (usd >= 1_000) return `$${WHOLE.format(usd)}`
+  // Just below it rounds up to it.
+  if (usd >= 999.995) return `$${WHOLE.format(usd)}`
   if (usd >= 1) return `$${usd.toFixed(2)}`
-  const [digits = '0', exponent = '0'] = usd.toExponential(PRICE_DIGITS - 1).split('e')
-  // A price just below one may round up to it.
-  const zeros = Math.max(0, -Number(exponent) - 1)
   // Just below one it rounds up to it.
-  if (Number(exponent) >= 0) return '$1.00'
-  return `$0.${withCountedZeros(zeros, digits.replace('.', ''))}`
+  return usd >= 0.999_95 ? '$1.00' : `$${belowOne(usd, PRICE_DIGITS)}`
+}
+
+/** With so many digits behind the zeros. */
+function belowOne(value: number, count: number): string {
+  const [digits = '0', exponent = '0'] = value.toExponential(count - 1).split('e')
+  return `0.${withCountedZeros(-Number(exponent) - 1, digits.replace('.', ''))}`
 }
 
 /** What stands behind the point. */
@@ -67,6 +72,8 @@ function scaled(size: number, units: readonly string[], step = 1_000, from = 999
 export function formatAmount(amount: number | null | undefined): string {
   if (amount == null) return DASH
   const [value, suffix] = scaled(Math.abs(amount), SUFFIXES)
+  // Little is not nothing.
+  if (value > 0 && value < 0.01) return `${amount < 0 ? '−' : ''}${belowOne(value, AMOUNT_DIGITS)}`
   const digits = suffix === 0 && Number.isInteger(value) ? 0 : value < 10 ? 2 : value < 100 ? 1 : 0
   return `${amount < 0 ? '−' : ''}${value.toFixed(digits)}${SUFFIXES[suffix]}`
 }
@@ -86,8 +93,12 @@ const XP = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 })
 
 export const formatXp = (xp: number | null | undefined): string => (xp == null ? DASH : XP.format(xp))
 
-export const formatPercent = (percent: number | null | undefined, digits = 1): string =>
-  percent == null ? DASH : `${percent.toFixed(digits)}%`
+/** What is less than all of it is not written as all. */
+export function formatPercent(percent: number | null | undefined, digits = 1): string {
+  if (percent == null) return DASH
+  const text = percent.toFixed(digits)
+  return `${percent < 100 && Number(text) === 100 ? (100 - 10 ** -digits).toFixed(digits) : text}%`
+}
 
 /** Changes from here on are written like large amounts: the first trades of a token may change its price a million times. */
 const LARGE_CHANGE_PERCENT = 10_000
@@ -151,6 +162,13 @@ export function formatTime(atMs: number | null | undefined, nowMs: number): stri
 /** The start and the end of an address, enough to recognise it. */
 export const shortAddress = (address: string | null | undefined): string =>
   address == null ? DASH : address.length <= 12 ? address : `${address.slice(0, 4)}…${address.slice(-4)}`
+
+/** A character that leaves a trace on the page. */
+const VISIBLE = /[^\p{C}\p{Z}\p{M}\u115f\u1160\u2800\u3164\uffa0]/u
+
+/** What a token is called: by its mint where its symbol shows nothing. */
+export const symbolText = (symbol: string | null, mint: string): string =>
+  symbol !== null && VISIBLE.test(symbol) ? symbol : shortAddress(mint)
 
 /** What the server says as a clause. */
 export const sentence = (text: string): string =>

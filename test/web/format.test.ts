@@ -3,11 +3,15 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { Fetched, request } from '../../src/web/api.ts'
 import {
   changeClass,
+  formatAmount,
   formatAxisPrices,
   formatChange,
   formatChangeShort,
+  formatPercent,
   formatPrice,
+  formatUsd,
   formatXp,
+  symbolText,
 } from '../../src/web/format.ts'
 
 test.each([
@@ -19,6 +23,7 @@ test.each([
   [0.7, '$0.7000'],
   [0.999_96, '$1.00'],
   [1, '$1.00'],
+  [999.999, '$1,000'],
   [12_345, '$12,345'],
 ])('the price %s is %s: one that moves keeps its width', (price, text) => {
   expect(formatPrice(price)).toBe(text)
@@ -68,6 +73,31 @@ test.each([
     expect([changeClass(percent), changeClass(percent, 'short')]).toEqual([fineClass, shortClass])
   },
 )
+
+test('little is not nothing, and nearly all is not all', () => {
+  expect([0, 0.002, 0.05, 1_234_567, -0.003].map((amount) => formatAmount(amount))).toEqual([
+    '0',
+    '0.0020',
+    '0.05',
+    '1.23M',
+    '−0.0030',
+  ])
+  expect(formatUsd(0.003)).toBe('$0.0030')
+  expect([99.94, 99.97, 100, 100.2].map((percent) => formatPercent(percent))).toEqual([
+    '99.9%',
+    '99.9%',
+    '100.0%',
+    '100.2%',
+  ])
+})
+
+test('a token whose symbol shows nothing is called by its mint', () => {
+  expect([' \u200b\u3164', 'OK', null].map((symbol) => symbolText(symbol, 'abcdefghijklmnop'))).toEqual([
+    'abcd…mnop',
+    'OK',
+    'abcd…mnop',
+  ])
+})
 
 test.each([
   [null, '–'],

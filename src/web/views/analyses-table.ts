@@ -9,7 +9,7 @@ import {
   formatPercent,
   formatSpan,
   formatXp,
-  shortAddress,
+  symbolText,
 } from '../format.ts'
 import { routeHref } from '../router.ts'
 
@@ -57,7 +57,7 @@ const COLUMNS = {
   token: {
     label: 'Token',
     cell: ({ mint, symbol }) =>
-      html`<a href=${routeHref('token', mint)} title=${mint}>${symbol ?? shortAddress(mint)}</a>`,
+      html`<a href=${routeHref('token', mint)} title=${mint}>${symbolText(symbol, mint)}</a>`,
     class: () => 'agent',
   },
   verdict: {

@@ -10,6 +10,7 @@ import {
   formatCount,
   formatPrice,
   formatUsd,
+  symbolText,
 } from '../../format.ts'
 import type { ListedRow } from '../../listed-fields.ts'
 import { tokenPicture } from '../../picture.ts'
@@ -56,7 +57,7 @@ const token: MarketColumn = {
   label: 'Token · hot',
   title: 'By recent volume',
   cell: ({ mint, name, symbol, image_uri, is_currently_live, complete }, { isTabStop }) => html`
-    <a href=${routeHref('token', mint)} tabindex=${isTabStop ? '0' : '-1'} title="${symbol} ${name}">${tokenPicture(mint, image_uri)}<span class="names"><b>${symbol}</b><small class="token-name">${name}</small></span></a>
+    <a href=${routeHref('token', mint)} tabindex=${isTabStop ? '0' : '-1'} title="${symbol} ${name}">${tokenPicture(mint, image_uri)}<span class="names"><b>${symbolText(symbol, mint)}</b><small class="token-name">${name}</small></span></a>
     ${is_currently_live ? html`<span class="live-mark" title="Its creator streams live" role="img" aria-label="live">●</span>` : nothing}
     ${complete ? html`<span class="graduated-mark" title="Graduated: its bonding curve is sold out" role="img" aria-label="graduated">✓</span>` : nothing}`,
 }

@@ -4,7 +4,7 @@ import type { AnalysisPage, DataPoint } from '../../../client/index.ts'
 import { Fetched } from '../../api.ts'
 import type { App, View } from '../../app.ts'
 import { emptyState, isStale, keyRemedy, staleBanner, waitingState } from '../../dom.ts'
-import { changeClass, formatAge, formatChange, formatPrice, sentence } from '../../format.ts'
+import { changeClass, formatAge, formatChange, formatPrice, sentence, symbolText } from '../../format.ts'
 import { tokenPicture } from '../../picture.ts'
 import { type Route, routeHref } from '../../router.ts'
 import { analysesTable } from '../analyses-table.ts'
@@ -48,9 +48,9 @@ export class TokenView implements View {
 
   /** Isolated: a symbol may turn the direction of what follows it. */
   get title(): string {
-    return this.#point === null
-      ? 'Token'
-      : `\u2068${this.#point.symbol}\u2069 ${formatPrice(this.#point.priceUsd)}`
+    if (this.#point === null) return 'Token'
+    const { symbol, priceUsd } = this.#point
+    return `\u2068${symbolText(symbol, this.#mint)}\u2069 ${formatPrice(priceUsd)}`
   }
 
   /** Another timeframe, scale or value needs another chart, and nothing else of the view. */
@@ -105,7 +105,7 @@ export class TokenView implements View {
     const { symbol, name, priceUsd, priceChange1h, snapshotAt, isLive, viewerCount } = point
     return html`<header class="token-head">
       ${tokenPicture(this.#mint, point.imageUri)}
-      <div class="token-names"><h1 id="view-title" title=${symbol}>${symbol}</h1><p title=${name}>${name}</p></div>
+      <div class="token-names"><h1 id="view-title" title=${symbol}>${symbolText(symbol, this.#mint)}</h1><p title=${name}>${name}</p></div>
       <div class="price-now"><b>${formatPrice(priceUsd)}</b><span class=${changeClass(priceChange1h)}>${formatChange(priceChange1h)} 1h</span></div>
       ${isLive ? html`<span class="badge live">live${viewerCount === null ? '' : `, ${viewerCount} watch`}</span>` : nothing}
       <p class="note">as of ${formatAge(snapshotAt, nowMs)} ago · <a href=${routeHref('try', this.#mint)}>submit an analysis</a></p>
