@@ -1,6 +1,5 @@
-// How the console writes numbers, and how it reads answers.
-import { afterEach, expect, test, vi } from 'vitest'
-import { Fetched, request } from '../../src/web/api.ts'
+// How the console writes numbers and names.
+import { expect, test } from 'vitest'
 import {
   changeClass,
   formatAmount,
@@ -107,40 +106,4 @@ test.each([
   [1_262.5, '1,262.5'],
 ])('%s XP are %s: halves stay exact', (xp, text) => {
   expect(formatXp(xp)).toBe(text)
-})
-
-afterEach(() => {
-  vi.useRealTimers()
-  vi.unstubAllGlobals()
-})
-
-test('the page of a proxy is told by its status', async () => {
-  const answer = async () => new Response('<html>Bad Gateway</html>', { status: 502 })
-  await expect(request('/health', { fetch: answer })).rejects.toThrow('The server answered 502.')
-})
-
-test('who comes back to a page that slept has it read, and not before it is old', async () => {
-  vi.useFakeTimers()
-  const page = Object.assign(new EventTarget(), { hidden: false })
-  vi.stubGlobal('document', page)
-  let reads = 0
-  const fetched = new Fetched(
-    async () => ++reads,
-    () => {},
-  )
-  const sleep = async (ms: number) => {
-    page.hidden = true
-    await vi.advanceTimersByTimeAsync(ms)
-    page.hidden = false
-    page.dispatchEvent(new Event('visibilitychange'))
-    await vi.advanceTimersByTimeAsync(0)
-  }
-  fetched.start(10_000)
-  await sleep(9_000)
-  expect(reads).toBe(1)
-  await sleep(10_000)
-  expect(reads).toBe(2)
-  fetched.stop()
-  await sleep(60_000)
-  expect(reads).toBe(2)
 })

@@ -142,6 +142,9 @@ describe.skipIf(!hasBrowser)(`answers that come late${skipped}`, () => {
     await page.getByText('Tables of the lake').waitFor()
     await page.route('**/health', (route) => route.abort())
     await page.getByRole('alert').filter({ hasText: 'The server cannot be reached' }).waitFor()
+    // As a proxy answers.
+    await page.route('**/health', (route) => route.fulfill({ status: 502, body: '<html></html>' }))
+    await page.getByRole('alert').filter({ hasText: 'The server answered 502.' }).waitFor()
     await drawn(page)
     expect(await visibleShifts(page)).toEqual([])
     await closeSession(page.context())

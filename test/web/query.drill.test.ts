@@ -59,6 +59,11 @@ describe.skipIf(!hasBrowser)(`the console’s queries${skipped}`, () => {
     await run(page)
     await page.getByRole('row', { name: 'from a link 42 NULL' }).waitFor()
     await page.getByText(/^1 row in \d+ ms$/).waitFor()
+    // An address that somebody has written holds what it asks as it is.
+    await page.evaluate(`location.hash = "#/query?sql=SELECT 'what?' AS asked"`)
+    await expect
+      .poll(() => page.getByLabel('SQL', { exact: true }).inputValue())
+      .toBe("SELECT 'what?' AS asked")
     expect(faults).toEqual([])
   })
 

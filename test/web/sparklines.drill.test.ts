@@ -97,5 +97,14 @@ describe.skipIf(!hasBrowser)(`sparklines of the market${skipped}`, () => {
     })
     await page.clock.fastForward(5 * MINUTE_MS)
     await expect.poll(() => lines(page).getAttribute('points')).not.toBe(before)
+    // Who comes back to a page that slept has what is old read at once.
+    const show = (isHidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
+        document.dispatchEvent(new Event('visibilitychange'))`)
+    await show(true)
+    await page.clock.fastForward(MINUTE_MS)
+    const read = page.waitForRequest('**/api/v1/market/totals', { timeout: 5_000 })
+    await show(false)
+    await read
   })
 })
