@@ -123,7 +123,7 @@ function formatField(kind: Kind, value: unknown): string {
   }
 }
 
-/** Whose an enriched field is, and how old; nothing for any other. */
+/** Whose a field is, and how old, where the DataPoint says so. */
 function sourceOf({ enrichedFrom }: DataPoint, name: keyof DataPoint, nowMs: number): string {
   const from = enrichedFrom.find(({ fields }) => fields.some((field) => field === name))
   return from === undefined ? '' : `${from.source}, ${formatAge(from.at, nowMs)} ago`
@@ -179,15 +179,9 @@ export function securityFlags(point: DataPoint, nowMs: number): TemplateResult {
   </section>`
 }
 
-/** Who looked up the largest holders, and when: they come with their share. */
-const holdersSource = (point: DataPoint, nowMs: number): TemplateResult | typeof nothing => {
-  const source = sourceOf(point, 'top10_holder_pct_onchain', nowMs)
-  return source === '' ? nothing : html` <small>${source}</small>`
-}
-
 export const holdersTable = (point: DataPoint, nowMs: number): TemplateResult => html`
   <section class="card">
-    <h2>Largest holders${point.topHolders.length === 0 ? nothing : holdersSource(point, nowMs)}</h2>
+    <h2>Largest holders${sourcesOf(point, ['topHolders'], nowMs).heading}</h2>
     ${
       point.topHolders.length === 0
         ? html`<p class="note">None are known.</p>`
