@@ -43,6 +43,8 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
       has_freeze_authority: true,
       has_mint_authority: false,
       topHolders: [{ address: 'largest holder of all', amount: 125, pct: 12.5 }],
+      totalSupply: 1_000,
+      enriched_source: 'chain',
     }
     await server.client.push(
       ...[token(RICH, 'Rich'), token(POOR, 'Poor'), token(LIVE, 'Onair')],
@@ -128,6 +130,12 @@ describe.skipIf(!hasBrowser)(`views of the console${skipped}`, () => {
     await page.getByText('✓ Supply is fixed').waitFor()
     await page.getByText('? Transfer fee: unknown').waitFor()
     await page.getByTitle('largest holder of all').waitFor()
+    for (const name of [/^Largest holders chain, \d+s ago$/, /^Total supply1.00K \(chain, \d+s ago\)$/])
+      await page
+        .getByText(name)
+        .or(page.locator('dl div').filter({ hasText: name }))
+        .first()
+        .waitFor()
     await page.getByRole('region', { name: 'Latest trades' }).getByText('▼ sell').first().waitFor()
     await page.getByText(/^as of \d+s ago/).waitFor()
     const drawn = () => page.evaluate<string>(`document.querySelector('.chart canvas').toDataURL()`)
