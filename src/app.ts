@@ -40,13 +40,13 @@ import {
   countForgotten,
   countSubmissions,
 } from './server/metrics.ts'
-import { OverloadWatch } from './server/overload-watch.ts'
 import { RefusalLog } from './server/refusal-log.ts'
 import type { ReplayedLake } from './server/replayed-lake.ts'
 import { createRoutes } from './server/routes.ts'
 import { openRunningMarket, type RunningMarket } from './server/running-market.ts'
 import { type RunningParts, shutDown } from './server/shutdown.ts'
 import type { Tuning } from './server/tuning.ts'
+import { OverloadWatch } from './server/watch/overload-watch.ts'
 import type { ClockFile } from './store/data-folder/clock-file.ts'
 import { openPositions, type Positions } from './store/data-folder/positions.ts'
 import { LakeFileServer } from './store/download/downloads.ts'

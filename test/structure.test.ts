@@ -9,7 +9,7 @@ const SOURCE = join(ROOT, 'src')
 const LINES_MAX = 500
 const HEADER_LINES_MAX = 3
 /** Files of one folder besides its README. */
-const FOLDER_FILES_MAX = 25
+const FOLDER_FILES_MAX = 24
 const ROOT_FILES = ['README.md', 'app.ts', 'main.ts']
 
 /**

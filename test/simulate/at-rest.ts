@@ -10,16 +10,16 @@ import { LOW_COVERAGE_COUNT, XP_MULTIPLIERS, XP_TABLE } from '../../src/schema/x
 import { Oracle } from '../market/oracle.ts'
 import type { Agent, Attempt } from './actors/agents.ts'
 import type { Cast } from './actors/cast.ts'
-import { checkChain } from './chain-at-rest.ts'
+import { checkChain } from './chain/chain-at-rest.ts'
 import type { LakeRow } from './lake/contents.ts'
-import { checkRealLake } from './lake/real/at-rest.ts'
 import {
   checkLakeFiles,
   checkOutcomes,
   checkRetention,
   checkShownOutcomes,
   latestOutcomes,
-} from './lake-at-rest.ts'
+} from './lake/lake-at-rest.ts'
+import { checkRealLake } from './lake/real/at-rest.ts'
 import { checkRecorded, type Missing, recordedEvents } from './recorded-at-rest.ts'
 import { checkReplicas } from './replicas-at-rest.ts'
 import type { Answer, SentRequest } from './server.ts'

@@ -1,5 +1,5 @@
 // `sql`: runs a read-only query on the lake. The server may be running.
-import { readBounded } from '../../lib/bounded-text.ts'
+import { readBounded } from '../../lib/text/bounded-text.ts'
 import {
   isInterrupted,
   isMissingFileError,

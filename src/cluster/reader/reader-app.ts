@@ -27,9 +27,9 @@ import {
   addStateMetrics,
   addStreamMetrics,
 } from '../../server/metrics.ts'
-import { OverloadWatch } from '../../server/overload-watch.ts'
 import { createRoutes } from '../../server/routes.ts'
 import { closeHttp, finishRequests } from '../../server/shutdown.ts'
+import { OverloadWatch } from '../../server/watch/overload-watch.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Caller } from '../../submissions/types.ts'
 import type { ToldSubmission } from '../messages.ts'

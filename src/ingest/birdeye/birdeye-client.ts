@@ -1,8 +1,8 @@
 import pLimit from 'p-limit'
 import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
-import { readBoundedText } from '../../lib/bounded-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { readBoundedText } from '../../lib/text/bounded-text.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
 import {
   PROVIDER_ANSWER_BYTES_MAX,

@@ -1,9 +1,9 @@
 // Calls to RPC endpoints: JSON-RPC over HTTP within one budget of requests.
 import pLimit from 'p-limit'
 import { z } from 'zod'
-import { readBoundedText } from '../../lib/bounded-text.ts'
 import { fetchFailure } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
+import { readBoundedText } from '../../lib/text/bounded-text.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
 import { readRetryAfterMs } from '../retry-after.ts'
 import { wait, withinTime } from '../wait.ts'

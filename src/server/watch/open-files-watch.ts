@@ -1,12 +1,12 @@
 // Notices that this process may open no more files: clients then wait unanswered at the door, which nothing else tells.
-import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
 import {
   isAtOpenFilesMax,
   OPEN_FILES_MIN,
   openFilesMax,
   RAISE_OPEN_FILES,
-} from '../lib/process/open-files.ts'
+} from '../../lib/process/open-files.ts'
 
 const LOOK_EVERY_MS = 1_000
 /** Clients come and go at the limit: it is over once it was not met for this long. */

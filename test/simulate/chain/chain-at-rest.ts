@@ -1,11 +1,11 @@
 // What must be so of a market from the chain at rest: each trade of the chain is recorded once, as it was, or lies in a gap that was told.
 
-import type { RecordedEvent } from '../../src/journal/event-batch.ts'
-import type { TradeEvent } from '../../src/schema/event.ts'
-import type { LedgerTrade } from '../support/chain/world.ts'
-import type { Cast } from './actors/cast.ts'
-import type { ChainEndpoint } from './chain/endpoint.ts'
-import { check, count, type World } from './world.ts'
+import type { RecordedEvent } from '../../../src/journal/event-batch.ts'
+import type { TradeEvent } from '../../../src/schema/event.ts'
+import type { LedgerTrade } from '../../support/chain/world.ts'
+import type { Cast } from '../actors/cast.ts'
+import { check, count, type World } from '../world.ts'
+import type { ChainEndpoint } from './endpoint.ts'
 
 /** A trade is recorded within this: it may wait for the one before it, for its pool or the rest of its log. */
 const SETTLED_MS = 30_000

@@ -1,11 +1,11 @@
 // What a server has too much of, or too little. An overload, from the turns of the event loop that show it to what it leads to:
 // refusals, streams that end, a line in the log. And the limit of open files.
-import { Overload, type OverloadWaits } from '../http/overload.ts'
-import type { Broadcaster } from '../http/stream/broadcaster.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
-import type { Metrics } from '../lib/metrics/metrics.ts'
-import { Turns } from '../lib/turns.ts'
+import { Overload, type OverloadWaits } from '../../http/overload.ts'
+import type { Broadcaster } from '../../http/stream/broadcaster.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Metrics } from '../../lib/metrics/metrics.ts'
+import { Turns } from '../../lib/turns.ts'
 import { OpenFilesWatch } from './open-files-watch.ts'
 
 export class OverloadWatch {

@@ -1,12 +1,12 @@
 // What must be so of the lake at rest: its files have each row once, what left was over its time, and labels are those of the trades.
-import { DAY_MS } from '../../src/lib/time.ts'
-import { OUTCOME_LABELS } from '../../src/schema/api/submission-list.ts'
-import type { Row, TableName } from '../../src/schema/tables.ts'
-import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../src/schema/vocabulary.ts'
-import type { Oracle } from '../market/oracle.ts'
-import type { FileRow, ModelFile, RemovedFile } from './lake/files.ts'
-import { basePriceOf, labelsOf, type Minutes, minutesOf } from './lake/labels.ts'
-import { check, count, type World } from './world.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
+import { OUTCOME_LABELS } from '../../../src/schema/api/submission-list.ts'
+import type { Row, TableName } from '../../../src/schema/tables.ts'
+import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../../src/schema/vocabulary.ts'
+import type { Oracle } from '../../market/oracle.ts'
+import { check, count, type World } from '../world.ts'
+import type { FileRow, ModelFile, RemovedFile } from './files.ts'
+import { basePriceOf, labelsOf, type Minutes, minutesOf } from './labels.ts'
 
 /** A label waits so long for the last bars before its horizon. */
 const LABEL_DELAY_MS = 60_000
