@@ -233,9 +233,11 @@ export class Transport {
       signal,
     })
     const marketTime = response.headers.get('X-Market-Time')
-    this.marketMs = marketTime === null ? null : Number(marketTime)
     // An error may be that of a proxy, which knows nothing of the time.
-    if (response.ok || marketTime !== null) this.isLive = marketTime === null
+    if (response.ok || marketTime !== null) {
+      this.marketMs = marketTime === null ? null : Number(marketTime)
+      this.isLive = marketTime === null
+    }
     if (response.ok) return response
     throw errorOfAnswer(
       response.status,

@@ -20,7 +20,7 @@ export const UNNAMED_SOURCE = 'push'
 export const kindOf = (source: string): SourceKind =>
   source === ENRICHED_SOURCES.chain ? 'chain' : 'provider'
 
-/** Fields beside the enriched ones of which whoever names a source tells whose they are: of these the newest counts. */
+/** Fields beside the enriched ones of which whoever names a source tells whose they are: of these the one that came last counts. */
 export const SOURCED_FIELDS = ['totalSupply', 'topHolders'] as const
 export type SourcedField = (typeof SOURCED_FIELDS)[number]
 export const isSourcedField = (field: string): field is SourcedField =>

@@ -4,6 +4,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
+import { isFullError, isReadOnlyError } from '../duckdb/database.ts'
 import { countParquetRows } from '../duckdb/query.ts'
 import { LAKE_TABLES, literal } from '../duckdb/sql.ts'
 import { NO_EVENT_METADATA, readEventMetadata } from '../events/event-metadata.ts'
@@ -159,16 +160,19 @@ async function locateByFolders(connection: DuckDBConnection, lakeDir: string): P
 export async function locateLakeFiles(connection: DuckDBConnection, lakeDir: string): Promise<LocatedFiles> {
   const found = await stat(join(lakeDir, CATALOG_FILE)).catch(() => null)
   if (!found?.isFile()) return locateByFolders(connection, lakeDir)
-  return withCatalogCopy(lakeDir, async (path) => {
-    try {
+  let isRead = false
+  try {
+    return await withCatalogCopy(lakeDir, async (path) => {
       await connection.run(`ATTACH ${literal(path)} AS listed (READ_ONLY)`)
-    } catch {
-      return locateByFolders(connection, lakeDir)
-    }
-    try {
-      return await locateCatalogFiles(connection, 'listed', lakeDir)
-    } finally {
-      await connection.run('DETACH listed')
-    }
-  })
+      isRead = true
+      try {
+        return await locateCatalogFiles(connection, 'listed', lakeDir)
+      } finally {
+        await connection.run('DETACH listed')
+      }
+    })
+  } catch (error) {
+    if (isRead || isResourceError(error) || isFullError(error) || isReadOnlyError(error)) throw error
+    return locateByFolders(connection, lakeDir)
+  }
 }

@@ -191,6 +191,8 @@ export class BarStore {
   #nextSeq: number
   readonly #taken: StagedBars
   readonly #inLake = { toMs: 0, bars: 0 }
+  /** The earliest time that was told since bars were staged: market time may go back, and on again, while a flush runs. */
+  #leastToMs = Number.POSITIVE_INFINITY
 
   constructor(
     lake: Pick<Lake, 'database' | 'reader'>,
@@ -225,6 +227,7 @@ export class BarStore {
     // At once where market time went back: what is submitted since would be labelled by bars that are still to come.
     this.#taken.toMs = Math.min(this.#taken.toMs, completeToMs)
     this.#inLake.toMs = Math.min(this.#inLake.toMs, completeToMs)
+    this.#leastToMs = Math.min(this.#leastToMs, completeToMs)
     const wasTaken = this.#taken.bars > first
     if (!wasTaken) {
       if (this.held + count > BARS_HELD_MAX) return false
@@ -242,6 +245,7 @@ export class BarStore {
       const batches = [...this.#pending]
       const count = this.#pendingBars
       const staged = structuredClone(this.#taken)
+      this.#leastToMs = Number.POSITIVE_INFINITY
       if (count === 0) return staged
       await connection.run(CREATE_STAGED)
       await this.#append(connection, batches)
@@ -282,7 +286,7 @@ export class BarStore {
 
   /** Drops the staged rows that are in files by now. */
   async release({ toMs, bars }: StagedBars): Promise<void> {
-    this.#inLake.toMs = Math.min(toMs, this.#taken.toMs)
+    this.#inLake.toMs = Math.min(toMs, this.#leastToMs)
     this.#inLake.bars = Math.max(this.#inLake.bars, bars)
     if (this.#stagedBars === 0) return
     await this.#lake.database.maintenance.run(async (connection) => {

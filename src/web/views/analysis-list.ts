@@ -150,6 +150,7 @@ export class AnalysisList {
     if (this.#older === undefined) this.#older = newest.meta.nextCursor
     if (this.#beginsAnew) {
       this.#beginsAnew = false
+      this.#olderError = null
       this.#forgetBelow(newest)
       return newest
     }

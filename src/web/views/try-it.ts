@@ -220,7 +220,8 @@ export class TryView implements View {
       // Of a form that has changed since, another key is there already.
       if (isDryRun || idempotencyKey !== this.#idempotencyKey) return
       if (isInDoubt(error)) this.#isInDoubt = true
-      else this.#renewIdempotencyKey()
+      // A refusal of one that is in doubt says nothing of what came before: the key stays until a verdict.
+      else if (!this.#isInDoubt) this.#renewIdempotencyKey()
     } finally {
       this.#app.invalidate()
     }

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ClosedBar } from '../../../src/schema/bar.ts'
 import { LAKE_SCHEMA_VERSION } from '../../../src/schema/tables.ts'
 import { BARS_BATCH_ROWS } from '../../../src/store/limits.ts'
+import { noBars } from '../../../src/store/market-data/bar-counts.ts'
+import { BarStore } from '../../../src/store/market-data/bar-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
   closedBar as bar,
@@ -121,4 +123,33 @@ test('bars that arrive while a flush is writing others are all in the lake after
     `SELECT count(*)::INT AS rows, count(DISTINCT (mint, t))::INT AS bars FROM ${lakeGlob(folder, 'bars')}`,
   )
   expect(counts).toEqual({ rows: added, bars: added })
+})
+
+test('where market time goes back while a flush runs, the lake has bars up to there alone until the next', async () => {
+  const connection = { run: async () => {} }
+  const maintenance = { run: (work: (on: object) => unknown) => work(connection) }
+  const account = {
+    ...{ closed: noBars(), dropped: noBars(), repeated: noBars() },
+    written: noBars(),
+    settled: noBars(),
+  }
+  const [lake, run] = [{ database: { maintenance } }, { runId: 'run' }] as unknown as ConstructorParameters<
+    typeof BarStore
+  >
+  const bars = new BarStore(lake, run, { youngestMs: new Map(), firstSeq: 1, account } as never)
+  const tellComplete = (completeToMs: number) =>
+    bars.take({
+      first: 0,
+      batch: { mints: [], numbers: new Float64Array(0) },
+      completeToMs,
+      dropped: noBars(),
+    })
+  tellComplete(NOON_MS + 60 * MINUTE_MS)
+  const staged = await bars.stage(NOON_MS)
+  tellComplete(NOON_MS)
+  tellComplete(NOON_MS + MINUTE_MS)
+  await bars.release(staged)
+  expect(bars.inLakeToMs).toBe(NOON_MS)
+  await bars.release(await bars.stage(NOON_MS))
+  expect(bars.inLakeToMs).toBe(NOON_MS + MINUTE_MS)
 })
