@@ -98,16 +98,22 @@ export async function whenRecorded(server: Pick<TestServer, 'client'>): Promise<
   }
 }
 
+const COPIES_MAX = 10
+
 /** What a power cut at this moment would leave of the folder, if the disk had everything. */
 export async function crashImage(server: TestServer): Promise<string> {
   await whenRecorded(server)
-  const image = temporaryFolder()
-  cpSync(server.dataDir, image, {
-    recursive: true,
-    verbatimSymlinks: true,
-    filter: (path) => !path.endsWith('server.lock'),
-  })
-  return image
+  for (let copies = 1; ; copies++) {
+    const image = temporaryFolder()
+    try {
+      const filter = (path: string) => !path.endsWith('server.lock')
+      cpSync(server.dataDir, image, { recursive: true, verbatimSymlinks: true, filter })
+      return image
+    } catch (error) {
+      // A file that was listed had gone before it was copied: no moment of the folder.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || copies === COPIES_MAX) throw error
+    }
+  }
 }
 
 export const journalOf = (dataDir: string): string => join(dataDir, 'journal')

@@ -56,7 +56,8 @@ async function expectForeign(
   expect(Number(list.headers.get('x-list-version'))).toBeGreaterThan(seq)
   expect(list.body.meta.version).toBeGreaterThan(seq)
   const stream = new FollowReader(`${client.url}${FOLLOW}&since=${seq}`)
-  expect(await stream.next()).toEqual({ event: 'resync' })
+  // The time between the runs is told as well.
+  expect(await stream.until(({ event }) => event !== 'gap')).toEqual({ event: 'resync' })
   const rows: unknown[] = []
   const end = await stream.until((line) => line.event === 'heartbeat' || rows.push(line.mint) === 0)
   // Those of the runs before are there too.
@@ -68,7 +69,7 @@ async function expectForeign(
   for (const topic of [{ topic: 'market' }, { topic: 'token', mint: mints[0] }]) {
     await socket.send({ op: 'subscribe', ...topic, since: seq })
     expect((await socket.until('subscribed')).seq).toBeUndefined()
-    expect(await socket.next()).toMatchObject({ event: 'resync' })
+    expect(await socket.until('resync')).toMatchObject({ event: 'resync' })
     expect((await socket.until('snapshot')).seq).toBeGreaterThan(seq)
   }
   socket.close()

@@ -154,7 +154,7 @@ export const PLANTED = {
   },
   'segment-removed-early': {
     is: 'a segment of the log is removed although the lake could not be written',
-    seed: 54,
+    seed: 196,
     steps: 120,
     violates: 'what was acknowledged is stored once, and what was refused is not',
     file: 'store/flush-scheduler.ts',
