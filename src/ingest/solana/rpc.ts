@@ -43,8 +43,8 @@ export type RpcFault =
 /** A result, or why there is none. `refused`: the endpoint does not do this; another try gives the same. */
 export type RpcAnswer =
   | { ok: true; result: unknown }
-  /** `code` is that of JSON-RPC, where the endpoint has said one. */
-  | { ok: false; fault: RpcFault; message: string; code?: number }
+  /** `code` is that of JSON-RPC, where the endpoint has said one; `sentMs` is on the monotonic clock, where a request was sent. */
+  | { ok: false; fault: RpcFault; message: string; code?: number; sentMs?: number }
 
 /** What the feed asks endpoints: a node, or a tape of one. */
 export interface Rpc {
@@ -143,9 +143,8 @@ export class RpcClient implements Rpc {
       for (let attempt = 0; attempt < endpoints.length; attempt++) {
         const endpoint = endpoints[(this.#spareCurrent + attempt) % endpoints.length]
         if (this.#refusals.has(endpoint, method)) continue
-        const beganMs = performance.now()
         latest = await this.#callEndpoint(endpoint, method, params, signal, 'spare')
-        if (this.#refusals.isNew(endpoint, method, latest, beganMs))
+        if (this.#refusals.isNew(endpoint, method, latest))
           this.onMethodRefused?.(method, endpoint.host, latest.ok ? '' : latest.message)
         if (latest.ok || latest.fault === 'stopped') return latest
         // What one endpoint refuses another may serve; one that fails gives way to the next at the next call.
@@ -250,7 +249,11 @@ export class RpcClient implements Rpc {
   ): Promise<RpcAnswer> {
     await this.#waitForTurn(signal, lane)
     const { timeoutMs = RPC_TIMEOUT_MS } = this.#options
-    return withinTime(timeoutMs, signal, (ending) => this.#ask(endpoint, method, params, ending, signal))
+    const sentMs = performance.now()
+    const answer = await withinTime(timeoutMs, signal, (ending) =>
+      this.#ask(endpoint, method, params, ending, signal),
+    )
+    return answer.ok ? answer : { ...answer, sentMs }
   }
 
   async #ask(
@@ -314,10 +317,10 @@ class MethodRefusals {
     return performance.now() < (this.#until.get(`${method} ${url}`)?.untilMs ?? 0)
   }
 
-  /** Learns from an answer to a call that began at `beganMs`. @returns whether it is the first that refuses the method as such */
-  isNew({ url, host }: Endpoint, method: string, answer: RpcAnswer, beganMs: number): boolean {
+  /** Learns from an answer. @returns whether it is the first that refuses the method as such */
+  isNew({ url, host }: Endpoint, method: string, answer: RpcAnswer): boolean {
     const key = `${method} ${url}`
-    if (!refusesMethod(answer) && this.#countBusy(key, answer, beganMs) < METHOD_BUSY_MAX) return false
+    if (!refusesMethod(answer) && this.#countBusy(key, answer) < METHOD_BUSY_MAX) return false
     this.#busy.delete(key)
     this.#until.set(key, { host, method, untilMs: performance.now() + METHOD_REFUSED_MS })
     const isNew = !this.#told.has(key)
@@ -326,10 +329,10 @@ class MethodRefusals {
   }
 
   /** @returns how many answers 429 there are in a row. Calls that were on their way together have met one moment, and count once. */
-  #countBusy(key: string, answer: RpcAnswer, beganMs: number): number {
+  #countBusy(key: string, answer: RpcAnswer): number {
     const { count, atMs } = this.#busy.get(key) ?? { count: 0, atMs: Number.NEGATIVE_INFINITY }
     if (answer.ok || answer.fault !== 'rate_limited') this.#busy.delete(key)
-    else if (beganMs >= atMs) this.#busy.set(key, { count: count + 1, atMs: performance.now() })
+    else if ((answer.sentMs ?? 0) >= atMs) this.#busy.set(key, { count: count + 1, atMs: performance.now() })
     return this.#busy.get(key)?.count ?? 0
   }
 
