@@ -133,6 +133,8 @@ export class MetadataFeed implements Feed {
     clearTimeout(this.#retries.get(mint))
     this.#retries.delete(mint)
     if (fault === null || !PASSING.includes(fault) || failures >= METADATA_ATTEMPTS_MAX) return
+    // Its token has given way meanwhile: nothing would take the document.
+    if (heldSince(mint) === null) return
     const waitMs = retryMs * 2 ** (failures - 1)
     this.#retries.set(mint, setTimeout(() => this.#retry(mint, uri), waitMs).unref())
   }

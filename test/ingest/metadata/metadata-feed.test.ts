@@ -160,6 +160,18 @@ describe.skipIf(!hasOpenssl)('documents of tokens (skipped without openssl)', ()
     expect(server.requests.map(({ path }) => path).sort()).toEqual(['/gone', '/new', '/old', '/other'])
   })
 
+  it('that could not be had are not fetched again where their token gave way meanwhile', async () => {
+    let held: number | null = 1
+    server.paths.set('/gone', (_, response) => {
+      held = null
+      response.writeHead(504).end()
+    })
+    start({ heldSince: () => held })
+    feed.want(mint(1), server.url('/gone'))
+    await expect.poll(() => feed.describe(), soon).toMatchObject({ faults: { status: 1 }, fetching: 0 })
+    expect(feed.describe().retrying).toBe(0)
+  })
+
   it('are fetched again for a token that gave way to others and came back', async () => {
     server.serve('/1', { description: 'One' })
     const market = new Market({ tokensMax: 2 })
