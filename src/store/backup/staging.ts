@@ -1,5 +1,6 @@
 // The copy of a store in its own data folder that `mintlake backup` takes from: one at a time, and none is left that nobody waits for.
 import { rm, rmdir } from 'node:fs/promises'
+import { unavailable } from '../errors.ts'
 import { stagedCopyFolder, stagingFolder } from '../paths.ts'
 import type { Snapshot, StagedBackup } from '../types.ts'
 
@@ -21,7 +22,7 @@ export class Staging {
   async #make(dataDir: string, gone: AbortSignal | undefined): Promise<StagedBackup> {
     const path = stagedCopyFolder(dataDir)
     await rm(path, { recursive: true, force: true })
-    gone?.throwIfAborted()
+    if (gone?.aborted) throw unavailable('nobody waits for this copy any more')
     const copy = await this.#copyTo(path)
     if (gone?.aborted) {
       await rm(path, { recursive: true, force: true })
