@@ -11,6 +11,7 @@ import {
   isLockedElsewhere,
   lockFolder,
 } from '../../store/data-folder/folder-lock.ts'
+import { StoreError } from '../../store/errors.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { isStreamMissing } from '../bus-errors.ts'
 import { SILENT_LOOK_MS, SILENT_MS, STANDBY_LOOK_MS, STANDBY_SILENT_MS } from '../limits.ts'
@@ -47,17 +48,13 @@ export async function whenWriterMayBegin(config: Config, log: Log): Promise<Fold
 async function waitForTurn(config: Config, log: Log): Promise<FolderLock> {
   let told = ''
   let bus: Bus | null = null
-  let isChecked = false
-  // What would keep it from ever taking over is told now, not at the failover.
-  checkNamedFiles(config)
   const connected = async (): Promise<Bus> => {
     bus ??= await connectBus(config.bus, 'mintlake standby')
     return bus
   }
   try {
     for (;;) {
-      if (!isChecked) isChecked = checkDataFolder(config) !== null
-      const turn = await takeTurn(config, connected)
+      const turn = whyUnusable(config) ?? (await takeTurn(config, connected))
       if (typeof turn !== 'string') {
         log.info({}, 'the writer before has ended: taking over')
         return turn
@@ -71,11 +68,27 @@ async function waitForTurn(config: Config, log: Log): Promise<FolderLock> {
   }
 }
 
-/** @returns the lock of the data folder, or why it is not this process's turn yet. @throws Error where it cannot be locked */
-async function takeTurn(config: Config, connected: () => Promise<Bus>): Promise<FolderLock | string> {
+/**
+ * What would keep it from ever taking over is told now, not at the failover: but not before the disk of its data folder, where the
+ * files that settings name may be too, is there. @returns what may pass by waiting @throws StoreError for what will not
+ */
+function whyUnusable(config: Config): string | null {
   const { dataDir } = config
   if (!existsSync(dataDir))
     return `the data folder ${dataDir} is not there: mount its disk; for a new market start once with --role writer, which makes it`
+  try {
+    checkNamedFiles(config)
+    checkDataFolder(config)
+    return null
+  } catch (error) {
+    if (error instanceof StoreError && error.code === 'unavailable') return error.message
+    throw error
+  }
+}
+
+/** @returns the lock of the data folder, or why it is not this process's turn yet. @throws Error where it cannot be locked */
+async function takeTurn(config: Config, connected: () => Promise<Bus>): Promise<FolderLock | string> {
+  const { dataDir } = config
   const holder = findLockHolder(dataDir)
   if (holder !== null) return `the data folder is in use by process ${holder}`
   try {

@@ -1,6 +1,6 @@
 // @module-tag drill
 // Standbys of one data folder: which is not there yet, or which they find free at once.
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { seedToken } from '../../support/submission.ts'
@@ -40,6 +40,24 @@ describe.skipIf(!hasNats)(`several standbys${skipped}`, () => {
       expect(standby.errorLines.join()).toContain(sentence)
       expect(standby.lines.join()).not.toContain('standing by')
     }
+  })
+
+  it('wait for the disk of their data folder, where a file that a setting names may be too, and for one that cannot be read now', async () => {
+    cluster = await TestCluster.start()
+    const disk = temporaryFolder()
+    const dataDir = join(disk, 'data')
+    const settings = { ...SETTINGS, feed: 'replay', 'replay-file': join(disk, 'trades.csv') }
+    const standby = cluster.launch(settings, { dataDir })
+    const lines = () => standby.lines.join('\n')
+    await expect.poll(lines, { timeout: 20_000 }).toContain('is not there: mount its disk')
+    writeFileSync(join(disk, 'trades.csv'), '')
+    // A link to itself cannot be read, whoever asks.
+    mkdirSync(join(disk, 'made'))
+    symlinkSync('store.json', join(disk, 'made', 'store.json'))
+    renameSync(join(disk, 'made'), dataDir)
+    await expect.poll(lines, { timeout: 20_000 }).toContain('store.json cannot be read: ELOOP')
+    rmSync(dataDir, { recursive: true })
+    await expect.poll(() => lines().split('mount its disk').length, { timeout: 20_000 }).toBe(3)
   })
 
   it('take over one after another, and none ends because another was faster', async () => {
