@@ -40,9 +40,15 @@ export function readConfig(args: readonly string[], env: Environment): Config {
 }
 
 /** Whatever of the settings is valid by itself, with the defaults of the others. Wrong for a server, but not for who looks at one that
- *  would not start. @throws ConfigError for a flag that is none */
-export const readWhatIsValid = (args: readonly string[], env: Environment): Config =>
-  readEach(readFlags(args), env, () => {}).config
+ *  would not start. @returns with it which are wrong @throws ConfigError for a flag that is none */
+export function readWhatIsValid(
+  args: readonly string[],
+  env: Environment,
+): { config: Config; wrong: ReadonlySet<SettingPath> } {
+  const wrong = new Set<SettingPath>()
+  const { config } = readEach(readFlags(args), env, (_, path) => wrong.add(path))
+  return { config, wrong }
+}
 
 interface ReadSettings {
   config: Config
@@ -53,7 +59,7 @@ interface ReadSettings {
 function readEach(
   flags: Readonly<Record<string, string | undefined>>,
   env: Environment,
-  onWrong: (error: ConfigError) => void,
+  onWrong: (error: ConfigError, path: SettingPath) => void,
 ): ReadSettings {
   const givenBy = new Map<string, string>()
   const config: Record<string, unknown> = {}
@@ -65,7 +71,7 @@ function readEach(
     if (sent !== undefined) givenBy.set(path, source)
     const result = safeParse<z.ZodType>(schema, sent ?? defaultText)
     if (!result.success)
-      onWrong(new ConfigError(`${source}: ${refusal(path, sent, firstIssue(result.error).message)}`))
+      onWrong(new ConfigError(`${source}: ${refusal(path, sent, firstIssue(result.error).message)}`), path)
     put(config, path, result.success ? result.data : schema.parse(defaultText))
   }
   return { config: config as Config, givenBy }

@@ -210,6 +210,10 @@ describe('what is wrong has a remedy and exit code 1', () => {
       [...at, '--feed', 'simulator'],
       /holds real data, and this feed's is simulated/,
     )
+    // Which kind of market is meant is not known then.
+    const { checks } = await doctor([...at, '--feed', 'solan'])
+    expect(checks.settings).toMatchObject({ level: 'fail' })
+    expect(checks['data folder'].message).not.toContain('simulated')
     for (const [flag, path] of [
       ['--replay-file', '/no/such.csv'],
       ['--replay-lake', '/no/such'],

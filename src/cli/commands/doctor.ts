@@ -2,7 +2,7 @@
 
 import { CLIENT_ENV } from '../../config/client-env.ts'
 import { readConfig, readWhatIsValid } from '../../config/config.ts'
-import { type Config, SETTINGS, SETTINGS_BY_PATH } from '../../config/settings.ts'
+import { type Config, SETTINGS, SETTINGS_BY_PATH, type SettingPath } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { checkNamedFiles } from '../../server/startable.ts'
 import { findLockHolder } from '../../store/data-folder/folder-lock.ts'
@@ -38,19 +38,25 @@ const givenFlags = (values: Values): string[] =>
 interface ReadSettings {
   /** With the defaults of those that are wrong, so that the other checks can be made. */
   config: Config
+  /** Those that say which kind of market comes are valid. */
+  isMarketKnown: boolean
   result: CheckResult
 }
 
+/** Where one of these is wrong, its default would tell of another market than the one that is meant. */
+const MARKET_SETTINGS: readonly SettingPath[] = ['feeds', 'replay.as', 'replay.lake', 'store.isMixed']
+
 function readSettings(values: Values, { env }: Terminal): ReadSettings {
   const given = givenFlags(values)
-  const config = readWhatIsValid(given, env)
+  const { config, wrong } = readWhatIsValid(given, env)
+  const isMarketKnown = MARKET_SETTINGS.every((path) => !wrong.has(path))
   try {
     const whole = readConfig(given, env)
     checkNamedFiles(whole)
-    return { config, result: checkConfig(whole) }
+    return { config, isMarketKnown, result: checkConfig(whole) }
   } catch (error) {
     const remedy = 'a server would not start with it; mintlake serve --help lists the settings'
-    return { config, result: fail(errorMessage(error), remedy) }
+    return { config, isMarketKnown, result: fail(errorMessage(error), remedy) }
   }
 }
 
@@ -74,14 +80,15 @@ function checkConfig({ adminKey, feedKey, feeds, host, role }: Config): CheckRes
   return ok(`${listens}${market}`)
 }
 
-const folderChecks = (config: Config, server: AnsweringServer | null): Check[] => [
-  { name: 'data folder', run: () => checkFolder(config, server) },
+const folderChecks = ({ config, isMarketKnown }: ReadSettings, server: AnsweringServer | null): Check[] => [
+  { name: 'data folder', run: () => checkFolder(config, server, isMarketKnown) },
   { name: 'disk', run: () => checkWritable(config.dataDir) },
   { name: 'room', run: () => checkDiskSpace(config.dataDir, config.store.diskReserveMb) },
 ]
 
 async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
-  const { config, result } = readSettings(values, terminal)
+  const read = readSettings(values, terminal)
+  const { config, result } = read
   const { host, port } = config
   // A reader has none.
   const dataDir = config.role === 'reader' ? null : config.dataDir
@@ -101,7 +108,7 @@ async function checksFor(values: Values, terminal: Terminal): Promise<Check[]> {
     { name: 'descriptors', run: () => checkDescriptors() },
     { name: 'settings', run: () => result },
     { name: 'port', run: () => checkPort(host, port, health, holder) },
-    ...(dataDir === null ? [] : folderChecks(config, server)),
+    ...(dataDir === null ? [] : folderChecks(read, server)),
     { name: 'clock', run: () => checkClock(terminal.clock.now(), dataDir) },
     ...busChecks(config),
     ...endpointChecks(config, terminal.clock),

@@ -41,8 +41,12 @@ function isServerOf(dataDir: string, { folderId, isHere }: AnsweringServer): boo
   return (isUsed || !isHere) && !isOfAnotherFolder(folderId, dataDir)
 }
 
-/** @param server that is checked too, or null */
-export async function checkFolder(config: Config, server: AnsweringServer | null): Promise<CheckResult> {
+/** @param server that is checked too, or null @param isMarketKnown the settings tell which kind of market comes to the folder */
+export async function checkFolder(
+  config: Config,
+  server: AnsweringServer | null,
+  isMarketKnown: boolean,
+): Promise<CheckResult> {
   const { dataDir } = config
   if (server !== null && !isServerOf(dataDir, server))
     return warn(
@@ -55,7 +59,7 @@ export async function checkFolder(config: Config, server: AnsweringServer | null
     checkPaths(dataDir)
     const holder = findLockHolder(dataDir)
     // A server that runs on it has started.
-    const info = holder === null ? checkDataFolder(config) : readFolderInfo(dataDir)
+    const info = holder === null && isMarketKnown ? checkDataFolder(config) : readFolderInfo(dataDir)
     if (
       holder === null &&
       existsSync(stagedCopyFolder(dataDir)) &&
