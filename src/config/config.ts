@@ -194,11 +194,20 @@ function withoutSecrets(path: SettingPath, value: unknown): unknown {
 
 /** What is wrong with a value. Nothing tells where a query of it ends: all behind is masked, and what the reason quotes of it. */
 function refusal(path: SettingPath, sent: string | undefined, reason: string): string {
-  const shown = `${withoutSecrets(path, sent)}`.replaceAll(/\/\/[^/]*@/g, '//…@').replace(/\?.*/s, '?…')
-  const quoted = (whole: string, text: string): string => (/^[\w-]*$/.test(text) ? whole : '"…"')
+  const withoutUser = `${withoutSecrets(path, sent)}`
+    .replaceAll(/\/\/[^/]*@/g, '//…@')
+    .replaceAll(USER_WITHOUT_SCHEME, '…@')
+    .replace(/\?.*/s, '?…')
+  const shown = path === 'bus.login' ? withoutUser.replace(OTHER_LOGIN_PART, '$1$2…') : withoutUser
+  const quoted = (whole: string, text: string): string => (shown.includes(text) ? whole : '"…"')
   const told = shown === sent ? reason : reason.replaceAll(/"([^"]*)"/g, quoted)
   return `"${shown}" is not valid: ${told}`
 }
+
+/** As in `user:password@host`. */
+const USER_WITHOUT_SCHEME = /(?<![^\s,"])(?:(?!:\/\/)[^\s,"])*@/g
+/** A part that a login does not have is often its password. Nothing tells where that ends. */
+const OTHER_LOGIN_PART = /(^|,)(?!user=|credentials=)([^=,]*=)?.+/s
 
 const masked = (text: string): string =>
   text.includes('://') ? text.replaceAll(/\/\/[^/,]*@/g, '//…@').replaceAll(/\?[^,]*/g, '?…') : text

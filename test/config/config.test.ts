@@ -268,6 +268,15 @@ describe('the value of a setting', () => {
     expect(errorOf(words('--providers pumpportal-url=https://user:pass@a/b?api-key=secret'))).not.toMatch(
       /secret|pass/,
     )
+    for (const [flag, text] of [
+      ['--providers', 'birdeye-url=https://x.de/?k=1,secret'],
+      ['--bus', 'u:secret@host:4222'],
+      ['--bus', 'u:secret@host:4222,nats://a'],
+      ['--bus-login', 'user=a,password=secret'],
+      ['--bus-login', 'user=a,password=x,secret'],
+      ['--bus-login', 'user=a,secret'],
+    ])
+      expect(errorOf([flag, text]), text).toMatch(/^(?!.*secret).* is not valid: /)
     // The reason quotes a part of the value.
     for (const text of [
       'wss://user:pass@a/b?api-key=secret',
