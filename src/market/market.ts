@@ -415,7 +415,7 @@ export class Market {
     return this.#parts.gaps.changesAfter(next)
   }
 
-  /** The same after a position, but for what is known of the gaps that go on. */
+  /** Those that ended after a position, and behind them the gaps that go on; none if none ended. */
   gapChangesSince(seq: number): Gap[] {
     return this.#parts.gaps.changesSince(seq)
   }

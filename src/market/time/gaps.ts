@@ -315,11 +315,11 @@ export class Gaps implements Saved {
     return { gaps: changes.map(({ gap }) => gap), next: end }
   }
 
-  /** The same after a position of the market, but for what is known of the gaps that go on. At that position itself too: whoever was there
-   *  may have left before. */
+  /** The gaps that ended or were healed after a position of the market, and behind them those that go on, so that whoever takes them in order
+   *  ends with what is so now. At that position itself too: whoever was there may have left before. */
   changesSince(seq: number): Gap[] {
-    const { open } = this
-    return this.#changes.filter((each) => each.seq >= seq && !open.includes(each.gap)).map(({ gap }) => gap)
+    const past = this.#changes.filter((each) => each.seq >= seq && each.gap.toMs !== null)
+    return past.length === 0 ? [] : [...past.map(({ gap }) => gap), ...this.open]
   }
 
   *save(): Iterable<Section> {
