@@ -274,7 +274,7 @@ export const PLANTED = {
   },
   'hole-unnoticed': {
     is: 'a reader does not notice that a batch of the stream is missing, and goes on behind it',
-    seed: 86,
+    seed: 487,
     steps: 240,
     violates: 'a DataPoint is that of the recorded events',
     file: 'cluster/reader/applied-market.ts',

@@ -69,10 +69,10 @@ export class BarsChannel implements Channel {
     })
   }
 
-  /** The newest bars. */
-  open(limit: number): StreamSnapshot {
+  /** The newest bars, of those that start at `fromMs` or later. */
+  open(limit: number, fromMs = 0): StreamSnapshot {
     this.#look()
-    return singleSnapshot(this.#chunk('snapshot', this.#bars(limit, 0)))
+    return singleSnapshot(this.#chunk('snapshot', this.#bars(limit, fromMs)))
   }
 
   reopen(): StreamSnapshot {

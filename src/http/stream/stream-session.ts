@@ -253,9 +253,12 @@ function findChannel(
       return { channel, open: () => channel.open() }
     }
     case 'ohlc': {
+      const { mint, tf, fromMs, limit } = topic
+      // Bars before what can still change need nobody to leave them out: all who begin there share a channel.
+      const ownFromMs = fromMs !== null && fromMs > market.barsOpenFromMs(mint, tf) ? fromMs : null
       // What was sent is counted by the channel that goes on from there.
-      const channel = broadcaster.known(new BarsChannel(market, topic.mint, topic.tf, topic.fromMs))
-      return { channel, open: () => channel.open(topic.limit) }
+      const channel = broadcaster.known(new BarsChannel(market, mint, tf, ownFromMs))
+      return { channel, open: () => channel.open(limit, fromMs ?? 0) }
     }
   }
 }
