@@ -125,4 +125,23 @@ describe('a window of which bars were lost because the market has no room for mo
     traded.market.advanceTo(START_MS + DAY_MS + HOUR_MS)
     expect(traded.figures()).toMatchObject({ volume6h: 0, volume24h: 0 })
   })
+
+  it('is unknown, too, where a bar before the one that lost its shorter ones is still open', () => {
+    const traded = new Traded(0, 1)
+    const quarterMs = START_MS + 15 * MINUTE_MS
+    for (let index = 0; index < 20; index++) traded.buyAll(quarterMs + index * 15 * SECOND_MS)
+    expect(traded.figures()).toMatchObject({ volume24h: 21 })
+    traded.rewind(quarterMs + 70 * SECOND_MS)
+    expect(traded.figures()).toMatchObject({ volume6h: null, volume24h: null })
+  })
+
+  it('has no trade that was taken back after all seconds of the token were lost', () => {
+    const traded = new Traded(MINUTE_MS, 32)
+    for (let index = 0; index < 16; index++) traded.buyAll(START_MS + 2 * HOUR_MS + index * MINUTE_MS)
+    traded.rewind(START_MS + HOUR_MS)
+    traded.figures()
+    expect(traded.market.datapoint(MINTS[39])).toMatchObject({ volume24h: 32 })
+    traded.rewind(START_MS + 12 * MINUTE_MS)
+    traded.figures()
+  })
 })

@@ -288,8 +288,9 @@ export class BarCascade implements Saved {
     }
     const [seconds] = this.#rings
     const newest = seconds.newest(slot)
-    this.#head[block] = newest === -1 ? EMPTY : seconds.values[newest + T]
-    this.#tail[block] = this.#head[block] + (newest === -1 ? 0 : SECOND_MS)
+    // Where all seconds were lost, longer bars may still have what a later rewind must take back.
+    this.#head[block] = newest === -1 ? seconds.lostMs(slot) : seconds.values[newest + T]
+    this.#tail[block] = this.#head[block] + (this.#head[block] === EMPTY ? 0 : SECOND_MS)
     if (second !== null) {
       this.#pending.set(second, block + ((openMs / SECOND_MS) & PENDING_MASK) * PENDING_STRIDE)
       this.#head.fill(openMs, block, block + OPEN_AT)
@@ -320,11 +321,12 @@ export class BarCascade implements Saved {
     const open = slot * TOKEN_BLOCK + (timeframe - 1) * BAR_STRIDE
     const length = TIMEFRAME_LENGTHS_MS[timeframe]
     const startMs = this.#open[open + T]
-    if (startMs !== EMPTY && startMs + length <= cutMs) return
-    this.#open.fill(EMPTY, open, open + BAR_STRIDE)
     const bucket = intervalStart(cutMs, length)
     const shorter = this.#rings[timeframe - 1]
+    // Also where an older bar is still open: what the bucket has will be folded later, without what was lost.
     if (shorter.lostMs(slot) >= bucket) this.#rings[timeframe].lose(slot, bucket)
+    if (startMs !== EMPTY && startMs + length <= cutMs) return
+    this.#open.fill(EMPTY, open, open + BAR_STRIDE)
     const { values } = shorter
     const parts: number[] = []
     shorter.backwards(slot, (address) => {
