@@ -299,7 +299,10 @@ it('while files are lost no answer over HTTP looks whole; once that is settled n
   expect((await running.store.repairLake()).lost).toHaveLength(3)
   await expect.poll(missing).toEqual([null, null, null])
   expect((await asked(`analysis/${analyses[0]}`)).status).toBe(404)
-  expect((await asked(`lake/files/${file}`, ADMIN_KEY)).body.error).toContain('given up as lost')
+  // The server hears of what is settled a little later than the lake's readers.
+  await expect
+    .poll(async () => (await asked(`lake/files/${file}`, ADMIN_KEY)).body.error)
+    .toContain('given up as lost')
 })
 
 it('a flipped byte is found by verify, and a repair sets the file aside while the server runs', {
