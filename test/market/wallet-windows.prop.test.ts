@@ -9,6 +9,7 @@ import { WalletWindows } from '../../src/market/bars/wallet-windows.ts'
 import { windowFromMs } from '../../src/market/bars/windows.ts'
 import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from '../../src/market/bars/word-pool.ts'
 import { WALLETS_EXACT_MAX } from '../../src/market/limits.ts'
+import { Market } from '../../src/market/market.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { fewAndMany } from '../support/cases.ts'
 
@@ -101,6 +102,20 @@ for (const { runs, tags } of fewAndMany(12, 400))
       { numRuns: runs },
     )
   })
+
+it('are the same wallets, however their trades come: newest or late, short, long or no ASCII', () => {
+  const market = new Market({ tokensMax: 1 })
+  const wallets = ['w', 'w2', 'x'.repeat(43), 'x'.repeat(44), 'x'.repeat(45), 'wället', '财']
+  const buy = (wallet: string, ts: number) =>
+    market.apply(
+      { type: 'trade', mint: 'mint', ts, side: 'buy', tokenAmount: 1, priceUsd: 1, wallet },
+      START_MS + 1_000,
+    )
+  market.apply({ type: 'token', mint: 'mint', ts: START_MS, name: 'n', symbol: 's' }, START_MS)
+  for (const ts of [START_MS + 1_000, START_MS + 500])
+    for (const wallet of wallets) expect(buy(wallet, ts)).toBeNull()
+  expect(market.ownTradeFigures('mint')).toMatchObject({ unique_wallet_24h: wallets.length })
+})
 
 describe('estimates', () => {
   for (const count of [65, 100, 300, 1_000, 3_000, 10_000])
