@@ -33,6 +33,17 @@ export const baseRateOf = ({ baseRate, hits }: Group): string =>
 
 export const perHourOf = ({ perHour }: AgentFigures): string => perHour?.toFixed(1) ?? '–'
 
+/** A program's row of the summary, behind its name: XP, accepted, validated, rejected, tokens, median deviation, submissions an hour. */
+export const summaryCells = (agent: AgentFigures): string[] => [
+  exactXp(agent.xp),
+  `${agent.validated + agent.unvalidated}`,
+  `${agent.validated}`,
+  `${agent.rejected}`,
+  `${agent.tokens}`,
+  agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
+  perHourOf(agent),
+]
+
 /** Which submissions of a program were refused without being compared; null: none were. */
 export function refusedOf({ refused, isBaseline }: AgentFigures): string | null {
   const told = Object.entries(refused).map(([code, count]) => `${wholeNumber(count)} ${code}`)

@@ -7,14 +7,13 @@ import {
   baseRateOf,
   duration,
   endOf,
-  exactXp,
   hitsOf,
   moreOf,
   percent,
-  perHourOf,
   refusedOf,
   returnOf,
   signedPercent,
+  summaryCells,
   utc,
   wholeNumber,
 } from './format.ts'
@@ -85,13 +84,7 @@ const summary = (agents: readonly AgentFigures[]): string =>
       index < AGENTS_DETAILED_MAX
         ? `<a href="#agent${index}">${escapeText(agent.name)}</a>`
         : escapeText(agent.name),
-      exactXp(agent.xp),
-      `${agent.validated + agent.unvalidated}`,
-      `${agent.validated}`,
-      `${agent.rejected}`,
-      `${agent.tokens}`,
-      agent.deviationPct === null ? '–' : `${agent.deviationPct.median.toFixed(2)} %`,
-      perHourOf(agent),
+      ...summaryCells(agent),
     ]),
   )
 
