@@ -2,7 +2,7 @@
 // (the same ticks spread over a day, so that almost each opens a bar). Compared with the same cascade in C and with libraries.
 import { DuckDBInstance } from '@duckdb/node-api'
 import { BarCascade } from '../../src/market/bars/bar-cascade.ts'
-import { LATE_GRACE_MS } from '../../src/market/limits.ts'
+import { LATE_GRACE_MS } from '../../src/market/time/limits.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
 import { random } from '../datasets/random.ts'
 import { compiled, installed, jsonOf, type Measured, type Question, type RunOptions } from '../harness.ts'

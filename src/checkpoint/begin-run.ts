@@ -1,8 +1,8 @@
 // What a server records before its feeds begin: which run it is, that nothing was received since the run before, and how often tokens
 // were analysed.
 import type { EventJournal } from '../journal/journal.ts'
-import { LATE_GRACE_MS } from '../market/limits.ts'
 import type { Market } from '../market/market.ts'
+import { LATE_GRACE_MS } from '../market/time/limits.ts'
 import type { MarketEvent, RunHeader } from '../schema/event.ts'
 import { COVERAGE_SLICE_EVENTS, COVERAGE_WRITE_MS_MAX } from './limits.ts'
 

@@ -7,14 +7,13 @@ import { WalletWindows } from './bars/wallet-windows.ts'
 import { Windows } from './bars/windows.ts'
 import {
   BARS_PER_TOKEN_MAX_DEFAULT,
-  CHANGE_LOG_ENTRIES_MAX,
-  EVICTIONS_MAX,
   NEW_WINDOW_MS_DEFAULT,
   SOL_PRICE_MAX_AGE_MS_DEFAULT,
   TOKENS_MAX_DEFAULT,
   VERSIONS_MAX_DEFAULT,
 } from './limits.ts'
 import { ChangeLog } from './output/change-log.ts'
+import { CHANGE_LOG_ENTRIES_MAX, EVICTIONS_MAX } from './output/limits.ts'
 import { ListFigures } from './rankings/list-figures.ts'
 import { MintOrder } from './rankings/mint-order.ts'
 import { Rankings } from './rankings/rankings.ts'

@@ -1,6 +1,5 @@
 // The state of a market, and what readers see of it: all but what applies events.
 import { BarTextCache } from './bars/bar-text.ts'
-import { MINTS_KNOWN_MIN, MINTS_KNOWN_PER_TOKEN, VERSION_RETENTION_MS } from './limits.ts'
 import { createSources, type MarketOptions, settingsOf } from './market-sources.ts'
 import { DataPointCache } from './output/datapoint-cache.ts'
 import { MarketTotalsCache } from './output/market-totals.ts'
@@ -11,6 +10,7 @@ import { RowChanges } from './output/row-changes.ts'
 import { RowLines } from './output/row-lines.ts'
 import { AnalysisCounts } from './tokens/analysis-counts.ts'
 import { EvictedMints } from './tokens/evicted-mints.ts'
+import { MINTS_KNOWN_MIN, MINTS_KNOWN_PER_TOKEN, VERSION_RETENTION_MS } from './tokens/limits.ts'
 import { SearchIndex } from './tokens/search-index.ts'
 import { VersionHistory } from './tokens/version-history.ts'
 

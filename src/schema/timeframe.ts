@@ -16,3 +16,5 @@ export const TIMEFRAME_MS = {
 
 export type Timeframe = keyof typeof TIMEFRAME_MS
 export const TIMEFRAMES: readonly Timeframe[] = keysOf(TIMEFRAME_MS)
+/** Length of each timeframe by its index. */
+export const TIMEFRAME_LENGTHS_MS: readonly number[] = TIMEFRAMES.map((timeframe) => TIMEFRAME_MS[timeframe])

@@ -7,7 +7,7 @@ import {
   INGEST_RECORD_BYTES_MAX,
 } from '../../src/ingest/limits.ts'
 import { ingest, ingestFrame, ingestInSlices } from '../../src/ingest/push/push.ts'
-import { LATE_GRACE_MS } from '../../src/market/limits.ts'
+import { LATE_GRACE_MS } from '../../src/market/time/limits.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink } from './memory-sink.ts'
 

@@ -5,7 +5,7 @@ import { BarCascade } from '../../src/market/bars/bar-cascade.ts'
 import { readBars, readColumns } from '../../src/market/bars/bar-query.ts'
 import { C, H, L, N, O, T, tradeCount, V } from '../../src/market/bars/bar-ring.ts'
 import { BarTextCache } from '../../src/market/bars/bar-text.ts'
-import { LATE_GRACE_MS } from '../../src/market/limits.ts'
+import { LATE_GRACE_MS } from '../../src/market/time/limits.ts'
 import type { BarsQuery, BarsText, TextForm } from '../../src/market/types.ts'
 import { BAR_FILLS, BAR_SHAPES, type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
 

@@ -2,8 +2,8 @@
 // token's next trade comes.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../../src/market/time/limits.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 

@@ -1,9 +1,9 @@
 // Gaps against a plain list: which bars a gap touches, whatever began and ended in which order.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { GAPS_ANSWERED_MAX, GAPS_MAX } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { Gaps } from '../../src/market/time/gaps.ts'
+import { GAPS_ANSWERED_MAX, GAPS_MAX } from '../../src/market/time/limits.ts'
 import { MarketTime } from '../../src/market/time/market-time.ts'
 import { EventRecorder } from '../../src/recording/event-recorder.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'

@@ -1,7 +1,7 @@
 // What a token's windows say once the market has too few places for all bars, and other tokens have taken those of this one.
 import { describe, expect, it } from 'vitest'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/lib/time.ts'
-import { WINDOWS } from '../../src/market/limits.ts'
+import { WINDOWS } from '../../src/market/bars/limits.ts'
 import { Market, type MarketOptions } from '../../src/market/market.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'

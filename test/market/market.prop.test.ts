@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { WINDOWS } from '../../src/market/limits.ts'
+import { WINDOWS } from '../../src/market/bars/limits.ts'
 import { Market } from '../../src/market/market.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../src/schema/bar.ts'
 import { SNAPSHOT_FIELDS, type SnapshotValues } from '../../src/schema/datapoint.ts'

@@ -1,9 +1,10 @@
 // Computes what a market must answer from the list of its events, slowly and plainly. It shares only constants with the engine.
 
-import { HOT_HALF_LIFE_MS, LATE_GRACE_MS, SILENCE_MS } from '../../src/market/limits.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../../src/market/time/limits.ts'
 import { type Bar, TIMEFRAME_MS, type Timeframe } from '../../src/schema/bar.ts'
 import type { SnapshotValues } from '../../src/schema/datapoint.ts'
 import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
+import { HOT_HALF_LIFE_MS } from '../../src/schema/market-item.ts'
 import type { Sort, Tab } from '../../src/schema/vocabulary.ts'
 
 export interface Received {

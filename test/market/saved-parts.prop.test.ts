@@ -6,11 +6,11 @@ import { expect, it } from 'vitest'
 import { type Saved, type SectionIndex, SectionReader } from '../../src/lib/sections/sections.ts'
 import { encodeTexts, TextColumn } from '../../src/lib/sections/text-column.ts'
 import { BAR_STRIDE, BarRing } from '../../src/market/bars/bar-ring.ts'
-import { RECENT_TRADES_MAX } from '../../src/market/limits.ts'
 import { AnalysisCounts } from '../../src/market/tokens/analysis-counts.ts'
 import { EvictedMints } from '../../src/market/tokens/evicted-mints.ts'
 import { RecentTrades } from '../../src/market/tokens/recent-trades.ts'
 import { VersionHistory } from '../../src/market/tokens/version-history.ts'
+import { RECENT_TRADES_MAX } from '../../src/schema/datapoint.ts'
 import { anyCharacter } from '../support/any-character.ts'
 
 const SLOTS = 5

@@ -1,8 +1,8 @@
 // Filtered lists against a filter that reads every token, over random names in many scripts, renames, evictions and analyses.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { SEARCH_PENDING_MAX } from '../../src/market/limits.ts'
 import { Market } from '../../src/market/market.ts'
+import { SEARCH_PENDING_MAX } from '../../src/market/tokens/limits.ts'
 import type { FrozenList, ListFilter } from '../../src/market/types.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
 import type { MarketItem } from '../../src/schema/market-item.ts'

@@ -1,5 +1,5 @@
+import { intervalStart } from '../../lib/time.ts'
 import { TIMEFRAME_MS } from '../../schema/bar.ts'
-import { intervalStart } from '../limits.ts'
 import type { BarsQuery } from '../types.ts'
 
 /**

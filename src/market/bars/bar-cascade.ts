@@ -14,17 +14,13 @@ import {
   wrongLength,
 } from '../../lib/sections/sections.ts'
 import * as time from '../../lib/time.ts'
+import { intervalStart } from '../../lib/time.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
-import {
-  CHUNK_BARS,
-  intervalStart,
-  POOL_BARS_MIN,
-  POOL_BARS_PER_TOKEN,
-  TIMEFRAME_LENGTHS_MS,
-} from '../limits.ts'
+import { TIMEFRAME_LENGTHS_MS } from '../../schema/timeframe.ts'
 import * as layout from './bar-ring.ts'
 import { BarRing } from './bar-ring.ts'
 import { HeldSeconds } from './held-seconds.ts'
+import { CHUNK_BARS, POOL_BARS_MIN, POOL_BARS_PER_TOKEN } from './limits.ts'
 import * as pendingSecond from './pending-second.ts'
 import * as blockLayout from './token-block.ts'
 import { packBlocks, tokenBlocks, unpackBlocks } from './token-block.ts'

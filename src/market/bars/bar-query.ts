@@ -1,10 +1,12 @@
 // Answers queries for a token's bars: ascending, the forming bar last, empty intervals filled where asked. As columns or as objects.
 import { assert } from '../../lib/assert.ts'
+import { intervalStart } from '../../lib/time.ts'
 import { type Bar, TIMEFRAME_MS, TIMEFRAMES } from '../../schema/bar.ts'
-import { BARS_ANSWERED_MAX, intervalStart, TIMEFRAME_LENGTHS_MS } from '../limits.ts'
+import { TIMEFRAME_LENGTHS_MS } from '../../schema/timeframe.ts'
 import type { BarColumns, Bars, BarsQuery } from '../types.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import * as layout from './bar-ring.ts'
+import { BARS_ANSWERED_MAX } from './limits.ts'
 
 /** Copied into this module: looking up imported bindings takes a quarter of the time of reading a bar. */
 const { BAR_STRIDE, C, H, L, N, O, T, tradeCount, V } = layout

@@ -3,12 +3,12 @@
 // was read longest ago is dropped.
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../schema/bar.ts'
-import { BAR_TEXT_BYTES_MAX, BAR_TEXT_ROWS_MIN, CHUNK_BARS } from '../limits.ts'
 import type { BarColumns, BarsQuery, BarsText, TextForm } from '../types.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import { barsVersion, countGaps, NO_COLUMNS, readColumns, timeRange } from './bar-query.ts'
 import { T } from './bar-ring.ts'
 import { BarRows, type RowSpan, rowsText } from './bar-rows.ts'
+import { BAR_TEXT_BYTES_MAX, BAR_TEXT_ROWS_MIN, CHUNK_BARS } from './limits.ts'
 
 const NO_TEXT = Buffer.alloc(0)
 

@@ -3,7 +3,7 @@
 // that were seen latest (wallet-windows.ts).
 import { assert } from '../../lib/assert.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
-import { LATE_GRACE_MS } from '../limits.ts'
+import { LATE_GRACE_MS } from '../time/limits.ts'
 import { BAR_STRIDE, T } from './bar-ring.ts'
 import { WALLET_NUMBERS } from './wallet-block.ts'
 

@@ -7,8 +7,9 @@ import {
   type SectionReader,
   wrongLength,
 } from '../../lib/sections/sections.ts'
+import { intervalStart } from '../../lib/time.ts'
 import { TIMEFRAME_MS } from '../../schema/bar.ts'
-import { intervalStart, WINDOWS } from '../limits.ts'
+import { WINDOWS } from './limits.ts'
 
 const COUNTED = ['1m', '24h'] as const satisfies readonly (keyof typeof WINDOWS)[]
 type CountedWindow = (typeof COUNTED)[number]

@@ -1,7 +1,7 @@
 // All that is known of a token's wallets but its table lies in one block of words of 32 bits, so that a sighting touches few lines of
 // memory: eight figures, the tags of the latest wallets, and these wallets. Minutes are those since 1970.
 import { MINUTE_MS } from '../../lib/time.ts'
-import { WALLETS_EXACT_MAX } from '../limits.ts'
+import { WALLETS_EXACT_MAX } from './limits.ts'
 
 /** The latest minute of a sighting. */
 export const NEWEST = 0

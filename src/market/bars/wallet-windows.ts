@@ -17,8 +17,8 @@ import {
   wrongLength,
 } from '../../lib/sections/sections.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
-import { COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN, WALLETS_EXACT_MAX } from '../limits.ts'
 import { COUPONS, couponOf, walletsOfCoupons } from './coupons.ts'
+import { COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN, WALLETS_EXACT_MAX } from './limits.ts'
 import { TOKEN_BLOCK, tokenBlocks, WALLETS_AT } from './token-block.ts'
 import * as walletBlock from './wallet-block.ts'
 import { minuteOf } from './wallet-block.ts'

@@ -1,4 +1,4 @@
-import { LATE_GRACE_MS, SILENCE_MS } from '../limits.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../time/limits.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
 

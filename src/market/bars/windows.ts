@@ -11,20 +11,15 @@ import {
   type SectionReader,
   wrongLength,
 } from '../../lib/sections/sections.ts'
+import { intervalStart } from '../../lib/time.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
-import {
-  intervalStart,
-  LIST_WINDOWS,
-  type ListWindowName,
-  TIMEFRAME_LENGTHS_MS,
-  WINDOW_NAMES,
-  type WindowName,
-} from '../limits.ts'
+import { TIMEFRAME_LENGTHS_MS } from '../../schema/timeframe.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import { type Columns, rowIndex } from '../tokens/token-table.ts'
 import type { BarCascade } from './bar-cascade.ts'
 import { buyCount, COUNT_UNIT, tradeCount } from './bar-ring.ts'
+import { LIST_WINDOWS, type ListWindowName, WINDOW_NAMES, type WindowName } from './limits.ts'
 import { UnpricedCounts } from './unpriced-counts.ts'
 
 export const WINDOW_FIELDS = [

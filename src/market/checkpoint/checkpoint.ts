@@ -14,20 +14,15 @@ import {
   sectionIndexSchema,
 } from '../../lib/sections/sections.ts'
 import { TIMEFRAMES } from '../../schema/bar.ts'
-import { SNAPSHOT_FIELDS } from '../../schema/datapoint.ts'
+import { RECENT_TRADES_MAX, SNAPSHOT_FIELDS } from '../../schema/datapoint.ts'
+import { HOT_HALF_LIFE_MS } from '../../schema/market-item.ts'
 import { KEPT_SORTS, TABS } from '../../schema/vocabulary.ts'
 import { BAR_STRIDE } from '../bars/bar-ring.ts'
+import { CHUNK_BARS, WINDOWS } from '../bars/limits.ts'
 import { BARS_END } from '../bars/token-block.ts'
 import { WINDOW_FIELDS } from '../bars/windows.ts'
-import {
-  CHUNK_BARS,
-  HOT_HALF_LIFE_MS,
-  LATE_GRACE_MS,
-  RECENT_TRADES_MAX,
-  SILENCE_MS,
-  WINDOWS,
-} from '../limits.ts'
 import type { MarketParts } from '../market-parts.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../time/limits.ts'
 import { TOKEN_LAYOUT, TOKEN_LAYOUT_BEFORE_QUOTES } from '../tokens/token-table.ts'
 import { restoreVersions } from './format-1.ts'
 

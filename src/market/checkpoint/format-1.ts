@@ -2,9 +2,9 @@
 // instead of its beginning, and the sums of an earlier window were made from them: NaN where a patch had set any.
 import { z } from 'zod'
 import type { SectionReader } from '../../lib/sections/sections.ts'
+import { TIMEFRAME_LENGTHS_MS } from '../../schema/timeframe.ts'
 import { buyCount, tradeCount } from '../bars/bar-ring.ts'
 import { DAY_TIMEFRAME, dayMovedAtMs } from '../bars/windows.ts'
-import { TIMEFRAME_LENGTHS_MS } from '../limits.ts'
 import type { MarketParts } from '../market-parts.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 

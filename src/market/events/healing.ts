@@ -1,7 +1,8 @@
 // While a feed brings what it has missed, bars that its gap touches stay open: those of all tokens, since nobody knows which of them
 // it will bring. Whatever ends that closes them as if they had not been held.
-import { HELD_SECONDS_MAX, LATE_GRACE_MS } from '../limits.ts'
+import { HELD_SECONDS_MAX } from '../bars/limits.ts'
 import type { MarketState } from '../market-state.ts'
+import { LATE_GRACE_MS } from '../time/limits.ts'
 import { rowIndex } from '../tokens/token-table.ts'
 
 export class Healing {

@@ -1,9 +1,8 @@
 // Takes market time back, which a wrong clock had moved ahead. The market stays: what was stamped later than now counts as of now,
 // and bars of later seconds, which would be in the way of the trades to come, are forgotten.
-import { SECOND_MS } from '../../lib/time.ts'
+import { intervalStart, SECOND_MS } from '../../lib/time.ts'
 import type { RewindEvent } from '../../schema/event.ts'
 import type { ClosedBarSweep } from '../bars/closed-bar.ts'
-import { intervalStart } from '../limits.ts'
 import type { MarketState } from '../market-state.ts'
 import { rewindHotScore } from '../rankings/hot-score.ts'
 import { rowIndex } from '../tokens/token-table.ts'

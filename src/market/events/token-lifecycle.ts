@@ -2,13 +2,13 @@
 // version that ends now.
 import { watermarkMs } from '../bars/watermark.ts'
 import { dayMovedAtMs, type Windows } from '../bars/windows.ts'
-import { VERSION_RETENTION_MS } from '../limits.ts'
 import type { MarketState } from '../market-state.ts'
 import { type Projections, toSnapshot } from '../output/projections.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import { KEY_UNKNOWN } from '../rankings/chunk.ts'
 import { HOT_SCORE_NONE } from '../rankings/hot-score.ts'
 import type { MarketTime } from '../time/market-time.ts'
+import { VERSION_RETENTION_MS } from '../tokens/limits.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { VersionHistory } from '../tokens/version-history.ts'
 

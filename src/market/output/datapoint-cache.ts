@@ -7,8 +7,8 @@ import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
 import { SECOND_MS } from '../../lib/time.ts'
 import type { SnapshotValues } from '../../schema/datapoint.ts'
-import { SERVED_VERSIONS_MAX } from '../limits.ts'
 import type { DataPointText } from '../types.ts'
+import { SERVED_VERSIONS_MAX } from './limits.ts'
 import type { Projections } from './projections.ts'
 
 /** What stands around a DataPoint in an answer that has nothing else. */

@@ -1,10 +1,10 @@
 // What the market's own trades say of a token, where it has watched all of a window: since the token's launch or the window's
 // beginning, without a gap.
 
+import type { WindowName } from '../bars/limits.ts'
 import { windowFromMs } from '../bars/windows.ts'
-import type { WindowName } from '../limits.ts'
-import { LATE_GRACE_MS } from '../limits.ts'
 import type { MarketSources } from '../market-sources.ts'
+import { LATE_GRACE_MS } from '../time/limits.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import { rowIndex } from '../tokens/token-table.ts'
 import type { OwnTradeFigures } from '../types.ts'

@@ -9,13 +9,13 @@ import {
 } from '../../schema/datapoint.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
 import { C, T } from '../bars/bar-ring.ts'
-import { SPARKLINE_BARS } from '../limits.ts'
 import type { MarketSources } from '../market-sources.ts'
 import { type Enrichment, enrichmentOf, summaryOf } from '../tokens/enrichment.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import { FLAG_COMPLETE, FLAG_LIVE, FLAG_MAYHEM, FLAG_MAYHEM_KNOWN, rowIndex } from '../tokens/token-table.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
+import { SPARKLINE_BARS } from './limits.ts'
 import type { OwnTrades } from './own-trades.ts'
 
 const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')

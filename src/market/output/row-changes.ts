@@ -1,11 +1,11 @@
 // Which rows of the market list changed, in which order, and which tabs they belong to. Followers read from here.
 import { recordFrom } from '../../lib/record.ts'
 import { TABS, type Tab } from '../../schema/vocabulary.ts'
-import { CHANGES_LOOKED_AT_MAX } from '../limits.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { ChangePart, Changes, RowFields } from '../types.ts'
 import type { ChangeLog } from './change-log.ts'
+import { CHANGES_LOOKED_AT_MAX } from './limits.ts'
 import type { RowLines } from './row-lines.ts'
 
 export class RowChanges {

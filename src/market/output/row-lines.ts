@@ -4,12 +4,13 @@
 import { ownBytes } from '../../lib/bytes.ts'
 import { jsonLine } from '../../lib/text/json-text.ts'
 import { type MarketFigures, marketItemSchema, type RowField } from '../../schema/market-item.ts'
+import type { ListWindowName } from '../bars/limits.ts'
 import { windowFromMs } from '../bars/windows.ts'
-import { FIELD_CHOICES_MAX, FIELD_LINES_MAX, type ListWindowName } from '../limits.ts'
 import type { MarketSources } from '../market-sources.ts'
 import { FIGURE_WINDOWS } from '../rankings/list-figures.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import type { RowFields } from '../types.ts'
+import { FIELD_CHOICES_MAX, FIELD_LINES_MAX } from './limits.ts'
 import type { Projections } from './projections.ts'
 
 /** Fields of a row that are figures of the list. */

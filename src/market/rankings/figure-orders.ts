@@ -1,9 +1,9 @@
 import { recordFrom } from '../../lib/record.ts'
 import { FIGURE_SORTS, type FigureSort, type Tab } from '../../schema/vocabulary.ts'
-import { FIGURE_ORDER_IDLE_MS, RANKED_PER_READ_MAX, RANKED_PER_STEP_MAX } from '../limits.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import { FigureOrder, type FigureOrderSources } from './figure-order.ts'
 import type { LazyRanking } from './lazy-ranking.ts'
+import { FIGURE_ORDER_IDLE_MS, RANKED_PER_READ_MAX, RANKED_PER_STEP_MAX } from './limits.ts'
 import type { ListFigures } from './list-figures.ts'
 
 export type FigureOrdersSources = Pick<FigureOrderSources, 'capacity' | 'slotsUsed' | 'has' | 'before'> & {

@@ -1,7 +1,7 @@
 // The hot score: a sum of trade volumes that decays with a half-life, kept as its logarithm. A trade weighs volume · 2^(t / half-life),
 // so scores of different times compare as they are, and the passing of time reorders nothing. This is forward decay: Cormode,
 // Shkapenyuk, Srivastava, Xu, "Forward Decay: A Practical Time Decay Model for Streaming Systems", ICDE 2009.
-import { HOT_HALF_LIFE_MS } from '../limits.ts'
+import { HOT_HALF_LIFE_MS } from '../../schema/market-item.ts'
 
 /** The score of a token without trades. */
 export const HOT_SCORE_NONE = 0

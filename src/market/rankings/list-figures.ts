@@ -1,6 +1,6 @@
 import type { FigureSort } from '../../schema/vocabulary.ts'
+import type { ListWindowName } from '../bars/limits.ts'
 import { type Windows, windowFromMs } from '../bars/windows.ts'
-import type { ListWindowName } from '../limits.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 
 /** The window that a figure covers: its value moves with time. null: only events change it. */

@@ -20,7 +20,7 @@ import {
   GAPS_MAX,
   HEAL_MS_MAX,
   LATE_GRACE_MS,
-} from '../limits.ts'
+} from './limits.ts'
 import type { MarketTime } from './market-time.ts'
 
 /** A gap that has ended. */

@@ -8,9 +8,9 @@ import {
   wrongLength,
 } from '../../lib/sections/sections.ts'
 import { encodeTexts } from '../../lib/sections/text-column.ts'
+import { RECENT_TRADES_MAX } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import type { WalletBytes } from '../bars/wallet-hash.ts'
-import { RECENT_TRADES_MAX } from '../limits.ts'
 import { CHUNK_PLACES, type RecentTrade, TradePlaces } from './trade-places.ts'
 
 const BLOCK_TOKENS_BITS = 8

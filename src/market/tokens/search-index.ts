@@ -7,7 +7,7 @@
 // by every new token.
 import { searchWords } from '../../lib/text/search-words.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
-import { SEARCH_PENDING_MAX, SEARCHED_CHARACTERS_MAX } from '../limits.ts'
+import { SEARCH_PENDING_MAX, SEARCHED_CHARACTERS_MAX } from './limits.ts'
 import type { TokenTable } from './token-table.ts'
 
 /** Slots whose words share a text: enough for a few calls, and few enough that a changed token copies a few kilobytes. */

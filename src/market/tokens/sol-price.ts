@@ -1,7 +1,7 @@
 // Every DataPoint shows the price of SOL, so its changes are counted: they are part of a DataPoint's version.
 import { z } from 'zod'
 import { jsonSection, type Saved, type Section, type SectionReader } from '../../lib/sections/sections.ts'
-import { SOL_PRICES_KEPT_MS, SOL_PRICES_MAX } from '../limits.ts'
+import { SOL_PRICES_KEPT_MS, SOL_PRICES_MAX } from './limits.ts'
 
 /** Who reports a price that an operator has set: it holds until a feed sends another, however long that takes. */
 export const CONSTANT_SOURCE = 'setting'

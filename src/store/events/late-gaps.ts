@@ -1,6 +1,6 @@
 // Gaps that are known only some time after they began: a connection that was half open, a server that was down. Bars that ended
 // meanwhile may have been written as complete; the intervals found here say which.
-import { LATE_GRACE_MS } from '../../market/limits.ts'
+import { LATE_GRACE_MS } from '../../market/time/limits.ts'
 import type { MarketEvent } from '../../schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../schema/timeframe.ts'
 import { LATE_GAP_MS_MAX } from '../limits.ts'

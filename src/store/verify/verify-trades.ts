@@ -1,6 +1,6 @@
 // Compares the bars of a sample of tokens with those that the recorded trades give. Trades that came too late are in neither: the
 // engine refuses them, and only what it took is recorded.
-import { LATE_GRACE_MS, SILENCE_MS } from '../../market/limits.ts'
+import { LATE_GRACE_MS, SILENCE_MS } from '../../market/time/limits.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../schema/timeframe.ts'
 import { queryOne, queryRows, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'

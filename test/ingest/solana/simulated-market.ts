@@ -2,8 +2,8 @@
 
 import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
 import type { Feed, RecordedPlace, RecordedTo } from '../../../src/ingest/types.ts'
-import { LATE_GRACE_MS } from '../../../src/market/limits.ts'
 import { Market } from '../../../src/market/market.ts'
+import { LATE_GRACE_MS } from '../../../src/market/time/limits.ts'
 import { TIMEFRAMES } from '../../../src/schema/bar.ts'
 import type { DataPoint } from '../../../src/schema/datapoint.ts'
 import type { MarketEvent, MissingPart, TradeEvent } from '../../../src/schema/event.ts'

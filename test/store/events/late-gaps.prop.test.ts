@@ -1,7 +1,7 @@
 // Which bars may have been written before a gap was known.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { LATE_GRACE_MS } from '../../../src/market/limits.ts'
+import { LATE_GRACE_MS } from '../../../src/market/time/limits.ts'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES, type Timeframe } from '../../../src/schema/timeframe.ts'
 import { findLateIntervals } from '../../../src/store/events/late-gaps.ts'
