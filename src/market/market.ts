@@ -21,7 +21,6 @@ import { FrozenRanking } from './output/frozen-ranking.ts'
 import { filterRanking } from './output/list-filter.ts'
 import type { Pages } from './output/pages.ts'
 import { toSnapshot } from './output/projections.ts'
-import type { GapChanges } from './time/gaps.ts'
 import type { MarketTime } from './time/market-time.ts'
 import { rowIndex } from './tokens/token-table.ts'
 import type {
@@ -412,7 +411,7 @@ export class Market {
 
   /** Gaps that began or ended after an earlier call, each as it was then: `next` is what that call returned; null: none. `watch`
    *  tells when there are any. Of many at once the oldest are left out. */
-  gapChanges(next: number | null): GapChanges {
+  gapChanges(next: number | null): { gaps: readonly Gap[]; next: number } {
     return this.#parts.gaps.changesAfter(next)
   }
 

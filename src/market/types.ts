@@ -3,7 +3,7 @@
 import type { z } from 'zod'
 import type { solPriceSchema } from '../schema/api/status.ts'
 import type { Bar, BarFill, BarShape, Timeframe } from '../schema/bar.ts'
-import type { DataPoint, Enriched } from '../schema/datapoint.ts'
+import type { Enriched, TokenTexts } from '../schema/datapoint.ts'
 import type { Gap } from '../schema/event.ts'
 import type { EnrichedField } from '../schema/features.ts'
 import type { RowField } from '../schema/market-item.ts'
@@ -169,12 +169,6 @@ export interface MarketStats {
   barsHeld: number
   barsReclaimed: number
 }
-
-/** What a token says of itself. */
-export type TokenTexts = Pick<
-  DataPoint,
-  'name' | 'symbol' | 'description' | 'imageUri' | 'creator' | 'website' | 'twitter' | 'telegram'
->
 
 /** What rarely changes about a token. */
 export interface TokenProfile extends TokenTexts {

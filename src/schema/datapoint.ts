@@ -250,6 +250,11 @@ export const dataPointSchema = withExample(
 )
 
 export type DataPoint = z.infer<typeof dataPointSchema>
+/** What a token says of itself. */
+export type TokenTexts = Pick<
+  DataPoint,
+  'name' | 'symbol' | 'description' | 'imageUri' | 'creator' | 'website' | 'twitter' | 'telegram'
+>
 export type Enriched = Pick<DataPoint, EnrichedField>
 /** With whose they are. */
 export type SourcedEnriched = Pick<DataPoint, EnrichedField | 'enriched_at' | 'enriched_source'>

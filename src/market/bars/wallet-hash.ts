@@ -2,6 +2,7 @@
 // makes wallets whose hashes he likes could as well make more wallets: the hash needs no key.
 
 import { WORD_CHARS_MAX } from '../../schema/bounds.ts'
+import type { WalletBytes } from '../tokens/trade-places.ts'
 
 /** A character of a text (a unit of UTF-16) takes at most so many bytes. */
 const UTF8_BYTES_MAX = 3
@@ -14,13 +15,6 @@ function finished(word: number): number {
   let mixed = Math.imul(word ^ (word >>> 16), 0x85ebca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
   return mixed ^ (mixed >>> 16)
-}
-
-/** Where a wallet lies in memory, in UTF-8. */
-export interface WalletBytes {
-  bytes: Uint8Array
-  at: number
-  length: number
 }
 
 /** Of a wallet that lies nowhere else. */

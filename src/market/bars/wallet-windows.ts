@@ -17,12 +17,13 @@ import {
   wrongLength,
 } from '../../lib/sections/sections.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
+import type { WalletBytes } from '../tokens/trade-places.ts'
 import { COUPONS, couponOf, walletsOfCoupons } from './coupons.ts'
 import { COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN, WALLETS_EXACT_MAX } from './limits.ts'
 import { TOKEN_BLOCK, tokenBlocks, WALLETS_AT } from './token-block.ts'
 import * as walletBlock from './wallet-block.ts'
 import { minuteOf } from './wallet-block.ts'
-import { hashBytes, hashWallet, type WalletBytes, walletHash } from './wallet-hash.ts'
+import { hashBytes, hashWallet, walletHash } from './wallet-hash.ts'
 import { dayFromMs } from './windows.ts'
 import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from './word-pool.ts'
 

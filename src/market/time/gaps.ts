@@ -51,12 +51,6 @@ const savedSchema = z.object({
   changedAtMs: z.number().default(0),
 })
 
-/** Gaps that began or ended since a caller asked last, and the number with which to ask next. */
-export interface GapChanges {
-  gaps: readonly Gap[]
-  next: number
-}
-
 const NO_GAPS: readonly Gap[] = []
 
 /** One gap that covers both and what lies between them. */
@@ -307,8 +301,9 @@ export class Gaps implements Saved {
   /**
    * Gaps that began or ended after an earlier call, each as it was then. The oldest of very many are left out.
    * @param next of the earlier call; null: none.
+   * @returns them, and the number with which to ask next.
    */
-  changesAfter(next: number | null): GapChanges {
+  changesAfter(next: number | null): { gaps: readonly Gap[]; next: number } {
     const end = this.#firstChange + this.#changes.length
     if (next === null || next >= end) return { gaps: NO_GAPS, next: end }
     const changes = this.#changes.slice(Math.max(0, next - this.#firstChange))

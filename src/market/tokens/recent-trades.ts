@@ -10,8 +10,7 @@ import {
 import { encodeTexts } from '../../lib/sections/text-column.ts'
 import { RECENT_TRADES_MAX } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
-import type { WalletBytes } from '../bars/wallet-hash.ts'
-import { CHUNK_PLACES, type RecentTrade, TradePlaces } from './trade-places.ts'
+import { CHUNK_PLACES, type RecentTrade, TradePlaces, type WalletBytes } from './trade-places.ts'
 
 const BLOCK_TOKENS_BITS = 8
 const BLOCK_TOKENS = 1 << BLOCK_TOKENS_BITS

@@ -11,7 +11,7 @@ import {
   slotRanges,
 } from '../../lib/sections/sections.ts'
 import { encodeTexts, type TextColumn } from '../../lib/sections/text-column.ts'
-import type { TokenTexts } from '../types.ts'
+import type { TokenTexts } from '../../schema/datapoint.ts'
 import { SPARSE_FIELDS_UNKNOWN, SparseTable } from './sparse-fields.ts'
 
 /** A token's texts, with its address. */

@@ -6,9 +6,15 @@ import { isAscii, type TextColumn } from '../../lib/sections/text-column.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import { MARKET_QUOTES } from '../../schema/quote.ts'
-import type { WalletBytes } from '../bars/wallet-hash.ts'
 
 export type RecentTrade = DataPoint['recentTrades'][number]
+
+/** Where a wallet lies in memory, in UTF-8. */
+export interface WalletBytes {
+  bytes: Uint8Array
+  at: number
+  length: number
+}
 
 /** Places are taken and given back by so many. */
 export const CHUNK_PLACES = 4
