@@ -14,15 +14,10 @@ import { BAR_COLUMNS_KEPT } from './bars/limits.ts'
 import { watermarkMs } from './bars/watermark.ts'
 import { restoreParts, saveMarket } from './checkpoint/checkpoint.ts'
 import type { EventWriter } from './events/event-writer.ts'
-import { passTime } from './events/pass-time.ts'
-import { createParts, type MarketParts } from './market-parts.ts'
-import type { MarketOptions } from './market-sources.ts'
+import { createParts, type MarketOptions, type MarketParts } from './market-parts.ts'
 import { FrozenRanking } from './output/frozen-ranking.ts'
 import { filterRanking } from './output/list-filter.ts'
-import type { Pages } from './output/pages.ts'
 import { toSnapshot } from './output/projections.ts'
-import type { MarketTime } from './time/market-time.ts'
-import { rowIndex } from './tokens/token-table.ts'
 import type {
   BarColumns,
   Bars,
@@ -54,18 +49,13 @@ export class Market {
   #parts: MarketParts
   readonly #columnBuffer = new ColumnBuffer(BAR_COLUMNS_KEPT)
   // Used by every event.
-  #time: MarketTime
-  #pages: Pages
   #events: EventWriter
   #onChanged: (() => void) | null = null
   #generation = 0
 
   constructor(options: MarketOptions = {}) {
-    const parts = createParts(options)
-    this.#parts = parts
-    this.#time = parts.time
-    this.#pages = parts.pages
-    this.#events = parts.events
+    this.#parts = createParts(options)
+    this.#events = this.#parts.events
   }
 
   /**
@@ -102,8 +92,6 @@ export class Market {
     other.watch(null)
     this.#generation++
     this.#parts = parts
-    this.#time = parts.time
-    this.#pages = parts.pages
     this.#events = parts.events
     parts.changes.watch(this.#onChanged)
     this.#onChanged?.()
@@ -116,12 +104,12 @@ export class Market {
 
   /** Market time: the highest time of receipt or `advanceTo` so far. */
   get timeMs(): number {
-    return this.#time.nowMs
+    return this.#parts.time.nowMs
   }
 
   /** Bars that reach beyond this market time stay open, since feeds heal; Infinity: none does. */
   get heldFromMs(): number {
-    return this.#time.heldFromMs
+    return this.#parts.time.heldFromMs
   }
 
   /** What tells that a trade of this time, which was refused as late, is missing from gaps whose feeds heal: to be applied next. */
@@ -180,7 +168,7 @@ export class Market {
 
   /** Moves the market's time forward; an earlier time does nothing. */
   advanceTo(timeMs: number): void {
-    if (timeMs > this.#time.nowMs) passTime(this.#parts, timeMs)
+    this.#events.advanceTo(timeMs)
   }
 
   /** Puts the tokens into their lists, which a restored market otherwise does at the first read. */
@@ -225,14 +213,14 @@ export class Market {
   }
 
   page(query: PageQuery): Page {
-    return this.#pages.page(query)
+    return this.#parts.pages.page(query)
   }
 
   /** Renders at most `rowsMax` rows of that page in advance, so that a large page is not rendered in one go.
    *  @returns whether all its rows are rendered now; then `page` is cheap. */
   preparePage({ tab, sort, order, offset, limit, fields = null }: PageQuery, rowsMax: number): boolean {
     const slots = this.#parts.rankings.of(tab, sort).slice(offset, limit, order === 'desc')
-    return this.#pages.prepare(slots, rowsMax, fields)
+    return this.#parts.pages.prepare(slots, rowsMax, fields)
   }
 
   /** Freezes the present order of a list. This copies no rows. With a filter it looks at every token of the tab once, and only
@@ -247,7 +235,7 @@ export class Market {
           ? this.#parts.rankings.of(tab, sort).snapshot()
           : filterRanking({ tab, sort }, filter, this.#parts),
       tokens: this.#parts.tokens,
-      pages: this.#pages,
+      pages: this.#parts.pages,
       changes: this.#parts.changes,
     })
   }
@@ -302,7 +290,7 @@ export class Market {
     const { datapoints, changes, tokens, solPrice, gaps } = this.#parts
     return datapoints.read(slot, this.timeMs, {
       seq: changes.changedSeq(slot),
-      atMs: tokens.columns.versionAtMs[rowIndex(slot)],
+      atMs: tokens.versionAtMs(slot),
       marketChangeCount: solPrice.changeCount + gaps.changeCount,
       marketChangedAtMs: Math.max(solPrice.changedAtMs, gaps.changedAtMs),
     })
@@ -336,8 +324,7 @@ export class Market {
     const atMs = Math.min(timeMs, this.timeMs)
     const served = datapoints.servedBefore(mint, atMs)
     // The present one shows other sums of its windows at other times.
-    if (atMs >= tokens.columns.versionAtMs[rowIndex(slot)])
-      return [toSnapshot(projections.compare(slot, atMs), 0), ...served]
+    if (atMs >= tokens.versionAtMs(slot)) return [toSnapshot(projections.compare(slot, atMs), 0), ...served]
     const found = versions.find(slot, atMs)
     return found === null ? [...served] : [toSnapshot(found.values, found.at), ...served]
   }
@@ -466,6 +453,6 @@ export class Market {
   }
 
   #watermarkMs(slot: number): number {
-    return watermarkMs(this.#parts.tokens.columns, slot, this.#time)
+    return watermarkMs(this.#parts.tokens.columns, slot, this.#parts.time)
   }
 }

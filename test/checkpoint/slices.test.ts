@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
-import { settingsOf } from '../../src/market/market-sources.ts'
+import { settingsOf } from '../../src/market/market-parts.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { answersOf, NOON_MS } from './support.ts'
 

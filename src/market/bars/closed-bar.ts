@@ -9,41 +9,49 @@ import type { Gaps } from '../time/gaps.ts'
 import { LATE_GRACE_MS, SILENCE_MS } from '../time/limits.ts'
 import type { MarketTime } from '../time/market-time.ts'
 import type { TokenTable } from '../tokens/token-table.ts'
-import type { BarCascade } from './bar-cascade.ts'
+import type { BarCascade, BarCascadeOptions } from './bar-cascade.ts'
 import { BV, buyCount, C, H, L, N, O, T, tradeCount, V } from './bar-ring.ts'
 import { watermarkMs } from './watermark.ts'
 
 const savedSchema = z.object({ emittedToMs: z.number(), nextSlot: z.number(), roundStartMs: z.number() })
 
-/** Copies the bar at `address` out of the cascade's memory. */
-export function copyClosedBar(
-  values: Float64Array,
-  address: number,
-  mint: string,
-  timeframe: number,
-  closedAtMs: number,
-  watchedSinceMs: number,
-  gaps: Gaps,
-): ClosedBar {
-  const counts = values[address + N]
-  const startMs = values[address + T]
-  return {
-    mint,
-    tf: TIMEFRAMES[timeframe],
-    t: startMs,
-    o: values[address + O],
-    h: values[address + H],
-    l: values[address + L],
-    c: values[address + C],
-    v: values[address + V],
-    n: tradeCount(counts),
-    buyV: values[address + BV],
-    buys: buyCount(counts),
-    closedAtMs,
-    watchedSinceMs,
-    complete: startMs >= watchedSinceMs && !gaps.touches(startMs, startMs + TIMEFRAME_LENGTHS_MS[timeframe]),
-  }
+export interface EmitterParts {
+  tokens: TokenTable
+  time: MarketTime
+  gaps: Gaps
+  /** By timeframe: counts the bars that were given to `onBarClosed`. */
+  barsEmitted: number[]
 }
+
+/** What the cascade calls with each closed bar, which lies at an address of its memory: it gives a copy to `onBarClosed`. */
+export const emitterOf =
+  (
+    onBarClosed: (bar: ClosedBar) => void,
+    { tokens, time, gaps, barsEmitted }: EmitterParts,
+  ): NonNullable<BarCascadeOptions['onClosed']> =>
+  (slot, timeframe, values, address) => {
+    barsEmitted[timeframe]++
+    const counts = values[address + N]
+    const startMs = values[address + T]
+    const watchedSinceMs = Math.max(time.sinceMs, tokens.barsWholeFromMs(slot))
+    onBarClosed({
+      mint: tokens.metadata[slot].mint,
+      tf: TIMEFRAMES[timeframe],
+      t: startMs,
+      o: values[address + O],
+      h: values[address + H],
+      l: values[address + L],
+      c: values[address + C],
+      v: values[address + V],
+      n: tradeCount(counts),
+      buyV: values[address + BV],
+      buys: buyCount(counts),
+      closedAtMs: time.nowMs,
+      watchedSinceMs,
+      complete:
+        startMs >= watchedSinceMs && !gaps.touches(startMs, startMs + TIMEFRAME_LENGTHS_MS[timeframe]),
+    })
+  }
 
 /**
  * Emits closed bars of tokens that no later trade has reached: without it, a silent token's last bars would never be

@@ -17,8 +17,10 @@ const [VOLUME_24H, BUYS_24H, SELLS_24H] = [2, 6, 7]
 
 const savedSchema = z.object({ firstNumber: z.number(), nextNumber: z.number(), droppedEarly: z.number() })
 
+type RestoredParts = Pick<MarketParts, 'tokens' | 'bars' | 'versions'>
+
 /** Puts the versions into `parts`, whose tokens, bars and windows are restored already. */
-export function* restoreVersions(parts: MarketParts, sections: SectionReader): Iterable<void> {
+export function* restoreVersions(parts: RestoredParts, sections: SectionReader): Iterable<void> {
   const { firstNumber, nextNumber, droppedEarly } = sections.json('versions', savedSchema)
   const { slotsUsed } = parts.tokens
   const count = Math.max(0, nextNumber - firstNumber)
@@ -48,7 +50,7 @@ export function* restoreVersions(parts: MarketParts, sections: SectionReader): I
 }
 
 /** What was shown before the window moved becomes a version of its own. */
-function add({ bars, versions }: MarketParts, slot: number, version: Float64Array, beganAtMs: number) {
+function add({ bars, versions }: RestoredParts, slot: number, version: Float64Array, beganAtMs: number) {
   const [endedAtMs, windowFromMs] = [version[ENDED_AT], version[WINDOW_FROM]]
   const movedAtMs = dayMovedAtMs(endedAtMs)
   if (Number.isNaN(windowFromMs) || beganAtMs >= movedAtMs) {

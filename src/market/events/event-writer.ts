@@ -8,31 +8,47 @@ import type {
   MarketEvent,
   PatchEvent,
   ReconnectEvent,
-  RewindEvent,
   RunEvent,
   SolPriceEvent,
   TokenEvent,
 } from '../../schema/event.ts'
 import type { EnrichedField } from '../../schema/features.ts'
-import { WINDOW_FIELDS } from '../bars/windows.ts'
-import type { MarketState } from '../market-state.ts'
+import { WINDOW_FIELDS, type Windows } from '../bars/windows.ts'
+import type { OwnTrades } from '../output/own-trades.ts'
+import type { RowChanges } from '../output/row-changes.ts'
+import type { Rankings } from '../rankings/rankings.ts'
+import type { Gaps } from '../time/gaps.ts'
+import type { MarketTime } from '../time/market-time.ts'
+import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
 import { addReport, contradictedFields, isEnrichment } from '../tokens/enrichment.ts'
 import { applyPatch, changesProfile } from '../tokens/patch.ts'
-import { rowIndex } from '../tokens/token-table.ts'
+import type { SearchIndex } from '../tokens/search-index.ts'
+import type { SolPrice } from '../tokens/sol-price.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { Healing } from './healing.ts'
 import type { TokenFigures } from './token-figures.ts'
 import type { TokenLifecycle } from './token-lifecycle.ts'
 import { patchedPrices } from './trade-price.ts'
 import type { TradeWriter } from './trade-writer.ts'
 
-interface EventWriterParts extends MarketState {
+export interface EventWriterParts {
+  time: MarketTime
+  gaps: Gaps
+  tokens: TokenTable
+  searchIndex: SearchIndex
+  analysisCounts: AnalysisCounts
+  solPrice: SolPrice
+  windows: Windows
+  rankings: Rankings
+  ownTrades: OwnTrades
+  changes: RowChanges
   figures: TokenFigures
   lifecycle: TokenLifecycle
   trades: TradeWriter
   healing: Healing
   onProfileChanged: (mint: string) => void
-  /** Market time goes back. */
-  rewind: (event: RewindEvent) => void
+  /** Market time goes back to this. */
+  rewind: (timeMs: number) => void
 }
 
 /** Applies market events, one after another: the only writer of the engine. */
@@ -42,16 +58,28 @@ export class EventWriter {
   /** By enriched field: patches that another source's fresh answer contradicts. Not part of the market's state. */
   readonly contradictions: Partial<Record<EnrichedField, number>> = {}
   readonly #parts: EventWriterParts
+  // Used by every event.
+  readonly #time: MarketTime
   readonly #trades: TradeWriter
 
   constructor(parts: EventWriterParts) {
     this.#parts = parts
+    this.#time = parts.time
     this.#trades = parts.trades
+  }
+
+  /** Moves market time forward, and does what is due by then; an earlier time does nothing. */
+  advanceTo(timeMs: number): void {
+    if (!this.#time.advanceTo(timeMs)) return
+    const { healing, rankings, figures } = this.#parts
+    healing.passTime()
+    rankings.figureOrders.advance()
+    figures.removeAged()
   }
 
   apply(event: MarketEvent): EventRejection | null {
     this.eventCount++
-    const { time } = this.#parts
+    const time = this.#time
     time.beginEvent(event.ts)
     const rejection = this.#apply(event)
     if (rejection === null && time.firstEventAtMs === 0) time.firstEventAtMs = time.nowMs
@@ -81,7 +109,9 @@ export class EventWriter {
         this.#setAnalysisCount(event.mint, event.count)
         return null
       case 'rewind':
-        this.#parts.rewind(event)
+        // Where events are applied again, nothing else may have told the time that passed before.
+        this.advanceTo(event.fromMs ?? event.ts)
+        this.#parts.rewind(event.ts)
         return null
       default:
         this.#applyToSources(event)

@@ -1,16 +1,30 @@
 // While a feed brings what it has missed, bars that its gap touches stay open: those of all tokens, since nobody knows which of them
 // it will bring. Whatever ends that closes them as if they had not been held.
+
+import type { BarCascade } from '../bars/bar-cascade.ts'
 import { HELD_SECONDS_MAX } from '../bars/limits.ts'
-import type { MarketState } from '../market-state.ts'
+import type { RowChanges } from '../output/row-changes.ts'
+import type { Gaps } from '../time/gaps.ts'
 import { LATE_GRACE_MS } from '../time/limits.ts'
-import { rowIndex } from '../tokens/token-table.ts'
+import type { MarketTime } from '../time/market-time.ts'
+import type { SolPrice } from '../tokens/sol-price.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+
+export interface HealingParts {
+  time: MarketTime
+  gaps: Gaps
+  tokens: TokenTable
+  bars: BarCascade
+  solPrice: SolPrice
+  changes: RowChanges
+}
 
 export class Healing {
-  readonly #parts: MarketState
+  readonly #parts: HealingParts
   /** The earliest deadline; Infinity: nothing heals. */
   #deadlineMs = Number.POSITIVE_INFINITY
 
-  constructor(parts: MarketState) {
+  constructor(parts: HealingParts) {
     this.#parts = parts
   }
 

@@ -3,16 +3,30 @@
 // A trade of a token that has been silent for a while waits some thirty times for memory, each time for as long as a hundred additions
 // take. Reads that do not depend on each other wait together, so all tokens of the trades that come next are read first, part after
 // part (group prefetching: Chen, Ailamaki, Gibbons and Mowry, "Improving Hash Join Performance through Prefetching", 2004).
-import type { MarketState } from '../market-state.ts'
+import type { BarCascade } from '../bars/bar-cascade.ts'
+import type { WalletWindows } from '../bars/wallet-windows.ts'
+import type { Rankings } from '../rankings/rankings.ts'
+import type { RecentTrades } from '../tokens/recent-trades.ts'
+import type { TokenTable } from '../tokens/token-table.ts'
+import type { VersionHistory } from '../tokens/version-history.ts'
+
+export interface PrefetchParts {
+  tokens: TokenTable
+  bars: BarCascade
+  wallets: WalletWindows
+  recentTrades: RecentTrades
+  rankings: Rankings
+  versions: VersionHistory
+}
 
 export class Prefetch {
-  readonly #parts: MarketState
+  readonly #parts: PrefetchParts
   /** Of the tokens that are held. */
   readonly #slots: number[] = []
   /** What was read. The compiler leaves out reads whose result nobody has. */
   readonly #read = new Float64Array(1)
 
-  constructor(parts: MarketState) {
+  constructor(parts: PrefetchParts) {
     this.#parts = parts
   }
 

@@ -1,24 +1,45 @@
 // Takes market time back, which a wrong clock had moved ahead. The market stays: what was stamped later than now counts as of now,
 // and bars of later seconds, which would be in the way of the trades to come, are forgotten.
 import { intervalStart, SECOND_MS } from '../../lib/time.ts'
-import type { RewindEvent } from '../../schema/event.ts'
+import type { BarCascade } from '../bars/bar-cascade.ts'
 import type { ClosedBarSweep } from '../bars/closed-bar.ts'
-import type { MarketState } from '../market-state.ts'
+import type { WalletWindows } from '../bars/wallet-windows.ts'
+import type { Windows } from '../bars/windows.ts'
+import type { RowChanges } from '../output/row-changes.ts'
 import { rewindHotScore } from '../rankings/hot-score.ts'
-import { rowIndex } from '../tokens/token-table.ts'
+import type { Rankings } from '../rankings/rankings.ts'
+import type { Gaps } from '../time/gaps.ts'
+import type { MarketTime } from '../time/market-time.ts'
+import type { EvictedMints } from '../tokens/evicted-mints.ts'
+import type { SolPrice } from '../tokens/sol-price.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
+import type { VersionHistory } from '../tokens/version-history.ts'
 import type { Healing } from './healing.ts'
-import { passTime } from './pass-time.ts'
 import type { TokenFigures } from './token-figures.ts'
 
-type RewoundParts = MarketState & { figures: TokenFigures; healing: Healing; sweep: ClosedBarSweep }
+/** Everything that holds a market time. */
+export interface RewoundParts {
+  time: MarketTime
+  gaps: Gaps
+  tokens: TokenTable
+  bars: BarCascade
+  windows: Windows
+  wallets: WalletWindows
+  sweep: ClosedBarSweep
+  solPrice: SolPrice
+  versions: VersionHistory
+  evictedMints: EvictedMints
+  rankings: Rankings
+  changes: RowChanges
+  figures: TokenFigures
+  healing: Healing
+}
 
 /** Market times of a token. */
 const TIMES = ['tradedAtMs', 'versionAtMs', 'firstSeenAtMs', 'barsWholeFromMs'] as const
 
 /** A time that is not before that of the market changes nothing. */
-export function rewindMarket(parts: RewoundParts, { ts: timeMs, fromMs = timeMs }: RewindEvent): void {
-  // Where events are applied again, nothing else may have told the time that passed before.
-  passTime(parts, fromMs)
+export function rewindMarket(parts: RewoundParts, timeMs: number): void {
   const { time, tokens, windows, figures, evictedMints, sweep, solPrice, gaps, changes, healing } = parts
   if (timeMs >= time.nowMs) return
   time.rewindTo(timeMs)

@@ -11,7 +11,6 @@ import {
 import { bounded } from '../../schema/bounds.ts'
 import type { TradeEvent } from '../../schema/event.ts'
 import { quotePriceUsd } from '../../schema/quote.ts'
-import type { MarketState } from '../market-state.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import type { MarketTime } from '../time/market-time.ts'
@@ -25,7 +24,14 @@ import {
   type TokenTable,
 } from '../tokens/token-table.ts'
 
-type TokenFiguresParts = MarketState & { onProfileChanged: (mint: string) => void }
+export interface TokenFiguresParts {
+  tokens: TokenTable
+  rankings: Rankings
+  changes: RowChanges
+  time: MarketTime
+  newWindowMs: number
+  onProfileChanged: (mint: string) => void
+}
 
 export class TokenFigures {
   readonly #tokens: TokenTable
@@ -40,7 +46,7 @@ export class TokenFigures {
     this.#rankings = parts.rankings
     this.#changes = parts.changes
     this.#time = parts.time
-    this.#newWindowMs = parts.settings.newWindowMs
+    this.#newWindowMs = parts.newWindowMs
     this.#onProfileChanged = parts.onProfileChanged
   }
 

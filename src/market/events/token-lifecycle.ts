@@ -1,21 +1,48 @@
 // How a token's slot is taken, changed and given to another token. Before a token changes, its values are recorded as the
 // version that ends now.
+import type { BarCascade } from '../bars/bar-cascade.ts'
+import type { WalletWindows } from '../bars/wallet-windows.ts'
 import { watermarkMs } from '../bars/watermark.ts'
 import { dayMovedAtMs, type Windows } from '../bars/windows.ts'
-import type { MarketState } from '../market-state.ts'
+import type { DataPointCache } from '../output/datapoint-cache.ts'
 import { type Projections, toSnapshot } from '../output/projections.ts'
 import type { RowChanges } from '../output/row-changes.ts'
 import { KEY_UNKNOWN } from '../rankings/chunk.ts'
 import { HOT_SCORE_NONE } from '../rankings/hot-score.ts'
+import type { MintOrder } from '../rankings/mint-order.ts'
+import type { Rankings } from '../rankings/rankings.ts'
 import type { MarketTime } from '../time/market-time.ts'
+import type { AnalysisCounts } from '../tokens/analysis-counts.ts'
+import type { EvictedMints } from '../tokens/evicted-mints.ts'
 import { VERSION_RETENTION_MS } from '../tokens/limits.ts'
+import type { RecentTrades } from '../tokens/recent-trades.ts'
+import type { SearchIndex } from '../tokens/search-index.ts'
 import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { VersionHistory } from '../tokens/version-history.ts'
+
+/** Everything that holds something of a token, by its slot or its mint. */
+export interface TokenLifecycleParts {
+  tokens: TokenTable
+  time: MarketTime
+  bars: BarCascade
+  windows: Windows
+  wallets: WalletWindows
+  recentTrades: RecentTrades
+  versions: VersionHistory
+  evictedMints: EvictedMints
+  analysisCounts: AnalysisCounts
+  searchIndex: SearchIndex
+  mintOrder: MintOrder
+  rankings: Rankings
+  projections: Projections
+  datapoints: DataPointCache
+  changes: RowChanges
+}
 
 export class TokenLifecycle {
   /** Tokens that gave way to others so far. */
   evictedCount = 0
-  readonly #parts: MarketState
+  readonly #parts: TokenLifecycleParts
   // Used by every trade.
   readonly #tokens: TokenTable
   readonly #time: MarketTime
@@ -24,7 +51,7 @@ export class TokenLifecycle {
   readonly #changes: RowChanges
   readonly #projections: Projections
 
-  constructor(parts: MarketState) {
+  constructor(parts: TokenLifecycleParts) {
     this.#parts = parts
     this.#tokens = parts.tokens
     this.#time = parts.time

@@ -6,7 +6,6 @@ import type { BarCascade } from '../bars/bar-cascade.ts'
 import type { WalletWindows } from '../bars/wallet-windows.ts'
 import { watermarkMs } from '../bars/watermark.ts'
 import type { Windows } from '../bars/windows.ts'
-import type { MarketState } from '../market-state.ts'
 import { addToHotScore } from '../rankings/hot-score.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import { LATE_GRACE_MS } from '../time/limits.ts'
@@ -19,7 +18,19 @@ import type { TokenFigures } from './token-figures.ts'
 import type { TokenLifecycle } from './token-lifecycle.ts'
 import { quotedWorth, soldWorth, type TradeWorth } from './trade-price.ts'
 
-type TradeWriterParts = MarketState & { figures: TokenFigures; lifecycle: TokenLifecycle; healing: Healing }
+export interface TradeWriterParts {
+  tokens: TokenTable
+  time: MarketTime
+  bars: BarCascade
+  windows: Windows
+  wallets: WalletWindows
+  rankings: Rankings
+  recentTrades: RecentTrades
+  solPrice: SolPrice
+  figures: TokenFigures
+  lifecycle: TokenLifecycle
+  healing: Healing
+}
 
 const worthOf = (trade: TradeEvent, solPriceUsd: number): TradeWorth => {
   const { tokenAmount, solAmount, vSol, vTokens, priceUsd, quoteMint, quoteAmount, vQuote } = trade

@@ -1,9 +1,19 @@
 import { isFigureSort, type RangeFigure, type Sort, type Tab } from '../../schema/vocabulary.ts'
-import type { MarketState } from '../market-state.ts'
 import { KEY_UNKNOWN, sliceAscending } from '../rankings/chunk.ts'
 import type { RankingSnapshot } from '../rankings/ranking.ts'
-import { rowIndex } from '../tokens/token-table.ts'
+import type { Rankings } from '../rankings/rankings.ts'
+import type { MarketTime } from '../time/market-time.ts'
+import type { SearchIndex } from '../tokens/search-index.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { FigureRange, ListFilter } from '../types.ts'
+
+/** What tells whether a token passes. */
+export interface FilterParts {
+  tokens: TokenTable
+  rankings: Rankings
+  searchIndex: SearchIndex
+  time: MarketTime
+}
 
 /** Whether a token passes. */
 type Test = (slot: number) => boolean
@@ -12,14 +22,14 @@ type Test = (slot: number) => boolean
 export function filterRanking(
   { tab, sort }: { tab: Tab; sort: Sort },
   filter: ListFilter,
-  sources: MarketState,
+  parts: FilterParts,
 ): RankingSnapshot {
-  const { rankings } = sources
-  const tests = [...rangeTests(filter.ranges ?? [], sources), ...otherTests(filter, sources)]
+  const { rankings } = parts
+  const tests = [...rangeTests(filter.ranges ?? [], parts), ...otherTests(filter, parts)]
   const slots =
     filter.mints == null
       ? allOf(rankings.of(tab, sort))
-      : rankings.sort(slotsOf(filter.mints, tab, sources), sort)
+      : rankings.sort(slotsOf(filter.mints, tab, parts), sort)
   const passing = tests.reduce((left, test) => left.subarray(0, keep(left, test)), slots).slice()
   return rankingOf(passing, countKnown(passing, rankings.keysOf(sort)))
 }
@@ -48,12 +58,12 @@ function countKnown(slots: Uint32Array, keys: ArrayLike<number>): number {
 
 const allOf = (ranking: RankingSnapshot): Uint32Array => ranking.slice(0, ranking.size, true)
 
-function slotsOf(mints: readonly string[], tab: Tab, { tokens, rankings }: MarketState): Uint32Array {
+function slotsOf(mints: readonly string[], tab: Tab, { tokens, rankings }: FilterParts): Uint32Array {
   const slots = mints.map((mint) => tokens.slotOf(mint))
   return Uint32Array.from(new Set(slots.filter((slot) => slot !== -1 && rankings.has(slot, tab))))
 }
 
-function otherTests({ search, analysesMax }: ListFilter, { searchIndex, tokens }: MarketState): Test[] {
+function otherTests({ search, analysesMax }: ListFilter, { searchIndex, tokens }: FilterParts): Test[] {
   const tests: Test[] = []
   const { analysisCounts } = tokens
   if (analysesMax !== null) tests.push((slot) => analysisCounts[slot] <= analysesMax)
@@ -65,9 +75,9 @@ function otherTests({ search, analysesMax }: ListFilter, { searchIndex, tokens }
 }
 
 /** Tests of figures. NaN and -Infinity stand for unknown, which is in no range. */
-function rangeTests(ranges: readonly FigureRange[], sources: MarketState): Test[] {
+function rangeTests(ranges: readonly FigureRange[], parts: FilterParts): Test[] {
   return ranges.map(({ figure, min, max }) => {
-    const read = readerOf(figure, sources)
+    const read = readerOf(figure, parts)
     const [from, to] = [min ?? -Number.MAX_VALUE, max ?? Number.MAX_VALUE]
     return (slot) => {
       const value = read(slot)
@@ -76,7 +86,7 @@ function rangeTests(ranges: readonly FigureRange[], sources: MarketState): Test[
   })
 }
 
-function readerOf(figure: RangeFigure, { tokens, rankings, time }: MarketState): (slot: number) => number {
+function readerOf(figure: RangeFigure, { tokens, rankings, time }: FilterParts): (slot: number) => number {
   const { marketCap, createdAtMs } = tokens.columns
   const { nowMs } = time
   if (isFigureSort(figure)) {

@@ -2,17 +2,27 @@
 // beginning, without a gap.
 
 import type { WindowName } from '../bars/limits.ts'
-import { windowFromMs } from '../bars/windows.ts'
-import type { MarketSources } from '../market-sources.ts'
+import type { WalletWindows } from '../bars/wallet-windows.ts'
+import { type Windows, windowFromMs } from '../bars/windows.ts'
+import type { Gaps } from '../time/gaps.ts'
 import { LATE_GRACE_MS } from '../time/limits.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import { numberOrNull } from '../tokens/figure.ts'
-import { rowIndex } from '../tokens/token-table.ts'
+import { rowIndex, type TokenTable } from '../tokens/token-table.ts'
 import type { OwnTradeFigures } from '../types.ts'
 
-export class OwnTrades {
-  readonly #parts: MarketSources
+export interface OwnTradesParts {
+  tokens: TokenTable
+  time: MarketTime
+  gaps: Gaps
+  windows: Windows
+  wallets: WalletWindows
+}
 
-  constructor(parts: MarketSources) {
+export class OwnTrades {
+  readonly #parts: OwnTradesParts
+
+  constructor(parts: OwnTradesParts) {
     this.#parts = parts
   }
 

@@ -8,11 +8,22 @@ import {
   type SourcedEnriched,
 } from '../../schema/datapoint.ts'
 import type { MarketItem } from '../../schema/market-item.ts'
+import type { BarCascade } from '../bars/bar-cascade.ts'
 import { C, T } from '../bars/bar-ring.ts'
-import type { MarketSources } from '../market-sources.ts'
+import type { Windows } from '../bars/windows.ts'
+import type { Rankings } from '../rankings/rankings.ts'
 import { type Enrichment, enrichmentOf, summaryOf } from '../tokens/enrichment.ts'
 import { numberOrNull } from '../tokens/figure.ts'
-import { FLAG_COMPLETE, FLAG_LIVE, FLAG_MAYHEM, FLAG_MAYHEM_KNOWN, rowIndex } from '../tokens/token-table.ts'
+import type { RecentTrades } from '../tokens/recent-trades.ts'
+import type { SolPrice } from '../tokens/sol-price.ts'
+import {
+  FLAG_COMPLETE,
+  FLAG_LIVE,
+  FLAG_MAYHEM,
+  FLAG_MAYHEM_KNOWN,
+  rowIndex,
+  type TokenTable,
+} from '../tokens/token-table.ts'
 import { VERSION_VALUES } from '../tokens/version-history.ts'
 import type { TokenProfile } from '../types.ts'
 import { SPARKLINE_BARS } from './limits.ts'
@@ -20,23 +31,31 @@ import type { OwnTrades } from './own-trades.ts'
 
 const SPARKLINE_TIMEFRAME = TIMEFRAMES.indexOf('5m')
 
-type ProjectionSources = MarketSources & { ownTrades: OwnTrades }
+export interface ProjectionsParts {
+  tokens: TokenTable
+  bars: BarCascade
+  windows: Windows
+  rankings: Rankings
+  recentTrades: RecentTrades
+  solPrice: SolPrice
+  ownTrades: OwnTrades
+}
 
 export class Projections {
-  #sources: ProjectionSources
+  readonly #parts: ProjectionsParts
   readonly #compared = new Float64Array(VERSION_VALUES)
 
-  constructor(sources: ProjectionSources) {
-    this.#sources = sources
+  constructor(parts: ProjectionsParts) {
+    this.#parts = parts
   }
 
   /** The nine values that submissions are compared by, as of `nowMs`, which is no earlier than the token's last change, in the order
    *  of SNAPSHOT_FIELDS; NaN for unknown. The array is reused. */
   compare(slot: number, nowMs: number): Float64Array {
     const { priceUsd, marketCap, liquidity, holderCount, top10HolderPct, bondingProgress } =
-      this.#sources.tokens.columns
+      this.#parts.tokens.columns
     const row = rowIndex(slot)
-    const day = this.#sources.windows.day(slot, nowMs)
+    const day = this.#parts.windows.day(slot, nowMs)
     const values = this.#compared
     values[0] = priceUsd[row]
     values[1] = marketCap[row]
@@ -51,10 +70,10 @@ export class Projections {
   }
 
   item(slot: number, nowMs: number): MarketItem {
-    const columns = this.#sources.tokens.columns
+    const columns = this.#parts.tokens.columns
     const row = rowIndex(slot)
-    const metadata = this.#sources.tokens.metadata[slot]
-    const flags = this.#sources.tokens.flags[slot]
+    const metadata = this.#parts.tokens.metadata[slot]
+    const flags = this.#parts.tokens.flags[slot]
     return {
       mint: metadata.mint,
       name: metadata.name,
@@ -71,22 +90,22 @@ export class Projections {
       virtual_sol_reserves: numberOrNull(columns.virtualSolReserves[row]),
       virtual_token_reserves: numberOrNull(columns.virtualTokenReserves[row]),
       bonding_progress: numberOrNull(columns.bondingProgress[row]),
-      volume_24h_usd: numberOrNull(this.#sources.windows.day(slot, nowMs).volume24h),
+      volume_24h_usd: numberOrNull(this.#parts.windows.day(slot, nowMs).volume24h),
       liquidity_usd: numberOrNull(columns.liquidity[row]),
       holder_count: numberOrNull(columns.holderCount[row]),
       last_trade_timestamp: numberOrNull(columns.lastTradeAtMs[row]),
       website: metadata.website,
       twitter: metadata.twitter,
       telegram: metadata.telegram,
-      analysis_count: this.#sources.tokens.analysisCounts[slot],
-      hot_score: this.#sources.rankings.key(slot, 'hot'),
+      analysis_count: this.#parts.tokens.analysisCounts[slot],
+      hot_score: this.#parts.rankings.key(slot, 'hot'),
       quoteMint: metadata.quoteMint,
       isMayhem: mayhemOf(flags),
     }
   }
 
   profile(slot: number): TokenProfile {
-    const { columns, flags, metadata } = this.#sources.tokens
+    const { columns, flags, metadata } = this.#parts.tokens
     const row = rowIndex(slot)
     const { mint: _, quoteMint: __, ...texts } = metadata[slot]
     return {
@@ -104,17 +123,17 @@ export class Projections {
   }
 
   #enrichment(slot: number, nowMs: number): Enrichment {
-    const { tokens, ownTrades } = this.#sources
+    const { tokens, ownTrades } = this.#parts
     const { reports } = tokens.sparse.get(slot)
     return enrichmentOf(reports, () => ownTrades.figures(slot, nowMs), nowMs)
   }
 
   datapoint(slot: number, nowMs: number): DataPoint {
-    const columns = this.#sources.tokens.columns
+    const columns = this.#parts.tokens.columns
     const row = rowIndex(slot)
-    const metadata = this.#sources.tokens.metadata[slot]
-    const flags = this.#sources.tokens.flags[slot]
-    const { reports: _, ...sparse } = this.#sources.tokens.sparse.get(slot)
+    const metadata = this.#parts.tokens.metadata[slot]
+    const flags = this.#parts.tokens.flags[slot]
+    const { reports: _, ...sparse } = this.#parts.tokens.sparse.get(slot)
     const { values: enriched, from: enrichedFrom } = this.#enrichment(slot, nowMs)
     const price = columns.priceUsd[row]
     const top10 = numberOrNull(columns.top10HolderPct[row])
@@ -129,10 +148,10 @@ export class Projections {
       creator: metadata.creator,
       priceUsd: numberOrNull(price),
       priceSol: numberOrNull(columns.priceSol[row]),
-      solPriceUsd: numberOrNull(this.#sources.solPrice.usd),
+      solPriceUsd: numberOrNull(this.#parts.solPrice.usd),
       marketCap: numberOrNull(columns.marketCap[row]),
       totalSupply: numberOrNull(columns.totalSupply[row]),
-      ...this.#sources.windows.figures(slot, price, nowMs),
+      ...this.#parts.windows.figures(slot, price, nowMs),
       liquidity: numberOrNull(columns.liquidity[row]),
       tradeCount: numberOrNull(columns.tradeCount[row]),
       holderCount: numberOrNull(columns.holderCount[row]),
@@ -147,7 +166,7 @@ export class Projections {
       top10HolderPct: top10,
       ...sparse,
       fdv: sparse.fdv ?? numberOrNull(price * columns.totalSupply[row]),
-      recentTrades: this.#sources.recentTrades.read(slot),
+      recentTrades: this.#parts.recentTrades.read(slot),
       snapshotAt: nowMs,
       ttl: SNAPSHOT_AGE_MS_MAX / 1_000,
       version: DATAPOINT_VERSION,
@@ -170,7 +189,7 @@ export class Projections {
 
   #sparkline(slot: number): number[] {
     const closes: number[] = []
-    this.#sources.bars.backwards(slot, SPARKLINE_TIMEFRAME, (values, at) => {
+    this.#parts.bars.backwards(slot, SPARKLINE_TIMEFRAME, (values, at) => {
       if (values[at + T] > 0) closes.push(values[at + C])
       return closes.length < SPARKLINE_BARS
     })

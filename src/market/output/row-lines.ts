@@ -6,8 +6,8 @@ import { jsonLine } from '../../lib/text/json-text.ts'
 import { type MarketFigures, marketItemSchema, type RowField } from '../../schema/market-item.ts'
 import type { ListWindowName } from '../bars/limits.ts'
 import { windowFromMs } from '../bars/windows.ts'
-import type { MarketSources } from '../market-sources.ts'
-import { FIGURE_WINDOWS } from '../rankings/list-figures.ts'
+import { FIGURE_WINDOWS, type ListFigures } from '../rankings/list-figures.ts'
+import type { MarketTime } from '../time/market-time.ts'
 import { numberOrNull } from '../tokens/figure.ts'
 import type { RowFields } from '../types.ts'
 import { FIELD_CHOICES_MAX, FIELD_LINES_MAX } from './limits.ts'
@@ -104,10 +104,15 @@ export class LineSet {
   }
 }
 
-type RowSources = MarketSources & { projections: Projections }
+export interface RowLinesParts {
+  tokensMax: number
+  time: MarketTime
+  listFigures: ListFigures
+  projections: Projections
+}
 
 export class RowLines {
-  readonly #sources: RowSources
+  readonly #parts: RowLinesParts
   readonly #whole: LineSet
   /** By fields. */
   readonly #chosen = new Map<string, LineSet>()
@@ -116,16 +121,16 @@ export class RowLines {
   /** By slot: the position of its row's last change. Dense, so that readers of many rows stay in the CPU's cache. */
   readonly #changedSeq: Float64Array
 
-  constructor(sources: RowSources) {
-    this.#sources = sources
-    this.#changedSeq = new Float64Array(sources.tokens.capacity)
+  constructor(parts: RowLinesParts) {
+    this.#parts = parts
+    this.#changedSeq = new Float64Array(parts.tokensMax)
     this.#whole = this.#createSet(ITEM_FIELDS)
   }
 
   /** The lines of rows with these fields, as of now; null: with all that rows have by themselves. */
   of(fields: RowFields | null): LineSet {
     const set = fields === null ? this.#whole : this.#chosenSet(fields)
-    set.moveTo(this.#sources.time.nowMs)
+    set.moveTo(this.#parts.time.nowMs)
     return set
   }
 
@@ -168,7 +173,7 @@ export class RowLines {
   }
 
   #createSet(fields: readonly RowField[]): LineSet {
-    const { listFigures, projections, time } = this.#sources
+    const { listFigures, projections, time } = this.#parts
     // The same object each time: one that grows by a member after another leaves more behind than its text.
     const chosen: Row = {}
     const makeRow: MakeRow = (slot, seq) => {

@@ -15,7 +15,7 @@ export class MarketTime {
 
   /** @returns whether the time moved. */
   advanceTo(timeMs: number): boolean {
-    if (timeMs <= this.nowMs) return false
+    if (!(timeMs > this.nowMs)) return false
     if (this.nowMs === 0) this.sinceMs = timeMs
     this.nowMs = timeMs
     return true

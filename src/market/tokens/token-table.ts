@@ -205,6 +205,11 @@ export class TokenTable {
     return this.columns.barsWholeFromMs[rowIndex(slot)]
   }
 
+  /** Market time at which the token's present version began. */
+  versionAtMs(slot: number): number {
+    return this.columns.versionAtMs[rowIndex(slot)]
+  }
+
   /** Whether the slot holds the token that it held at this position of the change log. */
   isHeldSince(slot: number, seq: number): boolean {
     return this.isHeld(slot) && this.heldSince(slot) <= seq

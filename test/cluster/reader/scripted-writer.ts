@@ -14,7 +14,7 @@ import {
 } from '../../../src/cluster/messages.ts'
 import { BatchEncoder } from '../../../src/journal/batch/batch-encoder.ts'
 import { Market } from '../../../src/market/market.ts'
-import { settingsOf } from '../../../src/market/market-sources.ts'
+import { settingsOf } from '../../../src/market/market-parts.ts'
 import type { EngineSettings, MarketEvent } from '../../../src/schema/event.ts'
 import { MINTS, NOON_MS } from '../../checkpoint/support.ts'
 import { temporaryFolder } from '../../support/test-server.ts'
