@@ -124,6 +124,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'submissions/types.ts',
   ],
 }
+/** What each folder or file of the market imports of it. A row names rows above it only. */
+const MARKET_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  'types.ts': [],
+  'limits.ts': [],
+  time: [],
+  tokens: [],
+  bars: ['time', 'tokens', 'types.ts'],
+  rankings: ['bars', 'time', 'tokens'],
+  output: ['bars', 'rankings', 'time', 'tokens', 'types.ts'],
+  events: ['bars', 'output', 'rankings', 'time', 'tokens'],
+  'market-parts.ts': ['bars', 'events', 'limits.ts', 'output', 'rankings', 'time', 'tokens'],
+  checkpoint: ['bars', 'market-parts.ts', 'time', 'tokens'],
+  'market.ts': ['bars', 'checkpoint', 'events', 'market-parts.ts', 'output', 'types.ts'],
+}
 /** The same input always has to give the same result there: time and randomness are passed in. */
 const DETERMINISTIC_FOLDERS = ['market', 'submissions']
 const CLOCKS_TIMERS_RANDOMNESS =
@@ -161,6 +175,11 @@ const files: SourceFile[] = readdirSync(SOURCE, { recursive: true, encoding: 'ut
   .map((name) => ({ name, text: readFileSync(join(SOURCE, name), 'utf8') }))
 const importsOf = (text: string): string[] =>
   [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map((match) => match[1])
+/** The files of `src` that a file imports. */
+const importedFiles = (name: string, text: string): string[] =>
+  importsOf(text)
+    .filter((imported) => imported.startsWith('.'))
+    .map((imported) => relative(SOURCE, join(SOURCE, dirname(name), imported)))
 const isWithin = (name: string, entry: string): boolean => name === entry || name.startsWith(`${entry}/`)
 /** The top-level folder of a file; null for a file in `src` itself. */
 const folderOf = (name: string): string | null => (name.includes('/') ? name.split('/')[0] : null)
@@ -188,10 +207,7 @@ function forbiddenImports({ name, text }: SourceFile): string[] {
     const owners = IMPORTED_BY[imported]
     return owners !== undefined && !owners.some((owner) => isWithin(name, owner))
   })
-  const targets = imports
-    .filter((imported) => imported.startsWith('.'))
-    .map((imported) => relative(SOURCE, join(SOURCE, dirname(name), imported)))
-  return [...owned, ...targets.filter((target) => !mayImport(name, target))]
+  return [...owned, ...importedFiles(name, text).filter((target) => !mayImport(name, target))]
 }
 
 // One test for each rule, not for each file: thousands of tests take seconds by themselves.
@@ -252,14 +268,7 @@ it('the rules on imports name files and folders that exist', () => {
 })
 
 it('no file imports itself by way of others, for a type either', () => {
-  const importedBy = new Map(
-    files.map(({ name, text }) => [
-      name,
-      importsOf(text)
-        .filter((imported) => imported.startsWith('.'))
-        .map((imported) => relative(SOURCE, join(SOURCE, dirname(name), imported))),
-    ]),
-  )
+  const importedBy = new Map(files.map(({ name, text }) => [name, importedFiles(name, text)]))
   const finished = new Set<string>()
   const findCircle = (name: string, path: readonly string[]): readonly string[] => {
     if (path.includes(name)) return [...path.slice(path.indexOf(name)), name]
@@ -273,6 +282,23 @@ it('no file imports itself by way of others, for a type either', () => {
   }
   const circles = files.map(({ name }) => findCircle(name, []))
   expect(circles.find((circle) => circle.length > 0)).toBeUndefined()
+})
+
+it('a part of the market knows the parts that its row names, which are those above it', () => {
+  const rooms = Object.keys(MARKET_IMPORTS)
+  const roomOf = (name: string): string => name.split('/')[1]
+  const found = Object.fromEntries(rooms.map((room) => [room, new Set<string>()]))
+  for (const { name, text } of files.filter((file) => isWithin(file.name, 'market')))
+    for (const target of importedFiles(name, text))
+      if (isWithin(target, 'market') && roomOf(target) !== roomOf(name)) {
+        found[roomOf(name)] ??= new Set()
+        found[roomOf(name)].add(roomOf(target))
+      }
+  expect(Object.entries(found).map(([room, imported]) => [room, [...imported].toSorted()])).toEqual(
+    Object.entries(MARKET_IMPORTS),
+  )
+  const isBelow = (room: string, imported: string) => rooms.indexOf(imported) >= rooms.indexOf(room)
+  expect(rooms.filter((room) => MARKET_IMPORTS[room].some((imported) => isBelow(room, imported)))).toEqual([])
 })
 
 it('a process that is alone loads nothing of a cluster but its settings and bounds', () => {
