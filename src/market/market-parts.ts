@@ -5,7 +5,7 @@ import { BarCascade } from './bars/bar-cascade.ts'
 import { BarTextCache } from './bars/bar-text.ts'
 import { ClosedBarSweep, emitterOf } from './bars/closed-bar.ts'
 import { WalletWindows } from './bars/wallet-windows.ts'
-import { DAY_TIMEFRAME, Windows } from './bars/windows.ts'
+import { timeframeOf, Windows } from './bars/windows.ts'
 import { EventWriter } from './events/event-writer.ts'
 import { Healing } from './events/healing.ts'
 import { Prefetch } from './events/prefetch.ts'
@@ -29,7 +29,7 @@ import { Pages } from './output/pages.ts'
 import { Projections } from './output/projections.ts'
 import { RowChanges } from './output/row-changes.ts'
 import { RowLines } from './output/row-lines.ts'
-import { ListFigures } from './rankings/list-figures.ts'
+import { ListFigures, ROW_WINDOWS } from './rankings/list-figures.ts'
 import { MintOrder } from './rankings/mint-order.ts'
 import { Rankings } from './rankings/rankings.ts'
 import { Gaps } from './time/gaps.ts'
@@ -158,7 +158,9 @@ function createWriters(
 ) {
   const figures = new TokenFigures({ ...parts, newWindowMs, onProfileChanged })
   const lifecycle = new TokenLifecycle(parts)
-  parts.bars.ring(DAY_TIMEFRAME).onReclaim = (slot) => lifecycle.settleWindow(slot)
+  for (const window of ROW_WINDOWS)
+    parts.bars.ring(timeframeOf(window)).onReclaim = (slot, keptFromMs) =>
+      lifecycle.loseBars(slot, window, keptFromMs)
   const healing = new Healing(parts)
   const trades = new TradeWriter({ ...parts, figures, lifecycle, healing })
   const rewound = { ...parts, figures, healing }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/lib/time.ts'
 import { WINDOWS } from '../../src/market/bars/limits.ts'
 import { Market, type MarketOptions } from '../../src/market/market.ts'
+import type { RowFields } from '../../src/market/types.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
@@ -25,11 +26,14 @@ class Traded {
 
   buyAll(ts: number): void {
     this.#times.push(ts)
-    for (const mint of MINTS)
-      this.market.apply(
-        { type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 } as MarketEvent,
-        ts,
-      )
+    for (const mint of MINTS) this.buy(mint, ts)
+  }
+
+  buy(mint: string, ts: number): void {
+    this.market.apply(
+      { type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: 1 } as MarketEvent,
+      ts,
+    )
   }
 
   restart(options = OPTIONS): void {
@@ -143,5 +147,59 @@ describe('a window of which bars were lost because the market has no room for mo
     expect(traded.market.datapoint(MINTS[39])).toMatchObject({ volume24h: 32 })
     traded.rewind(START_MS + 12 * MINUTE_MS)
     traded.figures()
+  })
+})
+
+describe('a row whose token loses bars to another', () => {
+  /** Fields of rows, which are kept as texts, and those of the DataPoint that say the same. */
+  const SAME = {
+    volume_24h_usd: 'volume24h',
+    volume_1h_usd: 'volume1h',
+    change_1h: 'priceChange1h',
+    change_6h: 'priceChange6h',
+    change_24h: 'priceChange24h',
+  } as const
+  const NAMES = Object.keys(SAME) as (keyof typeof SAME)[]
+  const FIELDS: RowFields = { key: 'figures', fields: ['mint', ...NAMES] }
+  function rowsOf(market: Market): Map<string, unknown[]> {
+    const query = {
+      tab: 'all',
+      sort: 'volume_24h',
+      order: 'desc',
+      offset: 0,
+      limit: 40,
+      fields: FIELDS,
+    } as const
+    const rows = market.page(query).lines.map((line) => JSON.parse(line.toString()))
+    return new Map(rows.map((row) => [row.mint, NAMES.map((name) => row[name])]))
+  }
+
+  it.each([
+    ['hour', MINUTE_MS],
+    ['day', 15 * MINUTE_MS],
+  ])('shows its volume of the %s as unknown at once, and followers are told', (_, stepMs) => {
+    const bought = new Traded(0, 1)
+    const { market } = bought
+    let different = 0
+    for (let index = 1; index < 48 && different < 5; index++) {
+      const atMs = START_MS + index * stepMs
+      market.advanceTo(atMs)
+      // To and fro: in the same order each would take its own.
+      for (const mint of index % 2 === 0 ? MINTS : MINTS.toReversed()) {
+        const [before, { seq }, { barsReclaimed }] = [rowsOf(market), market, market.stats()]
+        bought.buy(mint, atMs)
+        if (market.stats().barsReclaimed === barsReclaimed) continue
+        const told = new Set<string>()
+        market.changedMints(seq, (each) => told.add(each))
+        for (const [other, row] of rowsOf(market)) {
+          const point = market.datapoint(other)
+          expect(row).toEqual(NAMES.map((name) => point?.[SAME[name]]))
+          if (`${row}` === `${before.get(other)}` || other === mint) continue
+          expect(told).toContain(other)
+          different++
+        }
+      }
+    }
+    expect(different).toBeGreaterThan(0)
   })
 })

@@ -51,8 +51,11 @@ export class BarRing implements Saved {
   readonly values: Float64Array
   /** Bars that were lost because the pool was empty. */
   reclaimedBars = 0
-  /** Called before a token loses its oldest bars to another because the pool is empty. It may read the bars. */
-  onReclaim: (slot: number) => void = () => {}
+  /**
+   * Called before a token loses its oldest bars to another because the pool is empty, with the start of the oldest bar that it keeps
+   * (Infinity: none). It may read the bars.
+   */
+  onReclaim: (slot: number, keptFromMs: number) => void = () => {}
   /** log2 of the bars in a chunk. */
   readonly #chunkBits: number
   readonly #chunkMask: number
@@ -270,7 +273,10 @@ export class BarRing implements Saved {
 
   #take(): number {
     if (this.#free === NONE && this.#firstUnused === this.#chunkCount) {
-      this.onReclaim(this.#owner[this.#takenHead])
+      const next = this.#newer[this.#takenHead]
+      const keptFromMs =
+        next === NONE ? Number.POSITIVE_INFINITY : this.values[(next << this.#chunkBits) * BAR_STRIDE + T]
+      this.onReclaim(this.#owner[this.#takenHead], keptFromMs)
       this.reclaimedBars += this.#barsIn(this.#takenHead)
       this.#release(this.#takenHead)
     }

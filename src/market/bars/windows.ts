@@ -101,6 +101,9 @@ export const dayMovedAtMs = (nowMs: number): number => intervalStart(nowMs, DAY.
 /** Timeframe of the bars that the 24-hour window consists of, by its index. */
 export const DAY_TIMEFRAME = DAY.timeframe
 
+/** Timeframe of the bars that a window consists of, by its index. */
+export const timeframeOf = (name: ListWindowName): number => windowByName[name].timeframe
+
 /** Numbers of a saved patched figure: slot, index in WINDOW_FIELDS, value (NaN for unknown), end, lifetime sum. */
 const SAVED_STRIDE = 5
 

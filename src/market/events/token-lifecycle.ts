@@ -1,9 +1,10 @@
 // How a token's slot is taken, changed and given to another token. Before a token changes, its values are recorded as the
 // version that ends now.
 import type { BarCascade } from '../bars/bar-cascade.ts'
+import type { ListWindowName } from '../bars/limits.ts'
 import type { WalletWindows } from '../bars/wallet-windows.ts'
 import { watermarkMs } from '../bars/watermark.ts'
-import { dayMovedAtMs, type Windows } from '../bars/windows.ts'
+import { dayMovedAtMs, type Windows, windowFromMs } from '../bars/windows.ts'
 import type { DataPointCache } from '../output/datapoint-cache.ts'
 import { type Projections, toSnapshot } from '../output/projections.ts'
 import type { RowChanges } from '../output/row-changes.ts'
@@ -142,6 +143,13 @@ export class TokenLifecycle {
     if (this.#tokens.columns.versionAtMs[rowIndex(slot)] < movedAtMs)
       this.#endVersion(slot, movedAtMs - 1, movedAtMs)
     if (!this.#windows.isDayOf(slot, eventMs)) this.#windows.moveTo(slot, eventMs)
+  }
+
+  /** Another token takes bars of a window from this one, which keeps those from `keptFromMs` on: its row may show another figure then. */
+  loseBars(slot: number, window: ListWindowName, keptFromMs: number): void {
+    if (window === '24h') this.settleWindow(slot)
+    // A figure follows from the bars of its window, and a change of price from the last one before it, too.
+    if (keptFromMs >= windowFromMs(window, this.#time.nowMs)) this.#changes.record(slot)
   }
 
   /** Records the values as of `atMs` as the version that ends at `endMs`. */

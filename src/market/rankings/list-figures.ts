@@ -21,6 +21,9 @@ export const FIGURE_WINDOWS: Readonly<Record<FigureSort, ListWindowName | null>>
   analyses: null,
 }
 
+/** The windows that rows show something of. */
+export const ROW_WINDOWS = [...new Set(Object.values(FIGURE_WINDOWS))].filter((window) => window !== null)
+
 /** The figures that lists are sorted and filtered by when somebody asks. */
 export class ListFigures {
   readonly #tokens: TokenTable
