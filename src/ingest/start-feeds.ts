@@ -40,6 +40,8 @@ export interface MarketSide {
   heldSince: (mint: string) => number | null
   /** The tokens that were traded last, at most so many, the latest first. */
   tradedLast: (count: number) => string[]
+  /** The hottest tokens, in the same way. */
+  hottest: (count: number) => string[]
   /** The latest trades that a feed of this name brought in the runs before, oldest first. */
   recordedPlaces: (feed: string) => Promise<RecordedPlace[]>
   /** Until when the market has what the runs before brought, Unix ms; null: there were none. */
@@ -206,7 +208,7 @@ const markSimulated = (sink: EventSink): EventSink => ({
 
 async function startConfiguredSolana(
   config: Config,
-  { sink, holds, heldSince, room, recordedPlaces, recordedTo }: FeedMarket,
+  { sink, holds, heldSince, hottest, room, recordedPlaces, recordedTo }: FeedMarket,
   { watch, onUri }: { watch: Watch; onUri: (mint: string, uri: string) => void },
   clock: Clock,
   log: Log,
@@ -223,7 +225,7 @@ async function startConfiguredSolana(
         recordedTo: recordedTo('solana'),
         healMs,
       }
-  const told = { holds, heldSince, room, onUri, random: Math.random }
+  const told = { holds, heldSince, hottest, room, onUri, random: Math.random }
   const options = { source, commitment, pools, ...told, ...past }
   return new SolanaFeed(options, watch(sink), log)
 }

@@ -204,11 +204,10 @@ export class Market {
       if (tokens.isHeld(slot)) yield tokens.metadata[slot].mint
   }
 
-  /** The tokens that were traded last, at most `count`, the latest first. */
-  tradedLast(count: number): string[] {
+  /** The mints that are first by a sort, the highest first, at most `count`. */
+  first(sort: Sort, count: number): string[] {
     const fields: RowFields = { key: 'mint', fields: ['mint'] }
-    const order = { tab: 'all', sort: 'last_trade', order: 'desc' } as const
-    const { lines } = this.page({ ...order, fields, limit: count, offset: 0 })
+    const { lines } = this.page({ tab: 'all', sort, order: 'desc', fields, limit: count, offset: 0 })
     return lines.map((line) => JSON.parse(line.toString()).mint)
   }
 

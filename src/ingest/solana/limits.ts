@@ -57,17 +57,20 @@ export const RPC_SPARE_CONCURRENCY = 4
  *  as refused. */
 export const METHOD_REFUSED_MS = 1_800_000
 export const METHOD_BUSY_MAX = 3
-/** How old may be what the chain says of a token before it is asked for again: where somebody reads the token or submits, and where it is
- *  traded. */
-export const ENRICH_ACCOUNTS_FRESH_MS = { asked: 600_000, traded: 1_800_000 } as const
-export const ENRICH_HOLDERS_FRESH_MS = { asked: 300_000, traded: 1_800_000 } as const
+/** How old may be what the chain says of a token before it is asked for again: where somebody reads the token or submits, where it is one
+ *  of the hottest, and where it is traded. */
+export const ENRICH_ACCOUNTS_FRESH_MS = { asked: 600_000, hot: 900_000, traded: 1_800_000 } as const
+export const ENRICH_HOLDERS_FRESH_MS = { asked: 300_000, hot: 600_000, traded: 1_800_000 } as const
+/** The hottest tokens that are asked about before others: the first pages of the list. */
+export const ENRICH_HOTTEST = 200
 /** Tokens whose holders are asked for at once: with what a call takes it is as many as share its hundred accounts. */
 export const ENRICH_HOLDERS_CONCURRENCY = 4
 /** What could not be had is asked for again after this long, so many times. */
 export const ENRICH_RETRY_MS = 30_000
 export const ENRICH_ATTEMPTS_MAX = 4
 export const ENRICH_TICK_MS = 5_000
-/** Tokens that wait, of each urgency; one more displaces the one wanted longest ago. */
+/** Tokens that wait, of each urgency; one more displaces the one of its urgency that was wanted longest ago, which is counted, and asked
+ *  about when it is wanted again. */
 export const ENRICH_WAITING_MAX = 4_096
 /** Tokens whose answers' ages are remembered. At the maximum the one wanted longest ago is asked for again. */
 export const ENRICH_KNOWN_MAX = 100_000

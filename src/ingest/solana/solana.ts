@@ -32,6 +32,8 @@ export interface SolanaOptions extends ChainEventsOptions, Reconnects {
   commitment: Commitment
   /** Since when the market holds a token; null: it does not. Without it one that comes back counts as the one that went. */
   heldSince?: (mint: string) => number | null
+  /** The hottest tokens of the market, at most so many, the hottest first. Without it none counts as hot. */
+  hottest?: (count: number) => readonly string[]
   /** Told where a token's texts and picture are. */
   onUri?: (mint: string, uri: string) => void
   /** Trades that the runs before have recorded, oldest first: told again they do not count. */
@@ -121,6 +123,7 @@ export class SolanaFeed implements Feed {
       signal,
       collectMs: source.collectMs,
       heldSince: options.heldSince ?? ((mint) => (options.holds(mint) ? 0 : null)),
+      hottest: (count) => options.hottest?.(count) ?? [],
       onUri: options.onUri,
       apply: (patch) => this.#parts.guarded(() => counters.apply(patch, this.#clock.now())),
     })

@@ -79,13 +79,28 @@ it('tells whose each field is, stores it with the submission, and has it after a
   expect(Number(rows[0].at_ms)).toBe(enriched_at)
 })
 
-it('asks first about what is read, however many tokens wait', async () => {
-  await start('25')
-  const mints = Array.from({ length: 40 }, launch)
-  await expect.poll(async () => (await server.client.get('/health')).body.market.tokens, soon).toBe(40)
-  const [wanted] = mints
-  await datapoint(wanted)
-  await expect.poll(async () => (await datapoint(wanted)).top10_holder_pct_onchain, soon).toBe(20)
-  const { holders } = (await server.client.get('/health')).body.feeds[0].enrichment
-  expect(holders.answered).toBeLessThan(40)
+it('asks first about what is submitted or read, then about what is hot, however many tokens wait', async () => {
+  await start('5')
+  const mints = Array.from({ length: 60 }, launch)
+  await expect.poll(async () => (await server.client.get('/health')).body.market.tokens, soon).toBe(60)
+  // Launched early, so that their turn would come late; the very first had theirs at once.
+  const [hot, submitted, read] = mints.slice(10)
+  const asked = () => node.asked('getTokenLargestAccounts').map(({ params }) => params[0] as string)
+  const before = asked().length
+  await server.client.push({
+    ...{ type: 'trade', mint: hot, ts: world.nowMs, side: 'buy', tokenAmount: 1_000_000, priceUsd: 1 },
+  })
+  const key = await server.client.register()
+  const body = { mint: submitted, sentiment: 'neutral', score: 50, summary: SUMMARY, quant }
+  expect((await server.client.post('/api/v1/analysis/submit', body, key)).status).toBe(201)
+  await datapoint(read)
+  // All others are wanted after that.
+  for (const token of world.tokens.slice(13)) node.confirm(world.trade(token))
+  await expect.poll(asked, soon).toEqual(expect.arrayContaining([submitted, read, hot]))
+  const order = asked()
+  // Behind those that had their turn already, and the few that are asked about at once.
+  for (const mint of [submitted, read]) expect(order.indexOf(mint)).toBeLessThan(before + 12)
+  // At the latest some seconds later, of which each has its requests.
+  expect(order.indexOf(hot)).toBeLessThan(40)
+  expect(new Set(order).size).toBeLessThan(50)
 })

@@ -2,6 +2,7 @@
 import { type Address, getAddressEncoder, getProgramDerivedAddress } from '@solana/addresses'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { endpointsOf } from '../../../src/ingest/solana/endpoints.ts'
+import { EnrichmentQueue } from '../../../src/ingest/solana/enrichment/enrichment-queue.ts'
 import { METADATA_PROGRAM } from '../../../src/ingest/solana/enrichment/mint-facts.ts'
 import { AMM_PROGRAM, PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
@@ -341,6 +342,39 @@ describe('requests', () => {
     // The first has its turn at once.
     expect(order).toHaveLength(12)
     expect(order.slice(0, 7).filter((name) => name === 'live').length).toBeGreaterThanOrEqual(5)
+  })
+
+  it('are about tokens in the order of who wants them, as far as they still do: read, hot, traded; the latest first', async () => {
+    const asked: string[] = []
+    let nowMs = 1_000_000
+    const begun = Promise.withResolvers<void>()
+    const queue = new EnrichmentQueue({
+      freshMs: { asked: 10, hot: 20, traded: 30 },
+      concurrency: 1,
+      nowMs: () => nowMs,
+      heldSince: () => 0,
+      ask: async (mint) => {
+        asked.push(mint)
+        await begun.promise
+        return mint !== 'failing'
+      },
+    })
+    queue.want('first', 'traded')
+    for (const mint of ['cold', 'warm', 'failing', 'hottest', 'read']) queue.want(mint, 'traded')
+    for (const mint of ['warm', 'failing', 'hottest', 'read']) queue.want(mint, 'hot')
+    for (const mint of ['failing', 'read', 'submitted']) queue.want(mint, 'asked')
+    // One that is wanted more urgently already is not wanted less.
+    queue.want('read', 'traded')
+    begun.resolve()
+    await queue.pending
+    const order = ['submitted', 'read', 'failing', 'hottest', 'warm', 'cold']
+    expect(asked.splice(0)).toEqual(['first', ...order])
+    expect(queue.describe()).toMatchObject({ answered: 6, failed: 1, displaced: 0, waiting: 0 })
+    nowMs += 15
+    for (const urgency of ['traded', 'hot', 'asked'] as const) queue.want(`${urgency} first`, urgency)
+    for (const urgency of ['traded', 'hot', 'asked'] as const) queue.want('cold', urgency)
+    await queue.pending
+    expect(asked).toEqual(['traded first', 'cold', 'asked first', 'hot first'])
   })
 
   it('about a token that somebody reads come before those of tokens that are traded', async () => {

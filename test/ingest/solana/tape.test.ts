@@ -179,6 +179,7 @@ async function enrich(rpc: Pick<Rpc, 'call'>, mints: readonly string[], meanwhil
     ...{ rpc, commitment: 'confirmed', signal: new AbortController().signal, collectMs: 0 },
     clock: { now: () => nowMs, monotonicMs: () => nowMs },
     heldSince: () => 0,
+    hottest: () => [],
     apply: ({ mint, fields }) => {
       const { enriched_at: _, ...others } = fields
       said.set(mint, { ...said.get(mint), ...others })

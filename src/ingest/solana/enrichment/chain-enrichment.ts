@@ -14,6 +14,7 @@ import {
   ENRICH_ACCOUNTS_FRESH_MS,
   ENRICH_HOLDERS_CONCURRENCY,
   ENRICH_HOLDERS_FRESH_MS,
+  ENRICH_HOTTEST,
   LARGEST_ACCOUNTS_MAX,
 } from '../limits.ts'
 import { toUnits } from '../quotes.ts'
@@ -38,6 +39,8 @@ export interface ChainEnrichmentOptions {
   collectMs?: number | undefined
   /** Since when the market holds a token; null: it does not, and none is made by what the chain says of it. */
   heldSince(mint: string): number | null
+  /** The hottest tokens of the market, at most so many, the hottest first. */
+  hottest(count: number): readonly string[]
   apply(event: PatchEvent): void
   /** Told where a token's texts and picture are. */
   onUri?: ((mint: string, uri: string) => void) | undefined
@@ -68,7 +71,7 @@ function metadataAddressOf(mint: string): string | null {
 
 /**
  * Keeps two things of each token: what its accounts say, many tokens a call, and who holds it, at least one call a token. Each has
- * its own age, and is asked for again when the token is read, submitted or traded after that.
+ * its own age, and is asked for again when the token is read, submitted, hot or traded after that.
  */
 export class ChainEnrichment {
   readonly #options: ChainEnrichmentOptions
@@ -108,6 +111,8 @@ export class ChainEnrichment {
 
   /** To be called every some seconds. */
   tick(): void {
+    // What is wanted last is asked about first.
+    for (const mint of this.#options.hottest(ENRICH_HOTTEST).toReversed()) this.want(mint, 'hot')
     this.#ofAccounts.tick()
     this.#ofHolders.tick()
   }

@@ -1,10 +1,16 @@
-// Tokens that wait to be asked about: those that somebody wants first, then those that are traded, the latest first.
+// Tokens that wait to be asked about: those that somebody wants first, then the hottest ones, then those that are traded, the latest
+// first.
 import { BoundedMap } from '../../../lib/collections/bounded-map.ts'
+import { recordFrom } from '../../../lib/record.ts'
 import { RecencyQueue } from '../../recency-queue.ts'
 import { ENRICH_ATTEMPTS_MAX, ENRICH_KNOWN_MAX, ENRICH_RETRY_MS, ENRICH_WAITING_MAX } from '../limits.ts'
 
-/** `asked`: somebody reads the token or has submitted an analysis of it; `traded`: it was launched or traded. */
-export type Urgency = 'asked' | 'traded'
+/**
+ * `asked`: somebody reads the token or has submitted an analysis of it; `hot`: it is on the first pages of the market, where readers
+ * look next; `traded`: it was launched or traded. The most urgent first.
+ */
+const URGENCIES = ['asked', 'hot', 'traded'] as const
+export type Urgency = (typeof URGENCIES)[number]
 
 export interface QueueOptions {
   /** How old an answer may be before it is asked for again. */
@@ -46,10 +52,7 @@ export class EnrichmentQueue {
   #running: Promise<void> | null = null
   #finish: () => void = () => {}
   readonly #options: QueueOptions
-  readonly #queues: Readonly<Record<Urgency, RecencyQueue>> = {
-    asked: new RecencyQueue(ENRICH_WAITING_MAX),
-    traded: new RecencyQueue(ENRICH_WAITING_MAX),
-  }
+  readonly #queues = recordFrom(URGENCIES, () => new RecencyQueue(ENRICH_WAITING_MAX))
   readonly #asking = new Set<string>()
   readonly #known = new BoundedMap<string, Known>({ entriesMax: ENRICH_KNOWN_MAX })
   /** What could not be had, in the order in which it failed. */
@@ -60,7 +63,7 @@ export class EnrichmentQueue {
   }
 
   get waiting(): number {
-    return this.#queues.asked.size + this.#queues.traded.size
+    return URGENCIES.reduce((sum, urgency) => sum + this.#queues[urgency].size, 0)
   }
 
   /** Resolves when nothing is asked for any more; null: nothing is. */
@@ -69,16 +72,17 @@ export class EnrichmentQueue {
   }
 
   want(mint: string, urgency: Urgency): void {
-    if (this.#asking.has(mint)) return
-    const { failures, failedAtMs } = this.#known.renew(mint) ?? UNKNOWN
-    const hasJustFailed = failures > 0 && this.#options.nowMs() - failedAtMs < ENRICH_RETRY_MS
-    if (!hasJustFailed && !this.#isFresh(mint, urgency)) this.#add(mint, urgency)
+    this.#known.renew(mint)
+    if (this.#isDue(mint, urgency)) this.#add(mint, urgency)
   }
 
-  #isFresh(mint: string, urgency: Urgency): boolean {
-    const { answeredAtMs, heldSince } = this.#known.get(mint) ?? UNKNOWN
-    const isYoung = this.#options.nowMs() - answeredAtMs < this.#options.freshMs[urgency]
-    return isYoung && heldSince === this.#options.heldSince(mint)
+  #isDue(mint: string, urgency: Urgency): boolean {
+    if (this.#asking.has(mint)) return false
+    const { answeredAtMs, heldSince, failures, failedAtMs } = this.#known.get(mint) ?? UNKNOWN
+    const nowMs = this.#options.nowMs()
+    if (failures > 0 && nowMs - failedAtMs < ENRICH_RETRY_MS) return false
+    const isYoung = nowMs - answeredAtMs < this.#options.freshMs[urgency]
+    return !isYoung || heldSince !== this.#options.heldSince(mint)
   }
 
   /** Asks again for what could not be had. */
@@ -92,17 +96,18 @@ export class EnrichmentQueue {
   }
 
   #add(mint: string, urgency: Urgency): void {
-    if (urgency === 'traded' && this.#queues.asked.has(mint)) return
+    const moreUrgent = URGENCIES.slice(0, URGENCIES.indexOf(urgency))
+    if (moreUrgent.some((each) => this.#queues[each].has(mint))) return
     if (this.#queues[urgency].add(mint) !== null) this.displaced++
     this.#askNext()
   }
 
-  /** The next mint. One that waited with both urgencies is passed over the second time. */
+  /** The next mint. One that waited with several urgencies is passed over the second time. */
   #take(): string | null {
-    for (const urgency of ['asked', 'traded'] as const) {
+    for (const urgency of URGENCIES) {
       const queue = this.#queues[urgency]
       for (let mint = queue.take(); mint !== null; mint = queue.take())
-        if (!this.#asking.has(mint) && !this.#isFresh(mint, urgency)) return mint
+        if (this.#isDue(mint, urgency)) return mint
     }
     return null
   }
