@@ -20,7 +20,10 @@ export const UNNAMED_SOURCE = 'push'
 export const kindOf = (source: string): SourceKind =>
   source === ENRICHED_SOURCES.chain ? 'chain' : 'provider'
 
-/** Fields beside the enriched ones of which whoever names a source tells whose they are: of these the one that came last counts. */
+/**
+ * Fields beside the enriched ones of which whoever names a source tells whose they are: of these the one that came last counts, as a
+ * patch sets what it names, and the source and the time that are shown are always those of the value that is.
+ */
 export const SOURCED_FIELDS = ['totalSupply', 'topHolders'] as const
 export type SourcedField = (typeof SOURCED_FIELDS)[number]
 export const isSourcedField = (field: string): field is SourcedField =>

@@ -113,11 +113,16 @@ it('whose the supply and the holders are is told where they have a source, until
   expect(from()).toEqual([{ source: 'chain', at: START_MS - 1, fields: ['totalSupply', 'topHolders'] }])
   // They are no enriched fields: a submission gets none of them.
   expect(market.enriched(MINT)).toMatchObject({ enriched_source: 'trades', enriched_at: START_MS })
-  apply({ type: 'patch', fields: { topHolders: [], enriched_source: 'birdeye' } })
+  // A patch sets what it names: what is told is whose the value that is shown is, also where that one looked earlier than another.
+  apply({
+    ...{ type: 'patch' },
+    fields: { topHolders: [], enriched_source: 'birdeye', enriched_at: START_MS - 9_000 },
+  })
+  expect(market.datapoint(MINT)?.topHolders).toEqual([])
   apply({ type: 'token', name: 'n', symbol: 's', totalSupply: 100 })
   expect(from()).toEqual([
     { source: 'chain', at: START_MS - 1, fields: ['totalSupply'] },
-    { source: 'birdeye', at: START_MS, fields: ['topHolders'] },
+    { source: 'birdeye', at: START_MS - 9_000, fields: ['topHolders'] },
   ])
   apply({ type: 'token', name: 'n', symbol: 's', totalSupply: 200 })
   apply({ type: 'patch', fields: { topHolders } })
