@@ -19,8 +19,7 @@ import { type BarStore, openBarStore } from '../market-data/bar-store.ts'
 import { ProfileBuffer } from '../market-data/profile-buffer.ts'
 import { OutcomeLabeler } from '../outcomes/outcome-labeler.ts'
 import { flushFolder, lakeFolder } from '../paths.ts'
-import { moveToChunks } from '../state/move-to-chunks.ts'
-import { countOutcomes } from '../state/outcome-counts.ts'
+import { moveToChunks, noteChunksCut } from '../state/move-to-chunks.ts'
 import { loadState, readState, type StatePiece } from '../state/read-state.ts'
 import { findLastLsn, noteExpiredDates, rebuildState, reopenOutcomes } from '../state/rebuild.ts'
 import type { StateAges } from '../state/state.ts'
@@ -29,7 +28,6 @@ import {
   forgetStateRebuilt,
   isStateBegun,
   loadPosition,
-  noteMark,
   type SavedPosition,
   saveState,
   stateRebuiltAt,
@@ -84,7 +82,7 @@ async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore>
     await rebuild(context, database, lake, nowMs)
     await database.syncFolder()
   }
-  await upgradeState(context, database, lake, nowMs)
+  await upgradeState(context, database, nowMs)
   lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
   const position = await database.maintenance.run(loadPosition)
   const bars = await openBarStore(lake, options, nowMs)
@@ -168,7 +166,6 @@ async function recoverLake(
 async function upgradeState(
   { options, log }: OpenContext & { options: OpenOptions },
   database: Database,
-  lake: Lake,
   nowMs: number,
 ): Promise<void> {
   const spillDir = flushFolder(options.dataDir)
@@ -176,7 +173,6 @@ async function upgradeState(
     await database.maintenance.run(async (connection) => {
       await moveToChunks(connection)
       await moveRebuiltNote(connection, options.dataDir, nowMs)
-      await countOutcomes(connection, lake.reader, options, spillDir, nowMs)
       await changeAges(connection, options, spillDir)
     })
   } catch (error) {
@@ -226,10 +222,8 @@ async function rebuild(
         await reopenOutcomes(connection, lake)
         await noteExpiredDates(connection, lake)
         await noteGaps(connection, nowMs)
-      } else {
-        await noteMark(connection, 'outcomes_counted')
       }
-      await noteMark(connection, 'chunks_cut')
+      await noteChunksCut(connection)
       await beginState(connection)
     })
     if (rebuilt.loss !== null)

@@ -7,19 +7,27 @@ import { literal } from '../duckdb/sql.ts'
 import { DUCKDB_MEMORY_LIMIT, STATE_UPGRADE_MEMORY_LIMIT } from '../limits.ts'
 import { readState } from './read-state.ts'
 import { AGING_TABLES } from './state.ts'
-import { addChunks, type Entry, isMarked, loadPosition, noteMark } from './state-database.ts'
+import { addChunks, type Entry, loadPosition } from './state-database.ts'
+
+/** An entry of the state that tells that its chunks are small. */
+const CHUNKS_CUT = `SELECT 'marks' AS table_name, 'chunks_cut' AS key, 0 AS place, 'true' AS value`
+
+/** Notes that no chunk of the state is one of an earlier version. */
+export const noteChunksCut = async (connection: DuckDBConnection): Promise<void> =>
+  void (await connection.run(`INSERT INTO state_entries ${CHUNKS_CUT}`))
 
 /**
  * Earlier versions saved the entries that end by their age one by one, or in chunks of megabytes, of which DuckDB needs all in memory
  * to read one. Done once for each data folder.
  */
 export async function moveToChunks(connection: DuckDBConnection): Promise<void> {
-  if (await isMarked(connection, 'chunks_cut')) return
+  const sql = `SELECT count(*) > 0 FROM state_entries SEMI JOIN (${CHUNKS_CUT}) USING (table_name, key)`
+  if (await queryValue(connection, sql, 'boolean')) return
   await connection.run(`SET memory_limit = ${literal(STATE_UPGRADE_MEMORY_LIMIT)}`)
   try {
     await transaction(connection, async () => {
       await cutChunks(connection)
-      await noteMark(connection, 'chunks_cut')
+      await noteChunksCut(connection)
     })
     // DuckDB forgets the large chunks only when it has written the small ones.
     await connection.run('CHECKPOINT')

@@ -116,6 +116,7 @@ export async function rebuildState(
     state.lsn = await findLastLsn(connection)
     for (const table of LAKE_TABLES.filter(isOfLog)) await addTotals(connection, state, lake, table, options)
     await addAwards(connection, state, await selectRows(connection, lake, TABLES.xp_ledger))
+    await addOutcomes(connection, state, lake)
     await addCoverage(connection, state, await selectRows(connection, lake, TABLES.training))
     await addLimits(connection, state, lake)
   }
@@ -202,6 +203,23 @@ async function addAwards(connection: DuckDBConnection, state: StoreState, ledger
     { agentId: 'string', xp: 'number', analyses: 'number' },
   )
   for await (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
+}
+
+/** Adds how each agent's submissions ended. Those whose dates have expired, and those of lost files, are not counted. */
+async function addOutcomes(connection: DuckDBConnection, state: StoreState, lake: Lake): Promise<void> {
+  const [examples, rejections] = [
+    await selectRows(connection, lake, TABLES.training),
+    await selectRows(connection, lake, TABLES.rejections),
+  ]
+  const agents = readInPieces(
+    connection,
+    `SELECT agent_id AS "agentId", count(*) FILTER (outcome = 'validated')::DOUBLE AS validated,
+       count(*) FILTER (outcome = 'unvalidated')::DOUBLE AS unvalidated,
+       count(*) FILTER (outcome = 'rejected')::DOUBLE AS rejected
+     FROM (SELECT agent_id, outcome FROM (${examples}) UNION ALL SELECT agent_id, outcome FROM (${rejections})) GROUP BY 1`,
+    { agentId: 'string', validated: 'number', unvalidated: 'number', rejected: 'number' },
+  )
+  for await (const { agentId, ...counts } of agents) state.agentOutcomes.replace(agentId, counts)
 }
 
 /** Commits of one millisecond are in the order of their identities, which rise with time. */

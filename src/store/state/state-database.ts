@@ -51,20 +51,6 @@ export async function stateRebuiltAt(connection: DuckDBConnection): Promise<numb
 export const forgetStateRebuilt = async (connection: DuckDBConnection): Promise<void> =>
   void (await connection.run('UPDATE state_position SET rebuilt_at_ms = NULL'))
 
-/** What has been done once to the state of a data folder. */
-export type StateMark = 'outcomes_counted' | 'chunks_cut'
-
-const markSql = (mark: StateMark): string =>
-  `SELECT 'marks' AS table_name, ${literal(mark)} AS key, 0 AS place, 'true' AS value`
-
-export async function isMarked(connection: DuckDBConnection, mark: StateMark): Promise<boolean> {
-  const sql = `SELECT count(*) > 0 AS "isMarked" FROM state_entries SEMI JOIN (${markSql(mark)}) USING (table_name, key)`
-  return queryValue(connection, sql, 'boolean')
-}
-
-export const noteMark = async (connection: DuckDBConnection, mark: StateMark): Promise<void> =>
-  void (await connection.run(`INSERT INTO state_entries ${markSql(mark)}`))
-
 /** The position of the saved state. */
 export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {
   // As members of the row: a copy of an earlier version does not have the columns.
