@@ -4,7 +4,7 @@ import { createWriteStream, rmSync, statfsSync, statSync } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import pLimit from 'p-limit'
 import { errorMessage } from '../../lib/error-text.ts'
 import { makeFolder, makeFolderNow, syncPath } from '../../lib/files.ts'
@@ -183,24 +183,6 @@ export async function transaction<T>(connection: DuckDBConnection, work: () => P
     // A failed COMMIT has ended the transaction already; then this fails, and that is fine.
     await connection.run('ROLLBACK').catch(() => undefined)
     throw error
-  }
-}
-
-/** Calls `write` with an appender for a table, and flushes it. Where `write` throws, nothing is appended. */
-export async function withAppender(
-  connection: DuckDBConnection,
-  table: string,
-  catalog: string | undefined,
-  write: (appender: DuckDBAppender) => void | Promise<void>,
-): Promise<void> {
-  const appender = await connection.createAppender(table, 'main', catalog)
-  try {
-    await write(appender)
-    appender.flushSync()
-  } finally {
-    // After a failure closing would otherwise write the buffered rows.
-    appender.clear()
-    appender.closeSync()
   }
 }
 

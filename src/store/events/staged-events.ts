@@ -1,17 +1,15 @@
 // Recorded events on their way into files of the lake: rows of two tables in a scratch database. Trades are priced here, as the
 // engine priced them.
-import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk, DuckDBType } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { QUOTE_COLUMNS } from '../../journal/batch/batch-layout.ts'
 import type { EventBatch, RecordedEvent, TradeColumns } from '../../journal/event-batch.ts'
 import { quotedWorth, soldWorth, type TradeWorth } from '../../market/events/trade-price.ts'
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { type Column, LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
+import { ColumnAppender } from '../duckdb/column-appender.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { identifier, type LakeTable } from '../duckdb/sql.ts'
 import type { SeqRange } from '../lake/lake-files.ts'
-
-/** The most rows of a chunk of DuckDB. */
-const CHUNK_ROWS = 2_048
 
 /** Columns of one kind of rows. NaN stands for a number that is not known; all columns are of one length. */
 type StagedColumns = Record<string, Float64Array | Uint8Array | readonly (string | null)[]>
@@ -76,56 +74,17 @@ export function selectStagedEvents(name: StagedTableName, { first, last }: SeqRa
   return `SELECT ${cells.join(', ')} FROM ${stagedName(name)} WHERE event_no BETWEEN ${first} AND ${last}`
 }
 
-/** Appends columns to a staged table, a chunk at a time. */
-class StagedTable {
-  readonly #appender: DuckDBAppender
-  /** Reused: its memory is not managed by the garbage collector. */
-  readonly #chunk: DuckDBDataChunk
-  readonly #columns: readonly string[]
-
-  static async create(connection: DuckDBConnection, name: StagedTableName): Promise<StagedTable> {
-    await connection.run(createSql(name))
-    return new StagedTable(await connection.createAppender(stagedName(name)), name)
-  }
-
-  constructor(appender: DuckDBAppender, name: StagedTableName) {
-    const { numbers, texts } = STAGED[name]
-    const types: DuckDBType[] = [...numbers.map(() => duckdb.DOUBLE), ...texts.map(() => duckdb.VARCHAR)]
-    this.#appender = appender
-    this.#chunk = duckdb.DuckDBDataChunk.create(types)
-    this.#columns = [...numbers, ...texts]
-  }
-
-  /** Appends the rows from index `from` to `to` (exclusive). */
-  append(columns: StagedColumns, from: number, to: number): void {
-    for (let first = from; first < to; first += CHUNK_ROWS)
-      this.#appendChunk(columns, first, Math.min(to, first + CHUNK_ROWS))
-  }
-
-  /** Makes the appended rows visible. */
-  flush(): void {
-    this.#appender.flushSync()
-  }
-
-  close(): void {
-    this.#appender.clear()
-    this.#appender.closeSync()
-  }
-
-  #appendChunk(columns: StagedColumns, from: number, to: number): void {
-    const chunk = this.#chunk
-    const rows = to - from
-    chunk.reset()
-    chunk.rowCount = rows
-    for (const [index, name] of this.#columns.entries()) {
-      const vector = chunk.getColumnVector(index)
-      const column = columns[name]
-      for (let row = 0; row < rows; row++) vector.setItem(row, column[from + row])
-      vector.flush()
-    }
-    this.#appender.appendDataChunk(chunk)
-  }
+/** Empties a staged table, or creates it, and opens it. */
+async function openStaged(connection: DuckDBConnection, name: StagedTableName): Promise<ColumnAppender> {
+  const { numbers, texts } = STAGED[name]
+  await connection.run(createSql(name))
+  const types = [...numbers.map(() => duckdb.DOUBLE), ...texts.map(() => duckdb.VARCHAR)]
+  return ColumnAppender.open(connection, stagedName(name), types)
 }
+
+/** The columns of a staged table, in its order. */
+const inOrder = (name: StagedTableName, columns: StagedColumns) =>
+  [...STAGED[name].numbers, ...STAGED[name].texts].map((column) => columns[column])
 
 /** An event that fits no row, which is a bug of this program. */
 export interface UnfitEvent {
@@ -215,8 +174,8 @@ const eventColumns = (events: readonly RecordedEvent[], simulated: Float64Array)
 
 /** The staged rows of one slice. */
 export class StagedEvents {
-  readonly #trades: StagedTable
-  readonly #events: StagedTable
+  readonly #trades: ColumnAppender
+  readonly #events: ColumnAppender
   /** Events that fit no row; they are left out. */
   readonly unfit: UnfitEvent[] = []
   /** Whether the market is simulated in the run of the last event; null: not known. */
@@ -224,11 +183,11 @@ export class StagedEvents {
 
   /** Empties the tables in the database of `connection`, or creates them. `close` must be called. */
   static async create(connection: DuckDBConnection, isSimulated: boolean | null): Promise<StagedEvents> {
-    const trades = await StagedTable.create(connection, 'trades')
-    return new StagedEvents(trades, await StagedTable.create(connection, 'events'), isSimulated)
+    const trades = await openStaged(connection, 'trades')
+    return new StagedEvents(trades, await openStaged(connection, 'events'), isSimulated)
   }
 
-  constructor(trades: StagedTable, events: StagedTable, isSimulated: boolean | null) {
+  constructor(trades: ColumnAppender, events: ColumnAppender, isSimulated: boolean | null) {
     this.#trades = trades
     this.#events = events
     this.isSimulated = isSimulated
@@ -262,12 +221,13 @@ export class StagedEvents {
   }
 
   #addTrades(trades: TradeColumns, firstNo: number, simulated: Float64Array): void {
-    const columns = tradeColumns(trades, simulated)
+    const priced = tradeColumns(trades, simulated)
+    const columns = inOrder('trades', priced)
     let from = 0
     while (from < trades.count && trades.eventNo[from] < firstNo) from++
     // Unfit rows are left out by appending what lies between them.
     for (let row = from; row < trades.count; row++) {
-      if (isWholeTrade(trades, columns.price_usd, row)) continue
+      if (isWholeTrade(trades, priced.price_usd, row)) continue
       this.unfit.push(toUnfitTrade(trades, row))
       this.#trades.append(columns, from, row)
       from = row + 1
@@ -276,7 +236,7 @@ export class StagedEvents {
   }
 
   #addEvents(events: readonly RecordedEvent[], simulated: Float64Array): void {
-    const columns = eventColumns(events, simulated)
+    const columns = inOrder('events', eventColumns(events, simulated))
     let from = 0
     for (const [row, recorded] of events.entries()) {
       if (isWholeEvent(recorded)) continue

@@ -1,11 +1,11 @@
 // Closed bars in the lake process. They wait in memory until a flush stages them: those that the lake does not have yet become
 // rows of an in-memory table, from which the flush writes files. Appending yields to other work every few rows.
 
-import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { nextTurn } from '../../lib/wait.ts'
 import { LAKE_SCHEMA_VERSION, TABLES } from '../../schema/tables.ts'
 import { TIMEFRAMES } from '../../schema/timeframe.ts'
-import { withAppender } from '../duckdb/database.ts'
+import { ColumnAppender } from '../duckdb/column-appender.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { queryRows, queryValue } from '../duckdb/query.ts'
 import { createEmptyTable, lakeColumns, literal, MARKET_DATABASE, ROW_SEQ, relation } from '../duckdb/sql.ts'
@@ -58,11 +58,12 @@ const T = BAR_NUMBERS.indexOf('t')
 const CLOSE_NO = BAR_NUMBERS.indexOf('close_no')
 /** SQL of the name of a staged bar's timeframe. */
 const TF_SQL = `[${TIMEFRAMES.map(literal).join(', ')}][staged.tf::INTEGER + 1]`
-const STAGED = `${MARKET_DATABASE}.bars_staged`
+const STAGED_NAME = 'bars_staged'
+const STAGED = `${MARKET_DATABASE}.${STAGED_NAME}`
 const STAGED_NUMBERS = [...BAR_NUMBERS, 'uncertain']
 const CREATE_STAGED = `CREATE OR REPLACE TABLE ${STAGED} (mint VARCHAR,
   ${STAGED_NUMBERS.map((name) => `${name} DOUBLE`).join(', ')})`
-const CHUNK_TYPES = [duckdb.VARCHAR, ...STAGED_NUMBERS.map(() => duckdb.DOUBLE)]
+const STAGED_TYPES = [duckdb.VARCHAR, ...STAGED_NUMBERS.map(() => duckdb.DOUBLE)]
 
 interface PendingBatch {
   batch: BarBatch
@@ -106,28 +107,29 @@ async function findYoungestInLake(
   })
 }
 
-/** Appends the kept bars from index `from` to `to` (exclusive). */
-function appendChunk(
-  appender: DuckDBAppender,
-  chunk: DuckDBDataChunk,
-  pending: PendingBatch,
-  from: number,
-  to: number,
-): void {
-  const { batch, kept, uncertain } = pending
-  chunk.reset()
-  chunk.rowCount = to - from
-  const mints = chunk.getColumnVector(0)
-  const numbers = STAGED_NUMBERS.map((_, index) => chunk.getColumnVector(index + 1))
-  for (let row = 0; row < to - from; row++) {
-    const bar = kept[from + row]
-    mints.setItem(row, batch.mints[bar])
-    for (let index = 0; index < BAR_NUMBER_COUNT; index++)
-      numbers[index].setItem(row, batch.numbers[bar * BAR_NUMBER_COUNT + index])
-    numbers[BAR_NUMBER_COUNT].setItem(row, uncertain[bar])
+/** The staged columns of the kept bars from index `from` to `to` (exclusive), or to the last. */
+function stagedColumns({ batch, kept, uncertain }: PendingBatch, from: number, to: number) {
+  const bars = Array.from(kept.subarray(from, to))
+  return [
+    bars.map((bar) => batch.mints[bar]),
+    ...BAR_NUMBERS.map((_, index) => bars.map((bar) => batch.numbers[bar * BAR_NUMBER_COUNT + index])),
+    bars.map((bar) => uncertain[bar]),
+  ]
+}
+
+async function appendStaged(connection: DuckDBConnection, batches: readonly PendingBatch[]): Promise<void> {
+  const appender = await ColumnAppender.open(connection, STAGED_NAME, STAGED_TYPES, MARKET_DATABASE)
+  try {
+    for (const each of batches) {
+      for (let from = 0; from < each.kept.length; from += BARS_CHUNK_ROWS) {
+        appender.append(stagedColumns(each, from, from + BARS_CHUNK_ROWS))
+        await nextTurn()
+      }
+    }
+    appender.flush()
+  } finally {
+    appender.close()
   }
-  for (const vector of [mints, ...numbers]) vector.flush()
-  appender.appendDataChunk(chunk)
 }
 
 /** SQL of the staged bars, each with whether the lake's files, the rows in memory or a bar before it have the same one. */
@@ -183,8 +185,6 @@ export class BarStore {
   readonly #lake: Pick<Lake, 'database' | 'reader'>
   readonly #run: Run
   readonly #seen: SeenBars
-  /** Reused: its memory is not managed by the garbage collector. */
-  readonly #chunk = duckdb.DuckDBDataChunk.create(CHUNK_TYPES)
   #pending: PendingBatch[] = []
   #pendingBars = 0
   #stagedBars = 0
@@ -248,7 +248,7 @@ export class BarStore {
       this.#leastToMs = Number.POSITIVE_INFINITY
       if (count === 0) return staged
       await connection.run(CREATE_STAGED)
-      await this.#append(connection, batches)
+      await appendStaged(connection, batches)
       const repeated = await this.#insertNew(connection, nowMs)
       for (const { account } of [staged, this.#taken])
         account.repeated = account.repeated.map((bars, index) => bars + repeated[index])
@@ -325,17 +325,6 @@ export class BarStore {
     }
     if (keptCount > 0) this.#pending.push({ batch, uncertain, kept: kept.subarray(0, keptCount) })
     this.#pendingBars += keptCount
-  }
-
-  async #append(connection: DuckDBConnection, batches: readonly PendingBatch[]): Promise<void> {
-    await withAppender(connection, 'bars_staged', MARKET_DATABASE, async (appender) => {
-      for (const each of batches) {
-        for (let from = 0; from < each.kept.length; from += BARS_CHUNK_ROWS) {
-          appendChunk(appender, this.#chunk, each, from, Math.min(each.kept.length, from + BARS_CHUNK_ROWS))
-          await nextTurn()
-        }
-      }
-    })
   }
 
   /** Inserts the staged bars that the lake does not have. @returns how many it has */

@@ -6,7 +6,8 @@ import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { recordFrom } from '../../lib/record.ts'
 import { TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../schema/vocabulary.ts'
-import { transaction, withAppender } from '../duckdb/database.ts'
+import { ColumnAppender } from '../duckdb/column-appender.ts'
+import { transaction } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
 import { queryOne, queryRows, queryValue, type ResultRow } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
@@ -47,7 +48,6 @@ const DUE_COLUMNS = {
 type DueSubmission = ResultRow<typeof DUE_COLUMNS>
 const LABEL_COLUMNS = recordFrom(LABEL_NUMBERS, () => 'number?' as const)
 
-/** Appends a few thousand cells at most, column by column. */
 async function appendColumns(
   connection: DuckDBConnection,
   table: string,
@@ -55,9 +55,13 @@ async function appendColumns(
   columns: readonly (readonly DuckDBValue[])[],
 ): Promise<void> {
   const types = columns.map((cells) => (typeof cells[0] === 'string' ? duckdb.VARCHAR : duckdb.DOUBLE))
-  const chunk = duckdb.DuckDBDataChunk.create(types, columns[0].length)
-  chunk.setColumns(columns)
-  await withAppender(connection, table, catalog, (appender) => appender.appendDataChunk(chunk))
+  const appender = await ColumnAppender.open(connection, table, types, catalog)
+  try {
+    appender.append(columns)
+    appender.flush()
+  } finally {
+    appender.close()
+  }
 }
 
 /** Computes labels in a scratch database. @param bars SQL of the bars */
