@@ -12,8 +12,9 @@ import {
   PROVIDER_REQUESTS_PER_SECOND_MAX,
   PROVIDER_TIMEOUT_MS,
 } from '../limits.ts'
+import { RequestPace } from '../request-pace.ts'
 import { readRetryAfterMs } from '../retry-after.ts'
-import { wait, withinTime } from '../wait.ts'
+import { withinTime } from '../wait.ts'
 
 export interface BirdeyeClientOptions {
   apiKey: string
@@ -49,11 +50,7 @@ export class BirdeyeClient {
   readonly #options: BirdeyeClientOptions
   readonly #baseUrl: string
   readonly #limit = pLimit(PROVIDER_CONCURRENCY)
-  readonly #intervalMs: number
-  /** The earliest time of the next request, on the monotonic clock. */
-  #nextAtMs = 0
-  /** Resolves when all requests that are waiting have started. */
-  #queue = Promise.resolve()
+  readonly #pace: RequestPace
 
   constructor(options: BirdeyeClientOptions) {
     const { requestsPerSecond, baseUrl } = options
@@ -62,7 +59,7 @@ export class BirdeyeClient {
     this.#options = options
     this.#baseUrl = baseUrl.replace(/\/+$/, '')
     this.requestsPerSecond = requestsPerSecond
-    this.#intervalMs = 1_000 / requestsPerSecond
+    this.#pace = new RequestPace(requestsPerSecond)
   }
 
   /**
@@ -71,30 +68,10 @@ export class BirdeyeClient {
    */
   get(path: string, address: string, signal: AbortSignal): Promise<BirdeyeAnswer> {
     return this.#limit(async () => {
-      await this.#waitForTurn(signal)
+      await this.#pace.turn(signal)
       if (signal.aborted) return failed('stopped')
       return this.#request(`${this.#baseUrl}${path}?address=${encodeURIComponent(address)}`, signal)
     })
-  }
-
-  /** Requests take turns in the order in which they were asked for. */
-  #waitForTurn(signal: AbortSignal): Promise<void> {
-    this.#queue = this.#queue.then(() => this.#waitForRate(signal))
-    return this.#queue
-  }
-
-  async #waitForRate(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const nowMs = performance.now()
-      if (nowMs >= this.#nextAtMs) {
-        // A timer that fires late must not lower the rate.
-        const lateMs = nowMs - this.#nextAtMs
-        this.#nextAtMs = nowMs + this.#intervalMs - (lateMs < this.#intervalMs ? lateMs : 0)
-        return
-      }
-      if (signal.aborted) return
-      await wait(this.#nextAtMs - nowMs, signal)
-    }
   }
 
   #request(url: string, signal: AbortSignal): Promise<BirdeyeAnswer> {
@@ -124,14 +101,9 @@ export class BirdeyeClient {
     // Read in the background, within the same bounds, so that the connection can be used again.
     readBoundedText(response, PROVIDER_ANSWER_BYTES_MAX).catch(() => {})
     const retryAfterMs = readRetryAfterMs(headers.get('retry-after'), headers.get('date'))
-    if (status === 429) this.#pause(retryAfterMs ?? PROVIDER_PAUSE_MS)
-    else if (status === 503 && retryAfterMs !== null) this.#pause(retryAfterMs)
+    const pauseMs = retryAfterMs ?? (status === 429 ? PROVIDER_PAUSE_MS : 0)
+    if (status === 429 || status === 503) this.#pace.pause(Math.min(pauseMs, PROVIDER_PAUSE_MS_MAX))
     return failed(status === 429 ? 'rate_limited' : status === 404 ? 'not_found' : 'refused')
-  }
-
-  /** Sends no further request for this long, up to the maximum. */
-  #pause(ms: number): void {
-    this.#nextAtMs = Math.max(this.#nextAtMs, performance.now() + Math.min(ms, PROVIDER_PAUSE_MS_MAX))
   }
 }
 

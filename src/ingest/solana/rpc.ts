@@ -1,12 +1,13 @@
 // Calls to RPC endpoints: JSON-RPC over HTTP within one budget of requests.
-import pLimit from 'p-limit'
+import pLimit, { type LimitFunction } from 'p-limit'
 import { z } from 'zod'
 import { fetchFailure } from '../../lib/error-text.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { readBoundedText } from '../../lib/text/bounded-text.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
+import { type Lane, RequestPace } from '../request-pace.ts'
 import { readRetryAfterMs } from '../retry-after.ts'
-import { wait, withinTime } from '../wait.ts'
+import { withinTime } from '../wait.ts'
 import { type Endpoint, withoutAddresses } from './endpoints.ts'
 import {
   METHOD_BUSY_MAX,
@@ -61,9 +62,6 @@ export interface Rpc {
   describe(): Record<string, unknown>
 }
 
-/** `spare` calls have their turn when no other waits. */
-type Lane = 'live' | 'spare'
-
 const METHOD_NOT_FOUND = -32_601
 const REFUSING_STATUSES = [401, 402, 403, 404, 405, 410]
 /** As providers say that a plan does not have a method. */
@@ -91,11 +89,8 @@ export class RpcClient implements Rpc {
   }
   readonly #limit = pLimit(RPC_CONCURRENCY)
   readonly #spareLimit = pLimit(RPC_SPARE_CONCURRENCY)
-  readonly #intervalMs: number
-  /** The earliest time of the next request, on the monotonic clock. */
-  #nextAtMs = 0
-  readonly #turns: Readonly<Record<Lane, { signal: AbortSignal; begin(): void }[]>> = { live: [], spare: [] }
-  #isGranting = false
+  /** Of the budget of all endpoints. */
+  readonly #pace: RequestPace
   readonly #refusals = new MethodRefusals()
   #spareCurrent = 0
   #id = 0
@@ -107,7 +102,7 @@ export class RpcClient implements Rpc {
 
   constructor(options: RpcOptions) {
     this.#options = options
-    this.#intervalMs = 1_000 / options.requestsPerSecond
+    this.#pace = new RequestPace(options.requestsPerSecond)
   }
 
   get host(): string {
@@ -122,22 +117,18 @@ export class RpcClient implements Rpc {
     return this.#options.endpoints[this.#current % this.#options.endpoints.length]
   }
 
-  async call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {
-    if (this.#limit.pendingCount >= RPC_WAITING_MAX) return this.#failed('busy', 'too many calls wait')
-    const answer = await this.#limit(async () => {
+  call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {
+    return this.#queued(this.#limit, method, params, async () => {
       const current = this.#current
       const answer = await this.#callEndpoint(this.#endpoint, method, params, signal)
       // Another endpoint may be reached, or may have requests left; calls that fail together move on once.
       if (!answer.ok && answer.fault !== 'stopped' && this.#current === current) this.#current++
       return answer
     })
-    if (answer.ok) this.#options.onAnswer?.(method, params, answer.result)
-    return answer
   }
 
-  async #callSpare(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {
-    if (this.#spareLimit.pendingCount >= RPC_WAITING_MAX) return this.#failed('busy', 'too many calls wait')
-    const answer = await this.#spareLimit(async () => {
+  #callSpare(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {
+    return this.#queued(this.#spareLimit, method, params, async () => {
       const { endpoints } = this.#options
       let latest: RpcAnswer = { ok: false, fault: 'refused', message: `no endpoint serves ${method}` }
       for (let attempt = 0; attempt < endpoints.length; attempt++) {
@@ -155,6 +146,17 @@ export class RpcClient implements Rpc {
       }
       return latest
     })
+  }
+
+  /** Makes a call when those before it leave room, unless too many wait. */
+  async #queued(
+    limit: LimitFunction,
+    method: string,
+    params: readonly unknown[],
+    call: () => Promise<RpcAnswer>,
+  ): Promise<RpcAnswer> {
+    if (limit.pendingCount >= RPC_WAITING_MAX) return this.#failed('busy', 'too many calls wait')
+    const answer = await limit(call)
     if (answer.ok) this.#options.onAnswer?.(method, params, answer.result)
     return answer
   }
@@ -213,33 +215,6 @@ export class RpcClient implements Rpc {
     return { ok: false, fault, message: text }
   }
 
-  /** Requests take turns in the order in which they were asked for, at the rate of the budget; spare ones when no other waits. */
-  #waitForTurn(signal: AbortSignal, lane: Lane): Promise<void> {
-    const turn = new Promise<void>((resolve) => {
-      this.#turns[lane].push({ signal, begin: resolve })
-    })
-    if (!this.#isGranting) void this.#grantTurns()
-    return turn
-  }
-
-  async #grantTurns(): Promise<void> {
-    const { live, spare } = this.#turns
-    this.#isGranting = true
-    for (let next = live[0] ?? spare[0]; next !== undefined; next = live[0] ?? spare[0]) {
-      const { signal } = next
-      const waitMs = this.#nextAtMs - performance.now()
-      if (waitMs > 0 && !signal.aborted) {
-        await wait(waitMs, signal)
-        continue
-      }
-      const turn = live.shift() ?? spare.shift()
-      if (!signal.aborted)
-        this.#nextAtMs = Math.max(this.#nextAtMs, performance.now() - this.#intervalMs) + this.#intervalMs
-      turn?.begin()
-    }
-    this.#isGranting = false
-  }
-
   async #request(
     endpoint: Endpoint,
     method: string,
@@ -247,7 +222,7 @@ export class RpcClient implements Rpc {
     signal: AbortSignal,
     lane: Lane,
   ): Promise<RpcAnswer> {
-    await this.#waitForTurn(signal, lane)
+    await this.#pace.turn(signal, lane)
     const { timeoutMs = RPC_TIMEOUT_MS } = this.#options
     const sentMs = performance.now()
     const answer = await withinTime(timeoutMs, signal, (ending) =>
@@ -301,7 +276,7 @@ export class RpcClient implements Rpc {
 
   #pause({ headers }: Response): void {
     const askedMs = readRetryAfterMs(headers.get('retry-after'), headers.get('date')) ?? RPC_PAUSE_MS
-    this.#nextAtMs = Math.max(this.#nextAtMs, performance.now() + Math.min(askedMs, RPC_PAUSE_MS_MAX))
+    this.#pace.pause(Math.min(askedMs, RPC_PAUSE_MS_MAX))
   }
 }
 
