@@ -17,7 +17,7 @@ export const INGEST_LINE_CHARS_MIN = 30
 export const INGEST_SLICE_RECORDS = 4_096
 /** A record whose `ts` is further ahead of its receipt is rejected: `ts_in_future`. */
 export const TS_AHEAD_MS_MAX = 60_000
-/** Mints remembered as valid, 60 bytes each: about twice as many as a market holds tokens. Others are checked again. */
+/** Mints remembered as valid, some 110 bytes each: about twice as many as a market holds tokens. Behind them all are checked again. */
 export const MINT_CACHE_ENTRIES_MAX = 262_144
 
 /** A feed that refuses a larger share of what it gets says so in /health and the log. */

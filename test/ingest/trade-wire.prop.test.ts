@@ -3,7 +3,6 @@
 import fc from 'fast-check'
 import { Packr, Unpackr } from 'msgpackr'
 import { expect, test } from 'vitest'
-import { MintInterner } from '../../src/ingest/push/mint-interner.ts'
 import { ingest } from '../../src/ingest/push/push.ts'
 import { readTrade } from '../../src/ingest/push/record.ts'
 import { skipRecord } from '../../src/ingest/push/skip-record.ts'
@@ -192,18 +191,6 @@ test('the trades that feeds send are read from the bytes, in either form, one af
     expect(told(line.read(line.end))).toEqual(ours(trade))
     expect(told(map.read(map.end))).toEqual(ours(trade))
   }
-})
-
-test('a small table of mints gives each look-up the right mint, whatever was forgotten', () => {
-  const table = new MintInterner(4)
-  fc.assert(
-    fc.property(fc.nat(MINTS.length - 1), fc.nat(3), (index, offset) => {
-      const body = Buffer.from(`${'x'.repeat(offset)}${MINTS[index]}`)
-      const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
-      expect(table.find(body, view, offset, MINTS[index].length)).toBe(MINTS[index])
-      expect(table.find(body, view, offset, MINTS[index].length - 1)).not.toBe(MINTS[index])
-    }),
-  )
 })
 
 test('the end of a record is found where the library ends it, and nowhere when it is cut short', () => {

@@ -13,7 +13,7 @@ import {
   type TradeEvent,
 } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
-import { TS_AHEAD_MS_MAX } from '../limits.ts'
+import { MINT_CACHE_ENTRIES_MAX, TS_AHEAD_MS_MAX } from '../limits.ts'
 
 export interface RecordFault {
   code: string
@@ -39,6 +39,22 @@ const isTime = (value: unknown): value is number =>
 const storedText = (text: string | null | undefined): string | null | undefined =>
   text == null ? text : truncateText(text, WORD_CHARS_MAX)
 
+/** Mints that were checked lately, none of them a part of a longer text. */
+const checkedMints = new Map<string, string>()
+
+/** A mint that comes often is not checked again, and is always the same string: the market's maps need its hash only once. @returns null
+ *  where there is no valid mint */
+export function checkedMint(mint: unknown): string | null {
+  if (typeof mint !== 'string') return null
+  const known = checkedMints.get(mint)
+  if (known !== undefined) return known
+  if (!isMint(mint)) return null
+  if (checkedMints.size >= MINT_CACHE_ENTRIES_MAX) checkedMints.clear()
+  const own = truncateText(mint, WORD_CHARS_MAX)
+  checkedMints.set(own, own)
+  return own
+}
+
 type TradeFields = Omit<TradeEvent, 'type' | 'mint'>
 
 /** Whether all fields of a trade but its mint are valid. */
@@ -57,14 +73,16 @@ export function isValidTrade(trade: Partial<TradeEvent>): trade is TradeFields {
  * market's code sees one shape.
  */
 export function readTrade(record: Record<string, unknown>): TradeEvent | null {
-  const { mint } = record
+  const { mint: sent } = record
   // Few trades have a quote: the schema reads these.
   if (hasQuoteFields(record)) return null
-  if (!isValidTrade(record) || typeof mint !== 'string' || !isMint(mint)) return null
+  if (!isValidTrade(record)) return null
+  const mint = checkedMint(sent)
+  if (mint === null) return null
   const { ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record
   return {
     type: 'trade',
-    mint: truncateText(mint, WORD_CHARS_MAX),
+    mint,
     ts,
     side,
     tokenAmount,

@@ -3,9 +3,7 @@
 import { assert } from '../../lib/assert.ts'
 import { WORD_CHARS_MAX } from '../../schema/bounds.ts'
 import { QUOTE_FIELDS, type TradeEvent } from '../../schema/event.ts'
-import { MINT_CACHE_ENTRIES_MAX } from '../limits.ts'
-import { MintInterner } from './mint-interner.ts'
-import { isValidTrade } from './record.ts'
+import { checkedMint, isValidTrade } from './record.ts'
 
 /** The numbers come first, then the texts, then fields of trades with a quote, which few have: a library reads these. */
 const NAMES = [
@@ -49,7 +47,6 @@ const [TRAD, BUY, SELL] = ['trad', 'buy\0', 'sell'].map(word)
 const LAST_OF_TRADE = 'e'.charCodeAt(0)
 const THREE_BYTES = 0xffffff
 
-const mints = new MintInterner(MINT_CACHE_ENTRIES_MAX)
 const presentOrUndefined = (value: number): number | undefined => (Number.isNaN(value) ? undefined : value)
 
 /** One object serves all records of a body. If a name comes twice, the last value counts, as in JSON.parse and msgpackr. */
@@ -97,7 +94,7 @@ export class TradeFields {
   makeTrade(): TradeEvent | null {
     const side = this.#side()
     if (side === null || this.#length[TYPE] === ABSENT) return null
-    const mint = mints.find(this.#body, this.view, this.#from[MINT], this.#length[MINT])
+    const mint = checkedMint(this.#text(MINT))
     if (mint === null) return null
     const numbers = this.#numbers
     // The same keys in the same order as in `readTrade`, so that the market's code sees one shape.
