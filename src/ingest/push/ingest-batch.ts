@@ -1,3 +1,4 @@
+import { isRecord } from '../../lib/record.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import { IGNORED_NAME_CHARACTERS_MAX, IGNORED_NAMES_MAX } from '../../schema/api/parts.ts'
 import { AMOUNT_MAX, PRICE_MIN } from '../../schema/bounds.ts'
@@ -10,7 +11,7 @@ import {
   type TradeEvent,
 } from '../../schema/event.ts'
 import { INGEST_ERRORS_MAX, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
-import { isFault, type RecordFault, readRecord, timeFault } from './record.ts'
+import { isFault, type RecordFault, readRecord, readTrade, timeFault } from './record.ts'
 
 export interface IngestError {
   /** Which record, from 0; blank lines are not counted. */
@@ -67,8 +68,13 @@ export class IngestBatch {
     return this.#errors.length >= INGEST_ERRORS_MAX
   }
 
-  /** Adds one parsed record of unknown shape. */
-  addRecord(record: unknown): void {
+  /** Adds one parsed record of unknown shape. @param areTextsOwn none of its texts is cut out of a larger one */
+  addRecord(record: unknown, areTextsOwn = false): void {
+    const trade = isRecord(record) && record.type === 'trade' ? readTrade(record, areTextsOwn) : null
+    if (trade !== null) {
+      this.addTrade(trade)
+      return
+    }
     this.flush()
     const event = readRecord(record, this.receivedAtMs)
     this.#deliver(event)
@@ -129,6 +135,7 @@ export class IngestBatch {
   }
 
   result(): IngestResult {
+    this.flush()
     const counts = { accepted: this.#accepted, rejected: this.#rejected, errors: this.#errors }
     return this.#ignored.size === 0 ? counts : { ...counts, ignored: [...this.#ignored] }
   }

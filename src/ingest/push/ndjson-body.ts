@@ -1,8 +1,7 @@
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { parseJson } from '../../lib/text/json-text.ts'
 import { INGEST_LINE_CHARS_MIN, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
 import type { BodyReader, IngestBatch } from './ingest-batch.ts'
-import { TradeLineReader } from './trade-line.ts'
 
 const NEWLINE = 0x0a
 const OPEN_BRACE = 0x7b
@@ -10,22 +9,23 @@ const BYTE_ORDER_MARK = '\ufeff'
 const BYTE_ORDER_MARK_BYTES = 3
 
 /**
- * Reads a body of NDJSON. Trades of the usual form are read from the bytes by `TradeLineReader`; every other line goes through
- * `JSON.parse`. A line that is not UTF-8 is rejected alone.
+ * Reads a body of NDJSON, line by line. One that is not UTF-8 is rejected alone. To read the lines of trades from their bytes by hand
+ * saves 6 % of the processor time from the body to the market (median of 13 alternated pairs of processes): not worth a parser.
  */
 export class NdjsonBody implements BodyReader {
   readonly #body: Buffer
   readonly #batch: IngestBatch
-  readonly #trades: TradeLineReader
   /** Whether the body as a whole is UTF-8, so that no line needs a check of its own. */
   readonly #isUtf8: boolean
+  /** ASCII is made a text faster as latin1. */
+  readonly #encoding: 'latin1' | 'utf8'
   #position: number
 
   constructor(body: Buffer, batch: IngestBatch) {
     this.#body = body
     this.#batch = batch
-    this.#trades = new TradeLineReader(body)
     this.#isUtf8 = isUtf8(body)
+    this.#encoding = isAscii(body) ? 'latin1' : 'utf8'
     const hasMark = body.toString('utf8', 0, BYTE_ORDER_MARK_BYTES) === BYTE_ORDER_MARK
     this.#position = hasMark ? BYTE_ORDER_MARK_BYTES : 0
   }
@@ -33,15 +33,8 @@ export class NdjsonBody implements BodyReader {
   read(recordsMax: number): boolean {
     const body = this.#body
     const batch = this.#batch
-    const trades = this.#trades
     let position = this.#position
     for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
-      const trade = trades.read(position)
-      if (trade !== null && trades.end - position <= INGEST_RECORD_BYTES_MAX) {
-        position = trades.end
-        batch.addTrade(trade)
-        continue
-      }
       const newline = body.indexOf(NEWLINE, position)
       const end = newline === -1 ? body.length : newline
       this.#addLine(position, end)
@@ -63,13 +56,13 @@ export class NdjsonBody implements BodyReader {
       batch.reject('invalid_json', 'not valid UTF-8')
       return
     }
-    const line = body.toString('utf8', from, end)
+    const line = body.toString(this.#encoding, from, end)
     if (isBlank(line)) return
     // Once the error list is full, a line too short to be valid need not be parsed to be counted.
     const isTooShort = batch.isErrorListFull && line.length < INGEST_LINE_CHARS_MIN
     const record = isTooShort ? undefined : parseJson(line)
     if (record === undefined) batch.reject('invalid_json', 'not valid JSON')
-    else batch.addRecord(record)
+    else batch.addRecord(record, true)
   }
 }
 

@@ -92,7 +92,7 @@ export function ingestFrame(
   const body = toBuffer(frame)
   const records = isBinary ? null : readJsonValue(body)
   if (records !== null) {
-    for (const record of records) batch.addRecord(record)
+    for (const record of records) batch.addRecord(record, true)
     return batch.result()
   }
   const reader = isBinary ? new MsgpackBody(body, batch) : new NdjsonBody(body, batch)

@@ -36,8 +36,10 @@ const isTime = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= TIME_MS_MIN && (value as number) <= TIME_MS_MAX
 
 /** A text as it is kept: cut to its maximum, and in memory of its own. */
-const storedText = (text: string | null | undefined): string | null | undefined =>
-  text == null ? text : truncateText(text, WORD_CHARS_MAX)
+const storedText = (text: string | null | undefined, isOwn: boolean): string | null | undefined =>
+  text == null || (isOwn && text.length <= WORD_CHARS_MAX && text.isWellFormed())
+    ? text
+    : truncateText(text, WORD_CHARS_MAX)
 
 /** Mints that were checked lately, none of them a part of a longer text. */
 const checkedMints = new Map<string, string>()
@@ -71,8 +73,9 @@ export function isValidTrade(trade: Partial<TradeEvent>): trade is TradeFields {
 /**
  * A trade, or null where the schema must say what is wrong. Every trade has the same keys in the same order, so that the
  * market's code sees one shape.
+ * @param areTextsOwn no text of it is cut out of a larger one, which it would keep alive
  */
-export function readTrade(record: Record<string, unknown>): TradeEvent | null {
+export function readTrade(record: Record<string, unknown>, areTextsOwn = false): TradeEvent | null {
   const { mint: sent } = record
   // Few trades have a quote: the schema reads these.
   if (hasQuoteFields(record)) return null
@@ -90,8 +93,8 @@ export function readTrade(record: Record<string, unknown>): TradeEvent | null {
     solAmount,
     vSol,
     vTokens,
-    wallet: storedText(wallet),
-    tx: storedText(tx),
+    wallet: storedText(wallet, areTextsOwn),
+    tx: storedText(tx, areTextsOwn),
   }
 }
 
