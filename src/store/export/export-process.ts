@@ -102,12 +102,8 @@ async function sendParquet(task: Task, send: Send): Promise<void> {
   const file = await open(path, 'r')
   try {
     await send(head)
-    const buffer = Buffer.allocUnsafe(EXPORT_CHUNK_BYTES)
-    for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, buffer.length)
-      if (bytesRead === 0) return
-      await send(buffer.subarray(0, bytesRead))
-    }
+    const chunks = file.createReadStream({ highWaterMark: EXPORT_CHUNK_BYTES, autoClose: false })
+    for await (const chunk of chunks) await send(chunk)
   } finally {
     await file.close()
   }
