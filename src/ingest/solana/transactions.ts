@@ -1,4 +1,5 @@
 // Which events of a transaction are new: notifications may be repeated, come from both subscriptions, or end early.
+import pLimit from 'p-limit'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { RecordedPlace } from '../types.ts'
 import { wait } from '../wait.ts'
@@ -59,8 +60,8 @@ export class TransactionFetcher {
   fetched = 0
   /** Transactions that could not be had, or were too many: their events are missing. */
   lost = 0
-  readonly #queue: { signature: string; slot: number }[] = []
-  #running: Promise<void> | null = null
+  readonly #turns = pLimit(1)
+  #last: Promise<void> | null = null
   readonly #rpc: Rpc
   readonly #commitment: string
   readonly #signal: AbortSignal
@@ -76,27 +77,16 @@ export class TransactionFetcher {
 
   /** Resolves when nothing is fetched any more; null: nothing is. */
   get pending(): Promise<void> | null {
-    return this.#running
+    return this.#turns.activeCount + this.#turns.pendingCount === 0 ? null : this.#last
   }
 
   fetch(signature: string, slot: number): void {
-    if (this.#queue.length >= FETCHES_WAITING_MAX) {
+    if (this.#turns.pendingCount >= FETCHES_WAITING_MAX) {
       this.lost++
       this.#handlers.onLost(signature, 'too many transactions with a truncated log')
       return
     }
-    this.#queue.push({ signature, slot })
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null
-    })
-  }
-
-  async #run(): Promise<void> {
-    for (;;) {
-      const next = this.#queue.shift()
-      if (next === undefined || this.#signal.aborted) return
-      await this.#fetchOne(next.signature, next.slot)
-    }
+    this.#last = this.#turns(() => this.#fetchOne(signature, slot))
   }
 
   async #fetchOne(signature: string, slot: number): Promise<void> {
