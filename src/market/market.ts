@@ -396,14 +396,14 @@ export class Market {
   }
 
   /** Gaps that began or ended after an earlier call, each as it was then: `next` is what that call returned; null: none. `watch`
-   *  tells when there are any. Of many at once the oldest are left out. */
-  gapChanges(next: number | null): { gaps: readonly Gap[]; next: number } {
-    return this.#parts.gaps.changesAfter(next)
+   *  tells when there are any. Of many at once the oldest are left out. @param end leaves out those from this number on */
+  gapChanges(next: number | null, end?: number): { gaps: readonly Gap[]; next: number } {
+    return this.#parts.gaps.changesAfter(next, end)
   }
 
-  /** Those that ended after a position, and behind them the gaps that go on; none if none ended. */
-  gapChangesSince(seq: number): Gap[] {
-    return this.#parts.gaps.changesSince(seq)
+  /** The `next` of a call that would have gaps that began or ended at a position of the market or later. */
+  gapChangeAt(seq: number): number {
+    return this.#parts.gaps.changeAt(seq)
   }
 
   /** Emits closed bars of the next `tokensMax` tokens that no later trade has made it emit: those of silent tokens. Calls go round

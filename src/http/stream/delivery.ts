@@ -20,7 +20,7 @@ export class Delivery {
   /** Where the market was when the flush began that runs: followers of tabs are served up to here, so that all are sent the same,
    *  however long it takes. Else null. */
   #flushSeq: number | null = null
-  /** Up to this number of `gapChanges` every follower has been told. */
+  /** Up to this number of `gapChanges` every follower has been told; -1 while some are still to be told of others. */
   #gapsTold = 0
 
   constructor(market: Market) {
@@ -72,9 +72,9 @@ export class Delivery {
     // Nearly all followers have been told the same so far, so their frames are made once.
     const frames = new Map<string, readonly Buffer[]>()
     for (const follower of followers) {
-      if (follower.nextGap === nextGap) continue
+      if (follower.nextGap === nextGap && follower.resumedGap >= follower.firstGap) continue
       if (!follower.canWrite) {
-        this.#gapsTold = Math.min(this.#gapsTold, follower.nextGap)
+        this.#gapsTold = -1
         continue
       }
       const key = `${follower.format} ${follower.nextGap}`
@@ -83,6 +83,7 @@ export class Delivery {
       frames.set(key, made)
       for (const frame of made) follower.write(frame, 'control')
       follower.nextGap = nextGap
+      this.#tellEarlierGaps(follower)
     }
   }
 
@@ -91,9 +92,22 @@ export class Delivery {
     this.#tell(follower, this.#market.gaps(1).open)
   }
 
-  /** Tells a follower that resumes of gaps that it may not have been told, because it was away. */
+  /** Tells a follower that resumes of gaps that ended while it was away: each once, however many channels it resumes, and at a later
+   *  `tellGaps` if its socket is full. */
   tellGapsSince(follower: Follower, seq: number): void {
-    this.#tell(follower, this.#market.gapChangesSince(seq))
+    follower.resumedGap = Math.min(follower.resumedGap, this.#market.gapChangeAt(seq))
+    if (follower.canWrite) this.#tellEarlierGaps(follower)
+    else this.#gapsTold = -1
+  }
+
+  /** Those that ended since it resumed, and behind them those that go on, so that whoever takes them in order ends with what is so now. */
+  #tellEarlierGaps(follower: Follower): void {
+    const { resumedGap, firstGap } = follower
+    if (resumedGap >= firstGap) return
+    follower.firstGap = resumedGap
+    const changes = this.#market.gapChanges(resumedGap, firstGap).gaps
+    const ended = changes.filter(({ toMs }) => toMs !== null)
+    if (ended.length > 0) this.#tell(follower, [...ended, ...this.#market.gaps(1).open])
   }
 
   #tell(follower: Follower, gaps: readonly Gap[]): void {

@@ -66,15 +66,20 @@ export class Follower {
   /** When the socket became full, or null while it takes what is written. */
   stalledAtMs: number | null = null
   isClosed = false
-  /** Up to this number of `gapChanges` it has been told. */
+  /** From the first of these numbers of `gapChanges` up to the second it has been told. */
+  firstGap: number
   nextGap: number
+  /** From this number on it is to be told, because it resumed at such a position of the market. */
+  resumedGap: number
 
   constructor(
     writer: StreamWriter,
     format: StreamFormat,
     { now, startedAtMs, nextGap, owner, onWrite }: FollowerStart,
   ) {
+    this.firstGap = nextGap
     this.nextGap = nextGap
+    this.resumedGap = nextGap
     this.#onWrite = onWrite
     this.writer = writer
     this.format = format

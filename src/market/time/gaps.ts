@@ -301,20 +301,23 @@ export class Gaps implements Saved {
   /**
    * Gaps that began or ended after an earlier call, each as it was then. The oldest of very many are left out.
    * @param next of the earlier call; null: none.
+   * @param end the number before which they end
    * @returns them, and the number with which to ask next.
    */
-  changesAfter(next: number | null): { gaps: readonly Gap[]; next: number } {
-    const end = this.#firstChange + this.#changes.length
+  changesAfter(
+    next: number | null,
+    end = this.#firstChange + this.#changes.length,
+  ): { gaps: readonly Gap[]; next: number } {
     if (next === null || next >= end) return { gaps: NO_GAPS, next: end }
-    const changes = this.#changes.slice(Math.max(0, next - this.#firstChange))
+    const indexOf = (number: number) => Math.max(0, number - this.#firstChange)
+    const changes = this.#changes.slice(indexOf(next), indexOf(end))
     return { gaps: changes.map(({ gap }) => gap), next: end }
   }
 
-  /** The gaps that ended or were healed after a position of the market, and behind them those that go on, so that whoever takes them in order
-   *  ends with what is so now. At that position itself too: whoever was there may have left before. */
-  changesSince(seq: number): Gap[] {
-    const past = this.#changes.filter((each) => each.seq >= seq && each.gap.toMs !== null)
-    return past.length === 0 ? [] : [...past.map(({ gap }) => gap), ...this.open]
+  /** The number of the first change at a position of the market or later: whoever was there may have left before it. */
+  changeAt(seq: number): number {
+    const index = this.#changes.findIndex((each) => each.seq >= seq)
+    return this.#firstChange + (index === -1 ? this.#changes.length : index)
   }
 
   *save(): Iterable<Section> {

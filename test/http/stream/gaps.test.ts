@@ -1,6 +1,8 @@
 // What streams tell of gaps that a client cannot have been told as they came: those that go on when it comes, and those that began or
 // ended while it was away.
+import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
 import { FollowReader } from '../../support/follow-reader.ts'
 import { StreamReader } from '../../support/stream-reader.ts'
 import { newMint } from '../../support/submission.ts'
@@ -67,4 +69,58 @@ it('a stream that resumes ends with the gap that goes on, though the same feed w
   const since = server.market.seq
   for (const type of ['disconnect', 'reconnect', 'disconnect'] as const) await tell(type)
   expect(await linesOf(`follow=1&since=${since}`, 4)).toEqual(['began', 'heartbeat', 'ended', 'began'])
+})
+
+it('a socket that resumes several channels is told each gap once, however far back each goes', async () => {
+  const earlier = server.market.seq
+  for (const type of ['disconnect', 'reconnect'] as const) await tell(type)
+  await server.client.push({ type: 'token', mint: newMint(), ts: Date.now(), name: 'N', symbol: 'S' })
+  const since = server.market.seq
+  for (const type of ['disconnect', 'reconnect'] as const) await tell(type)
+  const socket = openSocket()
+  const told: string[] = []
+  for (const from of [since, since, earlier, earlier]) {
+    await socket.send({ op: 'subscribe', topic: 'market', since: from })
+    await socket.send({ op: 'ping' })
+    for (let name = ''; name !== 'pong'; ) {
+      name = nameOf(await socket.next())
+      if (name === 'subscribed' || name === 'ended') told.push(name)
+    }
+  }
+  expect(told).toEqual(['subscribed', 'ended', 'subscribed', 'subscribed', 'ended', 'subscribed'])
+})
+
+it('a socket that is full is told the gaps since it resumed once it is read again', async () => {
+  const tokens = Array.from({ length: 900 }, (_, at) => ({
+    ...{ type: 'token', mint: newMint(), ts: Date.now() },
+    ...{ name: `Token ${at}`, symbol: 'S' },
+  }))
+  await server.client.push(...tokens)
+  const since = server.market.seq
+  for (const type of ['disconnect', 'reconnect'] as const) await tell(type)
+  const socket = new WebSocket(`${server.url.replace('http', 'ws')}/api/v1/stream`)
+  closers.push(() => socket.terminate())
+  const told: string[] = []
+  socket.on('message', (data) => {
+    const message = JSON.parse(data.toString())
+    if (message.id !== 'fill') told.push(nameOf(message))
+  })
+  await once(socket, 'open')
+  const ask = (message: object) => socket.send(JSON.stringify({ op: 'subscribe', ...message }))
+  socket.pause()
+  const counted = async (name: string) =>
+    Number(new RegExp(`^${name} (\\d+)`, 'm').exec((await server.client.get('/metrics')).text)?.[1])
+  while ((await counted('mintlake_streams_stalled')) === 0) ask({ id: 'fill', topic: 'market', limit: 900 })
+  const topics = [
+    { topic: 'submissions' },
+    ...tokens.slice(0, 2).map(({ mint }) => ({ topic: 'token', mint })),
+  ]
+  for (const topic of topics) ask({ ...topic, since })
+  socket.send(JSON.stringify({ op: 'ping' }))
+  expect(await counted('mintlake_streams_stalled')).toBe(1)
+  socket.resume()
+  const subscribed = topics.map(() => 'subscribed')
+  await expect
+    .poll(() => told.filter((name) => ['subscribed', 'pong', 'ended'].includes(name)))
+    .toEqual([...subscribed, 'pong', 'ended'])
 })
