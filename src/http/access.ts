@@ -1,4 +1,5 @@
 import type { Caller } from '../submissions/types.ts'
+import type { RequestHead } from './request/request-head.ts'
 import type { Route } from './route.ts'
 
 /** A page of the console, by its session key. It may do what a reader without a key may, and its reads are counted apart. */
@@ -9,14 +10,6 @@ export type Reader = Caller | typeof CONSOLE_READER | null
 
 /** The agent or researcher whose key it was; null for all others. */
 export const callerOf = (reader: Reader): Caller | null => (reader === CONSOLE_READER ? null : reader)
-
-/** Where a request comes from, as far as it matters for what needs no key on this computer. */
-export interface RequestPlace {
-  host: string
-  origin: string
-  /** The names of all its headers, in lower case. */
-  names(): readonly string[]
-}
 
 /** Knows the keys that no agent has. */
 export interface OperatorKeys {
@@ -133,9 +126,9 @@ export const isLoopback = (host: string): boolean => LOOPBACK_NAME.test(host) ||
  * of a page that another site has sent to a browser here (its Origin tells), by whatever name it calls this server. A proxy on this
  * computer that adds no header, and passes on a name of this computer as Host, cannot be told from them.
  */
-export function isLocal(place: RequestPlace): boolean {
-  const { host, origin } = place
+export function isLocal(head: RequestHead): boolean {
+  const { host, origin } = head.sent
   if (!LOOPBACK_NAME.test(host.replace(/:\d+$/, ''))) return false
   if (origin !== '' && origin !== `http://${host}`) return false
-  return !place.names().some((name) => OF_PROXIES.has(name) || name.startsWith(OF_PROXIES_PREFIX))
+  return !head.names().some((name) => OF_PROXIES.has(name) || name.startsWith(OF_PROXIES_PREFIX))
 }

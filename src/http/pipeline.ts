@@ -15,7 +15,7 @@ import { withKeyHint } from './request/key-hint.ts'
 import { requestOrigin } from './request/origin.ts'
 import { ambiguityOf } from './request/parameters.ts'
 import { NO_LIMITS, readerOf } from './request/read-limits.ts'
-import { checkBodyEncoding, checkBodyType, createContext, RequestHead } from './request/request-head.ts'
+import { checkBodyEncoding, checkBodyType, RequestHead, readRequest } from './request/request-head.ts'
 import { RequestIds } from './request/request-ids.ts'
 import { CompressionCache, preferredCoding } from './response/compress.ts'
 import { conditional } from './response/etag.ts'
@@ -173,7 +173,7 @@ export class Pipeline {
     let limits: Record<string, string>
     try {
       const reader = authorize(deps, cached.route, head.key)
-      const sender = { forwardedFor: head.forwardedFor, isRelayed: head.relay !== '' }
+      const sender = { forwardedFor: head.sent.forwardedFor, isRelayed: head.sent.relay !== '' }
       const ip = () => clientAddress(res, sender, deps)
       limits = deps.limits.countRead(reader, ip, cached.rows)
     } catch {
@@ -183,8 +183,8 @@ export class Pipeline {
       res,
       cached,
       ids,
-      head.requestId,
-      withNodeName(deps.node, head.relay !== '', withMarketState(deps.node, cached.route, limits)),
+      head.sent.requestId,
+      withNodeName(deps.node, head.sent.relay !== '', withMarketState(deps.node, cached.route, limits)),
     )
     if (unfinished !== null) {
       const exchange = new Exchange(unfinished, exchanges)
@@ -201,7 +201,7 @@ export class Pipeline {
    */
   #refuseAmbiguous(res: EngineResponse, path: string): void {
     const { deps, head, ids, exchanges } = this.#parts
-    const reply = new Reply(res, ids.idFor(head.requestId))
+    const reply = new Reply(res, ids.idFor(head.sent.requestId))
     const exchange = new Exchange(reply, exchanges)
     const error = ambiguityOf(head.ambiguous)
     reply.closes = true
@@ -217,7 +217,7 @@ export class Pipeline {
 
 /** Whether another node has passed the request at hand on, and not to this one. */
 const isForOther = ({ deps, head }: PipelineParts): boolean =>
-  head.relay !== '' && deps.node.gate?.admits(head.relay) !== true
+  head.sent.relay !== '' && deps.node.gate?.admits(head.sent.relay) !== true
 
 /** One request on its way through its route: route, checks, body, handler, compression, sending. */
 class UncachedRequest {
@@ -261,10 +261,10 @@ class UncachedRequest {
     this.#cacheKey = cacheKey
     this.#startedAtMs = startedAtMs
     this.#writesBefore = parts.responseCache.writes
-    const { forwardedFor, relay } = parts.head
+    const { forwardedFor, relay, requestId } = parts.head.sent
     this.#isForOther = isForOther(parts)
     this.#sender = { forwardedFor, isRelayed: relay !== '' && !this.#isForOther }
-    this.#reply = new Reply(res, parts.ids.idFor(parts.head.requestId), method === 'head')
+    this.#reply = new Reply(res, parts.ids.idFor(requestId), method === 'head')
     this.#exchange = new Exchange(this.#reply, parts.exchanges)
   }
 
@@ -309,18 +309,21 @@ class UncachedRequest {
     if (route.method !== 'GET' && (isPublic(route) || route.access === 'forwarded')) this.#ip()
     // By then the head may be that of another request, too.
     this.#isFromHere = route.opensLocally === true && isLocal(head)
-    return createContext(head, this.#query, route, id, this.#path, this.#reply.requestId, {
+    const { host, forwardedProto } = head.sent
+    const market = { approximate: deps.approximate, warmingUp: deps.health.warmingUp() }
+    return {
+      ...readRequest(head, this.#query, route, id, this.#path, market),
+      requestId: this.#reply.requestId,
       ip,
       client: () => readerOf(this.#reader, ip),
       isRelayed: () => this.#sender.isRelayed,
       isLocal: () => this.#isFromHere,
-      origin: () => requestOrigin(this.#res, head.host, head.forwardedProto, deps.trustedProxies),
+      origin: () => requestOrigin(this.#res, host, forwardedProto, deps.trustedProxies),
       admitRows: () => this.#limitRows(() => deps.limits.admitRows(this.#reader, ip)),
       onGone: (onGone) => {
         this.#reply.onClosed = onGone
       },
-      market: { approximate: deps.approximate, warmingUp: deps.health.warmingUp() },
-    })
+    }
   }
 
   #ip(): string {
@@ -350,7 +353,7 @@ class UncachedRequest {
   #readBody(route: Route, context: Context): void {
     const { deps, head, bodies } = this.#parts
     checkBodyType(route, context.headers.contentType)
-    checkBodyEncoding(head.contentEncoding)
+    checkBodyEncoding(head.sent.contentEncoding)
     head.checkIdempotencyKey()
     const { bodyBytesMax: bytesMax = BODY_BYTES_MAX, bodyMsMax: msMax = deps.bodyMsMax, access } = route
     const { announcedBytes } = head

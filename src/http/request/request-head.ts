@@ -10,11 +10,8 @@ import { invalidParameter, LIST_PARAMETERS } from './parameters.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
 
-/**
- * The headers that the HTTP layer reads, copied in one pass over those that were sent: looking each up by name would cost a call
- * into the engine, sent or not. One object serves all requests: copy what is to be kept.
- */
-export class RequestHead {
+/** What was sent of the headers that the HTTP layer reads. A header that was not sent is empty. */
+class SentHeaders {
   accept = ''
   acceptEncoding = ''
   apiKey = ''
@@ -33,10 +30,18 @@ export class RequestHead {
   ifRange = ''
   origin = ''
   range = ''
-  requestId = ''
-  transferEncoding = ''
   /** X-Mintlake-Relay: of a request that another node has passed on (RelayGate). */
   relay = ''
+  requestId = ''
+  transferEncoding = ''
+}
+
+/**
+ * The headers of a request, copied in one pass over those that were sent: looking each up by name would cost a call into the engine, sent or
+ * not. One object serves all requests, and only `sent` may be kept of it.
+ */
+export class RequestHead {
+  sent = new SentHeaders()
   /** The name of a header that leaves open where the request ends or which host it is for; empty if there is none. */
   ambiguous = ''
   #hosts = 0
@@ -45,28 +50,9 @@ export class RequestHead {
   #hasTwoIdempotencyKeys = false
   #request: EngineRequest | null = null
 
-  /** Reads the headers of `req`. A header that was not sent is empty. */
+  /** Reads the headers of `req`. */
   read(req: EngineRequest): this {
-    this.accept = ''
-    this.acceptEncoding = ''
-    this.apiKey = ''
-    this.authorization = ''
-    this.cacheControl = ''
-    this.connection = ''
-    this.contentEncoding = ''
-    this.contentLength = ''
-    this.contentType = ''
-    this.forwardedFor = ''
-    this.forwardedProto = ''
-    this.host = ''
-    this.idempotencyKey = null
-    this.ifNoneMatch = ''
-    this.ifRange = ''
-    this.origin = ''
-    this.range = ''
-    this.relay = ''
-    this.requestId = ''
-    this.transferEncoding = ''
+    this.sent = new SentHeaders()
     this.ambiguous = ''
     this.#hosts = 0
     this.#hasTwoKeys = false
@@ -87,7 +73,7 @@ export class RequestHead {
 
   /** `Authorization`, or `X-API-Key` as `Bearer <key>`. @throws ServiceError `invalid_key` for two keys: one of them is not meant */
   get credentials(): string {
-    const { apiKey, authorization } = this
+    const { apiKey, authorization } = this.sent
     if (this.#hasTwoKeys) throw invalidKey('Two different keys were sent under one name: send one of them.')
     if (apiKey === '') return authorization
     if (authorization !== '' && parseBearer(authorization) !== apiKey.trim())
@@ -108,16 +94,16 @@ export class RequestHead {
 
   /** Content-Length in bytes; 0 without one. */
   get announcedBytes(): number {
-    return Number(this.contentLength)
+    return Number(this.sent.contentLength)
   }
 
   get hasBody(): boolean {
-    return this.announcedBytes > 0 || this.transferEncoding !== ''
+    return this.announcedBytes > 0 || this.sent.transferEncoding !== ''
   }
 
   /** Whether the engine closes the connection after the answer. It looks at the length of the header alone, so this does too. */
   get closes(): boolean {
-    return this.connection.length === 'close'.length
+    return this.sent.connection.length === 'close'.length
   }
 
   /**
@@ -125,7 +111,7 @@ export class RequestHead {
    * its own (RFC 9111, section 5.2.1) or asks whether its version is current.
    */
   cacheKey(query: string): string | null {
-    const { ifNoneMatch, cacheControl, accept, acceptEncoding } = this
+    const { ifNoneMatch, cacheControl, accept, acceptEncoding } = this.sent
     if (ifNoneMatch !== '' || (cacheControl !== '' && FRESH_ONLY.test(cacheControl))) return null
     return accept === '' && acceptEncoding === '' ? query : `${query}\n${accept}\n${acceptEncoding}`
   }
@@ -135,77 +121,78 @@ export class RequestHead {
     return before || value
   }
 
-  /** The first header of a name counts, except for the addresses that proxies add; of keys that differ none does. */
+  /** The first header of a name counts, except for addresses, which a proxy adds in a header of its own behind the client's; of keys that
+   *  differ none does. */
   readonly #take = (name: string, value: string): void => {
+    const { sent } = this
     switch (name) {
       case 'accept':
-        this.accept ||= value
+        sent.accept ||= value
         break
       case 'accept-encoding':
-        this.acceptEncoding ||= value
+        sent.acceptEncoding ||= value
         break
       case 'authorization':
-        this.authorization = this.#firstKey(this.authorization, value)
+        sent.authorization = this.#firstKey(sent.authorization, value)
         break
       case 'cache-control':
-        this.cacheControl ||= value
+        sent.cacheControl ||= value
         break
       case 'connection':
-        this.connection ||= value
+        sent.connection ||= value
         break
       case 'content-encoding':
-        this.contentEncoding = this.contentEncoding === '' ? value : `${this.contentEncoding},${value}`
+        sent.contentEncoding = sent.contentEncoding === '' ? value : `${sent.contentEncoding},${value}`
         break
       case 'content-length':
         // The engine uses the first; a proxy in front of it may use another.
-        if (value === '' || (this.contentLength !== '' && this.contentLength !== value))
+        if (value === '' || (sent.contentLength !== '' && sent.contentLength !== value))
           this.ambiguous = 'Content-Length'
-        this.contentLength ||= value
+        sent.contentLength ||= value
         break
       case 'content-type':
-        this.contentType ||= value
+        sent.contentType ||= value
         break
       case 'host':
         if (this.#hosts++ > 0) this.ambiguous = 'Host'
-        this.host ||= value
+        sent.host ||= value
         break
       case 'idempotency-key':
-        this.#hasTwoIdempotencyKeys ||= differs(this.idempotencyKey, value)
-        this.idempotencyKey ||= value
+        this.#hasTwoIdempotencyKeys ||= differs(sent.idempotencyKey, value)
+        sent.idempotencyKey ||= value
         break
       case 'if-none-match':
-        this.ifNoneMatch ||= value
+        sent.ifNoneMatch ||= value
         break
       case 'if-range':
-        this.ifRange ||= value
+        sent.ifRange ||= value
         break
       case 'origin':
-        this.origin ||= value
+        sent.origin ||= value
         break
       case 'range':
-        this.range ||= value
+        sent.range ||= value
         break
       case 'transfer-encoding':
         // The engine reads every body with this header as chunked.
-        if (this.transferEncoding !== '' || value.toLowerCase() !== 'chunked')
+        if (sent.transferEncoding !== '' || value.toLowerCase() !== 'chunked')
           this.ambiguous = 'Transfer-Encoding'
-        this.transferEncoding ||= value
+        sent.transferEncoding ||= value
         break
       case 'x-api-key':
-        this.apiKey = this.#firstKey(this.apiKey, value)
+        sent.apiKey = this.#firstKey(sent.apiKey, value)
         break
       case 'x-forwarded-for':
-        // A proxy may add a header of its own after that of the client.
-        this.forwardedFor = this.forwardedFor === '' ? value : `${this.forwardedFor},${value}`
+        sent.forwardedFor = sent.forwardedFor === '' ? value : `${sent.forwardedFor},${value}`
         break
       case 'x-forwarded-proto':
-        this.forwardedProto ||= value
+        sent.forwardedProto ||= value
         break
       case 'x-mintlake-relay':
-        this.relay ||= value
+        sent.relay ||= value
         break
       case 'x-request-id':
-        this.requestId ||= value
+        sent.requestId ||= value
         break
     }
   }
@@ -215,60 +202,31 @@ export class RequestHead {
 const differs = (before: string | null, value: string): boolean =>
   Boolean(before) && value !== '' && value !== before
 
-/** The parts of a context that act on the connection, and what the server knows of itself. */
-interface ServerSide
-  extends Pick<Context, 'ip' | 'client' | 'isRelayed' | 'isLocal' | 'origin' | 'onGone' | 'admitRows'> {
-  market: MarketNotes
-}
+/** What a request tells by itself. */
+type Told = Pick<Context, 'method' | 'path' | 'id' | 'query' | 'queryText' | 'notes' | 'headers' | 'body'>
 
 /**
- * What a route sees of the request in `head`.
+ * What a route sees of the request in `head`, beside what acts on its connection.
  * @throws ServiceError `invalid_parameter` if the query is too long.
  */
-export function createContext(
+export function readRequest(
   head: RequestHead,
-  query: string,
+  queryText: string,
   route: Route,
   id: string,
   path: string,
-  requestId: string,
-  { market, ...calls }: ServerSide,
-): Context {
-  if (query.length > QUERY_CHARACTERS_MAX) {
+  market: MarketNotes,
+): Told {
+  if (queryText.length > QUERY_CHARACTERS_MAX) {
     throw new ServiceError(
       'invalid_parameter',
       `The query is longer than ${QUERY_CHARACTERS_MAX} characters.`,
     )
   }
-  const headers: RequestHeaders = {
-    accept: head.accept,
-    contentType: head.contentType,
-    ifNoneMatch: head.ifNoneMatch,
-    idempotencyKey: head.idempotencyKey,
-    authorization: head.credentials,
-    acceptEncoding: head.acceptEncoding,
-    range: head.range,
-    ifRange: head.ifRange,
-  }
-  const parsed = parseQuery(query)
-  return {
-    method: route.method,
-    path,
-    id,
-    query: parsed,
-    queryText: query,
-    notes: notesOn(route, parsed, market),
-    headers,
-    requestId,
-    body: NO_BODY,
-    ip: calls.ip,
-    client: calls.client,
-    isRelayed: calls.isRelayed,
-    isLocal: calls.isLocal,
-    origin: calls.origin,
-    onGone: calls.onGone,
-    admitRows: calls.admitRows,
-  }
+  const query = parseQuery(queryText)
+  const notes = notesOn(route, query, market)
+  const headers = { ...head.sent, authorization: head.credentials }
+  return { method: route.method, path, id, query, queryText, notes, headers, body: NO_BODY }
 }
 
 interface ParsedQuery extends Query {

@@ -105,7 +105,7 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
       try {
         const refusal = overload.refusal(route)
         if (refusal !== null) throw refusal
-        const ip = clientAddress(res, { forwardedFor: head.forwardedFor, isRelayed: false }, deps)
+        const ip = clientAddress(res, { forwardedFor: head.sent.forwardedFor, isRelayed: false }, deps)
         const ofClient = head.key || sessionKeyOf(protocols)
         const countSubscription = subscriptionCounter(deps, route, ofClient, ip)
         const client = countSubscription(false, 0)

@@ -33,7 +33,7 @@ export const readUpgradeHeaders = (req: HttpRequest) => ({
 const ids = new RequestIds()
 
 /** The id of a handshake, by which its answer and the log name it. */
-export const upgradeId = (head: RequestHead): string => ids.idFor(head.requestId)
+export const upgradeId = (head: RequestHead): string => ids.idFor(head.sent.requestId)
 
 /** Begins the answer to a handshake that is taken: `HttpResponse.upgrade` writes the rest. @param query as it was sent; a handshake reads none */
 export function beginUpgrade(res: HttpResponse, requestId: string, query: string): void {
