@@ -9,19 +9,10 @@ import { INGEST_FRAME_BYTES_MAX } from '../../schema/media-types.ts'
 import { toMsgpack } from '../encode/items.ts'
 import type { PipelineDeps } from '../pipeline.ts'
 import type { ReleasableApp } from '../releasable-app.ts'
-import { RequestHead } from '../request/request-head.ts'
 import { problemAnswer } from '../response/reply.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { Route } from '../route.ts'
-import {
-  beginUpgrade,
-  CLOSE_GOING_AWAY,
-  readUpgradeHeaders,
-  refuseAmbiguous,
-  refuseUpgrade,
-  SOCKET_SETTINGS,
-  upgradeId,
-} from './upgrade.ts'
+import { CLOSE_GOING_AWAY, type Handshake, SOCKET_SETTINGS, upgrader } from './upgrade.ts'
 
 export const INGEST_PATH = '/api/v1/ingest'
 
@@ -39,7 +30,7 @@ export function registerIngestSockets(
   ingestFrame: IngestFrame,
   onWritten: (route: Route) => void,
 ): () => void {
-  const { health, keys, overload, routes } = deps
+  const { health, keys, overload, routes, onFault } = deps
   const route = routes.find(({ path }) => path === INGEST_PATH)
   assert(route !== undefined, 'there is a route for pushes')
   const ingest: IngestFrame = (frame, isBinary) => {
@@ -48,26 +39,17 @@ export function registerIngestSockets(
     if (refusal !== null) throw refusal
     return ingestFrame(frame, isBinary)
   }
+  const take = ({ head, extensions }: Handshake) => {
+    health.admit(route)
+    keys.checkOperator('feed', head.key)
+    return { data: {}, protocol: '', extensions }
+  }
   const sockets = new Set<WebSocket<unknown>>()
   app.ws(INGEST_PATH, {
     ...SOCKET_SETTINGS,
     maxPayloadLength: INGEST_FRAME_BYTES_MAX,
-    upgrade(res, req, context) {
-      const head = new RequestHead().read(req)
-      const requestId = upgradeId(head)
-      if (refuseAmbiguous(res, INGEST_PATH, requestId, head)) return
-      try {
-        health.admit(route)
-        keys.checkOperator('feed', head.key)
-      } catch (error) {
-        refuseUpgrade(res, INGEST_PATH, requestId, error)
-        return
-      }
-      const { key, extensions } = readUpgradeHeaders(req)
-      beginUpgrade(res, requestId, req.getQuery())
-      // No subprotocol: the type of a message tells its format.
-      res.upgrade({}, key, '', extensions, context)
-    },
+    // No subprotocol: the type of a message tells its format.
+    upgrade: upgrader(INGEST_PATH, take, onFault),
     open: (ws) => {
       sockets.add(ws)
     },

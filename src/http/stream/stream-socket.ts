@@ -11,20 +11,11 @@ import { clientAddress } from '../request/addresses.ts'
 import { withKeyHint } from '../request/key-hint.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import { readerOf } from '../request/read-limits.ts'
-import { RequestHead } from '../request/request-head.ts'
 import { toServiceError } from '../response/to-service-error.ts'
 import type { PlainRoute } from '../route.ts'
 import type { Broadcaster } from './broadcaster.ts'
 import { type SocketTerms, StreamSession, type StreamSources } from './stream-session.ts'
-import {
-  beginUpgrade,
-  readUpgradeHeaders,
-  refuseAmbiguous,
-  refuseUpgrade,
-  SHARED_COMPRESSION,
-  SOCKET_SETTINGS,
-  upgradeId,
-} from './upgrade.ts'
+import { type Handshake, SHARED_COMPRESSION, SOCKET_SETTINGS, upgrader } from './upgrade.ts'
 
 const STREAM_PATH = '/api/v1/stream'
 
@@ -89,54 +80,33 @@ export const streamRoute = (broadcaster: Broadcaster): PlainRoute => ({
 
 /** Must be called before the routes are registered: plain requests at the path are left to them. */
 export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps): void {
-  const { node, market, broadcaster, submissionLog, overload } = deps
+  const { broadcaster, overload, onFault } = deps
   const route = streamRoute(broadcaster)
   /** Sockets whose rows are compressed. */
   let compressed = 0
+  const take = ({ res, head, protocols, extensions }: Handshake) => {
+    const refusal = overload.refusal(route)
+    if (refusal !== null) throw refusal
+    const ip = clientAddress(res, { forwardedFor: head.sent.forwardedFor, isRelayed: false }, deps)
+    const key = head.key || sessionKeyOf(protocols)
+    const countSubscription = subscriptionCounter(deps, route, key, ip)
+    const owner = { key, client: countSubscription(false, 0) }
+    broadcaster.admit()
+    const { protocol, format } = chooseProtocol(protocols)
+    const isCompressed = /permessage-deflate/i.test(extensions) && compressed < COMPRESSED_SOCKETS_MAX
+    const data: SocketData = { format, owner, isCompressed, countSubscription, session: null }
+    return { data, protocol, extensions: isCompressed ? extensions : '' }
+  }
   app.ws<SocketData>(STREAM_PATH, {
     ...SOCKET_SETTINGS,
     maxPayloadLength: STREAM_MESSAGE_BYTES_MAX,
     compression: SHARED_COMPRESSION,
-    upgrade(res, req, context) {
-      const { key, protocols, extensions } = readUpgradeHeaders(req)
-      const head = new RequestHead().read(req)
-      const requestId = upgradeId(head)
-      if (refuseAmbiguous(res, STREAM_PATH, requestId, head)) return
-      try {
-        const refusal = overload.refusal(route)
-        if (refusal !== null) throw refusal
-        const ip = clientAddress(res, { forwardedFor: head.sent.forwardedFor, isRelayed: false }, deps)
-        const ofClient = head.key || sessionKeyOf(protocols)
-        const countSubscription = subscriptionCounter(deps, route, ofClient, ip)
-        const client = countSubscription(false, 0)
-        broadcaster.admit()
-        const { protocol, format } = chooseProtocol(protocols)
-        const isCompressed = /permessage-deflate/i.test(extensions) && compressed < COMPRESSED_SOCKETS_MAX
-        const owner = { key: ofClient, client }
-        const data = { format, owner, isCompressed, countSubscription, session: null }
-        beginUpgrade(res, requestId, req.getQuery())
-        res.upgrade(data, key, protocol, isCompressed ? extensions : '', context)
-      } catch (error) {
-        if (toServiceError(error) === null) deps.onFault(error, requestId)
-        refuseUpgrade(res, STREAM_PATH, requestId, error)
-      }
-    },
+    upgrade: upgrader(STREAM_PATH, take, onFault),
     open(ws) {
       const data = ws.getUserData()
-      const { format, owner, isCompressed, countSubscription } = data
-      if (isCompressed) compressed++
-      const onFault = (error: unknown) => deps.onFault(error, 'message')
-      const sources = { node, market, broadcaster, submissionLog }
-      const options = {
-        ...sources,
-        path: STREAM_PATH,
-        format,
-        owner,
-        isCompressed,
-        countSubscription,
-        onFault,
-      }
-      data.session = new StreamSession(ws, options)
+      if (data.isCompressed) compressed++
+      const told = { path: STREAM_PATH, onFault: (error: unknown) => onFault(error, 'message') }
+      data.session = new StreamSession(ws, { ...deps, ...data, ...told })
     },
     message(ws, message, isBinary) {
       ws.getUserData().session?.receive(new Uint8Array(message), isBinary)
