@@ -1,4 +1,7 @@
 import type { Caller } from '../submissions/types.ts'
+import type { ConsoleSessions } from './console-sessions.ts'
+import type { KeyChecks } from './key-checks.ts'
+import { isLoopbackName } from './request/addresses.ts'
 import type { RequestHead } from './request/request-head.ts'
 import type { Route } from './route.ts'
 
@@ -11,20 +14,6 @@ export type Reader = Caller | typeof CONSOLE_READER | null
 /** The agent or researcher whose key it was; null for all others. */
 export const callerOf = (reader: Reader): Caller | null => (reader === CONSOLE_READER ? null : reader)
 
-/** Knows the keys that no agent has. */
-export interface OperatorKeys {
-  /** 401 unless it is the feed key or the operator's key. */
-  checkOperator(access: 'feed' | 'admin', key: string): void
-  /** Whether it is the operator's key. */
-  isAdmin(key: string): boolean
-  /** 401 unless it is a key of this server, of any kind. */
-  checkAnyKey(key: string): void
-  /** The researcher of a key, or null for the operator's; 401, or 403 for the key of another agent. */
-  admitResearcher(key: string): Caller | null
-  /** Whether the lake may be queried without a key by programs of this computer. */
-  isQueryOpen(): boolean
-}
-
 /** Who checks a request before its route runs. Each throws a ServiceError to refuse it. */
 export interface AccessChecks {
   health: {
@@ -35,11 +24,8 @@ export interface AccessChecks {
     /** The agent of a key, or 401. */
     authenticate(key: string): Caller
   }
-  sessions: {
-    /** Whether a key is a session of the console that is open; `unknown`: it has the form of one. */
-    check(key: string): 'open' | 'unknown' | 'no'
-  }
-  keys: OperatorKeys
+  sessions: Pick<ConsoleSessions, 'check'>
+  keys: Pick<KeyChecks, keyof KeyChecks>
 }
 
 /**
@@ -116,11 +102,6 @@ const OF_PROXIES = new Set([
 /** All that begin with this are of proxies as well: X-Forwarded-For, -Host, -Proto, -Port, -Server and the like. */
 const OF_PROXIES_PREFIX = 'x-forwarded'
 
-const LOOPBACK_NAME = /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/i
-
-/** Whether an address to listen on is reached by programs of this computer alone. */
-export const isLoopback = (host: string): boolean => LOOPBACK_NAME.test(host) || host === '::1'
-
 /**
  * Whether a request to a server that listens on loopback is one of this computer's own programs: not passed on by a proxy, and not
  * of a page that another site has sent to a browser here (its Origin tells), by whatever name it calls this server. A proxy on this
@@ -128,7 +109,7 @@ export const isLoopback = (host: string): boolean => LOOPBACK_NAME.test(host) ||
  */
 export function isLocal(head: RequestHead): boolean {
   const { host, origin } = head.sent
-  if (!LOOPBACK_NAME.test(host.replace(/:\d+$/, ''))) return false
+  if (!isLoopbackName(host.replace(/:\d+$/, ''))) return false
   if (origin !== '' && origin !== `http://${host}`) return false
   return !head.names().some((name) => OF_PROXIES.has(name) || name.startsWith(OF_PROXIES_PREFIX))
 }

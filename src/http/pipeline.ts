@@ -10,6 +10,7 @@ import { type HttpNode, notForThisNode, withMarketState, withNodeName } from './
 import type { Overload } from './overload.ts'
 import { type BelievedSenders, clientAddress, type Sender } from './request/addresses.ts'
 import { BodyReader, discardBody, tooLarge } from './request/body.ts'
+import type { ClientLimits } from './request/client-limits.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
 import { withKeyHint } from './request/key-hint.ts'
 import { requestOrigin } from './request/origin.ts'
@@ -26,16 +27,6 @@ import { toServiceError } from './response/to-service-error.ts'
 import { isPublic, isRead, isWrite, type Route } from './route.ts'
 import { RouteTable } from './route-table.ts'
 
-/** Counts what clients read, or throws 429. */
-export interface ReadCounter {
-  /** Counts a read, and its rows if they are known. @returns the headers that describe the limit */
-  countRead(reader: Reader, ip: () => string, rows?: number): Record<string, string>
-  /** Counts the rows of a read that is counted already. */
-  countRows(reader: Reader, ip: () => string, rows: number): void
-  /** Throws if the reader has used up its rows. */
-  admitRows(reader: Reader, ip: () => string): void
-}
-
 export interface PipelineDeps extends AccessChecks, BelievedSenders {
   node: HttpNode
   overload: Pick<Overload, 'refusal'>
@@ -44,7 +35,7 @@ export interface PipelineDeps extends AccessChecks, BelievedSenders {
     /** Why the market does not have all yet that it begins with; null: it does. */
     warmingUp(): string | null
   }
-  limits: ReadCounter
+  limits: Pick<ClientLimits, 'countRead' | 'countRows' | 'admitRows'>
   metrics: {
     observeRequest(route: string, status: number, seconds: number): void
     observeError(code: ErrorCode): void

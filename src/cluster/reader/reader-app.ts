@@ -1,9 +1,12 @@
 // Builds a reader from its configuration: a replica of the market with the routes of a server, and nothing that is stored.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReaderConfig } from '../../config/reader-settings.ts'
+import { ConsoleSessions } from '../../http/console-sessions.ts'
+import { KeyChecks } from '../../http/key-checks.ts'
 import { BODY_MS_MAX } from '../../http/limits.ts'
 import type { HttpNode } from '../../http/node.ts'
 import { authorityOf, TrustedProxies } from '../../http/request/addresses.ts'
+import { ClientLimits } from '../../http/request/client-limits.ts'
 import { keyHint } from '../../http/request/key-hint.ts'
 import { Cursors } from '../../http/response/cursors.ts'
 import { type HttpServer, startServer } from '../../http/server.ts'
@@ -16,11 +19,8 @@ import { createLog, type Log } from '../../lib/log.ts'
 import { Metrics } from '../../lib/metrics/metrics.ts'
 import { Market } from '../../market/market.ts'
 import { ERRORS } from '../../schema/errors.ts'
-import { ClientLimits } from '../../server/client-limits.ts'
-import { ConsoleSessions } from '../../server/console-sessions.ts'
 import { Health } from '../../server/health.ts'
 import { historyOf } from '../../server/history.ts'
-import { KeyChecks } from '../../server/key-checks.ts'
 import {
   addMarketMetrics,
   addServerMetrics,

@@ -105,3 +105,10 @@ function clientName(address: string): string {
 /** Host and port as a URL writes them. */
 export const authorityOf = (host: string, port: number): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+
+/** Whether a name by which a server is called is one of this computer. */
+export const isLoopbackName = (name: string): boolean =>
+  /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/i.test(name)
+
+/** Whether an address to listen on is reached by programs of this computer alone. */
+export const isLoopback = (host: string): boolean => isLoopbackName(host) || host === '::1'

@@ -1,11 +1,12 @@
 // Limits reads and rows for each reader, in windows that open with the reader's first read. The answer that reaches the limit
 // of rows is sent whole, so that a list longer than the limit can be read. Windows run on the monotonic clock; only the
 // header that tells when one ends is wall time.
-import type { Instant } from '../../lib/clock.ts'
+import { type Clock, type Instant, readClock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import type { Quota } from '../../submissions/types.ts'
 import { CONSOLE_READER, type Reader } from '../access.ts'
+import { READERS_MAX } from '../limits.ts'
 import { rateLimitHeaders, retryAfter } from '../response/rate-limit-headers.ts'
 
 /** What one reader has used of its window. */
@@ -22,24 +23,21 @@ export interface Rows {
   max: number
 }
 
-export interface LimitOptions {
-  /** Name in the RateLimit headers. */
-  policy: string
-  code: 'read_rate_limited' | 'register_rate_limited'
-  windowMs: number
-  readersMax: number
-}
-
 /** The headers of an answer that no limit applies to. */
 export const NO_LIMITS: Record<string, string> = {}
 
 export class ReadLimits {
   /** By reader; the one whose window opened first is the oldest. */
   readonly #usage = new BoundedMap<string, Usage>({})
-  readonly #options: LimitOptions
+  readonly #policy: 'read' | 'register'
+  readonly #windowMs: number
+  readonly #clock: Clock
 
-  constructor(options: LimitOptions) {
-    this.#options = options
+  /** @param policy its name in the RateLimit headers */
+  constructor(policy: 'read' | 'register', windowMs: number, clock: Clock) {
+    this.#policy = policy
+    this.#windowMs = windowMs
+    this.#clock = clock
   }
 
   /**
@@ -47,20 +45,20 @@ export class ReadLimits {
    * @param limit reads in a window; 0: no limit.
    * @returns the headers that describe the limit. @throws ServiceError with status 429.
    */
-  count(reader: string, limit: number, now: Instant, rows?: Rows): Record<string, string> {
+  count(reader: string, limit: number, rows?: Rows): Record<string, string> {
     if (limit === 0) return NO_LIMITS
-    const { policy } = this.#options
+    const now = readClock(this.#clock)
     const usage = this.#openWindow(reader, now.monotonicMs)
-    if (usage.reads >= limit) throw this.#refusal(policy, '', limit, usage, now)
+    if (usage.reads >= limit) throw this.#refusal('', limit, usage, now)
     if (rows !== undefined) this.#countRows(usage, rows, now)
     usage.reads++
-    return this.#headers(policy, limit, limit - usage.reads, usage, now)
+    return this.#headers(this.#policy, limit, limit - usage.reads, usage, now)
   }
 
   /** What is left of a reader's reads. Counts nothing; null: there is no limit. */
-  quota(reader: string, limit: number, now: Instant): Quota | null {
+  quota(reader: string, limit: number): Quota | null {
     if (limit === 0) return null
-    const { windowMs } = this.#options
+    const [now, windowMs] = [readClock(this.#clock), this.#windowMs]
     const usage = this.#usage.get(reader)
     const resetMs = usage === undefined ? 0 : Math.max(0, this.#resetMs(usage, now))
     const remaining = usage === undefined || resetMs === 0 ? limit : Math.max(0, limit - usage.reads)
@@ -68,12 +66,14 @@ export class ReadLimits {
   }
 
   /** Counts the rows of a read that is counted already. @throws ServiceError with status 429 if none are left. */
-  countRows(reader: string, rows: Rows, now: Instant): void {
+  countRows(reader: string, rows: Rows): void {
+    const now = readClock(this.#clock)
     this.#countRows(this.#openWindow(reader, now.monotonicMs), rows, now)
   }
 
   /** Counts nothing. @param max rows in a window; 0: no limit. @throws ServiceError with status 429 if none are left. */
-  admitRows(reader: string, max: number, now: Instant): void {
+  admitRows(reader: string, max: number): void {
+    const now = readClock(this.#clock)
     this.#admitRows(this.#openWindow(reader, now.monotonicMs), max, now)
   }
 
@@ -84,15 +84,14 @@ export class ReadLimits {
   }
 
   #admitRows(usage: Usage, max: number, now: Instant): void {
-    if (max > 0 && usage.rows >= max)
-      throw this.#refusal(`${this.#options.policy}-rows`, ' rows', max, usage, now)
+    if (max > 0 && usage.rows >= max) throw this.#refusal(' rows', max, usage, now)
   }
 
   /** The reader's current window; a new one if the last has ended. */
   #openWindow(reader: string, nowMs: number): Usage {
     const known = this.#usage.get(reader)
-    if (known !== undefined && nowMs - known.windowStartMs < this.#options.windowMs) return known
-    if (known === undefined && this.#usage.size >= this.#options.readersMax) this.#evict(nowMs)
+    if (known !== undefined && nowMs - known.windowStartMs < this.#windowMs) return known
+    if (known === undefined && this.#usage.size >= READERS_MAX) this.#evict(nowMs)
     const usage = { windowStartMs: nowMs, reads: 0, rows: 0 }
     this.#usage.set(reader, usage)
     return usage
@@ -100,7 +99,7 @@ export class ReadLimits {
 
   /** Time until the window ends. */
   #resetMs(usage: Usage, now: Instant): number {
-    return Math.ceil(usage.windowStartMs + this.#options.windowMs - now.monotonicMs)
+    return Math.ceil(usage.windowStartMs + this.#windowMs - now.monotonicMs)
   }
 
   #headers(
@@ -111,18 +110,18 @@ export class ReadLimits {
     now: Instant,
   ): Record<string, string> {
     const resetMs = this.#resetMs(usage, now)
-    const { windowMs } = this.#options
+    const windowMs = this.#windowMs
     return rateLimitHeaders(policy, { limit, remaining, windowMs, resetMs, resetAtMs: now.wallMs + resetMs })
   }
 
-  #refusal(policy: string, what: '' | ' rows', limit: number, usage: Usage, now: Instant): ServiceError {
-    const { code, windowMs } = this.#options
+  #refusal(what: '' | ' rows', limit: number, usage: Usage, now: Instant): ServiceError {
+    const policy = what === '' ? this.#policy : `${this.#policy}-rows`
     const resetMs = this.#resetMs(usage, now)
     const seconds = Math.ceil(resetMs / 1_000)
     const advice = what === '' ? '' : ' Ask for fewer rows with limit, or for changes only with follow=1.'
     return new ServiceError(
-      code,
-      `The limit of ${limit}${what} in ${windowMs / 1_000} seconds is used up; try again in ${seconds} seconds.${advice}`,
+      `${this.#policy}_rate_limited`,
+      `The limit of ${limit}${what} in ${this.#windowMs / 1_000} seconds is used up; try again in ${seconds} seconds.${advice}`,
       { limit, retryAfterMs: resetMs },
       { ...this.#headers(policy, limit, 0, usage, now), ...retryAfter(resetMs) },
     )
@@ -130,10 +129,9 @@ export class ReadLimits {
 
   /** Removes the readers whose window has ended and, if none has, the one whose window is oldest. */
   #evict(nowMs: number): void {
-    const { windowMs, readersMax } = this.#options
     for (let { oldest } = this.#usage; oldest !== null; { oldest } = this.#usage) {
-      const isOpen = nowMs - oldest.value.windowStartMs < windowMs
-      if (isOpen && this.#usage.size < readersMax) return
+      const isOpen = nowMs - oldest.value.windowStartMs < this.#windowMs
+      if (isOpen && this.#usage.size < READERS_MAX) return
       this.#usage.delete(oldest.key)
     }
   }

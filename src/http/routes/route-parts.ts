@@ -12,10 +12,11 @@ import type {
 } from '../../store/types.ts'
 import type { AgentRegistry } from '../../submissions/accounts/agent-registry.ts'
 import type { SubmissionService } from '../../submissions/submission-service.ts'
-import type { Caller, Quota } from '../../submissions/types.ts'
-import type { OperatorKeys } from '../access.ts'
+import type { ConsoleSessions } from '../console-sessions.ts'
 import type { DocumentSettings } from '../docs/texts/limits-text.ts'
+import type { KeyChecks } from '../key-checks.ts'
 import type { HttpNode } from '../node.ts'
+import type { ClientLimits } from '../request/client-limits.ts'
 import type { Cursors } from '../response/cursors.ts'
 import type { Broadcaster } from '../stream/broadcaster.ts'
 import type { TimeWaits } from '../time-waits.ts'
@@ -40,12 +41,7 @@ export interface RouteParts {
   retireLake(): Promise<{ files: number }>
   /** Believes the machine's clock, and brings market time to it. */
   trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
-  limits: {
-    /** Counts a registration from an address. Returns the headers of its limit, or throws 429. */
-    countRegistration(ip: string): Record<string, string>
-    /** What is left of an agent's reads; null: they are not limited. */
-    readQuota(caller: Caller): Quota | null
-  }
+  limits: Pick<ClientLimits, 'countRegistration' | 'readQuota'>
   /** Of some agents, whether they were right. Computed away from this process. */
   agentHits(agentIds: readonly string[]): Promise<AgentHits[]>
   /** A monotonic clock, ms. */
@@ -61,15 +57,8 @@ export interface RouteParts {
   /** How long one download may take; LAKE_DOWNLOAD_MS_MAX unless set. */
   downloadMsMax?: number | undefined
   queries: LakeQueries
-  sessions: {
-    /** A new session of a page at that address, or the one of `known` for another while. */
-    open(address: string, known: string): { key: string; expiresAtMs: number }
-    /** Whether there was a session of that key. */
-    revoke(key: string): boolean
-    /** How many there were. */
-    revokeAll(): number
-  }
-  keys: Pick<OperatorKeys, 'isQueryOpen'>
+  sessions: Pick<ConsoleSessions, 'open' | 'revoke' | 'revokeAll'>
+  keys: Pick<KeyChecks, 'isQueryOpen'>
   /** The folder of the lake; null: the default, or there is none here. */
   lakeFolder: string | null
   health: {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { CONSOLE_SESSION_MS, CONSOLE_SESSIONS_MAX, CONSOLE_SESSIONS_PER_ADDRESS_MAX } from '../http/limits.ts'
 import type { Clock } from '../lib/clock.ts'
 import { BoundedMap } from '../lib/collections/bounded-map.ts'
+import { CONSOLE_SESSION_MS, CONSOLE_SESSIONS_MAX, CONSOLE_SESSIONS_PER_ADDRESS_MAX } from './limits.ts'
 
 /** Tells a session key from the key of an agent. */
 const PREFIX = 'mls_'

@@ -1,11 +1,17 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { Config } from '../config/settings.ts'
-import { isLoopback } from '../http/access.ts'
 import { ServiceError } from '../schema/errors.ts'
 import type { AgentRegistry } from '../submissions/accounts/agent-registry.ts'
 import type { Caller } from '../submissions/types.ts'
+import { isLoopback } from './request/addresses.ts'
 
-export type KeySettings = Pick<Config, 'feedKey' | 'adminKey' | 'host' | 'trustedProxies' | 'publicUrl'>
+interface KeySettings {
+  /** Empty: the server has none. */
+  feedKey: string
+  adminKey: string
+  host: string
+  trustedProxies: readonly string[]
+  publicUrl: string
+}
 
 type KnownAgents = Pick<AgentRegistry, 'authenticate' | 'hasResearcher'>
 
@@ -38,6 +44,7 @@ export class KeyChecks {
       throw new ServiceError('invalid_key', `The ${access} key is wrong.`, {}, headers)
   }
 
+  /** Whether it is the operator's key. */
   isAdmin(sent: string): boolean {
     return this.#adminKey !== '' && isEqual(this.#adminKey, sent)
   }

@@ -1,11 +1,11 @@
-import type { Config } from '../config/settings.ts'
-import type { Reader } from '../http/access.ts'
-import { READ_WINDOW_MS, READERS_MAX, REGISTER_WINDOW_MS, ROWS_PER_READ } from '../http/limits.ts'
-import { NO_LIMITS, ReadLimits, readerOf } from '../http/request/read-limits.ts'
-import { type Clock, readClock } from '../lib/clock.ts'
-import type { Caller, Quota } from '../submissions/types.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Caller, Quota } from '../../submissions/types.ts'
+import type { Reader } from '../access.ts'
+import type { DocumentSettings } from '../docs/texts/limits-text.ts'
+import { READ_WINDOW_MS, REGISTER_WINDOW_MS, ROWS_PER_READ } from '../limits.ts'
+import { NO_LIMITS, ReadLimits, readerOf } from './read-limits.ts'
 
-type ClientLimitSettings = Pick<Config, 'readLimitAnonymous' | 'readLimitKeyed' | 'registerLimit'>
+type ClientLimitSettings = Pick<DocumentSettings, 'readLimitAnonymous' | 'readLimitKeyed' | 'registerLimit'>
 
 /**
  * Applies the configured limits to clients: reads and rows per minute, registrations per hour. A client is a key, an address
@@ -13,25 +13,15 @@ type ClientLimitSettings = Pick<Config, 'readLimitAnonymous' | 'readLimitKeyed' 
  */
 export class ClientLimits {
   readonly #settings: ClientLimitSettings
-  readonly #clock: Clock
   readonly #rowsPerRead: number
-  readonly #reads = new ReadLimits({
-    policy: 'read',
-    code: 'read_rate_limited',
-    windowMs: READ_WINDOW_MS,
-    readersMax: READERS_MAX,
-  })
-  readonly #registrations = new ReadLimits({
-    policy: 'register',
-    code: 'register_rate_limited',
-    windowMs: REGISTER_WINDOW_MS,
-    readersMax: READERS_MAX,
-  })
+  readonly #reads: ReadLimits
+  readonly #registrations: ReadLimits
 
   constructor(settings: ClientLimitSettings, clock: Clock, rowsPerRead = ROWS_PER_READ) {
     this.#settings = settings
     this.#rowsPerRead = rowsPerRead
-    this.#clock = clock
+    this.#reads = new ReadLimits('read', READ_WINDOW_MS, clock)
+    this.#registrations = new ReadLimits('register', REGISTER_WINDOW_MS, clock)
   }
 
   /** Counts one read, and its rows where they are known already. @returns the rate-limit headers of the answer. */
@@ -39,34 +29,30 @@ export class ClientLimits {
     const limit = this.#readsMax(reader)
     if (limit === 0) return NO_LIMITS
     const counted = { count: rows, max: this.#rowsMax(reader) }
-    return this.#reads.count(readerOf(reader, ip), limit, readClock(this.#clock), counted)
+    return this.#reads.count(readerOf(reader, ip), limit, counted)
   }
 
   /** What is left of an agent's reads; null: they are not limited. */
   readQuota(caller: Caller): Quota | null {
-    return this.#reads.quota(
-      readerOf(caller, () => ''),
-      this.#readsMax(caller),
-      readClock(this.#clock),
-    )
+    const reader = readerOf(caller, () => '')
+    return this.#reads.quota(reader, this.#readsMax(caller))
   }
 
   /** Counts the rows of a read that was counted before its rows were known. */
   countRows(reader: Reader, ip: () => string, rows: number): void {
     const counted = { count: rows, max: this.#rowsMax(reader) }
-    if (counted.max > 0 && rows > 0)
-      this.#reads.countRows(readerOf(reader, ip), counted, readClock(this.#clock))
+    if (counted.max > 0 && rows > 0) this.#reads.countRows(readerOf(reader, ip), counted)
   }
 
   /** Throws when the client has no rows left, without counting any. */
   admitRows(reader: Reader, ip: () => string): void {
     const max = this.#rowsMax(reader)
-    if (max > 0) this.#reads.admitRows(readerOf(reader, ip), max, readClock(this.#clock))
+    if (max > 0) this.#reads.admitRows(readerOf(reader, ip), max)
   }
 
   /** Counts one registration. @returns the rate-limit headers of the answer. */
   countRegistration(ip: string): Record<string, string> {
-    return this.#registrations.count(ip, this.#settings.registerLimit, readClock(this.#clock))
+    return this.#registrations.count(ip, this.#settings.registerLimit)
   }
 
   #readsMax(reader: Reader): number {
