@@ -33,6 +33,18 @@ export const jsonAnswer = (description: string, schema: z.ZodType): AnswerDocs =
   content: json(schema),
 })
 
+/** Of a document or a file, for people and programs. @param headers beside those that every answer has */
+export const documentDocs = (
+  operationId: string,
+  description: string,
+  content: BodyDocs,
+  headers?: z.ZodObject,
+): OperationDocs => ({
+  operationId,
+  tag: 'documents',
+  answers: { 200: { description, content, ...(headers && { headers }) } },
+})
+
 export interface OperationDocs {
   /** Unique; generated clients name the method so. */
   operationId: string

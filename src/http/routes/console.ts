@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ServiceError } from '../../schema/errors.ts'
 import { pageHeaders, text } from '../docs/headers.ts'
-import type { OperationDocs } from '../docs/operation-docs.ts'
+import { documentDocs, type OperationDocs, textType } from '../docs/operation-docs.ts'
 import { listConsoleFiles } from '../docs/site/console-files.ts'
 import { serveDocument } from '../response/etag.ts'
 import type { PlainRoute } from '../route.ts'
@@ -22,30 +22,18 @@ function securityHeaders({ imageHosts }: RouteParts['settings']) {
   }
 }
 
-const CONSOLE_DOCS: OperationDocs = {
-  operationId: 'getConsole',
-  tag: 'documents',
-  answers: {
-    200: {
-      description: 'A page',
-      content: { 'text/html': z.string() },
-      headers: pageHeaders('Nothing but this server, and images of the hosts that its operator names'),
-    },
-  },
-}
+const HEADERS = pageHeaders('Nothing but this server, and images of the hosts that its operator names')
+const CONSOLE_DOCS = documentDocs('getConsole', 'A page', textType('text/html'), HEADERS)
 
 /** Files of one folder of the console: scripts and styles. `path` ends with `{id}`. */
 const fileDocs = (path: string): OperationDocs => ({
-  operationId: `getConsoleFile_${path.split(/[/-]/).slice(2, -1).join('_')}`,
-  tag: 'documents',
+  ...documentDocs(
+    `getConsoleFile_${path.split(/[/-]/).slice(2, -1).join('_')}`,
+    'The file',
+    { ...textType('text/javascript'), ...textType('text/css') },
+    HEADERS,
+  ),
   params: z.object({ id: text('Name of the file') }),
-  answers: {
-    200: {
-      description: 'The file',
-      content: { 'text/javascript': z.string(), 'text/css': z.string() },
-      headers: pageHeaders('Nothing but this server, and images of the hosts that its operator names'),
-    },
-  },
   errors: ['not_found'],
 })
 

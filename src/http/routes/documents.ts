@@ -5,7 +5,7 @@ import { submissionSchema } from '../../schema/submission.ts'
 import { type HttpAnswer, JSON_TYPE } from '../context.ts'
 import { type Description, describePath } from '../docs/one-path.ts'
 import { inputSchema, openApi } from '../docs/openapi.ts'
-import { type BodyDocs, json, jsonDocs, type OperationDocs, textType } from '../docs/operation-docs.ts'
+import { documentDocs, json, jsonDocs, textType } from '../docs/operation-docs.ts'
 import type { DocumentSettings } from '../docs/texts/limits-text.ts'
 import { llmsText } from '../docs/texts/llms.ts'
 import { skillText } from '../docs/texts/skill.ts'
@@ -24,13 +24,6 @@ const openApiSchema = z.looseObject({
   info: z.looseObject({}),
   paths: z.looseObject({}),
 })
-const document = (operationId: string, description: string, content: BodyDocs) =>
-  ({
-    operationId,
-    tag: 'documents',
-    answers: { 200: { description, content } },
-  }) as const satisfies OperationDocs
-
 /** Routes for documents about `routes` and about themselves. */
 export function documentRoutes(routes: readonly Route[], settings: DocumentSettings): Route[] {
   const documents: Route[] = [
@@ -40,7 +33,7 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       access: 'open',
       summary: 'This API as OpenAPI 3.1, or one path of it',
       docs: {
-        ...document('getOpenApi', 'OpenAPI 3.1', json(openApiSchema)),
+        ...documentDocs('getOpenApi', 'OpenAPI 3.1', json(openApiSchema)),
         query: z.object({
           path: z.string().optional().meta({
             description:
@@ -55,7 +48,7 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/llms.txt',
       access: 'open',
       summary: 'This API for language models',
-      docs: document('getLlmsTxt', 'What there is, with links', textType('text/plain')),
+      docs: documentDocs('getLlmsTxt', 'What there is, with links', textType('text/plain')),
       handle: linked(TEXT_TYPE, settings, (base) => llmsText(base, all)),
     },
     {
@@ -63,7 +56,7 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/skill.md',
       access: 'open',
       summary: 'How an agent works with this API',
-      docs: document('getSkill', 'All that an agent needs', textType('text/markdown')),
+      docs: documentDocs('getSkill', 'All that an agent needs', textType('text/markdown')),
       handle: linked(MARKDOWN_TYPE, settings, (base) => skillText(base, settings)),
     },
     {
@@ -71,7 +64,11 @@ export function documentRoutes(routes: readonly Route[], settings: DocumentSetti
       path: '/streams.md',
       access: 'open',
       summary: 'How to follow changes over HTTP and WebSocket',
-      docs: document('getStreams', 'Streams: lines, messages, resuming, bounds', textType('text/markdown')),
+      docs: documentDocs(
+        'getStreams',
+        'Streams: lines, messages, resuming, bounds',
+        textType('text/markdown'),
+      ),
       handle: linked(MARKDOWN_TYPE, settings, streamsText),
     },
     {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { SingleFlight } from '../../lib/single-flight.ts'
 import type { HttpAnswer } from '../context.ts'
 import { noSniff, pageHeaders } from '../docs/headers.ts'
+import { documentDocs, textType } from '../docs/operation-docs.ts'
 import { FAVICON } from '../docs/site/favicon.ts'
 import {
   PACKAGE_FILES,
@@ -26,17 +27,12 @@ export const pageRoutes = (): PlainRoute[] => [
     path: DOCS_PATH,
     access: 'open',
     summary: 'This API to read and try, in a browser',
-    docs: {
-      operationId: 'getReference',
-      tag: 'documents',
-      answers: {
-        200: {
-          description: 'A page',
-          content: { 'text/html': z.string() },
-          headers: pageHeaders('Scripts and requests of this server alone'),
-        },
-      },
-    },
+    docs: documentDocs(
+      'getReference',
+      'A page',
+      textType('text/html'),
+      pageHeaders('Scripts and requests of this server alone'),
+    ),
     handle: serveDocument(Buffer.from(PAGE_HTML), 'text/html; charset=utf-8', PAGE_HEADERS),
   },
   {
@@ -44,13 +40,7 @@ export const pageRoutes = (): PlainRoute[] => [
     path: '/favicon.ico',
     access: 'open',
     summary: 'Icon',
-    docs: {
-      operationId: 'getIcon',
-      tag: 'documents',
-      answers: {
-        200: { description: 'An icon', content: { 'image/x-icon': null }, headers: z.object(noSniff) },
-      },
-    },
+    docs: documentDocs('getIcon', 'An icon', { 'image/x-icon': null }, z.object(noSniff)),
     handle: serveDocument(FAVICON, 'image/x-icon', NO_SNIFF),
   },
   ownFile('page.css', PAGE_CSS, 'text/css; charset=utf-8'),
@@ -64,17 +54,12 @@ const file = (name: string, type: string, handle: PlainRoute['handle']): PlainRo
   path: `${DOCS_PATH}/${name}`,
   access: 'open',
   summary: `A file of the page ${DOCS_PATH}`,
-  docs: {
-    operationId: `getFile_${name.replaceAll(/\W/g, '_')}`,
-    tag: 'documents',
-    answers: {
-      200: {
-        description: 'The file',
-        content: { [mediaTypeOf(type)]: z.string() },
-        headers: z.object(noSniff),
-      },
-    },
-  },
+  docs: documentDocs(
+    `getFile_${name.replaceAll(/\W/g, '_')}`,
+    'The file',
+    textType(mediaTypeOf(type)),
+    z.object(noSniff),
+  ),
   handle,
 })
 
