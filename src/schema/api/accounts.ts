@@ -1,6 +1,6 @@
 // Bodies and answers about agents: registration, keys, profiles.
 import { z } from 'zod'
-import { EXAMPLE_AGENT_ID, EXAMPLE_TIME_MS, withExample } from '../example.ts'
+import { EXAMPLE_AGENT_ID, EXAMPLE_TIME_MS } from '../example.ts'
 import { AGENT_TYPES } from '../vocabulary.ts'
 import { okData, okWith, unixMs } from './parts.ts'
 import { EXAMPLE_STANDING, standingSchema } from './standing.ts'
@@ -52,21 +52,18 @@ const EXAMPLE_KEY = {
 const EXAMPLE_SENTENCE = 'Store this key now: it is shown once, and only its hash is kept.'
 const important = z.string().meta({ description: 'That the key must be stored now' })
 
-export const registeredSchema = withExample(
-  okWith({ data: z.object({ ...issuedKeySchema.shape, agentId: z.string() }), important }),
-  { ok: true, data: { ...EXAMPLE_KEY, agentId: EXAMPLE_AGENT_ID }, important: EXAMPLE_SENTENCE },
+export const registeredSchema = okWith(
+  { data: z.object({ ...issuedKeySchema.shape, agentId: z.string() }), important },
+  { data: { ...EXAMPLE_KEY, agentId: EXAMPLE_AGENT_ID }, important: EXAMPLE_SENTENCE },
 )
-export const rotatedSchema = withExample(
-  okWith({
+export const rotatedSchema = okWith(
+  {
     data: z.object({ ...issuedKeySchema.shape, oldKeyExpiresAt: unixMs('Until when the old key is valid') }),
     important,
-  }),
-  { ok: true, data: { ...EXAMPLE_KEY, oldKeyExpiresAt: 1_772_086_400_000 }, important: EXAMPLE_SENTENCE },
+  },
+  { data: { ...EXAMPLE_KEY, oldKeyExpiresAt: 1_772_086_400_000 }, important: EXAMPLE_SENTENCE },
 )
-export const revokedSchema = withExample(okData(z.object({ revoked: z.literal(true) })), {
-  ok: true,
-  data: { revoked: true },
-})
+export const revokedSchema = okData(z.object({ revoked: z.literal(true) }), { revoked: true })
 
 export const profileSchema = z.object({
   name: z.string(),
@@ -86,48 +83,34 @@ const EXAMPLE_PROFILE = {
   createdAt: EXAMPLE_TIME_MS,
   updatedAt: EXAMPLE_TIME_MS,
 }
-export const profileAnswerSchema = withExample(
-  okWith({
+export const profileAnswerSchema = okWith(
+  {
     profile: profileSchema.nullable().meta({ description: 'null: none was set' }),
     standing: standingSchema,
-  }),
-  { ok: true, profile: EXAMPLE_PROFILE, standing: EXAMPLE_STANDING },
+  },
+  { profile: EXAMPLE_PROFILE, standing: EXAMPLE_STANDING },
 )
-export const profileChangedSchema = withExample(okWith({ profile: profileSchema }), {
-  ok: true,
-  profile: EXAMPLE_PROFILE,
-})
+export const profileChangedSchema = okWith({ profile: profileSchema }, { profile: EXAMPLE_PROFILE })
 
 /** A page of the console, and what it may do. */
-export const sessionSchema = withExample(
-  okData(
-    z.object({
-      key: z.string().meta({ description: '`mls_` and 32 characters' }),
-      expiresAt: unixMs('When it ends unless it is asked for again'),
-      queryOpen: z.boolean().meta({
-        description: 'Whether /api/v1/query needs no key: of programs of this computer, where it is so',
-      }),
-      dataDir: z.string().nullable().meta({
-        description:
-          'Where it needs none: the data folder, for commands; null where they find it by themselves',
-      }),
+export const sessionSchema = okData(
+  z.object({
+    key: z.string().meta({ description: '`mls_` and 32 characters' }),
+    expiresAt: unixMs('When it ends unless it is asked for again'),
+    queryOpen: z.boolean().meta({
+      description: 'Whether /api/v1/query needs no key: of programs of this computer, where it is so',
     }),
-  ),
+    dataDir: z.string().nullable().meta({
+      description:
+        'Where it needs none: the data folder, for commands; null where they find it by themselves',
+    }),
+  }),
   {
-    ok: true,
-    data: {
-      key: 'mls_0123456789abcdefghijklmnopqrstuv',
-      expiresAt: 1_772_007_200_000,
-      queryOpen: false,
-      dataDir: null,
-    },
+    key: 'mls_0123456789abcdefghijklmnopqrstuv',
+    expiresAt: 1_772_007_200_000,
+    queryOpen: false,
+    dataDir: null,
   },
 )
-export const sessionRevokedSchema = withExample(okData(z.object({ revoked: z.boolean() })), {
-  ok: true,
-  data: { revoked: true },
-})
-export const sessionsRevokedSchema = withExample(okData(z.object({ revoked: z.number().int() })), {
-  ok: true,
-  data: { revoked: 3 },
-})
+export const sessionRevokedSchema = okData(z.object({ revoked: z.boolean() }), { revoked: true })
+export const sessionsRevokedSchema = okData(z.object({ revoked: z.number().int() }), { revoked: 3 })

@@ -1,7 +1,7 @@
 // Bodies and answers of what the operator may do.
 import { z } from 'zod'
 import { TIME_MS_MAX } from '../bounds.ts'
-import { EXAMPLE_AGENT_ID, withExample } from '../example.ts'
+import { EXAMPLE_AGENT_ID } from '../example.ts'
 import { AGENT_TYPES } from '../vocabulary.ts'
 import { AWARDED_KINDS } from '../xp.ts'
 import { okData, unixMs, wholeCount } from './parts.ts'
@@ -78,36 +78,33 @@ export const agentStatusSchema = z.object({
   ).nullable(),
   banned: z.boolean(),
 })
-export const agentListSchema = withExample(okData(z.array(agentStatusSchema)), {
-  ok: true,
-  data: [
-    {
-      agentId: EXAMPLE_AGENT_ID,
-      name: 'curve-watcher',
-      description: null,
-      type: 'agent',
-      createdAtMs: 1_772_000_000_000,
-      keys: [{ prefix: 'ps_01234567', createdAtMs: 1_772_000_000_000, expiresAtMs: null }],
-      bannedUntilMs: null,
-      banned: false,
-    },
-  ],
+export const agentListSchema = okData(z.array(agentStatusSchema), [
+  {
+    agentId: EXAMPLE_AGENT_ID,
+    name: 'curve-watcher',
+    description: null,
+    type: 'agent',
+    createdAtMs: 1_772_000_000_000,
+    keys: [{ prefix: 'ps_01234567', createdAtMs: 1_772_000_000_000, expiresAtMs: null }],
+    bannedUntilMs: null,
+    banned: false,
+  },
+])
+export const keysRevokedSchema = okData(z.object({ revoked: wholeCount('Keys that were valid') }), {
+  revoked: 1,
 })
-export const keysRevokedSchema = okData(z.object({ revoked: wholeCount('Keys that were valid') })).meta({
-  examples: [{ ok: true, data: { revoked: 1 } }],
-})
-export const bannedSchema = okData(z.object({ banned: z.boolean() })).meta({
-  examples: [{ ok: true, data: { banned: true } }],
-})
+export const bannedSchema = okData(z.object({ banned: z.boolean() }), { banned: true })
 export const awardReceiptSchema = z.object({
   agentId: z.string(),
   kind: z.string(),
   xpEarned: z.number(),
   xpTotal: z.number(),
 })
-export const awardAnswerSchema = withExample(okData(awardReceiptSchema), {
-  ok: true,
-  data: { agentId: EXAMPLE_AGENT_ID, kind: 'trade', xpEarned: 30, xpTotal: 370 },
+export const awardAnswerSchema = okData(awardReceiptSchema, {
+  agentId: EXAMPLE_AGENT_ID,
+  kind: 'trade',
+  xpEarned: 30,
+  xpTotal: 370,
 })
 
 /** A missing or damaged file of the lake that was quarantined. */
@@ -133,45 +130,36 @@ export const lossSchema = z.object({
     .meta({ description: 'Below the data folder, where what is left of it is kept' }),
   foundAtMs: unixMs('When it was found'),
 })
-export const lakeRepairSchema = withExample(
-  okData(
-    z.object({
-      filesChecked: wholeCount('Files read'),
-      restored: z.array(z.string()).meta({ description: 'Quarantined files that are valid again' }),
-      lost: z
-        .array(setAsideFileSchema)
-        .meta({ description: 'Files whose loss this repair has acknowledged' }),
-      eventsLost: wholeCount('Recorded events whose loss this repair has acknowledged'),
-      losses: z
-        .array(lossSchema)
-        .meta({ description: 'What else was lost, and is acknowledged by this repair' }),
-    }),
-  ),
-  { ok: true, data: { filesChecked: 120, restored: [], lost: [], eventsLost: 0, losses: [] } },
+export const lakeRepairSchema = okData(
+  z.object({
+    filesChecked: wholeCount('Files read'),
+    restored: z.array(z.string()).meta({ description: 'Quarantined files that are valid again' }),
+    lost: z.array(setAsideFileSchema).meta({ description: 'Files whose loss this repair has acknowledged' }),
+    eventsLost: wholeCount('Recorded events whose loss this repair has acknowledged'),
+    losses: z
+      .array(lossSchema)
+      .meta({ description: 'What else was lost, and is acknowledged by this repair' }),
+  }),
+  { filesChecked: 120, restored: [], lost: [], eventsLost: 0, losses: [] },
 )
-export const lakeRetiredSchema = withExample(
-  okData(z.object({ files: wholeCount('Files that left the lake') })),
-  { ok: true, data: { files: 3 } },
+export const lakeRetiredSchema = okData(z.object({ files: wholeCount('Files that left the lake') }), {
+  files: 3,
+})
+
+export const clockTrustedSchema = okData(
+  z.object({
+    movedMs: z.number().meta({ unit: 'ms', description: 'How far market time has moved; negative: back' }),
+    marketTimeMs: unixMs('Market time now'),
+  }),
+  { movedMs: -86_400_000, marketTimeMs: 1_772_000_000_000 },
 )
 
-export const clockTrustedSchema = withExample(
-  okData(
-    z.object({
-      movedMs: z.number().meta({ unit: 'ms', description: 'How far market time has moved; negative: back' }),
-      marketTimeMs: unixMs('Market time now'),
-    }),
-  ),
-  { ok: true, data: { movedMs: -86_400_000, marketTimeMs: 1_772_000_000_000 } },
-)
-
-export const stagedBackupSchema = withExample(
-  okData(
-    z.object({
-      path: z.string().meta({ description: 'Folder on the server’s disk' }),
-      lsn: wholeCount('The last commit that it has'),
-      files: wholeCount('Files of the lake'),
-      bytes: wholeCount('Of these files'),
-    }),
-  ),
-  { ok: true, data: { path: '/var/lib/mintlake/backup', lsn: 4210, files: 37, bytes: 812_345 } },
+export const stagedBackupSchema = okData(
+  z.object({
+    path: z.string().meta({ description: 'Folder on the server’s disk' }),
+    lsn: wholeCount('The last commit that it has'),
+    files: wholeCount('Files of the lake'),
+    bytes: wholeCount('Of these files'),
+  }),
+  { path: '/var/lib/mintlake/backup', lsn: 4210, files: 37, bytes: 812_345 },
 )

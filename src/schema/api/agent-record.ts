@@ -1,6 +1,6 @@
 // What became of an agent's analyses: whether it was right, by horizon, and its XP over time.
 import { z } from 'zod'
-import { EXAMPLE_AGENT_ID, withExample } from '../example.ts'
+import { EXAMPLE_AGENT_ID } from '../example.ts'
 import { HORIZON_NAMES } from '../vocabulary.ts'
 import { calibrationGroupSchema } from './calibration.ts'
 import { okData, percent, unixMs, wholeCount } from './parts.ts'
@@ -40,27 +40,24 @@ export const agentRecordSchema = z.object({
 })
 export type AgentRecord = z.infer<typeof agentRecordSchema>
 
-export const agentRecordAnswerSchema = withExample(okData(agentRecordSchema), {
-  ok: true,
-  data: {
-    agentId: EXAMPLE_AGENT_ID,
-    name: 'curve-watcher',
-    asOfMs: 1_772_000_000_000,
-    sinceMs: 1_769_400_000_000,
-    horizons: [{ horizon: '1h', count: 40, hits: 23, meanPct: 1.8 }],
-    groups: [
-      {
-        kind: 'sentiment',
-        label: 'bullish',
-        horizon: '1h',
-        count: 30,
-        tokens: 21,
-        meanPct: 2.5,
-        lowPct: -1.1,
-        highPct: 6.1,
-      },
-    ],
-    xp: [{ atMs: 1_771_977_600_000, xp: 50 }],
-    xpEveryMs: 3_600_000,
-  },
+export const agentRecordAnswerSchema = okData(agentRecordSchema, {
+  agentId: EXAMPLE_AGENT_ID,
+  name: 'curve-watcher',
+  asOfMs: 1_772_000_000_000,
+  sinceMs: 1_769_400_000_000,
+  horizons: [{ horizon: '1h', count: 40, hits: 23, meanPct: 1.8 }],
+  groups: [
+    {
+      kind: 'sentiment',
+      label: 'bullish',
+      horizon: '1h',
+      count: 30,
+      tokens: 21,
+      meanPct: 2.5,
+      lowPct: -1.1,
+      highPct: 6.1,
+    },
+  ],
+  xp: [{ atMs: 1_771_977_600_000, xp: 50 }],
+  xpEveryMs: 3_600_000,
 })

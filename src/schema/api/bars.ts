@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { BAR_FILLS, BAR_SHAPES, barSchema, TIMEFRAMES } from '../bar.ts'
 import { gapSchema } from '../event.ts'
-import { EXAMPLE_MINT, exampleOf, withExample } from '../example.ts'
+import { EXAMPLE_MINT, exampleOf } from '../example.ts'
 import * as parameter from './parameters.ts'
 import { clampedSchema, FORMATS, metaWith, mintSchema, okWith, unixMs, wholeCount } from './parts.ts'
 
@@ -58,13 +58,12 @@ export const barsMetaSchema = metaWith({
   clamped: clampedSchema,
 })
 
-export const barsSchema = withExample(
-  okWith({
+export const barsSchema = okWith(
+  {
     data: z.union([z.array(barSchema), z.array(longBarSchema)]),
     meta: barsMetaSchema,
-  }),
+  },
   {
-    ok: true,
     data: [exampleOf(barSchema)],
     meta: { mint: EXAMPLE_MINT, tf: '1m', limit: 1, fill: 'none', gaps: 0 },
   },

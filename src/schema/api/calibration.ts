@@ -1,6 +1,5 @@
 // Whether the labels of accepted submissions came true.
 import { z } from 'zod'
-import { withExample } from '../example.ts'
 import { HORIZON_NAMES, SENTIMENTS } from '../vocabulary.ts'
 import { okData, percent, unixMs, wholeCount } from './parts.ts'
 
@@ -30,16 +29,11 @@ export const calibrationSchema = z.object({
 })
 export type Calibration = z.infer<typeof calibrationSchema>
 
-export const calibrationAnswerSchema = withExample(okData(calibrationSchema), {
-  ok: true,
-  data: {
-    asOfMs: 1_772_000_000_000,
-    sinceMs: 1_769_400_000_000,
-    sentiments: [
-      { label: 'bullish', horizon: '1h', count: 120, tokens: 40, meanPct: 2.5, lowPct: -1.1, highPct: 6.1 },
-    ],
-    scores: [
-      { label: '60–79', horizon: '1h', count: 70, tokens: 31, meanPct: 1.9, lowPct: -2, highPct: 5.8 },
-    ],
-  },
+export const calibrationAnswerSchema = okData(calibrationSchema, {
+  asOfMs: 1_772_000_000_000,
+  sinceMs: 1_769_400_000_000,
+  sentiments: [
+    { label: 'bullish', horizon: '1h', count: 120, tokens: 40, meanPct: 2.5, lowPct: -1.1, highPct: 6.1 },
+  ],
+  scores: [{ label: '60–79', horizon: '1h', count: 70, tokens: 31, meanPct: 1.9, lowPct: -2, highPct: 5.8 }],
 })

@@ -47,34 +47,31 @@ const lakeCatalogSchema = z.object({
 })
 export type LakeCatalog = z.infer<typeof lakeCatalogSchema>
 
-export const lakeCatalogAnswerSchema = withExample(okData(lakeCatalogSchema), {
-  ok: true,
-  data: {
-    schemaVersion: 3,
-    tables: [
-      {
-        table: 'training',
-        description: 'One labelled example per accepted submission',
-        rows: 1_200,
-        bytes: 412_000,
-        missingFiles: 0,
-        rowsLost: 0,
-        latestBy: null,
-        newestBy: [],
-        files: [
-          {
-            name: 'training-2026-02-25-000000000000001-000000000001200.parquet',
-            path: '/api/v1/lake/files/training-2026-02-25-000000000000001-000000000001200.parquet',
-            dt: '2026-02-25',
-            rows: 1_200,
-            bytes: 412_000,
-            sha256: null,
-            schemaVersion: 3,
-          },
-        ],
-      },
-    ],
-  },
+export const lakeCatalogAnswerSchema = okData(lakeCatalogSchema, {
+  schemaVersion: 3,
+  tables: [
+    {
+      table: 'training',
+      description: 'One labelled example per accepted submission',
+      rows: 1_200,
+      bytes: 412_000,
+      missingFiles: 0,
+      rowsLost: 0,
+      latestBy: null,
+      newestBy: [],
+      files: [
+        {
+          name: 'training-2026-02-25-000000000000001-000000000001200.parquet',
+          path: '/api/v1/lake/files/training-2026-02-25-000000000000001-000000000001200.parquet',
+          dt: '2026-02-25',
+          rows: 1_200,
+          bytes: 412_000,
+          sha256: null,
+          schemaVersion: 3,
+        },
+      ],
+    },
+  ],
 })
 
 /** Rows of one export of the training set; a larger set takes several requests, each from where the last one ended. */

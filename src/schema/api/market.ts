@@ -1,7 +1,7 @@
 // Reads of the market list, of DataPoints and of market time: queries, bodies, answers.
 import { z } from 'zod'
 import { COMPACT_DATAPOINT_FIELDS, chosenDataPointSchema, dataPointSchema } from '../datapoint.ts'
-import { EXAMPLE_MINT, exampleOf, withExample } from '../example.ts'
+import { EXAMPLE_MINT, exampleOf } from '../example.ts'
 import { COMPACT_ROW_FIELDS, chosenRowSchema, marketFiguresSchema, marketItemSchema } from '../market-item.ts'
 import { ORDERS, RANGE_FIGURES, type RangeFigure, SORTS, TABS } from '../vocabulary.ts'
 import * as parameter from './parameters.ts'
@@ -145,10 +145,9 @@ export const marketMetaSchema = metaWith({
   clamped: clampedSchema,
 })
 
-export const marketPageSchema = withExample(
-  okWith({ data: z.array(z.union([marketItemSchema, chosenRowSchema])), meta: marketMetaSchema }),
+export const marketPageSchema = okWith(
+  { data: z.array(z.union([marketItemSchema, chosenRowSchema])), meta: marketMetaSchema },
   {
-    ok: true,
     data: [exampleOf(marketItemSchema)],
     meta: {
       tab: 'all',
@@ -164,57 +163,49 @@ export const marketPageSchema = withExample(
   },
 )
 
-export const totalsAnswerSchema = withExample(
-  okData(
-    z.object({
-      tokens: wholeCount('Tokens that the market holds'),
-      launches_24h: wholeCount('Of these, created within the last 24 hours'),
-      volume_24h_usd: z.number().meta({ description: 'Traded within the last 24 hours', unit: 'USD' }),
-      trades_24h: wholeCount('Trades within the last 24 hours'),
-      buys_24h: wholeCount('Buys among them'),
-      sells_24h: wholeCount('Sells among them'),
-      ts: unixMs('Market time'),
-    }),
-  ),
+export const totalsAnswerSchema = okData(
+  z.object({
+    tokens: wholeCount('Tokens that the market holds'),
+    launches_24h: wholeCount('Of these, created within the last 24 hours'),
+    volume_24h_usd: z.number().meta({ description: 'Traded within the last 24 hours', unit: 'USD' }),
+    trades_24h: wholeCount('Trades within the last 24 hours'),
+    buys_24h: wholeCount('Buys among them'),
+    sells_24h: wholeCount('Sells among them'),
+    ts: unixMs('Market time'),
+  }),
   {
-    ok: true,
-    data: {
-      tokens: 9_000,
-      launches_24h: 8_400,
-      volume_24h_usd: 12_345_678.9,
-      trades_24h: 1_200_000,
-      buys_24h: 640_000,
-      sells_24h: 560_000,
-      ts: 1_772_000_000_000,
-    },
+    tokens: 9_000,
+    launches_24h: 8_400,
+    volume_24h_usd: 12_345_678.9,
+    trades_24h: 1_200_000,
+    buys_24h: 640_000,
+    sells_24h: 560_000,
+    ts: 1_772_000_000_000,
   },
 )
 
 export type TotalsAnswer = z.infer<typeof totalsAnswerSchema>
 
-export const dataPointAnswerSchema = withExample(okData(z.union([dataPointSchema, chosenDataPointSchema])), {
-  ok: true,
-  data: exampleOf(dataPointSchema),
-})
+export const dataPointAnswerSchema = okData(
+  z.union([dataPointSchema, chosenDataPointSchema]),
+  exampleOf(dataPointSchema),
+)
 
 export const batchSchema = z
   .object({ mints: z.array(mintSchema).min(1).max(BATCH_MINTS_MAX) })
   .meta({ examples: [{ mints: [EXAMPLE_MINT] }] })
-export const batchAnswerSchema = withExample(
-  okWith({
+export const batchAnswerSchema = okWith(
+  {
     data: z.array(z.union([dataPointSchema, chosenDataPointSchema])),
     meta: metaWith({
       notFound: z.array(z.string()).meta({ description: 'Mints of which nothing is known' }),
     }),
-  }),
-  { ok: true, data: [exampleOf(dataPointSchema)], meta: { notFound: [] } },
+  },
+  { data: [exampleOf(dataPointSchema)], meta: { notFound: [] } },
 )
 
 /** Market time. */
-export const timeAnswerSchema = withExample(
-  okData(z.object({ marketTime: unixMs('The time up to which the market has gone') })),
-  {
-    ok: true,
-    data: { marketTime: 1_772_000_000_800 },
-  },
+export const timeAnswerSchema = okData(
+  z.object({ marketTime: unixMs('The time up to which the market has gone') }),
+  { marketTime: 1_772_000_000_800 },
 )

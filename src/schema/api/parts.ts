@@ -1,5 +1,6 @@
 // What the schemas of bodies and answers have in common.
 import { z } from 'zod'
+import { withExample } from '../example.ts'
 import { SNAPSHOT_FIELDS } from '../features.ts'
 import { MINT_SHAPE } from '../mint.ts'
 
@@ -47,11 +48,15 @@ const warmingReason = z
 export const metaWith = <Shape extends z.ZodRawShape>(shape: Shape) =>
   z.object({ ...shape, ignored: ignoredNames, approximate: approximateReason, warming_up: warmingReason })
 
-/** The flat answer `{ok, ...}` of submissions, leaderboards, profiles and the server's state. */
-export const okWith = <Shape extends z.ZodRawShape>(shape: Shape) =>
-  z.object({ ok: z.literal(true), meta: metaWith({}).optional(), ...shape })
+/** The flat answer `{ok, ...}` of submissions, leaderboards, profiles and the server's state. @param example of its members beside `ok` */
+export const okWith = <Shape extends z.ZodRawShape>(shape: Shape, example: object) =>
+  withExample(z.object({ ok: z.literal(true), meta: metaWith({}).optional(), ...shape }), {
+    ok: true,
+    ...example,
+  })
 /** The answer `{ok, data}` of most reads. */
-export const okData = <Data extends z.ZodType>(data: Data) => okWith({ data })
+export const okData = <Data extends z.ZodType>(data: Data, example: unknown) =>
+  okWith({ data }, { data: example })
 
 /** Told where a `limit` was above its maximum. */
 export const clampedSchema = z

@@ -1,7 +1,6 @@
 // State of the server: /health, its last hour, and /readyz.
 import { z } from 'zod'
 import { gapSchema } from '../event.ts'
-import { withExample } from '../example.ts'
 import * as parameter from './parameters.ts'
 import { okWith, unixMs, wholeCount } from './parts.ts'
 
@@ -146,8 +145,8 @@ const EXAMPLE_REFUSALS = {
   samples: [],
 }
 
-export const healthSchema = withExample(
-  okWith({
+export const healthSchema = okWith(
+  {
     status: z.enum(['warming_up', 'ready', 'degraded', 'draining']),
     reasons: z.array(z.string()).meta({ description: 'Why the status is degraded' }),
     simulated: z.boolean().meta({ description: 'A feed makes its data up' }),
@@ -168,9 +167,8 @@ export const healthSchema = withExample(
       description: 'This process among those that serve one market (--role); absent where it is alone',
     }),
     store: storeStateSchema,
-  }),
+  },
   {
-    ok: true,
     status: 'ready',
     reasons: [],
     simulated: true,
@@ -221,16 +219,15 @@ export const historySeriesSchema = z.object({
 })
 export type HistorySeries = z.infer<typeof historySeriesSchema>
 
-export const historySchema = withExample(
-  okWith({
+export const historySchema = okWith(
+  {
     data: z.object({
       everyMs: z.number().int().meta({ description: 'How often it is sampled', unit: 'ms' }),
       timesMs: z.array(unixMs('When a sample was taken')).meta({ description: 'Oldest first' }),
       series: z.array(historySeriesSchema),
     }),
-  }),
+  },
   {
-    ok: true,
     data: {
       everyMs: 10_000,
       timesMs: [1_772_000_000_000, 1_772_000_010_000],
@@ -241,8 +238,10 @@ export const historySchema = withExample(
 export type History = z.infer<typeof historySchema>['data']
 export type HistoryAnswer = z.infer<typeof historySchema>
 
-export const readySchema = withExample(okWith({ ready: z.literal(true), feeds: z.array(feedStateSchema) }), {
-  ok: true,
-  ready: true,
-  feeds: [EXAMPLE_FEED],
-})
+export const readySchema = okWith(
+  { ready: z.literal(true), feeds: z.array(feedStateSchema) },
+  {
+    ready: true,
+    feeds: [EXAMPLE_FEED],
+  },
+)

@@ -103,12 +103,12 @@ const EXAMPLE_RECEIPT = {
   createdAt: EXAMPLE_TIME_MS,
   nextAllowedAt: EXAMPLE_TIME_MS + 60_000,
 }
-export const submitAnswerSchema = withExample(okWith(receiptSchema.shape), { ok: true, ...EXAMPLE_RECEIPT })
+export const submitAnswerSchema = okWith(receiptSchema.shape, { ...EXAMPLE_RECEIPT })
 
 /** The verdict of a dry run: what the submission would get. */
-export const dryRunSchema = withExample(
-  okWith({ dryRun: z.literal(true), ...receiptSchema.shape, analysisId: z.null() }),
-  { ok: true, dryRun: true, ...EXAMPLE_RECEIPT, analysisId: null },
+export const dryRunSchema = okWith(
+  { dryRun: z.literal(true), ...receiptSchema.shape, analysisId: z.null() },
+  { dryRun: true, ...EXAMPLE_RECEIPT, analysisId: null },
 )
 
 /** The public form of one submission, accepted or rejected. */
@@ -124,22 +124,19 @@ export const analysisSchema = listedAnalysisSchema
     enriched: enrichedSchema,
   })
 const { mint: _, snapshot, quant, ...EXAMPLE_LABELS } = exampleOf(submissionSchema)
-export const analysisAnswerSchema = withExample(okData(analysisSchema), {
-  ok: true,
-  data: {
-    labelsAvailableAt: null,
-    analysisId: EXAMPLE_ANALYSIS_ID,
-    agentId: EXAMPLE_AGENT_ID,
-    mint: EXAMPLE_MINT,
-    outcome: 'validated',
-    validated: true,
-    deviationPct: 3.2,
-    ...EXAMPLE_LABELS,
-    snapshot,
-    quant,
-    enriched: EXAMPLE_ENRICHED,
-    createdAt: EXAMPLE_TIME_MS,
-  },
+export const analysisAnswerSchema = okData(analysisSchema, {
+  labelsAvailableAt: null,
+  analysisId: EXAMPLE_ANALYSIS_ID,
+  agentId: EXAMPLE_AGENT_ID,
+  mint: EXAMPLE_MINT,
+  outcome: 'validated',
+  validated: true,
+  deviationPct: 3.2,
+  ...EXAMPLE_LABELS,
+  snapshot,
+  quant,
+  enriched: EXAMPLE_ENRICHED,
+  createdAt: EXAMPLE_TIME_MS,
 })
 
 /** A token by its accepted analyses. */
@@ -163,7 +160,6 @@ export const coverageSchema = z.object({
 })
 const limitMeta = metaWith({ clamped: clampedSchema }).optional()
 const EXAMPLE_COVERAGE = {
-  ok: true,
   totalAnalyses: 2,
   uniqueTokens: 1,
   goal: 10_000,
@@ -180,15 +176,12 @@ const EXAMPLE_COVERAGE = {
     },
   ],
 }
-const coverageAnswerSchema = withExample(
-  okWith({ ...coverageSchema.shape, meta: limitMeta }),
-  EXAMPLE_COVERAGE,
-)
+const coverageAnswerSchema = okWith({ ...coverageSchema.shape, meta: limitMeta }, EXAMPLE_COVERAGE)
 
 /** With agentId or mint a list of submissions, otherwise the most analysed tokens. */
 export const analysesAnswerSchema = withExample(
   z.union([coverageAnswerSchema, analysisListSchema]),
-  EXAMPLE_COVERAGE,
+  exampleOf(coverageAnswerSchema),
 )
 
 export const agentRankSchema = z.object({
@@ -211,13 +204,13 @@ const EXAMPLE_RANK = {
   analyses: 9,
   horizons: [{ horizon: '5m', count: 8, hits: 5, meanPct: 0.9 }],
 }
-export const agentLeaderboardSchema = withExample(
-  okWith({
+export const agentLeaderboardSchema = okWith(
+  {
     data: z.array(agentRankSchema),
     leaderboard: z.array(agentRankSchema).meta({ description: 'The same as data' }),
     meta: limitMeta,
-  }),
-  { ok: true, data: [EXAMPLE_RANK], leaderboard: [EXAMPLE_RANK] },
+  },
+  { data: [EXAMPLE_RANK], leaderboard: [EXAMPLE_RANK] },
 )
 
 /** An object schema with the members of a table of numbers. */
@@ -227,25 +220,21 @@ const multiplier = z.object({
   deviationPctMax: z.number().nullable().meta({ description: 'Inclusive', unit: 'percent' }),
   multiplier: z.number(),
 })
-export const xpTableSchema = withExample(
-  okData(
-    z.object({
-      analysis: figures(XP_TABLE.analysis),
-      trade: figures(XP_TABLE.trade),
-      chat: figures(XP_TABLE.chat),
-      social: figures(XP_TABLE.social),
-      streaming: figures(XP_TABLE.streaming),
-      multipliers: z.object(recordFrom(OUTCOMES, () => multiplier)),
-    }),
-  ),
-  { ok: true, data: { ...XP_TABLE, multipliers: XP_MULTIPLIERS } },
+export const xpTableSchema = okData(
+  z.object({
+    analysis: figures(XP_TABLE.analysis),
+    trade: figures(XP_TABLE.trade),
+    chat: figures(XP_TABLE.chat),
+    social: figures(XP_TABLE.social),
+    streaming: figures(XP_TABLE.streaming),
+    multipliers: z.object(recordFrom(OUTCOMES, () => multiplier)),
+  }),
+  { ...XP_TABLE, multipliers: XP_MULTIPLIERS },
 )
 
-export const submissionSchemaAnswerSchema = withExample(
-  okData(
-    z
-      .record(z.string(), z.unknown())
-      .meta({ description: 'JSON Schema (2020-12) of the body of a submission' }),
-  ),
-  { ok: true, data: { type: 'object', required: ['mint', 'sentiment', 'score', 'summary', 'quant'] } },
+export const submissionSchemaAnswerSchema = okData(
+  z
+    .record(z.string(), z.unknown())
+    .meta({ description: 'JSON Schema (2020-12) of the body of a submission' }),
+  { type: 'object', required: ['mint', 'sentiment', 'score', 'summary', 'quant'] },
 )
