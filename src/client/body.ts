@@ -3,15 +3,26 @@ import { MintlakeError } from './errors.ts'
 import { LINE_CHARACTERS_MAX, STREAM_SILENCE_MS_MAX } from './limits.ts'
 import type { Deadline } from './waiting.ts'
 
-/** Frees the connection. The body may have failed already, which does not matter any more. */
-const discard = (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> =>
-  reader.cancel().catch(() => {})
-
-/** Ends a read that waits as soon as the signal is aborted, also where fetch leaves it waiting. @returns what takes that back */
-function endOnAbort(reader: ReadableStreamDefaultReader<Uint8Array>, signal: AbortSignal): () => void {
-  const end = (): void => void discard(reader)
-  signal.addEventListener('abort', end)
-  return () => signal.removeEventListener('abort', end)
+/** The bytes of a body as they come. Ends a read that waits as soon as the signal is aborted, also where fetch leaves it waiting. */
+async function* chunksOf(
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = body.getReader()
+  // Frees the connection. The body may have failed already, which does not matter any more.
+  const discard = (): Promise<void> => reader.cancel().catch(() => {})
+  signal.addEventListener('abort', discard)
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      signal.throwIfAborted()
+      if (done) return
+      yield value
+    }
+  } finally {
+    signal.removeEventListener('abort', discard)
+    await discard()
+  }
 }
 
 /**
@@ -20,25 +31,16 @@ function endOnAbort(reader: ReadableStreamDefaultReader<Uint8Array>, signal: Abo
  */
 export async function readText({ body }: Response, bytesMax: number, signal: AbortSignal): Promise<string> {
   if (body === null) return ''
-  const reader = body.getReader()
-  const forget = endOnAbort(reader, signal)
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let text = ''
   let bytes = 0
-  try {
-    for (;;) {
-      const { value, done } = await reader.read()
-      signal.throwIfAborted()
-      if (done) return text + decode(decoder)
-      bytes += value.length
-      if (bytes > bytesMax)
-        throw new MintlakeError('response_too_large', `The answer is longer than ${bytesMax} bytes`)
-      text += decode(decoder, value)
-    }
-  } finally {
-    forget()
-    await discard(reader)
+  for await (const chunk of chunksOf(body, signal)) {
+    bytes += chunk.length
+    if (bytes > bytesMax)
+      throw new MintlakeError('response_too_large', `The answer is longer than ${bytesMax} bytes`)
+    text += decode(decoder, chunk)
   }
+  return text + decode(decoder)
 }
 
 /**
@@ -51,31 +53,20 @@ export async function* readLines(
   deadline: Deadline,
   { lineCharactersMax = LINE_CHARACTERS_MAX, silenceMsMax = STREAM_SILENCE_MS_MAX } = {},
 ): AsyncGenerator<string, void, undefined> {
-  const reader = body.getReader()
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  const { signal } = deadline
-  const forget = endOnAbort(reader, signal)
   let rest = ''
   deadline.restart(silenceMsMax)
-  try {
-    for (;;) {
-      const { value, done } = await reader.read()
-      signal.throwIfAborted()
-      if (done) return
-      const [first = '', ...more] = decode(decoder, value).split('\n')
-      rest += first
-      for (const next of more) {
-        deadline.pause()
-        checkLength(rest, lineCharactersMax)
-        yield rest
-        rest = next
-      }
+  for await (const chunk of chunksOf(body, deadline.signal)) {
+    const [first = '', ...more] = decode(decoder, chunk).split('\n')
+    rest += first
+    for (const next of more) {
+      deadline.pause()
       checkLength(rest, lineCharactersMax)
-      if (more.length > 0) deadline.restart(silenceMsMax)
+      yield rest
+      rest = next
     }
-  } finally {
-    forget()
-    await discard(reader)
+    checkLength(rest, lineCharactersMax)
+    if (more.length > 0) deadline.restart(silenceMsMax)
   }
 }
 
