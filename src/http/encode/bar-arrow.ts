@@ -9,7 +9,7 @@ import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { BarColumns } from '../../market/types.ts'
 import { BAR_NAMES, type BarShape } from '../../schema/bar.ts'
 import { ARROW_TEMPLATES_MAX } from '../limits.ts'
-import { arrow } from './arrow.ts'
+import { arrow, arrowStream } from './arrow.ts'
 
 const TWO_POW_32 = 2 ** 32
 /** A stream ends with a continuation marker and a length of zero. */
@@ -95,13 +95,7 @@ function encodeZeros(rowCount: number, shape: BarShape): Uint8Array {
   const schema = new arrow.Schema(
     children.map(({ type }, column) => new arrow.Field(BAR_NAMES[shape][column], type, true)),
   )
-  const data = arrow.makeData({
-    type: new arrow.Struct(schema.fields),
-    length: rowCount,
-    nullCount: 0,
-    children,
-  })
-  return arrow.tableToIPC(new arrow.Table(schema, [new arrow.RecordBatch(schema, data)]), 'stream')
+  return arrowStream(schema, rowCount, children)
 }
 
 function makeTemplate(stream: Uint8Array): Template {

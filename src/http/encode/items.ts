@@ -8,7 +8,7 @@ import { Packr } from 'msgpackr'
 import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
 import { type MarketRow, marketItemSchema, marketRowSchema, type RowField } from '../../schema/market-item.ts'
-import { arrow } from './arrow.ts'
+import { arrow, arrowStream } from './arrow.ts'
 import { writeInt64s } from './bar-arrow.ts'
 
 export const MSGPACK_TYPE = 'application/msgpack'
@@ -51,15 +51,7 @@ export function itemsToArrow(
       items.map((item) => item[name] ?? null),
     ),
   )
-  const data = arrow.makeData({
-    type: new arrow.Struct(schema.fields),
-    length: items.length,
-    nullCount: 0,
-    children,
-  })
-  return Buffer.from(
-    arrow.tableToIPC(new arrow.Table(schema, [new arrow.RecordBatch(schema, data)]), 'stream'),
-  )
+  return Buffer.from(arrowStream(schema, items.length, children))
 }
 
 function makeColumn(type: DataType, cells: readonly Cell[]): Data {
