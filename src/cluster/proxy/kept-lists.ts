@@ -1,13 +1,12 @@
 // Tells other nodes which lists this one keeps: it answers at the subject of each of them.
 import type { ListWatcher } from '../../http/response/cursors.ts'
 import type { Bus } from '../bus.ts'
-import type { LastingSubscription } from './lasting-subscription.ts'
 import type { NodeAddress } from './node-gate.ts'
-import { answerAt } from './questions.ts'
+import { type Answering, answerAt } from './questions.ts'
 
 export class KeptLists implements ListWatcher {
   /** By the name of each list that is kept; null: no other node knows of it yet. */
-  readonly #subscriptions = new Map<string, LastingSubscription | null>()
+  readonly #subscriptions = new Map<string, Answering | null>()
   /** And the address of this node. Null: the bus was not reached yet. */
   #opened: { bus: Bus; address: () => NodeAddress } | null = null
 
@@ -19,7 +18,13 @@ export class KeptLists implements ListWatcher {
   }
 
   kept(name: string): void {
-    this.#subscriptions.set(name, this.#subscribe(name))
+    const opened = this.#opened
+    // While it is away the client would keep what it is to send, without a bound.
+    const isThere = opened?.bus.watch.isConnected && !opened.bus.connection.isClosed()
+    const answering = isThere
+      ? answerAt(opened.bus.connection, opened.bus.names.list(name), opened.address)
+      : null
+    this.#subscriptions.set(name, answering)
   }
 
   dropped(name: string): void {
@@ -29,13 +34,5 @@ export class KeptLists implements ListWatcher {
 
   #subscribeAll(): void {
     for (const [name, subscription] of this.#subscriptions) if (subscription === null) this.kept(name)
-  }
-
-  #subscribe(name: string): LastingSubscription | null {
-    // The client would keep what it is to send until it is connected again, without a bound.
-    if (this.#opened === null) return null
-    const { bus, address } = this.#opened
-    if (!bus.watch.isConnected || bus.connection.isClosed()) return null
-    return answerAt(bus.connection, bus.names.list(name), address)
   }
 }

@@ -24,7 +24,7 @@ export const WHOLE_ANSWER_BYTES_MAX = 64 * 1024
 export const OPEN_ANSWERS_MAX = 64
 /** How long a request is tried again in all, while it is not known whether it was carried out. */
 export const RETRY_MS_TOTAL = 10_000
-/** The pause before it is tried again. */
+/** The pause before it is tried again, at most: all who try again do so together. */
 export const RETRY_PAUSE_MS = 200
 /** How long a request is tried again where the writer says on the bus that it is there, and cannot be reached at its address. */
 export const UNREACHABLE_MS_MAX = 1_000
@@ -40,13 +40,11 @@ export const SILENT_LISTS_MAX = 1_024
 export const WRITER_GONE_MS = 2_000
 /** Requests wait for a writer that has told nothing for less than this. Afterwards they are answered at once that there is none. */
 export const WRITER_HOLD_MS = 8_000
-/** How often it is looked whether a writer is there. */
+/** How often it is looked whether the writer has ended. */
 export const ABSENCE_LOOK_MS = 100
-/** Requests that one node keeps waiting for a writer; one more is 503. */
-export const HELD_MAX = 1_024
 /** What clients are told to wait while there is no writer. */
 export const RETRY_AFTER_MS = 2_000
-/** Requests that one node has passed on and that are not answered yet; one more is 503. */
+/** Requests that one node has passed on and that are not answered yet, those that wait for a writer included; one more is 503. */
 export const PASSED_ON_MAX = 4_096
 /** How long an answer waits until this node has applied what it changed. */
 export const APPLIED_WAIT_MS_MAX = 500

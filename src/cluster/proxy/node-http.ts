@@ -3,6 +3,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
+import { urlToHttpOptions } from 'node:url'
 import type { Method } from '../../http/context.ts'
 import { ANOTHER_NODE, NODE_HEADER, RELAY_HEADER } from '../../http/node.ts'
 import type { ChunkSource } from '../../http/response/send-chunks.ts'
@@ -53,9 +54,6 @@ export interface PassedAnswer {
 }
 
 const NO_BODY_STATUSES = [204, 304]
-/** Of one connection, or of no use to who gets the answer. */
-const CONNECTION_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'uwebsockets'])
-
 const AGENT = {
   keepAlive: true,
   maxSockets: SOCKETS_MAX,
@@ -67,10 +65,14 @@ const AGENT = {
 /** HTTP carries bytes, and Node writes and reads them one by one; the HTTP engine reads and writes UTF-8. */
 const toBytes = (text: string): string => Buffer.from(text).toString('latin1')
 const fromBytes = (text: string): string => Buffer.from(text, 'latin1').toString()
+const mapped = (headers: object, change: (text: string) => string): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, change(`${value}`)]))
 
 export class NodeHttp {
   readonly #http = new http.Agent(AGENT)
   readonly #https = new HttpsAgent(AGENT)
+  /** Requests whose answer has not begun. */
+  readonly #unanswered = new Set<{ sentMs: number; giveUp(error: Error): void }>()
   #openAnswers = 0
 
   /**
@@ -78,34 +80,54 @@ export class NodeHttp {
    * @throws UnansweredError; ServiceError `overloaded`, and `invalid_parameter` where it has characters that HTTP does not allow
    */
   async send(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
+    const { answerMsMax } = request
     const sent = this.#open(address, request)
-    const connection = watchConnection(sent)
-    sent.end(request.body.length > 0 ? request.body : undefined)
-    sent.setTimeout(request.answerMsMax, () => sent.destroy(new Error('there was no answer in time')))
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-    sent.on('response', resolve)
-    // Also told after the answer has begun: then who reads it is told too.
-    sent.on('error', reject)
-    // The engine's own time begins with a connection.
-    const waiting = setTimeout(() => {
-      reject(overloaded('All connections to other nodes are in use; try again.'))
+    const giveUp = (error: Error) => {
+      reject(error)
       sent.destroy()
-    }, request.answerMsMax)
-    sent.once('socket', () => clearTimeout(waiting))
+    }
+    const unanswered = { sentMs: performance.now(), giveUp }
+    this.#unanswered.add(unanswered)
+    /** Whether the request may have gone out. */
+    let isConnected = false
+    let timer = setTimeout(
+      () => giveUp(overloaded('All connections to other nodes are in use; try again.')),
+      answerMsMax,
+    )
+    sent.once('socket', (socket: Socket & { encrypted?: boolean }) => {
+      clearTimeout(timer)
+      isConnected = !socket.connecting
+      if (isConnected) return
+      timer = setTimeout(() => giveUp(new Error('no connection in time')), CONNECT_MS_MAX)
+      socket.once(socket.encrypted ? 'secureConnect' : 'connect', () => {
+        clearTimeout(timer)
+        isConnected = true
+      })
+    })
+    // The engine's own time begins with a connection.
+    sent.setTimeout(answerMsMax, () => giveUp(new Error('there was no answer in time')))
+    // An error that comes after the answer has begun is told to who reads it, too.
+    sent.on('response', resolve).on('error', reject)
+    sent.end(request.body.length > 0 ? request.body : undefined)
     try {
       return await this.#take(await promise, address, request)
     } catch (error) {
+      sent.destroy()
       if (error instanceof UnansweredError || error instanceof ServiceError) throw error
-      if (connection.isMade)
-        throw new UnansweredError('late', `${address.url}: ${errorMessage(error)}`, error)
-      throw new UnansweredError(
-        'unreachable',
-        `${address.url} cannot be reached: ${errorMessage(error)}`,
-        error,
-      )
+      const why = errorMessage(error)
+      if (isConnected) throw new UnansweredError('late', `${address.url}: ${why}`, error)
+      throw new UnansweredError('unreachable', `${address.url} cannot be reached: ${why}`, error)
     } finally {
-      clearTimeout(waiting)
+      clearTimeout(timer)
+      this.#unanswered.delete(unanswered)
     }
+  }
+
+  /** Gives up answers that have not begun, of requests that were sent before. */
+  giveUp(beforeMs: number): void {
+    for (const { sentMs, giveUp } of this.#unanswered)
+      if (sentMs < beforeMs) giveUp(new Error('the node has ended before it answered'))
   }
 
   /** Ends the connections that nobody uses. */
@@ -120,53 +142,38 @@ export class NodeHttp {
     address: NodeAddress,
     { repeats }: PassedRequest,
   ): Promise<PassedAnswer> {
-    const headers = headersOf(answer)
     const { statusCode: status = 0 } = answer
+    const headers = mapped(answer.headers, fromBytes)
+    checkNode(headers[NODE_HEADER.toLowerCase()], address)
     const bytes = NO_BODY_STATUSES.includes(status) ? 0 : Number(headers['content-length'] ?? Number.NaN)
-    try {
-      checkNode(headers[NODE_HEADER.toLowerCase()], address)
-      if (bytes <= WHOLE_ANSWER_BYTES_MAX) return { status, headers, body: await wholeBody(answer) }
-      // What was carried out is told in any case.
-      if (repeats === 'read' && this.#openAnswers >= OPEN_ANSWERS_MAX)
-        throw overloaded('The server passes on as many large answers as it may; try again.')
-    } catch (error) {
-      answer.destroy()
-      throw error
-    }
+    if (bytes <= WHOLE_ANSWER_BYTES_MAX)
+      return { status, headers, body: Buffer.concat(await answer.toArray()) }
+    // What was carried out is told in any case.
+    if (repeats === 'read' && this.#openAnswers >= OPEN_ANSWERS_MAX)
+      throw overloaded('The server passes on as many large answers as it may; try again.')
     this.#openAnswers++
     answer.once('close', () => this.#openAnswers--)
     return { status, headers, body: bodyOf(answer) }
   }
 
   #open(address: NodeAddress, { method, path, query, headers, body, signal }: PassedRequest): ClientRequest {
-    const { protocol, hostname, port } = new URL(address.url)
-    const sent: Record<string, string> = { [RELAY_HEADER]: relayValue(address) }
-    for (const name in headers) sent[name] = toBytes(headers[name] ?? '')
-    if (method === 'POST') sent['Content-Length'] = `${body.length}`
-    const target = {
-      host: hostname.replace(/^\[(.*)\]$/, '$1'),
-      ...(port !== '' && { port }),
+    const target = urlToHttpOptions(new URL(address.url))
+    const isTls = target.protocol === 'https:'
+    const length = method === 'POST' && { 'Content-Length': `${body.length}` }
+    const options = {
+      ...target,
+      method,
       path: toBytes(query === '' ? path : `${path}?${query}`),
+      headers: { [RELAY_HEADER]: relayValue(address), ...mapped(headers, toBytes), ...length },
+      agent: isTls ? this.#https : this.#http,
+      ...(signal && { signal }),
     }
-    const options = { ...target, method, headers: sent, ...(signal && { signal }) }
     try {
-      return protocol === 'https:'
-        ? requestHttps({ ...options, agent: this.#https })
-        : http.request({ ...options, agent: this.#http })
+      return isTls ? requestHttps(options) : http.request(options)
     } catch (error) {
       throw new ServiceError('invalid_parameter', `The request cannot be passed on: ${errorMessage(error)}.`)
     }
   }
-}
-
-/** By name in lower case. */
-function headersOf({ rawHeaders }: IncomingMessage): Record<string, string> {
-  const headers: Record<string, string> = {}
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]!.toLowerCase()
-    if (!CONNECTION_HEADERS.has(name)) headers[name] = fromBytes(rawHeaders[at + 1]!)
-  }
-  return headers
 }
 
 /** @throws UnansweredError where an answer is not one of that node */
@@ -177,48 +184,16 @@ function checkNode(named: string | undefined, { nodeId, url }: NodeAddress): voi
   throw new UnansweredError('foreign', `what answers at ${url} is no node of this cluster`)
 }
 
-/** Whether the request may have gone out. */
-function watchConnection(sent: ClientRequest): { isMade: boolean } {
-  const connection = { isMade: false }
-  sent.on('socket', (socket: Socket & { encrypted?: boolean }) => {
-    if (!socket.connecting) {
-      connection.isMade = true
-      return
-    }
-    const timer = setTimeout(() => sent.destroy(new Error('no connection in time')), CONNECT_MS_MAX)
-    socket.once(socket.encrypted ? 'secureConnect' : 'connect', () => {
-      clearTimeout(timer)
-      connection.isMade = true
-    })
-    socket.once('close', () => clearTimeout(timer))
-  })
-  return connection
-}
-
-/** Rejects where it breaks off. */
-function wholeBody(answer: IncomingMessage): Promise<Buffer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const chunks: Buffer[] = []
-  answer.on('data', (chunk: Buffer) => chunks.push(chunk))
-  answer.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-  answer.on('error', reject)
-  answer.on('close', () => reject(new Error('the answer broke off')))
-  return promise
-}
-
 /** The connection is read no faster than `next` is called. */
 function bodyOf(answer: IncomingMessage): ChunkSource {
   // A slow client is no reason to cut it.
   answer.socket.setTimeout(0)
-  const chunks: AsyncIterator<Buffer> = answer[Symbol.asyncIterator]()
+  const chunks: AsyncIterator<Buffer, undefined> = answer[Symbol.asyncIterator]()
+  const stalled = () => {
+    throw new Error('the answer stalled')
+  }
   return {
-    next: async () => {
-      const { done, value } = await unlessLate(STALLED_ANSWER_MS_MAX, chunks.next(), () => {
-        answer.destroy()
-        throw new Error('the answer stalled')
-      })
-      return done === true ? null : value
-    },
+    next: async () => (await unlessLate(STALLED_ANSWER_MS_MAX, chunks.next(), stalled)).value ?? null,
     stop: () => void answer.destroy(),
   }
 }

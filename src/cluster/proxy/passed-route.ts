@@ -14,9 +14,8 @@ import { POSITION_HEADER } from './position.ts'
 const SUBMIT_PATH = '/api/v1/analysis/submit'
 /** Of the node that has answered: the client's own node has counted the request too, and tells its own figures. */
 export const RATE_LIMIT_HEADER = /^(x-)?ratelimit/
-/** Headers that tell that a request came twice: not for a client that has sent it once. */
+/** Tells that a request came twice: not for a client that has sent it once. */
 const KEY_NEWS = /^idempotency-replayed$/
-const NO_NEWS = /^$/
 
 /**
  * The route with its path, documents and limits of bodies, carried out by the writer, which checks the key and counts the
@@ -31,10 +30,10 @@ export function passedRoute(route: Route, passingOn: () => PassingOn): PlainRout
     handle: async (context) => {
       const { request, isKeyOurs } = toPassOn(route, context)
       try {
-        return sentOn(await passingOn().toWriter(request), isKeyOurs ? KEY_NEWS : NO_NEWS)
+        return sentOn(await passingOn().toWriter(request), isKeyOurs ? KEY_NEWS : null)
       } catch (error) {
-        if (isDryRun(route, context)) throw dryRunError(error)
-        throw isKeyOurs ? doubtfulError(error, request.headers['Idempotency-Key']) : error
+        if (!(error instanceof ServiceError)) throw error
+        throw toldError(error, isDryRun(route, context), isKeyOurs ? request.headers['Idempotency-Key'] : '')
       }
     },
   }
@@ -92,49 +91,44 @@ export function requestOf(
 const isDryRun = (route: Route, { query }: Context): boolean =>
   route.path === SUBMIT_PATH && !['', '0', 'false'].includes(query.get('dryRun')?.toLowerCase() ?? '')
 
-/** What may be stored of a dry run is the attempt, never a submission. */
-function dryRunError(error: unknown): unknown {
-  if (!(error instanceof ServiceError)) return error
-  const { mayBeStored: _, ...extra } = error.extra
-  return new ServiceError(error.code, error.message, { ...extra, dryRun: true }, { ...error.headers })
+/**
+ * What may be stored of a dry run is the attempt, never a submission. Who is in doubt may send the same again with the key that this node
+ * has added: it is stored once.
+ * @param ownKey '': none was added
+ */
+function toldError(
+  { code, message, extra, headers }: ServiceError,
+  isDry: boolean,
+  ownKey = '',
+): ServiceError {
+  const { mayBeStored, ...rest } = extra
+  if (isDry) return new ServiceError(code, message, { ...rest, dryRun: true }, headers)
+  const key = mayBeStored === true && ownKey !== '' && { 'Idempotency-Key': ownKey }
+  return new ServiceError(code, message, extra, { ...headers, ...key })
 }
 
-/** Who is in doubt may send the same again with the key that this node has added: it is stored once. */
-function doubtfulError(error: unknown, key: string | undefined): unknown {
-  if (!(error instanceof ServiceError) || error.extra.mayBeStored !== true || key === undefined) return error
-  return new ServiceError(error.code, error.message, error.extra, {
-    ...error.headers,
-    'Idempotency-Key': key,
-  })
-}
-
-/** Written by the node that sends the answer to its client, or meant for it. */
+/** Of one connection, written by the node that sends the answer to its client, or meant for it. */
 const OWN_HEADERS = new Set([
-  'access-control-allow-origin',
-  'access-control-expose-headers',
-  'content-length',
-  'content-type',
-  'x-request-id',
-  NODE_HEADER.toLowerCase(),
-  POSITION_HEADER.toLowerCase(),
+  ...['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date', 'uwebsockets'],
+  ...['access-control-allow-origin', 'access-control-expose-headers', 'content-type', 'x-request-id'],
+  ...[NODE_HEADER.toLowerCase(), POSITION_HEADER.toLowerCase()],
 ])
 
 /** What the client gets of an answer of another node. @param dropped names of headers that it is not shown, in lower case */
-export function sentOn({ status, headers, body }: PassedAnswer, dropped: RegExp): HttpAnswer {
-  const kept = Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name) && !dropped.test(name))
-  const contentType = headers['content-type']
-  const length = headers['content-length']
+export function sentOn({ status, headers, body }: PassedAnswer, dropped: RegExp | null): HttpAnswer {
+  const kept = Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name) && !dropped?.test(name))
+  const { 'content-type': contentType, 'content-length': length } = headers
   const head = {
     status,
     headers: Object.fromEntries(kept),
-    relayed: true as const,
-    ...(contentType !== undefined && { contentType }),
-  }
+    relayed: true,
+    ...(contentType && { contentType }),
+  } as const
   if (Buffer.isBuffer(body)) return { ...head, body }
   return {
     ...head,
     body: NO_BYTES,
-    ...(length !== undefined && { bytes: Number(length) }),
+    ...(length && { bytes: Number(length) }),
     stream: (writer) => void sendChunks(body, writer),
     onDiscard: () => body.stop(),
   }

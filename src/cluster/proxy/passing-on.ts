@@ -3,10 +3,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { NO_BYTES } from '../../http/context.ts'
 import type { Log } from '../../lib/log.ts'
+import { SingleFlight } from '../../lib/single-flight.ts'
 import type { Bus } from '../bus.ts'
 import { TroubleLog } from '../trouble-log.ts'
 import { overloaded, UnansweredError, unavailable } from './errors.ts'
 import {
+  ABSENCE_LOOK_MS,
   ANSWER_MS_MAX,
   APPLIED_WAIT_MS_MAX,
   ASK_MS_MAX,
@@ -14,12 +16,13 @@ import {
   RETRY_MS_TOTAL,
   RETRY_PAUSE_MS,
   UNREACHABLE_MS_MAX,
+  WRITER_GONE_MS,
+  WRITER_HOLD_MS,
 } from './limits.ts'
 import type { NodeAddress } from './node-gate.ts'
 import { NodeHttp, type PassedAnswer, type PassedRequest } from './node-http.ts'
 import { type Position, positionOf } from './position.ts'
-import { ask, ForeignAnswerError } from './questions.ts'
-import { WriterAbsence } from './writer-absence.ts'
+import { ask } from './questions.ts'
 
 export interface StreamOfWriter {
   /** For how long it has had nothing of the writer, ms; 0: it has, or that is not known at present. */
@@ -64,27 +67,28 @@ export class PassingOn {
   readonly #troubles: TroubleLog
   readonly #options: PassingOnOptions
   readonly #http = new NodeHttp()
-  readonly #absence: WriterAbsence | null
+  readonly #asking = new SingleFlight(() => this.#ask(), 0)
+  readonly #looking: NodeJS.Timeout
   /** As the writer has told it; null: it is to be asked. */
   #writer: NodeAddress | null = null
   /** The run of which the stream told when it was asked. */
   #askedInRun: string | null = null
-  #asking: Promise<NodeAddress> | null = null
   /** Whether the bus told of no writer when it was asked. */
   #hasNobody = false
-  #inFlight = 0
+  /** All who try again do so together, and one asks for all of them. */
+  #pause: Promise<void> | null = null
+  /** Requests that are not answered yet. */
+  inFlight = 0
 
   constructor(options: PassingOnOptions) {
-    const { stream, log } = options
     this.#options = options
     this.#troubles = new TroubleLog(
-      log,
+      options.log,
       'warn',
       'the writer is not reached at its address',
       'the writer is reached at its address',
     )
-    const isThere = () => this.#isThere('address')
-    this.#absence = stream && new WriterAbsence(() => stream.silentMs(), isThere)
+    this.#looking = setInterval(() => this.#giveUp(), ABSENCE_LOOK_MS).unref()
   }
 
   /** Why the writer was not reached at its address the last time, as a sentence; null: it was, or there is none. */
@@ -97,14 +101,13 @@ export class PassingOn {
     return this.#troubles.trouble !== null
   }
 
-  /** Requests that are not answered yet. */
-  get inFlight(): number {
-    return this.#inFlight
-  }
-
   /** Asks the writer for a checkpoint of now. @returns false where there is no writer that begins one */
   askCheckpoint(): Promise<boolean> {
-    return this.#isThere('checkpoint')
+    const { bus } = this.#options
+    return ask(bus, bus.names.writer, 'checkpoint', ASK_MS_MAX).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** Looks whether the writer is reached at its address, so that an operator knows before a client does. Never rejects. */
@@ -122,6 +125,7 @@ export class PassingOn {
 
   /** Ends the connections to other nodes. */
   close(): void {
+    clearInterval(this.#looking)
     this.#http.close()
   }
 
@@ -136,159 +140,122 @@ export class PassingOn {
   }
 
   /**
-   * The node that answers at a subject, the first of those that do; null: there is none.
-   * @throws UnansweredError where none has said so within `msMax`; ServiceError as `toWriter`
+   * Has a node that keeps a list carry out a request, once: the first one that says so. Null: none keeps it.
+   * @param findMsMax how long that may take to be said
+   * @throws UnansweredError; ServiceError as `toWriter`
    */
-  find(subject: string, msMax: number): Promise<NodeAddress | null> {
+  toKeeper(list: string, request: PassedRequest, findMsMax: number): Promise<PassedAnswer | null> {
+    const { bus } = this.#options
     return this.#counted(async () => {
-      try {
-        return await ask(this.#options.bus, subject, 'address', msMax)
-      } catch (error) {
-        if (error instanceof UnansweredError && error.reason === 'nobody') return null
+      const node = await ask(bus, bus.names.list(list), 'address', findMsMax).catch((error) => {
+        if (isNobody(error)) return null
         throw error
-      }
+      })
+      return node && this.#http.send(node, request)
     })
-  }
-
-  /** Sends a request to a node, once. @throws UnansweredError; ServiceError as `toWriter` */
-  toNode(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
-    return this.#counted(() => this.#http.send(address, request))
-  }
-
-  async #isThere(kind: 'address' | 'checkpoint'): Promise<boolean> {
-    try {
-      const { bus } = this.#options
-      await ask(bus, bus.names.writer, kind, ASK_MS_MAX)
-      return true
-    } catch {
-      return false
-    }
   }
 
   /** Carries out `send`, which counts as a request that is not answered yet. */
   async #counted<Result>(send: () => Promise<Result>): Promise<Result> {
-    if (this.#inFlight >= PASSED_ON_MAX)
+    if (this.inFlight >= PASSED_ON_MAX)
       throw overloaded('The server passes on as many requests as it may; try again.')
-    this.#inFlight++
+    this.inFlight++
     try {
       return await send()
-    } catch (error) {
-      if (error instanceof ForeignAnswerError) throw unavailable(false, `${error.message}.`)
-      throw error
     } finally {
-      this.#inFlight--
+      this.inFlight--
     }
   }
 
   async #repeat(request: PassedRequest): Promise<PassedAnswer> {
-    const { repeats } = request
     const untilMs = performance.now() + RETRY_MS_TOTAL
     /** Whether it may have been carried out by an attempt whose answer was lost. */
     let isDoubtful = false
     let unreachableMs: number | null = null
     for (;;) {
-      const made = await this.#attemptWhileThere(request).catch((error) => {
+      const made = await this.#attempt(request).catch((error: unknown) => {
+        if (error instanceof UnansweredError) return error
         throw isDoubtful ? unavailable(true) : error
       })
+      const reason = made instanceof UnansweredError ? made.reason : null
       if (!(made instanceof UnansweredError)) {
         if (!isDoubtful || !UNDECIDED_STATUSES.includes(made.status)) return made
         discard(made)
-      } else if (repeats !== 'read') isDoubtful ||= made.mayHaveArrived
+      } else if (request.repeats !== 'read') isDoubtful ||= made.mayHaveArrived
       const nowMs = performance.now()
-      const reason = made instanceof UnansweredError ? made.reason : null
-      if (nowMs + RETRY_PAUSE_MS >= untilMs || request.signal?.aborted) throw unavailable(isDoubtful)
-      if (reason === 'nobody' && this.#absence !== null) {
-        if (await this.#absence.over(untilMs)) continue
-        throw unavailable(isDoubtful)
-      }
       if (reason === 'unreachable') unreachableMs ??= nowMs
-      if (isDoubtful ? repeats === 'once' : !mayPass(reason, nowMs - (unreachableMs ?? nowMs)))
+      const mayRepeat = isDoubtful
+        ? request.repeats !== 'once'
+        : this.#mayPass(reason, nowMs - (unreachableMs ?? nowMs))
+      if (!mayRepeat || nowMs + RETRY_PAUSE_MS >= untilMs || request.signal?.aborted)
         throw unavailable(isDoubtful)
-      await sleep(RETRY_PAUSE_MS)
+      this.#pause ??= sleep(RETRY_PAUSE_MS).then(() => {
+        this.#pause = null
+      })
+      await this.#pause
     }
   }
 
-  /** An answer that does not come, since the writer has ended meanwhile, is not waited for. Rejects with ForeignAnswerError, ServiceError. */
-  async #attemptWhileThere(request: PassedRequest): Promise<PassedAnswer | UnansweredError> {
-    const attempt = this.#attempt(request).catch((error: unknown) => {
-      if (error instanceof UnansweredError) return error
-      throw error
-    })
-    if (this.#absence === null) return attempt
-    const made = await this.#absence.answerOf(attempt)
-    if (made !== undefined) return made
-    this.#writer = null
-    attempt.then((late) => late instanceof UnansweredError || discard(late)).catch(() => undefined)
-    return new UnansweredError('late')
+  /** Whether what has certainly not been carried out is tried again. A writer that ends is back, or replaced, within seconds most often. */
+  #mayPass(reason: UnansweredError['reason'] | null, unreachableForMs: number): boolean {
+    const { stream } = this.#options
+    if (reason === 'nobody') return stream !== null && stream.silentMs() < WRITER_HOLD_MS
+    if (reason === 'unreachable') return unreachableForMs < UNREACHABLE_MS_MAX
+    return reason === 'silent' || reason === 'late' || reason === 'foreign'
   }
 
-  /** @throws UnansweredError, ForeignAnswerError */
+  /** @throws UnansweredError; ServiceError as `toWriter` */
   async #attempt(request: PassedRequest): Promise<PassedAnswer> {
     const writer = await this.#askWriter()
     try {
-      return await this.#send(writer, request)
-    } catch (error) {
-      const { watch } = this.#options.bus
-      if (!(error instanceof UnansweredError) || error.reason !== 'unreachable' || !watch.isConnected)
-        throw error
-      // One that has ended is not told of any more, which is no fault of its address. Another one may be elsewhere by now.
-      const next = await this.#askWriter()
-      if (next.nodeId !== writer.nodeId || next.url !== writer.url) return await this.#send(next, request)
-      this.#noteTrouble(error)
-      throw error
-    }
-  }
-
-  async #send(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
-    try {
-      const answer = await this.#http.send(address, request)
+      const answer = await this.#http.send(writer, request)
       this.#troubles.note(null)
       return answer
     } catch (error) {
+      if (!(error instanceof UnansweredError)) throw error
       // While the bus is away nobody tells of another one, and this one may answer the next request.
-      if (this.#writer === address && this.#options.bus.watch.isConnected) this.#writer = null
-      if (error instanceof UnansweredError && error.mayHaveArrived) this.#noteTrouble(error)
+      const { isConnected } = this.#options.bus.watch
+      if (isConnected && this.#writer === writer) this.#writer = null
+      // Who got the request, and has not answered in time, is at its address.
+      if (error.mayHaveArrived)
+        this.#troubles.note(error.message + (error.reason === 'late' ? '' : ADDRESS_HINT))
+      // One that has ended is not told of any more, which is no fault of its address. Another one may be elsewhere by now.
+      else if (isConnected && isSame(await this.#askWriter(), writer))
+        this.#troubles.note(error.message + ADDRESS_HINT)
       throw error
     }
   }
 
-  /** Who got the request, and has not answered in time, is at its address. */
-  #noteTrouble({ message, reason }: UnansweredError): void {
-    this.#troubles.note(reason === 'late' ? message : message + ADDRESS_HINT)
+  /** An answer that does not come, since the writer has ended meanwhile, is not waited for. */
+  #giveUp(): void {
+    const silentMs = this.#options.stream?.silentMs() ?? 0
+    // What was sent later went to a process that began meanwhile.
+    if (silentMs >= WRITER_GONE_MS) this.#http.giveUp(performance.now() - silentMs + WRITER_GONE_MS / 2)
   }
 
-  /** One that another has followed may still answer: it is cut off from the bus, and does not know it yet. */
-  #knownWriter(): NodeAddress | null {
+  /** One asks for all who wait. @throws UnansweredError, ServiceError */
+  #askWriter(): Promise<NodeAddress> {
+    // One that another has followed may still answer: it is cut off from the bus, and does not know it yet.
     const runId = this.#options.stream?.runId() ?? null
     if (runId !== this.#askedInRun) this.#writer = null
     this.#askedInRun = runId
-    return this.#writer
+    return this.#writer === null ? this.#asking.get() : Promise.resolve(this.#writer)
   }
 
-  /** One asks for all who wait. @throws UnansweredError, ForeignAnswerError */
-  #askWriter(): Promise<NodeAddress> {
-    const known = this.#knownWriter()
-    if (known !== null) return Promise.resolve(known)
+  async #ask(): Promise<NodeAddress> {
     const { bus, writerUrl } = this.#options
-    this.#asking ??= ask(bus, bus.names.writer, 'address', ASK_MS_MAX)
-      .then((told) => {
-        this.#hasNobody = false
-        this.#writer = writerUrl === '' ? told : { ...told, url: writerUrl }
-        return this.#writer
-      })
-      .catch((error: unknown) => {
-        this.#hasNobody = error instanceof UnansweredError && error.reason === 'nobody'
-        throw error
-      })
-      .finally(() => {
-        this.#asking = null
-      })
-    return this.#asking
+    try {
+      const told = await ask(bus, bus.names.writer, 'address', ASK_MS_MAX)
+      this.#hasNobody = false
+      this.#writer = writerUrl === '' ? told : { ...told, url: writerUrl }
+      return this.#writer
+    } catch (error) {
+      this.#hasNobody = isNobody(error)
+      throw error
+    }
   }
 }
 
-/** Whether what has certainly not been carried out is tried again. @param reason null: it was answered */
-function mayPass(reason: UnansweredError['reason'] | null, unreachableForMs: number): boolean {
-  if (reason === 'unreachable') return unreachableForMs < UNREACHABLE_MS_MAX
-  return reason === 'silent' || reason === 'late' || reason === 'foreign'
-}
+const isNobody = (error: unknown): boolean => error instanceof UnansweredError && error.reason === 'nobody'
+const isSame = (one: NodeAddress, other: NodeAddress): boolean =>
+  one.nodeId === other.nodeId && one.url === other.url

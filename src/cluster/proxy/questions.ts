@@ -1,17 +1,19 @@
 // What nodes ask each other on the bus: who answers at a subject, and where it takes requests over HTTP; and the writer for a checkpoint.
 import {
+  type Msg,
   type NatsConnection,
   NoRespondersError,
   PermissionViolationError,
   RequestError,
+  type Subscription,
 } from '@nats-io/transport-node'
 import { Packr } from 'msgpackr'
 import { z } from 'zod'
 import { safeParse } from '../../lib/safe-parse.ts'
 import type { Bus } from '../bus.ts'
+import { DENIED_RETRY_MS } from '../limits.ts'
 import { PROTOCOL } from '../messages.ts'
-import { UnansweredError } from './errors.ts'
-import { LastingSubscription } from './lasting-subscription.ts'
+import { UnansweredError, unavailable } from './errors.ts'
 import type { NodeAddress } from './node-gate.ts'
 
 const questionSchema = z.object({
@@ -28,23 +30,23 @@ const answerSchema = z.object({
 })
 const protocolSchema = z.object({ protocol: z.string() })
 
+/** A subject at which this process answers. */
+export type Answering = Pick<Subscription, 'unsubscribe'>
+
 const packr = new Packr({ useRecords: false })
 
-/** An answer of another version, or of something else. The sentence is for operators. */
-export class ForeignAnswerError extends Error {}
-
-/** @throws ForeignAnswerError */
+/** @throws ServiceError where the answer is of another version, or of something else */
 function decodeAnswer(data: Uint8Array): NodeAddress {
   const value = unpack(data)
   const answer = safeParse(answerSchema, value)
   if (answer.success) return answer.data
   const head = safeParse(protocolSchema, value)
   if (!head.success || head.data.protocol === PROTOCOL)
-    throw new ForeignAnswerError('an answer on the bus is not one of Mintlake')
-  throw new ForeignAnswerError(
+    throw unavailable(false, 'an answer on the bus is not one of Mintlake.')
+  const sentence =
     `the other node speaks version ${head.data.protocol} of the bus, this one version ${PROTOCOL}: ` +
-      'run the same version of Mintlake everywhere',
-  )
+    'run the same version of Mintlake everywhere.'
+  throw unavailable(false, sentence)
 }
 
 function unpack(data: Uint8Array): unknown {
@@ -55,15 +57,10 @@ function unpack(data: Uint8Array): unknown {
   }
 }
 
-const isNobodyThere = (error: unknown): boolean =>
-  error instanceof NoRespondersError ||
-  (error instanceof RequestError && (error.isNoResponders() || error.cause instanceof NoRespondersError))
+const isOf = (error: unknown, kind: typeof NoRespondersError | typeof PermissionViolationError): boolean =>
+  error instanceof kind || (error instanceof RequestError && error.cause instanceof kind)
 
-const isDenied = (error: unknown): boolean =>
-  error instanceof PermissionViolationError ||
-  (error instanceof RequestError && error.cause instanceof PermissionViolationError)
-
-/** Asks who answers at a subject: the first one that does. @throws UnansweredError, ForeignAnswerError */
+/** Asks who answers at a subject: the first one that does. @throws UnansweredError, ServiceError */
 export async function ask(
   { connection, watch }: Pick<Bus, 'connection' | 'watch'>,
   subject: string,
@@ -73,26 +70,44 @@ export async function ask(
   // The client would keep the question until it is connected again, when nobody waits for it any more.
   if (!watch.isConnected) throw new UnansweredError('disconnected')
   const question = packr.pack({ protocol: PROTOCOL, kind })
-  try {
-    const { data } = await connection.request(subject, question, { timeout: msMax })
-    return decodeAnswer(data)
-  } catch (error) {
-    if (error instanceof ForeignAnswerError) throw error
-    if (isNobodyThere(error)) throw new UnansweredError('nobody', '', error)
-    throw new UnansweredError(isDenied(error) ? 'denied' : 'silent', '', error)
-  }
+  const { data } = await connection.request(subject, question, { timeout: msMax }).catch((error: unknown) => {
+    if (isOf(error, NoRespondersError)) throw new UnansweredError('nobody', '', error)
+    throw new UnansweredError(isOf(error, PermissionViolationError) ? 'denied' : 'silent', '', error)
+  })
+  return decodeAnswer(data)
 }
 
-/** Answers at a subject until it is unsubscribed, also after the connection was lost. All processes that do are asked at once. */
-export const answerAt = (
+/**
+ * Answers at a subject until it is unsubscribed, also after the connection was lost. All processes that do are asked at once. Where the
+ * bus denies it, it is tried again: the operator may permit it while this process runs.
+ */
+export function answerAt(
   connection: NatsConnection,
   subject: string,
   address: () => NodeAddress,
   onAsked: (kind: Question) => void = () => {},
-): LastingSubscription =>
-  new LastingSubscription(connection, subject, (message) => {
-    if (connection.isClosed()) return
+): Answering {
+  let isEnded = false
+  let isDenied = false
+  const callback = (error: Error | null, message: Msg) => {
+    if (isEnded || connection.isClosed()) return
+    if (error !== null) {
+      if (!isDenied) setTimeout(subscribe, DENIED_RETRY_MS).unref()
+      isDenied = true
+      return
+    }
     const question = safeParse(questionSchema, unpack(message.data))
     message.respond(packr.pack({ protocol: PROTOCOL, ...address() }))
     if (question.success) onAsked(question.data.kind)
-  })
+  }
+  let subscription = connection.subscribe(subject, { callback })
+  function subscribe() {
+    isDenied = false
+    if (!isEnded && !connection.isClosed()) subscription = connection.subscribe(subject, { callback })
+  }
+  const unsubscribe = () => {
+    isEnded = true
+    subscription.unsubscribe()
+  }
+  return { unsubscribe }
+}

@@ -7,20 +7,20 @@ import type { Route } from '../../http/route.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Metrics } from '../../lib/metrics/metrics.ts'
+import { SingleFlight } from '../../lib/single-flight.ts'
 import { within } from '../../lib/wait.ts'
 import type { ServedParts } from '../../server/market-publisher.ts'
 import { AccountPublisher } from '../accounts/account-publisher.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { addWatchMetrics } from '../connection-watch.ts'
 import { RETRY_MS_MAX } from '../limits.ts'
-import { type Elsewhere, withCursors } from './cursor-route.ts'
+import { withCursors } from './cursor-route.ts'
 import { KeptLists } from './kept-lists.ts'
-import type { LastingSubscription } from './lasting-subscription.ts'
 import { ACCOUNTS_LAST_MS_MAX, ACCOUNTS_WAIT_MS_MAX, LEAVE_MS_MAX } from './limits.ts'
 import { NodeGate } from './node-gate.ts'
 import { PassingOn } from './passing-on.ts'
 import { type Position, withPosition } from './position.ts'
-import { answerAt, type Question } from './questions.ts'
+import { type Answering, answerAt, type Question } from './questions.ts'
 
 export interface WriterServiceOptions {
   config: Config
@@ -44,10 +44,11 @@ export class WriterService {
   #leaving: Promise<void> | null = null
   #opening: Promise<void> | null = null
   readonly #buses: Bus[] = []
-  #answering: LastingSubscription | null = null
+  #answering: Answering | null = null
   #accounts: AccountPublisher | null = null
-  #elsewhere: Elsewhere | null = null
-  #checkpoint: Promise<void> | null = null
+  /** Null: the bus was not reached yet. */
+  #elsewhere: PassingOn | null = null
+  readonly #checkpoint = new SingleFlight(() => this.#makeCheckpoint(), 0)
   /** Whether requests of other nodes arrive here. */
   isServing = false
 
@@ -121,7 +122,7 @@ export class WriterService {
   async stop(): Promise<void> {
     await this.stopServing()
     await this.#accounts?.settled(ACCOUNTS_LAST_MS_MAX)
-    this.#elsewhere?.passingOn.close()
+    this.#elsewhere?.close()
     const stopped = this.#accounts?.stop()
     await Promise.all(this.#buses.map((bus) => bus.close()))
     await stopped
@@ -135,8 +136,7 @@ export class WriterService {
     const { connection, names } = bus
     // What others answer changes nothing here.
     const untilApplied = () => Promise.resolve()
-    const passingOn = new PassingOn({ bus, untilApplied, log, writerUrl: '', stream: null })
-    this.#elsewhere = { passingOn, names }
+    this.#elsewhere = new PassingOn({ bus, untilApplied, log, writerUrl: '', stream: null })
     this.#accounts = new AccountPublisher(accountsBus, accounts, config.bus.stream.replicas, log)
     // Before that they would be refused.
     if (!(await this.#isReached(ready))) return
@@ -150,13 +150,14 @@ export class WriterService {
   }
 
   #onAsked(question: Question): void {
-    if (question !== 'checkpoint') return
+    if (question === 'checkpoint') void this.#checkpoint.get()
+  }
+
+  async #makeCheckpoint(): Promise<void> {
     const { makeCheckpoint, log } = this.#options
-    this.#checkpoint ??= makeCheckpoint()
-      .catch((error) => log.warn({ err: error }, 'a checkpoint that a reader asked for has failed'))
-      .finally(() => {
-        this.#checkpoint = null
-      })
+    await makeCheckpoint().catch((error) =>
+      log.warn({ err: error }, 'a checkpoint that a reader asked for has failed'),
+    )
   }
 
   /** False: it has failed, or this is stopped before. */

@@ -2,14 +2,10 @@
 import type { Cursors } from '../../http/response/cursors.ts'
 import type { Route } from '../../http/route.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { type Elsewhere, withCursors } from '../proxy/cursor-route.ts'
+import { withCursors } from '../proxy/cursor-route.ts'
 import { passedRoute } from '../proxy/passed-route.ts'
 import type { PassingOn } from '../proxy/passing-on.ts'
 import type { ReaderLink } from './reader-link.ts'
-
-/** Null while it is not connected. */
-const elsewhereOf = ({ parts }: ReaderLink): Elsewhere | null =>
-  parts && { passingOn: parts.passingOn, names: parts.bus.names }
 
 /** @throws ServiceError while it is not connected */
 function toWriter({ parts }: ReaderLink): PassingOn {
@@ -25,6 +21,6 @@ const isLocal = ({ access, answersMarket, isOfNode, method }: Route): boolean =>
 export const readerRoutes = (routes: readonly Route[], cursors: Cursors, link: ReaderLink): Route[] =>
   routes.map((route) =>
     isLocal(route)
-      ? withCursors(route, cursors, () => elsewhereOf(link))
+      ? withCursors(route, cursors, () => link.parts?.passingOn ?? null)
       : passedRoute(route, () => toWriter(link)),
   )

@@ -34,20 +34,21 @@ interface Options {
 
 class SimulatedAnswer extends Readable {
   readonly statusCode: number
-  readonly rawHeaders: string[]
+  readonly headers: Readonly<Record<string, string>>
   readonly socket = { setTimeout: (): void => {} }
   readonly #onLeft: () => void
 
-  constructor(status: number, rawHeaders: string[], onLeft: () => void) {
+  constructor(status: number, headers: readonly (readonly [string, string])[], onLeft: () => void) {
     super({ read: () => {} })
     this.statusCode = status
-    this.rawHeaders = rawHeaders
+    this.headers = Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]))
     this.#onLeft = onLeft
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#onLeft()
-    done(error)
+    // As Node's own: who does not listen is not told.
+    done(this.listenerCount('error') > 0 ? error : null)
   }
 }
 
@@ -110,7 +111,7 @@ export class SimulatedClientRequest extends EventEmitter {
       this.#answer?.push(null)
     } else if ('chunk' in message) this.#answer?.push(Buffer.from(message.chunk, 'base64'))
     else {
-      this.#answer = new SimulatedAnswer(message.status, message.headers.flat(), () => this.#finish())
+      this.#answer = new SimulatedAnswer(message.status, message.headers, () => this.#finish())
       this.emit('response', this.#answer)
     }
   }
