@@ -212,7 +212,8 @@ export class PassingOn {
       this.#troubles.note(null)
       return answer
     } catch (error) {
-      if (!(error instanceof UnansweredError)) throw error
+      // Who has left says nothing of the writer.
+      if (!(error instanceof UnansweredError) || request.signal?.aborted) throw error
       // While the bus is away nobody tells of another one, and this one may answer the next request.
       const { isConnected } = this.#options.bus.watch
       if (isConnected && this.#writer === writer) this.#writer = null
