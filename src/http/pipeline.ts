@@ -414,7 +414,8 @@ class UncachedRequest {
 
   /** The key under which compressed forms of the answer are shared, or null if the answer is for one client alone. */
   #compressionKey(route: Route, { contentType }: HttpAnswer): string | null {
-    if (route.method !== 'GET' || !isPublic(route)) return null
+    // No version counts how far a market is that is not whole yet.
+    if (route.method !== 'GET' || !isPublic(route) || this.#notes.warming_up !== undefined) return null
     return `${this.#path}?${route.access === 'open' ? '' : this.#query} ${contentType}`
   }
 

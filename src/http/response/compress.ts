@@ -1,4 +1,4 @@
-// Compresses answers on other threads, a few at a time, and caches the compressed forms while the same bytes answer the same
+// Compresses answers on other threads, a few at a time, and caches the compressed forms while the same version answers the same
 // request. An answer is sent plain if it is small, if compression does not make it smaller, or if too many others wait. At
 // its maximum the cache drops the least recently used form.
 import { buffer } from 'node:stream/consumers'
@@ -85,29 +85,32 @@ export function acceptsGzip(acceptEncoding: string): boolean {
   return preferredCoding(only === '' ? '' : `${only},br;q=0`) === 'gzip'
 }
 
-/** The compressed form of a large body, found by request and version, so that the body itself need not be held. */
-interface LargeForm {
-  key: string
+/** The compressed form of a version of an answer. The body itself is not held. */
+interface Form {
+  /** The answer's ETag: with the same one the bytes are the same. */
+  version: string
+  /** What it counts against the bytes of all. */
+  bytes: number
   compressed: Promise<Buffer>
-  isRunning: boolean
 }
 
 export class CompressionCache {
   readonly #codings: Readonly<Record<Coding, Compress>>
   readonly #queue = pLimit(COMPRESSIONS_AT_ONCE)
-  /** By coding and request; least recently used first. One serves a request only while `body` is the answer. */
-  readonly #forms: BoundedMap<string, { body: Buffer; compressed: Promise<Buffer> }>
-  #large: LargeForm | null = null
+  /** By coding and request; least recently used first. */
+  readonly #forms: BoundedMap<string, Form>
+  /** The last large body: its form is dropped when another one begins. */
+  #large = { key: '', isRunning: false }
 
   constructor(codings = CODINGS, bytesMax = COMPRESSED_FORMS_BYTES_MAX) {
     this.#codings = codings
     this.#forms = new BoundedMap({
       weightMax: bytesMax,
-      weigh: ({ body }, key) => key.length + body.length,
+      weigh: ({ bytes }, key) => key.length + bytes,
     })
   }
 
-  /** Bytes of the keys and of the uncompressed bodies: more than those of the forms. */
+  /** Bytes of the keys and of the uncompressed bodies, except for a large one: more than those of the forms. */
   get bytes(): number {
     return this.#forms.weight
   }
@@ -129,10 +132,7 @@ export class CompressionCache {
     const bytes = body instanceof ChunkedBody ? body.bytes : body.length
     const plain = { ...answer, body }
     if (bytes < COMPRESSED_BYTES_MIN || bytes > COMPRESSED_BYTES_MAX) return plain
-    const compressed =
-      body instanceof ChunkedBody || bytes > COMPRESSED_CACHED_BYTES_MAX
-        ? this.#largeForm(coding, cacheKey, answer.headers.ETag, body)
-        : this.#smallForm(coding, cacheKey, body)
+    const compressed = this.#compressed(coding, cacheKey, answer.headers.ETag, body, bytes)
     if (compressed === null) return plain
     return compressed.then((form) =>
       form.length < bytes
@@ -141,41 +141,39 @@ export class CompressionCache {
     )
   }
 
-  /** @returns null if too many wait. Comparing two bodies costs a thousandth of compressing one. */
-  #smallForm(coding: Coding, cacheKey: string | null, body: Buffer): Promise<Buffer> | null {
-    const key = `${coding} ${cacheKey}`
-    const known = cacheKey === null ? undefined : this.#forms.get(key)
-    const current = known?.body.equals(body) ? known : undefined
-    if (current === undefined && this.#queue.pendingCount >= COMPRESSIONS_WAITING_MAX) return null
-    const form = current ?? { body, compressed: this.#queue(() => this.#codings[coding](body)) }
-    if (cacheKey === null) return form.compressed
-    this.#forms.set(key, form)
-    // A failure reaches the requests that wait for this form; later ones try again.
-    if (form !== known) form.compressed.catch(() => this.#forms.get(key) === form && this.#forms.delete(key))
-    return form.compressed
-  }
-
-  /** @returns null while another large body is being compressed. */
-  #largeForm(
+  /** @returns null if too many wait, or another large body is being compressed */
+  #compressed(
     coding: Coding,
     cacheKey: string | null,
     version: string | undefined,
     body: Buffer | ChunkedBody,
+    bytes: number,
   ): Promise<Buffer> | null {
-    const key = cacheKey === null || version === undefined ? '' : `${coding} ${cacheKey} ${version}`
-    if (key !== '' && this.#large?.key === key) return this.#large.compressed
-    if (this.#large?.isRunning) return null
+    const key = cacheKey === null || version === undefined ? '' : `${coding} ${cacheKey}`
+    const known = this.#forms.renew(key)
+    if (known !== undefined && known.version === version) return known.compressed
+    const isLarge = body instanceof ChunkedBody || bytes > COMPRESSED_CACHED_BYTES_MAX
+    if (isLarge ? this.#large.isRunning : this.#queue.pendingCount >= COMPRESSIONS_WAITING_MAX) return null
+    const compressed = isLarge
+      ? this.#compressLarge(coding, key, body)
+      : this.#queue(() => this.#codings[coding](body))
+    if (key === '' || version === undefined) return compressed
+    const form = { version, bytes: isLarge ? 0 : bytes, compressed }
+    this.#forms.set(key, form)
+    const drop = () => this.#forms.get(key) === form && this.#forms.delete(key)
+    // A failure reaches the requests that wait for this form; later ones try again.
+    compressed.then(() => isLarge && setTimeout(drop, COMPRESSED_LARGE_TTL_MS).unref(), drop)
+    return compressed
+  }
+
+  #compressLarge(coding: Coding, key: string, body: Buffer | ChunkedBody): Promise<Buffer> {
+    const large = { key, isRunning: true }
+    this.#forms.delete(this.#large.key)
+    this.#large = large
     const compressed =
       body instanceof ChunkedBody ? compressChunks(coding, body.restart()) : this.#codings[coding](body)
-    const form: LargeForm = { key, compressed, isRunning: true }
-    this.#large = form
-    const drop = () => {
-      if (this.#large === form) this.#large = null
-    }
-    compressed.then(() => {
-      form.isRunning = false
-      setTimeout(drop, COMPRESSED_LARGE_TTL_MS).unref()
-    }, drop)
-    return compressed
+    return compressed.finally(() => {
+      large.isRunning = false
+    })
   }
 }

@@ -1,5 +1,5 @@
 // Compressed answers: how often they are compressed, which of them are cached, and what a client receives.
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { bodyBytes, type Context, type HttpAnswer } from '../../../src/http/context.ts'
@@ -30,7 +30,12 @@ function counted(bytesMax?: number) {
   }
 }
 
-const textAnswer = (text: string): HttpAnswer => ({ status: 200, body: Buffer.from(text) })
+/** As it comes to be compressed: with its version. */
+const textAnswer = (text: string): HttpAnswer => ({
+  status: 200,
+  body: Buffer.from(text),
+  headers: { ETag: `W/"${hash('sha1', text)}"` },
+})
 const bodyOf = async (answer: HttpAnswer | Promise<HttpAnswer>) => (await answer).body as Buffer
 
 describe('pages of a market', () => {
