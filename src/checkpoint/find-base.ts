@@ -38,15 +38,15 @@ export interface Recorded extends RecordFolders {
 /** @param knownEventNo the last event that the lake has */
 export async function findRecorded(folders: StartFolders, knownEventNo: number): Promise<Recorded> {
   const { journalFolder: folder, folderId, journalMarkPath: markPath } = folders
-  const end = await findEnd({ folder, folderId, markPath }, nodeDisk)
+  const end = await findEnd({ folder, folderId, markPath }, knownEventNo, nodeDisk)
   const checkpoints = await listCheckpoints(folders.checkpointFolder)
   const latest = end.segments.findLast(({ header }) => header !== null)?.header ?? null
   return { ...folders, end, checkpoints, latest, knownEventNo }
 }
 
 /** The last event that anything here has. */
-export const lastRecordedEvent = ({ end, checkpoints, knownEventNo }: Recorded): number =>
-  Math.max(end.lastEventNo, knownEventNo, checkpoints[0]?.eventNo ?? 0)
+export const lastRecordedEvent = ({ end, checkpoints }: Recorded): number =>
+  Math.max(end.lastEventNo, checkpoints[0]?.eventNo ?? 0)
 
 export interface Base {
   /** The market is restored as it was after this event, and those behind it are applied. */
@@ -80,7 +80,6 @@ export interface RestoredBase {
  */
 export function isConnected({ end, knownEventNo }: Recorded, afterEventNo: number): boolean {
   if (Math.max(end.heldEventNo, knownEventNo) <= afterEventNo) return true
-  if (end.lastEventNo < knownEventNo) return false
   const first = end.segments.find(({ cutoffNo }) => cutoffNo > afterEventNo)
   return first !== undefined && first.firstNo <= afterEventNo + 1
 }

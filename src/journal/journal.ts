@@ -12,7 +12,7 @@ import { BatchWriter } from './writer/batch-writer.ts'
 
 /** Opens the journal for writing. Rejects where its newest segment has a newer format, or the folder cannot be read. */
 export async function openJournal(options: JournalOptions): Promise<EventJournal> {
-  return new EventJournal(options, await findEnd(options, options.disk ?? nodeDisk))
+  return new EventJournal(options, await findEnd(options, options.lakeEventNo(), options.disk ?? nodeDisk))
 }
 
 const TOO_SLOW = 'the disk is too slow'

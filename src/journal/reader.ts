@@ -151,7 +151,7 @@ export interface JournalEnd {
   segments: JournalSegment[]
   /** Those behind the end: their events were never durable and are not used. They have to be deleted before others are written. */
   voidSegments: JournalSegment[]
-  /** Number of the last event that can be read or is known to be lost; 0 where there is none. */
+  /** Number of the last event that can be read, is in the lake or is known to be lost; 0 where there is none. */
   lastEventNo: number
   /** Number of the last event that is there, or before one that is. The events behind it were deleted or cut off. */
   heldEventNo: number
@@ -159,14 +159,20 @@ export interface JournalEnd {
   syncedEventNo: number
 }
 
-/** Finds where the journal ends; reads the newest segments only. */
+/**
+ * Finds where the journal ends; reads the newest segments only.
+ * @param lakeEventNo the last event that the lake has: up to it all was durable here, and may be deleted. A segment that was begun while a
+ * sync took long does not show so much
+ */
 export async function findEnd(
   { folder, folderId, markPath }: Pick<JournalOptions, 'folder' | 'folderId' | 'markPath'>,
+  lakeEventNo: number,
   disk: Disk,
 ): Promise<JournalEnd> {
   const reader = readerOn(disk)
   const { segments } = await reader.plan(folder, folderId)
-  const knownEventNo = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, folderId)
+  const markedEventNo = markPath === undefined ? 0 : await readHighWaterMark(disk, markPath, folderId)
+  const knownEventNo = Math.max(markedEventNo, lakeEventNo)
   const shownEventNo = await findProvenIn(reader, segments)
   const syncedEventNo = Math.max(shownEventNo, knownEventNo)
   let missing: NumberRange | null = null

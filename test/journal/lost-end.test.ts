@@ -5,7 +5,14 @@ import { findEnd } from '../../src/journal/reader.ts'
 import { endFrame } from '../../src/journal/segments/format.ts'
 import { readHighWaterMark } from '../../src/lib/disk/high-water-mark.ts'
 import { SimulatedDisk } from '../support/disk/simulated-disk.ts'
-import { appendNumbered, FOLDER_ID, numbersFrom, openTestJournal, readNumbered } from './support.ts'
+import {
+  appendNumbered,
+  cutAfterLongSync,
+  FOLDER_ID,
+  numbersFrom,
+  openTestJournal,
+  readNumbered,
+} from './support.ts'
 
 const FOLDER = '/journal'
 const MARK = '/journal.mark'
@@ -33,7 +40,8 @@ beforeEach(async () => {
 const read = async (): ReturnType<typeof readNumbered> =>
   readNumbered(FOLDER, 0, { disk, knownEventNo: await readHighWaterMark(disk, MARK, FOLDER_ID) })
 
-const end = () => findEnd({ folder: FOLDER, folderId: FOLDER_ID, markPath: MARK }, disk)
+const end = (lakeEventNo = 0) =>
+  findEnd({ folder: FOLDER, folderId: FOLDER_ID, markPath: MARK }, lakeEventNo, disk)
 
 test('a kill alone is no loss', async () => {
   expect(await read()).toMatchObject({ numbers: numbersFrom(1, 70), damage: [] })
@@ -82,4 +90,21 @@ test('a deleted segment that a power cut brings back, without the one behind it,
   disk = disk.afterKill()
   expect(await end()).toMatchObject({ lastEventNo: 80, heldEventNo: 80, voidSegments: [] })
   expect(await readNumbered(FOLDER, 70, { disk })).toMatchObject({ numbers: numbersFrom(71, 80), damage: [] })
+})
+
+test('a segment that was begun during a long sync, and is the first one left after a power cut, is not void', async () => {
+  disk = await cutAfterLongSync(FOLDER, MARK)
+  expect(await end(20)).toMatchObject({
+    lastEventNo: 30,
+    heldEventNo: 30,
+    syncedEventNo: 20,
+    voidSegments: [],
+  })
+  const journal = await openTestJournal(FOLDER, {
+    ...{ disk, markPath: MARK, afterEventNo: 30, lakeEventNo: () => 20 },
+  })
+  appendNumbered(journal, 10)
+  await journal.seal()
+  expect(await readNumbered(FOLDER, 20, { disk })).toMatchObject({ numbers: numbersFrom(21, 40), damage: [] })
+  await journal.close()
 })

@@ -10,6 +10,7 @@ import type { SegmentDamage } from '../../src/lib/segments/types.ts'
 import type { MarketEvent, TradeEvent } from '../../src/schema/event.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { clockOf } from '../support/clock.ts'
+import { SimulatedDisk } from '../support/disk/simulated-disk.ts'
 
 export const NOON_MS = Date.UTC(2025, 5, 1, 12)
 export const FOLDER_ID = 'folder-1'
@@ -64,6 +65,34 @@ export function appendNumbered(journal: EventJournal, count: number): void {
     const event: MarketEvent = index % 10 ? tradeAt(index) : { type: 'solPrice', ts: atMs, usd: index }
     journal.append(event, atMs, atMs - 1, `feed${index % 2}`, 100 + index)
   }
+}
+
+/**
+ * A disk after a power cut that has kept what was durable: events 21 to 30. Those before them are in the lake and deleted, and all that is
+ * left was written during a long sync, when only those up to 10 were known to be durable.
+ */
+export async function cutAfterLongSync(
+  folder: string,
+  markPath: string,
+  append: typeof appendNumbered = appendNumbered,
+): Promise<SimulatedDisk> {
+  const disk = new SimulatedDisk()
+  const journal = await openTestJournal(folder, { disk, markPath })
+  const record = async (): Promise<void> => {
+    append(journal, 10)
+    await journal.written(1_000)
+  }
+  await record()
+  await journal.seal()
+  await record()
+  const release = disk.hold('sync')
+  const sealed = journal.seal()
+  await record()
+  release()
+  await sealed
+  await journal.seal()
+  await journal.removeThrough(20)
+  return disk.afterPowerCut('nothing kept', () => 0)
 }
 
 /** All events of a batch as values, in order. */

@@ -117,4 +117,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 80,
     was: 'A reader that was seconds behind, since the bus answered slowly, said so only beyond lag-max-ms: until then its market stood still without a word.',
   },
+  {
+    seed: 40018,
+    steps: 240,
+    was: 'A segment of the journal that was begun while a disk hung was the first one left after a power cut, and was thrown away: nothing in it showed how far all was durable.',
+  },
 ]
