@@ -3,15 +3,19 @@ import type { StartFolders } from '../checkpoint/find-base.ts'
 import type { RecordedPlace } from '../ingest/types.ts'
 import { readJournal } from '../journal/reader.ts'
 
-/** The trades of a feed in the journal behind an event that say where they stand on the chain, oldest first. */
+/**
+ * The trades of a feed in the journal that say where they stand on the chain, oldest first.
+ * @param within the last event that a start has found there, and one before, behind which they are wanted
+ */
 export async function readRecordedPlaces(
   feed: string,
   { journalFolder, folderId }: StartFolders,
-  afterEventNo: number,
+  within: { afterEventNo: number; throughEventNo: number },
 ): Promise<RecordedPlace[]> {
+  const { afterEventNo, throughEventNo } = within
   const places: RecordedPlace[] = []
   // What is damaged was told when the market was restored.
-  for await (const { trades } of readJournal(journalFolder, afterEventNo, { folderId })) {
+  for await (const { trades } of readJournal(journalFolder, afterEventNo, { folderId, throughEventNo })) {
     const { quotes } = trades
     if (quotes === null) continue
     for (let at = 0; at < trades.count; at++) {

@@ -77,11 +77,12 @@ export class RunningMarket {
    * cannot be read there are none: what is told again may count twice then, which the log says.
    */
   async recordedPlaces(feed: string): Promise<RecordedPlace[]> {
-    const { journal, restoreOptions } = this.#opened
-    if (journal === null) return []
-    const afterEventNo = Math.max(0, journal.lastEventNo - TRANSACTIONS_SEEN_MAX)
+    const { recorded, restoreOptions } = this.#opened
+    if (recorded === null) return []
+    const throughEventNo = recorded.end.lastEventNo
+    const afterEventNo = Math.max(0, throughEventNo - TRANSACTIONS_SEEN_MAX)
     try {
-      return await readRecordedPlaces(feed, restoreOptions, afterEventNo)
+      return await readRecordedPlaces(feed, restoreOptions, { afterEventNo, throughEventNo })
     } catch (error) {
       this.#deps.log.error(
         { error: errorMessage(error) },
