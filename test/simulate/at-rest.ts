@@ -14,6 +14,7 @@ import { checkChain } from './chain/chain-at-rest.ts'
 import type { LakeRow } from './lake/contents.ts'
 import {
   checkLakeFiles,
+  checkMerges,
   checkOutcomes,
   checkRetention,
   checkShownOutcomes,
@@ -71,6 +72,7 @@ export async function checkAtRest(world: World, cast: Cast): Promise<void> {
   // Labels that a flush makes are written by the next one.
   await flush(world)
   await tidy(world)
+  checkMerges(world)
   await world.machine.pass(HEALTH_AGE_MS)
   const { body: told } = await ask(world, { method: 'GET', path: '/health' })
   if (world.hasDamagedLog) checkLogLosses(world, cast, told)

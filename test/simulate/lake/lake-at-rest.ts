@@ -16,7 +16,7 @@ const SILENT_MS = 15_000
 const CLOCK_BELIEVED_MS = 2 * 3_600_000
 /** Rows of a date may come so much later. */
 const LATE_ROWS_MS = DAY_MS
-/** Of one date and table, between two merges. */
+/** Of one date and table, behind a merge. */
 const FILES_OF_DATE_MAX = 16
 const CHECKED_TABLES = ['training', 'rejections', 'xp_ledger', 'bars', 'tokens', 'outcomes'] as const
 const EVENT_TABLES: readonly string[] = ['trades', 'events']
@@ -50,14 +50,20 @@ export function checkLakeFiles(world: World): void {
         isApart,
         () => `${table} ${date}: ${namesOf(ofDate)}`,
       )
+    }
+  }
+}
+
+/** To be asked when the lake was tidied up just now: each flush adds files. */
+export function checkMerges(world: World): void {
+  for (const table of [...CHECKED_TABLES, ...EVENT_TABLES] as TableName[])
+    for (const [date, { length }] of Map.groupBy(world.lake.files.live(table), (file) => file.date))
       check(
         world,
         'small files of the lake are merged',
-        ofDate.length <= FILES_OF_DATE_MAX || world.hadWrongClock,
-        () => `${table} ${date}: ${ofDate.length} files`,
+        length <= FILES_OF_DATE_MAX || world.hadWrongClock,
+        () => `${table} ${date}: ${length} files`,
       )
-    }
-  }
 }
 
 function cameTo({ lake }: World, table: (typeof CHECKED_TABLES)[number]): (Row | null)[] {
