@@ -127,4 +127,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'Files of the lake were counted after many flushes that followed the merge: no bug of the server.',
   },
+  {
+    seed: 415,
+    steps: 240,
+    was: 'A writer of another folder ended since its lake failed, before it had looked at the bus: no bug of the server.',
+  },
 ]

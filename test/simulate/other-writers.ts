@@ -278,15 +278,20 @@ export class OtherWriters {
   }
 
   #lookAtMistaken({ life }: SimulatedServer): void {
-    const { files, machine } = this.#world
+    const { files, machine, troubles } = this.#world
     const { disturbedMs } = this.#cluster
     const isAlive = life?.process.isAlive === true
     const aloneMs = machine.nowMs - Math.max(life?.startedMs ?? 0, disturbedMs)
     if (isAlive && this.#isWell && aloneMs <= MISTAKEN_MS) return
+    // It asks its lake before it looks at the bus: one that fails, does not answer or was killed keeps it from beginning.
+    const isLakeBad = Object.values(troubles.rates).some(Boolean)
+    const isHeld =
+      life?.app == null && (isAlive ? isLakeBad : life?.failure?.startsWith('StoreError') === true)
+    const isExcused = !this.#isWell || files.mode !== 'ok' || isHeld
     check(
       this.#world,
       'a writer does not go on beside one of another folder',
-      !this.#isWell || files.mode !== 'ok' || FENCED_BY_STRANGER.test(life?.failure ?? ''),
+      isExcused || FENCED_BY_STRANGER.test(life?.failure ?? ''),
       () => (isAlive ? 'it goes on' : `it ended with ${life?.failure}`),
     )
     this.endMistaken()
