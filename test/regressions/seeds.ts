@@ -132,4 +132,9 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: 240,
     was: 'A writer of another folder ended since its lake failed, before it had looked at the bus: no bug of the server.',
   },
+  {
+    seed: 60048,
+    steps: 240,
+    was: 'A byte of a journal that had one event changed, and the market began empty again: what a full disk had not taken before was looked for in its gaps. No bug of the server.',
+  },
 ]

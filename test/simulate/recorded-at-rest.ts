@@ -43,6 +43,17 @@ function idOf(event: MarketEvent): number {
   return event.type === 'live' ? Number(event.viewerCount) : Number.NaN
 }
 
+/**
+ * The event with which the market of now began: behind damage it may have begun empty again. One that goes on tells first of the time in
+ * which nobody watched.
+ */
+function findBegin(world: World, events: readonly RecordedEvent[]): RecordedEvent | undefined {
+  const begin = events.findLast(
+    ({ event }, at) => event.type === 'run' && events[at + 1]?.event.type !== 'gap',
+  )
+  return (world.hasDamagedJournal ? begin : undefined) ?? events[0]
+}
+
 export interface Missing {
   mint: string
   tsMs: number
@@ -77,7 +88,7 @@ export function checkRecorded(
   const told = [...gaps.ended, ...gaps.open.map((gap) => ({ ...gap, toMs: Number.POSITIVE_INFINITY }))]
   const missing = pushed.filter((_, index) => !found.has(index))
   // A market that began after them says since when it watches.
-  const beganMs = events[0]?.atMs ?? Number.POSITIVE_INFINITY
+  const beganMs = findBegin(world, events)?.atMs ?? Number.POSITIVE_INFINITY
   const isLossTold = world.hasDamagedJournal && health.reasons.some((reason) => JOURNAL_DAMAGED.test(reason))
   for (const record of missing.filter(({ state }) => state === 'taken')) {
     const [fromMs, toMs] = [record.sentMs, record.answeredMs].map((ms) => world.machine.startMs + ms)
