@@ -563,7 +563,10 @@ async function checkFollowers(world: World, cast: Cast): Promise<void> {
 function checkFiles(world: World, cast: Cast): void {
   const segments = [...world.files.names.keys()].filter((name) => name.includes('/data/log/'))
   check(world, 'the log keeps no more than it needs', segments.length <= 3, () => segments.join(', '))
-  const checkpoints = [...world.files.names.keys()].filter((name) => name.endsWith('.checkpoint'))
+  // A backup has copies of its own, until the next one is made.
+  const checkpoints = [...world.files.names.keys()].filter((name) =>
+    /\/data\/checkpoints\/.*\.checkpoint$/.test(name),
+  )
   // One of each date is kept besides the newest ones.
   const { startMs, trueMs } = world.machine
   const dates = world.hadWrongClock ? 20 : Math.floor(trueMs / DAY_MS) - Math.floor(startMs / DAY_MS)
