@@ -23,7 +23,7 @@ const EXIT_USAGE = 2
 const PORT_DEFAULT = 8180
 const DATA_DIR_DEFAULT = './data-cluster'
 /** What this script says itself: the nodes are here, and so is NATS. */
-const OWN_SETTINGS = ['role', 'bus.servers', 'bus.login', 'bus.password', 'bus.tls', 'bus.nodeUrl'] as const
+const OWN_SETTINGS = ['role', 'bus.servers', 'bus.login', 'bus.password', 'bus.nodeUrl'] as const
 const USAGE =
   'npm run cluster -- [--readers 0..64] [--nats-port PORT] [flags of the writer: npm start -- --help all lists them]\n' +
   `Without --port the writer has ${PORT_DEFAULT} and the readers the ports behind it; without --data-dir all is in ${DATA_DIR_DEFAULT}.`

@@ -16,7 +16,7 @@ const UNKNOWN_AUTHORITY = new Set([
 ])
 
 /** Whether a connection without TLS is refused. */
-export const isTls = ({ servers, tls: { ca, cert } }: BusSettings): boolean =>
+export const isTls = ({ servers, login: { ca, cert } }: BusSettings): boolean =>
   ca !== '' || cert !== '' || servers.some((url) => url.startsWith('tls://'))
 
 /** An error as it is, or one whose message says what to look at. */
@@ -28,32 +28,32 @@ export function connectError(error: unknown, settings: BusSettings): Error {
 
 function sentenceOf(error: unknown, settings: BusSettings): string | null {
   if (error instanceof AuthorizationError) return refusedUser(settings)
-  const { ca, cert } = settings.tls
+  const { ca, cert } = settings.login
   const code = codeOf(error)
   if (UNKNOWN_AUTHORITY.has(code))
     return ca === ''
-      ? 'the certificate of NATS is of an authority that this machine does not know: give --bus-tls ca=FILE'
-      : `the certificate of NATS is not of the authority in ${ca} (--bus-tls)`
+      ? 'the certificate of NATS is of an authority that this machine does not know: give --bus-login ca=FILE'
+      : `the certificate of NATS is not of the authority in ${ca} (--bus-login)`
   if (code === 'CERT_HAS_EXPIRED') return 'the certificate of NATS has expired'
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
     return `the certificate of NATS is of another host: ${errorMessage(error)}`
   if (/not support 'tls'|not available on this server/.test(errorMessage(error)))
-    return 'NATS offers no TLS, which --bus-tls or tls:// asks for'
+    return 'NATS offers no TLS, which --bus-login or tls:// asks for'
   // Over TLS 1.3 a certificate is refused after the handshake, which the client of NATS does not notice.
   if (isTls(settings) && errorMessage(error) === 'timeout')
     return cert === ''
-      ? 'NATS has not answered: it may ask for a certificate of this process (--bus-tls cert=FILE,key=FILE)'
-      : `NATS has not answered: it may not take the certificate in ${cert} (--bus-tls)`
+      ? 'NATS has not answered: it may ask for a certificate of this process (--bus-login cert=FILE,key=FILE)'
+      : `NATS has not answered: it may not take the certificate in ${cert} (--bus-login)`
   return null
 }
 
 const codeOf = (error: unknown): string =>
   systemCode(error) || (error instanceof Error ? systemCode(error.cause) : '')
 
-function refusedUser({ login: { user, credentials }, tls: { cert } }: BusSettings): string {
+function refusedUser({ login: { user, credentials, cert } }: BusSettings): string {
   if (user !== '') return `NATS does not know the user ${user} (--bus-login), or the password is another`
   if (credentials !== '') return `NATS does not take the credentials in ${credentials} (--bus-login)`
-  if (cert !== '') return `NATS knows no user with the certificate in ${cert} (--bus-tls)`
+  if (cert !== '') return `NATS knows no user with the certificate in ${cert} (--bus-login)`
   return 'NATS asks who this is: give --bus-login'
 }
 

@@ -95,8 +95,7 @@ function dialTimes(): Pick<NodeConnectionOptions, 'reconnectDelayHandler' | 'rec
 
 /** Files are read at each call: certificates and credentials may have been renewed. */
 function connectOptions(settings: BusSettings, nodeName: string): NodeConnectionOptions {
-  const { user, credentials } = settings.login
-  const { ca, cert, key } = settings.tls
+  const { user, credentials, ca, cert, key } = settings.login
   return {
     servers: [...settings.servers],
     name: nodeName,

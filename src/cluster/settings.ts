@@ -42,24 +42,23 @@ export const BUS_SETTINGS = {
   name: setting('bus-name', 'mintlake', busName, 'Beginning of the names on the bus'),
   login: pairs(
     'bus-login',
-    { user: part('', busUser), credentials: part('', z.string()) },
-    'Who this process is for NATS: user: its name, whose replies come to _INBOX.<user>; or credentials: a file with them (.creds)',
     {
-      flaw: ({ user, credentials }) =>
-        user !== '' && credentials !== '' ? 'must name a user or credentials: a process is one user' : null,
+      user: part('', busUser),
+      credentials: part('', z.string()),
+      ca: part('', z.string()),
+      cert: part('', z.string()),
+      key: part('', z.string()),
+    },
+    'Who this process is for NATS: user: its name, whose replies come to _INBOX.<user>; or credentials: a file with them (.creds). Files for NATS over TLS: ca: the certificate authority of NATS; cert and key: certificate of this process and its private key',
+    {
+      flaw: ({ user, credentials, cert, key }) => {
+        if (user !== '' && credentials !== '') return 'must name a user or credentials: a process is one user'
+        return (cert === '') === (key === '') ? null : 'must name a cert together with its key'
+      },
     },
   ),
   // It is sent in no header.
   password: secret('BUS_PASSWORD', 'Password of the user of --bus-login', z.string()),
-  tls: pairs(
-    'bus-tls',
-    { ca: part('', z.string()), cert: part('', z.string()), key: part('', z.string()) },
-    'Files for NATS over TLS: ca: the certificate authority of NATS; cert and key: certificate of this process and its private key',
-    {
-      flaw: ({ cert, key }) =>
-        (cert === '') === (key === '') ? null : 'must name a cert together with its key',
-    },
-  ),
   nodeUrl: setting(
     'node-url',
     '',

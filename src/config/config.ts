@@ -207,7 +207,7 @@ function refusal(path: SettingPath, sent: string | undefined, reason: string): s
 /** As in `user:password@host`. */
 const USER_WITHOUT_SCHEME = /(?<![^\s,"])(?:(?!:\/\/)[^\s,"])*@/g
 /** A part that a login does not have is often its password. Nothing tells where that ends. */
-const OTHER_LOGIN_PART = /(^|,)(?!user=|credentials=)([^=,]*=)?.+/s
+const OTHER_LOGIN_PART = /(^|,)(?!user=|credentials=|ca=|cert=|key=)([^=,]*=)?.+/s
 
 const masked = (text: string): string =>
   text.includes('://') ? text.replaceAll(/\/\/[^/,]*@/g, '//…@').replaceAll(/\?[^,]*/g, '?…') : text

@@ -3,7 +3,7 @@ import type { Config, SettingPath } from './settings.ts'
 
 /** Those that say how it answers have to be the same on every node: the documents of each state them. */
 export const READER_SETTINGS = [
-  ...(['role', 'bus.servers', 'bus.name', 'bus.login', 'bus.password', 'bus.tls'] as const),
+  ...(['role', 'bus.servers', 'bus.name', 'bus.login', 'bus.password'] as const),
   ...(['bus.nodeUrl', 'bus.reader'] as const),
   ...(['port', 'host', 'trustedProxies', 'publicUrl', 'imageHosts', 'drainNoticeMs'] as const),
   ...(['readLimitAnonymous', 'readLimitKeyed', 'pageAgeMs'] as const),

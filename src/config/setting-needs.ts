@@ -33,7 +33,7 @@ const NEEDS: readonly Need[] = [
     missing: '--role writer or --role reader',
   },
   {
-    settings: ['bus.name', 'bus.login', 'bus.tls', 'bus.stream', 'bus.nodeUrl'],
+    settings: ['bus.name', 'bus.login', 'bus.stream', 'bus.nodeUrl'],
     isMet: ({ bus }) => bus.servers.length > 0,
     missing: '--bus',
   },

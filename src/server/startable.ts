@@ -8,15 +8,15 @@ import { checkFolderUse, type FolderInfo, readFolderInfo } from '../store/data-f
 import { notFound } from '../store/errors.ts'
 
 /** @throws StoreError that names the setting */
-export function checkNamedFiles({ bus: { login, tls }, replay, solana }: Config): void {
+export function checkNamedFiles({ bus: { login }, replay, solana }: Config): void {
   const named = {
     '--replay-file': replay.file,
     '--replay-lake': replay.lake,
     '--solana-tape': solana.tapeFile,
     '--bus-login credentials': login.credentials,
-    '--bus-tls ca': tls.ca,
-    '--bus-tls cert': tls.cert,
-    '--bus-tls key': tls.key,
+    '--bus-login ca': login.ca,
+    '--bus-login cert': login.cert,
+    '--bus-login key': login.key,
   }
   for (const [flag, path] of Object.entries(named)) {
     try {

@@ -70,7 +70,7 @@ describe('a setting that has no effect', () => {
       '--reader has no effect without --role reader',
     ],
     ['--node-url http://a', '--node-url has no effect without --bus'],
-    ['--bus-tls ca=a', '--bus-tls has no effect without --bus'],
+    ['--bus-login ca=a', '--bus-login has no effect without --bus'],
   ])('%s is refused', (line, message) => {
     expect(errorOf(words(line))).toBe(message)
   })
@@ -91,7 +91,7 @@ describe('a setting that has no effect', () => {
 
   test('is none of those that a reader uses', () => {
     const line = [
-      '--role reader --bus tls://a --bus-name b --bus-login user=c --bus-tls ca=c,cert=c,key=k',
+      '--role reader --bus tls://a --bus-name b --bus-login user=c,ca=c,cert=c,key=k',
       '--port 1 --host ::1 --trusted-proxies 10.0.0.1 --public-url https://a --image-hosts a',
       '--drain-notice-ms 1 --read-limit-anonymous 1 --read-limit-keyed 1 --page-age-ms 1',
       '--registration closed --register-limit 1 --submit-limits rate=1',
@@ -233,8 +233,8 @@ describe('the value of a setting', () => {
     ['--role writer --bus nats://user:pass@a', 'must not name a user'],
     ['--role writer --bus http://a', 'must be an address such as nats://127.0.0.1:4222'],
     ['--role writer', 'needs --bus'],
-    ['--role writer --bus nats://a --bus-tls cert=a', 'must name a cert together with its key'],
-    ['--role writer --bus nats://a --bus-tls key=a', 'must name a cert together with its key'],
+    ['--role writer --bus nats://a --bus-login cert=a', 'must name a cert together with its key'],
+    ['--role writer --bus nats://a --bus-login key=a', 'must name a cert together with its key'],
     ['--role writer --bus nats://a --bus-login user=a', '--bus-login user=… needs MINTLAKE_BUS_PASSWORD'],
     ['--role writer --bus nats://a --bus-login user=a.b', 'must have 1 to 32 letters'],
     ['--role writer --bus nats://a --bus-login user=a,credentials=f', 'a process is one user'],
@@ -262,7 +262,7 @@ describe('the value of a setting', () => {
       'bus.password': 'set',
       adminKey: 'set',
       feedKey: 'not set',
-      'bus.tls': { key: '' },
+      'bus.login': { user: 'u', key: '' },
     })
     expect(JSON.stringify(shown)).not.toContain('secret')
     expect(errorOf(words('--providers pumpportal-url=https://user:pass@a/b?api-key=secret'))).not.toMatch(

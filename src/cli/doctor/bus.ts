@@ -19,7 +19,7 @@ async function checkBus(settings: Config['bus']): Promise<CheckResult> {
   } catch (error) {
     return fail(
       `NATS at ${places} cannot be used: ${errorMessage(error)}`,
-      'start NATS with JetStream, or correct --bus, --bus-login and --bus-tls',
+      'start NATS with JetStream, or correct --bus and --bus-login',
     )
   }
 }

@@ -48,8 +48,7 @@ async function startCluster(natsConfig: string): Promise<void> {
 type User = keyof typeof PASSWORDS
 
 const settingsOf = (user: User): Settings => ({
-  'bus-login': `user=${user}`,
-  'bus-tls': `ca=${join(dir, 'ca.crt')}`,
+  'bus-login': `user=${user},ca=${join(dir, 'ca.crt')}`,
 })
 const envOf = (user: User) => ({ MINTLAKE_BUS_PASSWORD: PASSWORDS[user] })
 
@@ -62,12 +61,9 @@ const launchReader = (env: Record<string, string>) =>
 
 /** A client of NATS with the rights of a user. */
 const connectedAs = (user: User): Promise<Bus> => {
-  const own = {
-    login: { user, credentials: '' },
-    password: PASSWORDS[user],
-    tls: { ca: join(dir, 'ca.crt'), cert: '', key: '' },
-  }
-  return connectBus({ ...busSettingsOf(cluster.nats.url), ...own }, 'test')
+  const settings = busSettingsOf(cluster.nats.url)
+  const login = { ...settings.login, user, ca: join(dir, 'ca.crt') }
+  return connectBus({ ...settings, login, password: PASSWORDS[user] }, 'test')
 }
 
 /** Changes its configuration while it runs. */

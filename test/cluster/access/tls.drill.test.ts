@@ -46,34 +46,34 @@ describe.skipIf(!canRun)(`NATS with TLS${skipped}`, () => {
     timeout: 60_000,
   }, async () => {
     cluster = await TestCluster.start({ config: `tls { ${TLS} }` })
-    const ca = { 'bus-tls': `ca=${at('ca.crt')}` }
+    const ca = { 'bus-login': `ca=${at('ca.crt')}` }
     await cluster.writer(ca)
     await cluster.reader(ca)
     await refused(
-      { 'bus-tls': `ca=${at('other.crt')}` },
+      { 'bus-login': `ca=${at('other.crt')}` },
       /the certificate of NATS is not of the authority in \S*other\.crt/,
     )
-    await refused({}, /of an authority that this machine does not know: give --bus-tls ca=FILE/)
-    await refused({ 'bus-tls': `ca=${at('missing.crt')}` }, /missing\.crt doesn't exist/)
+    await refused({}, /of an authority that this machine does not know: give --bus-login ca=FILE/)
+    await refused({ 'bus-login': `ca=${at('missing.crt')}` }, /missing\.crt doesn't exist/)
   })
 
   test('that asks for certificates takes those of its authority alone', { timeout: 60_000 }, async () => {
     cluster = await TestCluster.start({ config: `tls { ${TLS}, ca_file: "${at('ca.crt')}", verify: true }` })
     const as = (name: string) => ({
-      'bus-tls': `ca=${at('ca.crt')},cert=${at(`${name}.crt`)},key=${at(`${name}.key`)}`,
+      'bus-login': `ca=${at('ca.crt')},cert=${at(`${name}.crt`)},key=${at(`${name}.key`)}`,
     })
     await cluster.writer(as('node'))
     await cluster.reader(as('node'))
     await refused(as('foreign'), /NATS has not answered: it may not take the certificate in \S*foreign\.crt/)
     await refused(
-      { 'bus-tls': `ca=${at('ca.crt')}` },
+      { 'bus-login': `ca=${at('ca.crt')}` },
       /NATS has not answered: it may ask for a certificate of this process/,
     )
   })
 
   test('is asked for where a setting says so: one without TLS is refused', { timeout: 60_000 }, async () => {
     cluster = await TestCluster.start()
-    await refused({ 'bus-tls': `ca=${at('ca.crt')}` }, /NATS offers no TLS, which --bus-tls/)
+    await refused({ 'bus-login': `ca=${at('ca.crt')}` }, /NATS offers no TLS, which --bus-login/)
   })
 })
 

@@ -27,10 +27,9 @@ it.skipIf(!hasNats)(
     nats = await startNats({ config: CONFIG })
     const { url, port, server } = nats
     const connected = async () => {
-      const bus = await connectBus(
-        { ...busSettingsOf(url), login: { user: 'node', credentials: '' }, password: 'right' },
-        'test',
-      )
+      const settings = busSettingsOf(url)
+      const login = { ...settings.login, user: 'node' }
+      const bus = await connectBus({ ...settings, login, password: 'right' }, 'test')
       buses.push(bus)
       return bus
     }

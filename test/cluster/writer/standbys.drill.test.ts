@@ -33,7 +33,7 @@ describe.skipIf(!hasNats)(`several standbys${skipped}`, () => {
     await expect.poll(info, { timeout: 20_000 }).toContain('"holdsReal": true')
     for (const [settings, sentence] of [
       [{ feed: 'simulator' }, "holds real data, and this feed's is simulated"],
-      [{ feed: 'none', 'bus-tls': 'ca=/no/such/file' }, '--bus-tls ca: /no/such/file cannot be read'],
+      [{ feed: 'none', 'bus-login': 'ca=/no/such/file' }, '--bus-login ca: /no/such/file cannot be read'],
     ] as const) {
       const standby = cluster.launch({ ...SETTINGS, ...settings }, { dataDir: writer.dataDir })
       expect(await standby.exited).toBe(1)
