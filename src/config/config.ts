@@ -93,7 +93,7 @@ function checked(config: Config, givenBy: ReadonlyMap<string, string>): Config {
     )
   if (config.bus.login.user !== '' && config.bus.password === '')
     throw new ConfigError(`--bus-login user=… needs ${SETTINGS.bus.password.env}`)
-  if (isWriter(config) && config.record === 'false')
+  if (isWriter(config) && config.record.events === 'false')
     throw new ConfigError(`--role ${config.role} records events: without them readers have no market`)
   if (isWriter(config) && config.replay.lake !== '')
     throw new ConfigError(

@@ -35,6 +35,7 @@ export const REPLACED: Readonly<Record<string, string>> = {
   'birdeye-rate': tookItsPlace('--providers birdeye-rate=NUMBER'),
   'ipfs-gateway': tookItsPlace('--fetch-metadata URL'),
   'sol-price-max-age-ms': tookItsPlace('--sol-price max-age-ms=MS'),
+  'checkpoint-interval-ms': tookItsPlace('--record checkpoint-ms=MS'),
   standby: tookItsPlace('--role standby'),
   'bus-user': tookItsPlace('--bus-login user=NAME'),
   'bus-credentials': tookItsPlace('--bus-login credentials=FILE'),

@@ -29,7 +29,7 @@ export const SETTING_GROUPS: readonly HelpGroup[] = [
     title: 'Other providers',
     settings: ['pumpportalKey', 'birdeyeKey', 'providers', 'metadataGateway'],
   },
-  { title: 'Recording and restart', settings: ['record', 'checkpointIntervalMs'] },
+  { title: 'Recording and restart', settings: ['record'] },
   { title: 'The lake', settings: ['store'] },
   { title: 'Several processes', settings: ['role', 'bus'] },
 ]

@@ -1,4 +1,5 @@
 // Finds settings that were given but have no effect, since nobody would notice such a mistake.
+import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
 import { keysOf } from '../lib/record.ts'
 import { isForEver } from '../store/retention-setting.ts'
 import { isReaderSetting } from './reader-settings.ts'
@@ -84,7 +85,7 @@ const NEEDS: readonly Need[] = [
     missing: '--replay-file',
   },
   {
-    settings: ['tokensMax', 'newHours', 'solPrice', 'record', 'checkpointIntervalMs'],
+    settings: ['tokensMax', 'newHours', 'solPrice', 'record'],
     isMet: ({ replay }) => replay.lake === '',
     missing:
       'another source than --replay-lake, whose market is recorded already and has the settings of then',
@@ -121,10 +122,13 @@ const NEEDS: readonly Need[] = [
       'a feed that sends no price of SOL itself: pumpportal, replay, or one that pushes (MINTLAKE_FEED_KEY)',
   },
   {
-    settings: ['checkpointIntervalMs'],
-    isMet: (config) => isWriter(config) || (config.record !== 'false' && !config.feeds.includes('simulator')),
+    settings: ['record'],
+    isMet: (config) =>
+      config.record.checkpointMs === CHECKPOINT_INTERVAL_MS_DEFAULT ||
+      isWriter(config) ||
+      (config.record.events !== 'false' && !config.feeds.includes('simulator')),
     missing:
-      'recorded events of a real feed: a simulated market is made again, or another one, at each start',
+      'recorded events of a real feed, which checkpoint-ms is for: a simulated market is made again, or another one, at each start',
   },
   {
     settings: ['store.retain'],

@@ -103,17 +103,14 @@ export const SETTINGS = {
     'How long a server that is shutting down says so by /readyz, and still answers, before it refuses requests, ms',
   ),
   store: STORE_SETTINGS,
-  record: setting(
+  record: pairs(
     'record',
-    'auto',
-    oneOf(['auto', 'true', 'false']),
-    'Whether market events are recorded, for the lake and so that a start goes on with the market; auto: those of real feeds are, simulated ones are not',
-  ),
-  checkpointIntervalMs: setting(
-    'checkpoint-interval-ms',
-    CHECKPOINT_INTERVAL_MS_DEFAULT,
-    wholeNumber(0, DAY_MS),
-    'How often another process writes the market down, which takes the memory of a second one meanwhile, ms; 0: at shutdown only, and a kill begins with an empty market',
+    {
+      events: part('auto', oneOf(['auto', 'true', 'false'])),
+      checkpointMs: part(CHECKPOINT_INTERVAL_MS_DEFAULT, wholeNumber(0, DAY_MS)),
+    },
+    'What a start goes on with: events, or a word alone: whether those of the market are recorded, for the lake too; auto: those of real feeds are, simulated ones are not; checkpoint-ms: how often another process writes the market down, which takes the memory of a second one meanwhile, 0: at shutdown only, and a kill begins with an empty market',
+    { unnamed: 'events' },
   ),
   tokensMax: setting(
     'tokens-max',

@@ -23,10 +23,10 @@ export interface Recording {
 export function recordingOf({ config, provenance, publisher, replayed }: RecordingDeps): Recording {
   const isPublished = publisher !== null
   // Where no data can come in there is nothing to record, and what is replayed is recorded already.
-  const isOff = provenance === null || replayed !== null || config.record === 'false'
+  const isOff = provenance === null || replayed !== null || config.record.events === 'false'
   if (isOff && !isPublished) return { isOn: false, isRestorable: false, hasCheckpoints: false }
   const isSimulated = provenance?.simulated === true
-  const isOn = !isSimulated || config.record === 'true' || isPublished
+  const isOn = !isSimulated || config.record.events === 'true' || isPublished
   const isRestorable = isOn && !isSimulated && !followsRecordedTime(config)
   return { isOn, isRestorable, hasCheckpoints: isRestorable || isPublished }
 }
@@ -37,7 +37,7 @@ export function explainRecording(
 ): void {
   const { isOn, isRestorable } = recording
   if (provenance === null || isRestorable) return
-  if (config.record === 'false')
+  if (config.record.events === 'false')
     log.info({}, 'market events are not recorded: each start begins with an empty market')
   else if (!isOn)
     log.info(

@@ -243,7 +243,7 @@ export class RunningMarket {
       log,
       // What a feed from the chain may be told again after a restart.
       eventsKeptMin: config.feeds.includes('solana') ? TRANSACTIONS_SEEN_MAX : 0,
-      intervalMs: recording.hasCheckpoints ? config.checkpointIntervalMs : 0,
+      intervalMs: recording.hasCheckpoints ? config.record.checkpointMs : 0,
       lostEvents: () => this.#lostEvents,
       lakeProgress: () => store.events.progress,
       emitBars: () => this.recorder.emitBarsInSlices(),

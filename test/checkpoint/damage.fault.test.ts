@@ -178,7 +178,7 @@ describe('a checkpoint that is older than what the lake has', () => {
     tags: 'drill',
   }, async () => {
     await pushSome(server, clock)
-    server = await server.restart({ 'checkpoint-interval-ms': '0' })
+    server = await server.restart({ record: 'checkpoint-ms=0' })
     await pushSome(server, clock)
     await server.store.events.flush()
     const { other, sentences } = await startOn(await crashImage(server))

@@ -62,6 +62,10 @@ describe('a setting that has no effect', () => {
       '--lake-tidy every-ms=0 --retain bars=9',
       '--retain has no effect without every-ms of --lake-tidy above 0: that is when files are removed',
     ],
+    [
+      '--record checkpoint-ms=5000',
+      '--record has no effect without recorded events of a real feed, which checkpoint-ms is for: a simulated market is made again, or another one, at each start',
+    ],
     ['--bus-stream max-mb=5 --role all', '--bus-stream has no effect without --bus'],
     ['--bus nats://a', '--bus has no effect without --role writer or --role reader'],
     ['--reader share-port=true', '--reader has no effect without --role reader'],
@@ -126,6 +130,8 @@ describe('a setting that has no effect', () => {
     ],
     ['--feed none --sol-price 150', { MINTLAKE_FEED_KEY: 'f', MINTLAKE_BIRDEYE_KEY: 'k' }],
     ['--lake-tidy every-ms=0 --retain trades=0', {}],
+    ['--record true', {}],
+    ['--feed none --record checkpoint-ms=0', {}],
   ])('is not reported for settings that have one: %s', (line, env) => {
     expect(errorOf(words(line), env)).toBe(null)
   })
@@ -179,6 +185,12 @@ describe('the value of a setting', () => {
     expect(told.solPrice).toEqual({ ...none, maxAgeMs: 0 })
     const solana = readConfig(words('--feed solana --solana-rpc https://a'), {})
     expect([readConfig([], {}), told, solana].map(solPriceMaxAgeMs)).toEqual([86_400_000, 0, 600_000])
+  })
+
+  test('of what is recorded may be a word alone', () => {
+    const of = (text: string) => readConfig(['--feed', 'none', '--record', text], {}).record
+    expect(of('false')).toEqual({ events: 'false', checkpointMs: 300_000 })
+    expect(of('true,checkpoint-ms=0')).toEqual({ events: 'true', checkpointMs: 0 })
   })
 
   test('of documents of tokens is the gateway of IPFS beside which they are fetched', () => {

@@ -191,7 +191,7 @@ it('a disk that is nearly full stops recording long before submissions, as a gap
   tags: 'drill',
 }, async () => {
   const disk = await mountDisk(folder, '256m')
-  const running = await start('4', { 'checkpoint-interval-ms': '200' })
+  const running = await start('4', { record: 'checkpoint-ms=200' })
   const { client } = running
   const recording = async () => (await client.get('/health')).body.recording
   const isLoss = (reason: string): boolean => /that could not be recorded: \d+; see gaps$/.test(reason)

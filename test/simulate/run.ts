@@ -294,7 +294,7 @@ function settingsOf(seed: number, { tokensMax }: Sizes, feed: MarketFeed): Recor
     'tokens-max': String(tokensMax),
     'lake-flush-ms': flushMs,
     // A simulated market has none: it begins anew.
-    ...(feed !== 'simulator' && { 'checkpoint-interval-ms': checkpointMs }),
+    ...(feed !== 'simulator' && { record: `checkpoint-ms=${checkpointMs}` }),
     'lake-tidy': `every-ms=${draws.of([5_000, 20_000, 60_000])}`,
   }
 }
