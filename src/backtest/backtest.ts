@@ -20,7 +20,7 @@ import { WallStamps } from './wall-stamps.ts'
 export interface BacktestOptions extends Pacing {
   /** The data folder whose market is played. */
   lake: string
-  /** As `--replay-span` takes them; empty: from the first run that was recorded, to its end. */
+  /** As `span` of `--replay` takes them; empty: from the first run that was recorded, to its end. */
   from: string
   to: string
   /** A folder that does not exist or is empty. */
@@ -78,8 +78,7 @@ function configOf({ lake, from, to, env }: BacktestOptions, dataDir: string): Co
     port: '0',
     'data-dir': dataDir,
     feed: 'replay',
-    'replay-lake': lake,
-    ...((from !== '' || to !== '') && { 'replay-span': `${from}..${to}` }),
+    replay: `lake=${lake}${from === '' && to === '' ? '' : `,span=${from}..${to}`}`,
     // Whatever happens by itself would happen at another market time on another machine.
     'page-age-ms': '0',
     'lake-flush-ms': '0',

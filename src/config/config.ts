@@ -97,7 +97,7 @@ function checked(config: Config, givenBy: ReadonlyMap<string, string>): Config {
     throw new ConfigError(`--role ${config.role} records events: without them readers have no market`)
   if (isWriter(config) && config.replay.lake !== '')
     throw new ConfigError(
-      `--replay-lake plays a market for one process: --role ${config.role} has an own one`,
+      `--replay lake=… plays a market for one process: --role ${config.role} has an own one`,
     )
   checkFeeds(config)
   return Object.freeze(config)
@@ -114,11 +114,9 @@ function checkFeeds(config: Config): void {
     throw new ConfigError('--solana-ws names as many addresses as --solana-rpc')
   if (!feeds.includes('replay')) return
   if (replay.file === '' && replay.lake === '')
-    throw new ConfigError('--feed replay needs --replay-file or --replay-lake')
-  if (replay.lake === '') return
-  if (replay.file !== '') throw new ConfigError('--replay-file and --replay-lake exclude each other')
-  if (feeds.length > 1)
-    throw new ConfigError('--replay-lake plays a whole market: no other --feed may be beside it')
+    throw new ConfigError('--feed replay needs --replay file=FILE or --replay lake=FOLDER')
+  if (replay.lake !== '' && feeds.length > 1)
+    throw new ConfigError('--replay lake=… plays a whole market: no other --feed may be beside it')
 }
 
 function readFlags(args: readonly string[]): Record<string, string | undefined> {

@@ -23,7 +23,7 @@ export const SETTING_GROUPS: readonly HelpGroup[] = [
   },
   { title: 'The market', settings: ['tokensMax', 'newHours', 'solPrice'] },
   { title: 'Simulator', settings: ['simulator'] },
-  { title: 'Replay', settings: ['replay'] },
+  { title: 'Replay', settings: ['replay', 'replayMap'] },
   { title: 'The chain', settings: ['solana'] },
   {
     title: 'Other providers',

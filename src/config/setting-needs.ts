@@ -1,5 +1,6 @@
 // Finds settings that were given but have no effect, since nobody would notice such a mistake.
 import { CHECKPOINT_INTERVAL_MS_DEFAULT } from '../checkpoint/limits.ts'
+import { REPLAY_DEFAULTS } from '../ingest/limits.ts'
 import { keysOf } from '../lib/record.ts'
 import { isForEver } from '../store/retention-setting.ts'
 import { isReaderSetting } from './reader-settings.ts'
@@ -55,14 +56,15 @@ const NEEDS: readonly Need[] = [
     missing: '--feed simulator',
   },
   {
-    settings: ['replay.file', 'replay.lake', 'replay.span', 'replay.map', 'replay.as'],
-    isMet: ({ feeds }) => feeds.includes('replay'),
-    missing: '--feed replay',
+    settings: ['replay'],
+    isMet: ({ feeds, replay, solana }) =>
+      feeds.includes('replay') || (solana.tapeFile !== '' && isSpeedAlone(replay)),
+    missing: '--feed replay, or speed alone with --solana-tape',
   },
   {
-    settings: ['replay.speed'],
-    isMet: ({ feeds, solana }) => feeds.includes('replay') || solana.tapeFile !== '',
-    missing: '--feed replay or --solana-tape',
+    settings: ['replayMap'],
+    isMet: ({ feeds }) => feeds.includes('replay'),
+    missing: '--feed replay',
   },
   {
     settings: ['solana'],
@@ -75,26 +77,21 @@ const NEEDS: readonly Need[] = [
     missing: 'leaving --solana-tape out: what is on a tape needs no endpoint',
   },
   {
-    settings: ['replay.span'],
-    isMet: ({ replay }) => replay.lake !== '',
-    missing: '--replay-lake',
-  },
-  {
-    settings: ['replay.map', 'replay.as'],
+    settings: ['replayMap'],
     isMet: ({ replay }) => replay.lake === '',
-    missing: '--replay-file',
+    missing: '--replay file=FILE',
   },
   {
     settings: ['tokensMax', 'newHours', 'solPrice', 'record'],
     isMet: ({ replay }) => replay.lake === '',
     missing:
-      'another source than --replay-lake, whose market is recorded already and has the settings of then',
+      'another source than --replay lake=FOLDER, whose market is recorded already and has the settings of then',
   },
   {
     // Whatever is pushed would change the market that is replayed.
     settings: ['feedKey'],
     isMet: ({ replay }, value) => value === '' || replay.lake === '',
-    missing: 'another source than --replay-lake, whose market nobody may push into',
+    missing: 'another source than --replay lake=FOLDER, whose market nobody may push into',
   },
   {
     settings: ['pumpportalKey'],
@@ -140,6 +137,10 @@ const NEEDS: readonly Need[] = [
 /** Whether the market may hold tokens that exist on the chain. */
 const hasRealTokens = ({ feeds, feedKey }: Pick<Config, 'feeds' | 'feedKey'>): boolean =>
   feeds.includes('pumpportal') || feeds.includes('solana') || feedKey !== ''
+
+/** Whether nothing of what is replayed but how fast was told: a tape has all else itself. */
+const isSpeedAlone = ({ file, symbol, time, simulated, lake }: Config['replay']): boolean =>
+  `${file}${lake}${symbol}` === '' && time === REPLAY_DEFAULTS.time && !simulated
 
 /** Whether what others say of its tokens now is true of the market's time: a tape has its own. */
 const isOfNow = (config: Config): boolean => hasRealTokens(config) && config.solana.tapeFile === ''

@@ -8,7 +8,7 @@ import {
   SIMULATOR_RATE_MAX,
   SIMULATOR_TOKENS_MAX,
 } from '../ingest/limits.ts'
-import { FEEDS, feedList, metadataGateway, REPLAY_SETTINGS, SOLANA_SETTINGS } from '../ingest/settings.ts'
+import { FEEDS, feedList, metadataGateway, REPLAY, REPLAY_MAP, SOLANA_SETTINGS } from '../ingest/settings.ts'
 import { SOL_PRICE_AGE_MS_MAX } from '../ingest/solana/limits.ts'
 import { LOG_LEVELS } from '../lib/log.ts'
 import { keysOf } from '../lib/record.ts'
@@ -158,7 +158,8 @@ export const SETTINGS = {
     },
     `The simulated market: its seed, without it that of the market that the data folder had, or the next one where that one cannot go on (after ${SIMULATED_TRADES_REPEATED_MAX} trades, or with other figures than before); tokens at the start; trades-per-second, also of the history that it begins with: at most a day, or 72000 trades`,
   ),
-  replay: REPLAY_SETTINGS,
+  replay: REPLAY,
+  replayMap: REPLAY_MAP,
   pumpportalKey: secret(
     'PUMPPORTAL_KEY',
     'API key of PumpPortal: without it launches and migrations come, but no trades',

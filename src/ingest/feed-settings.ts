@@ -17,7 +17,7 @@ export function provenanceOf({ feeds, feedKey }: Config, isReplaySimulated: bool
 /** Whether market time is the recorded time of a replay or of a tape. Otherwise it follows the clock. */
 export function followsRecordedTime(config: Config): boolean {
   if (config.solana.tapeFile !== '') return true
-  return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replay.as.time === 'recorded'
+  return config.feeds.length === 1 && config.feeds[0] === 'replay' && config.replay.time === 'recorded'
 }
 
 /** The feed that makes up for what it missed while the server did not run, and how long that may be; null: none does. */

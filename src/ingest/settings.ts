@@ -102,43 +102,38 @@ const endpointList = (...schemes: readonly string[]) =>
     .refine((urls) => urls.length <= ENDPOINTS_MAX, `there may be ${ENDPOINTS_MAX} addresses`)
 
 /** A recorded market that is played: trades of a file, or the lake of another server. */
-export const REPLAY_SETTINGS = {
-  file: setting('replay-file', '', z.string(), 'Parquet, CSV or JSON file of trades for the feed replay'),
-  lake: setting(
-    'replay-lake',
-    '',
-    z.string(),
-    'Data folder of another server whose recorded market the feed replay plays, instead of a file',
-  ),
-  span: setting(
-    'replay-span',
-    '',
-    span,
-    'Market time that is played of that market, FROM..TO as ISO 8601 or Unix ms; without FROM from its first recorded run, without TO to its end',
-  ),
-  map: setting(
-    'replay-map',
-    '',
-    columnMapping,
-    'Columns of that file with other names: ts= (or ts=date+time),symbol=,price=,size=, and optionally side=,wallet=,tx=; ' +
-      'a field without a name (side=) is not read',
-  ),
-  as: pairs(
-    'replay-as',
-    {
-      symbol: part('', z.string().max(WORD_CHARS_MAX)),
-      time: part(REPLAY_DEFAULTS.time, oneOf(['recorded', 'now'])),
-      simulated: part('false', flag),
+export const REPLAY = pairs(
+  'replay',
+  {
+    file: part('', z.string()),
+    lake: part('', z.string()),
+    span: part('', span),
+    speed: part(REPLAY_DEFAULTS.speed, replaySpeed),
+    symbol: part('', z.string().max(WORD_CHARS_MAX)),
+    time: part(REPLAY_DEFAULTS.time, oneOf(['recorded', 'now'])),
+    simulated: part('false', flag),
+  },
+  'What the feed replay plays: file: Parquet, CSV or JSON of trades; or lake: the data folder of another server whose recorded market is played, span=FROM..TO: market time of it as ISO 8601 or Unix ms, without FROM from its first recorded run, without TO to its end. speed: as a multiple of the recorded one, or max. What the trades of a file are taken as: symbol: that of all, where it has no column for it; time=now: the first one happens at the start, recorded: all when they did; simulated=true: made up, and rows of the lake and /health say so',
+  {
+    flaw: ({ file, lake, span: played, symbol, time, simulated }) => {
+      if (file !== '' && lake !== '') return 'must name a file or a lake: one market is played'
+      const isWhole = played.fromMs === null && played.toMs === null
+      if (lake === '') return isWhole ? null : 'must name the lake that span is of'
+      const isTold = symbol !== '' || time !== REPLAY_DEFAULTS.time || simulated
+      return isTold
+        ? 'must name a file for symbol, time and simulated: a lake tells them of its market'
+        : null
     },
-    'What the trades of that file are taken as: symbol: that of all, where it has no column for it; time=now: the first one happens at the start, recorded: all when they did; simulated=true: made up, and rows of the lake and /health say so',
-  ),
-  speed: setting(
-    'replay-speed',
-    REPLAY_DEFAULTS.speed,
-    replaySpeed,
-    'Speed as a multiple of the recorded one, or max',
-  ),
-} as const
+  },
+)
+
+export const REPLAY_MAP = setting(
+  'replay-map',
+  '',
+  columnMapping,
+  'Columns with other names in the file of --replay: ts= (or ts=date+time),symbol=,price=,size=, and optionally side=,wallet=,tx=; ' +
+    'a field without a name (side=) is not read',
+)
 
 /** The chain, by RPC endpoints or a tape of them. */
 export const SOLANA_SETTINGS = {
@@ -182,7 +177,7 @@ export const SOLANA_SETTINGS = {
     'solana-tape',
     '',
     z.string(),
-    'File that mintlake capture has written, played instead of an endpoint, at --replay-speed',
+    'File that mintlake capture has written, played instead of an endpoint, at the speed of --replay',
   ),
 } as const
 

@@ -247,11 +247,10 @@ async function startConfiguredReplay(
 ): Promise<Feed> {
   // Imported here because it loads DuckDB, which only a replay needs in this process.
   const { openTradeFile } = await import('./replay/trade-file.ts')
-  const { file, map: mapping, speed } = config.replay
-  const { symbol, time, simulated } = config.replay.as
+  const { file, speed, symbol, time, simulated } = config.replay
   const { batches, rowsTotal } = await openTradeFile({
     path: file,
-    mapping,
+    mapping: config.replayMap,
     symbol: symbol === '' ? null : symbol,
   })
   const report = new ProgressReport('rows', log, barTerminal(config.logLevel))

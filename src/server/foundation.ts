@@ -43,7 +43,7 @@ export async function layFoundation(config: Config, options: FoundationOptions):
   const replayed = isReplayOfLake(config)
     ? await (await import('./replayed-lake.ts')).ReplayedLake.open(config, log)
     : null
-  const provenance = provenanceOf(config, replayed?.simulated ?? config.replay.as.simulated)
+  const provenance = provenanceOf(config, replayed?.simulated ?? config.replay.simulated)
   const clocks = clocksOf(clock, options.steps && replayed ? replayed.span.fromMs : null)
   const store = await openStore({
     ...config.store,

@@ -17,7 +17,7 @@ import type { KeptCheckpoint, ReplayPlan } from '../store/query/replay-plan.ts'
 type ReplayConfig = Pick<Config, 'dataDir' | 'replay' | 'logLevel'>
 type ReadableCheckpoint = StoredCheckpoint & KeptCheckpoint
 
-/** The data folder of `--replay-lake`. Its server may be running: nothing is written there. */
+/** The data folder of `--replay lake=…`. Its server may be running: nothing is written there. */
 export class ReplayedLake {
   #plan: ReplayPlan
   #checkpoints: readonly ReadableCheckpoint[]
@@ -110,9 +110,9 @@ export class ReplayedLake {
 
 /** @throws StoreError where there is no folder to replay, or it is the one that is written to, under whatever name */
 function checkFolders({ dataDir, replay: { lake } }: ReplayConfig): void {
-  if (!existsSync(lake)) throw notFound(`--replay-lake: there is no folder ${lake}`)
+  if (!existsSync(lake)) throw notFound(`--replay lake: there is no folder ${lake}`)
   if (existsSync(dataDir) && realpathSync(dataDir) === realpathSync(lake))
-    throw invalid('--replay-lake must be another folder than --data-dir: a replay writes its own bars')
+    throw invalid('--replay lake must be another folder than --data-dir: a replay writes its own bars')
 }
 
 function restore({ path }: StoredCheckpoint, options: MarketOptions): Market {

@@ -10,8 +10,8 @@ import { notFound } from '../store/errors.ts'
 /** @throws StoreError that names the setting */
 export function checkNamedFiles({ bus: { login }, replay, solana }: Config): void {
   const named = {
-    '--replay-file': replay.file,
-    '--replay-lake': replay.lake,
+    '--replay file': replay.file,
+    '--replay lake': replay.lake,
     '--solana-tape': solana.tapeFile,
     '--bus-login credentials': login.credentials,
     '--bus-login ca': login.ca,
@@ -32,6 +32,6 @@ export function checkDataFolder(config: Config): FolderInfo | null {
   const { dataDir, replay, store } = config
   // Only the lake itself tells whether its market was simulated.
   if (isReplayOfLake(config)) return readFolderInfo(dataDir)
-  const provenance = provenanceOf(config, replay.as.simulated)
+  const provenance = provenanceOf(config, replay.simulated)
   return checkFolderUse(dataDir, { provenance, isMixed: store.isMixed })
 }

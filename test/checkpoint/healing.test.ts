@@ -116,7 +116,7 @@ for (const ends of ['with a checkpoint in its midst', 'without one'] as const)
     for (const server of [whole, healed]) await server.stop()
     expect(await lakeOf(healed)).toEqual(await lakeOf(whole))
     expect((await verifyLake({ dataDir: healed.dataDir, nowMs: clock.wallMs })).findings).toEqual([])
-    const replayed = await open({ feed: 'replay', 'replay-lake': healed.dataDir, 'replay-speed': 'max' })
+    const replayed = await open({ feed: 'replay', replay: `lake=${healed.dataDir},speed=max` })
     await vi.waitFor(
       async () => expect((await replayed.client.get('/health')).body.feeds[0].state).toBe('finished'),
       { timeout: 20_000, interval: 20 },

@@ -7,7 +7,7 @@ import type { MarketEvent } from '../../src/schema/event.ts'
 import { MemoryJournal, openWorld, trade } from '../store/events/world.ts'
 import { openTestStore } from '../store/support.ts'
 import { runCommand } from '../support/terminal.ts'
-import { openTestServer, type Settings, type TestServer, temporaryFolder } from '../support/test-server.ts'
+import { openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
 import { NOON_MS } from './support.ts'
 
 const SECOND_MS = 1_000
@@ -78,8 +78,8 @@ function lose(table: string, which: readonly number[], remove: (path: string) =>
   for (const index of which) for (const path of [paths[index], paths[count + index]]) remove(path)
 }
 
-async function replay(settings: Settings = {}): Promise<TestServer> {
-  server = await openTestServer({ feed: 'replay', 'replay-lake': lake, 'replay-speed': 'max', ...settings })
+async function replay(span = '..'): Promise<TestServer> {
+  server = await openTestServer({ feed: 'replay', replay: `lake=${lake},span=${span},speed=max` })
   return server
 }
 
@@ -150,10 +150,10 @@ describe('a replay of a lake that has lost files fails where they are missing:',
 
   test('the last one, of a span whose end may be lost; of one that ends before, it is whole', async () => {
     lose('trades', [2])
-    const { feeds } = await healthAtEnd(await replay({ 'replay-span': `..${atOf(LAST_NO - 5)}` }))
+    const { feeds } = await healthAtEnd(await replay(`..${atOf(LAST_NO - 5)}`))
     expect(feeds[0]).toMatchObject({ state: 'failed', eventsTotal: LAST_NO })
     await server?.remove()
-    const before = await healthAtEnd(await replay({ 'replay-span': `..${atOf(2 * PER_FILE - 1)}` }))
+    const before = await healthAtEnd(await replay(`..${atOf(2 * PER_FILE - 1)}`))
     expect(before.feeds[0]).toMatchObject({ state: 'finished', events: 2 * PER_FILE - 1, endsEarly: null })
   })
 })
@@ -182,18 +182,18 @@ describe('once a repair has settled the loss, a replay plays the rest, and says 
     expect(headers.get('x-approximate')).toBe(feeds[0].approximate)
     expect(gaps.recent).toMatchObject(gap === null ? [] : [gap])
   })
-  test.each<[string, Settings]>([
-    ['from the first run', {}],
-    ['from its beginning', { 'replay-span': `${atOf(PER_FILE + 1)}..` }],
+  test.each([
+    ['from the first run', '..'],
+    ['from its beginning', `${atOf(PER_FILE + 1)}..`],
   ])(
     'all of a run before another that began with an empty market, which is played whole: %s',
-    async (_, settings) => {
+    async (_, span) => {
       rmSync(lake, { recursive: true })
       await record(lake, [1, PER_FILE + 1])
       lose('trades', [0])
       lose('events', [0])
       await repair()
-      const { feeds } = await healthAtEnd(await replay(settings))
+      const { feeds } = await healthAtEnd(await replay(span))
       expect(feeds[0]).toMatchObject({ state: 'finished', events: 2 * PER_FILE })
       expect(feeds[0]).toMatchObject({ approximate: null, endsEarly: null })
     },
@@ -204,7 +204,7 @@ describe('once a repair has settled the loss, a replay plays the rest, and says 
     await record(lake, [1, 2 * PER_FILE + 1])
     lose('trades', [1])
     await repair()
-    const { feeds } = await healthAtEnd(await replay({ 'replay-span': `${atOf(2 * PER_FILE + 1)}..` }))
+    const { feeds } = await healthAtEnd(await replay(`${atOf(2 * PER_FILE + 1)}..`))
     expect(feeds[0]).toMatchObject({ state: 'finished', events: PER_FILE })
     expect(feeds[0]).toMatchObject({ approximate: null, endsEarly: null })
   })

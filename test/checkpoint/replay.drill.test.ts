@@ -181,11 +181,9 @@ describe('a server that replays', () => {
   afterAll(async () => {
     for (const server of servers) await server.remove()
   })
-  async function replay(settings: Settings = {}): Promise<TestServer> {
-    const server = await openTestServer({
-      ...{ feed: 'replay', 'replay-lake': dataDir, 'replay-speed': 'max' },
-      ...settings,
-    })
+  async function replay(span = '..', lake = dataDir, settings: Settings = {}): Promise<TestServer> {
+    const played = `lake=${lake},span=${span},speed=max`
+    const server = await openTestServer({ feed: 'replay', replay: played, ...settings })
     servers.push(server)
     await vi.waitFor(
       async () => expect((await server.client.get('/health')).body.feeds[0].state).toBe('finished'),
@@ -204,7 +202,7 @@ describe('a server that replays', () => {
   })
 
   test('from a moment begins with the checkpoint before it', async () => {
-    const server = await replay({ 'replay-span': `${new Date(clock.wallMs - 30_000).toISOString()}..` })
+    const server = await replay(`${new Date(clock.wallMs - 30_000).toISOString()}..`)
     expect(digestOf(server.market, MINTS)).toBe(expected.get(lastNo))
     const { feeds } = (await server.client.get('/health')).body
     expect(feeds[0]).toMatchObject({ approximate: null, rejected: {} })
@@ -218,7 +216,7 @@ describe('a server that replays', () => {
     const [newest, ...older] = await listCheckpoints(checkpointsOf(copy))
     truncateSync(newest.path, 100_000)
     for (const { path } of older.slice(0, -1)) writeFileSync(path, 'nothing')
-    const server = await replay({ 'replay-lake': copy, 'replay-span': `${clock.wallMs - 30_000}..` })
+    const server = await replay(`${clock.wallMs - 30_000}..`, copy)
     expect(digestOf(server.market, MINTS)).toBe(expected.get(lastNo))
     rmSync(copy, { recursive: true })
   })
@@ -228,7 +226,7 @@ describe('a server that replays', () => {
     cpSync(dataDir, copy, { recursive: true, verbatimSymlinks: true })
     const path = join(copy, 'store.json')
     writeFileSync(path, readFileSync(path, 'utf8').replace(/"logId":\s*"[^"]+"/, '"logId":"another"'))
-    const server = await replay({ 'replay-lake': copy, 'replay-span': `${clock.wallMs - 30_000}..` })
+    const server = await replay(`${clock.wallMs - 30_000}..`, copy)
     expect((await server.client.get('/health')).body.feeds[0].events).toBe(lastNo)
     expect(digestOf(server.market, MINTS)).toBe(expected.get(lastNo))
     rmSync(copy, { recursive: true })
@@ -246,7 +244,7 @@ describe('a server that replays', () => {
     const world = await openWorld(lake, { journal })
     await world.flush()
     await world.close()
-    const server = await replay({ 'replay-lake': lake, 'replay-span': `${hours[30]}..` })
+    const server = await replay(`${hours[30]}..`, lake)
     const { client } = server
     const { feeds } = (await client.get('/health')).body
     expect(feeds[0]).toMatchObject({ events: 34, eventsTotal: 34, approximate: expect.any(String) })
@@ -265,14 +263,16 @@ describe('a server that replays', () => {
 
   test('of a folder without recorded events does not start, and says why', async () => {
     const empty = temporaryFolder()
-    await expect(replay({ 'replay-lake': empty })).rejects.toThrow(/no lake|no recorded events|not found/)
-    await expect(replay({ 'replay-lake': `${empty}/not-there` })).rejects.toThrow('there is no folder')
-    await expect(replay({ 'replay-span': '2031-01-01..' })).rejects.toThrow('no recorded events of that time')
+    await expect(replay('..', empty)).rejects.toThrow(/no lake|no recorded events|not found/)
+    await expect(replay('..', `${empty}/not-there`)).rejects.toThrow('there is no folder')
+    await expect(replay('2031-01-01..')).rejects.toThrow('no recorded events of that time')
     const link = join(empty, 'link')
     symlinkSync(dataDir, link)
-    await expect(replay({ 'data-dir': link })).rejects.toThrow('another folder than --data-dir')
+    await expect(replay('..', dataDir, { 'data-dir': link })).rejects.toThrow(
+      'another folder than --data-dir',
+    )
     await expect(
-      openTestServer({ feed: 'replay', 'replay-lake': dataDir }, {}, empty, { MINTLAKE_FEED_KEY: 'key' }),
+      openTestServer({ feed: 'replay', replay: `lake=${dataDir}` }, {}, empty, { MINTLAKE_FEED_KEY: 'key' }),
     ).rejects.toThrow('nobody may push into')
     rmSync(empty, { recursive: true })
   })

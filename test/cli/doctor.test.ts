@@ -214,14 +214,11 @@ describe('what is wrong has a remedy and exit code 1', () => {
     const { checks } = await doctor([...at, '--feed', 'solan'])
     expect(checks.settings).toMatchObject({ level: 'fail' })
     expect(checks['data folder'].message).not.toContain('simulated')
-    for (const [flag, path] of [
-      ['--replay-file', '/no/such.csv'],
-      ['--replay-lake', '/no/such'],
-    ])
+    for (const replay of ['file=/no/such.csv', 'lake=/no/such'])
       await wrong(
         'settings',
-        [...at, '--feed', 'replay', flag, path],
-        /^--replay-.*: \/no\/such.* cannot be read/,
+        [...at, '--feed', 'replay', '--replay', replay],
+        /^--replay (file|lake): \/no\/such.* cannot be read/,
       )
   })
 

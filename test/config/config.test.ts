@@ -20,9 +20,6 @@ const SAMPLES: Record<string, string> = {
   MINTLAKE_ADMIN_KEY: 'a',
   MINTLAKE_BIRDEYE_KEY: 'b',
   MINTLAKE_PUMPPORTAL_KEY: 'p',
-  MINTLAKE_REPLAY_FILE: 'a.csv',
-  MINTLAKE_REPLAY_LAKE: 'lake',
-  MINTLAKE_REPLAY_SPAN: '2026-01-01..',
   MINTLAKE_REPLAY_MAP: 'ts=a',
   MINTLAKE_SOL_PRICE: '150',
   MINTLAKE_SOLANA_RPC: 'https://a',
@@ -33,22 +30,21 @@ const words = (line: string) => line.split(' ').filter((word) => word !== '')
 
 describe('a setting that has no effect', () => {
   test.each([
-    ['--replay-speed 10', '--replay-speed has no effect without --feed replay or --solana-tape'],
-    ['--replay-file a.csv', '--replay-file has no effect without --feed replay'],
+    ['--replay speed=10', '--replay has no effect without --feed replay, or speed alone with --solana-tape'],
+    ['--replay file=a', '--replay has no effect without --feed replay, or speed alone with --solana-tape'],
+    [
+      '--feed solana --solana-tape a --replay speed=10,time=now',
+      '--replay has no effect without --feed replay, or speed alone with --solana-tape',
+    ],
     ['--replay-map ts=time --feed none', '--replay-map has no effect without --feed replay'],
     [
-      '--feed replay --replay-lake a --replay-as symbol=SPY',
-      '--replay-as has no effect without --replay-file',
+      '--feed replay --replay lake=a --replay-map ts=time',
+      '--replay-map has no effect without --replay file=FILE',
     ],
-    ['--replay-as time=now --feed pumpportal', '--replay-as has no effect without --feed replay'],
     ['--feed none --simulator seed=1', '--simulator has no effect without --feed simulator'],
     [
       '--providers birdeye-rate=5',
       '--providers has no effect without --feed pumpportal or MINTLAKE_BIRDEYE_KEY',
-    ],
-    [
-      '--feed replay --replay-file a --replay-span 2026-01-01..',
-      '--replay-span has no effect without --replay-lake',
     ],
     [
       '--fetch-metadata true --feed none',
@@ -109,8 +105,8 @@ describe('a setting that has no effect', () => {
   })
 
   test('is refused from the environment too, with the name of its variable', () => {
-    expect(errorOf([], { MINTLAKE_REPLAY_SPEED: '2' })).toBe(
-      'MINTLAKE_REPLAY_SPEED has no effect without --feed replay or --solana-tape',
+    expect(errorOf([], { MINTLAKE_REPLAY: 'speed=2' })).toBe(
+      'MINTLAKE_REPLAY has no effect without --feed replay, or speed alone with --solana-tape',
     )
     expect(errorOf([], { MINTLAKE_PUMPPORTAL_KEY: 'k' })).toBe(
       'MINTLAKE_PUMPPORTAL_KEY has no effect without --feed pumpportal',
@@ -121,9 +117,9 @@ describe('a setting that has no effect', () => {
   })
 
   test.each([
-    ['--feed replay --replay-file a.csv --replay-speed max --replay-as time=now --sol-price 150', {}],
+    ['--feed replay --replay file=a.csv,speed=max,time=now --sol-price 150', {}],
     ['--simulator trades-per-second=5,seed=2', {}],
-    ['--feed simulator,replay --replay-file a.csv --simulator tokens=9', {}],
+    ['--feed simulator,replay --replay file=a.csv --simulator tokens=9', {}],
     [
       '--feed pumpportal --sol-price 150 --providers pumpportal-url=ws://a,birdeye-rate=100 --fetch-metadata true',
       { MINTLAKE_BIRDEYE_KEY: 'k', MINTLAKE_PUMPPORTAL_KEY: 'p' },
@@ -166,14 +162,12 @@ describe('the value of a setting', () => {
 
   test('of a span is market time, from or to which all is played where an end is left out', () => {
     const spanOf = (text: string) =>
-      readConfig(words(`--feed replay --replay-lake a --replay-span ${text}`), {}).replay.span
+      readConfig(['--feed=replay', `--replay=lake=a,span=${text}`], {}).replay.span
     const [from, to] = [Date.UTC(2026, 10, 21, 14), Date.UTC(2026, 10, 21)]
     expect(readConfig([], {}).replay.span).toEqual({ fromMs: null, toMs: null })
     expect(spanOf('2026-11-21T14:00..')).toEqual({ fromMs: from, toMs: null })
     expect(spanOf('..2026-11-21')).toEqual({ fromMs: null, toMs: to })
-    expect(
-      readConfig(['--feed=replay', '--replay-lake=a', '--replay-span=2026-11-21 14:00..'], {}).replay.span,
-    ).toEqual({ fromMs: from, toMs: null })
+    expect(spanOf('2026-11-21 14:00..')).toEqual({ fromMs: from, toMs: null })
     expect(spanOf(`${to}..2026-11-21T15:00:00.5+01:00`)).toEqual({ fromMs: to, toMs: from + 500 })
   })
 
@@ -225,19 +219,25 @@ describe('the value of a setting', () => {
   test.each([
     ['--feed simulator,simulator', 'names a feed twice'],
     ['--feed none,simulator', 'none stands alone'],
-    ['--feed replay --replay-file a --replay-map time=ts', '"time" is none of the fields ts, symbol, price'],
-    ['--feed replay --replay-file a --replay-map ts', '"ts" is not of the form field=column'],
+    ['--feed replay --replay file=a --replay-map time=ts', '"time" is none of the fields ts, symbol, price'],
+    ['--feed replay --replay file=a --replay-map ts', '"ts" is not of the form field=column'],
     ['--providers pumpportal-url=https://a', 'must be an address that begins with ws:// or wss://'],
     ['--providers pumpportal-url=nowhere', 'must be an address that begins with ws:// or wss://'],
     ['--providers birdeye-url=ftp://a', 'must be an address that begins with http:// or https://'],
-    ['--replay-span 1', 'must be of the form FROM..TO'],
-    ['--replay-span 1..2..3', 'must be of the form FROM..TO'],
-    ['--replay-span yesterday..', 'must be ISO 8601 times, such as 2026-01-31T12:00:00Z, or Unix ms'],
-    ['--replay-span 2026..', 'must be ISO 8601 times'],
-    ['--replay-span 2026-02-31..', 'must be ISO 8601 times'],
-    ['--replay-span ..june5', 'must be ISO 8601 times'],
-    ['--replay-span ..1795000000', 'must be ISO 8601 times'],
-    ['--replay-span 2026-01-02..2026-01-01', 'must not begin after its end'],
+    ['--replay lake=a,span=1', 'must be of the form FROM..TO'],
+    ['--replay lake=a,span=1..2..3', 'must be of the form FROM..TO'],
+    ['--replay lake=a,span=yesterday..', 'must be ISO 8601 times, such as 2026-01-31T12:00:00Z, or Unix ms'],
+    ['--replay lake=a,span=2026..', 'must be ISO 8601 times'],
+    ['--replay lake=a,span=2026-02-31..', 'must be ISO 8601 times'],
+    ['--replay lake=a,span=..june5', 'must be ISO 8601 times'],
+    ['--replay lake=a,span=..1795000000', 'must be ISO 8601 times'],
+    ['--replay lake=a,span=2026-01-02..2026-01-01', 'must not begin after its end'],
+    ['--replay file=a,lake=b', 'must name a file or a lake'],
+    ['--replay file=a,span=2026-01-01..', 'must name the lake that span is of'],
+    ['--replay lake=a,symbol=SPY', 'must name a file for symbol, time and simulated'],
+    ['--replay lake=a,simulated=true', 'must name a file for symbol, time and simulated'],
+    ['--feed replay', 'needs --replay file=FILE or --replay lake=FOLDER'],
+    ['--feed replay,pumpportal --replay lake=a', 'plays a whole market'],
     ['--sol-price 0', 'must be a number above 0'],
     ['--sol-price 1,usd=2', 'names usd twice'],
     ['--sol-price max-age-ms=-1', 'must be a whole number from 0 to 2592000000'],
@@ -281,7 +281,7 @@ describe('the value of a setting', () => {
       /secret|pass/,
     )
     for (const [flag, text] of [
-      ['--providers', 'birdeye-url=https://x.de/?k=1,secret'],
+      ['--providers', 'birdeye-url=ftp://x.de/?k=1,secret'],
       ['--bus', 'u:secret@host:4222'],
       ['--bus', 'u:secret@host:4222,nats://a'],
       ['--bus-login', 'user=a,password=secret'],
@@ -314,6 +314,11 @@ describe('a setting of pairs', () => {
     expect(readConfig([], {}).submitLimits).toEqual(STANDARD)
     expect(limitsOf('strikes=0')).toEqual({ ...STANDARD, strikes: 0 })
     expect(limitsOf(' cooldown-ms=5, rate=7 ')).toEqual({ ...STANDARD, rate: 7, cooldownMs: 5 })
+  })
+
+  test('has values with commas, as names of files do', () => {
+    const { file, speed } = readConfig(['--feed=replay', '--replay=file=/a, b,c.csv,speed=2'], {}).replay
+    expect({ file, speed }).toEqual({ file: '/a, b,c.csv', speed: 2 })
   })
 
   test.each([

@@ -135,7 +135,7 @@ it('cooldowns and strikes of a replay in recorded time survive a restart', async
   const file = join(dataDir, 'trades.csv')
   const rows = Array.from({ length: 9 }, (_, i) => `${1_600_000_000_000 + i},TKN,${1 + i / 100},5`)
   writeFileSync(file, `ts,symbol,price,size\n${rows.join('\n')}\n`)
-  await open({ feed: 'replay', 'replay-file': file, 'replay-speed': 'max' }, dataDir)
+  await open({ feed: 'replay', replay: `file=${file},speed=max` }, dataDir)
   const [key, other] = [await server.client.register(), await server.client.register()]
   const mint = mintOfSymbol('TKN')
   await expect.poll(() => server.market.stats().trades).toBe(rows.length)

@@ -8,7 +8,7 @@ import { openReplayPlan } from '../../src/store/query/replay-plan.ts'
 import { removeFolder, temporaryFolder } from '../store/support.ts'
 import { submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
-import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { openTestServer, type Settings, type TestServer } from '../support/test-server.ts'
 
 const FIRST_MS = Date.UTC(2025, 0, 1)
 const ROWS = 60
@@ -33,10 +33,10 @@ interface Report {
 }
 
 /** Replays the file to its end. @returns /health afterwards. */
-async function replay(text: string, flags: Record<string, string> = {}, dataDir?: string): Promise<Report> {
+async function replay(text: string, as = '', flags: Settings = {}, dataDir?: string): Promise<Report> {
   const path = join(folder, 'trades.csv')
   writeFileSync(path, text)
-  const settings = { feed: 'replay', 'replay-file': path, 'replay-speed': 'max', ...flags }
+  const settings = { feed: 'replay', replay: `file=${path},speed=max,${as}`, ...flags }
   server = await openTestServer(settings, {}, dataDir)
   const { url } = server
   const read = async (): Promise<Report> => (await (await fetch(`${url}/health`)).json()) as Report
@@ -67,7 +67,7 @@ test('a file that is replayed again into the same folder is told of, as its rows
   expect((await replay(text)).reasons).toEqual([])
   const { dataDir } = server!
   await server!.stop()
-  const { status, reasons } = await replay(text, {}, dataDir)
+  const { status, reasons } = await replay(text, '', {}, dataDir)
   expect(status).toBe('degraded')
   expect(reasons).toEqual([expect.stringMatching(/events of an earlier run.*use an empty --data-dir/)])
 })
@@ -109,9 +109,9 @@ test.each([
   },
 )
 
-test('a file without a header and without symbols gets its symbol from --replay-as', async () => {
+test('a file without a header and without symbols gets its symbol from --replay', async () => {
   const lines = ROW_NUMBERS.map((at) => `${FIRST_MS / 1_000 + at},${100 + at},0.5`)
-  const { status, feeds } = await replay(lines.join('\n'), { 'replay-as': 'symbol=XBTUSD' })
+  const { status, feeds } = await replay(lines.join('\n'), 'symbol=XBTUSD')
   expect(status).toBe('ready')
   expect(feeds[0]).toMatchObject({ accepted: ROWS + 1, rejected: {} })
   const page = await (await fetch(`${server?.url}/api/v1/market?format=ndjson`)).text()
@@ -121,7 +121,7 @@ test('a file without a header and without symbols gets its symbol from --replay-
 test('a file may be declared simulated: /health and rows of the lake say so, and real data stays apart', async () => {
   const lines = ROW_NUMBERS.map((at) => `${FIRST_MS + 60_000 * at},MADEUP,${100 + at},1`)
   const text = ['ts,symbol,price,size', ...lines].join('\n')
-  const { feeds, simulated } = await replay(text, { 'replay-as': 'simulated=true' })
+  const { feeds, simulated } = await replay(text, 'simulated=true')
   expect({ simulated, feed: feeds[0].simulated }).toEqual({ simulated: true, feed: true })
   await server?.store.flushLake()
   const { out } = await runCommand([
@@ -131,7 +131,7 @@ test('a file may be declared simulated: /health and rows of the lake say so, and
   expect(JSON.parse(out)).toEqual({ feed: 'replay', simulated: true })
   await server?.stop()
   const path = join(folder, 'trades.csv')
-  const real = { 'data-dir': server?.dataDir ?? '', feed: 'replay', 'replay-file': path }
+  const real = { 'data-dir': server?.dataDir ?? '', feed: 'replay', replay: `file=${path}` }
   await expect(openTestServer(real)).rejects.toThrow(/--mixed/)
 })
 
@@ -142,7 +142,7 @@ test('while a replay as fast as possible runs, answers of the market say warming
   const lines = Array.from({ length: rows }, (_, at) => `${FIRST_MS + at},T${at % 50},${1 + (at % 7)},1`)
   const path = join(folder, 'many.csv')
   writeFileSync(path, `ts,symbol,price,size\n${lines.join('\n')}\n`)
-  server = await openTestServer({ feed: 'replay', 'replay-file': path, 'replay-speed': 'max' })
+  server = await openTestServer({ feed: 'replay', replay: `file=${path},speed=max` })
   const { client } = server
   const state = async () => ((await client.get('/health')).body as Report).feeds[0].state
   let told: unknown
@@ -160,7 +160,7 @@ test('while a replay as fast as possible runs, answers of the market say warming
 
 test('what was recorded of a file is played from its first row on, as the market has no time before', async () => {
   const lines = ROW_NUMBERS.map((at) => `${FIRST_MS + 60_000 * at},SPY,${100 + at},1`)
-  await replay(['ts,symbol,price,size', ...lines].join('\n'), { record: 'true' })
+  await replay(['ts,symbol,price,size', ...lines].join('\n'), '', { record: 'true' })
   await server?.stop()
   const plan = await openReplayPlan(server!.dataDir, { fromMs: null, toMs: null, checkpoints: [] })
   expect(plan).toMatchObject({
@@ -175,7 +175,7 @@ test('an agent’s record is of the days before the time of the data, however ol
   const path = join(folder, 'trades.csv')
   writeFileSync(path, ['ts,symbol,price,size', ...lines].join('\n'))
   // It ends after 3.6 seconds: the submission is in time for its first outcomes.
-  const settings = { feed: 'replay', 'replay-file': path, 'replay-speed': '1500', 'labels-delay-ms': '0' }
+  const settings = { feed: 'replay', replay: `file=${path},speed=1500`, 'labels-delay-ms': '0' }
   server = await openTestServer(settings)
   const { client, market, store } = server
   const key = await client.register('one')

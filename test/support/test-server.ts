@@ -53,16 +53,18 @@ function readerFlagsOf(settings: Settings): string[] {
   ])
 }
 
+const isReplayOfLake = ({ replay = '' }: Settings): boolean => replay.startsWith('lake=')
+
 function flagsOf(settings: Settings, dataDir: string): string[] {
   if (settings.role === 'reader') return readerFlagsOf(settings)
   const { 'tokens-max': tokensMax, ...defaults } = DEFAULTS
   // A recorded market has the size of then.
-  const all = { ...defaults, ...(!settings['replay-lake'] && { 'tokens-max': tokensMax }), ...settings }
+  const all = { ...defaults, ...(!isReplayOfLake(settings) && { 'tokens-max': tokensMax }), ...settings }
   return Object.entries({ 'data-dir': dataDir, ...all }).flatMap(([name, value]) => [`--${name}`, value])
 }
 const secretsOf = (settings: Settings) => ({
   // Nobody may push into a recorded market.
-  ...(!settings['replay-lake'] && { MINTLAKE_FEED_KEY: FEED_KEY }),
+  ...(!isReplayOfLake(settings) && { MINTLAKE_FEED_KEY: FEED_KEY }),
   ...(settings.role !== 'reader' && { MINTLAKE_ADMIN_KEY: ADMIN_KEY }),
 })
 

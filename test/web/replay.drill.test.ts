@@ -27,8 +27,7 @@ describe.skipIf(!hasBrowser)(`the console on a replay${skipped}`, () => {
     browser = await openBrowser()
     server = await openTestServer({
       feed: 'replay',
-      'replay-file': path,
-      'replay-speed': `${SPEED}`,
+      replay: `file=${path},speed=${SPEED}`,
       'labels-delay-ms': '600000',
     })
   })

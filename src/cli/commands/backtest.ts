@@ -25,7 +25,7 @@ function lakeOf(values: Values): string {
   throw new Failure(`--lake: there is no folder ${lake}`)
 }
 
-/** As `--replay-span` takes its ends: it takes no Unix ms of times as far as 1970 and 9999, which dates may name. */
+/** As `span` of `--replay` takes its ends: it takes no Unix ms of times as far as 1970 and 9999, which dates may name. */
 function spanOf(values: Values): { from: string; to: string } {
   const { fromMs, toMs } = span(values)
   const text = (ms: number | null): string => (ms === null ? '' : new Date(ms).toISOString())

@@ -64,7 +64,7 @@ export const captureCommand: Command = {
   },
   notes: [
     'The file holds every notification and every answer, and no address of an endpoint, so it can be passed on.',
-    'Play it with npm start -- --feed solana --solana-tape FILE --replay-speed max',
+    'Play it with npm start -- --feed solana --solana-tape FILE --replay speed=max',
   ],
   run,
 }

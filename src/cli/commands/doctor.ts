@@ -44,7 +44,7 @@ interface ReadSettings {
 }
 
 /** Where one of these is wrong, its default would tell of another market than the one that is meant. */
-const MARKET_SETTINGS: readonly SettingPath[] = ['feeds', 'replay.as', 'replay.lake', 'store.isMixed']
+const MARKET_SETTINGS: readonly SettingPath[] = ['feeds', 'replay', 'store.isMixed']
 
 function readSettings(values: Values, { env }: Terminal): ReadSettings {
   const given = givenFlags(values)

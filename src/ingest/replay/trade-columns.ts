@@ -200,13 +200,13 @@ export function resolveColumns(
   const symbol = finder.find('symbol')
   if (outsideSymbol !== null && symbol !== null)
     throw invalid(
-      `--replay-as symbol= is for files without symbols, and this one has them in "${symbol}": leave it out, ` +
+      `--replay symbol= is for files without symbols, and this one has them in "${symbol}": leave it out, ` +
         'or the column with --replay-map symbol=',
     )
   if (outsideSymbol === null && symbol === null)
     throw finder.missing(
       'no column looks like the symbol: name it with --replay-map symbol=COLUMN, or give the symbol of ' +
-        'all rows with --replay-as symbol=SYMBOL',
+        'all rows with --replay symbol=SYMBOL',
     )
   return {
     ...time,

@@ -29,10 +29,19 @@ const textOf = (parts: Parts): string =>
     .map(([name, { defaultText }]) => `${wordOf(name)}=${defaultText}`)
     .join(',')
 
+/** What a text says, pair by pair. Without `unnamed` a piece that has no name is of the value before it: names of files may have commas. */
+function piecesOf(text: string, unnamed: string | null): string[] {
+  const pieces: string[] = []
+  for (const piece of text.split(',').filter((each) => each.trim() !== ''))
+    if (piece.includes('=') || pieces.length === 0) pieces.push(piece)
+    else pieces.push(unnamed === null ? `${pieces.pop()},${piece}` : piece)
+  return pieces
+}
+
 /** @throws PairsError */
 function splitPairs(text: string, words: readonly string[], unnamed: string | null): Map<string, string> {
   const given = new Map<string, string>()
-  for (const sent of text.split(',').filter((each) => each.trim() !== '')) {
+  for (const sent of piecesOf(text, unnamed)) {
     const pair = unnamed === null || sent.includes('=') ? sent : `${unnamed}=${sent}`
     const at = pair.indexOf('=')
     const word = pair.slice(0, at).trim()

@@ -42,7 +42,7 @@ const approximateReason = z
 const warmingReason = z
   .string()
   .optional()
-  .meta({ description: 'While a replay at --replay-speed max runs: how much of the market is there so far' })
+  .meta({ description: 'While a replay at --replay speed=max runs: how much of the market is there so far' })
 
 /** Facts about an answer, beside its data. */
 export const metaWith = <Shape extends z.ZodRawShape>(shape: Shape) =>

@@ -46,7 +46,7 @@ describe.skipIf(!hasNats)(`several standbys${skipped}`, () => {
     cluster = await TestCluster.start()
     const disk = temporaryFolder()
     const dataDir = join(disk, 'data')
-    const settings = { ...SETTINGS, feed: 'replay', 'replay-file': join(disk, 'trades.csv') }
+    const settings = { ...SETTINGS, feed: 'replay', replay: `file=${join(disk, 'trades.csv')}` }
     const standby = cluster.launch(settings, { dataDir })
     const lines = () => standby.lines.join('\n')
     await expect.poll(lines, { timeout: 20_000 }).toContain('is not there: mount its disk')

@@ -152,7 +152,7 @@ it('after an hour nothing is unknown but what the chain does not say, in DataPoi
   server = await openTestServer({
     feed: 'solana',
     'solana-tape': path,
-    'replay-speed': 'max',
+    replay: 'speed=max',
     'submit-limits': 'rate=0',
   })
   const feed = async () => (await server.client.get('/health')).body.feeds[0]
