@@ -32,9 +32,15 @@ export function* slotRanges(slotsUsed: number): Iterable<{ part: number; first: 
 
 type Numbers = Float64Array | Uint32Array | Uint8Array
 
-export const numbersSection = (name: string, numbers: Numbers): Section => ({
+const bytesOf = (numbers: Numbers): Uint8Array =>
+  new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
+
+export const numbersSection = (name: string, numbers: Numbers): Section => ({ name, bytes: bytesOf(numbers) })
+
+/** A section of numbers that lie in many places, copied one behind the other. */
+export const joinedSection = (name: string, parts: readonly Numbers[]): Section => ({
   name,
-  bytes: new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength),
+  bytes: Buffer.concat(parts.map(bytesOf)),
 })
 
 export const jsonSection = (name: string, value: unknown): Section => ({

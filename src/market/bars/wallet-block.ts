@@ -31,6 +31,9 @@ export const RING = TAGS + TAG_WORDS
 /** A number has two words. */
 export const WALLET_NUMBERS = RING / 2 + WALLETS_EXACT_MAX
 
+/** Of a minute 16 bits are kept with each wallet and coupon. */
+export const MINUTE_MASK = 0xffff
+
 /** The last minute that a word can tell is in the year 6053. */
 const MINUTE_MAX = 2 ** 31 - 2
 export const minuteOf = (timeMs: number): number => Math.min(Math.floor(timeMs / MINUTE_MS), MINUTE_MAX)

@@ -9,6 +9,7 @@
 
 import { CheckpointError } from '../../lib/sections/checkpoint-error.ts'
 import {
+  joinedSection,
   numbersSection,
   type Saved,
   type Section,
@@ -18,14 +19,14 @@ import {
 } from '../../lib/sections/sections.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
 import type { WalletBytes } from '../tokens/trade-places.ts'
+import { CouponTables } from './coupon-tables.ts'
 import { COUPONS, couponOf, walletsOfCoupons } from './coupons.ts'
-import { COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN, WALLETS_EXACT_MAX } from './limits.ts'
+import { WALLETS_EXACT_MAX } from './limits.ts'
 import { TOKEN_BLOCK, tokenBlocks, WALLETS_AT } from './token-block.ts'
 import * as walletBlock from './wallet-block.ts'
 import { minuteOf } from './wallet-block.ts'
 import { hashBytes, hashWallet, walletHash } from './wallet-hash.ts'
 import { dayFromMs } from './windows.ts'
-import { BLOCK_BITS_MAX, BLOCK_BITS_MIN, WordPool } from './word-pool.ts'
 
 // Copied into this module, as looking up imported bindings takes time.
 const {
@@ -33,10 +34,10 @@ const {
   FIGURES,
   LATEST_COUNT,
   LATEST_FIRST,
+  MINUTE_MASK,
   NEWEST,
   RING,
   TABLE,
-  TABLE_COUNT,
   TABLE_FROM,
   TAGS,
   WHOLE_FROM,
@@ -52,16 +53,9 @@ const FIRST_BLOCK = WALLETS_AT * 2
 const LINE_WORDS = 16
 const blockOf = (slot: number): number => FIRST_BLOCK + slot * TOKEN_WORDS
 
-/** Of a minute 16 bits are kept. What is older than this before the newest is dropped at each new day, long before they repeat. */
-const MINUTE_MASK = 0xffff
+/** What is older than this before the newest is dropped at each new day, long before the minutes that are kept repeat. */
 const MINUTES_KEPT = 0x8000
 const DAY_MINUTES = 1_440
-
-/** Of a table's address plus its size. */
-const BITS_MASK = (1 << BLOCK_BITS_MIN) - 1
-
-/** Multiplied with a coupon, the upper bits say where in its table it lies. */
-const SPREAD = 0x9e3779b1
 
 const dayOf = (minute: number): number => Math.floor(minute / DAY_MINUTES)
 
@@ -69,20 +63,14 @@ export class WalletWindows implements Saved {
   // The blocks of all tokens with their bars, by words (with signs, as numbers up to 2^31 need no memory of their own) and bytes.
   readonly #words: Int32Array
   readonly #bytes: Uint8Array
-  readonly #pool: WordPool
-  /** The words of a table, while it is made anew or counted. */
-  readonly #kept = new Uint32Array(1 << BLOCK_BITS_MAX)
+  readonly #tables: CouponTables
   /** By coupon: whether it was drawn, while coupons are counted. */
   readonly #isDrawn = new Uint8Array(COUPONS)
 
-  constructor(
-    tokensMax: number,
-    blocks = tokenBlocks(tokensMax),
-    couponWordsMax = Math.max(COUPON_WORDS_MIN, COUPON_WORDS_PER_TOKEN * tokensMax),
-  ) {
+  constructor(tokensMax: number, blocks = tokenBlocks(tokensMax), couponWordsMax?: number) {
     this.#words = new Int32Array(blocks.buffer)
     this.#bytes = new Uint8Array(this.#words.buffer)
-    this.#pool = new WordPool(couponWordsMax)
+    this.#tables = new CouponTables(this.#words, tokensMax, couponWordsMax)
   }
 
   /** Reads a number of each line of memory that a trade of the token touches first, see events/prefetch.ts. @returns their sum */
@@ -123,7 +111,7 @@ export class WalletWindows implements Saved {
     const half = walletHash[1] >>> 16
     // A sighting before EXACT_FROM is needed by no window that is counted exactly.
     if (minute >= words[at + EXACT_FROM] && this.#see(slot, first, half, minute, nowMs)) return
-    if (words[at + TABLE] !== 0) this.#draw(slot, couponOf(first, half), minute, nowMs)
+    if (words[at + TABLE] !== 0) this.#tables.draw(at, couponOf(first, half), minute, nowMs)
   }
 
   /**
@@ -159,7 +147,7 @@ export class WalletWindows implements Saved {
 
   /** Forgets a token. */
   clear(slot: number): void {
-    this.#releaseTable(slot)
+    this.#tables.release(blockOf(slot))
     this.#words.fill(0, blockOf(slot), blockOf(slot) + FIGURES)
   }
 
@@ -263,7 +251,7 @@ export class WalletWindows implements Saved {
     const at = blockOf(slot)
     const leaving = Math.min(minute, this.#minuteAt(at, this.#placeOf(slot, 0)))
     if (words[at + TABLE] === 0 && leaving >= minuteOf(dayFromMs(nowMs)))
-      if (this.#takeTable(slot, BLOCK_BITS_MIN)) words[at + TABLE_FROM] = words[at + EXACT_FROM]
+      if (this.#tables.take(at)) words[at + TABLE_FROM] = words[at + EXACT_FROM]
     words[at + EXACT_FROM] = leaving + 1
     this.#dropLatest(slot, leaving + 1, nowMs)
   }
@@ -272,97 +260,24 @@ export class WalletWindows implements Saved {
   #dropLatest(slot: number, beforeMinute: number, nowMs: number): void {
     const words = this.#words
     const at = blockOf(slot)
-    for (; words[at + LATEST_COUNT] > 0; words[at + LATEST_COUNT]--) {
+    let leaving = 0
+    for (; leaving < words[at + LATEST_COUNT]; leaving++) {
+      const place = this.#placeOf(slot, leaving)
+      if (this.#minuteAt(at, place) >= beforeMinute) break
+      if (words[at + TABLE] !== 0) this.#tables.prefetch(at, this.#couponAt(place))
+    }
+    for (; leaving > 0; leaving--) {
       const place = this.#placeOf(slot, 0)
-      const minute = this.#minuteAt(at, place)
-      if (minute >= beforeMinute) return
       if (words[at + TABLE] !== 0)
-        this.#draw(slot, couponOf(words[place], words[place + 1] >>> 16), minute, nowMs)
+        this.#tables.draw(at, this.#couponAt(place), this.#minuteAt(at, place), nowMs)
+      words[at + LATEST_COUNT]--
       words[at + LATEST_FIRST] = (words[at + LATEST_FIRST] + 1) & RING_MASK
     }
   }
 
-  /** Notes that a coupon was drawn. */
-  #draw(slot: number, coupon: number, minute: number, nowMs: number): void {
-    const words = this.#words
-    const at = blockOf(slot)
-    const table = words[at + TABLE]
-    const bits = table & BITS_MASK
-    const coupons = this.#pool.words(table)
-    const start = this.#pool.offsetOf(table - bits)
-    const mask = (1 << bits) - 1
-    let place = Math.imul(coupon, SPREAD) >>> (32 - bits)
-    for (let word = coupons[start + place]; word !== 0; word = coupons[start + place]) {
-      if (word >>> 16 === coupon) {
-        const newest = words[at + NEWEST]
-        if (((newest - word) & MINUTE_MASK) > newest - minute)
-          coupons[start + place] = (coupon << 16) | (minute & MINUTE_MASK)
-        return
-      }
-      place = (place + 1) & mask
-    }
-    coupons[start + place] = (coupon << 16) | (minute & MINUTE_MASK)
-    words[at + TABLE_COUNT]++
-    if (words[at + TABLE_COUNT] * 5 > 4 << bits) this.#rebuild(slot, minuteOf(dayFromMs(nowMs)))
-  }
-
-  #takeTable(slot: number, bits: number): boolean {
-    const address = this.#pool.take(bits)
-    if (address === -1) return false
-    const at = blockOf(slot)
-    this.#words[at + TABLE] = address + bits
-    this.#words[at + TABLE_COUNT] = 0
-    return true
-  }
-
-  #releaseTable(slot: number): void {
-    const at = blockOf(slot)
-    const table = this.#words[at + TABLE]
-    if (table === 0) return
-    this.#pool.release(table - (table & BITS_MASK), table & BITS_MASK)
-    this.#words[at + TABLE] = 0
-    this.#words[at + TABLE_COUNT] = 0
-  }
-
-  /** Makes the table anew of the coupons that were drawn in `fromMinute` or later. Where there is no room for it there is none. */
-  #rebuild(slot: number, fromMinute: number): void {
-    const words = this.#words
-    const at = blockOf(slot)
-    const kept = this.#keepCoupons(slot, words[at + NEWEST] - fromMinute + 1)
-    this.#releaseTable(slot)
-    let bits = BLOCK_BITS_MIN
-    while (bits < BLOCK_BITS_MAX && kept * 5 > 3 << bits) bits++
-    if (!this.#takeTable(slot, bits)) return
-    const coupons = this.#table(slot)
-    for (let index = 0; index < kept; index++) {
-      const word = this.#kept[index]
-      let place = Math.imul(word >>> 16, SPREAD) >>> (32 - bits)
-      while (coupons[place] !== 0) place = (place + 1) & (coupons.length - 1)
-      coupons[place] = word
-    }
-    words[at + TABLE_COUNT] = kept
-    words[at + TABLE_FROM] = Math.max(words[at + TABLE_FROM], fromMinute)
-  }
-
-  /** Copies those coupons of the table to `kept` that are younger than so many minutes. @returns how many there are */
-  #keepCoupons(slot: number, agesBelow: number): number {
-    const newest = this.#words[blockOf(slot) + NEWEST]
-    const table = this.#table(slot)
-    let count = 0
-    for (let place = 0; place < table.length; place++) {
-      const word = table[place]
-      if (word !== 0 && ((newest - word) & MINUTE_MASK) < agesBelow) this.#kept[count++] = word
-    }
-    return count
-  }
-
-  /** The table's memory. */
-  #table(slot: number): Uint32Array {
-    const table = this.#words[blockOf(slot) + TABLE]
-    if (table === 0) return NO_WORDS
-    const bits = table & BITS_MASK
-    const start = this.#pool.offsetOf(table - bits)
-    return this.#pool.words(table).subarray(start, start + (1 << bits))
+  /** The coupon of the wallet at a place among the latest. */
+  #couponAt(place: number): number {
+    return couponOf(this.#words[place], this.#words[place + 1] >>> 16)
   }
 
   /** A new day begins with a sighting in `minute`: what is older than the day before it is needed by no window any more. */
@@ -371,8 +286,8 @@ export class WalletWindows implements Saved {
     const at = blockOf(slot)
     const newest = words[at + NEWEST]
     const from = Math.max(minuteOf(dayFromMs(nowMs)), minute - MINUTES_KEPT)
-    if (words[at + EXACT_FROM] <= from) this.#releaseTable(slot)
-    else if (words[at + TABLE] !== 0) this.#rebuild(slot, from)
+    if (words[at + EXACT_FROM] <= from) this.#tables.release(at)
+    else if (words[at + TABLE] !== 0) this.#tables.rebuild(at, from)
     this.#dropLatest(slot, from, nowMs)
     if (newest !== 0) words[at + WHOLE_FROM] = Math.max(words[at + WHOLE_FROM], from)
   }
@@ -390,8 +305,8 @@ export class WalletWindows implements Saved {
     const newest = this.#words[blockOf(slot) + NEWEST]
     const isDrawn = this.#isDrawn.fill(0)
     let count = 0
-    for (let index = this.#keepCoupons(slot, agesBelow) - 1; index >= 0; index--) {
-      isDrawn[this.#kept[index] >>> 16] = 1
+    for (const word of this.#tables.youngerThan(blockOf(slot), agesBelow)) {
+      isDrawn[word >>> 16] = 1
       count++
     }
     const { firsts, seconds } = this.#latestOf(slot)
@@ -422,7 +337,7 @@ export class WalletWindows implements Saved {
       const at = blockOf(slot)
       figures.set(this.#words.subarray(at, at + FIGURES), slot * FIGURES)
       figures[slot * FIGURES + LATEST_FIRST] = 0
-      figures[slot * FIGURES + TABLE] %= BITS_MASK + 1
+      figures[slot * FIGURES + TABLE] = this.#tables.sizeOf(at)
     }
     yield numbersSection('wallets.figures', figures)
     for (const { part, first, end } of slotRanges(slotsUsed)) {
@@ -431,10 +346,10 @@ export class WalletWindows implements Saved {
       for (let slot = first; slot < end; slot++) {
         const { firsts, seconds } = this.#latestOf(slot)
         latest.push(firsts, seconds)
-        tables.push(this.#table(slot))
+        tables.push(this.#tables.table(blockOf(slot)))
       }
-      yield numbersSection(`wallets.latest.${part}`, joined(latest))
-      yield numbersSection(`wallets.coupons.${part}`, joined(tables))
+      yield joinedSection(`wallets.latest.${part}`, latest)
+      yield joinedSection(`wallets.coupons.${part}`, tables)
     }
   }
 
@@ -458,41 +373,15 @@ export class WalletWindows implements Saved {
         for (let index = 0; index < count; index++, latestAt++)
           this.#write(slot, index, latest[latestAt], latest[latestAt + count])
         latestAt += count
-        tableAt += this.#restoreTable(slot, tables, tableAt)
+        const words = this.#tables.restore(blockOf(slot), tables.subarray(tableAt))
+        if (words === null) throw notWallets()
+        tableAt += words
       }
       if (latestAt !== latest.length) throw wrongLength(`wallets.latest.${part}`)
       if (tableAt !== tables.length) throw wrongLength(`wallets.coupons.${part}`)
       yield
     }
   }
-
-  /** Where the pool is smaller than it was, tables that find no room are left out. @returns how many words it had */
-  #restoreTable(slot: number, tables: Uint32Array, tableAt: number): number {
-    const at = blockOf(slot)
-    const [bits, count] = [this.#words[at + TABLE], this.#words[at + TABLE_COUNT]]
-    this.#words[at + TABLE] = 0
-    this.#words[at + TABLE_COUNT] = 0
-    if (bits === 0) return 0
-    if (!(bits >= BLOCK_BITS_MIN && bits <= BLOCK_BITS_MAX) || count >= 1 << bits) throw notWallets()
-    const words = tables.subarray(tableAt, tableAt + (1 << bits))
-    if (this.#takeTable(slot, bits)) {
-      this.#table(slot).set(words)
-      this.#words[at + TABLE_COUNT] = count
-    }
-    return 1 << bits
-  }
-}
-
-const NO_WORDS = new Uint32Array()
-
-function joined(parts: readonly Uint32Array[]): Uint32Array {
-  const all = new Uint32Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-  }
-  return all
 }
 
 const notWallets = (): CheckpointError =>
