@@ -30,7 +30,7 @@ const { settings } = new Market({ tokensMax: tokens })
 const journal = await openJournal({
   ...{ folder: journalFolder(dataDir), folderId: store?.folderId ?? 'bench', runId: 'bench', settings, log },
   ...{ originEventNo: null, simulated: false, afterEventNo: 0, clock: systemClock },
-  ...{ lakeEventNo: () => Number.POSITIVE_INFINITY, mayRecord: () => true, bytesMax: Infinity },
+  ...{ lakeEventNo: () => 0, mayRecord: () => true, bytesMax: Infinity },
   onLost: () => {
     throw new Error('the disk did not keep up')
   },
