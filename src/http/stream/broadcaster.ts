@@ -166,6 +166,7 @@ export class Broadcaster {
       now,
       startedAtMs: ageNow(),
       nextGap: this.#delivery.nextGap,
+      generation: this.#delivery.generation,
       owner,
       onWrite: () => {
         this.writes++

@@ -22,6 +22,7 @@ export class Delivery {
   #flushSeq: number | null = null
   /** Up to this number of `gapChanges` every follower has been told; -1 while some are still to be told of others. */
   #gapsTold = 0
+  #generationTold = 0
 
   constructor(market: Market) {
     this.#market = market
@@ -64,14 +65,20 @@ export class Delivery {
     return this.#market.gapChanges(null).next
   }
 
+  get generation(): number {
+    return this.#market.generation
+  }
+
   /** Tells all followers of gaps that began or ended; those whose socket is full at a later call. */
   tellGaps(followers: Iterable<Follower>): void {
-    const { nextGap } = this
-    if (nextGap === this.#gapsTold) return
+    const { nextGap, generation } = this
+    if (nextGap === this.#gapsTold && generation === this.#generationTold) return
     this.#gapsTold = nextGap
+    this.#generationTold = generation
     // Nearly all followers have been told the same so far, so their frames are made once.
     const frames = new Map<string, readonly Buffer[]>()
     for (const follower of followers) {
+      this.#renumber(follower)
       if (follower.nextGap === nextGap && follower.resumedGap >= follower.firstGap) continue
       if (!follower.canWrite) {
         this.#gapsTold = -1
@@ -95,9 +102,18 @@ export class Delivery {
   /** Tells a follower that resumes of gaps that ended while it was away: each once, however many channels it resumes, and at a later
    *  `tellGaps` if its socket is full. */
   tellGapsSince(follower: Follower, seq: number): void {
+    this.#renumber(follower)
     follower.resumedGap = Math.min(follower.resumedGap, this.#market.gapChangeAt(seq))
     if (follower.canWrite) this.#tellEarlierGaps(follower)
     else this.#gapsTold = -1
+  }
+
+  /** A market that took the place of another numbers its gap changes anew: what a follower was told of them before counts for nothing. */
+  #renumber(follower: Follower): void {
+    if (follower.generation === this.generation) return
+    follower.generation = this.generation
+    follower.firstGap = this.nextGap
+    follower.resumedGap = this.nextGap
   }
 
   /** Those that ended since it resumed, and behind them those that go on, so that whoever takes them in order ends with what is so now. */

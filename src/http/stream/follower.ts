@@ -45,6 +45,8 @@ export interface FollowerStart {
   /** By the clock that heartbeats and ages follow. */
   startedAtMs: number
   nextGap: number
+  /** Of the market, whose numbers of gap changes these are. */
+  generation: number
   owner: FollowerOwner
   onWrite(): void
 }
@@ -71,15 +73,18 @@ export class Follower {
   nextGap: number
   /** From this number on it is to be told, because it resumed at such a position of the market. */
   resumedGap: number
+  /** The generation of the market that these numbers are of. */
+  generation: number
 
   constructor(
     writer: StreamWriter,
     format: StreamFormat,
-    { now, startedAtMs, nextGap, owner, onWrite }: FollowerStart,
+    { now, startedAtMs, nextGap, generation, owner, onWrite }: FollowerStart,
   ) {
     this.firstGap = nextGap
     this.nextGap = nextGap
     this.resumedGap = nextGap
+    this.generation = generation
     this.#onWrite = onWrite
     this.writer = writer
     this.format = format
