@@ -38,7 +38,8 @@ export const FIND_PAUSE_MS = 100
 export const SILENT_LISTS_MAX = 1_024
 /** A writer that has told nothing for so long has ended: what it had not answered by then is not answered any more. */
 export const WRITER_GONE_MS = 2_000
-/** Requests wait for a writer that has told nothing for less than this. Afterwards they are answered at once that there is none. */
+/** Requests wait for a writer that has told nothing for less than this. Afterwards they are answered at once that there is none,
+ *  but those with a key of which nobody knows whether they were carried out: they are tried for as long as any request may be. */
 export const WRITER_HOLD_MS = 8_000
 /** How often it is looked whether the writer has ended. */
 export const ABSENCE_LOOK_MS = 100

@@ -71,7 +71,7 @@ const mapped = (headers: object, change: (text: string) => string): Record<strin
 export class NodeHttp {
   readonly #http = new http.Agent(AGENT)
   readonly #https = new HttpsAgent(AGENT)
-  /** Requests whose answer has not begun. */
+  /** Requests that have no answer, or not the whole of a small one. */
   readonly #unanswered = new Set<{ sentMs: number; giveUp(error: Error): void }>()
   #openAnswers = 0
 
@@ -83,7 +83,10 @@ export class NodeHttp {
     const { answerMsMax } = request
     const sent = this.#open(address, request)
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+    /** Why the answer is no longer waited for, also where it has begun. */
+    let givenUp: Error | null = null
     const giveUp = (error: Error) => {
+      givenUp ??= error
       reject(error)
       sent.destroy()
     }
@@ -112,8 +115,9 @@ export class NodeHttp {
     sent.end(request.body.length > 0 ? request.body : undefined)
     try {
       return await this.#take(await promise, address, request)
-    } catch (error) {
+    } catch (failure) {
       sent.destroy()
+      const error = givenUp ?? failure
       if (error instanceof UnansweredError || error instanceof ServiceError) throw error
       const why = errorMessage(error)
       if (isConnected) throw new UnansweredError('late', `${address.url}: ${why}`, error)
@@ -124,7 +128,7 @@ export class NodeHttp {
     }
   }
 
-  /** Gives up answers that have not begun, of requests that were sent before. */
+  /** Gives up those requests that were sent before. */
   giveUp(beforeMs: number): void {
     for (const { sentMs, giveUp } of this.#unanswered)
       if (sentMs < beforeMs) giveUp(new Error('the node has ended before it answered'))

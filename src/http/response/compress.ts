@@ -167,11 +167,11 @@ export class CompressionCache {
   }
 
   #compressLarge(coding: Coding, key: string, body: Buffer | ChunkedBody): Promise<Buffer> {
+    const compressed =
+      body instanceof ChunkedBody ? compressChunks(coding, body.restart()) : this.#codings[coding](body)
     const large = { key, isRunning: true }
     this.#forms.delete(this.#large.key)
     this.#large = large
-    const compressed =
-      body instanceof ChunkedBody ? compressChunks(coding, body.restart()) : this.#codings[coding](body)
     return compressed.finally(() => {
       large.isRunning = false
     })

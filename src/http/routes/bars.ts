@@ -144,7 +144,7 @@ function createHeaders(
 ): Record<string, string> & { ETag: string } {
   return {
     // Several formats share one URL.
-    ETag: versionEtag(node, notes, `${version}-${rowCount}-${format}`),
+    ETag: versionEtag(node, notes, [version, rowCount, format, wholeFromMs, heldFromMs].join('-')),
     'Cache-Control': CACHE_ONE_SECOND,
     'X-Result-Count': `${rowCount}`,
     ...(wholeFromMs > 0 && { 'X-Complete-From': `${wholeFromMs}` }),
