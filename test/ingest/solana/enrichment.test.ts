@@ -9,6 +9,7 @@ import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
 import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { nextTurn } from '../../../src/lib/wait.ts'
 import type { PatchFields } from '../../../src/schema/datapoint.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import {
@@ -375,6 +376,57 @@ describe('requests', () => {
     for (const urgency of ['traded', 'hot', 'asked'] as const) queue.want('cold', urgency)
     await queue.pending
     expect(asked).toEqual(['traded first', 'cold', 'asked first', 'hot first'])
+  })
+
+  it('about hot tokens that cannot be had end after some attempts, until their answers would be too old', async () => {
+    const asked: string[] = []
+    let nowMs = 1_000_000
+    const queue = new EnrichmentQueue({
+      freshMs: { asked: 300_000, hot: 600_000, traded: 1_800_000 },
+      concurrency: 1,
+      nowMs: () => nowMs,
+      heldSince: () => 0,
+      ask: async (mint) => {
+        asked.push(mint)
+        return mint !== 'failing'
+      },
+    })
+    for (const endMs = nowMs + 600_000; nowMs < endMs; nowMs += 5_000) {
+      queue.want('failing', 'hot')
+      queue.tick()
+      await queue.pending
+    }
+    expect(asked.length).toBe(4)
+    nowMs += 600_000
+    queue.want('failing', 'hot')
+    await queue.pending
+    expect(asked.length).toBe(5)
+  })
+
+  it('about hot tokens begin with the hottest, and those that cannot be had leave room for what is traded', async () => {
+    const asked: string[] = []
+    const answers: (() => void)[] = []
+    let nowMs = 1_000_000
+    const queue = new EnrichmentQueue({
+      freshMs: { asked: 300_000, hot: 600_000, traded: 1_800_000 },
+      concurrency: 4,
+      nowMs: () => nowMs,
+      heldSince: () => 0,
+      ask: (mint) => {
+        asked.push(mint)
+        return new Promise((resolve) => answers.push(() => resolve(mint.startsWith('launched'))))
+      },
+    })
+    const hottest = Array.from({ length: 200 }, (_, rank) => `hot ${rank}`)
+    for (let round = 0; round < 300; round++, nowMs += 5_000) {
+      queue.wantAll(hottest.toReversed(), 'hot')
+      queue.tick()
+      queue.want(`launched ${round}`, 'traded')
+      for (const answer of answers.splice(0)) answer()
+      await nextTurn()
+    }
+    expect(asked.slice(0, 3)).toEqual(['hot 0', 'hot 1', 'hot 2'])
+    expect(asked.filter((mint) => mint.startsWith('launched')).length).toBeGreaterThan(290)
   })
 
   it('about a token that somebody reads come before those of tokens that are traded', async () => {

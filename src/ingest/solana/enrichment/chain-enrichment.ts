@@ -104,15 +104,18 @@ export class ChainEnrichment {
 
   /** Returns at once. */
   want(mint: string, urgency: Urgency): void {
+    this.#wantAll([mint], urgency)
+  }
+
+  #wantAll(mints: readonly string[], urgency: Urgency): void {
     if (this.#options.signal.aborted) return
-    this.#ofAccounts.want(mint, urgency)
-    this.#ofHolders.want(mint, urgency)
+    this.#ofAccounts.wantAll(mints, urgency)
+    this.#ofHolders.wantAll(mints, urgency)
   }
 
   /** To be called every some seconds. */
   tick(): void {
-    // What is wanted last is asked about first.
-    for (const mint of this.#options.hottest(ENRICH_HOTTEST).toReversed()) this.want(mint, 'hot')
+    this.#wantAll(this.#options.hottest(ENRICH_HOTTEST).toReversed(), 'hot')
     this.#ofAccounts.tick()
     this.#ofHolders.tick()
   }

@@ -11,6 +11,9 @@ import { ENRICH_ATTEMPTS_MAX, ENRICH_KNOWN_MAX, ENRICH_RETRY_MS, ENRICH_WAITING_
  */
 const URGENCIES = ['asked', 'hot', 'traded'] as const
 export type Urgency = (typeof URGENCIES)[number]
+/** Of so many one begins with those that are traded: where an endpoint is slow, what is hot could take all of its time. */
+const TRADED_FIRST_EVERY = 4
+const TRADED_BEFORE_HOT = ['asked', 'traded', 'hot'] as const
 
 export interface QueueOptions {
   /** How old an answer may be before it is asked for again. */
@@ -49,6 +52,7 @@ export class EnrichmentQueue {
   failed = 0
   /** Given up because too many waited. */
   displaced = 0
+  #takes = 0
   #running: Promise<void> | null = null
   #finish: () => void = () => {}
   readonly #options: QueueOptions
@@ -72,8 +76,16 @@ export class EnrichmentQueue {
   }
 
   want(mint: string, urgency: Urgency): void {
-    this.#known.renew(mint)
-    if (this.#isDue(mint, urgency)) this.#add(mint, urgency)
+    this.wantAll([mint], urgency)
+  }
+
+  /** The last of them is asked about first. */
+  wantAll(mints: readonly string[], urgency: Urgency): void {
+    for (const mint of mints) {
+      this.#known.renew(mint)
+      if (this.#isDue(mint, urgency)) this.#add(mint, urgency)
+    }
+    this.#askNext()
   }
 
   #isDue(mint: string, urgency: Urgency): boolean {
@@ -81,6 +93,9 @@ export class EnrichmentQueue {
     const { answeredAtMs, heldSince, failures, failedAtMs } = this.#known.get(mint) ?? UNKNOWN
     const nowMs = this.#options.nowMs()
     if (failures > 0 && nowMs - failedAtMs < ENRICH_RETRY_MS) return false
+    // The hot ones are wanted every few seconds: those that cannot be had would be asked for for ever, before all that are traded.
+    const isGivenUp = urgency === 'hot' && failures >= ENRICH_ATTEMPTS_MAX
+    if (isGivenUp && nowMs - failedAtMs < this.#options.freshMs.hot) return false
     const isYoung = nowMs - answeredAtMs < this.#options.freshMs[urgency]
     return !isYoung || heldSince !== this.#options.heldSince(mint)
   }
@@ -93,18 +108,19 @@ export class EnrichmentQueue {
       this.#add(oldest.key, 'traded')
       oldest = this.#failures.oldest
     }
+    this.#askNext()
   }
 
   #add(mint: string, urgency: Urgency): void {
     const moreUrgent = URGENCIES.slice(0, URGENCIES.indexOf(urgency))
     if (moreUrgent.some((each) => this.#queues[each].has(mint))) return
     if (this.#queues[urgency].add(mint) !== null) this.displaced++
-    this.#askNext()
   }
 
   /** The next mint. One that waited with several urgencies is passed over the second time. */
   #take(): string | null {
-    for (const urgency of URGENCIES) {
+    this.#takes++
+    for (const urgency of this.#takes % TRADED_FIRST_EVERY === 0 ? TRADED_BEFORE_HOT : URGENCIES) {
       const queue = this.#queues[urgency]
       for (let mint = queue.take(); mint !== null; mint = queue.take())
         if (this.#isDue(mint, urgency)) return mint
