@@ -1,5 +1,6 @@
 // All that is known of a token's wallets but its table lies in one block of words of 32 bits, so that a sighting touches few lines of
 // memory: eight figures, the tags of the latest wallets, and these wallets. Minutes are those since 1970.
+import { assert } from '../../lib/assert.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
 import { WALLETS_EXACT_MAX } from './limits.ts'
 
@@ -23,6 +24,10 @@ export const FIGURES = 8
 /** Behind the figures a byte of the hash of each of the latest wallets, its tag: four are compared at a time. */
 export const TAGS = FIGURES
 const TAG_WORDS = WALLETS_EXACT_MAX / 4
+assert(
+  TAG_WORDS >= 1 && Number.isInteger(Math.log2(WALLETS_EXACT_MAX)),
+  'the wallets that are counted exactly fill a ring',
+)
 /**
  * The latest wallets are a ring, in order of the minutes in which they were seen. Each is two words: the first of its hash, and one of
  * half of the second and the minute.
