@@ -78,3 +78,26 @@ it('since the writer has ended, which the stream says, goes to the next one', as
   expect(silentForMs).toBeGreaterThan(1_900)
   expect(silentForMs).toBeLessThan(4_000)
 })
+
+it('to a node that keeps a list is waited for, also where the writer ends meanwhile', async () => {
+  let finish = () => {}
+  const { url, asked } = await writerThat((_request, response) => {
+    const headers = { 'X-Mintlake-Node': 'writer', 'Content-Length': '4' }
+    finish = () => response.writeHead(200, headers).end('page')
+  })
+  let onLook = () => {}
+  const silentMs = () => {
+    onLook()
+    return 2_000
+  }
+  const passingOn = passingOnTo(() => url, { silentMs, runId: () => 'run' })
+  const answered = passingOn.toKeeper('list', plain, 1_000)
+  await asked
+  // What was sent that long ago may have gone to a writer that ended so long ago.
+  for (const sentMs = performance.now(); performance.now() < sentMs + 1_200; )
+    await new Promise<void>((resolve) => {
+      onLook = resolve
+    })
+  finish()
+  expect(`${(await answered)?.body}`).toBe('page')
+})

@@ -66,6 +66,18 @@ test('a range that begins before the oldest bar that is held says where that one
       expect(whole.header).toBeNull()
     }
     expect((await read(`from=${fromMs}&tf=1m`)).meta).not.toHaveProperty('heldFrom')
+
+    const few = () =>
+      checkedFetch(
+        `${server.url}/api/v1/ohlc?mint=${mint}&tf=1s&limit=10&from=${fromMs}&to=${fromMs + 600_000}`,
+        { headers: { 'Cache-Control': 'no-cache' } },
+      )
+    const before = await few()
+    await server.client.push(...trades.slice(0, 200).map((trade) => ({ ...trade, ts: trade.ts + 1_300_000 })))
+    const after = await few()
+    expect(after.headers.get('x-held-from')).not.toBe(before.headers.get('x-held-from'))
+    expect((await jsonOf(after)).data).toEqual((await jsonOf(before)).data)
+    expect(after.headers.get('etag')).not.toBe(before.headers.get('etag'))
   } finally {
     await server.remove()
   }
