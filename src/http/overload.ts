@@ -78,7 +78,7 @@ export class Overload {
   #level = 0
   /** Of what gives way first, with what the latest wait adds or takes. */
   #share = 0
-  #step = { sinceMs: 0, shortestMs: Number.POSITIVE_INFINITY }
+  #step: { sinceMs: number; turnsMs: number[] } = { sinceMs: 0, turnsMs: [] }
   #spread = 0
   /** Made once: an error costs more than the answer to it. They differ in when to try again, so that clients come back apart. */
   readonly #errors = Array.from({ length: ERRORS }, (_, at) => refusalFor((at + 0.5) / ERRORS))
@@ -139,18 +139,18 @@ export class Overload {
     this.#isOverloaded = true
     this.#long = null
     this.#move(turnMs, OVERLOAD_STEP_MS)
-    this.#step = { sinceMs: nowMs, shortestMs: Number.POSITIVE_INFINITY }
+    this.#step = { sinceMs: nowMs, turnsMs: [] }
     this.#options.onChange?.(true)
   }
 
-  /** What counts is the shortest turn of a step: the wait that stands, whatever takes long in one of its turns. */
+  /** What counts is the median turn of a step: one that takes long is no wait that stands, and one that is short between two others none that ended. */
   #follow(turnMs: number, nowMs: number): void {
     const step = this.#step
-    step.shortestMs = Math.min(step.shortestMs, turnMs)
+    step.turnsMs.push(turnMs)
     const stepMs = nowMs - step.sinceMs
     if (stepMs < OVERLOAD_STEP_MS) return
-    this.#move(step.shortestMs, stepMs)
-    this.#step = { sinceMs: nowMs, shortestMs: Number.POSITIVE_INFINITY }
+    this.#move(medianOf(step.turnsMs), stepMs)
+    this.#step = { sinceMs: nowMs, turnsMs: [] }
     if (this.#level > LEVEL_OF_ALL) this.#options.endStreams?.()
     if (this.#level > 0) return
     this.#isOverloaded = false
@@ -167,6 +167,9 @@ export class Overload {
     this.#share = clamp(this.#level + PROMPT_SHARE * excess, OVERLOAD_SHARE_MAX)
   }
 }
+
+const medianOf = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 
 const toPercent = (share: number): number => Math.round(100 * share)
 

@@ -14,8 +14,12 @@ export const TEXT_CHARACTERS_MAX = 65_534
 export const FRAME_BYTES_MAX = 32 * 1024 * 1024
 /** Batches that wait for the disk. Feeds that can wait do so beyond half of it. Events beyond it are lost, until half of it is free. */
 export const WAITING_BYTES_MAX = 32 * 1024 * 1024
-/** Batches that wait are written together until they have so many bytes; one more batch may exceed it. */
-export const WRITE_BYTES_MAX = 1024 * 1024
+/**
+ * Batches that wait are written together until they have so many bytes; one more batch may exceed it. A thread that has more to do than it
+ * can comes back to a write once in some two turns, of 0.1 s each: this is all that it writes meanwhile. A disk that takes less than
+ * this in STALLED_MS counts as stalled.
+ */
+export const WRITE_BYTES_MAX = 4 * 1024 * 1024
 /** A disk that has taken nothing for this long is not waited for. */
 export const STALLED_MS = 5_000
 /** A segment that is this old is sealed, as one that is large (lib/segments/limits.ts). */

@@ -99,6 +99,25 @@ test('batches that have waited are written together, and are read one by one', a
   expect(numbers).toEqual(numbersFrom(1, 1 + 10 * batches))
 })
 
+test('megabytes that have waited are one write: a busy thread comes back seldom, and feeds would wait for it', async () => {
+  const journal = await open({ waitingBytesMax: 32 * 1024 * 1024 })
+  appendNumbered(journal, 1)
+  await timePasses(100)
+  const release = disk.hold('write')
+  let events = 1
+  for (; journal.stats().waitingBytes < 3.5 * 1024 * 1024; events += 4_000) {
+    appendNumbered(journal, 4_000)
+    void journal.written(0)
+  }
+  await timePasses(100)
+  const { operations } = disk
+  release()
+  await timePasses(100)
+  expect(journal.stats()).toMatchObject({ lost: 0, waitingBytes: 0 })
+  expect(disk.operations - operations).toBeLessThanOrEqual(2)
+  expect((await readNumbered(FOLDER, 0, { disk })).numbers).toEqual(numbersFrom(1, events))
+})
+
 test('a disk that takes nothing for long is not waited for: losses are told as they begin, and as they end', async () => {
   const journal = await open()
   const stats = { appended: 0 }
