@@ -168,8 +168,9 @@ export class Overload {
   }
 }
 
+/** Of two in the middle the smaller one. */
 const medianOf = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+  values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)]!
 
 const toPercent = (share: number): number => Math.round(100 * share)
 
