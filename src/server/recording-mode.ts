@@ -46,6 +46,11 @@ export function explainRecording(
         ? 'a simulated market is not recorded unless --record true asks for it: each start makes it again'
         : 'market events are not recorded: the lake that is replayed has them',
     )
+  if (!isOn && replayed === null && config.feedKey !== '')
+    log.warn(
+      {},
+      'what is pushed to a simulated market is gone with the next start, as nothing of it is recorded; with --feed none it is kept',
+    )
   if (!isOn) return
   const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'
   log.info({}, `market events are recorded; ${kind} begins anew with each start, with an empty market`)

@@ -2,7 +2,10 @@
 // millisecond of its DataPoint is nothing to be compared with.
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readConfig } from '../../src/config/config.ts'
 import { DEAR_INVALIDATIONS_AT_ONCE } from '../../src/http/limits.ts'
+import { provenanceOf } from '../../src/ingest/feed-settings.ts'
+import { explainRecording, type RecordingDeps, recordingOf } from '../../src/server/recording-mode.ts'
 import { newMint, submission, submit } from '../support/submission.ts'
 import { FEED_KEY, openTestServer, type TestServer } from '../support/test-server.ts'
 
@@ -105,4 +108,20 @@ describe('a snapshot is compared with what its DataPoint said', () => {
     expect(await verdictOf(mint, 0.1)).toBe('rejected')
     expect(await verdictOf(mint, 1)).toBe('validated')
   })
+})
+
+it('a start warns where what is pushed is not kept', () => {
+  const warned = (flags: string[], env: Record<string, string>): unknown[] => {
+    const config = readConfig(flags, env)
+    const lines: unknown[] = []
+    const log = { info: () => {}, warn: (_: object, line: string) => lines.push(line) }
+    const deps = { config, log, provenance: provenanceOf(config, false), replayed: null, publisher: null }
+    explainRecording(deps as unknown as RecordingDeps, recordingOf(deps as unknown as RecordingDeps))
+    return lines
+  }
+  const push = { MINTLAKE_FEED_KEY: FEED_KEY }
+  expect(warned([], push)).toEqual([expect.stringContaining('gone with the next start')])
+  expect(warned([], {})).toEqual([])
+  expect(warned(['--feed', 'none'], push)).toEqual([])
+  expect(warned(['--record', 'true'], push)).toEqual([])
 })
