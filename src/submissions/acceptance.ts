@@ -1,11 +1,10 @@
 import type { Instant } from '../lib/clock.ts'
-import type { TableWrite, Write } from '../schema/tables.ts'
 import { XP_MULTIPLIERS } from '../schema/xp.ts'
 import type { Decision } from './decision.ts'
 import { type Evaluation, trainingRow } from './rows.ts'
 import type { Receipt } from './types.ts'
-import type { XpLedger } from './xp/ledger.ts'
-import type { Scoreboard, ScoredAnalysis } from './xp/scoreboard.ts'
+import type { WriteAward } from './xp/ledger.ts'
+import type { Scoreboard } from './xp/scoreboard.ts'
 import { xpBreakdown, xpEarned } from './xp/xp.ts'
 
 const { validated, unvalidated } = XP_MULTIPLIERS
@@ -46,42 +45,23 @@ export function acceptedReceipt(
 }
 
 /** An accepted submission: it earns XP, and counts at once for the bonuses of those that follow. */
-export class Acceptance implements Decision {
-  readonly writes: readonly Write[]
-  readonly result: Receipt
-  readonly #scoreboard: Scoreboard
-  readonly #analysis: ScoredAnalysis
-
-  constructor(
-    evaluation: Evaluation,
-    now: Instant,
-    scoreboard: Scoreboard,
-    ledger: XpLedger,
-    cooldownMs: number,
-  ) {
-    const { analysisId, agentId, submission, submittedAtMs } = evaluation
-    this.result = acceptedReceipt(evaluation, scoreboard, now.wallMs + cooldownMs)
-    const xp = this.result.xpEarned
-    this.#scoreboard = scoreboard
-    this.#analysis = { agentId, mint: submission.mint, xp }
-    scoreboard.begin(this.#analysis)
-    const training: TableWrite<'training'> = { table: 'training', row: trainingRow(evaluation) }
-    const entry = {
-      agentId,
-      awardedAtMs: submittedAtMs,
-      kind: 'analysis',
-      xp,
-      analysisId,
-      note: null,
-    } as const
-    this.writes = [training, ledger.write(entry)]
-  }
-
-  confirm(): void {
-    this.#scoreboard.confirm(this.#analysis)
-  }
-
-  cancel(): void {
-    this.#scoreboard.cancel(this.#analysis)
+export function accept(
+  evaluation: Evaluation,
+  now: Instant,
+  scoreboard: Scoreboard,
+  writeAward: WriteAward,
+  cooldownMs: number,
+): Decision {
+  const { analysisId, agentId, submission, submittedAtMs: awardedAtMs } = evaluation
+  const result = acceptedReceipt(evaluation, scoreboard, now.wallMs + cooldownMs)
+  const { xpEarned: xp } = result
+  const analysis = { agentId, mint: submission.mint, xp }
+  scoreboard.begin(analysis)
+  const award = writeAward({ agentId, awardedAtMs, kind: 'analysis', xp, analysisId, note: null })
+  return {
+    writes: [{ table: 'training', row: trainingRow(evaluation) }, award],
+    result,
+    confirm: () => scoreboard.confirm(analysis),
+    cancel: () => scoreboard.cancel(analysis),
   }
 }

@@ -1,5 +1,5 @@
 import type { Instant } from '../lib/clock.ts'
-import type { TableWrite, Write } from '../schema/tables.ts'
+import type { Write } from '../schema/tables.ts'
 import { writeEvent } from './accounts/agent-events.ts'
 import { type Bans, bannedError, type Suspension } from './accounts/bans.ts'
 import { type Sanction, type StrikeLimits, sanctionFor, warningFor } from './accounts/sanctions.ts'
@@ -75,45 +75,30 @@ export function assessRejection(evaluation: Evaluation, now: Instant, strikes: S
  * A rejected submission: it is a strike, and may suspend the agent. A suspension is in force before the store has written it,
  * so that no racing submission passes meanwhile.
  */
-export class Rejection implements Decision {
-  readonly writes: readonly Write[]
-  readonly result: SubmissionError
-  readonly #agentId: string
-  readonly #atMs: number
-  readonly #strikes: Strikes
-  readonly #bans: Bans
-  readonly #suspension: Suspension | null
-
-  constructor(evaluation: Evaluation, now: Instant, strikes: Strikes, bans: Bans) {
-    const { agentId } = evaluation
-    const { monotonicMs, wallMs } = now
-    this.#agentId = agentId
-    this.#atMs = monotonicMs
-    this.#strikes = strikes
-    this.#bans = bans
-    const { strikes: count, sanction, error } = assessRejection(evaluation, now, strikes, bans)
-    strikes.begin(agentId, monotonicMs)
-    const row: TableWrite<'rejections'> = { table: 'rejections', row: rejectionRow(evaluation, count) }
-    this.result = error
-    if (sanction.kind === 'warning') {
-      this.#suspension = null
-      this.writes = [row]
-      return
-    }
+export function reject(evaluation: Evaluation, now: Instant, strikes: Strikes, bans: Bans): Decision {
+  const { agentId } = evaluation
+  const { monotonicMs, wallMs } = now
+  const { strikes: count, sanction, error } = assessRejection(evaluation, now, strikes, bans)
+  strikes.begin(agentId, monotonicMs)
+  const writes: Write[] = [{ table: 'rejections', row: rejectionRow(evaluation, count) }]
+  let suspension: Suspension | null = null
+  if (sanction.kind !== 'warning') {
     const untilMs = suspendedUntilMs(sanction, wallMs)
-    this.#suspension = bans.begin(untilMs, now)
-    const event = { kind: 'suspended', data: { untilMs, reason: SUSPENSION_REASON } } as const
-    this.writes = [row, writeEvent(agentId, event, wallMs)]
+    suspension = bans.begin(untilMs, now)
+    const data = { untilMs, reason: SUSPENSION_REASON }
+    writes.push(writeEvent(agentId, { kind: 'suspended', data }, wallMs))
   }
-
-  confirm(): void {
-    if (this.#suspension !== null) this.#bans.confirm(this.#suspension)
-    this.#strikes.confirm(this.#agentId)
-  }
-
-  cancel(): void {
-    if (this.#suspension !== null) this.#bans.cancel(this.#suspension)
-    this.#strikes.cancel(this.#agentId, this.#atMs)
+  return {
+    writes,
+    result: error,
+    confirm() {
+      if (suspension !== null) bans.confirm(suspension)
+      strikes.confirm(agentId)
+    },
+    cancel() {
+      if (suspension !== null) bans.cancel(suspension)
+      strikes.cancel(agentId, monotonicMs)
+    },
   }
 }
 

@@ -9,7 +9,7 @@ import type { RecoveredLimits, RecoveredXp } from '../schema/recovered.ts'
 import { isAnalysisId } from '../schema/submission.ts'
 import type { TableWrite, Write } from '../schema/tables.ts'
 import type { AwardedKind } from '../schema/xp.ts'
-import { Acceptance, acceptedReceipt } from './acceptance.ts'
+import { accept, acceptedReceipt } from './acceptance.ts'
 import type { AgentRegistry } from './accounts/agent-registry.ts'
 import { type Decision, evaluatedSubmission } from './decision.ts'
 import { SubmissionError } from './errors.ts'
@@ -29,7 +29,7 @@ import { IdempotencyCache, type IdempotentRequest } from './rate-limits/idempote
 import { RateLimiter } from './rate-limits/rate-limiter.ts'
 import { restoreLimits } from './rate-limits/restore.ts'
 import { decodeResponse, encodeResponse, writeResponse } from './rate-limits/stored-response.ts'
-import { assessRejection, Rejection, Strikes } from './rejection.ts'
+import { assessRejection, reject, Strikes } from './rejection.ts'
 import type { Evaluation } from './rows.ts'
 import type {
   AgentRank,
@@ -46,7 +46,7 @@ import type {
   TokenLeaderboard,
 } from './types.ts'
 import { rankAgents, rankTokens } from './xp/leaderboards.ts'
-import { XpLedger } from './xp/ledger.ts'
+import { ledgerWriter, type WriteAward } from './xp/ledger.ts'
 import { OutcomeTable } from './xp/outcome-counts.ts'
 import { Scoreboard } from './xp/scoreboard.ts'
 import { WithheldLabels } from './xp/withheld-labels.ts'
@@ -97,7 +97,7 @@ export class SubmissionService {
   readonly #scoreboard: Scoreboard
   readonly #outcomes: OutcomeTable
   readonly #labels: WithheldLabels
-  readonly #ledger: XpLedger
+  readonly #writeAward: WriteAward
   readonly #evaluator: Evaluator
   readonly #idempotency: IdempotencyCache
   #inFlight = 0
@@ -117,7 +117,7 @@ export class SubmissionService {
       (labels) => this.#scoreboard.showLabels(labels),
       onForgotten('withheld_labels'),
     )
-    this.#ledger = new XpLedger(options.random)
+    this.#writeAward = ledgerWriter(options.random)
     this.#evaluator = new Evaluator({
       ...options,
       cooldowns: this.#cooldowns,
@@ -265,7 +265,7 @@ export class SubmissionService {
     agents.checkExists(agentId)
     const xp = xpPerUnit(kind) * times
     const entry = { agentId, awardedAtMs: clock.now(), kind, xp, analysisId: null, note }
-    await store.commit([this.#ledger.write(entry)])
+    await store.commit([this.#writeAward(entry)])
     this.#scoreboard.award(agentId, xp, 0)
     return { agentId, kind, xpEarned: xp, xpTotal: this.#scoreboard.total(agentId).xp }
   }
@@ -354,8 +354,8 @@ export class SubmissionService {
     try {
       return await this.#whenCertain(evaluation, () =>
         outcome === 'rejected'
-          ? new Rejection(evaluation, now, this.#strikes, agents.bans(agentId))
-          : new Acceptance(evaluation, now, this.#scoreboard, this.#ledger, cooldownMs),
+          ? reject(evaluation, now, this.#strikes, agents.bans(agentId))
+          : accept(evaluation, now, this.#scoreboard, this.#writeAward, cooldownMs),
       )
     } catch (error) {
       this.#cooldowns.cancel(cooldown)

@@ -14,28 +14,23 @@ export interface LedgerEntry {
   note: string | null
 }
 
-/** Makes rows of the XP ledger, with identities that rise within one millisecond. */
-export class XpLedger {
-  readonly #nextUlid: (timeMs: number) => string
+/** The row of an award. */
+export type WriteAward = (entry: LedgerEntry) => TableWrite<'xp_ledger'>
 
-  /** `random`: uniform in [0, 1). */
-  constructor(random: () => number) {
-    this.#nextUlid = monotonicFactory(random)
-  }
-
-  write({ agentId, awardedAtMs, kind, xp, analysisId, note }: LedgerEntry): TableWrite<'xp_ledger'> {
-    return {
-      table: 'xp_ledger',
-      row: {
-        entry_id: `xp_${this.#nextUlid(awardedAtMs)}`,
-        agent_id: agentId,
-        awarded_at: awardedAtMs,
-        kind,
-        xp,
-        analysis_id: analysisId,
-        note,
-        schema_version: LAKE_SCHEMA_VERSION,
-      },
-    }
-  }
+/** Makes rows of the XP ledger, with identities that rise within one millisecond. `random`: uniform in [0, 1). */
+export function ledgerWriter(random: () => number): WriteAward {
+  const nextUlid = monotonicFactory(random)
+  return ({ agentId, awardedAtMs, kind, xp, analysisId, note }) => ({
+    table: 'xp_ledger',
+    row: {
+      entry_id: `xp_${nextUlid(awardedAtMs)}`,
+      agent_id: agentId,
+      awarded_at: awardedAtMs,
+      kind,
+      xp,
+      analysis_id: analysisId,
+      note,
+      schema_version: LAKE_SCHEMA_VERSION,
+    },
+  })
 }
