@@ -153,7 +153,7 @@ export class AgentRegistry {
   }
 
   async setProfile({ agent, keyHash }: Caller, body: Record<string, unknown>): Promise<Profile> {
-    this.#currentKey(keyHash)
+    checkCurrent(this.#knownKey(keyHash))
     const record = this.#record(agent.agentId)
     const sent = parseBody(profileChangeSchema, body)
     const change = record.profileChange.then(() => this.#changeProfile(record, sent))
@@ -246,13 +246,6 @@ export class AgentRegistry {
     return { agent: record.agent, name: this.name(agentId), keys }
   }
 
-  /** A key that has not been rotated. Throws key_not_allowed, revoked_key. */
-  #currentKey(keyHash: string): Key {
-    const key = this.#knownKey(keyHash)
-    checkCurrent(key)
-    return key
-  }
-
   /** Throws revoked_key. */
   #knownKey(keyHash: string): Key {
     const key = this.#keys.get(keyHash)
@@ -299,8 +292,7 @@ export class AgentRegistry {
     }
     for (const row of agentEvents) {
       const record = this.#records.get(row.agent_id)
-      const event = readEvent(row)
-      if (record !== undefined && event !== null) this.#apply(record, event, row.at, now)
+      if (record !== undefined) this.#apply(record, readEvent(row), row.at, now)
     }
   }
 
