@@ -3,7 +3,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { hasTable, queryRows, queryValue } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import { unavailable } from '../errors.ts'
-import { LISTED_COLUMNS, type ListedFile, type QuarantinedFile } from './manifest.ts'
+import { LISTED_COLUMNS, type ListedFile, QUARANTINED_COLUMNS, type QuarantinedFile } from './manifest.ts'
 
 /** A file as a catalog lists it. */
 export interface CatalogEntry extends ListedFile {
@@ -47,55 +47,27 @@ export async function readCatalogFiles(
   )
 }
 
-/** A missing or damaged file as a catalog lists it. */
-export interface CatalogLoss
-  extends Pick<
-    QuarantinedFile,
-    | 'table'
-    | 'date'
-    | 'bytes'
-    | 'sha256'
-    | 'schemaVersion'
-    | 'writtenAtMs'
-    | 'reason'
-    | 'rowsLost'
-    | 'quarantinedAtMs'
-    | 'acknowledgedAtMs'
-  > {
-  /** Below the lake's folder. */
-  path: string
-}
-
 /**
- * The missing or damaged files that a catalog lists. Catalogs of older versions list none, or say nothing of their size and content:
- * they have 0 bytes then.
+ * The missing or damaged files that a catalog lists. Row numbers come from the file's name, and so many rows it had as are lost. Catalogs
+ * of older versions list none, or say nothing of their size and content: they have 0 bytes then.
  */
-export async function readCatalogLosses(
+export async function readKnownLosses(
   connection: DuckDBConnection,
   catalog: string,
-): Promise<CatalogLoss[]> {
+): Promise<QuarantinedFile[]> {
   if (!(await hasTable(connection, literal(catalog), 'lake_set_aside'))) return []
   const figures = (await hasColumn(connection, catalog, 'lake_set_aside', 'sha256'))
     ? 'bytes::DOUBLE AS bytes, schema_version AS "schemaVersion", epoch_ms(written_at)::DOUBLE AS "writtenAtMs", sha256'
     : '0::DOUBLE AS bytes, 1 AS "schemaVersion", 0::DOUBLE AS "writtenAtMs", NULL::VARCHAR AS sha256'
+  const seq = (group: 1 | 2): string =>
+    `coalesce(try_cast(regexp_extract(path, 'part-(\\d+)-(\\d+)', ${group}) AS DOUBLE), 0)`
   return queryRows(
     connection,
-    `SELECT table_name AS "table", path, strftime(dt, '%Y-%m-%d') AS date, reason, rows_lost::DOUBLE AS "rowsLost",
-       epoch_ms(set_aside_at)::DOUBLE AS "quarantinedAtMs", epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs", ${figures}
+    `SELECT table_name AS "table", ${seq(1)} AS first, ${seq(2)} AS last, strftime(dt, '%Y-%m-%d') AS date, reason,
+       rows_lost::DOUBLE AS rows, rows_lost::DOUBLE AS "rowsLost", epoch_ms(set_aside_at)::DOUBLE AS "quarantinedAtMs",
+       epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs", ${figures}
      FROM ${catalog}.main.lake_set_aside ORDER BY table_name, path`,
-    {
-      table: 'string',
-      path: 'string',
-      date: 'string',
-      reason: 'string',
-      rowsLost: 'number',
-      quarantinedAtMs: 'number',
-      acknowledgedAtMs: 'number?',
-      bytes: 'number',
-      schemaVersion: 'number',
-      writtenAtMs: 'number',
-      sha256: 'string?',
-    },
+    QUARANTINED_COLUMNS,
   )
 }
 

@@ -41,7 +41,6 @@ import {
   groupByTable,
   IS_LIVE_SQL,
   insertFiles,
-  insertFilesAtomically,
   type ListedFile,
   listAllLiveFiles,
   listKnownPaths,
@@ -51,6 +50,7 @@ import {
   type NewFile,
   nextSeq,
   type QuarantinedFile,
+  replaceFiles,
 } from './manifest.ts'
 import { type ListSource, recoverOrphans } from './orphan-files.ts'
 import { Quarantine } from './quarantine.ts'
@@ -400,7 +400,7 @@ export class Lake {
     const options = { connection, table, lakeDir, links, log, listFrom, flushedSeq }
     const recovered = await recoverOrphans(orphans, options)
     if (recovered.length > 0) {
-      await insertFilesAtomically(connection, recovered, nowMs)
+      await replaceFiles(connection, [], recovered, nowMs)
       this.markCatalogStale()
     }
     const isChanged = quarantined > 0 || recovered.length > 0

@@ -15,11 +15,11 @@ import {
   readReaderViews,
   withCatalogCopy,
 } from './catalog.ts'
-import { type CatalogEntry, readCatalogFiles, readCatalogLosses, readFlushedLsn } from './catalog-reader.ts'
+import { type CatalogEntry, readCatalogFiles, readFlushedLsn, readKnownLosses } from './catalog-reader.ts'
 import { isResourceError, readSchemaVersion } from './file-check.ts'
 import { type DataFile, listTableFolder, relativePath } from './lake-files.ts'
 import { type LakePaths, readLakePaths } from './links.ts'
-import { groupByTable, type ListedFile, type QuarantinedFile } from './manifest.ts'
+import { groupByTable, type ListedFile, type QuarantinedFile, quarantinedFile } from './manifest.ts'
 
 /** The files of a lake, with the paths at which they are now. */
 export interface LocatedFiles {
@@ -43,25 +43,8 @@ async function findPath(links: LakePaths, file: ListedFile): Promise<string | nu
   return null
 }
 
-const toQuarantined = (file: ListedFile): QuarantinedFile => ({
-  ...file,
-  reason: 'is listed and not there',
-  quarantinedAtMs: file.writtenAtMs,
-  rowsLost: file.rows,
-  acknowledgedAtMs: null,
-})
-
-/** The losses that a catalog lists, in the form of the manifest. Row numbers come from the file's name. */
-export async function readKnownLosses(
-  connection: DuckDBConnection,
-  catalog: string,
-): Promise<QuarantinedFile[]> {
-  const losses = await readCatalogLosses(connection, catalog)
-  return losses.map((loss) => {
-    const [, first, last] = /part-(\d+)-(\d+)/.exec(loss.path) ?? ['', '0', '0']
-    return { ...loss, rows: loss.rowsLost, first: Number(first), last: Number(last) }
-  })
-}
+const notThere = (file: ListedFile): QuarantinedFile =>
+  quarantinedFile(file, 'is listed and not there', file.writtenAtMs)
 
 /** Whether an attached catalog has every view of today: one that an older version has written may lack some. */
 async function hasAllViews(connection: DuckDBConnection, catalog: string): Promise<boolean> {
@@ -89,7 +72,7 @@ export async function locateCatalogFiles(
       paths.set(relativePath(file), path)
     }
   }
-  const losses = [...(await readKnownLosses(connection, catalog)), ...missing.map(toQuarantined)]
+  const losses = [...(await readKnownLosses(connection, catalog)), ...missing.map(notThere)]
   return {
     content: {
       tables: groupByTable(found),
@@ -146,7 +129,7 @@ async function locateByFolders(connection: DuckDBConnection, lakeDir: string): P
   }
   const content = {
     tables: groupByTable(readable),
-    quarantined: missing.map(toQuarantined),
+    quarantined: missing.map(notThere),
     recorded: { ...NO_EVENT_METADATA, eventsFrom: eventsFromFiles(readable) },
     flushedLsn: 0,
   }

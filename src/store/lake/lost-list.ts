@@ -16,10 +16,10 @@ import {
 } from '../events/event-position.ts'
 import { isEventTable, loadRetainedFrom } from '../events/event-retention.ts'
 import { CATALOG_FILE, type CatalogContent, withCatalogCopy } from './catalog.ts'
-import { readCatalogFiles, readFlushedLsn } from './catalog-reader.ts'
+import { readCatalogFiles, readFlushedLsn, readKnownLosses } from './catalog-reader.ts'
 import { isResourceError } from './file-check.ts'
 import type { SeqRange } from './lake-files.ts'
-import { eventsFromFiles, readKnownLosses } from './locate-files.ts'
+import { eventsFromFiles } from './locate-files.ts'
 import {
   groupByTable,
   insertFiles,

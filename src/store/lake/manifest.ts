@@ -32,6 +32,13 @@ export interface QuarantinedFile extends ListedFile {
   acknowledgedAtMs: number | null
 }
 
+/** A file that was live until now, with all of its rows lost. */
+export const quarantinedFile = (
+  file: ListedFile,
+  reason: string,
+  quarantinedAtMs: number,
+): QuarantinedFile => ({ ...file, reason, quarantinedAtMs, rowsLost: file.rows, acknowledgedAtMs: null })
+
 /** The types of a `ListedFile`'s columns, as queries return them. */
 export const LISTED_COLUMNS = {
   table: 'string',
@@ -47,7 +54,7 @@ export const LISTED_COLUMNS = {
 const SELECT_LISTED = `table_name AS "table", strftime(dt, '%Y-%m-%d') AS date, seq_first::DOUBLE AS first,
   seq_last::DOUBLE AS last, row_count::DOUBLE AS rows, byte_count::DOUBLE AS bytes, sha256,
   schema_version AS "schemaVersion", epoch_ms(written_at)::DOUBLE AS "writtenAtMs"`
-const QUARANTINED_COLUMNS = {
+export const QUARANTINED_COLUMNS = {
   ...LISTED_COLUMNS,
   reason: 'string',
   quarantinedAtMs: 'number',
@@ -167,14 +174,7 @@ export async function insertQuarantined(
   files: readonly QuarantinedFile[],
 ): Promise<void> {
   await insertFiles(connection, files, 0)
-  for (const file of files) {
-    const { quarantinedAtMs, reason, rowsLost, acknowledgedAtMs } = file
-    await connection.run(
-      `UPDATE ${MANIFEST} SET set_aside_at = epoch_ms(${quarantinedAtMs}), set_aside_reason = ${literal(reason)},
-         rows_lost = ${rowsLost}, settled_at = ${timeOrNull(acknowledgedAtMs)}
-       WHERE path = ${literal(relativePath(file))}`,
-    )
-  }
+  for (const file of files) await markQuarantined(connection, file)
 }
 
 /** SQL literals of the paths of files, comma-separated. */
@@ -186,13 +186,6 @@ export const markReplaced = (connection: DuckDBConnection, files: readonly DataF
   connection.run(
     `UPDATE ${MANIFEST} SET replaced_at = epoch_ms(${nowMs}) WHERE path IN (${pathListSql(files)})`,
   )
-
-/** Adds live files to the list in a transaction of their own. */
-export const insertFilesAtomically = (
-  connection: DuckDBConnection,
-  files: readonly NewFile[],
-  nowMs: number,
-) => transaction(connection, () => insertFiles(connection, files, nowMs))
 
 /** Replaces live files by others in one transaction. */
 export const replaceFiles = (
@@ -207,18 +200,12 @@ export const replaceFiles = (
   })
 
 /** Takes a missing or damaged file off the live ones. */
-export async function markQuarantined(
-  connection: DuckDBConnection,
-  file: ListedFile,
-  reason: string,
-  nowMs: number,
-): Promise<void> {
-  await connection.run(
-    `UPDATE ${MANIFEST} SET set_aside_at = epoch_ms(${nowMs}), set_aside_reason = ${literal(reason)},
-       rows_lost = ${file.rows}, settled_at = NULL
+export const markQuarantined = (connection: DuckDBConnection, file: QuarantinedFile) =>
+  connection.run(
+    `UPDATE ${MANIFEST} SET set_aside_at = epoch_ms(${file.quarantinedAtMs}), set_aside_reason = ${literal(file.reason)},
+       rows_lost = ${file.rowsLost}, settled_at = ${timeOrNull(file.acknowledgedAtMs)}
      WHERE path = ${literal(relativePath(file))}`,
   )
-}
 
 /** Makes a quarantined file live again, with its present row count, size and hash, in place of `replaced`. */
 export const markLive = (

@@ -29,6 +29,7 @@ import {
   markQuarantined,
   type NewFile,
   type QuarantinedFile,
+  quarantinedFile,
 } from './manifest.ts'
 import { toReadableFiles } from './parquet-sql.ts'
 import { countUnrepeated, selectUnrepeated } from './repeated-bars.ts'
@@ -120,7 +121,7 @@ export class Quarantine {
 
   async #addOne(connection: DuckDBConnection, { file, fault }: FaultyFile, nowMs: number): Promise<void> {
     if (await this.#restoreFromLink(file)) return
-    await markQuarantined(connection, file, fault, nowMs)
+    await markQuarantined(connection, quarantinedFile(file, fault, nowMs))
     const fields = { path: relativePath(file), fault, rowsLost: file.rows }
     const message = 'a file of the lake is set aside; see mintlake lake repair'
     this.#options.log({ level: 'error', message, fields })

@@ -14,10 +14,10 @@ import { attachState, openDatabase } from '../duckdb/duckdb.ts'
 import { literal } from '../duckdb/sql.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { CATALOG_FILE } from '../lake/catalog.ts'
+import { readKnownLosses } from '../lake/catalog-reader.ts'
 import { isResourceError } from '../lake/file-check.ts'
 import { relativePath } from '../lake/lake-files.ts'
 import { readLakePaths } from '../lake/links.ts'
-import { readKnownLosses } from '../lake/locate-files.ts'
 import {
   groupByTable,
   listAllLiveFiles,
