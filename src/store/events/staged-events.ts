@@ -14,44 +14,21 @@ import type { SeqRange } from '../lake/lake-files.ts'
 /** Columns of one kind of rows. NaN stands for a number that is not known; all columns are of one length. */
 type StagedColumns = Record<string, Float64Array | Uint8Array | readonly (string | null)[]>
 
-/** The staged columns of both tables: the lake's, but for those that follow from others or are the same in all rows. */
-const STAGED = {
-  trades: {
-    numbers: [
-      'event_no',
-      'at',
-      'received_at',
-      'ts',
-      'is_buy',
-      'token_amount',
-      'sol_amount',
-      'price_usd',
-      'price_sol',
-      'volume_usd',
-      'v_sol',
-      'v_tokens',
-      'reported_price_usd',
-      'sol_price_usd',
-      'simulated',
-      ...(['quote_amount', 'v_quote', 'quote_reserve', 'curve_tokens', 'slot', 'event_index'] as const),
-    ],
-    texts: ['mint', 'wallet', 'tx', 'feed', 'quote_mint'],
-  },
-  events: {
-    numbers: ['event_no', 'at', 'received_at', 'ts', 'simulated'],
-    texts: ['kind', 'mint', 'feed', 'data'],
-  },
-} as const
-type StagedTableName = keyof typeof STAGED
+type StagedTableName = 'trades' | 'events'
+
+/** The staged columns of a table: the lake's, but for those that are the same in all rows. */
+const stagedOf = (name: StagedTableName): readonly Column[] =>
+  TABLES[name].columns.filter((column) => column.name !== 'known_at' && column.name !== 'schema_version')
+
+/** All other columns are numbers: times as Unix ms, a side as 1 where it is `buy`. */
+const isText = ({ name, type }: Column): boolean => type === 'VARCHAR' && name !== 'side'
 
 const stagedName = (name: StagedTableName): string => `${name}_staged`
 
 function createSql(name: StagedTableName): string {
-  const { numbers, texts } = STAGED[name]
-  const columns = [
-    ...numbers.map((column) => `${identifier(column)} DOUBLE`),
-    ...texts.map((column) => `${identifier(column)} VARCHAR`),
-  ]
+  const columns = stagedOf(name).map(
+    (column) => `${identifier(column.name)} ${isText(column) ? 'VARCHAR' : 'DOUBLE'}`,
+  )
   return `CREATE OR REPLACE TABLE ${stagedName(name)} (${columns.join(', ')})`
 }
 
@@ -60,7 +37,7 @@ function cellSql({ name, type, nullable }: Column, nowMs: number): string {
   if (name === 'known_at') return `epoch_ms(${nowMs})`
   if (name === 'simulated') return 'CASE simulated WHEN 1 THEN true WHEN 0 THEN false END'
   if (name === 'schema_version') return `${LAKE_SCHEMA_VERSION}::INTEGER`
-  if (name === 'side') return `CASE WHEN is_buy = 1 THEN 'buy' ELSE 'sell' END`
+  if (name === 'side') return `CASE WHEN side = 1 THEN 'buy' ELSE 'sell' END`
   if (type === 'TIMESTAMP') return `epoch_ms(${identifier(name)}::BIGINT)`
   if (type === 'BIGINT' || type === 'INTEGER')
     return nullable ? `nullif(${identifier(name)}, 'NaN'::DOUBLE)::${type}` : `${identifier(name)}::${type}`
@@ -76,15 +53,14 @@ export function selectStagedEvents(name: StagedTableName, { first, last }: SeqRa
 
 /** Empties a staged table, or creates it, and opens it. */
 async function openStaged(connection: DuckDBConnection, name: StagedTableName): Promise<ColumnAppender> {
-  const { numbers, texts } = STAGED[name]
   await connection.run(createSql(name))
-  const types = [...numbers.map(() => duckdb.DOUBLE), ...texts.map(() => duckdb.VARCHAR)]
+  const types = stagedOf(name).map((column) => (isText(column) ? duckdb.VARCHAR : duckdb.DOUBLE))
   return ColumnAppender.open(connection, stagedName(name), types)
 }
 
 /** The columns of a staged table, in its order. */
 const inOrder = (name: StagedTableName, columns: StagedColumns) =>
-  [...STAGED[name].numbers, ...STAGED[name].texts].map((column) => columns[column])
+  stagedOf(name).map((column) => columns[column.name])
 
 /** An event that fits no row, which is a bug of this program. */
 export interface UnfitEvent {
@@ -141,7 +117,7 @@ function tradeColumns(
     at: trades.atMs,
     received_at: trades.receivedAtMs,
     ts: trades.tsMs,
-    is_buy: trades.isBuy,
+    side: trades.isBuy,
     token_amount: tokenAmount,
     sol_amount: solAmount,
     price_usd: priceUsd,
@@ -222,30 +198,35 @@ export class StagedEvents {
 
   #addTrades(trades: TradeColumns, firstNo: number, simulated: Float64Array): void {
     const priced = tradeColumns(trades, simulated)
-    const columns = inOrder('trades', priced)
     let from = 0
     while (from < trades.count && trades.eventNo[from] < firstNo) from++
-    // Unfit rows are left out by appending what lies between them.
-    for (let row = from; row < trades.count; row++) {
-      if (isWholeTrade(trades, priced.price_usd, row)) continue
-      this.unfit.push(toUnfitTrade(trades, row))
-      this.#trades.append(columns, from, row)
-      from = row + 1
-    }
-    this.#trades.append(columns, from, trades.count)
+    this.#append(this.#trades, inOrder('trades', priced), from, trades.count, (row) =>
+      isWholeTrade(trades, priced.price_usd, row) ? null : toUnfitTrade(trades, row),
+    )
   }
 
   #addEvents(events: readonly RecordedEvent[], simulated: Float64Array): void {
     const columns = inOrder('events', eventColumns(events, simulated))
-    let from = 0
-    for (const [row, recorded] of events.entries()) {
-      if (isWholeEvent(recorded)) continue
-      const { eventNo, atMs } = recorded
-      this.unfit.push({ table: 'events', eventNo, atMs, text: JSON.stringify(recorded) })
-      this.#events.append(columns, from, row)
+    this.#append(this.#events, columns, 0, events.length, (row) => toUnfitEvent(events[row]))
+  }
+
+  /** Unfit rows are left out by appending what lies between them. @param findUnfit null: the row fits */
+  #append(
+    appender: ColumnAppender,
+    columns: ReturnType<typeof inOrder>,
+    first: number,
+    count: number,
+    findUnfit: (row: number) => UnfitEvent | null,
+  ): void {
+    let from = first
+    for (let row = first; row < count; row++) {
+      const unfit = findUnfit(row)
+      if (unfit === null) continue
+      this.unfit.push(unfit)
+      appender.append(columns, from, row)
       from = row + 1
     }
-    this.#events.append(columns, from, events.length)
+    appender.append(columns, from, count)
   }
 
   /** How many events of a window fit no row. */
@@ -275,8 +256,12 @@ const isWholeTrade = (trades: TradeColumns, priceUsd: Float64Array, row: number)
     // The engine takes trades without a price only of quotes that it cannot price.
     (Number.isNaN(priceUsd[row]) && trades.quotes !== null && trades.quotes.quoteMint[row] !== null))
 
-const isWholeEvent = ({ atMs, receivedAtMs, event }: RecordedEvent): boolean =>
-  isTime(atMs) && isTime(receivedAtMs) && isTime(event.ts)
+/** Null: the event fits its row. */
+function toUnfitEvent(recorded: RecordedEvent): UnfitEvent | null {
+  const { eventNo, atMs, receivedAtMs, event } = recorded
+  if (isTime(atMs) && isTime(receivedAtMs) && isTime(event.ts)) return null
+  return { table: 'events', eventNo, atMs, text: JSON.stringify(recorded) }
+}
 
 function toUnfitTrade(trades: TradeColumns, row: number): UnfitEvent {
   const { quotes, ...columns } = trades
