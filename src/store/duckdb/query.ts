@@ -65,6 +65,11 @@ export async function queryValue<Type extends keyof CellTypes>(
   return cells[0]
 }
 
+/** Runs statements, one after another. */
+export async function runAll(connection: DuckDBConnection, statements: Iterable<string>): Promise<void> {
+  for (const statement of statements) await connection.run(statement)
+}
+
 /** Rows of a Parquet file according to its footer. @throws when the file is not Parquet */
 export function countParquetRows(connection: DuckDBConnection, path: string): Promise<number> {
   const sql = `SELECT sum(num_rows)::DOUBLE FROM parquet_file_metadata(${literal(path)})`

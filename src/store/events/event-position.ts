@@ -3,9 +3,10 @@
 
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { NumberRange } from '../../lib/segments/types.ts'
-import { queryOne, queryRows, queryValue } from '../duckdb/query.ts'
+import { queryOne, queryRows, queryValue, runAll } from '../duckdb/query.ts'
 import { literal, timeOrNull } from '../duckdb/sql.ts'
-import { listLiveFiles } from '../lake/manifest.ts'
+import { listAllLiveFiles } from '../lake/manifest.ts'
+import { isEventTable } from './event-retention.ts'
 import type { BarInterval } from './late-gaps.ts'
 
 /** Events that neither the journal nor the lake has. */
@@ -34,21 +35,15 @@ export function loadEventPosition(connection: DuckDBConnection): Promise<EventPo
 
 /** The position by the lake's files, where it is lost. */
 export async function findEventPosition(connection: DuckDBConnection): Promise<EventPosition> {
-  const files = [
-    ...(await listLiveFiles(connection, 'trades')),
-    ...(await listLiveFiles(connection, 'events')),
-  ]
+  const files = (await listAllLiveFiles(connection)).filter(({ table }) => isEventTable(table))
   return { eventNo: Math.max(0, ...files.map(({ last }) => last)), isSimulated: null }
 }
 
 /** Called in the transaction that lists the events' files. */
-export const saveEventPosition = async (
-  connection: DuckDBConnection,
-  { eventNo, isSimulated }: EventPosition,
-): Promise<void> =>
-  void (await connection.run(
+export const saveEventPosition = (connection: DuckDBConnection, { eventNo, isSimulated }: EventPosition) =>
+  connection.run(
     `UPDATE state_position SET event_no = ${eventNo}, event_simulated = ${isSimulated ?? 'NULL'}`,
-  ))
+  )
 
 /** All lost events, oldest first. @param table of the state, or a catalog's copy of it */
 export const listLostEvents = (connection: DuckDBConnection, table = 'events_lost'): Promise<KnownLoss[]> =>
@@ -76,10 +71,8 @@ export async function countLostEvents(connection: DuckDBConnection): Promise<num
 }
 
 /** Records that an operator has acknowledged all losses so far. */
-export const acknowledgeLostEvents = async (connection: DuckDBConnection, nowMs: number): Promise<void> =>
-  void (await connection.run(
-    `UPDATE events_lost SET settled_at = epoch_ms(${nowMs}) WHERE settled_at IS NULL`,
-  ))
+export const acknowledgeLostEvents = (connection: DuckDBConnection, nowMs: number) =>
+  connection.run(`UPDATE events_lost SET settled_at = epoch_ms(${nowMs}) WHERE settled_at IS NULL`)
 
 export const insertLostEvents = (
   connection: DuckDBConnection,
@@ -91,12 +84,8 @@ export const insertLostEvents = (
     lost.map((each) => ({ ...each, foundAtMs: nowMs, acknowledgedAtMs: null })),
   )
 
-export async function insertKnownLosses(
-  connection: DuckDBConnection,
-  lost: readonly KnownLoss[],
-): Promise<void> {
-  for (const statement of insertLostSql('events_lost', lost)) await connection.run(statement)
-}
+export const insertKnownLosses = (connection: DuckDBConnection, lost: readonly KnownLoss[]): Promise<void> =>
+  runAll(connection, insertLostSql('events_lost', lost))
 
 /** Intervals whose bars may have been written as complete although they are not, oldest first. @param table as of lost events */
 export const listIncompleteBars = (
@@ -117,9 +106,7 @@ export function insertIntervalsSql(table: string, intervals: readonly BarInterva
   ]
 }
 
-export async function insertIncompleteBars(
+export const insertIncompleteBars = (
   connection: DuckDBConnection,
   intervals: readonly BarInterval[],
-): Promise<void> {
-  for (const statement of insertIntervalsSql('incomplete_bars', intervals)) await connection.run(statement)
-}
+): Promise<void> => runAll(connection, insertIntervalsSql('incomplete_bars', intervals))

@@ -4,7 +4,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { DAY_MS } from '../../lib/time.ts'
 import { type Column, TABLES } from '../../schema/tables.ts'
 import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../schema/vocabulary.ts'
-import { queryRows, queryValue } from '../duckdb/query.ts'
+import { queryRows, queryValue, runAll } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { identifier } from '../duckdb/sql.ts'
 import { selectStaged } from '../flush/staged-sql.ts'
@@ -81,8 +81,7 @@ async function labelDate(
   const [first, last] = [utcDate(dayMs - BASE_LOOKBACK_MS), utcDate(dayMs + DAY_MS + HORIZONS[horizon])]
   const near = bars.filter((file) => first <= file.date && file.date <= last)
   for (const name of ['bars', 'minutes']) await connection.run(`DROP TABLE IF EXISTS ${name}`)
-  for (const statement of loadBarsSql(selectAllRows(TABLES.bars, near), horizon, dayMs, dayMs + DAY_MS))
-    await connection.run(statement)
+  await runAll(connection, loadBarsSql(selectAllRows(TABLES.bars, near), horizon, dayMs, dayMs + DAY_MS))
   const isLast = horizon === HORIZON_NAMES.at(-1)
   await connection.run(`UPDATE moments SET base_price_usd = label.base, ${identifier(`fwd_ret_${horizon}`)} = ret${isLast ? `, ${SET_LAST}` : ''}
     FROM (${computeLabelsSql(horizon)}) AS label WHERE moments.seq = label.seq`)

@@ -9,7 +9,7 @@ import { HORIZON_NAMES, HORIZONS, type Horizon } from '../../schema/vocabulary.t
 import { ColumnAppender } from '../duckdb/column-appender.ts'
 import { transaction } from '../duckdb/database.ts'
 import { duckdb } from '../duckdb/duckdb.ts'
-import { queryOne, queryRows, queryValue, type ResultRow } from '../duckdb/query.ts'
+import { queryOne, queryRows, queryValue, type ResultRow, runAll } from '../duckdb/query.ts'
 import { withScratchDatabase } from '../duckdb/scratch-database.ts'
 import { MARKET_DATABASE, ROW_SEQ } from '../duckdb/sql.ts'
 import type { Lake } from '../lake/lake.ts'
@@ -86,8 +86,7 @@ function computeLabels(
       due.map(({ mint }) => mint),
     ]
     await appendColumns(connection, 'due', undefined, columns)
-    for (const statement of loadBarsSql(bars, horizon, Math.min(...times), Math.max(...times)))
-      await connection.run(statement)
+    await runAll(connection, loadBarsSql(bars, horizon, Math.min(...times), Math.max(...times)))
     return queryRows(connection, computeLabelsSql(horizon), LABEL_COLUMNS)
   })
 }
@@ -215,7 +214,7 @@ export class OutcomeLabeler {
     await appendColumns(connection, STAGED_LABELS, MARKET_DATABASE, columns)
     const lastSeq = await findLastSeq(connection)
     await transaction(connection, async () => {
-      for (const statement of recordLabelsSql(horizon, lastSeq, nowMs)) await connection.run(statement)
+      await runAll(connection, recordLabelsSql(horizon, lastSeq, nowMs))
       failpoint('outcomes:recorded')
     })
     failpoint('outcomes:committed')

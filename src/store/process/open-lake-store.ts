@@ -8,6 +8,7 @@ import { Compactor } from '../compaction/compactor.ts'
 import { Losses } from '../data-folder/losses.ts'
 import { explainDamage } from '../duckdb/damaged-state.ts'
 import { type Database, isFullError, isReadOnlyError, openDatabase, transaction } from '../duckdb/database.ts'
+import { queryValue } from '../duckdb/query.ts'
 import { EventFlusher } from '../events/event-flusher.ts'
 import { countLostEvents, findEventPosition, saveEventPosition } from '../events/event-position.ts'
 import { Flusher } from '../flush/flusher.ts'
@@ -25,12 +26,10 @@ import { findLastLsn, noteExpiredDates, rebuildState, reopenOutcomes } from '../
 import type { StateAges } from '../state/state.ts'
 import {
   beginState,
-  forgetStateRebuilt,
   isStateBegun,
   loadPosition,
   type SavedPosition,
   saveState,
-  stateRebuiltAt,
 } from '../state/state-database.ts'
 import type { LakeProcessOptions } from './protocol.ts'
 
@@ -184,12 +183,14 @@ async function upgradeState(
 
 /** Earlier versions noted in the state that it had been made anew. */
 async function moveRebuiltNote(connection: DuckDBConnection, dataDir: string, nowMs: number): Promise<void> {
-  const rebuiltAtMs = await stateRebuiltAt(connection)
+  const sql = 'SELECT rebuilt_at_ms::DOUBLE FROM state_position'
+  const rebuiltAtMs = await queryValue(connection, sql, 'number?')
   if (rebuiltAtMs === null) return
   const sentence = `the state database was lost and made anew from the lake (${new Date(rebuiltAtMs).toISOString()}); lost: earlier agents, keys and bans`
   await new Losses(dataDir).record({ kind: 'state', sentence }, nowMs)
-  await forgetStateRebuilt(connection)
+  await connection.run('UPDATE state_position SET rebuilt_at_ms = NULL')
 }
+
 /** Where the folder was used with other ages, what has ended by these ends now, and is saved so. */
 async function changeAges(
   connection: DuckDBConnection,

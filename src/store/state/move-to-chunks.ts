@@ -13,8 +13,8 @@ import { addChunks, type Entry, loadPosition } from './state-database.ts'
 const CHUNKS_CUT = `SELECT 'marks' AS table_name, 'chunks_cut' AS key, 0 AS place, 'true' AS value`
 
 /** Notes that no chunk of the state is one of an earlier version. */
-export const noteChunksCut = async (connection: DuckDBConnection): Promise<void> =>
-  void (await connection.run(`INSERT INTO state_entries ${CHUNKS_CUT}`))
+export const noteChunksCut = (connection: DuckDBConnection) =>
+  connection.run(`INSERT INTO state_entries ${CHUNKS_CUT}`)
 
 /**
  * Earlier versions saved the entries that end by their age one by one, or in chunks of megabytes, of which DuckDB needs all in memory

@@ -2,7 +2,7 @@
 // bans from their copy. What follows is in the log. Remembered responses are nowhere else.
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { TABLES } from '../../schema/tables.ts'
-import { queryRows, queryValue, type ResultColumns, type ResultRow } from '../duckdb/query.ts'
+import { queryRows, queryValue, type ResultColumns, type ResultRow, runAll } from '../duckdb/query.ts'
 import {
   createdAtColumn,
   findLakeTable,
@@ -74,7 +74,7 @@ export async function reopenOutcomes(connection: DuckDBConnection, lake: Lake): 
     await selectRows(connection, lake, TABLES.training),
     await selectRows(connection, lake, TABLES.outcomes),
   ]
-  for (const statement of reopenOutcomesSql(examples, outcomes)) await connection.run(statement)
+  await runAll(connection, reopenOutcomesSql(examples, outcomes))
 }
 
 /** Notes the dates that have expired from `training`: those with awards before the first submission. Called in a transaction. */

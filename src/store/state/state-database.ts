@@ -39,17 +39,8 @@ export async function isStateBegun(connection: DuckDBConnection): Promise<boolea
   return queryValue(connection, sql, 'boolean')
 }
 
-export const beginState = async (connection: DuckDBConnection): Promise<void> =>
-  void (await connection.run('UPDATE state_position SET is_begun = true'))
-
-/** When an earlier version rebuilt the state, Unix ms; null: it did not, or the list of losses has it. */
-export async function stateRebuiltAt(connection: DuckDBConnection): Promise<number | null> {
-  const sql = 'SELECT rebuilt_at_ms::DOUBLE AS ms FROM state_position'
-  return queryValue(connection, sql, 'number?')
-}
-
-export const forgetStateRebuilt = async (connection: DuckDBConnection): Promise<void> =>
-  void (await connection.run('UPDATE state_position SET rebuilt_at_ms = NULL'))
+export const beginState = (connection: DuckDBConnection) =>
+  connection.run('UPDATE state_position SET is_begun = true')
 
 /** The position of the saved state. */
 export async function loadPosition(connection: DuckDBConnection): Promise<SavedPosition> {

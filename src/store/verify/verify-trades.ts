@@ -2,7 +2,7 @@
 // engine refuses them, and only what it took is recorded.
 import { LATE_GRACE_MS, SILENCE_MS } from '../../market/time/limits.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../schema/timeframe.ts'
-import { queryOne, queryRows, queryValue } from '../duckdb/query.ts'
+import { queryOne, queryRows, queryValue, runAll } from '../duckdb/query.ts'
 import { literal } from '../duckdb/sql.ts'
 import type { EventMetadata } from '../events/event-metadata.ts'
 import { insertIntervalsSql } from '../events/event-position.ts'
@@ -55,8 +55,7 @@ async function loadToldIncomplete(
   { incompleteBars }: EventMetadata,
 ): Promise<void> {
   await connection.run('CREATE OR REPLACE TEMP TABLE told_incomplete (tf VARCHAR, t TIMESTAMP)')
-  for (const statement of insertIntervalsSql('told_incomplete', incompleteBars))
-    await connection.run(statement)
+  await runAll(connection, insertIntervalsSql('told_incomplete', incompleteBars))
 }
 
 /** The first event number behind all that is known to be lost or to have left the lake. */
@@ -150,7 +149,7 @@ async function takeSample(
       (name) => `DELETE FROM ${name} WHERE mint IN (FROM came_back)`,
     ),
   ]
-  for (const statement of statements) await connection.run(statement)
+  await runAll(connection, statements)
 }
 
 /** Market time up to which the lake must have all bars that a trade closed; 0: where that cannot be known. */
