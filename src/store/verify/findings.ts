@@ -1,5 +1,6 @@
 // Collects what a verification finds: faults, up to FINDINGS_MAX, and notes.
 import type { ResultRow } from '../duckdb/query.ts'
+import { type DataFile, relativePath } from '../lake/lake-files.ts'
 import { FINDING_EXAMPLES_MAX, FINDINGS_MAX } from '../limits.ts'
 
 export interface Finding {
@@ -21,6 +22,10 @@ export class Findings {
 
   add(table: string | null, file: string | null, message: string): void {
     this.#push({ table, file, message })
+  }
+
+  addFile(file: DataFile, message: string): void {
+    this.add(file.table, relativePath(file), message)
   }
 
   addLoss(table: string, message: string): void {

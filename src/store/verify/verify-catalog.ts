@@ -43,7 +43,7 @@ async function checkView(
   const read = parsePaths(views.map(({ sql }) => sql).join('\n'))
   for (const file of files) {
     if (!read.delete(literal(file.path)))
-      findings.add(table.name, relativePath(file), 'is on the catalog’s list and not read by its view')
+      findings.addFile(file, 'is on the catalog’s list and not read by its view')
   }
   for (const path of read)
     findings.add(table.name, path.slice(1, -1), 'is read by the catalog’s view and not on its list')
@@ -68,17 +68,9 @@ function compareFile(
 ): void {
   const wrong = COMPARED.find((name) => live[name] !== listed[name])
   if (wrong !== undefined)
-    findings.add(
-      live.table,
-      relativePath(live),
-      `has ${wrong} ${listed[wrong]} in the catalog, ${live[wrong]} in the store`,
-    )
+    findings.addFile(live, `has ${wrong} ${listed[wrong]} in the catalog, ${live[wrong]} in the store`)
   if (movedRoot === null && listed.path !== links.pathOf(live))
-    findings.add(
-      live.table,
-      relativePath(live),
-      `is listed at ${listed.path} by the catalog; the next start corrects it`,
-    )
+    findings.addFile(live, `is listed at ${listed.path} by the catalog; the next start corrects it`)
 }
 
 /** Whether the lake's schema was that of today when the catalog was written. */

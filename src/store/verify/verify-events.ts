@@ -12,7 +12,6 @@ import { literal } from '../duckdb/sql.ts'
 import { type EventMetadata, loadEventMetadata, readEventMetadata } from '../events/event-metadata.ts'
 import { type KnownLoss, loadEventPosition } from '../events/event-position.ts'
 import { isEventTable } from '../events/event-retention.ts'
-import { relativePath } from '../lake/lake-files.ts'
 import type { ListedFile } from '../lake/manifest.ts'
 import { FINDING_EXAMPLES_MAX } from '../limits.ts'
 import { journalFolder, journalMarkPath } from '../paths.ts'
@@ -35,14 +34,9 @@ async function checkOrder({ connection, findings, links }: VerifyContext, file: 
        FROM read_parquet(${path}, hive_partitioning=false, file_row_number=true))`,
     { unordered: 'number', outside: 'number' },
   )
-  if (unordered > 0)
-    findings.add(file.table, relativePath(file), `has ${pluralize(unordered, 'row')} out of order`)
+  if (unordered > 0) findings.addFile(file, `has ${pluralize(unordered, 'row')} out of order`)
   if (outside > 0)
-    findings.add(
-      file.table,
-      relativePath(file),
-      `has ${pluralize(outside, 'row')} with numbers that its name does not cover`,
-    )
+    findings.addFile(file, `has ${pluralize(outside, 'row')} with numbers that its name does not cover`)
 }
 
 /** The numbers that the tables should have together: a range without those that are known to be lost. */

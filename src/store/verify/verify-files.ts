@@ -96,12 +96,12 @@ async function findLinkFault(links: LakePaths, file: DataFile): Promise<string |
 }
 
 /** Reports files of one date whose row numbers overlap: they may have rows in common. */
-function checkOverlaps({ table, files }: ListedTable, findings: Findings): void {
+function checkOverlaps({ files }: ListedTable, findings: Findings): void {
   for (const ofDate of Map.groupBy(files, ({ date }) => date).values()) {
     let before: ListedFile | null = null
     for (const file of [...ofDate].sort((a, b) => a.first - b.first)) {
       if (before !== null && file.first <= before.last)
-        findings.add(table.name, relativePath(file), `has row numbers that ${relativePath(before)} has too`)
+        findings.addFile(file, `has row numbers that ${relativePath(before)} has too`)
       if (before === null || file.last > before.last) before = file
     }
   }
@@ -150,10 +150,10 @@ export async function verifyFiles(context: VerifyContext, listed: ListedTable): 
     context.startStage(`files of ${table.name}, ${index + 1} of ${files.length}`)
     const fault = await findFault(connection, table, file, links.pathOf(file))
     if (fault === null) whole.push(file)
-    else findings.add(table.name, relativePath(file), fault)
+    else findings.addFile(file, fault)
     const linkFault = links.hasLinks ? await findLinkFault(links, file) : null
     if (linkFault === NO_LINK) findings.addUnlessKilled(context, table.name, relativePath(file), linkFault)
-    else if (linkFault !== null) findings.add(table.name, relativePath(file), linkFault)
+    else if (linkFault !== null) findings.addFile(file, linkFault)
   }
   checkOverlaps(listed, findings)
   await checkUnlisted(context, listed)

@@ -131,11 +131,10 @@ async function attachCatalog({ connection, lakeDir, findings }: VerifyContext): 
 function reportLosses({ findings }: VerifyContext, losses: readonly QuarantinedFile[]): void {
   for (const file of losses) {
     const { reason, rowsLost, quarantinedAtMs, acknowledgedAtMs } = file
-    const path = relativePath(file)
     const since = new Date(quarantinedAtMs).toISOString()
     const what = `${reason}; set aside since ${since}, ${pluralize(rowsLost, 'row')} missing`
-    if (acknowledgedAtMs === null) findings.add(file.table, path, `${what}: see mintlake lake repair`)
-    else findings.notes.push(`${path}: ${what}, settled`)
+    if (acknowledgedAtMs === null) findings.addFile(file, `${what}: see mintlake lake repair`)
+    else findings.notes.push(`${relativePath(file)}: ${what}, settled`)
   }
 }
 
