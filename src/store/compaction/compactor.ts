@@ -96,7 +96,7 @@ export class Compactor {
       // Merged files may be enough to merge again, into the next tier.
       let groups = await this.#mergeTable(table, nowMs, quietMs)
       for (; groups > 0; groups = await this.#mergeTable(table, nowMs, quietMs)) merged += groups
-    }).finally(() => this.#merger.stopProcess())
+    }).finally(() => this.#merger.stop())
     return merged
   }
 

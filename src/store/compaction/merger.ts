@@ -24,33 +24,26 @@ export interface CopyResult {
   peakBytes: number
 }
 
-export class Merger {
-  readonly #jobs = new JobProgram<MergeRequest, CopyResult>({
-    program: programPath('./merge-process', import.meta.url),
-    name: 'the process that merges files',
-    msMax: MERGE_TIMEOUT_MS,
-    heapMb: MERGE_HEAP_MB,
-    idleMs: MERGE_IDLE_MS,
-  })
+/** Closing it ends its process for good. */
+export class Merger extends JobProgram<MergeRequest, CopyResult> {
+  constructor() {
+    super({
+      program: programPath('./merge-process', import.meta.url),
+      name: 'the process that merges files',
+      msMax: MERGE_TIMEOUT_MS,
+      heapMb: MERGE_HEAP_MB,
+      idleMs: MERGE_IDLE_MS,
+    })
+  }
 
   /** Writes a sorted copy. Rejects with `unavailable`; its process has ended then. */
   async copy(request: MergeRequest): Promise<CopyResult> {
-    const job = this.#jobs.start(request)
+    const job = this.start(request)
     try {
       return await job.result
     } catch (error) {
       await job.ended
       throw unavailable(`files of ${request.table} were not merged: ${errorMessage(error)}`)
     }
-  }
-
-  /** Ends the process, which frees its memory, even in the middle of a copy. The next copy starts another. */
-  stopProcess(): Promise<void> {
-    return this.#jobs.stop()
-  }
-
-  /** Ends the process for good; further copies are refused. */
-  close(): Promise<void> {
-    return this.#jobs.close()
   }
 }

@@ -127,7 +127,7 @@ describe('the merge process', () => {
   test('fails a copy when it ends, and is started again for the next one', async () => {
     await write('bars', { mint: `'mint ' || i % 9`, t: HASHED_TIME }, 1)
     const cut = expect(merger.copy(ask(1))).rejects.toThrow('was stopped')
-    await merger.stopProcess()
+    await merger.stop()
     await cut
     expect((await merger.copy(ask(1))).rows).toBe(ROWS)
   })
