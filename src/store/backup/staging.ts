@@ -1,12 +1,13 @@
 // The copy of a store in its own data folder that `mintlake backup` takes from: one at a time, and none is left that nobody waits for.
 import { rm, rmdir } from 'node:fs/promises'
+import pLimit from 'p-limit'
 import { unavailable } from '../errors.ts'
 import { stagedCopyFolder, stagingFolder } from '../paths.ts'
 import type { Snapshot, StagedBackup } from '../types.ts'
 
 export class Staging {
   readonly #copyTo: (folder: string) => Promise<Snapshot>
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #turns = pLimit(1)
 
   constructor(copyTo: (folder: string) => Promise<Snapshot>) {
     this.#copyTo = copyTo
@@ -14,9 +15,7 @@ export class Staging {
 
   /** Makes one in place of the last one there. @param gone aborted once nobody waits for it */
   make(dataDir: string, gone?: AbortSignal): Promise<StagedBackup> {
-    const made = this.#last.then(() => this.#make(dataDir, gone))
-    this.#last = made.catch(() => undefined)
-    return made
+    return this.#turns(() => this.#make(dataDir, gone))
   }
 
   async #make(dataDir: string, gone: AbortSignal | undefined): Promise<StagedBackup> {

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { constants, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { errorMessage, systemCode } from '../../lib/error-text.ts'
+import { errorMessage, ignoreMissing, systemCode } from '../../lib/error-text.ts'
 import { makeFolder, syncPath } from '../../lib/files.ts'
 import { invalid, StoreError, unavailable } from '../errors.ts'
 import { segmentNames } from '../log/segments/format.ts'
@@ -40,15 +40,6 @@ export async function linkOrCopy(from: string, to: string): Promise<number> {
   }
 }
 
-/** Copies or links a file that may be missing. */
-async function ifPresent(copying: Promise<unknown>): Promise<void> {
-  try {
-    await copying
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
-  }
-}
-
 /** Makes the entries of these folders durable. */
 export async function syncFolders(folders: Iterable<string>): Promise<void> {
   for (const folder of new Set(folders)) await syncPath(folder)
@@ -57,7 +48,8 @@ export async function syncFolders(folders: Iterable<string>): Promise<void> {
 /** Copies what the server writes: the description of the folder, and the segments that the lake does not hold. */
 async function copyServerFiles(dataDir: string, to: string, segments: readonly SegmentInfo[]): Promise<void> {
   await copyDurably(folderInfoPath(dataDir), folderInfoPath(to))
-  for (const path of noteFiles(dataDir)) await ifPresent(copyDurably(path, join(to, basename(path))))
+  for (const path of noteFiles(dataDir))
+    await copyDurably(path, join(to, basename(path))).catch(ignoreMissing)
   const dead = deadLetterFolder(dataDir)
   for (const name of existsSync(dead) ? await readdir(dead) : [])
     await copyDurably(join(dead, name), join(deadLetterFolder(to), name))
@@ -81,7 +73,8 @@ async function copyMarket(dataDir: string, to: string): Promise<void> {
       const [from, copy] = [join(folder(dataDir), name), join(folder(to), name)]
       // The newest segment is still being written. A torn end is what a crash leaves, too.
       const isWritten = folder === journalFolder && name === whole.at(-1)
-      await ifPresent(isWritten ? copyDurably(from, copy) : linkOrCopy(from, copy).then(() => syncPath(copy)))
+      const copying = isWritten ? copyDurably(from, copy) : linkOrCopy(from, copy).then(() => syncPath(copy))
+      await copying.catch(ignoreMissing)
     }
     if (whole.length > 0) await syncFolders([folder(to), to])
   }
