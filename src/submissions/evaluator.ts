@@ -70,7 +70,6 @@ export class Evaluator {
       ignored,
       outcome: outcomeOf(deviation.deviationPct),
       deviation,
-      compared: deviation.compared,
       enriched,
       submittedAtMs,
       receivedAtMs: now.wallMs,

@@ -8,7 +8,7 @@ import {
 import type { Submission } from '../schema/submission.ts'
 import { LAKE_SCHEMA_VERSION, type NewRow, SNAPSHOT_COLUMNS } from '../schema/tables.ts'
 import type { Outcome } from '../schema/vocabulary.ts'
-import type { Deviation } from './deviation.ts'
+import type { Comparison } from './deviation.ts'
 
 /** A valid submission, compared with the market. */
 export interface Evaluation {
@@ -18,9 +18,7 @@ export interface Evaluation {
   /** Fields that the client sent and only the server may fill. */
   ignored: string[]
   outcome: Outcome
-  deviation: Deviation
-  /** The DataPoint version that was compared: the features of the training row. */
-  compared: SnapshotValues
+  deviation: Comparison
   enriched: SourcedEnriched
   /** By the market's time or the wall clock, whichever is later. Unix ms. */
   submittedAtMs: number
@@ -99,7 +97,7 @@ function commonRow(evaluation: Evaluation): CommonRow {
     volume_profile: quant.volumeProfile,
     schema_version: LAKE_SCHEMA_VERSION,
   }
-  setValues(row, COMPARED_COLUMNS, evaluation.compared)
+  setValues(row, COMPARED_COLUMNS, deviation.compared)
   setEnriched(row, evaluation.enriched)
   if (submission.snapshot) setValues(row, SUBMITTED_COLUMNS, submission.snapshot)
   setValues(row, DEVIATION_COLUMNS, deviation.deviations)

@@ -316,7 +316,10 @@ export class SubmissionService {
     let started: Started
     let decision: Decision
     try {
-      started = this.#start(this.#evaluator.evaluate(agentId, body, now), now)
+      const evaluation = this.#evaluator.evaluate(agentId, body, now)
+      // In the same turn in which it was checked.
+      const cooldown = this.#cooldowns.start(agentId, evaluation.submission.mint, now.monotonicMs)
+      started = { evaluation, cooldown }
       decision = await this.#decide(started, now)
     } catch (error) {
       await this.#recordAttempt(agentId, now)
@@ -328,12 +331,6 @@ export class SubmissionService {
     if (result instanceof SubmissionError) throw result
     this.#options.onAccepted(result.mint, this.#scoreboard.count(result.mint))
     return { receipt: result, quota: this.#rate.quota(agentId, now), isReplay: false }
-  }
-
-  /** Starts the cooldown, in the same turn in which it was checked. */
-  #start(evaluation: Evaluation, now: Instant): Started {
-    const { agentId, submission } = evaluation
-    return { evaluation, cooldown: this.#cooldowns.start(agentId, submission.mint, now.monotonicMs) }
   }
 
   /** The receipt that a submission would get now. Throws the error that it would get. Reserves nothing. */

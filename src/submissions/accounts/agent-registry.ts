@@ -143,9 +143,7 @@ export class AgentRegistry {
   async revoke({ agent, keyHash }: Caller): Promise<void> {
     const atMs = this.#options.clock.now()
     const key = this.#knownKey(keyHash)
-    await whilePending([key], () =>
-      this.#append(agent.agentId, { kind: 'key_expires', data: { keyHash, atMs } }),
-    )
+    await whilePending([key], () => this.#append(agent.agentId, endOf(key, atMs)))
   }
 
   profile({ agent }: Caller): Profile | null {
@@ -170,21 +168,13 @@ export class AgentRegistry {
 
   /** Ends all keys of an agent, or the one with that prefix. Returns how many were valid. */
   async revokeKeys(agentId: string, prefix: string | null): Promise<number> {
-    const record = this.#record(agentId)
+    this.checkExists(agentId)
     const now = readClock(this.#options.clock)
     const keys = this.#keys
       .ofAgent(agentId)
       .filter((key) => key.deadlineMs > now.monotonicMs && (prefix === null || key.prefix === prefix))
-    const events = keys.map(({ hash }) => ({
-      kind: 'key_expires' as const,
-      data: { keyHash: hash, atMs: now.wallMs },
-    }))
-    await whilePending(keys, () =>
-      this.#options.store.commit(events.map((event) => writeEvent(agentId, event, now.wallMs))),
-    )
-    for (const event of events) this.#apply(record, event, now.wallMs, now)
-    this.#tellChange(agentId)
-    return events.length
+    await whilePending(keys, () => this.#append(agentId, ...keys.map((key) => endOf(key, now.wallMs))))
+    return keys.length
   }
 
   /** `untilMs` null: for good. @throws SubmissionError `validation_failed` where it has passed */
@@ -232,17 +222,12 @@ export class AgentRegistry {
     const record = this.#records.get(agentId)
     if (record === undefined) return null
     const nowMs = this.#options.clock.monotonicMs()
-    const keys = this.#keys.ofAgent(agentId).map((key) => {
-      const { hash, prefix, createdAtMs, expiresAtMs, deadlineMs } = key
-      return {
-        hash,
-        prefix,
-        createdAtMs,
-        expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
-        endsInMs: Number.isFinite(deadlineMs) ? Math.round(deadlineMs - nowMs) : null,
-        isUsed: !this.#keys.awaitsUse(key, nowMs),
-      }
-    })
+    const keys = this.#keys.ofAgent(agentId).map((key) => ({
+      ...shownKey(key),
+      hash: key.hash,
+      endsInMs: Number.isFinite(key.deadlineMs) ? Math.round(key.deadlineMs - nowMs) : null,
+      isUsed: !this.#keys.awaitsUse(key, nowMs),
+    }))
     return { agent: record.agent, name: this.name(agentId), keys }
   }
 
@@ -324,8 +309,6 @@ export class AgentRegistry {
     const { agent } = record
     const { randomBytes, store } = this.#options
     const { text, key, write } = makeAgentKey(agent, now.wallMs, randomBytes)
-    const endOf = ({ hash }: Key, atMs: number) =>
-      ({ kind: 'key_expires', data: { keyHash: hash, atMs } }) satisfies AgentEvent
     const events: AgentEvent[] = [
       { kind: 'key_unused', data: { keyHash: key.hash } },
       endOf(old, now.wallMs + ROTATED_KEY_LIFE_MS),
@@ -359,12 +342,12 @@ export class AgentRegistry {
     return profile
   }
 
-  /** Makes an event durable, then true. */
-  async #append(agentId: string, event: AgentEvent): Promise<void> {
+  /** Makes events durable together, then true. */
+  async #append(agentId: string, ...events: AgentEvent[]): Promise<void> {
     const record = this.#record(agentId)
     const now = readClock(this.#options.clock)
-    await this.#options.store.commit([writeEvent(agentId, event, now.wallMs)])
-    this.#apply(record, event, now.wallMs, now)
+    await this.#options.store.commit(events.map((event) => writeEvent(agentId, event, now.wallMs)))
+    for (const event of events) this.#apply(record, event, now.wallMs, now)
     this.#tellChange(agentId)
   }
 
@@ -395,6 +378,12 @@ export class AgentRegistry {
   }
 }
 
+/** A key ends at `atMs`, wall time. */
+const endOf = ({ hash }: Key, atMs: number): AgentEvent => ({
+  kind: 'key_expires',
+  data: { keyHash: hash, atMs },
+})
+
 const newRecord = (agent: Agent): AgentRecord => ({
   agent,
   profile: null,
@@ -411,13 +400,16 @@ const readAgent = (row: TableRow<'agents'>): Agent => ({
   createdAtMs: row.created_at,
 })
 
+/** `expiresAtMs` null: it does not end. */
+const shownKey = ({ prefix, createdAtMs, expiresAtMs }: Key) => ({
+  prefix,
+  createdAtMs,
+  expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
+})
+
 const agentStatus = (agent: Agent, keys: readonly Key[], bannedUntilMs: number | null): AgentStatus => ({
   ...agent,
-  keys: keys.map(({ prefix, createdAtMs, expiresAtMs }) => ({
-    prefix,
-    createdAtMs,
-    expiresAtMs: Number.isFinite(expiresAtMs) ? expiresAtMs : null,
-  })),
+  keys: keys.map(shownKey),
   bannedUntilMs: bannedUntilMs === Number.POSITIVE_INFINITY ? null : bannedUntilMs,
   banned: bannedUntilMs !== null,
 })
