@@ -8,7 +8,7 @@ import { assert } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { Market } from '../../src/market/market.ts'
-import { EventRecorder, type FeedSink } from '../../src/recording/event-recorder.ts'
+import { type FeedSink, recordedSinks } from '../../src/recording/event-recorder.ts'
 import { type MarketRecorder, prepareRecorder } from '../../src/recording/market-recorder.ts'
 import { type DataPoint, SNAPSHOT_FIELDS } from '../../src/schema/datapoint.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
@@ -124,7 +124,7 @@ class Run {
       onLost: () => assert(false, 'the disk keeps up'),
     })
     this.store.events.follow(this.journal, () => {})
-    this.sink = new EventRecorder(this.market, this.journal).sinkOf(FEED)
+    this.sink = recordedSinks(this.market, this.journal)(FEED)
     const run: MarketEvent = {
       type: 'run',
       ts: this.nowMs,

@@ -9,7 +9,7 @@ import type { Log } from '../lib/log.ts'
 import { MINTLAKE_VERSION } from '../lib/version.ts'
 import { nextTurn } from '../lib/wait.ts'
 import { Market } from '../market/market.ts'
-import { EventRecorder, SERVER_FEED } from '../recording/event-recorder.ts'
+import { recordedSinks, SERVER_FEED } from '../recording/event-recorder.ts'
 import { journalFolder, journalMarkPath } from '../store/paths.ts'
 import { openStore } from '../store/store.ts'
 
@@ -54,7 +54,7 @@ export async function recordSimulation(
   })
   try {
     store.events.follow(journal, () => {})
-    const recorder = new EventRecorder(market, journal, true, store.noteData)
+    const sinkOf = recordedSinks(market, journal, true, store.noteData)
     const header = {
       runId,
       version: MINTLAKE_VERSION,
@@ -66,9 +66,9 @@ export async function recordSimulation(
       checkpointEventNo: null,
       startedAtMs: startMs,
     }
-    recorder.sinkOf(SERVER_FEED).apply({ type: 'run', ts: startMs, firstSeq: 0, header }, startMs)
+    sinkOf(SERVER_FEED).apply({ type: 'run', ts: startMs, firstSeq: 0, header }, startMs)
     const simulation = createSimulator({ seed, tokens, tradesPerSecond, startMs })
-    const sink = recorder.sinkOf(FEED)
+    const sink = sinkOf(FEED)
     while (!simulation.advance(startMs + lengthMs, sink, SLICE_EVENTS)) {
       await nextTurn()
       signal?.throwIfAborted()

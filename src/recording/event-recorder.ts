@@ -27,36 +27,23 @@ type RecordedMarket = Pick<
   'apply' | 'prefetch' | 'timeMs' | 'heldFromMs' | 'solPriceUsdAt' | 'refusalsOf'
 >
 
-export class EventRecorder {
-  readonly #market: RecordedMarket
-  readonly #journal: Pick<EventJournal, 'append' | 'isLosing'> | null
-  readonly #appliesLost: boolean
-  readonly #noteData: () => boolean
+/** The sink of a feed: its events are recorded as those of this feed. */
+export type SinkOf = (feed: string) => FeedSink
 
-  /**
-   * @param journal null: nothing is recorded.
-   * @param appliesLost whether the market also takes events that the journal loses: a server that is alone goes on without its disk,
-   * but other processes that have the recorded events would be at the same position with another market
-   * @param noteData called before the first event of each feed, and again until it returns true
-   */
-  constructor(
+/**
+ * @param journal null: nothing is recorded.
+ * @param appliesLost whether the market also takes events that the journal loses: a server that is alone goes on without its disk,
+ * but other processes that have the recorded events would be at the same position with another market
+ * @param noteData called before the first event of each feed, and again until it returns true
+ */
+export const recordedSinks =
+  (
     market: RecordedMarket,
     journal: Pick<EventJournal, 'append' | 'isLosing'> | null,
     appliesLost = true,
     noteData: () => boolean = () => true,
-  ) {
-    this.#market = market
-    this.#journal = journal
-    this.#appliesLost = appliesLost
-    this.#noteData = noteData
-  }
-
-  /** A sink whose events are recorded as those of this feed. */
-  sinkOf(feed: string): FeedSink {
-    const market = this.#market
-    const journal = this.#journal
-    const appliesLost = this.#appliesLost
-    const noteData = this.#noteData
+  ): SinkOf =>
+  (feed) => {
     let isNoted = feed === SERVER_FEED
     const sink: FeedSink = {
       get timeMs() {
@@ -79,4 +66,3 @@ export class EventRecorder {
     }
     return sink
   }
-}

@@ -5,7 +5,7 @@ import { Market } from '../../src/market/market.ts'
 import { Gaps } from '../../src/market/time/gaps.ts'
 import { GAPS_ANSWERED_MAX, GAPS_MAX } from '../../src/market/time/limits.ts'
 import { MarketTime } from '../../src/market/time/market-time.ts'
-import { EventRecorder } from '../../src/recording/event-recorder.ts'
+import { recordedSinks } from '../../src/recording/event-recorder.ts'
 import type { ClosedBar } from '../../src/schema/bar.ts'
 import {
   type DisconnectEvent,
@@ -264,7 +264,7 @@ describe('a trade that is refused as too late while feeds heal', () => {
   const at = (second: number) => START_MS + 1_000 * second
   const healing = () => {
     const market = new Market({ tokensMax: 2 })
-    const sink = new EventRecorder(market, null).sinkOf('push')
+    const sink = recordedSinks(market, null)('push')
     const trade = (second: number, receivedSecond: number) =>
       sink.apply(
         { type: 'trade', mint: MINT, ts: at(second), side: 'buy', tokenAmount: 1, priceUsd: 1 },

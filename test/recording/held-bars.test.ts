@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { beginRun } from '../../src/checkpoint/begin-run.ts'
 import { SourceLink } from '../../src/ingest/source-link.ts'
 import { Market } from '../../src/market/market.ts'
-import { EventRecorder } from '../../src/recording/event-recorder.ts'
+import { recordedSinks } from '../../src/recording/event-recorder.ts'
 import type { MarketEvent, RunHeader } from '../../src/schema/event.ts'
 import { findLateIntervals } from '../../src/store/events/late-gaps.ts'
 
@@ -21,8 +21,8 @@ function recorded() {
   market.advanceTo(START_MS)
   const events: { event: MarketEvent; atMs: number }[] = []
   const append = (event: MarketEvent, atMs: number) => void events.push({ event, atMs })
-  const recorder = new EventRecorder(market, { append, isLosing: false } as never)
-  const sink = recorder.sinkOf('solana')
+  const sinkOf = recordedSinks(market, { append, isLosing: false } as never)
+  const sink = sinkOf('solana')
   const link = new SourceLink('solana', sink, (error) => {
     throw error
   })

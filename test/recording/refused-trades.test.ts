@@ -1,7 +1,7 @@
 // A trade that is refused as too late while feeds heal stays missing: that is recorded, so that whoever has the record knows it too.
 import { expect, test } from 'vitest'
 import { Market } from '../../src/market/market.ts'
-import { EventRecorder } from '../../src/recording/event-recorder.ts'
+import { recordedSinks } from '../../src/recording/event-recorder.ts'
 import { type MarketEvent, MISSING_PARTS_MAX } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 
@@ -14,7 +14,7 @@ function healing() {
   const market = new Market({ tokensMax: 10 })
   const recorded: { event: MarketEvent; atMs: number }[] = []
   const append = (event: MarketEvent, atMs: number) => void recorded.push({ event, atMs })
-  const sink = new EventRecorder(market, { append, isLosing: false } as never).sinkOf('push')
+  const sink = recordedSinks(market, { append, isLosing: false } as never)('push')
   const trade = (of: string, second: number, receivedSecond: number) =>
     sink.apply(
       { type: 'trade', mint: of, ts: at(second), side: 'buy', tokenAmount: 1, priceUsd: 1, wallet: 'w' },

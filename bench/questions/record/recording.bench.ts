@@ -5,7 +5,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { type EventJournal, openJournal } from '../../../src/journal/journal.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Market } from '../../../src/market/market.ts'
-import { EventRecorder, type FeedSink } from '../../../src/recording/event-recorder.ts'
+import { type FeedSink, recordedSinks } from '../../../src/recording/event-recorder.ts'
 import { RecordedTrades } from '../../datasets/recorded-trades.ts'
 import {
   inFolder,
@@ -51,8 +51,8 @@ async function run({ small }: RunOptions, folder: string): Promise<Measured> {
   market.apply({ type: 'solPrice', ts: START_MS, usd: 150, source: 'setting' }, START_MS)
   const source = new RecordedTrades(tokens)
   const journal = await open(folder, market)
-  const recorded = new EventRecorder(market, journal).sinkOf('push')
-  const plain = new EventRecorder(market, null).sinkOf('push')
+  const recorded = recordedSinks(market, journal)('push')
+  const plain = recordedSinks(market, null)('push')
   let count = 0
   const round = async (sink: FeedSink): Promise<number> => {
     const before = mainThreadNs()

@@ -7,7 +7,7 @@ import type { EventJournal } from '../../../src/journal/journal.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { MINUTE_MS } from '../../../src/lib/time.ts'
 import { Market } from '../../../src/market/market.ts'
-import { EventRecorder, type FeedSink } from '../../../src/recording/event-recorder.ts'
+import { type FeedSink, recordedSinks } from '../../../src/recording/event-recorder.ts'
 import { type MarketRecorder, prepareRecorder } from '../../../src/recording/market-recorder.ts'
 import type { MarketEvent, RunHeader } from '../../../src/schema/event.ts'
 import { TIMEFRAME_MS, TIMEFRAMES } from '../../../src/schema/timeframe.ts'
@@ -40,7 +40,7 @@ beforeEach(async () => {
   const { callbacks, recorderOf } = prepareRecorder(store, log)
   market = new Market({ tokensMax: TOKENS_MAX, ...callbacks })
   recorder = recorderOf(market)
-  sink = new EventRecorder(market, journal).sinkOf('push')
+  sink = recordedSinks(market, journal)('push')
 })
 afterEach(async () => {
   await store.close()
