@@ -48,7 +48,7 @@ import { applyCommit, type StateAges, type StoreState } from './state/state.ts'
 import { StateRowParser } from './state/state-rows.ts'
 import type { StoreParts } from './store-parts.ts'
 import { mayCommit, StatusReporter } from './store-status.ts'
-import { SubmissionLists } from './submission-lists.ts'
+import { type ListSources, pageOfSubmissions } from './submission-lists.ts'
 import { readUnlessRemoved, SubmissionLookup } from './submission-lookup.ts'
 import type {
   BarSink,
@@ -268,7 +268,7 @@ export class Store {
   #recovered: Recovered | null
   readonly #provenance: Provenance | null
   readonly #lookup: SubmissionLookup
-  readonly #lists: SubmissionLists
+  readonly #lists: ListSources
   readonly #flushes: FlushScheduler
   readonly #maintenance: LakeMaintenance
   readonly #status: StatusReporter
@@ -283,11 +283,11 @@ export class Store {
     this.#lock = lock
     this.#provenance = options.provenance ?? null
     this.#lookup = new SubmissionLookup(client, commits, unflushed)
-    this.#lists = new SubmissionLists({
+    this.#lists = {
       unflushed,
       readCommit: (position) => readUnlessRemoved(commits, position),
       readLake: (query) => client.askPatiently('list', { query, nowMs: nowMs() }, limits.LOOKUP_TIMEOUT_MS),
-    })
+    }
     this.#flushes = new FlushScheduler(parts, lakeFlushMs)
     this.events = new EventFlushes(parts, lakeFlushMs, eventNo)
     this.#maintenance = new LakeMaintenance(parts, lakeTidy?.everyMs ?? 0, lakeQuietMs)
@@ -350,7 +350,7 @@ export class Store {
    * cannot be read in time.
    */
   submissions(query: SubmissionQuery): Promise<SubmissionPage> {
-    return this.#lists.page(query)
+    return pageOfSubmissions(this.#lists, query)
   }
 
   /** Compares labels with outcomes, of the submissions of the last 30 days. Costly: see `SingleFlight`. Rejects

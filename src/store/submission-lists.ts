@@ -21,37 +21,33 @@ export interface ListSources {
   readLake(query: SubmissionQuery): Promise<SubmissionPage>
 }
 
-export class SubmissionLists {
-  readonly #sources: ListSources
+/** Rejects with `unavailable` where the log or the lake cannot be read in time. */
+export async function pageOfSubmissions(
+  sources: ListSources,
+  query: SubmissionQuery,
+): Promise<SubmissionPage> {
+  const unflushed = await readUnflushed(sources, query)
+  return mergePages(await sources.readLake(query), unflushed, query.limit)
+}
 
-  constructor(sources: ListSources) {
-    this.#sources = sources
+/** The newest unflushed submissions of the query, `limit` + 1 or more where there are as many. */
+async function readUnflushed(
+  { unflushed, readCommit }: ListSources,
+  { agentId, mint, before, limit }: SubmissionQuery,
+): Promise<ListedSubmission[]> {
+  const untilMs = before?.submittedAtMs ?? Number.POSITIVE_INFINITY
+  const found: ListedSubmission[] = []
+  let lastMs = 0
+  for (const { submittedAtMs, position } of unflushed.list(agentId, mint, untilMs, limit + 1)) {
+    // Those of one millisecond are read together, since only their identities tell which is newer.
+    if (found.length > limit && submittedAtMs !== lastMs) break
+    const record = await readCommit(position)
+    const submission = record && toListed(record)
+    if (submission === null || !isBefore(submission, before)) continue
+    found.push(submission)
+    lastMs = submittedAtMs
   }
-
-  /** Rejects with `unavailable` where the log or the lake cannot be read in time. */
-  async page(query: SubmissionQuery): Promise<SubmissionPage> {
-    const unflushed = await this.#readUnflushed(query)
-    const lake = await this.#sources.readLake(query)
-    return mergePages(lake, unflushed, query.limit)
-  }
-
-  /** The newest unflushed submissions of the query, `limit` + 1 or more where there are as many. */
-  async #readUnflushed({ agentId, mint, before, limit }: SubmissionQuery): Promise<ListedSubmission[]> {
-    const untilMs = before?.submittedAtMs ?? Number.POSITIVE_INFINITY
-    const places = this.#sources.unflushed.list(agentId, mint, untilMs, limit + 1)
-    const found: ListedSubmission[] = []
-    let lastMs = 0
-    for (const { submittedAtMs, position } of places) {
-      // Those of one millisecond are read together, since only their identities tell which is newer.
-      if (found.length > limit && submittedAtMs !== lastMs) break
-      const record = await this.#sources.readCommit(position)
-      const submission = record && toListed(record)
-      if (submission === null || !isBefore(submission, before)) continue
-      found.push(submission)
-      lastMs = submittedAtMs
-    }
-    return found
-  }
+  return found
 }
 
 const keyOf = ({ row }: ListedSubmission): SubmissionKey => submissionKeyOf(row)

@@ -5,7 +5,7 @@ import type { SubmissionPage } from '../../../src/schema/api/submission-list.ts'
 import { LogError } from '../../../src/store/log/errors.ts'
 import type { CommitRecord, Position, StoredCommit } from '../../../src/store/log/types.ts'
 import { identifyRow, UnflushedRows } from '../../../src/store/rows/recent-rows.ts'
-import { SubmissionLists } from '../../../src/store/submission-lists.ts'
+import { type ListSources, pageOfSubmissions } from '../../../src/store/submission-lists.ts'
 import { readUnlessRemoved } from '../../../src/store/submission-lookup.ts'
 import { NOON_MS, rowOf } from '../support.ts'
 
@@ -52,7 +52,7 @@ class World {
     this.unflushed.forget(1)
   }
 
-  readonly lists = new SubmissionLists({
+  readonly sources: ListSources = {
     unflushed: this.unflushed,
     readCommit: (position) => readUnlessRemoved({ read: (at) => this.#readFromLog(at) }, position),
     readLake: async () => {
@@ -60,7 +60,7 @@ class World {
       this.onRead('lake')
       return page
     },
-  })
+  }
 
   async #readFromLog({ offset }: Position): Promise<StoredCommit> {
     this.onRead('log')
@@ -89,29 +89,33 @@ it.each(['before', 'log', 'lake'] as const)('each is there once where the flush 
   world.onRead = (from) => {
     if (from === moment) world.flush()
   }
-  expect(idsOf(await world.lists.page(QUERY))).toEqual(world.ids)
+  expect(idsOf(await pageOfSubmissions(world.sources, QUERY))).toEqual(world.ids)
 })
 
 it('each is there once where the lake has it and the log still does', async () => {
   const world = new World(4)
   world.lake = world.all()
-  expect(idsOf(await world.lists.page(QUERY))).toEqual(world.ids)
+  expect(idsOf(await pageOfSubmissions(world.sources, QUERY))).toEqual(world.ids)
 })
 
 it('what is older than the lake was searched is left to the next page', async () => {
   const world = new World(6)
   const next = { submittedAtMs: NOON_MS + 3, analysisId: '' }
   world.lake = { submissions: [], next, searchedToMs: next.submittedAtMs }
-  const page = await world.lists.page(QUERY)
+  const page = await pageOfSubmissions(world.sources, QUERY)
   expect(idsOf(page)).toEqual(['an_5', 'an_4', 'an_3'])
   expect(page.next).toEqual(next)
   world.lake = { submissions: [], next: null, searchedToMs: null }
-  expect(idsOf(await world.lists.page({ ...QUERY, before: next }))).toEqual(['an_2', 'an_1', 'an_0'])
+  expect(idsOf(await pageOfSubmissions(world.sources, { ...QUERY, before: next }))).toEqual([
+    'an_2',
+    'an_1',
+    'an_0',
+  ])
 })
 
 it('a page that the log fills ends with its last submission', async () => {
   const world = new World(6)
-  const page = await world.lists.page({ ...QUERY, limit: 4 })
+  const page = await pageOfSubmissions(world.sources, { ...QUERY, limit: 4 })
   expect(idsOf(page)).toEqual(['an_5', 'an_4', 'an_3', 'an_2'])
   expect(page.next).toEqual({ submittedAtMs: NOON_MS + 2, analysisId: 'an_2' })
 })
