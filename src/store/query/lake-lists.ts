@@ -45,112 +45,107 @@ function conditionSql({ agentId, mint, before }: SubmissionQuery): string {
   return conditions.join(' AND ')
 }
 
+/** What a page is searched for, and where. */
+interface Search {
+  connection: DuckDBConnection
+  reader: LiveFileReader
+  query: SubmissionQuery
+  nowMs: number
+}
+
 /**
  * A page of the submissions that the lake holds.
  * @param rowsMax rows that it searches
  */
-export const listSubmissions = (
+export async function listSubmissions(
   connection: DuckDBConnection,
   reader: LiveFileReader,
   query: SubmissionQuery,
   nowMs: number,
   rowsMax = LIST_SEARCHED_ROWS_MAX,
-): Promise<SubmissionPage> => new PageSearch(connection, reader, query, nowMs).run(rowsMax)
-
-/** The search for one page. */
-class PageSearch {
-  readonly #connection: DuckDBConnection
-  readonly #reader: LiveFileReader
-  readonly #query: SubmissionQuery
-  readonly #nowMs: number
-
-  constructor(connection: DuckDBConnection, reader: LiveFileReader, query: SubmissionQuery, nowMs: number) {
-    this.#connection = connection
-    this.#reader = reader
-    this.#query = query
-    this.#nowMs = nowMs
-  }
-
-  async run(rowsMax: number): Promise<SubmissionPage> {
-    const { limit } = this.#query
-    const walk = new DateWalk(await this.#listDates(), rowsMax)
-    const found: ListedRow[] = []
-    for (let dates = walk.next(); dates.length > 0; dates = found.length > limit ? [] : walk.next())
-      found.push(...(await this.#find(dates)))
-    const { walkedToMs: searchedToMs } = walk
-    const page = found.slice(0, limit)
-    return {
-      submissions: await this.#complete(page),
-      next: nextKey(found, limit, searchedToMs),
-      searchedToMs,
-    }
-  }
-
-  /** The dates that may have submissions of the query. */
-  async #listDates(): Promise<DateRows[]> {
-    const { before } = this.#query
-    const newest = before === null ? null : newestDate(before)
-    const rowsByDate = new Map<string, number>()
-    for (const table of SUBMISSION_TABLES)
-      for (const { date, rows } of await listLiveFiles(this.#connection, table.name))
-        if (newest === null || date <= newest) rowsByDate.set(date, (rowsByDate.get(date) ?? 0) + rows)
-    return Array.from(rowsByDate, ([date, rows]) => ({ date, rows }))
-  }
-
-  /** The newest submissions of some dates, newest first, one more than the page has. */
-  async #find(dates: readonly string[]): Promise<ListedRow[]> {
-    const { limit } = this.#query
-    const found: ListedRow[] = []
-    for (const table of SUBMISSION_TABLES) {
-      const sql = (rows: string) => `SELECT ${listSql(table, LISTED_COLUMNS)} FROM (${rows})
-        WHERE ${conditionSql(this.#query)} ORDER BY "submitted_at" DESC, analysis_id DESC LIMIT ${limit + 1}`
-      found.push(...(await this.#select<ListedRow>(table, dates, sql)))
-    }
-    return found.sort((a, b) => compareKeys(submissionKeyOf(a), submissionKeyOf(b))).slice(0, limit + 1)
-  }
-
-  /** Adds what each submission earned, and what the price did afterwards. */
-  async #complete(rows: readonly ListedRow[]): Promise<ListedSubmission[]> {
-    if (rows.length === 0) return []
-    const dates = [...new Set(rows.map((row) => utcDate(row.submitted_at)))]
-    const ids = rows.map((row) => literal(row.analysis_id)).join(', ')
-    const times = rows.map((row) => row.submitted_at)
-    const isOfPage = (timeColumn: string): string =>
-      `analysis_id IN (${ids}) AND ${timeColumn} >= epoch_ms(${Math.min(...times)})
-       AND ${timeColumn} < epoch_ms(${Math.max(...times) + 1})`
-    const earned = await this.#select<{ analysis_id: string; xp: number }>(
-      TABLES.xp_ledger,
-      dates,
-      (entries) => `SELECT analysis_id, xp FROM (${entries}) WHERE ${isOfPage('awarded_at')}`,
-    )
-    const names = ['analysis_id', ...OUTCOME_LABELS]
-    const labelled = await this.#select<OutcomeLabels & { analysis_id: string }>(
-      TABLES.outcomes,
-      dates,
-      (
-        outcomes,
-      ) => `SELECT ${names.map(identifier).join(', ')} FROM (${outcomes}) WHERE ${isOfPage('submitted_at')}
-        ${newestOnlySql(TABLES.outcomes)}`,
-    )
-    const xpById = new Map(earned.map(({ analysis_id: id, xp }) => [id, xp]))
-    const outcomesById = new Map(labelled.map(({ analysis_id: id, ...labels }) => [id, labels]))
-    return rows.map((row) => ({
-      row,
-      xp: xpById.get(row.analysis_id) ?? (row.outcome === 'rejected' ? 0 : null),
-      outcomes: outcomesById.get(row.analysis_id) ?? null,
-    }))
-  }
-
-  #select<Row>(table: LakeTable, dates: readonly string[], sql: (rows: string) => string): Promise<Row[]> {
-    return this.#reader.readConcurrently(this.#connection, {
-      table,
-      nowMs: this.#nowMs,
-      isNeeded: ({ date }) => dates.includes(date),
-      work: async (files) =>
-        files.length === 0 ? [] : selectRows<Row>(this.#connection, sql(selectAllRows(table, files))),
-    })
+): Promise<SubmissionPage> {
+  const search = { connection, reader, query, nowMs }
+  const { limit } = query
+  const walk = new DateWalk(await listDates(search), rowsMax)
+  const found: ListedRow[] = []
+  for (let dates = walk.next(); dates.length > 0; dates = found.length > limit ? [] : walk.next())
+    found.push(...(await find(search, dates)))
+  const { walkedToMs: searchedToMs } = walk
+  return {
+    submissions: await complete(search, found.slice(0, limit)),
+    next: nextKey(found, limit, searchedToMs),
+    searchedToMs,
   }
 }
+
+/** The dates that may have submissions of the query. */
+async function listDates({ connection, query: { before } }: Search): Promise<DateRows[]> {
+  const newest = before === null ? null : newestDate(before)
+  const rowsByDate = new Map<string, number>()
+  for (const table of SUBMISSION_TABLES)
+    for (const { date, rows } of await listLiveFiles(connection, table.name))
+      if (newest === null || date <= newest) rowsByDate.set(date, (rowsByDate.get(date) ?? 0) + rows)
+  return Array.from(rowsByDate, ([date, rows]) => ({ date, rows }))
+}
+
+/** The newest submissions of some dates, newest first, one more than the page has. */
+async function find(search: Search, dates: readonly string[]): Promise<ListedRow[]> {
+  const { query } = search
+  const count = query.limit + 1
+  const found: ListedRow[] = []
+  for (const table of SUBMISSION_TABLES) {
+    const sql = (rows: string) => `SELECT ${listSql(table, LISTED_COLUMNS)} FROM (${rows})
+      WHERE ${conditionSql(query)} ORDER BY "submitted_at" DESC, analysis_id DESC LIMIT ${count}`
+    found.push(...(await select<ListedRow>(search, table, dates, sql)))
+  }
+  return found.sort((a, b) => compareKeys(submissionKeyOf(a), submissionKeyOf(b))).slice(0, count)
+}
+
+/** Adds what each submission earned, and what the price did afterwards. */
+async function complete(search: Search, rows: readonly ListedRow[]): Promise<ListedSubmission[]> {
+  if (rows.length === 0) return []
+  const dates = [...new Set(rows.map((row) => utcDate(row.submitted_at)))]
+  const ids = rows.map((row) => literal(row.analysis_id)).join(', ')
+  const times = rows.map((row) => row.submitted_at)
+  const isOfPage = (timeColumn: string): string =>
+    `analysis_id IN (${ids}) AND ${timeColumn} >= epoch_ms(${Math.min(...times)})
+     AND ${timeColumn} < epoch_ms(${Math.max(...times) + 1})`
+  const earned = await select<{ analysis_id: string; xp: number }>(
+    search,
+    TABLES.xp_ledger,
+    dates,
+    (entries) => `SELECT analysis_id, xp FROM (${entries}) WHERE ${isOfPage('awarded_at')}`,
+  )
+  const cells = ['analysis_id', ...OUTCOME_LABELS].map(identifier).join(', ')
+  const labelled = await select<OutcomeLabels & { analysis_id: string }>(
+    search,
+    TABLES.outcomes,
+    dates,
+    (outcomes) => `SELECT ${cells} FROM (${outcomes}) WHERE ${isOfPage('submitted_at')}
+      ${newestOnlySql(TABLES.outcomes)}`,
+  )
+  const xpById = new Map(earned.map(({ analysis_id: id, xp }) => [id, xp]))
+  const outcomesById = new Map(labelled.map(({ analysis_id: id, ...labels }) => [id, labels]))
+  return rows.map((row) => ({
+    row,
+    xp: xpById.get(row.analysis_id) ?? (row.outcome === 'rejected' ? 0 : null),
+    outcomes: outcomesById.get(row.analysis_id) ?? null,
+  }))
+}
+
+const select = <Row>(
+  { connection, reader, nowMs }: Search,
+  table: LakeTable,
+  dates: readonly string[],
+  sql: (rows: string) => string,
+): Promise<Row[]> =>
+  reader.readConcurrently(connection, {
+    table,
+    nowMs,
+    isNeeded: ({ date }) => dates.includes(date),
+    work: async (files) =>
+      files.length === 0 ? [] : selectRows<Row>(connection, sql(selectAllRows(table, files))),
+  })
 
 /** The newest date with submissions before a position. Without an identity that is before every one of its millisecond. */
 const newestDate = ({ submittedAtMs, analysisId }: SubmissionKey): string =>
