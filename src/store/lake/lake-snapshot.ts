@@ -2,7 +2,6 @@
 
 import { dirname, join, relative } from 'node:path'
 import { linkOrCopy, syncFolders } from '../data-folder/snapshot.ts'
-import type { Database } from '../duckdb/database.ts'
 import { lakeFolder, statePath } from '../paths.ts'
 import { loadPosition } from '../state/state-database.ts'
 import type { Snapshot } from '../types.ts'
@@ -10,7 +9,8 @@ import type { Lake } from './lake.ts'
 import { listAllLiveFiles } from './manifest.ts'
 
 /** Copies the state database and all live files to the data folder `to`. Missing and quarantined files are left out. */
-export async function copyLake(database: Database, lake: Lake, to: string, nowMs: number): Promise<Snapshot> {
+export async function copyLake(lake: Lake, to: string, nowMs: number): Promise<Snapshot> {
+  const { database } = lake
   // One that is missing, which the next round of housekeeping would notice, must not keep the others from being copied.
   await lake.checkFiles(await lake.listLiveFiles(), 'size', nowMs)
   // On the maintenance connection: no listed file is deleted until this ends.

@@ -124,10 +124,7 @@ export class LakeService {
     repair: ({ nowMs, settles }) => this.#opened().compactor.repair(nowMs, settles),
     retire: async ({ now }) => ({ files: await this.#opened().compactor.retire(now) }),
     files: async () => ({ files: await this.#opened().lake.listFilesForReaders() }),
-    snapshot: async ({ to, nowMs }) => {
-      const { database, lake } = this.#opened()
-      return copyLake(database, lake, to, nowMs)
-    },
+    snapshot: ({ to, nowMs }) => copyLake(this.#opened().lake, to, nowMs),
     status: async () => {
       const { bars, lake, tokens } = this.#opened()
       return { lake: await lake.status({ bars: bars.held, tokens: tokens.held }) }

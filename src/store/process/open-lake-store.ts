@@ -72,16 +72,15 @@ async function open(asked: OpenContext, nowMs: number): Promise<OpenedLakeStore>
   const database = await openDatabase(dataDir)
   const ages = asked.options.ages ?? (await agesOfFolder(database))
   const options: OpenOptions = { ...asked.options, ...ages }
-  const context = { ...asked, options }
   const isNew = !(await database.maintenance.run(isStateBegun))
   const lake = await openLake(database, { dataDir, failpoint, log, onTrouble })
-  const listFrom = isNew ? await findList(database, lake) : 'manifest'
-  await recoverLake(context, database, lake, { listFrom, nowMs })
+  const listFrom = isNew ? await findList(lake) : 'manifest'
+  await recoverLake(lake, { listFrom, nowMs })
   if (isNew) {
-    await rebuild(context, database, lake, nowMs)
+    await rebuild(options, lake, nowMs)
     await database.syncFolder()
   }
-  await upgradeState(context, database, nowMs)
+  await upgradeState(options, lake, nowMs)
   lake.publishTrouble({ eventsLost: await database.maintenance.run(countLostEvents) })
   const position = await database.maintenance.run(loadPosition)
   const bars = await openBarStore(lake, options, nowMs)
@@ -132,20 +131,18 @@ async function agesOfFolder(database: Database): Promise<StateAges> {
 }
 
 /** The list of files of a new state database: that of the catalog, where it can be read. @returns where the list is from */
-async function findList(database: Database, lake: Lake): Promise<ListSource> {
-  const catalog = await readCatalog(lake.lakeDir)
+async function findList({ database, lakeDir }: Lake): Promise<ListSource> {
+  const catalog = await readCatalog(lakeDir)
   if (catalog === null) return 'folders'
   await database.maintenance.run((connection) => importList(connection, catalog))
   return 'catalog'
 }
 
 async function recoverLake(
-  { log }: OpenContext,
-  database: Database,
   lake: Lake,
   { listFrom, nowMs }: { listFrom: ListSource; nowMs: number },
 ): Promise<void> {
-  const flushedLsn = await database.maintenance.run(async (connection) =>
+  const flushedLsn = await lake.database.maintenance.run(async (connection) =>
     listFrom === 'catalog' ? findLastLsn(connection) : (await loadPosition(connection)).lsn,
   )
   try {
@@ -153,20 +150,13 @@ async function recoverLake(
   } catch (error) {
     if (listFrom !== 'manifest' || !(isFullError(error) || isReadOnlyError(error))) throw error
     // The lake can still be read; what waits in the log is flushed when the disk has room again.
-    log({
-      level: 'error',
-      message: 'the disk takes no writes: the lake stays as it is',
-      fields: { error: errorMessage(error) },
-    })
+    const message = 'the disk takes no writes: the lake stays as it is'
+    lake.log({ level: 'error', message, fields: { error: errorMessage(error) } })
   }
 }
 
 /** Completes a state that an earlier version saved, or one that was saved with other settings. Where the disk takes no writes, the next start does. */
-async function upgradeState(
-  { options, log }: OpenContext & { options: OpenOptions },
-  database: Database,
-  nowMs: number,
-): Promise<void> {
+async function upgradeState(options: OpenOptions, { database, log }: Lake, nowMs: number): Promise<void> {
   const spillDir = flushFolder(options.dataDir)
   try {
     await database.maintenance.run(async (connection) => {
@@ -205,13 +195,8 @@ async function changeAges(
 }
 
 /** Makes a new state. Where the folder has a lake or accounts, it comes from them, and the loss of the old state is recorded. */
-async function rebuild(
-  { options, log }: OpenContext & { options: OpenOptions },
-  database: Database,
-  lake: Lake,
-  nowMs: number,
-): Promise<void> {
-  await database.maintenance.run(async (connection) => {
+async function rebuild(options: OpenOptions, lake: Lake, nowMs: number): Promise<void> {
+  await lake.database.maintenance.run(async (connection) => {
     const rebuilt = await rebuildState(connection, lake, options, nowMs)
     // Before the new state counts: a start that is cut off in between tells it again.
     if (rebuilt.loss !== null)
@@ -228,6 +213,6 @@ async function rebuild(
       await beginState(connection)
     })
     if (rebuilt.loss !== null)
-      log({ level: 'error', message: rebuilt.loss, fields: { lsn: rebuilt.state.lsn } })
+      lake.log({ level: 'error', message: rebuilt.loss, fields: { lsn: rebuilt.state.lsn } })
   })
 }
