@@ -94,14 +94,16 @@ export class CheckpointScheduler {
   #running: Promise<void> | null = null
   #isStopped = false
   readonly #backoff = new Backoff(CHECKPOINT_RETRY_MS, CHECKPOINT_RETRY_MS_MAX)
-  #made = 0
-  #failures = 0
-  #copied = 0
-  #trouble: string | null = null
+  readonly #status: Omit<CheckpointStatus, 'newest'> = {
+    made: 0,
+    failures: 0,
+    copied: 0,
+    trouble: null,
+    latest: null,
+  }
   #newest: NewestCheckpoint | null = null
   /** When it was last time for one and the newest had every event. */
   #completeAtMs = 0
-  #latest: CheckpointResult | null = null
   /** Behind this event the journal is needed for a restart. */
   #neededAfterEventNo = 0
   #removing: Promise<void> | null = null
@@ -121,14 +123,7 @@ export class CheckpointScheduler {
     const newest = this.#newest
     const sinceMs = Math.max(newest?.madeAtMs ?? 0, this.#completeAtMs)
     const ageMs = this.#isComplete ? 0 : Math.max(0, Math.floor(this.#options.clock.now() - sinceMs))
-    return {
-      made: this.#made,
-      failures: this.#failures,
-      copied: this.#copied,
-      trouble: this.#trouble,
-      latest: this.#latest,
-      newest: newest && { ...newest, ageMs },
-    }
+    return { ...this.#status, newest: newest && { ...newest, ageMs } }
   }
 
   /** Makes one now, or waits for the one that is being made. Resolves when it is there or has failed. */
@@ -237,8 +232,8 @@ export class CheckpointScheduler {
       if (result !== null && made !== null) this.#note(result, made)
       await this.#review()
       if (made !== null) this.#options.onMade?.(made.eventNo)
-      if (this.#trouble !== null) log.info({}, 'checkpoints are made again')
-      this.#trouble = null
+      if (this.#status.trouble !== null) log.info({}, 'checkpoints are made again')
+      this.#status.trouble = null
       this.#backoff.reset()
       const tookMs = clock.monotonicMs() - beganMs
       if (this.#options.intervalMs > 0)
@@ -246,9 +241,9 @@ export class CheckpointScheduler {
     } catch (error) {
       if (this.#isStopped) return
       const reason = errorMessage(error)
-      if (this.#trouble === null) log.error({ reason }, 'no checkpoint could be made; trying again')
-      this.#trouble = reason
-      this.#failures++
+      if (this.#status.trouble === null) log.error({ reason }, 'no checkpoint could be made; trying again')
+      this.#status.trouble = reason
+      this.#status.failures++
       this.#schedule(this.#backoff.nextMs())
     }
   }
@@ -281,7 +276,7 @@ export class CheckpointScheduler {
     await emitBars()
     if (this.#isStopped) return null
     const made = await this.#writeCopy()
-    this.#copied++
+    this.#status.copied++
     return made
   }
 
@@ -296,8 +291,8 @@ export class CheckpointScheduler {
   }
 
   #note(result: CheckpointResult, { eventNo, bytes }: Made): void {
-    this.#made++
-    this.#latest = result
+    this.#status.made++
+    this.#status.latest = result
     this.#newest = { eventNo, bytes, madeAtMs: this.#options.clock.now() }
   }
 
@@ -305,7 +300,8 @@ export class CheckpointScheduler {
   async #review(): Promise<void> {
     const { checkpointFolder, lakeProgress, unusable } = this.#options
     const isUsable = ({ eventNo }: { eventNo: number }): boolean => !unusable.includes(eventNo)
-    if (this.#made > 0) await removeOldCheckpoints(checkpointFolder, lakeProgress().retainedFrom, isUsable)
+    if (this.#status.made > 0)
+      await removeOldCheckpoints(checkpointFolder, lakeProgress().retainedFrom, isUsable)
     const usable = (await listCheckpoints(checkpointFolder)).filter(isUsable)
     this.#neededAfterEventNo = journalNeededAfter(usable)
     const [newest] = usable

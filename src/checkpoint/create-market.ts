@@ -22,3 +22,7 @@ export function withSettings(market: Market, options: MarketOptions): Market {
   for (const { name, bytes } of market.save()) sections.set(name, Buffer.from(bytes))
   return Market.restore(options, (name) => sections.get(name) ?? null)
 }
+
+/** The same market under the settings that a run was recorded with, for the events of that run. */
+export const underSettings = (market: Market, settings: EngineSettings): Market =>
+  withSettings(market, quietOptions(settings))

@@ -2,10 +2,8 @@
 import { readJournal } from '../journal/reader.ts'
 import { peakMemoryBytes } from '../lib/memory.ts'
 import { MINTLAKE_VERSION } from '../lib/version.ts'
-import type { Market } from '../market/market.ts'
-import type { EngineSettings } from '../schema/event.ts'
 import { type NewCheckpointHead, writeCheckpoint } from './checkpoint-file.ts'
-import { createMarket, quietOptions, withSettings } from './create-market.ts'
+import { createMarket, quietOptions, underSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
 import { findBase, findRecorded, lostThrough, type Recorded, type RestoredBase } from './find-base.ts'
 import type { CheckpointResult, CheckpointTask } from './protocol.ts'
@@ -52,8 +50,7 @@ export async function makeCheckpoint(task: CheckpointTask): Promise<CheckpointRe
   if (restored === null) return withoutBase(task, unusable, restoredMs - startedMs)
   const { base, market } = restored
   const { afterEventNo, settings } = base
-  const onSettings = (before: Market, after: EngineSettings) => withSettings(before, quietOptions(after))
-  const replayer = new EventReplayer({ market, afterEventNo, settings, onSettings })
+  const replayer = new EventReplayer({ market, afterEventNo, settings, onSettings: underSettings })
   for await (const batch of readJournal(journalFolder, afterEventNo, { folderId, throughEventNo }))
     for (const _ of replayer.apply(batch));
   const replayedMs = performance.now()

@@ -8,7 +8,7 @@ import { CheckpointError } from '../lib/sections/checkpoint-error.ts'
 import { nextTurn } from '../lib/wait.ts'
 import type { Market, MarketOptions } from '../market/market.ts'
 import type { EngineSettings } from '../schema/event.ts'
-import { createMarket, quietOptions, withSettings } from './create-market.ts'
+import { createMarket, quietOptions, underSettings, withSettings } from './create-market.ts'
 import { EventReplayer } from './event-replayer.ts'
 import { type Base, findBase, type Recorded, type StartFolders } from './find-base.ts'
 
@@ -106,8 +106,7 @@ export async function redo(
   isCancelled: () => boolean = () => false,
 ): Promise<Redone> {
   const beganMs = performance.now()
-  const onSettings = (before: Market, after: EngineSettings) => withSettings(before, quietOptions(after))
-  const replayer = new EventReplayer({ market, afterEventNo, settings, onSettings })
+  const replayer = new EventReplayer({ market, afterEventNo, settings, onSettings: underSettings })
   const batches = readJournal(journalFolder, afterEventNo, {
     folderId,
     throughEventNo: end.lastEventNo,
