@@ -67,9 +67,13 @@ export class Cooldowns {
     return start
   }
 
-  /** Ends this cooldown. One that the same pair started later goes on. */
-  cancel(start: CooldownStart): void {
-    this.#end(start)
+  /** Ends this cooldown. @returns false where it was cancelled before, or the pair has started a later one, which goes on */
+  cancel(start: CooldownStart): boolean {
+    const byMint = this.#byAgent.get(start.agentId)
+    if (byMint?.get(start.mint) !== start) return false
+    byMint.delete(start.mint)
+    if (byMint.size === 0) this.#byAgent.delete(start.agentId)
+    return true
   }
 
   #remainingMs({ atMs }: Pick<CooldownStart, 'atMs'>, nowMs: number): number {
@@ -85,19 +89,10 @@ export class Cooldowns {
       if (start === undefined) break
       const isRunning = this.#remainingMs(start, nowMs) > 0
       if (isRunning && this.#starts.length - this.#first <= COOLDOWNS_MAX) break
-      if (this.#end(start) && isRunning) this.#onForgotten()
+      if (this.cancel(start) && isRunning) this.#onForgotten()
     }
     if (this.#first < COMPACT_MIN || 2 * this.#first < this.#starts.length) return
     this.#starts = this.#starts.slice(this.#first)
     this.#first = 0
-  }
-
-  /** @returns false where it was cancelled, or started again since */
-  #end(start: CooldownStart): boolean {
-    const byMint = this.#byAgent.get(start.agentId)
-    if (byMint?.get(start.mint) !== start) return false
-    byMint.delete(start.mint)
-    if (byMint.size === 0) this.#byAgent.delete(start.agentId)
-    return true
   }
 }
