@@ -61,7 +61,8 @@ export class LakeProcess {
     this.#exited = promise
     const onEnd = (): void => {
       if (this.#hasEnded) return
-      this.#rejectAll()
+      this.#hasEnded = true
+      this.#rejectPending('the lake process ended before it answered')
       onExit()
       resolve()
     }
@@ -136,11 +137,6 @@ export class LakeProcess {
     clearTimeout(pending.timer)
     if (reply.ok) pending.resolve(reply.answer)
     else pending.reject(new StoreError(reply.code, reply.message))
-  }
-
-  #rejectAll(): void {
-    this.#hasEnded = true
-    this.#rejectPending('the lake process ended before it answered')
   }
 
   #rejectPending(reason: string): void {
