@@ -7,6 +7,7 @@ import { setTimeout as after } from 'node:timers/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { assert } from '../../lib/assert.ts'
 import { errorFirstLine } from '../../lib/error-text.ts'
+import { recordFrom } from '../../lib/record.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { Losses } from '../data-folder/losses.ts'
 import { explainDamage, isDamage } from '../duckdb/damaged-state.ts'
@@ -188,13 +189,16 @@ async function compareBars(
   tables: readonly ReadableTable[],
   seed: number,
 ): Promise<void> {
-  const [bars, trades, events] = (['bars', 'trades', 'events'] as const).map((name) =>
-    tables.find(({ table }) => table.name === name),
-  )
-  if (bars === undefined || trades === undefined || events === undefined) return
-  await unlessReplaced(context, 'bars: not compared with trades', () =>
-    verifyTrades(context, { bars, trades, events }, seed),
-  )
+  // Neither the store nor the catalog could be opened.
+  if (tables.length === 0) return
+  const compared = recordFrom(['bars', 'trades', 'events'], (name) => findTable(tables, name))
+  await unlessReplaced(context, 'bars: not compared with trades', () => verifyTrades(context, compared, seed))
+}
+
+function findTable(tables: readonly ReadableTable[], name: TableName): ReadableTable {
+  const found = tables.find(({ table }) => table.name === name)
+  assert(found !== undefined, 'every table of the lake was checked')
+  return found
 }
 
 /** Runs a check that reads files. Those that a running server has replaced and deleted meanwhile are no fault. */
@@ -227,11 +231,6 @@ async function checkAgainstStore(
   dataDir: string,
   spillDir: string,
 ) {
-  const findTable = (name: TableName): ReadableTable => {
-    const found = tables.find(({ table }) => table.name === name)
-    assert(found !== undefined, 'every table of the lake was checked')
-    return found
-  }
   try {
     context.startStage('the log')
     const tail = await readLogTail(context, dataDir, spillDir)
@@ -242,9 +241,10 @@ async function checkAgainstStore(
     context.startStage('closed bars')
     await verifyBarAccounts(context)
     context.startStage('the XP ledger')
-    await verifyLedger(context, findTable('training'), findTable('xp_ledger'), tail)
+    const training = findTable(tables, 'training')
+    await verifyLedger(context, training, findTable(tables, 'xp_ledger'), tail)
     context.startStage('outcomes')
-    await verifyOutcomes(context, findTable('training'), findTable('outcomes'), tail)
+    await verifyOutcomes(context, training, findTable(tables, 'outcomes'), tail)
   } catch (error) {
     rethrowForOlderStore(error)
   }
