@@ -49,15 +49,10 @@ export class KeyedTable<Value> {
     this.#changed.add(key)
   }
 
-  /** Writes an entry without moving it: for sums, whose order does not matter. */
-  replace(key: string, value: Value): void {
-    const index = this.#indexes.get(key)
-    if (index === undefined) this.#append(key, value)
-    else this.#values.put(index, value)
-    this.#changed?.add(key)
-  }
-
-  /** Like `replace`, with a value made of the earlier one, or of `initial` where there is none. The key is looked up once. */
+  /**
+   * Writes an entry without moving it, for sums, whose order does not matter: with a value made of the earlier one, or of `initial`
+   * where there is none. The key is looked up once.
+   */
   update(key: string, initial: Value, change: (value: Value) => Value): void {
     const index = this.#indexes.get(key)
     if (index === undefined) this.#append(key, change(initial))

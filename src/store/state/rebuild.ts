@@ -184,7 +184,7 @@ async function addTotals(
     (sum, each) => sum + (each.table === table.name ? each.rows : 0),
     0,
   )
-  state.rowTotals.replace(
+  state.rowTotals.set(
     table.name,
     lost.reduce((sum, { rowsLost }) => sum + rowsLost, rows + dead),
   )
@@ -202,7 +202,7 @@ async function addAwards(connection: DuckDBConnection, state: StoreState, ledger
      FROM (${ledger}) GROUP BY 1`,
     { agentId: 'string', xp: 'number', analyses: 'number' },
   )
-  for await (const { agentId, xp, analyses } of agents) state.agentTotals.replace(agentId, { xp, analyses })
+  for await (const { agentId, xp, analyses } of agents) state.agentTotals.set(agentId, { xp, analyses })
 }
 
 /** Adds how each agent's submissions ended. Those whose dates have expired, and those of lost files, are not counted. */
@@ -219,7 +219,7 @@ async function addOutcomes(connection: DuckDBConnection, state: StoreState, lake
      FROM (SELECT agent_id, outcome FROM (${examples}) UNION ALL SELECT agent_id, outcome FROM (${rejections})) GROUP BY 1`,
     { agentId: 'string', validated: 'number', unvalidated: 'number', rejected: 'number' },
   )
-  for await (const { agentId, ...counts } of agents) state.agentOutcomes.replace(agentId, counts)
+  for await (const { agentId, ...counts } of agents) state.agentOutcomes.set(agentId, counts)
 }
 
 /** Commits of one millisecond are in the order of their identities, which rise with time. */
@@ -273,7 +273,7 @@ async function addCoverage(connection: DuckDBConnection, state: StoreState, exam
      GROUP BY 1 ORDER BY min((known_at, analysis_id)) LIMIT ${MINTS_COUNTED_MAX}`,
     { mint: 'string', count: 'number', lastSentiment: 'string', lastScore: 'number' },
   )
-  for await (const { mint, ...total } of mints) state.mintTotals.replace(mint, total)
+  for await (const { mint, ...total } of mints) state.mintTotals.set(mint, total)
   const recent = readInPieces(
     connection,
     latest(

@@ -346,7 +346,10 @@ function deleteEnded(
 
 /** The labels of an analysis become the latest of its mint. */
 function showLabels(state: StoreState, { mint, sentiment, score }: RecentLabels): void {
-  const total = state.mintTotals.get(mint)
-  if (total !== undefined)
-    state.mintTotals.replace(mint, { ...total, lastSentiment: sentiment, lastScore: score })
+  if (state.mintTotals.has(mint))
+    state.mintTotals.update(mint, NO_ANALYSES, ({ count }) => ({
+      count,
+      lastSentiment: sentiment,
+      lastScore: score,
+    }))
 }

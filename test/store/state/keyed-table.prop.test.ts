@@ -58,7 +58,7 @@ test.each([
         } else {
           if (action === 'delete') table.delete(name)
           else if (action === 'set') table.set(name, value)
-          else table.replace(name, value)
+          else table.update(name, value, () => value)
           model.apply(action, name, value)
         }
         expect([table.size, table.get(name), table.has(name)]).toEqual([
