@@ -3,9 +3,8 @@ import { z } from 'zod'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
 import { wait } from '../wait.ts'
-import { decodeFields } from './decode-event.ts'
+import { decoded, POOL, POOL_DISCRIMINATOR } from './enrichment/account-layouts.ts'
 import { readMintFacts } from './enrichment/mint-facts.ts'
-import { POOL_ACCOUNT, POOL_DISCRIMINATOR } from './layouts.ts'
 import {
   ACCOUNT_ATTEMPTS_MAX,
   ACCOUNTS_COLLECT_MS,
@@ -34,13 +33,10 @@ export function readPoolAccount({
   owner,
   data,
 }: Account): { baseMint: string; quoteMint: string; creator: string } | null {
-  if (owner !== AMM_PROGRAM || Buffer.from(data.subarray(0, 8)).toString('hex') !== POOL_DISCRIMINATOR)
-    return null
-  const pool = decodeFields(POOL_ACCOUNT, data, 8)
-  const [creator, baseMint, quoteMint] = ['creator', 'base_mint', 'quote_mint'].map(
-    (field) => pool?.text(field) ?? null,
-  )
-  return creator === null || baseMint === null || quoteMint === null ? null : { baseMint, quoteMint, creator }
+  const pool = owner === AMM_PROGRAM ? decoded(POOL, data) : null
+  if (pool === null || Buffer.from(pool.discriminator).toString('hex') !== POOL_DISCRIMINATOR) return null
+  const { baseMint, quoteMint, creator } = pool
+  return { baseMint, quoteMint, creator }
 }
 
 export interface Mint {

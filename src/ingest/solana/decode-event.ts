@@ -1,18 +1,9 @@
 // Decodes an event by its layout: fields in their order, for as long as there are bytes.
+import { isFixedSize } from '@solana/codecs'
 import { type EventLayout, FIELD_DECODERS, type FieldType, layoutOf } from './layouts.ts'
 
 const DISCRIMINATOR_BYTES = 8
 
-/** How many bytes a field takes at least: a check before any memory is made for it. */
-const FIXED_BYTES: Readonly<Partial<Record<FieldType, number>>> = {
-  u8: 1,
-  bool: 1,
-  u16: 2,
-  u64: 8,
-  i64: 8,
-  i128: 16,
-  pubkey: 32,
-}
 const LENGTH_BYTES = 4
 const SHARE_BYTES = 34
 
@@ -72,11 +63,11 @@ export class DecodedEvent {
   }
 }
 
-/** How many bytes the field at this place takes; null where they are not all there. */
+/** How many bytes the field at this place takes, before any memory is made for it; null where they are not all there. */
 function fieldBytes(type: FieldType, bytes: Uint8Array, at: number): number | null {
   const left = bytes.length - at
-  const fixed = FIXED_BYTES[type]
-  if (fixed !== undefined) return fixed <= left ? fixed : null
+  const decoder = FIELD_DECODERS[type]
+  if (isFixedSize(decoder)) return decoder.fixedSize <= left ? decoder.fixedSize : null
   if (left < LENGTH_BYTES) return null
   const length = new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0, true)
   const size = LENGTH_BYTES + length * (type === 'shares' ? SHARE_BYTES : 1)

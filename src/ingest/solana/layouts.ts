@@ -34,7 +34,7 @@ export interface EventLayout {
 }
 
 /** The codecs' own base58 takes six times as long, and addresses are most of what an event costs. */
-const pubkey = transformDecoder(fixDecoderSize(getBytesDecoder(), 32), (bytes) =>
+export const pubkey = transformDecoder(fixDecoderSize(getBytesDecoder(), 32), (bytes) =>
   base58.encode(Uint8Array.from(bytes)),
 )
 /** How the bytes of a field are read. Texts are of any bytes: what is no UTF-8 is replaced. */
@@ -163,16 +163,6 @@ export const EVENT_LAYOUTS: readonly EventLayout[] = [
     ...all('bool', 'is_mayhem_mode'),
   ]),
 ]
-
-/** Of accounts whose fields follow a discriminator of 8 bytes, in the same form. */
-export const POOL_ACCOUNT: EventLayout = layout(AMM_PROGRAM, 'Pool', 5, [
-  ...all('u8', 'pool_bump'),
-  ...all('u16', 'index'),
-  ...all('pubkey', 'creator base_mint quote_mint lp_mint pool_base_token_account pool_quote_token_account'),
-  ...all('u64', 'lp_supply'),
-  ...all('pubkey', 'coin_creator'),
-])
-export const POOL_DISCRIMINATOR = 'f19a6d0411b16dbc'
 
 /** The first 8 bytes of an event, as hex (Anchor's rule). */
 export const discriminatorOf = (name: string): string => hash('sha256', `event:${name}`, 'hex').slice(0, 16)

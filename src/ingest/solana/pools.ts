@@ -1,8 +1,8 @@
 // Which token a pool trades. A swap names its pool alone: its mints are known from events, or from the pool's account.
-import { hash } from 'node:crypto'
 import { base58 } from '@scure/base'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { type Accounts, type Mints, readPoolAccount } from './accounts.ts'
+import { derivedAddresses } from './derived-addresses.ts'
 import { POOLS_MAX, SWAPS_WAITING_MAX } from './limits.ts'
 import { PUMP_PROGRAM } from './programs.ts'
 import { type Pool, poolOf } from './translate.ts'
@@ -21,19 +21,14 @@ export interface PoolMints {
   creator: string | null
 }
 
-const DERIVATION_END = [base58.decode(PUMP_PROGRAM), Buffer.from('ProgramDerivedAddress')]
-
 /**
  * Whether this is the account by which the program of curves makes the pool of a token, and nobody else can. It is derived from the
  * token, with a number that is not told: any will do, since none but that program can sign for what is derived from it.
  */
 function isMigrationCreator(creator: string, mint: string): boolean {
-  const [wanted, seeds] = [base58.decode(creator), [Buffer.from('pool-authority'), base58.decode(mint)]]
-  for (let bump = 255; bump >= 0; bump--) {
-    const bytes = hash('sha256', Buffer.concat([...seeds, Buffer.of(bump), ...DERIVATION_END]), 'buffer')
-    if (bytes.equals(wanted)) return true
-  }
-  return false
+  const wanted = base58.decode(creator)
+  const seeds = [Buffer.from('pool-authority'), base58.decode(mint)]
+  return derivedAddresses(PUMP_PROGRAM, seeds).some((address) => address.equals(wanted))
 }
 
 /** What happens to a swap: it is a trade of this pool; or it is none that is wanted. */

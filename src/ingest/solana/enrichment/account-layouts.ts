@@ -1,5 +1,4 @@
-// What accounts of the token programs and of Metaplex hold, as codecs. Tests compare them with the programs' own libraries.
-import { base58 } from '@scure/base'
+// What accounts of the token programs, of Metaplex and of pools hold, as codecs. Tests compare them with the programs' own libraries.
 import {
   addDecoderSizePrefix,
   type Decoder,
@@ -14,12 +13,9 @@ import {
   getU32Decoder,
   getU64Decoder,
   getUtf8Decoder,
-  transformDecoder,
 } from '@solana/codecs'
+import { pubkey as address } from '../layouts.ts'
 
-const address = transformDecoder(fixDecoderSize(getBytesDecoder(), 32), (bytes) =>
-  base58.encode(Uint8Array.from(bytes)),
-)
 /** An address, or zero bytes for none. */
 const addressOrNone = getNullableDecoder(address, { noneValue: 'zeroes', prefix: null })
 /** An address behind a flag of four bytes. */
@@ -89,6 +85,17 @@ export const METADATA = getStructDecoder([
   ],
   ['primarySaleHappened', getBooleanDecoder()],
   ['isMutable', getBooleanDecoder()],
+])
+
+/** Of the program of pools, whose accounts begin with a discriminator. */
+export const POOL_DISCRIMINATOR = 'f19a6d0411b16dbc'
+export const POOL = getStructDecoder([
+  ['discriminator', fixDecoderSize(getBytesDecoder(), 8)],
+  ['bump', getU8Decoder()],
+  ['index', getU16Decoder()],
+  ['creator', address],
+  ['baseMint', address],
+  ['quoteMint', address],
 ])
 
 /** What the bytes hold; null where they are too few, or lengths in them do not fit. */

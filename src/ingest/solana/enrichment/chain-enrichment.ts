@@ -1,5 +1,4 @@
 // Asks the chain what it says of tokens beside their trades, ahead of need, with the requests that live work leaves.
-import { hash } from 'node:crypto'
 import { base58 } from '@scure/base'
 import { isAddress, isOffCurveAddress } from '@solana/addresses'
 import { z } from 'zod'
@@ -9,6 +8,7 @@ import type { PatchFields } from '../../../schema/datapoint.ts'
 import { ENRICHED_SOURCES } from '../../../schema/enrichment.ts'
 import type { PatchEvent } from '../../../schema/event.ts'
 import { Accounts } from '../accounts.ts'
+import { derivedAddresses } from '../derived-addresses.ts'
 import {
   ACCOUNTS_PER_CALL,
   ENRICH_ACCOUNTS_FRESH_MS,
@@ -52,7 +52,6 @@ const largestSchema = z.object({
 })
 
 const METADATA_SEEDS = [Buffer.from('metadata'), base58.decode(METADATA_PROGRAM)]
-const DERIVATION_END = [base58.decode(METADATA_PROGRAM), Buffer.from('ProgramDerivedAddress')]
 
 /**
  * Where Metaplex has the metadata of a mint: the first address that is no public key. The library's own derivation answers in no certain
@@ -60,13 +59,11 @@ const DERIVATION_END = [base58.decode(METADATA_PROGRAM), Buffer.from('ProgramDer
  */
 function metadataAddressOf(mint: string): string | null {
   if (!isAddress(mint)) return null
-  const seeds = [...METADATA_SEEDS, base58.decode(mint)]
-  for (let bump = 255; bump >= 0; bump--) {
-    const bytes = hash('sha256', Buffer.concat([...seeds, Buffer.of(bump), ...DERIVATION_END]), 'buffer')
-    const address = base58.encode(Uint8Array.from(bytes))
-    if (isAddress(address) && isOffCurveAddress(address)) return address
-  }
-  return null
+  return (
+    derivedAddresses(METADATA_PROGRAM, [...METADATA_SEEDS, base58.decode(mint)])
+      .map((bytes) => base58.encode(Uint8Array.from(bytes)))
+      .find((address) => isAddress(address) && isOffCurveAddress(address)) ?? null
+  )
 }
 
 /**
