@@ -26,7 +26,7 @@ function batchOf(rows: Row[]): TradeBatch {
     size: Float64Array.from(rows, (row) => row[3]),
     symbolCode: Uint32Array.from(rows, (row) => SYMBOLS.indexOf(row[1])),
     symbols: SYMBOLS,
-    side: rows.some((row) => row[4] !== undefined) ? (row) => rows[row][4] ?? null : null,
+    side: rows.some((row) => row[4] !== undefined) ? rows.map((row) => row[4] ?? null) : null,
     wallet: null,
     tx: null,
     faults: new Map(),

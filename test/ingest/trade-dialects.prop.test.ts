@@ -43,7 +43,7 @@ async function read(options: TradeFileOptions): Promise<{ trades: Trade[]; fault
           symbol: batch.symbols[batch.symbolCode[row]],
           price: batch.price[row],
           size: batch.size[row],
-          side: batch.side?.(row) ?? null,
+          side: batch.side?.[row] ?? null,
           wallet: batch.wallet?.[row] ?? null,
           tx: batch.tx?.[row] ?? null,
         })

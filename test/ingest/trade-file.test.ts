@@ -33,7 +33,7 @@ function rowsOf(batch: TradeBatch): Trade[] {
     symbol: batch.symbols[batch.symbolCode[row]],
     price: batch.price[row],
     size: batch.size[row],
-    ...(batch.side === null ? {} : { side: batch.side(row) }),
+    ...(batch.side === null ? {} : { side: batch.side[row] }),
     ...(batch.wallet === null ? {} : { wallet: batch.wallet[row] }),
     ...(batch.tx === null ? {} : { tx: batch.tx[row] }),
     ...(batch.faults.has(row) ? { fault: batch.faults.get(row)?.reason } : {}),

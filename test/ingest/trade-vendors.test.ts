@@ -37,7 +37,7 @@ async function read(path: string, options: Partial<TradeFileOptions> = {}): Prom
       const fault = batch.faults.get(row)
       const symbol = batch.symbols[batch.symbolCode[row]]
       const trade: Trade = [batch.tsMs[row], symbol, batch.price[row], batch.size[row]]
-      if (batch.side !== null) trade.push(batch.side(row))
+      if (batch.side !== null) trade.push(batch.side[row])
       if (batch.tx !== null) trade.push(...(batch.side === null ? [null] : []), batch.tx[row])
       trades.push(fault?.reason ?? trade)
     }

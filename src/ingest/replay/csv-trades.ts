@@ -1,3 +1,4 @@
+import { recordFrom } from '../../lib/record.ts'
 import { TRADE_SAMPLE_LINES } from '../limits.ts'
 import { numberColumns, recogniseColumns } from './csv-layouts.ts'
 import {
@@ -11,7 +12,7 @@ import {
 } from './csv-records.ts'
 import { readHead, readLines } from './text-lines.ts'
 import type { TradeBatch } from './trade-batch.ts'
-import { NO_VALUES, type RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
+import { FIELDS, NO_VALUES, type RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
 import { invalid, resolveColumns, type TradeColumns, type TradeMapping } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 
@@ -81,22 +82,14 @@ class CsvRows {
   readonly #raw: RawTrade
 
   constructor(dialect: CsvDialect, names: readonly string[], columns: TradeColumns, options: SourceOptions) {
-    const placeOf = (name: string | null): number => (name === null ? -1 : names.indexOf(name))
-    const { ts, date, symbol, price, size, side, wallet, tx } = columns
     this.#dialect = dialect
     this.#width = names.length
     this.#symbol = options.symbol
     this.#builder = new TradeBatchBuilder(columns, options.batchRows)
-    this.#places = {
-      ts: placeOf(ts),
-      date: placeOf(date),
-      symbol: placeOf(symbol),
-      price: placeOf(price),
-      size: placeOf(size),
-      side: placeOf(side),
-      wallet: placeOf(wallet),
-      tx: placeOf(tx),
-    }
+    this.#places = recordFrom(FIELDS, (field) => {
+      const name = columns[field]
+      return name === null ? -1 : names.indexOf(name)
+    })
     this.#raw = { ...NO_VALUES, symbol: options.symbol }
   }
 

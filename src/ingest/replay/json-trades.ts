@@ -4,7 +4,7 @@ import { TRADE_SAMPLE_RECORDS } from '../limits.ts'
 import { type JsonItem, type JsonRecord, readJsonItems } from './json-records.ts'
 import { readHead, readLines } from './text-lines.ts'
 import type { TradeBatch } from './trade-batch.ts'
-import { type RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
+import { FIELDS, NO_VALUES, type RawTrade, TradeBatchBuilder } from './trade-batch-builder.ts'
 import { addLateColumns, invalid, resolveColumns, type TradeColumns } from './trade-columns.ts'
 import type { SourceOptions, TradeFile } from './trade-source.ts'
 import type { RawValue } from './trade-values.ts'
@@ -61,6 +61,8 @@ class JsonRows {
   readonly #options: SourceOptions
   #columns: TradeColumns
   readonly #builder: TradeBatchBuilder
+  /** Used for each row. */
+  readonly #raw: RawTrade = { ...NO_VALUES }
 
   constructor(names: Set<string>, options: SourceOptions) {
     this.#names = names
@@ -112,16 +114,9 @@ class JsonRows {
   }
 
   #toRaw(record: JsonRecord): RawTrade {
-    const { ts, date, symbol, price, size, side, wallet, tx } = this.#columns
-    return {
-      ts: valueAt(record, ts),
-      date: valueAt(record, date),
-      symbol: symbol === null ? this.#options.symbol : valueAt(record, symbol),
-      price: valueAt(record, price),
-      size: valueAt(record, size),
-      side: valueAt(record, side),
-      wallet: valueAt(record, wallet),
-      tx: valueAt(record, tx),
-    }
+    const raw = this.#raw
+    for (const field of FIELDS) raw[field] = valueAt(record, this.#columns[field])
+    if (this.#columns.symbol === null) raw.symbol = this.#options.symbol
+    return raw
   }
 }

@@ -111,7 +111,7 @@ function gather(batches: readonly TradeBatch[], starts: readonly number[], order
     price[at] = batch.price[row]
     size[at] = batch.size[row]
     symbolCode[at] = batch.symbolCode[row]
-    sides.push(batch.side?.(row) ?? null)
+    sides.push(batch.side?.[row] ?? null)
     wallets.push(batch.wallet?.[row] ?? null)
     txs.push(batch.tx?.[row] ?? null)
     const fault = batch.faults.get(row)
@@ -127,7 +127,7 @@ function gather(batches: readonly TradeBatch[], starts: readonly number[], order
     symbolCode,
     symbols,
     faults,
-    side: side === null ? null : (row) => sides[row],
+    side: side === null ? null : sides,
     wallet: wallet === null ? null : wallets,
     tx: tx === null ? null : txs,
   }

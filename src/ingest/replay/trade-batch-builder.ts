@@ -1,31 +1,16 @@
+import { recordFrom } from '../../lib/record.ts'
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import type { StoreError } from '../../store/errors.ts'
 import { TRADE_BATCH_ROWS, TRADE_BATCH_ROWS_MAX, TRADE_SYMBOLS_MAX } from '../limits.ts'
 import type { RowFault, Side, TradeBatch } from './trade-batch.ts'
 import { invalid, type TradeColumns } from './trade-columns.ts'
-import {
-  type RawValue,
-  readNumber,
-  readTime,
-  SIDE_BUY,
-  SIDE_SELL,
-  SIDE_UNKNOWN,
-  SideReader,
-} from './trade-values.ts'
+import { type RawValue, readNumber, readTime, SideReader } from './trade-values.ts'
 
-/** The fields of a row, none with a value. */
-export const NO_VALUES = {
-  ts: null,
-  date: null,
-  price: null,
-  size: null,
-  symbol: null,
-  side: null,
-  wallet: null,
-  tx: null,
-}
+/** The fields of a row, each of a column. */
+export const FIELDS = ['ts', 'date', 'price', 'size', 'symbol', 'side', 'wallet', 'tx'] as const
 /** A row as the file has it. */
-export type RawTrade = Record<keyof typeof NO_VALUES, RawValue>
+export type RawTrade = Record<(typeof FIELDS)[number], RawValue>
+export const NO_VALUES: Readonly<RawTrade> = recordFrom(FIELDS, () => null)
 
 export const tooManySymbols = (): StoreError => invalid(`the file has more than ${TRADE_SYMBOLS_MAX} symbols`)
 
@@ -86,8 +71,8 @@ export class TradeBatchBuilder {
     batch.price[at] = price
     batch.size[at] = size
     batch.symbolCode[at] = symbolCode
-    const side = this.#sides === null ? 0 : this.#sides.read(raw.side)
-    batch.side[at] = side
+    const side = this.#sides === null ? null : this.#sides.read(raw.side)
+    batch.side.push(side ?? null)
     batch.wallet.push(textOf(raw.wallet))
     batch.tx.push(textOf(raw.tx))
     const fault = this.#faultOf(raw, tsMs, price, size, side, symbolCode)
@@ -99,7 +84,7 @@ export class TradeBatchBuilder {
     tsMs: number,
     price: number,
     size: number,
-    side: number,
+    side: Side | null | undefined,
     code: number,
   ): RowFault | null {
     if (Number.isNaN(tsMs)) {
@@ -110,7 +95,7 @@ export class TradeBatchBuilder {
       return { reason: 'price_invalid', sample: `"${this.#columns.price}" is ${show(raw.price)}` }
     if (Number.isNaN(size))
       return { reason: 'size_invalid', sample: `"${this.#columns.size}" is ${show(raw.size)}` }
-    if (side === SIDE_UNKNOWN)
+    if (side === undefined)
       return {
         reason: 'side_unknown',
         sample: `"${this.#columns.side}" is ${show(raw.side)} (--replay-map side= leaves it out)`,
@@ -160,7 +145,7 @@ export class TradeBatchBuilder {
       size: batch.size.subarray(0, rows),
       symbolCode: batch.symbolCode.subarray(0, rows),
       symbols: this.#symbols,
-      side: this.#columns.side === null ? null : sideOf(batch.side),
+      side: this.#columns.side === null ? null : batch.side,
       wallet: this.#columns.wallet === null ? null : batch.wallet,
       tx: this.#columns.tx === null ? null : batch.tx,
       faults: batch.faults,
@@ -173,7 +158,7 @@ const emptyBatch = (rows: number) => ({
   price: new Float64Array(rows),
   size: new Float64Array(rows),
   symbolCode: new Uint32Array(rows),
-  side: new Uint8Array(rows),
+  side: [] as (Side | null)[],
   wallet: [] as (string | null)[],
   tx: [] as (string | null)[],
   faults: new Map<number, RowFault>(),
@@ -186,11 +171,6 @@ export function checkBatchRows(batchRows = TRADE_BATCH_ROWS): number {
 }
 
 const textOf = (value: RawValue): string | null => (value === null || value === '' ? null : String(value))
-
-const sideOf =
-  (codes: Uint8Array) =>
-  (row: number): Side | null =>
-    codes[row] === SIDE_BUY ? 'buy' : codes[row] === SIDE_SELL ? 'sell' : null
 
 const SHOWN_CHARS_MAX = 60
 function show(value: RawValue): string {

@@ -30,7 +30,7 @@ export interface TradeBatch {
   /** The distinct symbols so far. All batches of a file share this list; it is only appended to. */
   symbols: readonly string[]
   /** The taker's side of a row. Null where the file, or the row, has none. */
-  side: ((row: number) => Side | null) | null
+  side: readonly (Side | null)[] | null
   wallet: readonly (string | null)[] | null
   tx: readonly (string | null)[] | null
   /** The rows that could not be read. */

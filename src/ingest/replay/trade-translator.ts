@@ -51,7 +51,7 @@ export class TradeTranslator {
     if (!(size >= 0 && size <= AMOUNT_MAX)) return invalidRow('size_invalid', `the size is ${size}`)
     const symbol = this.#findSymbol(batch, batch.symbolCode[row])
     if (typeof symbol === 'string') return invalidRow(symbol, `at ${new Date(ts).toISOString()}`)
-    const side = classifySide(symbol, price, batch.side === null ? null : batch.side(row))
+    const side = classifySide(symbol, price, batch.side?.[row] ?? null)
     const trade: TradeEvent = {
       type: 'trade',
       mint: symbol.mint,

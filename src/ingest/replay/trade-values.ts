@@ -2,6 +2,7 @@
 // (`SideReader`) depends on the rows before. What is not understood is never guessed.
 import { truncateText } from '../../lib/text/truncate-text.ts'
 import { TIME_MS_MIN } from '../../schema/bounds.ts'
+import type { Side } from './trade-batch.ts'
 
 /** A value as a file has it. */
 export type RawValue = string | number | bigint | null
@@ -112,10 +113,8 @@ export function readTime(value: RawValue, date: RawValue = null): number {
   return ms >= TIME_MS_MIN && ms <= MS_END ? ms : Number.NaN
 }
 
-const SIDE_NONE = 0
-export const SIDE_BUY = 1
-export const SIDE_SELL = 2
-export const SIDE_UNKNOWN = 3
+/** Null: the row does not say; undefined: what it says is not understood. */
+type ReadSide = Side | null | undefined
 
 const BUY_WORDS = new Set(['buy', 'b', 'bid', 'bot', 'bought'])
 const SELL_WORDS = new Set(['sell', 's', 'ask', 'a', 'sld', 'sold'])
@@ -133,50 +132,46 @@ const KNOWN_WORDS_MAX = 64
 /** Reads the taker's side from the words of one column. */
 export class SideReader {
   /** What a yes of the column means; null: it has words. */
-  readonly #yes: typeof SIDE_BUY | typeof SIDE_SELL | null
+  readonly #yes: Side | null
   /** 0 and 1 are a no and a yes to "bought", -1 and 1 are signs, and a file has one of both. */
   #numbers: 'flags' | 'signs' | null = null
   /** Texts and their meaning: most rows repeat a few. */
-  readonly #known = new Map<string, number>()
+  readonly #known = new Map<string, Side | null>()
 
   /** @param name of the column: `is_buyer_maker` and `is_buy` say by their names what a yes means. */
   constructor(name: string) {
     const plain = name.toLowerCase().replace(/[^a-z0-9]/g, '')
-    this.#yes = IS_BUY.test(plain)
-      ? SIDE_BUY
-      : IS_SELL.test(plain) || BUYER_MAKER.test(plain)
-        ? SIDE_SELL
-        : null
+    const isSale = IS_SELL.test(plain) || BUYER_MAKER.test(plain)
+    this.#yes = IS_BUY.test(plain) ? 'buy' : isSale ? 'sell' : null
   }
 
-  /** SIDE_NONE where the row does not say; SIDE_UNKNOWN where what it says is not understood. */
-  read(value: RawValue): number {
-    if (value === null) return SIDE_NONE
+  read(value: RawValue): ReadSide {
+    if (value === null) return null
     const text = String(value)
     const known = this.#known.get(text)
     if (known !== undefined) return known
     const word = text.replace(/^ +| +$/g, '').toLowerCase()
     if (this.#yes === null && /^[+-]?[01](\.0+)?$/.test(word)) return this.#readNumber(Number(word))
     const side = this.#readWord(word)
-    if (side !== SIDE_UNKNOWN && this.#known.size < KNOWN_WORDS_MAX)
+    if (side !== undefined && this.#known.size < KNOWN_WORDS_MAX)
       this.#known.set(truncateText(text, text.length), side)
     return side
   }
 
-  #readWord(word: string): number {
-    if (NO_SIDE.has(word)) return SIDE_NONE
+  #readWord(word: string): ReadSide {
+    if (NO_SIDE.has(word)) return null
     if (this.#yes !== null) {
-      const other = this.#yes === SIDE_BUY ? SIDE_SELL : SIDE_BUY
+      const other = this.#yes === 'buy' ? 'sell' : 'buy'
       const flag = word.replace(/\.0+$/, '')
-      return YES.has(flag) ? this.#yes : NO.has(flag) ? other : SIDE_UNKNOWN
+      return YES.has(flag) ? this.#yes : NO.has(flag) ? other : undefined
     }
-    return BUY_WORDS.has(word) ? SIDE_BUY : SELL_WORDS.has(word) ? SIDE_SELL : SIDE_UNKNOWN
+    return BUY_WORDS.has(word) ? 'buy' : SELL_WORDS.has(word) ? 'sell' : undefined
   }
 
-  #readNumber(number: number): number {
-    if (number === 1) return SIDE_BUY
+  #readNumber(number: number): ReadSide {
+    if (number === 1) return 'buy'
     this.#numbers ??= number === 0 ? 'flags' : 'signs'
-    if (number === 0) return this.#numbers === 'flags' ? SIDE_SELL : SIDE_NONE
-    return this.#numbers === 'signs' ? SIDE_SELL : SIDE_UNKNOWN
+    if (number === 0) return this.#numbers === 'flags' ? 'sell' : null
+    return this.#numbers === 'signs' ? 'sell' : undefined
   }
 }
