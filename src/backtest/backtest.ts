@@ -7,6 +7,7 @@ import { readConfig } from '../config/config.ts'
 import type { Config } from '../config/settings.ts'
 import { StepPace } from '../ingest/replay/pace.ts'
 import { Random } from '../ingest/simulator/random.ts'
+import { unlessAborted } from '../ingest/wait.ts'
 import { assert } from '../lib/assert.ts'
 import { createLog } from '../lib/log.ts'
 import { within } from '../lib/wait.ts'
@@ -146,9 +147,7 @@ export async function writeLabels(options: LabelOptions): Promise<{ rows: number
 
 /** Resolves when the market is where it begins; rejects where the signal is aborted before. */
 async function untilReady(app: App, signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<void>()
-  signal.addEventListener('abort', () => aborted.resolve(), { once: true })
-  if (!signal.aborted) await Promise.race([app.ready, aborted.promise])
+  await unlessAborted(app.ready, signal)
   signal.throwIfAborted()
 }
 

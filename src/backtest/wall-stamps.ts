@@ -61,18 +61,9 @@ export class WallStamps implements SnapshotStamps {
 
   /** The market times that were in effect between two times of the machine. */
   #between(fromMs: number, toMs: number): number[] {
-    const steps = this.#steps
-    let [low, high] = [0, steps.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((steps[middle]?.wallMs ?? 0) <= fromMs) low = middle + 1
-      else high = middle
-    }
-    const found: number[] = []
-    for (const { wallMs, marketMs } of steps.slice(Math.max(0, low - 1))) {
-      if (wallMs > toMs) break
-      found.push(marketMs)
-    }
-    return found
+    // Stamps are of lately: it is looked for from the end.
+    const first = this.#steps.findLastIndex(({ wallMs }) => wallMs <= fromMs)
+    const last = this.#steps.findLastIndex(({ wallMs }) => wallMs <= toMs)
+    return this.#steps.slice(Math.max(0, first), last + 1).map(({ marketMs }) => marketMs)
   }
 }

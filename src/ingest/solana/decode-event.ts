@@ -10,7 +10,6 @@ const SHARE_BYTES = 34
 /** The fields of an event that had their bytes. A field is asked for by its name; it is decoded then. */
 export class DecodedEvent {
   readonly name: string
-  readonly program: string
   /** Bytes behind the last field that we know. */
   readonly leftOverBytes: number
   readonly #bytes: Uint8Array
@@ -18,13 +17,12 @@ export class DecodedEvent {
   readonly #offsets: ReadonlyMap<string, readonly [type: FieldType, at: number]>
 
   constructor(
-    { name, program }: EventLayout,
+    { name }: EventLayout,
     bytes: Uint8Array,
     offsets: ReadonlyMap<string, readonly [FieldType, number]>,
     leftOverBytes: number,
   ) {
     this.name = name
-    this.program = program
     this.#bytes = bytes
     this.#offsets = offsets
     this.leftOverBytes = leftOverBytes
