@@ -10,7 +10,7 @@ const CONTENT_ID = /^[a-z0-9]{32,128}$/i
 
 /** Where a document can be fetched, or a picture be shown; null: nowhere. @param gateway of IPFS; '': there is none */
 export function fetchableAddress(text: string, gateway: string): string | null {
-  const url = parseUrl(text)
+  const url = URL.parse(text.trim())
   if (url === null) return null
   if (url.protocol === 'https:') return url.href
   if (url.protocol !== 'ipfs:' || gateway === '') return null
@@ -25,14 +25,6 @@ export function fetchableAddress(text: string, gateway: string): string | null {
   const { href, pathname } = new URL(`ipfs/${[id, ...path].join('/')}`, base)
   // A path may lead upwards, to whatever else the gateway's server has.
   return pathname === root || pathname.startsWith(`${root}/`) ? href : null
-}
-
-function parseUrl(text: string): URL | null {
-  try {
-    return new URL(text.trim())
-  } catch {
-    return null
-  }
 }
 
 type Fields = Record<string, unknown>
@@ -50,7 +42,7 @@ function firstText(parts: readonly Fields[], names: readonly string[]): string |
 
 /** An address of the web, as it is followed: without line feeds and the like. Nothing else is followed or shown. */
 function webAddress(text: string | undefined): string | undefined {
-  const url = text === undefined ? null : parseUrl(text)
+  const url = text === undefined ? null : URL.parse(text.trim())
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : undefined
 }
 
@@ -60,7 +52,7 @@ const bounded = (text: string | undefined): string | undefined =>
 
 /** An address of the web, or a name as people write it: no address of another kind. */
 const addressOrName = (text: string | undefined): string | undefined =>
-  text === undefined || parseUrl(text) === null ? text : webAddress(text)
+  text === undefined || URL.parse(text.trim()) === null ? text : webAddress(text)
 
 /** What a document says of a token, without what it does not say; null: it is none. @param gateway for pictures in IPFS */
 export function readTokenDocument(text: string, gateway: string): PatchFields | null {
