@@ -1,18 +1,16 @@
-// Checks the readers of trades against JSON.parse and msgpackr, with trades as feeds write them and with some of their bytes
-// changed, and that NDJSON and msgpack give the same events.
+// Checks the reader of lines against JSON.parse, with trades as feeds write them and with some of their bytes changed, where records
+// of msgpack end, and that NDJSON and msgpack give the same events.
 import fc from 'fast-check'
-import { Packr, Unpackr } from 'msgpackr'
+import { Packr } from 'msgpackr'
 import { expect, test } from 'vitest'
 import { ingest } from '../../src/ingest/push/push.ts'
 import { readTrade, timeFault } from '../../src/ingest/push/record.ts'
 import { skipRecord } from '../../src/ingest/push/skip-record.ts'
-import { TradeMapReader } from '../../src/ingest/push/trade-map.ts'
 import type { TradeEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { MemorySink } from './memory-sink.ts'
 
 const packr = new Packr({ useRecords: false })
-const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, int64AsType: 'number' })
 /** Behind nearly all times of the records below. */
 const NOW_MS = 1e15
 const MINTS = Array.from({ length: 40 }, (_, index) => mintOfSymbol(`wire ${index}`))
@@ -83,12 +81,6 @@ const lineOf = (members: readonly Entry[], [comma, colon]: readonly string[]) =>
 /** JSON.stringify loses the sign of zero. */
 const numeral = (value: unknown) => (Object.is(value, -0) ? '-0' : JSON.stringify(value))
 
-const mapOf = (members: readonly Entry[], isShort: boolean) =>
-  Buffer.concat([
-    Buffer.from(isShort ? [0x80 | members.length] : [0xde, 0, members.length]),
-    ...members.flatMap(([name, value]) => [Buffer.from(packr.pack(name)), Buffer.from(packr.pack(value))]),
-  ])
-
 /** Some bytes changed; an empty list leaves them as they are. */
 const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 2 })
 function changed(bytes: Buffer, list: readonly (readonly [number, number])[]): Buffer {
@@ -121,52 +113,6 @@ test('a trade of a line is the one that JSON.parse and the check make of it', ()
     }),
     { numRuns: 2_000 },
   )
-})
-
-test('a trade read from the bytes of a map is the one that the library and the check make of it', () => {
-  fc.assert(
-    fc.property(entries, fc.boolean(), changes, (members, isShort, list) => {
-      const body = changed(mapOf(members, isShort), list)
-      const reader = new TradeMapReader(body)
-      const read = reader.read(0)
-      if (read === null) return
-      expect(told(read)).toEqual(told(ours(unpackr.unpack(body.subarray(0, reader.end)))))
-    }),
-    { numRuns: 2_000 },
-  )
-})
-
-test('the trades that feeds send are read from the bytes of msgpack, one after another', () => {
-  const trades = MINTS.flatMap((mint, index) => [
-    { type: 'trade', mint, ts: 1_772_000_000_000 + index, side: 'buy', tokenAmount: index, priceUsd: 1 / 3 },
-    {
-      type: 'trade',
-      mint,
-      ts: 1_772_000_000_000,
-      side: 'sell',
-      tokenAmount: 0.5,
-      priceUsd: null,
-      solAmount: 1e-7,
-    },
-    {
-      mint,
-      tx: 'b'.repeat(88),
-      wallet: MINTS[0],
-      type: 'trade',
-      ts: 1e12,
-      side: 'buy',
-      tokenAmount: 7,
-      vSol: 30.1,
-      vTokens: 1e9,
-      solAmount: 2,
-      pool: 'amm',
-      fee: false,
-    },
-  ])
-  const map = new TradeMapReader(Buffer.concat(trades.map((trade) => Buffer.from(packr.pack(trade)))))
-  for (const trade of trades) {
-    expect(told(map.read(map.end))).toEqual(told(ours(trade)))
-  }
 })
 
 test('the end of a record is found where the library ends it, and nowhere when it is cut short', () => {

@@ -40,10 +40,9 @@ const patch = (at: number) => ({
   ts: NOW,
   fields: { description: long(at), primaryDex: long(at) },
 })
-/** Not ASCII, so that the byte reader leaves it to the library. */
 const trade = (at: number) => ({
   ...{ type: 'trade', mint, ts: NOW, side: 'buy', tokenAmount: 1, priceUsd: 1 },
-  tx: `é${long(at)}`,
+  tx: long(at),
 })
 /** Its texts are short enough to be kept as JSON.parse created them. */
 const shortTrade = (at: number) => ({

@@ -68,24 +68,19 @@ export class IngestBatch {
     return this.#errors.length >= INGEST_ERRORS_MAX
   }
 
-  /** Adds one parsed record of unknown shape. @param areTextsOwn none of its texts is cut out of a larger one */
+  /** Adds one parsed record of unknown shape. A trade may wait for others until `flush`. @param areTextsOwn none of its texts is cut out of a larger one */
   addRecord(record: unknown, areTextsOwn = false): void {
     const trade = isRecord(record) && record.type === 'trade' ? readTrade(record, areTextsOwn) : null
     if (trade !== null) {
-      this.addTrade(trade)
+      this.#trades.push(trade)
+      this.#mints.push(trade.mint)
+      if (this.#trades.length === PREFETCHED_MAX) this.flush()
       return
     }
     this.flush()
     const event = readRecord(record, this.receivedAtMs)
     this.#deliver(event)
     if (!isFault(event) && event.type === 'patch') this.#noteIgnored(record as { fields: object })
-  }
-
-  /** Adds a trade whose fields were checked already; only its time is checked here. It may wait for others until `flush`. */
-  addTrade(trade: TradeEvent): void {
-    this.#trades.push(trade)
-    this.#mints.push(trade.mint)
-    if (this.#trades.length === PREFETCHED_MAX) this.flush()
   }
 
   /** Delivers the trades that wait. */

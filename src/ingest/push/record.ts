@@ -46,7 +46,7 @@ const checkedMints = new Map<string, string>()
 
 /** A mint that comes often is not checked again, and is always the same string: the market's maps need its hash only once. @returns null
  *  where there is no valid mint */
-export function checkedMint(mint: unknown): string | null {
+function checkedMint(mint: unknown): string | null {
   if (typeof mint !== 'string') return null
   const known = checkedMints.get(mint)
   if (known !== undefined) return known
@@ -60,7 +60,7 @@ export function checkedMint(mint: unknown): string | null {
 type TradeFields = Omit<TradeEvent, 'type' | 'mint'>
 
 /** Whether all fields of a trade but its mint are valid. */
-export function isValidTrade(trade: Partial<TradeEvent>): trade is TradeFields {
+function isValidTrade(trade: Partial<TradeEvent>): trade is TradeFields {
   const { side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx, ts } = trade
   if (side !== 'buy' && side !== 'sell') return false
   if (!isTime(ts) || !isAmount(tokenAmount)) return false
