@@ -38,10 +38,8 @@ export class KeyChecks {
     const expected = access === 'feed' ? this.#feedKey : this.#adminKey
     if (expected === '')
       throw new ServiceError('not_found', `This server has no ${access} key: the endpoint is off.`)
-    const headers = { 'WWW-Authenticate': 'Bearer' }
-    if (sent === '') throw new ServiceError('missing_key', `The ${access} key is required.`, {}, headers)
-    if (!isEqual(expected, sent))
-      throw new ServiceError('invalid_key', `The ${access} key is wrong.`, {}, headers)
+    if (sent === '') throw new ServiceError('missing_key', `The ${access} key is required.`)
+    if (!isEqual(expected, sent)) throw new ServiceError('invalid_key', `The ${access} key is wrong.`)
   }
 
   /** Whether it is the operator's key. */
@@ -67,8 +65,6 @@ export class KeyChecks {
       throw new ServiceError(
         'missing_key',
         `A researcher’s key or the operator’s is required: ${OPERATORS_KEY}, and ${RESEARCHERS_KEY}.`,
-        {},
-        { 'WWW-Authenticate': 'Bearer' },
       )
     const caller = this.#agents.authenticate(sent)
     if (caller.agent.type === 'researcher') return caller

@@ -1,6 +1,7 @@
 // What answers depend on besides the market, where several processes (nodes) answer for the same market.
 import { randomBytes } from 'node:crypto'
 import { ServiceError } from '../schema/errors.ts'
+import { tryAgain } from './response/rate-limit-headers.ts'
 import type { Route } from './route.ts'
 
 export interface HttpNode {
@@ -96,6 +97,6 @@ export function whenReached(node: HttpNode, market: { seq: number }, since: numb
   return reach(since).then((isReached) => {
     if (isReached) return
     const sentence = `This node is at position ${market.seq} and has not reached ${since} yet: try again, or elsewhere.`
-    throw new ServiceError('warming_up', sentence, { retryAfterMs: 1_000 }, { 'Retry-After': '1' })
+    throw tryAgain('warming_up', sentence)
   })
 }

@@ -80,6 +80,6 @@ export class ServiceError extends Error {
     this.code = code
     this.status = ERRORS[code].status
     this.extra = extra
-    this.headers = headers
+    this.headers = this.status === 401 ? { 'WWW-Authenticate': 'Bearer', ...headers } : headers
   }
 }

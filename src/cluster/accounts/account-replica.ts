@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv'
 import { nanos } from '@nats-io/transport-node'
+import { tryAgain } from '../../http/response/rate-limit-headers.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { Waiters } from '../../lib/waiters.ts'
-import { ServiceError } from '../../schema/errors.ts'
 import { KeyTable, newKey } from '../../submissions/accounts/key-table.ts'
 import { SubmissionError } from '../../submissions/errors.ts'
 import type { Account, Caller } from '../../submissions/types.ts'
@@ -94,7 +94,7 @@ export class AccountReplica {
         error instanceof SubmissionError && error.code === 'invalid_key' && !this.#isReady
       if (!mayBeKnownSoon) throw error
       const sentence = 'This node has not been told of all accounts yet: try again, or elsewhere.'
-      throw new ServiceError('warming_up', sentence, { retryAfterMs: 1_000 }, { 'Retry-After': '1' })
+      throw tryAgain('warming_up', sentence)
     }
   }
 

@@ -4,10 +4,10 @@ import type { Context, HttpAnswer } from '../../http/context.ts'
 import { CURSOR_TTL_MS } from '../../http/limits.ts'
 import { flag } from '../../http/request/parameters.ts'
 import { type Cursors, cursorExpired } from '../../http/response/cursors.ts'
+import { tryAgain } from '../../http/response/rate-limit-headers.ts'
 import type { PlainRoute, Route } from '../../http/route.ts'
 import { MARKET_PATH } from '../../http/routes/market.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import { ServiceError } from '../../schema/errors.ts'
 import { UnansweredError } from './errors.ts'
 import { FIND_MS_MAX, FIND_PAUSE_MS, LIST_ANSWER_MS_MAX, LIST_MS_MAX, SILENT_LISTS_MAX } from './limits.ts'
 import { RATE_LIMIT_HEADER, requestOf, sentOn } from './passed-route.ts'
@@ -36,7 +36,7 @@ export function withCursors(
       if (nowMs - sinceMs > CURSOR_TTL_MS) throw cursorExpired()
       silentSince.set(list, sinceMs)
       const sentence = 'The node that keeps the list of this cursor does not answer: try again, or elsewhere.'
-      throw new ServiceError('warming_up', sentence, { retryAfterMs: 1_000 }, { 'Retry-After': '1' })
+      throw tryAgain('warming_up', sentence)
     }
     silentSince.delete(list)
     return answer

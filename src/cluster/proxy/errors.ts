@@ -1,4 +1,5 @@
-import { ServiceError } from '../../schema/errors.ts'
+import { tryAgain } from '../../http/response/rate-limit-headers.ts'
+import type { ServiceError } from '../../schema/errors.ts'
 import { RETRY_AFTER_MS } from './limits.ts'
 
 /** All but `foreign` and `late`: the other node has certainly carried nothing out. */
@@ -28,19 +29,14 @@ export class UnansweredError extends Error {
   }
 }
 
-const retryAfter = (ms: number) => ({ 'Retry-After': `${Math.ceil(ms / 1_000)}` })
-
 /** @param mayBeStored whether the request may have been carried out */
 export const unavailable = (mayBeStored: boolean, sentence?: string): ServiceError =>
-  new ServiceError(
+  tryAgain(
     'store_unavailable',
     sentence ??
       (mayBeStored
         ? 'The writer of this cluster has not answered: the request may have been carried out.'
         : 'The writer of this cluster cannot be reached; try again.'),
-    { ...(mayBeStored && { mayBeStored }), retryAfterMs: RETRY_AFTER_MS },
-    retryAfter(RETRY_AFTER_MS),
+    RETRY_AFTER_MS,
+    mayBeStored ? { mayBeStored } : {},
   )
-
-export const overloaded = (sentence: string): ServiceError =>
-  new ServiceError('overloaded', sentence, { retryAfterMs: 1_000 }, retryAfter(1_000))

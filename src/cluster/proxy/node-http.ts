@@ -6,12 +6,13 @@ import type { Socket } from 'node:net'
 import { urlToHttpOptions } from 'node:url'
 import type { Method } from '../../http/context.ts'
 import { ANOTHER_NODE, NODE_HEADER, RELAY_HEADER } from '../../http/node.ts'
+import { overloaded } from '../../http/response/rate-limit-headers.ts'
 import type { ChunkSource } from '../../http/response/send-chunks.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { lazyPackage } from '../../lib/lazy-package.ts'
 import { unlessLate } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { overloaded, UnansweredError } from './errors.ts'
+import { UnansweredError } from './errors.ts'
 import {
   CONNECT_MS_MAX,
   IDLE_SOCKET_MS_MAX,

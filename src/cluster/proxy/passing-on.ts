@@ -2,11 +2,12 @@
 // single process.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { NO_BYTES } from '../../http/context.ts'
+import { overloaded } from '../../http/response/rate-limit-headers.ts'
 import type { Log } from '../../lib/log.ts'
 import { SingleFlight } from '../../lib/single-flight.ts'
 import type { Bus } from '../bus.ts'
 import { TroubleLog } from '../trouble-log.ts'
-import { overloaded, UnansweredError, unavailable } from './errors.ts'
+import { UnansweredError, unavailable } from './errors.ts'
 import {
   ABSENCE_LOOK_MS,
   ANSWER_MS_MAX,

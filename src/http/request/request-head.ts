@@ -267,8 +267,7 @@ export function parseBearer(authorization: string): string {
   throw invalidKey('The Authorization header must have the form: Bearer <API_KEY>.')
 }
 
-const invalidKey = (sentence: string): ServiceError =>
-  new ServiceError('invalid_key', sentence, {}, { 'WWW-Authenticate': 'Bearer' })
+const invalidKey = (sentence: string): ServiceError => new ServiceError('invalid_key', sentence)
 
 /**
  * The Idempotency-Key of a request; null: without one.

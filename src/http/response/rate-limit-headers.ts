@@ -1,4 +1,4 @@
-import { ServiceError } from '../../schema/errors.ts'
+import { type ErrorCode, type ErrorExtra, ServiceError } from '../../schema/errors.ts'
 import type { Quota } from '../../submissions/types.ts'
 
 const toSeconds = (ms: number): number => Math.ceil(ms / 1_000)
@@ -25,6 +25,13 @@ export function submitHeaders(quota: Quota | null, isReplay: boolean): Record<st
 /** `Retry-After` in whole seconds, rounded up. */
 export const retryAfter = (ms: number): Record<string, string> => ({ 'Retry-After': `${toSeconds(ms)}` })
 
-/** 503 for what cannot be had now, and can be a moment later. */
-export const overloaded = (sentence: string, retryAfterMs = 1_000): ServiceError =>
-  new ServiceError('overloaded', sentence, { retryAfterMs }, retryAfter(retryAfterMs))
+/** An error of what cannot be had now, and can be later. */
+export const tryAgain = (
+  code: ErrorCode,
+  sentence: string,
+  retryAfterMs = 1_000,
+  more: ErrorExtra = {},
+): ServiceError => new ServiceError(code, sentence, { ...more, retryAfterMs }, retryAfter(retryAfterMs))
+
+export const overloaded = (sentence: string, retryAfterMs?: number): ServiceError =>
+  tryAgain('overloaded', sentence, retryAfterMs)

@@ -34,7 +34,6 @@ function fromSubmission({
 }: SubmissionError): ServiceError {
   const headers = submitHeaders(quota, isReplay)
   if (retryAfterMs !== null) Object.assign(headers, retryAfter(retryAfterMs))
-  if (ERRORS[code].status === 401) headers['WWW-Authenticate'] = 'Bearer'
   return new ServiceError(code, message, { ...details }, headers)
 }
 

@@ -93,12 +93,7 @@ function filtered(page: AnalysisPage, { outcome, sentiment }: Filter, limit: num
 export function parseAgentId(sent: string | null, caller: Caller | null): string | null {
   if (sent === ME) {
     if (caller !== null) return caller.agent.agentId
-    throw new ServiceError(
-      'missing_key',
-      'agentId=me needs a key: send Authorization: Bearer <API_KEY>.',
-      {},
-      { 'WWW-Authenticate': 'Bearer' },
-    )
+    throw new ServiceError('missing_key', 'agentId=me needs a key: send Authorization: Bearer <API_KEY>.')
   }
   if (sent !== null && !AGENT_ID.test(sent)) throw invalidParameter('agentId', 'is neither me nor an agent')
   return sent

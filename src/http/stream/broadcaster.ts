@@ -16,6 +16,7 @@ import {
   WINDOWS_OF_CLIENT_MAX,
 } from '../limits.ts'
 import { retryAfterMs } from '../overload.ts'
+import { tryAgain } from '../response/rate-limit-headers.ts'
 import type { Channel, StreamSnapshot } from './channel.ts'
 import { Delivery } from './delivery.ts'
 import {
@@ -55,13 +56,8 @@ const OTHERS_SHARE_MAX = 3
 
 const NOBODY: FollowerOwner = { key: '', client: '' }
 
-const tooManyWindows = (sentence: string, limit: number): ServiceError =>
-  new ServiceError(
-    'read_rate_limited',
-    sentence,
-    { limit, retryAfterMs: SWEEP_MS_MAX },
-    { 'Retry-After': '1' },
-  )
+const tooMany = (sentence: string, limit: number): ServiceError =>
+  tryAgain('read_rate_limited', sentence, SWEEP_MS_MAX, { limit })
 
 /**
  * Sends the changes of the market to all streams. Writes happen in a flush, on a timer, or to one stream in its own handler: the
@@ -131,12 +127,7 @@ export class Broadcaster {
       throw new ServiceError('draining', 'The server is shutting down.', {}, { 'Retry-After': '1' })
     if (this.#followers.size < this.#options.followersMax) return
     const limit = this.#options.followersMax
-    throw new ServiceError(
-      'read_rate_limited',
-      `All ${limit} streams are in use; try again later.`,
-      { limit, retryAfterMs: SWEEP_MS_MAX },
-      { 'Retry-After': '1' },
-    )
+    throw tooMany(`All ${limit} streams are in use; try again later.`, limit)
   }
 
   /** The window itself, or the same one where somebody follows it already. Throws 429 if as many are followed as are allowed. */
@@ -146,13 +137,13 @@ export class Broadcaster {
     const followed = this.#subscriptions.windowsOf(client)
     // Those that others follow count too: two clients that hand theirs to one another would take all.
     if (followed.size >= WINDOWS_OF_CLIENT_MAX && (known === null || !followed.has(known)))
-      throw tooManyWindows(
+      throw tooMany(
         `You follow ${WINDOWS_OF_CLIENT_MAX} different windows, as many as one client may; end one of them.`,
         WINDOWS_OF_CLIENT_MAX,
       )
     if (known !== null) return known
     if (this.#subscriptions.windowCount < WINDOWS_MAX) return channel
-    throw tooManyWindows(`All ${WINDOWS_MAX} different windows are in use; try again later.`, WINDOWS_MAX)
+    throw tooMany(`All ${WINDOWS_MAX} different windows are in use; try again later.`, WINDOWS_MAX)
   }
 
   /** The channel itself, or the same one where somebody follows it already. */
