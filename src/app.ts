@@ -4,7 +4,7 @@ import { type Config, isWriter, SETTINGS } from './config/settings.ts'
 import { ConsoleSessions } from './http/console-sessions.ts'
 import { KeyChecks } from './http/key-checks.ts'
 import { BODY_MS_MAX } from './http/limits.ts'
-import { type HttpNode, singleNode, writerNode } from './http/node.ts'
+import { type HttpNode, singleNode } from './http/node.ts'
 import { authorityOf, TrustedProxies } from './http/request/addresses.ts'
 import { ClientLimits } from './http/request/client-limits.ts'
 import { keyHint } from './http/request/key-hint.ts'
@@ -136,6 +136,7 @@ export async function startApp(
 async function startParts(base: Base): Promise<App> {
   const { config, options, log, rulesClock, store, lakeJobs, clockFile } = base
   const publisher = await createPublisher(base)
+  const service = publisher?.service
   const running = await openRunningMarket({ ...options, ...base, publisher })
   const { market } = running
   base.followMarket(market)
@@ -150,7 +151,7 @@ async function startParts(base: Base): Promise<App> {
     publisher?.tell(evaluated, market.seq)
     broadcaster.wake()
   }
-  const onAccount = (agentId: string) => publisher?.changeAccount(agentId)
+  const onAccount = (agentId: string) => service?.changeAccount(agentId)
   const told = { onAccount, onEvaluated, onForgotten: countForgotten(metrics, log, rulesClock) }
   const { agents, submissions } = createSubmissions(base, running, confirmed, told)
   const submissionLog = createSubmissionLog(agents, market)
@@ -165,7 +166,7 @@ async function startParts(base: Base): Promise<App> {
   addMetrics(metrics, base, running, { publisher, health, feeds, broadcaster, downloads })
   const node = nodeOf(config, running, publisher)
   const { servedMs: nowMs } = base
-  const cursors = new Cursors({ market, run: node.run, watcher: publisher?.lists ?? null, now: nowMs })
+  const cursors = new Cursors({ market, run: node.run, watcher: service?.lists, now: nowMs })
   const timeWaits = new TimeWaits(market, options.steps !== undefined)
   const { stamps, tuning } = options
   const writer = {
@@ -187,7 +188,7 @@ async function startParts(base: Base): Promise<App> {
   const [settings, lakeFolder] = [config, folderForCommands(config)]
   const ofRoutes = { settings, cursors, timeWaits, nowMs, onDataPoint, writer, lakeFolder }
   const ownRoutes = createRoutes({ ...served, ...ofRoutes })
-  const routes = publisher?.routes(ownRoutes, cursors) ?? ownRoutes
+  const routes = service?.routes(ownRoutes, cursors) ?? ownRoutes
   // What takes a moment is done before the first request, so that a failure ends the start. A market that is to be applied again
   // may take longer: requests are told that the server warms up.
   if (!running.hasRedo) await beginFeeding(running, sources)
@@ -199,7 +200,7 @@ async function startParts(base: Base): Promise<App> {
   const watches: Watch[] = isReal ? [clients.history, overloadWatch] : [clients.history]
   const ready = becomeReady({ feeding, sources, running, health, watches, log })
   feeding.then(store.forgetRecovered, store.forgetRecovered)
-  publisher?.serve({ accounts: agents, port: server.ownPort, ready })
+  service?.serve({ accounts: agents, port: server.ownPort, ready })
   const { drainNoticeMs } = config
   const ending = { publisher, feeding, broadcaster, timeWaits, drainNoticeMs }
   const parts = { ...base, health, server, sources, running, ...ending }
@@ -251,8 +252,8 @@ const nodeOf = (
   publisher: MarketPublisher | null,
 ): HttpNode =>
   publisher === null
-    ? singleNode(isReplay(config) ? () => market.timeMs : null)
-    : writerNode(runId, publisher.gate)
+    ? singleNode(isReplay(config) ? () => market.timeMs : undefined)
+    : { run: () => runId, gate: publisher.service.gate }
 
 /** The data folder, where commands that are told none look elsewhere. */
 const folderForCommands = ({ dataDir }: Config): string | null =>

@@ -7,17 +7,17 @@ import type { Route } from './route.ts'
 export interface HttpNode {
   /** Part of every ETag and cursor: versions count within one run of the process that takes the events. */
   run(): string
-  /** How old the newest state is that this node has of the market, ms; Infinity: not known; null: it has the market itself. */
-  readonly lagMs: (() => number) | null
-  /** In a replay: market time, Unix ms, which every answer tells; null: it follows the clock. */
-  readonly marketTimeMs: (() => number) | null
+  /** How old the newest state is that this node has of the market, ms; Infinity: not known; without it, it has the market itself. */
+  readonly lagMs?: () => number
+  /** In a replay: market time, Unix ms, which every answer tells; without it, it follows the clock. */
+  readonly marketTimeMs?: (() => number) | undefined
   /**
    * Waits for a position that a client has from a node that is further ahead. Resolves with whether it is reached; where it is not
-   * within a moment, that is false. Null: this node is never behind, so there is no such position.
+   * within a moment, that is false. Without it this node is never behind, so there is no such position.
    */
-  readonly reach: ((seq: number) => Promise<boolean>) | null
-  /** Null: no other node passes requests on to this one. */
-  readonly gate: RelayGate | null
+  readonly reach?: (seq: number) => Promise<boolean>
+  /** Without it no other node passes requests on to this one. */
+  readonly gate?: RelayGate
 }
 
 /**
@@ -45,22 +45,7 @@ export const notForThisNode = (): ServiceError => {
 const RUN = randomBytes(4).toString('hex')
 
 /** A process that has the market for itself. */
-export const singleNode = (marketTimeMs: (() => number) | null = null): HttpNode => ({
-  run: () => RUN,
-  lagMs: null,
-  marketTimeMs,
-  reach: null,
-  gate: null,
-})
-
-/** The process that takes the events, where others have the same market. */
-export const writerNode = (runId: string, gate: RelayGate): HttpNode => ({
-  run: () => runId,
-  lagMs: null,
-  marketTimeMs: null,
-  reach: null,
-  gate,
-})
+export const singleNode = (marketTimeMs?: () => number): HttpNode => ({ run: () => RUN, marketTimeMs })
 
 /** Headers of an answer, and which node has made it where another one has passed the request on. */
 export const withNodeName = (
@@ -68,7 +53,7 @@ export const withNodeName = (
   isRelayed: boolean,
   headers: Record<string, string>,
 ): Record<string, string> =>
-  isRelayed && gate !== null ? { ...headers, [NODE_HEADER]: gate.nodeId } : headers
+  isRelayed && gate !== undefined ? { ...headers, [NODE_HEADER]: gate.nodeId } : headers
 
 /**
  * Headers of an answer and what the node says of its market: in a replay its time, and where the answer is about the market, how far
@@ -80,8 +65,8 @@ export function withMarketState(
   headers: Record<string, string>,
 ): Record<string, string> {
   const timed =
-    marketTimeMs === null ? headers : { ...headers, 'X-Market-Time': `${Math.floor(marketTimeMs())}` }
-  if (lagMs === null || route?.answersMarket !== true) return timed
+    marketTimeMs === undefined ? headers : { ...headers, 'X-Market-Time': `${Math.floor(marketTimeMs())}` }
+  if (lagMs === undefined || route?.answersMarket !== true) return timed
   const ms = lagMs()
   return Number.isFinite(ms) ? { ...timed, 'X-Lag-Ms': `${Math.max(0, Math.round(ms))}` } : timed
 }
@@ -93,7 +78,7 @@ export function withMarketState(
  */
 export function whenReached(node: HttpNode, market: { seq: number }, since: number): Promise<void> | null {
   const { reach } = node
-  if (reach === null || since <= market.seq) return null
+  if (reach === undefined || since <= market.seq) return null
   return reach(since).then((isReached) => {
     if (isReached) return
     const sentence = `This node is at position ${market.seq} and has not reached ${since} yet: try again, or elsewhere.`

@@ -36,16 +36,8 @@ export interface ServedParts {
   ready: Promise<unknown>
 }
 
-export interface MarketPublisher {
-  /** A batch of events was written: a kill of this process does not lose it. */
-  onBatch(batch: WrittenBatch): void
-  begin(run: RunToPublish): void
-  /** Market time has gone back with the last event. */
-  noteTime(): void
-  /** @param seq the market's position at which followers are told of it */
-  tell(submission: EvaluatedSubmission, seq: number): void
-  /** A checkpoint was made. */
-  onCheckpoint(checkpoint: StoredCheckpoint): void
+/** What this process does for readers: takes what their clients write, and tells them of keys and of the lists that it keeps. */
+export interface ReaderService {
   /** An agent, its keys or its name have changed, durably. */
   changeAccount(agentId: string): void
   /** To be told of the lists that this process keeps. */
@@ -58,6 +50,19 @@ export interface MarketPublisher {
   serve(parts: ServedParts): void
   /** Takes no more of theirs; those that run go on. Never rejects. */
   stopServing(): Promise<void>
+}
+
+export interface MarketPublisher {
+  /** A batch of events was written: a kill of this process does not lose it. */
+  onBatch(batch: WrittenBatch): void
+  begin(run: RunToPublish): void
+  /** Market time has gone back with the last event. */
+  noteTime(): void
+  /** @param seq the market's position at which followers are told of it */
+  tell(submission: EvaluatedSubmission, seq: number): void
+  /** A checkpoint was made. */
+  onCheckpoint(checkpoint: StoredCheckpoint): void
+  readonly service: ReaderService
   /** Resolves unless another writer may have taken this one's place. Rejects with `unavailable`. */
   mayCommit(): Promise<void>
   /** Resolves once what is durable may be acknowledged: not before it is certain that no other writer has taken this one's place. */

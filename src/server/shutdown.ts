@@ -28,7 +28,7 @@ export interface RunningParts {
   sources: Feeds
   running: RunningMarket
   /** null: the server is alone. */
-  publisher: Pick<MarketPublisher, 'stopServing'> | null
+  publisher: Pick<MarketPublisher, 'service'> | null
   /** Settles when the feeds were started, or will not be. */
   feeding: Promise<void>
   broadcaster: Broadcaster
@@ -88,7 +88,7 @@ async function leave({
   )
   const others = publisher === null ? [] : [lakeJobs.close()]
   await Promise.all([sleep(drainNoticeMs), flushed, ...others])
-  await publisher?.stopServing()
+  await publisher?.service.stopServing()
 }
 
 /**
@@ -105,7 +105,7 @@ export async function shutDown(parts: RunningParts): Promise<void> {
   running.halt()
   await Promise.allSettled([parts.feeding])
   await Promise.all(sources.feeds.map((feed) => feed.stop()))
-  await parts.publisher?.stopServing()
+  await parts.publisher?.service.stopServing()
   await finishRequests(parts, [lakeJobs.close()])
   await within(
     LAST_WRITES_MS_MAX,

@@ -184,7 +184,6 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
   const node: HttpNode = {
     run: shared.run,
     lagMs: () => readerHealth.lagMs(),
-    marketTimeMs: null,
     gate: link.gate,
     reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
   }

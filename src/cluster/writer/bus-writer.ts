@@ -1,19 +1,11 @@
 // The writer's side of the cluster: publishes its recorded market on the bus, with its checkpoints.
 import type { StoredCheckpoint } from '../../checkpoint/checkpoint-folder.ts'
 import type { Config } from '../../config/settings.ts'
-import type { RelayGate } from '../../http/node.ts'
-import type { Cursors, ListWatcher } from '../../http/response/cursors.ts'
-import type { Route } from '../../http/route.ts'
 import { findRunOf } from '../../journal/reader.ts'
 import type { WrittenBatch } from '../../journal/types.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Metrics } from '../../lib/metrics/metrics.ts'
-import type {
-  ClusterHealth,
-  MarketPublisher,
-  RunToPublish,
-  ServedParts,
-} from '../../server/market-publisher.ts'
+import type { ClusterHealth, MarketPublisher, RunToPublish } from '../../server/market-publisher.ts'
 import { unavailable } from '../../store/errors.ts'
 import { journalFolder } from '../../store/paths.ts'
 import type { EvaluatedSubmission } from '../../submissions/types.ts'
@@ -38,7 +30,7 @@ export class BusWriter implements MarketPublisher {
   readonly #options: BusWriterOptions
   readonly #publisher: Publisher
   readonly #uploader: CheckpointUploader
-  readonly #service: WriterService
+  readonly service: WriterService
   #run: RunToPublish | null = null
   #isStopped = false
   #isWriteDue = false
@@ -63,7 +55,7 @@ export class BusWriter implements MarketPublisher {
     })
     void this.#publisher.observe()
     this.#uploader = new CheckpointUploader({ settings: config.bus, folderId, log })
-    this.#service = new WriterService({
+    this.service = new WriterService({
       config,
       log,
       positionToReach: () => this.#positionToReach(),
@@ -78,9 +70,7 @@ export class BusWriter implements MarketPublisher {
   begin(run: RunToPublish): void {
     this.#run = run
     this.#begunMs = performance.now()
-    const { runId, runEventNo, lostEvents, simulated } = run
-    const { folderId } = this.#options
-    this.#publisher.begin({ run: { folderId, simulated, runId, runEventNo, lostEvents }, now: run.now })
+    this.#publisher.begin(run)
   }
 
   noteTime(): void {
@@ -127,36 +117,12 @@ export class BusWriter implements MarketPublisher {
     })
   }
 
-  changeAccount(agentId: string): void {
-    this.#service.changeAccount(agentId)
-  }
-
-  get lists(): ListWatcher {
-    return this.#service.lists
-  }
-
-  get gate(): RelayGate {
-    return this.#service.gate
-  }
-
-  routes(routes: readonly Route[], cursors: Cursors): Route[] {
-    return this.#service.routes(routes, cursors)
-  }
-
-  serve(parts: ServedParts): void {
-    this.#service.serve(parts)
-  }
-
-  stopServing(): Promise<void> {
-    return this.#service.stopServing()
-  }
-
   health(): ClusterHealth {
     const { trouble, hasFailed: _, ...status } = this.#publisher.status()
     const checkpoints = this.#uploader.status()
     const behindEvents = status.writtenEventNo - status.publishedEventNo
     const refusal = this.#whyNoCommits()
-    const reasons = [...reasonsOf(trouble, status, behindEvents), ...this.#service.reasons]
+    const reasons = [...reasonsOf(trouble, status, behindEvents), ...this.service.reasons]
     if (refusal !== null)
       reasons.push(
         `submissions and changes of accounts are refused, where that lasts for ${CONFIRM_MS_MAX / 1_000} s: ${refusal}`,
@@ -174,7 +140,7 @@ export class BusWriter implements MarketPublisher {
   /** Readers pass on what writes: without the bus there are none that could. */
   #notReachable(): string | null {
     const isAway = this.#publisher.status().hasFailed
-    if (this.#service.isServing || isAway || performance.now() - this.#begunMs > REACHABLE_MS_MAX) return null
+    if (this.service.isServing || isAway || performance.now() - this.#begunMs > REACHABLE_MS_MAX) return null
     return 'The writer does not take requests of readers yet.'
   }
 
@@ -216,12 +182,12 @@ export class BusWriter implements MarketPublisher {
       () => this.#publisher.status(),
       () => this.#uploader.status(),
     )
-    this.#service.addMetrics(metrics)
+    this.service.addMetrics(metrics)
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    await Promise.all([this.#service.stop(), this.#uploader.stop(), this.#publisher.stop()])
+    await Promise.all([this.service.stop(), this.#uploader.stop(), this.#publisher.stop()])
   }
 
   /** null: there is none of the market that this run goes on with. */
@@ -232,7 +198,7 @@ export class BusWriter implements MarketPublisher {
 
   /** Readers that begin find a checkpoint, also where the bus has lost what it had. */
   #onConnected(lostFromEventNo: number | null): void {
-    this.#service.establish()
+    this.service.establish()
     this.#uploader.open(this.#run?.runId ?? '', lostFromEventNo)
     const newest = this.#newestCheckpoint()
     if (newest !== null) this.#uploader.upload(newest)

@@ -4,6 +4,7 @@
 import type { WrittenBatch } from '../../journal/types.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import { within } from '../../lib/wait.ts'
+import type { RunToPublish } from '../../server/market-publisher.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { busTrouble } from '../bus-errors.ts'
 import { LAST_EVENTS_MS_MAX, RETRY_MS, RETRY_MS_MAX, TICK_MS } from '../limits.ts'
@@ -42,13 +43,6 @@ export interface PublisherStatus {
   messages: number
   bytes: number
   connects: number
-}
-
-/** What the publisher reads of a run. */
-export interface RunToPublish {
-  run: PublishedRun
-  /** Number of the last event, and market time, at this moment. */
-  now(): { eventNo: number; timeMs: number }
 }
 
 export class Publisher {
@@ -99,11 +93,12 @@ export class Publisher {
   }
 
   /** From now on this run is published; what earlier runs have recorded and not published comes first. */
-  begin({ run, now }: RunToPublish): void {
+  begin({ simulated, runId, runEventNo, lostEvents, now }: RunToPublish): void {
+    const { folderId } = this.#options
     this.#now = now
-    this.#source.writtenEventNo = Math.max(this.#source.writtenEventNo, run.runEventNo - 1)
+    this.#source.writtenEventNo = Math.max(this.#source.writtenEventNo, runEventNo - 1)
     this.#ticker = setInterval(() => this.#tick(), TICK_MS)
-    this.#working = this.#work({ ...run })
+    this.#working = this.#work({ folderId, simulated, runId, runEventNo, lostEvents })
   }
 
   /** A submission was judged. */

@@ -59,7 +59,7 @@ export interface CursorOptions {
   market: Market
   /** See HttpNode. */
   run(): string
-  watcher?: ListWatcher | null
+  watcher?: ListWatcher | undefined
   /** Monotonic clock, ms. */
   now?: () => number
 }
@@ -82,7 +82,7 @@ export const cursorExpired = (): ServiceError =>
 export class Cursors {
   readonly #market: Market
   readonly #run: () => string
-  readonly #watcher: ListWatcher | null
+  readonly #watcher: ListWatcher | undefined
   readonly #now: () => number
   /** By name, the list whose last cursor is oldest first. */
   readonly #lists = new Map<string, KeptList>()
@@ -96,7 +96,7 @@ export class Cursors {
   /** Of the market that the lists were frozen from. */
   #generation: number
 
-  constructor({ market, run, watcher = null, now = () => performance.now() }: CursorOptions) {
+  constructor({ market, run, watcher, now = () => performance.now() }: CursorOptions) {
     this.#market = market
     this.#run = run
     this.#watcher = watcher
