@@ -19,6 +19,8 @@ export interface AccessChecks {
   health: {
     /** 503 while the server is warming up or shutting down. */
     admit(route: Route): void
+    /** Why the market does not have all yet that it begins with; null: it does. */
+    warmingUp(): string | null
   }
   agents: {
     /** The agent of a key, or 401. */

@@ -1,14 +1,15 @@
 // Answers each request once: from the response cache if it can, otherwise through its route.
 import { performance } from 'node:perf_hooks'
 import { assert } from '../lib/assert.ts'
-import { type ErrorCode, ServiceError } from '../schema/errors.ts'
+import type { Metrics } from '../lib/metrics/metrics.ts'
+import { ServiceError } from '../schema/errors.ts'
 import { type AccessChecks, authorize, callerOf, isLocal, type Reader } from './access.ts'
 import type { Context, HttpAnswer, Notes } from './context.ts'
 import type { EngineRequest, EngineResponse, Handler } from './engine.ts'
 import { BODY_BYTES_MAX, DISCARDED_BYTES_MAX } from './limits.ts'
 import { type HttpNode, notForThisNode, withMarketState, withNodeName } from './node.ts'
 import type { Overload } from './overload.ts'
-import { type BelievedSenders, clientAddress, type Sender } from './request/addresses.ts'
+import { clientAddress, type Sender, type TrustedProxies } from './request/addresses.ts'
 import { BodyReader, discardBody, tooLarge } from './request/body.ts'
 import type { ClientLimits } from './request/client-limits.ts'
 import { Exchange, Exchanges } from './request/exchange.ts'
@@ -27,19 +28,13 @@ import { toServiceError } from './response/to-service-error.ts'
 import { isPublic, isRead, isWrite, type Route } from './route.ts'
 import { RouteTable } from './route-table.ts'
 
-export interface PipelineDeps extends AccessChecks, BelievedSenders {
+export interface PipelineDeps extends AccessChecks {
   node: HttpNode
   overload: Pick<Overload, 'refusal'>
   routes: readonly Route[]
-  health: AccessChecks['health'] & {
-    /** Why the market does not have all yet that it begins with; null: it does. */
-    warmingUp(): string | null
-  }
   limits: Pick<ClientLimits, 'countRead' | 'countRows' | 'admitRows'>
-  metrics: {
-    observeRequest(route: string, status: number, seconds: number): void
-    observeError(code: ErrorCode): void
-  }
+  metrics: Pick<Metrics, 'observeRequest' | 'observeError'>
+  trustedProxies: TrustedProxies
   /** Why the market is not exactly the one that it stands for; null: it is. */
   approximate: string | null
   /** What a client is told that lacks a key (request/key-hint.ts). */
@@ -165,7 +160,7 @@ export class Pipeline {
     try {
       const reader = authorize(deps, cached.route, head.key)
       const sender = { forwardedFor: head.sent.forwardedFor, isRelayed: head.sent.relay !== '' }
-      const ip = () => clientAddress(res, sender, deps)
+      const ip = () => clientAddress(res, sender, deps.trustedProxies)
       limits = deps.limits.countRead(reader, ip, cached.rows)
     } catch {
       return false
@@ -318,7 +313,7 @@ class UncachedRequest {
   }
 
   #ip(): string {
-    this.#address ??= clientAddress(this.#res, this.#sender, this.#parts.deps)
+    this.#address ??= clientAddress(this.#res, this.#sender, this.#parts.deps.trustedProxies)
     return this.#address
   }
 

@@ -57,17 +57,10 @@ export interface Sender {
   isRelayed: boolean
 }
 
-/** Whose headers are believed. */
-export interface BelievedSenders {
-  /** Proxies whose X-Forwarded-For is believed. */
-  trustedProxies: TrustedProxies
-}
-
 /** The client that a request comes from: the peer or, behind trusted proxies and other nodes, the last forwarded address that is no
- *  proxy; where all are, the last one that a node has named, or the peer. */
-export function clientAddress(res: EngineResponse, sender: Sender, believed: BelievedSenders): string {
+ *  proxy; where all are, the last one that a node has named, or the peer. @param proxies whose X-Forwarded-For is believed */
+export function clientAddress(res: EngineResponse, sender: Sender, proxies: TrustedProxies): string {
   const { forwardedFor, isRelayed } = sender
-  const { trustedProxies: proxies } = believed
   const peer = peerAddress(res)
   if (forwardedFor === '' || !(isRelayed || proxies.has(peer))) return clientName(peer)
   const forwarded = forwardedFor.split(',').map(normalAddress)

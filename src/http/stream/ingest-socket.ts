@@ -33,11 +33,24 @@ export function registerIngestSockets(
   const { health, keys, overload, routes, onFault } = deps
   const route = routes.find(({ path }) => path === INGEST_PATH)
   assert(route !== undefined, 'there is a route for pushes')
-  const ingest: IngestFrame = (frame, isBinary) => {
-    health.admit(route)
-    const refusal = overload.refusal(route)
-    if (refusal !== null) throw refusal
-    return ingestFrame(frame, isBinary)
+  const refuse = (error: unknown): object => {
+    if (toServiceError(error) === null) onFault(error, 'frame')
+    return problemAnswer(error, INGEST_PATH, 'frame').body
+  }
+  const accept = (result: object): object => {
+    onWritten(route)
+    return { ok: true, ...result }
+  }
+  const apply: IngestFrame = (frame, isBinary) => {
+    try {
+      health.admit(route)
+      const refusal = overload.refusal(route)
+      if (refusal !== null) throw refusal
+      const result = ingestFrame(frame, isBinary)
+      return result instanceof Promise ? result.then(accept, refuse) : accept(result)
+    } catch (error) {
+      return refuse(error)
+    }
   }
   const take = ({ head, extensions }: Handshake) => {
     health.admit(route)
@@ -57,7 +70,7 @@ export function registerIngestSockets(
       sockets.delete(ws)
     },
     message: (ws, message, isBinary) => {
-      const result = apply(new Uint8Array(message), isBinary, ingest, deps, () => onWritten(route))
+      const result = apply(new Uint8Array(message), isBinary)
       if (!(result instanceof Promise)) reply(ws, result, isBinary)
       else void result.then((late) => sockets.has(ws) && reply(ws, late, isBinary))
     },
@@ -69,27 +82,4 @@ export function registerIngestSockets(
 
 function reply(ws: WebSocket<unknown>, result: object, isBinary: boolean): void {
   ws.send(isBinary ? toMsgpack(result) : jsonLine(result), isBinary)
-}
-
-function apply(
-  frame: Uint8Array,
-  isBinary: boolean,
-  ingest: IngestFrame,
-  { onFault }: Pick<PipelineDeps, 'onFault'>,
-  onWritten: () => void,
-): object | Promise<object> {
-  const refuse = (error: unknown): object => {
-    if (toServiceError(error) === null) onFault(error, 'frame')
-    return problemAnswer(error, INGEST_PATH, 'frame').body
-  }
-  const accept = (result: object): object => {
-    onWritten()
-    return { ok: true, ...result }
-  }
-  try {
-    const result = ingest(frame, isBinary)
-    return result instanceof Promise ? result.then(accept, refuse) : accept(result)
-  } catch (error) {
-    return refuse(error)
-  }
 }

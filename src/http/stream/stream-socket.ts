@@ -87,7 +87,8 @@ export function registerStreamSockets(app: ReleasableApp, deps: StreamSocketDeps
   const take = ({ res, head, protocols, extensions }: Handshake) => {
     const refusal = overload.refusal(route)
     if (refusal !== null) throw refusal
-    const ip = clientAddress(res, { forwardedFor: head.sent.forwardedFor, isRelayed: false }, deps)
+    const sender = { forwardedFor: head.sent.forwardedFor, isRelayed: false }
+    const ip = clientAddress(res, sender, deps.trustedProxies)
     const key = head.key || sessionKeyOf(protocols)
     const countSubscription = subscriptionCounter(deps, route, key, ip)
     const owner = { key, client: countSubscription(false, 0) }

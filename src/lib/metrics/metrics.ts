@@ -28,7 +28,7 @@ function processMetrics(): Registry {
 export class Metrics {
   readonly contentType: string
   readonly #registry = new Registry()
-  readonly #durations = new RequestDurations('mintlake_http_request_duration_seconds')
+  readonly #durations = new RequestDurations()
 
   readonly #errors = new Counter({
     name: 'mintlake_http_errors_total',

@@ -3,7 +3,6 @@
 
 /** Upper bounds, seconds. */
 const BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
-const HELP = 'Time from the arrival of a request to its answer'
 
 interface Series {
   /** Requests by bucket; the last bucket has no upper bound. */
@@ -20,15 +19,11 @@ interface Sample {
 
 export class RequestDurations {
   /** The members that prom-client needs of a metric. */
-  readonly name: string
-  readonly help = HELP
+  readonly name = 'mintlake_http_request_duration_seconds'
+  readonly help = 'Time from the arrival of a request to its answer'
   readonly type = 'histogram'
   readonly aggregator = 'sum'
   #series = new Map<string, Series>()
-
-  constructor(name: string) {
-    this.name = name
-  }
 
   observe(route: string, status: number, seconds: number): void {
     let series = this.#series.get(route)
