@@ -118,10 +118,8 @@ export interface HttpAnswer {
 }
 
 /** An answer as `okData` of the schema describes it. */
-export const okData = (data: unknown, more?: object): HttpAnswer => ({
-  status: 200,
-  body: { ok: true, data, ...more },
-})
+export const ok = (body: object): HttpAnswer => ({ status: 200, body: { ok: true, ...body } })
+export const okData = (data: unknown, more?: object): HttpAnswer => ok({ data, ...more })
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 export const PROBLEM_TYPE = 'application/problem+json'

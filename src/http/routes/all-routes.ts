@@ -11,6 +11,7 @@ import { operationRoutes } from './operation.ts'
 import { queryRoute } from './query.ts'
 import type { RouteParts } from './route-parts.ts'
 import { sessionRoutes } from './sessions.ts'
+import { submissionRoutes } from './submissions.ts'
 import { timeRoute } from './time.ts'
 
 /** Every route of the server, with those that describe the others. */
@@ -19,6 +20,7 @@ export function allRoutes(deps: RouteParts): Route[] {
     ...marketRoutes(deps),
     barRoute(deps),
     timeRoute(deps),
+    ...submissionRoutes(deps),
     ...agentRoutes(deps),
     calibrationRoute(deps),
     agentRecordRoute(deps),

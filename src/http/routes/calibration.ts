@@ -13,8 +13,8 @@ import { AGENT_RECORDS_CACHED_MAX, CALIBRATION_TTL_MS } from '../limits.ts'
 import { invalidParameter } from '../request/parameters.ts'
 import { MISSING_FILES_HEADER, missingFiles } from '../response/missing-files.ts'
 import type { PersonalRoute, PlainRoute } from '../route.ts'
-import { parseAgentId } from './analyses.ts'
 import type { RouteParts } from './route-parts.ts'
+import { parseAgentId } from './submissions.ts'
 
 /** What one computation gives serves all who ask for it meanwhile. */
 const computed = <Value>(deps: RouteParts, compute: () => Promise<Value>): SingleFlight<Value> =>

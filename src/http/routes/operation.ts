@@ -4,6 +4,7 @@ import { healthSchema, historyQuery, historySchema, readySchema } from '../../sc
 import { TIME_MS_MAX } from '../../schema/bounds.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { INGEST_BODY_BYTES_MAX, MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
+import { ok, okData } from '../context.ts'
 import { ingestRecord, linesOf } from '../docs/components.ts'
 import { type BodyDocs, jsonDocs, type OperationDocs, textType } from '../docs/operation-docs.ts'
 import { INGEST_BODY_MS_MAX } from '../limits.ts'
@@ -26,11 +27,7 @@ function statusRoutes(deps: RouteParts): Route[] {
       access: 'open',
       summary: 'Whether the server lives, and what feeds it',
       docs: jsonDocs('getHealth', 'status', 'The state of the server', healthSchema, { unversioned: true }),
-      handle: async () => ({
-        status: 200,
-        headers: NO_STORE,
-        body: { ok: true, ...(await deps.health.report()) },
-      }),
+      handle: async () => ({ ...ok(await deps.health.report()), headers: NO_STORE }),
     },
     {
       method: 'GET',
@@ -45,7 +42,7 @@ function statusRoutes(deps: RouteParts): Route[] {
       }),
       handle: ({ query }) => {
         const { value } = wholeNumber(query, 'since', { min: 0, max: TIME_MS_MAX, otherwise: 0 })
-        return { status: 200, headers: NO_STORE, body: { ok: true, data: deps.history.since(value) } }
+        return { ...okData(deps.history.since(value)), headers: NO_STORE }
       },
     },
     {
@@ -61,7 +58,7 @@ function statusRoutes(deps: RouteParts): Route[] {
         const [reason, feeds] = [deps.health.notReady(), deps.health.feedStates()]
         if (reason !== null)
           throw new ServiceError(reason.code, reason.sentence, { feeds }, { 'Retry-After': '1' })
-        return { status: 200, headers: NO_STORE, body: { ok: true, ready: true, feeds } }
+        return { ...ok({ ready: true, feeds }), headers: NO_STORE }
       },
     },
     {
@@ -125,10 +122,7 @@ export const operationRoutes = (deps: RouteParts): Route[] => [
     bodyBytesMax: INGEST_BODY_BYTES_MAX,
     bodyMsMax: INGEST_BODY_MS_MAX,
     bodyTypes: [...NDJSON_MEDIA_TYPES, ...MSGPACK_MEDIA_TYPES],
-    handle: async ({ body, headers }) => ({
-      status: 200,
-      body: { ok: true, ...(await deps.ingest(body, headers.contentType)) },
-    }),
+    handle: async ({ body, headers }) => ok(await deps.ingest(body, headers.contentType)),
   },
   ...statusRoutes(deps),
   ...adminRoutes(deps),

@@ -1,4 +1,5 @@
 import { timeAnswerSchema, timeQuery } from '../../schema/api/market.ts'
+import { okData } from '../context.ts'
 import { jsonDocs } from '../docs/operation-docs.ts'
 import { timeMs } from '../request/parameters.ts'
 import { parseBearer } from '../request/request-head.ts'
@@ -21,7 +22,6 @@ export const timeRoute = (deps: RouteParts): PlainRoute => ({
   handle: async ({ query, headers: sent, onGone }) => {
     const untilMs = timeMs(query, 'until')
     if (untilMs !== null) await deps.timeWaits.until(untilMs, onGone, parseBearer(sent.authorization))
-    const headers = { 'Cache-Control': 'no-store' }
-    return { status: 200, headers, body: { ok: true, data: { marketTime: deps.market.timeMs } } }
+    return { ...okData({ marketTime: deps.market.timeMs }), headers: { 'Cache-Control': 'no-store' } }
   },
 })

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { analysisListSchema } from '../../../src/schema/api/analyses.ts'
+import { analysisListSchema } from '../../../src/schema/api/submissions.ts'
 import { SteppedClock } from '../../support/clock.ts'
 import {
   expectProblem,
