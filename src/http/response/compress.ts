@@ -61,8 +61,11 @@ async function compressChunks(coding: Coding, body: ChunkedBody): Promise<Buffer
   return compressed
 }
 
-/** The coding that the client prefers of `br` and `gzip` (RFC 9110, section 12.5.3), or null. */
-export function preferredCoding(acceptEncoding: string): Coding | null {
+/** The coding that the client prefers of these (RFC 9110, section 12.5.3), the first of equals; null: what is plain. */
+export function preferredCoding(
+  acceptEncoding: string,
+  codings: readonly Coding[] = ['br', 'gzip'],
+): Coding | null {
   if (acceptEncoding === '') return null
   const qualities = new Map(
     acceptEncoding.split(',').map((entry) => {
@@ -71,18 +74,9 @@ export function preferredCoding(acceptEncoding: string): Coding | null {
     }),
   )
   const quality = (coding: Coding) => qualities.get(coding) ?? qualities.get('*') ?? 0
-  const best = Math.max(quality('br'), quality('gzip'))
+  const best = Math.max(...codings.map(quality))
   if (best === 0 || best < (qualities.get('identity') ?? 0)) return null
-  return quality('br') >= quality('gzip') ? 'br' : 'gzip'
-}
-
-/** Whether the client takes gzip: it asks for it, and does not prefer what is plain. */
-export function acceptsGzip(acceptEncoding: string): boolean {
-  const only = acceptEncoding
-    .split(',')
-    .filter((entry) => !/^\s*br\s*(;|$)/i.test(entry))
-    .join(',')
-  return preferredCoding(only === '' ? '' : `${only},br;q=0`) === 'gzip'
+  return codings.find((coding) => quality(coding) === best) ?? null
 }
 
 /** The compressed form of a version of an answer. The body itself is not held. */

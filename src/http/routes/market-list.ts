@@ -11,14 +11,7 @@ import {
 import { FORMATS } from '../../schema/api/parts.ts'
 import type { MarketRow } from '../../schema/market-item.ts'
 import { isFigureSort } from '../../schema/vocabulary.ts'
-import {
-  type BodyWriter,
-  type Context,
-  type HttpAnswer,
-  NDJSON_TYPE,
-  NO_BYTES,
-  type Query,
-} from '../context.ts'
+import { type Context, type HttpAnswer, NDJSON_TYPE, NO_BYTES, type Query } from '../context.ts'
 import { linesOf, refTo } from '../docs/components.ts'
 import { CLAMPED_HEADER, maybeText, maybeWhole } from '../docs/headers.ts'
 import type { OperationDocs } from '../docs/operation-docs.ts'
@@ -32,7 +25,7 @@ import { CONTENT_TYPES, type Format, negotiateFormat } from '../request/negotiat
 import { invalidParameter, readAll, sentInVain, wholeNumber } from '../request/parameters.ts'
 import { parseBearer } from '../request/request-head.ts'
 import { ChunkedBody } from '../response/chunked-body.ts'
-import { acceptsGzip } from '../response/compress.ts'
+import { preferredCoding } from '../response/compress.ts'
 import type { ListPosition } from '../response/cursors.ts'
 import { hasCurrent, notModified, versionEtag } from '../response/etag.ts'
 import type { LargePages } from '../response/large-pages.ts'
@@ -355,6 +348,7 @@ function answerStream(
 ): HttpAnswer {
   broadcaster.admit()
   const owner = { key: parseBearer(headers.authorization), client: client() }
+  const isGzip = preferredCoding(headers.acceptEncoding, ['gzip']) !== null
   return {
     status: 200,
     body: NO_BYTES,
@@ -363,23 +357,14 @@ function answerStream(
       'Cache-Control': 'no-store',
       'X-List-Version': `${version}`,
       'X-Accel-Buffering': 'no',
-      ...codingHeaders(headers),
+      Vary: 'Accept-Encoding',
+      ...(isGzip && { 'Content-Encoding': 'gzip' }),
     },
     rows: countRows(),
-    stream: (writer) => subscribe(broadcaster.connect(coded(writer, headers, sharedGzip), 'ndjson', owner)),
+    stream: (writer) =>
+      subscribe(broadcaster.connect(isGzip ? new GzipWriter(writer, sharedGzip) : writer, 'ndjson', owner)),
   }
 }
-
-const codingHeaders = ({ acceptEncoding }: Context['headers']): Record<string, string> => ({
-  Vary: 'Accept-Encoding',
-  ...(acceptsGzip(acceptEncoding) && { 'Content-Encoding': 'gzip' }),
-})
-
-const coded = (
-  writer: BodyWriter,
-  { acceptEncoding }: Context['headers'],
-  sharedGzip: SharedGzip,
-): BodyWriter => (acceptsGzip(acceptEncoding) ? new GzipWriter(writer, sharedGzip) : writer)
 
 /** The rows of a window, then what changes in it. */
 function answerWindow(deps: ListParts, context: Context): HttpAnswer {
