@@ -246,11 +246,11 @@ function findChannel(
       return { channel: broadcaster.window(new WindowChannel(market, topic), owner.client), open: () => 0 }
     case 'submissions': {
       const channel = new SubmissionsChannel(market, submissionLog)
-      return { channel, open: () => channel.open() }
+      return { channel, open: () => channel.reopen() }
     }
     case 'token': {
       const channel = new TokenChannel(market, topic.mint, topic.fields)
-      return { channel, open: () => channel.open() }
+      return { channel, open: () => channel.reopen() }
     }
     case 'ohlc': {
       const { mint, tf, fromMs, limit } = topic

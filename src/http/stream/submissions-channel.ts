@@ -37,12 +37,8 @@ export class SubmissionsChannel implements Channel {
     )
   }
 
-  open(): StreamSnapshot {
-    return singleSnapshot(this.#chunk('snapshot', this.#log.newest(SUBMISSIONS_SNAPSHOT_ROWS)))
-  }
-
   reopen(): StreamSnapshot {
-    return this.open()
+    return singleSnapshot(this.#chunk('snapshot', this.#log.newest(SUBMISSIONS_SNAPSHOT_ROWS)))
   }
 
   #chunk(event: 'changes' | 'snapshot', rows: Buffer): Chunk {

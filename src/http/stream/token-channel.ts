@@ -38,23 +38,16 @@ export class TokenChannel implements Channel {
     return this.#chunks.get(changedSeq, 0, () => this.#chunk('changes'))
   }
 
-  open(): StreamSnapshot {
-    return singleSnapshot(this.#chunk('snapshot'))
-  }
-
   reopen(): StreamSnapshot {
-    return this.open()
-  }
-
-  #pick(json: Buffer): Buffer {
-    return this.#fields === null ? json : pickJson(json, this.#fields)
+    return singleSnapshot(this.#chunk('snapshot'))
   }
 
   /** The newest DataPoint. */
   #chunk(event: 'changes' | 'snapshot'): Chunk {
     const { seq } = this.#market
     const found = this.#market.datapointJson(this.mint)
-    const rows = found === null ? NO_ROWS : Buffer.concat([this.#pick(found.json), NEWLINE])
+    const json = found && (this.#fields === null ? found.json : pickJson(found.json, this.#fields))
+    const rows = json === null ? NO_ROWS : Buffer.concat([json, NEWLINE])
     const head = { event, channel: this.name, seq, ...(event === 'snapshot' && { last: true }) }
     return new Chunk([{ head, rows, next: positionAt(seq) }], positionAt(seq))
   }
