@@ -3,8 +3,9 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { RelayGate } from '../../http/node.ts'
 import { authorityOf } from '../../http/request/addresses.ts'
-import { newNodeId } from '../node-id.ts'
 
+const ID_BYTES = 8
+const ID_DIGITS = 8
 const SECRET_BYTES = 16
 /** What a process listens on that takes connections at every address of its machine. */
 const EVERY_ADDRESS = new Set(['0.0.0.0', '::'])
@@ -27,7 +28,10 @@ export interface NodeAddress {
 export const relayValue = ({ nodeId, secret }: Omit<NodeAddress, 'url'>): string => `${nodeId} ${secret}`
 
 export class NodeGate implements RelayGate {
-  readonly nodeId = newNodeId()
+  /** Names this node on the bus, for as long as it runs. */
+  readonly nodeId = BigInt(`0x${randomBytes(ID_BYTES).toString('hex')}`)
+    .toString(36)
+    .slice(0, ID_DIGITS)
   readonly #secret = randomBytes(SECRET_BYTES).toString('base64url')
   readonly #relay = Buffer.from(relayValue({ nodeId: this.nodeId, secret: this.#secret }))
   /** Whether requests of other nodes are taken. */

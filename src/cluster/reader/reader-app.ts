@@ -127,7 +127,17 @@ function createShared(config: ReaderConfig, options: ReaderOptions, onReady: () 
     onBehind: () => broadcaster.close('behind'),
   })
   const overloadWatch = new OverloadWatch(broadcaster, clock, log)
-  const health = createHealth(config, market, link, readerHealth, overloadWatch)
+  // A reader has no feeds and no store: their state is told by the writer.
+  const health: Health = new Health({
+    market,
+    store: { status: () => Promise.resolve(NO_STORE) },
+    feeds: [],
+    recording: () => ({ isOn: false, reasons: [], journal: null, checkpoints: null, restored: null }),
+    loadReasons: () => overloadWatch.reasons(),
+    pushIngest: config.feedKey !== '',
+    isSimulated: () => link.parts?.replica.simulated ?? false,
+    cluster: () => readerHealth.health(),
+  })
   return {
     overloadWatch,
     config,
@@ -156,25 +166,6 @@ function tellOnce(log: SubmissionLog, broadcaster: Broadcaster): (submission: To
     broadcaster.wake()
   }
 }
-
-/** A reader has no feeds and no store: their state is told by the writer. */
-const createHealth = (
-  config: ReaderConfig,
-  market: Market,
-  link: ReaderLink,
-  readerHealth: ReaderHealth,
-  overloadWatch: OverloadWatch,
-): Health =>
-  new Health({
-    market,
-    store: { status: () => Promise.resolve(NO_STORE) },
-    feeds: [],
-    recording: () => ({ isOn: false, reasons: [], journal: null, checkpoints: null, restored: null }),
-    loadReasons: () => overloadWatch.reasons(),
-    pushIngest: config.feedKey !== '',
-    isSimulated: () => link.parts?.replica.simulated ?? false,
-    cluster: () => readerHealth.health(),
-  })
 
 function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> {
   const { config, clock, log, market, broadcaster, timeWaits, submissionLog, link, readerHealth, health } =
