@@ -10,13 +10,12 @@ export const agentRecordQuery = z.object({
   agentId: z.string().meta({ description: '`agentId` of an agent; `me`: the one whose key is sent' }),
 })
 
-const horizonShape = {
+export const agentHorizonSchema = z.object({
   horizon: z.enum(HORIZON_NAMES).meta({ description: 'Time after the submission' }),
   count: wholeCount('Bullish and bearish submissions whose outcome is known'),
   hits: wholeCount('Those after which the price went the way that they said'),
   meanPct: percent('Mean return in the direction that they said').nullable(),
-}
-export const agentHorizonSchema = z.object(horizonShape)
+})
 /** Whether one of several agents was right. */
 export interface AgentHits {
   agentId: string

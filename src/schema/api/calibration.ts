@@ -7,7 +7,7 @@ import { okData, percent, unixMs, wholeCount } from './parts.ts'
 export const CALIBRATION_SUBMISSIONS_MIN = 5
 export const CALIBRATION_AGENTS_MIN = 3
 
-const groupShape = {
+export const calibrationGroupSchema = z.object({
   label: z.string(),
   horizon: z.enum(HORIZON_NAMES).meta({ description: 'Time after the submission' }),
   count: wholeCount('Submissions whose outcome is known'),
@@ -15,8 +15,7 @@ const groupShape = {
   meanPct: percent('Mean over the tokens of the mean return of each').nullable(),
   lowPct: percent('Lower end of its 95 % interval; null: fewer than two tokens').nullable(),
   highPct: percent('Upper end').nullable(),
-}
-export const calibrationGroupSchema = z.object(groupShape)
+})
 export type CalibrationGroup = z.infer<typeof calibrationGroupSchema>
 
 export const calibrationSchema = z.object({
