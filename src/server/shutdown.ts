@@ -70,24 +70,14 @@ export async function closeHttp({
  * What is done while requests are still answered, since what follows is a pause for all: clients are told to go elsewhere or to come back,
  * and what would take long ends or is done before. A server that is alone does not wait for exports and queries.
  */
-async function leave({
-  health,
-  server,
-  running,
-  publisher,
-  lakeJobs,
-  store,
-  drainNoticeMs,
-}: RunningParts): Promise<void> {
-  health.markLeaving()
-  server.drain()
-  running.recorder.emitAllBars()
-  const flushed = within(
-    FLUSH_MS_MAX,
-    store.flushLake().catch(() => undefined),
-  )
-  const others = publisher === null ? [] : [lakeJobs.close()]
-  await Promise.all([sleep(drainNoticeMs), flushed, ...others])
+async function leave(parts: RunningParts): Promise<void> {
+  const { publisher } = parts
+  parts.health.markLeaving()
+  parts.server.drain()
+  parts.running.recorder.emitAllBars()
+  const flushing = parts.store.flushLake().catch(() => undefined)
+  const others = publisher === null ? [] : [parts.lakeJobs.close()]
+  await Promise.all([sleep(parts.drainNoticeMs), within(FLUSH_MS_MAX, flushing), ...others])
   await publisher?.service.stopServing()
 }
 

@@ -52,7 +52,7 @@ export class ReadLimits {
     if (usage.reads >= limit) throw this.#refusal('', limit, usage, now)
     if (rows !== undefined) this.#countRows(usage, rows, now)
     usage.reads++
-    return this.#headers(this.#policy, limit, limit - usage.reads, usage, now)
+    return rateLimitHeaders(this.#policy, this.#quota(limit, limit - usage.reads, usage, now))
   }
 
   /** What is left of a reader's reads. Counts nothing; null: there is no limit. */
@@ -102,28 +102,22 @@ export class ReadLimits {
     return Math.ceil(usage.windowStartMs + this.#windowMs - now.monotonicMs)
   }
 
-  #headers(
-    policy: string,
-    limit: number,
-    remaining: number,
-    usage: Usage,
-    now: Instant,
-  ): Record<string, string> {
+  #quota(limit: number, remaining: number, usage: Usage, now: Instant): Quota {
     const resetMs = this.#resetMs(usage, now)
-    const windowMs = this.#windowMs
-    return rateLimitHeaders(policy, { limit, remaining, windowMs, resetMs, resetAtMs: now.wallMs + resetMs })
+    return { limit, remaining, windowMs: this.#windowMs, resetMs, resetAtMs: now.wallMs + resetMs }
   }
 
   #refusal(what: '' | ' rows', limit: number, usage: Usage, now: Instant): ServiceError {
     const policy = what === '' ? this.#policy : `${this.#policy}-rows`
-    const resetMs = this.#resetMs(usage, now)
+    const quota = this.#quota(limit, 0, usage, now)
+    const { resetMs } = quota
     const seconds = Math.ceil(resetMs / 1_000)
     const advice = what === '' ? '' : ' Ask for fewer rows with limit, or for changes only with follow=1.'
     return new ServiceError(
       `${this.#policy}_rate_limited`,
       `The limit of ${limit}${what} in ${this.#windowMs / 1_000} seconds is used up; try again in ${seconds} seconds.${advice}`,
       { limit, retryAfterMs: resetMs },
-      { ...this.#headers(policy, limit, 0, usage, now), ...retryAfter(resetMs) },
+      { ...rateLimitHeaders(policy, quota), ...retryAfter(resetMs) },
     )
   }
 

@@ -24,15 +24,9 @@ export function toServiceError(error: unknown): ServiceError | null {
   return error instanceof StoreError ? fromStore(error) : null
 }
 
-function fromSubmission({
-  code,
-  message,
-  details,
-  quota,
-  isReplay,
-  retryAfterMs,
-}: SubmissionError): ServiceError {
-  const headers = submitHeaders(quota, isReplay)
+function fromSubmission(error: SubmissionError): ServiceError {
+  const { code, message, details, retryAfterMs } = error
+  const headers = submitHeaders(error.quota, error.isReplay)
   if (retryAfterMs !== null) Object.assign(headers, retryAfter(retryAfterMs))
   return new ServiceError(code, message, { ...details }, headers)
 }

@@ -4,7 +4,7 @@ import { barRoute } from './bars.ts'
 import { agentRecordRoute, calibrationRoute } from './calibration.ts'
 import { consoleRoutes } from './console.ts'
 import { documentRoutes } from './documents.ts'
-import { exportRoutes } from './export.ts'
+import { exportRoute } from './export.ts'
 import { lakeRoutes } from './lake.ts'
 import { marketRoutes } from './market.ts'
 import { operationRoutes } from './operation.ts'
@@ -24,7 +24,7 @@ export function allRoutes(deps: RouteParts): Route[] {
     ...agentRoutes(deps),
     calibrationRoute(deps),
     agentRecordRoute(deps),
-    ...exportRoutes(deps),
+    exportRoute(deps),
     ...lakeRoutes(deps),
     queryRoute(deps),
     ...sessionRoutes(deps),

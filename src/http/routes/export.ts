@@ -19,7 +19,6 @@ import { sendChunks } from '../response/send-chunks.ts'
 import type { Route } from '../route.ts'
 import type { RouteParts } from './route-parts.ts'
 
-const EXPORT_PATH = '/api/v1/training/export'
 export const PARQUET_TYPE = 'application/vnd.apache.parquet'
 const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   parquet: PARQUET_TYPE,
@@ -58,49 +57,45 @@ const EXPORT_HEADERS = z.object({
   'X-Missing-Files': whole(MISSING_FILES),
 })
 
-export function exportRoutes(deps: RouteParts): Route[] {
-  return [
-    {
-      method: 'GET',
-      path: EXPORT_PATH,
-      access: 'researcher',
-      summary: 'The training set as Parquet or Arrow, from where the last answer ended',
-      docs: {
-        operationId: 'exportTraining',
-        tag: 'lake',
-        query: exportQuery,
-        answers: {
-          200: {
-            description: 'A file of rows',
-            content: { [PARQUET_TYPE]: null, [ARROW_TYPE]: null },
-            headers: EXPORT_HEADERS,
-          },
-        },
-        errors: ['not_acceptable', 'store_unavailable'],
-        unversioned: true,
-      },
-      handle: async (context) => {
-        const { request, isClamped } = parseRequest(context)
-        const job = deps.exports.begin(request)
-        context.onGone(() => job.stop())
-        const { rows, more, next, missingFiles } = await job.head
-        return {
-          status: 200,
-          body: NO_BYTES,
-          contentType: CONTENT_TYPES[request.format],
-          headers: {
-            'Cache-Control': 'no-store',
-            'Content-Disposition': `attachment; filename="training.${request.format}"`,
-            'X-Result-Count': `${rows}`,
-            'X-Next-Since': next,
-            'X-More': `${more}`,
-            'X-Missing-Files': `${missingFiles}`,
-            ...(isClamped && { 'X-Clamped': `limit=${request.limit}` }),
-          },
-          stream: (writer) => void sendChunks(job, writer),
-          onDiscard: () => job.stop(),
-        }
+export const exportRoute = (deps: RouteParts): Route => ({
+  method: 'GET',
+  path: '/api/v1/training/export',
+  access: 'researcher',
+  summary: 'The training set as Parquet or Arrow, from where the last answer ended',
+  docs: {
+    operationId: 'exportTraining',
+    tag: 'lake',
+    query: exportQuery,
+    answers: {
+      200: {
+        description: 'A file of rows',
+        content: { [PARQUET_TYPE]: null, [ARROW_TYPE]: null },
+        headers: EXPORT_HEADERS,
       },
     },
-  ]
-}
+    errors: ['not_acceptable', 'store_unavailable'],
+    unversioned: true,
+  },
+  handle: async (context) => {
+    const { request, isClamped } = parseRequest(context)
+    const job = deps.exports.begin(request)
+    context.onGone(() => job.stop())
+    const { rows, more, next, missingFiles } = await job.head
+    return {
+      status: 200,
+      body: NO_BYTES,
+      contentType: CONTENT_TYPES[request.format],
+      headers: {
+        'Cache-Control': 'no-store',
+        'Content-Disposition': `attachment; filename="training.${request.format}"`,
+        'X-Result-Count': `${rows}`,
+        'X-Next-Since': next,
+        'X-More': `${more}`,
+        'X-Missing-Files': `${missingFiles}`,
+        ...(isClamped && { 'X-Clamped': `limit=${request.limit}` }),
+      },
+      stream: (writer) => void sendChunks(job, writer),
+      onDiscard: () => job.stop(),
+    }
+  },
+})
