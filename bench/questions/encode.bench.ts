@@ -12,7 +12,7 @@ import {
   tableToIPC,
 } from 'apache-arrow'
 import { unpack } from 'msgpackr'
-import type { Context } from '../../src/http/context.ts'
+import { type Context, SentHeaders } from '../../src/http/context.ts'
 import { singleNode } from '../../src/http/node.ts'
 import { barRoute } from '../../src/http/routes/bars.ts'
 import { Market } from '../../src/market/market.ts'
@@ -71,16 +71,7 @@ type Format = 'json' | 'arrow' | 'msgpack'
 /** What the server does with a request once its head is read. */
 function asker(market: Market): (token: number, format: Format) => Buffer {
   const { handle } = barRoute({ market, node: singleNode() })
-  const headers = {
-    accept: '*/*',
-    contentType: '',
-    ifNoneMatch: '',
-    idempotencyKey: '',
-    authorization: '',
-    acceptEncoding: '',
-    range: '',
-    ifRange: '',
-  }
+  const headers = Object.assign(new SentHeaders(), { accept: '*/*' })
   const rest = { method: 'GET', path: '/api/v1/ohlc', id: '', notes: {}, headers, requestId: '1' } as const
   const ip = () => '::1'
   const body = Buffer.alloc(0)

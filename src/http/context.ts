@@ -5,18 +5,30 @@ import type { StreamWriter, WriteKind } from './stream/follower.ts'
 
 export type Method = 'GET' | 'POST' | 'DELETE'
 
-/** The headers that routes read, copied when the request arrives. A header that was not sent is an empty string. */
-export interface RequestHeaders {
-  accept: string
-  contentType: string
-  ifNoneMatch: string
-  /** Null: not sent. `idempotencyKeyOf` reads it. */
-  idempotencyKey: string | null
-  /** `Authorization`, or `X-API-Key` as `Bearer <key>`. */
-  authorization: string
-  acceptEncoding: string
-  range: string
-  ifRange: string
+/** What was sent of the headers that the HTTP layer reads. A header that was not sent is empty. */
+export class SentHeaders {
+  accept = ''
+  acceptEncoding = ''
+  apiKey = ''
+  authorization = ''
+  cacheControl = ''
+  connection = ''
+  contentEncoding = ''
+  contentLength = ''
+  contentType = ''
+  forwardedFor = ''
+  forwardedProto = ''
+  host = ''
+  /** Null: not sent. */
+  idempotencyKey: string | null = null
+  ifNoneMatch = ''
+  ifRange = ''
+  origin = ''
+  range = ''
+  /** X-Mintlake-Relay: of a request that another node has passed on (RelayGate). */
+  relay = ''
+  requestId = ''
+  transferEncoding = ''
 }
 
 /** Named parameters as text: of a query string, or of a message on a WebSocket. Shared between requests: read only. */
@@ -46,7 +58,8 @@ export interface Context {
   queryText: string
   /** For the `meta` of the answer (response/notes.ts). */
   notes: Notes
-  headers: RequestHeaders
+  /** As they were sent; `authorization` is `X-API-Key` too, as `Bearer <key>`. `idempotencyKeyOf` reads the key of a repetition. */
+  headers: SentHeaders
   requestId: string
   /** Empty for routes that read no body. */
   body: Buffer

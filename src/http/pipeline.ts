@@ -62,36 +62,27 @@ export interface Refusal {
 }
 
 /** Everything that the requests of a server share. */
-export interface PipelineParts {
-  readonly deps: PipelineDeps
-  readonly routes: RouteTable
+const partsOf = (deps: PipelineDeps) => ({
+  deps,
+  routes: new RouteTable(deps.routes),
   /** The headers of the request at hand; the next request overwrites them. */
-  readonly head: RequestHead
-  readonly ids: RequestIds
-  readonly bodies: BodyReader
-  readonly exchanges: Exchanges
-  readonly responseCache: ResponseCache
-  readonly compressionCache: CompressionCache
+  head: new RequestHead(),
+  ids: new RequestIds(),
+  bodies: new BodyReader(),
+  exchanges: new Exchanges(),
+  responseCache: new ResponseCache(deps.reuseMs),
+  compressionCache: new CompressionCache(),
   /** Whether the server is shutting down: then each answer asks its client to close the connection. */
-  isDraining: boolean
-}
+  isDraining: false,
+})
+type PipelineParts = ReturnType<typeof partsOf>
 
 export class Pipeline {
   readonly #parts: PipelineParts
   #requestCount = 0
 
   constructor(deps: PipelineDeps) {
-    this.#parts = {
-      deps,
-      routes: new RouteTable(deps.routes),
-      head: new RequestHead(),
-      ids: new RequestIds(),
-      bodies: new BodyReader(),
-      exchanges: new Exchanges(),
-      responseCache: new ResponseCache(deps.reuseMs),
-      compressionCache: new CompressionCache(),
-      isDraining: false,
-    }
+    this.#parts = partsOf(deps)
   }
 
   /** A handler for each literal path with a GET, so that the engine's router finds it without a second look-up here. */

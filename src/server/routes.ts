@@ -33,10 +33,7 @@ export interface WriterParts {
   downloadMsMax?: number | undefined
   /** Believes the machine's clock. */
   trustClock(): Promise<{ movedMs: number; marketTimeMs: number }>
-  store: Pick<
-    Store,
-    'agentHits' | 'agentRecord' | 'calibration' | 'lostFiles' | 'repairLake' | 'retireLake' | 'stageBackup'
-  >
+  store: Store
   push: PushFeed
 }
 

@@ -1,7 +1,7 @@
 // Copies what is needed of a request: the engine's own request is invalid once its handler returns.
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import type { Context, Query, RequestHeaders } from '../context.ts'
+import { type Context, type Query, SentHeaders } from '../context.ts'
 import type { EngineRequest } from '../engine.ts'
 import { PARSED_QUERIES_MAX, PARSED_QUERY_CHARACTERS_MAX, QUERY_CHARACTERS_MAX } from '../limits.ts'
 import { type MarketNotes, notesOn } from '../response/notes.ts'
@@ -9,32 +9,6 @@ import type { Route } from '../route.ts'
 import { invalidParameter, LIST_PARAMETERS } from './parameters.ts'
 
 const FRESH_ONLY = /no-cache|no-store|max-age=0/i
-
-/** What was sent of the headers that the HTTP layer reads. A header that was not sent is empty. */
-class SentHeaders {
-  accept = ''
-  acceptEncoding = ''
-  apiKey = ''
-  authorization = ''
-  cacheControl = ''
-  connection = ''
-  contentEncoding = ''
-  contentLength = ''
-  contentType = ''
-  forwardedFor = ''
-  forwardedProto = ''
-  host = ''
-  /** Null: not sent. */
-  idempotencyKey: string | null = null
-  ifNoneMatch = ''
-  ifRange = ''
-  origin = ''
-  range = ''
-  /** X-Mintlake-Relay: of a request that another node has passed on (RelayGate). */
-  relay = ''
-  requestId = ''
-  transferEncoding = ''
-}
 
 /**
  * The headers of a request, copied in one pass over those that were sent: looking each up by name would cost a call into the engine, sent or
@@ -274,7 +248,7 @@ const invalidKey = (sentence: string): ServiceError => new ServiceError('invalid
  * @throws ServiceError `invalid_parameter` for an empty one: a client that sends it takes its retries for safe. So it does with one that is
  *  no UTF-8, of which others look the same here. (The engine takes bytes at its end that are no ASCII for blanks.)
  */
-export function idempotencyKeyOf({ idempotencyKey }: RequestHeaders): string | null {
+export function idempotencyKeyOf({ idempotencyKey }: SentHeaders): string | null {
   if (idempotencyKey === '' || idempotencyKey?.includes('\ufffd'))
     throw invalidParameter(
       'Idempotency-Key',

@@ -57,8 +57,7 @@ export class Follower {
   readonly format: StreamFormat
   readonly startedAtMs: number
   readonly owner: FollowerOwner
-  readonly #now: () => number
-  readonly #onWrite: () => void
+  readonly #start: FollowerStart
   readonly subscriptions = new Map<string, Subscription>()
   /** Subscriptions to tokens that have changed since they were last served. */
   readonly due = new Set<Subscription>()
@@ -76,19 +75,15 @@ export class Follower {
   /** The generation of the market that these numbers are of. */
   generation: number
 
-  constructor(
-    writer: StreamWriter,
-    format: StreamFormat,
-    { now, startedAtMs, nextGap, generation, owner, onWrite }: FollowerStart,
-  ) {
+  constructor(writer: StreamWriter, format: StreamFormat, start: FollowerStart) {
+    const { startedAtMs, nextGap, generation, owner } = start
+    this.#start = start
     this.firstGap = nextGap
     this.nextGap = nextGap
     this.resumedGap = nextGap
     this.generation = generation
-    this.#onWrite = onWrite
     this.writer = writer
     this.format = format
-    this.#now = now
     this.startedAtMs = startedAtMs
     this.owner = owner
     this.heartbeatAtMs = startedAtMs
@@ -99,8 +94,8 @@ export class Follower {
   }
 
   write(bytes: Buffer, kind: WriteKind): void {
-    this.#onWrite()
-    if (!this.writer.write(bytes, kind)) this.stalledAtMs ??= this.#now()
+    this.#start.onWrite()
+    if (!this.writer.write(bytes, kind)) this.stalledAtMs ??= this.#start.now()
   }
 
   /** Writes a message about the stream itself, even if the socket is full. */
