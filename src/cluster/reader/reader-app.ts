@@ -39,16 +39,7 @@ import { ReaderLink } from './reader-link.ts'
 import { addReaderMetrics } from './reader-metrics.ts'
 import { readerRoutes } from './reader-routes.ts'
 
-export interface ReaderApp {
-  port: number
-  url: string
-  market: Market
-  /** Names this node on the bus. */
-  nodeId: string
-  /** Resolves when it keeps up with the writer for the first time. */
-  ready: Promise<void>
-  stop(): Promise<void>
-}
+export type ReaderApp = Awaited<ReturnType<typeof startReader>>
 
 export interface ReaderOptions {
   clock?: Clock
@@ -68,7 +59,7 @@ type Shared = ReturnType<typeof createShared>
 const NO_STORE = { healthy: true, reasons: [] }
 
 /** Starts a reader. It listens when this resolves, and tells requests that it warms up until it has the market. */
-export async function startReader(config: ReaderConfig, options: ReaderOptions = {}): Promise<ReaderApp> {
+export async function startReader(config: ReaderConfig, options: ReaderOptions = {}) {
   const { promise: ready, resolve: onReady } = Promise.withResolvers<void>()
   const shared = createShared(config, options, onReady)
   const { nodeId, market, link } = shared

@@ -29,21 +29,7 @@ export interface PublisherOptions extends FrameSourceOptions, StreamTailOptions 
   onFenced(sentence: string): void
 }
 
-export interface PublisherStatus {
-  /** Why nothing is published at present; null while it is. */
-  trouble: string | null
-  /** Since when, for how long, ms; null while it is. */
-  troubleMs: number | null
-  /** Whether it has been tried, in vain. */
-  hasFailed: boolean
-  publishedEventNo: number
-  writtenEventNo: number
-  waitingBytes: number
-  /** In this run. */
-  messages: number
-  bytes: number
-  connects: number
-}
+export type PublisherStatus = ReturnType<Publisher['status']>
 
 export class Publisher {
   readonly #options: PublisherOptions
@@ -126,16 +112,20 @@ export class Publisher {
     return this.#lease.holds(msMax)
   }
 
-  status(): PublisherStatus {
+  status() {
     const { hasWorked, sinceMs, trouble } = this.#troubles
     const awaySinceMs = hasWorked ? sinceMs : this.#createdMs
     return {
+      /** Why nothing is published at present; null while it is. */
       trouble: trouble ?? (hasWorked ? null : 'the bus was not reached yet'),
+      /** Since when, for how long, ms; null while it is. */
       troubleMs: awaySinceMs === null ? null : Math.floor(performance.now() - awaySinceMs),
+      /** Whether it has been tried, in vain. */
       hasFailed: trouble !== null,
       publishedEventNo: this.#publishedEventNo,
       writtenEventNo: this.#source.writtenEventNo,
       waitingBytes: this.#source.waitingBytes,
+      /** In this run. */
       messages: this.#tail.messages,
       bytes: this.#tail.bytes,
       connects: this.#connects,
