@@ -16,7 +16,7 @@ import { type Bus, connectBus } from '../bus.ts'
 import { isStreamMissing } from '../bus-errors.ts'
 import { SILENT_LOOK_MS, SILENT_MS, STANDBY_LOOK_MS, STANDBY_SILENT_MS } from '../limits.ts'
 import { MessageError } from '../messages.ts'
-import { FencedError, fenced } from './standing.ts'
+import { FencedError, fenced } from './refused.ts'
 import { readStreamEnd } from './stream-state.ts'
 
 /**

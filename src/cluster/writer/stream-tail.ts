@@ -5,16 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../lib/log.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { BUS_CALL_MS_MAX, SILENT_MS } from '../limits.ts'
+import type { BusMessage } from '../messages.ts'
 import type { BusSettings } from '../settings.ts'
 import type { OutgoingMessage, PublishedRun } from './outgoing.ts'
-import {
-  type FencedError,
-  fenced,
-  fencedByStranger,
-  type LastPublished,
-  nextStep,
-  refused,
-} from './standing.ts'
+import { type FencedError, fenced, fencedByStranger, refused } from './refused.ts'
 import { ensureStream, purgeStream, readStreamEnd, removeCheckpoints } from './stream-state.ts'
 import type { ToldSubmissions } from './told-submissions.ts'
 
@@ -43,6 +37,7 @@ export class StreamTail {
   readonly #submissions: ToldSubmissions
   /** Of the newest message of the stream. */
   #sequence = 0
+  /** Of the newest message that this process knows to have published; null: none yet. */
   #ackedSequence: number | null = null
   /** Where the stream ended before this run began. */
   #seen = { sequence: -1, atMs: 0 }
@@ -70,19 +65,21 @@ export class StreamTail {
   async findPlace(bus: Bus, run: PublishedRun): Promise<Place> {
     const { untilLost } = bus.watch
     await untilLost(ensureStream(bus, this.#options.settings))
-    const own = { ...run, ackedSequence: this.#ackedSequence }
-    const end = await untilLost(readStreamEnd(bus))
-    const next = nextStep(end, own)
-    this.#sequence = end.lastSequence
-    this.#settleDoubtful(next.step === 'continue' ? end.lastSequence : null)
-    if (next.step === 'continue') return { afterEventNo: next.afterEventNo, lostFromEventNo: null }
-    if (next.step === 'anew') return this.#beginAnew(bus, null)
-    const isStrangers = next.step === 'refuse'
-    if (!next.ended)
-      await this.#requireSilence(bus, end.lastSequence, isStrangers ? fencedByStranger : fenced)
-    if (isStrangers) throw refused()
-    const { eventNo, runEventNo, lostEvents } = next
-    const isRecorded = await this.#isRecorded(next, run)
+    const { message, lastSequence } = await untilLost(readStreamEnd(bus))
+    const isOwn = message?.folderId === run.folderId
+    const isThisRun = isOwn && message.runId === run.runId
+    if (isOwn && !isThisRun && this.#isReplaced(message, lastSequence, run)) throw fenced()
+    this.#sequence = lastSequence
+    this.#settleDoubtful(isThisRun ? lastSequence : null)
+    if (message === null) return this.#beginAnew(bus, null)
+    const isWhole = message.part === message.parts - 1
+    const eventNo = isWhole ? message.lastEventNo : message.firstEventNo - 1
+    if (isThisRun) return { afterEventNo: eventNo, lostFromEventNo: null }
+    // Another run published last, which may still be alive unless it has ended.
+    if (!message.ended) await this.#requireSilence(bus, lastSequence, isOwn ? fenced : fencedByStranger)
+    if (!isOwn) throw refused()
+    const { runEventNo, lostEvents } = message
+    const isRecorded = await this.#isRecorded(eventNo, message, run)
     if (isRecorded && lostEvents === run.lostEvents) return { afterEventNo: eventNo, lostFromEventNo: null }
     this.#options.log.warn({ eventNo }, 'the bus has events that the journal lacks: its stream begins anew')
     // A power cut has taken events that were written and published, or the data folder is an older copy.
@@ -90,6 +87,12 @@ export class StreamTail {
     await untilLost(purgeStream(bus))
     // Otherwise the journal was damaged, anywhere.
     return this.#beginAnew(bus, isRecorded ? 1 : run.runEventNo)
+  }
+
+  /** Whether the message of another run of this folder came after one that this run has published, or is of a later run. */
+  #isReplaced({ runEventNo }: BusMessage, lastSequence: number, run: PublishedRun): boolean {
+    if (this.#ackedSequence === null) return false
+    return lastSequence >= this.#ackedSequence || runEventNo > run.runEventNo
   }
 
   /** Throws what `published` makes where the stream goes on within SILENT_MS: who publishes there is alive. */
@@ -115,7 +118,7 @@ export class StreamTail {
   }
 
   /** Whether what another run has published up to an event is what the journal has. */
-  async #isRecorded({ eventNo, runId, runEventNo }: LastPublished, run: PublishedRun): Promise<boolean> {
+  async #isRecorded(eventNo: number, { runId, runEventNo }: BusMessage, run: PublishedRun): Promise<boolean> {
     if (eventNo >= run.runEventNo) return false
     if (eventNo < runEventNo) return true
     const recordedBy = await this.#options.findRunOf(eventNo)
