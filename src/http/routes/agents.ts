@@ -87,13 +87,11 @@ export function jsonObject({ body }: Context): Record<string, unknown> {
   })
 }
 
-const shownQuota = (quota: Quota | null) =>
-  quota && {
-    limit: quota.limit,
-    remaining: quota.remaining,
-    windowMs: quota.windowMs,
-    resetAt: quota.resetAtMs,
-  }
+function shownQuota(quota: Quota | null) {
+  if (quota === null) return null
+  const { limit, remaining, windowMs, resetAtMs } = quota
+  return { limit, remaining, windowMs, resetAt: resetAtMs }
+}
 
 /** The agent's profile, and where it stands. */
 function profile({ agents, submissions, limits: reads }: RouteParts, { caller }: AgentContext): HttpAnswer {

@@ -39,7 +39,6 @@ import {
   parseMarketRequest,
   parseWindow,
   placeReaders,
-  sortOf,
 } from '../stream/stream-request.ts'
 import { WindowChannel } from '../stream/window-channel.ts'
 import type { RouteParts } from './route-parts.ts'
@@ -145,13 +144,9 @@ interface ListRequest extends PageQuery {
 
 /** With a cursor, which says what the list is, what else is asked for has no effect. @throws ServiceError `invalid_parameter`. */
 function parseList(context: Context): ListRequest {
-  const query: Query = context.query.get('cursor') ? { get: ofCursor(context.query) } : context.query
+  const query = context.query.get('cursor') ? ofCursor(context.query) : context.query
   const limits = { min: 1, max: Number.MAX_SAFE_INTEGER, otherwise: MARKET_LIMIT_DEFAULT }
-  const {
-    sort,
-    follow: _,
-    ...wanted
-  } = readAll({
+  const { follow: _, ...wanted } = readAll({
     format: () => negotiateFormat(context, FORMATS),
     follow: () => followOf(query),
     limit: () => wholeNumber(query, 'limit', limits).value,
@@ -159,7 +154,7 @@ function parseList(context: Context): ListRequest {
     filter: () => listFilter(query),
     fields: () => rowFields(query),
   })
-  return { ...wanted, sort: sortOf(sort, wanted.tab) }
+  return wanted
 }
 
 /** Parameters that count beside a cursor. */
@@ -168,10 +163,9 @@ const BESIDE_CURSOR: readonly string[] = ['limit', 'follow', 'fields']
 const OF_FIRST_PAGE = Object.keys(marketQuery.shape).filter(
   (name) => ![...BESIDE_CURSOR, 'cursor', 'format'].includes(name),
 )
-const ofCursor =
-  (query: Query): Query['get'] =>
-  (name) =>
-    BESIDE_CURSOR.includes(name) ? query.get(name) : null
+const ofCursor = (query: Query): Query => ({
+  get: (name) => (BESIDE_CURSOR.includes(name) ? query.get(name) : null),
+})
 
 function findSource({ market, cursors }: ListParts, request: ListRequest, withCursor: boolean): PageSource {
   const { tab, sort, order, limit, offset, filter, fields } = request
@@ -295,7 +289,7 @@ function encodePage(
 ): Buffer | ChunkedBody {
   switch (format) {
     case 'ndjson':
-      return ndjsonBody(page)
+      return page.bytes <= CACHED_RESPONSE_BYTES_MAX ? page.ndjson : new ChunkedBody(page)
     case 'arrow':
       return itemsToArrow(parseItems(page), fields?.fields)
     case 'msgpack':
@@ -304,10 +298,6 @@ function encodePage(
       return wrapRows(JSON_START, page.ndjson, `,"meta":${jsonLine(makeMeta())}}`)
   }
 }
-
-/** A large page is sent from its rows, without joining them. */
-const ndjsonBody = (page: Page): Buffer | ChunkedBody =>
-  page.bytes <= CACHED_RESPONSE_BYTES_MAX ? page.ndjson : new ChunkedBody(page)
 
 /** The market has made these rows, so they are not validated again. */
 const parseItems = ({ ndjson }: Page): Partial<MarketRow>[] => parseRows(ndjson) as Partial<MarketRow>[]

@@ -7,7 +7,7 @@ import { STREAM_TOPICS, SUBSCRIPTION_FIELDS } from '../../schema/api/stream.ts'
 import type { Timeframe } from '../../schema/bar.ts'
 import type { DataPoint } from '../../schema/datapoint.ts'
 import { ServiceError } from '../../schema/errors.ts'
-import { ORDERS, SORTS, type Sort, TABS, type Tab } from '../../schema/vocabulary.ts'
+import { ORDERS, SORTS, type Sort, TABS } from '../../schema/vocabulary.ts'
 import type { Query } from '../context.ts'
 import { WINDOW_ROWS_MAX } from '../limits.ts'
 import { datapointFields, rowFields } from '../request/fields.ts'
@@ -47,11 +47,7 @@ export function followOf(query: Query): 'no' | 'tab' | 'window' {
 
 /** A window of a list. @throws ServiceError `invalid_parameter`, `invalid_mint`. */
 export function parseWindow(query: Query): WindowRequest {
-  const {
-    sort,
-    since: _,
-    ...wanted
-  } = readAll({
+  const { since: _, ...wanted } = readAll({
     ...placeReaders(query),
     since: () => {
       if (query.get('since')) throw invalidParameter('since', 'is for streams of a whole tab')
@@ -60,7 +56,7 @@ export function parseWindow(query: Query): WindowRequest {
     fields: () => rowFields(query),
     limit: () => windowLimit(query),
   })
-  return { ...wanted, sort: sortOf(sort, wanted.tab) }
+  return wanted
 }
 
 /** By default all of a set of mints. */
@@ -75,18 +71,14 @@ function windowLimit(query: Query): number {
 /** @throws ServiceError `invalid_parameter`. */
 export function parseMarketRequest(query: Query, limitMax: number): FollowedMarket {
   const limits = { min: 1, max: limitMax, otherwise: MARKET_LIMIT_DEFAULT }
-  const {
-    sort,
-    ofWindow: _,
-    ...wanted
-  } = readAll({
+  const { ofWindow: _, ...wanted } = readAll({
     ofWindow: () => refuseFiltersOfWindows(query),
     ...placeReaders(query),
     limit: () => wholeNumber(query, 'limit', limits).value,
     since: () => parseSince(query),
     fields: () => rowFields(query),
   })
-  return { ...wanted, sort: sortOf(sort, wanted.tab) }
+  return wanted
 }
 
 function refuseFiltersOfWindows(query: Query): void {
@@ -98,14 +90,13 @@ function refuseFiltersOfWindows(query: Query): void {
 /** What reads where in the market a list is; see `readAll`. */
 export const placeReaders = (query: Query) => ({
   tab: () => oneOf(query, 'tab', TABS, 'all'),
-  sort: () => oneOf<Sort | ''>(query, 'sort', SORTS, ''),
+  sort: () => oneOf(query, 'sort', SORTS, sortOf(query.get('tab'))),
   order: () => oneOf(query, 'order', ORDERS, 'desc'),
   offset: () => wholeNumber(query, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER, otherwise: 0 }).value,
 })
 
-/** The order that a list has where none is asked for. */
-export const sortOf = (asked: Sort | '', tab: Tab): Sort =>
-  asked || (tab === 'new' ? 'created_timestamp' : 'hot')
+/** The sort of a tab where none is asked for. */
+const sortOf = (tab: string | null): Sort => (tab?.toLowerCase() === 'new' ? 'created_timestamp' : 'hot')
 
 /** @throws ServiceError `invalid_parameter`, `invalid_mint`. */
 export function parseTopic(message: Query, tokensMax: number): Topic {
