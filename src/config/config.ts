@@ -50,17 +50,12 @@ export function readWhatIsValid(
   return { config, wrong }
 }
 
-interface ReadSettings {
-  config: Config
-  /** For each setting that was given, the flag or variable that gave it. */
-  givenBy: ReadonlyMap<string, string>
-}
-
 function readEach(
   flags: Readonly<Record<string, string | undefined>>,
   env: Environment,
   onWrong: (error: ConfigError, path: SettingPath) => void,
-): ReadSettings {
+) {
+  /** Where each setting that was given comes from, as a sentence names it. */
   const givenBy = new Map<string, string>()
   const config: Record<string, unknown> = {}
   for (const path of keysOf(SETTINGS_BY_PATH)) {

@@ -27,11 +27,6 @@ export interface AccountReplicaOptions {
   tellUse(key: string): Promise<unknown>
 }
 
-interface Known {
-  agentId: string
-  name: string
-}
-
 /** One pass over the entries, from the first on. What earlier passes have told stays until this one is complete. */
 interface Pass {
   /** Keys of the entries that there are, as far as it has come. */
@@ -49,7 +44,7 @@ export class AccountReplica {
   readonly #options: AccountReplicaOptions
   readonly #keys = new KeyTable()
   /** By key of the entry. */
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, string>()
   readonly #names = new Map<string, string>()
   /** Hashes of keys whose use is being told. */
   readonly #telling = new Set<string>()
@@ -217,16 +212,16 @@ export class AccountReplica {
       made.isUsed = isUsed
       this.#keys.add(made)
     }
-    this.#known.set(key, { agentId, name })
+    this.#known.set(key, agentId)
     this.#names.set(agentId, name)
   }
 
   #forget(key: string): void {
-    const known = this.#known.get(key)
-    if (known === undefined) return
-    for (const before of [...this.#keys.ofAgent(known.agentId)]) this.#keys.drop(before)
+    const agentId = this.#known.get(key)
+    if (agentId === undefined) return
+    for (const before of [...this.#keys.ofAgent(agentId)]) this.#keys.drop(before)
     this.#known.delete(key)
-    this.#names.delete(known.agentId)
+    this.#names.delete(agentId)
   }
 
   /** The bus tells its time with the consumers that it makes: this one is not used. */
