@@ -8,22 +8,16 @@ import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
 import { within } from '../../lib/wait.ts'
 import { Waiters } from '../../lib/waiters.ts'
-import type { Account } from '../../submissions/types.ts'
+import type { ServedParts } from '../../server/market-publisher.ts'
 import type { Bus } from '../bus.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
 import { COMPLETE_KEY, COMPLETE_VALUE, encodeAccount, entryKey, isSameAccount } from './account-entry.ts'
 import { createdAtOf } from './created-at.ts'
 import { CHECK_MS, PUTS_AT_ONCE } from './limits.ts'
 
-/** The accounts of the writer. */
-export interface AccountSource {
-  agentIds(): Iterable<string>
-  account(agentId: string): Account | null
-}
-
 export class AccountPublisher {
   readonly #bus: Bus
-  readonly #accounts: AccountSource
+  readonly #accounts: ServedParts['accounts']
   readonly #replicas: number
   readonly #log: Log
   /** Agents whose entries are to be put: each as it is when its turn comes. Bounded by the number of agents. */
@@ -47,7 +41,7 @@ export class AccountPublisher {
   readonly #waiters = new Waiters()
 
   /** @param replicas NATS servers that keep each entry */
-  constructor(bus: Bus, accounts: AccountSource, replicas: number, log: Log) {
+  constructor(bus: Bus, accounts: ServedParts['accounts'], replicas: number, log: Log) {
     this.#bus = bus
     this.#accounts = accounts
     this.#replicas = replicas

@@ -47,16 +47,9 @@ export class Metrics {
       this.#registry.registerMetric(metric)
     // prom-client's type asks for members that it does not call.
     this.#registry.registerMetric(durations as unknown as Metric)
-    new Counter({
-      name: 'mintlake_http_requests_total',
-      help: 'Requests answered',
-      labelNames: ['route', 'status'],
-      registers: [this.#registry],
-      collect() {
-        this.reset()
-        durations.eachCount((route, status, count) => this.inc({ route, status }, count))
-      },
-    })
+    this.#add('mintlake_http_requests_total', 'Requests answered', ['route', 'status'], (metric) =>
+      durations.eachCount((route, status, count) => metric.inc({ route, status }, count)),
+    )
   }
 
   observeRequest(route: string, status: number, seconds: number): void {
@@ -70,16 +63,7 @@ export class Metrics {
 
   /** Adds a metric whose value is read each time the text is made: a counter when `name` ends in `_total`, else a gauge. */
   read(name: string, help: string, value: () => number): void {
-    const Kind = name.endsWith('_total') ? Counter : Gauge
-    new Kind({
-      name,
-      help,
-      registers: [this.#registry],
-      collect(this: Counter | Gauge) {
-        this.reset()
-        this.inc(value())
-      },
-    })
+    this.#add(name, help, [], (metric) => metric.inc(value()))
   }
 
   /** Adds metrics of figures that are read together. Null, of all or of one: it is not known. */
@@ -99,17 +83,19 @@ export class Metrics {
     label: string,
     values: () => Iterable<readonly [labelValue: string, value: number]>,
   ): void {
-    const Kind = name.endsWith('_total') ? Counter : Gauge
-    new Kind({
-      name,
-      help,
-      labelNames: [label],
-      registers: [this.#registry],
-      collect(this: Counter | Gauge) {
-        this.reset()
-        for (const [labelValue, value] of values()) this.inc({ [label]: labelValue }, value)
-      },
+    this.#add(name, help, [label], (metric) => {
+      for (const [labelValue, value] of values()) metric.inc({ [label]: labelValue }, value)
     })
+  }
+
+  #add(name: string, help: string, labelNames: string[], fill: (metric: Counter | Gauge) => void): void {
+    const Kind = name.endsWith('_total') ? Counter : Gauge
+    const registers = [this.#registry]
+    const collect = function (this: Counter | Gauge) {
+      this.reset()
+      fill(this)
+    }
+    new Kind({ name, help, labelNames, registers, collect })
   }
 
   /** The sum of a metric's samples now; null: there is no such metric, or it has no value. */
