@@ -117,25 +117,27 @@ function bars({ market, node }: Pick<RouteParts, 'market' | 'node'>, context: Co
   return { status: 200, body, contentType: CONTENT_TYPES[format], headers, reusable: true }
 }
 
-const textBody = (text: BarsText, format: Format, meta: () => object): Buffer =>
-  format === 'json' ? barsJson(text, meta()) : wrapRows('', text, '', 0)
+/** The rows; as JSON with `{ok,data,meta}` around them, without the comma after the last one. */
+function textBody(text: BarsText, format: Format, meta: () => object): Buffer {
+  if (format === 'ndjson') return wrapRows('', text, '', 0)
+  return wrapRows('{"ok":true,"data":[', text, `],"meta":${jsonLine(meta())}}`, text.rowCount > 0 ? 1 : 0)
+}
 
 const columnsBody = (columns: BarColumns, format: Format, shape: BarShape, meta: () => object): Buffer =>
   format === 'arrow' ? barsToArrow(columns, shape) : barsToMsgpack(columns, shape, meta())
 
 /** Where the bars of a token begin. */
-interface Beginning {
-  /** Bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
-  wholeFromMs: number
-  /** Bars that start before it are not held, though they were asked for; 0: there are none. */
-  heldFromMs: number
-}
-
-function beginningOf(market: Market, { mint, tf, fromMs }: BarsQuery): Beginning {
+function beginningOf(market: Market, { mint, tf, fromMs }: BarsQuery) {
   const heldFromMs = market.barsHeldFromMs(mint, TIMEFRAMES.indexOf(tf))
   const isCut = fromMs !== null && fromMs < heldFromMs
-  return { wholeFromMs: market.barsWholeFromMs(mint), heldFromMs: isCut ? heldFromMs : 0 }
+  return {
+    /** Bars that start before it may lack trades, as the token had been evicted; 0: all are whole. */
+    wholeFromMs: market.barsWholeFromMs(mint),
+    /** Bars that start before it are not held, though they were asked for; 0: there are none. */
+    heldFromMs: isCut ? heldFromMs : 0,
+  }
 }
+type Beginning = ReturnType<typeof beginningOf>
 
 function createHeaders(
   { version, rowCount, incomplete }: Pick<WithGaps<BarColumns>, 'version' | 'rowCount' | 'incomplete'>,
@@ -174,11 +176,6 @@ const createMeta = (
   ...(clamped && { clamped: { limit: BARS_LIMIT_MAX } }),
   ...notes,
 })
-
-/** `{ok,data,meta}` around the rows, without the comma after the last one. */
-function barsJson(text: BarsText, meta: object): Buffer {
-  return wrapRows('{"ok":true,"data":[', text, `],"meta":${jsonLine(meta)}}`, text.rowCount > 0 ? 1 : 0)
-}
 
 /** Joins texts and rows, without the last `cut` bytes of the rows. All but `after` is ASCII. */
 function wrapRows(before: string, { closed, open }: BarsText, after: string, cut: number): Buffer {

@@ -54,7 +54,7 @@ export function consoleRoutes(deps: RouteParts): PlainRoute[] {
       const { settings } = deps
       const serve =
         served.get(file.path) ??
-        serveDocument(file.read(settings), file.contentType, securityHeaders(settings))
+        serveDocument(file.read(settings.imageHosts), file.contentType, securityHeaders(settings))
       served.set(file.path, serve)
       return serve(context)
     },

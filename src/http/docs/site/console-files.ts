@@ -49,15 +49,12 @@ const MODULES: Readonly<Record<string, string>> = {
 /** Files of packages that the modules above import. */
 const IMPORTED_BY_MODULES = ['lit-html/async-directive.js', 'lit-html/directive-helpers.js']
 
-export interface PageSettings {
-  imageHosts: readonly string[]
-}
-
 /** A file of the console. It is made when it is first asked for: a start should not wait for what few ask for. */
 export interface ConsoleFile {
   path: string
   contentType: string
-  read(settings: PageSettings): Buffer
+  /** @param imageHosts those whose images the page shows; other files do not depend on it */
+  read(imageHosts: readonly string[]): Buffer
 }
 
 /** Every file of the console. */
@@ -77,27 +74,25 @@ export function listConsoleFiles(): ConsoleFile[] {
 
 /** The page itself is told its modules, and which images it may ask for. */
 function pageFile(modules: readonly ConsoleFile[]): ConsoleFile {
-  const read: ConsoleFile['read'] = (settings) => {
-    const links = importedBy(MAIN, modules, settings).map(
-      (path) => `<link rel="modulepreload" href="${path}" />`,
-    )
+  const read: ConsoleFile['read'] = (imageHosts) => {
+    const links = importedBy(MAIN, modules).map((path) => `<link rel="modulepreload" href="${path}" />`)
     const text = readFileSync(join(SOURCE_DIR, PAGE), 'utf8')
       .replace(MODULES_MARK, links.join('\n    '))
-      .replace('data-image-hosts=""', `data-image-hosts="${settings.imageHosts.join(' ')}"`)
+      .replace('data-image-hosts=""', `data-image-hosts="${imageHosts.join(' ')}"`)
     return Buffer.from(text)
   }
   return { path: '/', contentType: HTML_TYPE, read }
 }
 
 /** The modules that a module needs before it runs. What it imports later, while it runs, is not among them. */
-function importedBy(main: string, files: readonly ConsoleFile[], settings: PageSettings): string[] {
+function importedBy(main: string, files: readonly ConsoleFile[]): string[] {
   const fileByPath = new Map(files.map((file) => [file.path, file]))
   const found = new Set<string>()
   const visit = (path: string): void => {
     const file = fileByPath.get(path)
     if (file === undefined || found.has(path)) return
     found.add(path)
-    const script = file.read(settings).toString()
+    const script = file.read([]).toString()
     for (const [, name = ''] of script.matchAll(/\b(?:from|import)\s*['"]([^'"]+)['"]/g))
       visit(new URL(name, `http://console${path}`).pathname)
   }
