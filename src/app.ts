@@ -264,7 +264,7 @@ function clientParts({ config, options, clock, rulesClock }: Base, agents: Agent
   return {
     limits: new ClientLimits(config, rulesClock, options.tuning?.rowsPerRead),
     sessions: new ConsoleSessions(clock),
-    history: historyOf(metrics, clock, config),
+    history: historyOf(metrics, clock, config.tokensMax, config.store.diskReserveMb),
     keys: new KeyChecks(config, agents),
   }
 }

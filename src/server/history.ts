@@ -144,11 +144,12 @@ export class ServerHistory {
   }
 }
 
-/** The history of a server with these settings. */
+/** The history of a server with these settings; 0: there is no such limit. */
 export const historyOf = (
   metrics: Metrics,
   clock: Clock,
-  { tokensMax, diskReserveMb = 0 }: { tokensMax: number; diskReserveMb?: number },
+  tokensMax: number,
+  diskReserveMb: number,
 ): ServerHistory =>
   new ServerHistory(metrics, clock, {
     tokensMax,

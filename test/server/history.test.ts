@@ -41,6 +41,9 @@ it('is served to everybody, and a counter that goes back is no negative rate', a
   expect(historySchema.parse(body)).toEqual(body)
   const names = body.data.series.map(({ name }: { name: string }) => name)
   expect(names).toEqual(expect.arrayContaining(['tokens', 'followers', 'memory', 'eventLoopDelay']))
+  // The space that the store keeps free.
+  const diskFree = body.data.series.find(({ name }: { name: string }) => name === 'diskFree')
+  expect(diskFree).toMatchObject({ limit: expect.any(Number), limitIs: 'least' })
   expect((await server.client.get('/health/history?since=x')).status).toBe(400)
   await server.remove()
   const clock = new SteppedClock(0)

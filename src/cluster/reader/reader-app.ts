@@ -170,7 +170,7 @@ function listen(shared: Shared, start: typeof startServer): Promise<HttpServer> 
     reach: (seq) => link.parts?.replica.reachedPosition(seq, REACH_MS_MAX) ?? Promise.resolve(false),
   }
   const sessions = new ConsoleSessions(clock)
-  const history = historyOf(metrics, clock, { tokensMax: 0 })
+  const history = historyOf(metrics, clock, 0, 0)
   history.start()
   const authenticate = (key: string): Caller => {
     if (link.parts !== null) return link.parts.accounts.authenticate(key)
