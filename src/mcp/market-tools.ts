@@ -8,7 +8,7 @@ import { MINT_SHAPE } from '../schema/mint.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
 import { detailInput, shortened, tableOf, tableOutput } from './compact.ts'
 import { BARS_DEFAULT, BARS_MAX, HOLDERS_SHOWN, ROWS_DEFAULT, ROWS_MAX, TRADES_SHOWN } from './limits.ts'
-import { type AddTool, checkedByServer, clampLimit, isOn, limitInput, tool, UNTRUSTED } from './tool.ts'
+import { type AddTool, clampLimit, isOn, limitInput, tool, UNTRUSTED } from './tool.ts'
 
 /** What of a row decides whether to look closer. */
 const LIST_COLUMNS = [
@@ -68,13 +68,13 @@ const notesOf = ({ approximate, warming_up }: NonNullable<DataPointAnswer['meta'
 
 /** `list_market`, `get_datapoint`, `get_bars`. */
 export function marketTools(client: MintlakeClient): AddTool[] {
-  const listMarket = tool<z.input<typeof listInput>>({
+  const listMarket = tool({
     name: 'list_market',
     title: 'Market list',
     description:
       'Lists tokens: price, market cap, volume, holders, and analysis_count, the number of accepted analyses. Amounts are USD, ' +
       `times Unix ms; rows are lists in the order of columns. ${UNTRUSTED}`,
-    input: checkedByServer(listInput),
+    input: listInput,
     output: tableOutput,
     run: async ({ max_analyses: maxAnalyses, limit, detail, ...query }, signal) => {
       const bound = clampLimit(limit, ROWS_DEFAULT, ROWS_MAX)
@@ -85,13 +85,13 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       return { ...tableOf(data, LIST_COLUMNS), meta: told }
     },
   })
-  const getDatapoint = tool<{ mint: string; detail?: boolean | undefined }>({
+  const getDatapoint = tool({
     name: 'get_datapoint',
     title: 'DataPoint of a token',
     description:
       'What the market knows of one token now: prices, volumes, trades, holders, security, social links. What is not there is ' +
       `unknown; cut names what is shown in part. Analyses are checked against these values. ${UNTRUSTED}`,
-    input: checkedByServer(z.object({ mint, detail: detailInput })),
+    input: z.object({ mint, detail: detailInput }),
     output: z.looseObject({
       mint: z.string(),
       cut: z.array(z.string()).optional(),
@@ -104,13 +104,13 @@ export function marketTools(client: MintlakeClient): AddTool[] {
       return { ...datapoint, ...notesOf(meta) }
     },
   })
-  const getBars = tool<z.input<typeof barsInput>>({
+  const getBars = tool({
     name: 'get_bars',
     title: 'OHLC bars of a token',
     description:
       'Price bars, oldest first: t start (Unix ms), o h l c prices (USD), v volume (USD), n trades. The last bar may be forming ' +
       '(closed false).',
-    input: checkedByServer(barsInput),
+    input: barsInput,
     output: tableOutput,
     run: async ({ limit, detail, ...query }, signal) => {
       const bound = clampLimit(limit, BARS_DEFAULT, BARS_MAX)

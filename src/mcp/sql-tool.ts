@@ -11,16 +11,7 @@ import {
   SQL_ROWS_DEFAULT,
   SQL_ROWS_MAX,
 } from './limits.ts'
-import {
-  type AddTool,
-  checkedByServer,
-  clampLimit,
-  limitInput,
-  parseHere,
-  ToolError,
-  tool,
-  UNTRUSTED,
-} from './tool.ts'
+import { type AddTool, clampLimit, limitInput, parseHere, ToolError, tool, UNTRUSTED } from './tool.ts'
 
 const input = z.object({
   query: z.string().min(1).max(SQL_CHARACTERS_MAX).meta({ description: 'SQL as DuckDB understands it' }),
@@ -85,14 +76,14 @@ async function runQuery(dataDir: string, query: string, limit: number, signal: A
 /** `sql`. */
 export function sqlTool(dataDir: string): AddTool {
   let last: Promise<unknown> = Promise.resolve()
-  return tool<z.input<typeof input>>({
+  return tool({
     name: 'sql',
     title: 'Query the lake',
     description:
       'Runs one read-only SQL query (DuckDB) on the lake: labelled (accepted submissions with their features, and what the price did ' +
       'afterwards), bars, tokens, rejections, xp_ledger. SHOW TABLES and DESCRIBE labelled tell more. ' +
       `Answers columns and rows. ${UNTRUSTED}`,
-    input: checkedByServer(input),
+    input,
     output: z.looseObject({
       columns: z.array(z.looseObject({ name: z.string(), type: z.string() })),
       rows: z.array(z.array(z.unknown())),

@@ -13,25 +13,18 @@ import { jsonLine } from '../lib/text/json-text.ts'
 import { StoreError } from '../store/errors.ts'
 import { CALLS_MAX } from './limits.ts'
 
-/** What a tool takes. */
-export type ToolInput<Arguments> = StandardSchemaWithJSON<unknown, Arguments> & {
-  /** Names of the arguments. */
-  names: readonly string[]
-  /** Of those that are a text, a number or a boolean, what the schema says of their types. */
-  plainTypes: ReadonlyMap<string, string>
-}
-
-export interface Tool<Arguments> {
+export interface Tool<Input extends z.ZodObject> {
   name: string
   title: string
   description: string
-  input: ToolInput<Arguments>
+  /** What it takes. */
+  input: Input
   /** What it answers, for programs that give it to a model by its members. */
   output: z.ZodObject
   /** Unless it reads alone. */
   annotations?: ToolAnnotations
   /** Returns what the tool answers. Ends early when the signal is aborted. */
-  run(args: Arguments, signal: AbortSignal): Promise<object>
+  run(args: z.input<Input>, signal: AbortSignal): Promise<object>
 }
 
 const READ_ONLY: ToolAnnotations = { readOnlyHint: true, openWorldHint: false }
@@ -49,23 +42,23 @@ function plainTypeOf({ type, anyOf }: z.core.JSONSchema.JSONSchema): string | nu
   return types.includes(null) ? null : types.join(' or ')
 }
 
-/**
- * Tells clients the schema and leaves checking to the server, whose errors have codes and suggestions. So the arguments may be of
- * other types than the schema says; they go into requests only, where those that are plain are text.
- */
-export function checkedByServer<Schema extends z.ZodObject>(schema: Schema): ToolInput<z.input<Schema>> {
-  const { vendor, version, jsonSchema } = schema['~standard']
-  const validate = (value: unknown) => ({ value: value as z.input<Schema> })
+/** Of arguments that are a text, a number or a boolean: what the schema says of their types, by name. */
+function plainTypesOf(schema: z.ZodObject): ReadonlyMap<string, string> {
   const plainTypes = new Map<string, string>()
   for (const [name, property] of Object.entries(z.toJSONSchema(schema, { io: 'input' }).properties ?? {})) {
     const type = typeof property === 'object' ? plainTypeOf(property) : null
     if (type !== null) plainTypes.set(name, type)
   }
-  return {
-    '~standard': { vendor, version, jsonSchema, validate },
-    names: Object.keys(schema.shape),
-    plainTypes,
-  }
+  return plainTypes
+}
+
+/**
+ * Tells clients the schema and leaves checking to the server, whose errors have codes and suggestions. So the arguments may be of
+ * other types than the schema says; they go into requests only, where those that are plain are text.
+ */
+function checkedByServer(schema: z.ZodObject): StandardSchemaWithJSON {
+  const { vendor, version, jsonSchema } = schema['~standard']
+  return { '~standard': { vendor, version, jsonSchema, validate: (value: unknown) => ({ value }) } }
 }
 
 /** Parses the arguments of a tool that asks no server. @throws ToolError with every fault, as a server would tell them. */
@@ -81,7 +74,7 @@ export function parseHere<Schema extends z.ZodObject>(schema: Schema, args: unkn
 }
 
 /** @throws ToolError where an object or an array is sent for what is a text or a number: as text it would be another value. */
-function checkPlain({ plainTypes }: Pick<ToolInput<unknown>, 'plainTypes'>, args: object): void {
+function checkPlain(plainTypes: ReadonlyMap<string, string>, args: object): void {
   const errors = Object.entries(args)
     .filter(([name, value]) => typeof value === 'object' && plainTypes.has(name))
     .map(([name]) => ({
@@ -195,11 +188,12 @@ const refusal = (error: unknown): CallToolResult => ({ content: textOf(refusalOf
  * The arguments that a tool has, and the names of others, which are told and not passed on: a request may know what the tool does
  * not, such as a stream that never ends. Models write null for what they leave out.
  */
-function splitArguments<Arguments>({ names }: ToolInput<Arguments>, args: Arguments) {
+function splitArguments<Input extends z.ZodObject>({ shape }: Input, args: unknown) {
   const entries = Object.entries(args ?? {})
-  const sent = entries.filter(([name, value]) => names.includes(name) && value !== null)
-  const known = Object.fromEntries(sent) as Arguments & object
-  return { known, ignored: entries.map(([name]) => name).filter((name) => !names.includes(name)) }
+  const isKnown = (name: string) => Object.hasOwn(shape, name)
+  const sent = entries.filter(([name, value]) => isKnown(name) && value !== null)
+  const known = Object.fromEntries(sent) as z.input<Input>
+  return { known, ignored: entries.map(([name]) => name).filter((name) => !isKnown(name)) }
 }
 
 /** What all tools of a server share. */
@@ -214,25 +208,24 @@ export interface ToolCalls {
 export type AddTool = (server: McpServer, calls: ToolCalls) => void
 
 /** Describes a tool. Whatever it throws becomes an answer. */
-export const tool =
-  <Arguments>({
-    name,
+export function tool<Input extends z.ZodObject>(described: Tool<Input>): AddTool {
+  const { name, title, description, input, output, annotations = READ_ONLY, run } = described
+  const plainTypes = plainTypesOf(input)
+  const config = {
     title,
     description,
-    input,
-    output,
-    annotations = READ_ONLY,
-    run,
-  }: Tool<Arguments>): AddTool =>
-  (server, calls) => {
-    const config = { title, description, inputSchema: input, outputSchema: output, annotations }
+    inputSchema: checkedByServer(input),
+    outputSchema: output,
+    annotations,
+  }
+  return (server, calls) => {
     server.registerTool(name, config, async (args, ctx) => {
       calls.running++
       try {
         if (calls.running > CALLS_MAX)
           throw new ToolError('overloaded', `${CALLS_MAX} calls are running`, 'Wait for one of them.')
         const { known, ignored } = splitArguments(input, args)
-        checkPlain(input, known)
+        checkPlain(plainTypes, known)
         const answer = await run(known, ctx.mcpReq.signal)
         const revision = server.server.getNegotiatedProtocolVersion() ?? STRUCTURED_SINCE
         const isText = calls.areText || revision < STRUCTURED_SINCE
@@ -244,3 +237,4 @@ export const tool =
       }
     })
   }
+}
