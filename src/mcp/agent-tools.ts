@@ -6,7 +6,7 @@ import { submissionSchema } from '../schema/submission.ts'
 import { OUTCOMES } from '../schema/vocabulary.ts'
 import { XP_MULTIPLIERS } from '../schema/xp.ts'
 import { compactTableShape, detailInput, tableOf, tableOutput } from './compact.ts'
-import { ANALYSES_DEFAULT, ANALYSES_MAX, RANKS_DEFAULT, RANKS_MAX } from './limits.ts'
+import { ANALYSES, RANKS } from './limits.ts'
 import { type AddTool, clampLimit, isOn, limitInput, ToolError, tool } from './tool.ts'
 
 const submitInput = submissionSchema.extend({
@@ -16,11 +16,11 @@ const submitInput = submissionSchema.extend({
     .meta({ description: 'true: every check and the XP that it would earn, without storing anything' }),
 })
 const leaderboardInput = z.object({
-  limit: limitInput(RANKS_DEFAULT, RANKS_MAX, 'Agents, best first'),
+  limit: limitInput(RANKS, 'Agents, best first'),
 })
 const analysesInput = z.object({
   mint: z.string().optional().meta({ description: 'Only of this token' }),
-  limit: limitInput(ANALYSES_DEFAULT, ANALYSES_MAX, 'Analyses'),
+  limit: limitInput(ANALYSES, 'Analyses'),
   cursor: z.string().optional().meta({ description: 'meta.nextCursor of the page before' }),
   detail: detailInput,
 })
@@ -100,7 +100,7 @@ export function agentTools(client: MintlakeClient, hasKey: boolean): AddTool[] {
     input: leaderboardInput,
     output: z.looseObject(compactTableShape),
     run: async ({ limit }, signal) => {
-      const bound = clampLimit(limit, RANKS_DEFAULT, RANKS_MAX)
+      const bound = clampLimit(limit, RANKS)
       const ranks = await client.leaderboard({ limit: bound.limit }, { signal })
       return { ...tableOf(ranks, RANK_COLUMNS), ...bound.told }
     },
@@ -120,7 +120,7 @@ const ownAnalyses = (client: MintlakeClient, hasKey: boolean): AddTool =>
     output: tableOutput,
     run: async ({ limit, detail, ...query }, signal) => {
       checkKey(hasKey)
-      const bound = clampLimit(limit, ANALYSES_DEFAULT, ANALYSES_MAX)
+      const bound = clampLimit(limit, ANALYSES)
       const page = await client.analyses({ ...query, agentId: 'me', limit: bound.limit }, { signal })
       if (isOn('detail', detail)) return { data: page.data, meta: { ...page.meta, ...bound.told } }
       const rows = page.data.map(({ outcomes, ...said }) => ({ ...said, ...outcomes }))

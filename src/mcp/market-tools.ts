@@ -7,7 +7,7 @@ import type { MarketItem } from '../schema/market-item.ts'
 import { MINT_SHAPE } from '../schema/mint.ts'
 import { ORDERS, SORTS, TABS } from '../schema/vocabulary.ts'
 import { detailInput, shortened, tableOf, tableOutput } from './compact.ts'
-import { BARS_DEFAULT, BARS_MAX, HOLDERS_SHOWN, ROWS_DEFAULT, ROWS_MAX, TRADES_SHOWN } from './limits.ts'
+import { BARS, HOLDERS_SHOWN, ROWS, TRADES_SHOWN } from './limits.ts'
 import { type AddTool, clampLimit, isOn, limitInput, tool, UNTRUSTED } from './tool.ts'
 
 /** What of a row decides whether to look closer. */
@@ -34,7 +34,7 @@ const listInput = z.object({
   tab: z.enum(TABS).optional().meta({ description: 'Which tokens; all unless given' }),
   sort: z.enum(SORTS).optional(),
   order: z.enum(ORDERS).optional(),
-  limit: limitInput(ROWS_DEFAULT, ROWS_MAX, 'Rows'),
+  limit: limitInput(ROWS, 'Rows'),
   detail: detailInput,
   cursor: z.string().optional().meta({ description: 'meta.nextCursor of the page before' }),
   search: z
@@ -50,7 +50,7 @@ const listInput = z.object({
 const barsInput = z.object({
   mint,
   tf: z.enum(TIMEFRAMES).optional().meta({ description: 'Length of a bar; 1m unless given' }),
-  limit: limitInput(BARS_DEFAULT, BARS_MAX, 'Bars, the most recent ones'),
+  limit: limitInput(BARS, 'Bars, the most recent ones'),
   detail: detailInput,
   from: unixMs('Bars that start at this time or later'),
   to: unixMs('Bars that start at this time or earlier'),
@@ -77,7 +77,7 @@ export function marketTools(client: MintlakeClient): AddTool[] {
     input: listInput,
     output: tableOutput,
     run: async ({ max_analyses: maxAnalyses, limit, detail, ...query }, signal) => {
-      const bound = clampLimit(limit, ROWS_DEFAULT, ROWS_MAX)
+      const bound = clampLimit(limit, ROWS)
       const { data, meta } = await client.market({ ...query, limit: bound.limit, maxAnalyses }, { signal })
       if (isOn('detail', detail)) return { data, meta: { ...meta, ...bound.told } }
       const { count, total, nextCursor, ignored } = meta
@@ -113,7 +113,7 @@ export function marketTools(client: MintlakeClient): AddTool[] {
     input: barsInput,
     output: tableOutput,
     run: async ({ limit, detail, ...query }, signal) => {
-      const bound = clampLimit(limit, BARS_DEFAULT, BARS_MAX)
+      const bound = clampLimit(limit, BARS)
       const { data, meta } = await client.bars({ ...query, limit: bound.limit }, { signal })
       const told = { ...meta, ...bound.told }
       return isOn('detail', detail) ? { data, meta: told } : { ...tableOf(data, BAR_COLUMNS), meta: told }

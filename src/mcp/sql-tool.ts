@@ -4,18 +4,12 @@ import { MISSING_FILES } from '../schema/api/lake.ts'
 import { isInterrupted, type QueryResult, toUnreadable, withLakeReader } from '../store/query/lake-reader.ts'
 import type { Plain } from '../store/query/plain-value.ts'
 import { rounded } from './compact.ts'
-import {
-  SQL_CHARACTERS_MAX,
-  SQL_MS_MAX,
-  SQL_RESULT_CHARACTERS_MAX,
-  SQL_ROWS_DEFAULT,
-  SQL_ROWS_MAX,
-} from './limits.ts'
+import { SQL_CHARACTERS_MAX, SQL_MS_MAX, SQL_RESULT_CHARACTERS_MAX, SQL_ROWS } from './limits.ts'
 import { type AddTool, clampLimit, limitInput, parseHere, ToolError, tool, UNTRUSTED } from './tool.ts'
 
 const input = z.object({
   query: z.string().min(1).max(SQL_CHARACTERS_MAX).meta({ description: 'SQL as DuckDB understands it' }),
-  limit: limitInput(SQL_ROWS_DEFAULT, SQL_ROWS_MAX, 'Rows that are answered'),
+  limit: limitInput(SQL_ROWS, 'Rows that are answered'),
   detail: z.boolean().optional().meta({ description: 'true: all digits of numbers' }),
 })
 
@@ -94,7 +88,7 @@ export function sqlTool(dataDir: string): AddTool {
     // One after another: each may take the whole memory that a reader of the lake is allowed.
     run: async (args, signal) => {
       const { query, limit, detail } = parseHere(input, args)
-      const bound = clampLimit(limit, SQL_ROWS_DEFAULT, SQL_ROWS_MAX)
+      const bound = clampLimit(limit, SQL_ROWS)
       const result = last.then(() => runQuery(dataDir, query, bound.limit, signal))
       last = result.catch(() => {})
       const { rows, ...told } = await result

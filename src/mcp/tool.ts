@@ -11,7 +11,7 @@ import { errorMessage } from '../lib/error-text.ts'
 import { safeParse } from '../lib/safe-parse.ts'
 import { jsonLine } from '../lib/text/json-text.ts'
 import { StoreError } from '../store/errors.ts'
-import { CALLS_MAX } from './limits.ts'
+import { CALLS_MAX, type LimitRule } from './limits.ts'
 
 export interface Tool<Input extends z.ZodObject> {
   name: string
@@ -97,7 +97,7 @@ export function isOn(name: string, sent: unknown): boolean {
 }
 
 /** An argument that `clampLimit` takes. @param what is counted, in words */
-export const limitInput = (otherwise: number, max: number, what: string) =>
+export const limitInput = ({ otherwise, max }: LimitRule, what: string) =>
   z
     .int()
     .min(1)
@@ -107,8 +107,7 @@ export const limitInput = (otherwise: number, max: number, what: string) =>
 /** The limit of rows to ask for, and what the answer tells where it is less than what was asked for. */
 export function clampLimit(
   sent: number | undefined,
-  otherwise: number,
-  max: number,
+  { otherwise, max }: LimitRule,
 ): { limit: number; told: { clamped?: { limit: number } } } {
   const limit = sent ?? otherwise
   return limit > max ? { limit: max, told: { clamped: { limit: max } } } : { limit, told: {} }
