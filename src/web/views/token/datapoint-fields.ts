@@ -17,12 +17,11 @@ import {
   shortAddress,
 } from '../../format.ts'
 
-type Kind = 'price' | 'usd' | 'amount' | 'count' | 'percent' | 'change' | 'ratio' | 'sol' | 'quote' | 'flag'
-
 interface Field {
   name: keyof DataPoint
   label: string
-  kind: Kind
+  text(point: DataPoint): string
+  class?(point: DataPoint): string
 }
 
 interface Group {
@@ -30,57 +29,67 @@ interface Group {
   fields: readonly Field[]
 }
 
-const field = (name: keyof DataPoint, label: string, kind: Kind): Field => ({ name, label, kind })
+/** @param format of a value that may be unknown, which is a dash */
+const field = <Name extends keyof DataPoint>(
+  name: Name,
+  label: string,
+  format: (value: DataPoint[Name]) => string,
+): Field => ({ name, label, text: (point) => format(point[name]) })
+
+const change = (name: 'priceChange6h' | 'priceChange24h', label: string): Field => ({
+  ...field(name, label, formatChange),
+  class: (point) => changeClass(point[name]),
+})
 
 const GROUPS: readonly Group[] = [
   {
     title: 'Value',
     fields: [
-      field('priceUsd', 'Price', 'price'),
-      field('priceSol', 'Price in SOL', 'sol'),
-      field('marketCap', 'Market cap', 'usd'),
-      field('fdv', 'Fully diluted', 'usd'),
-      field('liquidity', 'Liquidity', 'usd'),
-      field('totalSupply', 'Total supply', 'amount'),
-      field('bondingProgress', 'Bonding curve', 'percent'),
+      field('priceUsd', 'Price', formatPrice),
+      field('priceSol', 'Price in SOL', (sol) => formatPrice(sol).replace('$', '◎ ')),
+      field('marketCap', 'Market cap', formatUsd),
+      field('fdv', 'Fully diluted', formatUsd),
+      field('liquidity', 'Liquidity', formatUsd),
+      field('totalSupply', 'Total supply', formatAmount),
+      field('bondingProgress', 'Bonding curve', formatPercent),
     ],
   },
   {
     title: 'Trading',
     fields: [
-      field('quoteMint', 'Paid in', 'quote'),
-      field('isMayhem', 'Mayhem mode', 'flag'),
-      field('volume1m', 'Volume 1m', 'usd'),
-      field('volume1h', 'Volume 1h', 'usd'),
-      field('volume6h', 'Volume 6h', 'usd'),
-      field('volume24h', 'Volume 24h', 'usd'),
-      field('buys24h', 'Buys 24h', 'count'),
-      field('sells24h', 'Sells 24h', 'count'),
-      field('buySellImbalance1m', 'Imbalance 1m', 'ratio'),
-      field('priceChange6h', 'Change 6h', 'change'),
-      field('priceChange24h', 'Change 24h', 'change'),
+      field('quoteMint', 'Paid in', (mint) => (mint === null ? '–' : quoteName(mint))),
+      field('isMayhem', 'Mayhem mode', (isOn) => (isOn === null ? '–' : isOn ? 'yes' : 'no')),
+      field('volume1m', 'Volume 1m', formatUsd),
+      field('volume1h', 'Volume 1h', formatUsd),
+      field('volume6h', 'Volume 6h', formatUsd),
+      field('volume24h', 'Volume 24h', formatUsd),
+      field('buys24h', 'Buys 24h', formatCount),
+      field('sells24h', 'Sells 24h', formatCount),
+      field('buySellImbalance1m', 'Imbalance 1m', (ratio) => (ratio === null ? '–' : formatSigned(ratio, 2))),
+      change('priceChange6h', 'Change 6h'),
+      change('priceChange24h', 'Change 24h'),
     ],
   },
   {
     title: 'Holders',
     fields: [
-      field('holderCount', 'Holders', 'count'),
-      field('top10HolderPct', 'Ten largest', 'percent'),
-      field('creatorHolding', 'Creator', 'percent'),
-      field('snipersHolding', 'Snipers', 'percent'),
-      field('insidersHolding', 'Insiders', 'percent'),
-      field('bundleHolding', 'Bundlers', 'percent'),
-      field('freshWalletsHolding', 'Fresh wallets', 'percent'),
+      field('holderCount', 'Holders', formatCount),
+      field('top10HolderPct', 'Ten largest', formatPercent),
+      field('creatorHolding', 'Creator', formatPercent),
+      field('snipersHolding', 'Snipers', formatPercent),
+      field('insidersHolding', 'Insiders', formatPercent),
+      field('bundleHolding', 'Bundlers', formatPercent),
+      field('freshWalletsHolding', 'Fresh wallets', formatPercent),
     ],
   },
   {
     title: 'On chain',
     fields: [
-      field('top10_holder_pct_onchain', 'Ten largest', 'percent'),
-      field('unique_wallet_24h', 'Wallets 24h', 'count'),
-      field('unique_wallet_1h', 'Wallets 1h', 'count'),
-      field('buy_volume_24h_usd', 'Buy volume 24h', 'usd'),
-      field('sell_volume_24h_usd', 'Sell volume 24h', 'usd'),
+      field('top10_holder_pct_onchain', 'Ten largest', formatPercent),
+      field('unique_wallet_24h', 'Wallets 24h', formatCount),
+      field('unique_wallet_1h', 'Wallets 1h', formatCount),
+      field('buy_volume_24h_usd', 'Buy volume 24h', formatUsd),
+      field('sell_volume_24h_usd', 'Sell volume 24h', formatUsd),
     ],
   },
 ]
@@ -97,30 +106,6 @@ const FLAGS = [
 function quoteName(quoteMint: string): string {
   if (quoteMint === MARKET_QUOTES.sol) return 'SOL'
   return quoteMint === MARKET_QUOTES.usdc ? 'USDC' : shortAddress(quoteMint)
-}
-
-function formatField(kind: Kind, value: unknown): string {
-  if (kind === 'quote') return typeof value === 'string' ? quoteName(value) : '–'
-  if (kind === 'flag') return typeof value === 'boolean' ? (value ? 'yes' : 'no') : '–'
-  if (typeof value !== 'number') return '–'
-  switch (kind) {
-    case 'price':
-      return formatPrice(value)
-    case 'usd':
-      return formatUsd(value)
-    case 'amount':
-      return formatAmount(value)
-    case 'count':
-      return formatCount(value)
-    case 'percent':
-      return formatPercent(value)
-    case 'change':
-      return formatChange(value)
-    case 'ratio':
-      return formatSigned(value, 2)
-    case 'sol':
-      return formatPrice(value).replace('$', '◎ ')
-  }
 }
 
 /** Whose a field is, and how old, where the DataPoint says so. */
@@ -143,18 +128,12 @@ function sourcesOf(point: DataPoint, names: readonly (keyof DataPoint)[], nowMs:
   }
 }
 
-const fieldRow = (point: DataPoint, { name, label, kind }: Field, source: unknown): TemplateResult => {
-  const value = point[name]
-  const colour = kind === 'change' && typeof value === 'number' ? changeClass(value) : ''
-  return html`<div><dt>${label}</dt><dd class=${colour}>${formatField(kind, value)}${source}</dd></div>`
-}
-
 function fieldGroup(point: DataPoint, { title, fields }: Group, nowMs: number): TemplateResult {
   const names = fields.map(({ name }) => name)
   const { heading, beside } = sourcesOf(point, names, nowMs)
   return html`<section class="card">
     <h2>${title}${heading}</h2>
-    <dl>${fields.map((each) => fieldRow(point, each, beside(each.name)))}</dl>
+    <dl>${fields.map((each) => html`<div><dt>${each.label}</dt><dd class=${each.class?.(point) ?? ''}>${each.text(point)}${beside(each.name)}</dd></div>`)}</dl>
   </section>`
 }
 
