@@ -56,7 +56,7 @@ const isOfKey = (error: unknown): boolean => error instanceof MintlakeError && e
 const isFinal = (error: unknown): boolean =>
   error instanceof MintlakeError && (error.status === 404 || error.status === 400)
 
-/** Something that is fetched now and again: its last value, its error, and whether it is being fetched. */
+/** Something that is fetched now and again until `stop`: its last value, its error, and whether it is being fetched. */
 export class Fetched<Value> {
   value: Value | null = null
   error: string | null = null
@@ -69,13 +69,20 @@ export class Fetched<Value> {
   atMs: number | null = null
   readonly #fetch: () => Promise<Value>
   readonly #onChange: () => void
-  #timer: ReturnType<typeof setInterval> | undefined
-  #everyMs = 0
+  readonly #everyMs: number
+  readonly #timer: ReturnType<typeof setInterval>
   #isFetching = false
 
-  constructor(fetch: () => Promise<Value>, onChange: () => void) {
+  /** Fetches now and every `everyMs` while the page is visible, and when it is again where what is known is older. */
+  constructor(fetch: () => Promise<Value>, onChange: () => void, everyMs: number) {
     this.#fetch = fetch
     this.#onChange = onChange
+    this.#everyMs = everyMs
+    document.addEventListener('visibilitychange', this.#comesBack)
+    this.#timer = setInterval(() => {
+      if (!document.hidden) void this.refresh()
+    }, everyMs)
+    void this.refresh()
   }
 
   async refresh(): Promise<void> {
@@ -96,16 +103,6 @@ export class Fetched<Value> {
       this.#isFetching = false
       this.#onChange()
     }
-  }
-
-  /** Fetches now and every `everyMs` while the page is visible, and when it is again where what is known is older. */
-  start(everyMs: number): void {
-    this.#everyMs = everyMs
-    document.addEventListener('visibilitychange', this.#comesBack)
-    void this.refresh()
-    this.#timer = setInterval(() => {
-      if (!document.hidden) void this.refresh()
-    }, everyMs)
   }
 
   readonly #comesBack = (): void => {

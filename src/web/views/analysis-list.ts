@@ -67,10 +67,9 @@ export class AnalysisList {
     this.#readPage = readPage
     this.#nowMs = nowMs
     this.#onChange = onChange
-    this.latest = new Fetched(() => this.#refresh(), onChange)
     // Before that of `latest`: what both ask for is read once.
     document.addEventListener('visibilitychange', this.#comesBack)
-    this.latest.start(EVERY_MS)
+    this.latest = new Fetched(() => this.#refresh(), onChange, EVERY_MS)
   }
 
   stop(): void {

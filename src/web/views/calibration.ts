@@ -39,8 +39,8 @@ export class CalibrationView implements View {
     this.#calibration = new Fetched(
       () => app.client.calibration(),
       () => app.invalidate(),
+      EVERY_MS,
     )
-    this.#calibration.start(EVERY_MS)
   }
 
   update(route: Route): boolean {

@@ -89,8 +89,8 @@ export class OwnKey {
     this.#standing = new Fetched(
       () => this.#app.client.standing(),
       () => this.#app.invalidate(),
+      STANDING_EVERY_MS,
     )
-    this.#standing.start(STANDING_EVERY_MS)
   }
 
   #use(key: string | null): void {

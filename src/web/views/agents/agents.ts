@@ -91,13 +91,12 @@ export class AgentsView implements View {
     this.#app = app
     this.#agentId = app.route.id
     const onChange = () => app.invalidate()
-    this.#leaders = new Fetched(() => app.client.leaderboard({ limit: LEADERS }), onChange)
-    this.#leaders.start(EVERY_MS)
+    this.#leaders = new Fetched(() => app.client.leaderboard({ limit: LEADERS }), onChange, EVERY_MS)
     const agentId = this.#agentId
     const readPage = (page: AnalysesQuery) => app.client.analyses({ ...page, agentId })
     this.#analyses = agentId === '' ? null : new AnalysisList(readPage, app.nowMs.bind(app), onChange)
-    this.#record = agentId === '' ? null : new Fetched(() => app.client.agentRecord(agentId), onChange)
-    this.#record?.start(RECORD_EVERY_MS)
+    const readRecord = () => app.client.agentRecord(agentId)
+    this.#record = agentId === '' ? null : new Fetched(readRecord, onChange, RECORD_EVERY_MS)
   }
 
   get title(): string {

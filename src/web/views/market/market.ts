@@ -12,7 +12,7 @@ import { type Route, replaceQuery, routeHref } from '../../router.ts'
 import { styles } from '../../styles.ts'
 import { type GridPlace, gridMove } from './grid-keys.ts'
 import { type CellContext, COLUMNS, type MarketColumn, SORT_DEFAULT, toSort } from './market-columns.ts'
-import { MarketTotals } from './market-totals.ts'
+import { type MarketTotals, marketTotals, totalsBanner, totalsLine } from './market-totals.ts'
 import { type ListQuery, MarketWindow } from './market-window.ts'
 import { type Span, visibleSpan } from './virtual-rows.ts'
 
@@ -112,7 +112,7 @@ export class MarketView implements View {
         app.invalidate()
       },
     })
-    this.#totals = new MarketTotals(app)
+    this.#totals = marketTotals(app)
     this.#look()
   }
 
@@ -141,7 +141,7 @@ export class MarketView implements View {
           ${this.#tabs()} ${this.#filters()}
           <p class="status" role="status">${this.#status()}</p>
         </header>
-        ${this.#totals.render()}
+        ${totalsLine(this.#totals)}
         ${this.#banner()}
         ${this.#table()}
       </section>`
@@ -279,7 +279,7 @@ export class MarketView implements View {
 
   /** Over a list of which no more can be read: it stands still. Banners lie in one place, so there is one at a time. */
   #banner(): TemplateResult | typeof nothing {
-    if (this.#error === null || this.#window.total === null) return this.#totals.banner()
+    if (this.#error === null || this.#window.total === null) return totalsBanner(this.#totals)
     return html`<p class="banner floats" role="alert">${sentence(this.#error)} The list is not renewed meanwhile.</p>`
   }
 

@@ -81,8 +81,9 @@ export class ServerHistoryLines {
 
   constructor(onChange: () => void) {
     this.#onChange = onChange
-    this.#fetched = new Fetched(() => this.#read(), onChange)
-    this.#fetched.start(EVERY_MS)
+    let known: History | null = null
+    const read = async () => (known = await readHistory(known))
+    this.#fetched = new Fetched(read, onChange, EVERY_MS)
   }
 
   stop(): void {
@@ -144,14 +145,13 @@ export class ServerHistoryLines {
     this.#pointedShare = null
     this.#onChange()
   }
+}
 
-  /** Only what is new since the last answer; a server that was started anew has its own. */
-  async #read(): Promise<History> {
-    const { value: known } = this.#fetched
-    const lastMs = known?.timesMs.at(-1) ?? 0
-    const { data } = await request<HistoryAnswer>(`/health/history?since=${lastMs}`)
-    return known === null ? data : joined(known, data)
-  }
+/** Only what is new since the last answer; a server that was started anew has its own. */
+async function readHistory(known: History | null): Promise<History> {
+  const lastMs = known?.timesMs.at(-1) ?? 0
+  const { data } = await request<HistoryAnswer>(`/health/history?since=${lastMs}`)
+  return known === null ? data : joined(known, data)
 }
 
 /** The newest value at or before a time; null: there is none near it. */

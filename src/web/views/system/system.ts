@@ -35,11 +35,9 @@ export class SystemView implements View {
 
   constructor(app: App) {
     const onChange = () => app.invalidate()
-    this.#health = new Fetched(() => request<HealthAnswer>('/health'), onChange)
-    this.#metrics = new Fetched(() => this.#readMetrics(), onChange)
+    this.#health = new Fetched(() => request<HealthAnswer>('/health'), onChange, EVERY_MS)
+    this.#metrics = new Fetched(() => this.#readMetrics(), onChange, EVERY_MS)
     this.#lines = new ServerHistoryLines(onChange)
-    this.#health.start(EVERY_MS)
-    this.#metrics.start(EVERY_MS)
   }
 
   stop(): void {

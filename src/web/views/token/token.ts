@@ -41,8 +41,8 @@ export class TokenView implements View {
         this.#panel.setAnalyses(this.#analyses.value?.data ?? [])
         app.invalidate()
       },
+      ANALYSES_EVERY_MS,
     )
-    this.#analyses.start(ANALYSES_EVERY_MS)
     this.#unsubscribe = this.#followToken()
   }
 
