@@ -11,7 +11,8 @@ const RISK_WEIGHTS: Readonly<Record<Quant['riskLevel'], number>> = {
   critical: -25,
 }
 
-const clamp = (value: number): number => Math.round(Math.min(100, Math.max(0, value)))
+/** Of 0 to 100, whole. */
+export const clamp = (value: number): number => Math.round(Math.min(100, Math.max(0, value)))
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 const mean = (values: readonly number[]): number => (values.length === 0 ? 0 : sum(values) / values.length)
 
@@ -109,7 +110,8 @@ function riskLevelOf(factors: readonly RiskFactor[]): Quant['riskLevel'] {
   )
 }
 
-function quantOf(point: DataPoint, bars: readonly Bar[]): Quant {
+/** What the numbers of a token say. */
+export function quantOf(point: DataPoint, bars: readonly Bar[]): Quant {
   const holderConcentration = grade(
     point.top10HolderPct ?? 30,
     [

@@ -20,7 +20,7 @@ import { AgentRegistry } from '../../src/submissions/accounts/agent-registry.ts'
 import { SubmissionError } from '../../src/submissions/errors.ts'
 import { SubmissionService } from '../../src/submissions/submission-service.ts'
 import type { Caller } from '../../src/submissions/types.ts'
-import { type Opinion, quantOf, STRATEGIES, type Strategy } from './strategies.ts'
+import { type Opinion, quantFor, STRATEGIES, type Strategy } from './strategies.ts'
 
 export interface RunOptions {
   dataDir: string
@@ -48,6 +48,8 @@ const TOKENS_MAX = 10_000
 /** Simulated delay between the evaluation of a submission and its commit. */
 const STORE_DELAY_MS_MEDIAN = 6
 const POPULAR_ROWS = 24
+/** The bars that an agent looks at. */
+const BARS = { tf: '1m', limit: 30, fromMs: null, toMs: null, fill: 'none' } as const
 const FEED = 'simulator'
 const RUN_ID = 'sample'
 
@@ -218,13 +220,14 @@ class Run {
     const thought = strategy.think(seen)
     const lean = (thought.sentiment === 'bearish' ? -1 : 1) * (thought.score / 50 - 1)
     const read = this.snapshotOf(datapoint)
+    const { bars } = this.market.bars({ mint: datapoint.mint, ...BARS })!
     const body = {
       mint: datapoint.mint,
       sentiment: thought.sentiment,
       score: thought.score,
       summary: summaryOf(datapoint, thought),
       snapshot: strategy.tamper?.(read, random) ?? read,
-      quant: quantOf(strategy, seen, lean),
+      quant: quantFor(strategy, seen, bars, lean),
     }
     const atMs = Math.round(this.nowMs + 1_000 + random.next() * strategy.dawdlesSeconds * 1_000)
     this.queue.push({

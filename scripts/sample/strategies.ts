@@ -2,9 +2,11 @@
 // that questions about the dataset have answers.
 import type { MoodName } from '../../src/ingest/simulator/mood.ts'
 import type { Random } from '../../src/ingest/simulator/random.ts'
+import type { Bar } from '../../src/schema/bar.ts'
 import type { DataPoint } from '../../src/schema/datapoint.ts'
 import type { Quant, SubmittedSnapshot } from '../../src/schema/submission.ts'
 import type { RiskFactor, Sentiment } from '../../src/schema/vocabulary.ts'
+import { clamp, quantOf } from '../agent/analyst.ts'
 
 export interface Seen {
   datapoint: DataPoint
@@ -37,7 +39,6 @@ export interface Strategy {
   tamper?(snapshot: SubmittedSnapshot, random: Random): SubmittedSnapshot
 }
 
-const clamp = (value: number): number => Math.round(Math.min(100, Math.max(0, value)))
 /** A weaker lean is neutral. */
 const NEUTRAL_WITHIN = 0.08
 const opinion = (lean: number, reason: string): Opinion => ({
@@ -175,62 +176,15 @@ const GUESSED_FACTORS: readonly RiskFactor[] = [
   'no_liquidity_lock',
 ]
 
-/** Risks that the DataPoint supports. */
-function evidentFactors(datapoint: DataPoint): RiskFactor[] {
-  const { top10HolderPct, liquidity, holderCount, volume1h, volume24h, bondingProgress } = datapoint
-  const { buys24h, sells24h, unique_wallet_24h: wallets, creatorHolding } = datapoint
-  const found: [boolean, RiskFactor][] = [
-    [(top10HolderPct ?? 0) > 70, 'whale_dominance'],
-    [(top10HolderPct ?? 0) > 50, 'high_concentration'],
-    [(top10HolderPct ?? 100) < 30, 'healthy_distribution'],
-    [(liquidity ?? 0) < 1_500, 'low_liquidity'],
-    [(bondingProgress ?? 100) < 100, 'bonding_curve_risk'],
-    [(creatorHolding ?? 0) > 10, 'dev_wallet_active'],
-    [(holderCount ?? 0) < 25, 'single_holder_majority'],
-    [volume1h === 0, 'dead_volume'],
-    [(volume24h ?? 0) > 5_000 && (wallets ?? 0) > 40, 'organic_volume'],
-    [(sells24h ?? 0) > 1.5 * (buys24h ?? 0), 'rapid_sell_off'],
-    [(wallets ?? 0) < 12, 'low_unique_wallets'],
-    [datapoint.has_freeze_authority === true, 'freeze_authority'],
-    [datapoint.has_mint_authority === true, 'mint_authority'],
-    [datapoint.is_mutable_metadata === true, 'mutable_metadata'],
-    [datapoint.website === null, 'no_website'],
-    [datapoint.twitter === null && datapoint.telegram === null, 'no_social_presence'],
-  ]
-  const factors = found.filter(([isThere]) => isThere).map(([, factor]) => factor)
-  return factors.length === 0 ? ['organic_volume'] : factors.slice(0, 8)
-}
-
-function riskFactors(strategy: Strategy, { datapoint, random }: Seen): RiskFactor[] {
-  if (strategy.looksAtRisks) return evidentFactors(datapoint)
-  return Array.from({ length: 1 + random.below(3) }, () => random.pick(GUESSED_FACTORS))
-}
-
-/** The eight quant fields that go with an opinion. */
-export function quantOf(strategy: Strategy, seen: Seen, lean: number): Quant {
-  const { datapoint } = seen
-  const { liquidity, top10HolderPct, volume1h, volume24h, priceChange1h, priceChange24h } = datapoint
-  const perHour = (volume24h ?? 0) / 24
-  const heat = perHour === 0 ? 0 : (volume1h ?? 0) / perHour
-  const top10 = top10HolderPct ?? 100
-  const factors = [...new Set(riskFactors(strategy, seen))]
-  return {
-    riskLevel: top10 > 80 ? 'critical' : top10 > 60 ? 'high' : top10 > 35 ? 'medium' : 'low',
-    riskFactors: factors,
-    buyPressure: clamp(50 + 50 * (strategy.looksAtRisks ? flow(datapoint) : lean)),
-    volatilityScore: clamp(Math.abs(priceChange1h ?? 0) + Math.abs(priceChange24h ?? 0) / 4),
-    liquidityDepth:
-      (liquidity ?? 0) > 20_000
-        ? 'deep'
-        : (liquidity ?? 0) > 4_000
-          ? 'moderate'
-          : (liquidity ?? 0) > 500
-            ? 'shallow'
-            : 'dry',
-    holderConcentration:
-      top10 > 80 ? 'whale_dominated' : top10 > 55 ? 'concentrated' : top10 > 30 ? 'moderate' : 'distributed',
-    trendDirection: lean > 0.1 ? 'up' : lean < -0.1 ? 'down' : 'sideways',
-    volumeProfile:
-      heat > 3 ? 'surging' : heat > 1.3 ? 'rising' : heat > 0.6 ? 'stable' : heat > 0 ? 'declining' : 'dead',
-  }
+/** The quant that goes with an opinion: what the numbers say, or with the lean and at random where it does not look at them. */
+export function quantFor(
+  { looksAtRisks }: Strategy,
+  { datapoint, random }: Seen,
+  bars: readonly Bar[],
+  lean: number,
+): Quant {
+  const quant = quantOf(datapoint, bars)
+  if (looksAtRisks) return quant
+  const guessed = Array.from({ length: 1 + random.below(3) }, () => random.pick(GUESSED_FACTORS))
+  return { ...quant, riskFactors: [...new Set(guessed)], buyPressure: clamp(50 + 50 * lean) }
 }
