@@ -51,8 +51,8 @@ export function isOfAnotherFolder(folderId: string | undefined, dataDir: string)
   }
 }
 
+/** A GET, or a POST where there is a body. */
 interface Question {
-  method: 'GET' | 'POST'
   path: string
   body?: Record<string, unknown>
   key?: string
@@ -64,10 +64,10 @@ interface Question {
 const objectSchema = z.record(z.string(), z.unknown())
 
 async function exchange(url: string, question: Question): Promise<{ status: number; text: string }> {
-  const { method, path, body, key, timeoutMs, signal } = question
+  const { path, body, key, timeoutMs, signal } = question
   try {
     const response = await fetch(url + path, {
-      method,
+      method: body === undefined ? 'GET' : 'POST',
       headers: {
         ...(key !== undefined && { Authorization: `Bearer ${key}` }),
         ...(body !== undefined && { 'Content-Type': 'application/json' }),
@@ -114,7 +114,7 @@ export type ServerHealth = z.infer<typeof healthSchema>
 /** The health of the Mintlake server at `url`; a sentence where there is none. */
 export async function askHealth(url: string, timeoutMs = HEALTH_TIMEOUT_MS): Promise<ServerHealth | string> {
   try {
-    const answer = await askServer(url, { method: 'GET', path: '/health', timeoutMs })
+    const answer = await askServer(url, { path: '/health', timeoutMs })
     return safeParse(healthSchema, answer).data ?? `${url} answers in an unknown form`
   } catch (error) {
     if (error instanceof Failure) return error.message
@@ -131,7 +131,7 @@ export async function askAsOperator<Schema extends AnswerSchema>(
   values: Values,
   terminal: Terminal,
   schema: Schema,
-  question: Pick<Question, 'method' | 'path' | 'body' | 'signal'> & { timeoutMs?: number },
+  question: Pick<Question, 'path' | 'body' | 'signal'> & { timeoutMs?: number },
 ): Promise<z.output<Schema>['data']> {
   const { data: key, error } = safeParse(adminKey.schema, terminal.env[adminKey.env] ?? '')
   if (error) throw new UsageError(`${adminKey.env} ${firstIssue(error).message}`)

@@ -32,13 +32,7 @@ export async function askStoreOrServer<Schema extends AnswerSchema>(
     return await here(store).finally(() => store.close())
   } catch (error) {
     if (!isFolderInUse(error)) throw error
-    const question = {
-      method: 'POST',
-      path,
-      body: { dataDir },
-      timeoutMs: REPAIR_TIMEOUT_MS,
-      signal,
-    } as const
+    const question = { path, body: { dataDir }, timeoutMs: REPAIR_TIMEOUT_MS, signal }
     return await askAsOperator(values, terminal, schema, question).catch((failure: unknown) => {
       // What has the folder may be no server, but another command.
       if (failure instanceof Failure || failure instanceof UsageError)

@@ -14,7 +14,7 @@ export const clockTrustCommand: Command = {
     'server was started with it.',
   ],
   async run(values, terminal) {
-    const question = { method: 'POST', path: '/api/v1/admin/clock/trust', body: {} } as const
+    const question = { path: '/api/v1/admin/clock/trust', body: {} }
     const { movedMs, marketTimeMs } = await askAsOperator(values, terminal, clockTrustedSchema, question)
     const seconds = Math.round(Math.abs(movedMs) / 1_000)
     const moved =

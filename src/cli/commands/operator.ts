@@ -28,7 +28,7 @@ const asOperator = ({ options, notes = [], ...command }: Command): Command => ({
 type ShownAgent = z.infer<typeof agentStatusSchema>
 
 const fetchAgents = (values: Values, terminal: Terminal): Promise<ShownAgent[]> =>
-  askAsOperator(values, terminal, agentListSchema, { method: 'GET', path: '/api/v1/admin/agents' })
+  askAsOperator(values, terminal, agentListSchema, { path: '/api/v1/admin/agents' })
 
 /** Posts the members of `body` that are neither null nor ''. Resolves with the data of the response. */
 function post<Schema extends AnswerSchema>(
@@ -39,7 +39,7 @@ function post<Schema extends AnswerSchema>(
   body: Record<string, string | number | null | undefined>,
 ): Promise<z.output<Schema>['data']> {
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== ''))
-  return askAsOperator(values, terminal, schema, { method: 'POST', path, body: given })
+  return askAsOperator(values, terminal, schema, { path, body: given })
 }
 
 const time = (ms: number): string => new Date(ms).toISOString()

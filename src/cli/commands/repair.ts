@@ -74,7 +74,7 @@ export const lakeRetireCommand: Command = {
     'Needs MINTLAKE_ADMIN_KEY, as the server was started with it.',
   ],
   async run(values, terminal) {
-    const question = { method: 'POST', path: '/api/v1/admin/lake/retire', body: {} } as const
+    const question = { path: '/api/v1/admin/lake/retire', body: {} }
     const { files } = await askAsOperator(values, terminal, lakeRetiredSchema, question)
     await write(terminal.stdout, `${counted(files, 'file')} left the lake\n`)
   },
