@@ -13,8 +13,11 @@ export class Stopped extends Error {
 
 /** Can stop one piece of work. */
 export class Stop {
-  /** Interrupts what is running. The work sets it. */
+  /** Interrupts what is running, where that does not follow `signal`. The work sets it. */
   act: () => void = () => {}
+  readonly #stopping = new AbortController()
+  /** Is aborted once the work has to stop. */
+  readonly signal = this.#stopping.signal
   readonly #timeoutMs: number
   readonly #timer: NodeJS.Timeout | null
   readonly #forget: () => void
@@ -54,6 +57,7 @@ export class Stop {
 
   #stop(reason: Stopped['reason']): void {
     this.#reason ??= reason
+    this.#stopping.abort()
     this.act()
   }
 }

@@ -45,9 +45,7 @@ async function run(
 ): Promise<number | undefined> {
   const isLabelsOnly = values['labels-only'] === 'true'
   checkPrograms(programs, isLabelsOnly)
-  const stopping = new AbortController()
   const stop = new Stop(terminal)
-  stop.act = () => stopping.abort()
   const options = {
     ...spanOf(values),
     speed: speedOf(values),
@@ -62,7 +60,7 @@ async function run(
     tailMarketMs: wholeNumber(values, 'tail-ms', 0),
     seed: wholeNumber(values, 'seed', 0),
     env: terminal.env,
-    signal: stopping.signal,
+    signal: stop.signal,
     say: (sentence: string) => void terminal.stderr.write(`mintlake: ${sentence}\n`),
   }
   if (isLabelsOnly) return runLabels({ ...options, ...labelOptions(values) }, terminal, stop)

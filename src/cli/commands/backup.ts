@@ -76,9 +76,7 @@ async function backUp(values: Values, terminal: Terminal): Promise<number> {
   const endTurn = takeTurn(dataDir)
   try {
     const copy = await stop.during(async () => {
-      const asking = new AbortController()
-      stop.act = () => asking.abort()
-      const question = { ...STAGED, signal: asking.signal }
+      const question = { ...STAGED, signal: stop.signal }
       const staged = await askStoreOrServer(values, terminal, dataDir, question)
       return makeBackup(staged, out, optionsOf(terminal, stop))
     })

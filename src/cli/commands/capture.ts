@@ -14,15 +14,13 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
   const stop = new Stop(terminal)
   const secondsMax = wholeNumber(values, 'seconds', 1, Math.floor(TIMER_MS_MAX / SECOND_MS))
   const bytesMax = wholeNumber(values, 'size-mb', 1) * MEGABYTE
-  const stopping = new AbortController()
-  stop.act = () => stopping.abort()
   const { out = '' } = values
   const options = {
     solana: config.solana,
     out,
     bytesMax,
     timeMsMax: secondsMax * SECOND_MS,
-    signal: stopping.signal,
+    signal: stop.signal,
   }
   // Ctrl-C is how a capture is ended, and no error.
   const { lines, bytes, end, problem, disconnects, isConnected } = await stop.during(() =>

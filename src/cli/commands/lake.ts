@@ -150,11 +150,9 @@ function stageTeller({ stderr, isWatched }: Terminal): { tell(stage: string): vo
 async function showVerified(values: Values, terminal: Terminal): Promise<number> {
   const dataDir = dataDirOf(values, terminal)
   const stop = new Stop(terminal, timeoutMs(values))
-  const ended = new AbortController()
   const stages = stageTeller(terminal)
-  stop.act = () => ended.abort()
   return stop.during(async () => {
-    const { signal } = ended
+    const { signal } = stop
     const nowMs = terminal.clock.now()
     const verified = await verifyLake({ dataDir, nowMs, signal, onStage: stages.tell }).finally(stages.end)
     await writeFound(values, terminal, { dataDir, ...verified }, verifiedText(verified, dataDir))
