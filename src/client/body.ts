@@ -43,6 +43,13 @@ export async function readText({ body }: Response, bytesMax: number, signal: Abo
   return text + decode(decoder)
 }
 
+/** Of the lines of a stream. */
+export interface LineBounds {
+  /** A stream that completes no line for this long is cut and resumed. Must be more than the 15 s between heartbeats. */
+  silenceMsMax?: number | undefined
+  lineCharactersMax?: number | undefined
+}
+
 /**
  * The lines of a body, without their ends. What follows the last line end is no line and is dropped. A line has to be complete
  * within the silence that is allowed; the time that the caller takes for it does not count.
@@ -51,7 +58,7 @@ export async function readText({ body }: Response, bytesMax: number, signal: Abo
 export async function* readLines(
   body: ReadableStream<Uint8Array>,
   deadline: Deadline,
-  { lineCharactersMax = LINE_CHARACTERS_MAX, silenceMsMax = STREAM_SILENCE_MS_MAX } = {},
+  { lineCharactersMax = LINE_CHARACTERS_MAX, silenceMsMax = STREAM_SILENCE_MS_MAX }: LineBounds = {},
 ): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let rest = ''

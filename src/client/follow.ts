@@ -1,7 +1,7 @@
 // Follows the market list over NDJSON, and resumes after every disconnect.
 import type { MarketItem } from '../schema/market-item.ts'
 import type { Order, Sort, Tab } from '../schema/vocabulary.ts'
-import { readLines } from './body.ts'
+import { type LineBounds, readLines } from './body.ts'
 import { MintlakeError } from './errors.ts'
 import { FOLLOW_PROMPT_BACKOFF_MS_MAX, FOLLOW_PROMPT_MS, RETRIES_MAX, RETRY_AFTER_MS_MAX } from './limits.ts'
 import { mayPass, parseObject, type QueryValues, type Transport } from './transport.ts'
@@ -30,12 +30,9 @@ export type FollowItem =
   | { type: 'left'; mint: string; seq: number }
   | { type: 'gap'; reason: 'resync' | 'restart' }
 
-export interface FollowOptions {
+export interface FollowOptions extends LineBounds {
   /** Ends the stream, which rejects with the signal's reason. */
   signal?: AbortSignal | undefined
-  /** A stream that completes no line for this long is cut and resumed. Must be more than the 15 s between heartbeats. */
-  silenceMsMax?: number | undefined
-  lineCharactersMax?: number | undefined
   /** Called when a connection ended or failed, before the wait for the next. */
   onDisconnect?: ((disconnect: Disconnect) => void) | undefined
 }
@@ -160,31 +157,20 @@ async function* connection(
 export async function* linesOf(
   transport: Transport,
   query: QueryValues,
-  { signal, silenceMsMax, lineCharactersMax }: FollowOptions,
+  options: FollowOptions,
   progress: Progress,
 ): AsyncGenerator<Line | null, void, undefined> {
   progress.byeReason = null
   progress.byeRetryAfterMs = 0
   progress.openedAtMs = null
+  const { signal } = options
   const deadline = new Deadline(transport.options.timeoutMs, signal)
-  const bounds = {
-    ...(silenceMsMax !== undefined && { silenceMsMax }),
-    ...(lineCharactersMax !== undefined && { lineCharactersMax }),
-  }
   try {
-    const body = await transport.open(
-      {
-        method: 'GET',
-        path: '/api/v1/market',
-        query: { ...query, format: 'ndjson' },
-        retry: 'any',
-      },
-      deadline,
-    )
+    const body = await transport.open('/api/v1/market', { ...query, format: 'ndjson' }, deadline)
     progress.openedAtMs = performance.now()
     yield null
-    for await (const text of readLines(body, deadline, bounds)) {
-      const line: Line = parseObject(text)
+    for await (const text of readLines(body, deadline, options)) {
+      const line = parseObject<Line>(text)
       progress.wasConnected = true
       yield line
       if (line.event === 'bye') {

@@ -149,17 +149,16 @@ export class Transport {
       const response = await this.#send(request, deadline)
       return readText(response, ANSWER_BYTES_MAX, deadline.signal)
     })
-    const answer: Answer = parseObject(text)
-    return answer
+    return parseObject(text)
   }
 
   /**
    * Opens a body to read from; `deadline` limits the time until its headers are there. The caller ends the deadline.
    * @throws MintlakeError, or the reason of the signal.
    */
-  async open(request: Request, deadline: Deadline): Promise<ReadableStream<Uint8Array>> {
+  async open(path: string, query: QueryValues, deadline: Deadline): Promise<ReadableStream<Uint8Array>> {
     try {
-      const { body } = await this.#send(request, deadline)
+      const { body } = await this.#send({ method: 'GET', path, query }, deadline)
       if (body !== null) return body
     } catch (error) {
       throw failureOf(error, deadline, this.options.baseUrl)
@@ -217,7 +216,7 @@ export class Transport {
   }
 
   /** One request. @returns a response of status 2xx, its body unread. */
-  async #send(request: Request, { signal }: Deadline): Promise<Response> {
+  async #send(request: Omit<Request, 'retry'>, { signal }: Deadline): Promise<Response> {
     const { baseUrl, key, fetch } = this.options
     const { method, path, query = {}, body, headers } = request
     const response = await fetch(`${baseUrl}${path}${queryText(query)}`, {
@@ -270,7 +269,7 @@ function queryText(query: QueryValues): string {
   return parameters.size === 0 ? '' : `?${parameters}`
 }
 
-function parseJson(text: string) {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -278,9 +277,9 @@ function parseJson(text: string) {
   }
 }
 
-/** The JSON object in `text`. @throws MintlakeError `invalid_response`. */
-export function parseObject(text: string) {
+/** The JSON object in `text`, which is not checked to be of type `Answer`. @throws MintlakeError `invalid_response`. */
+export function parseObject<Answer extends object>(text: string): Answer {
   const value = parseJson(text)
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Answer
   throw new MintlakeError('invalid_response', 'The address answered with something other than a JSON object')
 }
