@@ -8,6 +8,14 @@ import { dayInZone, inZone, zoneOffsetMs } from '../../time-zone.ts'
 const HOUR_AND_MINUTE = { hour: '2-digit', minute: '2-digit' } as const
 const TO_THE_SECOND = { ...HOUR_AND_MINUTE, second: '2-digit' } as const
 
+const TICKS: Readonly<Record<TickMarkType, Intl.DateTimeFormatOptions>> = {
+  [TickMarkType.Year]: { year: 'numeric' },
+  [TickMarkType.Month]: { month: 'short' },
+  [TickMarkType.DayOfMonth]: { day: 'numeric', month: 'short' },
+  [TickMarkType.Time]: HOUR_AND_MINUTE,
+  [TickMarkType.TimeWithSeconds]: TO_THE_SECOND,
+}
+
 const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 
 export class ChartTime {
@@ -32,19 +40,7 @@ export class ChartTime {
   /** The label of a tick of the axis. */
   tick(time: Time, type: TickMarkType): string {
     const ms = this.toMs(time)
-    if (this.#barMs >= DAY_MS) return utcDay(ms)
-    switch (type) {
-      case TickMarkType.Year:
-        return inZone(ms, { year: 'numeric' })
-      case TickMarkType.Month:
-        return inZone(ms, { month: 'short' })
-      case TickMarkType.DayOfMonth:
-        return inZone(ms, { day: 'numeric', month: 'short' })
-      case TickMarkType.Time:
-        return inZone(ms, HOUR_AND_MINUTE)
-      case TickMarkType.TimeWithSeconds:
-        return inZone(ms, TO_THE_SECOND)
-    }
+    return this.#barMs >= DAY_MS ? utcDay(ms) : inZone(ms, TICKS[type])
   }
 
   /** When a bar begins: what the crosshair's label and the legend say. */
