@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { unlessAborted } from '../lib/wait.ts'
 import type { Room } from './types.ts'
 
 /** Waits `ms` milliseconds, or less when the signal aborts. Does not keep the process alive. */
@@ -14,22 +15,6 @@ export async function wait(ms: number, signal: AbortSignal): Promise<void> {
 export async function untilRoom(room: Room, signal: AbortSignal): Promise<void> {
   for (let waiting = room(); waiting !== null && !signal.aborted; waiting = room())
     await unlessAborted(waiting, signal)
-}
-
-/** What `waiting` resolves to; null as soon as the signal aborts. */
-export async function unlessAborted<Value>(
-  waiting: Promise<Value>,
-  signal: AbortSignal,
-): Promise<Value | null> {
-  const { promise: aborted, resolve } = Promise.withResolvers<null>()
-  const abort = () => resolve(null)
-  signal.addEventListener('abort', abort)
-  if (signal.aborted) abort()
-  try {
-    return await Promise.race([waiting, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
 }
 
 /**

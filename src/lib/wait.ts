@@ -25,3 +25,19 @@ export const within = (ms: number, work: Promise<unknown>): Promise<boolean> =>
     work.then(() => true),
     () => false,
   )
+
+/** What `waiting` resolves to; null as soon as the signal aborts. */
+export async function unlessAborted<Value>(
+  waiting: Promise<Value>,
+  signal: AbortSignal,
+): Promise<Value | null> {
+  const { promise: aborted, resolve } = Promise.withResolvers<null>()
+  const abort = () => resolve(null)
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  try {
+    return await Promise.race([waiting, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,6 +1,8 @@
 // When recorded events are due: at the recorded speed, a multiple of it, at once, or in steps.
+
+import { unlessAborted } from '../../lib/wait.ts'
 import { REPLAY_WAIT_MS_MAX } from '../limits.ts'
-import { unlessAborted, wait } from '../wait.ts'
+import { wait } from '../wait.ts'
 
 /** A multiple of the recorded speed, or as fast as possible. */
 export type ReplaySpeed = number | 'max'

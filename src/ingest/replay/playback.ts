@@ -1,9 +1,9 @@
 // The course of a replay, whatever it replays: from the first batch to the end of its source, and how far it is.
 import { errorMessage } from '../../lib/error-text.ts'
+import { unlessAborted } from '../../lib/wait.ts'
 import type { FeedParts } from '../feed-parts.ts'
 import { REPLAY_PROGRESS_MS } from '../limits.ts'
 import type { Feed, FeedStatus } from '../types.ts'
-import { unlessAborted } from '../wait.ts'
 import type { Pace, ReplaySpeed } from './pace.ts'
 import type { ProgressReport, ReplayedPart } from './progress-report.ts'
 
