@@ -112,7 +112,7 @@ async function mintlake(): Promise<number> {
   const app = await startApp(
     readConfig(
       [
-        ...['--port', '0', '--data-dir', folder, '--log-level', 'warn'],
+        ...['--port', '0', '--data-dir', folder, '--log-level', 'error'],
         ...(isDefault
           ? ['--simulator', `tokens=${options.tokens},trades-per-second=300`]
           : [

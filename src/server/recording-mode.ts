@@ -46,7 +46,7 @@ export function explainRecording(
         ? 'a simulated market is not recorded unless --record true asks for it: each start makes it again'
         : 'market events are not recorded: the lake that is replayed has them',
     )
-  if (!isOn && replayed === null && config.feedKey !== '')
+  if (!isOn && provenance.simulated && replayed === null && config.feedKey !== '')
     log.warn(
       {},
       'what is pushed to a simulated market is gone with the next start, as nothing of it is recorded; with --feed none it is kept',

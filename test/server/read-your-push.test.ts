@@ -124,4 +124,5 @@ it('a start warns where what is pushed is not kept', () => {
   expect(warned([], {})).toEqual([])
   expect(warned(['--feed', 'none'], push)).toEqual([])
   expect(warned(['--record', 'true'], push)).toEqual([])
+  expect(warned(['--feed', 'none', '--record', 'false'], push)).toEqual([])
 })

@@ -223,8 +223,9 @@ export class AgentRegistry {
     if (record === undefined) return null
     const nowMs = this.#options.clock.monotonicMs()
     const keys = this.#keys.ofAgent(agentId).map((key) => ({
-      ...shownKey(key),
+      // Nodes compare what they have as text: the order of the names is part of it.
       hash: key.hash,
+      ...shownKey(key),
       endsInMs: Number.isFinite(key.deadlineMs) ? Math.round(key.deadlineMs - nowMs) : null,
       isUsed: !this.#keys.awaitsUse(key, nowMs),
     }))
