@@ -45,6 +45,8 @@ const FACTORS = [0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 10]
 const CLIENTS = 4
 /** As many more at twice of what is sustained: what overloads a server are those who do not wait for each other. */
 const CLIENTS_OF_TWICE = 32
+/** No connection has more time than this between two requests: after ten seconds the server ends one that is idle. */
+const CONNECTION_IDLE_S_MAX = 5
 /** After a load beyond what is sustained: how much longer answers may take than they do at it. */
 const P99_TIMES = 3
 /** The sizes of the issue that this question was made for. */
@@ -201,7 +203,9 @@ const measure = (subject: Subject) => (options: RunOptions) =>
       const load: Load = (factor, warm, measured, clients = 1, names = NAMES) => {
         const roads = names.flatMap((name) => {
           const { connections, perSecond, status } = ROADS_OF[name]
-          return [name, connections * clients, perSecond * scale * factor, status, files[name]]
+          const each = perSecond * scale * factor
+          const most = Math.ceil(each * CONNECTION_IDLE_S_MAX)
+          return [name, Math.min(connections * clients, most), each, status, files[name]]
         })
         const followers = Math.ceil(LOAD.followers * scale)
         const args = [server.port, warm, measured, followers, join(folder, 'follow'), ...roads]
