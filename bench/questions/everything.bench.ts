@@ -305,14 +305,12 @@ export const question: Question = {
         gate: 3,
       }),
     ),
-    lessIsBetter(
-      'everything at once: twice of what it keeps up with: the p99 of what is accepted, in p99s of before, the worst road',
-      ...(['twiceTimes', '×', { gate: 3 }] as const),
+    beside(
+      'twice of what it keeps up with: the p99 of what is accepted, in p99s of before, the worst road',
+      'twiceTimes',
+      '×',
     ),
-    lessIsBetter(
-      'everything at once: until p99 is at most three times that of before, after twice',
-      ...(['backSeconds', 's', { gate: 5 }] as const),
-    ),
+    beside('until p99 is at most three times that of before, after twice', 'backSeconds', 's'),
     ...NAMES.flatMap((name) => [
       beside(`${name} p99 at twice`, `${name}TwiceP99Ms`, 'ms'),
       beside(`${name} refused at twice`, `${name}RefusedPercent`, '%'),
@@ -321,8 +319,8 @@ export const question: Question = {
     beside('age of a follower’s newest row, p99', 'followP99Ms', 'ms'),
     beside('CPU of the server', 'serverCores', 'cores'),
     beside('CPU of its other processes', 'otherCores', 'cores'),
-    lessIsBetter('everything at once: a young collection, mean', 'youngMs', 'ms', { gate: 3, stretch: 2 }),
-    lessIsBetter('everything at once: time in young collections', 'youngPercent', '%', { gate: 1 }),
+    beside('a young collection, mean', 'youngMs', 'ms'),
+    beside('time in young collections', 'youngPercent', '%'),
     beside('old collections in five minutes', 'oldPer5Min', ''),
     beside('longest old collection', 'oldMsMax', 'ms'),
   ],
