@@ -21,7 +21,8 @@ function build() {
   )
   const project = join(root, 'scripts/package.tsconfig.json')
   const { status, error } = spawnSync(process.execPath, [compiler, '--project', project], {
-    stdio: ['ignore', 'inherit', 'inherit'],
+    // The compiler tells its errors on stdout, where npm's own report of the package belongs.
+    stdio: ['ignore', process.stderr.fd, 'inherit'],
   })
   if (error !== undefined) throw error
   if (status !== 0) throw new Error(`the compiler ended with ${status}`)

@@ -17,7 +17,7 @@ export class Stop {
   act: () => void = () => {}
   readonly #stopping = new AbortController()
   /** Is aborted once the work has to stop. */
-  readonly signal = this.#stopping.signal
+  readonly signal: AbortSignal = this.#stopping.signal
   readonly #timeoutMs: number
   readonly #timer: NodeJS.Timeout | null
   readonly #forget: () => void
