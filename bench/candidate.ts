@@ -4,6 +4,9 @@
 import { pathToFileURL } from 'node:url'
 import type { Measured, Question, RunOptions } from './harness.ts'
 
+// What it has started ends with it.
+process.once('SIGTERM', () => process.exit(1))
+
 const [file, name, options] = process.argv.slice(2)
 const { question } = (await import(pathToFileURL(file).href)) as { question: Question }
 const run = async (): Promise<Measured | { error: string }> => {

@@ -123,12 +123,12 @@ export function compiled(source: URL, ...flags: string[]): string {
   return target
 }
 
-/** Runs a program and parses the JSON on the last line of its output. */
+/** Runs a program and parses the JSON on the last line of its output. Rejects where it fails, or takes longer than `timeoutMs`. */
 export function jsonOf<Value>(command: string, args: readonly string[], timeoutMs = 300_000): Promise<Value> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     let text = ''
-    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+    const timer = setTimeout(() => child.kill(), timeoutMs)
     child.stdout.on('data', (chunk) => {
       text += chunk
     })
@@ -136,6 +136,7 @@ export function jsonOf<Value>(command: string, args: readonly string[], timeoutM
     child.on('close', (code) => {
       clearTimeout(timer)
       if (code === 0) resolve(JSON.parse(text.trimEnd().split('\n').at(-1)!))
+      else if (child.killed) reject(new Error(`${command} took longer than ${timeoutMs / 1_000} s`))
       else reject(new Error(`${command} ended with ${code}`))
     })
   })

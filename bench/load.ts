@@ -43,6 +43,10 @@ export function startProgram(
 ): Promise<Running> {
   const env = { ...process.env, ...settings }
   const child = spawn(...onCore(core, command, args), { stdio: ['ignore', 'pipe', 'inherit'], env })
+  // A candidate that is ended early leaves no server behind, which would take from the next one.
+  const end = (): void => void child.kill('SIGKILL')
+  process.once('exit', end)
+  child.once('exit', () => process.off('exit', end))
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS)
     child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)))

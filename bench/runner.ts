@@ -28,6 +28,8 @@ export interface LoadedQuestion {
 
 type Round = Map<string, Measured | Error>
 
+/** A candidate that takes longer does not end: the longest takes six minutes, and half an hour in a full run. */
+const CANDIDATE_MS_MAX = ({ full }: RunOptions): number => (full ? 120 : 20) * 60_000
 const CANDIDATE = fileURLToPath(new URL('candidate.ts', import.meta.url))
 
 async function measureOne(
@@ -39,7 +41,11 @@ async function measureOne(
     // A small run asks whether it works, not how fast it is.
     if (options.small) return await question.candidates[name](options)
     const args = ['--expose-gc', '--no-warnings', CANDIDATE, file, name, JSON.stringify(options)]
-    const measured = await jsonOf<Measured | { error: string }>(process.execPath, args)
+    const measured = await jsonOf<Measured | { error: string }>(
+      process.execPath,
+      args,
+      CANDIDATE_MS_MAX(options),
+    )
     return 'error' in measured ? new Error(measured.error) : measured
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
