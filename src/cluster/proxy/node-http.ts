@@ -72,15 +72,16 @@ const mapped = (headers: object, change: (text: string) => string): Record<strin
 export class NodeHttp {
   readonly #http = new http.Agent(AGENT)
   readonly #https = new HttpsAgent(AGENT)
-  /** Requests that have no answer, or not the whole of a small one. */
+  /** Requests to the writer that have no answer, or not the whole of a small one. */
   readonly #unanswered = new Set<{ sentMs: number; giveUp(error: Error): void }>()
   #openAnswers = 0
 
   /**
    * Sends a request to a node, once.
+   * @param isToWriter whether it is one of those that `giveUp` concerns
    * @throws UnansweredError; ServiceError `overloaded`, and `invalid_parameter` where it has characters that HTTP does not allow
    */
-  async send(address: NodeAddress, request: PassedRequest): Promise<PassedAnswer> {
+  async send(address: NodeAddress, request: PassedRequest, isToWriter = false): Promise<PassedAnswer> {
     const { answerMsMax } = request
     const sent = this.#open(address, request)
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
@@ -92,7 +93,7 @@ export class NodeHttp {
       sent.destroy()
     }
     const unanswered = { sentMs: performance.now(), giveUp }
-    this.#unanswered.add(unanswered)
+    if (isToWriter) this.#unanswered.add(unanswered)
     /** Whether the request may have gone out. */
     let isConnected = false
     let timer = setTimeout(
@@ -129,7 +130,7 @@ export class NodeHttp {
     }
   }
 
-  /** Gives up those requests that were sent before. */
+  /** Gives up those requests to the writer that were sent before. */
   giveUp(beforeMs: number): void {
     for (const { sentMs, giveUp } of this.#unanswered)
       if (sentMs < beforeMs) giveUp(new Error('the node has ended before it answered'))

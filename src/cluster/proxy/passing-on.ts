@@ -67,8 +67,7 @@ export const discard = ({ body }: PassedAnswer): void => {
 export class PassingOn {
   readonly #troubles: TroubleLog
   readonly #options: PassingOnOptions
-  readonly #toWriter = new NodeHttp()
-  readonly #toKeepers = new NodeHttp()
+  readonly #http = new NodeHttp()
   readonly #asking = new SingleFlight(() => this.#ask(), 0)
   readonly #looking: NodeJS.Timeout
   /** As the writer has told it; null: it is to be asked. */
@@ -128,8 +127,7 @@ export class PassingOn {
   /** Ends the connections to other nodes. */
   close(): void {
     clearInterval(this.#looking)
-    this.#toWriter.close()
-    this.#toKeepers.close()
+    this.#http.close()
   }
 
   /** Has the writer carry out a request. @throws ServiceError `store_unavailable`, `overloaded`, `invalid_parameter` */
@@ -154,7 +152,7 @@ export class PassingOn {
         if (isNobody(error)) return null
         throw error
       })
-      return node && this.#toKeepers.send(node, request)
+      return node && this.#http.send(node, request)
     })
   }
 
@@ -211,7 +209,7 @@ export class PassingOn {
   async #attempt(request: PassedRequest): Promise<PassedAnswer> {
     const writer = await this.#askWriter()
     try {
-      const answer = await this.#toWriter.send(writer, request)
+      const answer = await this.#http.send(writer, request, true)
       this.#troubles.note(null)
       return answer
     } catch (error) {
@@ -234,7 +232,7 @@ export class PassingOn {
   #giveUp(): void {
     const silentMs = this.#options.stream?.silentMs() ?? 0
     // What was sent later went to a process that began meanwhile.
-    if (silentMs >= WRITER_GONE_MS) this.#toWriter.giveUp(performance.now() - silentMs + WRITER_GONE_MS / 2)
+    if (silentMs >= WRITER_GONE_MS) this.#http.giveUp(performance.now() - silentMs + WRITER_GONE_MS / 2)
   }
 
   /** One asks for all who wait. @throws UnansweredError, ServiceError */

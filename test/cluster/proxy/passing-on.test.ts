@@ -1,4 +1,4 @@
-// What becomes of a request whose answer does not come, where the bus and the writers are what the test says.
+// What becomes of a request whose answer does not come, or of one too many, where the bus and the writers are what the test says.
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,6 +6,7 @@ import { Packr } from 'msgpackr'
 import { afterEach, expect, it } from 'vitest'
 import { type Bus, busNames } from '../../../src/cluster/bus.ts'
 import { PROTOCOL } from '../../../src/cluster/messages.ts'
+import { OPEN_ANSWERS_MAX, WHOLE_ANSWER_BYTES_MAX } from '../../../src/cluster/proxy/limits.ts'
 import type { PassedRequest } from '../../../src/cluster/proxy/node-http.ts'
 import { PassingOn, type StreamOfWriter } from '../../../src/cluster/proxy/passing-on.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -100,4 +101,15 @@ it('to a node that keeps a list is waited for, also where the writer ends meanwh
     })
   finish()
   expect(`${(await answered)?.body}`).toBe('page')
+})
+
+it('has its large answer counted among all of this node, whoever has sent them', async () => {
+  const { url } = await writerThat((_request, response) => {
+    response
+      .writeHead(200, { 'X-Mintlake-Node': 'writer', 'Content-Length': `${WHOLE_ANSWER_BYTES_MAX + 1}` })
+      .write('x')
+  })
+  const passingOn = passingOnTo(() => url)
+  await Promise.all(Array.from({ length: OPEN_ANSWERS_MAX }, () => passingOn.toWriter(plain)))
+  await expect(passingOn.toKeeper('list', plain, 1_000)).rejects.toMatchObject({ code: 'overloaded' })
 })
