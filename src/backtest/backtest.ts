@@ -72,13 +72,14 @@ const RULES = ['SUBMIT_LIMITS', 'READ_LIMIT_ANONYMOUS', 'READ_LIMIT_KEYED', 'LAB
   (name) => `MINTLAKE_${name}`,
 )
 
-function configOf({ lake, from, to, env }: BacktestOptions, dataDir: string): Config {
+function configOf({ from, to, env }: BacktestOptions, dataDir: string): Config {
   const flags: Record<string, string> = {
     host: '127.0.0.1',
     port: '0',
     'data-dir': dataDir,
     feed: 'replay',
-    replay: `lake=${lake}${from === '' && to === '' ? '' : `,span=${from}..${to}`}`,
+    // The lake itself is put in later: the name of its folder may read like further values.
+    replay: `lake=.${from === '' && to === '' ? '' : `,span=${from}..${to}`}`,
     // Whatever happens by itself would happen at another market time on another machine.
     'page-age-ms': '0',
     'lake-flush-ms': '0',
@@ -198,7 +199,7 @@ class Refusals {
 
 /** A server on the replayed market, which waits at its beginning. */
 export async function openBacktest(options: BacktestOptions): Promise<Opened> {
-  const { outDir } = options
+  const { lake, outDir } = options
   await makeOutFolder(outDir)
   const dataDir = join(outDir, 'data')
   const config = configOf(options, dataDir)
@@ -211,7 +212,7 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
   const random = new Random(options.seed)
   const log = createLog('warn')
   const app = await startApp(
-    { ...config, replay: { ...config.replay, span: played } },
+    { ...config, replay: { ...config.replay, lake, span: played } },
     {
       steps,
       stamps,

@@ -1,5 +1,5 @@
 // The command line of `mintlake backtest`.
-import { rmSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { findCommand, splitPrograms } from '../../src/cli/command.ts'
@@ -53,5 +53,14 @@ test('a time may be any date: what is wrong is told of the lake', async () => {
   const { code, err } = await runCommand(args)
   rmSync(lake, { recursive: true })
   expect(err).toContain('there is no lake in')
+  expect(code).toBe(1)
+})
+
+test('a lake may be in a folder whose name reads like settings', async () => {
+  const lake = join(folder, 'seed=1,tokens=60, span=x')
+  mkdirSync(lake)
+  const args = ['backtest', '--lake', lake, '--out', join(folder, 'odd'), '--', 'node']
+  const { code, err } = await runCommand(args)
+  expect(err).toContain(`there is no lake in ${lake}`)
   expect(code).toBe(1)
 })
