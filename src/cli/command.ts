@@ -24,6 +24,8 @@ export interface Command {
   summary: string
   operands?: readonly { name: string; description: string }[]
   options: Readonly<Record<string, Option>>
+  /** Settings that went, and the end of the sentence that answers each. */
+  replaced?: Readonly<Record<string, string>>
   /** What the words behind `--` are, each `--` of their own: programs to run. Without it the command takes none. */
   programs?: { name: string; description: string }
   /** More lines for its help. */
@@ -78,6 +80,8 @@ function wrongFlag(command: Command, args: readonly string[]): UsageError | null
   const flags = args.filter((arg) => /^--\w/.test(arg)).flatMap((arg) => arg.slice(2).split('=', 1))
   const unknown = flags.find((flag) => !names.includes(flag))
   if (unknown === undefined) return null
+  const instead = command.replaced?.[unknown]
+  if (instead !== undefined) return new UsageError(`--${unknown} is no setting any more: ${instead}`)
   const meant = didYouMean(unknown, names, (name) => `--${name}`)
   const has = `: it has ${names.map((name) => `--${name}`).join(', ')}`
   return new UsageError(`--${unknown} is no flag of mintlake ${command.name}${meant || has}`)

@@ -229,6 +229,12 @@ describe('what is wrong has a remedy and exit code 1', () => {
     expect(checks['data folder'].message).toContain(server.dataDir)
   })
 
+  it('a flag that went, with what took its place, as the server says it', async () => {
+    const { code, err } = await runCommand(['doctor', '--replay-file', 'trades.csv'], SECURE)
+    expect(err).toContain('--replay-file is no setting any more: --replay file=FILE took its place')
+    expect(code).toBe(2)
+  })
+
   it('a named server that does not answer, or says itself that something is wrong', async () => {
     await wrong('server', ['--url', 'http://127.0.0.1:1', '--data-dir', folder], /no server answers/)
     const health = {

@@ -2,6 +2,7 @@
 
 import { CLIENT_ENV } from '../../config/client-env.ts'
 import { readConfig, readWhatIsValid } from '../../config/config.ts'
+import { REPLACED } from '../../config/replaced.ts'
 import { type Config, SETTINGS, SETTINGS_BY_PATH, type SettingPath } from '../../config/settings.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import { checkNamedFiles } from '../../server/startable.ts'
@@ -154,6 +155,7 @@ export const doctorCommand: Command = {
     url: { ...URL_OPTION, description: 'Where the server runs [that of --host and --port]' },
     ...settingOptions(),
   },
+  replaced: REPLACED,
   notes: [
     'Give it the flags and the environment of the server. Exit code 0: nothing is wrong, though something may be worth a look;',
     '1: a server would not start, would lose data, or says itself that something is wrong. Nothing is changed: a small file',
