@@ -123,12 +123,19 @@ export function compiled(source: URL, ...flags: string[]): string {
   return target
 }
 
+/** How long a program that took too long has to end what it started. */
+const END_MS_MAX = 2_000
+
 /** Runs a program and parses the JSON on the last line of its output. Rejects where it fails, or takes longer than `timeoutMs`. */
 export function jsonOf<Value>(command: string, args: readonly string[], timeoutMs = 300_000): Promise<Value> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     let text = ''
-    const timer = setTimeout(() => child.kill(), timeoutMs)
+    let timer = setTimeout(() => {
+      child.kill()
+      // One that never comes back from its own code hears of no signal.
+      timer = setTimeout(() => child.kill('SIGKILL'), END_MS_MAX)
+    }, timeoutMs)
     child.stdout.on('data', (chunk) => {
       text += chunk
     })

@@ -1,6 +1,6 @@
 // The table of the benchmark says what was not measured, and why. The small run of every question is a drill.
 import { describe, expect, it } from 'vitest'
-import type { Question } from '../bench/harness.ts'
+import { jsonOf, type Question } from '../bench/harness.ts'
 import { ask, type Row } from '../bench/runner.ts'
 
 describe('a question whose candidates do not all answer', () => {
@@ -22,4 +22,9 @@ describe('a question whose candidates do not all answer', () => {
     })
     expect(said('')).toMatchObject({ met: 'gate', ours: 20, ratio: null })
   })
+})
+
+it('a program that takes too long is ended, whether or not it hears that it shall end', async () => {
+  const program = "process.on('SIGTERM', () => process.exit(1)); for (;;);"
+  await expect(jsonOf(process.execPath, ['-e', program], 1_000)).rejects.toThrow('took longer than 1 s')
 })
