@@ -1,11 +1,10 @@
 // `mintlake sql --sample`, and what `mintlake sql` says of a query of labels on a young lake.
-import { readdirSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { readdirSync, rmSync } from 'node:fs'
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { SteppedClock } from '../support/clock.ts'
 import { seedToken, submission, submit } from '../support/submission.ts'
 import { runCommand } from '../support/terminal.ts'
-import { openTestServer, type TestServer } from '../support/test-server.ts'
+import { openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
 
 const NOON_MS = Date.UTC(2026, 5, 1, 12)
 const LABELLED = 'SELECT analysis_id FROM labelled WHERE fwd_ret_24h IS NOT NULL'
@@ -18,17 +17,22 @@ beforeAll(async () => {
 afterAll(() => server.remove())
 
 const here = (sql: string) => runCommand(['sql', sql, '--format', 'csv', '--data-dir', server.dataDir])
-const samples = () => readdirSync(tmpdir()).filter((name) => name.startsWith('mintlake-sample-'))
 
 it('the sample is queried without a lake or a server, and its copy is removed', async () => {
-  const before = samples()
+  // Of this test alone: others copy the sample too, at the same time.
+  const copies = temporaryFolder()
+  vi.stubEnv('TMPDIR', copies)
+  onTestFinished(() => {
+    vi.unstubAllEnvs()
+    rmSync(copies, { recursive: true })
+  })
   const all = await runCommand(['sql', '--sample', 'SELECT count(*) AS n FROM training', '--format', 'csv'])
   expect(all).toEqual({ code: 0, out: 'n\n1224\n', err: '' })
   expect((await runCommand(['sql', '--sample', LABELLED, '--format', 'jsonl'])).out.split('\n').length).toBe(
     631,
   )
   expect((await runCommand(['sql', '--sample', 'SELEKT'])).code).toBe(1)
-  expect(samples()).toEqual(before)
+  expect(readdirSync(copies)).toEqual([])
 })
 
 it('--sample and --data-dir together are refused', async () => {
