@@ -16,7 +16,7 @@ export const REPLACED: Readonly<Record<string, string>> = {
   'log-format': 'the log is text on a terminal and JSON otherwise',
   'simulator-seed': tookItsPlace('--simulator seed=NUMBER'),
   'simulator-tokens': tookItsPlace('--simulator tokens=NUMBER'),
-  'simulator-rate': tookItsPlace('--simulator rate=NUMBER'),
+  'simulator-rate': tookItsPlace('--simulator trades-per-second=NUMBER'),
   'submit-rate': tookItsPlace('--submit-limits rate=NUMBER'),
   'submit-cooldown-ms': tookItsPlace('--submit-limits cooldown-ms=MS'),
   strikes: tookItsPlace('--submit-limits strikes=NUMBER'),

@@ -345,6 +345,8 @@ describe('a setting that went', () => {
     const [, named] = /^(--[a-z-]+)/.exec(instead) ?? []
     const flags = Object.values(SETTINGS_BY_PATH).map((setting) => `--${setting.flag}`)
     if (named !== undefined) expect(flags).toContain(named)
+    const [, pairs] = /^--[a-z-]+ (\S+=\S+) /.exec(instead) ?? []
+    if (pairs !== undefined) expect(`${errorOf([named!, pairs])}`).not.toContain('with a name of')
     expect(flags).not.toContain(`--${flag}`)
   })
 
