@@ -202,8 +202,9 @@ const USER_WITHOUT_SCHEME = /(?<![^\s,"])(?:(?!:\/\/)[^\s,"])*@/g
 /** A part that a login does not have is often its password. Nothing tells where that ends. */
 const OTHER_LOGIN_PART = /(^|,)(?!user=|credentials=|ca=|cert=|key=)([^=,]*=)?.+/s
 
+/** One address: its password and its query may have commas. */
 const masked = (text: string): string =>
-  text.includes('://') ? text.replaceAll(/\/\/[^/,]*@/g, '//…@').replaceAll(/\?[^,]*/g, '?…') : text
+  text.includes('://') ? text.replaceAll(/\/\/[^/]*@/g, '//…@').replace(/\?.*/s, '?…') : text
 
 /** The hosts of addresses whose paths and queries are keys. */
 const hostsOf = (value: unknown): string =>

@@ -266,6 +266,10 @@ describe('the value of a setting', () => {
     expect(shownConfig(readConfig(args, {}))).toMatchObject({
       providers: { pumpportalUrl: 'wss://…@a/b?…', birdeyeRate: 7 },
     })
+    const commas = ['--feed=pumpportal', '--providers=pumpportal-url=wss://user:pass,secret@a/b?key,secret']
+    expect(shownConfig(readConfig(commas, {}))).toMatchObject({
+      providers: { pumpportalUrl: 'wss://…@a/b?…' },
+    })
     const bus = words('--role writer --bus nats://a --bus-login user=u')
     const shown = shownConfig(
       readConfig(bus, { MINTLAKE_BUS_PASSWORD: 'secret', MINTLAKE_ADMIN_KEY: 'secret' }),
