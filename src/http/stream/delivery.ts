@@ -108,12 +108,14 @@ export class Delivery {
     else this.#gapsTold = -1
   }
 
-  /** A market that took the place of another numbers its gap changes anew: what a follower was told of them before counts for nothing. */
+  /** A market that took the place of another numbers its gap changes anew: what a follower was told of them before counts for nothing, and
+   *  the next `tellGaps` tells it of all that are known. */
   #renumber(follower: Follower): void {
     if (follower.generation === this.generation) return
     follower.generation = this.generation
-    follower.firstGap = this.nextGap
-    follower.resumedGap = this.nextGap
+    follower.firstGap = 0
+    follower.nextGap = 0
+    follower.resumedGap = 0
   }
 
   /** Those that ended since it resumed, and behind them those that go on, so that whoever takes them in order ends with what is so now. */

@@ -1,10 +1,10 @@
 // What streams tell of gaps that a client cannot have been told as they came: those that go on when it comes, and those that began or
 // ended while it was away.
 import { once } from 'node:events'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { Delivery } from '../../../src/http/stream/delivery.ts'
-import { Follower, type FollowerOwner, type StreamWriter } from '../../../src/http/stream/follower.ts'
+import { Follower, type StreamWriter } from '../../../src/http/stream/follower.ts'
 import { MINUTE_MS } from '../../../src/lib/time.ts'
 import { Market } from '../../../src/market/market.ts'
 import { FollowReader } from '../../support/follow-reader.ts'
@@ -130,31 +130,46 @@ it('a socket that is full is told the gaps since it resumed once it is read agai
     .toEqual([...subscribed, 'pong', 'ended'])
 })
 
-it('a stream that resumes is told of the gaps of a market that took the place of the one that it began with', () => {
+describe('a market that took the place of the one that a stream began with', () => {
   const apply = (market: Market, count: number, fromMs: number) => {
     for (let at = 0; at < count; at++) {
       const ts = fromMs + at * 1_000
       market.apply({ type: at % 2 === 0 ? 'disconnect' : 'reconnect', feed: 'push', ts }, ts)
     }
   }
-  const market = new Market({ tokensMax: 10 })
-  apply(market, 2, NOON_MS)
-  const delivery = new Delivery(market)
-  const told: { event: string; to: unknown }[] = []
-  const writer = { write: (frame: Buffer) => told.push(JSON.parse(`${frame}`)) > 0, end() {}, close() {} }
-  const { nextGap, generation } = delivery
-  const owner = { ip: '', agentId: null } as unknown as FollowerOwner
-  const start = { now: () => 0, startedAtMs: 0, nextGap, generation, owner, onWrite() {} }
-  const follower = new Follower(writer as unknown as StreamWriter, 'ndjson', start)
-  apply(market, 18, NOON_MS + MINUTE_MS)
-  delivery.tellGaps([follower])
-  expect(told.splice(0)).toHaveLength(18)
+  const open = (changesBefore: number) => {
+    const market = new Market({ tokensMax: 10 })
+    apply(market, 2, NOON_MS)
+    const delivery = new Delivery(market)
+    const told: { event: string; to: unknown }[] = []
+    const writer = { write: (frame: Buffer) => told.push(JSON.parse(`${frame}`)) > 0, end() {}, close() {} }
+    const { nextGap, generation } = delivery
+    const owner = { key: '', client: '' }
+    const start = { now: () => 0, startedAtMs: 0, nextGap, generation, owner, onWrite() {} }
+    const follower = new Follower(writer as unknown as StreamWriter, 'ndjson', start)
+    apply(market, changesBefore, NOON_MS + MINUTE_MS)
+    delivery.tellGaps([follower])
+    expect(told.splice(0)).toHaveLength(changesBefore)
 
-  const other = new Market({ tokensMax: 10, firstSeq: 1_000 })
-  apply(other, 6, NOON_MS + 2 * MINUTE_MS)
-  market.adopt(other)
-  delivery.tellGapsSince(follower, 1_000)
-  expect(told.splice(0).map(nameOf)).toEqual(['ended', 'ended', 'ended'])
-  delivery.tellGapsSince(follower, 1_000)
-  expect(told).toEqual([])
+    const other = new Market({ tokensMax: 10, firstSeq: 1_000 })
+    apply(other, 6, NOON_MS + 2 * MINUTE_MS)
+    market.adopt(other)
+    return { delivery, follower, told }
+  }
+
+  it.each([2, 18])('tells it of its gaps, each once, also where the other had told of %i', (before) => {
+    const { delivery, follower, told } = open(before)
+    delivery.tellGaps([follower])
+    expect(told.splice(0).map(nameOf)).toEqual(['began', 'ended', 'began', 'ended', 'began', 'ended'])
+    delivery.tellGapsSince(follower, 1_000)
+    delivery.tellGaps([follower])
+    expect(told).toEqual([])
+  })
+
+  it.each([2, 18])('tells them each once where it resumes first, of %i before', (before) => {
+    const { delivery, follower, told } = open(before)
+    for (let channel = 0; channel < 2; channel++) delivery.tellGapsSince(follower, 1_000)
+    delivery.tellGaps([follower])
+    expect(told.map(nameOf)).toEqual(['began', 'ended', 'began', 'ended', 'began', 'ended'])
+  })
 })
