@@ -39,18 +39,19 @@ export function explainRecording(
   if (provenance === null || isRestorable) return
   if (config.record.events === 'false')
     log.info({}, 'market events are not recorded: each start begins with an empty market')
-  else if (!isOn)
+  else if (replayed !== null)
+    log.info({}, 'market events are not recorded: the lake that is replayed has them')
+  else if (!isOn) {
     log.info(
       {},
-      replayed === null
-        ? 'a simulated market is not recorded unless --record true asks for it: each start makes it again'
-        : 'market events are not recorded: the lake that is replayed has them',
+      'a simulated market is not recorded unless --record true asks for it: each start makes it again',
     )
-  if (!isOn && provenance.simulated && replayed === null && config.feedKey !== '')
-    log.warn(
-      {},
-      'what is pushed to a simulated market is gone with the next start, as nothing of it is recorded; with --feed none it is kept',
-    )
+    if (config.feedKey !== '')
+      log.warn(
+        {},
+        'what is pushed to a simulated market is gone with the next start, as nothing of it is recorded; with --feed none it is kept',
+      )
+  }
   if (!isOn) return
   const kind = followsRecordedTime(config) ? 'a replay in recorded time' : 'a simulated market'
   log.info({}, `market events are recorded; ${kind} begins anew with each start, with an empty market`)

@@ -125,4 +125,6 @@ it('a start warns where what is pushed is not kept', () => {
   expect(warned(['--feed', 'none'], push)).toEqual([])
   expect(warned(['--record', 'true'], push)).toEqual([])
   expect(warned(['--feed', 'none', '--record', 'false'], push)).toEqual([])
+  // Another feed would not keep it either.
+  expect(warned(['--record', 'false'], push)).toEqual([])
 })
