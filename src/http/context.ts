@@ -130,7 +130,7 @@ export interface HttpAnswer {
   onDiscard?: () => void
 }
 
-/** An answer as `okData` of the schema describes it. */
+/** Answers as `okWith` and `okData` of the schema describe them. */
 export const ok = (body: object): HttpAnswer => ({ status: 200, body: { ok: true, ...body } })
 export const okData = (data: unknown, more?: object): HttpAnswer => ok({ data, ...more })
 
