@@ -1,7 +1,7 @@
 // Compressed answers: how often they are compressed, which of them are cached, and what a client receives.
 import { hash, randomBytes } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { bodyBytes, type Context, type HttpAnswer } from '../../../src/http/context.ts'
 import { COMPRESSIONS_AT_ONCE, COMPRESSIONS_WAITING_MAX } from '../../../src/http/limits.ts'
 import { singleNode } from '../../../src/http/node.ts'
@@ -13,6 +13,8 @@ import { marketRoutes } from '../../../src/http/routes/market.ts'
 import { Broadcaster } from '../../../src/http/stream/broadcaster.ts'
 import { Market } from '../../../src/market/market.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
+import { Health } from '../../../src/server/health.ts'
+import { openTestServer } from '../../support/test-server.ts'
 
 const START_MS = 1_772_000_000_000
 const OPEN = { gzip: gunzipSync, br: brotliDecompressSync }
@@ -214,4 +216,20 @@ describe('the cache of compressed bodies', () => {
     expect(answer.body).toBe(body)
     expect(answer.headers).not.toHaveProperty('Content-Encoding')
   })
+})
+
+it('of a market that is not whole yet each answer says how far it is now, though its rows are the same', async () => {
+  const server = await openTestServer()
+  onTestFinished(() => server.remove())
+  const tokens = Array.from({ length: 10 }, (_, at) => ({ mint: mintOfSymbol(`W${at}`), ts: Date.now() }))
+  await server.client.push(...tokens.map((token) => ({ type: 'token', ...token, name: 'N', symbol: 'S' })))
+  const warmingUp = vi.spyOn(Health.prototype, 'warmingUp')
+  onTestFinished(() => warmingUp.mockRestore())
+  for (const told of ['half of it', 'nearly all', null]) {
+    warmingUp.mockReturnValue(told)
+    const sent = { 'Accept-Encoding': 'gzip', 'Cache-Control': 'no-cache' }
+    const { body, headers } = await server.client.get('/api/v1/market', sent)
+    expect(headers.get('content-encoding')).toBe('gzip')
+    expect([body.meta.warming_up ?? null, headers.get('x-warming-up')]).toEqual([told, told])
+  }
 })
