@@ -130,8 +130,8 @@ const GONE = 'answers that were remembered for an Idempotency-Key'
 /** What the state has from the rows of a table, which it kept as long as it was there itself. */
 const MADE_FROM: Partial<Record<string, string>> = {
   xp_ledger: 'the XP',
-  training: 'the coverage and cooldowns',
-  rejections: 'the strikes and cooldowns',
+  training: 'the coverage, counts of outcomes and cooldowns',
+  rejections: 'the strikes, counts of outcomes and cooldowns',
 }
 
 /** What a rebuilt state lacks, as a sentence. @param files those that are set aside */

@@ -1,11 +1,15 @@
 // The counts of outcomes of a folder whose state was lost: they come from the lake, once.
 import { join } from 'node:path'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Losses } from '../../../src/store/data-folder/losses.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { NOON_MS, openTestStore, removeFolder, submission, temporaryFolder, writeOf } from '../support.ts'
 
-const folder = temporaryFolder()
+let folder: string
 let store: Store
+beforeEach(() => {
+  folder = temporaryFolder()
+})
 afterEach(async () => {
   await store.close()
   removeFolder(folder)
@@ -50,4 +54,23 @@ it('are those of a lake whose state was lost, and go on from there', async () =>
   expect(
     (await store.submissions({ agentId: 'ag_1', mint: null, before: null, limit: 5 })).submissions,
   ).toHaveLength(3)
+})
+
+it('lack submissions of files that are lost too, which is told', async () => {
+  store = await openTestStore(folder)
+  await commit('an_1', 'ag_1', 'validated')
+  await commit('an_2', 'ag_1', 'rejected')
+  await store.flushLake()
+  await store.close()
+  for (const path of ['state.duckdb', 'lake/.files/rejections', 'lake/rejections'])
+    removeFolder(join(folder, path))
+  store = await openTestStore(folder)
+  expect(store.recovered.outcomeCounts).toEqual([
+    { agentId: 'ag_1', validated: 1, unvalidated: 0, rejected: 0 },
+  ])
+  const losses = new Losses(folder)
+  await losses.load(NOON_MS)
+  expect(losses.unacknowledged.map(({ sentence }) => sentence).join()).toContain(
+    'since files of the lake are set aside, the strikes, counts of outcomes and cooldowns of 1 row of rejections',
+  )
 })
