@@ -169,9 +169,9 @@ export const lakeVerifyCommand: Command = {
     'data-dir': DATA_DIR,
   },
   notes: [
-    'Exit code 0: nothing is wrong; 1: something is. While a server has the store, the files are checked against the',
-    'catalog alone, and it is said so. Nothing is changed: the next start of a server puts names and the catalog right, and',
-    'mintlake lake repair sets damaged files aside. No server can start while this command has the store.',
+    'Exit code 0: nothing is wrong; 1: something is. While a server has the store, files, names, the catalog and a sample',
+    'of bars are checked alone, and it is said so. Nothing is changed: the next start of a server puts names and the catalog',
+    'right, and mintlake lake repair sets damaged files aside. No server can start while this command has the store.',
   ],
   run: showVerified,
 }
