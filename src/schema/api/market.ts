@@ -82,10 +82,10 @@ export const marketQuery = z.object({
     .meta({
       description:
         'Only tokens with a word in their name or symbol that begins with this, or with a mint that does, whatever the ' +
-        'case. Several words have to follow one another. follow ignores it',
+        'case. Several words have to follow one another. follow=1 ignores it',
       examples: ['soggy nar'],
     }),
-  max_analyses: parameter.whole(0, 'Only tokens with at most so many accepted analyses. follow ignores it'),
+  max_analyses: parameter.whole(0, 'Only tokens with at most so many accepted analyses. follow=1 ignores it'),
   ...ranges,
   mints: parameter.text(
     `Only these tokens: up to ${MINTS_FILTERED_MAX} mints, with commas between or in several parameters; a comma alone: no token`,
