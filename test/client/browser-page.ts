@@ -1,4 +1,4 @@
-// What the page of browser.test.ts does with the client. Runs in the browser, with nothing but its types removed.
+// What the page of browser.drill.test.ts does with the client. Runs in the browser, with nothing but its types removed.
 import { createClient, MintlakeError, type Submission } from '../../src/client/index.ts'
 
 export interface PageResult {

@@ -154,7 +154,7 @@ it('goes on where a turn is short between those in which it works: what is left 
 /**
  * A server that is sent `load` times what it can do: each turn does the work that came during the turn before, of which what is refused
  * costs a hundredth, and `eachMs` beside it.
- * @returns the longest turns of the time after `settledMs`
+ * @returns how long its turns took, ms, the longest last
  */
 function serve(machine: Machine, load: number, eachMs: number, ms: number): number[] {
   const turns: number[] = []

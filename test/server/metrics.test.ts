@@ -136,7 +136,7 @@ describe('/metrics', () => {
 })
 
 describe('the suggested alerts', () => {
-  // Nodes of a cluster have further ones: test/cluster/metrics.test.ts.
+  // Nodes of a cluster have further ones: test/cluster/metrics.drill.test.ts.
   const named = new Set(
     EXPRESSIONS.flatMap((each) => each.match(/\b(mintlake(?!_cluster)|nodejs|process)_\w+/g) ?? []),
   )

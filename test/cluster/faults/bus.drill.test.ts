@@ -1,5 +1,5 @@
 // @module-tag drill
-// NATS has little room, or takes small messages only. That it ends, with its data: short.test.ts; that it cannot be reached, and that it forgets: the simulation,
+// NATS has little room, or takes small messages only. That it ends, with its data: short.drill.test.ts; that it cannot be reached, and that it forgets: the simulation,
 // ../writer/faults.drill.test.ts and ../reader/replica.test.ts.
 import { describe, expect, test } from 'vitest'
 import { untilReady } from '../../support/test-server.ts'

@@ -1,5 +1,5 @@
 // @module-tag drill
-// Readers whose clocks are wrong, and that are of another version, while the cluster is under load. That they end: short.test.ts; that
+// Readers whose clocks are wrong, and that are of another version, while the cluster is under load. That they end: short.drill.test.ts; that
 // they stand still: the simulation.
 import { describe, expect, test } from 'vitest'
 import { hasNats, skipped } from '../support.ts'
