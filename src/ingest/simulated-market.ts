@@ -1,5 +1,5 @@
 // Which simulated market a data folder has. A start goes on with it as if it had never stopped, or begins one of other tokens: what the
-// lake has of a token, its bars and labels among it, is never that of two markets.
+// lake has of a token, its bars and labels among it, is that of one market, unless an operator asks for the seed of one that cannot go on.
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { errorMessage, systemCode } from '../lib/error-text.ts'
