@@ -17,6 +17,7 @@ const code = (text) => (text === '' ? '' : `\`${text}\``)
 const ACCESS = {
   open: 'open',
   read: 'open, counted',
+  personal: 'personal, counted',
   agent: 'agent key',
   researcher: 'researcher key',
   feed: 'feed key',

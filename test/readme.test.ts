@@ -22,6 +22,12 @@ it('every generated table is in one of them', () => {
   for (const name of Object.keys(readmeTables())) expect(text.split(`<!-- ${name} -->`), name).toHaveLength(2)
 })
 
+it('each endpoint of the table says who may use it', () => {
+  const rows = [...readmeTables().endpoints.matchAll(/^\| [A-Z]+ \| (.*?) \| (.*?) \|/gm)]
+  expect(rows.length).toBeGreaterThan(40)
+  expect(rows.filter(([, , access]) => access === '').map(([, path]) => path)).toEqual([])
+})
+
 it('the front page is short, and its links exist', () => {
   const text = readFileSync(new URL('README.md', root), 'utf8')
   expect(text.split('\n').length).toBeLessThanOrEqual(200)
