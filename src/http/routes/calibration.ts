@@ -34,7 +34,7 @@ export function calibrationRoute(deps: RouteParts): PlainRoute {
       calibrationAnswerSchema,
       {
         description:
-          'Mean returns after accepted submissions whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
+          'Mean returns after accepted submissions of the last 30 days whose labels anybody may see, with 95 % intervals. A token counts once in each group. ' +
           `Groups of fewer than ${CALIBRATION_SUBMISSIONS_MIN} submissions or ${CALIBRATION_AGENTS_MIN} agents are left out. Computed once a minute.`,
         answerHeaders: MISSING_FILES_HEADER,
         errors: ['store_unavailable'],
