@@ -233,6 +233,20 @@ test('msgpack: what only msgpackr knows the end of is read alone, and its neighb
   }
 })
 
+test('msgpack: to find the end of records that only msgpackr knows costs few bytes more than they have', () => {
+  const own = new Packr()
+  const records = Array.from({ length: 300 }, (_, at) => ({
+    ...trade,
+    note: 'x'.repeat(at === 7 ? 200_000 : at),
+  }))
+  const body = Buffer.concat(records.map((record) => own.pack(record)))
+  const given = vi.spyOn(Unpackr.prototype, 'unpackMultiple')
+  expect(send(body, MSGPACK).result).toMatchObject({ accepted: 300, rejected: 0 })
+  const bytes = given.mock.calls.reduce((sum, [source]) => sum + source.byteLength, 0)
+  given.mockRestore()
+  expect(bytes).toBeLessThan(8 * body.byteLength)
+})
+
 test('msgpack: the neighbours of a bad record are applied', () => {
   const body = packr.pack([trade, 7, { ...trade, side: 'hold' }, trade])
   const { result } = send(body, MSGPACK)

@@ -4,6 +4,8 @@ import type { BodyReader, IngestBatch } from './ingest-batch.ts'
 import { skipRecord } from './skip-record.ts'
 
 const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, int64AsType: 'number' })
+/** What msgpackr is given first of a record whose end only it knows: most trades have fewer bytes. */
+const LONE_RECORD_BYTES = 512
 
 /**
  * Reads a body of msgpack: an array of records, or records one after another. Both are read record by record, so that a fault
@@ -37,7 +39,6 @@ export class MsgpackBody implements BodyReader {
 
   /** Reads the next records. @returns how many were taken. */
   #readSome(recordsMax: number): number {
-    const base = this.#position
     const { count, end } = this.#nextRecords(recordsMax)
     if (count === 0) {
       this.#batch.rejectTooLarge()
@@ -45,18 +46,8 @@ export class MsgpackBody implements BodyReader {
       this.#recordsLeft--
       return 1
     }
-    const records: unknown[] = []
-    let isBroken = false
-    try {
-      unpackr.unpackMultiple(this.#body.subarray(base, end), (record: unknown, _start = 0, next = 0) => {
-        if (record === C1) throw new Error('0xc1 is never used in msgpack')
-        records.push(record)
-        this.#position = base + next
-        return records.length < count
-      })
-    } catch {
-      isBroken = true
-    }
+    const { records, position, isBroken } = end === -1 ? this.#decodeOne() : this.#decode(count, end)
+    this.#position = position
     this.#recordsLeft -= records.length
     for (const record of records) this.#batch.addRecord(record)
     if (isBroken) {
@@ -67,10 +58,37 @@ export class MsgpackBody implements BodyReader {
     return records.length
   }
 
+  /** Decodes records of which the last ends at `end` at the latest. @returns those before a fault, and where they end. */
+  #decode(count: number, end: number): { records: unknown[]; position: number; isBroken: boolean } {
+    const base = this.#position
+    const records: unknown[] = []
+    let position = base
+    try {
+      unpackr.unpackMultiple(this.#body.subarray(base, end), (record: unknown, _start = 0, next = 0) => {
+        if (record === C1) throw new Error('0xc1 is never used in msgpack')
+        records.push(record)
+        position = base + next
+        return records.length < count
+      })
+    } catch {
+      return { records, position, isBroken: true }
+    }
+    return { records, position, isBroken: false }
+  }
+
+  /** Decodes one record whose end only msgpackr knows, from few bytes and, where these do not hold it, from more: up to those of one record. */
+  #decodeOne(): { records: unknown[]; position: number; isBroken: boolean } {
+    const endMax = Math.min(this.#body.length, this.#position + INGEST_RECORD_BYTES_MAX)
+    for (let bytes = LONE_RECORD_BYTES; ; bytes *= 4) {
+      const end = Math.min(endMax, this.#position + bytes)
+      const decoded = this.#decode(1, end)
+      if (!decoded.isBroken || end === endMax) return decoded
+    }
+  }
+
   /**
-   * The next records. msgpackr scans all bytes that it is given before it reads, so it gets only these. A record whose end
-   * `skipRecord` cannot find is given alone, with at most the bytes of one record. A count of 0 means that the next record is too
-   * large; it ends at `end`.
+   * The next records. msgpackr scans all bytes that it is given before it reads, so it gets only these. An `end` of -1: there is one
+   * whose end `skipRecord` cannot find. A count of 0 means that the next record is too large; it ends at `end`.
    */
   #nextRecords(recordsMax: number): { count: number; end: number } {
     const countMax = Math.min(recordsMax, this.#recordsLeft)
@@ -80,7 +98,7 @@ export class MsgpackBody implements BodyReader {
       const next = skipRecord(this.#body, end)
       const isTooLarge = next - end > INGEST_RECORD_BYTES_MAX
       if (count > 0 && (next === -1 || isTooLarge)) break
-      if (next === -1) return { count: 1, end: Math.min(this.#body.length, end + INGEST_RECORD_BYTES_MAX) }
+      if (next === -1) return { count: 1, end: -1 }
       end = next
       if (isTooLarge) break
       count++
