@@ -13,8 +13,9 @@ export const INGEST_ERRORS_MAX = 100
 export const FEED_LOG_EVERY_MS = 30_000
 /** No valid NDJSON record is shorter. Once the list of errors is full, shorter lines are rejected unparsed. */
 export const INGEST_LINE_CHARS_MIN = 30
-/** Records read in one turn of the event loop, so that other requests do not wait long. */
+/** Records, and their bytes, read in one turn of the event loop, so that other requests do not wait long. */
 export const INGEST_SLICE_RECORDS = 4_096
+export const INGEST_SLICE_BYTES = 1024 * 1024
 /** A record whose `ts` is further ahead of its receipt is rejected: `ts_in_future`. */
 export const TS_AHEAD_MS_MAX = 60_000
 /** Mints remembered as valid, some 110 bytes each: about twice as many as a market holds tokens. Behind them all are checked again. */

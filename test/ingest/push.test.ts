@@ -5,6 +5,7 @@ import {
   INGEST_BODY_BYTES_MAX,
   INGEST_FRAME_BYTES_MAX,
   INGEST_RECORD_BYTES_MAX,
+  INGEST_SLICE_BYTES,
 } from '../../src/ingest/limits.ts'
 import { ingest, ingestFrame, ingestInSlices } from '../../src/ingest/push/push.ts'
 import { LATE_GRACE_MS } from '../../src/market/time/limits.ts'
@@ -329,6 +330,32 @@ test('a body read in slices gives the same result as one read at once', async ()
     expect(sliced.events).toEqual(atOnce.events)
     expect(expected.errors).toHaveLength(100)
   }
+})
+
+test('large records, valid or not, hold others up for no more bytes than a slice has, in either form', async () => {
+  const large = { ...trade, note: Array.from({ length: 50_000 }, () => ({})) }
+  const records = Array.from({ length: 100 }, () => large)
+  const given = vi.spyOn(Unpackr.prototype, 'unpackMultiple')
+  for (const [body, type] of [
+    [Buffer.from(lines(...records)), NDJSON],
+    [packr.pack(records), MSGPACK],
+    [Buffer.concat(records.map((record) => packr.pack(record))), MSGPACK],
+  ] as const) {
+    let slices = 0
+    const sink = new MemorySink()
+    const room = () => {
+      slices++
+      return null
+    }
+    const { accepted } = await ingestInSlices(body, type, sink, sink, { now: () => NOW }, room)
+    expect(accepted).toBe(100)
+    expect(slices).toBeGreaterThanOrEqual(
+      Math.floor(body.length / (INGEST_SLICE_BYTES + INGEST_RECORD_BYTES_MAX)),
+    )
+  }
+  const largest = Math.max(...given.mock.calls.map(([source]) => source.byteLength))
+  given.mockRestore()
+  expect(largest).toBeLessThan(INGEST_SLICE_BYTES + INGEST_RECORD_BYTES_MAX)
 })
 
 test('an exception in the market is thrown and not reported as bad input', () => {

@@ -138,6 +138,6 @@ export class IngestBatch {
 
 /** A body being read. */
 export interface BodyReader {
-  /** Adds up to `recordsMax` more records to the batch, and has all of them delivered. @returns whether any are left. */
-  read(recordsMax: number): boolean
+  /** Adds the records of the next slice to the batch, and has all of them delivered. @returns whether any are left. */
+  readSlice(): boolean
 }

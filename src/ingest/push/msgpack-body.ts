@@ -1,5 +1,5 @@
 import { C1, Unpackr } from 'msgpackr'
-import { INGEST_RECORD_BYTES_MAX } from '../limits.ts'
+import { INGEST_RECORD_BYTES_MAX, INGEST_SLICE_BYTES, INGEST_SLICE_RECORDS } from '../limits.ts'
 import type { BodyReader, IngestBatch } from './ingest-batch.ts'
 import { skipRecord } from './skip-record.ts'
 
@@ -29,8 +29,10 @@ export class MsgpackBody implements BodyReader {
     this.#recordsLeft = head?.items ?? Number.POSITIVE_INFINITY
   }
 
-  read(recordsMax: number): boolean {
-    for (let taken = 0; taken < recordsMax && this.#hasNext(); ) taken += this.#readSome(recordsMax - taken)
+  readSlice(): boolean {
+    const sliceEnd = this.#position + INGEST_SLICE_BYTES
+    let left = INGEST_SLICE_RECORDS
+    while (left > 0 && this.#position < sliceEnd && this.#hasNext()) left -= this.#readSome(left, sliceEnd)
     this.#batch.flush()
     if (this.#hasNext()) return true
     this.#checkEnd()
@@ -38,8 +40,8 @@ export class MsgpackBody implements BodyReader {
   }
 
   /** Reads the next records. @returns how many were taken. */
-  #readSome(recordsMax: number): number {
-    const { count, end } = this.#nextRecords(recordsMax)
+  #readSome(recordsMax: number, sliceEnd: number): number {
+    const { count, end } = this.#nextRecords(recordsMax, sliceEnd)
     if (count === 0) {
       this.#batch.rejectTooLarge()
       this.#position = end
@@ -87,10 +89,10 @@ export class MsgpackBody implements BodyReader {
   }
 
   /**
-   * The next records. msgpackr scans all bytes that it is given before it reads, so it gets only these. An `end` of -1: there is one
+   * The next records of a slice. msgpackr scans all bytes that it is given before it reads, so it gets only these. An `end` of -1: there is one
    * whose end `skipRecord` cannot find. A count of 0 means that the next record is too large; it ends at `end`.
    */
-  #nextRecords(recordsMax: number): { count: number; end: number } {
+  #nextRecords(recordsMax: number, sliceEnd: number): { count: number; end: number } {
     const countMax = Math.min(recordsMax, this.#recordsLeft)
     let end = this.#position
     let count = 0
@@ -102,7 +104,7 @@ export class MsgpackBody implements BodyReader {
       end = next
       if (isTooLarge) break
       count++
-    } while (count < countMax && end < this.#body.length)
+    } while (count < countMax && end < sliceEnd && end < this.#body.length)
     return { count, end }
   }
 

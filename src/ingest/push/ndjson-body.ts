@@ -1,6 +1,11 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { parseJson } from '../../lib/text/json-text.ts'
-import { INGEST_LINE_CHARS_MIN, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
+import {
+  INGEST_LINE_CHARS_MIN,
+  INGEST_RECORD_BYTES_MAX,
+  INGEST_SLICE_BYTES,
+  INGEST_SLICE_RECORDS,
+} from '../limits.ts'
 import type { BodyReader, IngestBatch } from './ingest-batch.ts'
 
 const NEWLINE = 0x0a
@@ -30,11 +35,12 @@ export class NdjsonBody implements BodyReader {
     this.#position = hasMark ? BYTE_ORDER_MARK_BYTES : 0
   }
 
-  read(recordsMax: number): boolean {
+  readSlice(): boolean {
     const body = this.#body
     const batch = this.#batch
     let position = this.#position
-    for (let taken = 0; taken < recordsMax && position < body.length; taken++) {
+    const sliceEnd = Math.min(body.length, position + INGEST_SLICE_BYTES)
+    for (let taken = 0; taken < INGEST_SLICE_RECORDS && position < sliceEnd; taken++) {
       const newline = body.indexOf(NEWLINE, position)
       const end = newline === -1 ? body.length : newline
       this.#addLine(position, end)

@@ -6,12 +6,7 @@ import { parseJson } from '../../lib/text/json-text.ts'
 import { nextTurn } from '../../lib/wait.ts'
 import { ServiceError } from '../../schema/errors.ts'
 import { MSGPACK_MEDIA_TYPES, NDJSON_MEDIA_TYPES } from '../../schema/media-types.ts'
-import {
-  INGEST_BODY_BYTES_MAX,
-  INGEST_FRAME_BYTES_MAX,
-  INGEST_RECORD_BYTES_MAX,
-  INGEST_SLICE_RECORDS,
-} from '../limits.ts'
+import { INGEST_BODY_BYTES_MAX, INGEST_FRAME_BYTES_MAX, INGEST_RECORD_BYTES_MAX } from '../limits.ts'
 import { ALWAYS_ROOM, type Room } from '../types.ts'
 import { type BodyReader, IngestBatch, type IngestResult, type RecordSink } from './ingest-batch.ts'
 import { MsgpackBody } from './msgpack-body.ts'
@@ -32,6 +27,11 @@ function openBody(body: Uint8Array, contentType: string | null, batch: IngestBat
   )
 }
 
+function readAll(reader: BodyReader, batch: IngestBatch): IngestResult {
+  while (reader.readSlice());
+  return batch.result()
+}
+
 /**
  * Applies a whole body without a pause.
  * @param receivedAtMs Unix ms, for every record of the body.
@@ -44,14 +44,13 @@ export function ingest(
   receivedAtMs: number,
 ): IngestResult {
   const batch = new IngestBatch(sink, receivedAtMs)
-  openBody(body, contentType, batch).read(Number.POSITIVE_INFINITY)
-  return batch.result()
+  return readAll(openBody(body, contentType, batch), batch)
 }
 
 /**
- * As `ingest`, but lets the event loop run after every `INGEST_SLICE_RECORDS` records, so that a body of 16 MiB does not delay
- * readers, and waits for room before each slice. Each slice is received later than any market time that readers saw before it: what they read for a time stays true
- * for that time.
+ * As `ingest`, but lets the event loop run after every slice of `INGEST_SLICE_RECORDS` records or `INGEST_SLICE_BYTES`, so that a body
+ * of 16 MiB does not delay readers, and waits for room before each. Each slice is received later than any market time that readers saw
+ * before it: what they read for a time stays true for that time.
  */
 export async function ingestInSlices(
   body: Uint8Array,
@@ -70,7 +69,7 @@ export async function ingestInSlices(
       batch.receivedAtMs = Math.max(clock.now(), market.timeMs + 1)
       waiting = room()
     }
-    if (!reader.read(INGEST_SLICE_RECORDS)) return batch.result()
+    if (!reader.readSlice()) return batch.result()
   }
 }
 
@@ -96,8 +95,7 @@ export function ingestFrame(
     return batch.result()
   }
   const reader = isBinary ? new MsgpackBody(body, batch) : new NdjsonBody(body, batch)
-  reader.read(Number.POSITIVE_INFINITY)
-  return batch.result()
+  return readAll(reader, batch)
 }
 
 /** The records of an array, or the one on several lines, that a text is; null where it is something else. */
