@@ -1,5 +1,5 @@
-// Checks the reader of lines against JSON.parse, with trades as feeds write them and with some of their bytes changed, where records
-// of msgpack end, and that NDJSON and msgpack give the same events.
+// Checks the reader of lines against JSON.parse, with trades as feeds write them and with some of their bytes changed, and where
+// records of msgpack end.
 import fc from 'fast-check'
 import { Packr } from 'msgpackr'
 import { expect, test } from 'vitest'
@@ -129,48 +129,5 @@ test('the end of a record is found where the library ends it, and nowhere when i
       expect(skipRecord(Buffer.concat([bytes, bytes]), 0)).toBe(bytes.length)
       expect(skipRecord(bytes.subarray(0, cut % bytes.length), 0)).toBe(-1)
     }),
-  )
-})
-
-test('records of all kinds, mixed, are the same events in either form', () => {
-  const ts = 1_772_000_000_000
-  const mint = fc.constantFrom(...MINTS)
-  const record = fc.oneof(
-    fc.record({
-      type: fc.constant('trade'),
-      mint,
-      ts: fc.constant(ts),
-      side: fc.constant('buy'),
-      tokenAmount: fc.nat(),
-      priceUsd: amount,
-      wallet: fc.oneof(mint, fc.constant('é')),
-    }),
-    fc.record({
-      type: fc.constant('token'),
-      mint,
-      ts: fc.constant(ts),
-      name: fc.string(),
-      symbol: fc.string(),
-    }),
-    fc.record({
-      type: fc.constant('patch'),
-      mint,
-      ts: fc.constant(ts),
-      fields: fc.record({ holderCount: fc.nat() }),
-    }),
-    fc.record({ type: fc.constant('solPrice'), ts: fc.constant(ts), usd: fc.constantFrom(1, -1) }),
-  )
-  fc.assert(
-    fc.property(fc.array(record), fc.boolean(), (records, isArray) => {
-      const lines = Buffer.from(records.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
-      const maps = isArray
-        ? Buffer.from(packr.pack(records))
-        : Buffer.concat(records.map((entry) => Buffer.from(packr.pack(entry))))
-      const [byLine, byMap] = [new MemorySink(), new MemorySink()]
-      const result = ingest(lines, 'application/x-ndjson', byLine, ts)
-      expect(ingest(maps, 'application/msgpack', byMap, ts)).toEqual(result)
-      expect(byMap.events.map(told)).toEqual(byLine.events.map(told))
-    }),
-    { numRuns: 200 },
   )
 })
