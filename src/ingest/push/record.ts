@@ -126,13 +126,12 @@ export const isFault = (outcome: MarketEvent | IngestRecord | RecordFault): outc
   'code' in outcome
 
 /**
- * One record as an event, or what is wrong with it.
+ * One record as an event, or what is wrong with it, both by the schema: `readTrade` reads most trades before.
  * @param receivedAtMs Unix ms; the record's time may lie at most `TS_AHEAD_MS_MAX` ahead of it.
  */
 export function readRecord(record: unknown, receivedAtMs: number): MarketEvent | RecordFault {
   if (!isRecord(record)) return { code: 'invalid_type', message: 'a record must be an object' }
-  const { type } = record
-  const read = (type === 'trade' ? readTrade(record) : null) ?? parseWithSchema(record, type)
+  const read = parseWithSchema(record)
   if (isFault(read)) return read
   return timeFault(read.ts, receivedAtMs) ?? creationFault(read, receivedAtMs) ?? toEvent(read)
 }
@@ -162,7 +161,7 @@ function creationFault(event: IngestRecord, receivedAtMs: number): RecordFault |
   return { code: 'created_in_future', message: 'fields.createdAt: more than 60 s ahead of its receipt' }
 }
 
-function parseWithSchema(record: object, type: unknown): IngestRecord | RecordFault {
-  if (RECORD_TYPES.has(type)) return explainWithSchema(record)
+function parseWithSchema(record: Record<string, unknown>): IngestRecord | RecordFault {
+  if (RECORD_TYPES.has(record.type)) return explainWithSchema(record)
   return { code: 'unknown_type', message: `type: must be one of ${[...RECORD_TYPES].join(', ')}` }
 }
