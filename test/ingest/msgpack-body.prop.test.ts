@@ -96,18 +96,18 @@ const value = fc.letrec<{ any: Buffer }>((tie) => ({
     fc
       .tuple(fc.constantFrom([0xd9, 1], [0xda, 2], [0xdb, 4], [0xc4, 1], [0xc6, 4]), bytesOf(250))
       .map(([[marker, width], bytes]) => Buffer.concat([head(marker, bytes.length, width), bytes])),
-    // Nothing, integers of any size, typed arrays, times, pointers, and a type that nobody has.
+    // Nothing, integers of any size, typed arrays, times, and a type that nobody has.
     fc
-      .tuple(fc.constantFrom(0, 0x42, 0x74, 0xff, 0x70, 0x41), bytesOf(60))
+      .tuple(fc.constantFrom(0, 0x42, 0x74, 0xff, 0x41), bytesOf(60))
       .map(([type, bytes]) => Buffer.concat([head(0xc7, bytes.length, 1), Buffer.of(type), bytes])),
     fc
-      .tuple(fc.constantFrom(0, 0x42, 0x74, 0xff, 0x70), fc.nat(4))
+      .tuple(fc.constantFrom(0, 0x42, 0x74, 0xff, 0x41), fc.nat(4))
       .map(([type, power]) => Buffer.from([0xd4 + power, type, ...Array(1 << power).fill(0xa5)])),
-    // Errors, values with an id, sets and patterns, of what follows.
+    // Errors, values with an id (of four bytes), sets and patterns, of what follows.
     fc
-      .tuple(fc.constantFrom(0x65, 0x69, 0x73, 0x78), fc.nat(4), tie('any'))
-      .map(([type, power, each]) =>
-        Buffer.from([0xd4 + power, type, ...Array(1 << power).fill(0xa5), ...each]),
+      .tuple(fc.constantFrom([0xd4, 0x65], [0xd6, 0x69], [0xd5, 0x73], [0xd4, 0x78]), tie('any'))
+      .map(([[marker, type], each]) =>
+        Buffer.from([marker, type, ...Array(1 << (marker - 0xd4)).fill(0xa5), ...each]),
       ),
     fc
       .array(fc.tuple(tie('any'), tie('any')), { maxLength: 4 })
@@ -123,15 +123,13 @@ const withMembers = fc
     return Buffer.concat([head(0xde, own.length / 2 + members.length, 2), ...own, ...members.flat()])
   })
 const item = fc.oneof(trade.map(pack), withMembers, value)
-const isMalformed = ({ result }: Read) => result.errors.some(({ code }) => code === 'invalid_msgpack')
 
-test('each record is what it is alone, whatever stands beside it', () => {
+test('each record is what it is alone, and spoils no other, whatever it is', () => {
   fc.assert(
     fc.property(fc.array(item, { minLength: 1, maxLength: 25 }), (items) => {
-      const readable = items.filter((each) => !isMalformed(read(arrayOf([each]))))
-      const alone = readable.map((each) => read(arrayOf([each])))
-      for (const each of readable) expect(skipRecord(each, 0)).toBe(each.length)
-      const { result, events } = read(arrayOf(readable))
+      for (const each of items) expect(skipRecord(each, 0)).toBe(each.length)
+      const alone = items.map((each) => read(arrayOf([each])))
+      const { result, events } = read(arrayOf(items))
       expect(events).toEqual(alone.flatMap((each) => each.events))
       expect(result.errors).toEqual(
         alone.flatMap((each, index) => each.result.errors.map((error) => ({ ...error, index }))),

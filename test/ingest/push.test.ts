@@ -255,6 +255,31 @@ test('msgpack: the neighbours of a bad record are applied', () => {
   expect(result.errors.map(({ index }) => index)).toEqual([1, 2])
 })
 
+test('msgpack: a record that is whole and cannot be read spoils no other, in any number', () => {
+  const unknown = Buffer.from([0xd4, 0x05, 0x00])
+  const withUnknown = Buffer.concat([packr.pack({ ...trade, extra: null }).subarray(0, -1), unknown])
+  const deep = Buffer.concat([Buffer.alloc(100_000, 0x91), Buffer.of(0xc0)])
+  const keyOfMap = Buffer.from([0x81, 0x80, 0xc0])
+  const bad = [unknown, withUnknown, deep, keyOfMap, ...Array(2_000).fill(unknown)]
+  const one = packr.pack(trade)
+  const sequence = Buffer.concat([one, ...bad.flatMap((each) => [each, one])])
+  const records = 2 * bad.length + 1
+  const given = vi.spyOn(Unpackr.prototype, 'unpackMultiple')
+  for (const body of [
+    sequence,
+    Buffer.concat([Buffer.from([0xdc, records >> 8, records & 255]), sequence]),
+  ]) {
+    const { result } = send(body, MSGPACK)
+    expect(result).toMatchObject({ accepted: bad.length + 1, rejected: bad.length })
+    expect(result.errors.slice(0, 4).map(({ index, code }) => [index, code])).toEqual(
+      [1, 3, 5, 7].map((index) => [index, 'invalid_msgpack']),
+    )
+  }
+  const bytes = given.mock.calls.reduce((sum, [source]) => sum + source.byteLength, 0)
+  given.mockRestore()
+  expect(bytes).toBeLessThan(8 * sequence.byteLength)
+})
+
 test('msgpack: records before a malformed or missing end are applied, and the end is reported', () => {
   const whole = packr.pack([trade, trade, trade])
   const cut = send(whole.subarray(0, whole.length - 10), MSGPACK).result
