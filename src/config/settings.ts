@@ -156,7 +156,7 @@ export const SETTINGS = {
       tokens: part(SIMULATOR_DEFAULTS.tokens, wholeNumber(1, SIMULATOR_TOKENS_MAX)),
       tradesPerSecond: part(SIMULATOR_DEFAULTS.tradesPerSecond, wholeNumber(1, SIMULATOR_RATE_MAX)),
     },
-    `The simulated market: its seed, without it that of the market that the data folder had, or the next one where that one cannot go on (after ${SIMULATED_TRADES_REPEATED_MAX} trades, or with other figures than before); tokens at the start; trades-per-second, also of the latest part of the history that it begins with, which reaches a day back`,
+    `The simulated market: its seed (that of the market which the data folder had, or 1), which makes the same market again in an empty folder: where one cannot go on (after ${SIMULATED_TRADES_REPEATED_MAX} trades, recorded, or with other figures than before) the next one has other tokens; tokens at the start; trades-per-second, also of the latest part of the history that it begins with, which reaches a day back`,
   ),
   replay: REPLAY,
   replayMap: REPLAY_MAP,

@@ -1,5 +1,5 @@
 // Which simulated market a data folder has. A start goes on with it as if it had never stopped, or begins one of other tokens: what the
-// lake has of a token, its bars and labels among it, is that of one market, unless an operator asks for the seed of one that cannot go on.
+// lake has of a token, its bars and labels among it, is never that of two markets.
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { errorMessage, systemCode } from '../lib/error-text.ts'
@@ -11,6 +11,8 @@ import type { FeedLog } from './types.ts'
 
 const savedSchema = z.object({
   seed: z.number().int(),
+  /** How many markets the folder had before, whatever their seeds; older files do not tell. */
+  generation: z.number().int().default(0),
   tokens: z.number(),
   tradesPerSecond: z.number(),
   startMs: z.number(),
@@ -19,8 +21,8 @@ const savedSchema = z.object({
 })
 type Saved = z.infer<typeof savedSchema>
 
-export interface SimulatedMarketOptions extends Omit<SimulationOptions, 'seed' | 'startMs'> {
-  /** Null: that of the market before, or the next one where another market begins. */
+export interface SimulatedMarketOptions extends Omit<SimulationOptions, 'seed' | 'generation' | 'startMs'> {
+  /** Null: that of the market before. */
   seed: number | null
   /** Its events are recorded: the record of a market that was made again would have them twice. */
   isRecorded: boolean
@@ -55,18 +57,18 @@ export async function openSimulatedMarket(
       },
     )
   let market = isContinued ? before : anotherMarket(before, options, nowMs)
-  // The next start does not know of it, and would begin one of the same seed.
+  // The next start does not know of it, and would begin one of the same generation.
   if (!isContinued && !(await save(market))) market = anotherMarket(unknownMarket(nowMs), options, nowMs)
   if (before !== null && !isContinued)
     log.info(
-      { seedBefore: before.seed, seed: market.seed },
-      'another simulated market begins: it does not go on with the one before it',
+      { seed: market.seed, generation: market.generation },
+      'another simulated market begins, of other tokens: it does not go on with the one before it',
     )
-  const { seed, tokens, tradesPerSecond, startMs } = market
+  const { hasSkipped: _, ...simulated } = market
   const onSkipped = async () => {
     await save({ ...market, hasSkipped: true })
   }
-  return { seed, tokens, tradesPerSecond, startMs, onSkipped }
+  return { ...simulated, onSkipped }
 }
 
 function canContinue(
@@ -84,14 +86,16 @@ function canContinue(
 }
 
 function anotherMarket(before: Saved | null, options: SimulatedMarketOptions, startMs: number): Saved {
-  const { seed, tokens, tradesPerSecond } = options
-  const next = before === null ? SIMULATOR_DEFAULTS.seed : (before.seed + 1) % Number.MAX_SAFE_INTEGER
-  return { seed: seed ?? next, tokens, tradesPerSecond, startMs, hasSkipped: false }
+  const { tokens, tradesPerSecond } = options
+  const seed = options.seed ?? before?.seed ?? SIMULATOR_DEFAULTS.seed
+  const generation = before === null ? 0 : before.generation + 1
+  return { seed, generation, tokens, tradesPerSecond, startMs, hasSkipped: false }
 }
 
-/** Behind it comes a market of a seed that none before can have had. */
+/** Behind it comes a market of a generation that none before can have had. */
 const unknownMarket = (nowMs: number): Saved => ({
-  seed: nowMs - 1,
+  seed: SIMULATOR_DEFAULTS.seed,
+  generation: nowMs - 1,
   tokens: 0,
   tradesPerSecond: 0,
   startMs: nowMs,

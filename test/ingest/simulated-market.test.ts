@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { SIMULATED_TRADES_REPEATED_MAX } from '../../src/ingest/limits.ts'
 import { openSimulatedMarket, type SimulatedMarketOptions } from '../../src/ingest/simulated-market.ts'
+import { createSimulator } from '../../src/ingest/simulator/simulator.ts'
 import { type Client, type ServerProcess, spawnServer, temporaryFolder } from '../support/test-server.ts'
 import { silentLog } from './memory-sink.ts'
 
@@ -31,58 +32,80 @@ describe('the market of a start', () => {
     )
     return { onSkipped, market }
   }
-  const first = { seed: 1, tokens: 50, tradesPerSecond: 10, startMs: NOW_MS }
+  const first = { seed: 1, generation: 0, tokens: 50, tradesPerSecond: 10, startMs: NOW_MS }
   const laterMs = NOW_MS + 3_600_000
   const longestMs = (SIMULATED_TRADES_REPEATED_MAX / 10) * 1_000
 
   it('goes on as long as it can be made again soon', async () => {
     expect((await openAt(NOW_MS)).market).toEqual(first)
     expect((await openAt(NOW_MS + longestMs)).market).toEqual(first)
-    expect((await openAt(NOW_MS + longestMs + 1)).market).toMatchObject({ seed: 2 })
+    expect((await openAt(NOW_MS + longestMs + 1)).market).toMatchObject({ seed: 1, generation: 1 })
   })
 
   it.each<[string, number, Partial<SimulatedMarketOptions>, number]>([
-    ['with as many tokens as before', laterMs, { tokens: 50 }, 1],
-    ['with the seed that it has', laterMs, { seed: 1 }, 1],
-    ['with other tokens', laterMs, { tokens: 51 }, 2],
-    ['at another rate', laterMs, { tradesPerSecond: 20 }, 2],
-    ['of another seed', laterMs, { seed: 7 }, 7],
-    ['whose events are recorded', laterMs, { isRecorded: true }, 2],
-    ['before it began', NOW_MS - 1, {}, 2],
-  ])('%s', async (_, nowMs, more, seed) => {
+    ['with as many tokens as before', laterMs, { tokens: 50 }, 0],
+    ['with the seed that it has', laterMs, { seed: 1 }, 0],
+    ['with other tokens', laterMs, { tokens: 51 }, 1],
+    ['at another rate', laterMs, { tradesPerSecond: 20 }, 1],
+    ['of another seed', laterMs, { seed: 7 }, 1],
+    ['with the seed that it has, whose events are recorded', laterMs, { seed: 1, isRecorded: true }, 1],
+    ['with the seed that it has, after too many trades', NOW_MS + longestMs + 1, { seed: 1 }, 1],
+    ['before it began', NOW_MS - 1, {}, 1],
+  ])('%s', async (_, nowMs, more, generation) => {
     await openAt(NOW_MS)
     const { market } = await openAt(nowMs, more)
     expect(market).toEqual({
-      ...{ seed, tokens: more.tokens ?? 50, tradesPerSecond: more.tradesPerSecond ?? 10 },
-      startMs: seed === 1 ? NOW_MS : nowMs,
+      ...{ seed: more.seed ?? 1, generation },
+      ...{ tokens: more.tokens ?? 50, tradesPerSecond: more.tradesPerSecond ?? 10 },
+      startMs: generation === 0 ? NOW_MS : nowMs,
     })
+  })
+
+  it('shares no token with those before, in whatever order seeds are named', async () => {
+    const mints: string[] = []
+    for (const [at, seed] of [2, 1, null, 2, 2].entries()) {
+      const { market } = await openAt(NOW_MS + at, { seed, isRecorded: true })
+      for (const { event } of createSimulator(market).events(NOW_MS + at))
+        if (event.type === 'token') mints.push(event.mint)
+    }
+    expect(mints.length).toBeGreaterThan(200)
+    expect(new Set(mints).size).toBe(mints.length)
+  })
+
+  it('goes on with the next generation where a file of an older version tells of none', async () => {
+    const { generation: _, ...older } = first
+    writeFileSync(join(folder, 'simulator.json'), JSON.stringify({ ...older, hasSkipped: false }))
+    expect((await openAt(laterMs)).market).toEqual(first)
+    expect((await openAt(laterMs, { tokens: 51 })).market).toMatchObject({ seed: 1, generation: 1 })
   })
 
   it('does not go on once it has skipped some time', async () => {
     await (await openAt(NOW_MS)).onSkipped()
-    expect((await openAt(laterMs)).market).toMatchObject({ seed: 2, startMs: laterMs })
-    expect((await openAt(laterMs + 1)).market).toMatchObject({ seed: 2, startMs: laterMs })
+    expect((await openAt(laterMs)).market).toMatchObject({ generation: 1, startMs: laterMs })
+    expect((await openAt(laterMs + 1)).market).toMatchObject({ generation: 1, startMs: laterMs })
   })
 
   it('follows one of the largest seed', async () => {
     const seed = Number.MAX_SAFE_INTEGER
-    expect((await openAt(NOW_MS, { seed })).market).toMatchObject({ seed })
-    expect((await openAt(NOW_MS + longestMs + 1)).market).toMatchObject({ seed: 1 })
+    expect((await openAt(NOW_MS, { seed })).market).toMatchObject({ seed, generation: 0 })
+    const { market } = await openAt(NOW_MS + longestMs + 1)
+    expect(market).toMatchObject({ seed, generation: 1 })
+    expect(createSimulator(market).events(NOW_MS).next().done).toBe(false)
   })
 
   it('is another one of the same kind where nobody knows what it was', async () => {
     await openAt(NOW_MS)
     writeFileSync(join(folder, 'simulator.json'), '{"seed":')
-    expect((await openAt(laterMs)).market).toEqual({ ...first, seed: laterMs, startMs: laterMs })
+    expect((await openAt(laterMs)).market).toEqual({ ...first, generation: laterMs, startMs: laterMs })
   })
 
   it('is one that no other start has where it cannot be noted', async () => {
     await openAt(NOW_MS)
     const inTheWay = join(folder, 'simulator.json.tmp')
     mkdirSync(inTheWay)
-    expect((await openAt(laterMs, { isRecorded: true })).market).toMatchObject({ seed: laterMs })
+    expect((await openAt(laterMs, { isRecorded: true })).market).toMatchObject({ generation: laterMs })
     rmdirSync(inTheWay)
-    expect((await openAt(laterMs + 1, { isRecorded: true })).market).toMatchObject({ seed: 2 })
+    expect((await openAt(laterMs + 1, { isRecorded: true })).market).toMatchObject({ generation: 1 })
   })
 })
 

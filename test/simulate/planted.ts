@@ -361,8 +361,8 @@ export const PLANTED = {
     steps: 60,
     violates: 'no token is of two simulated markets',
     file: 'ingest/simulated-market.ts',
-    from: '(before.seed + 1) %',
-    to: 'before.seed %',
+    from: 'before.generation + 1',
+    to: 'before.generation',
   },
   'chain-cut-untold': {
     is: 'what an endpoint of the chain told nobody while its connection was cut is neither fetched nor told as missing',

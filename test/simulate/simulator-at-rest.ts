@@ -50,8 +50,8 @@ function keyOf(event: MarketEvent): string {
 export function checkSimulated(world: World, cast: Cast, events: readonly RecordedEvent[]): Missing[] {
   const missing: Missing[] = []
   const tokens = new Map<string, number>()
-  // Who had no time to record anything has used up a seed too.
-  let seed: number = SIMULATOR_DEFAULTS.seed
+  // Who had no time to record anything has used up a generation too.
+  let generation = 0
   const runs = runsOf(events)
   for (const [index, run] of runs.entries()) {
     const recorded = run.filter(({ feed }) => feed === 'simulator')
@@ -64,29 +64,40 @@ export function checkSimulated(world: World, cast: Cast, events: readonly Record
       tokens.set(mint, index)
     }
     if (world.hadWrongClock || world.hasDamagedJournal) continue
-    const found = findSeed(world, seed, recorded)
-    if (found < recorded[0]!.atMs - DAY_MS) seed = found
+    const found = findGeneration(world, generation, recorded)
+    if (found < recorded[0]!.atMs - DAY_MS) generation = found
     const nextMs = runs[index + 1]?.[0]?.atMs ?? null
     missing.push(...compareWithSeed(world, cast, found, { recorded, beganMs: run[0]!.atMs, nextMs }))
   }
   return missing
 }
 
-const optionsOf = (world: World, seed: number, first: MarketEvent) => ({
-  ...{ seed, tokens: world.simulatorTokens, tradesPerSecond: 1, startMs: first.ts + HISTORY_MS },
+const optionsOf = (world: World, generation: number, first: MarketEvent) => ({
+  ...{
+    seed: SIMULATOR_DEFAULTS.seed,
+    generation,
+    tokens: world.simulatorTokens,
+    tradesPerSecond: 1,
+    startMs: first.ts + HISTORY_MS,
+  },
 })
 
-/** @returns the seed from `from` on whose market begins as the recorded one */
-function findSeed(world: World, from: number, recorded: readonly RecordedEvent[]): number {
+/** @returns the generation from `from` on whose market begins as the recorded one */
+function findGeneration(world: World, from: number, recorded: readonly RecordedEvent[]): number {
   const first = keyOf(recorded[0]!.event)
   const { startMs } = optionsOf(world, from, recorded[0]!.event)
-  const seeds = Array.from({ length: world.server.lives + 1 }, (_, index) => from + index)
+  const generations = Array.from({ length: world.server.lives + 1 }, (_, index) => from + index)
   // Where it could not be noted it is of the time.
-  for (const seed of [...seeds, startMs]) {
-    const { value } = new Simulation(optionsOf(world, seed, recorded[0]!.event)).events(Infinity).next()
-    if (value !== undefined && keyOf(value.event) === first) return seed
+  for (const generation of [...generations, startMs]) {
+    const { value } = new Simulation(optionsOf(world, generation, recorded[0]!.event)).events(Infinity).next()
+    if (value !== undefined && keyOf(value.event) === first) return generation
   }
-  check(world, 'a simulated market is that of a seed', false, () => `none from ${from} begins with ${first}`)
+  check(
+    world,
+    'a simulated market is that of a generation',
+    false,
+    () => `none from ${from} begins with ${first}`,
+  )
   throw new Error('unreachable')
 }
 
@@ -101,11 +112,11 @@ interface RecordedRun {
 function compareWithSeed(
   world: World,
   cast: Pick<Cast, 'ends' | 'hadBadDisk'>,
-  seed: number,
+  generation: number,
   { recorded, beganMs, nextMs }: RecordedRun,
 ): Missing[] {
   const missing: Missing[] = []
-  const options = optionsOf(world, seed, recorded[0]!.event)
+  const options = optionsOf(world, generation, recorded[0]!.event)
   const made = new Simulation(options).events(nextMs ?? world.machine.trueMs)
   const miss = (event: MarketEvent): void => {
     if ('mint' in event) missing.push({ mint: event.mint, tsMs: event.ts })
@@ -118,7 +129,7 @@ function compareWithSeed(
       world,
       'the lake has a simulated market as its seed makes it',
       next !== undefined && (missing.length === 0 || cast.hadBadDisk),
-      () => `event ${eventNo} of seed ${seed}: ${key}; ${missing.length} are missing before it`,
+      () => `event ${eventNo} of generation ${generation}: ${key}; ${missing.length} are missing before it`,
     )
   }
   if (nextMs === null) return missing
@@ -132,7 +143,8 @@ function compareWithSeed(
       world,
       'no more events are lost than a kill or a power cut may take',
       end === null || cast.hadBadDisk || deliveredMs >= end.atMs - LOSES_MS[end.kind],
-      () => `${keyOf(event)} of seed ${seed} came ${end!.atMs - deliveredMs} ms before its ${end!.kind}`,
+      () =>
+        `${keyOf(event)} of generation ${generation} came ${end!.atMs - deliveredMs} ms before its ${end!.kind}`,
     )
   }
   return missing

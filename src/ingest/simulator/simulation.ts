@@ -27,6 +27,8 @@ import {
 
 export interface SimulationOptions {
   seed: number
+  /** Markets of one seed have other events and other tokens in each generation; 0 unless given. */
+  generation?: number
   /** Tokens that exist when the history ends, give or take a few: launches are random. */
   tokens: number
   tradesPerSecond: number
@@ -59,11 +61,12 @@ const STREAMS_SHARE_MAX = 0.02
 
 /**
  * A simulated market of bonding-curve tokens: launches, trades with skewed popularity, rug pulls, graduations, live streams, patches
- * and the price of SOL, in order of time. The same seed gives the same events, however the time is divided into calls.
+ * and the price of SOL, in order of time. The same seed and generation give the same events, however the time is divided into calls.
  */
 export class Simulation {
   tokensLaunched = 0
-  readonly #seed: number
+  /** In the names of all tokens and wallets: no two markets share one. */
+  readonly #name: string
   readonly #random: Random
   readonly #schedule: Schedule
   readonly #popularity: Popularity
@@ -84,10 +87,10 @@ export class Simulation {
   #pending: SimulatedEvent[] = []
   #nowMs: number
 
-  constructor({ seed, tokens, tradesPerSecond, startMs }: SimulationOptions) {
+  constructor({ seed, generation = 0, tokens, tradesPerSecond, startMs }: SimulationOptions) {
     this.#watchedFromMs = startMs
-    this.#seed = seed
-    this.#random = new Random(seed)
+    this.#name = generation === 0 ? `${seed}` : `${seed}.${generation}`
+    this.#random = new Random((seed + generation) % Number.MAX_SAFE_INTEGER)
     this.#tokensMax = Math.max(TOKENS_MAX_MIN, tokens * TOKENS_GROWTH_MAX)
     this.#popularity = new Popularity(this.#tokensMax)
     const historyTrades = Math.min(HISTORY_TRADES_MAX, tokens * HISTORY_TRADES_PER_TOKEN)
@@ -175,7 +178,7 @@ export class Simulation {
 
   readonly #nextWallet = (): string => {
     const number = Math.min(this.#random.below(WALLETS), this.#random.below(WALLETS))
-    this.#wallets[number] ??= mintOfSymbol(`mintlake simulated ${this.#seed} wallet ${number}`)
+    this.#wallets[number] ??= mintOfSymbol(`mintlake simulated ${this.#name} wallet ${number}`)
     return this.#wallets[number]
   }
 
@@ -195,7 +198,7 @@ export class Simulation {
   #identity(slot: number): TokenIdentity {
     return {
       random: this.#random,
-      seed: this.#seed,
+      marketName: this.#name,
       number: this.tokensLaunched++,
       slot,
       nextWallet: this.#nextWallet,

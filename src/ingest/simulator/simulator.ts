@@ -21,14 +21,15 @@ import { Simulation, type SimulationOptions } from './simulation.ts'
  * events, however the time is divided into calls.
  */
 export function createSimulator(options: Partial<SimulationOptions> & { startMs: number }): Simulation {
-  const { seed, tokens, tradesPerSecond, startMs } = { ...SIMULATOR_DEFAULTS, ...options }
+  const all = { ...SIMULATOR_DEFAULTS, ...options }
+  const { seed, tokens, tradesPerSecond } = all
   assert(Number.isSafeInteger(seed), 'the seed is a safe integer')
   assert(tokens >= 1 && tokens <= SIMULATOR_TOKENS_MAX, `tokens lie in 1..${SIMULATOR_TOKENS_MAX}`)
   assert(
     tradesPerSecond > 0 && tradesPerSecond <= SIMULATOR_RATE_MAX,
     `rate lies in 0..${SIMULATOR_RATE_MAX}`,
   )
-  return new Simulation({ seed, tokens, tradesPerSecond, startMs })
+  return new Simulation(all)
 }
 
 /** `startMs`: now unless given; that of an earlier run is history by now. */

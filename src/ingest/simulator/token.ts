@@ -51,23 +51,23 @@ const GRADUATED_SHARE = 0.06
 /** With less SOL the pool would hold nearly all tokens. */
 const POOL_SOL_MIN = 25
 
-/** A simulated mint: a valid base58 address of 32 bytes that follows from the seed. */
-const simulatedMint = (seed: number, number: number): string =>
-  mintOfSymbol(`mintlake simulated ${seed} token ${number}`)
+/** A simulated mint: a valid base58 address of 32 bytes. */
+const simulatedMint = (marketName: string, number: number): string =>
+  mintOfSymbol(`mintlake simulated ${marketName} token ${number}`)
 const simulatedPair = (mint: string): string => mintOfSymbol(`mintlake simulated pair ${mint}`)
 
 /** What tells a new token from others, and the generator that its properties are drawn from. */
 export interface TokenIdentity {
   random: Random
-  seed: number
+  marketName: string
   /** Counts the tokens of the simulation, from 0. */
   number: number
   slot: number
   nextWallet: () => string
 }
 
-function createToken({ random, seed, number, slot, nextWallet }: TokenIdentity): SimulatedToken {
-  const mint = simulatedMint(seed, number)
+function createToken({ random, marketName, number, slot, nextWallet }: TokenIdentity): SimulatedToken {
+  const mint = simulatedMint(marketName, number)
   return {
     ...inventWords(random, number),
     slot,
