@@ -1,6 +1,7 @@
 // Publishes what the journal has written, and market time, to the stream of the bus. While the bus is away nothing waits for it but a
 // bounded number of batches: what is missing is read back from the journal.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { WrittenBatch } from '../../journal/types.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import { within } from '../../lib/wait.ts'
@@ -53,8 +54,7 @@ export class Publisher {
   /** What is left is published, and then that this run has ended. */
   #isEnding = false
   readonly #ended = Promise.withResolvers<void>()
-  #isClosed = false
-  readonly #closed = Promise.withResolvers<void>()
+  readonly #closing = new AbortController()
 
   constructor(options: PublisherOptions) {
     this.#options = options
@@ -148,8 +148,7 @@ export class Publisher {
   }
 
   #close(): void {
-    this.#isClosed = true
-    this.#closed.resolve()
+    this.#closing.abort()
     this.#looked.resolve()
     this.#lease.close()
     this.#wake()
@@ -165,6 +164,10 @@ export class Publisher {
     this.noteTime()
     this.#isTickDue = true
     this.#wake()
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted
   }
 
   /** Whether the last try has worked. */
@@ -191,7 +194,8 @@ export class Publisher {
         if (!isWrongSequence(error)) this.#troubles.note(busTrouble(error))
         this.#looked.resolve()
       }
-      await within(backoff.nextMs(), this.#closed.promise)
+      // Not a race with a promise of the whole run, which would keep something of each try while the bus is away.
+      await sleep(backoff.nextMs(), undefined, { signal: this.#closing.signal }).catch(() => undefined)
     }
     await this.#source.stopReading()
   }
