@@ -1,5 +1,6 @@
 // Checkpoints that are damaged or foreign, a journal with holes, a process that is killed while it makes a checkpoint, a disk that is
 // full: each is told in a sentence, and the server starts with what is good.
+import { execFileSync } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -152,6 +153,38 @@ describe('a server with two checkpoints crashes', () => {
     expect((await recordingOf(other)).restored.lost).toBe(0)
     expect(other.market.stats().tokens).toBe(before.tokens.length)
   })
+})
+
+/** Kills the process that makes a checkpoint, as soon as there is one. */
+async function killCheckpointProcess(): Promise<void> {
+  const pidOf = () =>
+    execFileSync('ps', ['-A', '-o', 'ppid=,pid=,args='], { encoding: 'utf8' })
+      .split('\n')
+      .filter((line) => line.includes('checkpoint-process'))
+      .map((line) => line.trim().split(/\s+/))
+      .find(([parent]) => parent === `${process.pid}`)?.[1]
+  let pid: string | undefined
+  await expect.poll(() => (pid = pidOf()), { timeout: 10_000, interval: 5 }).toBeDefined()
+  process.kill(Number(pid), 'SIGKILL')
+}
+
+// At each operation on the disk: crash.test.ts.
+test('a process that is killed while it makes a checkpoint harms nothing, which is told, and the next one makes it', {
+  tags: 'drill',
+}, async () => {
+  await pushSome(server, clock, 4)
+  const before = answersOf(server.market)
+  const made = server.checkpoint()
+  await killCheckpointProcess()
+  await made
+  const { checkpoints, reasons } = await recordingOf(server)
+  expect(checkpoints).toMatchObject({ made: 0, failures: 1, trouble: expect.stringContaining('SIGKILL') })
+  expect(reasons[0]).toContain('no checkpoint of the market can be made')
+  const { other } = await startOn(await crashImage(server))
+  expect(answersOf(other.market)).toEqual(before)
+  await server.checkpoint()
+  expect((await recordingOf(server)).checkpoints).toMatchObject({ made: 1, failures: 1, trouble: null })
+  expect(readdirSync(checkpointsOf(server.dataDir)).map((name) => name.split('.')[1])).toEqual(['checkpoint'])
 })
 
 test('a journal folder that cannot be written: the server works, says so, and records once it can', {
