@@ -9,7 +9,7 @@ import { LAKE_SCHEMA_VERSION, type Row } from '../schema/tables.ts'
 /** Profiles in one commit. */
 const COMMIT_ROWS_MAX = 256
 /** Tokens that wait to be written. A change of a further one is dropped and counted; the token's next change includes it. */
-export const TOKENS_WAITING_MAX = 131_072
+const TOKENS_WAITING_MAX = 131_072
 /** Tokens whose last version is remembered. Beyond it the oldest is forgotten, and its version may be written twice. */
 const TOKENS_REMEMBERED_MAX = 262_144
 /** Hexadecimal digits of a version's digest that a double holds. */

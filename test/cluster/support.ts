@@ -171,7 +171,6 @@ export class TestCluster {
   /** Where NATS is several servers: the others. */
   readonly otherNats: readonly Nats[]
   readonly #nodes = new Set<LaunchedServer>()
-  readonly #proxies: BusProxy[] = []
   readonly #folders: string[] = []
 
   constructor(nats: Nats, otherNats: readonly Nats[] = []) {
@@ -186,13 +185,6 @@ export class TestCluster {
 
   static async start(options: NatsOptions = {}): Promise<TestCluster> {
     return new TestCluster(await startNats(options))
-  }
-
-  /** A proxy for one node: pass its `url` as that node's `bus`. */
-  async proxy(): Promise<BusProxy> {
-    const proxy = await startProxy(this.nats.port)
-    this.#proxies.push(proxy)
-    return proxy
   }
 
   /** Starts a writer, on the folder of an earlier one or on a new one. Resolves when it is ready. */
@@ -218,7 +210,6 @@ export class TestCluster {
   /** Kills every process and removes every folder. */
   async remove(): Promise<void> {
     for (const node of this.#nodes) await node.kill()
-    for (const proxy of this.#proxies) await proxy.close()
     for (const nats of [this.nats, ...this.otherNats]) await nats.remove()
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
   }

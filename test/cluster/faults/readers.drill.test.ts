@@ -32,7 +32,7 @@ describe.skipIf(!hasNats)(`readers under load${skipped}`, () => {
       timeout: 180_000,
     },
     () =>
-      underLoad({ first: { options: { nodeFlags: shiftedBy(10_000) } } }, async (running) => {
+      underLoad({ firstReader: { nodeFlags: shiftedBy(10_000) } }, async (running) => {
         const behind = await running.addReader({}, { nodeFlags: shiftedBy(-10_000) })
         for (const { client } of running.readers) {
           const answer = await fetch(`${client.url}/api/v1/market?limit=1`)

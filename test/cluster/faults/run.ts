@@ -1,13 +1,7 @@
 // A cluster under load, a fault in the middle of it, and everything that must hold meanwhile and afterwards.
 import { expect } from 'vitest'
 import type { ServerProcess, Settings } from '../../support/test-server.ts'
-import {
-  type BusProxy,
-  type NatsOptions,
-  type NodeOptions,
-  startNatsMembers,
-  TestCluster,
-} from '../support.ts'
+import { type NatsOptions, type NodeOptions, TestCluster } from '../support.ts'
 import { SubmittingAgents } from './agents.ts'
 import { PageSampler, rowsOf, untilEqual } from './equality.ts'
 import { Follower } from './follower.ts'
@@ -25,25 +19,18 @@ const WRITER_SETTINGS: Settings = {
   'submit-limits': 'rate=0,cooldown-ms=60000',
 }
 
-export interface FaultOptions {
+interface FaultOptions {
   /** How often pages of all nodes are compared; as often as they can be, nearly, unless set. */
   compareEveryMs?: number
   nats?: NatsOptions
-  /** NATS servers that keep the streams together; one unless set. */
-  natsServers?: number
   writer?: Settings
-  reader?: Settings
-  /** Whether the writer reaches NATS through `proxy`. */
-  writerBehindProxy?: boolean
   /** Of the first reader alone. */
-  first?: { settings?: Settings; options?: NodeOptions }
+  firstReader?: NodeOptions
 }
 
 /** What a fault may use. */
 export interface Running {
   cluster: TestCluster
-  /** Of the writer, where it has one. */
-  proxy: BusProxy | null
   nodes: Nodes
   writer: ServerProcess
   readers: ServerProcess[]
@@ -55,7 +42,7 @@ export interface Running {
   /** Kills the writer; nobody reaches it any more. */
   killWriter(): Promise<void>
   /** Starts a writer on the folder of the one before. */
-  restartWriter(settings?: Settings): Promise<void>
+  restartWriter(): Promise<void>
   addReader(settings?: Settings, options?: NodeOptions): Promise<ServerProcess>
   removeReader(reader: ServerProcess): void
 }
@@ -89,15 +76,13 @@ export async function statusOf(node: { url: string }, path: string): Promise<num
 
 async function startAll(cluster: TestCluster, options: FaultOptions): Promise<Running> {
   const nodes = new Nodes()
-  const proxy = options.writerBehindProxy ? await cluster.proxy() : null
-  const writerSettings: Settings = { ...WRITER_SETTINGS, ...(proxy && { bus: proxy.url }), ...options.writer }
+  const writerSettings: Settings = { ...WRITER_SETTINGS, ...options.writer }
   const writer = await cluster.writer(writerSettings)
   nodes.writer = writer.client
   const trades = new Trades(nodes)
   await trades.start()
-  const readerSettings = options.reader ?? {}
   const running: Running = {
-    ...{ cluster, proxy, nodes, writer, readers: [], trades, followers: [] },
+    ...{ cluster, nodes, writer, readers: [], trades, followers: [] },
     agents: new SubmittingAgents(nodes, AGENTS),
     untilAcknowledged: async (more) => {
       const enough = running.agents.acknowledged + more
@@ -107,13 +92,13 @@ async function startAll(cluster: TestCluster, options: FaultOptions): Promise<Ru
       await running.writer.kill()
       nodes.writer = null
     },
-    restartWriter: async (settings) => {
+    restartWriter: async () => {
       const { dataDir } = running.writer
-      running.writer = await cluster.writer({ ...writerSettings, ...settings }, { dataDir })
+      running.writer = await cluster.writer(writerSettings, { dataDir })
       nodes.writer = running.writer.client
     },
     addReader: async (settings, nodeOptions) => {
-      const reader = await cluster.reader({ ...readerSettings, ...settings }, nodeOptions)
+      const reader = await cluster.reader(settings, nodeOptions)
       running.readers.push(reader)
       nodes.readers.push(reader.client)
       return reader
@@ -123,7 +108,7 @@ async function startAll(cluster: TestCluster, options: FaultOptions): Promise<Ru
       nodes.readers = nodes.readers.filter((other) => other !== reader.client)
     },
   }
-  await running.addReader(options.first?.settings, options.first?.options)
+  await running.addReader({}, options.firstReader)
   await running.addReader()
   return running
 }
@@ -144,18 +129,12 @@ async function checkFollowers(running: Running): Promise<void> {
   }
 }
 
-async function clusterOf({ nats, natsServers = 1 }: FaultOptions): Promise<TestCluster> {
-  if (natsServers === 1) return TestCluster.start(nats)
-  const [first, ...others] = await startNatsMembers(natsServers)
-  return new TestCluster(first, others)
-}
-
 /** Starts everything, causes the fault, and checks what must hold. */
 export async function underLoad(
   options: FaultOptions,
   cause: (running: Running) => Promise<void>,
 ): Promise<void> {
-  const cluster = await clusterOf(options)
+  const cluster = await TestCluster.start(options.nats)
   try {
     const running = await startAll(cluster, options)
     const { nodes, trades, agents } = running
