@@ -1,5 +1,5 @@
-// Checkpoints that are damaged or foreign, a journal with holes, a process that is killed while it makes a checkpoint, a disk that is
-// full: each is told in a sentence, and the server starts with what is good.
+// Checkpoints that are damaged or foreign, a journal with holes or that cannot be written, a process that is killed while it makes a
+// checkpoint: each is told in a sentence, and the server starts with what is good. A disk that is full: ../server/disk.fault.test.ts.
 import { execFileSync } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 // @module-tag drill
-// One of each in a cluster under load: a reader is killed, the writer is killed, NATS is killed. Longer, and with faults of the
-// network and of disks, in the drills beside this.
+// One of each in a cluster under load: a reader is killed, the writer is killed, NATS is killed. Faults of NATS and of clocks: the drills
+// beside this. Faults of the network and of disks: the simulation.
 import { describe, expect, test } from 'vitest'
 import { hasNats, skipped } from '../support.ts'
 import { statusOf, underLoad, untilHealth } from './run.ts'
