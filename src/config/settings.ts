@@ -83,6 +83,12 @@ export const SETTINGS = {
       suspensions: part(SUBMIT_LIMITS.suspensions, wholeNumber(0, 1_000)),
     },
     'What an agent may submit: rate: submissions per minute; cooldown-ms: least time between two on one mint; strikes: rejections within 24 hours that suspend it; suspensions: of them within 30 days that ban it for good. 0 switches each off',
+    {
+      flaw: ({ strikes, suspensions }) =>
+        strikes > 0 || suspensions === 0 || suspensions === SUBMIT_LIMITS.suspensions
+          ? null
+          : 'must have strikes above 0 for suspensions: nobody is suspended else',
+    },
   ),
   labelsDelayMs: setting(
     'labels-delay-ms',

@@ -128,6 +128,8 @@ describe('a setting that has no effect', () => {
     ['--lake-tidy every-ms=0 --retain trades=0', {}],
     ['--record true', {}],
     ['--feed none --record checkpoint-ms=0', {}],
+    ['--submit-limits strikes=0', {}],
+    ['--submit-limits strikes=0,suspensions=0', {}],
   ])('is not reported for settings that have one: %s', (line, env) => {
     expect(errorOf(words(line), env)).toBe(null)
   })
@@ -254,6 +256,7 @@ describe('the value of a setting', () => {
     ['--role writer --bus nats://a --bus-name a.b', 'must have 1 to 32 letters'],
     ['--providers birdeye-rate=101', 'must be a whole number from 1 to 100'],
     ['--providers birdeye-rate=0', 'must be a whole number from 1 to 100'],
+    ['--submit-limits strikes=0,suspensions=2', 'must have strikes above 0 for suspensions'],
   ])('is refused with the reason: %s', (line, reason) => {
     expect(errorOf(words(line))).toContain(reason)
   })
