@@ -8,6 +8,7 @@ import {
   type Config,
   isWriter,
   pathsOf,
+  SETTINGS,
   SETTINGS_BY_PATH,
   type SettingName,
   type SettingPath,
@@ -22,6 +23,9 @@ interface Need {
   /** What is missing when they have none, to be read after "has no effect without". */
   missing: string
 }
+
+/** Where providers are unless told. */
+const PROVIDERS = SETTINGS.providers.schema.parse(SETTINGS.providers.defaultText)
 
 const NEEDS: readonly Need[] = [
   {
@@ -106,8 +110,15 @@ const NEEDS: readonly Need[] = [
   },
   {
     settings: ['providers'],
-    isMet: ({ feeds, birdeyeKey }) => feeds.includes('pumpportal') || birdeyeKey !== '',
-    missing: '--feed pumpportal or MINTLAKE_BIRDEYE_KEY',
+    isMet: ({ feeds, providers }) =>
+      feeds.includes('pumpportal') || providers.pumpportalUrl === PROVIDERS.pumpportalUrl,
+    missing: '--feed pumpportal, which pumpportal-url is for',
+  },
+  {
+    settings: ['providers'],
+    isMet: ({ birdeyeKey, providers: { birdeyeUrl, birdeyeRate } }) =>
+      birdeyeKey !== '' || (birdeyeUrl === PROVIDERS.birdeyeUrl && birdeyeRate === PROVIDERS.birdeyeRate),
+    missing: 'MINTLAKE_BIRDEYE_KEY, which birdeye-url and birdeye-rate are for',
   },
   {
     // The simulator sends its own price of SOL with its first event.

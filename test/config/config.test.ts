@@ -43,8 +43,16 @@ describe('a setting that has no effect', () => {
     ],
     ['--feed none --simulator seed=1', '--simulator has no effect without --feed simulator'],
     [
-      '--providers birdeye-rate=5',
-      '--providers has no effect without --feed pumpportal or MINTLAKE_BIRDEYE_KEY',
+      '--providers pumpportal-url=wss://a/b',
+      '--providers has no effect without --feed pumpportal, which pumpportal-url is for',
+    ],
+    [
+      '--feed pumpportal --providers birdeye-rate=5',
+      '--providers has no effect without MINTLAKE_BIRDEYE_KEY, which birdeye-url and birdeye-rate are for',
+    ],
+    [
+      '--feed pumpportal --providers birdeye-url=https://a',
+      '--providers has no effect without MINTLAKE_BIRDEYE_KEY, which birdeye-url and birdeye-rate are for',
     ],
     [
       '--fetch-metadata true --feed none',
@@ -265,8 +273,9 @@ describe('the value of a setting', () => {
     const args = words(
       '--feed pumpportal --providers pumpportal-url=wss://user:pass@a/b?api-key=secret,birdeye-rate=7',
     )
-    expect(JSON.stringify(shownConfig(readConfig(args, {})))).not.toMatch(/secret|user:|:pass/)
-    expect(shownConfig(readConfig(args, {}))).toMatchObject({
+    const shownArgs = shownConfig(readConfig(args, { MINTLAKE_BIRDEYE_KEY: 'k' }))
+    expect(JSON.stringify(shownArgs)).not.toMatch(/secret|user:|:pass/)
+    expect(shownArgs).toMatchObject({
       providers: { pumpportalUrl: 'wss://…@a/b?…', birdeyeRate: 7 },
     })
     const commas = ['--feed=pumpportal', '--providers=pumpportal-url=wss://user:pass,secret@a/b?key,secret']
