@@ -203,3 +203,40 @@ describe('a row whose token loses bars to another', () => {
     expect(different).toBeGreaterThan(0)
   })
 })
+
+describe('a DataPoint whose token loses bars to another', () => {
+  const textOf = (market: Market, mint: string) => {
+    const { json, version } = market.datapointJson(mint)!
+    return { text: json.toString(), version }
+  }
+
+  it.each([
+    ['minute', SECOND_MS],
+    ['sparkline', 30 * MINUTE_MS],
+  ])('shows no more than is left of its %s, and has another version, also within a second', (_, stepMs) => {
+    const bought = new Traded(0, 1)
+    const { market } = bought
+    let different = 0
+    for (let index = 1; index < 60 && different < 5; index++) {
+      const atMs = START_MS + index * stepMs
+      market.advanceTo(atMs)
+      // To and fro: in the same order each would take its own.
+      for (const mint of index % 2 === 0 ? MINTS : MINTS.toReversed()) {
+        // What is read twice is kept.
+        for (const each of MINTS) textOf(market, each)
+        const before = new Map(MINTS.map((each) => [each, textOf(market, each)]))
+        const { barsReclaimed } = market.stats()
+        bought.buy(mint, atMs)
+        if (market.stats().barsReclaimed === barsReclaimed) continue
+        for (const other of MINTS) {
+          const { text, version } = textOf(market, other)
+          expect(JSON.parse(text)).toEqual(market.datapoint(other))
+          if (other === mint || text === before.get(other)?.text) continue
+          expect(version).not.toBe(before.get(other)?.version)
+          different++
+        }
+      }
+    }
+    expect(different).toBeGreaterThan(0)
+  })
+})

@@ -28,6 +28,7 @@ export interface DataPointChange {
 interface CachedText extends DataPointText {
   readonly seq: number
   readonly marketChangeCount: number
+  readonly lostBarsMs: number
 }
 
 export class DataPointCache {
@@ -64,16 +65,20 @@ export class DataPointCache {
       this.#texts = new Map()
     }
     const cached = this.#texts.get(slot)
-    if (cached?.seq === seq && cached.marketChangeCount === marketChangeCount) return cached
+    // Bars that other tokens take are no change of this one: its row may show none of them.
+    const lostBarsMs = this.#projections.lostBarsMs(slot)
+    const isSame = cached?.seq === seq && cached.marketChangeCount === marketChangeCount
+    if (isSame && cached.lostBarsMs === lostBarsMs) return cached
     const asOfMs = Math.max(secondMs, change.atMs, change.marketChangedAtMs)
     const text = jsonLine(this.#projections.datapoint(slot, asOfMs))
     const answer = ownBytes(`${ANSWER_START}${text}${ANSWER_END}`)
     const made: CachedText = {
       answer,
       json: answer.subarray(ANSWER_START.length, answer.length - ANSWER_END.length),
-      version: [seq, asOfMs, marketChangeCount].map((part) => part.toString(36)).join('-'),
+      version: [seq, asOfMs, marketChangeCount, lostBarsMs].map((part) => part.toString(36)).join('-'),
       seq,
       marketChangeCount,
+      lostBarsMs,
     }
     if (this.#isRead(slot, asOfMs, seq)) this.#texts.set(slot, made)
     this.#readSeq[slot] = seq

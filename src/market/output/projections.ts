@@ -10,7 +10,7 @@ import {
 import type { MarketItem } from '../../schema/market-item.ts'
 import type { BarCascade } from '../bars/bar-cascade.ts'
 import { C, T } from '../bars/bar-ring.ts'
-import type { Windows } from '../bars/windows.ts'
+import { timeframeOf, type Windows } from '../bars/windows.ts'
 import type { Rankings } from '../rankings/rankings.ts'
 import { type Enrichment, enrichmentOf, summaryOf } from '../tokens/enrichment.ts'
 import { numberOrNull } from '../tokens/figure.ts'
@@ -185,6 +185,12 @@ export class Projections {
         { id: 'read_bars', method: 'GET', path: `/api/v1/ohlc?mint=${metadata.mint}&tf=1m` },
       ],
     }
+  }
+
+  /** Changes when the token loses bars of which its DataPoint is made, and its row is not: those of the minute and the sparkline. */
+  lostBarsMs(slot: number): number {
+    const { bars } = this.#parts
+    return bars.ring(timeframeOf('1m')).lostMs(slot) + bars.ring(SPARKLINE_TIMEFRAME).lostMs(slot)
   }
 
   #sparkline(slot: number): number[] {
