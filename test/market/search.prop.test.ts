@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Market } from '../../src/market/market.ts'
+import { RANKED_PER_READ_MAX } from '../../src/market/rankings/limits.ts'
 import { SEARCH_PENDING_MAX } from '../../src/market/tokens/limits.ts'
 import type { FrozenList, ListFilter } from '../../src/market/types.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
@@ -252,4 +253,24 @@ it('a mint is found by its beginning, in any case', () => {
   const found = (search: string) => market.freeze('all', 'hot', { search, analysesMax: null }).size
   for (const search of [MINTS[0], MINTS[0].slice(0, 5), MINTS[0].toUpperCase()]) expect(found(search)).toBe(1)
   expect(found(MINTS[0].slice(1))).toBe(0)
+})
+
+it('a filtered list that rises ends with the tokens whose figure is not known, also where time has moved more than are ranked at once', () => {
+  const count = 2 * RANKED_PER_READ_MAX + 1_000
+  const mints = Array.from({ length: count }, (_, index) => mintOfSymbol(`moved ${index}`))
+  const market = new Market({ tokensMax: count })
+  const startMs = Math.ceil(START_MS / 60_000) * 60_000
+  const buyAll = (ts: number, priceOf: (index: number) => number) => {
+    for (const [index, mint] of mints.entries())
+      market.apply({ type: 'trade', mint, ts, side: 'buy', tokenAmount: 1, priceUsd: priceOf(index) }, ts)
+  }
+  buyAll(startMs, () => 1)
+  buyAll(startMs + 120_000, (index) => 1 + ((index * 7_919) % count) / 1_000)
+  // Somebody follows the change of five minutes, which nobody knows yet.
+  expect(market.freeze('all', 'change_5m').size).toBe(count)
+  market.advanceTo(startMs + 330_000)
+  const list = market.freeze('all', 'change_5m', { search: null, analysesMax: 1 })
+  const fields = { key: 'change', fields: ['change_5m'] } as const
+  const changes = list.page('asc', 0, 1_000, fields).lines.map((line) => JSON.parse(`${line}`).change_5m)
+  expect(changes).toEqual(changes.toSorted((a, b) => a - b))
 })

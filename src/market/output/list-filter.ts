@@ -26,12 +26,14 @@ export function filterRanking(
 ): RankingSnapshot {
   const { rankings } = parts
   const tests = [...rangeTests(filter.ranges ?? [], parts), ...otherTests(filter, parts)]
+  // Before the order, which is that of the keys of then: asking again might find others of tokens that time has moved.
+  const keys = rankings.keysOf(sort)
   const slots =
     filter.mints == null
       ? allOf(rankings.of(tab, sort))
       : rankings.sort(slotsOf(filter.mints, tab, parts), sort)
   const passing = tests.reduce((left, test) => left.subarray(0, keep(left, test)), slots).slice()
-  return rankingOf(passing, countKnown(passing, rankings.keysOf(sort)))
+  return rankingOf(passing, countKnown(passing, keys))
 }
 
 /** Moves those that pass to the front, in their order. There is no branch that the processor would guess wrongly. @returns how many pass */
