@@ -31,7 +31,7 @@ export const hitsOf = ({ hits }: Group): string => estimate(hits, percent)
 export const baseRateOf = ({ baseRate, hits }: Group): string =>
   baseRate === null || hits.mean === null ? '–' : percent(baseRate)
 
-export const perHourOf = ({ perHour }: AgentFigures): string => perHour?.toFixed(1) ?? '–'
+const perHourOf = ({ perHour }: AgentFigures): string => perHour?.toFixed(1) ?? '–'
 
 /** A program's row of the summary, behind its name: XP, accepted, validated, rejected, tokens, median deviation, submissions an hour. */
 export const summaryCells = (agent: AgentFigures): string[] => [
