@@ -287,7 +287,10 @@ it('while files are lost no answer over HTTP looks whole; once that is settled n
   expect(await catalogOf('rejections')).toMatchObject({ missingFiles: 0, rowsLost: 0 })
   const answer = await asked(`lake/files/${file}`, ADMIN_KEY)
   expect(answer.body).toMatchObject({ code: 'store_unavailable', error: expect.stringContaining('is lost') })
-  expect((await asked(`analysis/${analyses[0]}`)).status).toBe(503)
+  expect((await asked(`analysis/${analyses[0]}`)).body).toMatchObject({
+    code: 'store_unavailable',
+    error: expect.stringMatching(/^submissions of 20\d\d-\d\d-\d\d are missing with a file of the lake/),
+  })
   expect((await asked(`analysis/${analyses[1]}`)).status).toBe(200)
   const missing = async () => {
     const answers = ['analysis?agentId=me', 'calibration', 'agents/record?agentId=me'].map((path) =>

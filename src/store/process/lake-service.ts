@@ -82,6 +82,8 @@ export class LakeService {
     try {
       return await database[queue].run((connection) => read(connection, lake.reader))
     } catch (error) {
+      // What the store says itself is for the client as it is.
+      if (error instanceof StoreError) throw error
       // Wrapped, so that the error of an unreadable file is not taken for a fatal one of the store's database.
       throw unavailable(`the lake cannot be read: ${String(error)}`)
     }
