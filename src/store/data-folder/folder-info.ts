@@ -1,5 +1,5 @@
 // `store.json` in the data folder: the format of the store, the identity of its log, and whether it holds simulated or real
-// data. Written once, and again when the other kind of data is added.
+// data. Written once, and again when the first data of a kind comes.
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ulid } from 'ulid'

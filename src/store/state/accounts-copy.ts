@@ -1,8 +1,8 @@
 // `accounts.log`: agents, keys, profiles and bans once more, beside state.duckdb, since no table of the lake has them. Each flush adds
 // what it changes before it commits, so the copy is never behind the state. A state that is rebuilt takes them from here.
 //
-// Lines are framed as in the log: length, CRC-32, JSON. The first is the header with the description of the folder, the others
-// are `[table, key, value]`, of which the last one of a key counts; null: the entry was deleted.
+// Lines are framed as in the log: length, CRC-32, JSON. The first is the header with the description of the folder, which
+// is told again where it has changed. The others are `[table, key, value]`; null: the entry was deleted. The last one of a key counts.
 import { createReadStream } from 'node:fs'
 import { type FileHandle, lstat, open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -27,6 +27,8 @@ type AccountTable = (typeof ACCOUNT_TABLES)[number]
 const entryText = (table: AccountTable, [key, value]: readonly [string, unknown]): string =>
   JSON.stringify([table, key, value ?? null])
 
+const headerText = (folder: FolderInfo | null): string => JSON.stringify({ format: FORMAT, folder })
+
 /** Writes the copy. One for each lake process. */
 export class AccountsCopy {
   readonly #dataDir: string
@@ -34,6 +36,8 @@ export class AccountsCopy {
   #wholeBytes: number | null = null
   /** What was added since. */
   #addedBytes = 0
+  /** Its header, as it was written last. */
+  #header = headerText(null)
 
   constructor(dataDir: string) {
     this.#dataDir = dataDir
@@ -63,7 +67,8 @@ export class AccountsCopy {
     const file = await open(temporary, 'w', FILE_MODE)
     let bytes: number
     try {
-      bytes = await writeLines(file, wholeLines(connection, state, readFolderInfo(this.#dataDir)))
+      this.#header = this.#readHeader()
+      bytes = await writeLines(file, wholeLines(connection, state, this.#header))
       await file.sync()
     } finally {
       await file.close()
@@ -78,14 +83,27 @@ export class AccountsCopy {
 
   /** @returns the bytes that were added */
   async #add(state: StoreState): Promise<number> {
-    if (!ACCOUNT_TABLES.some((table) => state[table].hasChanges)) return 0
+    const header = this.#readHeader()
+    const headers = header === this.#header ? [] : [header]
+    if (headers.length === 0 && !ACCOUNT_TABLES.some((table) => state[table].hasChanges)) return 0
     const file = await open(accountsPath(this.#dataDir), 'a', FILE_MODE)
     try {
-      const bytes = await writeLines(file, changedLines(state))
+      const bytes = (await writeLines(file, headers)) + (await writeLines(file, changedLines(state)))
       await file.datasync()
+      this.#header = header
       return bytes
     } finally {
       await file.close()
+    }
+  }
+
+  /** As store.json is now: it tells a kind of data once some has come. The last one where it is missing or cannot be read. */
+  #readHeader(): string {
+    try {
+      const folder = readFolderInfo(this.#dataDir)
+      return folder === null ? this.#header : headerText(folder)
+    } catch {
+      return this.#header
     }
   }
 }
@@ -94,9 +112,9 @@ export class AccountsCopy {
 async function* wholeLines(
   connection: DuckDBConnection,
   state: StoreState,
-  folder: FolderInfo | null,
+  header: string,
 ): AsyncIterable<string> {
-  yield JSON.stringify({ format: FORMAT, folder })
+  yield header
   for (const table of ACCOUNT_TABLES)
     for await (const { json } of readState(connection, [table]))
       for (const entry of JSON.parse(json)) yield entryText(table, entry)

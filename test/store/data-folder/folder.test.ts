@@ -119,6 +119,20 @@ describe('simulated and real data', () => {
     }
   })
 
+  it('do not mix where store.json is lost, though the first of them came after the copy of the accounts had been written', async () => {
+    const folder = newFolder()
+    const simulated = { feed: 'simulator', simulated: true }
+    const store = await openIn(folder, { provenance: simulated })
+    await store.flushLake()
+    expect(store.noteData()).toBe(true)
+    await close(store)
+    const before = readFileSync(join(folder, 'store.json'), 'utf8')
+    rmSync(join(folder, 'store.json'))
+    const real = { feed: 'push', simulated: false }
+    await expect(openIn(folder, { provenance: real })).rejects.toMatchObject({ code: 'invalid' })
+    expect(readFileSync(join(folder, 'store.json'), 'utf8')).toBe(before)
+  })
+
   it('lie in one folder where the operator says so, told apart by the columns feed and simulated', {
     tags: 'drill',
   }, async () => {
