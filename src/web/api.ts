@@ -23,8 +23,11 @@ export async function request<Answer>(path: string, options: ApiRequest = {}): P
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(timeoutMs),
   })
-  // A proxy's is a page.
-  const answer = await response.json().catch(() => null)
+  // A proxy's is a page. One that breaks off, or does not come to its end, is no answer at all.
+  const answer = await response.json().catch((error) => {
+    if (error instanceof SyntaxError) return null
+    throw error
+  })
   if (!response.ok || answer === null)
     throw new Error(answer?.error ?? `The server answered ${response.status}.`)
   return answer

@@ -1,4 +1,4 @@
-// How the console writes numbers and names.
+// How the console writes numbers, names, and why there is no answer.
 import { expect, test } from 'vitest'
 import {
   changeClass,
@@ -106,4 +106,24 @@ test.each([
   [1_262.5, '1,262.5'],
 ])('%s XP are %s: halves stay exact', (xp, text) => {
   expect(formatXp(xp)).toBe(text)
+})
+
+/** Imported where it is run alone: its types are those of a browser. */
+const API = '../../src/web/api.ts'
+const { errorText, request } = await import(API)
+
+/** The sentence for an answer of this body. */
+const said = (body: string | ReadableStream, status = 200): Promise<string> =>
+  request('/health', { fetch: async () => new Response(body, { status }) }).then(() => '', errorText)
+
+const broken = (error: unknown) => new ReadableStream({ pull: (body) => body.error(error) })
+
+test.each([
+  ['{"error":"the server’s own sentence"}', 503, 'the server’s own sentence'],
+  ['<html></html>', 502, 'The server answered 502.'],
+  // It has begun, and does not come to its end.
+  [broken(new DOMException('timed out', 'TimeoutError')), 200, 'The server did not answer in time.'],
+  [broken(new TypeError('network error')), 200, 'The server cannot be reached.'],
+])('%s with status %d: %s', async (body, status, text) => {
+  expect(await said(body, status)).toBe(text)
 })
