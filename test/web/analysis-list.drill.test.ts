@@ -1,7 +1,17 @@
 // @module-tag drill
 // Lists of analyses while they change, in a real browser: all rows that are shown stay current.
 import type { Browser, Page, Request } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { freePort } from '../support/free-port.ts'
 import { seedToken, submission, submit, VALUES } from '../support/submission.ts'
@@ -219,4 +229,51 @@ describe.skipIf(!hasBrowser)(`lists of analyses${skipped}`, () => {
       expect(await saying(page, 'L0')).toBe(1)
     }, 60_000)
   })
+})
+
+/** Imported where it is run alone: its types are those of a browser. */
+const LIST = '../../src/web/views/analysis-list.ts'
+const { AnalysisList } = await import(LIST)
+
+interface PageQuery {
+  cursor: string | undefined
+  limit: number
+}
+
+test('rows that could not be read on the way down to what was known are no hole: the list ends above them', async () => {
+  vi.useFakeTimers()
+  vi.stubGlobal('document', { hidden: false, addEventListener: () => {}, removeEventListener: () => {} })
+  onTestFinished(() => void vi.useRealTimers().unstubAllGlobals())
+  let newest = 100
+  let failing = ''
+  const list = new AnalysisList(
+    async ({ cursor, limit }: PageQuery): Promise<unknown> => {
+      if (failing !== '' && cursor !== undefined) throw new Error(failing)
+      const first = cursor === undefined ? newest : Number(cursor)
+      const last = Math.max(0, first - limit)
+      const data = Array.from({ length: first - last }, (_, at) => ({
+        analysisId: `an_${first - at}`,
+        createdAt: first - at,
+        outcome: 'rejected',
+      }))
+      return { data, meta: { nextCursor: last === 0 ? null : `${last}` } }
+    },
+    () => Date.now(),
+    () => {},
+  )
+  const shown = (): number[] => list.rows.map(({ createdAt }: { createdAt: number }) => createdAt)
+  const from = (first: number, count: number): number[] =>
+    Array.from({ length: count }, (_, at) => first - at)
+  await vi.advanceTimersByTimeAsync(0)
+  expect(shown()).toEqual(from(100, 50))
+  newest = 300
+  failing = 'too many reads'
+  await vi.advanceTimersByTimeAsync(EVERY_MS)
+  expect(shown()).toEqual(from(300, 50))
+  expect(list.latest.error).toBe(failing)
+  failing = ''
+  await vi.advanceTimersByTimeAsync(EVERY_MS)
+  expect(shown()).toEqual(from(300, 50))
+  expect(list.hasOlder).toBe(true)
+  list.stop()
 })

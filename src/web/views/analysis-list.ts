@@ -155,12 +155,16 @@ export class AnalysisList {
     }
     /** The last one of those without a row missing between them. */
     let joined = newest
-    for (let pages = 1; pages < PAGES_READ_MAX; pages++) {
-      const gap = gapBelow(joined, known)
-      if (gap !== null) joined = await this.#read(gap)
-      else if (!(await this.#readDue(sinceMs))) return newest
+    try {
+      for (let pages = 1; pages < PAGES_READ_MAX; pages++) {
+        const gap = gapBelow(joined, known)
+        if (gap !== null) joined = await this.#read(gap)
+        else if (!(await this.#readDue(sinceMs))) break
+      }
+    } finally {
+      // Also where a read failed: the next one begins at what is known by then, and would leave the gap.
+      if (gapBelow(joined, known) !== null) this.#forgetBelow(joined)
     }
-    if (gapBelow(joined, known) !== null) this.#forgetBelow(joined)
     return newest
   }
 
