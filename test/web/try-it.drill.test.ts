@@ -142,6 +142,10 @@ describe.skipIf(!hasBrowser)(`trying it by hand${skipped}`, () => {
     await page.getByText(COMPLETE_TEXT).waitFor()
     await button.click()
     await page.getByRole('alert').getByText('may have been stored: press Submit again').waitFor()
+    // Somebody looks for it among the submissions first.
+    await page.evaluate(`location.hash = '#/submissions'`)
+    await page.getByRole('heading', { name: 'Submissions' }).waitFor()
+    await page.goBack()
     await button.click()
     await page.getByText('✓ validated submitted').waitFor()
     expect(keys[1]).toBe(keys[0])

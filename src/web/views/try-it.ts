@@ -57,6 +57,14 @@ const draft: Submission = {
   },
 }
 
+/** How the draft is sent. The key stays while nobody knows whether it was stored: sent again, it is stored once all the same. */
+const sending = { idempotencyKey: newIdempotencyKey(), isInDoubt: false }
+
+function renewIdempotencyKey(): void {
+  sending.idempotencyKey = newIdempotencyKey()
+  sending.isInDoubt = false
+}
+
 /** How the server counts a summary. */
 const codePoints = (text: string): number => [...text.trim()].length
 
@@ -74,16 +82,17 @@ export class TryView implements View {
   /** Counts what is asked, and changes of the form, after which an answer is out of date. */
   #asked = 0
   #isSubmitting = false
-  /** Of what is filled in. It stays while nobody knows whether that was stored: sent again, it is stored once all the same. */
-  #idempotencyKey = newIdempotencyKey()
-  #isInDoubt = false
   #pause: ReturnType<typeof setTimeout> | undefined
 
   constructor(app: App) {
     this.#app = app
-    if (app.route.id !== '') this.#draft.mint = app.route.id
+    const { id } = app.route
+    if (id !== '' && id !== this.#draft.mint) {
+      this.#draft.mint = id
+      renewIdempotencyKey()
+    }
     this.#ownKey = new OwnKey(app, () => this.#changed())
-    this.#changed()
+    this.#ask()
   }
 
   update(route: Route): boolean {
@@ -128,7 +137,7 @@ export class TryView implements View {
   #faults(error: unknown): TemplateResult {
     const faults = error instanceof MintlakeError ? error.errors : []
     return html`<div class="field-error" role="alert">
-      <p>${errorText(error)} ${this.#isInDoubt ? 'The analysis may have been stored: press Submit again to see, it is stored once.' : nothing}</p>
+      <p>${errorText(error)} ${sending.isInDoubt ? 'The analysis may have been stored: press Submit again to see, it is stored once.' : nothing}</p>
       <ul>${faults.map(({ pointer, message, suggestion }) => html`<li><code>${pointer}</code> ${message}${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}</li>`)}</ul>
     </div>`
   }
@@ -177,10 +186,15 @@ export class TryView implements View {
 
   /** A verdict is of one form and one key: of what is there now, another has to be asked for. */
   #changed(): void {
+    renewIdempotencyKey()
+    this.#show(null, null)
+    this.#ask()
+  }
+
+  /** Asks for the verdict of what is filled in, once that is complete and typing pauses. */
+  #ask(): void {
     clearTimeout(this.#pause)
     this.#asked++
-    this.#renewIdempotencyKey()
-    this.#show(null, null)
     this.#app.invalidate()
     const { mint, summary, quant } = this.#draft
     if (
@@ -207,29 +221,24 @@ export class TryView implements View {
   async #send(isDryRun: boolean): Promise<void> {
     const asked = ++this.#asked
     const isShown = () => !isDryRun || asked === this.#asked
-    const idempotencyKey = this.#idempotencyKey
+    const { idempotencyKey } = sending
     this.#error = null
     this.#app.invalidate()
     try {
       const options = isDryRun ? { dryRun: true as const } : { idempotencyKey }
       const verdict = await this.#app.client.submit(this.#draft, options)
-      if (!isDryRun) this.#renewIdempotencyKey()
+      if (!isDryRun && idempotencyKey === sending.idempotencyKey) renewIdempotencyKey()
       if (isShown()) this.#show(verdict, null)
     } catch (error) {
       if (isShown()) this.#show(null, error)
       // Of a form that has changed since, another key is there already.
-      if (isDryRun || idempotencyKey !== this.#idempotencyKey) return
-      if (isInDoubt(error)) this.#isInDoubt = true
+      if (isDryRun || idempotencyKey !== sending.idempotencyKey) return
+      if (isInDoubt(error)) sending.isInDoubt = true
       // A refusal of one that is in doubt says nothing of what came before: the key stays until a verdict.
-      else if (!this.#isInDoubt) this.#renewIdempotencyKey()
+      else if (!sending.isInDoubt) renewIdempotencyKey()
     } finally {
       this.#app.invalidate()
     }
-  }
-
-  #renewIdempotencyKey(): void {
-    this.#idempotencyKey = newIdempotencyKey()
-    this.#isInDoubt = false
   }
 
   #show(verdict: Receipt | DryRun | null, error: unknown): void {
