@@ -7,7 +7,7 @@ import { routeHref } from './router.ts'
 import { styles } from './styles.ts'
 
 /** The address of a link from a token, or null if it is not http(s). */
-export function safeUrl(text: string | null | undefined): string | null {
+function safeUrl(text: string | null | undefined): string | null {
   if (!text) return null
   try {
     const url = new URL(text)

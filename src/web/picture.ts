@@ -28,7 +28,7 @@ function mark(mint: string): TemplateResult {
 }
 
 /** The address of a token's image, or null if it may not be asked for. */
-export function imageAddress(text: string | null | undefined): string | null {
+function imageAddress(text: string | null | undefined): string | null {
   if (!text || IMAGE_HOSTS.size === 0) return null
   try {
     const { protocol, host, username, password, href } = new URL(text)

@@ -8,7 +8,7 @@ const listeners = new Set<() => void>()
 const isUtc = (): boolean => keptForGood.get(CHOICE_ITEM) === 'utc'
 
 /** The zone as `Intl` has it. */
-export const timeZone = (): string =>
+const timeZone = (): string =>
   isUtc() ? 'UTC' : new Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC'
 
 /** The zone's place, empty for UTC, and its distance from UTC at a time. */

@@ -6,7 +6,7 @@ import { formatSigned } from '../../format.ts'
 import { OUTCOME_SHAPES } from '../analyses-table.ts'
 
 /** The return of the longest time after an analysis that is known; null: none is yet. */
-export function knownReturn({ outcomes }: ListedAnalysis): { horizon: Horizon; percent: number } | null {
+function knownReturn({ outcomes }: ListedAnalysis): { horizon: Horizon; percent: number } | null {
   for (const horizon of HORIZON_NAMES.toReversed()) {
     const fraction = outcomes[`fwd_ret_${horizon}`]
     if (fraction !== null) return { horizon, percent: 100 * fraction }
