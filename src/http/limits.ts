@@ -152,15 +152,14 @@ export const TIME_WAIT_MS_MAX = 10_000
 export const TIME_WAIT_LOOK_MS = 50
 /** A server is overloaded once work has waited longer than this for its thread in every turn of the event loop, for so long and in so
  *  many turns at least (overload.ts). */
-export const OVERLOAD_WAIT_MS_MAX = 100
+export const OVERLOAD_WAIT_MS_MAX = 60
 export const OVERLOAD_MS_MIN = 1_000
 export const OVERLOAD_TURNS_MIN = 3
-/** The wait that it is brought back to by refusing requests; how often the share is set anew, how it rises where the wait is twice
- *  as long, and how it falls where it is shorter: within five seconds from the largest one to none. */
+/** The wait that it is brought back to by refusing requests; how often the share is set anew; how it rises where the wait is twice as
+ *  long, and falls where nothing waits: within four seconds from the largest one to none. Less where the wait is nearer to what is aimed at. */
 export const OVERLOAD_WAIT_MS = 30
 export const OVERLOAD_STEP_MS = 250
-export const OVERLOAD_RISE_PER_SECOND = 0.5
-export const OVERLOAD_FALL_PER_SECOND = 0.35
+export const OVERLOAD_CHANGE_PER_SECOND = 0.5
 /** Some are always served, however many come: how long they take is what the share follows. */
 export const OVERLOAD_SHARE_MAX = 0.9
 /** When whoever was refused should try again, spread between the two. */

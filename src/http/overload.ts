@@ -1,11 +1,10 @@
 // The one rule for a server that has more to do than its thread can: how much of what arrives it refuses, of which roads.
 import type { ServiceError } from '../schema/errors.ts'
 import {
-  OVERLOAD_FALL_PER_SECOND,
+  OVERLOAD_CHANGE_PER_SECOND,
   OVERLOAD_MS_MIN,
   OVERLOAD_RETRY_MS_MAX,
   OVERLOAD_RETRY_MS_MIN,
-  OVERLOAD_RISE_PER_SECOND,
   OVERLOAD_SHARE_MAX,
   OVERLOAD_STEP_MS,
   OVERLOAD_TURNS_MIN,
@@ -159,9 +158,7 @@ export class Overload {
 
   #move(waitMs: number, stepMs: number): void {
     const excess = waitMs / this.#options.waitMs - 1
-    // Each level falls in the time in which the server is to be back.
-    const fall = this.#level > LEVEL_OF_ALL ? LEVEL_MAX * OVERLOAD_FALL_PER_SECOND : OVERLOAD_FALL_PER_SECOND
-    const perSecond = excess > 0 ? Math.min(EXCESS_MAX, excess) * OVERLOAD_RISE_PER_SECOND : -fall
+    const perSecond = Math.min(EXCESS_MAX, excess) * OVERLOAD_CHANGE_PER_SECOND
     const seconds = Math.min(1_000, stepMs) / 1_000
     this.#level = clamp(this.#level + perSecond * seconds, LEVEL_MAX)
     this.#share = clamp(this.#level + PROMPT_SHARE * excess, OVERLOAD_SHARE_MAX)

@@ -2,7 +2,12 @@
 // as the test says, and a server whose turns are as long as the work that it has let in.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { OVERLOAD_MS_MIN, OVERLOAD_SHARE_MAX, OVERLOAD_WAIT_MS_MAX } from '../../src/http/limits.ts'
+import {
+  OVERLOAD_MS_MIN,
+  OVERLOAD_SHARE_MAX,
+  OVERLOAD_WAIT_MS,
+  OVERLOAD_WAIT_MS_MAX,
+} from '../../src/http/limits.ts'
 import { Overload } from '../../src/http/overload.ts'
 import type { Route } from '../../src/http/route.ts'
 
@@ -132,6 +137,16 @@ describe('an overloaded server', () => {
     expect(machine.overload.reason).toBeNull()
     expect(machine.refusedOf('read')).toBe(0)
   })
+})
+
+it('keeps the share that brings the wait to what is aimed at: with less it would come back, and go, and come back', () => {
+  const machine = new Machine().overloaded()
+  machine.turnsFor(1_000, 1.5 * OVERLOAD_WAIT_MS)
+  const share = machine.overload.shareOf('reads')
+  machine.turnsFor(5_000, OVERLOAD_WAIT_MS)
+  expect(Math.abs(machine.overload.shareOf('reads') - share)).toBeLessThan(0.05)
+  machine.turnsFor(2_000, 0.95 * OVERLOAD_WAIT_MS)
+  expect(share - machine.overload.shareOf('reads')).toBeLessThan(0.1)
 })
 
 it('goes on where a turn is short between those in which it works: what is left of a flush, say', () => {
