@@ -57,10 +57,12 @@ test('a time may be any date: what is wrong is told of the lake', async () => {
 })
 
 test('a lake may be in a folder whose name reads like settings', async () => {
-  const lake = join(folder, 'seed=1,tokens=60, span=x')
+  const parent = temporaryFolder()
+  const lake = join(parent, 'seed=1,tokens=60, span=x')
   mkdirSync(lake)
-  const args = ['backtest', '--lake', lake, '--out', join(folder, 'odd'), '--', 'node']
+  const args = ['backtest', '--lake', lake, '--out', join(parent, 'odd'), '--', 'node']
   const { code, err } = await runCommand(args)
+  rmSync(parent, { recursive: true })
   expect(err).toContain(`there is no lake in ${lake}`)
   expect(code).toBe(1)
 })
