@@ -264,8 +264,9 @@ export const RECENT_CHUNK_ROWS = 1_024
 export const RECENT_CHUNK_BYTES = 2 * 1024 * 1024
 /** JavaScript's heap in the lake process: enough for the sums of a million agents and mints, and a million labels that wait. */
 export const LAKE_PROCESS_HEAP_MB = 768
-/** Its priority: 0 is normal, 19 the lowest, which would starve flushes on a machine that is always busy. */
-export const LAKE_PROCESS_NICENESS = 10
+/** Its priority: 0 is normal, 19 the lowest, which would starve flushes on a machine that is always busy. With this one it gets a
+ *  thirtieth of a core that the server could use as a whole. */
+export const LAKE_PROCESS_NICENESS = 15
 /** A lake process that has closed its database and does not end within this time is killed. */
 export const LAKE_PROCESS_END_MS = 2_000
 /** How long the end of a killed lake process is waited for: a process in a disk operation that hangs does not end. */
