@@ -22,7 +22,7 @@ export const REPLACED: Readonly<Record<string, string>> = {
   strikes: tookItsPlace('--submit-limits strikes=NUMBER'),
   'rows-per-read':
     'each read that a limit allows may have 10000 rows of market lists, and 0 for the limit switches both off',
-  'follow-flush-ms': 'changes are sent to followers within 5 ms',
+  'follow-flush-ms': 'changes are sent to followers within 2 ms',
   'lake-tidy-ms': tookItsPlace('--lake-tidy every-ms=MS'),
   'lake-grace-ms': tookItsPlace('--lake-tidy grace-ms=MS'),
   'replay-file': tookItsPlace('--replay file=FILE'),

@@ -107,8 +107,8 @@ export const SOCKET_BACKPRESSURE_BYTES_MAX = 1024 * 1024
 export const SOCKET_IDLE_SECONDS_MAX = 120
 /** Streams at once, over HTTP and WebSocket together; one more is 429. */
 export const FOLLOWERS_MAX = 10_000
-/** How long a change may wait so that others are sent with it, unless the settings say otherwise. */
-export const FOLLOW_FLUSH_MS_DEFAULT = 5
+/** How long a change may wait so that others are sent with it. */
+export const FOLLOW_FLUSH_MS_DEFAULT = 2
 export const FOLLOW_HEARTBEAT_MS = 15_000
 /** A stream whose socket has been full for this long is ended with `bye`. Shorter than the 8 s after which the HTTP engine cuts
  *  a response that nobody reads. */
