@@ -17,10 +17,20 @@ const LEVELS: Readonly<Record<number, string>> = {
   60: 'fatal: ',
 }
 
+/** Characters of lines that wait while what takes them is full, such as a disk; further lines are left out. */
+const WAITING_CHARS_MAX = 1024 * 1024
+
 /** Text on a terminal, JSON otherwise. @param level what is logged, and what is graver */
 export function createLog(level: LogLevel): Log {
-  const destination = process.stdout.isTTY ? textStream() : pino.destination({ dest: 1, sync: true })
+  const destination = process.stdout.isTTY ? textStream() : jsonStream()
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+}
+
+/** Lines that cannot be written are tried again with the next one: nothing ends because nobody can be told of it. */
+function jsonStream(): DestinationStream {
+  const stream = pino.destination({ dest: 1, sync: true, maxLength: WAITING_CHARS_MAX })
+  stream.on('error', () => {})
+  return stream
 }
 
 /** Formats entries as `12:00:00 message key=value`. */

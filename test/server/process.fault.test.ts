@@ -1,12 +1,13 @@
 // The program as a process: how it starts, how it ends, and what it says when it cannot start.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { freePort } from '../support/free-port.ts'
 import { newMint, seedToken, submission, submit } from '../support/submission.ts'
 import { openTestServer, spawnServer, temporaryFolder } from '../support/test-server.ts'
 
@@ -54,6 +55,23 @@ const hangingDisk = (pipe: string): string =>
   `)}`
 
 describe('a server', () => {
+  it.runIf(existsSync('/dev/full'))('starts, answers and ends where its log cannot be written', async () => {
+    const port = await freePort()
+    const full = openSync('/dev/full', 'w')
+    const args = ['--feed', 'none', '--port', `${port}`, '--data-dir', folder()]
+    const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', full, 'pipe'] })
+    closeSync(full)
+    const said = text(child.stderr)
+    const ended = once(child, 'exit')
+    const url = `http://127.0.0.1:${port}/readyz`
+    await vi.waitFor(async () => expect((await fetch(url)).status).toBe(200), {
+      timeout: 30_000,
+      interval: 50,
+    })
+    child.kill('SIGTERM')
+    expect(await ended, await said).toEqual([0, null])
+  })
+
   it('answers pending requests, ends streams with bye and exits with 0 on SIGTERM', async () => {
     const dataDir = folder()
     const server = await spawnServer({}, dataDir)
