@@ -7,7 +7,7 @@ import { type Comparison, compareSnapshot, isEmptySnapshot } from './deviation.t
 import { SubmissionError } from './errors.ts'
 import type { Cooldowns } from './rate-limits/cooldowns.ts'
 import type { Evaluation } from './rows.ts'
-import { ambiguousStamp, checkSnapshotAge, isOfAge } from './snapshot-age.ts'
+import { checkSnapshotAge, isOfAge, ownClock } from './snapshot-age.ts'
 import type { MarketReader, SnapshotStamps } from './types.ts'
 import { validateSubmission } from './validate.ts'
 import { outcomeOf } from './xp/xp.ts'
@@ -55,7 +55,7 @@ export class Evaluator {
     const waitMs = cooldowns.waitMs(agentId, mint, now.monotonicMs)
     if (waitMs > 0) throw inCooldown(waitMs)
     const times = this.#currentTimes(now)
-    const submission = this.#inMarketTime(sent, times)
+    const submission = this.#inMarketTime(sent, times, now)
     const { snapshot } = submission
     if (snapshot) checkSnapshotAge(snapshot.snapshotAt, [...times, ...this.#machineTimes()])
     const enriched = market.enriched(mint)
@@ -87,13 +87,17 @@ export class Evaluator {
   }
 
   /** The submission with a snapshot that is stamped with market time, where it was stamped with a clock of the client's own. */
-  #inMarketTime(submission: Submission, times: readonly number[]): Submission {
-    const { stamps } = this.#options
+  #inMarketTime(submission: Submission, times: readonly number[], { wallMs }: Instant): Submission {
+    const { stamps, recordedTime } = this.#options
     const { mint, snapshot } = submission
-    if (!stamps || !snapshot || isOfAge(snapshot.snapshotAt, times)) return submission
-    const marketMs = stamps.marketTimeOf(mint, snapshot.snapshotAt)
+    if (!snapshot || isOfAge(snapshot.snapshotAt, times)) return submission
+    const marketMs = stamps?.marketTimeOf(mint, snapshot.snapshotAt) ?? null
+    if (
+      marketMs === 'ambiguous' ||
+      (marketMs === null && recordedTime && isOfAge(snapshot.snapshotAt, [wallMs]))
+    )
+      throw ownClock(snapshot.snapshotAt, Math.max(...times))
     if (marketMs === null) return submission
-    if (marketMs === 'ambiguous') throw ambiguousStamp(snapshot.snapshotAt, Math.max(...times))
     return { ...submission, snapshot: { ...snapshot, snapshotAt: marketMs } }
   }
 

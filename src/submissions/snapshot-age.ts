@@ -43,15 +43,15 @@ export function checkSnapshotAge(snapshotAtMs: number, nowsMs: readonly number[]
   )
 }
 
-/** A snapshot is stamped with a clock of the client's own, at which the market had several times. */
-export const ambiguousStamp = (snapshotAtMs: number, nowMs: number): SubmissionError => {
+/** A snapshot is stamped with a clock of the client's own, which does not say what time it was in the market. */
+export const ownClock = (snapshotAtMs: number, nowMs: number): SubmissionError => {
   const hint =
     'Send the snapshotAt of the DataPoint, or the time that X-Market-Time said when it was read: this market has a time of its own.'
   return new SubmissionError(
     'snapshot_in_future',
-    `The snapshot is stamped with a clock on which several moments of the market fall together. ${hint}`,
+    `The snapshot is stamped with a clock that does not say when it was in this market. ${hint}`,
     {
-      errors: [{ pointer: '/snapshot/snapshotAt', code: 'ambiguous', message: 'must be market time' }],
+      errors: [{ pointer: '/snapshot/snapshotAt', code: 'not_market_time', message: 'must be market time' }],
       snapshotAt: snapshotAtMs,
       serverTime: nowMs,
       hint,

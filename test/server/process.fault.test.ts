@@ -61,7 +61,7 @@ describe('a server', () => {
     const args = ['--feed', 'none', '--port', `${port}`, '--data-dir', folder()]
     const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', full, 'pipe'] })
     closeSync(full)
-    const said = text(child.stderr)
+    const said = text(child.stderr!)
     const ended = once(child, 'exit')
     const url = `http://127.0.0.1:${port}/readyz`
     await vi.waitFor(async () => expect((await fetch(url)).status).toBe(200), {

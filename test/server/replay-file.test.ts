@@ -196,3 +196,18 @@ test('an agent’s record is of the days before the time of the data, however ol
   await expect.poll(async () => (await leader()).horizons).toEqual(data.horizons)
   expect((await client.get('/api/v1/calibration')).body.data).toMatchObject({ sinceMs: data.sinceMs })
 })
+
+test('a snapshot stamped with the agent’s own clock is told that this market has a time of its own', async () => {
+  const now = Date.now()
+  const lines = ROW_NUMBERS.map((at) => `${FIRST_MS + 60_000 * at},SPY,${100 + at},1`)
+  await replay(['ts,symbol,price,size', ...lines].join('\n'))
+  const { client } = server!
+  const key = await client.register()
+  const sent = await submit(client, key, submission(mintOfSymbol('SPY'), { snapshot: { snapshotAt: now } }))
+  expect(sent.status, sent.text).toBe(422)
+  expect(sent.body).toMatchObject({
+    code: 'snapshot_in_future',
+    hint: expect.stringContaining('X-Market-Time'),
+    errors: [{ pointer: '/snapshot/snapshotAt', code: 'not_market_time' }],
+  })
+})

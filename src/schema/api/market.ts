@@ -38,12 +38,17 @@ const FIGURE_UNITS: Readonly<Record<RangeFigure, string>> = {
   age_ms: 'ms',
 }
 
+/** Figures whose member of a row is another one than that of their name: `market_cap` of a row is SOL. */
+const FIGURE_MEMBERS: Readonly<Partial<Record<RangeFigure, string>>> = {
+  market_cap: 'usd_market_cap (of a row; its market_cap is SOL)',
+}
+
 const bound = (word: 'least' | 'most', figure: RangeFigure) =>
   z
     .number()
     .optional()
     .meta({
-      description: `Only tokens whose ${figure} is known and at ${word} this`,
+      description: `Only tokens whose ${FIGURE_MEMBERS[figure] ?? figure} is known and at ${word} this`,
       unit: FIGURE_UNITS[figure],
     })
 type RangeName = `min_${RangeFigure}` | `max_${Exclude<RangeFigure, 'analyses'>}`

@@ -9,7 +9,7 @@ export const remainingSchema = z
     limit: wholeCount('Requests in one window'),
     remaining: wholeCount('Requests that are left'),
     windowMs: z.number().int().meta({ unit: 'ms' }),
-    resetAt: unixMs('When more become free'),
+    resetAt: unixMs('When more become free, by the wall clock, in a replay too'),
   })
   .nullable()
 
@@ -28,7 +28,12 @@ export const standingSchema = z.object({
     submit: remainingSchema,
     reads: remainingSchema,
     cooldowns: z
-      .array(z.object({ mint: z.string(), nextAllowedAt: unixMs('When the agent may submit on it again') }))
+      .array(
+        z.object({
+          mint: z.string(),
+          nextAllowedAt: unixMs('When the agent may submit on it again, likewise'),
+        }),
+      )
       .meta({ description: 'Mints in cooldown, those that end first; 100 at most' }),
   }),
 })

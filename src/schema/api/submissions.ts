@@ -82,7 +82,7 @@ export const receiptSchema = z.object({
     .optional()
     .meta({ description: 'Fields that were sent and only the server may fill' }),
   createdAt: unixMs('When it was accepted'),
-  nextAllowedAt: unixMs('When the agent may submit on this mint again'),
+  nextAllowedAt: unixMs('When the agent may submit on this mint again, by the wall clock, in a replay too'),
 })
 
 const EXAMPLE_ANALYSIS_ID = 'an_01K3ZC0M7Q8R9S0T1V2W3X4Y5Z'
@@ -153,7 +153,7 @@ export const listedAnalysisSchema = z.object({
   summary: z.string().nullable(),
   quant: quantSchema.nullable(),
   labelsAvailableAt: unixMs(
-    'When others may see sentiment, score, summary and quant, which are null until then; null: they are shown',
+    'When others may see sentiment, score, summary and quant, by the wall clock, in a replay too; they are null until then. null: they are shown',
   ).nullable(),
   outcomes: outcomeLabelsSchema,
   createdAt: unixMs('When it was submitted'),
