@@ -17,6 +17,7 @@ const subscript = (count: number): string =>
 export function formatPrice(usd: number | null | undefined): string {
   if (usd == null) return DASH
   if (usd === 0) return '$0'
+  if (usd < 0) return `−${formatPrice(-usd)}`
   // Just below it rounds up to it.
   if (usd >= 999.995) return `$${WHOLE.format(usd)}`
   if (usd >= 1) return `$${usd.toFixed(2)}`
@@ -34,15 +35,20 @@ function belowOne(value: number, count: number): string {
 const withCountedZeros = (zeros: number, digits: string): string =>
   `${zeros < COUNTED_ZEROS_MIN ? '0'.repeat(zeros) : `0${subscript(zeros)}`}${digits}`
 
-/** Prices of an axis, all with the same place last: $0.0₄10 stands above $0.0₄09. */
+/** An axis reaches below zero, where there are no prices; what is this near to zero is a rounding error. */
+export const NO_PRICE_MAX = 1e-13
+
+/** Prices of an axis, all with the same place last: $0.0₄10 stands above $0.0₄09. Where there are no prices it stays empty. */
 export function formatAxisPrices(prices: readonly number[]): string[] {
   const largest = Math.max(...prices.map(Math.abs))
   const step = Math.min(...prices.slice(1).map((price, at) => Math.abs(price - (prices[at] ?? 0))))
-  if (!(largest > 0) || !(step > 0) || step >= 1) return prices.map(formatPrice)
+  const formatEach = (format: (price: number) => string) =>
+    prices.map((price) => (price < NO_PRICE_MAX ? '' : format(price)))
+  if (!(largest > 0) || !(step > 0) || step >= 1) return formatEach(formatPrice)
   // A step of 0.00025 needs five places; what is left of the division of floats does not make one more.
   const places = Math.min(AXIS_PLACES_MAX, decimalPlaces(step))
   const zeros = Math.max(0, Math.ceil(-Math.log10(largest * (1 + 1e-9))) - 1)
-  return prices.map((price) => {
+  return formatEach((price) => {
     const fixed = price.toFixed(places)
     if (zeros < COUNTED_ZEROS_MIN) return `$${fixed}`
     return `$0.${withCountedZeros(zeros, fixed.slice('0.'.length + zeros))}`

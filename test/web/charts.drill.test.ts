@@ -84,6 +84,20 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
     expect(after?.share).toBeLessThan(0.8)
   })
 
+  test('a price that rises a thousandfold is drawn, though the steps of its axis are dollars and reach below zero', async () => {
+    const mint = mintOfSymbol('steep')
+    const trades = [0.01, 0.5, 10, 20].map((priceUsd, at) => ({
+      ...{ type: 'trade', mint, ts: nowMs - (8 - 2 * at) * MINUTE_MS },
+      ...{ side: 'buy', tokenAmount: 1_000, priceUsd },
+    }))
+    await server.client.push({ type: 'token', mint, ts: nowMs, name: 'Steep', symbol: 'STEEP' }, ...trades)
+    const { page, faults } = await openPage(browser, server.url, `#/token/${mint}?tf=1m`)
+    await legend(page).getByText('C $20.00').waitFor()
+    const times = await timesUnderPointer(page)
+    expect(faults).toEqual([])
+    expect(new Set(times.map(({ text }) => text)).size).toBeGreaterThan(3)
+  })
+
   test('the legend has the values under the crosshair, and of the newest bar otherwise', async () => {
     const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`)
     await legend(page).getByText('C $1.50').waitFor()

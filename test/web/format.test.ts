@@ -24,6 +24,8 @@ test.each([
   [1, '$1.00'],
   [999.999, '$1,000'],
   [12_345, '$12,345'],
+  [-0.5, '−$0.5000'],
+  [-2, '−$2.00'],
 ])('the price %s is %s: one that moves keeps its width', (price, text) => {
   expect(formatPrice(price)).toBe(text)
 })
@@ -47,11 +49,15 @@ test.each([
   ],
   [
     [0.5, 0, -0.5],
-    ['$0.5', '$0.0', '$-0.5'],
+    ['$0.5', '', ''],
+  ],
+  [
+    [4, 2, 0, -2],
+    ['$4.00', '$2.00', '', ''],
   ],
   [[0.25], ['$0.2500']],
   [[], []],
-])('an axis of %j has the same place last in each price', (prices, texts) => {
+])('an axis of %j has the same place last in each price, and none at or below zero', (prices, texts) => {
   // As the chart makes them: by adding steps.
   const step = prices.length > 1 ? (prices[0] ?? 0) - (prices[1] ?? 0) : 0
   const drifted = prices.map((price, at) => (at === 0 ? price : (prices[0] ?? 0) - at * step))

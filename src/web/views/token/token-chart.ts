@@ -16,7 +16,7 @@ import {
 } from 'lightweight-charts'
 import type { Bar, ListedAnalysis } from '../../../client/index.ts'
 import type { ToldGap } from '../../../schema/event.ts'
-import { formatAmount, formatAxisPrices, formatPrice, formatUsd } from '../../format.ts'
+import { formatAmount, formatAxisPrices, formatPrice, formatUsd, NO_PRICE_MAX } from '../../format.ts'
 import { analysesByBar, toMarkers } from './analysis-marks.ts'
 import { ChartTime } from './chart-time.ts'
 import { IncompleteBars } from './incomplete-bars.ts'
@@ -34,8 +34,6 @@ const BARS_SHOWN_MIN = 24
 const MARGIN_SHARE = 0.06
 const MARGIN_BARS_MIN = 2
 
-/** The axis reaches below zero, where there are no prices; what is this near to zero is a rounding error. */
-const NO_PRICE_MAX = 1e-13
 /** What stays free above the bars, of the height; on a phone the legend takes several lines there (style.css). */
 const TOP_SHARE = 0.12
 const PHONE = '(max-width: 720px)'
@@ -242,8 +240,7 @@ export class TokenChart {
   /** On a logarithmic axis each price stands for itself: there is no step. */
   #formatAxis(prices: readonly number[]): string[] {
     if (this.#look.isCap || this.#look.isLog) return prices.map((price) => this.#formatPrice(price))
-    const texts = formatAxisPrices(prices)
-    return prices.map((price, at) => (price < NO_PRICE_MAX ? '' : (texts[at] ?? '')))
+    return formatAxisPrices(prices)
   }
 
   #holes(fromMs: number, toMs: number): WhitespaceData[] {
