@@ -269,7 +269,8 @@ class Console implements App {
   #awayBanner(): TemplateResult | typeof nothing {
     const { isAway, lastMessageMs, retryAtMs, state, refusal } = this.live
     if (!isAway) return nothing
-    const why = state === 'refused' ? refusal : 'The server cannot be reached.'
+    const there = state === 'warming' ? 'The server is warming up.' : 'The server cannot be reached.'
+    const why = state === 'refused' ? refusal : there
     const age = formatAge(lastMessageMs, Date.now())
     return html`<p class="banner floats" role="alert">${why} What you see was true ${age} ago. This page tries again by itself, in ${secondsUntil(retryAtMs)} s.</p>`
   }

@@ -132,6 +132,10 @@ describe.skipIf(!hasBrowser)(`gaps in the console${skipped}`, () => {
     )
     await page.getByRole('heading', { name: 'The server is warming up' }).waitFor()
     await page.getByText(/^warming up, again in \d+s$/).waitFor()
+    await page
+      .getByRole('alert')
+      .getByText(/^The server is warming up\. What you see was true/)
+      .waitFor({ timeout: 5_000 })
   })
 
   test('a reader whose reads are used up learns it, and the page goes on by itself', async () => {
