@@ -1,7 +1,7 @@
 // Small pieces that several views draw. Texts of tokens come from strangers: they are only ever written as text.
 import { html, nothing, type TemplateResult } from 'lit-html'
 import type { Fetched } from './api.ts'
-import { formatAge } from './format.ts'
+import { formatAge, formatPercent } from './format.ts'
 import type { Live } from './live.ts'
 import { routeHref } from './router.ts'
 import { styles } from './styles.ts'
@@ -50,10 +50,12 @@ export function sparkline(values: readonly number[]): TemplateResult | typeof no
 export const SPARKLINE_TO_COME = html`<svg class="spark to-come" viewBox="0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}" aria-hidden="true"><line x1=${SPARK_PAD} x2=${SPARK_WIDTH - SPARK_PAD} y1=${SPARK_HEIGHT / 2} y2=${SPARK_HEIGHT / 2}></line></svg>`
 
 /** A share from 0 to 100 as a bar with its number beside it. */
-export const meter = (percent: number | null | undefined, label: string): TemplateResult =>
-  percent == null
-    ? html`<span class="dim">–</span>`
-    : html`<span class="meter" role="img" aria-label="${label} ${percent.toFixed(0)} percent"><i style=${styles({ width: `${Math.min(100, Math.max(0, percent))}%` })}></i></span><span class="meter-number" aria-hidden="true">${percent.toFixed(0)}%</span>`
+export function meter(percent: number | null | undefined, label: string): TemplateResult {
+  if (percent == null) return html`<span class="dim">–</span>`
+  const text = formatPercent(percent, 0)
+  const width = `${Math.min(100, Math.max(0, percent))}%`
+  return html`<span class="meter" role="img" aria-label="${label} ${text.replace('%', ' percent')}"><i style=${styles({ width })}></i></span><span class="meter-number" aria-hidden="true">${text}</span>`
+}
 
 /** What a view shows where there is nothing yet: a sentence, and the next step with commands to copy. */
 export const emptyState = (

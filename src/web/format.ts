@@ -99,11 +99,13 @@ const XP = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 })
 
 export const formatXp = (xp: number | null | undefined): string => (xp == null ? DASH : XP.format(xp))
 
-/** What is less than all of it is not written as all. */
+/** What is less than all of it is not written as all, nor what is more than nothing as nothing. */
 export function formatPercent(percent: number | null | undefined, digits = 1): string {
   if (percent == null) return DASH
   const text = percent.toFixed(digits)
-  return `${percent < 100 && Number(text) === 100 ? (100 - 10 ** -digits).toFixed(digits) : text}%`
+  const least = 10 ** -digits
+  if (percent > 0 && Number(text) === 0) return `<${least.toFixed(digits)}%`
+  return `${percent < 100 && Number(text) === 100 ? (100 - least).toFixed(digits) : text}%`
 }
 
 /** Changes from here on are written like large amounts: the first trades of a token may change its price a million times. */

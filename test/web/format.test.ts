@@ -94,6 +94,13 @@ test('little is not nothing, and nearly all is not all', () => {
     '100.0%',
     '100.2%',
   ])
+  expect([0, 0.002, 0.05].map((percent) => formatPercent(percent))).toEqual(['0.0%', '<0.1%', '0.1%'])
+  expect([0, 0.4, 99.7, 100].map((percent) => formatPercent(percent, 0))).toEqual([
+    '0%',
+    '<1%',
+    '99%',
+    '100%',
+  ])
 })
 
 test('a token whose symbol shows nothing is called by its mint', () => {

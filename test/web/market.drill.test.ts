@@ -5,7 +5,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { gridMove } from '../../src/web/views/market/grid-keys.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
-import { closeBrowser, hasBrowser, openBrowser, openPage, overflowPx, skipped } from './browser.ts'
+import {
+  changeAnswers,
+  closeBrowser,
+  hasBrowser,
+  openBrowser,
+  openPage,
+  overflowPx,
+  skipped,
+} from './browser.ts'
 
 const TOKENS = 6_000
 /** The one with a long name. */
@@ -262,6 +270,18 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     await page.reload()
     await expect.poll(heightPx).toBe(30)
     expect(faults).toEqual([])
+  })
+
+  test('where one of many trades is a sale, not all of them are buys', async () => {
+    const { page } = await openPage(browser, 'about:blank')
+    await changeAnswers(page, '**/api/v1/market/totals', (answer) => ({
+      ...answer,
+      data: { ...answer.data, buys_24h: 9_999, sells_24h: 1 },
+    }))
+    await page.goto(server.url)
+    const share = page.locator('.totals .up')
+    await share.waitFor()
+    expect(await share.textContent()).toBe('99%')
   })
 
   test.each([1_440, 1_181, 1_024, 961, 768, 721, 390, 360])(

@@ -136,14 +136,16 @@ describe.skipIf(!hasBrowser)(`what agents say, in the console${skipped}`, () => 
     const { page, faults } = await openPage(browser, 'about:blank')
     await changeAnswers(page, '**/api/v1/agents/leaderboard*', (answer) => {
       answer.data[0].horizons = [
-        { horizon: '15m', count: 4, hits: 3, meanPct: 2.5 },
+        { horizon: '15m', count: 400, hits: 399, meanPct: 2.5 },
         { horizon: '1h', count: 2, hits: 0, meanPct: -7 },
       ]
       return answer
     })
     await page.goto(`${server.url}/#/agents`)
     const row = page.getByRole('row').filter({ hasText: 'speaker' })
-    await row.getByText('75%').waitFor()
+    // It was wrong once.
+    await row.getByRole('img', { name: 'right 99 percent' }).waitFor()
+    await row.getByText('99%').waitFor()
     expect(await page.locator('.tabs [aria-current]').allTextContents()).toEqual(['15m'])
     await page.getByRole('columnheader', { name: 'Right after 15m' }).waitFor()
     expect(await row.getByText('▲ 2.50%').count()).toBe(1)

@@ -4,7 +4,7 @@ import type { TotalsAnswer } from '../../../schema/api/market.ts'
 import { Fetched, request } from '../../api.ts'
 import type { App } from '../../app.ts'
 import { isStale, staleBanner } from '../../dom.ts'
-import { formatAmount, formatCount, formatUsd } from '../../format.ts'
+import { formatAmount, formatCount, formatPercent, formatUsd } from '../../format.ts'
 
 /** Each is a read: an office may have many consoles behind one address. */
 const EVERY_MS = 20_000
@@ -31,6 +31,6 @@ export function totalsLine(totals: MarketTotals): TemplateResult {
   ]
   return html`<dl class="totals ${isStale(totals) ? 'old' : ''}" aria-label="The whole market">
       ${figures.map(([label, text]) => html`<div><dt>${label}</dt><dd>${text}</dd></div>`)}
-      <div><dt>Buys</dt><dd>${value === null || trades === 0 ? '–' : html`<span class="up">${((100 * value.buys_24h) / trades).toFixed(0)}%</span>`}</dd></div>
+      <div><dt>Buys</dt><dd>${value === null || trades === 0 ? '–' : html`<span class="up">${formatPercent((100 * value.buys_24h) / trades, 0)}</span>`}</dd></div>
     </dl>`
 }
