@@ -2,7 +2,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import type { ListedRow } from '../../src/web/listed-fields.ts'
 import { MarketWindow } from '../../src/web/views/market/market-window.ts'
-import type { WindowListener, WindowSource } from '../../src/web/window-source.ts'
+import type { WindowListener, WindowMessage, WindowSource } from '../../src/web/window-source.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -22,10 +22,11 @@ function follow() {
     { onChange: () => {}, onError: (message) => errors.push(message) },
   )
   window.look(0, 2)
+  const tell = (message: WindowMessage) => listeners.at(-1)?.onWindow(message)
   const answer = (order: string[], total = order.length) =>
-    listeners.at(-1)?.onWindow({ rows: order.map(row), order, offset: 0, total })
+    tell({ rows: order.map(row), order, offset: 0, total })
   const refuse = (message: string) => listeners.at(-1)?.onError(message, 'invalid_parameter')
-  return { window, errors, answer, refuse }
+  return { window, errors, tell, answer, refuse }
 }
 
 const row = (mint: string) => ({ mint, priceUsd: 1 }) as ListedRow
@@ -73,4 +74,22 @@ test('a list that was empty shows its rows, though its order is held', () => {
   window.hold(true)
   answer(['first'])
   expect(window.indexOf('first')).toBe(0)
+})
+
+test('a list that becomes shorter while its order is held is as long as what is shown, and one that is not held as it is', () => {
+  const { window, tell, answer } = follow()
+  answer(['A', 'B', 'C'])
+  window.hold(true)
+  answer(['B', 'C'])
+  expect([window.total, window.shownTotal, window.at(2)?.mint]).toEqual([2, 3, 'C'])
+  window.hold(false)
+  expect([window.total, window.shownTotal, window.at(2)?.mint]).toEqual([2, 2, undefined])
+  // Where what is in sight stays as it is, the number alone is told.
+  tell({ rows: [], total: 7 })
+  expect([window.total, window.shownTotal]).toEqual([7, 7])
+  window.hold(true)
+  tell({ rows: [], total: 6 })
+  expect([window.total, window.shownTotal]).toEqual([6, 7])
+  window.hold(false)
+  expect(window.shownTotal).toBe(6)
 })

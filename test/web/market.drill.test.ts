@@ -272,6 +272,23 @@ describe.skipIf(!hasBrowser)(`the market’s table${skipped}`, () => {
     expect(faults).toEqual([])
   })
 
+  test('a list that becomes shorter under the pointer keeps its rows until the pointer leaves', async () => {
+    const liquid = (at: number, liquidity: number) =>
+      server.client.push({ type: 'patch', mint: mintAt(at), ts: Date.now(), fields: { liquidity } })
+    for (const at of [3_000, 3_001, 3_002]) await liquid(at, 5_000)
+    const { page } = await openPage(browser, server.url, '#/market?liquidity=1000')
+    await page.getByText('3 tokens', { exact: true }).waitFor()
+    const before = await symbols(page)
+    await rows(page).first().hover()
+    await liquid(Number(before[0]?.slice(1)), 1)
+    await page.getByText(/^2 tokens/).waitFor()
+    expect(await symbols(page)).toEqual(before)
+    expect(await page.getByRole('grid').getAttribute('aria-rowcount')).toBe('4')
+    await page.mouse.move(2, 2)
+    await expect.poll(() => symbols(page)).toEqual(before.slice(1))
+    expect(await page.getByRole('grid').getAttribute('aria-rowcount')).toBe('3')
+  })
+
   test('where one of many trades is a sale, not all of them are buys', async () => {
     const { page } = await openPage(browser, 'about:blank')
     await changeAnswers(page, '**/api/v1/market/totals', (answer) => ({

@@ -24,6 +24,8 @@ export interface WindowListener {
 export class MarketWindow {
   /** Rows of the whole list; null before the first answer, and where another list was asked for and refused. */
   total: number | null = null
+  /** The same when the rows that are shown were those of the list: it is held with their order. */
+  shownTotal: number | null = null
   /** Which way the last change of a price went, and when. */
   readonly moves = new Map<string, { direction: 1 | -1; atMs: number }>()
   readonly #live: WindowSource
@@ -140,10 +142,11 @@ export class MarketWindow {
       this.#next = order
       this.#nextOffset = offset
       // A list without rows has no order to hold.
-      if (!this.#isHeld || this.#isMoved || this.#shown.length === 0) this.#showNext()
+      if (this.#isMoved || this.#shown.length === 0) this.#showNext()
       this.#isMoved = false
       this.#isOfOther = false
     }
+    if (!this.#isHeld) this.#showNext()
     this.#listener.onChange()
   }
 
@@ -155,6 +158,7 @@ export class MarketWindow {
   }
 
   #showNext(): void {
+    this.shownTotal = this.total
     if (this.#next === null) return
     this.#shown = this.#next
     this.#shownOffset = this.#nextOffset

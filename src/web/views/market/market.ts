@@ -164,8 +164,9 @@ export class MarketView implements View {
     return this.#isDense ? DENSE_ROW_PX : ROW_PX
   }
 
+  /** Rows that there is room for. */
   get #total(): number {
-    return this.#window.total ?? 0
+    return this.#window.shownTotal ?? 0
   }
 
   /** Asks for another list, from its top. */
@@ -257,7 +258,7 @@ export class MarketView implements View {
 
   #table(): TemplateResult {
     const { first, end } = this.#span()
-    const isLoaded = this.#window.total !== null
+    const isLoaded = this.#window.shownTotal !== null
     const rows = this.#rowsOf(first, end)
     const rowPx = this.#rowPx
     return html`<div class="table" role="grid" aria-label="Tokens" aria-rowcount=${this.#total + 1} aria-busy=${!isLoaded}
@@ -422,7 +423,7 @@ export class MarketView implements View {
   /** In a list that has become shorter than where the keyboard was, it is at the last row. */
   #keepPlace(): void {
     const { row, column } = this.#place
-    if (this.#window.total !== null && row >= this.#total)
+    if (this.#window.shownTotal !== null && row >= this.#total)
       this.#place = { row: Math.max(0, this.#total - 1), column }
   }
 
