@@ -98,6 +98,35 @@ describe.skipIf(!hasBrowser)(`charts of the console${skipped}`, () => {
     expect(new Set(times.map(({ text }) => text)).size).toBeGreaterThan(3)
   })
 
+  test('a page that stays open keeps the newest bars, not all that there ever were', async () => {
+    const mint = mintOfSymbol('long')
+    const startMs = nowMs - 3_000_000
+    const secondOf = (second: number) => ({
+      ...{ type: 'trade', mint, ts: startMs + second * 1_000, side: 'buy', tokenAmount: 1_000 },
+      priceUsd: 1 + second / 1_000,
+    })
+    await server.client.push({ type: 'token', mint, ts: startMs, name: 'Long', symbol: 'LONG' }, secondOf(0))
+    const { page, faults } = await openPage(browser, server.url, `#/token/${mint}?tf=1s`)
+    const label = () => page.locator('.chart').getAttribute('aria-label')
+    await legend(page).getByText('C $1.00').waitFor()
+    const counts: number[] = []
+    for (let first = 1; first < 2_200; first += 200) {
+      await server.client.push(...Array.from({ length: 200 }, (_, at) => secondOf(first + at)))
+      await legend(page)
+        .getByText(`C $${(1 + (first + 199) / 1_000).toFixed(2)}`)
+        .waitFor()
+      counts.push(Number(/of (\d+) bars/.exec((await label()) ?? '')?.[1]))
+    }
+    expect(Math.max(...counts)).toBeGreaterThan(1_500)
+    expect(Math.max(...counts)).toBeLessThan(2_000)
+    expect(counts.at(-1)).toBeGreaterThanOrEqual(1_000)
+    // What is in sight are the newest bars still.
+    const times = await timesUnderPointer(page)
+    const newest = new Date(startMs + 2_200_000).toISOString().slice(11, 19)
+    expect(times.at(-6)?.text).toContain(newest.slice(0, 5))
+    expect(faults).toEqual([])
+  }, 60_000)
+
   test('the legend has the values under the crosshair, and of the newest bar otherwise', async () => {
     const { page } = await openPage(browser, server.url, `#/token/${MINT}?tf=1m`)
     await legend(page).getByText('C $1.50').waitFor()

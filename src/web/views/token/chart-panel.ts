@@ -24,6 +24,9 @@ const toLook = (query: URLSearchParams) => ({
 })
 
 const BARS = 500
+/** A page may stay open for days: of so many bars the newest `BARS_KEPT` are kept. */
+const BARS_MAX = 4 * BARS
+const BARS_KEPT = 2 * BARS
 /** By so small a share a supply differs that is the same. */
 const SUPPLY_ROUNDING = 1e-9
 /** Gaps that are told in words; all are marked. */
@@ -326,6 +329,11 @@ export class ChartPanel {
     const at = this.#bars.findLastIndex(({ t }) => t <= bar.t)
     if (this.#bars[at]?.t === bar.t) this.#bars[at] = bar
     else this.#bars.splice(at + 1, 0, bar)
-    if (this.#chart?.update(bar) === false) this.#needsReplace = true
+    if (this.#bars.length >= BARS_MAX) {
+      this.#bars = this.#bars.slice(-BARS_KEPT)
+      this.#needsReplace = true
+    }
+    // A chart that is to be replaced need not grow: in a tab that nobody looks at that may be long from now.
+    if (!this.#needsReplace && this.#chart?.update(bar) === false) this.#needsReplace = true
   }
 }
