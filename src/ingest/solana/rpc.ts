@@ -42,15 +42,27 @@ export type RpcFault =
   | 'malformed'
   | 'other_chain'
 /** A result, or why there is none. `refused`: the endpoint does not do this; another try gives the same. */
-export type RpcAnswer =
+export type RpcAnswer = (
   | { ok: true; result: unknown }
   /** `code` is that of JSON-RPC, where the endpoint has said one; `sentMs` is on the monotonic clock, where a request was sent. */
   | { ok: false; fault: RpcFault; message: string; code?: number; sentMs?: number }
+) & {
+  /** Which of the endpoints has answered, from 0, where there are several. */
+  endpoint?: number
+}
 
 /** What the feed asks endpoints: a node, or a tape of one. */
 export interface Rpc {
-  /** Does not reject. */
-  call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer>
+  /**
+   * Does not reject.
+   * @param tries how often this was asked of each endpoint in vain: one that was asked least is asked, the present one first
+   */
+  call(
+    method: string,
+    params: readonly unknown[],
+    signal: AbortSignal,
+    tries?: readonly number[],
+  ): Promise<RpcAnswer>
   /** The host that is asked at present. */
   readonly host: string
   /** How many there are to ask: one that has not may be followed by one that has. */
@@ -114,17 +126,34 @@ export class RpcClient implements Rpc {
   }
 
   get #endpoint(): Endpoint {
-    return this.#options.endpoints[this.#current % this.#options.endpoints.length]
+    return this.#options.endpoints[this.#current]
   }
 
-  call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {
+  call(
+    method: string,
+    params: readonly unknown[],
+    signal: AbortSignal,
+    tries: readonly number[] = [],
+  ): Promise<RpcAnswer> {
     return this.#queued(this.#limit, method, params, async () => {
-      const current = this.#current
-      const answer = await this.#callEndpoint(this.#endpoint, method, params, signal)
+      const endpoint = this.#leastTried(tries)
+      const answer = await this.#callEndpoint(this.#options.endpoints[endpoint], method, params, signal)
       // Another endpoint may be reached, or may have requests left; calls that fail together move on once.
-      if (!answer.ok && answer.fault !== 'stopped' && this.#current === current) this.#current++
-      return answer
+      if (!answer.ok && answer.fault !== 'stopped' && this.#current === endpoint)
+        this.#current = (endpoint + 1) % this.endpointCount
+      return { ...answer, endpoint }
     })
+  }
+
+  /** The first from the present endpoint on that was asked least. */
+  #leastTried(tries: readonly number[]): number {
+    const { endpointCount } = this
+    let least = this.#current
+    for (let step = 1; step < endpointCount; step++) {
+      const at = (this.#current + step) % endpointCount
+      if ((tries[at] ?? 0) < (tries[least] ?? 0)) least = at
+    }
+    return least
   }
 
   #callSpare(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {

@@ -91,26 +91,41 @@ export class TransactionFetcher {
 
   async #fetchOne(signature: string, slot: number): Promise<void> {
     const options = { encoding: 'json', maxSupportedTransactionVersion: 0, commitment: this.#commitment }
+    const tries = Array<number>(this.#rpc.endpointCount).fill(0)
     let reason = 'the endpoint does not have it'
     for (let attempt = 0; attempt < FETCH_ATTEMPTS_MAX && !this.#signal.aborted; attempt++) {
       if (attempt > 0) await wait(FETCH_RETRY_MS, this.#signal)
-      const answer = await this.#rpc.call('getTransaction', [signature, options], this.#signal)
+      const answer = await this.#rpc.call('getTransaction', [signature, options], this.#signal, tries)
+      const { endpoint = 0 } = answer
+      tries[endpoint]++
       if (!answer.ok) {
         reason = answer.message
         if (answer.fault === 'refused') break
       } else if (answer.result !== null) {
-        const transaction = readTransaction(answer.result)
-        if (transaction === null || transaction.transaction.signatures[0] !== signature) {
-          reason = 'the answer is no transaction'
-          continue
+        const read = readEvents(answer.result, signature)
+        if (typeof read !== 'string') {
+          this.fetched++
+          this.#handlers.onEvents(signature, slot, read)
+          return
         }
-        this.fetched++
-        this.#handlers.onEvents(signature, slot, eventsInTransaction(transaction).events)
-        return
+        reason = read
+        // What this endpoint keeps of it stays so; another one may keep more.
+        tries[endpoint] = Number.POSITIVE_INFINITY
+        if (Math.min(...tries) === Number.POSITIVE_INFINITY) break
       }
     }
     if (this.#signal.aborted) return
     this.lost++
     this.#handlers.onLost(signature, reason)
   }
+}
+
+/** All events of a transaction; or why an answer does not say them. */
+function readEvents(answer: unknown, signature: string): RawEvent[] | string {
+  const transaction = readTransaction(answer)
+  if (transaction === null || transaction.transaction.signatures[0] !== signature)
+    return 'the answer is no transaction'
+  const { events, isTruncated } = eventsInTransaction(transaction)
+  // Nodes keep inner instructions where they are told to: without them the end of the log is nowhere.
+  return isTruncated ? 'the endpoint keeps no inner instructions' : events
 }

@@ -1,0 +1,56 @@
+// The rest of a truncated log, from endpoints that keep less of a transaction than others, or do not say it at once.
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { LiveSource } from '../../../src/ingest/solana/source.ts'
+import { TransactionFetcher } from '../../../src/ingest/solana/transactions.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { transactionAnswer, transactionOf } from '../../support/chain/transaction.ts'
+import { ChainWorld, SOL } from '../../support/chain/world.ts'
+import { type Refusal, SolanaNode } from '../../support/upstreams/solana-node.ts'
+
+const world = new ChainWorld(7, { startMs: Date.now() })
+const transaction = transactionOf('truncated', world.slot, world.launch(SOL).events, {
+  ...{ noiseBytes: 20_000, isRouted: true },
+})
+/** As a node answers that keeps no inner instructions. */
+const whole = transactionAnswer(transaction)
+const WITHOUT_INSTRUCTIONS = {
+  result: { ...whole, meta: { ...whole.meta, innerInstructions: null } },
+} as unknown as Refusal
+
+let nodes: SolanaNode[]
+beforeEach(async () => {
+  nodes = [await SolanaNode.start(), await SolanaNode.start()]
+  for (const { history } of nodes) history.add(transaction)
+})
+afterEach(async () => {
+  for (const node of nodes) await node.close()
+})
+
+/** What a fetcher tells: how many events it had, or why it lost the transaction; and how often each node was asked. */
+async function fetched() {
+  const rpcUrls = nodes.map(({ url }) => url)
+  const source = new LiveSource(
+    { rpcUrls, socketUrls: [], commitment: 'confirmed', requestsPerSecond: 1_000 },
+    systemClock,
+  )
+  const told: (number | string)[] = []
+  const fetcher = new TransactionFetcher(source.rpc, 'confirmed', new AbortController().signal, {
+    onEvents: (_, __, events) => told.push(events.length),
+    onLost: (_, reason) => told.push(reason),
+  })
+  fetcher.fetch(transaction.signature, transaction.slot)
+  await fetcher.pending
+  const { lost } = fetcher
+  return { told, lost, asked: nodes.map((node) => node.asked('getTransaction').length) }
+}
+
+it('comes from an endpoint that keeps inner instructions, where another has none', async () => {
+  nodes[0].refusals.getTransaction = WITHOUT_INSTRUCTIONS
+  expect(await fetched()).toEqual({ told: [transaction.events.length], lost: 0, asked: [1, 1] })
+})
+
+it('that no endpoint keeps is told as lost', async () => {
+  for (const node of nodes) node.refusals.getTransaction = WITHOUT_INSTRUCTIONS
+  const told = [expect.stringContaining('no inner instructions')]
+  expect(await fetched()).toEqual({ told, lost: 1, asked: [1, 1] })
+})
