@@ -107,6 +107,8 @@ export const SIGNATURES_PER_CALL = 1_000
 export const HEAL_AHEAD = 4
 /** The longest pause between attempts to reach an endpoint while what was missed is fetched. */
 export const HEAL_RETRY_MS_MAX = 5_000
+/** How long an endpoint that does not answer is waited for where all others have refused what is asked. */
+export const HEAL_AWAY_MS_MAX = 20_000
 /** How long the list of blocks may take to reach a connection's first slots: what it does not list by then counts as refused. */
 export const HEAL_PROOF_MS_MAX = 20_000
 /** How long a connection's first slots are waited for; and what is left of the time for taking what was held back meanwhile. */

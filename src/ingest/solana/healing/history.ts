@@ -7,6 +7,7 @@ import {
   BLOCK_RANGE_SLOTS,
   FETCH_ATTEMPTS_MAX,
   FETCH_RETRY_MS,
+  HEAL_AWAY_MS_MAX,
   HEAL_RETRY_MS_MAX,
   SIGNATURES_PER_CALL,
 } from '../limits.ts'
@@ -86,6 +87,8 @@ export class History {
   readonly #signal: AbortSignal
   readonly #isOver: () => boolean
   readonly #commitment = 'confirmed'
+  /** Endpoints that were waited for in vain, and have not answered since. */
+  readonly #away = new Set<number>()
 
   /** @param isOver whether there is no time left */
   constructor(source: ChainSource, signal: AbortSignal, isOver: () => boolean) {
@@ -151,21 +154,33 @@ export class History {
     params: readonly unknown[],
     read: (answer: unknown) => Value | undefined,
   ): Promise<Past<Value>> {
-    const { rpc } = this.#source
-    let refusals = 0
+    const { rpc, clock } = this.#source
+    const tries = Array<number>(rpc.endpointCount).fill(0)
+    let isPruned = false
+    let failingSinceMs: number | null = null
     for (let attempt = 0; !this.#isOver() && !this.#signal.aborted; attempt++) {
       this.requests++
-      const answer = await rpc.call(method, params, this.#signal)
+      const answer = await rpc.call(method, params, this.#signal, tries)
+      const { endpoint = 0 } = answer
       const value = answer.ok && answer.result !== null ? read(answer.result) : undefined
-      if (value !== undefined) return { ok: true, value }
       const verdict = answer.ok ? (answer.result === null ? 'not_yet' : 'refused') : verdictOf(answer)
       if (verdict === 'over') break
+      if (verdict !== 'again') this.#away.delete(endpoint)
+      if (value !== undefined) return { ok: true, value }
+      isPruned ||= verdict === 'pruned' || verdict === 'not_yet'
+      if (verdict === 'not_yet') tries[endpoint]++
+      else if (verdict !== 'again') tries[endpoint] = Number.POSITIVE_INFINITY
+      else if (tries.some((count) => count >= FETCH_ATTEMPTS_MAX)) {
+        // Others have refused: this one may have it, but all the time there is is not spent on one that never comes back.
+        const nowMs = clock.monotonicMs()
+        failingSinceMs ??= nowMs
+        if (nowMs - failingSinceMs >= HEAL_AWAY_MS_MAX) this.#away.add(endpoint)
+        if (this.#away.has(endpoint)) tries[endpoint] = Number.POSITIVE_INFINITY
+      }
       const message = answer.ok ? `${rpc.host} has no ${method}` : answer.message
-      if (verdict !== 'again') refusals++
-      const isFinal = verdict !== 'not_yet' && refusals >= rpc.endpointCount
-      if (isFinal && verdict !== 'again') return { ok: false, fault: verdict, message }
-      if (verdict === 'not_yet' && refusals >= FETCH_ATTEMPTS_MAX * rpc.endpointCount)
-        return { ok: false, fault: 'pruned', message }
+      // An endpoint that keeps less than another has not said what the other has.
+      if (tries.every((count) => count >= FETCH_ATTEMPTS_MAX))
+        return { ok: false, fault: isPruned ? 'pruned' : 'refused', message }
       const retryMs = verdict === 'again' ? backoffMs(attempt, FETCH_RETRY_MS, HEAL_RETRY_MS_MAX) : 0
       await this.#source.wait(verdict === 'not_yet' ? FETCH_RETRY_MS : retryMs, this.#signal)
     }

@@ -1,0 +1,62 @@
+// What nodes answer of the past where they have lost some of it, or fail in between.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { History, type Past, type PastBlock } from '../../../src/ingest/solana/healing/history.ts'
+import { LiveSource } from '../../../src/ingest/solana/source.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { ChainWorld, SOL } from '../../support/chain/world.ts'
+import { type Refusal, SolanaNode } from '../../support/upstreams/solana-node.ts'
+
+const world = new ChainWorld(7, { startMs: Date.now(), slot: 300_000_000 })
+const transaction = world.launch(SOL)
+const { slot } = transaction
+
+let nodes: SolanaNode[]
+beforeEach(async () => {
+  nodes = [await SolanaNode.start(), await SolanaNode.start()]
+  for (const node of nodes) {
+    node.history.add(transaction)
+    node.slot = slot + 50
+  }
+})
+afterEach(async () => {
+  for (const node of nodes) await node.close()
+})
+
+function historyOf(count = nodes.length): History {
+  const rpcUrls = nodes.slice(0, count).map(({ url }) => url)
+  const source = new LiveSource(
+    { rpcUrls, socketUrls: [], commitment: 'confirmed', requestsPerSecond: 1_000 },
+    systemClock,
+  )
+  return new History(source, new AbortController().signal, () => false)
+}
+const block = (count?: number): Promise<Past<PastBlock>> => historyOf(count).block(slot)
+const soon = { interval: 5, timeout: 10_000 }
+const METHOD_NOT_FOUND: Refusal = { error: { code: -32_601, message: 'Method not found' } }
+const HAD = { ok: true, value: { transactions: [{ signature: transaction.signature }] } }
+const asked = () => nodes.map((node) => node.asked('getBlock').length)
+
+describe('a block that one endpoint has', () => {
+  it('is had, though that one is busy while the other says twice that it keeps it no more', async () => {
+    const [first, second] = nodes
+    first.history.firstSlot = slot + 1
+    second.refusals.getBlock = { status: 429, headers: { 'Retry-After': '1' } }
+    const asking = block()
+    await expect.poll(() => asked()[1], soon).toBe(1)
+    second.refusals = {}
+    expect(await asking).toMatchObject(HAD)
+    expect(asked()).toEqual([1, 2])
+  })
+
+  it('is had, though the answer of the other is none', async () => {
+    nodes[0].refusals.getBlock = { result: { parentSlot: 'none' } } as unknown as Refusal
+    expect(await block()).toMatchObject(HAD)
+  })
+})
+
+it('what one endpoint keeps no more and the other does not serve counts as kept no more', async () => {
+  nodes[0].history.firstSlot = slot + 1
+  nodes[1].refusals.getBlock = METHOD_NOT_FOUND
+  expect(await block()).toMatchObject({ ok: false, fault: 'pruned' })
+  expect(asked()).toEqual([1, 1])
+})
