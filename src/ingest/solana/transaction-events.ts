@@ -123,19 +123,24 @@ export function eventsInTransaction(transaction: TransactionAnswer): LogEvents {
 
 /**
  * Whether a transaction of a block may have events of ours: it has not failed, and names one of the programs. A block has some thousand
- * transactions, of which few do: the others are not looked at further.
+ * transactions, of which few do: the others are not looked at further. One whose metadata the endpoint has lost may have events where it
+ * takes addresses from tables too: which ones nobody says.
  */
 export function mayHaveEvents(answer: unknown): boolean {
-  if (!isRecord(answer) || !isRecord(answer.meta) || answer.meta.err != null) return false
+  if (!isRecord(answer)) return false
   const { transaction, meta } = answer
-  const message = isRecord(transaction) ? transaction.message : null
-  const loaded = isRecord(meta.loadedAddresses) ? meta.loadedAddresses : {}
-  return [isRecord(message) ? message.accountKeys : null, loaded.writable, loaded.readonly].some(
-    (keys) =>
-      Array.isArray(keys) &&
-      keys.some((each) => OURS.includes(isRecord(each) ? String(each.pubkey) : String(each))),
-  )
+  const message = recordOf(recordOf(transaction).message)
+  if (!isRecord(meta)) return namesOurs(message.accountKeys) || !isEmpty(message.addressTableLookups)
+  if (meta.err != null) return false
+  const loaded = recordOf(meta.loadedAddresses)
+  return [message.accountKeys, loaded.writable, loaded.readonly].some(namesOurs)
 }
+
+const recordOf = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {})
+const isEmpty = (value: unknown): boolean => !Array.isArray(value) || value.length === 0
+const namesOurs = (keys: unknown): boolean =>
+  Array.isArray(keys) &&
+  keys.some((each) => OURS.includes(isRecord(each) ? String(each.pubkey) : String(each)))
 
 function decodeBase58(text: string): Uint8Array | null {
   // Base58 takes time that grows with the square of the length.

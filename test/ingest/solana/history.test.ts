@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { History, type Past, type PastBlock } from '../../../src/ingest/solana/healing/history.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { transactionAnswer } from '../../support/chain/transaction.ts'
 import { ChainWorld, SOL } from '../../support/chain/world.ts'
 import { type Refusal, SolanaNode } from '../../support/upstreams/solana-node.ts'
 
@@ -59,4 +60,28 @@ it('what one endpoint keeps no more and the other does not serve counts as kept 
   nodes[1].refusals.getBlock = METHOD_NOT_FOUND
   expect(await block()).toMatchObject({ ok: false, fault: 'pruned' })
   expect(asked()).toEqual([1, 1])
+})
+
+describe('a transaction without metadata', () => {
+  const { transaction: told } = transactionAnswer(transaction)
+  const blockOf = (message: object): Refusal => {
+    const lost = { transaction: { ...told, message }, meta: null }
+    return { result: { parentSlot: slot - 1, transactions: [lost] } } as unknown as Refusal
+  }
+  const [router, ...programs] = told.message.accountKeys
+  const lookup = { accountKey: router, writableIndexes: [], readonlyIndexes: [0] }
+
+  it.each([
+    ['names a program of ours', { accountKeys: [router, ...programs] }],
+    ['may take its address from a table', { accountKeys: [router], addressTableLookups: [lookup] }],
+  ])('that %s makes its block one that the endpoint cannot say: another one is asked', async (_, message) => {
+    nodes[0].refusals.getBlock = blockOf(message)
+    expect(await block(1)).toMatchObject({ ok: false, fault: 'refused' })
+    expect(await block()).toMatchObject(HAD)
+  })
+
+  it('and of other programs is none of ours', async () => {
+    nodes[0].refusals.getBlock = blockOf({ accountKeys: [router], addressTableLookups: [] })
+    expect(await block(1)).toMatchObject({ ok: true, value: { transactions: [] } })
+  })
 })
