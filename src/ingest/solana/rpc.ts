@@ -350,7 +350,7 @@ class MethodRefusals {
 }
 
 /** Whether an endpoint says that it does not serve a method, not that it does not like what was asked. */
-function refusesMethod(answer: RpcAnswer): boolean {
+export function refusesMethod(answer: RpcAnswer): boolean {
   if (answer.ok || answer.fault !== 'refused') return false
   const { code = 0, message } = answer
   return code === METHOD_NOT_FOUND || REFUSING_STATUSES.includes(code) || REFUSES_METHOD.test(message)

@@ -1,6 +1,7 @@
 // What nodes answer of the past where they have lost some of it, or fail in between.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { History, type Past, type PastBlock } from '../../../src/ingest/solana/healing/history.ts'
+import { FETCH_ATTEMPTS_MAX } from '../../../src/ingest/solana/limits.ts'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { transactionAnswer } from '../../support/chain/transaction.ts'
@@ -60,6 +61,39 @@ it('what one endpoint keeps no more and the other does not serve counts as kept 
   nodes[1].refusals.getBlock = METHOD_NOT_FOUND
   expect(await block()).toMatchObject({ ok: false, fault: 'pruned' })
   expect(asked()).toEqual([1, 1])
+})
+
+describe('an error', () => {
+  it.each<[string, Refusal]>([
+    ['of the endpoint itself', { error: { code: -32_603, message: 'Internal error' } }],
+    ['that says nothing', { error: { code: -32_000, message: 'Server error' } }],
+    ['that is no answer at all', { jsonrpc: '1.0' } as unknown as Refusal],
+  ])('%s is of that moment, where the next answer is none', async (_, refusal) => {
+    nodes[0].refusals.getBlock = refusal
+    const asking = block(1)
+    await expect.poll(() => asked()[0], soon).toBe(1)
+    nodes[0].refusals = {}
+    expect(await asking).toMatchObject(HAD)
+    expect(asked()).toEqual([2, 0])
+  })
+
+  it('that does not end is a refusal', async () => {
+    nodes[0].refusals.getBlock = { error: { code: -32_603, message: 'Internal error' } }
+    expect(await block(1)).toMatchObject({ ok: false, fault: 'refused' })
+    expect(asked()).toEqual([FETCH_ATTEMPTS_MAX, 0])
+  })
+
+  it.each<[string, Refusal]>([
+    ['no such method', METHOD_NOT_FOUND],
+    ['no such parameters', { error: { code: -32_602, message: 'Invalid params' } }],
+    ['not in this plan', { error: { code: -32_000, message: 'getBlock is not available on the free tier' } }],
+    ['a version', { error: { code: -32_015, message: 'Transaction version (1) is not supported' } }],
+    ['nobody may', { status: 403 }],
+  ])('that says %s comes again, and is not waited for', async (_, refusal) => {
+    nodes[0].refusals.getBlock = refusal
+    expect(await block(1)).toMatchObject({ ok: false, fault: 'refused' })
+    expect(asked()).toEqual([1, 0])
+  })
 })
 
 describe('a transaction without metadata', () => {

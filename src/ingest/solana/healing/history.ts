@@ -11,7 +11,7 @@ import {
   HEAL_RETRY_MS_MAX,
   SIGNATURES_PER_CALL,
 } from '../limits.ts'
-import type { RpcAnswer } from '../rpc.ts'
+import { type RpcAnswer, refusesMethod } from '../rpc.ts'
 import type { ChainSource } from '../source.ts'
 import {
   eventsInTransaction,
@@ -66,13 +66,26 @@ const signaturesSchema = z.array(
   z.object({ signature: z.string().min(1).max(128), slot: slotNumber, err: z.unknown() }),
 )
 
-type Verdict = 'again' | 'not_yet' | 'pruned' | 'refused' | 'over'
-function verdictOf({ fault, code = 0 }: RpcAnswer & { ok: false }): Verdict {
+/** What an endpoint answers each time. Any other error may be of the moment, or of this answer alone. */
+const REFUSED_CODES = [
+  -32_600, // not a request that it knows
+  -32_602, // not with these parameters
+  -32_015, // a transaction of a version that is not supported
+]
+
+type Verdict = 'again' | 'not_yet' | 'unsure' | 'pruned' | 'refused' | 'over'
+export function verdictOf(answer: RpcAnswer & { ok: false }): Verdict {
+  const { fault, code } = answer
   if (fault === 'stopped') return 'over'
   if (fault === 'timeout' || fault === 'unreachable' || fault === 'rate_limited' || fault === 'busy')
     return 'again'
+  if (fault === 'malformed') return 'unsure'
+  if (code === undefined) return 'refused'
   if (PRUNED_CODES.includes(code)) return 'pruned'
-  return NOT_YET_CODES.includes(code) ? 'not_yet' : 'refused'
+  if (NOT_YET_CODES.includes(code)) return 'not_yet'
+  // From 300 on they are statuses of HTTP.
+  const isRefused = (code >= 300 && code < 500) || REFUSED_CODES.includes(code) || refusesMethod(answer)
+  return isRefused ? 'refused' : 'unsure'
 }
 
 const readPast = ({ transaction, ...rest }: TransactionAnswer): PastTransaction => ({
@@ -168,7 +181,8 @@ export class History {
       if (verdict !== 'again') this.#away.delete(endpoint)
       if (value !== undefined) return { ok: true, value }
       isPruned ||= verdict === 'pruned' || verdict === 'not_yet'
-      if (verdict === 'not_yet') tries[endpoint]++
+      const isCounted = verdict === 'not_yet' || verdict === 'unsure'
+      if (isCounted) tries[endpoint]++
       else if (verdict !== 'again') tries[endpoint] = Number.POSITIVE_INFINITY
       else if (tries.some((count) => count >= FETCH_ATTEMPTS_MAX)) {
         // Others have refused: this one may have it, but all the time there is is not spent on one that never comes back.
@@ -182,7 +196,7 @@ export class History {
       if (tries.every((count) => count >= FETCH_ATTEMPTS_MAX))
         return { ok: false, fault: isPruned ? 'pruned' : 'refused', message }
       const retryMs = verdict === 'again' ? backoffMs(attempt, FETCH_RETRY_MS, HEAL_RETRY_MS_MAX) : 0
-      await this.#source.wait(verdict === 'not_yet' ? FETCH_RETRY_MS : retryMs, this.#signal)
+      await this.#source.wait(isCounted ? FETCH_RETRY_MS : retryMs, this.#signal)
     }
     return { ok: false, fault: 'over', message: 'there is no time left' }
   }
