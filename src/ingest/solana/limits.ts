@@ -105,6 +105,8 @@ export const BLOCK_RANGE_SLOTS = 10_000
 export const SIGNATURES_PER_CALL = 1_000
 /** Blocks and transactions that are asked for ahead of the one whose turn it is. */
 export const HEAL_AHEAD = 4
+/** Requests by which the transactions of one block are had that is refused. On mainnet that is not enough: it is told as missing. */
+export const HEAL_ALONE_REQUESTS_MAX = 32
 /** The longest pause between attempts to reach an endpoint while what was missed is fetched. */
 export const HEAL_RETRY_MS_MAX = 5_000
 /** How long an endpoint that does not answer is waited for where all others have refused what is asked. */

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { MarketEvent } from '../../../src/schema/event.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { Teller } from '../../support/chain/market-tape.ts'
+import { slotAt } from '../../support/chain/world.ts'
 import { differences, expectEqual, expectTold, missingSince, wrongBars } from './same-market.ts'
 import { type RunOptions, runMarket, type SimulatedMarket, tradesOf } from './simulated-market.ts'
 
@@ -75,6 +76,41 @@ describe('a feed of the chain that makes up for an outage', () => {
       expectEqual(await run({ outages: [outage(40, 43), outage(90, 120)], answersBehindMs }), whole)
     },
   )
+
+  describe('and is refused one block', () => {
+    const bad = slotAt(at(60))
+    const refused = {
+      ok: false,
+      fault: 'refused',
+      message: 'Transaction version (1)',
+      code: -32_015,
+    } as const
+    const refuseBlock = ({ chain: { rpc } }: SimulatedMarket): void => {
+      const { call } = rpc
+      const refusing: typeof call = (method, params, ...rest) =>
+        method === 'getBlock' && params[0] === bad ? Promise.resolve(refused) : call(method, params, ...rest)
+      Object.assign(rpc, { call: refusing })
+    }
+    const more = { outages: [outage(40, 85)], turns: [{ atMs: at(30), do: refuseBlock }] }
+
+    it('has its transactions one after another, and all other blocks', async () => {
+      const market = await run(more)
+      expectEqual(market, whole)
+      expect(market.chain.requests.getBlock).toBeGreaterThan(100)
+      expect(market.chain.requests.getSignaturesForAddress).toBeLessThan(32)
+    })
+
+    it('and its transactions too tells it alone', async () => {
+      const market = await run({ ...more, refusals: { getSignaturesForAddress: refused } })
+      const { parts, isMissing } = missingSince(market, at(10))
+      expect(parts).toMatchObject([{ reason: 'refused' }])
+      const had = new Set(tradesOf(market).map(({ tx, eventIndex }) => `${tx}:${eventIndex}`))
+      const lost = tradesOf(whole).filter(({ tx, eventIndex }) => !had.has(`${tx}:${eventIndex}`))
+      expect(new Set(lost.map(({ slot }) => slot))).toEqual(new Set([bad]))
+      expect(lost.every(({ ts }) => isMissing(ts, ts + 1))).toBe(true)
+      expect(Number(parts[0].toMs) - parts[0].fromMs).toBeLessThan(5_000)
+    })
+  })
 
   it('says how far it is, and how long it takes yet', async () => {
     interface Progress {

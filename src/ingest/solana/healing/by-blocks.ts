@@ -5,8 +5,8 @@ import type { History, Past, PastBlock, PastFault } from './history.ts'
 export interface BlockHandlers {
   /** All before it was taken, or told as missing. */
   onBlock(block: PastBlock): Promise<void>
-  /** A block, and what may lie before it, cannot be had. */
-  onMissing(slot: number, fault: PastFault): void
+  /** A block, and what may lie before it, cannot be had as blocks. */
+  onMissing(slot: number, fault: PastFault): Promise<void>
 }
 
 /** Blocks before one that the list has left out, which are asked for one after another. */
@@ -42,13 +42,18 @@ export async function takeBlocks(
 ): Promise<'over' | 'refused' | null> {
   let at = afterSlot
   let end: 'over' | 'refused' | null = null
+  /** A block that is refused by itself, as for a transaction in it that cannot be read, is followed by one that is not. */
+  const isRefusedAlone = async (slot: number): Promise<boolean> => {
+    const next = slots[slots.indexOf(slot) + 1]
+    return next !== undefined && (await history.block(next)).ok
+  }
   const read = async (slot: number, past: Past<PastBlock>): Promise<boolean> => {
     if (!past.ok) {
-      if (past.fault !== 'pruned') {
+      if (past.fault === 'over' || (past.fault === 'refused' && !(await isRefusedAlone(slot)))) {
         end = past.fault
         return false
       }
-      onMissing(slot, past.fault)
+      await onMissing(slot, past.fault)
       at = slot
       return true
     }
@@ -57,7 +62,7 @@ export async function takeBlocks(
       end = fault
       return false
     }
-    if (fault !== null) onMissing(blocks[0].parentSlot, fault)
+    if (fault !== null) await onMissing(blocks[0].parentSlot, fault)
     for (const block of blocks) await onBlock(block)
     at = slot
     return true

@@ -7,6 +7,7 @@ import { ALWAYS_ROOM, type FeedLog, type Room } from '../../types.ts'
 import { untilRoom } from '../../wait.ts'
 import {
   BLOCK_RANGE_SLOTS,
+  HEAL_ALONE_REQUESTS_MAX,
   HEAL_BACK_SLOTS,
   HEAL_PROGRESS_MS,
   HEAL_PROOF_MS_MAX,
@@ -385,8 +386,11 @@ export class Healing {
         this.#logProgress(work, beforeSlot)
         await this.#room()
       },
-      onMissing: (slot, fault) => {
-        this.#miss(work, fault)
+      onMissing: async (slot, fault) => {
+        // What is refused as a block may be had by itself: with a few requests, since all other blocks wait.
+        const isHad =
+          fault === 'refused' && (await this.#bySignatures(work, slot + 1, HEAL_ALONE_REQUESTS_MAX))
+        if (!isHad) this.#miss(work, fault)
         this.#advance(work, slot, --left)
       },
     })
@@ -394,19 +398,19 @@ export class Healing {
 
   /**
    * Where few blocks have something of ours, one request for each transaction is cheaper.
-   * @param blockCount requests that whole blocks would take; null: they cannot be had
+   * @param requestsMax as many as whole blocks would take, or are spent on one that is refused; null: no blocks can be had
    * @returns whether everything was taken, or told as missing
    */
-  async #bySignatures(work: Work, beforeSlot: number, blockCount: number | null): Promise<boolean> {
+  async #bySignatures(work: Work, beforeSlot: number, requestsMax: number | null): Promise<boolean> {
     const { history, atSlot } = work
     const list = await listSignatures(history, {
       fromSlot: atSlot + 1,
       beforeSlot,
-      requestsMax: blockCount ?? Number.POSITIVE_INFINITY,
+      requestsMax: requestsMax ?? Number.POSITIVE_INFINITY,
       isTaken: (signature) => this.#handlers.isTaken(signature),
     })
     if (list.kind !== 'list') {
-      if (blockCount !== null || (list.kind === 'fault' && list.fault === 'over')) return false
+      if (requestsMax !== null || (list.kind === 'fault' && list.fault === 'over')) return false
       this.#miss(work, list.kind === 'fault' ? list.fault : 'refused')
       this.#advance(work, beforeSlot - 1, 0)
       return true
