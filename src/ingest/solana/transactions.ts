@@ -3,6 +3,7 @@ import pLimit from 'p-limit'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { RecordedPlace } from '../types.ts'
 import { wait } from '../wait.ts'
+import { verdictOf } from './healing/history.ts'
 import { FETCH_ATTEMPTS_MAX, FETCH_RETRY_MS, FETCHES_WAITING_MAX, TRANSACTIONS_SEEN_MAX } from './limits.ts'
 import type { Rpc } from './rpc.ts'
 import { eventsInTransaction, type RawEvent, readTransaction } from './transaction-events.ts'
@@ -92,27 +93,25 @@ export class TransactionFetcher {
   async #fetchOne(signature: string, slot: number): Promise<void> {
     const options = { encoding: 'json', maxSupportedTransactionVersion: 0, commitment: this.#commitment }
     const tries = Array<number>(this.#rpc.endpointCount).fill(0)
-    let reason = 'the endpoint does not have it'
-    for (let attempt = 0; attempt < FETCH_ATTEMPTS_MAX && !this.#signal.aborted; attempt++) {
-      if (attempt > 0) await wait(FETCH_RETRY_MS, this.#signal)
+    let reason = 'no endpoint has it'
+    for (let attempt = 0; attempt < FETCH_ATTEMPTS_MAX && !this.#signal.aborted; ) {
       const answer = await this.#rpc.call('getTransaction', [signature, options], this.#signal, tries)
       const { endpoint = 0 } = answer
+      const isThere = answer.ok && answer.result !== null
+      const read = isThere ? readEvents(answer.result, signature) : null
+      if (read !== null && typeof read !== 'string') {
+        this.fetched++
+        this.#handlers.onEvents(signature, slot, read)
+        return
+      }
+      reason = answer.ok ? (read ?? reason) : answer.message
       tries[endpoint]++
-      if (!answer.ok) {
-        reason = answer.message
-        if (answer.fault === 'refused') break
-      } else if (answer.result !== null) {
-        const read = readEvents(answer.result, signature)
-        if (typeof read !== 'string') {
-          this.fetched++
-          this.#handlers.onEvents(signature, slot, read)
-          return
-        }
-        reason = read
-        // What this endpoint keeps of it stays so; another one may keep more.
+      const verdict = answer.ok ? null : verdictOf(answer)
+      if (isThere || verdict === 'refused' || verdict === 'pruned') {
+        // What this endpoint says stays so: another one that has not said so is asked at once.
         tries[endpoint] = Number.POSITIVE_INFINITY
         if (Math.min(...tries) === Number.POSITIVE_INFINITY) break
-      }
+      } else if (++attempt < FETCH_ATTEMPTS_MAX) await wait(FETCH_RETRY_MS, this.#signal)
     }
     if (this.#signal.aborted) return
     this.lost++

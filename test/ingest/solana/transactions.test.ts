@@ -1,5 +1,5 @@
 // The rest of a truncated log, from endpoints that keep less of a transaction than others, or do not say it at once.
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { LiveSource } from '../../../src/ingest/solana/source.ts'
 import { TransactionFetcher } from '../../../src/ingest/solana/transactions.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -53,4 +53,31 @@ it('that no endpoint keeps is told as lost', async () => {
   for (const node of nodes) node.refusals.getTransaction = WITHOUT_INSTRUCTIONS
   const told = [expect.stringContaining('no inner instructions')]
   expect(await fetched()).toEqual({ told, lost: 1, asked: [1, 1] })
+})
+
+describe('where one endpoint', () => {
+  it.each<[string, Refusal]>([
+    ['allows nobody', { status: 403 }],
+    ['has no such method', { error: { code: -32_601, message: 'Method not found' } }],
+    ['fails', { error: { code: -32_603, message: 'Internal error' } }],
+    ['does not have it yet', { result: null } as unknown as Refusal],
+  ])('%s, the other one is asked', async (_, refusal) => {
+    nodes[0].refusals.getTransaction = refusal
+    expect(await fetched()).toEqual({ told: [transaction.events.length], lost: 0, asked: [1, 1] })
+  })
+
+  it('refuses it, the other one is asked again while it has it not', async () => {
+    nodes[0].refusals.getTransaction = { status: 403 }
+    nodes[1].refusals.getTransaction = { result: null } as unknown as Refusal
+    const fetching = fetched()
+    await expect.poll(() => nodes[1].asked('getTransaction').length, { interval: 5, timeout: 10_000 }).toBe(2)
+    nodes[1].refusals = {}
+    expect(await fetching).toMatchObject({ told: [transaction.events.length], lost: 0, asked: [1, 3] })
+  })
+
+  it('and the other refuse it, it is lost at once, however it is refused', async () => {
+    nodes[0].refusals.getTransaction = { status: 403 }
+    nodes[1].refusals.getTransaction = WITHOUT_INSTRUCTIONS
+    expect(await fetched()).toMatchObject({ lost: 1, asked: [1, 1] })
+  })
 })
