@@ -278,18 +278,28 @@ export class RpcClient implements Rpc {
         signal: ending,
         redirect: 'manual',
       })
-      const text = await readBoundedText(response, RPC_ANSWER_BYTES_MAX)
       if (response.status === 429 || response.status === 503) this.#pause(response)
-      if (response.status === 429) return this.#failed('rate_limited', `${host} answers 429`)
-      if (!response.ok && response.status >= 500)
-        return this.#failed('unreachable', `${host} answers ${response.status}`)
-      if (!response.ok)
-        return { ...this.#failed('refused', `${host} answers ${response.status}`), code: response.status }
-      return this.#readEnvelope(text, id, host)
+      if (!response.ok) {
+        // Its status says all; its body may never end.
+        await response.body?.cancel()
+        return this.#failedWith(response.status, host)
+      }
+      const text = await readBoundedText(response, RPC_ANSWER_BYTES_MAX)
+      const answer = this.#readEnvelope(text, id, host)
+      // Too many requests, as several providers say it with status 200.
+      if (!answer.ok && answer.fault === 'rate_limited') this.#pause(response)
+      return answer
     } catch (error) {
       if (signal.aborted) return this.#failed('stopped', 'the feed stops')
       return this.#failed(ending.aborted ? 'timeout' : 'unreachable', `${host}: ${fetchFailure(error)}`)
     }
+  }
+
+  #failedWith(status: number, host: string): RpcAnswer {
+    const message = `${host} answers ${status}`
+    if (status === 429) return this.#failed('rate_limited', message)
+    if (status >= 500) return this.#failed('unreachable', message)
+    return { ...this.#failed('refused', message), code: status }
   }
 
   #readEnvelope(text: string | null, id: number, host: string): RpcAnswer {
@@ -298,7 +308,6 @@ export class RpcClient implements Rpc {
       return this.#failed('malformed', `${host} answers no JSON-RPC`)
     if (!('error' in envelope)) return { ok: true, result: envelope.result }
     const { code, message } = envelope.error
-    // -32005, -32429 and 429: too many requests, as several providers say it with status 200.
     const isBusy = code === -32_005 || code === -32_429 || code === 429
     return { ...this.#failed(isBusy ? 'rate_limited' : 'refused', `${host}: ${message}`), code }
   }

@@ -1,7 +1,10 @@
 // Endpoints of other chains, that fail for a while, or repeat keys in what they say.
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { endpointsOf, withoutAddresses } from '../../../src/ingest/solana/endpoints.ts'
-import { HEAL_BACK_SLOTS } from '../../../src/ingest/solana/limits.ts'
+import { HEAL_BACK_SLOTS, RPC_PAUSE_MS } from '../../../src/ingest/solana/limits.ts'
 import { PUMP_PROGRAM } from '../../../src/ingest/solana/programs.ts'
 import { RpcClient } from '../../../src/ingest/solana/rpc.ts'
 import { SolanaFeed, type SolanaOptions } from '../../../src/ingest/solana/solana.ts'
@@ -121,6 +124,41 @@ describe('calls', () => {
       expect(stopped.describe().state).toBe('stopped')
     },
   )
+
+  it.each<[string, number, (response: ServerResponse) => void]>([
+    [
+      'with status 429 and a body that does not end',
+      2_000,
+      (response) => response.writeHead(429, { 'Retry-After': '2' }).write('x'),
+    ],
+    [
+      'with an error of status 200',
+      RPC_PAUSE_MS,
+      (response) =>
+        response.end(
+          JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_429, message: 'slow down' } }),
+        ),
+    ],
+  ])('that are too many, told %s, are followed by a pause', async (_, pauseMs, refuse) => {
+    const server = createServer((request, response) => {
+      request.resume()
+      refuse(response)
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const endpoints = endpointsOf([`http://127.0.0.1:${port}`, nodes[0].url])
+    try {
+      const rpc = new RpcClient({ endpoints, requestsPerSecond: 1_000, timeoutMs: 5_000 })
+      expect(await rpc.call('getSlot', [], signal)).toMatchObject({ fault: 'rate_limited' })
+      const refusedAtMs = performance.now()
+      expect(await rpc.call('getSlot', [], signal)).toMatchObject({ ok: true })
+      expect(performance.now() - refusedAtMs).toBeGreaterThan(pauseMs - 200)
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
 
   it('of a key that is refused say so, though the answer has no number', async () => {
     const rpc = new RpcClient({ endpoints: endpointsOf([nodes[0].url]), requestsPerSecond: 1_000 })
