@@ -1,8 +1,8 @@
 // What nodes answer of the past where they have lost some of it, or fail in between.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { History, type Past, type PastBlock } from '../../../src/ingest/solana/healing/history.ts'
-import { FETCH_ATTEMPTS_MAX } from '../../../src/ingest/solana/limits.ts'
-import { LiveSource } from '../../../src/ingest/solana/source.ts'
+import { FETCH_ATTEMPTS_MAX, HEAL_AWAY_MS_MAX } from '../../../src/ingest/solana/limits.ts'
+import { type ChainSource, LiveSource } from '../../../src/ingest/solana/source.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { transactionAnswer } from '../../support/chain/transaction.ts'
 import { ChainWorld, SOL } from '../../support/chain/world.ts'
@@ -24,15 +24,15 @@ afterEach(async () => {
   for (const node of nodes) await node.close()
 })
 
-function historyOf(count = nodes.length): History {
+function historyOf(time: Partial<Pick<ChainSource, 'clock' | 'wait'>> = {}, count = nodes.length): History {
   const rpcUrls = nodes.slice(0, count).map(({ url }) => url)
   const source = new LiveSource(
     { rpcUrls, socketUrls: [], commitment: 'confirmed', requestsPerSecond: 1_000 },
     systemClock,
   )
-  return new History(source, new AbortController().signal, () => false)
+  return new History(Object.assign(source, time), new AbortController().signal, () => false)
 }
-const block = (count?: number): Promise<Past<PastBlock>> => historyOf(count).block(slot)
+const block = (count?: number): Promise<Past<PastBlock>> => historyOf({}, count).block(slot)
 const soon = { interval: 5, timeout: 10_000 }
 const METHOD_NOT_FOUND: Refusal = { error: { code: -32_601, message: 'Method not found' } }
 const HAD = { ok: true, value: { transactions: [{ signature: transaction.signature }] } }
@@ -61,6 +61,29 @@ it('what one endpoint keeps no more and the other does not serve counts as kept 
   nodes[1].refusals.getBlock = METHOD_NOT_FOUND
   expect(await block()).toMatchObject({ ok: false, fault: 'pruned' })
   expect(asked()).toEqual([1, 1])
+})
+
+it('an endpoint that may have what the other keeps no more is waited for, but not again and again', async () => {
+  const [first, second] = nodes
+  first.history.firstSlot = slot + 1
+  second.refusals.getBlock = { status: 500 }
+  let nowMs = 0
+  const history = historyOf({
+    clock: { now: () => nowMs, monotonicMs: () => nowMs },
+    wait: async (ms) => {
+      nowMs += ms
+    },
+  })
+  expect(await history.block(slot)).toMatchObject({ ok: false, fault: 'pruned' })
+  expect(nowMs).toBeGreaterThan(HEAL_AWAY_MS_MAX)
+  expect(nowMs).toBeLessThan(2 * HEAL_AWAY_MS_MAX)
+  const [waitedMs, tries] = [nowMs, asked()[1]]
+  expect(await history.block(slot)).toMatchObject({ ok: false, fault: 'pruned' })
+  expect(nowMs - waitedMs).toBeLessThan(1_000)
+  expect(asked()).toEqual([2, tries + 1])
+  // As soon as it answers it counts again.
+  second.refusals = {}
+  expect(await history.block(slot)).toMatchObject(HAD)
 })
 
 describe('an error', () => {
