@@ -65,9 +65,10 @@ try {
   const tookMs = Math.round(performance.now() - beganMs)
   console.error(`recorded ${minutes} simulated minutes, ${events} events, in ${tookMs / 1_000} s`)
   const to = new Date(startMs + (minutes - TAIL_MINUTES) * MINUTE_MS).toISOString()
-  const own = ['--lake', lake, '--to', to, '--tail-ms', `${TAIL_MINUTES * MINUTE_MS}`, ...flags]
-  if (!flags.some((flag) => flag.startsWith('--out')))
-    own.push('--out', mkdtempSync(join(tmpdir(), 'mintlake-report-')))
+  const isGiven = (name: string): boolean => flags.some((word) => word.split('=', 1)[0] === name)
+  const defaults = { '--lake': lake, '--to': to, '--tail-ms': `${TAIL_MINUTES * MINUTE_MS}` }
+  const own = [...Object.entries(defaults).filter(([name]) => !isGiven(name)), flags].flat()
+  if (!isGiven('--out')) own.push('--out', mkdtempSync(join(tmpdir(), 'mintlake-report-')))
   const words = program.length > 1 ? program : ['--', ...writeAgent(folder)]
   const child = spawn(process.execPath, [join(ROOT, 'scripts/mintlake.mjs'), 'backtest', ...own, ...words], {
     stdio: 'inherit',

@@ -106,7 +106,10 @@ function planOf(args: readonly string[]): Plan {
     natsDir: join(config.dataDir, 'nats'),
     port: config.port,
     writerFlags,
-    readerFlags: textOf(others.filter(([flag]) => hasFlag(settingsOf('reader'), flag))),
+    // Each reader gets a port of its own.
+    readerFlags: textOf(
+      others.filter(([flag]) => flag !== SETTINGS.port.flag && hasFlag(settingsOf('reader'), flag)),
+    ),
   }
 }
 

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { assert } from '../lib/assert.ts'
 import { errorMessage } from '../lib/error-text.ts'
 import { didYouMean } from '../lib/text/nearest-word.ts'
-import { wrongFlags } from '../lib/wrong-flags.ts'
+import { repeatedFlag, wrongFlags } from '../lib/wrong-flags.ts'
 import type { Terminal } from './terminal.ts'
 
 /** An option, given as `--name` or `--name VALUE`. */
@@ -121,7 +121,7 @@ function parse(command: Command, args: readonly string[]) {
   )
   try {
     const words = flagsFirst(args, Object.keys(options))
-    return parseArgs({ args: words, options, strict: true, allowPositionals: true })
+    return parseArgs({ args: words, options, strict: true, allowPositionals: true, tokens: true })
   } catch (error) {
     const takesValue = (name: string): boolean | undefined => options[name] && options[name].type === 'string'
     throw (
@@ -145,8 +145,10 @@ export function splitPrograms(args: readonly string[]): { own: string[]; program
 
 /** Parses the words behind the command. Returns null when they ask for help. @throws UsageError */
 export function readValues(command: Command, args: readonly string[]): Values | null {
-  const { values, positionals } = parse(command, args)
+  const { values, positionals, tokens } = parse(command, args)
   if (values.help) return null
+  const repeated = repeatedFlag(tokens)
+  if (repeated !== null) throw new UsageError(repeated)
   const { operands = [] } = command
   if (positionals.length > operands.length)
     throw new UsageError(`mintlake ${command.name} takes no "${positionals[operands.length]}"`)

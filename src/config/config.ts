@@ -6,7 +6,7 @@ import { errorMessage } from '../lib/error-text.ts'
 import { keysOf } from '../lib/record.ts'
 import { firstIssue, safeParse } from '../lib/safe-parse.ts'
 import { didYouMean } from '../lib/text/nearest-word.ts'
-import { wrongFlags } from '../lib/wrong-flags.ts'
+import { repeatedFlag, wrongFlags } from '../lib/wrong-flags.ts'
 import { CLIENT_ENV } from './client-env.ts'
 import { isReaderSetting } from './reader-settings.ts'
 import { REPLACED } from './replaced.ts'
@@ -118,8 +118,18 @@ function readFlags(args: readonly string[]): Record<string, string | undefined> 
   const names = Object.values(SETTINGS_BY_PATH).flatMap(({ flag: name }) => name ?? [])
   const options = Object.fromEntries(names.map((name) => [name, { type: 'string' as const }]))
   try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
+    const parsed = parseArgs({
+      args: [...args],
+      options,
+      strict: true,
+      allowPositionals: false,
+      tokens: true,
+    })
+    const repeated = repeatedFlag(parsed.tokens)
+    if (repeated !== null) throw new ConfigError(repeated)
+    return parsed.values
   } catch (error) {
+    if (error instanceof ConfigError) throw error
     const sent = args.filter((arg) => arg.startsWith('--')).flatMap((arg) => arg.slice(2).split('=', 1))
     const unknown = sent.find((name) => !names.includes(name))
     if (unknown !== undefined) refuseReplaced(`--${unknown}`, unknown)

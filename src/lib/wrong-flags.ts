@@ -1,4 +1,6 @@
-// Says in our words what is wrong with a command line that `parseArgs` of Node refuses.
+// Says in our words what is wrong with a command line that `parseArgs` of Node refuses, or takes although it should not.
+
+import type { parseArgs } from 'node:util'
 
 /** Whether a flag takes a value; undefined: there is no such flag. */
 type TakesValue = (name: string) => boolean | undefined
@@ -30,4 +32,14 @@ export function wrongFlags(
     if (value.startsWith('-')) return `${flag}: a value that begins with a dash is written ${flag}=${value}`
   }
   return null
+}
+
+/**
+ * The sentence for a flag that is given twice, of which `parseArgs` would take the last alone: the revocation of two keys would be
+ * that of one. Null: there is none.
+ */
+export function repeatedFlag(tokens: ReturnType<typeof parseArgs>['tokens'] = []): string | null {
+  const names = tokens.flatMap((token) => (token.kind === 'option' ? token.name : []))
+  const repeated = names.find((name, at) => names.indexOf(name) < at)
+  return repeated === undefined ? null : `--${repeated} is given twice`
 }

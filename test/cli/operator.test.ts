@@ -113,6 +113,11 @@ describe('an error is one sentence', () => {
     [['agents', 'ban', 'ag_1', '--until='], 2, '--until is empty'],
     [['backup', '--out', 'x', '--data-dir', ''], 2, '--data-dir is empty'],
     [['agents', 'list', '--url', '-x'], 2, '--url: a value that begins with a dash is written --url=-x\n'],
+    // Of two keys only the last would be revoked.
+    [['keys', 'revoke', 'ag_1', '--key', 'ps_a', '--key=ps_b'], 2, '--key is given twice\n'],
+    [['keys', 'list', '--format', 'json', '--format', 'table'], 2, '--format is given twice\n'],
+    [['doctor', '--port', '1', '--port', '2'], 2, '--port is given twice\n'],
+    [['doctor', '--json', '--json'], 2, '--json is given twice\n'],
     [['doctor', '--json=yes'], 2, '--json takes no value\n'],
     [['something', 'else'], 2, 'mintlake: there is no command "something else"\nsee mintlake --help\n'],
   ])('%j', async (args, code, sentence) => {

@@ -219,6 +219,11 @@ describe('the value of a setting', () => {
     expect(readConfig([], empty)).toEqual(readConfig([], {}))
   })
 
+  test('is given once: of two on the command line one would silently do nothing', () => {
+    expect(errorOf(['--port', '1', '--feed', 'none', '--port=2'])).toBe('--port is given twice')
+    expect(readConfig(['--port', '1'], { MINTLAKE_PORT: '2' }).port).toBe(1)
+  })
+
   test.each(['--read-limit-anonymous=', '--port=', '--port= ', '--tokens-max=', '--new-hours='])(
     'is not a number when it is empty on the command line: %s',
     (flag) => {

@@ -408,7 +408,7 @@ describe('sql', () => {
 
 test('a server that is away is told of, and does not end it', { tags: 'drill' }, async () => {
   const other = await openTestServer()
-  const { client } = await connect(['--url', other.url])
+  const { client } = await connect([], {}, other.url)
   await other.remove()
   const { isError, answer } = await call(client, 'leaderboard')
   expect(isError).toBe(true)
