@@ -43,22 +43,31 @@ export interface Streams {
   onInterrupt(act: () => void): () => void
 }
 
-/** Serves one client. Resolves when it has closed its stream, or the process is told to stop. */
+/**
+ * Serves one client. Resolves when it has closed its stream, or the process is told to stop.
+ * @returns false where a message was too large: nothing tells where the next one begins
+ */
 export async function serveMcp(
   options: McpOptions,
   { stdin, stdout, onError, onInterrupt }: Streams,
-): Promise<void> {
+): Promise<boolean> {
   const transport = new StdioServerTransport(stdin, stdout, { maxBufferSize: MESSAGE_BYTES_MAX })
   const connection = serveStdio(() => createServer(options), { transport, onerror: onError })
-  await new Promise<void>((resolve) => {
-    const forget = onInterrupt(end)
-    function end(): void {
+  const isReadable = await new Promise<boolean>((resolve) => {
+    const forget = onInterrupt(() => end(true))
+    function end(isWell: boolean): void {
       forget()
-      resolve()
+      resolve(isWell)
     }
-    stdin.once('end', end)
-    stdin.once('close', end)
-    stdout.once('error', end)
+    const { onclose } = transport
+    // It closes where one of the streams has ended, and by itself where a message is too large.
+    transport.onclose = () => {
+      onclose?.()
+      end(stdin.readableEnded || stdin.destroyed || stdout.errored !== null)
+    }
   })
   await connection.close()
+  // Nobody reads it any more: what the client still sends would keep the process.
+  stdin.destroy()
+  return isReadable
 }

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { MESSAGE_BYTES_MAX } from '../../src/mcp/limits.ts'
 import { answer, ScriptedServer } from '../support/scripted-server.ts'
 import { newMint, quant, SUMMARY, seedToken } from '../support/submission.ts'
 import { openTestServer, type TestServer } from '../support/test-server.ts'
@@ -413,6 +414,21 @@ test('a server that is away is told of, and does not end it', { tags: 'drill' },
   const { isError, answer } = await call(client, 'leaderboard')
   expect(isError).toBe(true)
   expect(answer).toMatchObject({ code: 'network_error', suggestion: expect.stringContaining('--url') })
+})
+
+test('a message that is too large ends it at once, with a sentence: behind it no call would be answered', async () => {
+  const child = spawn(process.execPath, ['--no-warnings', PROGRAM, 'mcp', '--url', server.url])
+  let errors = ''
+  child.stderr.on('data', (chunk) => {
+    errors += chunk
+  })
+  // It ends before it has read all.
+  child.stdin.on('error', () => {})
+  const params = { name: 'list_market', arguments: { search: 'x'.repeat(MESSAGE_BYTES_MAX) } }
+  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })}\n`)
+  const [code] = await once(child, 'close')
+  expect(code).toBe(1)
+  expect(errors).toContain('mintlake: a message has more than 1 MiB: nothing behind it can be read\n')
 })
 
 test('it ends when its client does, and writes nothing beside the protocol', async () => {

@@ -33,12 +33,13 @@ async function run(values: Values, terminal: Terminal): Promise<undefined> {
   // Loaded here, so that other commands do not pay for it.
   const { serveMcp } = await import('../../mcp/serve.ts')
   const { stdin, stdout, stderr } = terminal
-  await serveMcp(options, {
+  const isReadable = await serveMcp(options, {
     stdin,
     stdout,
     onError: (error) => void stderr.write(`mintlake mcp: ${errorMessage(error)}\n`),
     onInterrupt: (act) => terminal.onInterrupt(act),
   })
+  if (!isReadable) throw new Failure('a message has more than 1 MiB: nothing behind it can be read')
 }
 
 export const mcpCommand: Command = {
