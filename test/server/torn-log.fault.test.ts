@@ -73,3 +73,19 @@ it('damage within the log and the commits lost there are reported in /health, an
     rmSync(killed.folder, { recursive: true, force: true })
   }
 })
+
+it('damage in what the lake has already, of which a kill right after the flush left the file, is no loss', {
+  tags: 'drill',
+}, async () => {
+  const killed = await killedFolder()
+  try {
+    const bytes = readFileSync(killed.segment)
+    // It ends with a flush, which removes the file.
+    expect(await startAgain(killed)).toMatchObject({ reasons: [] })
+    bytes[Math.floor(bytes.indexOf(0) * 0.6)]! ^= 0x20
+    writeFileSync(killed.segment, bytes)
+    expect(await startAgain(killed)).toMatchObject({ found: [200, 200, 200], reasons: [] })
+  } finally {
+    rmSync(killed.folder, { recursive: true, force: true })
+  }
+})

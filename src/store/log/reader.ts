@@ -3,7 +3,13 @@
 
 import { nodeDisk } from '../../lib/disk/disk.ts'
 import { SegmentReader } from '../../lib/segments/segment-reader.ts'
-import { damageOf, numberRange, type PlannedSegment, removedError } from '../../lib/segments/types.ts'
+import {
+  damageOf,
+  numberRange,
+  type PlannedSegment,
+  removedError,
+  type SegmentDamage,
+} from '../../lib/segments/types.ts'
 import { addDamage, addEntry, newReadReport } from './read-report.ts'
 import {
   type CommitHead,
@@ -72,6 +78,13 @@ async function provenIn(
   return Math.max(throughLsn, knownLsn, segment.afterNo, await reader.findProvenNo(segment))
 }
 
+/** Damage without the commits that are stored elsewhere: a kill between a flush and the removal leaves their segment. Null: it lost no others. */
+function damageAfter(afterLsn: number, damage: SegmentDamage): SegmentDamage | null {
+  if (damage.missing === null) return damage
+  const missing = numberRange(Math.max(damage.missing.from, afterLsn + 1), damage.missing.to)
+  return missing === null ? null : { ...damage, missing }
+}
+
 async function readSegment(
   reader: LogReader,
   segment: LogSegment,
@@ -81,12 +94,17 @@ async function readSegment(
 ): Promise<{ segment: LastSegment; provenLsn: number }> {
   const { name, firstNo: firstLsn, bytes } = segment
   const provenLsn = await provenIn(reader, segment, options)
-  const damageBefore = report.damageCount
+  // Also by damage that is not told.
+  let isDamaged = false
   const info = { firstLsn, lastLsn: firstLsn - 1, commits: 0, bytes }
   const check = reader.check({
     segment,
     provenNo: provenLsn,
-    onDamage: (damage) => addDamage(report, damage),
+    onDamage: (damage) => {
+      isDamaged = true
+      const told = damageAfter(options.afterLsn, damage)
+      if (told !== null) addDamage(report, told)
+    },
     onTornTail: (tail) => addEntry(report.tornTails, tail),
   })
   let isContradicted = false
@@ -97,6 +115,7 @@ async function readSegment(
       report.lastKnownAtMs = Math.max(report.lastKnownAtMs, head.knownAtMs)
       if (head.durableNo > segment.cutoffNo && !isContradicted) {
         isContradicted = true
+        isDamaged = true
         const place = { file: name, fromByte: offset, toByte: offset + length }
         addDamage(report, { ...place, kind: 'contradiction', missing: null })
       }
@@ -118,7 +137,7 @@ async function readSegment(
   report.highestLsn = Math.max(report.highestLsn, possibleLsn)
   const { validBytes, isSealed } = check
   return {
-    segment: { validBytes, isSealed, isDamaged: report.damageCount > damageBefore },
+    segment: { validBytes, isSealed, isDamaged },
     provenLsn: Math.max(provenLsn, check.provenNo),
   }
 }

@@ -252,6 +252,15 @@ describe('damage is reported with its bytes and the lost commits, and all other 
     expect(report.damage).toMatchObject([{ kind: 'invalid_bytes', file: THIRD, missing: lost(8, 9) }])
   })
 
+  test('of commits that are read, and no others: those before them are stored elsewhere', async () => {
+    cutTo(THIRD, positionOf(8).offset + 7)
+    expect((await read(8)).report.damage).toMatchObject([{ file: THIRD, missing: lost(9) }])
+    expect((await read(9)).report).toMatchObject({ damage: [], damageCount: 0 })
+    flip(LAST, positionOf(14).offset + 40)
+    const log = await openLog({ ...optionsOn(disk), flushed: { lsn: 14, knownAtMs: 0 } }, () => undefined)
+    expect(log.recovered.damage).toEqual([])
+  })
+
   test('a segment that is missing, in the middle and at the beginning', async () => {
     disk.put('00000000000000000004.log', null)
     expect(await read()).toMatchObject({
