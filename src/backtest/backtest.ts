@@ -60,6 +60,8 @@ export interface Played {
   simulated: boolean
   /** Why the market may differ from the recorded one. */
   approximate: string | null
+  /** Why it ends before the last event that was wanted. */
+  endsEarly: string | null
   /** It was ended before the market was. */
   isInterrupted: boolean
   events: number
@@ -104,6 +106,12 @@ const emptyFolder = async (path: string): Promise<void> => {
   for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true })
 }
 
+/** What the played market lacks of the recorded one, for people: what was made of it would be taken for whole. */
+export const lacksOf = ({ approximate, endsEarly }: Pick<Played, 'approximate' | 'endsEarly'>): string[] => [
+  ...(approximate === null ? [] : [`Approximate: ${approximate}`]),
+  ...(endsEarly === null ? [] : [`Ends early: ${endsEarly}`]),
+]
+
 export interface LabelOptions extends Omit<BacktestOptions, 'programs' | 'hasBaselines'> {
   /** Market time between two moments. */
   everyMarketMs: number
@@ -137,6 +145,7 @@ export async function writeLabels(options: LabelOptions): Promise<{ rows: number
       await app.stop()
     }
     const rows = await moments.label(dataDir, path, driver.marketMs)
+    if (app.replayed !== null) for (const sentence of lacksOf(app.replayed)) say(sentence)
     await rm(dataDir, { recursive: true, force: true })
     return { rows, path }
   } catch (error) {
@@ -210,7 +219,7 @@ export async function openBacktest(options: BacktestOptions): Promise<Opened> {
   const stamps = new WallStamps()
   const refusals = new Refusals()
   const random = new Random(options.seed)
-  const log = createLog('warn')
+  const log = createLog('warn', 'stderr')
   const app = await startApp(
     { ...config, replay: { ...config.replay, lake, span: played } },
     {
@@ -348,6 +357,7 @@ class Run {
       playedToMs: this.#driver.marketMs,
       simulated: replayed?.simulated ?? false,
       approximate: replayed?.approximate ?? null,
+      endsEarly: replayed?.endsEarly ?? null,
       isInterrupted: this.#options.signal.aborted,
       events: market.stats().events,
       stats: this.#driver.stats,

@@ -1,4 +1,4 @@
-// The log on standard output: JSON for programs, or one line of text per entry for people. Callers must not pass secrets.
+// The log of a process: JSON for programs, or one line of text per entry for people. Callers must not pass secrets.
 import type { DestinationStream, Logger } from 'pino'
 import { lazyPackage } from './lazy-package.ts'
 
@@ -20,21 +20,22 @@ const LEVELS: Readonly<Record<number, string>> = {
 /** Characters of lines that wait while what takes them is full, such as a disk; further lines are left out. */
 const WAITING_CHARS_MAX = 1024 * 1024
 
-/** Text on a terminal, JSON otherwise. @param level what is logged, and what is graver */
-export function createLog(level: LogLevel): Log {
-  const destination = process.stdout.isTTY ? textStream() : jsonStream()
+/** Text on a terminal, JSON otherwise. @param level what is logged, and what is graver
+ *  @param to standard error where standard output has what a command answers */
+export function createLog(level: LogLevel, to: 'stdout' | 'stderr' = 'stdout'): Log {
+  const destination = process[to].isTTY ? textStream(process[to]) : jsonStream(to === 'stdout' ? 1 : 2)
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
 }
 
 /** Lines that cannot be written are tried again with the next one: nothing ends because nobody can be told of it. */
-function jsonStream(): DestinationStream {
-  const stream = pino.destination({ dest: 1, sync: true, maxLength: WAITING_CHARS_MAX })
+function jsonStream(dest: number): DestinationStream {
+  const stream = pino.destination({ dest, sync: true, maxLength: WAITING_CHARS_MAX })
   stream.on('error', () => {})
   return stream
 }
 
 /** Formats entries as `12:00:00 message key=value`. */
-function textStream(): DestinationStream {
+function textStream(stream: NodeJS.WriteStream): DestinationStream {
   return {
     write(line) {
       const { level, time, msg, err, ...fields } = JSON.parse(line)
@@ -43,10 +44,8 @@ function textStream(): DestinationStream {
       )
       const fault = err === undefined ? '' : ` (${err.message})`
       // A bar may stand in the line.
-      const start = process.stdout.isTTY ? '\r\x1b[2K' : ''
-      process.stdout.write(
-        `${start}${time.slice(11, 19)} ${LEVELS[level] ?? ''}${msg}${fault}${details.join('')}\n`,
-      )
+      const start = stream.isTTY ? '\r\x1b[2K' : ''
+      stream.write(`${start}${time.slice(11, 19)} ${LEVELS[level] ?? ''}${msg}${fault}${details.join('')}\n`)
     },
   }
 }

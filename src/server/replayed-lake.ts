@@ -60,6 +60,11 @@ export class ReplayedLake {
     return this.#plan.approximate
   }
 
+  /** Why it ends before the last wanted event; null: it does not. */
+  get endsEarly(): string | null {
+    return this.#plan.endsEarly
+  }
+
   /** Market time from which it is played, and that of its last event, Unix ms. */
   get span(): { fromMs: number; toMs: number } {
     const { fromMs, toMs } = this.#plan

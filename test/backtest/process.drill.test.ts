@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { noWatchedDisk, watchDisk } from '../support/disk/disk-shim.ts'
-import { ADMIN_KEY, openTestServer, temporaryFolder } from '../support/test-server.ts'
+import { ADMIN_KEY, openTestServer, type TestServer, temporaryFolder } from '../support/test-server.ts'
 import { folder, recordLake, removeFolder } from './support.ts'
 
 const ROOT = new URL('../../', import.meta.url).pathname
@@ -134,6 +134,46 @@ describe.skipIf(noWatchedDisk !== null)(
     }, 120_000)
   },
 )
+
+describe('a lake whose server was started again with other settings in the middle', () => {
+  let restarted: TestServer
+  beforeAll(async () => {
+    const first = await openTestServer()
+    const [mint, nowMs] = [mintOfSymbol('restarted'), Date.now()]
+    const trade = { type: 'trade', mint, side: 'buy', tokenAmount: 10, priceUsd: 1 }
+    await first.client.push(
+      { type: 'token', mint, ts: nowMs, name: 'Restarted', symbol: 'AGAIN' },
+      { ...trade, ts: nowMs },
+    )
+    await first.recorded()
+    await first.store.flushLake()
+    restarted = await first.restart({ 'new-hours': '48' })
+    await restarted.client.push({ ...trade, ts: nowMs + 1_000 })
+    await restarted.recorded()
+    await restarted.store.flushLake()
+  })
+  afterAll(() => restarted.remove())
+  const WHY = /Ends early: the run that began at \S+ had other settings: replay it from there/
+
+  test('is played up to there, as each form of the report says, which alone is on standard output', async () => {
+    const out = join(folder, 'restarted')
+    const args = ['backtest', '--lake', restarted.dataDir, '--out', out, '--no-baselines']
+    const backtest = run([...args, ...program('early.mjs', LOOKER), join(folder, 'early')])
+    expect(await backtest.exited, backtest.err()).toBe(0)
+    const read = (name: string) => readFileSync(join(out, name), 'utf8')
+    expect(JSON.parse(read('report.json')).market.notes).toEqual([expect.stringMatching(WHY)])
+    for (const name of ['report.txt', 'report.html']) expect(read(name)).toMatch(WHY)
+    expect(backtest.out()).toMatch(/^Backtest of /)
+  }, 60_000)
+
+  test('is labelled up to there, as is said, and standard output has nothing but the file', async () => {
+    const out = join(folder, 'restarted labels')
+    const labelling = run(['backtest', '--lake', restarted.dataDir, '--out', out, '--labels-only'])
+    expect(await labelling.exited, labelling.err()).toBe(0)
+    expect(labelling.err()).toMatch(WHY)
+    expect(labelling.out()).toMatch(/^\S.*labels\.parquet: \d+ rows?\n$/)
+  }, 60_000)
+})
 
 describe('interrupted', () => {
   // By SIGTERM: the two tests behind it.

@@ -199,6 +199,18 @@ describe('once a repair has settled the loss, a replay plays the rest, and says 
     },
   )
 
+  test('a part of a run before such another, in a backtest for labels: it says what the set lacks', async () => {
+    rmSync(lake, { recursive: true })
+    await record(lake, [1, 2 * PER_FILE + 1])
+    lose('trades', [0])
+    await repair()
+    const args = ['--lake', lake, '--out', join(lake, 'out'), '--labels-only', '--every-ms', '1000']
+    const { code, err } = await runCommand(['backtest', ...args])
+    expect(err).toMatch(/mintlake: Approximate: events between the numbers \d+ and \d+ are lost\n/)
+    expect(err).toMatch(/mintlake: Ends early: the run that began at \S+ began with an empty market: /)
+    expect(code).toBe(0)
+  })
+
   test('the end of a run before such another: that one can be played from its beginning', async () => {
     rmSync(lake, { recursive: true })
     await record(lake, [1, 2 * PER_FILE + 1])

@@ -1,7 +1,7 @@
 // Plays a backtest, and writes its report as text, JSON and a page.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type BacktestOptions, type Played, play } from '../backtest.ts'
+import { type BacktestOptions, lacksOf, type Played, play } from '../backtest.ts'
 import { readSaid } from './calls.ts'
 import { figuresOf, type Report } from './figures.ts'
 import { pageReport } from './page.ts'
@@ -42,9 +42,9 @@ export async function reportOf(played: Played, seed: number): Promise<Report> {
   }
 }
 
-function notesOf({ approximate, isInterrupted }: Played): string[] {
-  const notes = approximate === null ? [] : [`Approximate: ${approximate}`]
-  if (isInterrupted)
+function notesOf(played: Played): string[] {
+  const notes = lacksOf(played)
+  if (played.isInterrupted)
     notes.push(
       'Interrupted: this is what was played until then. The last calls got no outcomes, since the market did not go on.',
     )
