@@ -145,8 +145,10 @@ export async function writeLabels(options: LabelOptions): Promise<{ rows: number
       await app.stop()
     }
     const rows = await moments.label(dataDir, path, driver.marketMs)
-    if (app.replayed !== null) for (const sentence of lacksOf(app.replayed)) say(sentence)
     await rm(dataDir, { recursive: true, force: true })
+    // The command ends as stopped then, and whoever stopped it is told that nothing is left.
+    signal.throwIfAborted()
+    if (app.replayed !== null) for (const sentence of lacksOf(app.replayed)) say(sentence)
     return { rows, path }
   } catch (error) {
     await emptyFolder(outDir)

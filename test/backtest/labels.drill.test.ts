@@ -1,6 +1,6 @@
 // @module-tag drill
 // A labelled data set without a program: the features that the market had, with what its bars say of the price afterwards.
-import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Moments } from '../../src/backtest/moments.ts'
@@ -28,6 +28,21 @@ test.runIf(existsSync('/dev/full'))(
     await close()
   },
 )
+
+test('--labels-only that is stopped while it labels leaves nothing', async () => {
+  const [lake, out] = [await recordLake(1), join(folder, 'stopped')]
+  mkdirSync(out)
+  const stopping = new AbortController()
+  // The file appears once the server has stopped, and is written then.
+  const watcher = watch(out, (_, name) => {
+    if (name?.endsWith('labels.parquet')) stopping.abort()
+  })
+  const args = ['backtest', '--lake', lake, '--out', out, '--labels-only', '--every-ms', '10000']
+  const { code, err } = await runCommand(args, {}, '', undefined, stopping.signal)
+  watcher.close()
+  expect(stopping.signal.aborted).toBe(true)
+  expect({ code, left: readdirSync(out) }, err).toEqual({ code: 130, left: [] })
+})
 
 interface Labelled {
   mint: string
