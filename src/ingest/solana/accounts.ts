@@ -7,6 +7,7 @@ import { decoded, POOL, POOL_DISCRIMINATOR } from './enrichment/account-layouts.
 import { readMintFacts } from './enrichment/mint-facts.ts'
 import {
   ACCOUNT_ATTEMPTS_MAX,
+  ACCOUNT_BEHIND_ATTEMPTS_MAX,
   ACCOUNTS_COLLECT_MS,
   ACCOUNTS_PER_CALL,
   ACCOUNTS_WAITING_MAX,
@@ -48,17 +49,19 @@ export interface Mint {
 /** What is known of an account: its value, or null where it is not what it was asked as. */
 interface Wanted {
   address: string
+  /** It exists in this slot: a node that has not come so far says nothing by not having it. */
+  since: number
   attempts: number
   read: Read
 }
 
 /** Told of an account once, unless the feed stops: as of a slot; null where it does not exist, undefined where it could not be had. */
-type Read = (account: Account | null | undefined, slot: number | null) => void
+export type Read = (account: Account | null | undefined, slot: number | null) => void
 
 /**
  * Asks for accounts, `ACCOUNTS_PER_CALL` a call. Each caller is answered once, with null where the account does not exist, and
- * with undefined where it could not be had after some attempts, or where too many wait: then it may be asked for again. When the signal
- * aborts nobody is answered any more.
+ * with undefined where it could not be had after some attempts, also since the node is behind, or where too many wait: then it may be
+ * asked for again. When the signal aborts nobody is answered any more.
  */
 export class Accounts {
   #queue: Wanted[] = []
@@ -88,14 +91,14 @@ export class Accounts {
     return this.#running
   }
 
-  /** @param read is called once. */
-  want(address: string, read: Read): void {
+  /** @param read is called once. @param since the slot in which something has named the account */
+  want(address: string, read: Read, since = 0): void {
     if (this.#queue.length >= ACCOUNTS_WAITING_MAX) {
       this.missing++
       queueMicrotask(() => read(undefined, null))
       return
     }
-    this.#queue.push({ address, attempts: 0, read })
+    this.#queue.push({ address, since, attempts: 0, read })
     this.#running ??= this.#run().finally(() => {
       this.#running = null
     })
@@ -119,9 +122,11 @@ export class Accounts {
     const accounts = read?.value
     const slot = read?.context?.slot ?? null
     for (const [index, wanted] of batch.entries()) {
-      const account = accounts?.[index]
+      const isBehind = accounts?.[index] === null && (slot ?? 0) < wanted.since
+      const account = isBehind ? undefined : accounts?.[index]
       wanted.attempts++
-      if (account !== undefined || wanted.attempts >= ACCOUNT_ATTEMPTS_MAX) {
+      const attemptsMax = isBehind ? ACCOUNT_BEHIND_ATTEMPTS_MAX : ACCOUNT_ATTEMPTS_MAX
+      if (account !== undefined || wanted.attempts >= attemptsMax) {
         if (account == null) this.missing++
         wanted.read(account, slot)
       } else this.#queue.push(wanted)
@@ -149,8 +154,11 @@ export class Mints {
     this.#decimals.set(mint, decimals)
   }
 
-  /** Calls back with what the account of a mint says, now or once it is had; null: it is no mint; undefined: it could not be had. */
-  want(address: string, then: (mint: Mint | null | undefined) => void): void {
+  /**
+   * Calls back with what the account of a mint says, now or once it is had; null: it is no mint; undefined: it could not be had.
+   * @param since the slot in which something has named the mint
+   */
+  want(address: string, since: number, then: (mint: Mint | null | undefined) => void): void {
     const known = this.#known.renew(address)
     if (known !== undefined) {
       then(known)
@@ -162,12 +170,13 @@ export class Mints {
       return
     }
     this.#waiting.set(address, [then])
-    this.#accounts.want(address, (account) => {
+    const read: Read = (account) => {
       const mint = account ? readMintFacts(account, null) : account
       if (mint !== undefined) this.#known.set(address, mint)
       const callers = this.#waiting.get(address) ?? []
       this.#waiting.delete(address)
       for (const call of callers) call(mint)
-    })
+    }
+    this.#accounts.want(address, read, since)
   }
 }

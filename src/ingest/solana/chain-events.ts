@@ -134,7 +134,9 @@ export class ChainEvents {
         addStep(this.#createStep(translateCreate(event, ts)))
         break
       case 'TradeEvent':
-        this.#withQuoteDecimals(event, (decimals) => addStep(translateTrade(event, place, ts, decimals)))
+        this.#withQuoteDecimals(event, place.slot, (decimals) =>
+          addStep(translateTrade(event, place, ts, decimals)),
+        )
         break
       case 'UpdateMayhemVirtualParamsEvent':
         addStep(translateReserves(event))
@@ -143,11 +145,11 @@ export class ChainEvents {
         addStep(translateGraduated(event, ts))
         break
       case 'CompletePumpAmmMigrationEvent':
-        this.#takeMigration(event)
+        this.#takeMigration(event, place.slot)
         addStep(translateGraduated(event, ts))
         break
       case 'CreatePoolEvent':
-        this.#takePool(event)
+        this.#takePool(event, place.slot)
         break
       default:
         this.#takeSwap(event, place, ts, arrival)
@@ -169,7 +171,7 @@ export class ChainEvents {
    * Of a quote that is no known one, its mint's account says the decimals: its trades wait for the answer, in their order. Where it could
    * not be had, or too many wait, the amounts are not known.
    */
-  #withQuoteDecimals(event: DecodedEvent, then: (decimals: number | null) => void): void {
+  #withQuoteDecimals(event: DecodedEvent, slot: number, then: (decimals: number | null) => void): void {
     const quoteMint = quoteMintOf(event.text('quote_mint'))
     const decimals = curveQuoteDecimals(event) ?? this.#mints.decimals(quoteMint)
     if (decimals !== undefined || this.#tradesWaiting >= SWAPS_WAITING_MAX) {
@@ -177,28 +179,29 @@ export class ChainEvents {
       return
     }
     this.#tradesWaiting++
-    this.#mints.want(quoteMint, (mint) => {
+    this.#mints.want(quoteMint, slot, (mint) => {
       this.#tradesWaiting--
       then(mint?.decimals ?? null)
     })
   }
 
-  #takeMigration(event: DecodedEvent): void {
+  #takeMigration(event: DecodedEvent, slot: number): void {
     const [mint, pool] = [event.text('mint') ?? '', event.text('pool') ?? '']
     this.#mints.setDecimals(mint, CURVE_TOKEN_DECIMALS)
     const quoteMint = quoteMintOf(event.text('quote_mint'))
-    this.pools.set(pool, { baseMint: mint, quoteMint, creator: null })
+    this.pools.set(pool, { baseMint: mint, quoteMint, creator: null }, slot)
   }
 
-  #takePool(event: DecodedEvent): void {
+  #takePool(event: DecodedEvent, slot: number): void {
     const [baseMint, quoteMint] = [event.text('base_mint') ?? '', event.text('quote_mint') ?? '']
     this.#mints.setDecimals(baseMint, Number(event.integer('base_mint_decimals')))
     this.#mints.setDecimals(quoteMint, Number(event.integer('quote_mint_decimals')))
-    this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint, creator: event.text('creator') ?? '' })
+    const creator = event.text('creator') ?? ''
+    this.pools.set(event.text('pool') ?? '', { baseMint, quoteMint, creator }, slot)
   }
 
   #takeSwap(event: DecodedEvent, place: ChainPlace, ts: number, arrival: Arrival): void {
-    this.pools.with(event.text('pool') ?? '', (pool) => {
+    this.pools.with(event.text('pool') ?? '', place.slot, (pool) => {
       if (pool === null) countIn(this.faults, 'pool_not_wanted')
       else this.#add(swapStep(translateSwap(event, place, ts, pool)), place.slot, arrival)
     })
@@ -211,11 +214,11 @@ export class ChainEvents {
   }
 
   /** Of a token that is new here and was not seen to be created, its account says the supply; none is made by what that says. */
-  #applyTrade(mint: string, trade: MarketEvent, isMayhem: boolean | null): void {
+  #applyTrade(mint: string, trade: TradeEvent, isMayhem: boolean | null): void {
     const isNew = !this.#options.holds(mint)
     this.#handlers.apply(trade)
     if (!isNew) return
-    this.#mints.want(mint, (account) => {
+    this.#mints.want(mint, trade.slot ?? 0, (account) => {
       if (account == null || !this.#options.holds(mint)) return
       const totalSupply = toUnits(account.supply, account.decimals)
       if (!(totalSupply > 0)) return

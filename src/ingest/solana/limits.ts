@@ -46,6 +46,8 @@ export const SWAPS_WAITING_MAX = 20_000
 /** How long accounts are collected before they are asked for, and how often an account is asked for that could not be had. */
 export const ACCOUNTS_COLLECT_MS = 200
 export const ACCOUNT_ATTEMPTS_MAX = 3
+/** The same where the node does not know an account yet that an event has named: for as long as the event is not too late. */
+export const ACCOUNT_BEHIND_ATTEMPTS_MAX = 10
 /** Transactions with a truncated log that wait to be fetched; one more is given up, which is counted and told. */
 export const FETCHES_WAITING_MAX = 2_000
 /** How often a transaction is asked for that the endpoint does not have yet, and the wait between. */

@@ -1,7 +1,7 @@
 // Which token a pool trades. A swap names its pool alone: its mints are known from events, or from the pool's account.
 import { base58 } from '@scure/base'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import { type Accounts, type Mints, readPoolAccount } from './accounts.ts'
+import { type Accounts, type Mints, type Read, readPoolAccount } from './accounts.ts'
 import { derivedAddresses } from './derived-addresses.ts'
 import { POOLS_MAX, SWAPS_WAITING_MAX } from './limits.ts'
 import { PUMP_PROGRAM } from './programs.ts'
@@ -41,6 +41,8 @@ interface Entry {
   isMigrated?: boolean
   /** null: its token is none that is wanted, or its decimals could not be had; undefined: not known yet. */
   pool: Pool | null | undefined
+  /** The slot in which something has named it: it exists there, and so do its mints. */
+  since: number
   waiting: Then[]
 }
 
@@ -67,18 +69,21 @@ export class Pools {
     return this.#waiting
   }
 
-  /** What an event says of a pool. */
-  set(address: string, mints: PoolMints): void {
-    const entry = this.#entries.get(address) ?? { mints, pool: undefined, waiting: [] }
+  /** What an event of a slot says of a pool. */
+  set(address: string, mints: PoolMints, slot: number): void {
+    const entry = this.#entries.get(address) ?? { mints, pool: undefined, since: slot, waiting: [] }
     entry.mints = mints
     delete entry.isMigrated
     this.#entries.set(address, entry)
     this.#resolve(entry)
   }
 
-  /** Calls back with the pool, now or once it is known, for the swaps of a pool in their order; null: they do not count. */
-  with(address: string, then: Then): void {
-    const entry = this.#entries.renew(address) ?? this.#ask(address)
+  /**
+   * Calls back with the pool, now or once it is known, for the swaps of a pool in their order; null: they do not count.
+   * @param slot of the swap
+   */
+  with(address: string, slot: number, then: Then): void {
+    const entry = this.#entries.renew(address) ?? this.#ask(address, slot)
     const isSettled = entry.pool !== undefined || entry.mints === null || this.#isUnwanted(entry)
     if (isSettled && entry.waiting.length === 0) {
       then(this.#isUnwanted(entry) ? null : (entry.pool ?? null))
@@ -93,10 +98,10 @@ export class Pools {
     if (entry.mints !== undefined) this.#resolve(entry)
   }
 
-  #ask(address: string): Entry {
-    const entry: Entry = { mints: undefined, pool: undefined, waiting: [] }
+  #ask(address: string, since: number): Entry {
+    const entry: Entry = { mints: undefined, pool: undefined, since, waiting: [] }
     this.#entries.set(address, entry)
-    this.#accounts.want(address, (account) => {
+    const read: Read = (account) => {
       // What could not be had is asked for again at the next swap.
       if (account === undefined && entry.mints === undefined) {
         this.#entries.delete(address)
@@ -106,7 +111,8 @@ export class Pools {
       // An event may have said it meanwhile.
       entry.mints ??= account == null ? null : readPoolAccount(account)
       this.#resolve(entry)
-    })
+    }
+    this.#accounts.want(address, read, since)
     return entry
   }
 
@@ -139,7 +145,7 @@ export class Pools {
     let left = missing.length
     let isHad = true
     for (const mint of missing)
-      this.#mints.want(mint, (account) => {
+      this.#mints.want(mint, entry.since, (account) => {
         left--
         isHad &&= account !== undefined
         if (left > 0) return

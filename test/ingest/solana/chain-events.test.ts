@@ -8,7 +8,13 @@ import type { Rpc } from '../../../src/ingest/solana/rpc.ts'
 import { Market } from '../../../src/market/market.ts'
 import type { EventRejection } from '../../../src/schema/event.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
-import { encodeEvent, type FieldValue, mintAccount, poolAccount } from '../../support/chain/encode.ts'
+import {
+  encodeEvent,
+  type FieldValue,
+  migrationCreator,
+  mintAccount,
+  poolAccount,
+} from '../../support/chain/encode.ts'
 import { SOL } from '../../support/chain/world.ts'
 
 const NOW = 1_795_000_000_000
@@ -23,16 +29,18 @@ let stopping: AbortController
 /** The reading of events into the market, on a chain with these accounts. */
 function readingOf(pools: 'migrated' | 'all') {
   const known = new Map<string, { owner: string; data: Buffer }>()
-  const answer = async (_method: string, [addresses]: readonly unknown[]) => ({
-    ok: true as const,
-    result: {
-      value: (addresses as string[]).map((address) => {
-        const account = known.get(address)
-        return account === undefined
-          ? null
-          : { ...account, data: [account.data.toString('base64'), 'base64'] }
-      }),
-    },
+  const node = { slot: 1_000, asked: 0, onAsked: () => {} }
+  const answer = async (_method: string, [addresses]: readonly unknown[]) => {
+    node.asked++
+    node.onAsked()
+    return { ok: true as const, result: answerOf(addresses as string[]) }
+  }
+  const answerOf = (addresses: string[]) => ({
+    context: { slot: node.slot },
+    value: addresses.map((address) => {
+      const account = known.get(address)
+      return account === undefined ? null : { ...account, data: [account.data.toString('base64'), 'base64'] }
+    }),
   })
   const accounts = new Accounts(
     { call: answer } as unknown as Pick<Rpc, 'call'>,
@@ -67,7 +75,7 @@ function readingOf(pools: 'migrated' | 'all') {
       await accounts.pending
     }
   }
-  return { known, events, rejections, tell }
+  return { known, node, events, rejections, tell }
 }
 
 beforeEach(() => {
@@ -182,6 +190,66 @@ describe('of a token that is held, with pools: migrated,', () => {
     await swap(sidePool)
     expect(market.has(other)).toBe(false)
     expect(shown().tradeCount).toBe(1)
+  })
+})
+
+describe('an account that the node does not have, being behind the swap,', () => {
+  const swap = () =>
+    chain.tell('SellEvent', {
+      ...{ pool, pool_base_token_reserves: 206_900_000_000_000n, pool_quote_token_reserves: 85_000_000_000n },
+      ...{ base_amount_in: 10n ** 12n, quote_amount_out: 408_000_000n },
+    })
+  const addPool = () =>
+    chain.known.set(pool, { owner: AMM_PROGRAM, data: poolAccount(mint, SOL, migrationCreator(mint)) })
+  const lateFor = (answers: number, add: () => void) => {
+    chain.node.onAsked = () => {
+      if (chain.node.asked <= answers) return
+      chain.node.slot = 1_000
+      add()
+    }
+  }
+  beforeEach(() => {
+    chain.node.slot = 5
+    market.apply({ type: 'token', mint, ts: NOW, name: 'A', symbol: 'A' }, NOW)
+  })
+
+  it('is asked for again: the swap of a pool that is known a moment later counts', async () => {
+    lateFor(3, addPool)
+    await swap()
+    expect(shown().tradeCount).toBe(1)
+    expect(chain.events.faults).toEqual({})
+  })
+
+  it('loses the swaps that waited for it, which is counted, and none after it', async () => {
+    await swap()
+    expect(chain.events.pools.dropped).toBe(1)
+    expect(chain.events.faults).toEqual({})
+    addPool()
+    await swap()
+    await swap()
+    expect(shown().tradeCount).toBe(2)
+    expect(chain.events.pools.dropped).toBe(1)
+  })
+
+  it('may be that of a mint', async () => {
+    chain = readingOf('all')
+    chain.node.slot = 5
+    const addMint = () => chain.known.set(mint, { owner: TOKEN_2022, data: mintAccount(10n ** 15n, 6) })
+    addPool()
+    await swap()
+    expect(chain.events.pools.dropped).toBe(1)
+    lateFor(chain.node.asked + 3, addMint)
+    await swap()
+    await swap()
+    expect(shown().tradeCount).toBe(2)
+  })
+
+  it('and one that a node without it has passed is none: its swaps are asked about once', async () => {
+    chain.node.slot = 1_000
+    await swap()
+    await swap()
+    expect(chain.events.faults).toEqual({ pool_not_wanted: 2 })
+    expect(chain.node.asked).toBe(1)
   })
 })
 
