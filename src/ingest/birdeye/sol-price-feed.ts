@@ -1,7 +1,8 @@
+import { z } from 'zod'
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { safeParse } from '../../lib/safe-parse.ts'
-import { price } from '../../schema/bounds.ts'
+import { price, time } from '../../schema/bounds.ts'
 import type { EventSink } from '../../schema/event.ts'
 import { MARKET_QUOTES } from '../../schema/quote.ts'
 import { FeedParts } from '../feed-parts.ts'
@@ -10,6 +11,11 @@ import { wait } from '../wait.ts'
 import type { BirdeyeClient } from './birdeye-client.ts'
 
 const SOL_PRICE_EVERY_MS = 30_000
+/** Unix seconds, read as ms. */
+const updatedSeconds = z
+  .number()
+  .transform((seconds) => seconds * 1_000)
+  .pipe(time)
 export const SOL_PRICE_FEED = 'solPrice'
 
 /**
@@ -65,8 +71,11 @@ export class SolPriceFeed implements Feed {
     const nowMs = clock.now()
     if (usd !== undefined) {
       state.set('running')
-      this.#latestPrice = { usd, atMs: nowMs }
-      counters.apply({ type: 'solPrice', ts: nowMs, usd, source: 'birdeye' }, nowMs)
+      // Birdeye may have gone without a new price for hours: it is as old as it says.
+      const toldMs = safeParse(updatedSeconds, data?.updateUnixTime).data ?? nowMs
+      const atMs = Math.min(nowMs, toldMs)
+      this.#latestPrice = { usd, atMs }
+      counters.apply({ type: 'solPrice', ts: atMs, usd, source: 'birdeye' }, nowMs)
       return
     }
     state.set('reconnecting')

@@ -248,6 +248,20 @@ describe.each(KINDS)('the feed %s', (name, ask, requests) => {
   })
 })
 
+test.each<[what: string, updateUnixTime: unknown, ageMs: number]>([
+  ['is as old as it says', Math.floor(Date.now() / 1_000) - 3 * 3_600, 3 * 3_600_000],
+  ['is of now where it says no time', undefined, 0],
+  ['is of now where it says what is no time', 'yesterday', 0],
+  ['is of now where it says one that cannot be', 1e300, 0],
+  ['is of now where it says one to come', Math.floor(Date.now() / 1_000) + 3_600, 0],
+])('a price of SOL %s', async (_what, updateUnixTime, ageMs) => {
+  upstream.answers[PRICE_PATH] = success({ value: 150, updateUnixTime })
+  await startSolPrice().ready
+  const [event] = sink.events
+  expect(event).toMatchObject({ type: 'solPrice', usd: 150 })
+  expect(Math.abs(Date.now() - event.ts - ageMs)).toBeLessThan(60_000)
+})
+
 test('a wait without end can be stopped', async () => {
   upstream.answers[PRICE_PATH] = json({}, 429, { 'retry-after': '1000000000' })
   const feed = startSolPrice(client(), 1)
