@@ -16,7 +16,7 @@ import { TapeWriter } from '../../../src/ingest/solana/tape.ts'
 import { ENRICHED_FIELDS } from '../../../src/schema/features.ts'
 import { mintOfSymbol } from '../../../src/schema/mint.ts'
 import { lakeGlob, readSql } from '../../store/support.ts'
-import { orcaAccount, pythAccount } from '../../support/chain/encode.ts'
+import { orcaAccount, pythAccount, ZERO_ADDRESS } from '../../support/chain/encode.ts'
 import {
   extendedMint,
   legacyMint,
@@ -124,6 +124,7 @@ async function writeTape(path: string): Promise<{ mints: string[]; bare: string;
     if (mint === unheld) continue
     const [held, wallet] = ['an account', 'a wallet'].map((name) => mintOfSymbol(`${name} of ${mint}`))
     tape.answer({ [held]: tokenAccount({ mint, owner: wallet, amount: SUPPLY / 4n }) })
+    tape.answer({ [wallet]: { owner: ZERO_ADDRESS, data: Buffer.alloc(0) } })
     const largest = {
       context: { slot: 1 },
       value: [{ address: held, amount: `${SUPPLY / 4n}`, decimals: 6 }],

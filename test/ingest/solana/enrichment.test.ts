@@ -91,6 +91,13 @@ function launch(accountsOf: (mint: string) => Record<string, { owner: string; da
   return mint
 }
 
+const CURVE = mintOfSymbol('a curve')
+/** All of a token is still for sale on its curve. */
+const onCurve = (mint: string, amount = SUPPLY) => ({
+  [CURVE]: { owner: PUMP_PROGRAM, data: Buffer.alloc(150) },
+  [mintOfSymbol(`on the curve ${mint}`)]: tokenAccount({ mint, owner: CURVE, amount }, true),
+})
+
 describe('the accounts of a token', () => {
   it('say its authorities, fee, metadata and supply, ahead of need', async () => {
     await connected()
@@ -139,7 +146,7 @@ describe('the accounts of a token', () => {
 
   it('that do not exist or are no mint say nothing; a token without metadata has none that may change or not', async () => {
     await connected()
-    const bare = launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES) }))
+    const bare = launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES), ...onCurve(mint) }))
     const odd = launch((mint) => ({ [mint]: { owner: SYSTEM_PROGRAM, data: Buffer.alloc(0) } }))
     await expect
       .poll(() => told(bare), soon)
@@ -151,12 +158,12 @@ describe('the accounts of a token', () => {
 describe('the holders of a token', () => {
   it('are the owners of its largest accounts, without the curve and pools', async () => {
     await connected()
-    const [curve, pool] = [mintOfSymbol('a curve'), mintOfSymbol('a pool')]
+    const pool = mintOfSymbol('a pool')
     const share = SUPPLY / 100n
     const mint = launch((mint) => {
       const accounts: Record<string, { owner: string; data: Buffer }> = {
         [mint]: extendedMint(NO_AUTHORITIES),
-        [curve]: { owner: PUMP_PROGRAM, data: Buffer.alloc(150) },
+        ...onCurve(mint, 50n * share),
         [pool]: { owner: AMM_PROGRAM, data: Buffer.alloc(300) },
         [wallet(1)]: { owner: SYSTEM_PROGRAM, data: Buffer.alloc(0) },
       }
@@ -166,7 +173,6 @@ describe('the holders of a token', () => {
           true,
         )
       }
-      hold(curve, 50n * share)
       hold(pool, 20n * share)
       // One owner with two accounts, and twelve others.
       hold(wallet(1), 3n * share)
@@ -206,17 +212,46 @@ describe('the holders of a token', () => {
     expect(told(mint).top10_holder_pct_onchain).toBe(top10Pct)
   })
 
+  it('never are its curve, where the node does not know that yet: it is asked for again', async () => {
+    await connected()
+    node.accountsSlotsBehind = 2
+    node.missingAccounts.add(CURVE)
+    const askedForCurve = () =>
+      node.asked('getMultipleAccounts').filter(({ params }) => (params[0] as string[]).includes(CURVE))
+    const mint = launch((mint) => ({
+      [mint]: extendedMint(NO_AUTHORITIES),
+      ...onCurve(mint, (SUPPLY / 100n) * 98n),
+      [mintOfSymbol('held')]: tokenAccount({ mint, owner: wallet(1), amount: SUPPLY / 50n }, true),
+      [wallet(1)]: { owner: SYSTEM_PROGRAM, data: Buffer.alloc(0) },
+    }))
+    await expect.poll(() => askedForCurve().length, soon).toBeGreaterThan(1)
+    expect(told(mint).topHolders).toBeUndefined()
+    node.accountsSlotsBehind = 0
+    node.missingAccounts.clear()
+    await expect.poll(() => told(mint).top10_holder_pct_onchain, soon).toBe(2)
+    expect(told(mint).topHolders).toMatchObject([{ address: wallet(1) }])
+  })
+
+  it('are unknown where nobody is listed to hold its supply', async () => {
+    const started = await connected()
+    const mint = launch((mint) => ({ [mint]: extendedMint(NO_AUTHORITIES) }))
+    await expect
+      .poll(() => started.describe().enrichment, soon)
+      .toMatchObject({ holders: { answered: 0, failed: 1 }, accounts: { answered: 1 } })
+    expect(told(mint)).not.toHaveProperty('topHolders')
+  })
+
   it('are not asked for at an endpoint that refuses it: that is learned, told once, and another is asked', async () => {
     const [, other] = nodes
     node.refusals.getTokenLargestAccounts = { error: { code: -32_601, message: 'Method not found' } }
     const started = await connected([node.url, other.url])
     const mints = [1, 2, 3, 4].map(() => {
-      const mint = launch((mint) => ({ [mint]: extendedMint(NO_AUTHORITIES) }))
+      const mint = launch((mint) => ({ [mint]: extendedMint(NO_AUTHORITIES), ...onCurve(mint) }))
       for (const [address, account] of node.accounts) other.accounts.set(address, account)
       return mint
     })
     for (const mint of mints) await expect.poll(() => told(mint).top10_holder_pct_onchain, soon).toBe(0)
-    const more = launch((mint) => ({ [mint]: extendedMint(NO_AUTHORITIES) }))
+    const more = launch((mint) => ({ [mint]: extendedMint(NO_AUTHORITIES), ...onCurve(mint) }))
     for (const [address, account] of node.accounts) other.accounts.set(address, account)
     await expect.poll(() => told(more).top10_holder_pct_onchain, soon).toBe(0)
     expect(node.asked('getTokenLargestAccounts').length).toBeLessThanOrEqual(4)
@@ -234,7 +269,9 @@ describe('the holders of a token', () => {
 describe('requests', () => {
   it('for many tokens share calls of a hundred accounts; what is fresh is not asked for again', async () => {
     const started = await connected()
-    const mints = Array.from({ length: 60 }, () => launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES) })))
+    const mints = Array.from({ length: 60 }, () =>
+      launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES), ...onCurve(mint) })),
+    )
     for (const mint of mints)
       await expect
         .poll(() => told(mint), soon)
@@ -262,7 +299,7 @@ describe('requests', () => {
       Object.values(
         started.describe().enrichment as Record<'accounts' | 'holders', { answered: number }>,
       ).map((queue) => queue.answered)
-    const mint = launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES) }))
+    const mint = launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES), ...onCurve(mint) }))
     await expect.poll(answered, soon).toEqual([1, 1])
     since = 2
     started.want(mint, 'traded')
@@ -431,7 +468,9 @@ describe('requests', () => {
 
   it('about a token that somebody reads come before those of tokens that are traded', async () => {
     const started = await connected([node.url], 20)
-    const mints = Array.from({ length: 30 }, () => launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES) })))
+    const mints = Array.from({ length: 30 }, () =>
+      launch((mint) => ({ [mint]: legacyMint(NO_AUTHORITIES), ...onCurve(mint) })),
+    )
     await expect.poll(() => sink.data.filter(({ type }) => type === 'token').length, soon).toBe(30)
     const wanted = mints[3]
     started.want(wanted, 'asked')

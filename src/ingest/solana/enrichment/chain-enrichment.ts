@@ -7,7 +7,7 @@ import { safeParse } from '../../../lib/safe-parse.ts'
 import type { PatchFields } from '../../../schema/datapoint.ts'
 import { ENRICHED_SOURCES } from '../../../schema/enrichment.ts'
 import type { PatchEvent } from '../../../schema/event.ts'
-import { Accounts } from '../accounts.ts'
+import { Accounts, type Read } from '../accounts.ts'
 import { derivedAddresses } from '../derived-addresses.ts'
 import {
   ACCOUNTS_PER_CALL,
@@ -122,19 +122,21 @@ export class ChainEnrichment {
     return this.#ofAccounts.pending ?? this.#ofHolders.pending
   }
 
-  /** Accounts of a call or of several, with the slot of the first; undefined where one could not be had. */
+  /** Accounts that exist since a slot, of a call or of several, with the slot of the first; undefined where one could not be had. */
   async #read(
     addresses: readonly string[],
+    since = 0,
   ): Promise<{ accounts: (Account | null)[]; slot: number | null } | undefined> {
     let slot: number | null = null
     const accounts = await Promise.all(
       addresses.map(
         (address) =>
           new Promise<Account | null | undefined>((resolve) => {
-            this.#accounts.want(address, (account, atSlot) => {
+            const read: Read = (account, atSlot) => {
               slot ??= atSlot
               resolve(account)
-            })
+            }
+            this.#accounts.want(address, read, since)
           }),
       ),
     )
@@ -183,22 +185,19 @@ export class ChainEnrichment {
     const answer = await rpc.call('getTokenLargestAccounts', [mint, { commitment }], signal)
     const listed = answer.ok ? safeParse(largestSchema, answer.result).data : undefined
     if (listed === undefined) return false
-    const { value: largest, context } = listed
-    const read = await this.#read([
-      mint,
-      ...largest.slice(0, LARGEST_ACCOUNTS_MAX).map(({ address }) => address),
-    ])
+    const largest = listed.value.slice(0, LARGEST_ACCOUNTS_MAX).map(({ address }) => address)
+    // What was closed meanwhile holds nothing; a node that is behind the one that has listed it does not know it yet, nor its owner.
+    const since = listed.context?.slot
+    const read = await this.#read([mint, ...largest], since)
     const [account, ...tokenAccounts] = read?.accounts ?? []
     const facts = account && readMintFacts(account, null)
-    if (!facts) return false
+    // Who holds a supply is on a list: a node with an empty one does not know the token yet.
+    if (!facts || (largest.length === 0 && facts.supply > 0n)) return false
     const held = tokenAccounts.flatMap((each) => (each && readTokenAccount(each)) ?? [])
-    // One that was closed meanwhile holds nothing; a node that is behind the one that has listed it does not know it yet.
-    const isBehind = (read?.slot ?? 0) < (context?.slot ?? 0)
-    const isUnknown = tokenAccounts.includes(null) && isBehind
-    if (isUnknown || held.length < tokenAccounts.filter((each) => each !== null).length) return false
+    if (held.length < tokenAccounts.filter((each) => each !== null).length) return false
     const ofMint = held.filter((each) => each.mint === mint)
     const owners = [...new Set(ofMint.map(({ owner }) => owner))]
-    const ownerAccounts = await this.#read(owners)
+    const ownerAccounts = await this.#read(owners, since)
     if (ownerAccounts === undefined) return false
     const markets = new Set(owners.filter((_, index) => isMarketAccount(ownerAccounts.accounts[index])))
     const found = largestHolders(ofMint, facts, (owner) => markets.has(owner))
