@@ -1,6 +1,12 @@
 // Brings what happens on each curve into its order. A curve proves it: the reserves before a trade are those after the one before.
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
-import { CURVES_MAX, PREDECESSOR_MS_MAX, PREDECESSORS_WAITING_MAX, WAITING_AGE_MS_MAX } from './limits.ts'
+import {
+  CURVES_MAX,
+  PREDECESSOR_MS_MAX,
+  PREDECESSORS_WAITING_MAX,
+  SILENT_AFTER_MS,
+  WAITING_AGE_MS_MAX,
+} from './limits.ts'
 import type { CurveState, CurveStep } from './translate.ts'
 
 interface WaitingStep {
@@ -25,8 +31,12 @@ export class CurveOrder {
   /** Steps that went on without their predecessor, on curves that were known. */
   unproven = 0
   #waitingCount = 0
-  /** The reserves after the latest delivered step, by mint. */
-  readonly #states = new BoundedMap<string, string>({ entriesMax: CURVES_MAX })
+  /** Whether a step was added that waits for nothing: it goes on when `expire` is called. */
+  hasDue = false
+  /** The reserves after the latest delivered step, and when one last had events, by mint. */
+  readonly #states = new BoundedMap<string, { reserves: string; atMs: number }>({ entriesMax: CURVES_MAX })
+  /** The latest time that was told, on the monotonic clock. */
+  #nowMs = Number.NEGATIVE_INFINITY
   /** Steps that wait, by mint; the mint whose first step came first is the first. */
   readonly #waiting = new Map<string, WaitingStep[]>()
   readonly #deliver: (step: CurveStep) => void
@@ -41,6 +51,7 @@ export class CurveOrder {
 
   /** @param nowMs monotonic time @param ageMs how much later than it happened it is told; 0: that does not matter */
   add(step: CurveStep, slot: number, nowMs: number, ageMs = 0): void {
+    this.#nowMs = nowMs
     const isHeldUp = comesAfterCurve(step) && this.#waiting.has(step.mint)
     if (this.#follows(step) && !isHeldUp) {
       this.#take(step)
@@ -49,11 +60,13 @@ export class CurveOrder {
     }
     const steps = this.#waiting.get(step.mint) ?? []
     if (steps.length === 0) this.#waiting.set(step.mint, steps)
-    // Of a curve of which nothing is known the token may have been silent: the market takes nothing of it that is late.
-    const agedMs = this.#states.has(step.mint) ? 0 : ageMs
+    // Of a token that has been silent, or of which nothing is known, the market takes nothing that is late.
+    const tradedMs = this.#states.get(step.mint)?.atMs ?? Number.NEGATIVE_INFINITY
+    const agedMs = nowMs - tradedMs < SILENT_AFTER_MS ? 0 : ageMs
     const waitMs = Math.min(PREDECESSOR_MS_MAX, Math.max(0, WAITING_AGE_MS_MAX - agedMs))
     steps.push({ step, slot, sinceMs: nowMs, untilMs: nowMs + waitMs })
     this.#waitingCount++
+    this.hasDue ||= waitMs === 0
     if (this.#waitingCount > PREDECESSORS_WAITING_MAX) {
       const [oldest] = this.#waiting.keys()
       this.#goOn(oldest)
@@ -62,6 +75,8 @@ export class CurveOrder {
 
   /** Lets go on what has waited too long. Called often. @param nowMs monotonic time */
   expire(nowMs: number): void {
+    this.#nowMs = nowMs
+    this.hasDue = false
     this.#goOnWhile(({ untilMs }) => untilMs <= nowMs)
   }
 
@@ -88,7 +103,7 @@ export class CurveOrder {
 
   /** Whether the step is the next of its curve, as far as that is known. */
   #follows({ mint, before }: CurveStep): boolean {
-    return before === null || this.#states.get(mint) === stateKey(before)
+    return before === null || this.#states.get(mint)?.reserves === stateKey(before)
   }
 
   /** Whether the present reserves of a curve are known. */
@@ -98,8 +113,9 @@ export class CurveOrder {
 
   #take(step: CurveStep): void {
     // What trades nothing may be told again after a restart, when the curve has long gone on: it begins no order.
-    const isTold = step.events.length > 0 || this.#states.has(step.mint)
-    if (step.after !== null && isTold) this.#states.set(step.mint, stateKey(step.after))
+    const atMs = step.events.length > 0 ? this.#nowMs : this.#states.get(step.mint)?.atMs
+    if (step.after !== null && atMs !== undefined)
+      this.#states.set(step.mint, { reserves: stateKey(step.after), atMs })
     this.#deliver(step)
   }
 

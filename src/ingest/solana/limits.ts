@@ -31,8 +31,10 @@ export const CURVES_MAX = 200_000
 /** How long a trade waits for the one before it on its curve, and how many wait at most: beyond it the oldest goes on. */
 export const PREDECESSOR_MS_MAX = 2_000
 export const PREDECESSORS_WAITING_MAX = 20_000
-/** The first trade of a curve whose token is held waits no longer when it is this old: the market takes none that is 5 s late. */
+/** A trade of a token that is held and has been silent waits no longer when it is this old: the market takes none that is 5 s late. One
+ *  that has traded within this time is not silent for it (10 s) before the wait is over. */
 export const WAITING_AGE_MS_MAX = 3_500
+export const SILENT_AFTER_MS = 7_000
 /** Pools and mints that are known. At the maximum the one used longest ago is asked for again. */
 export const POOLS_MAX = 100_000
 export const MINTS_MAX = 200_000

@@ -312,6 +312,7 @@ export class SolanaFeed implements Feed {
     const told = { slot, signature, nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonicMs(), isLive }
     for (const event of this.#seen.take(signature, events))
       this.#parts.guarded(() => this.#events.take(event, told))
+    if (this.#events.order.hasDue) this.#expire()
   }
 
   /** What is launched or traded is asked about ahead of need. */
