@@ -83,9 +83,14 @@ export class SolPrices {
     return wasApart ? believed : null
   }
 
+  /** Whether there is one that is not too old. */
+  isKnownAt(nowMs: number): boolean {
+    return this.#pyth !== null && nowMs - this.#pyth.atMs <= SOL_PRICE_AGE_MS_MAX
+  }
+
   #believed(nowMs: number): ReportedPrice | null {
     const [pyth, orca] = [this.#pyth, this.#orca]
-    if (pyth === null || nowMs - pyth.atMs > SOL_PRICE_AGE_MS_MAX) return null
+    if (pyth === null || !this.isKnownAt(nowMs)) return null
     const hasSecond = orca !== null && nowMs - orca.atMs <= SOL_PRICE_AGE_MS_MAX
     const isApart =
       hasSecond && Math.abs(pyth.usd - orca.usd) > SOL_PRICES_APART_MAX * Math.min(pyth.usd, orca.usd)

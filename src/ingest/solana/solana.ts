@@ -3,7 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import { unlessAborted } from '../../lib/wait.ts'
+import { unlessAborted, within } from '../../lib/wait.ts'
 import type { EventSink, MarketEvent, TradeEvent } from '../../schema/event.ts'
 import { FeedParts } from '../feed-parts.ts'
 import { UPSTREAM_STEADY_MS } from '../limits.ts'
@@ -51,6 +51,8 @@ export interface SolanaOptions extends ChainEventsOptions, Reconnects {
 /** How often trades that wait for the one before them are looked at. */
 const EXPIRE_EVERY_MS = PREDECESSOR_MS_MAX / 4
 const PRICE_EVERY_MS = 60_000
+/** How long the feed connects later for a first price, without which no trade in SOL counts. */
+const PRICE_WAIT_MS = 2_000
 
 /**
  * The feed is ready after its first attempt to connect, successful or not, and tries again for as long as it runs, the
@@ -72,6 +74,9 @@ export class SolanaFeed implements Feed {
   /** Until when nothing is missing: the time of the latest slot, at first that of the start. */
   #wholeUntilMs: number
   #isConnected = false
+  /** An endpoint has answered that it is of the chain. Each other one is asked before its own first call. */
+  #isOfChain = false
+  #pricesAsked: Promise<void> | null = null
   #latestError: { message: string; atMs: number } | null = null
   /** Why no endpoint can be used, as a sentence. */
   #refusal: string | null = null
@@ -182,9 +187,11 @@ export class SolanaFeed implements Feed {
 
   async #connectOnce(): Promise<UpstreamEnd & Silence> {
     const { signal } = this.#parts.stopping
-    const refusal = await this.#checkChain()
+    // Subscriptions may be served while calls are not: nothing is asked before them that is known.
+    const refusal = this.#isOfChain ? null : await this.#checkChain()
     if (refusal !== null) return { reason: refusal, retryAfterMs: null }
-    await this.#askPrices()
+    const pricesAsked = this.#askPrices()
+    if (!this.#prices.isKnownAt(this.#clock.now())) await within(PRICE_WAIT_MS, pricesAsked)
     const openedAtMs = this.#clock.monotonicMs()
     const end = await this.#source.connect(this.#handlers(), signal, () => this.#settled())
     if (this.#clock.monotonicMs() - openedAtMs >= UPSTREAM_STEADY_MS) this.#attempt = 0
@@ -214,6 +221,7 @@ export class SolanaFeed implements Feed {
     const answer = await this.#source.rpc.call('getGenesisHash', [], this.#parts.stopping.signal)
     if (answer.ok && answer.result === MAINNET_GENESIS) {
       this.#refusal = null
+      this.#isOfChain = true
       return null
     }
     if (answer.ok) this.#refusal = "the tape is of another chain than Solana's mainnet"
@@ -221,8 +229,15 @@ export class SolanaFeed implements Feed {
     return answer.ok ? this.#refusal : answer.message
   }
 
-  /** Subscriptions tell changes alone: the present prices are asked for. */
-  async #askPrices(): Promise<void> {
+  /** Subscriptions tell changes alone: the present prices are asked for, once at a time. */
+  #askPrices(): Promise<void> {
+    this.#pricesAsked ??= this.#readPrices().finally(() => {
+      this.#pricesAsked = null
+    })
+    return this.#pricesAsked
+  }
+
+  async #readPrices(): Promise<void> {
     const read = (topic: 'pyth' | 'orca', address: string) =>
       new Promise<void>((resolve) => {
         this.#accounts.want(address, (account) => {

@@ -189,6 +189,23 @@ describe('calls', () => {
   })
 })
 
+const NO_ANSWERS: Refusal[] = ['hang', { status: 429, headers: { 'Retry-After': '30' } }]
+it.each(NO_ANSWERS)(
+  'a lost connection is opened again though calls find no answer, and a first one without a price of SOL (%o)',
+  async (refusal) => {
+    const [node] = nodes
+    node.refusals.getMultipleAccounts = refusal
+    const started = start({ rpcUrls: [node.url], socketUrls: [socketOf(node)] })
+    await expect.poll(() => started.describe().isConnected, { ...soon, timeout: 5_000 }).toBe(true)
+    node.setSolPrice(160, Date.now())
+    await expect.poll(() => sink.data, soon).toMatchObject([{ type: 'solPrice', usd: 160 }])
+    node.refusals.getGenesisHash = refusal
+    for (const peer of node.peers) peer.terminate()
+    await expect.poll(() => started.describe().connects, { ...soon, timeout: 5_000 }).toBe(2)
+    expect(started.describe()).toMatchObject({ isConnected: true, state: 'running' })
+  },
+)
+
 it('a subscription that says nothing any more while slots come ends its connection, with a gap of that time', async () => {
   const [node] = nodes
   const started = start({ rpcUrls: [node.url], socketUrls: [socketOf(node)], logsSilenceMsMax: 200 })
