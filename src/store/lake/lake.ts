@@ -7,8 +7,7 @@ import { assert } from '../../lib/assert.ts'
 import type { TableName } from '../../schema/tables.ts'
 import { damagedState } from '../duckdb/damaged-state.ts'
 import { type Database, isFullError, transaction } from '../duckdb/database.ts'
-import { queryRows } from '../duckdb/query.ts'
-import { LAKE_TABLES, type LakeTable, MANIFEST } from '../duckdb/sql.ts'
+import { LAKE_TABLES, type LakeTable } from '../duckdb/sql.ts'
 import { loadEventMetadata } from '../events/event-metadata.ts'
 import { loadEventPosition } from '../events/event-position.ts'
 import type { StagedRows } from '../flush/row-splitter.ts'
@@ -39,7 +38,6 @@ import { LiveFileReader } from './live-file-reader.ts'
 import { readCatalog } from './lost-list.ts'
 import {
   groupByTable,
-  IS_LIVE_SQL,
   insertFiles,
   type ListedFile,
   listAllLiveFiles,
@@ -66,6 +64,16 @@ export interface FlushBatch {
   /** Called when that transaction is committed, whatever fails afterwards. */
   onListed(): void
 }
+
+type TableSize = Omit<LakeTableStatus, 'backlog'>
+
+const sizesOf = (tables: ReturnType<typeof groupByTable<ListedFile>>): TableSize[] =>
+  tables.map(({ table, files }) => ({
+    table: table.name,
+    files: files.length,
+    rows: files.reduce((sum, { rows }) => sum + rows, 0),
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+  }))
 
 /** How written files are listed. */
 export interface Listing {
@@ -148,6 +156,8 @@ export class Lake {
   readonly #onTrouble: LakeOptions['onTrouble']
   /** The manifest has changed since the catalog was written. */
   #isCatalogStale = true
+  /** What the catalog has, by table; null until this process has written one. */
+  #catalogued: readonly TableSize[] | null = null
   /** A change of hard links failed: they may differ from the manifest. */
   #areLinksStale = false
   /** What `recover` has still to do; null once it has succeeded. */
@@ -323,21 +333,13 @@ export class Lake {
     })
   }
 
-  /** @param waiting rows, by table, that wait for a flush in this process's memory */
+  /**
+   * Tables as the catalog shows them: what is told here a query finds, though the manifest lists it a moment sooner.
+   * @param waiting rows, by table, that wait for a flush in this process's memory
+   */
   async status(waiting: Partial<Record<TableName, number>>): Promise<LakeTableStatus[]> {
-    return this.database.status.run(async (connection) => {
-      const sizes = await queryRows(
-        connection,
-        `SELECT table_name AS name, count(*)::DOUBLE AS files, sum(row_count)::DOUBLE AS rows,
-           sum(byte_count)::DOUBLE AS bytes FROM ${MANIFEST} WHERE ${IS_LIVE_SQL} GROUP BY 1`,
-        { name: 'string', files: 'number', rows: 'number', bytes: 'number' },
-      )
-      const byName = new Map(sizes.map((size) => [size.name, size]))
-      return LAKE_TABLES.map(({ name }) => {
-        const { files = 0, rows = 0, bytes = 0 } = byName.get(name) ?? {}
-        return { table: name, files, rows, bytes, backlog: waiting[name] ?? 0 }
-      })
-    })
+    const sizes = this.#catalogued ?? sizesOf(groupByTable(await this.database.status.run(listAllLiveFiles)))
+    return sizes.map((size) => ({ ...size, backlog: waiting[size.table] ?? 0 }))
   }
 
   async #recover(connection: DuckDBConnection, nowMs: number): Promise<void> {
@@ -425,6 +427,7 @@ export class Lake {
     const { lakeDir, pathOf } = this
     await writeCatalog({ tables, quarantined, recorded, flushedLsn }, nowMs, { lakeDir, pathOf, failpoint })
     this.#isCatalogStale = false
+    this.#catalogued = sizesOf(tables)
     await this.quarantine.moveFiles()
     const unacknowledged = quarantined.filter(({ acknowledgedAtMs }) => acknowledgedAtMs === null)
     this.publishTrouble({ setAside: unacknowledged.map(toSetAsideFile) })

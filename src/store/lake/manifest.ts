@@ -66,7 +66,7 @@ const SELECT_QUARANTINED = `${SELECT_LISTED}, set_aside_reason AS reason,
   epoch_ms(settled_at)::DOUBLE AS "acknowledgedAtMs"`
 
 /** SQL condition on live files. */
-export const IS_LIVE_SQL = 'replaced_at IS NULL AND set_aside_at IS NULL'
+const IS_LIVE_SQL = 'replaced_at IS NULL AND set_aside_at IS NULL'
 
 /** The last row numbers of files that are or were on the list. */
 const ALL_LAST_SEQS = `SELECT table_name, seq_last FROM ${MANIFEST}

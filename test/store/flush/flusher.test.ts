@@ -106,3 +106,21 @@ test('of versions of a token that one flush writes the last one counts, be they 
   ).toEqual([{ times: 1 }])
   removeFolder(dataDir)
 })
+
+test('rows that are listed are told of once the catalog has them, not before: who reads of them can query them', async () => {
+  const dataDir = temporaryFolder()
+  const asked: Promise<number>[] = []
+  const told = async () => (await store.lake.status({})).find(({ table }) => table === 'tokens')!.files
+  const store = await openStore(dataDir, (step) => {
+    if (step === 'flush:listed') asked.push(told())
+  })
+  store.tokens.take({
+    first: 0,
+    rows: [{ mint: 'mint', name: 'name', symbol: 'N', graduated: false, updated_at: NOON_MS }],
+  })
+  await store.flusher.flush({ nowMs: NOON_MS, throughLsn: 0 })
+  asked.push(told())
+  expect(await Promise.all(asked)).toEqual([0, 1])
+  await store.database.close()
+  removeFolder(dataDir)
+})
