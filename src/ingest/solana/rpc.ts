@@ -359,7 +359,7 @@ class MethodRefusals {
 }
 
 /** Whether an endpoint says that it does not serve a method, not that it does not like what was asked. */
-export function refusesMethod(answer: RpcAnswer): boolean {
+function refusesMethod(answer: RpcAnswer): boolean {
   if (answer.ok || answer.fault !== 'refused') return false
   const { code = 0, message } = answer
   return code === METHOD_NOT_FOUND || REFUSING_STATUSES.includes(code) || REFUSES_METHOD.test(message)
@@ -377,4 +377,40 @@ function authorization(text: string): Record<string, string> {
   if (username === '') return {}
   const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
   return { Authorization: `Basic ${Buffer.from(user).toString('base64')}` }
+}
+
+/** Errors of Solana's nodes (`rpc_custom_error.rs`). A block that is listed and then counts as skipped is one that is missing. */
+const PRUNED_CODES = [
+  -32_001, // cleaned up
+  -32_007, // skipped, or missing since the node began from a snapshot
+  -32_009, // skipped, or missing in the long-term storage
+  -32_011, // the node keeps no history
+]
+const NOT_YET_CODES = [
+  -32_004, // not available
+  -32_014, // its status is not available yet
+  -32_016, // the node is behind
+]
+
+/** What an endpoint answers each time. Any other error may be of the moment, or of this answer alone. */
+const REFUSED_CODES = [
+  -32_600, // not a request that it knows
+  -32_602, // not with these parameters
+  -32_015, // a transaction of a version that is not supported
+]
+
+type Verdict = 'again' | 'not_yet' | 'unsure' | 'pruned' | 'refused' | 'over'
+/** What an error says of what was asked: whether the same endpoint, or another one, may have it later. */
+export function verdictOf(answer: RpcAnswer & { ok: false }): Verdict {
+  const { fault, code } = answer
+  if (fault === 'stopped') return 'over'
+  if (fault === 'timeout' || fault === 'unreachable' || fault === 'rate_limited' || fault === 'busy')
+    return 'again'
+  if (fault === 'malformed') return 'unsure'
+  if (code === undefined) return 'refused'
+  if (PRUNED_CODES.includes(code)) return 'pruned'
+  if (NOT_YET_CODES.includes(code)) return 'not_yet'
+  // From 300 on they are statuses of HTTP.
+  const isRefused = (code >= 300 && code < 500) || REFUSED_CODES.includes(code) || refusesMethod(answer)
+  return isRefused ? 'refused' : 'unsure'
 }

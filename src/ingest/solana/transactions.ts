@@ -3,9 +3,8 @@ import pLimit from 'p-limit'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { RecordedPlace } from '../types.ts'
 import { wait } from '../wait.ts'
-import { verdictOf } from './healing/history.ts'
 import { FETCH_ATTEMPTS_MAX, FETCH_RETRY_MS, FETCHES_WAITING_MAX, TRANSACTIONS_SEEN_MAX } from './limits.ts'
-import type { Rpc } from './rpc.ts'
+import { type Rpc, verdictOf } from './rpc.ts'
 import { eventsInTransaction, type RawEvent, readTransaction } from './transaction-events.ts'
 
 /** Which events of a transaction were taken. */

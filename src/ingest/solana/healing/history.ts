@@ -11,7 +11,7 @@ import {
   HEAL_RETRY_MS_MAX,
   SIGNATURES_PER_CALL,
 } from '../limits.ts'
-import { type RpcAnswer, refusesMethod } from '../rpc.ts'
+import { verdictOf } from '../rpc.ts'
 import type { ChainSource } from '../source.ts'
 import {
   eventsInTransaction,
@@ -46,47 +46,12 @@ export interface PastSignature {
   failed: boolean
 }
 
-/** Errors of Solana's nodes (`rpc_custom_error.rs`). A block that is listed and then counts as skipped is one that is missing. */
-const PRUNED_CODES = [
-  -32_001, // cleaned up
-  -32_007, // skipped, or missing since the node began from a snapshot
-  -32_009, // skipped, or missing in the long-term storage
-  -32_011, // the node keeps no history
-]
-const NOT_YET_CODES = [
-  -32_004, // not available
-  -32_014, // its status is not available yet
-  -32_016, // the node is behind
-]
-
 const slotNumber = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 const blocksSchema = z.array(slotNumber)
 const blockSchema = z.object({ parentSlot: slotNumber, transactions: z.array(z.unknown()) })
 const signaturesSchema = z.array(
   z.object({ signature: z.string().min(1).max(128), slot: slotNumber, err: z.unknown() }),
 )
-
-/** What an endpoint answers each time. Any other error may be of the moment, or of this answer alone. */
-const REFUSED_CODES = [
-  -32_600, // not a request that it knows
-  -32_602, // not with these parameters
-  -32_015, // a transaction of a version that is not supported
-]
-
-type Verdict = 'again' | 'not_yet' | 'unsure' | 'pruned' | 'refused' | 'over'
-export function verdictOf(answer: RpcAnswer & { ok: false }): Verdict {
-  const { fault, code } = answer
-  if (fault === 'stopped') return 'over'
-  if (fault === 'timeout' || fault === 'unreachable' || fault === 'rate_limited' || fault === 'busy')
-    return 'again'
-  if (fault === 'malformed') return 'unsure'
-  if (code === undefined) return 'refused'
-  if (PRUNED_CODES.includes(code)) return 'pruned'
-  if (NOT_YET_CODES.includes(code)) return 'not_yet'
-  // From 300 on they are statuses of HTTP.
-  const isRefused = (code >= 300 && code < 500) || REFUSED_CODES.includes(code) || refusesMethod(answer)
-  return isRefused ? 'refused' : 'unsure'
-}
 
 const readPast = ({ transaction, ...rest }: TransactionAnswer): PastTransaction => ({
   signature: transaction.signatures[0],
