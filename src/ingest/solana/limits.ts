@@ -2,6 +2,7 @@
 
 /** A larger answer over HTTP is not read. A block of mainnet is some megabytes. */
 export const RPC_ANSWER_BYTES_MAX = 64 * 1024 * 1024
+/** Without a byte for this long a call has failed. An answer that goes on coming, as a block does on a slow line, has six times as long. */
 export const RPC_TIMEOUT_MS = 10_000
 /** Calls in flight at once. */
 export const RPC_CONCURRENCY = 8
@@ -55,6 +56,9 @@ export const FETCHES_WAITING_MAX = 2_000
 /** How often a transaction is asked for that the endpoint does not have yet, and the wait between. */
 export const FETCH_ATTEMPTS_MAX = 8
 export const FETCH_RETRY_MS = 500
+/** Transactions that are asked for at once: one that nobody has must not make those behind it too late for the market. So many ask no
+ *  oftener than the default rate of requests allows. */
+export const FETCH_CONCURRENCY = 4
 /** Calls in flight at once that give way to all others. */
 export const RPC_SPARE_CONCURRENCY = 4
 /** How long an endpoint is not asked for a method that it has refused, and after how many answers 429 in a row to such a call it counts

@@ -3,7 +3,13 @@ import pLimit from 'p-limit'
 import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { RecordedPlace } from '../types.ts'
 import { wait } from '../wait.ts'
-import { FETCH_ATTEMPTS_MAX, FETCH_RETRY_MS, FETCHES_WAITING_MAX, TRANSACTIONS_SEEN_MAX } from './limits.ts'
+import {
+  FETCH_ATTEMPTS_MAX,
+  FETCH_CONCURRENCY,
+  FETCH_RETRY_MS,
+  FETCHES_WAITING_MAX,
+  TRANSACTIONS_SEEN_MAX,
+} from './limits.ts'
 import { type Rpc, verdictOf } from './rpc.ts'
 import { eventsInTransaction, type RawEvent, readTransaction } from './transaction-events.ts'
 
@@ -55,13 +61,14 @@ export interface FetchHandlers {
   onLost(signature: string, reason: string): void
 }
 
-/** Fetches transactions whose log was truncated, one after another, and reads their events from the inner instructions. */
+/** Fetches transactions whose log was truncated, a few at once, and reads their events from the inner instructions. */
 export class TransactionFetcher {
   fetched = 0
   /** Transactions that could not be had, or were too many: their events are missing. */
   lost = 0
-  readonly #turns = pLimit(1)
-  #last: Promise<void> | null = null
+  readonly #turns = pLimit(FETCH_CONCURRENCY)
+  /** Those that are fetched or wait for it. */
+  readonly #fetching = new Set<Promise<void>>()
   readonly #rpc: Rpc
   readonly #commitment: string
   readonly #signal: AbortSignal
@@ -76,8 +83,8 @@ export class TransactionFetcher {
   }
 
   /** Resolves when nothing is fetched any more; null: nothing is. */
-  get pending(): Promise<void> | null {
-    return this.#turns.activeCount + this.#turns.pendingCount === 0 ? null : this.#last
+  get pending(): Promise<unknown> | null {
+    return this.#fetching.size === 0 ? null : Promise.all(this.#fetching)
   }
 
   fetch(signature: string, slot: number): void {
@@ -86,7 +93,10 @@ export class TransactionFetcher {
       this.#handlers.onLost(signature, 'too many transactions with a truncated log')
       return
     }
-    this.#last = this.#turns(() => this.#fetchOne(signature, slot))
+    const fetching = this.#turns(() => this.#fetchOne(signature, slot)).finally(() =>
+      this.#fetching.delete(fetching),
+    )
+    this.#fetching.add(fetching)
   }
 
   async #fetchOne(signature: string, slot: number): Promise<void> {

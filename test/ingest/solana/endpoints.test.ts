@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { endpointsOf, withoutAddresses } from '../../../src/ingest/solana/endpoints.ts'
 import { HEAL_BACK_SLOTS, RPC_PAUSE_MS } from '../../../src/ingest/solana/limits.ts'
@@ -139,21 +140,67 @@ describe('calls', () => {
           JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_429, message: 'slow down' } }),
         ),
     ],
-  ])('that are too many, told %s, are followed by a pause', async (_, pauseMs, refuse) => {
-    const server = createServer((request, response) => {
+  ])(
+    'that are too many, told %s, are followed by a pause of the endpoint, and of no other one',
+    async (_, pauseMs, refuse) => {
+      let asked = 0
+      const server = createServer((request, response) => {
+        request.resume()
+        if (++asked === 1) refuse(response)
+        else
+          response.end(
+            JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: 1, message: 'asked again' } }),
+          )
+      })
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as AddressInfo
+      const endpoints = endpointsOf([`http://127.0.0.1:${port}`, nodes[0].url])
+      try {
+        const rpc = new RpcClient({ endpoints, requestsPerSecond: 1_000, timeoutMs: 5_000 })
+        const ask = (tries?: number[]) => rpc.call('getSlot', [], signal, tries)
+        expect(await ask()).toMatchObject({ fault: 'rate_limited' })
+        const refusedAtMs = performance.now()
+        for (let calls = 0; calls < 20; calls++)
+          expect(await ask([0, 1])).toMatchObject({ ok: true, endpoint: 1 })
+        expect(performance.now() - refusedAtMs).toBeLessThan(pauseMs - 200)
+        expect(await ask([0, Number.POSITIVE_INFINITY])).toMatchObject({
+          message: expect.stringContaining('asked again'),
+        })
+        expect(performance.now() - refusedAtMs).toBeGreaterThan(pauseMs - 200)
+      } finally {
+        server.closeAllConnections()
+        server.close()
+      }
+    },
+  )
+
+  it.each([
+    [
+      'are had as long as they go on coming: a block does so for long on a slow line',
+      4,
+      { ok: true, result: 1 },
+    ],
+    ['without an end are given up', Number.POSITIVE_INFINITY, { ok: false, fault: 'timeout' }],
+  ])('%s', async (_, timeouts, expected) => {
+    const timeoutMs = 100
+    const answer = JSON.stringify({ jsonrpc: '2.0', id: 1, result: 1 })
+    const server = createServer(async (request, response) => {
       request.resume()
-      refuse(response)
+      const startedMs = performance.now()
+      while (performance.now() - startedMs < timeouts * timeoutMs && !response.destroyed) {
+        response.write(' ')
+        await delay(timeoutMs / 10)
+      }
+      response.end(answer)
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
-    const endpoints = endpointsOf([`http://127.0.0.1:${port}`, nodes[0].url])
+    const endpoints = endpointsOf([`http://127.0.0.1:${port}`])
     try {
-      const rpc = new RpcClient({ endpoints, requestsPerSecond: 1_000, timeoutMs: 5_000 })
-      expect(await rpc.call('getSlot', [], signal)).toMatchObject({ fault: 'rate_limited' })
-      const refusedAtMs = performance.now()
-      expect(await rpc.call('getSlot', [], signal)).toMatchObject({ ok: true })
-      expect(performance.now() - refusedAtMs).toBeGreaterThan(pauseMs - 200)
+      const rpc = new RpcClient({ endpoints, requestsPerSecond: 1_000, timeoutMs })
+      expect(await rpc.call('getBlock', [1], signal)).toMatchObject(expected)
     } finally {
       server.closeAllConnections()
       server.close()

@@ -49,6 +49,23 @@ it('comes from an endpoint that keeps inner instructions, where another has none
   expect(await fetched()).toEqual({ told: [transaction.events.length], lost: 0, asked: [1, 1] })
 })
 
+it('does not wait for those before it that nobody has', async () => {
+  const source = new LiveSource(
+    { rpcUrls: [nodes[0].url], socketUrls: [], commitment: 'confirmed', requestsPerSecond: 1_000 },
+    systemClock,
+  )
+  const told: string[] = []
+  const fetcher = new TransactionFetcher(source.rpc, 'confirmed', new AbortController().signal, {
+    onEvents: (signature) => told.push(signature),
+    onLost: (signature) => told.push(`lost ${signature}`),
+  })
+  const nobodys = ['first', 'second', 'third']
+  for (const signature of [...nobodys, transaction.signature]) fetcher.fetch(signature, transaction.slot)
+  await fetcher.pending
+  expect(told).toEqual([transaction.signature, ...nobodys.map((signature) => `lost ${signature}`)])
+  expect(fetcher.pending).toBe(null)
+})
+
 it('that no endpoint keeps is told as lost', async () => {
   for (const node of nodes) node.refusals.getTransaction = WITHOUT_INSTRUCTIONS
   const told = [expect.stringContaining('no inner instructions')]
