@@ -107,6 +107,26 @@ test('of versions of a token that one flush writes the last one counts, be they 
   removeFolder(dataDir)
 })
 
+test('of versions of a token the one that came last counts, also where the clock and the market went back before it, and after a restart', async () => {
+  const dataDir = temporaryFolder()
+  const HOUR_MS = 3_600_000
+  const versions = [
+    { name: 'first', atMs: NOON_MS },
+    { name: 'after the clock went back', atMs: NOON_MS - HOUR_MS },
+    { name: 'after a restart', atMs: NOON_MS - HOUR_MS - 1 },
+  ]
+  for (const { name, atMs } of versions) {
+    const store = await openStore(dataDir)
+    const row = { mint: 'mint', name, symbol: 'N', graduated: false, updated_at: atMs }
+    store.tokens.take({ first: 0, rows: [row] })
+    await store.flusher.flush({ nowMs: atMs, throughLsn: 0 })
+    await store.database.close()
+    const attached = `ATTACH '${dataDir}/lake/catalog.duckdb' AS lake (READ_ONLY)`
+    expect(await readSql('SELECT name FROM lake.tokens', attached)).toEqual([{ name }])
+  }
+  removeFolder(dataDir)
+})
+
 test('rows that are listed are told of once the catalog has them, not before: who reads of them can query them', async () => {
   const dataDir = temporaryFolder()
   const asked: Promise<number>[] = []
