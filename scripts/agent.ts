@@ -10,6 +10,7 @@ import {
   MintlakeError,
   type Submission,
 } from '../src/client/index.ts'
+import { repeatedFlag } from '../src/lib/wrong-flags.ts'
 import { analyse } from './agent/analyst.ts'
 import { defaultKeyFile, readKey, writeKey } from './agent/key-file.ts'
 
@@ -39,7 +40,8 @@ Without --url it takes MINTLAKE_URL, else http://127.0.0.1:8080; its key is MINT
 
 function readFlags() {
   try {
-    const { values } = parseArgs({
+    const { values, tokens } = parseArgs({
+      tokens: true,
       options: {
         url: { type: 'string', default: process.env.MINTLAKE_URL || 'http://127.0.0.1:8080' },
         name: { type: 'string', default: 'scout' },
@@ -54,6 +56,8 @@ function readFlags() {
       console.log(USAGE)
       process.exit(0)
     }
+    const repeated = repeatedFlag(tokens)
+    if (repeated !== null) throw new Error(repeated)
     if (!/^https?:$/.test(URL.parse(values.url)?.protocol ?? ''))
       throw new Error(`"${values.url}" is no address like http://127.0.0.1:8080`)
     const [submissionsMax, perMinute] = [Number(values.max), Number(values['per-minute'])]

@@ -84,6 +84,8 @@ export class Broadcaster {
   #sliceEndMs = 0
   /** The earliest time of the next flush. */
   #nextFlushAtMs = 0
+  /** Between two sweeps; 0: one goes before each step of the market. */
+  readonly #sweepMs: number
   #sweeper: NodeJS.Timeout | null = null
   #isDraining = false
   readonly disconnects: Record<DisconnectReason, number> = recordFrom(BYE_REASONS, () => 0)
@@ -102,6 +104,8 @@ export class Broadcaster {
       ...options,
     }
     this.#slice = new WorkSlice(FLUSH_SLICE_MS, this.#options.now)
+    const { isStepped, stalledMsMax, heartbeatMs } = this.#options
+    this.#sweepMs = isStepped ? 0 : Math.max(1, Math.min(SWEEP_MS_MAX, stalledMsMax / 4, heartbeatMs / 4))
   }
 
   /** Open streams. */
@@ -229,10 +233,8 @@ export class Broadcaster {
 
   /** Begins to watch the market, with the first follower. */
   #start(): void {
-    const { isStepped, stalledMsMax, heartbeatMs } = this.#options
-    if (isStepped) return
-    const sweepMs = Math.max(1, Math.min(SWEEP_MS_MAX, stalledMsMax / 4, heartbeatMs / 4))
-    this.#sweeper = setInterval(() => this.#sweep(), sweepMs)
+    if (this.#options.isStepped) return
+    this.#sweeper = setInterval(() => this.#sweep(), this.#sweepMs)
     this.#market.watch(() => {
       if (!this.#isFlushScheduled) this.#scheduleFlush()
     })
@@ -351,12 +353,14 @@ export class Broadcaster {
     const { now, ageNow = now, stalledMsMax, ageMsMax, heartbeatMs } = this.#options
     const nowMs = now()
     const agedMs = ageNow()
+    // One that the next sweep would send too late is sent now.
+    const heartbeatBeforeMs = agedMs + this.#sweepMs - heartbeatMs
     for (const follower of this.#followers) {
       const { stalledAtMs } = follower
       if (stalledAtMs !== null && nowMs - stalledAtMs > stalledMsMax)
         this.#disconnect(follower, 'slow_consumer')
       else if (agedMs - follower.startedAtMs > ageMsMax) this.#disconnect(follower, 'max_age')
-      else if (stalledAtMs === null && agedMs - follower.heartbeatAtMs >= heartbeatMs) {
+      else if (stalledAtMs === null && follower.heartbeatAtMs <= heartbeatBeforeMs) {
         follower.heartbeatAtMs = agedMs
         this.heartbeat(follower, this.positionOf(follower))
       }
