@@ -18,8 +18,6 @@ export const INGEST_SLICE_RECORDS = 4_096
 export const INGEST_SLICE_BYTES = 1024 * 1024
 /** A record whose `ts` is further ahead of its receipt is rejected: `ts_in_future`. */
 export const TS_AHEAD_MS_MAX = 60_000
-/** Mints remembered as valid, some 110 bytes each: about twice as many as a market holds tokens. Behind them all are checked again. */
-export const MINT_CACHE_ENTRIES_MAX = 262_144
 
 /** A feed that refuses a larger share of what it gets says so in /health and the log. */
 export const REFUSAL_SHARE_MAX = 0.1

@@ -13,7 +13,7 @@ import {
   type TradeEvent,
 } from '../../schema/event.ts'
 import { isMint } from '../../schema/mint.ts'
-import { MINT_CACHE_ENTRIES_MAX, TS_AHEAD_MS_MAX } from '../limits.ts'
+import { TS_AHEAD_MS_MAX } from '../limits.ts'
 
 export interface RecordFault {
   code: string
@@ -36,26 +36,10 @@ const isTime = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= TIME_MS_MIN && (value as number) <= TIME_MS_MAX
 
 /** A text as it is kept: cut to its maximum, and in memory of its own. */
-const storedText = (text: string | null | undefined, isOwn: boolean): string | null | undefined =>
+const storedText = <Text extends string | null | undefined>(text: Text, isOwn: boolean): Text | string =>
   text == null || (isOwn && text.length <= WORD_CHARS_MAX && text.isWellFormed())
     ? text
     : truncateText(text, WORD_CHARS_MAX)
-
-/** Mints that were checked lately, none of them a part of a longer text. */
-const checkedMints = new Map<string, string>()
-
-/** A mint that comes often is not checked again, and is always the same string: the market's maps need its hash only once. @returns null
- *  where there is no valid mint */
-function checkedMint(mint: unknown): string | null {
-  if (typeof mint !== 'string') return null
-  const known = checkedMints.get(mint)
-  if (known !== undefined) return known
-  if (!isMint(mint)) return null
-  if (checkedMints.size >= MINT_CACHE_ENTRIES_MAX) checkedMints.clear()
-  const own = truncateText(mint, WORD_CHARS_MAX)
-  checkedMints.set(own, own)
-  return own
-}
 
 type TradeFields = Omit<TradeEvent, 'type' | 'mint'>
 
@@ -80,12 +64,11 @@ export function readTrade(record: Record<string, unknown>, areTextsOwn = false):
   // Few trades have a quote: the schema reads these.
   if (hasQuoteFields(record)) return null
   if (!isValidTrade(record)) return null
-  const mint = checkedMint(sent)
-  if (mint === null) return null
+  if (!isMint(sent)) return null
   const { ts, side, tokenAmount, priceUsd, solAmount, vSol, vTokens, wallet, tx } = record
   return {
     type: 'trade',
-    mint,
+    mint: storedText(sent, areTextsOwn),
     ts,
     side,
     tokenAmount,
