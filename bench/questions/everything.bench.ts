@@ -4,6 +4,7 @@
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
 import { registerAgent, submitRequest } from '../clients/http-connection.ts'
@@ -169,10 +170,13 @@ const childrenCpuSeconds = (pid: number): number =>
 
 /** The pauses of a server's collector since it was asked last. */
 async function pausesOf({ child }: Running): Promise<Pauses> {
-  const told = once(child.stdout!, 'data')
+  // After ten minutes they are more than a pipe gives at once.
+  const lines = createInterface({ input: child.stdout! })
+  const told = once(lines, 'line')
   child.kill('SIGUSR2')
   const [line] = await told
-  return JSON.parse(String(line)) as Pauses
+  lines.close()
+  return JSON.parse(line) as Pauses
 }
 
 function pauseMetrics({ young, old }: Pauses, seconds: number): Record<string, number> {
