@@ -134,6 +134,11 @@ it('a text is a mint exactly if it decodes to 32 bytes', () => {
     fc.oneof(
       fc.array(byte, { minLength: count, maxLength: count }),
       fc
+        .tuple(fc.nat(count), fc.constantFrom(1, 255), byte)
+        .map(([zeros, first, rest]) =>
+          Array.from({ length: count }, (_, at) => (at < zeros ? 0 : at === zeros ? first : rest)),
+        ),
+      fc
         .constantFrom(0, 1, 255)
         .chain((first) => fc.constantFrom(0, 255).map((rest) => [first, ...Array(count - 1).fill(rest)])),
     ),

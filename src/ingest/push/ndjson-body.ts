@@ -15,7 +15,8 @@ const BYTE_ORDER_MARK_BYTES = 3
 
 /**
  * Reads a body of NDJSON, line by line. One that is not UTF-8 is rejected alone. To read the lines of trades from their bytes by hand
- * saves 6 % of the processor time from the body to the market (median of 13 alternated pairs of processes): not worth a parser.
+ * saves 6 % of the processor time from the body to the market (median of 13 alternated pairs of processes), to parse sixteen lines at once 3 %:
+ * not worth it.
  */
 export class NdjsonBody implements BodyReader {
   readonly #body: Buffer
