@@ -25,10 +25,10 @@ const HEADLINES = [
   'DataPoint | fastify, DataPoint',
   'follow: CPU | node:http',
   'durable submissions over HTTP | better-sqlite3 behind HTTP, a commit each turn',
-  'durable submissions over HTTP | lmdb behind HTTP',
   'one caller: p50 beyond a plain request | ',
   'start with a tail of 30 000 submissions | ',
   'the lake: all five queries | a file for each flush',
+  'everything at once: trades/s at which it still keeps up, everything else in proportion | fastify, Map, sorted-btree, better-sqlite3, ws',
 ]
 
 /** Every question, by name. */
