@@ -9,10 +9,11 @@ export type Log = Logger
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
+const WARNING = 40
 const LEVELS: Readonly<Record<number, string>> = {
   20: 'debug: ',
   30: '',
-  40: 'warning: ',
+  [WARNING]: 'warning: ',
   50: 'error: ',
   60: 'fatal: ',
 }
@@ -27,10 +28,32 @@ export function createLog(level: LogLevel, to: 'stdout' | 'stderr' = 'stdout'): 
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
 }
 
-/** Lines that cannot be written are tried again with the next one: nothing ends because nobody can be told of it. */
+/** Lines that cannot be written are tried again with the next one, and how many were left out is told once they can: nothing ends because
+ *  nobody can be told of it. */
 function jsonStream(dest: number): DestinationStream {
   const stream = pino.destination({ dest, sync: true, maxLength: WAITING_CHARS_MAX })
+  let leftOut = 0
   stream.on('error', () => {})
+  // For a line for which there is no room nothing is tried: an empty one tries those that wait.
+  let isTried = false
+  stream.on('drop', (line: string) => {
+    if (isTried) {
+      leftOut++
+      return
+    }
+    isTried = true
+    stream.write('')
+    stream.write(line)
+    isTried = false
+  })
+  stream.on('drain', () => {
+    if (leftOut === 0) return
+    const msg = 'lines were left out while the log could not be written'
+    const lines = leftOut
+    stream.write(`${JSON.stringify({ level: WARNING, time: new Date(), lines, msg })}\n`)
+    // Unless it was left out too.
+    leftOut = leftOut === lines ? 0 : lines
+  })
   return stream
 }
 
