@@ -34,9 +34,9 @@ it.skipIf(noSmallDisk !== null)(
       const args = ['--no-warnings', '--input-type=module', '--eval', PROGRAM, module]
       const child = spawn(process.execPath, args, { stdio: ['pipe', file, 'pipe'] })
       closeSync(file)
-      await once(child.stderr, 'data')
+      await once(child.stderr!, 'data')
       disk.clear()
-      child.stdin.write('go on')
+      child.stdin!.write('go on')
       await once(child, 'exit')
       const lines = readFileSync(path, 'utf8')
         .trimEnd()
