@@ -144,6 +144,9 @@ test('it takes a key from the environment, and says what is wrong with one', asy
   const flag = run([join(ROOT, 'scripts/agent.ts'), '--per-minute', '0'])
   expect(await flag.ended).toBe(2)
   expect(flag.lines[0]).toBe('--per-minute is not between 1 and 600')
+  const twice = run([join(ROOT, 'scripts/agent.ts'), '--max', '1', '--max', '2'])
+  expect(await twice.ended).toBe(2)
+  expect(twice.lines[0]).toBe('--max is given twice')
 })
 
 test('it takes the server from MINTLAKE_URL as the agent of README does, and tells its flags', {
@@ -164,7 +167,8 @@ test('it takes the server from MINTLAKE_URL as the agent of README does, and tel
 })
 
 test.each(['SIGINT', 'SIGTERM'] as const)('%s stops it cleanly', async (signal) => {
-  const agent = runAgent(server.url, '--per-minute', '1')
+  const args = [join(ROOT, 'scripts/agent.ts'), '--url', server.url, '--per-minute', '1']
+  const agent = run(args, { HOME: folder })
   await agent.until(/^validated/)
   agent.process.kill(signal)
   expect(await agent.ended).toBe(0)
