@@ -7,7 +7,7 @@ import { readBoundedText } from '../../lib/text/bounded-text.ts'
 import { parseJson } from '../../lib/text/json-text.ts'
 import { type Lane, RequestPace } from '../request-pace.ts'
 import { readRetryAfterMs } from '../retry-after.ts'
-import { wait, withinTime } from '../wait.ts'
+import { withinTime } from '../wait.ts'
 import { type Endpoint, withoutAddresses } from './endpoints.ts'
 import {
   METHOD_BUSY_MAX,
@@ -109,8 +109,6 @@ export class RpcClient implements Rpc {
   #current = 0
   /** Addresses that are of the wanted chain. */
   readonly #checked = new Set<string>()
-  /** By address: until when an endpoint that was asked too often is not asked, on the monotonic clock. */
-  readonly #pausedUntilMs = new Map<string, number>()
   #calls = 0
   readonly #faults: Partial<Record<RpcFault, number>> = {}
 
@@ -138,7 +136,7 @@ export class RpcClient implements Rpc {
     tries: readonly number[] = [],
   ): Promise<RpcAnswer> {
     return this.#queued(this.#limit, method, params, async () => {
-      const endpoint = await this.#endpointInTurn(tries, signal)
+      const endpoint = this.#leastTried(tries)
       const answer = await this.#callEndpoint(this.#options.endpoints[endpoint], method, params, signal)
       // Another endpoint may be reached, or may have requests left; calls that fail together move on once.
       if (!answer.ok && answer.fault !== 'stopped' && this.#current === endpoint)
@@ -147,44 +145,24 @@ export class RpcClient implements Rpc {
     })
   }
 
-  /** The first from the present endpoint on that was asked least, of those that are not paused unless all are. */
+  /** The first from the present endpoint on that was asked least. */
   #leastTried(tries: readonly number[]): number {
-    const { endpoints } = this.#options
-    const inTurn = endpoints.map((_, step) => (this.#current + step) % endpoints.length)
-    // One that has refused for good is asked again only where nobody else is left.
-    const open = inTurn.filter(
-      (at) => this.#pauseMs(endpoints[at]) === 0 && tries[at] !== Number.POSITIVE_INFINITY,
-    )
-    return (open.length > 0 ? open : inTurn).reduce((least, at) =>
-      (tries[at] ?? 0) < (tries[least] ?? 0) ? at : least,
-    )
-  }
-
-  /** Waits until a request may be sent. @returns to which endpoint */
-  async #endpointInTurn(tries: readonly number[], signal: AbortSignal): Promise<number> {
-    for (;;) {
-      await this.#pace.turn(signal)
-      const endpoint = this.#leastTried(tries)
-      const pauseMs = this.#pauseMs(this.#options.endpoints[endpoint])
-      if (pauseMs === 0 || signal.aborted) return endpoint
-      await wait(pauseMs, signal)
+    const { endpointCount } = this
+    let least = this.#current
+    for (let step = 1; step < endpointCount; step++) {
+      const at = (this.#current + step) % endpointCount
+      if ((tries[at] ?? 0) < (tries[least] ?? 0)) least = at
     }
-  }
-
-  /** How long an endpoint is not asked yet. */
-  #pauseMs({ url }: Endpoint): number {
-    return Math.max(0, (this.#pausedUntilMs.get(url) ?? 0) - performance.now())
+    return least
   }
 
   #callSpare(method: string, params: readonly unknown[], signal: AbortSignal): Promise<RpcAnswer> {
     return this.#queued(this.#spareLimit, method, params, async () => {
       const { endpoints } = this.#options
       let latest: RpcAnswer = { ok: false, fault: 'refused', message: `no endpoint serves ${method}` }
-      const inTurn = endpoints.map((_, step) => endpoints[(this.#spareCurrent + step) % endpoints.length])
-      for (const endpoint of inTurn.sort((a, b) => this.#pauseMs(a) - this.#pauseMs(b))) {
+      for (let attempt = 0; attempt < endpoints.length; attempt++) {
+        const endpoint = endpoints[(this.#spareCurrent + attempt) % endpoints.length]
         if (this.#refusals.has(endpoint, method)) continue
-        await this.#pace.turn(signal, 'spare')
-        if (this.#pauseMs(endpoint) > 0) await wait(this.#pauseMs(endpoint), signal)
         latest = await this.#callEndpoint(endpoint, method, params, signal, 'spare')
         if (this.#refusals.isNew(endpoint, method, latest))
           this.onMethodRefused?.(method, endpoint.host, latest.ok ? '' : latest.message)
@@ -226,7 +204,7 @@ export class RpcClient implements Rpc {
     lane: Lane = 'live',
   ): Promise<RpcAnswer> {
     const why = await this.#whyNotOfChain(endpoint, signal, lane)
-    return why ?? this.#request(endpoint, method, params, signal)
+    return why ?? this.#request(endpoint, method, params, signal, lane)
   }
 
   async #whyNotOfChain(
@@ -236,8 +214,7 @@ export class RpcClient implements Rpc {
   ): Promise<RpcAnswer | null> {
     const { genesis } = this.#options
     if (genesis === undefined || this.#checked.has(endpoint.url)) return null
-    await this.#pace.turn(signal, lane)
-    const answer = await this.#request(endpoint, 'getGenesisHash', [], signal)
+    const answer = await this.#request(endpoint, 'getGenesisHash', [], signal, lane)
     if (!answer.ok) return answer
     if (answer.result !== genesis)
       return this.#failed(
@@ -272,7 +249,9 @@ export class RpcClient implements Rpc {
     method: string,
     params: readonly unknown[],
     signal: AbortSignal,
+    lane: Lane,
   ): Promise<RpcAnswer> {
+    await this.#pace.turn(signal, lane)
     const { timeoutMs = RPC_TIMEOUT_MS } = this.#options
     const sentMs = performance.now()
     const answer = await withinTime(timeoutMs, signal, (ending, heard) =>
@@ -282,14 +261,13 @@ export class RpcClient implements Rpc {
   }
 
   async #ask(
-    endpoint: Endpoint,
+    { url, host }: Endpoint,
     method: string,
     params: readonly unknown[],
     { ending, heard }: { ending: AbortSignal; heard: () => void },
     signal: AbortSignal,
   ): Promise<RpcAnswer> {
     if (signal.aborted) return this.#failed('stopped', 'the feed stops')
-    const { url, host } = endpoint
     const id = ++this.#id
     this.#calls++
     try {
@@ -300,7 +278,7 @@ export class RpcClient implements Rpc {
         signal: ending,
         redirect: 'manual',
       })
-      if (response.status === 429 || response.status === 503) this.#pause(endpoint, response)
+      if (response.status === 429 || response.status === 503) this.#pause(response)
       if (!response.ok) {
         // Its status says all; its body may never end.
         await response.body?.cancel()
@@ -309,7 +287,7 @@ export class RpcClient implements Rpc {
       const text = await readBoundedText(response, RPC_ANSWER_BYTES_MAX, heard)
       const answer = this.#readEnvelope(text, id, host)
       // Too many requests, as several providers say it with status 200.
-      if (!answer.ok && answer.fault === 'rate_limited') this.#pause(endpoint, response)
+      if (!answer.ok && answer.fault === 'rate_limited') this.#pause(response)
       return answer
     } catch (error) {
       if (signal.aborted) return this.#failed('stopped', 'the feed stops')
@@ -334,10 +312,9 @@ export class RpcClient implements Rpc {
     return { ...this.#failed(isBusy ? 'rate_limited' : 'refused', `${host}: ${message}`), code }
   }
 
-  #pause({ url }: Endpoint, { headers }: Response): void {
+  #pause({ headers }: Response): void {
     const askedMs = readRetryAfterMs(headers.get('retry-after'), headers.get('date')) ?? RPC_PAUSE_MS
-    const untilMs = performance.now() + Math.min(askedMs, RPC_PAUSE_MS_MAX)
-    this.#pausedUntilMs.set(url, Math.max(untilMs, this.#pausedUntilMs.get(url) ?? 0))
+    this.#pace.pause(Math.min(askedMs, RPC_PAUSE_MS_MAX))
   }
 }
 

@@ -140,40 +140,26 @@ describe('calls', () => {
           JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32_429, message: 'slow down' } }),
         ),
     ],
-  ])(
-    'that are too many, told %s, are followed by a pause of the endpoint, and of no other one',
-    async (_, pauseMs, refuse) => {
-      let asked = 0
-      const server = createServer((request, response) => {
-        request.resume()
-        if (++asked === 1) refuse(response)
-        else
-          response.end(
-            JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: 1, message: 'asked again' } }),
-          )
-      })
-      server.listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      const { port } = server.address() as AddressInfo
-      const endpoints = endpointsOf([`http://127.0.0.1:${port}`, nodes[0].url])
-      try {
-        const rpc = new RpcClient({ endpoints, requestsPerSecond: 1_000, timeoutMs: 5_000 })
-        const ask = (tries?: number[]) => rpc.call('getSlot', [], signal, tries)
-        expect(await ask()).toMatchObject({ fault: 'rate_limited' })
-        const refusedAtMs = performance.now()
-        for (let calls = 0; calls < 20; calls++)
-          expect(await ask([0, 1])).toMatchObject({ ok: true, endpoint: 1 })
-        expect(performance.now() - refusedAtMs).toBeLessThan(pauseMs - 200)
-        expect(await ask([0, Number.POSITIVE_INFINITY])).toMatchObject({
-          message: expect.stringContaining('asked again'),
-        })
-        expect(performance.now() - refusedAtMs).toBeGreaterThan(pauseMs - 200)
-      } finally {
-        server.closeAllConnections()
-        server.close()
-      }
-    },
-  )
+  ])('that are too many, told %s, are followed by a pause', async (_, pauseMs, refuse) => {
+    const server = createServer((request, response) => {
+      request.resume()
+      refuse(response)
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const endpoints = endpointsOf([`http://127.0.0.1:${port}`, nodes[0].url])
+    try {
+      const rpc = new RpcClient({ endpoints, requestsPerSecond: 1_000, timeoutMs: 5_000 })
+      expect(await rpc.call('getSlot', [], signal)).toMatchObject({ fault: 'rate_limited' })
+      const refusedAtMs = performance.now()
+      expect(await rpc.call('getSlot', [], signal)).toMatchObject({ ok: true })
+      expect(performance.now() - refusedAtMs).toBeGreaterThan(pauseMs - 200)
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
 
   it.each([
     [
