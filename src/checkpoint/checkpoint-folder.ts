@@ -28,16 +28,17 @@ export const journalNeededAfter = (checkpoints: readonly StoredCheckpoint[]): nu
   checkpoints[CHECKPOINTS_KEPT - 1]?.eventNo ?? 0
 
 /**
- * Deletes all checkpoints but the newest usable ones, and the first of each UTC date of market time whose events the lake has.
+ * Deletes all checkpoints but the newest of the present market, and the first usable one of each UTC date of market time whose events the
+ * lake has: replays begin there.
  * @param retainedFrom the first event from which on the lake has all
  */
 export async function removeOldCheckpoints(
   folder: string,
   retainedFrom: number,
-  isUsable: (checkpoint: StoredCheckpoint) => boolean,
+  { isUsable, isOfMarket }: Record<'isUsable' | 'isOfMarket', (checkpoint: StoredCheckpoint) => boolean>,
 ): Promise<void> {
   const checkpoints = await listCheckpoints(folder)
-  const newest = checkpoints.filter(isUsable).slice(0, CHECKPOINTS_KEPT)
+  const newest = checkpoints.filter(isOfMarket).slice(0, CHECKPOINTS_KEPT)
   const dates = new Set<number>()
   let isRemoved = false
   for (const checkpoint of checkpoints.toReversed()) {

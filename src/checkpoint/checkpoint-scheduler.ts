@@ -22,6 +22,7 @@ import {
   CHECKPOINT_RETRY_MS_MAX,
   LAST_CHECKPOINT_MS_FREE,
   LAST_CHECKPOINT_MS_MAX,
+  ONLY_CHECKPOINT_MS_MAX,
   WRITTEN_BYTES_PER_S,
 } from './limits.ts'
 import type { CheckpointResult } from './protocol.ts'
@@ -153,15 +154,17 @@ export class CheckpointScheduler {
 
   /**
    * Writes the market as it is, in this process. To be called when it changes no more and the journal is closed. Not where that takes
-   * longer than it saves, and no longer than LAST_CHECKPOINT_MS_MAX: the next start then applies the events behind the one before.
+   * longer than it saves, and no longer than LAST_CHECKPOINT_MS_MAX: the next start then applies the events behind the one before. Without
+   * checkpoints while the server runs the journal does not have these: then it is the only one, and has to be.
    * @returns whether it was written
    */
   async writeLast(): Promise<boolean> {
-    const { journal, log } = this.#options
+    const { intervalMs, journal, log } = this.#options
     const { lastEventNo } = journal
     if (lastEventNo === 0 || lastEventNo === this.#newest?.eventNo) return true
+    const isOnly = intervalMs === 0
     const behind = lastEventNo - (this.#newest?.eventNo ?? 0)
-    if (this.#newest !== null && !savesTime(behind, this.#newest.bytes)) {
+    if (!isOnly && this.#newest !== null && !savesTime(behind, this.#newest.bytes)) {
       log.info(
         { events: behind },
         'the next start applies these events again: another checkpoint would take longer',
@@ -170,14 +173,25 @@ export class CheckpointScheduler {
     }
     const gaveUp = new AbortController()
     try {
-      await unlessLate(LAST_CHECKPOINT_MS_MAX, this.#writeNow(gaveUp.signal), () => {
-        gaveUp.abort()
-        throw new Error('it takes too long')
-      })
+      await unlessLate(
+        isOnly ? ONLY_CHECKPOINT_MS_MAX : LAST_CHECKPOINT_MS_MAX,
+        this.#writeNow(gaveUp.signal),
+        () => {
+          gaveUp.abort()
+          throw new Error('it takes too long')
+        },
+      )
+      await this.#removeOld()
       return true
     } catch (error) {
       const reason = errorMessage(error)
-      log.warn({ reason }, 'no checkpoint was written at the end: the next start applies more events again')
+      if (isOnly)
+        log.error(
+          { reason },
+          'no checkpoint was written at the end: the next start begins with an empty market',
+        )
+      else
+        log.warn({ reason }, 'no checkpoint was written at the end: the next start applies more events again')
       return false
     }
   }
@@ -298,11 +312,9 @@ export class CheckpointScheduler {
 
   /** Looks which checkpoints there are, and deletes those that are not kept. */
   async #review(): Promise<void> {
-    const { checkpointFolder, lakeProgress, unusable } = this.#options
-    const isUsable = ({ eventNo }: { eventNo: number }): boolean => !unusable.includes(eventNo)
-    if (this.#status.made > 0)
-      await removeOldCheckpoints(checkpointFolder, lakeProgress().retainedFrom, isUsable)
-    const usable = (await listCheckpoints(checkpointFolder)).filter(isUsable)
+    const { checkpointFolder } = this.#options
+    if (this.#status.made > 0) await this.#removeOld()
+    const usable = (await listCheckpoints(checkpointFolder)).filter(this.#isOfMarket)
     this.#neededAfterEventNo = journalNeededAfter(usable)
     const [newest] = usable
     if (newest !== undefined && newest.eventNo !== this.#newest?.eventNo) {
@@ -310,6 +322,20 @@ export class CheckpointScheduler {
       this.#newest = { eventNo: newest.eventNo, bytes, madeAtMs: Math.floor(mtimeMs) }
     }
     await this.removeSegments()
+  }
+
+  #removeOld(): Promise<void> {
+    const { checkpointFolder, lakeProgress, unusable } = this.#options
+    return removeOldCheckpoints(checkpointFolder, lakeProgress().retainedFrom, {
+      isUsable: ({ eventNo }) => !unusable.includes(eventNo),
+      isOfMarket: this.#isOfMarket,
+    })
+  }
+
+  /** Whether a start can go on from it: of the markets before one that began empty none can. */
+  readonly #isOfMarket = ({ eventNo }: { eventNo: number }): boolean => {
+    const { journal, unusable } = this.#options
+    return eventNo >= journal.originEventNo && !unusable.includes(eventNo)
   }
 
   async #removeSegments(): Promise<void> {

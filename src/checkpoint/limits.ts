@@ -14,6 +14,8 @@ export const CHECKPOINT_NICENESS = 10
 export const CHECKPOINT_HEAP_MB = 4_096
 /** How long a stop in order may take to write the last checkpoint. */
 export const LAST_CHECKPOINT_MS_MAX = 6_000
+/** The same where it is the only one: less than what a stop has in all, of which the rest takes some seconds. */
+export const ONLY_CHECKPOINT_MS_MAX = 14_000
 /** About what a machine does in a second. Where the events behind the newest checkpoint are applied sooner than another is written, a
  *  stop leaves them to the next start. */
 export const WRITTEN_BYTES_PER_S = 150_000_000

@@ -36,7 +36,7 @@ function isUnderSettings({ end }: Recorded, base: Base, settings: EngineSettings
   )
 }
 
-const NOT_WHOLE = 'neither a checkpoint nor the journal has the last market whole: the market begins empty'
+const NOT_WHOLE = 'neither a checkpoint nor the journal has the last market whole'
 
 /** Whether nothing was recorded yet. */
 const isNew = ({ latest, checkpoints, knownEventNo }: Recorded): boolean =>
@@ -44,12 +44,12 @@ const isNew = ({ latest, checkpoints, knownEventNo }: Recorded): boolean =>
 
 /**
  * Restores the newest checkpoint that can be. @returns null where the market has to begin empty: the log says why.
- * @param onUnfit told why a market that is whole does not fit into the settings of now
+ * @param onEmpty told why, where there was a market
  */
 export async function restoreMarket(
   options: RestoreOptions,
   recorded: Recorded,
-  onUnfit: (reason: string) => void = () => {},
+  onEmpty: (reason: string) => void = () => {},
 ): Promise<Restored | null> {
   const { log, marketOptions, settings } = options
   const unusable: number[] = []
@@ -65,7 +65,9 @@ export async function restoreMarket(
       ),
   })
   if (found === null) {
-    if (!isNew(recorded)) log.warn({}, NOT_WHOLE)
+    if (isNew(recorded)) return null
+    log.warn({}, `${NOT_WHOLE}: the market begins empty`)
+    onEmpty(NOT_WHOLE)
     return null
   }
   const { base, market: restored } = found
@@ -81,7 +83,7 @@ export async function restoreMarket(
   } catch (error) {
     if (!(error instanceof CheckpointError)) throw error
     log.error({ reason: error.message }, 'the market cannot go on under these settings: it begins empty')
-    onUnfit(error.message)
+    onEmpty(`${error.message} See --tokens-max`)
     return null
   }
 }

@@ -60,13 +60,18 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
     log,
   }
   const { eventNo: lakeEventNo } = store.events.progress
+  if (deps.provenance === null && replayed === null && lakeEventNo > 0)
+    log.warn(
+      {},
+      'the market that was recorded here is not shown, as nothing can come in: set MINTLAKE_FEED_KEY',
+    )
   const found = recording.isOn
     ? await findQuietly(restoreOptions, lakeEventNo)
     : { recorded: null, trouble: null }
-  /** Why the market of the run before does not fit into the settings, so that this one began empty; null: it does. */
-  let unfit = null as string | null
+  /** Why this market began empty though there was one before; null: it did not. */
+  let emptied = null as string | null
   const restored = await restore(recording, restoreOptions, found.recorded, (reason) => {
-    unfit = reason
+    emptied = reason
   })
   const newOptions = { ...restoreOptions.marketOptions, firstSeq: deps.positions.first }
   const market = restored?.market ?? (await replayed?.createMarket(newOptions)) ?? new Market(newOptions)
@@ -104,7 +109,7 @@ export async function openMarket(deps: RunningMarketDeps, onLost: (interval: Los
     restoreOptions,
     header,
     lostEnd,
-    unfit,
+    emptied,
   }
 }
 
@@ -152,14 +157,14 @@ async function restore(
   recording: Recording,
   options: RestoreOptions,
   recorded: Recorded | null,
-  onUnfit: (reason: string) => void,
+  onEmpty: (reason: string) => void,
 ): Promise<Restored | null> {
   if (recorded === null || !recording.isRestorable) return null
   if (recorded.latest?.simulated === true) {
     options.log.warn({}, 'the market that was recorded last is simulated: the market begins empty')
     return null
   }
-  return restoreMarket(options, recorded, onUnfit)
+  return restoreMarket(options, recorded, onEmpty)
 }
 
 function headerOf(

@@ -20,12 +20,12 @@ export const RECORDED_TWICE =
 
 /** What is wrong, as sentences. @param lakeEventNo the last recorded event that the lake has */
 export function recordingReasons(
-  { lostEnd, trouble, unfit }: Pick<OpenedMarket, 'lostEnd' | 'trouble' | 'unfit'>,
+  { emptied, lostEnd, trouble }: Pick<OpenedMarket, 'emptied' | 'lostEnd' | 'trouble'>,
   { journal, checkpoints }: Pick<RecordingStatus, 'journal' | 'checkpoints'>,
   lakeEventNo: number,
 ): string[] {
   const reasons = trouble === null ? [] : [trouble]
-  if (unfit !== null) reasons.push(`the market began empty: ${unfit} See --tokens-max`)
+  if (emptied !== null) reasons.push(`the market began empty: ${emptied}`)
   // Once the lake is past them it tells of them itself, until `lake repair` acknowledges that.
   if (lostEnd !== null && lakeEventNo < lostEnd.to)
     reasons.push(

@@ -218,6 +218,9 @@ describe('a checkpoint that is older than what the lake has', () => {
     expect((await recordingOf(other)).restored).toBeNull()
     expect(other.market.stats().tokens).toBe(0)
     expect(sentences).toContainEqual(expect.stringContaining('the market begins empty'))
+    const { status, reasons } = (await other.client.get('/health')).body
+    expect(status).toBe('degraded')
+    expect(reasons).toContainEqual(expect.stringMatching(/^the market began empty: neither a checkpoint/))
   })
 
   test('nor where a recorded simulator began another market since', { tags: 'drill' }, async () => {

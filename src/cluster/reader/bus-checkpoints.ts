@@ -51,6 +51,8 @@ export async function restoreFromBus(
   try {
     await fetchTo(bus, checkpoint, path)
     const file = new CheckpointFile(path)
+    // While it is open it can be read: a process that is killed leaves nothing behind.
+    await rm(folder, { recursive: true, force: true })
     try {
       const { folderId, eventNo, lostEvents, settings } = file.head
       const { runId: uploaderRunId } = checkpoint
