@@ -5,9 +5,7 @@ import { callerOf, type Reader } from '../access.ts'
 import type { DocumentSettings } from '../docs/texts/limits-text.ts'
 import type { Route } from '../route.ts'
 
-export interface KeyHintSettings extends Pick<DocumentSettings, 'readLimitAnonymous' | 'readLimitKeyed'> {
-  registration: 'open' | 'closed'
-}
+type KeyHintSettings = Pick<DocumentSettings, 'readLimitAnonymous' | 'readLimitKeyed' | 'registration'>
 
 const KEY_CODES: ReadonlySet<ErrorCode> = new Set(['missing_key', 'invalid_key', 'revoked_key'])
 /** What an agent's key opens. Other keys are the operator's to give. */

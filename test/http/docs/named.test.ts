@@ -13,7 +13,7 @@ const document: Json = apiDocument()
 
 /** Limits that no other test uses, so that a number in a document is one that this server was told. */
 const LIMITS = {
-  'submit-limits': 'rate=7,cooldown-ms=42000,strikes=4',
+  'submit-limits': 'rate=7,cooldown-ms=42000,strikes=4,suspensions=6',
   'read-limit-anonymous': '113',
   'read-limit-keyed': '557',
   'register-limit': '19',
@@ -188,6 +188,28 @@ describe('/skill.md', () => {
     const key = await server.client.register()
     const answer = await submit(server.client, key, { ...body, snapshot: { ...fields, snapshotAt } })
     expect(answer.body).toMatchObject({ ok: true, outcome: 'validated', deviationPct: 0, xpEarned: 50 })
+  })
+
+  it('says what this server does to whoever is suspended, and that registration may be closed', async () => {
+    const open = await read('/skill.md')
+    expect(open).toContain('/api/v1/keys/register')
+    expect(open).toMatch(
+      /4 strikes within 24 hours suspend[^.]*suspension number 6 within 30 days is for good\./,
+    )
+    const closed = await openTestServer({
+      registration: 'closed',
+      'submit-limits': 'strikes=4,suspensions=0',
+    })
+    try {
+      const { text } = await closed.client.get('/skill.md')
+      expect(text).toContain('the operator gives keys')
+      expect(text).not.toContain('/api/v1/keys/register')
+      expect(text).toContain('| Registrations of an address | closed |')
+      expect(text).toMatch(/4 strikes within 24 hours suspend/)
+      expect(text).not.toContain('for good')
+    } finally {
+      await closed.remove()
+    }
   })
 
   it('warns of texts that come from unknown third parties', async () => {

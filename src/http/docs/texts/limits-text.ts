@@ -19,12 +19,14 @@ import {
 
 /** Settings that the documents tell; 0 switches a limit off. */
 export interface DocumentSettings {
-  /** Submissions a minute of an agent, the least time between two on one mint, and the rejections within 24 hours that suspend it. */
-  submitLimits: { rate: number; cooldownMs: number; strikes: number }
+  /** Submissions a minute of an agent, the least time between two on one mint, the rejections within 24 hours that suspend it, and the
+   *  suspensions within 30 days that ban it for good. */
+  submitLimits: { rate: number; cooldownMs: number; strikes: number; suspensions: number }
   /** Reads a minute without a key and with one. */
   readLimitAnonymous: number
   readLimitKeyed: number
-  /** Registrations an hour of an address. */
+  /** Whether agents may register themselves, and how many an hour from one address. */
+  registration: 'open' | 'closed'
   registerLimit: number
   /** Where clients reach this server; empty: at the address of each request. */
   publicUrl: string
@@ -49,7 +51,12 @@ export const limitRows = ({
   ],
   ['Reads with a key', orNone(settings.readLimitKeyed, `${settings.readLimitKeyed} in 60 s`)],
   ['Rows of market lists', `${ROWS_PER_READ} in 60 s for each read that you may make`],
-  ['Registrations of an address', orNone(settings.registerLimit, `${settings.registerLimit} in an hour`)],
+  [
+    'Registrations of an address',
+    settings.registration === 'closed'
+      ? 'closed'
+      : orNone(settings.registerLimit, `${settings.registerLimit} in an hour`),
+  ],
   ['Body of a request', `${BODY_BYTES_MAX} bytes`],
   ['Query string', `${QUERY_CHARACTERS_MAX} characters`],
   ['`summary`', `${SUMMARY_CODE_POINTS_MIN} to ${SUMMARY_CODE_POINTS_MAX} characters after trimming`],
