@@ -40,7 +40,7 @@ export const barLineSchema = z.union([barSchema, longBarSchema])
 
 /** Told where a range begins before the oldest bar that is held. */
 export const heldFromSchema = unixMs(
-  'Of a range that begins earlier: older bars are not held any more, or had no trades. The lake has them all',
+  'Of a range that begins earlier: older bars are not held any more, or had no trades. The lake has those of 1m and longer, as long as --retain says',
 ).optional()
 
 export const barsMetaSchema = metaWith({
