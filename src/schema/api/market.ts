@@ -110,7 +110,7 @@ export const marketQuery = z.object({
   ),
   since: parameter.whole(
     0,
-    'With follow: only what changed after this `seq`; a resync where that is no longer known',
+    'With follow=1: only what changed after this `seq`; a resync where that is no longer known',
   ),
   format: parameter.word(FORMATS, '`json` unless told here or by Accept'),
 })
