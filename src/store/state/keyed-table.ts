@@ -69,17 +69,12 @@ export class KeyedTable<Value> {
   }
 
   /** Deletes entries, oldest first, while `isOver` is true of them. */
-  deleteOldest(
-    isOver: (value: Value, size: number) => boolean,
-    onDelete: (value: Value) => void = () => {},
-  ): void {
+  deleteOldest(isOver: (value: Value, size: number) => boolean): void {
     for (; this.#first < this.#keys.length; this.#first++) {
       const key = this.#keys[this.#first]
       if (key === undefined) continue
-      const value = this.#values.at(this.#first)
-      if (!isOver(value, this.size)) return
+      if (!isOver(this.#values.at(this.#first), this.size)) return
       this.delete(key)
-      onDelete(value)
     }
   }
 
