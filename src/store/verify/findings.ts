@@ -28,8 +28,8 @@ export class Findings {
     this.add(file.table, relativePath(file), message)
   }
 
-  addLoss(table: string, message: string): void {
-    this.#push({ table, file: null, message, isLoss: true })
+  addBarLoss(message: string): void {
+    this.#push({ table: 'bars', file: null, message, isLoss: true })
   }
 
   /** Faults that SQL has counted, `COUNTED`; none of them: nothing. @param noun what they are */

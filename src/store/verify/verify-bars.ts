@@ -14,7 +14,7 @@ export async function verifyBarAccounts({ connection, findings }: VerifyContext)
   for (const run of accounts.runs) verifyRun(run, findings)
   const { rowsExpected, rowsFound } = accounts
   if (rowsFound !== rowsExpected)
-    findings.addLoss('bars', `${pluralize(rowsExpected, 'row')} were written, and ${rowsFound} found`)
+    findings.addBarLoss(`${pluralize(rowsExpected, 'row')} were written, and ${rowsFound} found`)
 }
 
 function verifyRun({ runId, tf, closed, dropped, repeated, written, settled }: RunBars, findings: Findings) {
@@ -24,8 +24,7 @@ function verifyRun({ runId, tf, closed, dropped, repeated, written, settled }: R
   const missing = closed - dropped - repeated - written - settled
   if (missing === 0) return
   const what = missing > 0 ? `${missing} are missing` : `${-missing} are too many`
-  findings.addLoss(
-    'bars',
+  findings.addBarLoss(
     `${bars}: ${closed} were closed, and the lake got ${written + repeated}: ${what}; see mintlake lake repair`,
   )
 }

@@ -234,6 +234,6 @@ export async function verifyTrades(
   for (const { what, count, examples } of differences) {
     const is = what === 'missing' ? 'missing' : 'not what the recorded trades give'
     const sample = `in a sample of ${pluralize(tokens, 'token')}`
-    findings.addLoss('bars', `${pluralize(count, 'bar')} ${is}, ${sample}, among them ${examples}`)
+    findings.addBarLoss(`${pluralize(count, 'bar')} ${is}, ${sample}, among them ${examples}`)
   }
 }
