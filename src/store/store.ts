@@ -179,7 +179,7 @@ async function openLocked(options: StoreOptions, lock: FolderLock): Promise<Stor
       },
       applyTo(state, unflushed),
     )
-    const recovered = recoverFrom(state, readCautiously(clock).wallMs, { empties: true })
+    const recovered = recoverFrom(state, readCautiously(clock).wallMs)
     const { eventNo } = position
     const losses = await openLosses(dataDir, now(), log)
     const faults = new FaultLog(log, clock)

@@ -37,17 +37,16 @@ function valuesSince<Value extends { atMs: number }>(queue: AgingQueue<Value>, s
 }
 
 /**
- * Rows are in the order of their commits, sums in the order of their keys. Entries too old at `nowMs` are left out.
- * @param empties whether each table of the state is emptied once it is read, so that a million agents are not twice in memory
+ * Rows are in the order of their commits, sums in the order of their keys. Entries too old at `nowMs` are left out. Each table is
+ * emptied once it is read, so that a million agents are not twice in memory.
  */
-export function recoverFrom(state: StoreState, nowMs: number, { empties = false } = {}): Recovered {
-  /** What `read` makes of a table. */
+export function recoverFrom(state: StoreState, nowMs: number): Recovered {
   const take = <Name extends StateTable, Taken>(
     name: Name,
     read: (table: StoreState[Name]) => Taken,
   ): Taken => {
     const taken = read(state[name])
-    if (empties) state[name].clear()
+    state[name].clear()
     return taken
   }
   const { cooldownKeptMs } = state.options
