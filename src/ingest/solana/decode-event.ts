@@ -73,7 +73,7 @@ function fieldBytes(type: FieldType, bytes: Uint8Array, at: number): number | nu
 }
 
 /** Decodes fields from an offset on; null where one of those that must be there is not. */
-export function decodeFields(layout: EventLayout, bytes: Uint8Array, from: number): DecodedEvent | null {
+function decodeFields(layout: EventLayout, bytes: Uint8Array, from: number): DecodedEvent | null {
   const offsets = new Map<string, readonly [FieldType, number]>()
   let at = from
   for (const [name, type] of layout.fields) {

@@ -226,7 +226,7 @@ class TapeClock implements Clock {
 }
 
 /** A tape as a source of the feed. */
-export class TapeSource implements ChainSource {
+class TapeSource implements ChainSource {
   readonly rpc: TapeRpc
   readonly clock: TapeClock
   readonly hasEnd = true

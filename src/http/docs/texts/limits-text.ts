@@ -35,7 +35,7 @@ export interface DocumentSettings {
 const orNone = (limit: number, text: string): string => (limit === 0 ? 'no limit' : text)
 
 /** What is limited, and to how much. */
-export const limitRows = ({
+const limitRows = ({
   submitLimits: { rate, cooldownMs, strikes },
   ...settings
 }: DocumentSettings): readonly (readonly [string, string])[] => [
