@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { safeParse } from '../lib/safe-parse.ts'
 import { pairs, part } from '../lib/settings/pairs.ts'
 import {
+  address,
   flag,
   oneOf,
   positive,
@@ -94,12 +95,7 @@ const span = z.string().transform((text, context) => {
 
 /** Addresses of endpoints, which may hold keys; empty: none. */
 const endpointList = (...schemes: readonly string[]) =>
-  wordList
-    .refine(
-      (urls) => urls.every((url) => schemes.includes(URL.parse(url)?.protocol.slice(0, -1) ?? '')),
-      `every word must be an address that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
-    )
-    .refine((urls) => urls.length <= ENDPOINTS_MAX, `there may be ${ENDPOINTS_MAX} addresses`)
+  wordList.pipe(z.array(address(...schemes)).max(ENDPOINTS_MAX, `there may be ${ENDPOINTS_MAX} addresses`))
 
 /** A recorded market that is played: trades of a file, or the lake of another server. */
 export const REPLAY = pairs(

@@ -239,6 +239,8 @@ describe('the value of a setting', () => {
     ['--providers pumpportal-url=https://a', 'must be an address that begins with ws:// or wss://'],
     ['--providers pumpportal-url=nowhere', 'must be an address that begins with ws:// or wss://'],
     ['--providers birdeye-url=ftp://a', 'must be an address that begins with http:// or https://'],
+    ['--solana-rpc http://a,ws://b', 'must be an address that begins with http:// or https://'],
+    [`--solana-ws ${Array(17).fill('ws://a')}`, 'there may be 16 addresses'],
     ['--replay lake=a,span=1', 'must be of the form FROM..TO'],
     ['--replay lake=a,span=1..2..3', 'must be of the form FROM..TO'],
     ['--replay lake=a,span=yesterday..', 'must be ISO 8601 times, such as 2026-01-31T12:00:00Z, or Unix ms'],
