@@ -26,6 +26,19 @@ export const within = (ms: number, work: Promise<unknown>): Promise<boolean> =>
     () => false,
   )
 
+/** A wait that can be ended early. */
+export class Pause {
+  /** Of no effect where nobody waits. */
+  end: () => void = () => {}
+
+  /** Waits for `ms`, or until it is ended. */
+  async forMs(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.end = resolve
+    await within(ms, promise)
+  }
+}
+
 /** What `waiting` resolves to; null as soon as the signal aborts. */
 export async function unlessAborted<Value>(
   waiting: Promise<Value>,

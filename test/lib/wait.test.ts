@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Backoff, backoffMs, jittered } from '../../src/lib/backoff.ts'
-import { nextTurn, unlessLate, within } from '../../src/lib/wait.ts'
+import { nextTurn, Pause, unlessLate, within } from '../../src/lib/wait.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
@@ -40,6 +40,19 @@ it('a failure in time is the caller’s; one that comes later is nobody’s', as
   // Vitest fails a run with a rejection that nobody handles.
   reject(new Error('too late'))
   await nextTurn()
+})
+
+it('a pause lasts its time, or until it is ended, and an end before it does not count', async () => {
+  const pause = new Pause()
+  pause.end()
+  const ended = pause.forMs(1_000)
+  expect(await Promise.race([ended, nextTurn('not yet')])).toBe('not yet')
+  pause.end()
+  await ended
+  expect(vi.getTimerCount()).toBe(0)
+  const whole = pause.forMs(1_000)
+  vi.advanceTimersByTime(1_000)
+  await whole
 })
 
 it('waits between attempts double up to a maximum, and begin anew after a success', () => {

@@ -6,7 +6,7 @@ import { type KV, Kvm } from '@nats-io/kv'
 import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
 import type { Log } from '../../lib/log.ts'
-import { within } from '../../lib/wait.ts'
+import { Pause } from '../../lib/wait.ts'
 import { Waiters } from '../../lib/waiters.ts'
 import type { ServedParts } from '../../server/market-publisher.ts'
 import type { Bus } from '../bus.ts'
@@ -34,7 +34,7 @@ export class AccountPublisher {
   /** Why the accounts cannot be brought to the bus at present; null: they can. */
   trouble: string | null = null
   #revision = 0
-  #wake: () => void = () => {}
+  readonly #pause = new Pause()
   /** Ends the wait for replies that the lost connection will not bring. */
   #giveUp: () => void = () => {}
   #entries: { stop(): void } | null = null
@@ -50,7 +50,7 @@ export class AccountPublisher {
       this.#connection++
       this.#entries?.stop()
       this.#giveUp()
-      this.#wake()
+      this.#pause.end()
     })
     this.#working = this.#work()
   }
@@ -59,7 +59,7 @@ export class AccountPublisher {
   change(agentId: string): void {
     this.#changed.add(agentId)
     this.#isWorking = true
-    this.#wake()
+    this.#pause.end()
   }
 
   /** The revision of the last entry, once the bus has all that was changed so far; the last one there is after `msMax` at the latest. */
@@ -72,7 +72,7 @@ export class AccountPublisher {
     this.#isStopped = true
     this.#unwatch()
     this.#entries?.stop()
-    this.#wake()
+    this.#pause.end()
     await this.#working
   }
 
@@ -169,9 +169,7 @@ export class AccountPublisher {
     this.#isWorking = false
     this.trouble = null
     this.#waiters.check()
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#wake = resolve
-    await within(CHECK_MS, promise)
+    await this.#pause.forMs(CHECK_MS)
     return this.#isWorking
   }
 }

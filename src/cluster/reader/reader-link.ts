@@ -4,7 +4,7 @@ import type { ReaderConfig } from '../../config/reader-settings.ts'
 import type { HttpServer } from '../../http/server.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import { errorMessage } from '../../lib/error-text.ts'
-import { within } from '../../lib/wait.ts'
+import { Pause } from '../../lib/wait.ts'
 import { AccountReplica } from '../accounts/account-replica.ts'
 import { type Bus, connectBus } from '../bus.ts'
 import { RETRY_MS, RETRY_MS_MAX } from '../limits.ts'
@@ -40,7 +40,7 @@ export class ReaderLink {
   readonly #connected: Promise<void>
   #looking: NodeJS.Timeout | null = null
   #isStopped = false
-  #wake: () => void = () => {}
+  readonly #pause = new Pause()
 
   constructor(options: ReaderLinkOptions) {
     this.#options = options
@@ -67,7 +67,7 @@ export class ReaderLink {
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    this.#wake()
+    this.#pause.end()
     await this.#connected
     const { parts } = this
     if (parts === null) return
@@ -95,15 +95,8 @@ export class ReaderLink {
         if (sentence !== this.trouble) log.warn({ bus: settings.bus.servers }, sentence)
         this.trouble = sentence
       }
-      if (!this.#isStopped) await this.#sleep(backoff.nextMs())
+      if (!this.#isStopped) await this.#pause.forMs(backoff.nextMs())
     }
-  }
-
-  /** Also ends when this is stopped. */
-  async #sleep(ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#wake = resolve
-    await within(ms, promise)
   }
 
   #open(bus: Bus, requests: Bus): void {

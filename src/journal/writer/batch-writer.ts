@@ -9,7 +9,7 @@ import { errorMessage } from '../../lib/error-text.ts'
 import { whatRefused } from '../../lib/process/open-files.ts'
 import { SEGMENT_BYTES } from '../../lib/segments/limits.ts'
 import { stateAfter } from '../../lib/states.ts'
-import { within } from '../../lib/wait.ts'
+import { Pause } from '../../lib/wait.ts'
 import {
   JOURNAL_BYTES_MAX,
   LOOK_EVERY_MS,
@@ -63,7 +63,7 @@ export class BatchWriter {
   #usesReserve = false
   #isClosed = false
   #syncing: Promise<void> | null = null
-  #wake: () => void = () => {}
+  readonly #pause = new Pause()
   readonly #syncTimer: NodeJS.Timeout
 
   /** @param onWritten called after each group of batches that are written together */
@@ -155,14 +155,14 @@ export class BatchWriter {
   /** What waits is the last: it may use the room that is kept for others, and is tried at once. */
   useReserve(): void {
     this.#usesReserve = true
-    this.#wake()
+    this.#pause.end()
   }
 
   /** Nothing is written afterwards; what waits is given up. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#syncTimer)
-    this.#wake()
+    this.#pause.end()
     await this.#syncing
     await this.#mark?.close()
     await this.#closed.close()
@@ -177,7 +177,7 @@ export class BatchWriter {
       const reason = 'ended' in item ? null : this.#whyNotNow()
       if (reason !== null) {
         this.#noteTrouble(reason)
-        await this.#sleep(LOOK_EVERY_MS)
+        await this.#pause.forMs(LOOK_EVERY_MS)
         continue
       }
       this.#writeBeganMs = this.#clock.monotonicMs()
@@ -201,7 +201,7 @@ export class BatchWriter {
     } catch (error) {
       this.#setOpenAside()
       this.#noteTrouble(`${whatRefused(error, 'the disk refuses to write')}: ${errorMessage(error)}`)
-      await this.#sleep(this.#backoff.nextMs())
+      await this.#pause.forMs(this.#backoff.nextMs())
       return
     }
     this.#noteTrouble(null)
@@ -321,12 +321,5 @@ export class BatchWriter {
       void this.endSegment()
       throw error
     }
-  }
-
-  /** Also ends when the writer is closed. */
-  async #sleep(ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#wake = resolve
-    await within(ms, promise)
   }
 }
