@@ -238,7 +238,9 @@ describe('a folder', () => {
     space.close()
   })
 
-  it('of a server in another container stays where a second one is refused, and is taken over once that has ended', async () => {
+  it('of a server in another container stays where a second one is refused, and is taken over once that has ended', {
+    tags: 'drill',
+  }, async () => {
     const folder = newFolder()
     const path = join(folder, 'server.lock')
     const first = await serve(folder)
