@@ -5,6 +5,7 @@ import { Market } from '../../src/market/market.ts'
 import type { PatchFields } from '../../src/schema/datapoint.ts'
 import type { MarketEvent } from '../../src/schema/event.ts'
 import { mintOfSymbol } from '../../src/schema/mint.ts'
+import { fewAndMany } from '../support/cases.ts'
 
 const START_MS = 1_772_000_040_000
 /** With little to allocate, since there are many such markets. */
@@ -41,41 +42,44 @@ function patched(before: Prices, { priceUsd, priceSol }: PatchFields, solUsd: nu
   return { priceUsd: usd, priceSol: priceSol === undefined ? times(usd, solUsd && 1 / solUsd) : priceSol }
 }
 
-it('a price that is not told follows from the one that is, and market caps from prices', () => {
-  fc.assert(
-    fc.property(fc.array(what, { maxLength: 30 }), (steps) => {
-      const market = new Market(SMALL)
-      let solUsd: number | null = null
-      let prices: Prices = { priceUsd: null, priceSol: null }
-      for (const [second, step] of steps.entries()) {
-        const ts = START_MS + second * 1_000
-        const isTaken = market.apply({ ...step, ts } as MarketEvent, ts) === null
-        if (step.type === 'solPrice') solUsd = step.usd
-        else if (step.type === 'patch') {
-          if (step.fields.solPriceUsd !== undefined) solUsd = step.fields.solPriceUsd
-          prices = patched(prices, step.fields, solUsd)
-        } else if (isTaken)
-          prices = patched(
-            prices,
-            'priceUsd' in step ? { priceUsd: step.priceUsd } : { priceSol: step.solAmount / 10 },
-            solUsd,
+for (const { runs, tags } of fewAndMany(60, 300))
+  it(`a price that is not told follows from the one that is, and market caps from prices: ${runs} cases`, {
+    tags,
+  }, () => {
+    fc.assert(
+      fc.property(fc.array(what, { maxLength: 30 }), (steps) => {
+        const market = new Market(SMALL)
+        let solUsd: number | null = null
+        let prices: Prices = { priceUsd: null, priceSol: null }
+        for (const [second, step] of steps.entries()) {
+          const ts = START_MS + second * 1_000
+          const isTaken = market.apply({ ...step, ts } as MarketEvent, ts) === null
+          if (step.type === 'solPrice') solUsd = step.usd
+          else if (step.type === 'patch') {
+            if (step.fields.solPriceUsd !== undefined) solUsd = step.fields.solPriceUsd
+            prices = patched(prices, step.fields, solUsd)
+          } else if (isTaken)
+            prices = patched(
+              prices,
+              'priceUsd' in step ? { priceUsd: step.priceUsd } : { priceSol: step.solAmount / 10 },
+              solUsd,
+            )
+          const point = market.datapoint(mint)
+          if (point === null) continue
+          expect(point).toMatchObject({ ...prices, solPriceUsd: solUsd })
+          const row = JSON.parse(
+            market.page({ tab: 'all', sort: 'hot', order: 'desc', limit: 1, offset: 0 }).ndjson.toString(),
           )
-        const point = market.datapoint(mint)
-        if (point === null) continue
-        expect(point).toMatchObject({ ...prices, solPriceUsd: solUsd })
-        const row = JSON.parse(
-          market.page({ tab: 'all', sort: 'hot', order: 'desc', limit: 1, offset: 0 }).ndjson.toString(),
-        )
-        expect(row).toMatchObject({ priceUsd: prices.priceUsd, usd_market_cap: point.marketCap })
-        const { priceUsd, priceSol } = prices
-        if (priceUsd !== null)
-          expect(row.market_cap).toBe(times(point.marketCap, priceSol && priceSol / priceUsd))
-        else if (priceSol === null) expect(row.market_cap).toBe(null)
-        if (step.type === 'patch')
-          for (const field of ['priceUsd', 'priceSol', 'marketCap', 'totalSupply', 'solPriceUsd'] as const)
-            if (step.fields[field] !== undefined) expect(point[field]).toBe(step.fields[field])
-      }
-    }),
-    { numRuns: 300 },
-  )
-})
+          expect(row).toMatchObject({ priceUsd: prices.priceUsd, usd_market_cap: point.marketCap })
+          const { priceUsd, priceSol } = prices
+          if (priceUsd !== null)
+            expect(row.market_cap).toBe(times(point.marketCap, priceSol && priceSol / priceUsd))
+          else if (priceSol === null) expect(row.market_cap).toBe(null)
+          if (step.type === 'patch')
+            for (const field of ['priceUsd', 'priceSol', 'marketCap', 'totalSupply', 'solPriceUsd'] as const)
+              if (step.fields[field] !== undefined) expect(point[field]).toBe(step.fields[field])
+        }
+      }),
+      { numRuns: runs },
+    )
+  })
